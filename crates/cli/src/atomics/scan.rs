@@ -1,0 +1,217 @@
+//! Atomic instructions in the executable code of one ELF file.
+
+use iced_x86::{Code, Decoder, DecoderOptions, Instruction, Mnemonic, OpKind};
+use object::{Object, ObjectSection, ObjectSymbol, SectionFlags, SymbolKind, elf};
+
+/// Functions of the compiler's runtime that may be linked into any program, and whose atomic instructions do not
+/// touch data that threads of the program share: the unwinder's list of frame descriptions.
+const RUNTIME: [&str; 4] = ["_Unwind_", "__register_frame", "__deregister_frame", "release_registered_frames"];
+
+/// What was found in a file.
+#[derive(Debug, Default)]
+pub struct Findings {
+    /// How many atomic instructions there are.
+    pub count: usize,
+    /// The first of them.
+    pub first: Option<Finding>,
+}
+
+/// One atomic instruction.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Finding {
+    /// The function that it is in, if the file has symbols.
+    pub function: Option<String>,
+    /// Its address in the file's own numbering.
+    pub address: u64,
+}
+
+/// A piece of code to be decoded from its first byte.
+struct Piece<'a> {
+    name: Option<&'a str>,
+    address: u64,
+    code: &'a [u8],
+}
+
+/// Finds the atomic instructions of a file.
+pub fn scan(image: &[u8]) -> Result<Findings, object::Error> {
+    let file = object::File::parse(image)?;
+    let mut functions = functions(&file);
+    functions.sort_unstable();
+    functions.dedup_by_key(|(address, _)| *address);
+    let mut findings = Findings::default();
+    for section in file.sections() {
+        let SectionFlags::Elf { sh_flags, .. } = section.flags() else { continue };
+        // The linker's own stubs: nothing but jumps.
+        let stubs = section.name().is_ok_and(|name| name.starts_with(".plt"));
+        if sh_flags.0 & elf::SHF_EXECINSTR.0 == 0 || stubs {
+            continue;
+        }
+        for piece in pieces(section.address(), section.data()?, &functions) {
+            scan_piece(&piece, &mut findings);
+        }
+    }
+    Ok(findings)
+}
+
+/// Addresses and names of the functions that the file's symbol tables know.
+fn functions<'a>(file: &object::File<'a>) -> Vec<(u64, &'a str)> {
+    file.symbols()
+        .chain(file.dynamic_symbols())
+        .filter(|symbol| symbol.kind() == SymbolKind::Text && symbol.is_definition())
+        .filter_map(|symbol| Some((symbol.address(), symbol.name().ok()?)))
+        .collect()
+}
+
+/// Cuts a section at the functions that begin in it, so that data between functions cannot lead the decoder astray
+/// for long.
+fn pieces<'a>(address: u64, code: &'a [u8], functions: &[(u64, &'a str)]) -> Vec<Piece<'a>> {
+    let end = address + code.len() as u64;
+    let from = functions.partition_point(|(start, _)| *start < address);
+    let to = functions.partition_point(|(start, _)| *start < end);
+    let inside = &functions[from..to];
+    let mut starts = vec![];
+    if inside.first().is_none_or(|(start, _)| *start > address) {
+        starts.push((address, None));
+    }
+    starts.extend(inside.iter().map(|(start, name)| (*start, Some(*name))));
+    let ends = starts.iter().skip(1).map(|(start, _)| *start).chain([end]).collect::<Vec<_>>();
+    let cut = |from: u64, to: u64| &code[(from - address) as usize..(to - address) as usize];
+    starts
+        .into_iter()
+        .zip(ends)
+        .map(|((start, name), end)| Piece { name, address: start, code: cut(start, end) })
+        .collect()
+}
+
+fn scan_piece(piece: &Piece<'_>, findings: &mut Findings) {
+    // Most functions hold none of the bytes that these instructions must have, and need no decoding.
+    if !piece.code.iter().any(|byte| matches!(byte, 0xf0 | 0x86 | 0x87)) {
+        return;
+    }
+    if piece.name.is_some_and(|name| RUNTIME.iter().any(|prefix| name.starts_with(prefix))) {
+        return;
+    }
+    let mut decoder = Decoder::with_ip(64, piece.code, piece.address, DecoderOptions::NONE);
+    let mut instruction = Instruction::default();
+    while decoder.can_decode() {
+        decoder.decode_out(&mut instruction);
+        if is_atomic(&instruction) {
+            findings.count += 1;
+            if findings.first.is_none() {
+                let function = piece.name.map(readable);
+                findings.first = Some(Finding { function, address: instruction.ip() });
+            }
+        }
+    }
+}
+
+/// True for instructions that other processors see as one step, and for full fences, which only code without locks
+/// has a use for.
+fn is_atomic(instruction: &Instruction) -> bool {
+    if instruction.code() == Code::INVALID {
+        return false;
+    }
+    let memory = (0..instruction.op_count()).any(|index| instruction.op_kind(index) == OpKind::Memory);
+    instruction.has_lock_prefix()
+        || instruction.mnemonic() == Mnemonic::Xchg && memory
+        || instruction.mnemonic() == Mnemonic::Mfence
+}
+
+/// A function's name as its author wrote it.
+fn readable(name: &str) -> String {
+    let demangled = cpp_demangle::Symbol::new(name).ok().and_then(|symbol| symbol.demangle().ok());
+    demangled.unwrap_or_else(|| name.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::path::PathBuf;
+    use std::process::Command;
+    use std::time::{Duration, Instant};
+
+    /// A folder that goes away with this value.
+    struct Folder(PathBuf);
+
+    impl Folder {
+        fn new(name: &str) -> Self {
+            let path = std::env::temp_dir().join(format!("gondwana-scan-{}-{name}", std::process::id()));
+            std::fs::create_dir_all(&path).unwrap();
+            Self(path)
+        }
+    }
+
+    impl Drop for Folder {
+        fn drop(&mut self) {
+            let _ = std::fs::remove_dir_all(&self.0);
+        }
+    }
+
+    fn compile(name: &str, compiler: &str, source: &str, options: &[&str]) -> Vec<u8> {
+        let folder = Folder::new(name);
+        let input = folder.0.join(if compiler == "g++" { "a.cc" } else { "a.c" });
+        let output = folder.0.join("a.out");
+        std::fs::write(&input, source).unwrap();
+        let status = Command::new(compiler).arg(&input).arg("-o").arg(&output).args(options).status().unwrap();
+        assert!(status.success());
+        std::fs::read(&output).unwrap()
+    }
+
+    const COUNTER: &str = "int n; void bump(void) { __sync_fetch_and_add(&n, 1); } \
+        int main(void) { bump(); return n - 1; }";
+
+    #[test]
+    fn a_program_without_atomics_has_none() {
+        let source = "#include <stdio.h>\n#include <pthread.h>\nstatic pthread_mutex_t m;\n\
+            int main(int c, char **v) { pthread_mutex_lock(&m); printf(\"%d\\n\", c); return 0; }";
+        let findings = scan(&compile("none", "gcc", source, &["-O2"])).unwrap();
+        assert_eq!((findings.count, findings.first), (0, None));
+    }
+
+    #[test]
+    fn a_locked_addition_is_found_in_its_function() {
+        let findings = scan(&compile("lock", "gcc", COUNTER, &["-O0"])).unwrap();
+        assert_eq!(findings.count, 1);
+        assert_eq!(findings.first.unwrap().function.as_deref(), Some("bump"));
+    }
+
+    #[test]
+    fn a_stripped_program_is_searched_too() {
+        let findings = scan(&compile("strip", "gcc", COUNTER, &["-O0", "-s"])).unwrap();
+        assert_eq!(findings.count, 1);
+        assert_eq!(findings.first.unwrap().function, None);
+    }
+
+    #[test]
+    fn an_atomic_store_is_found_and_an_exchange_of_registers_is_not() {
+        let source = "#include <stdatomic.h>\n_Atomic int n;\n\
+            int main(void) { long a = 1, b = 2; __asm__ volatile(\"xchg %0, %1\" : \"+r\"(a), \"+r\"(b));\n\
+            atomic_store(&n, 3); return a + b - 3; }";
+        assert_eq!(scan(&compile("xchg", "gcc", source, &["-O2"])).unwrap().count, 1);
+    }
+
+    #[test]
+    fn names_of_cpp_functions_are_readable() {
+        let source = "#include <atomic>\nnamespace a { std::atomic<int> n; \
+            __attribute__((noinline)) void bump(int by) { n += by; } }\nint main() { a::bump(1); }";
+        let findings = scan(&compile("cpp", "g++", source, &["-O2"])).unwrap();
+        assert_eq!(findings.first.unwrap().function.as_deref(), Some("a::bump(int)"));
+    }
+
+    #[test]
+    fn a_megabyte_of_code_takes_milliseconds() {
+        // mov rax, [rax+0x86]: holds a byte that asks for decoding.
+        let code = [0x48, 0x8b, 0x80, 0x86, 0, 0, 0].repeat((1 << 20) / 7);
+        let piece = Piece { name: None, address: 0, code: &code };
+        let mut findings = Findings::default();
+        let best = (0..3)
+            .map(|_| {
+                let start = Instant::now();
+                scan_piece(&piece, &mut findings);
+                start.elapsed()
+            })
+            .min();
+        assert_eq!(findings.count, 0);
+        assert!(best.unwrap() < Duration::from_millis(300), "{best:?}");
+    }
+}

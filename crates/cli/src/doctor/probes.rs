@@ -1,0 +1,187 @@
+//! What this computer can do, asked of the kernel itself. A run asks the same questions before it starts.
+
+use gondwana_memory::{Missing, RUNTIME_BASE, SPAN_BASE, probe_userfaultfd};
+use std::fs;
+use std::io;
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+
+/// Asks whether userfaultfd works; if not, why, for people.
+pub fn userfaultfd() -> Result<(), String> {
+    probe_userfaultfd().map_err(|missing| match missing {
+        Missing::Refused(error) => format!("userfaultfd is refused: {error}"),
+        Missing::Features(names) => format!("userfaultfd lacks {}", names.join(", ")),
+    })
+}
+
+/// Asks whether a span of this many bytes fits: a sparse file and its two views at their fixed addresses. If not,
+/// says why, for people.
+pub fn span(bytes: u64) -> Result<(), String> {
+    let explain = |what: &str, error: io::Error| format!("{what} of {} GiB fails: {error}", bytes >> 30);
+    // A file beyond its size limit raises a signal instead of an error.
+    let limit = limit(libc::RLIMIT_FSIZE);
+    if limit < bytes {
+        return Err(format!("the file size limit (ulimit -f) is {} MiB", limit >> 20));
+    }
+    let file = memfd(bytes).map_err(|error| explain("a memory file", error))?;
+    let app = Reservation::new(&file, SPAN_BASE, bytes).map_err(|error| explain("a view", error))?;
+    let runtime = Reservation::new(&file, RUNTIME_BASE, bytes).map_err(|error| explain("a second view", error))?;
+    drop((app, runtime));
+    Ok(())
+}
+
+fn memfd(bytes: u64) -> io::Result<OwnedFd> {
+    // SAFETY: the name is a C string.
+    let fd = unsafe { libc::memfd_create(c"gondwana-probe".as_ptr(), libc::MFD_CLOEXEC) };
+    if fd < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    // SAFETY: the kernel has just given us this descriptor.
+    let file = unsafe { fs::File::from_raw_fd(fd) };
+    file.set_len(bytes)?;
+    Ok(file.into())
+}
+
+/// A view of a file at a fixed address.
+struct Reservation {
+    base: *mut libc::c_void,
+    bytes: usize,
+}
+
+impl Reservation {
+    fn new(file: &OwnedFd, address: usize, bytes: u64) -> io::Result<Self> {
+        let bytes = usize::try_from(bytes).map_err(io::Error::other)?;
+        // SAFETY: MAP_FIXED_NOREPLACE never touches an existing mapping.
+        let base = unsafe {
+            libc::mmap(
+                address as *mut libc::c_void,
+                bytes,
+                libc::PROT_READ | libc::PROT_WRITE,
+                libc::MAP_SHARED | libc::MAP_NORESERVE | libc::MAP_FIXED_NOREPLACE,
+                file.as_raw_fd(),
+                0,
+            )
+        };
+        if base == libc::MAP_FAILED { Err(io::Error::last_os_error()) } else { Ok(Self { base, bytes }) }
+    }
+}
+
+impl Drop for Reservation {
+    fn drop(&mut self) {
+        // SAFETY: the mapping is ours and nobody has a pointer into it.
+        unsafe { libc::munmap(self.base, self.bytes) };
+    }
+}
+
+/// Asks whether programs can be started without address space randomisation.
+pub fn fixed_addresses() -> Result<(), io::Error> {
+    // SAFETY: personality touches no memory; the second call puts back what was there.
+    unsafe {
+        let before = libc::personality(0xffff_ffff);
+        if before >= 0 && libc::personality((before | libc::ADDR_NO_RANDOMIZE) as libc::c_ulong) >= 0 {
+            libc::personality(before as libc::c_ulong);
+            return Ok(());
+        }
+    }
+    let error = io::Error::last_os_error();
+    let off = fs::read_to_string("/proc/sys/kernel/randomize_va_space").is_ok_and(|text| text.trim() == "0");
+    if off { Ok(()) } else { Err(error) }
+}
+
+/// Asks whether the kernel tells which pages were written, many at a time (`PAGEMAP_SCAN`, Linux 6.7).
+pub fn pagemap_scan() -> Result<(), io::Error> {
+    /// The argument of the request, as in the kernel's `linux/fs.h`.
+    #[repr(C)]
+    #[derive(Default)]
+    struct Argument {
+        size: u64,
+        flags: u64,
+        start: u64,
+        end: u64,
+        walk_end: u64,
+        vec: u64,
+        vec_len: u64,
+        max_pages: u64,
+        category_inverted: u64,
+        category_mask: u64,
+        category_anyof_mask: u64,
+        return_mask: u64,
+    }
+    /// One range that the kernel has found.
+    #[repr(C)]
+    #[derive(Clone, Copy, Default)]
+    struct Region {
+        start: u64,
+        end: u64,
+        categories: u64,
+    }
+    const PAGE_IS_PRESENT: u64 = 1 << 3;
+    /// `_IOWR('f', 16, struct pm_scan_arg)`.
+    const PAGEMAP_SCAN: libc::c_ulong = 0xc000_0000 | (size_of::<Argument>() as libc::c_ulong) << 16 | 0x6610;
+
+    let file = fs::File::open("/proc/self/pagemap")?;
+    let here = (&raw const file as u64) & !4095;
+    let mut regions = [Region::default(); 1];
+    let mut argument = Argument {
+        size: size_of::<Argument>() as u64,
+        start: here,
+        end: here + 4096,
+        vec: regions.as_mut_ptr() as u64,
+        vec_len: 1,
+        category_mask: PAGE_IS_PRESENT,
+        return_mask: PAGE_IS_PRESENT,
+        ..Argument::default()
+    };
+    // SAFETY: the argument has the layout that the request wants and points to an array of the length it says.
+    let found = unsafe { libc::ioctl(file.as_raw_fd(), PAGEMAP_SCAN, &raw mut argument) };
+    if found < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+}
+
+/// The present limit of a resource; `u64::MAX` if there is none.
+pub fn limit(resource: libc::__rlimit_resource_t) -> u64 {
+    let mut limit = libc::rlimit { rlim_cur: libc::RLIM_INFINITY, rlim_max: libc::RLIM_INFINITY };
+    // SAFETY: the kernel writes one rlimit.
+    unsafe { libc::getrlimit(resource, &raw mut limit) };
+    limit.rlim_cur
+}
+
+/// A number from a file of the kernel.
+pub fn number_in(path: &str) -> Option<u64> {
+    fs::read_to_string(path).ok()?.trim().parse().ok()
+}
+
+/// The mode of the system call filter on this process: 0 none, 1 strict, 2 a filter, as in containers.
+pub fn seccomp_mode() -> Option<u64> {
+    let status = fs::read_to_string("/proc/self/status").ok()?;
+    status.lines().find_map(|line| line.strip_prefix("Seccomp:"))?.trim().parse().ok()
+}
+
+/// How many processors this process may use.
+pub fn processors() -> usize {
+    std::thread::available_parallelism().map_or(1, std::num::NonZero::get)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_small_span_fits_and_is_given_back() {
+        // Twice, because the views have fixed addresses.
+        assert_eq!(span(64 << 20), Ok(()));
+        assert_eq!(span(64 << 20), Ok(()));
+    }
+
+    #[test]
+    fn a_span_beyond_the_address_space_does_not_fit() {
+        let why = span(1 << 47).unwrap_err();
+        assert!(why.contains("131072 GiB"), "{why}");
+    }
+
+    #[test]
+    fn the_personality_stays_as_it_was() {
+        let now = || fs::read_to_string("/proc/self/personality").unwrap();
+        let before = now();
+        fixed_addresses().unwrap();
+        assert_eq!(now(), before);
+    }
+}

@@ -1,0 +1,284 @@
+//! The host's side: `gondwana agent` starts and follows nodes on behalf of a launcher elsewhere. It listens to
+//! nobody but its standard input, and when that ends, so does everything that it has started.
+
+use super::list::resolve;
+use super::protocol::{
+    Answer, CHUNK, Command, Frame, GREETING, Prepare, Ready, VersionOnly, digest, parse, to_os,
+};
+use crate::failure::Failure;
+use crate::process::events::{Event, Nodes};
+use crate::process::local::LocalNodes;
+use crate::process::spawn::Image;
+use crate::run::{capabilities, check, null, signals};
+use gondwana_node::boot::{Boot, VERSION};
+use serde::Deserialize;
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::{self, PipeReader, Read, Write};
+use std::net::{IpAddr, Ipv4Addr, TcpListener};
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// How long to wait for the last output of a node that has ended: a process that it has left behind may keep the
+/// pipe open for ever.
+const LAST_OUTPUT: Duration = Duration::from_secs(1);
+
+/// Serves one launcher.
+pub fn serve() -> Result<ExitCode, Failure> {
+    let failed = |error| Failure::system("the launcher", &error);
+    let mut input = File::from(io::stdin().as_fd().try_clone_to_owned().map_err(failed)?);
+    let output = File::from(io::stdout().as_fd().try_clone_to_owned().map_err(failed)?);
+    let launcher = Launcher(Arc::new(Mutex::new(output)));
+    launcher.raw(GREETING).map_err(failed)?;
+    if let Err(failure) = converse(&mut input, &launcher) {
+        launcher.answer(&Answer::Failed(failure.message));
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// The way to the launcher, shared by the threads that relay output.
+#[derive(Clone)]
+struct Launcher(Arc<Mutex<File>>);
+
+impl Launcher {
+    fn raw(&self, bytes: &[u8]) -> io::Result<()> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).write_all(bytes)
+    }
+
+    fn frame(&self, frame: &Frame) {
+        let written = frame.write(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner));
+        if written.is_err() {
+            // Without a launcher there is no run; the nodes die with this process.
+            std::process::exit(1);
+        }
+    }
+
+    fn answer(&self, answer: &Answer) {
+        if let Ok(frame) = Frame::message(answer) {
+            self.frame(&frame);
+        }
+    }
+}
+
+fn converse(input: &mut File, launcher: &Launcher) -> Result<(), Failure> {
+    // Before any thread: all of them must leave the ends of children to this one.
+    let mut machine = LocalNodes::new(signals(false)?)?;
+    let Some(prepare) = receive_prepare(input)? else { return Ok(()) };
+    let (image, ready, listeners) = prepared(prepare)?;
+    let library = ready.can.library.clone();
+    launcher.answer(&Answer::Ready(Box::new(ready)));
+    let boots = match receive(input)? {
+        Some(Received::Command(Command::Start(boots))) => boots,
+        Some(_) => return Err(Failure::cannot("the launcher speaks out of turn")),
+        None => return Ok(()),
+    };
+    let mut relays = Relays { launcher: launcher.clone(), outputs: BTreeMap::new(), input: None };
+    for (boot, listener) in boots.into_iter().zip(listeners) {
+        relays.start(&mut machine, &image, &library, boot, &listener.into())?;
+    }
+    machine.watch(input.as_raw_fd());
+    loop {
+        match machine.next(None)? {
+            Some(Event::Report(node, report)) => launcher.answer(&Answer::Report(node, report)),
+            Some(Event::Ended(node, end)) => {
+                relays.finish(node);
+                launcher.answer(&Answer::Ended(node, end));
+            }
+            Some(Event::Watched) => match receive(input)? {
+                None => return Ok(()),
+                Some(Received::Input(bytes)) => relays.input(bytes),
+                Some(Received::Command(Command::InputEnd)) => relays.input = None,
+                Some(Received::Command(Command::Kill)) => machine.kill(),
+                Some(Received::Command(Command::Signal { node, signal })) => machine.signal(node, signal),
+                Some(Received::Command(Command::Prepare(_) | Command::Start(_))) => {
+                    return Err(Failure::cannot("the launcher speaks out of turn"));
+                }
+            },
+            Some(Event::Signal { .. }) | None => {}
+        }
+    }
+}
+
+enum Received {
+    Command(Command),
+    Input(Vec<u8>),
+}
+
+fn receive(input: &mut File) -> Result<Option<Received>, Failure> {
+    let failed = |error| Failure::system("the launcher", &error);
+    Ok(match Frame::read(input).map_err(failed)? {
+        None => None,
+        Some(Frame::Message(contents)) => Some(Received::Command(parse(&contents).map_err(failed)?)),
+        Some(Frame::Input(contents)) => Some(Received::Input(contents)),
+        Some(Frame::Output(_) | Frame::Errors(_)) => {
+            return Err(Failure::cannot("the launcher has sent output"));
+        }
+    })
+}
+
+/// Reads the first command. Its version decides whether the rest can be understood.
+fn receive_prepare(input: &mut File) -> Result<Option<Prepare>, Failure> {
+    #[derive(Deserialize)]
+    enum First<P> {
+        Prepare(P),
+    }
+    let failed = |error| Failure::system("the launcher", &error);
+    let Some(frame) = Frame::read(input).map_err(failed)? else { return Ok(None) };
+    let Frame::Message(contents) = frame else {
+        return Err(Failure::cannot("the launcher speaks out of turn"));
+    };
+    let First::Prepare(VersionOnly { version }) = parse(&contents).map_err(failed)?;
+    if version != VERSION {
+        return Err(Failure::cannot(format!(
+            "Gondwana is version {VERSION} there and {version} here: install the same on all hosts"
+        )));
+    }
+    let First::Prepare(prepare) = parse(&contents).map_err(failed)?;
+    Ok(Some(prepare))
+}
+
+/// Checks what is going to run, and listens for the other nodes.
+fn prepared(prepare: Prepare) -> Result<(Image, Ready, Vec<TcpListener>), Failure> {
+    let folder = PathBuf::from(to_os(prepare.folder.clone()));
+    std::env::set_current_dir(&folder)
+        .map_err(|error| Failure::cannot(format!("the folder {}: {error}", folder.display())))?;
+    let path = to_os(prepare.path.clone());
+    let program = check::find(&path)?;
+    check::loadable(&path.to_string_lossy(), &program.image)?;
+    let can = capabilities::find(prepare.span)?;
+    let library = std::fs::read(&can.library)
+        .map_err(|error| Failure::cannot(format!("{}: {error}", can.library.display())))?;
+    let address = address(&prepare)?;
+    let failed = |error| Failure::system(&format!("listening at {address}"), &error);
+    let listeners: Vec<TcpListener> = (0..prepare.nodes)
+        .map(|_| TcpListener::bind((address, 0)))
+        .collect::<Result<_, _>>()
+        .map_err(failed)?;
+    let addresses = listeners.iter().map(TcpListener::local_addr).collect::<Result<_, _>>().map_err(failed)?;
+    let arguments: Vec<_> = prepare.arguments.into_iter().map(to_os).collect();
+    let environment = prepare.environment.into_iter().map(|(key, value)| (to_os(key), to_os(value))).collect();
+    let image = Image::new(&program.path, &arguments, environment)
+        .map_err(|error| Failure::system("passing on arguments and environment", &error))?;
+    let ready = Ready { program: digest(&program.image), library: digest(&library), can, addresses };
+    Ok((image, ready, listeners))
+}
+
+/// The address by which the other hosts reach this one: the one that the user has named, else the one that the
+/// launcher has used, else the one that the host's name stands for.
+fn address(prepare: &Prepare) -> Result<IpAddr, Failure> {
+    if let Some(address) = prepare.address {
+        return Ok(address);
+    }
+    if prepare.loopback {
+        return Ok(Ipv4Addr::LOCALHOST.into());
+    }
+    let of_connection = std::env::var("SSH_CONNECTION").ok();
+    let server = of_connection.as_deref().and_then(server_of_ssh);
+    let named = || resolve(&prepare.host)?.into_iter().find(|address| !address.is_loopback());
+    server.filter(|address| !address.is_loopback()).or_else(named).ok_or_else(|| {
+        Failure::cannot(format!(
+            "no address to listen at is known: name it in the list of hosts, as in {}=10.0.0.1",
+            prepare.host
+        ))
+    })
+}
+
+/// The server's address from `client port server port`, the variable that the ssh server sets.
+fn server_of_ssh(connection: &str) -> Option<IpAddr> {
+    connection.split(' ').nth(2)?.parse().ok()
+}
+
+/// Threads that carry the program's streams.
+struct Relays {
+    launcher: Launcher,
+    /// For each node, what is disconnected when all its output has been sent.
+    outputs: BTreeMap<u16, Receiver<()>>,
+    /// The way to the standard input of node 0.
+    input: Option<Sender<Vec<u8>>>,
+}
+
+impl Relays {
+    fn start(
+        &mut self,
+        machine: &mut LocalNodes,
+        image: &Image,
+        library: &std::path::Path,
+        boot: Boot,
+        listener: &OwnedFd,
+    ) -> Result<(), Failure> {
+        let failed = |error| Failure::system("making pipes for the program", &error);
+        let node = boot.node;
+        let (output, output_end) = io::pipe().map_err(failed)?;
+        let (errors, errors_end) = io::pipe().map_err(failed)?;
+        let (input_end, input) = if node == 0 {
+            let (input_end, input) = io::pipe().map_err(failed)?;
+            (OwnedFd::from(input_end), Some(input))
+        } else {
+            (null()?, None)
+        };
+        let streams = [Some(input_end), Some(output_end.into()), Some(errors_end.into())];
+        machine.start(image, library, boot, listener, streams)?;
+        let (done, outputs) = channel();
+        self.outputs.insert(node, outputs);
+        self.relay(output, Frame::Output, done.clone());
+        self.relay(errors, Frame::Errors, done);
+        if let Some(mut input) = input {
+            let (sender, receiver) = channel::<Vec<u8>>();
+            self.input = Some(sender);
+            let launcher = self.launcher.clone();
+            launcher.answer(&Answer::WantInput);
+            thread::spawn(move || {
+                // A program that has closed its input wants no more.
+                while let Ok(bytes) = receiver.recv()
+                    && input.write_all(&bytes).is_ok()
+                {
+                    launcher.answer(&Answer::WantInput);
+                }
+            });
+        }
+        Ok(())
+    }
+
+    fn relay(&self, mut from: PipeReader, frame: fn(Vec<u8>) -> Frame, done: Sender<()>) {
+        let launcher = self.launcher.clone();
+        thread::spawn(move || {
+            let mut buffer = vec![0; CHUNK];
+            while let Ok(length @ 1..) = from.read(&mut buffer) {
+                launcher.frame(&frame(buffer[..length].to_vec()));
+            }
+            drop(done);
+        });
+    }
+
+    fn input(&mut self, bytes: Vec<u8>) {
+        if self.input.as_ref().is_some_and(|input| input.send(bytes).is_err()) {
+            self.input = None;
+        }
+    }
+
+    /// Waits until what an ended node has written has been sent.
+    fn finish(&mut self, node: u16) {
+        let deadline = Instant::now() + LAST_OUTPUT;
+        if let Some(outputs) = self.outputs.remove(&node) {
+            // Nothing is ever sent: only the end of both threads ends the wait early.
+            let end = outputs.recv_timeout(deadline.saturating_duration_since(Instant::now()));
+            debug_assert!(matches!(end, Err(RecvTimeoutError::Disconnected | RecvTimeoutError::Timeout)));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_ssh_server_knows_its_address() {
+        assert_eq!(server_of_ssh("10.0.0.9 50000 10.0.0.2 22"), Some([10, 0, 0, 2].into()));
+        assert_eq!(server_of_ssh("garbage"), None);
+    }
+}

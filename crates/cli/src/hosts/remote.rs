@@ -1,0 +1,312 @@
+//! The launcher's side: nodes that agents on other computers start and follow.
+
+use super::list::Host;
+use super::protocol::{Answer, CHUNK, Command, Frame, Prepare, Ready, parse, skip_to_greeting};
+use super::template;
+use crate::failure::{CANNOT, Failure};
+use crate::process::events::{End, Event, Nodes};
+use crate::process::signal_name;
+use crate::process::signals::Signals;
+use crate::run::signals;
+use gondwana_node::boot::Boot;
+use std::collections::VecDeque;
+use std::fs::File;
+use std::io::{self, Read, Write};
+use std::os::fd::{AsFd, AsRawFd};
+use std::os::unix::process::CommandExt;
+use std::process::{Child, ChildStdin, ChildStdout, Stdio};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::sync::{Arc, Mutex, PoisonError, TryLockError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// How long agents may take to end after the launcher has closed its end.
+const FAREWELL: Duration = Duration::from_secs(1);
+
+/// What the threads that read tell the main thread.
+enum Incoming {
+    Answer(usize, Answer),
+    /// The agent's stream has ended, and why as far as it is known.
+    Gone(usize, String),
+    Signal(i32),
+}
+
+/// The way to an agent; `None` once it is closed.
+type ToAgent = Arc<Mutex<Option<ChildStdin>>>;
+
+struct Agent {
+    host: String,
+    child: Child,
+    to: ToAgent,
+    gone: bool,
+}
+
+/// Nodes on other computers.
+pub struct RemoteNodes {
+    agents: Vec<Agent>,
+    /// Whether each node has ended; node N is on host N modulo their number.
+    ended: Vec<bool>,
+    incoming: Receiver<Incoming>,
+    ready: VecDeque<Event>,
+    /// Tells the thread that reads standard input to send some.
+    want_input: Sender<()>,
+}
+
+impl RemoteNodes {
+    /// Starts an agent on each host.
+    pub fn start(hosts: &[Host], nodes: u16, launcher: &str) -> Result<Self, Failure> {
+        // Before any thread: all of them must leave the signals alone.
+        let signals = signals(true)?;
+        let exe = std::env::current_exe().map_err(|error| Failure::system("finding this executable", &error))?;
+        let command = [exe.to_string_lossy().into_owned(), "agent".to_owned()];
+        let (sender, incoming) = channel();
+        let mut agents = vec![];
+        for (index, host) in hosts.iter().enumerate() {
+            let words = template::expand(launcher, &host.name, &command)?;
+            let mut child = std::process::Command::new(&words[0])
+                .args(&words[1..])
+                .stdin(Stdio::piped())
+                .stdout(Stdio::piped())
+                // Keys pressed on the terminal must not cut the connection: the launcher passes them on.
+                .process_group(0)
+                .spawn()
+                .map_err(|error| Failure::cannot(format!("--launcher: {} cannot be started: {error}", words[0])))?;
+            let (to, from) = (child.stdin.take(), child.stdout.take());
+            if let Some(from) = from {
+                let sender = sender.clone();
+                thread::spawn(move || read_agent(index, from, &sender));
+            }
+            agents.push(Agent { host: host.name.clone(), child, to: Arc::new(Mutex::new(to)), gone: false });
+        }
+        let (want_input, wanted) = channel();
+        if let Some(first) = agents.first() {
+            let to = Arc::clone(&first.to);
+            thread::spawn(move || send_input(&to, &wanted));
+        }
+        thread::spawn(move || read_signals(&signals, &sender));
+        Ok(Self { agents, ended: vec![false; usize::from(nodes)], incoming, ready: VecDeque::new(), want_input })
+    }
+
+    /// Tells an agent what is going to run.
+    pub fn prepare(&mut self, host: usize, prepare: &Prepare) {
+        self.send(host, &Command::Prepare(prepare.clone()));
+    }
+
+    /// Waits until all agents have found everything in order.
+    pub fn wait_ready(&mut self, deadline: Instant) -> Result<Vec<Ready>, Failure> {
+        let mut ready: Vec<Option<Ready>> = self.agents.iter().map(|_| None).collect();
+        loop {
+            let waiting: Vec<usize> = (0..ready.len()).filter(|&host| ready[host].is_none()).collect();
+            if waiting.is_empty() {
+                return Ok(ready.into_iter().flatten().collect());
+            }
+            let names = || waiting.iter().map(|&host| self.agents[host].host.as_str()).collect::<Vec<_>>().join(", ");
+            let message = match self.incoming.recv_timeout(deadline.saturating_duration_since(Instant::now())) {
+                Ok(Incoming::Answer(host, Answer::Ready(answer))) => {
+                    ready[host] = Some(*answer);
+                    continue;
+                }
+                Ok(Incoming::Answer(host, Answer::Failed(why))) => format!("host {}: {why}", self.agents[host].host),
+                Ok(Incoming::Answer(host, _)) => {
+                    format!("host {}: its agent speaks out of turn", self.agents[host].host)
+                }
+                Ok(Incoming::Gone(host, why)) => format!(
+                    "host {} does not answer: {why} (--launcher says how to reach a host)",
+                    self.agents[host].host
+                ),
+                Ok(Incoming::Signal(signal)) => {
+                    let message = format!("stopped by {} before all hosts had answered", signal_name(signal));
+                    return Err(Failure { status: 128u8.wrapping_add(signal as u8), message });
+                }
+                Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => {
+                    format!("no answer in time from {} (--host-timeout gives more)", names())
+                }
+            };
+            return Err(Failure::cannot(message));
+        }
+    }
+
+    /// Tells an agent to start its nodes.
+    pub fn start_nodes(&mut self, host: usize, boots: Vec<Boot>) {
+        self.send(host, &Command::Start(boots));
+    }
+
+    /// Sends a command. An agent that is gone is noticed where its answers are read.
+    fn send(&self, host: usize, command: &Command) {
+        if let Ok(frame) = Frame::message(command) {
+            write(&self.agents[host].to, &frame);
+        }
+    }
+
+    fn incoming(&mut self, incoming: Incoming) {
+        match incoming {
+            Incoming::Signal(signal) => self.ready.push_back(Event::Signal { signal, from_terminal: false }),
+            Incoming::Answer(_, Answer::Report(node, report)) => self.ready.push_back(Event::Report(node, report)),
+            Incoming::Answer(_, Answer::Ended(node, end)) => self.node_ended(usize::from(node), end),
+            Incoming::Answer(_, Answer::WantInput) => {
+                // The reading thread is gone when there is no more input.
+                let _ = self.want_input.send(());
+            }
+            Incoming::Answer(_, Answer::Ready(_)) => {}
+            Incoming::Answer(host, Answer::Failed(why)) => self.gone(host, &why),
+            Incoming::Gone(host, why) => {
+                self.agents[host].gone = true;
+                self.gone(host, &format!("the connection is lost: {why}"));
+            }
+        }
+    }
+
+    fn node_ended(&mut self, node: usize, end: End) {
+        if let Some(ended) = self.ended.get_mut(node).filter(|ended| !**ended) {
+            *ended = true;
+            self.ready.push_back(Event::Ended(node as u16, end));
+        }
+    }
+
+    /// Without its agent a host's nodes end.
+    fn gone(&mut self, host: usize, why: &str) {
+        let left: Vec<usize> =
+            (host..self.ended.len()).step_by(self.agents.len()).filter(|&node| !self.ended[node]).collect();
+        if !left.is_empty() {
+            eprintln!("gondwana: host {}: {why}", self.agents[host].host);
+        }
+        for node in left {
+            self.node_ended(node, End::Exited(i32::from(CANNOT)));
+        }
+    }
+}
+
+impl Nodes for RemoteNodes {
+    fn next(&mut self, deadline: Option<Instant>) -> Result<Option<Event>, Failure> {
+        loop {
+            if let Some(event) = self.ready.pop_front() {
+                return Ok(Some(event));
+            }
+            let incoming = match deadline {
+                None => self.incoming.recv().map_err(|_| RecvTimeoutError::Disconnected),
+                Some(deadline) => self.incoming.recv_timeout(deadline.saturating_duration_since(Instant::now())),
+            };
+            match incoming {
+                Ok(incoming) => self.incoming(incoming),
+                Err(RecvTimeoutError::Timeout) => return Ok(None),
+                Err(RecvTimeoutError::Disconnected) => return Err(Failure::cannot("all hosts are lost")),
+            }
+        }
+    }
+
+    fn signal(&mut self, node: u16, signal: i32) {
+        self.send(usize::from(node) % self.agents.len(), &Command::Signal { node, signal });
+    }
+
+    fn kill(&mut self) {
+        for host in 0..self.agents.len() {
+            self.send(host, &Command::Kill);
+        }
+    }
+}
+
+impl Drop for RemoteNodes {
+    /// Closes the ways to the agents, which makes them end their nodes and themselves.
+    fn drop(&mut self) {
+        for agent in &self.agents {
+            // If somebody is stuck in writing, ending the command below closes the way as well.
+            match agent.to.try_lock() {
+                Ok(mut to) => *to = None,
+                Err(TryLockError::Poisoned(poisoned)) => *poisoned.into_inner() = None,
+                Err(TryLockError::WouldBlock) => {}
+            }
+        }
+        let deadline = Instant::now() + FAREWELL;
+        while !self.agents.iter().all(|agent| agent.gone) {
+            match self.incoming.recv_timeout(deadline.saturating_duration_since(Instant::now())) {
+                Ok(Incoming::Gone(host, _)) => self.agents[host].gone = true,
+                Ok(_) => {}
+                Err(_) => break,
+            }
+        }
+        for agent in &mut self.agents {
+            // It has ended already, or does now; nobody asks how.
+            if !agent.gone {
+                let _ = agent.child.kill();
+            }
+            let _ = agent.child.wait();
+        }
+    }
+}
+
+fn write(to: &ToAgent, frame: &Frame) {
+    let mut to = to.lock().unwrap_or_else(PoisonError::into_inner);
+    if to.as_mut().is_some_and(|to| frame.write(to).is_err()) {
+        *to = None;
+    }
+}
+
+/// Reads what an agent says until it ends; the program's output goes where it belongs.
+fn read_agent(host: usize, mut from: ChildStdout, sender: &Sender<Incoming>) {
+    let mut talk = || -> io::Result<String> {
+        if !skip_to_greeting(&mut from)? {
+            return Ok("the command has ended without starting an agent".to_owned());
+        }
+        while let Some(frame) = Frame::read(&mut from)? {
+            match frame {
+                Frame::Message(contents) => {
+                    if sender.send(Incoming::Answer(host, parse(&contents)?)).is_err() {
+                        break;
+                    }
+                }
+                // A reader of ours that is gone is none of the agent's business, and the program cannot be told.
+                Frame::Output(contents) => {
+                    let _ = io::stdout().write_all(&contents).and_then(|()| io::stdout().flush());
+                }
+                Frame::Errors(contents) => {
+                    let _ = io::stderr().write_all(&contents);
+                }
+                Frame::Input(_) => return Err(io::Error::other("an agent has sent input")),
+            }
+        }
+        Ok("its agent has ended".to_owned())
+    };
+    let why = talk().unwrap_or_else(|error| error.to_string());
+    // Without a receiver the launcher is ending.
+    let _ = sender.send(Incoming::Gone(host, why));
+}
+
+/// Sends standard input to the agent of node 0, a piece each time the last has been taken.
+fn send_input(to: &ToAgent, wanted: &Receiver<()>) {
+    let Ok(input) = io::stdin().as_fd().try_clone_to_owned() else { return };
+    let mut input = File::from(input);
+    let mut buffer = vec![0; CHUNK];
+    while wanted.recv().is_ok() {
+        let length = if in_background(&input) { 0 } else { input.read(&mut buffer).unwrap_or(0) };
+        if length == 0 {
+            if let Ok(frame) = Frame::message(&Command::InputEnd) {
+                write(to, &frame);
+            }
+            return;
+        }
+        write(to, &Frame::Input(buffer[..length].to_vec()));
+    }
+}
+
+/// True if reading would stop us: the terminal belongs to another job. The program may never want to read.
+fn in_background(input: &File) -> bool {
+    // SAFETY: neither call touches memory.
+    unsafe {
+        let foreground = libc::tcgetpgrp(input.as_raw_fd());
+        foreground >= 0 && foreground != libc::getpgrp()
+    }
+}
+
+fn read_signals(signals: &Signals, sender: &Sender<Incoming>) {
+    loop {
+        let mut fd = libc::pollfd { fd: signals.as_raw_fd(), events: libc::POLLIN, revents: 0 };
+        // SAFETY: the kernel reads and writes one pollfd.
+        unsafe { libc::poll(&raw mut fd, 1, -1) };
+        while let Some(arrived) = signals.read() {
+            // The ends of the commands are seen where their output is read.
+            if arrived.signal != libc::SIGCHLD && sender.send(Incoming::Signal(arrived.signal)).is_err() {
+                return;
+            }
+        }
+    }
+}

@@ -1,0 +1,44 @@
+//! The `gondwana` command: runs unmodified threaded programs on several nodes.
+
+mod atomics;
+mod doctor;
+mod failure;
+mod hosts;
+mod live;
+mod process;
+mod run;
+mod stats;
+
+use clap::{Parser, Subcommand};
+use std::process::ExitCode;
+
+/// Many machines, one memory.
+#[derive(Parser)]
+#[command(name = "gondwana", version, about)]
+struct CommandLine {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Run a threaded program on several nodes
+    Run(run::options::RunOptions),
+    /// Check what this computer offers and say what it lacks
+    Doctor(doctor::DoctorOptions),
+    /// Start nodes on behalf of a launcher on another computer
+    #[command(hide = true)]
+    Agent,
+}
+
+fn main() -> ExitCode {
+    let result = match CommandLine::parse().command {
+        Command::Run(options) => run::run(options),
+        Command::Doctor(options) => doctor::doctor(&options),
+        Command::Agent => hosts::agent::serve(),
+    };
+    result.unwrap_or_else(|failure| {
+        eprintln!("gondwana: {failure}");
+        ExitCode::from(failure.status)
+    })
+}

@@ -1,0 +1,45 @@
+//! What happens to the nodes of a run, wherever they are.
+
+use crate::failure::Failure;
+use gondwana_node::boot::Report;
+use serde::{Deserialize, Serialize};
+use std::time::Instant;
+
+/// How a process ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum End {
+    /// By `exit`, with this status.
+    Exited(i32),
+    /// By this signal.
+    Signalled(i32),
+}
+
+/// Something that the launcher has to know.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Event {
+    /// A node has reported something.
+    Report(u16, Report),
+    /// The process of a node is gone. All its reports have come before.
+    Ended(u16, End),
+    /// The launcher itself was sent a signal.
+    Signal {
+        /// Its number.
+        signal: i32,
+        /// True if the terminal sent it, to node 0 as well.
+        from_terminal: bool,
+    },
+    /// Something can be read from the descriptor that is watched besides, or it has come to its end.
+    Watched,
+}
+
+/// The nodes of a run.
+pub trait Nodes {
+    /// Waits for the next event; `None` when the deadline has passed.
+    fn next(&mut self, deadline: Option<Instant>) -> Result<Option<Event>, Failure>;
+
+    /// Sends a signal to the process of a node, if it still runs.
+    fn signal(&mut self, node: u16, signal: i32);
+
+    /// Ends all processes that still run; each [`Event::Ended`] still comes.
+    fn kill(&mut self);
+}

@@ -1,0 +1,248 @@
+//! The nodes of a run that are processes of this computer.
+
+use super::descriptors::Reserved;
+use super::events::{End, Event, Nodes};
+use super::signals::Signals;
+use super::spawn::{Image, Setup, spawn};
+use crate::failure::Failure;
+use gondwana_node::boot::{BOOT_VARIABLE, Boot, Control, FabricBoot, Report};
+use std::collections::VecDeque;
+use std::ffi::OsString;
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, OwnedFd, RawFd};
+use std::path::Path;
+use std::time::Instant;
+
+/// Variables that the launcher sets for the dynamic loader and for the runtime library.
+const HIDDEN: [&str; 3] = ["LD_PRELOAD", "LD_BIND_NOW", BOOT_VARIABLE];
+
+struct Node {
+    number: u16,
+    pid: libc::pid_t,
+    ended: bool,
+    control: Option<Control>,
+}
+
+/// Processes of this computer, each with its control channel.
+pub struct LocalNodes {
+    signals: Signals,
+    reserved: Reserved,
+    nodes: Vec<Node>,
+    ready: VecDeque<Event>,
+    watched: Option<RawFd>,
+}
+
+/// Where the standard streams of a node lead; `None` is the launcher's own.
+pub type Streams = [Option<OwnedFd>; 3];
+
+impl LocalNodes {
+    /// No node yet. The calling thread must live as long as the nodes are to live.
+    pub fn new(signals: Signals) -> Result<Self, Failure> {
+        let reserved =
+            Reserved::new().map_err(|error| Failure::system("reserving descriptors for the nodes", &error))?;
+        Ok(Self { signals, reserved, nodes: vec![], ready: VecDeque::new(), watched: None })
+    }
+
+    /// Reports [`Event::Watched`] whenever this descriptor is readable.
+    pub fn watch(&mut self, fd: RawFd) {
+        self.watched = Some(fd);
+    }
+
+    /// Starts the program as it is, without the runtime library: a machine of one node needs no coherence.
+    pub fn start_plain(&mut self, image: &Image) -> Result<(), Failure> {
+        let setup = Setup {
+            mask: self.signals.mask_before(),
+            inherited: None,
+            streams: [None, None, None],
+            apart: false,
+        };
+        let pid = spawn(image, &setup).map_err(|error| cannot_start(0, &error))?;
+        self.nodes.push(Node { number: 0, pid, ended: false, control: None });
+        Ok(())
+    }
+
+    /// Starts a node with the runtime library. `fabric` is what the node is to find under the descriptor that
+    /// [`Boot::fabric`] names; the descriptor numbers in `boot` are filled in here.
+    pub fn start(
+        &mut self,
+        image: &Image,
+        library: &Path,
+        mut boot: Boot,
+        fabric: &OwnedFd,
+        streams: Streams,
+    ) -> Result<(), Failure> {
+        let number = boot.node;
+        let failed = |error: io::Error| cannot_start(number, &error);
+        let variables = self.variables(image, library)?;
+        boot.control_fd = self.reserved.control();
+        boot.hidden_env = hidden(image)?;
+        match &mut boot.fabric {
+            FabricBoot::Shm { fd } | FabricBoot::Tcp { listener_fd: fd, .. } => *fd = self.reserved.fabric(),
+        }
+        let (ours, theirs) = Control::pair().map_err(failed)?;
+        let memfd = boot.to_memfd().map_err(failed)?;
+        let sources: [RawFd; 3] = [theirs.as_raw_fd(), memfd.as_raw_fd(), fabric.as_fd().as_raw_fd()];
+        let setup = Setup {
+            mask: self.signals.mask_before(),
+            inherited: Some((&self.reserved, sources)),
+            streams,
+            apart: number != 0,
+        };
+        let pid = spawn(&image.with_variables(&variables), &setup).map_err(failed)?;
+        self.nodes.push(Node { number, pid, ended: false, control: Some(ours) });
+        Ok(())
+    }
+
+    fn variables(&self, image: &Image, library: &Path) -> Result<[(&'static str, OsString); 3], Failure> {
+        let mut preload = library.as_os_str().to_owned();
+        if preload.as_encoded_bytes().iter().any(|byte| matches!(byte, b' ' | b':')) {
+            return Err(Failure::cannot(format!(
+                "the dynamic loader cannot load {}: install Gondwana in a folder without spaces and colons",
+                library.display()
+            )));
+        }
+        if let Some(others) = image.variable(HIDDEN[0]).filter(|value| !value.is_empty()) {
+            preload.push(":");
+            preload.push(others);
+        }
+        let boot = self.reserved.boot().to_string();
+        Ok([(HIDDEN[0], preload), (HIDDEN[1], "1".into()), (HIDDEN[2], boot.into())])
+    }
+
+    /// Takes the reports that have arrived from one node.
+    fn drain(&mut self, index: usize) {
+        let node = &mut self.nodes[index];
+        while let Some(control) = &node.control {
+            match control.receive::<Report>(false) {
+                Ok(Some(report)) => self.ready.push_back(Event::Report(node.number, report)),
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
+                Ok(None) | Err(_) => node.control = None,
+            }
+        }
+    }
+
+    /// Finds out which processes have ended.
+    fn reap(&mut self) {
+        for index in 0..self.nodes.len() {
+            if self.nodes[index].ended {
+                continue;
+            }
+            let mut status = 0;
+            // SAFETY: the kernel writes one status.
+            let result = unsafe { libc::waitpid(self.nodes[index].pid, &raw mut status, libc::WNOHANG) };
+            if result != self.nodes[index].pid {
+                continue;
+            }
+            // Whatever any node said before it ended must be known first: the end of one node may be the
+            // consequence of what another has reported.
+            for other in 0..self.nodes.len() {
+                self.drain(other);
+            }
+            let node = &mut self.nodes[index];
+            node.ended = true;
+            node.control = None;
+            let end = if libc::WIFSIGNALED(status) {
+                End::Signalled(libc::WTERMSIG(status))
+            } else {
+                End::Exited(libc::WEXITSTATUS(status))
+            };
+            self.ready.push_back(Event::Ended(node.number, end));
+        }
+    }
+
+    fn wait(&mut self, deadline: Option<Instant>) -> Result<(), Failure> {
+        let poll = |fd: RawFd| libc::pollfd { fd, events: libc::POLLIN, revents: 0 };
+        let with_control: Vec<usize> =
+            (0..self.nodes.len()).filter(|&index| self.nodes[index].control.is_some()).collect();
+        // The kernel skips negative numbers.
+        let mut fds = vec![poll(self.signals.as_raw_fd()), poll(self.watched.unwrap_or(-1))];
+        fds.extend(
+            with_control.iter().map(|&index| poll(self.nodes[index].control.as_ref().map_or(-1, Control::as_raw_fd))),
+        );
+        let timeout = deadline.map_or(-1, |deadline| {
+            let left = deadline.saturating_duration_since(Instant::now()).as_micros().div_ceil(1000);
+            i32::try_from(left).unwrap_or(i32::MAX)
+        });
+        // SAFETY: the kernel reads and writes the array given.
+        if unsafe { libc::poll(fds.as_mut_ptr(), fds.len() as libc::nfds_t, timeout) } < 0 {
+            let error = io::Error::last_os_error();
+            if error.kind() != io::ErrorKind::Interrupted {
+                return Err(Failure::system("waiting for the nodes", &error));
+            }
+            return Ok(());
+        }
+        if fds[1].revents != 0 {
+            self.ready.push_back(Event::Watched);
+        }
+        for (fd, index) in fds[2..].iter().zip(with_control) {
+            if fd.revents != 0 {
+                self.drain(index);
+            }
+        }
+        let mut child = false;
+        while let Some(arrived) = self.signals.read() {
+            if arrived.signal == libc::SIGCHLD {
+                child = true;
+            } else {
+                let event = Event::Signal { signal: arrived.signal, from_terminal: arrived.from_kernel };
+                self.ready.push_back(event);
+            }
+        }
+        if child {
+            self.reap();
+        }
+        Ok(())
+    }
+}
+
+impl Nodes for LocalNodes {
+    fn next(&mut self, deadline: Option<Instant>) -> Result<Option<Event>, Failure> {
+        loop {
+            if let Some(event) = self.ready.pop_front() {
+                return Ok(Some(event));
+            }
+            if deadline.is_some_and(|deadline| deadline <= Instant::now()) {
+                return Ok(None);
+            }
+            self.wait(deadline)?;
+        }
+    }
+
+    fn signal(&mut self, node: u16, signal: i32) {
+        for node in self.nodes.iter().filter(|candidate| candidate.number == node && !candidate.ended) {
+            // SAFETY: kill touches no memory; the process has not been waited for, so the number is still its own.
+            unsafe { libc::kill(node.pid, signal) };
+        }
+    }
+
+    fn kill(&mut self) {
+        for number in self.nodes.iter().map(|node| node.number).collect::<Vec<_>>() {
+            self.signal(number, libc::SIGKILL);
+        }
+    }
+}
+
+impl Drop for LocalNodes {
+    fn drop(&mut self) {
+        self.kill();
+    }
+}
+
+/// What the environment holds for the variables that we set.
+fn hidden(image: &Image) -> Result<Vec<(String, Option<String>)>, Failure> {
+    HIDDEN
+        .iter()
+        .map(|name| {
+            let value = image.variable(name).map(|value| {
+                value.to_str().map(str::to_owned).ok_or_else(|| {
+                    Failure::cannot(format!("the environment variable {name} is not UTF-8 text: unset it"))
+                })
+            });
+            Ok(((*name).to_owned(), value.transpose()?))
+        })
+        .collect()
+}
+
+fn cannot_start(node: u16, error: &io::Error) -> Failure {
+    Failure::cannot(format!("the process of node {node} cannot be started: {error}"))
+}

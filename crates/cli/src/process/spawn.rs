@@ -1,0 +1,202 @@
+//! Starting the process of one node.
+
+use super::descriptors::{COUNT, Reserved};
+use std::ffi::{CString, OsString};
+use std::io::{self, Read};
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::path::Path;
+
+/// A program as `execve` takes it.
+#[derive(Clone, Debug)]
+pub struct Image {
+    path: CString,
+    arguments: Vec<CString>,
+    environment: Vec<(OsString, OsString)>,
+}
+
+impl Image {
+    /// A program with its arguments, the first being the name that it is called by, and the environment given.
+    pub fn new(path: &Path, arguments: &[OsString], environment: Vec<(OsString, OsString)>) -> io::Result<Self> {
+        let arguments = arguments.iter().map(|word| Ok(CString::new(word.as_bytes())?));
+        Ok(Self {
+            path: CString::new(path.as_os_str().as_bytes())?,
+            arguments: arguments.collect::<io::Result<_>>()?,
+            environment,
+        })
+    }
+
+    /// The value of an environment variable.
+    pub fn variable(&self, name: &str) -> Option<&OsString> {
+        self.environment.iter().find(|(key, _)| key == name).map(|(_, value)| value)
+    }
+
+    /// The same program with other values for some variables. The order of the variables stays.
+    #[must_use]
+    pub fn with_variables(&self, variables: &[(&str, OsString)]) -> Self {
+        let mut image = self.clone();
+        for (name, value) in variables {
+            match image.environment.iter_mut().find(|(key, _)| key == name) {
+                Some((_, old)) => old.clone_from(value),
+                None => image.environment.push(((*name).into(), value.clone())),
+            }
+        }
+        image
+    }
+
+    /// Replaces this process by the program. Returns only if that fails.
+    pub fn replace_process(&self) -> io::Error {
+        match Vectors::new(self) {
+            // SAFETY: the vectors are null-terminated arrays of C strings that outlive the call.
+            Ok(vectors) => unsafe {
+                libc::execve(self.path.as_ptr(), vectors.arguments.as_ptr(), vectors.environment.as_ptr());
+                io::Error::last_os_error()
+            },
+            Err(error) => error,
+        }
+    }
+}
+
+/// The arrays that `execve` wants.
+struct Vectors {
+    arguments: Vec<*const libc::c_char>,
+    environment: Vec<*const libc::c_char>,
+    _strings: Vec<CString>,
+}
+
+impl Vectors {
+    fn new(image: &Image) -> io::Result<Self> {
+        let strings: Vec<CString> = image
+            .environment
+            .iter()
+            .map(|(key, value)| {
+                let mut text = key.clone().into_vec();
+                text.push(b'=');
+                text.extend_from_slice(value.as_bytes());
+                Ok(CString::new(text)?)
+            })
+            .collect::<io::Result<_>>()?;
+        let terminated = |words: &[CString]| {
+            words.iter().map(|word| word.as_ptr()).chain([std::ptr::null()]).collect::<Vec<_>>()
+        };
+        Ok(Self {
+            arguments: terminated(&image.arguments),
+            environment: terminated(&strings),
+            _strings: strings,
+        })
+    }
+}
+
+/// How a process differs from a child as the shell would start it.
+pub struct Setup<'a> {
+    /// Signals that the program finds blocked.
+    pub mask: libc::sigset_t,
+    /// The control channel, description and fabric, and the numbers at which the node gets them.
+    pub inherited: Option<(&'a Reserved, [RawFd; COUNT])>,
+    /// What becomes standard input, output and error; `None` is the launcher's own.
+    pub streams: [Option<OwnedFd>; 3],
+    /// Whether the process leaves the launcher's process group, and so hears nothing of keys pressed on the
+    /// terminal: natively they reach the program once, not once for each node.
+    pub apart: bool,
+}
+
+/// Starts a process that dies with the calling thread. Returns its number.
+///
+/// # Errors
+/// Of the system, also those that the new process meets before it has become the program.
+pub fn spawn(image: &Image, setup: &Setup<'_>) -> io::Result<libc::pid_t> {
+    let vectors = Vectors::new(image)?;
+    let (mut failed, failed_child) = pipe()?;
+    // SAFETY: getpid touches no memory.
+    let parent = unsafe { libc::getpid() };
+    // SAFETY: the child calls nothing but async-signal-safe functions until it execs or exits.
+    let pid = unsafe { libc::fork() };
+    if pid == 0 {
+        // SAFETY: we are the child of fork; the vectors are null-terminated arrays of C strings.
+        let error = unsafe {
+            match prepare(setup, parent) {
+                Ok(()) => {
+                    libc::execve(
+                        image.path.as_ptr(),
+                        vectors.arguments.as_ptr(),
+                        vectors.environment.as_ptr(),
+                    );
+                    errno()
+                }
+                Err(error) => error,
+            }
+        };
+        let bytes = error.to_ne_bytes();
+        // SAFETY: writes four bytes that exist, then ends the process without running the launcher's destructors.
+        unsafe {
+            libc::write(failed_child.as_raw_fd(), bytes.as_ptr().cast(), bytes.len());
+            libc::_exit(127);
+        }
+    }
+    if pid < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    drop(failed_child);
+    let mut bytes = [0; 4];
+    if failed.read_exact(&mut bytes).is_ok() {
+        // SAFETY: reaps the child, whose status nobody wants.
+        unsafe { libc::waitpid(pid, std::ptr::null_mut(), 0) };
+        return Err(io::Error::from_raw_os_error(i32::from_ne_bytes(bytes)));
+    }
+    Ok(pid)
+}
+
+/// What the child does before it becomes the program; the error number if something fails.
+///
+/// # Safety
+/// Only in the child of a fork. Allocates nothing and takes no lock.
+unsafe fn prepare(setup: &Setup<'_>, parent: libc::pid_t) -> Result<(), i32> {
+    let check = |result: libc::c_int| if result < 0 { Err(errno()) } else { Ok(result) };
+    // SAFETY: none of these calls touches memory but the signal set given.
+    unsafe {
+        check(libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL))?;
+        // The launcher may have died before it was asked to take us along.
+        if libc::getppid() != parent {
+            libc::_exit(127);
+        }
+        if setup.apart {
+            check(libc::setpgid(0, 0))?;
+            // A terminal with `stty tostop` must not halt a node that prints.
+            libc::signal(libc::SIGTTOU, libc::SIG_IGN);
+        }
+        for (number, stream) in (0..).zip(&setup.streams) {
+            if let Some(stream) = stream {
+                check(libc::dup2(stream.as_raw_fd(), number))?;
+            }
+        }
+        if let Some((reserved, sources)) = &setup.inherited {
+            // Pointers must mean the same on all nodes. The launcher has checked that this works, or that the whole
+            // computer does without randomisation.
+            let persona = libc::personality(0xffff_ffff);
+            libc::personality((persona | libc::ADDR_NO_RANDOMIZE) as libc::c_ulong);
+            let targets = [reserved.control(), reserved.boot(), reserved.fabric()];
+            for (source, target) in sources.iter().zip(targets) {
+                check(libc::dup2(*source, target))?;
+            }
+        }
+        // Rust programs ignore SIGPIPE; the user's shell most probably does not.
+        libc::signal(libc::SIGPIPE, libc::SIG_DFL);
+        check(libc::sigprocmask(libc::SIG_SETMASK, &raw const setup.mask, std::ptr::null_mut()))?;
+    }
+    Ok(())
+}
+
+fn errno() -> i32 {
+    // SAFETY: the C library's errno of this thread.
+    unsafe { *libc::__errno_location() }
+}
+
+fn pipe() -> io::Result<(std::fs::File, OwnedFd)> {
+    let mut fds = [0; 2];
+    // SAFETY: the kernel writes two descriptors into an array of two.
+    if unsafe { libc::pipe2(fds.as_mut_ptr(), libc::O_CLOEXEC) } < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    // SAFETY: the kernel has just given us both descriptors.
+    Ok(unsafe { (std::fs::File::from_raw_fd(fds[0]), OwnedFd::from_raw_fd(fds[1])) })
+}

@@ -1,0 +1,85 @@
+//! What a run can have on this computer.
+
+use crate::doctor::{DEFAULT_SPAN, probes};
+use crate::failure::Failure;
+use gondwana_node::boot::Mechanism;
+use serde::{Deserialize, Serialize};
+use std::path::PathBuf;
+
+/// File name of the runtime library.
+const LIBRARY: &str = "libgondwana.so";
+
+/// The shortest span that is worth a run whose user has asked for none, in bytes.
+const LEAST_SPAN: u64 = 1 << 30;
+
+/// What a run can have on this computer.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Capabilities {
+    /// How faults are raised.
+    pub mechanism: Mechanism,
+    /// Why it is not userfaultfd, for people.
+    pub degraded: Option<String>,
+    /// Length of the span in bytes.
+    pub span: u64,
+    /// The runtime library.
+    pub library: PathBuf,
+    /// How many processors there are.
+    pub processors: usize,
+}
+
+/// Finds out what a run can have here. `span` is what the user has asked for.
+pub fn find(span: Option<u64>) -> Result<Capabilities, Failure> {
+    probes::fixed_addresses().map_err(|error| {
+        Failure::cannot(format!(
+            "address space randomisation cannot be turned off ({error}): gondwana doctor says what to do"
+        ))
+    })?;
+    let (mechanism, degraded) = match probes::userfaultfd() {
+        Ok(()) => (Mechanism::Userfaultfd, None),
+        Err(why) => (Mechanism::Mprotect, Some(why)),
+    };
+    Ok(Capabilities {
+        mechanism,
+        degraded,
+        span: choose_span(span)?,
+        library: runtime_library()?,
+        processors: probes::processors(),
+    })
+}
+
+/// The span that the user has asked for, or else the longest that fits, in bytes.
+pub fn choose_span(asked: Option<u64>) -> Result<u64, Failure> {
+    if let Some(bytes) = asked {
+        return match probes::span(bytes) {
+            Ok(()) => Ok(bytes),
+            Err(why) => Err(Failure::cannot(format!(
+                "the span does not fit: {why}; ask for less (--span) or raise the limit (ulimit -v unlimited)"
+            ))),
+        };
+    }
+    let mut bytes = DEFAULT_SPAN;
+    loop {
+        match probes::span(bytes) {
+            Ok(()) => return Ok(bytes),
+            Err(_) if bytes > LEAST_SPAN => bytes /= 2,
+            Err(why) => {
+                return Err(Failure::cannot(format!(
+                    "no span fits: {why}; raise the limits (ulimit -v unlimited; ulimit -f unlimited)"
+                )));
+            }
+        }
+    }
+}
+
+/// Where the runtime library is: beside this executable, as cargo leaves it, or where it is installed.
+pub fn runtime_library() -> Result<PathBuf, Failure> {
+    let exe = std::env::current_exe().map_err(|error| Failure::system("finding this executable", &error))?;
+    let folder = exe.parent().unwrap_or(&exe);
+    let places = [folder.join(LIBRARY), folder.join("../lib/gondwana").join(LIBRARY)];
+    places.iter().find_map(|place| place.canonicalize().ok()).ok_or_else(|| {
+        Failure::cannot(format!(
+            "{LIBRARY} is missing: it belongs to {} (build it with cargo build -p gondwana-preload)",
+            folder.display()
+        ))
+    })
+}

@@ -1,0 +1,37 @@
+//! How the launcher ends: as the program would have.
+
+use crate::process::events::End;
+use std::process::ExitCode;
+
+/// Ends this process as `end` says; the code is for `main` to return.
+pub fn like(end: End) -> ExitCode {
+    match end {
+        End::Exited(status) => ExitCode::from(status as u8),
+        End::Signalled(signal) => {
+            die_of(signal);
+            // A signal cannot end the first process of a container.
+            ExitCode::from(128u8.wrapping_add(signal as u8))
+        }
+    }
+}
+
+/// Dies of a signal, so that a shell says the same as it would have of the program. Returns only if that does not
+/// work.
+fn die_of(signal: i32) {
+    use std::io::Write;
+    // A failure to write is no reason to survive.
+    let _ = std::io::stdout().flush();
+    let none = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+    // SAFETY: the sets and limits are plain memory of this frame. The default action of a signal is being restored,
+    // so no handler of ours runs.
+    unsafe {
+        // The program has dumped core, if it was to; the launcher's memory helps nobody.
+        libc::setrlimit(libc::RLIMIT_CORE, &raw const none);
+        libc::signal(signal, libc::SIG_DFL);
+        let mut set: libc::sigset_t = std::mem::zeroed();
+        libc::sigemptyset(&raw mut set);
+        libc::sigaddset(&raw mut set, signal);
+        libc::kill(libc::getpid(), signal);
+        libc::sigprocmask(libc::SIG_UNBLOCK, &raw const set, std::ptr::null_mut());
+    }
+}

@@ -1,0 +1,241 @@
+//! `gondwana run`: a program on several nodes.
+
+pub mod capabilities;
+pub mod check;
+mod exit;
+pub mod options;
+mod supervise;
+
+use crate::atomics;
+use crate::failure::Failure;
+use crate::hosts;
+use crate::live::Live;
+use crate::process::events::Nodes;
+use crate::process::local::LocalNodes;
+use crate::process::signals::Signals;
+use crate::process::spawn::Image;
+use crate::stats::Summary;
+use capabilities::Capabilities;
+use gondwana_fabric::{DEFAULT_RING_BYTES, ShmSegment};
+use gondwana_node::boot::{Boot, Consistency, FabricBoot, Mechanism, VERSION};
+use options::{Fabric, RunOptions};
+use std::net::{SocketAddr, TcpListener};
+use std::os::fd::OwnedFd;
+use std::path::Path;
+use std::process::ExitCode;
+use std::time::Instant;
+pub use supervise::Outcome;
+use supervise::Supervisor;
+
+/// Runs a program as the options say, and ends as the program does.
+pub fn run(options: RunOptions) -> Result<ExitCode, Failure> {
+    let nodes = options.nodes()?;
+    let fabric = options.fabric()?;
+    options.processors()?;
+    options.span()?;
+    let program = check::find(&options.program[0])?;
+    check::loadable(&options.program[0].to_string_lossy(), &program.image)?;
+    let image = Image::new(&program.path, &options.program, std::env::vars_os().collect())
+        .map_err(|error| Failure::system("passing on arguments and environment", &error))?;
+    let alone = nodes == 1 && options.hosts.is_empty();
+    if alone && options.stats.is_none() {
+        let error = image.replace_process();
+        return Err(Failure::not_runnable(format!("{}: {error}", options.program[0].to_string_lossy())));
+    }
+    let (consistency, reason) = if alone {
+        (Consistency::Sc, "one node: the program runs as it is".to_owned())
+    } else {
+        consistency(&options, &program)?
+    };
+    let start = Instant::now();
+    let run = u64::from_ne_bytes(random()?);
+    let job = Job { options: &options, run, nodes, fabric, consistency, reason: reason.clone() };
+    let (outcome, mechanism) = if alone {
+        (job.alone(&image)?, "native")
+    } else if options.hosts.is_empty() {
+        job.here(&image)?
+    } else {
+        hosts::run(&job, &program)?
+    };
+    if let Some(file) = &options.stats {
+        let summary = Summary {
+            program: options.program.iter().map(|word| word.to_string_lossy().into_owned()).collect(),
+            fabric: fabric.name(),
+            consistency: match consistency {
+                Consistency::Rc => "rc",
+                Consistency::Sc => "sc",
+            },
+            reason,
+            mechanism,
+            seconds: start.elapsed().as_secs_f64(),
+            nodes: outcome.stats,
+        };
+        eprint!("{}", summary.to_table());
+        if let Some(file) = file {
+            write_json(file, &summary)?;
+        }
+    }
+    Ok(exit::like(outcome.end))
+}
+
+/// Which consistency the program gets, and why.
+fn consistency(options: &RunOptions, program: &check::Program) -> Result<(Consistency, String), Failure> {
+    Ok(match options.consistency {
+        options::Consistency::Rc => (Consistency::Rc, "asked for".to_owned()),
+        options::Consistency::Sc => (Consistency::Sc, "asked for".to_owned()),
+        options::Consistency::Auto => {
+            let atomics = atomics::of_program(program)?;
+            let consistency = if atomics.is_empty() { Consistency::Rc } else { Consistency::Sc };
+            (consistency, atomics.to_string())
+        }
+    })
+}
+
+fn write_json(file: &Path, summary: &Summary) -> Result<(), Failure> {
+    std::fs::write(file, format!("{:#}\n", summary.to_json()))
+        .map_err(|error| Failure::cannot(format!("{}: {error}", file.display())))
+}
+
+/// The name of a mechanism that the user knows.
+pub fn mechanism_name(mechanism: Mechanism) -> &'static str {
+    match mechanism {
+        Mechanism::Userfaultfd => "userfaultfd",
+        Mechanism::Mprotect => "mprotect",
+    }
+}
+
+/// Says on standard error that faults will be slow.
+pub fn say_degraded(place: &str, why: &str) {
+    eprintln!("gondwana: {place}{why}: using mprotect, which is slower (gondwana doctor says more)");
+}
+
+/// A random number that distinguishes or protects a run.
+pub fn random<const N: usize>() -> Result<[u8; N], Failure> {
+    let mut bytes = [0; N];
+    getrandom::fill(&mut bytes).map_err(|error| Failure::cannot(format!("no random numbers: {error}")))?;
+    Ok(bytes)
+}
+
+/// A run whose options have been checked.
+pub struct Job<'a> {
+    /// What the user has said.
+    pub options: &'a RunOptions,
+    /// Distinguishes this run from others.
+    pub run: u64,
+    /// How many nodes.
+    pub nodes: u16,
+    /// How they talk.
+    pub fabric: Fabric,
+    /// Which consistency.
+    pub consistency: Consistency,
+    /// Why.
+    pub reason: String,
+}
+
+impl Job<'_> {
+    /// The program as it is, as a child, so that the launcher can say how long it took.
+    fn alone(&self, image: &Image) -> Result<Outcome, Failure> {
+        let mut machine = LocalNodes::new(signals(true)?)?;
+        machine.start_plain(image)?;
+        let mut outcome = self.supervise(&mut machine, Live::hidden(), false)?;
+        outcome.stats = vec![Some(serde_json::json!({}))];
+        Ok(outcome)
+    }
+
+    /// All nodes on this computer.
+    fn here(&self, image: &Image) -> Result<(Outcome, &'static str), Failure> {
+        let can = capabilities::find(self.options.span()?)?;
+        if let Some(why) = &can.degraded {
+            say_degraded("", why);
+        }
+        let live = Live::new(self.nodes);
+        let mut machine = LocalNodes::new(signals(true)?)?;
+        for (node, (fabric, fd)) in self.fabrics()?.into_iter().enumerate() {
+            let boot = self.boot(node as u16, fabric, &can, live.is_shown())?;
+            let streams = [(node > 0).then(null).transpose()?, None, None];
+            machine.start(image, &can.library, boot, &fd, streams)?;
+        }
+        Ok((self.supervise(&mut machine, live, true)?, mechanism_name(can.mechanism)))
+    }
+
+    /// What each node finds under its fabric descriptor.
+    fn fabrics(&self) -> Result<Vec<(FabricBoot, OwnedFd)>, Failure> {
+        match self.fabric {
+            Fabric::Shm => {
+                let segment = ShmSegment::create(usize::from(self.nodes), DEFAULT_RING_BYTES)
+                    .map_err(|error| Failure::cannot(format!("memory for messages: {error}")))?;
+                let copy = || segment.try_clone().map_err(|error| Failure::system("sharing memory", &error));
+                (0..self.nodes).map(|_| Ok((FabricBoot::Shm { fd: -1 }, copy()?))).collect()
+            }
+            Fabric::Tcp => {
+                let failed = |error| Failure::system("listening on the loopback interface", &error);
+                let listeners = (0..self.nodes)
+                    .map(|_| TcpListener::bind(("127.0.0.1", 0)))
+                    .collect::<Result<Vec<_>, _>>()
+                    .map_err(failed)?;
+                let peers: Vec<SocketAddr> =
+                    listeners.iter().map(TcpListener::local_addr).collect::<Result<_, _>>().map_err(failed)?;
+                let secret = self.secret()?;
+                let boot = |listener: TcpListener| {
+                    (FabricBoot::Tcp { listener_fd: -1, peers: peers.clone(), secret }, listener.into())
+                };
+                Ok(listeners.into_iter().map(boot).collect())
+            }
+        }
+    }
+
+    /// The secret of the run, unless the user does without.
+    pub fn secret(&self) -> Result<Option<[u8; 32]>, Failure> {
+        if self.options.no_encryption { Ok(None) } else { Ok(Some(random()?)) }
+    }
+
+    /// What a node is told. Descriptor numbers are left open.
+    pub fn boot(
+        &self,
+        node: u16,
+        fabric: FabricBoot,
+        can: &Capabilities,
+        progress: bool,
+    ) -> Result<Boot, Failure> {
+        let nodes_there = usize::from(self.nodes).div_ceil(self.options.hosts.len().max(1));
+        let share = (can.processors / nodes_there).clamp(1, 4096) as u16;
+        Ok(Boot {
+            version: VERSION.to_owned(),
+            run: self.run,
+            node,
+            nodes: self.nodes,
+            processors: self.options.processors()?.unwrap_or(share),
+            fabric,
+            consistency: self.consistency,
+            reason: self.reason.clone(),
+            mechanism: can.mechanism,
+            span: can.span,
+            threads: self.options.threads.into(),
+            stats: self.options.stats.is_some(),
+            progress,
+            control_fd: -1,
+            hidden_env: vec![],
+        })
+    }
+
+    /// Follows the nodes to their ends.
+    pub fn supervise(
+        &self,
+        machine: &mut dyn Nodes,
+        live: Live,
+        reporting: bool,
+    ) -> Result<Outcome, Failure> {
+        let mut say = |line: &str| eprintln!("gondwana: {line}");
+        Supervisor::new(self.nodes, reporting, live, &mut say).run(machine)
+    }
+}
+
+/// The signals of this process, made readable; with `forwarded` false the ends of children only.
+pub fn signals(forwarded: bool) -> Result<Signals, Failure> {
+    Signals::new(forwarded).map_err(|error| Failure::system("receiving signals", &error))
+}
+
+/// What nodes other than node 0 read.
+pub fn null() -> Result<OwnedFd, Failure> {
+    std::fs::File::open("/dev/null").map(OwnedFd::from).map_err(|error| Failure::system("/dev/null", &error))
+}

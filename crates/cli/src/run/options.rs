@@ -1,0 +1,229 @@
+//! What the user can say about a run.
+
+use crate::failure::Failure;
+use gondwana_memory::{PAGE_SIZE, RUNTIME_BASE, SPAN_BASE};
+use gondwana_node::boot;
+use gondwana_topology::MAX_NODES;
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+/// The longest span, in bytes: half of what 32-bit page numbers and the layout of the address space allow, so that
+/// the program's own data has numbers too.
+pub const MAX_SPAN: u64 = 8 << 40;
+
+/// The shortest span, in bytes: stacks and a little heap.
+pub const MIN_SPAN: u64 = 64 << 20;
+
+const _: () = assert!(MAX_SPAN <= (RUNTIME_BASE - SPAN_BASE) as u64 && MAX_SPAN / PAGE_SIZE as u64 <= 1 << 31);
+
+/// Options of `gondwana run`.
+#[derive(Clone, Debug, clap::Args)]
+pub struct RunOptions {
+    /// How many nodes [default: one per host, or 2]
+    #[arg(short = 'n', long, value_name = "NODES")]
+    nodes: Option<u64>,
+    /// How many processors each node uses [default: this computer's, shared out evenly]
+    #[arg(short = 't', long, value_name = "PROCESSORS_PER_NODE")]
+    processors: Option<u64>,
+    /// How nodes talk [default: shm, between hosts tcp]
+    #[arg(long, value_enum)]
+    fabric: Option<Fabric>,
+    /// rc is for programs without data races, sc for all; auto looks for inline atomic instructions
+    #[arg(long, value_enum, default_value_t = Consistency::Auto)]
+    pub consistency: Consistency,
+    /// Where new threads go
+    #[arg(long, value_enum, default_value_t = Threads::RoundRobin)]
+    pub threads: Threads,
+    /// Computers to run on, separated by commas; node N goes to host N modulo their number
+    #[arg(long, value_name = "LIST", value_delimiter = ',')]
+    pub hosts: Vec<String>,
+    /// Command that runs {command} on {host}
+    #[arg(long, value_name = "TEMPLATE", default_value = "ssh -o BatchMode=yes {host} {command}")]
+    pub launcher: String,
+    /// Seconds within which every host must have answered
+    #[arg(long, value_name = "SECONDS", default_value_t = 30)]
+    pub host_timeout: u64,
+    /// Let nodes talk over TCP without authentication and encryption
+    #[arg(long)]
+    pub no_encryption: bool,
+    /// Bytes of shared address space, for example 64G [default: 256G, or what fits]
+    #[arg(long, value_name = "SIZE")]
+    span: Option<String>,
+    /// Print what crossed between the nodes; with a file name, write it there as JSON too
+    #[arg(long, value_name = "FILE.json", num_args = 0..=1, require_equals = true)]
+    pub stats: Option<Option<PathBuf>>,
+    /// The program and its arguments
+    #[arg(required = true, trailing_var_arg = true, allow_hyphen_values = true, value_name = "PROGRAM")]
+    pub program: Vec<OsString>,
+}
+
+/// How nodes talk.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub enum Fabric {
+    /// Shared memory.
+    Shm,
+    /// TCP.
+    Tcp,
+}
+
+impl Fabric {
+    /// The name that the user knows.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Shm => "shm",
+            Self::Tcp => "tcp",
+        }
+    }
+}
+
+/// Which programs the coherence protocol is right for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub enum Consistency {
+    /// What the program needs.
+    Auto,
+    /// Release consistency.
+    Rc,
+    /// Sequential consistency.
+    Sc,
+}
+
+/// Where new threads go.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub enum Threads {
+    /// One after the other to each node.
+    RoundRobin,
+    /// Node by node.
+    Fill,
+}
+
+impl From<Threads> for boot::Placement {
+    fn from(threads: Threads) -> Self {
+        match threads {
+            Threads::RoundRobin => Self::RoundRobin,
+            Threads::Fill => Self::Fill,
+        }
+    }
+}
+
+impl RunOptions {
+    /// How many nodes to start.
+    pub fn nodes(&self) -> Result<u16, Failure> {
+        let default = if self.hosts.is_empty() { 2 } else { self.hosts.len() as u64 };
+        match self.nodes.unwrap_or(default) {
+            0 => Err(Failure::cannot("a run needs at least one node: -n 1 or more")),
+            many if many > MAX_NODES as u64 => {
+                Err(Failure::cannot(format!("{many} nodes are too many: the limit is {MAX_NODES}")))
+            }
+            fits => Ok(fits as u16),
+        }
+    }
+
+    /// How many processors each node uses, if the user has said so.
+    pub fn processors(&self) -> Result<Option<u16>, Failure> {
+        match self.processors {
+            None => Ok(None),
+            Some(count @ 1..=4096) => Ok(Some(count as u16)),
+            Some(count) => {
+                Err(Failure::cannot(format!("a node cannot use {count} processors: -t takes 1 to 4096")))
+            }
+        }
+    }
+
+    /// How nodes talk.
+    pub fn fabric(&self) -> Result<Fabric, Failure> {
+        match (self.fabric, self.hosts.is_empty()) {
+            (Some(Fabric::Shm), false) => Err(Failure::cannot(
+                "different hosts share no memory: leave out --fabric shm, or leave out --hosts",
+            )),
+            (fabric, true) => Ok(fabric.unwrap_or(Fabric::Shm)),
+            (_, false) => Ok(Fabric::Tcp),
+        }
+    }
+
+    /// Length of the span in bytes, if the user has said so.
+    pub fn span(&self) -> Result<Option<u64>, Failure> {
+        let Some(text) = &self.span else { return Ok(None) };
+        let bytes = parse_size(text).ok_or_else(|| {
+            Failure::cannot(format!("--span {text} is not a size: write for example 64G or 512M"))
+        })?;
+        if !(MIN_SPAN..=MAX_SPAN).contains(&bytes) {
+            return Err(Failure::cannot(format!("--span {text} is out of range: 64M to 8T")));
+        }
+        Ok(Some(bytes.next_multiple_of(PAGE_SIZE as u64)))
+    }
+}
+
+/// Reads a number of bytes with an optional binary unit: `K`, `M`, `G`, `T`, also followed by `B` or `iB`.
+pub fn parse_size(text: &str) -> Option<u64> {
+    let digits = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
+    let (number, unit) = text.split_at(digits);
+    let shift = match unit.to_ascii_uppercase().as_str() {
+        "" | "B" => 0,
+        "K" | "KB" | "KIB" => 10,
+        "M" | "MB" | "MIB" => 20,
+        "G" | "GB" | "GIB" => 30,
+        "T" | "TB" | "TIB" => 40,
+        _ => return None,
+    };
+    number.parse::<u64>().ok()?.checked_mul(1 << shift)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::Parser;
+
+    #[derive(Parser)]
+    struct Line {
+        #[command(flatten)]
+        options: RunOptions,
+    }
+
+    fn parse(words: &[&str]) -> RunOptions {
+        Line::try_parse_from(std::iter::once("run").chain(words.iter().copied())).unwrap().options
+    }
+
+    #[test]
+    fn sizes_have_binary_units() {
+        assert_eq!(parse_size("4096"), Some(4096));
+        assert_eq!(parse_size("64G"), Some(64 << 30));
+        assert_eq!(parse_size("1tib"), Some(1 << 40));
+        for wrong in ["", "G", "1.5G", "-1", "64Q", "20000000T"] {
+            assert_eq!(parse_size(wrong), None, "{wrong}");
+        }
+    }
+
+    #[test]
+    fn the_programs_own_options_are_left_alone() {
+        let options = parse(&["-n", "4", "prog", "-n", "7", "--stats"]);
+        assert_eq!(options.program, ["prog", "-n", "7", "--stats"]);
+        assert_eq!(options.nodes(), Ok(4));
+        assert_eq!(options.stats, None);
+        let options = parse(&["--stats", "--", "prog", "--", "x"]);
+        assert_eq!(options.program, ["prog", "--", "x"]);
+        assert_eq!(options.stats, Some(None));
+        let options = parse(&["--stats=a.json", "prog"]);
+        assert_eq!(options.stats, Some(Some(PathBuf::from("a.json"))));
+    }
+
+    #[test]
+    fn counts_out_of_range_are_refused() {
+        for wrong in ["0", "257", "4294967297"] {
+            assert!(parse(&["-n", wrong, "prog"]).nodes().is_err(), "{wrong}");
+        }
+        assert_eq!(parse(&["-n", "256", "prog"]).nodes(), Ok(256));
+        assert!(parse(&["-t", "0", "prog"]).processors().is_err());
+        assert!(parse(&["--span", "9T", "prog"]).span().is_err());
+        assert!(parse(&["--span", "lots", "prog"]).span().is_err());
+        assert_eq!(parse(&["--span", "67108865", "prog"]).span(), Ok(Some((64 << 20) + 4096)));
+    }
+
+    #[test]
+    fn hosts_decide_count_and_fabric() {
+        let options = parse(&["--hosts", "a,b,c", "prog"]);
+        assert_eq!(options.nodes(), Ok(3));
+        assert_eq!(options.fabric(), Ok(Fabric::Tcp));
+        assert!(parse(&["--hosts", "a,b", "--fabric", "shm", "prog"]).fabric().is_err());
+        assert_eq!(parse(&["prog"]).fabric(), Ok(Fabric::Shm));
+    }
+}

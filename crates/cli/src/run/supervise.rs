@@ -1,0 +1,378 @@
+//! Follows the nodes of a run to its end, and sees to it that there is one.
+
+use crate::failure::{CANNOT, Failure};
+use crate::live::Live;
+use crate::process::events::{End, Event, Nodes};
+use crate::process::signal_name;
+use gondwana_node::boot::Report;
+use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
+
+/// How long the other nodes may take to end after the one that called `exit` has ended.
+const GRACE: Duration = Duration::from_secs(2);
+
+/// How long to wait for the cause when a connection has broken: most often its other end has just died.
+const CAUSE: Duration = Duration::from_millis(300);
+
+/// How long the kernel may take to end processes that were killed.
+const KILLED: Duration = Duration::from_secs(2);
+
+/// How often the live line is renewed.
+const TICK: Duration = Duration::from_millis(250);
+
+/// How a run has ended.
+#[derive(Debug)]
+pub struct Outcome {
+    /// How the launcher is to end.
+    pub end: End,
+    /// The counters of each node, as far as they have arrived.
+    pub stats: Vec<Option<serde_json::Value>>,
+}
+
+/// What is known about one node.
+#[derive(Clone, Debug, Default)]
+struct Node {
+    up: bool,
+    ended: bool,
+    exit: bool,
+    crash: Option<Crash>,
+}
+
+#[derive(Clone, Debug)]
+struct Crash {
+    thread: u64,
+    address: u64,
+    what: String,
+}
+
+/// Follows nodes until all have ended.
+pub struct Supervisor<'a> {
+    nodes: Vec<Node>,
+    /// Whether nodes have the runtime library and so report.
+    reporting: bool,
+    stats: BTreeMap<u16, serde_json::Value>,
+    live: Live,
+    say: &'a mut dyn FnMut(&str),
+    end: Option<End>,
+    /// Signals passed on to node 0: no surprise if it dies of one of them.
+    passed_on: Vec<i32>,
+    lost: Option<String>,
+    killed: bool,
+    deadline: Option<Instant>,
+}
+
+impl<'a> Supervisor<'a> {
+    /// A supervisor of `nodes` nodes. `say` prints one line for the user.
+    pub fn new(nodes: u16, reporting: bool, live: Live, say: &'a mut dyn FnMut(&str)) -> Self {
+        Self {
+            nodes: vec![Node::default(); usize::from(nodes)],
+            reporting,
+            stats: BTreeMap::new(),
+            live,
+            say,
+            end: None,
+            passed_on: vec![],
+            lost: None,
+            killed: false,
+            deadline: None,
+        }
+    }
+
+    /// Follows the nodes to their ends.
+    pub fn run(mut self, machine: &mut dyn Nodes) -> Result<Outcome, Failure> {
+        while !self.nodes.iter().all(|node| node.ended) {
+            let tick = self.live.is_shown().then(|| Instant::now() + TICK);
+            let until = [self.deadline, tick].into_iter().flatten().min();
+            match machine.next(until)? {
+                Some(event) => self.event(event, machine),
+                None if self.deadline.is_some_and(|deadline| deadline <= Instant::now()) => {
+                    self.overdue(machine)?;
+                }
+                None => {}
+            }
+            self.live.draw();
+        }
+        self.live.erase();
+        let stats = (0..self.nodes.len() as u16).map(|node| self.stats.remove(&node)).collect();
+        Ok(Outcome { end: self.end.unwrap_or(End::Exited(i32::from(CANNOT))), stats })
+    }
+
+    fn event(&mut self, event: Event, machine: &mut dyn Nodes) {
+        match event {
+            Event::Report(node, report) => self.report(node, report),
+            Event::Ended(node, end) => self.ended(node, end, machine),
+            Event::Signal { signal: libc::SIGTSTP, from_terminal } => self.stop(from_terminal, machine),
+            Event::Watched => {}
+            Event::Signal { signal, from_terminal } => {
+                self.passed_on.push(signal);
+                // The terminal has sent it to node 0 as well.
+                if !from_terminal {
+                    machine.signal(0, signal);
+                }
+            }
+        }
+    }
+
+    fn report(&mut self, number: u16, report: Report) {
+        let Some(node) = self.nodes.get_mut(usize::from(number)) else { return };
+        match report {
+            Report::Up => {
+                node.up = true;
+                self.live.up();
+            }
+            Report::Progress { faults, bytes } => self.live.progress(number, faults, bytes),
+            Report::Stats(counters) => {
+                self.stats.insert(number, counters);
+            }
+            Report::Crash { thread, address, what, .. } => node.crash = Some(Crash { thread, address, what }),
+            Report::Refused { what } => self.say(&format!("node {number}: {what}")),
+            Report::Exit { .. } => node.exit = true,
+            Report::Lost { node: lost, reason } => self.lost(number, lost, &reason),
+        }
+    }
+
+    /// A connection has broken. Unless the run is ending anyway, that ends it, but the death of a node is the
+    /// better explanation, and may be on its way.
+    fn lost(&mut self, by: u16, lost: u16, reason: &str) {
+        if self.end.is_some() || self.lost.is_some() || self.exiting() {
+            return;
+        }
+        self.lost = Some(format!("node {by} has lost its connection to node {lost}: {reason}"));
+        self.deadline = Some(Instant::now() + CAUSE);
+    }
+
+    /// True once a node has said that the program is ending.
+    fn exiting(&self) -> bool {
+        self.nodes.iter().any(|node| node.exit)
+    }
+
+    fn ended(&mut self, number: u16, end: End, machine: &mut dyn Nodes) {
+        let index = usize::from(number);
+        if index >= self.nodes.len() {
+            return;
+        }
+        self.nodes[index].ended = true;
+        if self.end.is_some() {
+            return;
+        }
+        let node = self.nodes[index].clone();
+        match end {
+            End::Signalled(signal) => {
+                let expected = number == 0 && self.passed_on.contains(&signal);
+                if self.reporting && !expected {
+                    let line = obituary(number, signal, node.crash.as_ref());
+                    self.say(&line);
+                }
+                self.finish(end, machine);
+            }
+            End::Exited(_) if node.exit => {
+                self.end = Some(end);
+                self.deadline = Some(Instant::now() + GRACE);
+            }
+            // The others end when they learn that the program is ending.
+            End::Exited(_) if self.exiting() => {}
+            End::Exited(status) if self.reporting && !node.up => {
+                if status != i32::from(CANNOT) {
+                    self.say(&format!(
+                        "node {number} ended with status {status} before it had joined the others: is the runtime \
+                         library complete, and made for this system?"
+                    ));
+                }
+                self.finish(End::Exited(i32::from(CANNOT)), machine);
+            }
+            // `_exit`, or the runtime library itself, which has said why.
+            End::Exited(status) if number == 0 || status == i32::from(CANNOT) => self.finish(end, machine),
+            End::Exited(status) => {
+                self.say(&format!("node {number} ended with status {status}, but the program had not"));
+                let status = if status == 0 { i32::from(CANNOT) } else { status };
+                self.finish(End::Exited(status), machine);
+            }
+        }
+    }
+
+    /// Decides how the run ends, and ends what is left of it.
+    fn finish(&mut self, end: End, machine: &mut dyn Nodes) {
+        self.end = Some(end);
+        machine.kill();
+        self.killed = true;
+        self.deadline = Some(Instant::now() + KILLED);
+    }
+
+    fn overdue(&mut self, machine: &mut dyn Nodes) -> Result<(), Failure> {
+        if self.killed {
+            let left: Vec<_> =
+                (0..self.nodes.len()).filter(|&node| !self.nodes[node].ended).map(|node| node.to_string()).collect();
+            return Err(Failure::cannot(format!(
+                "node {} was killed, but its end is not known: look for what is left of it",
+                left.join(", ")
+            )));
+        }
+        if let (None, Some(lost)) = (self.end, self.lost.take()) {
+            self.say(&lost);
+        }
+        let end = self.end.unwrap_or(End::Exited(i32::from(CANNOT)));
+        self.finish(end, machine);
+        Ok(())
+    }
+
+    /// The stop key of the terminal: node 0 may have had the signal itself, the others follow, then the launcher.
+    fn stop(&mut self, from_terminal: bool, machine: &mut dyn Nodes) {
+        if !from_terminal {
+            machine.signal(0, libc::SIGTSTP);
+        }
+        let others = 1..self.nodes.len() as u16;
+        others.clone().for_each(|node| machine.signal(node, libc::SIGSTOP));
+        self.live.erase();
+        // SAFETY: stops this process until the shell continues it.
+        unsafe { libc::raise(libc::SIGSTOP) };
+        others.for_each(|node| machine.signal(node, libc::SIGCONT));
+        machine.signal(0, libc::SIGCONT);
+    }
+
+    fn say(&mut self, line: &str) {
+        self.live.erase();
+        (self.say)(line);
+    }
+}
+
+/// One line about the death of a node.
+fn obituary(node: u16, signal: i32, crash: Option<&Crash>) -> String {
+    let name = signal_name(signal);
+    let Some(Crash { thread, address, what }) = crash else {
+        return format!("node {node} was killed by {name}");
+    };
+    let place = match signal {
+        libc::SIGSEGV | libc::SIGBUS | libc::SIGILL | libc::SIGFPE | libc::SIGTRAP => {
+            format!(" at address {address:#x}")
+        }
+        _ => String::new(),
+    };
+    let more = if what.is_empty() { String::new() } else { format!(" ({what})") };
+    format!("node {node}, thread {thread} died of {name}{place}{more}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::VecDeque;
+
+    /// Nodes that follow a script; a node that is killed ends by SIGKILL.
+    struct Script {
+        events: VecDeque<Event>,
+        running: Vec<u16>,
+        sent: Vec<(u16, i32)>,
+    }
+
+    impl Nodes for Script {
+        fn next(&mut self, deadline: Option<Instant>) -> Result<Option<Event>, Failure> {
+            if let Some(event) = self.events.pop_front() {
+                if let Event::Ended(node, _) = event {
+                    self.running.retain(|other| *other != node);
+                }
+                return Ok(Some(event));
+            }
+            let deadline = deadline.expect("the script ended and the supervisor would wait for ever");
+            std::thread::sleep(deadline.saturating_duration_since(Instant::now()));
+            Ok(None)
+        }
+
+        fn signal(&mut self, node: u16, signal: i32) {
+            self.sent.push((node, signal));
+        }
+
+        fn kill(&mut self) {
+            for node in std::mem::take(&mut self.running) {
+                self.events.push_back(Event::Ended(node, End::Signalled(libc::SIGKILL)));
+            }
+        }
+    }
+
+    /// The outcome, what was said, and the signals sent.
+    fn follow(nodes: u16, events: Vec<Event>) -> (End, Vec<String>, Vec<(u16, i32)>) {
+        let mut said = vec![];
+        let mut say = |line: &str| said.push(line.to_owned());
+        let mut script = Script { events: events.into(), running: (0..nodes).collect(), sent: vec![] };
+        let ups = (0..nodes).map(|node| Event::Report(node, Report::Up));
+        for up in ups.rev() {
+            script.events.push_front(up);
+        }
+        let outcome = Supervisor::new(nodes, true, Live::hidden(), &mut say).run(&mut script).unwrap();
+        (outcome.end, said, script.sent)
+    }
+
+    fn ended(node: u16, status: i32) -> Event {
+        Event::Ended(node, End::Exited(status))
+    }
+
+    #[test]
+    fn the_status_is_that_of_the_node_that_called_exit() {
+        let events =
+            vec![Event::Report(1, Report::Exit { status: 3 }), ended(0, 0), ended(1, 3)];
+        assert_eq!(follow(2, events), (End::Exited(3), vec![], vec![]));
+    }
+
+    #[test]
+    fn nodes_that_do_not_end_are_killed_after_the_grace() {
+        let events = vec![Event::Report(0, Report::Exit { status: 0 }), ended(0, 0)];
+        let start = Instant::now();
+        assert_eq!(follow(2, events).0, End::Exited(0));
+        assert!(start.elapsed() >= GRACE);
+    }
+
+    #[test]
+    fn a_crash_names_node_thread_signal_and_address() {
+        let crash = Report::Crash { thread: 5, signal: libc::SIGSEGV, address: 16, what: "wild".to_owned() };
+        let events = vec![Event::Report(1, crash), Event::Ended(1, End::Signalled(libc::SIGSEGV))];
+        let (end, said, _) = follow(3, events);
+        assert_eq!(end, End::Signalled(libc::SIGSEGV));
+        assert_eq!(said, ["node 1, thread 5 died of SIGSEGV at address 0x10 (wild)"]);
+    }
+
+    #[test]
+    fn a_killed_node_ends_the_run() {
+        let (end, said, _) = follow(2, vec![Event::Ended(1, End::Signalled(libc::SIGKILL))]);
+        assert_eq!(end, End::Signalled(libc::SIGKILL));
+        assert_eq!(said, ["node 1 was killed by SIGKILL"]);
+    }
+
+    #[test]
+    fn a_signal_sent_to_the_launcher_reaches_node_0_and_is_no_surprise() {
+        let events = vec![
+            Event::Signal { signal: libc::SIGTERM, from_terminal: false },
+            Event::Ended(0, End::Signalled(libc::SIGTERM)),
+        ];
+        let (end, said, sent) = follow(2, events);
+        assert_eq!((end, said), (End::Signalled(libc::SIGTERM), vec![]));
+        assert_eq!(sent, [(0, libc::SIGTERM)]);
+    }
+
+    #[test]
+    fn a_key_of_the_terminal_is_not_passed_on_twice() {
+        let events = vec![
+            Event::Signal { signal: libc::SIGINT, from_terminal: true },
+            Event::Report(0, Report::Exit { status: 0 }),
+            ended(0, 0),
+            ended(1, 0),
+        ];
+        assert_eq!(follow(2, events), (End::Exited(0), vec![], vec![]));
+    }
+
+    #[test]
+    fn a_node_that_vanishes_is_a_failure() {
+        let (end, said, _) = follow(2, vec![ended(1, 0)]);
+        assert_eq!(end, End::Exited(i32::from(CANNOT)));
+        assert_eq!(said.len(), 1);
+        let (end, said, _) = follow(2, vec![ended(0, 7)]);
+        assert_eq!((end, said), (End::Exited(7), vec![]), "_exit of the program itself");
+    }
+
+    #[test]
+    fn the_death_of_a_node_explains_a_lost_connection() {
+        let lost = |node| Event::Report(node, Report::Lost { node: 2, reason: "closed".to_owned() });
+        let (_, said, _) = follow(3, vec![lost(0), lost(1), Event::Ended(2, End::Signalled(libc::SIGABRT))]);
+        assert_eq!(said, ["node 2 was killed by SIGABRT"]);
+        let (end, said, _) = follow(3, vec![lost(0), lost(1)]);
+        assert_eq!(end, End::Exited(i32::from(CANNOT)));
+        assert_eq!(said, ["node 0 has lost its connection to node 2: closed"]);
+    }
+}

@@ -1,0 +1,69 @@
+//! Write notices and what an acquire does about them.
+
+use super::Csm;
+use super::state::{PENDING, REFETCH, State};
+use crate::runs::runs;
+use crate::{Access, CsmMessage, Env, Message, Page, Violation};
+use gondwana_topology::NodeId;
+
+impl Csm {
+    pub(super) fn take_notices(
+        &mut self,
+        from: NodeId,
+        flush: u64,
+        origin: NodeId,
+        pages: &[Page],
+        env: &mut dyn Env,
+    ) -> Result<(), Violation> {
+        self.check_node("Notices", from)?;
+        for &page in pages {
+            self.check(page, 1)?;
+            let entry = self.entry(page);
+            // Where there is no copy and none on its way, the page is fetched before the next access anyway.
+            let copy = matches!(entry.state, State::Shared | State::Dirty | State::Fetching);
+            if copy && !entry.has(PENDING) {
+                entry.set(PENDING);
+                self.pending.push(page);
+            }
+        }
+        self.counters.notices_received += pages.len() as u64;
+        if origin == self.me() {
+            return self.take_notice_ack(flush, env);
+        }
+        self.check_node("Notices", origin)?;
+        env.send(origin, &Message::Csm(CsmMessage::NoticeAck { flush }), &[]);
+        Ok(())
+    }
+
+    /// Gives up every copy that there is a notice about.
+    pub(super) fn invalidate(&mut self, env: &mut dyn Env) {
+        if self.pending.is_empty() {
+            return;
+        }
+        let mut pages = std::mem::take(&mut self.pending);
+        pages.sort_unstable();
+        pages.retain(|&page| {
+            let entry = self.entry(page);
+            if !entry.take(PENDING) {
+                return false;
+            }
+            let stale = match entry.state {
+                State::Shared => State::Invalid,
+                State::Dirty => State::StaleDirty,
+                State::Fetching => {
+                    entry.set(REFETCH);
+                    return false;
+                }
+                _ => return false,
+            };
+            entry.state = stale;
+            true
+        });
+        for (first, count) in runs(&pages) {
+            env.protect(first, count, Access::None);
+        }
+        self.counters.invalidations += pages.len() as u64;
+        pages.clear();
+        self.pending = pages;
+    }
+}

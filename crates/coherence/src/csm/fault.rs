@@ -1,0 +1,251 @@
+//! Faults of this node's threads and the pages that come in because of them.
+
+use super::state::{PENDING, REFETCH, State, TWIN, WRITE};
+use super::{Csm, History};
+use crate::runs::span;
+use crate::{Access, CsmMessage, Env, Grant, Message, Outcome, Page, Violation, Waiter};
+use gondwana_topology::NodeId;
+
+impl Csm {
+    pub(super) fn take_fault(
+        &mut self,
+        page: Page,
+        write: bool,
+        ahead: u32,
+        waiter: Waiter,
+        env: &mut dyn Env,
+    ) -> Outcome {
+        if write {
+            self.counters.write_faults += 1;
+        } else {
+            self.counters.read_faults += 1;
+        }
+        let ahead = ahead.saturating_add(1);
+        match self.entry(page).state {
+            // Another thread of this node was faster.
+            State::HomeExclusive | State::HomeDirty | State::Dirty => Outcome::Done,
+            State::HomeShared | State::Shared if !write => Outcome::Done,
+            State::Untouched => {
+                self.touch_first(page, ahead, env);
+                Outcome::Done
+            }
+            State::HomeShared => {
+                self.write_at_home(page, env);
+                Outcome::Done
+            }
+            State::Shared => {
+                self.write_copy(page, ahead, env);
+                Outcome::Done
+            }
+            State::Invalid | State::StaleDirty => {
+                self.waiting.push((page, waiter));
+                self.request(page, ahead, write, env);
+                Outcome::Wait
+            }
+            State::Deferred => {
+                if write {
+                    self.entry(page).set(WRITE);
+                }
+                self.waiting.push((page, waiter));
+                Outcome::Wait
+            }
+            // Whoever wants more than the answer allows faults again, without a message.
+            State::Fetching => {
+                self.waiting.push((page, waiter));
+                Outcome::Wait
+            }
+        }
+    }
+
+    fn touch_first(&mut self, first: Page, most: u32, env: &mut dyn Env) {
+        let count = self.run(first, most, |entry| entry.state == State::Untouched);
+        for page in span(first, count) {
+            self.entry(page).state = State::HomeExclusive;
+        }
+        self.counters.first_touches += u64::from(count);
+        self.counters.exclusive_entered += u64::from(count);
+        env.protect(first, count, Access::Write);
+    }
+
+    fn write_at_home(&mut self, page: Page, env: &mut dyn Env) {
+        let me = self.me();
+        let unconfirmed = self.unconfirmed(page);
+        let (entry, directory) = self.split(page);
+        let known = directory.record(&mut entry.directory);
+        known.history.wrote(me);
+        if known.sharers.is_empty() && unconfirmed.is_empty() {
+            entry.state = State::HomeExclusive;
+            self.counters.exclusive_entered += 1;
+        } else {
+            entry.state = State::HomeDirty;
+            self.dirty.push(page);
+        }
+        env.protect(page, 1, Access::Write);
+    }
+
+    fn write_copy(&mut self, first: Page, most: u32, env: &mut dyn Env) {
+        let count = self.run(first, most, |entry| entry.state == State::Shared);
+        self.twin(first, count, env);
+        env.protect(first, count, Access::Write);
+    }
+
+    /// Makes copies that nobody here may write yet `Dirty`; their protection is the caller's business.
+    fn twin(&mut self, first: Page, count: u32, env: &mut dyn Env) {
+        for page in span(first, count) {
+            env.make_twin(page);
+            let entry = self.entry(page);
+            entry.state = State::Dirty;
+            entry.set(TWIN);
+            self.dirty.push(page);
+        }
+        self.counters.twins += u64::from(count);
+    }
+
+    /// Asks for an unusable page and for those after it that are in the same situation, at most `most` in all; or
+    /// notes that it must be asked for when its last diff is acknowledged.
+    pub(super) fn request(&mut self, first: Page, most: u32, write: bool, env: &mut dyn Env) {
+        let completed = self.flushes.completed();
+        let entry = self.entry(first);
+        if entry.flush > completed {
+            entry.state = State::Deferred;
+            if write {
+                entry.set(WRITE);
+            }
+            self.deferred.push(first);
+            self.counters.fetches_deferred += 1;
+            return;
+        }
+        let (home, merge) = (entry.hint, entry.has(TWIN));
+        let after = self.run(Page(first.0 + 1), most - 1, |entry| {
+            entry.state == State::Invalid && entry.hint == home && entry.flush <= completed
+        });
+        let count = 1 + after;
+        for page in span(first, count) {
+            let entry = self.entry(page);
+            entry.state = State::Fetching;
+            // What the notice was about is in force at the home by now.
+            entry.take(PENDING);
+            entry.take(REFETCH);
+            entry.take(WRITE);
+            if write {
+                entry.set(WRITE);
+            }
+        }
+        self.counters.fetches += 1;
+        let message =
+            CsmMessage::Fetch { first, count, write: write && !merge, requester: self.me(), completed };
+        env.send(home, &Message::Csm(message), &[]);
+    }
+
+    #[allow(clippy::too_many_arguments, reason = "the fields of the message")]
+    pub(super) fn take_pages(
+        &mut self,
+        from: NodeId,
+        first: Page,
+        asked: u32,
+        served: u32,
+        grant: Grant,
+        bulk: &[u8],
+        env: &mut dyn Env,
+    ) -> Result<(), Violation> {
+        const NAME: &str = "Pages";
+        self.check_node(NAME, from)?;
+        self.check(first, asked)?;
+        let sized = !bulk.is_empty() && bulk.len().is_multiple_of(served.max(1) as usize);
+        let fits = match &grant {
+            Grant::Copy => sized,
+            Grant::Home(histories) => sized && histories.len() == served as usize,
+            Grant::Untouched => bulk.is_empty(),
+        };
+        if !fits || served == 0 || served > asked {
+            return Err(Violation::Contents { message: NAME });
+        }
+        let moves = grant != Grant::Copy;
+        for page in span(first, asked) {
+            let entry = self.entry(page);
+            if entry.state != State::Fetching || moves && entry.has(TWIN) {
+                return Err(Violation::Unexpected { message: NAME, page });
+            }
+        }
+        for page in span(Page(first.0 + served), asked - served) {
+            let entry = self.entry(page);
+            entry.state = if entry.has(TWIN) { State::StaleDirty } else { State::Invalid };
+            entry.take(REFETCH);
+        }
+        match grant {
+            Grant::Copy => self.take_copies(from, first, served, bulk, env),
+            Grant::Home(histories) => {
+                env.install(first, bulk);
+                self.counters.page_transfers += u64::from(served);
+                self.become_home(first, &histories, env);
+            }
+            Grant::Untouched => {
+                // Never touched anywhere, so this node's frames are zero as well.
+                self.counters.first_touches += u64::from(served);
+                self.become_home(first, &vec![History::default(); served as usize], env);
+            }
+        }
+        self.resume(first, asked, env);
+        Ok(())
+    }
+
+    fn take_copies(&mut self, from: NodeId, first: Page, served: u32, bulk: &[u8], env: &mut dyn Env) {
+        let size = bulk.len() / served as usize;
+        let bytes = |page: Page, count: u32| {
+            let start = (page.0 - first.0) as usize * size;
+            &bulk[start..start + count as usize * size]
+        };
+        let end = first.0 + served;
+        let mut page = first;
+        while page.0 < end {
+            let like = *self.entry(page);
+            let mut count = 1;
+            self.entry(page).hint = from;
+            if like.has(REFETCH) {
+                self.counters.refetches += 1;
+                self.request(page, 1, like.has(WRITE), env);
+            } else if like.has(TWIN) {
+                env.merge(page, bytes(page, 1));
+                self.entry(page).state = State::Dirty;
+                env.protect(page, 1, Access::Write);
+                self.counters.merges += 1;
+                self.counters.page_transfers += 1;
+            } else {
+                count = self.run(page, end - page.0, |entry| (entry.flags ^ like.flags) & !PENDING == 0);
+                env.install(page, bytes(page, count));
+                for page in span(page, count) {
+                    let entry = self.entry(page);
+                    entry.hint = from;
+                    entry.state = State::Shared;
+                }
+                self.counters.page_transfers += u64::from(count);
+                if like.has(WRITE) {
+                    self.twin(page, count, env);
+                    env.protect(page, count, Access::Write);
+                } else {
+                    env.protect(page, count, Access::Read);
+                }
+            }
+            page.0 += count;
+        }
+    }
+
+    /// Makes this node the home of one page for each history; the frames hold the contents already.
+    pub(super) fn become_home(&mut self, first: Page, histories: &[History], env: &mut dyn Env) {
+        let count = histories.len() as u32;
+        for (page, &history) in span(first, count).zip(histories) {
+            let (entry, directory) = self.split(page);
+            if entry.has(TWIN) {
+                env.drop_twin(page);
+            }
+            entry.flags = 0;
+            entry.state = State::HomeExclusive;
+            if history != History::default() {
+                directory.record(&mut entry.directory).history = history;
+                self.counters.home_moves += 1;
+            }
+        }
+        self.counters.exclusive_entered += u64::from(count);
+        env.protect(first, count, Access::Write);
+    }
+}

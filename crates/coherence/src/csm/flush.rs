@@ -1,0 +1,241 @@
+//! The release: diffs to the homes, notices to the sharers, and the wait for their acknowledgements.
+
+use super::outbox::FlushId;
+use super::state::{PageEntry, REFETCH, State, TWIN, WRITE};
+use super::{Csm, History};
+use crate::runs::runs;
+use crate::{Access, Env, HomeGrant, Outcome, Page, Violation, Waiter};
+use std::collections::VecDeque;
+
+/// A flush whose acknowledgements have not all come.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+struct Flush {
+    /// Diffs sent and not acknowledged.
+    entries: u32,
+    /// Notice messages announced less those acknowledged. Negative while an acknowledgement is ahead of its
+    /// announcement; that can't end the flush, because the announcement comes with an acknowledged diff.
+    notices: i64,
+    /// Pages that were dirty at the release but have a diff of an earlier flush under way.
+    held: Vec<Page>,
+    waiters: Vec<Waiter>,
+}
+
+impl Flush {
+    fn is_complete(&self) -> bool {
+        self.entries == 0 && self.notices == 0 && self.held.is_empty()
+    }
+}
+
+/// The flushes of this node, numbered from 1. They complete in the order of their numbers.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub(super) struct Flushes {
+    completed: u64,
+    queue: VecDeque<Flush>,
+}
+
+impl Flushes {
+    /// The number of the last flush that is complete, as are all before it.
+    pub fn completed(&self) -> u64 {
+        self.completed
+    }
+
+    /// True if every flush is complete.
+    pub fn is_empty(&self) -> bool {
+        self.queue.is_empty()
+    }
+
+    fn next(&self) -> u64 {
+        self.completed + 1 + self.queue.len() as u64
+    }
+
+    fn get(&mut self, number: u64) -> Result<&mut Flush, Violation> {
+        number
+            .checked_sub(self.completed + 1)
+            .and_then(|index| self.queue.get_mut(usize::try_from(index).ok()?))
+            .ok_or(Violation::UnknownFlush { flush: number })
+    }
+}
+
+impl Csm {
+    pub(super) fn flush(&mut self, waiter: Waiter, env: &mut dyn Env) -> Outcome {
+        if !self.dirty.is_empty() {
+            let mut pages = std::mem::take(&mut self.dirty);
+            pages.sort_unstable();
+            pages.dedup();
+            let flush = self.send_dirty(self.flushes.next(), &pages, env);
+            pages.clear();
+            self.dirty = pages;
+            if !flush.is_complete() {
+                self.flushes.queue.push_back(flush);
+            }
+        }
+        // Writes of the releasing thread can be in a flush that another thread began.
+        match self.flushes.queue.back_mut() {
+            None => Outcome::Done,
+            Some(last) => {
+                last.waiters.push(waiter);
+                Outcome::Wait
+            }
+        }
+    }
+
+    /// Sends what is to be sent about `pages` (ascending), as part of flush `number`; returns what has to be waited
+    /// for.
+    fn send_dirty(&mut self, number: u64, pages: &[Page], env: &mut dyn Env) -> Flush {
+        let me = self.me();
+        let id = FlushId { number, origin: me, completed: self.flushes.completed() };
+        let mut flush = Flush::default();
+        self.stop_writers(pages, env);
+        let mut parcels = std::mem::take(&mut self.scratch.parcels);
+        let mut notices = std::mem::take(&mut self.scratch.notices);
+        for &page in pages {
+            let entry = *self.entry(page);
+            if entry.state == State::HomeDirty {
+                self.entry(page).state = State::HomeExclusive;
+                self.counters.exclusive_entered += 1;
+                notices.add(self.take_told(page, me, number), page);
+                continue;
+            }
+            if !entry.has(TWIN) {
+                continue;
+            }
+            if entry.flush > self.flushes.completed() {
+                flush.held.push(page);
+                continue;
+            }
+            let valid = entry.state == State::Dirty;
+            let to = (page, valid);
+            let limit = self.options.bulk_limit;
+            let length = parcels.add(entry.hint, id, limit, to, env, |bulk, env| {
+                env.diff(page, bulk);
+            });
+            env.drop_twin(page);
+            let entry = self.entry(page);
+            entry.take(TWIN);
+            match entry.state {
+                State::Dirty => entry.state = State::Shared,
+                State::StaleDirty => entry.state = State::Invalid,
+                // The answer under way can be older than this diff and has no twin to be merged with.
+                State::Fetching if length > 0 => entry.set(REFETCH),
+                _ => (),
+            }
+            if length > 0 {
+                entry.flush = number;
+                flush.entries += 1;
+                self.counters.diffs += 1;
+                self.counters.diff_bytes += u64::from(length);
+            }
+        }
+        parcels.send(id, env);
+        let (messages, pages) = notices.send(id, env);
+        flush.notices = i64::from(messages);
+        self.counters.notices_sent += pages;
+        self.scratch.parcels = parcels;
+        self.scratch.notices = notices;
+        flush
+    }
+
+    /// Takes write access from the pages whose diffs are about to be made, so that a later write is seen.
+    fn stop_writers(&mut self, pages: &[Page], env: &mut dyn Env) {
+        let completed = self.flushes.completed();
+        let mut written = std::mem::take(&mut self.scratch.pages);
+        written.extend(pages.iter().copied().filter(|&page| {
+            let entry = self.entry(page);
+            entry.state == State::Dirty && entry.flush <= completed
+        }));
+        for (first, count) in runs(&written) {
+            env.protect(first, count, Access::Read);
+        }
+        written.clear();
+        self.scratch.pages = written;
+    }
+
+    pub(super) fn take_diff_ack(
+        &mut self,
+        number: u64,
+        entries: u32,
+        notices: u32,
+        grants: &[HomeGrant],
+        env: &mut dyn Env,
+    ) -> Result<(), Violation> {
+        const NAME: &str = "DiffAck";
+        let flush = self.flushes.get(number)?;
+        flush.entries =
+            flush.entries.checked_sub(entries).ok_or(Violation::UnknownFlush { flush: number })?;
+        flush.notices += i64::from(notices);
+        for &HomeGrant { page, .. } in grants {
+            self.check(page, 1)?;
+            let entry = self.entry(page);
+            if entry.state.is_home() || entry.state == State::Fetching || entry.flush != number {
+                return Err(Violation::Unexpected { message: NAME, page });
+            }
+        }
+        for run in grants.chunk_by(|a, b| a.page.0 + 1 == b.page.0) {
+            let histories: Vec<History> = run.iter().map(|grant| grant.history).collect();
+            self.become_home(run[0].page, &histories, env);
+            for grant in run {
+                self.note_told(grant.page, self.me(), number, grant.notified);
+            }
+            self.resume(run[0].page, histories.len() as u32, env);
+        }
+        self.complete_flushes(env);
+        Ok(())
+    }
+
+    pub(super) fn take_notice_ack(&mut self, number: u64, env: &mut dyn Env) -> Result<(), Violation> {
+        self.flushes.get(number)?.notices -= 1;
+        self.complete_flushes(env);
+        Ok(())
+    }
+
+    /// Ends the flushes that are complete and begins what waited for that.
+    fn complete_flushes(&mut self, env: &mut dyn Env) {
+        let mut ended = false;
+        while self.flushes.queue.front().is_some_and(Flush::is_complete) {
+            let flush = self.flushes.queue.pop_front().expect("there is a front");
+            self.flushes.completed += 1;
+            self.note_completed(self.me(), self.flushes.completed);
+            ended = true;
+            for waiter in flush.waiters {
+                env.resume(waiter);
+            }
+            self.send_held(env);
+        }
+        if ended {
+            self.request_deferred(env);
+        }
+    }
+
+    /// Sends the diffs that had to wait for the flush that has just ended.
+    fn send_held(&mut self, env: &mut dyn Env) {
+        for index in 0..self.flushes.queue.len() {
+            let held = std::mem::take(&mut self.flushes.queue[index].held);
+            if held.is_empty() {
+                continue;
+            }
+            let number = self.flushes.completed + 1 + index as u64;
+            let sent = self.send_dirty(number, &held, env);
+            let flush = &mut self.flushes.queue[index];
+            flush.entries += sent.entries;
+            flush.notices += sent.notices;
+            flush.held = sent.held;
+        }
+    }
+
+    fn request_deferred(&mut self, env: &mut dyn Env) {
+        let completed = self.flushes.completed();
+        let mut deferred = std::mem::take(&mut self.deferred);
+        deferred.retain(|&page| {
+            let entry: PageEntry = *self.entry(page);
+            if entry.state != State::Deferred {
+                return false;
+            }
+            let due = entry.flush <= completed;
+            if due {
+                self.request(page, 1, entry.has(WRITE), env);
+            }
+            !due
+        });
+        self.deferred = deferred;
+    }
+}

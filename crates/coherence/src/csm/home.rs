@@ -1,0 +1,242 @@
+//! What the home of a page does for other nodes.
+
+use super::outbox::FlushId;
+use super::state::{PageEntry, State};
+use super::{Csm, History};
+use crate::runs::{runs, span};
+use crate::{Access, CsmMessage, DiffEntry, Env, Grant, HomeGrant, Message, Page, Violation};
+use gondwana_topology::{NodeId, NodeSet};
+
+impl Csm {
+    pub(super) fn serve_fetch(
+        &mut self,
+        first: Page,
+        count: u32,
+        write: bool,
+        requester: NodeId,
+        env: &mut dyn Env,
+    ) -> Result<(), Violation> {
+        const NAME: &str = "Fetch";
+        self.check_node(NAME, requester)?;
+        self.check(first, count)?;
+        let entry = *self.entry(first);
+        if !entry.state.is_home() {
+            // A hop always leads to a later home, and the requester knows whether it is home itself.
+            self.check_node(NAME, entry.hint)?;
+            if entry.hint == requester {
+                return Err(Violation::Unexpected { message: NAME, page: first });
+            }
+            self.counters.fetches_forwarded += 1;
+            let completed = self.completed[requester.index()];
+            let message = CsmMessage::Fetch { first, count, write, requester, completed };
+            env.send(entry.hint, &Message::Csm(message), &[]);
+        } else if entry.state == State::Untouched {
+            self.grant_untouched(first, count, requester, env);
+        } else if self.may_grant(&entry, write, requester) {
+            self.grant(first, count, requester, env);
+        } else {
+            self.share(first, count, write, requester, env);
+        }
+        Ok(())
+    }
+
+    fn grant_untouched(&mut self, first: Page, asked: u32, requester: NodeId, env: &mut dyn Env) {
+        let served = self.run(first, asked, |entry| entry.state == State::Untouched);
+        for page in span(first, served) {
+            let entry = self.entry(page);
+            entry.state = State::Invalid;
+            entry.hint = requester;
+        }
+        let message = CsmMessage::Pages { first, asked, served, grant: Grant::Untouched };
+        env.send(requester, &Message::Csm(message), &[]);
+    }
+
+    /// True if a request to write may take the home along: nobody would have to be told, nothing is unreleased
+    /// here, and the page's past speaks for it.
+    fn may_grant(&self, entry: &PageEntry, write: bool, requester: NodeId) -> bool {
+        let known = self.known(entry);
+        write
+            && self.options.migrate
+            && matches!(entry.state, State::HomeExclusive | State::HomeShared)
+            && known.sharers.is_subset_of(requester)
+            && known.unconfirmed(&self.completed).is_subset_of(requester)
+            && known.history.may_move_to(requester)
+    }
+
+    fn grant(&mut self, first: Page, asked: u32, requester: NodeId, env: &mut dyn Env) {
+        let mut histories = Vec::new();
+        for page in span(first, asked) {
+            let entry = *self.entry(page);
+            if !self.may_grant(&entry, true, requester) {
+                break;
+            }
+            histories.push(self.leave_home(page, requester));
+        }
+        let served = histories.len() as u32;
+        env.protect(first, served, Access::None);
+        let message = CsmMessage::Pages { first, asked, served, grant: Grant::Home(histories) };
+        env.send_pages(requester, &Message::Csm(message), first, served);
+    }
+
+    /// Makes `to` the probable home; returns the page's history for it.
+    fn leave_home(&mut self, page: Page, to: NodeId) -> History {
+        if self.entry(page).state == State::HomeExclusive {
+            self.counters.exclusive_left += 1;
+        }
+        let (entry, directory) = self.split(page);
+        entry.state = State::Invalid;
+        entry.hint = to;
+        directory.take(&mut entry.directory).history.moved()
+    }
+
+    fn share(&mut self, first: Page, asked: u32, write: bool, requester: NodeId, env: &mut dyn Env) {
+        let mut served = 0;
+        let mut exclusive = std::mem::take(&mut self.scratch.pages);
+        for page in span(first, asked) {
+            let known = *self.entry(page);
+            if !known.state.is_home()
+                || known.state == State::Untouched
+                || self.may_grant(&known, write, requester)
+            {
+                break;
+            }
+            served += 1;
+            let (entry, directory) = self.split(page);
+            let known = directory.record(&mut entry.directory);
+            known.sharers.insert(requester);
+            known.notified.remove(requester);
+            if write {
+                known.history.wrote(requester);
+            }
+            if entry.state == State::HomeExclusive {
+                entry.state = State::HomeShared;
+                exclusive.push(page);
+            }
+        }
+        for (first, count) in runs(&exclusive) {
+            env.protect(first, count, Access::Read);
+        }
+        self.counters.exclusive_left += exclusive.len() as u64;
+        exclusive.clear();
+        self.scratch.pages = exclusive;
+        let message = CsmMessage::Pages { first, asked, served, grant: Grant::Copy };
+        env.send_pages(requester, &Message::Csm(message), first, served);
+    }
+
+    /// The nodes that may have a notice about the page on its way to them.
+    pub(super) fn unconfirmed(&mut self, page: Page) -> NodeSet {
+        let entry = *self.entry(page);
+        self.known(&entry).unconfirmed(&self.completed)
+    }
+
+    /// The nodes that must be told that flush `flush` of `origin` changed the page: every other sharer, and those
+    /// that an earlier notice may not have reached yet. They cease to be sharers.
+    pub(super) fn take_told(&mut self, page: Page, origin: NodeId, flush: u64) -> NodeSet {
+        let entry = *self.entry(page);
+        let known = self.known(&entry);
+        let mut told = known.sharers;
+        let keeps = told.remove(origin);
+        let told: NodeSet = told.iter().chain(known.unconfirmed(&self.completed).iter()).collect();
+        if !told.is_empty() {
+            let (entry, directory) = self.split(page);
+            let known = directory.record(&mut entry.directory);
+            known.sharers = if keeps { NodeSet::only(origin) } else { NodeSet::EMPTY };
+            self.note_told(page, origin, flush, told);
+        }
+        told
+    }
+
+    /// Notes that `told` were sent notices about the page as part of a flush.
+    pub(super) fn note_told(&mut self, page: Page, origin: NodeId, flush: u64, told: NodeSet) {
+        if told.is_empty() {
+            return;
+        }
+        let (entry, directory) = self.split(page);
+        let known = directory.record(&mut entry.directory);
+        known.notified = told;
+        known.origin = origin;
+        known.flush = flush;
+    }
+
+    pub(super) fn take_diffs(
+        &mut self,
+        flush: FlushId,
+        entries: &[DiffEntry],
+        bulk: &[u8],
+        env: &mut dyn Env,
+    ) -> Result<(), Violation> {
+        const NAME: &str = "Diffs";
+        let origin = flush.origin;
+        self.check_node(NAME, origin)?;
+        let lengths: u64 = entries.iter().map(|entry| u64::from(entry.length)).sum();
+        if lengths != bulk.len() as u64 {
+            return Err(Violation::Contents { message: NAME });
+        }
+        let mut rest = bulk;
+        let mut applied = 0;
+        let mut grants = Vec::new();
+        let mut parcels = std::mem::take(&mut self.scratch.parcels);
+        let mut notices = std::mem::take(&mut self.scratch.notices);
+        for entry in entries {
+            let page = entry.page;
+            let (diff, after) = rest.split_at(entry.length as usize);
+            rest = after;
+            self.check(page, 1)?;
+            let known = *self.entry(page);
+            if known.state == State::Untouched {
+                return Err(Violation::Unexpected { message: NAME, page });
+            }
+            if !known.state.is_home() {
+                self.check_node(NAME, known.hint)?;
+                if known.hint == origin {
+                    return Err(Violation::Unexpected { message: NAME, page });
+                }
+                self.counters.diffs_forwarded += 1;
+                let limit = self.options.bulk_limit;
+                let what = (page, entry.valid);
+                parcels.add(known.hint, flush, limit, what, env, |bulk, _| {
+                    bulk.extend_from_slice(diff);
+                });
+                continue;
+            }
+            env.patch(page, diff);
+            applied += 1;
+            let notified = self.take_told(page, origin, flush.number);
+            notices.add(notified, page);
+            if let Some(history) = self.after_diff(page, origin, entry.valid) {
+                grants.push(HomeGrant { page, history, notified });
+            }
+        }
+        self.counters.patches += u64::from(applied);
+        let granted: Vec<Page> = grants.iter().map(|grant| grant.page).collect();
+        for (first, count) in runs(&granted) {
+            env.protect(first, count, Access::None);
+        }
+        parcels.send(flush, env);
+        let (messages, pages) = notices.send(flush, env);
+        self.counters.notices_sent += pages;
+        self.scratch.parcels = parcels;
+        self.scratch.notices = notices;
+        if applied > 0 {
+            let message =
+                CsmMessage::DiffAck { flush: flush.number, entries: applied, notices: messages, grants };
+            env.send(origin, &Message::Csm(message), &[]);
+        }
+        Ok(())
+    }
+
+    /// Notes a diff of `origin` in the directory, after its other sharers were taken out. Returns the page's history
+    /// if its home moves to the origin: that has the only copy, all of it (`valid`), and nothing is unreleased here.
+    fn after_diff(&mut self, page: Page, origin: NodeId, valid: bool) -> Option<History> {
+        let migrate = self.options.migrate;
+        let (entry, directory) = self.split(page);
+        let state = entry.state;
+        let known = directory.record(&mut entry.directory);
+        let only_copy = known.sharers.contains(origin) && state == State::HomeShared;
+        if only_copy && valid && migrate && known.history.may_move_to(origin) {
+            return Some(self.leave_home(page, origin));
+        }
+        known.history.wrote(origin);
+        None
+    }
+}

@@ -1,0 +1,318 @@
+//! Two-level, home-based release consistency (Cashmere, sections 2.1 to 2.3).
+//!
+//! Threads of one node share its frames in hardware. Between nodes, each page has a *home*, whose frame is the
+//! master copy. A node that writes a page homed elsewhere keeps a *twin*; at a release it sends the *diff* against
+//! the twin to the home, and the home sends *write notices* to the *sharers*. At an acquire, a node gives up the
+//! copies that it has notices about. A home writes without a twin, and a page that no other node has a copy of
+//! costs nothing at all (*exclusive*).
+//!
+//! The home starts at the page's manager, goes to the node that touches the page first, and moves to a node that
+//! goes on writing the page alone ([`History`]). Each node remembers a *hint* for each page: a node that was home
+//! once. A request that reaches a former home is passed on along its hint; each hop leads to a later home, and a
+//! grant travels before anything that is passed on behind it, so the chase ends.
+//!
+//! # Why nothing is lost
+//!
+//! - *One diff of a page under way.* A page whose diff is not acknowledged is not flushed again, because a diff that
+//!   was passed on could overtake or be overtaken by the next one while the home moves; the later flush waits.
+//! - *No fetch behind a diff.* For the same reason a page is not fetched before its diff is acknowledged: the
+//!   answer could lack the node's own writes.
+//! - *Diff behind a fetch.* A page that is flushed while its fetch is on its way (it was `StaleDirty`) loses its
+//!   twin, so the answer, which may or may not contain the diff, is thrown away and the page fetched again. Such a
+//!   fetch never asks for the home, so that no home is granted on contents that are thrown away.
+//! - *Notice behind a fetch.* A notice that arrives while a fetch is under way can be about a change that the
+//!   answer lacks, when the home has moved since. It is kept for the copy that arrives; if an acquire comes first,
+//!   the answer is thrown away and the page fetched again.
+//! - *Notice on its way.* A node that was sent a notice is no sharer any more, and yet uses its copy until the
+//!   notice arrives. A flush that changes the page meanwhile must not be complete before that: the same node is
+//!   sent another notice, which the later flush waits for, until the home knows that the earlier one was received
+//!   (each node says with its requests which of its flushes are complete). For the same reason a page is neither
+//!   exclusive nor moved with a fetch while such a notice may be on its way.
+//! - *Granted with a diff.* A home that is granted with the acknowledgement of a diff comes without contents. The
+//!   origin is a sharer that was sent no notice since it got its copy, so the frame has every byte; whatever its
+//!   protection is by then.
+//! - *Protection first.* Write access is taken away before a page is copied or compared, so that a later write
+//!   faults and is seen.
+
+mod acquire;
+mod fault;
+mod flush;
+mod home;
+mod outbox;
+mod policy;
+mod state;
+
+pub use policy::History;
+pub use state::State;
+
+use crate::runs::span;
+use crate::table::Table;
+use crate::{Access, Counters, CsmMessage, Env, Layout, Message, Outcome, Page, Protocol, Violation, Waiter};
+use flush::Flushes;
+use gondwana_topology::{NodeId, NodeSet};
+use outbox::{FlushId, Notices, Parcels};
+use state::{Directory, DirectoryEntry, PENDING, PageEntry, TWIN};
+use std::hash::{Hash, Hasher};
+
+/// What may be tuned.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct CsmOptions {
+    /// Homes move to nodes that write (see [`History`]). First touch places homes in any case.
+    pub migrate: bool,
+    /// A message with diffs is sent when it has this many bytes, even if more diffs go to the same home.
+    pub bulk_limit: usize,
+}
+
+impl Default for CsmOptions {
+    fn default() -> Self {
+        Self { migrate: true, bulk_limit: 512 << 10 }
+    }
+}
+
+/// What one node knows about one page, for reports and checks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct PageView {
+    /// The node's role.
+    pub state: State,
+    /// A twin exists.
+    pub twin: bool,
+    /// A write notice waits for the next acquire.
+    pub notice_pending: bool,
+    /// The node that a request would be sent to; meaningless at the home.
+    pub probable_home: NodeId,
+    /// At the home: the nodes with a copy that were not sent a notice.
+    pub sharers: NodeSet,
+}
+
+/// The `csm` protocol on one node.
+///
+/// Two machines are equal, and hash alike, if they will behave alike: counters don't count.
+#[derive(Clone, Debug)]
+pub struct Csm {
+    layout: Layout,
+    options: CsmOptions,
+    table: Table<PageEntry>,
+    directory: Directory,
+    /// Pages that were made writable with others having copies since the last flush. May list a page that is
+    /// clean by now, or one twice.
+    dirty: Vec<Page>,
+    /// Pages with a pending notice; may list a page that has none any more, or one twice.
+    pending: Vec<Page>,
+    /// Threads that wait for a page.
+    waiting: Vec<(Page, Waiter)>,
+    /// Pages in state `Deferred`; may list a page that left that state.
+    deferred: Vec<Page>,
+    flushes: Flushes,
+    /// The last flush of each node that is known to be complete.
+    completed: Vec<u64>,
+    counters: Counters,
+    /// Reused lists; empty between calls.
+    scratch: Scratch,
+}
+
+/// Lists that would otherwise be allocated anew for each flush.
+#[derive(Clone, Debug, Default)]
+struct Scratch {
+    pages: Vec<Page>,
+    waiters: Vec<Waiter>,
+    parcels: Parcels,
+    notices: Notices,
+}
+
+impl Csm {
+    /// The machine of node `layout.me()`.
+    #[must_use]
+    pub fn new(layout: Layout, options: CsmOptions) -> Self {
+        let completed = vec![0; usize::from(layout.nodes())];
+        Self {
+            table: Table::new(layout.pages()),
+            layout,
+            options,
+            directory: Directory::default(),
+            dirty: Vec::new(),
+            pending: Vec::new(),
+            waiting: Vec::new(),
+            deferred: Vec::new(),
+            flushes: Flushes::default(),
+            completed,
+            counters: Counters::default(),
+            scratch: Scratch::default(),
+        }
+    }
+
+    /// Says that `count` pages from `first`, which this node manages, have contents before the program starts, with
+    /// write access already in force. To be called before anything else happens to these pages.
+    ///
+    /// # Panics
+    /// If a page is not managed here or was touched before.
+    pub fn adopt(&mut self, first: Page, count: u32) {
+        for page in span(first, count) {
+            let entry = self.entry(page);
+            assert_eq!(entry.state, State::Untouched, "page {} can't be adopted", page.0);
+            entry.state = State::HomeExclusive;
+        }
+        self.counters.exclusive_entered += u64::from(count);
+    }
+
+    /// What this node knows about a page.
+    ///
+    /// # Panics
+    /// If the page is outside the span.
+    #[must_use]
+    pub fn page(&self, page: Page) -> PageView {
+        assert!(self.layout.holds(page, 1), "page {} is outside the span", page.0);
+        let entry = self.table.get(page).copied().unwrap_or_else(|| PageEntry::fresh(&self.layout, page));
+        PageView {
+            state: entry.state,
+            twin: entry.has(TWIN),
+            notice_pending: entry.has(PENDING),
+            probable_home: entry.hint,
+            sharers: self.known(&entry).sharers,
+        }
+    }
+
+    /// True if no fetch and no flush of this node is in progress.
+    #[must_use]
+    pub fn is_quiet(&self) -> bool {
+        self.waiting.is_empty() && self.flushes.is_empty()
+    }
+
+    fn me(&self) -> NodeId {
+        self.layout.me()
+    }
+
+    fn entry(&mut self, page: Page) -> &mut PageEntry {
+        let layout = &self.layout;
+        self.table.entry(page, |page| PageEntry::fresh(layout, page))
+    }
+
+    /// A page's entry and the directory, to be changed together.
+    fn split(&mut self, page: Page) -> (&mut PageEntry, &mut Directory) {
+        let layout = &self.layout;
+        (self.table.entry(page, |page| PageEntry::fresh(layout, page)), &mut self.directory)
+    }
+
+    /// What the directory knows about a page.
+    fn known(&self, entry: &PageEntry) -> DirectoryEntry {
+        self.directory.get(entry.directory).copied().unwrap_or_default()
+    }
+
+    /// How many pages from `first` on, at most `most`, satisfy `like`.
+    fn run(&mut self, first: Page, most: u32, like: impl Fn(&PageEntry) -> bool) -> u32 {
+        let most = self.layout.clip(first, most);
+        (0..most).take_while(|ahead| like(self.entry(Page(first.0 + ahead)))).count() as u32
+    }
+
+    fn check(&self, first: Page, count: u32) -> Result<(), Violation> {
+        if self.layout.holds(first, count) { Ok(()) } else { Err(Violation::OutsideSpan { first, count }) }
+    }
+
+    fn check_node(&self, message: &'static str, node: NodeId) -> Result<(), Violation> {
+        if node == self.me() || node.0 >= self.layout.nodes() {
+            return Err(Violation::Node { message, node: node.0 });
+        }
+        Ok(())
+    }
+
+    /// Notes which flushes of a node are complete; an earlier number can come later by another way.
+    fn note_completed(&mut self, node: NodeId, completed: u64) {
+        if let Some(known) = self.completed.get_mut(node.index()) {
+            *known = completed.max(*known);
+        }
+    }
+
+    /// Resumes the threads that wait for one of `count` pages from `first`, in the order in which they came. Those
+    /// whose page is being fetched again go on waiting.
+    fn resume(&mut self, first: Page, count: u32, env: &mut dyn Env) {
+        let mut resumed = std::mem::take(&mut self.scratch.waiters);
+        let table = &self.table;
+        self.waiting.retain(|&(page, waiter)| {
+            let inside = page.0.wrapping_sub(first.0) < count;
+            let state = table.get(page).map(|entry| entry.state);
+            let waits = !inside || matches!(state, Some(State::Fetching | State::Deferred));
+            if !waits {
+                resumed.push(waiter);
+            }
+            waits
+        });
+        for waiter in resumed.drain(..) {
+            env.resume(waiter);
+        }
+        self.scratch.waiters = resumed;
+    }
+
+    /// Everything that decides what the machine does next.
+    fn behaviour(&self) -> impl Hash + PartialEq + '_ {
+        let lists = (&self.dirty, &self.pending, &self.waiting, &self.deferred);
+        (&self.layout, &self.options, &self.table, &self.directory, lists, &self.flushes, &self.completed)
+    }
+}
+
+impl PartialEq for Csm {
+    fn eq(&self, other: &Self) -> bool {
+        self.behaviour() == other.behaviour()
+    }
+}
+
+impl Eq for Csm {}
+
+impl Hash for Csm {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.behaviour().hash(state);
+    }
+}
+
+impl Protocol for Csm {
+    fn fault(
+        &mut self,
+        page: Page,
+        access: Access,
+        ahead: u32,
+        waiter: Waiter,
+        env: &mut dyn Env,
+    ) -> Outcome {
+        self.take_fault(page, access == Access::Write, ahead, waiter, env)
+    }
+
+    fn release(&mut self, waiter: Waiter, env: &mut dyn Env) -> Outcome {
+        self.flush(waiter, env)
+    }
+
+    fn acquire(&mut self, env: &mut dyn Env) {
+        self.invalidate(env);
+    }
+
+    fn message(
+        &mut self,
+        from: NodeId,
+        message: Message,
+        bulk: &[u8],
+        env: &mut dyn Env,
+    ) -> Result<(), Violation> {
+        let Message::Csm(message) = message else { return Err(Violation::OtherProtocol) };
+        match message {
+            CsmMessage::Fetch { first, count, write, requester, completed } => {
+                self.note_completed(requester, completed);
+                self.serve_fetch(first, count, write, requester, env)
+            }
+            CsmMessage::Pages { first, asked, served, grant } => {
+                self.take_pages(from, first, asked, served, grant, bulk, env)
+            }
+            CsmMessage::Diffs { flush, origin, completed, entries } => {
+                self.note_completed(origin, completed);
+                self.take_diffs(FlushId { number: flush, origin, completed }, &entries, bulk, env)
+            }
+            CsmMessage::DiffAck { flush, entries, notices, grants } => {
+                self.take_diff_ack(flush, entries, notices, &grants, env)
+            }
+            CsmMessage::Notices { flush, origin, pages } => {
+                self.take_notices(from, flush, origin, &pages, env)
+            }
+            CsmMessage::NoticeAck { flush } => self.take_notice_ack(flush, env),
+        }
+    }
+
+    fn counters(&self) -> &Counters {
+        &self.counters
+    }
+}

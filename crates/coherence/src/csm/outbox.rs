@@ -1,0 +1,115 @@
+//! What one flush sends, gathered so that each receiver gets as few messages as possible.
+
+use crate::{CsmMessage, DiffEntry, Env, Message, Page};
+use gondwana_topology::{NodeId, NodeSet};
+
+/// The flush that something is sent for.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct FlushId {
+    pub number: u64,
+    pub origin: NodeId,
+    /// The last flush of the origin that was complete when it sent this one.
+    pub completed: u64,
+}
+
+/// Diffs for one home.
+#[derive(Clone, Debug)]
+struct Parcel {
+    home: NodeId,
+    entries: Vec<DiffEntry>,
+    bulk: Vec<u8>,
+}
+
+/// Diffs on their way to several homes.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Parcels(Vec<Parcel>);
+
+impl Parcels {
+    /// Adds a page's diff, which `write` appends to the bytes it is given. An empty diff is left out. Sends what is
+    /// gathered for this home once that reaches `limit` bytes. Returns the length of the diff.
+    pub fn add(
+        &mut self,
+        home: NodeId,
+        flush: FlushId,
+        limit: usize,
+        (page, valid): (Page, bool),
+        env: &mut dyn Env,
+        write: impl FnOnce(&mut Vec<u8>, &mut dyn Env),
+    ) -> u32 {
+        let index = self.0.iter().position(|parcel| parcel.home == home).unwrap_or_else(|| {
+            self.0.push(Parcel { home, entries: Vec::new(), bulk: Vec::new() });
+            self.0.len() - 1
+        });
+        let parcel = &mut self.0[index];
+        let before = parcel.bulk.len();
+        write(&mut parcel.bulk, env);
+        let length = u32::try_from(parcel.bulk.len() - before).expect("a diff is about as long as a page");
+        if length > 0 {
+            parcel.entries.push(DiffEntry { page, length, valid });
+            if parcel.bulk.len() >= limit {
+                parcel.send(flush, env);
+            }
+        }
+        length
+    }
+
+    /// Sends what is left.
+    pub fn send(&mut self, flush: FlushId, env: &mut dyn Env) {
+        for parcel in &mut self.0 {
+            if !parcel.entries.is_empty() {
+                parcel.send(flush, env);
+            }
+        }
+    }
+}
+
+impl Parcel {
+    fn send(&mut self, flush: FlushId, env: &mut dyn Env) {
+        let entries = std::mem::take(&mut self.entries);
+        let FlushId { number: flush, origin, completed } = flush;
+        let message = Message::Csm(CsmMessage::Diffs { flush, origin, completed, entries });
+        env.send(self.home, &message, &self.bulk);
+        self.bulk.clear();
+        // Keeps the list's memory for the next flush.
+        if let Message::Csm(CsmMessage::Diffs { mut entries, .. }) = message {
+            entries.clear();
+            self.entries = entries;
+        }
+    }
+}
+
+/// Write notices for several sharers.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Notices(Vec<(NodeId, Vec<Page>)>);
+
+impl Notices {
+    /// Adds a notice about `page` for each of `sharers`.
+    pub fn add(&mut self, sharers: NodeSet, page: Page) {
+        for sharer in sharers.iter() {
+            match self.0.iter_mut().find(|(node, _)| *node == sharer) {
+                Some((_, pages)) => pages.push(page),
+                None => self.0.push((sharer, vec![page])),
+            }
+        }
+    }
+
+    /// Sends one message to each sharer; returns how many messages and how many notices that were.
+    pub fn send(&mut self, flush: FlushId, env: &mut dyn Env) -> (u32, u64) {
+        let (mut messages, mut notices) = (0, 0);
+        for (sharer, list) in &mut self.0 {
+            if list.is_empty() {
+                continue;
+            }
+            messages += 1;
+            notices += list.len() as u64;
+            let FlushId { number: flush, origin, .. } = flush;
+            let message = Message::Csm(CsmMessage::Notices { flush, origin, pages: std::mem::take(list) });
+            env.send(*sharer, &message, &[]);
+            if let Message::Csm(CsmMessage::Notices { mut pages, .. }) = message {
+                pages.clear();
+                *list = pages;
+            }
+        }
+        (messages, notices)
+    }
+}

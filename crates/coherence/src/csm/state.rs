@@ -1,0 +1,118 @@
+//! What a node knows of one page.
+
+use super::History;
+use crate::slab::{NO_RECORD, Slab};
+use crate::{Layout, Page};
+use gondwana_topology::{NodeId, NodeSet};
+
+/// The role that this node plays for a page, and what its threads may do with it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum State {
+    /// Home; nobody touched the page yet, so it is zero everywhere.
+    Untouched,
+    /// Home; no other node has a copy. Threads write freely: no notice is due to anybody.
+    HomeExclusive,
+    /// Home; others may have copies. Threads only read.
+    HomeShared,
+    /// Home; threads write, and the sharers are told at the next release.
+    HomeDirty,
+    /// No usable copy, no twin.
+    Invalid,
+    /// A copy that threads only read.
+    Shared,
+    /// A copy that threads write; a twin tells later what they wrote.
+    Dirty,
+    /// As `Dirty`, but overtaken by a write notice: threads must not touch it before it is fetched and merged.
+    StaleDirty,
+    /// A fetch is on its way.
+    Fetching,
+    /// A fetch is due, but must wait until the page's last diff is acknowledged.
+    Deferred,
+}
+
+impl State {
+    /// True if the page's home is this node.
+    #[must_use]
+    pub fn is_home(self) -> bool {
+        matches!(self, Self::Untouched | Self::HomeExclusive | Self::HomeShared | Self::HomeDirty)
+    }
+}
+
+/// A twin exists.
+pub(super) const TWIN: u8 = 1;
+/// A write notice arrived that no acquire has acted on yet.
+pub(super) const PENDING: u8 = 2;
+/// The answer to the fetch under way can lack writes of this node: fetch again.
+pub(super) const REFETCH: u8 = 4;
+/// The fetch was begun by a write.
+pub(super) const WRITE: u8 = 8;
+
+/// 16 bytes a page.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) struct PageEntry {
+    /// The last flush with a diff of this page; the diff is acknowledged once that flush is complete.
+    pub flush: u64,
+    /// Where the directory entry is, at the home of a page that others use too.
+    pub directory: u32,
+    /// The node that was home when this node last knew.
+    pub hint: NodeId,
+    pub state: State,
+    pub flags: u8,
+}
+
+impl PageEntry {
+    pub fn fresh(layout: &Layout, page: Page) -> Self {
+        let hint = layout.manager(page);
+        let state = if hint == layout.me() { State::Untouched } else { State::Invalid };
+        Self { flush: 0, directory: NO_RECORD, hint, state, flags: 0 }
+    }
+
+    pub fn has(&self, flag: u8) -> bool {
+        self.flags & flag != 0
+    }
+
+    pub fn set(&mut self, flag: u8) {
+        self.flags |= flag;
+    }
+
+    /// Clears the flag; true if it was set.
+    pub fn take(&mut self, flag: u8) -> bool {
+        let was = self.has(flag);
+        self.flags &= !flag;
+        was
+    }
+}
+
+/// What the home of a page knows about its copies.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub(super) struct DirectoryEntry {
+    /// Every node that has a copy and was not yet sent a notice about it. A node may be in the set without a
+    /// copy, never the other way round.
+    pub sharers: NodeSet,
+    pub history: History,
+    /// Nodes that were sent a notice as part of flush `flush` of node `origin`, and have not fetched since. Until
+    /// that flush is known to be complete, some of them may not have received it yet.
+    pub notified: NodeSet,
+    pub origin: NodeId,
+    pub flush: u64,
+}
+
+impl DirectoryEntry {
+    /// The nodes that may have a notice on its way to them, given the last complete flush of each node.
+    pub fn unconfirmed(&self, completed: &[u64]) -> NodeSet {
+        if completed[self.origin.index()] < self.flush { self.notified } else { NodeSet::EMPTY }
+    }
+}
+
+/// Directory entries exist for pages that more than one node used.
+pub(super) type Directory = Slab<DirectoryEntry>;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_page_costs_sixteen_bytes() {
+        assert_eq!(std::mem::size_of::<PageEntry>(), 16);
+    }
+}

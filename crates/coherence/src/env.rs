@@ -1,0 +1,90 @@
+//! What a protocol machine is asked and what it asks of the node around it.
+
+use crate::Message;
+use gondwana_topology::NodeId;
+use serde::{Deserialize, Serialize};
+
+/// A page of the span, counted from its start.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct Page(pub u32);
+
+/// What the threads of this node may do with a page without a fault.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub enum Access {
+    /// Every access faults.
+    None,
+    /// Reads proceed, writes fault.
+    Read,
+    /// Nothing faults.
+    Write,
+}
+
+/// Names whatever waits for an operation to complete; meaningful only to the node that chose it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Waiter(pub u64);
+
+/// Whether an operation is complete, or will be announced with [`Env::resume`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[must_use]
+pub enum Outcome {
+    /// Complete: the caller goes on.
+    Done,
+    /// Pending: the waiter given with the operation is resumed exactly once.
+    Wait,
+}
+
+/// The node as a machine sees it: memory, network and threads.
+///
+/// A machine works on whole pages through the node's own view, which never faults; `protect` changes what the
+/// *program's* view allows, and has taken effect on every processor of the node when it returns.
+pub trait Env {
+    /// Sets what the program may do with `count` pages from `first`. A page never touched before reads as zero.
+    fn protect(&mut self, first: Page, count: u32, access: Access);
+    /// Keeps a pristine copy of the page (its *twin*). The page has no twin yet.
+    fn make_twin(&mut self, page: Page);
+    /// Forgets the page's twin.
+    fn drop_twin(&mut self, page: Page);
+    /// Appends to `out` the bytes in which the page differs from its twin; returns how many bytes differ
+    /// (0: nothing was appended).
+    fn diff(&mut self, page: Page, out: &mut Vec<u8>) -> usize;
+    /// Writes the bytes of a diff into the page and nothing else, while local threads may write other bytes.
+    fn patch(&mut self, page: Page, diff: &[u8]);
+    /// Two-way diffing (Cashmere, section 2.1): where `incoming` differs from the twin, both page and twin take
+    /// the incoming byte; bytes that only local threads changed stay.
+    fn merge(&mut self, page: Page, incoming: &[u8]);
+    /// Overwrites whole pages from `first` on with `incoming`, whose length is a multiple of the page size.
+    fn install(&mut self, first: Page, incoming: &[u8]);
+    /// Fills pages with zeros.
+    fn clear(&mut self, first: Page, count: u32);
+    /// Sends a message. Messages from one node to another arrive in the order sent. `to` is never this node.
+    fn send(&mut self, to: NodeId, message: &Message, bulk: &[u8]);
+    /// Sends a message whose bulk is the present contents of `count` pages from `first`.
+    fn send_pages(&mut self, to: NodeId, message: &Message, first: Page, count: u32);
+    /// The operation begun with this waiter is complete.
+    fn resume(&mut self, waiter: Waiter);
+}
+
+/// A coherence protocol on one node.
+///
+/// The node calls these one at a time (under one lock).
+pub trait Protocol: Send {
+    /// A thread touched `page` in a way that its protection forbids. When the operation is complete the thread
+    /// repeats the access (and may fault again). `ahead` is how many pages after `page` the thread will probably
+    /// touch next in the same way: the machine brings them along where that is cheap.
+    fn fault(&mut self, page: Page, access: Access, ahead: u32, waiter: Waiter, env: &mut dyn Env)
+    -> Outcome;
+    /// Everything that threads of this node wrote so far becomes visible to whoever acquires later.
+    fn release(&mut self, waiter: Waiter, env: &mut dyn Env) -> Outcome;
+    /// Whatever others released before becomes visible to the threads of this node.
+    fn acquire(&mut self, env: &mut dyn Env);
+    /// A message of this protocol arrived. An error means that the peer broke the protocol: the run must end.
+    fn message(
+        &mut self,
+        from: NodeId,
+        message: Message,
+        bulk: &[u8],
+        env: &mut dyn Env,
+    ) -> Result<(), crate::Violation>;
+    /// What happened so far.
+    fn counters(&self) -> &crate::Counters;
+}

@@ -1,0 +1,26 @@
+//! Coherence protocols and synchronisation of a Gondwana machine, as state machines.
+//!
+//! Every protocol is a value that takes events (a fault, a release, an acquire, a message) and acts through the
+//! [`Env`] it is given. There is no I/O, no clock and no `unsafe` here, so the same code runs in a node, in the
+//! simulator and in the model checker.
+#![forbid(unsafe_code)]
+
+mod counters;
+mod csm;
+mod env;
+mod layout;
+mod message;
+mod runs;
+mod sc;
+mod slab;
+pub mod sync;
+mod table;
+mod violation;
+
+pub use counters::Counters;
+pub use csm::{Csm, CsmOptions, History, PageView, State};
+pub use env::{Access, Env, Outcome, Page, Protocol, Waiter};
+pub use layout::{Layout, Managers, Region};
+pub use message::{CsmMessage, DiffEntry, Grant, HomeGrant, Message, ScMessage};
+pub use sc::{Sc, ScOptions, ScState, ScView};
+pub use violation::Violation;

@@ -1,0 +1,182 @@
+//! Pages coming to this node and going from it.
+
+use super::Sc;
+use super::state::{ARRIVED, ASKED, HELD, ScState};
+use crate::runs::span;
+use crate::{Access, Env, Message, Page, ScMessage, Violation};
+use gondwana_topology::NodeId;
+
+/// The header of [`ScMessage::Pages`].
+pub(super) struct Pages {
+    pub first: Page,
+    pub asked: u32,
+    pub served: u32,
+    pub write: bool,
+    pub untouched: bool,
+    pub acks: u32,
+}
+
+impl Sc {
+    pub(super) fn take_pages(
+        &mut self,
+        from: NodeId,
+        pages: &Pages,
+        bulk: &[u8],
+        env: &mut dyn Env,
+    ) -> Result<(), Violation> {
+        const NAME: &str = "Pages";
+        let &Pages { first, asked, served, write, untouched, acks } = pages;
+        self.check(first, asked)?;
+        let has_copy = self.entry(first).state != ScState::None;
+        let sized = !bulk.is_empty() && bulk.len().is_multiple_of(served.max(1) as usize);
+        let fits = if untouched {
+            bulk.is_empty() && !has_copy
+        } else if write {
+            served == 1 && if has_copy { bulk.is_empty() } else { sized }
+        } else {
+            sized && !has_copy
+        };
+        if !fits || served == 0 || served > asked {
+            return Err(Violation::Contents { message: NAME });
+        }
+        if let Some(page) = span(first, asked).find(|&page| !self.entry(page).has(ASKED)) {
+            return Err(Violation::Unexpected { message: NAME, page });
+        }
+        for page in span(Page(first.0 + served), asked - served) {
+            self.resume(page, false, env);
+        }
+        if untouched {
+            // Never touched anywhere, so this node's frames are zero as well.
+            self.gain(first, served, ScState::Write, env);
+            self.counters.first_touches += u64::from(served);
+            self.counters.exclusive_entered += u64::from(served);
+            return Ok(());
+        }
+        if !bulk.is_empty() {
+            env.install(first, bulk);
+            self.counters.page_transfers += u64::from(served);
+        }
+        if write {
+            self.take_ownership(first, acks, env);
+        } else {
+            self.gain(first, served, ScState::Read, env);
+            // A manager that sent its own copies knows already.
+            if from != self.layout.manager(first) {
+                self.tell_manager(first, env);
+            }
+        }
+        self.serve_if_managed(first, env);
+        Ok(())
+    }
+
+    /// The page is this node's as soon as `acks` more invalidations are acknowledged.
+    pub(super) fn take_ownership(&mut self, page: Page, acks: u32, env: &mut dyn Env) {
+        let entry = self.entry(page);
+        entry.acks += acks.cast_signed();
+        entry.set(ARRIVED);
+        self.write_if_acknowledged(page, env);
+    }
+
+    pub(super) fn take_ack(&mut self, page: Page, env: &mut dyn Env) -> Result<(), Violation> {
+        self.check(page, 1)?;
+        let entry = self.entry(page);
+        if !entry.has(ASKED) {
+            return Err(Violation::Unexpected { message: "InvalidateAck", page });
+        }
+        entry.acks -= 1;
+        self.write_if_acknowledged(page, env);
+        self.serve_if_managed(page, env);
+        Ok(())
+    }
+
+    fn write_if_acknowledged(&mut self, page: Page, env: &mut dyn Env) {
+        let entry = self.entry(page);
+        if entry.acks == 0 && entry.take(ARRIVED) {
+            self.counters.home_moves += 1;
+            self.counters.exclusive_entered += 1;
+            self.gain(page, 1, ScState::Write, env);
+            self.tell_manager(page, env);
+        }
+    }
+
+    /// The request for the page is complete.
+    fn tell_manager(&mut self, page: Page, env: &mut dyn Env) {
+        let manager = self.layout.manager(page);
+        if manager == self.me() {
+            self.confirm(page);
+        } else {
+            env.send(manager, &Message::Sc(ScMessage::Confirm { page }), &[]);
+        }
+    }
+
+    fn serve_if_managed(&mut self, page: Page, env: &mut dyn Env) {
+        if self.layout.manager(page) == self.me() {
+            self.serve_next(page, env);
+        }
+    }
+
+    /// Lets threads use pages that came, and resumes those that waited.
+    fn gain(&mut self, first: Page, count: u32, state: ScState, env: &mut dyn Env) {
+        let access = if state == ScState::Write { Access::Write } else { Access::Read };
+        env.protect(first, count, access);
+        for page in span(first, count) {
+            self.entry(page).state = state;
+            self.resume(page, true, env);
+        }
+    }
+
+    /// Ends this node's use of a page, before it is sent away or written elsewhere.
+    pub(super) fn lose(&mut self, page: Page, env: &mut dyn Env) {
+        env.protect(page, 1, Access::None);
+        let entry = self.entry(page);
+        if std::mem::replace(&mut entry.state, ScState::None) == ScState::Write {
+            self.counters.exclusive_left += 1;
+        }
+        self.counters.invalidations += 1;
+    }
+
+    /// Handles a manager's `Forward` or `Invalidate`, or puts it off while the page is held for a thread.
+    pub(super) fn give_up(
+        &mut self,
+        from: NodeId,
+        message: ScMessage,
+        env: &mut dyn Env,
+    ) -> Result<(), Violation> {
+        let (name, page, to) = match message {
+            ScMessage::Forward { page, requester, .. } => ("Forward", page, requester),
+            ScMessage::Invalidate { page, writer } => ("Invalidate", page, writer),
+            _ => return Ok(()),
+        };
+        self.check(page, 1)?;
+        self.check_node(name, to)?;
+        let entry = *self.entry(page);
+        let is_owner = matches!(entry.state, ScState::Owner | ScState::Write);
+        let fits = if name == "Forward" { is_owner } else { entry.state == ScState::Read };
+        if from != self.layout.manager(page) || !fits {
+            return Err(Violation::Unexpected { message: name, page });
+        }
+        if entry.has(HELD) {
+            self.parked.push((from, message));
+            return Ok(());
+        }
+        let ScMessage::Forward { asked, write, contents, acks, requester, .. } = message else {
+            self.lose(page, env);
+            env.send(to, &Message::Sc(ScMessage::InvalidateAck { page }), &[]);
+            return Ok(());
+        };
+        if write {
+            self.lose(page, env);
+        } else if entry.state == ScState::Write {
+            env.protect(page, 1, Access::Read);
+            self.entry(page).state = ScState::Owner;
+            self.counters.exclusive_left += 1;
+        }
+        let answer = ScMessage::Pages { first: page, asked, served: 1, write, untouched: false, acks };
+        if contents {
+            env.send_pages(requester, &Message::Sc(answer), page, 1);
+        } else {
+            env.send(requester, &Message::Sc(answer), &[]);
+        }
+        Ok(())
+    }
+}

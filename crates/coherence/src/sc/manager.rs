@@ -1,0 +1,184 @@
+//! What the manager of a page does: one request at a time.
+
+use super::Sc;
+use super::state::{BUSY, HELD, Managed, NOBODY, Request, ScState};
+use crate::runs::{runs, span};
+use crate::{Access, Env, Message, Page, ScMessage, Violation};
+use gondwana_topology::{NodeId, NodeSet};
+
+impl Sc {
+    fn managed(&mut self, page: Page) -> &mut Managed {
+        let entry = self.table.entry(page, |_| super::PageEntry::FRESH);
+        self.managed.record(&mut entry.record)
+    }
+
+    fn copies(&mut self, page: Page) -> NodeSet {
+        let record = self.entry(page).record;
+        self.managed.get(record).map_or(NodeSet::EMPTY, |managed| managed.copies)
+    }
+
+    /// Forgets the record of a page that has neither copies nor requests.
+    fn tidy(&mut self, page: Page) {
+        let entry = self.table.entry(page, |_| super::PageEntry::FRESH);
+        let empty = |managed: &Managed| managed.copies.is_empty() && managed.queue.is_empty();
+        if self.managed.get(entry.record).is_some_and(empty) {
+            self.managed.take(&mut entry.record);
+        }
+    }
+
+    pub(super) fn enqueue(&mut self, page: Page, request: Request, env: &mut dyn Env) {
+        self.managed(page).queue.push_back(request);
+        self.serve_next(page, env);
+    }
+
+    /// Serves requests for the page until one has to be confirmed or none is left.
+    pub(super) fn serve_next(&mut self, page: Page, env: &mut dyn Env) {
+        while !self.entry(page).has(BUSY) {
+            let Some(&request) = self.managed(page).queue.front() else { break };
+            if self.is_kept_from(page, request) {
+                self.stalled.push(page);
+                return;
+            }
+            self.serve(page, request, env);
+        }
+        self.tidy(page);
+    }
+
+    /// True if the request would take from this node what it holds for a thread.
+    fn is_kept_from(&mut self, page: Page, request: Request) -> bool {
+        let entry = *self.entry(page);
+        entry.has(HELD)
+            && request.requester != self.me()
+            && if request.write { entry.state != ScState::None } else { entry.state == ScState::Write }
+    }
+
+    /// Serves the first request, or begins to: then the page is busy.
+    fn serve(&mut self, page: Page, request: Request, env: &mut dyn Env) {
+        let me = self.me();
+        let owner = self.entry(page).owner;
+        if owner == NOBODY {
+            self.give_untouched(page, request, env);
+            self.managed(page).queue.pop_front();
+        } else if request.write {
+            self.serve_write(page, request, env);
+        } else if owner == me {
+            self.give_copies(page, request, env);
+            self.managed(page).queue.pop_front();
+        } else {
+            self.entry(page).set(BUSY);
+            self.forward(page, request, true, 0, env);
+        }
+    }
+
+    fn give_untouched(&mut self, first: Page, request: Request, env: &mut dyn Env) {
+        let Request { requester, asked, .. } = request;
+        let me = self.me();
+        let untouched = self.run(first, asked, |entry| entry.owner == NOBODY);
+        let mine = |page: &Page| self.layout.manager(*page) == me;
+        let served = span(first, untouched).take_while(mine).count() as u32;
+        for page in span(first, served) {
+            self.entry(page).owner = requester;
+        }
+        let message = ScMessage::Pages { first, asked, served, write: true, untouched: true, acks: 0 };
+        env.send(requester, &Message::Sc(message), &[]);
+    }
+
+    fn give_copies(&mut self, first: Page, request: Request, env: &mut dyn Env) {
+        let Request { requester, asked, .. } = request;
+        let me = self.me();
+        let mut written = Vec::new();
+        let mut served = 0;
+        for page in span(first, asked) {
+            let entry = *self.entry(page);
+            let free = entry.owner == me && !entry.has(BUSY) && !entry.has(HELD);
+            if served > 0 && !free {
+                break;
+            }
+            served += 1;
+            if entry.state == ScState::Write {
+                self.entry(page).state = ScState::Owner;
+                written.push(page);
+            }
+            self.managed(page).copies.insert(requester);
+        }
+        for (first, count) in runs(&written) {
+            env.protect(first, count, Access::Read);
+        }
+        self.counters.exclusive_left += written.len() as u64;
+        let message = ScMessage::Pages { first, asked, served, write: false, untouched: false, acks: 0 };
+        env.send_pages(requester, &Message::Sc(message), first, served);
+    }
+
+    fn serve_write(&mut self, page: Page, request: Request, env: &mut dyn Env) {
+        let Request { requester, asked, .. } = request;
+        let me = self.me();
+        let owner = self.entry(page).owner;
+        let mut others = self.copies(page);
+        let contents = !others.remove(requester) && owner != requester;
+        let acks = others.len() as u32;
+        self.entry(page).set(BUSY);
+        for node in others.iter() {
+            if node == me {
+                self.lose(page, env);
+                env.send(requester, &Message::Sc(ScMessage::InvalidateAck { page }), &[]);
+            } else {
+                env.send(node, &Message::Sc(ScMessage::Invalidate { page, writer: requester }), &[]);
+            }
+        }
+        if owner != requester && owner != me {
+            self.forward(page, request, contents, acks, env);
+        } else if requester == me {
+            self.take_ownership(page, acks, env);
+        } else {
+            if owner == me {
+                self.lose(page, env);
+            }
+            let message =
+                ScMessage::Pages { first: page, asked, served: 1, write: true, untouched: false, acks };
+            if contents {
+                env.send_pages(requester, &Message::Sc(message), page, 1);
+            } else {
+                env.send(requester, &Message::Sc(message), &[]);
+            }
+        }
+    }
+
+    fn forward(&mut self, page: Page, request: Request, contents: bool, acks: u32, env: &mut dyn Env) {
+        let Request { requester, write, asked } = request;
+        let owner = self.entry(page).owner;
+        self.counters.fetches_forwarded += 1;
+        let message = ScMessage::Forward { page, asked, write, contents, acks, requester };
+        env.send(owner, &Message::Sc(message), &[]);
+    }
+
+    pub(super) fn take_confirm(
+        &mut self,
+        from: NodeId,
+        page: Page,
+        env: &mut dyn Env,
+    ) -> Result<(), Violation> {
+        self.check(page, 1)?;
+        let expected = |request: &Request| request.requester == from;
+        let entry = *self.entry(page);
+        let front = self.managed.get(entry.record).and_then(|managed| managed.queue.front());
+        if !entry.has(BUSY) || !front.is_some_and(expected) {
+            return Err(Violation::Unexpected { message: "Confirm", page });
+        }
+        self.confirm(page);
+        self.serve_next(page, env);
+        Ok(())
+    }
+
+    /// Ends the request that is being served.
+    pub(super) fn confirm(&mut self, page: Page) {
+        let managed = self.managed(page);
+        let Some(request) = managed.queue.pop_front() else { return };
+        if request.write {
+            managed.copies = NodeSet::EMPTY;
+            self.entry(page).owner = request.requester;
+        } else {
+            managed.copies.insert(request.requester);
+        }
+        self.entry(page).take(BUSY);
+    }
+}

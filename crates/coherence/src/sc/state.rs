@@ -1,0 +1,81 @@
+//! What a node knows of one page.
+
+use crate::slab::NO_RECORD;
+use gondwana_topology::{NodeId, NodeSet};
+use std::collections::VecDeque;
+
+/// What this node has of a page.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum ScState {
+    /// Nothing.
+    None,
+    /// A copy to read.
+    Read,
+    /// The page, to read; others may have copies.
+    Owner,
+    /// The page; nobody else has a copy.
+    Write,
+}
+
+/// A request for the page is under way.
+pub(super) const ASKED: u8 = 1;
+/// The page came for writing; acknowledgements of invalidations are still missing.
+pub(super) const ARRIVED: u8 = 2;
+/// At the manager: a request is being served.
+pub(super) const BUSY: u8 = 4;
+/// Came for a thread that perhaps has not used it yet.
+pub(super) const HELD: u8 = 8;
+
+/// The owner of a page that nobody touched.
+pub(super) const NOBODY: NodeId = NodeId(u16::MAX);
+
+/// 12 bytes a page.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) struct PageEntry {
+    /// Acknowledgements that the writer on this node waits for; negative while they are ahead of the page.
+    pub acks: i32,
+    /// At the manager: where the record of copies and waiting requests is.
+    pub record: u32,
+    /// At the manager: the owner.
+    pub owner: NodeId,
+    pub state: ScState,
+    pub flags: u8,
+}
+
+impl PageEntry {
+    pub const FRESH: Self =
+        Self { acks: 0, record: NO_RECORD, owner: NOBODY, state: ScState::None, flags: 0 };
+
+    pub fn has(&self, flag: u8) -> bool {
+        self.flags & flag != 0
+    }
+
+    pub fn set(&mut self, flag: u8) {
+        self.flags |= flag;
+    }
+
+    /// Clears the flag; true if it was set.
+    pub fn take(&mut self, flag: u8) -> bool {
+        let was = self.has(flag);
+        self.flags &= !flag;
+        was
+    }
+}
+
+/// A request at the manager.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) struct Request {
+    pub requester: NodeId,
+    pub write: bool,
+    /// How many pages were asked for.
+    pub asked: u32,
+}
+
+/// What the manager of a page keeps beside its owner.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub(super) struct Managed {
+    /// The nodes with a copy, without the owner.
+    pub copies: NodeSet,
+    /// Requests in the order in which they came. The first one is being served if the page is busy.
+    pub queue: VecDeque<Request>,
+}

@@ -1,0 +1,439 @@
+use super::entry::Word;
+use super::{Entry, LockMessage, LockTable, LockViolation, Object, SyncError, Thread};
+use crate::{Outcome, Waiter};
+use gondwana_topology::NodeId;
+use serde::{Deserialize, Serialize};
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
+
+/// How often a mutex changes hands within a node while another node waits for it. More saves messages, fewer is
+/// fairer.
+pub const LOCAL_HANDOVERS: u32 = 8;
+
+/// Which node manages an object: the same answer on every node.
+pub type ManagerOf = Arc<dyn Fn(Object) -> NodeId + Send + Sync>;
+
+/// How a waiter's attempt ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Grant {
+    /// Its thread holds the mutex.
+    Acquired,
+    /// Its trylock failed: `EBUSY`.
+    Busy,
+}
+
+/// What became of a trylock.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[must_use]
+pub enum TryOutcome {
+    /// The thread holds the mutex.
+    Acquired,
+    /// `EBUSY`.
+    Busy,
+    /// Another node must be asked: the waiter is resumed with the answer.
+    Wait,
+}
+
+/// The node as the machine of lock tokens sees it.
+pub trait LockEnv {
+    /// Sends a message; `to` is never this node. Messages between two nodes arrive in the order sent.
+    fn send(&mut self, to: NodeId, message: &LockMessage);
+    /// The token is about to leave for `to`: what threads of this node wrote must be released first. `Done` if
+    /// it is already, otherwise the node calls [`Locks::flushed`] when it is.
+    fn pass(&mut self, object: Object, to: NodeId) -> Outcome;
+    /// The token arrived from another node to be used here: the node acquires.
+    fn arrived(&mut self, object: Object);
+    /// The operation begun with this waiter is decided.
+    fn resume(&mut self, waiter: Waiter, grant: Grant);
+}
+
+/// What tokens did on this node so far.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct LockCounters {
+    /// Tokens asked of other nodes.
+    pub requests: u64,
+    /// Tokens that came.
+    pub tokens_received: u64,
+    /// Tokens that left.
+    pub tokens_sent: u64,
+    /// Mutexes handed from one thread of this node to another that waited.
+    pub handovers: u64,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+struct Waiting {
+    waiter: Waiter,
+    thread: Thread,
+    attempt: bool,
+}
+
+/// What is known of a mutex beyond its word. Kept only while something is.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+struct Queue {
+    /// Threads of this node, first come first.
+    waiting: VecDeque<Waiting>,
+    /// The token was asked for and has not come.
+    requested: bool,
+    /// Where the token goes when this node is done with it.
+    next: Option<NodeId>,
+    /// Where the token goes as soon as the flush is complete.
+    leaving: Option<NodeId>,
+    /// Hand-overs within the node since `next` is waiting.
+    handovers: u32,
+}
+
+impl Queue {
+    /// The word of a mutex that a thread of this node holds.
+    fn held(&self) -> Word {
+        if self.waiting.is_empty() && self.next.is_none() { Word::Held } else { Word::HeldQueued }
+    }
+}
+
+/// The slow path of mutexes on one node: a distributed queue of nodes for each token (the lock algorithm of
+/// TreadMarks), and a queue of threads within the node.
+///
+/// The manager of a mutex knows the node that asked for the token last, the *tail*. A request makes the
+/// requester the tail and is forwarded to the tail before, which passes the token on when it is done. A node asks
+/// only while it neither has the token nor awaits it, so it never has more than one successor.
+///
+/// The node calls these one at a time, under its lock. A trylock that meets a token on its way to another node,
+/// or one that this node asked for already, reports busy, as ISO C and C++ allow.
+pub struct Locks {
+    me: NodeId,
+    table: Arc<LockTable>,
+    manager: ManagerOf,
+    local_handovers: u32,
+    queues: BTreeMap<Object, Queue>,
+    /// At the manager: who asked last, if not the manager first of all.
+    tails: BTreeMap<Object, NodeId>,
+    counters: LockCounters,
+}
+
+impl Locks {
+    /// The machine of node `me`, sharing `table` with the fast path of its threads.
+    #[must_use]
+    pub fn new(me: NodeId, table: Arc<LockTable>, manager: ManagerOf) -> Self {
+        Self {
+            me,
+            table,
+            manager,
+            local_handovers: LOCAL_HANDOVERS,
+            queues: BTreeMap::new(),
+            tails: BTreeMap::new(),
+            counters: LockCounters::default(),
+        }
+    }
+
+    /// What happened so far.
+    #[must_use]
+    pub fn counters(&self) -> &LockCounters {
+        &self.counters
+    }
+
+    /// `pthread_mutex_lock` after [`Entry::fast_lock`] said `Slow`. `Done`: the thread holds the mutex; `Wait`:
+    /// the waiter is resumed with [`Grant::Acquired`] once it does.
+    pub fn lock(&mut self, object: Object, thread: Thread, waiter: Waiter, env: &mut dyn LockEnv) -> Outcome {
+        let table = Arc::clone(&self.table);
+        let entry = self.settled(&table, object);
+        loop {
+            match entry.word() {
+                Word::Free if entry.transition(Word::Free, Word::Held) => {
+                    entry.own(thread);
+                    return Outcome::Done;
+                }
+                // The holder's fast path raced with this one: look again.
+                Word::Free => continue,
+                Word::Held if !entry.transition(Word::Held, Word::HeldQueued) => continue,
+                _ => break,
+            }
+        }
+        let queue = self.queues.entry(object).or_default();
+        queue.waiting.push_back(Waiting { waiter, thread, attempt: false });
+        if entry.word() == Word::Absent && !queue.requested {
+            self.request(object, false, env);
+        }
+        Outcome::Wait
+    }
+
+    /// `pthread_mutex_trylock` after [`Entry::fast_try_lock`] said `Slow`.
+    pub fn try_lock(
+        &mut self,
+        object: Object,
+        thread: Thread,
+        waiter: Waiter,
+        env: &mut dyn LockEnv,
+    ) -> TryOutcome {
+        let table = Arc::clone(&self.table);
+        let entry = self.settled(&table, object);
+        if entry.transition(Word::Free, Word::Held) {
+            entry.own(thread);
+            return TryOutcome::Acquired;
+        }
+        if entry.word() != Word::Absent {
+            return TryOutcome::Busy;
+        }
+        let queue = self.queues.entry(object).or_default();
+        if queue.requested {
+            return TryOutcome::Busy;
+        }
+        queue.waiting.push_back(Waiting { waiter, thread, attempt: true });
+        self.request(object, true, env);
+        TryOutcome::Wait
+    }
+
+    /// `pthread_mutex_unlock` after [`Entry::fast_unlock`] said `Slow`: the mutex goes to the first waiting
+    /// thread of this node, or to the node that waits for the token, or becomes free.
+    ///
+    /// # Errors
+    /// [`SyncError::NotOwner`]: no thread of this node holds the mutex.
+    pub fn unlock(&mut self, object: Object, env: &mut dyn LockEnv) -> Result<(), SyncError> {
+        let table = Arc::clone(&self.table);
+        let entry = table.entry(object);
+        if !entry.is_locked() {
+            return Err(SyncError::NotOwner);
+        }
+        entry.disown();
+        let queue = self.queues.entry(object).or_default();
+        match queue.next {
+            Some(to) if queue.waiting.is_empty() || queue.handovers >= self.local_handovers => {
+                queue.next = None;
+                self.leave(object, entry, to, env);
+            }
+            _ => {
+                if self.hand_over(object, entry, env) {
+                    self.counters.handovers += 1;
+                } else {
+                    entry.set(Word::Free);
+                    self.queues.remove(&object);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Takes a waiter out of the queue (a timed lock whose time is over): true if it was still there, false if
+    /// it is being resumed or was never queued. The token may come all the same, and rests here.
+    pub fn cancel(&mut self, object: Object, waiter: Waiter) -> bool {
+        let Some(queue) = self.queues.get_mut(&object) else { return false };
+        let before = queue.waiting.len();
+        queue.waiting.retain(|waiting| waiting.waiter != waiter);
+        queue.waiting.len() != before
+    }
+
+    /// The release that [`LockEnv::pass`] began is complete: the token leaves.
+    pub fn flushed(&mut self, object: Object, env: &mut dyn LockEnv) {
+        let table = Arc::clone(&self.table);
+        let Some(queue) = self.queues.get_mut(&object) else { return };
+        let Some(to) = queue.leaving.take() else { return };
+        let wanted = !queue.waiting.is_empty();
+        table.entry(object).set(Word::Absent);
+        self.send_token(object, to, env);
+        if wanted {
+            self.request(object, false, env);
+        } else {
+            self.queues.remove(&object);
+        }
+    }
+
+    /// `pthread_mutex_init` and `pthread_mutex_destroy`: a mutex that was left locked here is free again. Costs
+    /// no message.
+    pub fn reset(&mut self, object: Object, env: &mut dyn LockEnv) {
+        let table = Arc::clone(&self.table);
+        if table.get(object).is_some_and(Entry::is_locked) {
+            // A mutex found locked a moment ago may be free by now; then there is nothing to do.
+            let _ = self.unlock(object, env);
+        }
+    }
+
+    /// A message arrived.
+    ///
+    /// # Errors
+    /// The peer broke the protocol: the run must end.
+    pub fn message(
+        &mut self,
+        from: NodeId,
+        message: LockMessage,
+        env: &mut dyn LockEnv,
+    ) -> Result<(), LockViolation> {
+        let permitted = match message {
+            LockMessage::Request { object, attempt } => self.enqueue(object, from, attempt, env),
+            LockMessage::Pass { object, to, attempt } => {
+                from == (self.manager)(object) && self.succeed(object, to, attempt, env)
+            }
+            LockMessage::Token { object } => self.token(object, env),
+            LockMessage::Busy { object } => self.busy(object, env),
+        };
+        if permitted { Ok(()) } else { Err(LockViolation { from, message }) }
+    }
+
+    /// The entry of an object, no longer `New`. Only the slow path knows who the manager is.
+    fn settled<'t>(&self, table: &'t LockTable, object: Object) -> &'t Entry {
+        let entry = table.entry(object);
+        if entry.word() == Word::New {
+            entry.set(if (self.manager)(object) == self.me { Word::Free } else { Word::Absent });
+        }
+        entry
+    }
+
+    fn request(&mut self, object: Object, attempt: bool, env: &mut dyn LockEnv) {
+        self.queues.entry(object).or_default().requested = true;
+        self.counters.requests += 1;
+        let manager = (self.manager)(object);
+        if manager == self.me {
+            // This node asks because the token is elsewhere, so it is not the tail.
+            let tail = self.tails.insert(object, self.me).unwrap_or(self.me);
+            env.send(tail, &LockMessage::Pass { object, to: self.me, attempt });
+        } else {
+            env.send(manager, &LockMessage::Request { object, attempt });
+        }
+    }
+
+    /// At the manager: another node asks for the token.
+    fn enqueue(&mut self, object: Object, from: NodeId, attempt: bool, env: &mut dyn LockEnv) -> bool {
+        if (self.manager)(object) != self.me || from == self.me {
+            return false;
+        }
+        let tail = self.tails.insert(object, from).unwrap_or(self.me);
+        if tail == from {
+            return false;
+        }
+        if tail == self.me {
+            return self.succeed(object, from, attempt, env);
+        }
+        env.send(tail, &LockMessage::Pass { object, to: from, attempt });
+        true
+    }
+
+    /// At the tail: `to` is the next in the queue of nodes.
+    fn succeed(&mut self, object: Object, to: NodeId, attempt: bool, env: &mut dyn LockEnv) -> bool {
+        if to == self.me {
+            return false;
+        }
+        let table = Arc::clone(&self.table);
+        let entry = self.settled(&table, object);
+        let queue = self.queues.entry(object).or_default();
+        loop {
+            match entry.word() {
+                Word::Free if entry.transition(Word::Free, Word::Leaving) => {
+                    self.leave(object, entry, to, env);
+                    return true;
+                }
+                // A thread's fast path raced with this one: look again.
+                Word::Free => {}
+                Word::Held if !entry.transition(Word::Held, Word::HeldQueued) => {}
+                Word::Held | Word::HeldQueued => break,
+                Word::Absent if queue.requested => break,
+                Word::Absent | Word::Leaving | Word::New => return false,
+            }
+        }
+        if queue.next.replace(to).is_some() {
+            return false;
+        }
+        queue.handovers = 0;
+        if attempt {
+            env.send(to, &LockMessage::Busy { object });
+        }
+        true
+    }
+
+    fn token(&mut self, object: Object, env: &mut dyn LockEnv) -> bool {
+        let table = Arc::clone(&self.table);
+        let entry = table.entry(object);
+        let Some(queue) = self.queues.get_mut(&object) else { return false };
+        if !std::mem::take(&mut queue.requested) {
+            return false;
+        }
+        self.counters.tokens_received += 1;
+        if let Some(to) = queue.next
+            && queue.waiting.is_empty()
+        {
+            // Nobody here uses it, so there is nothing to release or acquire on the way.
+            self.queues.remove(&object);
+            self.send_token(object, to, env);
+            return true;
+        }
+        env.arrived(object);
+        if !self.hand_over(object, entry, env) {
+            self.queues.remove(&object);
+            entry.set(Word::Free);
+        }
+        true
+    }
+
+    fn busy(&mut self, object: Object, env: &mut dyn LockEnv) -> bool {
+        let Some(queue) = self.queues.get_mut(&object) else { return false };
+        if !queue.requested {
+            return false;
+        }
+        let attempt = queue.waiting.iter().position(|waiting| waiting.attempt);
+        if let Some(waiting) = attempt.and_then(|place| queue.waiting.remove(place)) {
+            env.resume(waiting.waiter, Grant::Busy);
+        }
+        true
+    }
+
+    /// Gives the mutex to the first waiting thread; false if there is none.
+    fn hand_over(&mut self, object: Object, entry: &Entry, env: &mut dyn LockEnv) -> bool {
+        let queue = self.queues.entry(object).or_default();
+        let Some(first) = queue.waiting.pop_front() else { return false };
+        queue.handovers += u32::from(queue.next.is_some());
+        let word = queue.held();
+        if word == Word::Held {
+            self.queues.remove(&object);
+        }
+        entry.own(first.thread);
+        entry.set(word);
+        env.resume(first.waiter, Grant::Acquired);
+        true
+    }
+
+    fn leave(&mut self, object: Object, entry: &Entry, to: NodeId, env: &mut dyn LockEnv) {
+        entry.set(Word::Leaving);
+        self.queues.entry(object).or_default().leaving = Some(to);
+        if env.pass(object, to) == Outcome::Done {
+            self.flushed(object, env);
+        }
+    }
+
+    fn send_token(&mut self, object: Object, to: NodeId, env: &mut dyn LockEnv) {
+        self.counters.tokens_sent += 1;
+        env.send(to, &LockMessage::Token { object });
+    }
+}
+
+#[cfg(test)]
+impl Locks {
+    /// A machine that hands over at most `local_handovers` times, so that small tests reach the limit.
+    pub(super) fn with_local_handovers(me: NodeId, manager: ManagerOf, local_handovers: u32) -> Self {
+        let table = Arc::new(LockTable::with_first_bits(1));
+        Self { local_handovers, ..Self::new(me, table, manager) }
+    }
+
+    pub(super) fn table(&self) -> &LockTable {
+        &self.table
+    }
+
+    /// An independent machine in the same state.
+    pub(super) fn duplicate(&self) -> Self {
+        let mut copy = Self::with_local_handovers(self.me, Arc::clone(&self.manager), self.local_handovers);
+        for (object, entry) in self.table.contents() {
+            copy.table.entry(object).copy_from(entry);
+        }
+        copy.queues.clone_from(&self.queues);
+        copy.tails.clone_from(&self.tails);
+        copy.counters = self.counters;
+        copy
+    }
+
+    /// All that decides how the machine goes on.
+    pub(super) fn essence(&self) -> impl Eq + std::hash::Hash + std::fmt::Debug + use<> {
+        let words: Vec<_> =
+            self.table.contents().into_iter().map(|(object, entry)| (object, entry.parts())).collect();
+        (words, self.queues.clone(), self.tails.clone())
+    }
+
+    /// True if nobody waits for anything.
+    pub(super) fn is_quiet(&self) -> bool {
+        self.queues.is_empty()
+    }
+}

@@ -1,0 +1,112 @@
+//! Lock tokens in every order of events (stateright, exhaustive).
+
+use super::locks_world::{Event, Op, World};
+use Op::{Lock, Timed, Try, Unlock};
+use stateright::{Checker, Model, Property};
+
+struct Programs {
+    threads: Vec<usize>,
+    programs: Vec<Vec<Op>>,
+    local_handovers: u32,
+    mutexes: u64,
+}
+
+impl Model for Programs {
+    type State = World;
+    type Action = Event;
+
+    fn init_states(&self) -> Vec<World> {
+        vec![World::new(&self.threads, self.local_handovers, false)]
+    }
+
+    fn actions(&self, state: &World, actions: &mut Vec<Event>) {
+        if state.broken().is_none() {
+            state.events(&self.programs, actions);
+        }
+    }
+
+    fn next_state(&self, state: &World, event: Event) -> Option<World> {
+        let mut next = state.clone();
+        next.happen(event, &self.programs);
+        Some(next)
+    }
+
+    fn properties(&self) -> Vec<Property<Self>> {
+        vec![
+            Property::always("mutual exclusion", |_, world: &World| world.excludes()),
+            Property::always("one token each", |model: &Self, world: &World| {
+                world.one_token_each(model.mutexes)
+            }),
+            Property::always("the protocol is kept", |_, world: &World| world.broken().is_none()),
+            Property::always("a try does not wait for a holder", |model: &Self, world: &World| {
+                world.tries_are_decided(&model.programs)
+            }),
+            Property::always("nobody waits for ever", |model: &Self, world: &World| {
+                let mut events = Vec::new();
+                world.events(&model.programs, &mut events);
+                !events.is_empty() || world.is_finished(&model.programs)
+            }),
+        ]
+    }
+}
+
+/// `nodes[node][thread]` is a program; every mutex up to `mutexes` is used.
+fn check(nodes: &[&[&[Op]]], mutexes: u64, local_handovers: u32) {
+    let model = Programs {
+        threads: nodes.iter().map(|threads| threads.len()).collect(),
+        programs: nodes.iter().flat_map(|threads| threads.iter().map(|program| program.to_vec())).collect(),
+        local_handovers,
+        mutexes,
+    };
+    let checker = model.checker().spawn_dfs().join();
+    println!("{} states", checker.unique_state_count());
+    checker.assert_properties();
+}
+
+#[test]
+fn two_nodes_of_two_threads_share_two_mutexes() {
+    let one = [Lock(1), Unlock(1), Lock(2), Unlock(2)];
+    let two = [Lock(2), Unlock(2), Lock(1), Unlock(1)];
+    check(&[&[&one, &two], &[&one, &two]], 2, 1);
+}
+
+#[test]
+fn two_nodes_nest_two_mutexes() {
+    let nested = [Lock(1), Lock(2), Unlock(2), Unlock(1)];
+    let single = [Lock(2), Unlock(2)];
+    check(&[&[&nested, &single], &[&nested, &single]], 2, 1);
+}
+
+#[test]
+fn three_nodes_of_two_threads_share_a_mutex() {
+    let once = [Lock(1), Unlock(1)];
+    check(&[&[&once, &once], &[&once, &once], &[&once, &once]], 1, 1);
+}
+
+#[test]
+fn three_nodes_come_back_for_more() {
+    let thrice = [Lock(1), Unlock(1), Lock(1), Unlock(1), Lock(1), Unlock(1)];
+    check(&[&[&thrice], &[&thrice], &[&thrice]], 1, 8);
+}
+
+#[test]
+fn three_nodes_try() {
+    let tries = [Try(1), Unlock(1), Try(1), Unlock(1)];
+    let locks = [Lock(1), Unlock(1)];
+    check(&[&[&tries, &locks], &[&tries], &[&tries, &locks]], 1, 1);
+}
+
+#[test]
+fn three_nodes_lose_patience() {
+    let timed = [Timed(1), Unlock(1), Timed(1), Unlock(1)];
+    let locks = [Lock(1), Unlock(1)];
+    check(&[&[&timed, &locks], &[&timed], &[&timed]], 1, 1);
+}
+
+#[test]
+fn two_nodes_try_nested_and_lose_patience() {
+    // Opposite orders: only the tries and the time limits keep these from waiting for each other.
+    let tries = [Lock(2), Try(1), Unlock(1), Unlock(2)];
+    let timed = [Lock(1), Timed(2), Unlock(2), Unlock(1)];
+    check(&[&[&tries, &timed], &[&tries, &timed]], 2, 1);
+}

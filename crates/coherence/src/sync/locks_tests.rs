@@ -1,0 +1,316 @@
+//! Single transitions of the lock machine, long random runs, fairness.
+
+use super::locks_world::{Event, Op, World};
+use super::{
+    Fast, Grant, Kind, LOCAL_HANDOVERS, LockEnv, LockMessage, LockTable, Locks, Object, SyncError, Thread,
+    TryOutcome,
+};
+use crate::{Outcome, Waiter};
+use gondwana_topology::NodeId;
+use proptest::prelude::*;
+use std::sync::Arc;
+
+const MUTEX: Object = Object(0x40);
+const MANAGER: NodeId = NodeId(0);
+const OTHER: NodeId = NodeId(1);
+const THIRD: NodeId = NodeId(2);
+
+#[derive(Debug, PartialEq, Eq)]
+enum Did {
+    Sent(NodeId, LockMessage),
+    Passed(NodeId),
+    Arrived,
+    Resumed(u64, Grant),
+}
+
+/// Records what the machine does; flushes end when the test says so.
+#[derive(Default)]
+struct Log(Vec<Did>);
+
+impl Log {
+    fn take(&mut self) -> Vec<Did> {
+        std::mem::take(&mut self.0)
+    }
+}
+
+impl LockEnv for Log {
+    fn send(&mut self, to: NodeId, message: &LockMessage) {
+        self.0.push(Did::Sent(to, *message));
+    }
+
+    fn pass(&mut self, _object: Object, to: NodeId) -> Outcome {
+        self.0.push(Did::Passed(to));
+        Outcome::Wait
+    }
+
+    fn arrived(&mut self, _object: Object) {
+        self.0.push(Did::Arrived);
+    }
+
+    fn resume(&mut self, waiter: Waiter, grant: Grant) {
+        self.0.push(Did::Resumed(waiter.0, grant));
+    }
+}
+
+fn machine(me: NodeId) -> (Locks, Arc<LockTable>, Log) {
+    let table = Arc::new(LockTable::new());
+    (Locks::new(me, Arc::clone(&table), Arc::new(|_| MANAGER)), table, Log::default())
+}
+
+fn request(attempt: bool) -> LockMessage {
+    LockMessage::Request { object: MUTEX, attempt }
+}
+
+fn pass(to: NodeId, attempt: bool) -> LockMessage {
+    LockMessage::Pass { object: MUTEX, to, attempt }
+}
+
+const TOKEN: LockMessage = LockMessage::Token { object: MUTEX };
+const BUSY: LockMessage = LockMessage::Busy { object: MUTEX };
+
+#[test]
+fn the_manager_starts_with_the_token() {
+    let (mut locks, table, mut env) = machine(MANAGER);
+    assert_eq!(table.entry(MUTEX).fast_lock(Thread(1), || Kind::Normal), Ok(Fast::Slow));
+    assert_eq!(locks.lock(MUTEX, Thread(1), Waiter(1), &mut env), Outcome::Done);
+    assert_eq!(table.entry(MUTEX).fast_unlock(Thread(1), || Kind::Normal), Ok(Fast::Done));
+    assert_eq!(table.entry(MUTEX).fast_lock(Thread(2), || Kind::Normal), Ok(Fast::Done));
+    assert_eq!(env.take(), []);
+}
+
+#[test]
+fn a_token_is_asked_for_once_and_then_rests_here() {
+    let (mut locks, table, mut env) = machine(OTHER);
+    for index in 1..=2 {
+        assert_eq!(locks.lock(MUTEX, Thread(index), Waiter(index), &mut env), Outcome::Wait);
+    }
+    assert_eq!(env.take(), [Did::Sent(MANAGER, request(false))]);
+    locks.message(MANAGER, TOKEN, &mut env).unwrap();
+    assert_eq!(env.take(), [Did::Arrived, Did::Resumed(1, Grant::Acquired)]);
+    let entry = table.entry(MUTEX);
+    assert!(entry.is_held_by(Thread(1)));
+    assert_eq!(entry.fast_unlock(Thread(1), || Kind::Normal), Ok(Fast::Slow));
+    locks.unlock(MUTEX, &mut env).unwrap();
+    assert_eq!(env.take(), [Did::Resumed(2, Grant::Acquired)]);
+    assert_eq!(entry.fast_unlock(Thread(2), || Kind::Normal), Ok(Fast::Done));
+    assert_eq!(entry.fast_lock(Thread(1), || Kind::Normal), Ok(Fast::Done));
+    assert_eq!(locks.counters().requests, 1);
+    assert_eq!(locks.counters().handovers, 1);
+}
+
+#[test]
+fn a_token_leaves_only_after_the_flush() {
+    let (mut locks, table, mut env) = machine(MANAGER);
+    assert_eq!(locks.lock(MUTEX, Thread(1), Waiter(1), &mut env), Outcome::Done);
+    locks.message(OTHER, request(false), &mut env).unwrap();
+    assert_eq!(env.take(), []);
+    assert_eq!(table.entry(MUTEX).fast_unlock(Thread(1), || Kind::Normal), Ok(Fast::Slow));
+    locks.unlock(MUTEX, &mut env).unwrap();
+    assert_eq!(env.take(), [Did::Passed(OTHER)]);
+    // A thread that comes meanwhile waits until the token can be asked for again.
+    assert_eq!(table.entry(MUTEX).fast_lock(Thread(1), || Kind::Normal), Ok(Fast::Slow));
+    assert_eq!(locks.lock(MUTEX, Thread(1), Waiter(1), &mut env), Outcome::Wait);
+    assert_eq!(env.take(), []);
+    locks.flushed(MUTEX, &mut env);
+    assert_eq!(env.take(), [Did::Sent(OTHER, TOKEN), Did::Sent(OTHER, pass(MANAGER, false))]);
+}
+
+#[test]
+fn the_manager_forwards_to_whoever_asked_last() {
+    let (mut locks, _, mut env) = machine(MANAGER);
+    locks.message(OTHER, request(false), &mut env).unwrap();
+    locks.flushed(MUTEX, &mut env);
+    env.take();
+    locks.message(THIRD, request(true), &mut env).unwrap();
+    assert_eq!(env.take(), [Did::Sent(OTHER, pass(THIRD, true))]);
+}
+
+#[test]
+fn another_node_waits_for_a_bounded_number_of_handovers() {
+    let (mut locks, table, mut env) = machine(MANAGER);
+    let entry = table.entry(MUTEX);
+    assert_eq!(locks.lock(MUTEX, Thread(1), Waiter(1), &mut env), Outcome::Done);
+    locks.message(OTHER, request(false), &mut env).unwrap();
+    // Thread 1 holds it, the odd and the even one hand it to each other.
+    for turn in 0..=u64::from(LOCAL_HANDOVERS) {
+        let (holder, next) = (1 + turn % 2, 2 - turn % 2);
+        assert_eq!(locks.lock(MUTEX, Thread(next), Waiter(next), &mut env), Outcome::Wait);
+        assert_eq!(entry.fast_unlock(Thread(holder), || Kind::Normal), Ok(Fast::Slow));
+        locks.unlock(MUTEX, &mut env).unwrap();
+        let last = turn == u64::from(LOCAL_HANDOVERS);
+        let expected = if last { Did::Passed(OTHER) } else { Did::Resumed(next, Grant::Acquired) };
+        assert_eq!(env.take(), [expected], "turn {turn}");
+    }
+    locks.flushed(MUTEX, &mut env);
+    assert_eq!(env.take(), [Did::Sent(OTHER, TOKEN), Did::Sent(OTHER, pass(MANAGER, false))]);
+}
+
+#[test]
+fn a_failed_try_leaves_the_token_coming() {
+    let (mut locks, table, mut env) = machine(OTHER);
+    assert_eq!(locks.try_lock(MUTEX, Thread(1), Waiter(1), &mut env), TryOutcome::Wait);
+    assert_eq!(env.take(), [Did::Sent(MANAGER, request(true))]);
+    assert_eq!(locks.try_lock(MUTEX, Thread(2), Waiter(2), &mut env), TryOutcome::Busy);
+    locks.message(MANAGER, BUSY, &mut env).unwrap();
+    assert_eq!(env.take(), [Did::Resumed(1, Grant::Busy)]);
+    locks.message(MANAGER, TOKEN, &mut env).unwrap();
+    assert_eq!(env.take(), [Did::Arrived]);
+    assert_eq!(table.entry(MUTEX).fast_try_lock(Thread(2), || Kind::Normal), Ok(Fast::Done));
+}
+
+#[test]
+fn a_holder_tells_a_try_at_once() {
+    let (mut locks, _, mut env) = machine(MANAGER);
+    assert_eq!(locks.lock(MUTEX, Thread(1), Waiter(1), &mut env), Outcome::Done);
+    locks.message(OTHER, request(true), &mut env).unwrap();
+    assert_eq!(env.take(), [Did::Sent(OTHER, BUSY)]);
+}
+
+#[test]
+fn a_token_that_nobody_wants_any_more_is_passed_on_unused() {
+    let (mut locks, _, mut env) = machine(OTHER);
+    assert_eq!(locks.lock(MUTEX, Thread(1), Waiter(1), &mut env), Outcome::Wait);
+    assert!(locks.cancel(MUTEX, Waiter(1)));
+    assert!(!locks.cancel(MUTEX, Waiter(1)));
+    locks.message(MANAGER, pass(THIRD, false), &mut env).unwrap();
+    env.take();
+    locks.message(MANAGER, TOKEN, &mut env).unwrap();
+    assert_eq!(env.take(), [Did::Sent(THIRD, TOKEN)]);
+    // And it is gone: the next lock asks again.
+    assert_eq!(locks.lock(MUTEX, Thread(1), Waiter(1), &mut env), Outcome::Wait);
+    assert_eq!(env.take(), [Did::Sent(MANAGER, request(false))]);
+}
+
+#[test]
+fn initialising_frees_a_mutex_left_locked() {
+    let (mut locks, table, mut env) = machine(MANAGER);
+    locks.reset(MUTEX, &mut env);
+    assert!(table.get(MUTEX).is_none(), "initialising costs no entry");
+    assert_eq!(locks.lock(MUTEX, Thread(1), Waiter(1), &mut env), Outcome::Done);
+    locks.reset(MUTEX, &mut env);
+    assert_eq!(table.entry(MUTEX).fast_lock(Thread(2), || Kind::Normal), Ok(Fast::Done));
+    assert_eq!(env.take(), []);
+}
+
+#[test]
+fn unlocking_a_mutex_that_is_elsewhere_is_an_error() {
+    let (mut locks, table, mut env) = machine(OTHER);
+    assert_eq!(table.entry(MUTEX).fast_unlock(Thread(1), || Kind::Normal), Ok(Fast::Slow));
+    assert_eq!(locks.unlock(MUTEX, &mut env), Err(SyncError::NotOwner));
+}
+
+#[test]
+fn impossible_messages_are_refused() {
+    let (mut other, _, mut env) = machine(OTHER);
+    for message in [TOKEN, BUSY, request(false), pass(THIRD, false), pass(OTHER, false)] {
+        let refused = other.message(MANAGER, message, &mut env).unwrap_err();
+        assert_eq!((refused.from, refused.message), (MANAGER, message));
+    }
+    assert_eq!(other.lock(MUTEX, Thread(1), Waiter(1), &mut env), Outcome::Wait);
+    assert!(other.message(THIRD, pass(THIRD, false), &mut env).is_err(), "only the manager forwards");
+    other.message(MANAGER, pass(THIRD, false), &mut env).unwrap();
+    assert!(other.message(MANAGER, pass(THIRD, false), &mut env).is_err(), "a second successor");
+    let (mut manager, _, mut env) = machine(MANAGER);
+    manager.message(OTHER, request(false), &mut env).unwrap();
+    assert!(manager.message(OTHER, request(false), &mut env).is_err(), "asked twice");
+}
+
+#[test]
+fn messages_survive_encoding() {
+    for message in [TOKEN, BUSY, request(true), pass(THIRD, false)] {
+        let bytes = postcard::to_stdvec(&message).unwrap();
+        assert_eq!(postcard::from_bytes::<LockMessage>(&bytes), Ok(message));
+    }
+}
+
+/// Messages and flushes are immediate, threads greedy (mostly they queue again before the holder goes on):
+/// nobody who waits is overtaken more often than one tour of the token allows.
+#[test]
+fn waiters_are_overtaken_a_bounded_number_of_times() {
+    const NODES: usize = 3;
+    const THREADS: usize = 3;
+    const HANDOVERS: u32 = 3;
+    let programs = vec![[Op::Lock(1), Op::Unlock(1)].repeat(2000); NODES * THREADS];
+    let mut world = World::new(&[THREADS; NODES], HANDOVERS, true);
+    let mut overtaken = [0u32; NODES * THREADS];
+    let mut worst = 0;
+    let mut choice = 1u64;
+    for _ in 0..20_000 {
+        // A fixed sequence of turns that repeats itself late (an LCG).
+        choice = choice.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        let greedy = world.runners.iter().position(|runner| !runner.waits && runner.holds.is_empty());
+        let turn = match (greedy, choice >> 61) {
+            (Some(greedy), 1..) => greedy,
+            _ => (choice >> 33) as usize % programs.len(),
+        };
+        if world.runners[turn].waits || world.runners[turn].pc == programs[turn].len() {
+            continue;
+        }
+        let before = world.runners.clone();
+        world.happen(Event::Step(turn), &programs);
+        loop {
+            let mut events = Vec::new();
+            world.background(&mut events);
+            let Some(event) = events.pop() else { break };
+            world.happen(event, &programs);
+        }
+        assert_eq!(world.broken(), None);
+        for (index, (was, is)) in before.iter().zip(&world.runners).enumerate() {
+            if was.holds.is_empty() && !is.holds.is_empty() {
+                worst = worst.max(overtaken[index]);
+                overtaken[index] = 0;
+                for (waiting, count) in world.runners.iter().zip(&mut overtaken) {
+                    *count += u32::from(waiting.waits);
+                }
+            }
+        }
+    }
+    assert!(worst > 0, "the threads must get in each other's way");
+    assert!(worst <= NODES as u32 * (HANDOVERS + 1) + THREADS as u32, "overtaken {worst} times");
+}
+
+fn section() -> impl Strategy<Value = Vec<Op>> {
+    let one = |enter: fn(u64) -> Op| move |number| vec![enter(number), Op::Unlock(number)];
+    prop_oneof![
+        4 => (1..=3u64).prop_map(one(Op::Lock)),
+        1 => (1..=3u64).prop_map(one(Op::Timed)),
+        1 => (1..=3u64).prop_map(one(Op::Try)),
+        1 => Just(vec![Op::Lock(1), Op::Lock(3), Op::Unlock(1), Op::Unlock(3)]),
+    ]
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    /// Four nodes of three threads, in random order of everything.
+    #[test]
+    fn random_runs_end_with_every_token_at_rest(
+        sections in proptest::collection::vec(proptest::collection::vec(section(), 0..12), 12),
+        instant: bool,
+        mut seed: u64,
+    ) {
+        let programs: Vec<Vec<Op>> = sections.into_iter().map(|sections| sections.concat()).collect();
+        let mut world = World::new(&[3; 4], 2, instant);
+        loop {
+            let mut events = Vec::new();
+            world.events(&programs, &mut events);
+            // A thread gives up rarely, or nobody would ever wait long.
+            seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            if events.len() > 1 && (seed >> 60) != 0 {
+                let patient: Vec<_> =
+                    events.iter().filter(|event| !matches!(event, Event::GiveUp(_))).copied().collect();
+                if !patient.is_empty() {
+                    events = patient;
+                }
+            }
+            if events.is_empty() {
+                break;
+            }
+            world.happen(events[(seed >> 33) as usize % events.len()], &programs);
+            prop_assert_eq!(world.broken(), None);
+            prop_assert!(world.excludes());
+        }
+        prop_assert!(world.is_finished(&programs));
+        prop_assert!(world.one_token_each(3));
+    }
+}

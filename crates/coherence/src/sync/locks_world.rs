@@ -1,0 +1,322 @@
+//! Nodes with threads that lock and unlock, wires between them, and flushes that take their time: what the
+//! tests and the model checker drive.
+
+use super::entry::Word;
+use super::{Fast, Grant, Kind, LockEnv, LockMessage, Locks, ManagerOf, Object, Thread, TryOutcome};
+use crate::{Outcome, Waiter};
+use gondwana_topology::NodeId;
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::hash::{Hash, Hasher};
+use std::sync::Arc;
+
+/// One step of a thread's program.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) enum Op {
+    Lock(u64),
+    /// May be given up while it waits.
+    Timed(u64),
+    /// If it fails, the thread goes on after the matching unlock.
+    Try(u64),
+    Unlock(u64),
+}
+
+/// What can happen next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) enum Event {
+    Step(usize),
+    GiveUp(usize),
+    Deliver(NodeId, NodeId),
+    Flushed(NodeId, Object),
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(super) struct Runner {
+    pub node: NodeId,
+    pub pc: usize,
+    pub waits: bool,
+    pub holds: BTreeSet<u64>,
+}
+
+/// A machine that can be compared and copied.
+#[derive(Debug)]
+struct Machine(Locks);
+
+impl std::fmt::Debug for Locks {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{:?}", self.essence())
+    }
+}
+
+impl Clone for Machine {
+    fn clone(&self) -> Self {
+        Self(self.0.duplicate())
+    }
+}
+
+impl PartialEq for Machine {
+    fn eq(&self, other: &Self) -> bool {
+        self.0.essence() == other.0.essence()
+    }
+}
+
+impl Hash for Machine {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.0.essence().hash(state);
+    }
+}
+
+#[derive(Clone, Debug, PartialEq, Hash)]
+pub(super) struct World {
+    nodes: Vec<Machine>,
+    pub runners: Vec<Runner>,
+    around: Around,
+}
+
+/// All of the world that the machines act on.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+struct Around {
+    wires: BTreeMap<(NodeId, NodeId), VecDeque<LockMessage>>,
+    flushing: BTreeSet<(NodeId, Object)>,
+    /// Flushes complete at once.
+    instant: bool,
+    /// Critical sections so far, by mutex; and how many of them each node, and everybody, can see.
+    sections: BTreeMap<u64, u32>,
+    seen: BTreeMap<(NodeId, u64), u32>,
+    released: BTreeMap<u64, u32>,
+    resumed: Vec<(usize, Grant)>,
+    broken: Option<&'static str>,
+}
+
+struct At<'a> {
+    me: NodeId,
+    around: &'a mut Around,
+}
+
+impl Around {
+    fn release(&mut self, node: NodeId, object: u64) {
+        let seen = self.seen.get(&(node, object)).copied().unwrap_or_default();
+        self.released.insert(object, seen);
+    }
+}
+
+impl LockEnv for At<'_> {
+    fn send(&mut self, to: NodeId, message: &LockMessage) {
+        if to == self.me {
+            self.around.broken = Some("a node sent itself a message");
+        }
+        self.around.wires.entry((self.me, to)).or_default().push_back(*message);
+    }
+
+    fn pass(&mut self, object: Object, _to: NodeId) -> Outcome {
+        if self.around.instant {
+            self.around.release(self.me, object.0);
+            return Outcome::Done;
+        }
+        self.around.flushing.insert((self.me, object));
+        Outcome::Wait
+    }
+
+    fn arrived(&mut self, object: Object) {
+        let released = self.around.released.get(&object.0).copied().unwrap_or_default();
+        self.around.seen.insert((self.me, object.0), released);
+    }
+
+    fn resume(&mut self, waiter: Waiter, grant: Grant) {
+        self.around.resumed.push((waiter.0 as usize, grant));
+    }
+}
+
+impl World {
+    /// `programs[node]` are the numbers of threads; mutex `n` is managed by node `n % nodes`.
+    pub fn new(threads: &[usize], local_handovers: u32, instant: bool) -> Self {
+        let count = threads.len() as u64;
+        let manager: ManagerOf = Arc::new(move |object| NodeId((object.0 % count) as u16));
+        let ids = (0..threads.len()).map(|node| NodeId(node as u16));
+        let runner = |node| Runner { node, pc: 0, waits: false, holds: BTreeSet::new() };
+        Self {
+            nodes: ids
+                .clone()
+                .map(|node| Machine(Locks::with_local_handovers(node, Arc::clone(&manager), local_handovers)))
+                .collect(),
+            runners: ids.flat_map(|node| vec![runner(node); threads[node.index()]]).collect(),
+            around: Around { instant, ..Around::default() },
+        }
+    }
+
+    /// Everything that can happen now, if thread `i` runs `programs[i]`.
+    pub fn events(&self, programs: &[Vec<Op>], out: &mut Vec<Event>) {
+        for (index, (runner, program)) in self.runners.iter().zip(programs).enumerate() {
+            match program.get(runner.pc) {
+                Some(_) if !runner.waits => out.push(Event::Step(index)),
+                Some(Op::Timed(_)) => out.push(Event::GiveUp(index)),
+                _ => {}
+            }
+        }
+        self.background(out);
+    }
+
+    /// What can happen without any thread.
+    pub fn background(&self, out: &mut Vec<Event>) {
+        out.extend(self.around.wires.keys().map(|(from, to)| Event::Deliver(*from, *to)));
+        out.extend(self.around.flushing.iter().map(|(node, object)| Event::Flushed(*node, *object)));
+    }
+
+    pub fn happen(&mut self, event: Event, programs: &[Vec<Op>]) {
+        match event {
+            Event::Step(index) => self.step(index, programs),
+            Event::GiveUp(index) => {
+                let runner = &mut self.runners[index];
+                let Op::Timed(object) = programs[index][runner.pc] else {
+                    unreachable!("only timed locks give up")
+                };
+                runner.waits = false;
+                if !self.nodes[runner.node.index()].0.cancel(Object(object), Waiter(index as u64)) {
+                    self.around.broken = Some("a waiting thread was not queued");
+                }
+                self.skip(index, programs);
+            }
+            Event::Deliver(from, to) => {
+                let Some(wire) = self.around.wires.get_mut(&(from, to)) else { return };
+                let Some(message) = wire.pop_front() else { return };
+                if wire.is_empty() {
+                    self.around.wires.remove(&(from, to));
+                }
+                let mut env = At { me: to, around: &mut self.around };
+                if self.nodes[to.index()].0.message(from, message, &mut env).is_err() {
+                    self.around.broken = Some("a machine refused a message");
+                }
+            }
+            Event::Flushed(node, object) => {
+                self.around.flushing.remove(&(node, object));
+                self.around.release(node, object.0);
+                let mut env = At { me: node, around: &mut self.around };
+                self.nodes[node.index()].0.flushed(object, &mut env);
+            }
+        }
+        for (index, grant) in std::mem::take(&mut self.around.resumed) {
+            if !std::mem::take(&mut self.runners[index].waits) {
+                self.around.broken = Some("a thread was resumed that did not wait");
+            }
+            match grant {
+                Grant::Acquired => self.enter(index, programs),
+                Grant::Busy => self.skip(index, programs),
+            }
+        }
+    }
+
+    fn step(&mut self, index: usize, programs: &[Vec<Op>]) {
+        let (node, pc) = (self.runners[index].node, self.runners[index].pc);
+        let (thread, waiter) = (Thread(index as u64 + 1), Waiter(index as u64));
+        let locks = &mut self.nodes[node.index()].0;
+        let mut env = At { me: node, around: &mut self.around };
+        match programs[index][pc] {
+            Op::Lock(number) | Op::Timed(number) => {
+                let object = Object(number);
+                let fast = locks.table().entry(object).fast_lock(thread, || Kind::Normal);
+                if fast == Ok(Fast::Done) || locks.lock(object, thread, waiter, &mut env) == Outcome::Done {
+                    self.enter(index, programs);
+                } else {
+                    self.runners[index].waits = true;
+                }
+            }
+            Op::Try(number) => {
+                let object = Object(number);
+                let outcome = match locks.table().entry(object).fast_try_lock(thread, || Kind::Normal) {
+                    Ok(Fast::Done) => TryOutcome::Acquired,
+                    Ok(Fast::Slow) => locks.try_lock(object, thread, waiter, &mut env),
+                    Err(_) => TryOutcome::Busy,
+                };
+                match outcome {
+                    TryOutcome::Acquired => self.enter(index, programs),
+                    TryOutcome::Busy => self.skip(index, programs),
+                    TryOutcome::Wait => self.runners[index].waits = true,
+                }
+            }
+            Op::Unlock(number) => {
+                let object = Object(number);
+                let sections = env.around.sections.entry(number).or_default();
+                *sections += 1;
+                env.around.seen.insert((node, number), *sections);
+                match locks.table().entry(object).fast_unlock(thread, || Kind::ErrorCheck) {
+                    Ok(Fast::Done) => {}
+                    Ok(Fast::Slow) if locks.unlock(object, &mut env).is_ok() => {}
+                    _ => self.around.broken = Some("the holder could not unlock"),
+                }
+                self.runners[index].holds.remove(&number);
+                self.runners[index].pc += 1;
+            }
+        }
+    }
+
+    /// The thread has the mutex of its present step.
+    fn enter(&mut self, index: usize, programs: &[Vec<Op>]) {
+        let runner = &mut self.runners[index];
+        let (Op::Lock(number) | Op::Timed(number) | Op::Try(number)) = programs[index][runner.pc] else {
+            self.around.broken = Some("a thread got a mutex that it did not ask for");
+            return;
+        };
+        let seen = self.around.seen.get(&(runner.node, number)).copied().unwrap_or_default();
+        if seen != self.around.sections.get(&number).copied().unwrap_or_default() {
+            self.around.broken = Some("a critical section does not see the one before");
+        }
+        runner.holds.insert(number);
+        runner.pc += 1;
+    }
+
+    /// The thread did not get the mutex: it goes on after its critical section.
+    fn skip(&mut self, index: usize, programs: &[Vec<Op>]) {
+        let runner = &mut self.runners[index];
+        let (Op::Lock(number) | Op::Timed(number) | Op::Try(number)) = programs[index][runner.pc] else {
+            self.around.broken = Some("a thread failed that did not ask");
+            return;
+        };
+        let rest = programs[index][runner.pc..].iter().position(|op| *op == Op::Unlock(number));
+        runner.pc += rest.map_or(0, |length| length + 1);
+    }
+
+    /// Nothing happened that must not.
+    pub fn broken(&self) -> Option<&'static str> {
+        self.around.broken
+    }
+
+    pub fn excludes(&self) -> bool {
+        let held: Vec<_> = self.runners.iter().flat_map(|runner| &runner.holds).collect();
+        held.iter().collect::<BTreeSet<_>>().len() == held.len()
+    }
+
+    /// Every mutex has exactly one token: at a node or on a wire.
+    pub fn one_token_each(&self, mutexes: u64) -> bool {
+        (1..=mutexes).all(|number| {
+            let object = Object(number);
+            let manager = number as usize % self.nodes.len();
+            let here = |(node, machine): &(usize, &Machine)| match machine.0.table().get(object) {
+                None => *node == manager,
+                Some(entry) => match entry.word() {
+                    Word::New => *node == manager,
+                    Word::Absent => false,
+                    _ => true,
+                },
+            };
+            let resting = self.nodes.iter().enumerate().filter(here).count();
+            let token = |message: &&LockMessage| **message == LockMessage::Token { object };
+            resting + self.around.wires.values().flatten().filter(token).count() == 1
+        })
+    }
+
+    /// Once everything on the way has arrived, no trylock is still undecided, whoever holds the mutex.
+    pub fn tries_are_decided(&self, programs: &[Vec<Op>]) -> bool {
+        let mut events = Vec::new();
+        self.background(&mut events);
+        let tries = |(runner, program): (&Runner, &Vec<Op>)| {
+            runner.waits && matches!(program.get(runner.pc), Some(Op::Try(_)))
+        };
+        !events.is_empty() || !self.runners.iter().zip(programs).any(tries)
+    }
+
+    /// All programs have ended and nobody waits for a token.
+    pub fn is_finished(&self, programs: &[Vec<Op>]) -> bool {
+        let ended =
+            |(runner, program): (&Runner, &Vec<Op>)| runner.pc == program.len() && runner.holds.is_empty();
+        self.runners.iter().zip(programs).all(ended) && self.nodes.iter().all(|node| node.0.is_quiet())
+    }
+}

@@ -1,0 +1,56 @@
+//! Synchronisation objects of the program: mutexes, conditions, barriers, semaphores and so on.
+//!
+//! An object is known by its address; its state lives here and never in the page that holds the program's
+//! `pthread_..._t`, so that synchronising moves no page. There are two kinds of machine:
+//!
+//! * [`Locks`]: a mutex is a token that rests where it was used last. [`LockTable`] lets the threads of that node
+//!   lock and unlock it with one atomic instruction and no message.
+//! * [`Server`]: every other object has a manager, a node that answers requests about it, at once or later.
+//!
+//! Neither does coherence: the node releases before a request or a token leaves it and acquires when a reply or
+//! a token arrives.
+
+mod barrier;
+mod entry;
+mod error;
+mod key;
+mod lock_message;
+mod locks;
+#[cfg(test)]
+mod locks_model;
+#[cfg(test)]
+mod locks_tests;
+#[cfg(test)]
+mod locks_world;
+mod once;
+mod request;
+mod rwlock;
+mod semaphore;
+mod server;
+#[cfg(test)]
+mod server_tests;
+mod table;
+mod thread;
+mod wait_queue;
+
+pub use barrier::BARRIER_SERIAL_THREAD;
+pub use entry::{Entry, Fast, Kind};
+pub use error::SyncError;
+pub use key::KEYS_MAX;
+pub use lock_message::{LockMessage, LockViolation};
+pub use locks::{Grant, LOCAL_HANDOVERS, LockCounters, LockEnv, Locks, ManagerOf, TryOutcome};
+pub use once::ONCE_RUN;
+pub use request::{Answer, Initialised, Reply, Request, Ticket};
+pub use semaphore::SEM_VALUE_MAX;
+pub use server::Server;
+pub use table::LockTable;
+
+use serde::{Deserialize, Serialize};
+
+/// A synchronisation object of the program, known by its address (the same on every node; never 0).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct Object(pub u64);
+
+/// A thread of the program, numbered uniquely over all nodes; never 0.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct Thread(pub u64);

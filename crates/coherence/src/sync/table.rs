@@ -1,0 +1,232 @@
+use super::{Entry, Object};
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// Keys of one bucket fill one cache line.
+const SLOTS: usize = 8;
+/// Buckets of a segment in which an object may be found.
+const WINDOW: usize = 2;
+/// Each segment has `1 << GROWTH_BITS` times the buckets of the one before.
+const GROWTH_BITS: u32 = 2;
+/// 512 buckets at first: 4,096 mutexes, 96 KiB.
+const FIRST_BITS: u32 = 9;
+const SEGMENTS: usize = 10;
+
+#[derive(Debug, Default)]
+#[repr(align(64))]
+struct Bucket {
+    /// Addresses, 0 where the slot is empty. Set once, in order, never cleared.
+    keys: [AtomicU64; SLOTS],
+    entries: [Entry; SLOTS],
+}
+
+/// All mutexes that threads of this node used: a hash table that only grows, read without a lock.
+///
+/// An object's places are the window of buckets its hash selects in the first segment, then the window in the
+/// second, and so on. Slots are filled in that order and never emptied, so an empty slot proves that the object
+/// is in no later place, and of two threads inserting one object both end at the same slot.
+#[derive(Debug)]
+pub struct LockTable {
+    first_bits: u32,
+    segments: [OnceLock<Box<[Bucket]>>; SEGMENTS],
+}
+
+impl Default for LockTable {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl LockTable {
+    /// An empty table. Memory is allocated with the first object.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::with_first_bits(FIRST_BITS)
+    }
+
+    pub(super) fn with_first_bits(first_bits: u32) -> Self {
+        Self { first_bits, segments: Default::default() }
+    }
+
+    /// The entry of an object, made if there was none.
+    ///
+    /// # Panics
+    /// If the table is full, which takes more mutexes than memory could hold.
+    #[inline]
+    #[must_use]
+    pub fn entry(&self, object: Object) -> &Entry {
+        self.find(object, true).expect("the table of mutexes is full")
+    }
+
+    /// The entry of an object, if a thread of this node used it.
+    #[inline]
+    #[must_use]
+    pub fn get(&self, object: Object) -> Option<&Entry> {
+        self.find(object, false)
+    }
+
+    #[inline]
+    fn find(&self, object: Object, insert: bool) -> Option<&Entry> {
+        debug_assert_ne!(object.0, 0, "no object has address 0");
+        let hash = hash(object);
+        let mut bits = self.first_bits;
+        for cell in &self.segments {
+            let segment = match cell.get() {
+                Some(segment) => segment,
+                None if insert => {
+                    cell.get_or_init(|| (0..1usize << bits).map(|_| Bucket::default()).collect())
+                }
+                None => return None,
+            };
+            let start = (hash >> (64 - bits)) as usize;
+            for step in 0..WINDOW {
+                let bucket = &segment[(start + step) & (segment.len() - 1)];
+                for (key, entry) in bucket.keys.iter().zip(&bucket.entries) {
+                    let mut found = key.load(Ordering::Acquire);
+                    if found == 0 {
+                        if !insert {
+                            return None;
+                        }
+                        found = match key.compare_exchange(0, object.0, Ordering::AcqRel, Ordering::Acquire) {
+                            Ok(_) => object.0,
+                            Err(winner) => winner,
+                        };
+                    }
+                    if found == object.0 {
+                        return Some(entry);
+                    }
+                }
+            }
+            bits += GROWTH_BITS;
+        }
+        None
+    }
+}
+
+/// Mixes an address into 64 bits whose upper ones select the bucket. Mutexes lie at all kinds of strides, so
+/// one multiplication alone is not enough.
+#[inline]
+fn hash(object: Object) -> u64 {
+    let mut hash = (object.0 ^ object.0 >> 32).wrapping_mul(0x9E37_79B9_7F4A_7C15);
+    hash ^= hash >> 32;
+    hash.wrapping_mul(0xD6E8_FEB8_6659_FD93)
+}
+
+#[cfg(test)]
+impl LockTable {
+    /// All objects with their entries, in the order of their addresses.
+    pub(super) fn contents(&self) -> Vec<(Object, &Entry)> {
+        let mut all: Vec<_> = self
+            .segments
+            .iter()
+            .filter_map(OnceLock::get)
+            .flat_map(|segment| segment.iter())
+            .flat_map(|bucket| bucket.keys.iter().zip(&bucket.entries))
+            .map(|(key, entry)| (Object(key.load(Ordering::Acquire)), entry))
+            .filter(|(object, _)| object.0 != 0)
+            .collect();
+        all.sort_by_key(|(object, _)| *object);
+        all
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{Fast, Kind, SyncError, Thread};
+    use super::*;
+    use std::collections::HashSet;
+    use std::sync::Barrier;
+
+    #[test]
+    fn every_object_has_one_entry_for_good() {
+        // One bucket at first, so that 40,000 objects at several strides reach the later segments.
+        let table = LockTable::with_first_bits(1);
+        let objects: Vec<_> = [8u64, 40, 48, 64, 4096]
+            .iter()
+            .enumerate()
+            .flat_map(|(base, stride)| (1..8000).map(move |i| Object(((base as u64 + 1) << 40) + i * stride)))
+            .collect();
+        let first: Vec<_> = objects.iter().map(|object| std::ptr::from_ref(table.entry(*object))).collect();
+        assert_eq!(first.iter().collect::<HashSet<_>>().len(), objects.len());
+        for (object, entry) in objects.iter().zip(first) {
+            assert!(std::ptr::eq(table.get(*object).unwrap(), entry));
+        }
+        assert!(table.get(Object(7)).is_none());
+        assert_eq!(table.contents().len(), objects.len());
+    }
+
+    #[test]
+    fn threads_inserting_at_once_agree() {
+        let table = LockTable::with_first_bits(1);
+        let start = Barrier::new(4);
+        let seen: Vec<Vec<usize>> = std::thread::scope(|scope| {
+            let runs: Vec<_> = (0..4)
+                .map(|_| {
+                    scope.spawn(|| {
+                        start.wait();
+                        let address = |i: u64| std::ptr::from_ref(table.entry(Object(i * 40))).addr();
+                        (1..3000).map(address).collect()
+                    })
+                })
+                .collect();
+            runs.into_iter().map(|run| run.join().unwrap()).collect()
+        });
+        assert!(seen.iter().all(|addresses| *addresses == seen[0]));
+        assert_eq!(seen[0].iter().collect::<HashSet<_>>().len(), 2999);
+    }
+
+    #[test]
+    fn the_fast_path_excludes() {
+        let table = LockTable::new();
+        let object = Object(0x1000);
+        table.entry(object).set(super::super::entry::Word::Free);
+        // A read and a write that are not one step: lost updates show if two threads are inside.
+        let count = AtomicU64::new(0);
+        std::thread::scope(|scope| {
+            for thread in 1..=4 {
+                let (table, count) = (&table, &count);
+                scope.spawn(move || {
+                    for _ in 0..5000 {
+                        let entry = table.entry(object);
+                        while entry.fast_lock(Thread(thread), || Kind::Normal) != Ok(Fast::Done) {
+                            std::thread::yield_now();
+                        }
+                        assert!(entry.is_held_by(Thread(thread)));
+                        count.store(count.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
+                        assert_eq!(entry.fast_unlock(Thread(thread), || Kind::Normal), Ok(Fast::Done));
+                    }
+                });
+            }
+        });
+        assert_eq!(count.load(Ordering::Relaxed), 20_000);
+    }
+
+    #[test]
+    fn kinds_differ_as_posix_says() {
+        let entry = Entry::default();
+        entry.set(super::super::entry::Word::Free);
+        let (me, other) = (Thread(1), Thread(2));
+        assert_eq!(entry.fast_unlock(me, || Kind::ErrorCheck), Err(SyncError::NotOwner));
+        assert_eq!(
+            entry.fast_lock(me, || panic!("the kind of a free mutex does not matter")),
+            Ok(Fast::Done)
+        );
+        assert_eq!(entry.fast_lock(me, || Kind::ErrorCheck), Err(SyncError::Deadlock));
+        assert_eq!(entry.fast_lock(me, || Kind::Normal), Ok(Fast::Slow));
+        assert_eq!(entry.fast_lock(me, || Kind::Recursive), Ok(Fast::Done));
+        assert_eq!(entry.fast_try_lock(me, || Kind::Recursive), Ok(Fast::Done));
+        assert_eq!(entry.fast_try_lock(me, || Kind::ErrorCheck), Err(SyncError::Busy));
+        assert_eq!(entry.fast_try_lock(other, || Kind::Recursive), Err(SyncError::Busy));
+        assert_eq!(entry.fast_unlock(other, || Kind::Recursive), Err(SyncError::NotOwner));
+        assert_eq!(entry.parts().2, 3);
+        for held in [true, true, false] {
+            assert_eq!(entry.fast_unlock(me, || Kind::Recursive), Ok(Fast::Done));
+            assert_eq!(entry.is_held_by(me), held);
+        }
+        assert!(!entry.is_locked());
+        // A normal mutex can be unlocked by another thread of the node.
+        assert_eq!(entry.fast_lock(me, || Kind::Normal), Ok(Fast::Done));
+        assert_eq!(entry.fast_unlock(other, || Kind::Normal), Ok(Fast::Done));
+        assert!(!entry.is_locked() && !entry.is_held_by(me));
+    }
+}

@@ -1,0 +1,54 @@
+//! What must hold of `csm` machines when nothing is under way.
+
+use super::world::{Machine, Node};
+use gondwana_coherence::{Access, Csm, Layout, Page, State};
+use gondwana_topology::NodeId;
+
+impl Machine for Csm {
+    fn agree(nodes: &[Node<Self>], layout: &Layout) -> Result<(), String> {
+        for page in (0..layout.pages()).map(Page) {
+            let views: Vec<_> = nodes.iter().map(|node| node.machine.page(page)).collect();
+            let fail = |what: &str| Err(format!("page {}: {what}: {views:?}", page.0));
+            let homes: Vec<usize> = (0..nodes.len()).filter(|&node| views[node].state.is_home()).collect();
+            let [home] = homes[..] else { return fail("there must be one home") };
+            let sharers = views[home].sharers;
+            if views[home].state == State::HomeExclusive && !sharers.is_empty() {
+                return fail("an exclusive page has sharers");
+            }
+            for (node, view) in views.iter().enumerate() {
+                let access = nodes[node].memory.access[page.0 as usize];
+                let right = match view.state {
+                    State::Untouched | State::Invalid | State::StaleDirty => Access::None,
+                    State::HomeExclusive | State::HomeDirty | State::Dirty => Access::Write,
+                    State::HomeShared | State::Shared => Access::Read,
+                    State::Fetching | State::Deferred => return fail("a fetch never ended"),
+                };
+                if access != right {
+                    return fail("a protection doesn't fit its state");
+                }
+                if view.twin != matches!(view.state, State::Dirty | State::StaleDirty)
+                    || view.twin != nodes[node].memory.has_twin(page)
+                {
+                    return fail("a twin doesn't fit its state");
+                }
+                let copy = matches!(view.state, State::Shared | State::Dirty);
+                if copy && !view.notice_pending && !sharers.contains(NodeId(node as u16)) {
+                    return fail("the home doesn't know a sharer");
+                }
+                let mut at = node;
+                for _ in 0..nodes.len() {
+                    if at != home {
+                        at = views[at].probable_home.index();
+                    }
+                }
+                if at != home {
+                    return fail("hints don't lead home");
+                }
+            }
+            if !nodes.iter().all(|node| node.machine.is_quiet()) {
+                return fail("something is still in progress");
+            }
+        }
+        Ok(())
+    }
+}

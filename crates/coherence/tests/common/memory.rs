@@ -1,0 +1,168 @@
+//! The memory of one simulated node, which also checks that the machine handles it in the right order.
+
+use gondwana_coherence::{Access, Env, Message, Page, Waiter};
+use gondwana_topology::NodeId;
+
+/// Frames, twins and protections of one node.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Memory {
+    size: usize,
+    frames: Vec<u8>,
+    twins: Vec<Option<Vec<u8>>>,
+    pub access: Vec<Access>,
+}
+
+impl Memory {
+    pub fn new(pages: usize, size: usize) -> Self {
+        Self {
+            size,
+            frames: vec![0; pages * size],
+            twins: vec![None; pages],
+            access: vec![Access::None; pages],
+        }
+    }
+
+    pub fn page_of(&self, address: usize) -> Page {
+        Page((address / self.size) as u32)
+    }
+
+    pub fn read(&self, address: usize) -> u8 {
+        self.frames[address]
+    }
+
+    pub fn write(&mut self, address: usize, value: u8) {
+        self.frames[address] = value;
+    }
+
+    pub fn has_twin(&self, page: Page) -> bool {
+        self.twins[page.0 as usize].is_some()
+    }
+
+    fn frame(&mut self, page: Page) -> &mut [u8] {
+        let start = page.0 as usize * self.size;
+        &mut self.frames[start..start + self.size]
+    }
+}
+
+/// What a machine did during one call.
+#[derive(Debug, Default)]
+pub struct Effects {
+    pub sent: Vec<(NodeId, Message, Vec<u8>)>,
+    pub resumed: Vec<Waiter>,
+}
+
+/// The environment of one call to a machine.
+///
+/// The simulation runs calls one after the other, whereas threads of a real node write while the machine works. So
+/// that this difference hides nothing, the order of steps within a call is checked: a page that was copied or
+/// compared while it was writable must not lose that access later in the same call (a write in between would be
+/// lost), and a page must not be overwritten while threads can see it.
+pub struct SimEnv<'a> {
+    pub me: NodeId,
+    pub memory: &'a mut Memory,
+    pub effects: &'a mut Effects,
+    copied_writable: Vec<Page>,
+}
+
+impl<'a> SimEnv<'a> {
+    pub fn new(me: NodeId, memory: &'a mut Memory, effects: &'a mut Effects) -> Self {
+        Self { me, memory, effects, copied_writable: Vec::new() }
+    }
+
+    fn note_copy(&mut self, page: Page) {
+        if self.memory.access[page.0 as usize] == Access::Write {
+            self.copied_writable.push(page);
+        }
+    }
+}
+
+impl Env for SimEnv<'_> {
+    fn protect(&mut self, first: Page, count: u32, access: Access) {
+        assert!(count > 0);
+        for page in first.0..first.0 + count {
+            assert!(
+                access == Access::Write || !self.copied_writable.contains(&Page(page)),
+                "page {page} was copied before its write access was taken"
+            );
+            self.memory.access[page as usize] = access;
+        }
+    }
+
+    fn make_twin(&mut self, page: Page) {
+        assert_ne!(self.memory.access[page.0 as usize], Access::Write, "twin of a page in use");
+        let copy = self.memory.frame(page).to_vec();
+        let old = self.memory.twins[page.0 as usize].replace(copy);
+        assert_eq!(old, None, "page {} has a twin", page.0);
+    }
+
+    fn drop_twin(&mut self, page: Page) {
+        assert!(self.memory.twins[page.0 as usize].take().is_some(), "page {} has no twin", page.0);
+    }
+
+    fn diff(&mut self, page: Page, out: &mut Vec<u8>) -> usize {
+        self.note_copy(page);
+        let twin = self.memory.twins[page.0 as usize].clone().expect("a diff needs a twin");
+        let mut bytes = 0;
+        for (offset, (new, old)) in self.memory.frame(page).iter().zip(&twin).enumerate() {
+            if new != old {
+                out.extend_from_slice(&(offset as u16).to_le_bytes());
+                out.push(*new);
+                bytes += 1;
+            }
+        }
+        bytes
+    }
+
+    fn patch(&mut self, page: Page, diff: &[u8]) {
+        for change in diff.chunks_exact(3) {
+            self.memory.frame(page)[usize::from(u16::from_le_bytes([change[0], change[1]]))] = change[2];
+        }
+    }
+
+    fn merge(&mut self, page: Page, incoming: &[u8]) {
+        assert_eq!(self.memory.access[page.0 as usize], Access::None, "overwriting a page in use");
+        let mut twin = self.memory.twins[page.0 as usize].take().expect("merging needs a twin");
+        for (offset, (old, &new)) in twin.iter_mut().zip(incoming).enumerate() {
+            if *old != new {
+                *old = new;
+                self.memory.frame(page)[offset] = new;
+            }
+        }
+        self.memory.twins[page.0 as usize] = Some(twin);
+    }
+
+    fn install(&mut self, first: Page, incoming: &[u8]) {
+        let size = self.memory.size;
+        assert!(incoming.len().is_multiple_of(size) && !incoming.is_empty());
+        for (index, contents) in incoming.chunks_exact(size).enumerate() {
+            let page = Page(first.0 + index as u32);
+            assert_eq!(self.memory.access[page.0 as usize], Access::None, "overwriting a page in use");
+            assert!(!self.memory.has_twin(page), "overwriting unflushed writes");
+            self.memory.frame(page).copy_from_slice(contents);
+        }
+    }
+
+    fn clear(&mut self, first: Page, count: u32) {
+        for page in first.0..first.0 + count {
+            self.memory.frame(Page(page)).fill(0);
+        }
+    }
+
+    fn send(&mut self, to: NodeId, message: &Message, bulk: &[u8]) {
+        assert_ne!(to, self.me, "a node sent {message:?} to itself");
+        self.effects.sent.push((to, message.clone(), bulk.to_vec()));
+    }
+
+    fn send_pages(&mut self, to: NodeId, message: &Message, first: Page, count: u32) {
+        let mut bulk = Vec::new();
+        for page in first.0..first.0 + count {
+            self.note_copy(Page(page));
+            bulk.extend_from_slice(self.memory.frame(Page(page)));
+        }
+        self.send(to, message, &bulk);
+    }
+
+    fn resume(&mut self, waiter: Waiter) {
+        self.effects.resumed.push(waiter);
+    }
+}

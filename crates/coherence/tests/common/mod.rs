@@ -1,0 +1,9 @@
+//! A deterministic machine of several nodes, for random tests and for exhaustive ones.
+#![allow(dead_code, reason = "each test uses a part")]
+
+mod csm;
+pub mod memory;
+pub mod model;
+pub mod programs;
+mod sc;
+pub mod world;

@@ -1,0 +1,53 @@
+//! What must hold of `sc` machines when nothing is under way.
+
+use super::memory::SimEnv;
+use super::world::{Machine, Node};
+use gondwana_coherence::{Access, Layout, Page, Sc, ScState};
+use gondwana_topology::{NodeId, NodeSet};
+
+impl Machine for Sc {
+    fn agree(nodes: &[Node<Self>], layout: &Layout) -> Result<(), String> {
+        for page in (0..layout.pages()).map(Page) {
+            let views: Vec<_> = nodes.iter().map(|node| node.machine.page(page)).collect();
+            let fail = |what: &str| Err(format!("page {}: {what}: {views:?}", page.0));
+            let manager = views[layout.manager(page).index()];
+            let mut copies = NodeSet::EMPTY;
+            for (node, view) in views.iter().enumerate() {
+                let id = NodeId(node as u16);
+                let right = match view.state {
+                    ScState::None => Access::None,
+                    ScState::Read | ScState::Owner => Access::Read,
+                    ScState::Write => Access::Write,
+                };
+                if nodes[node].memory.access[page.0 as usize] != right {
+                    return fail("a protection doesn't fit its state");
+                }
+                let owns = matches!(view.state, ScState::Owner | ScState::Write);
+                if owns != (manager.owner == Some(id)) {
+                    return fail("the manager is wrong about the owner");
+                }
+                if view.state == ScState::Read {
+                    copies.insert(id);
+                }
+                if view.state == ScState::Write && !manager.copies.is_empty() {
+                    return fail("there are copies of a page that is written");
+                }
+            }
+            if copies != manager.copies {
+                return fail("the manager is wrong about the copies");
+            }
+        }
+        if !nodes.iter().all(|node| node.machine.is_quiet()) {
+            return Err("something is still in progress".into());
+        }
+        Ok(())
+    }
+
+    fn tick(&mut self, env: &mut SimEnv<'_>) {
+        self.settle(env).expect("what was put off was right");
+    }
+
+    fn wants_tick(&self) -> bool {
+        self.is_holding()
+    }
+}

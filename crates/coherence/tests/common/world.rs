@@ -1,0 +1,329 @@
+//! A whole machine in one value: nodes, channels, threads, locks and a barrier, advanced one step at a time.
+
+use super::memory::{Effects, Memory, SimEnv};
+use gondwana_coherence::{Access, Layout, Managers, Message, Outcome, Page, Protocol, Region, Waiter};
+use gondwana_topology::NodeId;
+use std::collections::VecDeque;
+use std::fmt::Debug;
+use std::hash::Hash;
+
+/// One instruction of a thread. Addresses count bytes from the start of the span.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Op {
+    Lock(usize),
+    Unlock(usize),
+    Read(usize),
+    Write(usize, u8),
+    /// Waits for all threads.
+    Barrier,
+}
+
+/// What a machine must offer to be simulated.
+pub trait Machine: Protocol + Clone + Debug + PartialEq + Eq + Hash + Sync + 'static {
+    /// Checks, with nothing under way, that directory, roles and protections of all nodes agree.
+    fn agree(nodes: &[Node<Self>], layout: &Layout) -> Result<(), String>;
+    /// What the node does by itself after a while.
+    fn tick(&mut self, _env: &mut SimEnv<'_>) {}
+    /// True if [`Machine::tick`] would do something.
+    fn wants_tick(&self) -> bool {
+        false
+    }
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Node<P> {
+    pub machine: P,
+    pub memory: Memory,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+enum Phase {
+    /// Executes the operation at the program counter.
+    Run,
+    /// Waits for a fault; then executes the operation again.
+    Fault,
+    /// Waits for a release; then goes on with `Released`.
+    Release,
+    /// Executes the second half of the operation.
+    Released,
+    /// Waits at the barrier with this number.
+    Barrier(u32),
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Thread {
+    node: usize,
+    phase: Phase,
+    counter: usize,
+    /// What the reads returned, in program order.
+    pub read: Vec<u8>,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+struct Lock {
+    holder: Option<usize>,
+    /// The node whose threads used the lock last. Its writes are not released yet if locks are lazy.
+    token: Option<usize>,
+}
+
+/// A step that is possible now.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Action {
+    Thread(usize),
+    Deliver { from: usize, to: usize },
+    Tick(usize),
+}
+
+/// What doesn't change while a world runs.
+#[derive(Clone, Debug)]
+pub struct Setup {
+    pub nodes: usize,
+    pub pages: usize,
+    pub page_size: usize,
+    /// The node that a thread runs on, and its program.
+    pub threads: Vec<(usize, Vec<Op>)>,
+    pub locks: usize,
+    /// The release is made when the lock leaves the node, not at each unlock.
+    pub lazy: bool,
+    /// How many pages ahead a fault may bring.
+    pub ahead: u32,
+    /// All pages are managed by this node; else evenly.
+    pub manager: Option<u16>,
+}
+
+impl Setup {
+    pub fn layout(&self, me: usize) -> Layout {
+        let count = self.pages as u32;
+        let managers = match self.manager {
+            Some(node) => Managers::Node(NodeId(node)),
+            None => Managers::Even { per_node: (count / self.nodes as u32).max(1) },
+        };
+        Layout::new(self.nodes as u16, NodeId(me as u16), vec![Region { first: Page(0), count, managers }])
+    }
+}
+
+type Channel = VecDeque<(Message, Vec<u8>)>;
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct World<P> {
+    pub nodes: Vec<Node<P>>,
+    /// `channels[from][to]`
+    channels: Vec<Vec<Channel>>,
+    pub threads: Vec<Thread>,
+    locks: Vec<Lock>,
+    at_barrier: usize,
+    barrier: u32,
+    /// What a machine with one memory would hold. A race-free program must read this; an `sc` machine reads it in
+    /// any program.
+    reference: Vec<u8>,
+    /// The first thing that went wrong.
+    pub failure: Option<String>,
+}
+
+impl<P: Machine> World<P> {
+    pub fn new(setup: &Setup, machine: impl Fn(Layout) -> P) -> Self {
+        let node = |me| Node {
+            machine: machine(setup.layout(me)),
+            memory: Memory::new(setup.pages, setup.page_size),
+        };
+        Self {
+            nodes: (0..setup.nodes).map(node).collect(),
+            channels: vec![vec![Channel::new(); setup.nodes]; setup.nodes],
+            threads: setup
+                .threads
+                .iter()
+                .map(|(node, _)| Thread { node: *node, phase: Phase::Run, counter: 0, read: Vec::new() })
+                .collect(),
+            locks: vec![Lock::default(); setup.locks],
+            at_barrier: 0,
+            barrier: 0,
+            reference: vec![0; setup.pages * setup.page_size],
+            failure: None,
+        }
+    }
+
+    /// Every step that is possible. None at all: finished, or stuck.
+    pub fn actions(&self, setup: &Setup) -> Vec<Action> {
+        if self.failure.is_some() {
+            return Vec::new();
+        }
+        let mut actions = Vec::new();
+        for (index, thread) in self.threads.iter().enumerate() {
+            let can = match thread.phase {
+                Phase::Fault | Phase::Release => false,
+                Phase::Released => true,
+                Phase::Barrier(number) => self.barrier > number,
+                Phase::Run => match setup.threads[index].1.get(thread.counter) {
+                    None => false,
+                    Some(Op::Lock(lock)) => self.locks[*lock].holder.is_none(),
+                    Some(_) => true,
+                },
+            };
+            if can {
+                actions.push(Action::Thread(index));
+            }
+        }
+        for from in 0..self.nodes.len() {
+            for to in 0..self.nodes.len() {
+                if !self.channels[from][to].is_empty() {
+                    actions.push(Action::Deliver { from, to });
+                }
+            }
+            if self.nodes[from].machine.wants_tick() {
+                actions.push(Action::Tick(from));
+            }
+        }
+        actions
+    }
+
+    /// True if every thread reached the end of its program.
+    pub fn finished(&self, setup: &Setup) -> bool {
+        self.threads
+            .iter()
+            .zip(&setup.threads)
+            .all(|(thread, (_, program))| thread.phase == Phase::Run && thread.counter == program.len())
+    }
+
+    /// Takes one step.
+    pub fn apply(&mut self, setup: &Setup, action: Action) {
+        match action {
+            Action::Thread(index) => self.step(setup, index),
+            Action::Deliver { from, to } => {
+                let (message, bulk) = self.channels[from][to].pop_front().expect("something to deliver");
+                let result = self.call(to, |machine, env| {
+                    machine.message(NodeId(from as u16), message.clone(), &bulk, env)
+                });
+                if let Err(violation) = result {
+                    self.fail(format!("node {to} refused {message:?} of node {from}: {violation}"));
+                }
+            }
+            Action::Tick(node) => {
+                self.call(node, |machine, env| machine.tick(env));
+            }
+        }
+    }
+
+    /// With nothing under way: do the nodes agree?
+    pub fn check_quiet(&self, setup: &Setup) -> Result<(), String> {
+        P::agree(&self.nodes, &setup.layout(0))
+    }
+
+    fn fail(&mut self, what: String) {
+        self.failure.get_or_insert(what);
+    }
+
+    /// Calls a machine and carries out what it sent and whom it resumed.
+    fn call<R>(&mut self, node: usize, act: impl FnOnce(&mut P, &mut SimEnv<'_>) -> R) -> R {
+        let mut effects = Effects::default();
+        let Node { machine, memory } = &mut self.nodes[node];
+        let mut env = SimEnv::new(NodeId(node as u16), memory, &mut effects);
+        let result = act(machine, &mut env);
+        for (to, message, bulk) in effects.sent {
+            self.channels[node][to.index()].push_back((message, bulk));
+        }
+        for Waiter(thread) in effects.resumed {
+            let phase = &mut self.threads[thread as usize].phase;
+            match phase {
+                Phase::Fault => *phase = Phase::Run,
+                Phase::Release => *phase = Phase::Released,
+                _ => self.fail(format!("thread {thread} was resumed but doesn't wait")),
+            }
+        }
+        result
+    }
+
+    fn step(&mut self, setup: &Setup, index: usize) {
+        let Thread { node, phase, counter, .. } = self.threads[index];
+        let op = setup.threads[index].1[counter];
+        match (op, phase) {
+            (Op::Read(address), _) => {
+                if self.permitted(setup, index, address, Access::Read) {
+                    let value = self.nodes[node].memory.read(address);
+                    self.threads[index].read.push(value);
+                    let right = self.reference[address];
+                    if value != right {
+                        self.fail(format!("thread {index} read {value} at {address}, not {right}"));
+                    }
+                    self.advance(index);
+                }
+            }
+            (Op::Write(address, value), _) => {
+                if self.permitted(setup, index, address, Access::Write) {
+                    self.nodes[node].memory.write(address, value);
+                    self.reference[address] = value;
+                    self.advance(index);
+                }
+            }
+            (Op::Lock(lock), Phase::Run) => {
+                self.locks[lock].holder = Some(index);
+                match self.locks[lock].token {
+                    Some(other) if setup.lazy && other != node => self.release(other, index),
+                    _ => self.threads[index].phase = Phase::Released,
+                }
+            }
+            (Op::Lock(lock), _) => {
+                if self.locks[lock].token != Some(node) {
+                    self.call(node, |machine, env| machine.acquire(env));
+                }
+                self.locks[lock].token = Some(node);
+                self.advance(index);
+            }
+            (Op::Unlock(lock), Phase::Run) => {
+                assert_eq!(self.locks[lock].holder, Some(index));
+                if setup.lazy {
+                    self.locks[lock].holder = None;
+                    self.advance(index);
+                } else {
+                    self.release(node, index);
+                }
+            }
+            (Op::Unlock(lock), _) => {
+                self.locks[lock].holder = None;
+                self.advance(index);
+            }
+            (Op::Barrier, Phase::Run) => self.release(node, index),
+            (Op::Barrier, Phase::Barrier(_)) => {
+                self.call(node, |machine, env| machine.acquire(env));
+                self.advance(index);
+            }
+            (Op::Barrier, _) => {
+                self.threads[index].phase = Phase::Barrier(self.barrier);
+                self.at_barrier += 1;
+                if self.at_barrier == self.threads.len() {
+                    self.at_barrier = 0;
+                    self.barrier += 1;
+                }
+            }
+        }
+    }
+
+    fn advance(&mut self, index: usize) {
+        self.threads[index].counter += 1;
+        self.threads[index].phase = Phase::Run;
+    }
+
+    /// Makes `node` release on behalf of a thread.
+    fn release(&mut self, node: usize, index: usize) {
+        self.threads[index].phase = Phase::Release;
+        if self.call(node, |machine, env| machine.release(Waiter(index as u64), env)) == Outcome::Done {
+            self.threads[index].phase = Phase::Released;
+        }
+    }
+
+    /// True if the thread may access the address now; otherwise it faults.
+    fn permitted(&mut self, setup: &Setup, index: usize, address: usize, access: Access) -> bool {
+        let node = self.threads[index].node;
+        let page = self.nodes[node].memory.page_of(address);
+        if self.nodes[node].memory.access[page.0 as usize] >= access {
+            return true;
+        }
+        self.threads[index].phase = Phase::Fault;
+        let waiter = Waiter(index as u64);
+        if self.call(node, |machine, env| machine.fault(page, access, setup.ahead, waiter, env))
+            == Outcome::Done
+        {
+            self.threads[index].phase = Phase::Run;
+        }
+        false
+    }
+}

@@ -1,0 +1,110 @@
+//! Every schedule of small race-free programs on `csm` machines: all reads return what happens-before says, nothing
+//! gets stuck, and in the end directory, states and protections of the nodes agree.
+
+mod common;
+
+use common::model::Schedules;
+use common::programs;
+use common::world::Op::{self, Barrier, Lock, Read, Unlock, Write};
+use gondwana_coherence::{Csm, CsmOptions, Layout};
+
+fn machine(layout: Layout) -> Csm {
+    Csm::new(layout, CsmOptions::default())
+}
+
+fn fixed_homes(layout: Layout) -> Csm {
+    Csm::new(layout, CsmOptions { migrate: false, ..CsmOptions::default() })
+}
+
+/// Reads and writes a byte under lock 0.
+const fn update(address: usize, value: u8) -> [Op; 4] {
+    [Lock(0), Read(address), Write(address, value), Unlock(0)]
+}
+
+#[test]
+fn two_nodes_update_one_byte_by_turns() {
+    let (a, b) = ([update(0, 1), update(0, 2)].concat(), [update(0, 3), update(0, 4)].concat());
+    for machine in [machine, fixed_homes] {
+        Schedules::new(2, 1, &[(0, &a), (1, &b)], machine).check();
+        Schedules::new(2, 1, &[(0, &a), (1, &b)], machine).with(|setup| setup.lazy = true).check();
+    }
+}
+
+#[test]
+fn two_nodes_write_neighbouring_bytes_and_read_the_others() {
+    let a = [Write(0, 1), Barrier, Read(1), Barrier, Write(0, 2), Barrier, Read(1)];
+    let b = [Write(1, 3), Barrier, Read(0), Barrier, Write(1, 4), Barrier, Read(0)];
+    for machine in [machine, fixed_homes] {
+        Schedules::new(2, 1, &[(0, &a), (1, &b)], machine).check();
+        Schedules::new(3, 1, &[(1, &a), (2, &b)], machine).check();
+    }
+}
+
+/// A byte changes while a neighbour is dirty on another node, and back to its old value.
+#[test]
+fn a_value_that_comes_back_is_not_taken_for_unchanged() {
+    let a = [Lock(0), Write(0, 1), Unlock(0), Lock(0), Write(0, 0), Unlock(0)];
+    let b = [Write(1, 5), Lock(0), Read(0), Unlock(0), Write(1, 6), Lock(0), Read(0), Unlock(0), Read(1)];
+    for machine in [machine, fixed_homes] {
+        Schedules::new(2, 1, &[(0, &a), (1, &b)], machine).check();
+    }
+}
+
+/// Two threads of one node: one acquires and releases while the other fetches and writes.
+#[test]
+fn threads_of_one_node_disturb_each_other() {
+    let a = [Lock(0), Write(0, 1), Unlock(0)];
+    let b = [Lock(1), Write(1, 2), Unlock(1), Lock(1), Read(1), Unlock(1)];
+    let c = [Lock(0), Read(0), Write(0, 3), Unlock(0), Lock(1), Read(1), Unlock(1)];
+    for machine in [machine, fixed_homes] {
+        Schedules::new(2, 1, &[(0, &a), (0, &b), (1, &c)], machine).check();
+        Schedules::new(2, 1, &[(1, &a), (1, &b), (0, &c)], machine).check();
+    }
+}
+
+/// What the first node wrote reaches the third by way of the second.
+#[test]
+fn causality_through_a_third_node() {
+    let a = [Lock(0), Write(0, 1), Unlock(0)];
+    let b = [Lock(0), Read(0), Unlock(0), Lock(1), Write(1, 2), Unlock(1)];
+    let c = [Lock(1), Read(1), Unlock(1), Lock(0), Read(0), Unlock(0)];
+    Schedules::new(3, 1, &[(0, &a), (1, &b), (2, &c)], machine).check();
+}
+
+/// A third node has a copy that two others change one after the other, under different locks.
+#[test]
+fn a_notice_on_its_way_is_waited_for_by_later_releases() {
+    let a = [Read(1), Lock(0), Write(0, 1), Unlock(0)];
+    let b = [Lock(1), Write(2, 2), Unlock(1)];
+    let c = [Lock(1), Read(2), Unlock(1), Lock(0), Read(0), Unlock(0)];
+    Schedules::new(3, 2, &[(0, &a), (1, &b), (2, &c)], machine).with(|setup| setup.ahead = 1).check();
+}
+
+/// Many programs with every schedule of each. Threads are on two or three nodes.
+fn many_programs(seeds: std::ops::Range<u64>, sections: usize) {
+    for seed in seeds {
+        let nodes: &[usize] = [&[0, 1, 2][..], &[0, 0, 1], &[1, 0, 1], &[0, 1], &[1, 2]][seed as usize % 5];
+        let threads: Vec<(usize, &[Op])> = nodes.iter().map(|&node| (node, &[][..])).collect();
+        let pages = 1 + (seed / 5 % 2) as usize;
+        let machine = if seed % 7 == 0 { fixed_homes } else { machine };
+        Schedules::new(3, pages, &threads, machine)
+            .with(|setup| {
+                setup.lazy = seed % 3 == 0;
+                setup.ahead = (seed / 10 % 2) as u32;
+                programs::sections(setup, sections, seed);
+            })
+            .check();
+    }
+}
+
+#[test]
+fn many_small_programs() {
+    many_programs(0..60, 2);
+}
+
+#[test]
+#[ignore = "minutes"]
+fn many_larger_programs() {
+    many_programs(60..400, 2);
+    many_programs(0..40, 3);
+}

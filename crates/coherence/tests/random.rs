@@ -1,0 +1,116 @@
+//! Random programs on random schedules of several nodes. Race-free programs read what happens-before says under both
+//! protocols; any program reads the last write under `sc`. At the end the nodes agree about who has what.
+
+mod common;
+
+use common::programs::{Rng, race_free, racy};
+use common::world::{Action, Machine, Setup, World};
+use gondwana_coherence::{Csm, CsmOptions, Layout, Sc, ScOptions};
+use proptest::prelude::*;
+
+#[derive(Clone, Debug)]
+struct Case {
+    nodes: usize,
+    threads_per_node: usize,
+    pages: usize,
+    page_size: usize,
+    locks: usize,
+    lazy: bool,
+    ahead: u32,
+    manager: Option<u16>,
+    csm: CsmOptions,
+    sc: ScOptions,
+    racy: bool,
+    seed: u64,
+}
+
+fn case() -> impl Strategy<Value = Case> {
+    (
+        (2usize..=4, 1usize..=2, 1usize..=6, prop_oneof![Just(4usize), Just(8), Just(4096)], 0usize..=3),
+        (any::<bool>(), 0u32..4, prop_oneof![Just(None), Just(Some(0)), Just(Some(1))]),
+        (any::<bool>(), prop_oneof![Just(1usize), Just(1 << 19)], any::<bool>(), any::<u64>()),
+    )
+        .prop_map(
+            |((nodes, threads_per_node, pages, page_size, locks), (lazy, ahead, manager), rest)| {
+                let (migrate, bulk_limit, hold, seed) = rest;
+                let (csm, sc) = (CsmOptions { migrate, bulk_limit }, ScOptions { hold });
+                let racy = false;
+                Case {
+                    nodes,
+                    threads_per_node,
+                    pages,
+                    page_size,
+                    locks,
+                    lazy,
+                    ahead,
+                    manager,
+                    csm,
+                    sc,
+                    racy,
+                    seed,
+                }
+            },
+        )
+}
+
+fn run<P: Machine>(case: &Case, machine: impl Fn(Layout) -> P) -> Result<(), TestCaseError> {
+    let mut setup = Setup {
+        nodes: case.nodes,
+        pages: case.pages,
+        page_size: case.page_size,
+        threads: (0..case.nodes * case.threads_per_node)
+            .map(|thread| (thread % case.nodes, vec![]))
+            .collect(),
+        locks: case.locks,
+        lazy: case.lazy,
+        ahead: case.ahead,
+        manager: case.manager,
+    };
+    if case.racy {
+        racy(&mut setup, 100, case.seed);
+    } else {
+        race_free(&mut setup, 4, 25, case.seed);
+    }
+    let mut world = World::new(&setup, machine);
+    let mut rng = Rng(!case.seed);
+    let mut slow = Vec::new();
+    for _ in 0..200_000 {
+        let mut actions = world.actions(&setup);
+        if actions.is_empty() {
+            prop_assert_eq!(&world.failure, &None);
+            prop_assert!(world.finished(&setup), "stuck: {:?}", world.threads);
+            return world.check_quiet(&setup).map_err(TestCaseError::fail);
+        }
+        // Some channels are slow for a while, so that messages of different pairs overtake each other by far.
+        if rng.chance(3) {
+            let roll = |rng: &mut Rng| (rng.below(case.nodes), rng.below(case.nodes));
+            slow = (0..rng.below(2 * case.nodes)).map(|_| roll(&mut rng)).collect();
+        }
+        let is_slow =
+            |action: &Action| matches!(action, Action::Deliver { from, to } if slow.contains(&(*from, *to)));
+        if !actions.iter().all(is_slow) {
+            actions.retain(|action| !is_slow(action));
+        }
+        world.apply(&setup, actions[rng.below(actions.len())]);
+    }
+    Err(TestCaseError::fail("no end"))
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 1500, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn csm_race_free_programs_read_what_happens_before_says(case in case()) {
+        run(&case, |layout| Csm::new(layout, case.csm))?;
+    }
+
+    #[test]
+    fn sc_race_free_programs_read_what_happens_before_says(case in case()) {
+        run(&case, |layout| Sc::new(layout, case.sc))?;
+    }
+
+    #[test]
+    fn sc_any_program_reads_the_last_write(case in case()) {
+        run(&Case { racy: true, ..case }, |layout| Sc::new(layout, case.sc))?;
+    }
+}

@@ -1,0 +1,124 @@
+//! Every schedule of small programs, races included, on `sc` machines: every read returns the last write, nothing
+//! gets stuck, and in the end managers, states and protections of the nodes agree.
+//!
+//! The litmus programs also name what they must never see. Address 0 and 1 are in page 0, address 2 in page 1.
+
+mod common;
+
+use common::model::Schedules;
+use common::programs::{self, Rng};
+use common::world::Op::{self, Lock, Read, Unlock, Write};
+use gondwana_coherence::{Layout, Sc, ScOptions};
+
+const X: usize = 0;
+const Y: usize = 2;
+
+fn machine(layout: Layout) -> Sc {
+    Sc::new(layout, ScOptions::default())
+}
+
+fn holding(layout: Layout) -> Sc {
+    Sc::new(layout, ScOptions { hold: true })
+}
+
+/// Checks a program with and without holding, with and without bringing pages ahead, with each set of managers.
+fn check_all(nodes: usize, threads: &[(usize, &[Op])], change: impl Fn(&mut Schedules<Sc>)) {
+    for machine in [machine, holding] {
+        for (manager, ahead) in [(None, 0), (None, 1), (Some(0), 1), (Some(1), 0)] {
+            let mut schedules = Schedules::new(nodes, 2, threads, machine).with(|setup| {
+                setup.manager = manager;
+                setup.ahead = ahead;
+            });
+            change(&mut schedules);
+            schedules.check();
+        }
+    }
+}
+
+#[test]
+fn message_passing() {
+    let (writer, reader) = ([Read(X), Write(X, 1), Write(Y, 1)], [Read(X), Read(Y), Read(X)]);
+    check_all(2, &[(0, &writer), (1, &reader)], |model| {
+        model.forbidden = |world| world.threads[1].read[1..] == [1, 0];
+        model.possible = |world| world.threads[1].read == [0, 1, 1];
+    });
+}
+
+#[test]
+fn store_buffering() {
+    let (a, b) = ([Write(X, 1), Read(Y)], [Write(Y, 1), Read(X)]);
+    check_all(2, &[(0, &a), (1, &b)], |model| {
+        model.forbidden = |world| world.threads[0].read == [0] && world.threads[1].read == [0];
+        model.possible = |world| world.threads[0].read == [1] && world.threads[1].read == [1];
+    });
+    check_all(3, &[(2, &a), (1, &b)], |model| {
+        model.forbidden = |world| world.threads[0].read == [0] && world.threads[1].read == [0];
+        model.possible = |world| world.threads[0].read == [0] && world.threads[1].read == [1];
+    });
+}
+
+#[test]
+fn load_buffering() {
+    let (a, b) = ([Read(X), Write(Y, 1)], [Read(Y), Write(X, 1)]);
+    check_all(2, &[(0, &a), (1, &b)], |model| {
+        model.forbidden = |world| world.threads[0].read == [1] && world.threads[1].read == [1];
+        model.possible = |world| world.threads[0].read == [0] && world.threads[1].read == [1];
+    });
+}
+
+/// Two readers agree about the order of two independent writes.
+#[test]
+fn independent_reads_of_independent_writes() {
+    let (x, y) = ([Write(X, 1)], [Write(Y, 1)]);
+    let (xy, yx) = ([Read(X), Read(Y)], [Read(Y), Read(X)]);
+    for manager in [None, Some(0)] {
+        let mut model = Schedules::new(4, 2, &[(0, &x), (1, &y), (2, &xy), (3, &yx)], machine);
+        model.setup.manager = manager;
+        model.forbidden = |world| world.threads[2].read == [1, 0] && world.threads[3].read == [1, 0];
+        model.possible = |world| world.threads[2].read == [1, 0] && world.threads[3].read == [1, 1];
+        model.check();
+    }
+}
+
+#[test]
+fn three_nodes_write_one_page() {
+    let programs = [[Read(X), Write(X, 1)], [Write(1, 2), Read(X)], [Write(X, 3), Read(1)]];
+    for machine in [machine, holding] {
+        let threads = [(0, &programs[0][..]), (1, &programs[1][..]), (2, &programs[2][..])];
+        Schedules::new(3, 1, &threads, machine).check();
+    }
+}
+
+#[test]
+fn two_threads_of_one_node_and_one_of_another() {
+    let (a, b, c) =
+        ([Read(X), Write(X, 1)], [Write(1, 2), Read(X)], [Lock(0), Read(X), Write(X, 3), Unlock(0)]);
+    check_all(2, &[(0, &a), (0, &b), (1, &c)], |_| ());
+    check_all(2, &[(1, &a), (1, &b), (0, &c)], |_| ());
+}
+
+fn many_programs(seeds: std::ops::Range<u64>, steps: usize) {
+    for seed in seeds {
+        let mut rng = Rng(seed);
+        let nodes: &[usize] = [&[0, 1, 2][..], &[0, 0, 1], &[1, 0, 1], &[0, 1], &[1, 2]][rng.below(5)];
+        let threads: Vec<(usize, &[Op])> = nodes.iter().map(|&node| (node, &[][..])).collect();
+        let machine = if rng.chance(50) { holding } else { machine };
+        Schedules::new(3, 1 + rng.below(2), &threads, machine)
+            .with(|setup| {
+                setup.ahead = rng.below(2) as u32;
+                programs::racy(setup, steps, seed);
+            })
+            .check();
+    }
+}
+
+#[test]
+fn many_small_programs() {
+    many_programs(0..40, 3);
+}
+
+#[test]
+#[ignore = "minutes"]
+fn many_larger_programs() {
+    many_programs(0..60, 5);
+}

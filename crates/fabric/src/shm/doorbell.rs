@@ -1,0 +1,93 @@
+//! How a node learns, asleep or not, that there is something in its rings.
+
+use super::primitive::{FutexWord, Ordering, fence};
+use std::time::{Duration, Instant};
+
+/// The service thread sleeps, or is about to.
+const SLEEPER: u32 = 1;
+/// The next sleep shall end at once.
+const INTERRUPT: u32 = 2;
+/// One thread that polls; the bits from here up count them.
+const POLLER: u32 = 4;
+
+/// One node's doorbell: a word in shared memory which says whether senders must wake the node.
+///
+/// Lost wake-ups are excluded as in Dekker's algorithm. A sender writes its message, *then* reads this word. A
+/// receiver that is about to stop looking writes this word, *then* looks at the rings once more. Between the
+/// two steps each has a sequentially consistent fence, so it cannot be that the sender reads the old word and
+/// the receiver does not see the message. One of them acts, in the worst case both.
+#[derive(Default)]
+#[repr(C, align(128))]
+pub(crate) struct Doorbell {
+    word: FutexWord,
+}
+
+impl Doorbell {
+    /// Tells the node that something was published for it. A system call only if its service thread sleeps and
+    /// no other thread polls.
+    pub fn ring(&self) {
+        // Orders the caller's publication before the look at the word, see `Doorbell`.
+        fence(Ordering::SeqCst);
+        // Relaxed: the value carries no data, it only decides whether to wake.
+        if self.word.word().load(Ordering::Relaxed) == SLEEPER {
+            self.wake();
+        }
+    }
+
+    /// Makes the present or the next [`Doorbell::sleep`] return.
+    pub fn interrupt(&self) {
+        if self.word.word().fetch_or(INTERRUPT, Ordering::AcqRel) & SLEEPER != 0 {
+            self.word.wake();
+        }
+    }
+
+    /// One more thread polls.
+    pub fn begin_polling(&self) {
+        self.word.word().fetch_add(POLLER, Ordering::AcqRel);
+    }
+
+    /// One thread fewer polls. If it was the last and the service thread sleeps, `ready` tells whether there is
+    /// something for it to do: while there were pollers, senders did not ring.
+    pub fn end_polling(&self, ready: impl FnOnce() -> bool) {
+        if self.word.word().fetch_sub(POLLER, Ordering::AcqRel) - POLLER == SLEEPER {
+            // Orders the change of the word before the look at the rings, see `Doorbell`.
+            fence(Ordering::SeqCst);
+            if ready() {
+                self.wake();
+            }
+        }
+    }
+
+    /// Sleeps until rung, interrupted, or the time is over. Does not begin to sleep if `ready`.
+    ///
+    /// If another thread polls, `ready` is not asked: what is there is that thread's to take, and it asks again
+    /// when it ends. Otherwise the service thread would spin while another thread handles a message.
+    pub fn sleep(&self, timeout: Option<Duration>, ready: impl FnOnce() -> bool) {
+        let deadline = timeout.and_then(|time| Instant::now().checked_add(time));
+        let before = self.word.word().fetch_or(SLEEPER, Ordering::AcqRel);
+        // Orders the change of the word before the look at the rings, see `Doorbell`.
+        fence(Ordering::SeqCst);
+        if before >= POLLER || !ready() {
+            loop {
+                let now = self.word.word().load(Ordering::Acquire);
+                if now & SLEEPER == 0 || now & INTERRUPT != 0 {
+                    break;
+                }
+                let left = deadline.map(|end| end.saturating_duration_since(Instant::now()));
+                if left == Some(Duration::ZERO) {
+                    break;
+                }
+                // A poller that comes or goes changes the word, so that this returns: look again.
+                self.word.wait(now, left);
+            }
+        }
+        self.word.word().fetch_and(!(SLEEPER | INTERRUPT), Ordering::AcqRel);
+    }
+
+    fn wake(&self) {
+        // Only the one that takes the flag away makes the system call.
+        if self.word.word().fetch_and(!SLEEPER, Ordering::AcqRel) & SLEEPER != 0 {
+            self.word.wake();
+        }
+    }
+}

@@ -1,0 +1,268 @@
+//! The fabric of one computer: rings in shared memory.
+
+mod doorbell;
+mod primitive;
+mod ring;
+mod segment;
+#[cfg(test)]
+mod tests;
+
+pub use segment::{DEFAULT_RING_BYTES, ShmSegment};
+
+use crate::counters::Tally;
+use crate::{Counters, Deliver, Event, Fabric, LostReason, SegmentError, SendError, check_message};
+use gondwana_topology::NodeId;
+use ring::{Consumer, Producer};
+use segment::{MappedLines, Mapping};
+use std::collections::VecDeque;
+use std::os::fd::AsFd;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
+use std::time::Duration;
+
+/// How many messages one poll takes from one ring before it looks at the next.
+const BATCH: usize = 64;
+
+/// One node's end of the rings that the nodes of a computer share.
+///
+/// Nobody here notices when a peer's process dies; whoever started the processes must. A peer is lost only if
+/// its ring turns out to be damaged.
+pub struct ShmFabric {
+    map: Arc<Mapping>,
+    node: NodeId,
+    nodes: usize,
+    outgoing: Vec<Outgoing>,
+    incoming: Mutex<Vec<Incoming>>,
+    received: Vec<Tally>,
+    events: Mutex<VecDeque<Event>>,
+    /// How many events there are; so that looking is cheap.
+    event_count: AtomicUsize,
+    /// How many bytes are in backlogs.
+    unsent: AtomicUsize,
+}
+
+struct Outgoing {
+    to: NodeId,
+    lines: MappedLines,
+    sender: Mutex<Sender>,
+    /// The length of the backlog, readable without the lock.
+    backlog: AtomicUsize,
+    sent: Tally,
+    /// Set when the peer's own ring turned out to be damaged.
+    lost: AtomicBool,
+}
+
+struct Sender {
+    producer: Producer,
+    backlog: VecDeque<Backlogged>,
+}
+
+/// A message that the ring could not take yet.
+struct Backlogged {
+    head: Box<[u8]>,
+    bulk: Box<[u8]>,
+}
+
+struct Incoming {
+    from: NodeId,
+    lines: MappedLines,
+    consumer: Consumer,
+    damaged: bool,
+}
+
+impl ShmFabric {
+    /// Joins the segment as `node` of `nodes`. The descriptor is needed during the call only.
+    ///
+    /// # Errors
+    /// If the descriptor is not a segment for so many nodes, if the node has been attached before, or if the
+    /// segment cannot be mapped.
+    pub fn attach(segment: impl AsFd, node: NodeId, nodes: usize) -> Result<Self, SegmentError> {
+        let map = Arc::new(Mapping::attach(segment.as_fd(), node, nodes)?);
+        let all = || (0..nodes).map(|index| NodeId(index as u16));
+        let outgoing = all().map(|to| Outgoing {
+            to,
+            lines: map.ring(node, to),
+            sender: Mutex::new(Sender { producer: Producer::new(), backlog: VecDeque::new() }),
+            backlog: AtomicUsize::new(0),
+            sent: Tally::default(),
+            lost: AtomicBool::new(false),
+        });
+        let incoming = all().filter(|&from| from != node).map(|from| Incoming {
+            from,
+            lines: map.ring(from, node),
+            consumer: Consumer::new(),
+            damaged: false,
+        });
+        Ok(Self {
+            node,
+            nodes,
+            outgoing: outgoing.collect(),
+            incoming: Mutex::new(incoming.collect()),
+            received: all().map(|_| Tally::default()).collect(),
+            events: Mutex::default(),
+            event_count: AtomicUsize::new(0),
+            unsent: AtomicUsize::new(0),
+            map,
+        })
+    }
+
+    /// Moves what it can from the backlogs into the rings.
+    fn drain(&self) {
+        if self.unsent.load(Ordering::Relaxed) == 0 {
+            return;
+        }
+        for out in &self.outgoing {
+            if out.backlog.load(Ordering::Relaxed) > 0 && self.drain_one(out, &mut lock(&out.sender)) {
+                self.map.doorbell(out.to).ring();
+            }
+        }
+    }
+
+    /// Moves what it can from one backlog into its ring; true if that was anything.
+    fn drain_one(&self, out: &Outgoing, sender: &mut Sender) -> bool {
+        let control = self.map.control(self.node, out.to);
+        let mut moved = false;
+        while let Some(message) = sender.backlog.front() {
+            if !sender.producer.push_or_block(&out.lines, control, &message.head, &[&message.bulk]) {
+                break;
+            }
+            self.unsent.fetch_sub(message.head.len() + message.bulk.len(), Ordering::Relaxed);
+            sender.backlog.pop_front();
+            moved = true;
+        }
+        out.backlog.store(sender.backlog.len(), Ordering::Relaxed);
+        moved
+    }
+
+    /// True if there is something for a poll to do. False if some other thread polls: then it is that thread's
+    /// to do, and to look again when it ends.
+    fn is_ready(&self) -> bool {
+        if self.event_count.load(Ordering::Relaxed) > 0 {
+            return true;
+        }
+        let Some(incoming) = try_lock(&self.incoming) else { return false };
+        let arrived = incoming.iter().any(|from| !from.damaged && from.consumer.is_ready(&from.lines));
+        arrived
+            || self.outgoing.iter().any(|out| {
+                out.backlog.load(Ordering::Relaxed) > 0 && !self.map.control(self.node, out.to).is_blocked()
+            })
+    }
+
+    fn report(&self, event: Event) {
+        let mut events = lock(&self.events);
+        events.push_back(event);
+        self.event_count.store(events.len(), Ordering::Relaxed);
+        drop(events);
+        self.interrupt();
+    }
+}
+
+impl Fabric for ShmFabric {
+    fn node(&self) -> NodeId {
+        self.node
+    }
+
+    fn nodes(&self) -> usize {
+        self.nodes
+    }
+
+    fn send(&self, to: NodeId, head: &[u8], bulk: &[&[u8]]) -> Result<(), SendError> {
+        let bytes = head.len() + check_message((self.node, self.nodes), to, head, bulk)?;
+        let out = &self.outgoing[to.index()];
+        if out.lost.load(Ordering::Relaxed) {
+            return Err(SendError::Lost(to));
+        }
+        let mut sender = lock(&out.sender);
+        out.sent.count(bytes);
+        let mut published = !sender.backlog.is_empty() && self.drain_one(out, &mut sender);
+        let control = self.map.control(self.node, to);
+        if sender.backlog.is_empty() && sender.producer.push_or_block(&out.lines, control, head, bulk) {
+            published = true;
+        } else {
+            sender.backlog.push_back(Backlogged { head: head.into(), bulk: bulk.concat().into() });
+            self.unsent.fetch_add(bytes, Ordering::Relaxed);
+            out.backlog.store(sender.backlog.len(), Ordering::Relaxed);
+        }
+        drop(sender);
+        if published {
+            self.map.doorbell(to).ring();
+        }
+        Ok(())
+    }
+
+    fn poll(&self, deliver: &mut Deliver<'_>) -> usize {
+        let Some(mut incoming) = try_lock(&self.incoming) else { return 0 };
+        self.drain();
+        let mut total = 0;
+        for Incoming { from, lines, consumer, damaged } in incoming.iter_mut().filter(|from| !from.damaged) {
+            let control = self.map.control(*from, self.node);
+            let tally = &self.received[from.index()];
+            let mut taken = 0;
+            while taken < BATCH {
+                match consumer.pop(lines, control, |head, bulk| deliver(*from, head, bulk)) {
+                    Ok(Some(bytes)) => tally.count(bytes),
+                    Ok(None) => break,
+                    Err(ring::Damaged) => {
+                        *damaged = true;
+                        self.outgoing[from.index()].lost.store(true, Ordering::Relaxed);
+                        self.report(Event::Lost(*from, LostReason::Damaged("no such record in its ring")));
+                        break;
+                    }
+                }
+                taken += 1;
+            }
+            if taken > 0 && consumer.take_blocked(control) {
+                self.map.doorbell(*from).ring();
+            }
+            total += taken;
+        }
+        total
+    }
+
+    fn wait(&self, timeout: Option<Duration>) {
+        self.map.doorbell(self.node).sleep(timeout, || self.is_ready());
+    }
+
+    fn interrupt(&self) {
+        self.map.doorbell(self.node).interrupt();
+    }
+
+    fn begin_polling(&self) {
+        self.map.doorbell(self.node).begin_polling();
+    }
+
+    fn end_polling(&self) {
+        self.map.doorbell(self.node).end_polling(|| self.is_ready());
+    }
+
+    fn next_event(&self) -> Option<Event> {
+        if self.event_count.load(Ordering::Relaxed) == 0 {
+            return None;
+        }
+        let mut events = lock(&self.events);
+        let event = events.pop_front();
+        self.event_count.store(events.len(), Ordering::Relaxed);
+        event
+    }
+
+    fn unsent(&self) -> usize {
+        self.unsent.load(Ordering::Relaxed)
+    }
+
+    fn counters(&self) -> Counters {
+        Counters::sum(self.outgoing.iter().map(|out| &out.sent), self.received.iter())
+    }
+}
+
+/// Locks; a thread that panicked while it held the lock left nothing half done that matters more than going on.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn try_lock<T>(mutex: &Mutex<T>) -> Option<MutexGuard<'_, T>> {
+    match mutex.try_lock() {
+        Ok(guard) => Some(guard),
+        Err(TryLockError::Poisoned(poisoned)) => Some(poisoned.into_inner()),
+        Err(TryLockError::WouldBlock) => None,
+    }
+}

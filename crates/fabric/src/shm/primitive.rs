@@ -1,0 +1,36 @@
+//! What the ring and the doorbell are made of. The model test puts checked counterparts in this module's place.
+
+pub(crate) use std::sync::atomic::{AtomicU32, AtomicU64, Ordering, fence};
+
+use std::time::Duration;
+
+/// A word in shared memory that a thread can sleep on.
+#[derive(Default)]
+#[repr(transparent)]
+pub(crate) struct FutexWord(AtomicU32);
+
+impl FutexWord {
+    /// The word itself.
+    pub fn word(&self) -> &AtomicU32 {
+        &self.0
+    }
+
+    /// Sleeps if the word is `expected`, until [`FutexWord::wake`], the timeout, or a signal. The comparison and
+    /// the falling asleep are one step for `wake`.
+    pub fn wait(&self, expected: u32, timeout: Option<Duration>) {
+        let limit = timeout.map(|time| libc::timespec {
+            tv_sec: time.as_secs().min(i32::MAX as u64) as libc::time_t,
+            tv_nsec: libc::c_long::from(time.subsec_nanos()),
+        });
+        let limit = limit.as_ref().map_or(std::ptr::null(), std::ptr::from_ref);
+        // SAFETY: the word is live and aligned, the time limit null or live. Not FUTEX_PRIVATE, for the word is
+        // shared between processes. Every outcome means "look again", so that errors need no handling.
+        unsafe { libc::syscall(libc::SYS_futex, self.0.as_ptr(), libc::FUTEX_WAIT, expected, limit) };
+    }
+
+    /// Wakes the sleeper, if there is one.
+    pub fn wake(&self) {
+        // SAFETY: the word is live and aligned; waking touches no memory.
+        unsafe { libc::syscall(libc::SYS_futex, self.0.as_ptr(), libc::FUTEX_WAKE, i32::MAX) };
+    }
+}

@@ -1,0 +1,268 @@
+//! A ring of messages from one node to another: one producer, one consumer.
+//!
+//! The ring is an array of 64-byte lines. A message is a *record*: its header word at the start of a line, its
+//! head right behind, its bulk data from the next line boundary on (so that pages are copied between aligned
+//! addresses). A record never wraps, so that the receiver can be given slices of the ring itself; where one
+//! does not fit before the end, the header says [`SKIP`] and the record starts at line 0.
+//!
+//! The header word publishes the record. There is no index of the producer's that the consumer must read first:
+//! the line that it polls is the line that carries the message, which saves one cache miss per message.
+
+use super::primitive::{AtomicU32, AtomicU64, Ordering, fence};
+
+/// Bytes of a line.
+pub(crate) const LINE: usize = 64;
+/// Bytes of the header word.
+const WORD: usize = 8;
+
+/// Header: there is a record here. A header without it means that nothing was published here yet.
+const PRESENT: u64 = 1 << 63;
+/// Header: the next record is at line 0.
+const SKIP: u64 = PRESENT | 1 << 62;
+const HEAD_SHIFT: u32 = 32;
+const LENGTH_MASK: u64 = (1 << 24) - 1;
+
+/// The memory of a ring.
+///
+/// Which side may touch which bytes at which time is the ring's affair: between publishing a header and moving
+/// the tail past it, the lines of the record are the consumer's; otherwise they are the producer's.
+pub(crate) trait Lines {
+    /// How many lines there are; a power of two.
+    fn count(&self) -> usize;
+
+    /// The first word of a line.
+    fn header(&self, line: usize) -> &AtomicU64;
+
+    /// Copies bytes into the ring.
+    ///
+    /// # Safety
+    /// The bytes lie inside the ring and are the producer's, and the caller is the producer.
+    unsafe fn fill(&self, offset: usize, bytes: &[u8]);
+
+    /// Bytes of the ring.
+    ///
+    /// # Safety
+    /// The bytes lie inside the ring, are the consumer's for as long as the slice is used, and the caller is the
+    /// consumer.
+    unsafe fn bytes(&self, offset: usize, len: usize) -> &[u8];
+}
+
+/// What the two sides of a ring tell each other besides the records; in shared memory.
+#[derive(Default)]
+#[repr(C, align(128))]
+pub(crate) struct RingControl {
+    /// The consumer's position: the count of lines that it has given back. Written by the consumer alone.
+    tail: AtomicU64,
+    /// Not 0 if the producer has messages that did not fit and wants to be told of room.
+    blocked: AtomicU32,
+}
+
+impl RingControl {
+    /// True if the producer is blocked and was not yet told of room.
+    pub fn is_blocked(&self) -> bool {
+        self.blocked.load(Ordering::Relaxed) != 0
+    }
+}
+
+/// Lengths in a record.
+#[derive(Clone, Copy)]
+struct Shape {
+    head: usize,
+    bulk: usize,
+}
+
+impl Shape {
+    fn header(self) -> u64 {
+        PRESENT | (self.head as u64) << HEAD_SHIFT | self.bulk as u64
+    }
+
+    /// Offset of the bulk data from the start of the record.
+    fn bulk_offset(self) -> usize {
+        (WORD + self.head).next_multiple_of(LINE)
+    }
+
+    fn lines(self) -> usize {
+        (self.bulk_offset() + self.bulk).div_ceil(LINE)
+    }
+}
+
+/// The ring size in lines from which on any message of these lengths fits into an empty ring.
+pub(crate) fn least_lines(max_head: usize, max_bulk: usize) -> usize {
+    // The worst place for a record is one line short of its end: as much again is skipped. One more line is the
+    // next record's header.
+    2 * Shape { head: max_head, bulk: max_bulk }.lines() + 1
+}
+
+/// The sending side; its owner serialises the calls.
+pub(crate) struct Producer {
+    /// Count of lines published, skipped ones included.
+    position: u64,
+    /// The consumer's position when it was last looked at. Looking costs a cache miss, so it is done only when
+    /// there seems to be no room.
+    tail: u64,
+}
+
+impl Producer {
+    /// The producer of a ring of zeroed memory.
+    pub fn new() -> Self {
+        Self { position: 0, tail: 0 }
+    }
+
+    /// Publishes a message if there is room. The caller has seen to it that the lengths are within the limits
+    /// that [`least_lines`] was asked about.
+    pub fn push(&mut self, lines: &impl Lines, control: &RingControl, head: &[u8], bulk: &[&[u8]]) -> bool {
+        let shape = Shape { head: head.len(), bulk: bulk.iter().map(|piece| piece.len()).sum() };
+        let count = lines.count();
+        let at = self.position as usize & (count - 1);
+        let skipped = if at + shape.lines() > count || self.should_rewind(at, shape, count, control) {
+            count - at
+        } else {
+            0
+        };
+        // One more line than the record: the header behind it must say that nothing is there.
+        let wanted = self.position + (skipped + shape.lines() + 1) as u64;
+        if wanted - self.tail > count as u64 {
+            self.look_at_tail(control);
+            if wanted - self.tail > count as u64 {
+                return false;
+            }
+        }
+        let at = if skipped > 0 {
+            lines.header(0).store(0, Ordering::Relaxed);
+            // Release: the consumer that follows sees the empty header at line 0.
+            lines.header(at).store(SKIP, Ordering::Release);
+            self.position += skipped as u64;
+            0
+        } else {
+            at
+        };
+        let start = at * LINE;
+        // SAFETY: the record lies between the producer's position and the consumer's (checked above), so it is
+        // the producer's, and it does not reach beyond the end of the ring.
+        unsafe {
+            lines.fill(start + WORD, head);
+            let mut offset = start + shape.bulk_offset();
+            for piece in bulk {
+                lines.fill(offset, piece);
+                offset += piece.len();
+            }
+        }
+        let next = (at + shape.lines()) & (count - 1);
+        lines.header(next).store(0, Ordering::Relaxed);
+        // Release: whoever sees this header sees the record, and the empty header behind it.
+        lines.header(at).store(shape.header(), Ordering::Release);
+        self.position += shape.lines() as u64;
+        true
+    }
+
+    /// As [`Producer::push`]; if there is no room, asks the consumer to tell when there is.
+    pub fn push_or_block(
+        &mut self,
+        lines: &impl Lines,
+        control: &RingControl,
+        head: &[u8],
+        bulk: &[&[u8]],
+    ) -> bool {
+        if self.push(lines, control, head, bulk) {
+            return true;
+        }
+        control.blocked.store(1, Ordering::Relaxed);
+        // Orders the flag before another look at the tail; the consumer does the opposite in `take_blocked`, so
+        // that not both overlook the other.
+        fence(Ordering::SeqCst);
+        self.push(lines, control, head, bulk)
+    }
+
+    /// True if the ring is empty and far enough advanced to start over at line 0. A ring that is used lightly so
+    /// stays within a few pages, which remain in the caches, instead of marching through all its memory.
+    fn should_rewind(&mut self, at: usize, shape: Shape, count: usize, control: &RingControl) -> bool {
+        if at < count / 8 || at <= shape.lines() {
+            return false;
+        }
+        self.look_at_tail(control);
+        self.tail == self.position
+    }
+
+    fn look_at_tail(&mut self, control: &RingControl) {
+        // Acquire: what the consumer read from the lines that it gave back, it read before we write there.
+        self.tail = control.tail.load(Ordering::Acquire);
+    }
+}
+
+/// The ring holds something that no producer writes.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Damaged;
+
+/// The receiving side; its owner serialises the calls.
+pub(crate) struct Consumer {
+    /// Count of lines given back, as in the control block, which is not trusted: the other side can write there.
+    position: u64,
+}
+
+impl Consumer {
+    /// The consumer of a ring of zeroed memory.
+    pub fn new() -> Self {
+        Self { position: 0 }
+    }
+
+    /// True if something was published that was not taken.
+    pub fn is_ready(&self, lines: &impl Lines) -> bool {
+        // Relaxed: nothing but the header is read.
+        lines.header(self.at(lines)).load(Ordering::Relaxed) != 0
+    }
+
+    /// Hands the oldest message to `deliver` and gives its lines back; returns its length in bytes, `None` if
+    /// there is no message.
+    pub fn pop(
+        &mut self,
+        lines: &impl Lines,
+        control: &RingControl,
+        deliver: impl FnOnce(&[u8], &[u8]),
+    ) -> Result<Option<usize>, Damaged> {
+        let count = lines.count();
+        let mut at = self.at(lines);
+        // Acquire: the record was written before its header.
+        let mut header = lines.header(at).load(Ordering::Acquire);
+        if header == SKIP {
+            self.give_back(control, count - at);
+            at = 0;
+            header = lines.header(0).load(Ordering::Acquire);
+        }
+        if header == 0 {
+            return Ok(None);
+        }
+        let shape = Shape {
+            head: (header >> HEAD_SHIFT & LENGTH_MASK) as usize,
+            bulk: (header & LENGTH_MASK) as usize,
+        };
+        if header != shape.header() || at + shape.lines() > count {
+            return Err(Damaged);
+        }
+        let start = at * LINE;
+        // SAFETY: the record is inside the ring (just checked) and published, so it is the consumer's until it is
+        // given back below.
+        let (head, bulk) = unsafe {
+            (lines.bytes(start + WORD, shape.head), lines.bytes(start + shape.bulk_offset(), shape.bulk))
+        };
+        deliver(head, bulk);
+        self.give_back(control, shape.lines());
+        Ok(Some(shape.head + shape.bulk))
+    }
+
+    /// After messages were popped: true if the producer waits for room and must be woken.
+    pub fn take_blocked(&self, control: &RingControl) -> bool {
+        // Orders the move of the tail before the look at the flag, see `Producer::push_or_block`.
+        fence(Ordering::SeqCst);
+        control.blocked.load(Ordering::Relaxed) != 0 && control.blocked.swap(0, Ordering::Relaxed) != 0
+    }
+
+    fn at(&self, lines: &impl Lines) -> usize {
+        self.position as usize & (lines.count() - 1)
+    }
+
+    fn give_back(&mut self, control: &RingControl, lines: usize) {
+        self.position += lines as u64;
+        // Release: the record was read before the producer writes there again.
+        control.tail.store(self.position, Ordering::Release);
+    }
+}

@@ -1,0 +1,141 @@
+use super::ring::{Consumer, Damaged, LINE, Lines, Producer, RingControl, least_lines};
+use super::*;
+use proptest::prelude::*;
+use std::fs::File;
+use std::sync::atomic::AtomicU64;
+
+/// A small ring in ordinary memory.
+struct SmallLines(Box<[AtomicU64]>);
+
+impl SmallLines {
+    fn new(lines: usize) -> Self {
+        Self((0..lines * LINE / 8).map(|_| AtomicU64::new(0)).collect())
+    }
+
+    fn base(&self) -> *mut u8 {
+        self.0.as_ptr().cast_mut().cast()
+    }
+}
+
+impl Lines for SmallLines {
+    fn count(&self) -> usize {
+        self.0.len() * 8 / LINE
+    }
+
+    fn header(&self, line: usize) -> &AtomicU64 {
+        &self.0[line * LINE / 8]
+    }
+
+    unsafe fn fill(&self, offset: usize, bytes: &[u8]) {
+        assert!(offset + bytes.len() <= self.0.len() * 8);
+        // SAFETY: inside the memory, which is made of cells; the test has one thread.
+        unsafe { self.base().add(offset).copy_from_nonoverlapping(bytes.as_ptr(), bytes.len()) };
+    }
+
+    unsafe fn bytes(&self, offset: usize, len: usize) -> &[u8] {
+        assert!(offset + len <= self.0.len() * 8 || len == 0);
+        // SAFETY: as above.
+        unsafe { std::slice::from_raw_parts(self.base().add(offset), len) }
+    }
+}
+
+proptest! {
+    /// Whatever the lengths and the turns of sending and receiving: what was accepted comes out unchanged and in
+    /// order, and an empty ring accepts everything.
+    #[test]
+    fn a_ring_is_a_queue(turns in proptest::collection::vec((0..200usize, 0..300usize, 0..4usize), 1..200)) {
+        let lines = SmallLines::new(least_lines(200, 300).next_power_of_two());
+        let control = RingControl::default();
+        let (mut producer, mut consumer) = (Producer::new(), Consumer::new());
+        let mut expected = VecDeque::new();
+        for (number, (head_len, bulk_len, taken)) in turns.into_iter().enumerate() {
+            let (head, bulk) = (vec![number as u8; head_len], vec![!(number as u8); bulk_len]);
+            let (first, second) = bulk.split_at(bulk_len / 2);
+            if producer.push_or_block(&lines, &control, &head, &[first, second]) {
+                expected.push_back((head, bulk));
+            } else {
+                prop_assert!(!expected.is_empty());
+                prop_assert!(control.is_blocked());
+            }
+            for _ in 0..taken {
+                prop_assert_eq!(consumer.is_ready(&lines), !expected.is_empty());
+                let popped = consumer.pop(&lines, &control, |head, bulk| {
+                    assert_eq!(expected.pop_front(), Some((head.to_vec(), bulk.to_vec())));
+                });
+                prop_assert!(popped.is_ok());
+            }
+            if taken > 0 {
+                let _ = consumer.take_blocked(&control);
+                prop_assert!(!control.is_blocked());
+            }
+        }
+    }
+
+    /// Whatever another process writes into a ring, taking from it ends, and stays inside the ring.
+    #[test]
+    fn a_damaged_ring_is_survived(header in any::<u64>(), flags in 0..4u64) {
+        let lines = SmallLines::new(8);
+        lines.header(0).store(header >> 2 | flags << 62, Ordering::Relaxed);
+        let (mut consumer, control) = (Consumer::new(), RingControl::default());
+        for _ in 0..20 {
+            let _ = consumer.pop(&lines, &control, |_, _| {});
+        }
+    }
+}
+
+#[test]
+fn records_that_no_producer_writes_are_damage() {
+    for header in [1, 1 << 63 | 1000, 1 << 63 | 1000 << 32, 3 << 62 | 1, u64::MAX] {
+        let lines = SmallLines::new(8);
+        lines.header(0).store(header, Ordering::Relaxed);
+        let result = Consumer::new().pop(&lines, &RingControl::default(), |_, _| panic!("delivered"));
+        assert_eq!(result, Err(Damaged), "{header:x}");
+    }
+}
+
+#[test]
+fn a_lightly_used_ring_stays_within_its_first_part() {
+    let lines = SmallLines::new(1024);
+    let (mut producer, mut consumer) = (Producer::new(), Consumer::new());
+    let control = RingControl::default();
+    for _ in 0..10_000 {
+        assert!(producer.push(&lines, &control, &[1; 100], &[]));
+        assert_eq!(consumer.pop(&lines, &control, |_, _| {}), Ok(Some(100)));
+    }
+    assert!((256..1024).all(|line| lines.header(line).load(Ordering::Relaxed) == 0));
+}
+
+#[test]
+fn a_damaged_ring_loses_its_sender_once() {
+    let segment = ShmSegment::create(3, DEFAULT_RING_BYTES).unwrap();
+    let fabrics = [0, 1, 2].map(|node| ShmFabric::attach(&segment, NodeId(node), 3).unwrap());
+    fabrics[0].outgoing[1].lines.header(0).store(1, Ordering::Relaxed);
+    fabrics[2].send(NodeId(1), b"unharmed", &[]).unwrap();
+    let mut heads = Vec::new();
+    for _ in 0..3 {
+        fabrics[1].poll(&mut |from, head, _| heads.push((from, head.to_vec())));
+    }
+    assert_eq!(heads, [(NodeId(2), b"unharmed".to_vec())]);
+    // The event ends a wait.
+    fabrics[1].wait(None);
+    assert!(matches!(fabrics[1].next_event(), Some(Event::Lost(NodeId(0), LostReason::Damaged(_)))));
+    assert_eq!(fabrics[1].next_event(), None);
+    assert_eq!(fabrics[1].send(NodeId(0), b"x", &[]), Err(SendError::Lost(NodeId(0))));
+}
+
+#[test]
+fn segments_are_checked() {
+    for (nodes, ring_bytes) in
+        [(1, DEFAULT_RING_BYTES), (257, DEFAULT_RING_BYTES), (2, 1 << 20), (2, 5_000_000)]
+    {
+        assert!(matches!(ShmSegment::create(nodes, ring_bytes), Err(SegmentError::Parameters { .. })));
+    }
+    let segment = ShmSegment::create(2, DEFAULT_RING_BYTES).unwrap();
+    let attach = |node, nodes| ShmFabric::attach(&segment, NodeId(node), nodes).err();
+    assert!(matches!(attach(0, 3), Some(SegmentError::Mismatch { nodes: 3 })));
+    assert!(matches!(attach(2, 2), Some(SegmentError::Parameters { .. })));
+    assert!(attach(1, 2).is_none());
+    assert!(matches!(attach(1, 2), Some(SegmentError::Taken(NodeId(1)))));
+    let other = File::open("/dev/null").unwrap();
+    assert!(matches!(ShmFabric::attach(&other, NodeId(0), 2), Err(SegmentError::Mismatch { .. })));
+}

@@ -1,0 +1,204 @@
+//! One established connection.
+
+use super::epoll::{ENDED, Epoll, READABLE, WRITABLE};
+use super::frame::{Channel, Decoder, MAX_FRAME, prefix};
+use super::handshake::FIRST_FRAME;
+use super::queue::ByteQueue;
+use crate::LostReason;
+use crate::counters::Tally;
+use gondwana_topology::NodeId;
+use std::io::{ErrorKind, Read, Write};
+use std::net::{Shutdown, TcpStream};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+/// How many bytes at most are encrypted ahead of what the socket takes.
+const AHEAD: usize = 4 * MAX_FRAME;
+/// How many bytes are sent at once, even if more are to follow soon.
+const ENOUGH: usize = 64 << 10;
+
+/// A connection to a peer that has been authenticated.
+pub(super) struct Connection {
+    pub peer: NodeId,
+    stream: TcpStream,
+    channel: Channel,
+    sender: Mutex<Sender>,
+    /// Bytes of messages that the socket has not taken.
+    unsent: AtomicUsize,
+    /// Set once, when the connection is given up, under the lock of `sender`.
+    lost: AtomicBool,
+    pub sent: Tally,
+    pub received: Tally,
+}
+
+struct Sender {
+    /// Messages as a stream, not yet in frames. They stay here while the socket is full, so that small messages
+    /// share a frame and a system call.
+    plain: ByteQueue,
+    /// Frames that the socket has not taken.
+    wire: ByteQueue,
+    /// Number of the next frame.
+    nonce: u64,
+    /// True while the socket is watched for room.
+    watching: bool,
+}
+
+/// The receiving side of a connection; its owner serialises the calls.
+pub(super) struct Receiver {
+    decoder: Decoder,
+}
+
+impl Receiver {
+    pub fn new() -> Self {
+        Self { decoder: Decoder::new(FIRST_FRAME) }
+    }
+}
+
+impl Connection {
+    /// Takes over a socket that does not block, and has it watched by `epoll` with the peer's number as token.
+    pub fn new(peer: NodeId, stream: TcpStream, channel: Channel, epoll: &Epoll) -> std::io::Result<Self> {
+        epoll.add(&stream, READABLE | ENDED, peer.index())?;
+        let sender = Sender {
+            plain: ByteQueue::default(),
+            wire: ByteQueue::default(),
+            nonce: FIRST_FRAME,
+            watching: false,
+        };
+        Ok(Self {
+            peer,
+            stream,
+            channel,
+            sender: Mutex::new(sender),
+            unsent: AtomicUsize::new(0),
+            lost: AtomicBool::new(false),
+            sent: Tally::default(),
+            received: Tally::default(),
+        })
+    }
+
+    /// True once the connection has been given up.
+    pub fn is_lost(&self) -> bool {
+        self.lost.load(Ordering::Relaxed)
+    }
+
+    /// Bytes that the socket has not taken.
+    pub fn unsent(&self) -> usize {
+        self.unsent.load(Ordering::Relaxed)
+    }
+
+    /// Sends a message, or if `later` and not much has gathered, keeps it for the next [`Connection::flush`].
+    pub fn send(&self, epoll: &Epoll, head: &[u8], bulk: &[&[u8]], later: bool) -> Result<(), LostReason> {
+        let mut sender = self.lock();
+        if self.is_lost() {
+            // Given up since the caller looked: the message is lost as those before it were.
+            return Ok(());
+        }
+        let bulk_len = bulk.iter().map(|piece| piece.len()).sum();
+        self.sent.count(head.len() + bulk_len);
+        sender.plain.extend(&prefix(head.len(), bulk_len));
+        sender.plain.extend(head);
+        for piece in bulk {
+            sender.plain.extend(piece);
+        }
+        let result =
+            if later && sender.plain.len() < ENOUGH { Ok(()) } else { self.flush_locked(&mut sender, epoll) };
+        self.unsent.store(sender.plain.len() + sender.wire.len(), Ordering::Relaxed);
+        result
+    }
+
+    /// Gives the socket what it takes.
+    pub fn flush(&self, epoll: &Epoll) -> Result<(), LostReason> {
+        if self.unsent() == 0 {
+            return Ok(());
+        }
+        let mut sender = self.lock();
+        if self.is_lost() {
+            return Ok(());
+        }
+        let result = self.flush_locked(&mut sender, epoll);
+        self.unsent.store(sender.plain.len() + sender.wire.len(), Ordering::Relaxed);
+        result
+    }
+
+    fn flush_locked(&self, sender: &mut Sender, epoll: &Epoll) -> Result<(), LostReason> {
+        loop {
+            while !sender.plain.is_empty() && sender.wire.len() < AHEAD {
+                self.channel.seal(sender.nonce, &mut sender.plain, &mut sender.wire);
+                sender.nonce += 1;
+            }
+            if sender.wire.is_empty() {
+                return self.watch(sender, epoll, false);
+            }
+            match (&self.stream).write(sender.wire.bytes()) {
+                Ok(written) => sender.wire.consume(written),
+                Err(error) if error.kind() == ErrorKind::WouldBlock => {
+                    return self.watch(sender, epoll, true);
+                }
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                Err(error) => return Err(failure(&error)),
+            }
+        }
+    }
+
+    /// Begins or ends watching for room.
+    fn watch(&self, sender: &mut Sender, epoll: &Epoll, watching: bool) -> Result<(), LostReason> {
+        if sender.watching != watching {
+            let room = if watching { WRITABLE } else { 0 };
+            epoll
+                .change(&self.stream, READABLE | ENDED | room, self.peer.index())
+                .map_err(|error| failure(&error))?;
+            sender.watching = watching;
+        }
+        Ok(())
+    }
+
+    /// Reads once, as much as fits `buffer`, and hands over the messages that are complete; returns how many.
+    pub fn receive(
+        &self,
+        receiver: &mut Receiver,
+        buffer: &mut [u8],
+        deliver: &mut dyn FnMut(&[u8], &[u8]),
+    ) -> (usize, Result<(), LostReason>) {
+        let mut count = 0;
+        let mut counted = |head: &[u8], bulk: &[u8]| {
+            self.received.count(head.len() + bulk.len());
+            count += 1;
+            deliver(head, bulk);
+        };
+        let result = match (&self.stream).read(buffer) {
+            Ok(0) => Err(LostReason::Closed),
+            Ok(len) => receiver
+                .decoder
+                .feed(&self.channel, &buffer[..len], &mut counted)
+                .map_err(LostReason::Damaged),
+            Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) => Ok(()),
+            Err(error) => Err(failure(&error)),
+        };
+        (count, result)
+    }
+
+    /// Gives the connection up; true for the first caller.
+    pub fn abandon(&self, epoll: &Epoll) -> bool {
+        let mut sender = self.lock();
+        if self.lost.swap(true, Ordering::Relaxed) {
+            return false;
+        }
+        // Whether these fail or not, nothing is heard from the socket any more.
+        let _ = epoll.remove(&self.stream);
+        let _ = self.stream.shutdown(Shutdown::Both);
+        (sender.plain, sender.wire) = (ByteQueue::default(), ByteQueue::default());
+        self.unsent.store(0, Ordering::Relaxed);
+        true
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Sender> {
+        self.sender.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn failure(error: &std::io::Error) -> LostReason {
+    match error.kind() {
+        ErrorKind::ConnectionReset | ErrorKind::BrokenPipe => LostReason::Closed,
+        _ => LostReason::Failed(error.to_string()),
+    }
+}

@@ -1,0 +1,279 @@
+//! The fabric between computers: one authenticated connection for each two nodes.
+
+mod connection;
+mod epoll;
+mod frame;
+mod handshake;
+mod mesh;
+mod queue;
+#[cfg(test)]
+mod tests;
+
+use crate::{ConnectError, Counters, Deliver, Event, Fabric, LostReason, SendError, check_message};
+use connection::{Connection, Receiver};
+use epoll::{Alarm, Epoll, READABLE, WRITABLE};
+use gondwana_topology::{MAX_NODES, NodeId};
+use std::cell::Cell;
+use std::collections::VecDeque;
+use std::net::{SocketAddr, TcpListener};
+use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
+use std::time::Duration;
+
+/// How many bytes one poll takes from one connection before it looks at the next.
+const BATCH: usize = 256 << 10;
+
+/// Tokens in the outer epoll.
+const SOCKETS: usize = 0;
+const ALARM: usize = 1;
+
+/// What protects the connections.
+#[derive(Clone)]
+pub enum Security {
+    /// Authentication and encryption with the secret that the nodes of this run, and nobody else, know.
+    Encrypted([u8; 32]),
+    /// Nothing: for networks to which nobody else has access. Whoever can reach the port during the start, or
+    /// change packets, can take part in the run.
+    Plain,
+}
+
+impl std::fmt::Debug for Security {
+    /// Says which, but not the secret.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Self::Encrypted(_) => "Encrypted",
+            Self::Plain => "Plain",
+        })
+    }
+}
+
+/// What a node must know to find the others.
+#[derive(Clone, Debug)]
+pub struct TcpConfig {
+    /// This node.
+    pub node: NodeId,
+    /// Where each node listens, by number; as many as there are nodes.
+    pub peers: Vec<SocketAddr>,
+    /// A number that no other run has, by which a node that belongs elsewhere is recognised.
+    pub run: [u8; 16],
+    /// What protects the connections; the same on all nodes.
+    pub security: Security,
+    /// How long the other nodes may take to appear.
+    pub timeout: Duration,
+    /// How long a peer's computer may leave data or a probe (there is one after each idle second) without an
+    /// acknowledgement, or accept no data, before the peer counts as lost: a computer that lost its power closes
+    /// no connection. A peer that is stopped acknowledges, until its buffers are full.
+    pub silence: Duration,
+}
+
+/// One node's connections to all others.
+///
+/// A peer whose connection closes, orderly or not, is reported as lost. A node that is about to end should
+/// therefore see to it that nobody expects messages from it any more, and that [`Fabric::unsent`] is 0.
+pub struct TcpFabric {
+    node: NodeId,
+    /// By node; `None` for this node itself.
+    connections: Vec<Option<Connection>>,
+    /// Watches the sockets. Polling threads look here.
+    sockets: Epoll,
+    /// Watches the alarm and, while no thread polls, `sockets`. The service thread sleeps here.
+    sleep: Epoll,
+    alarm: Alarm,
+    /// How many threads poll.
+    pollers: Mutex<usize>,
+    receiving: Mutex<Receiving>,
+    events: Mutex<VecDeque<Event>>,
+}
+
+struct Receiving {
+    /// By node.
+    receivers: Vec<Receiver>,
+    buffer: Box<[u8]>,
+}
+
+thread_local! {
+    /// The fabric that this thread is polling, as a number. What is sent meanwhile leaves together at the end of
+    /// the poll.
+    static POLLING: Cell<usize> = const { Cell::new(0) };
+}
+
+impl TcpFabric {
+    /// Connects this node to all others, and returns when all connections are made. The listener is closed then:
+    /// nothing can connect to a node that runs.
+    ///
+    /// Of two nodes the one with the higher number calls the other. Whoever else connects meanwhile is turned
+    /// away and does no harm.
+    ///
+    /// # Errors
+    /// If not all nodes appear in time, if one refuses (another version, another run), or if the system does not
+    /// give what is needed.
+    pub fn connect(listener: TcpListener, config: &TcpConfig) -> Result<Self, ConnectError> {
+        let nodes = config.peers.len();
+        if !(2..=MAX_NODES).contains(&nodes) || config.node.index() >= nodes {
+            return Err(ConnectError::Parameters { node: config.node, nodes });
+        }
+        let links = mesh::establish(listener, config)?;
+        Self::new(config.node, nodes, links)
+            .map_err(|source| ConnectError::System { what: "epoll of the connections", source })
+    }
+
+    fn new(node: NodeId, nodes: usize, links: Vec<mesh::Link>) -> std::io::Result<Self> {
+        let (sockets, sleep, alarm) = (Epoll::new()?, Epoll::new()?, Alarm::new()?);
+        sleep.add(&sockets, READABLE, SOCKETS)?;
+        sleep.add(&alarm, READABLE, ALARM)?;
+        let mut connections: Vec<_> = (0..nodes).map(|_| None).collect();
+        for link in links {
+            let index = link.peer.index();
+            connections[index] = Some(Connection::new(link.peer, link.stream, link.channel, &sockets)?);
+        }
+        let receivers = (0..nodes).map(|_| Receiver::new()).collect();
+        Ok(Self {
+            node,
+            connections,
+            sockets,
+            sleep,
+            alarm,
+            pollers: Mutex::new(0),
+            receiving: Mutex::new(Receiving { receivers, buffer: vec![0; BATCH].into() }),
+            events: Mutex::default(),
+        })
+    }
+
+    fn peers(&self) -> impl Iterator<Item = &Connection> {
+        self.connections.iter().flatten()
+    }
+
+    /// Gives a connection up if `result` says so.
+    fn settle(&self, connection: &Connection, result: Result<(), LostReason>) {
+        if let Err(reason) = result
+            && connection.abandon(&self.sockets)
+        {
+            lock(&self.events).push_back(Event::Lost(connection.peer, reason));
+            self.alarm.raise();
+        }
+    }
+
+    fn watch_sockets(&self, interest: i32) {
+        self.sleep.change(&self.sockets, interest, SOCKETS).expect("both descriptors are open and related");
+    }
+
+    /// A number that no other fabric has now.
+    fn key(&self) -> usize {
+        std::ptr::from_ref(self) as usize
+    }
+}
+
+impl Fabric for TcpFabric {
+    fn node(&self) -> NodeId {
+        self.node
+    }
+
+    fn nodes(&self) -> usize {
+        self.connections.len()
+    }
+
+    fn send(&self, to: NodeId, head: &[u8], bulk: &[&[u8]]) -> Result<(), SendError> {
+        check_message((self.node, self.nodes()), to, head, bulk)?;
+        let connection = self.connections[to.index()].as_ref().expect("there is a connection to every peer");
+        if connection.is_lost() {
+            return Err(SendError::Lost(to));
+        }
+        let later = POLLING.get() == self.key();
+        self.settle(connection, connection.send(&self.sockets, head, bulk, later));
+        Ok(())
+    }
+
+    fn poll(&self, deliver: &mut Deliver<'_>) -> usize {
+        let mut receiving = match self.receiving.try_lock() {
+            Ok(receiving) => receiving,
+            Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
+            Err(TryLockError::WouldBlock) => return 0,
+        };
+        let Receiving { receivers, buffer } = &mut *receiving;
+        let gathering = Gathering::begin(self.key());
+        let mut total = 0;
+        for (index, ready) in self.sockets.look(Some(Duration::ZERO)) {
+            let Some(connection) = self.connections[index].as_ref().filter(|one| !one.is_lost()) else {
+                continue;
+            };
+            if ready & WRITABLE != 0 {
+                self.settle(connection, connection.flush(&self.sockets));
+            }
+            // Whatever else is ready (data, an end, an error), reading finds out.
+            if ready & !WRITABLE != 0 {
+                let deliver = &mut |head: &[u8], bulk: &[u8]| deliver(connection.peer, head, bulk);
+                let (count, result) = connection.receive(&mut receivers[index], buffer, deliver);
+                total += count;
+                self.settle(connection, result);
+            }
+        }
+        drop(gathering);
+        if total > 0 {
+            for connection in self.peers() {
+                self.settle(connection, connection.flush(&self.sockets));
+            }
+        }
+        total
+    }
+
+    fn wait(&self, timeout: Option<Duration>) {
+        if self.sleep.look(timeout).any(|(token, _)| token == ALARM) {
+            self.alarm.clear();
+        }
+    }
+
+    fn interrupt(&self) {
+        self.alarm.raise();
+    }
+
+    fn begin_polling(&self) {
+        let mut pollers = lock(&self.pollers);
+        *pollers += 1;
+        if *pollers == 1 {
+            self.watch_sockets(0);
+        }
+    }
+
+    fn end_polling(&self) {
+        let mut pollers = lock(&self.pollers);
+        *pollers -= 1;
+        if *pollers == 0 {
+            // The system looks at the sockets when the interest changes, so that what arrived meanwhile wakes
+            // the service thread.
+            self.watch_sockets(READABLE);
+        }
+    }
+
+    fn next_event(&self) -> Option<Event> {
+        lock(&self.events).pop_front()
+    }
+
+    fn unsent(&self) -> usize {
+        self.peers().map(Connection::unsent).sum()
+    }
+
+    fn counters(&self) -> Counters {
+        Counters::sum(self.peers().map(|peer| &peer.sent), self.peers().map(|peer| &peer.received))
+    }
+}
+
+/// While it lives, what this thread sends through the fabric is gathered.
+struct Gathering {
+    outer: usize,
+}
+
+impl Gathering {
+    fn begin(key: usize) -> Self {
+        Self { outer: POLLING.replace(key) }
+    }
+}
+
+impl Drop for Gathering {
+    fn drop(&mut self) {
+        POLLING.set(self.outer);
+    }
+}
+
+/// Locks; a thread that panicked while it held the lock left nothing half done that matters more than going on.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

@@ -1,0 +1,2 @@
+mod intruders;
+mod protocol;

@@ -1,0 +1,204 @@
+//! The ring and the doorbell of the shared memory fabric under every interleaving and every reordering that the
+//! memory model allows (with a bounded number of preemptions). The same source as in the library, over checked
+//! primitives: a lost wake-up shows as a deadlock, a record read while it is written as a race.
+
+#[allow(dead_code, reason = "the library uses all of it")]
+#[path = "../src/shm/doorbell.rs"]
+mod doorbell;
+#[allow(dead_code, reason = "the library uses all of it")]
+#[path = "../src/shm/ring.rs"]
+mod ring;
+
+mod primitive {
+    pub(crate) use loom::sync::atomic::{AtomicU32, AtomicU64, Ordering, fence};
+    use loom::sync::{Condvar, Mutex};
+    use std::time::Duration;
+
+    /// A futex: comparison and falling asleep are one step.
+    #[derive(Default)]
+    pub(crate) struct FutexWord {
+        word: AtomicU32,
+        bucket: Mutex<()>,
+        sleepers: Condvar,
+    }
+
+    impl FutexWord {
+        pub fn word(&self) -> &AtomicU32 {
+            &self.word
+        }
+
+        pub fn wait(&self, expected: u32, _: Option<Duration>) {
+            let bucket = self.bucket.lock().unwrap();
+            if self.word.load(Ordering::Relaxed) == expected {
+                drop(self.sleepers.wait(bucket).unwrap());
+            }
+        }
+
+        pub fn wake(&self) {
+            let _bucket = self.bucket.lock().unwrap();
+            self.sleepers.notify_all();
+        }
+    }
+}
+
+use doorbell::Doorbell;
+use loom::cell::UnsafeCell;
+use loom::sync::Arc;
+use primitive::{AtomicU64, Ordering};
+use ring::{Consumer, LINE, Lines, Producer, RingControl};
+
+fn explore(model: impl Fn() + Sync + Send + 'static) {
+    let mut builder = loom::model::Builder::new();
+    builder.preemption_bound = Some(3);
+    builder.check(model);
+}
+
+#[test]
+fn a_sleeper_is_woken() {
+    explore(|| {
+        let shared = Arc::new((Doorbell::default(), AtomicU64::new(0)));
+        let sender = {
+            let shared = Arc::clone(&shared);
+            loom::thread::spawn(move || {
+                shared.1.store(1, Ordering::Release);
+                shared.0.ring();
+            })
+        };
+        let (bell, message) = &*shared;
+        while message.load(Ordering::Acquire) == 0 {
+            bell.sleep(None, || message.load(Ordering::Relaxed) != 0);
+        }
+        sender.join().unwrap();
+    });
+}
+
+#[test]
+fn a_poller_that_ends_wakes_the_sleeper() {
+    explore(|| {
+        let shared = Arc::new((Doorbell::default(), AtomicU64::new(0)));
+        let spawn = |run: fn(&Doorbell, &AtomicU64)| {
+            let shared = Arc::clone(&shared);
+            loom::thread::spawn(move || run(&shared.0, &shared.1))
+        };
+        let sender = spawn(|bell, message| {
+            message.store(1, Ordering::Release);
+            bell.ring();
+        });
+        // Never takes the message, so that the service thread must.
+        let poller = spawn(|bell, message| {
+            bell.begin_polling();
+            bell.end_polling(|| message.load(Ordering::Relaxed) != 0);
+        });
+        let (bell, message) = &*shared;
+        while message.load(Ordering::Acquire) == 0 {
+            bell.sleep(None, || message.load(Ordering::Relaxed) != 0);
+        }
+        sender.join().unwrap();
+        poller.join().unwrap();
+    });
+}
+
+#[test]
+fn an_interrupt_is_not_lost() {
+    explore(|| {
+        let bell = Arc::new(Doorbell::default());
+        let interrupter = {
+            let bell = Arc::clone(&bell);
+            loom::thread::spawn(move || bell.interrupt())
+        };
+        bell.begin_polling();
+        bell.sleep(None, || false);
+        bell.end_polling(|| false);
+        interrupter.join().unwrap();
+    });
+}
+
+/// A ring of four lines whose payload is checked for races.
+struct CheckedLines([(AtomicU64, UnsafeCell<[u8; LINE]>); 4]);
+
+impl CheckedLines {
+    fn new() -> Self {
+        Self(std::array::from_fn(|_| (AtomicU64::new(0), UnsafeCell::new([0; LINE]))))
+    }
+}
+
+// SAFETY: that the threads do not touch the payload at the same time is what the model checks.
+unsafe impl Sync for CheckedLines {}
+
+impl Lines for CheckedLines {
+    fn count(&self) -> usize {
+        self.0.len()
+    }
+
+    fn header(&self, line: usize) -> &AtomicU64 {
+        &self.0[line].0
+    }
+
+    unsafe fn fill(&self, offset: usize, bytes: &[u8]) {
+        let (line, within) = (offset / LINE, offset % LINE);
+        self.0[line].1.with_mut(|payload| {
+            // SAFETY: the model stops if somebody else has access now.
+            unsafe { (&mut *payload)[within..within + bytes.len()].copy_from_slice(bytes) }
+        });
+    }
+
+    unsafe fn bytes(&self, offset: usize, len: usize) -> &[u8] {
+        if len == 0 {
+            return &[];
+        }
+        let (line, within) = (offset / LINE, offset % LINE);
+        // SAFETY: the model stops if somebody else has access now.
+        self.0[line].1.with(|payload| unsafe { &(&*payload)[within..within + len] })
+    }
+}
+
+struct Pair {
+    lines: CheckedLines,
+    control: RingControl,
+    sender_bell: Doorbell,
+    receiver_bell: Doorbell,
+}
+
+/// As many messages as pass the end of the ring and fill it.
+fn exchange(messages: u32) {
+    let pair = Arc::new(Pair {
+        lines: CheckedLines::new(),
+        control: RingControl::default(),
+        sender_bell: Doorbell::default(),
+        receiver_bell: Doorbell::default(),
+    });
+    let sender = {
+        let pair = Arc::clone(&pair);
+        loom::thread::spawn(move || {
+            let mut producer = Producer::new();
+            for number in 0..messages {
+                while !producer.push_or_block(&pair.lines, &pair.control, &number.to_le_bytes(), &[]) {
+                    pair.sender_bell.sleep(None, || !pair.control.is_blocked());
+                }
+                pair.receiver_bell.ring();
+            }
+        })
+    };
+    let mut consumer = Consumer::new();
+    let mut next = 0_u32;
+    while next < messages {
+        let before = next;
+        while let Some(len) =
+            consumer.pop(&pair.lines, &pair.control, |head, _| assert_eq!(head, next.to_le_bytes())).unwrap()
+        {
+            assert_eq!(len, 4);
+            next += 1;
+        }
+        if next == before {
+            pair.receiver_bell.sleep(None, || consumer.is_ready(&pair.lines));
+        } else if consumer.take_blocked(&pair.control) {
+            pair.sender_bell.ring();
+        }
+    }
+    sender.join().unwrap();
+}
+
+#[test]
+fn messages_pass_a_full_ring_in_order() {
+    explore(|| exchange(5));
+}

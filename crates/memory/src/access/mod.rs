@@ -1,0 +1,144 @@
+//! What the program's view allows, page by page.
+//!
+//! Two mechanisms: userfaultfd, and mprotect where the kernel or a container refuses userfaultfd.
+
+mod mprotect;
+mod uffd;
+
+use crate::geometry::Geometry;
+use crate::mapping::SparseTable;
+use crate::MemoryError;
+
+pub use uffd::{Missing, probe as probe_userfaultfd};
+
+/// What the program may do with a page without a fault.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Access {
+    /// Every access faults.
+    None,
+    /// Reads proceed, writes fault.
+    Read,
+    /// Nothing faults.
+    Write,
+}
+
+/// How faults are raised and resolved.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mechanism {
+    /// userfaultfd in SIGBUS mode.
+    Userfaultfd,
+    /// mprotect and SIGSEGV.
+    Mprotect,
+}
+
+enum Backend {
+    Uffd(uffd::Uffd),
+    Mprotect,
+}
+
+/// The protection of every shared page, kept beside the kernel's so that a change is one system call for each
+/// run of pages in the same state.
+pub(crate) struct Protection {
+    backend: Backend,
+    geometry: Geometry,
+    now: SparseTable<u8>,
+}
+
+/// What is recorded for a page: its access, and whether the memfd holds a page for it.
+mod record {
+    pub(super) const ACCESS: u8 = 3;
+    pub(super) const POPULATED: u8 = 4;
+}
+
+impl Protection {
+    /// Takes charge of all pages; the program can reach none of them afterwards.
+    pub(crate) fn new(geometry: Geometry, mechanism: Mechanism) -> Result<Self, MemoryError> {
+        let now = SparseTable::new(geometry.pages() as usize)?;
+        let segments = || std::iter::once(geometry.span()).chain(geometry.overlays().iter().copied());
+        let backend = match mechanism {
+            Mechanism::Userfaultfd => {
+                let uffd = uffd::Uffd::open()?;
+                for segment in segments() {
+                    uffd.register(segment.base, segment.pages)?;
+                }
+                Backend::Uffd(uffd)
+            }
+            Mechanism::Mprotect => {
+                for segment in segments() {
+                    mprotect::set(segment.base, segment.pages, Access::None)?;
+                }
+                Backend::Mprotect
+            }
+        };
+        Ok(Self { backend, geometry, now })
+    }
+
+    /// What the program may do with a page now.
+    pub(crate) fn access(&self, page: u32) -> Access {
+        match self.now.get(page) & record::ACCESS {
+            0 => Access::None,
+            1 => Access::Read,
+            _ => Access::Write,
+        }
+    }
+
+    /// The runtime has put contents behind these pages.
+    pub(crate) fn populated(&mut self, first: u32, count: u32) {
+        for page in first..first + count {
+            self.now.set(page, self.now.get(page) | record::POPULATED);
+        }
+    }
+
+    /// Sets what the program may do with `count` pages from `first` on.
+    pub(crate) fn set(&mut self, first: u32, count: u32, access: Access) -> Result<(), MemoryError> {
+        let mut start = first;
+        let end = first + count;
+        while start < end {
+            let state = self.now.get(start);
+            let mut stop = start + 1;
+            while stop < end && self.now.get(stop) == state {
+                stop += 1;
+            }
+            self.set_run(start, stop - start, access)?;
+            start = stop;
+        }
+        Ok(())
+    }
+
+    /// Changes a run of pages that are all in the same state.
+    fn set_run(&mut self, first: u32, count: u32, access: Access) -> Result<(), MemoryError> {
+        let before = self.access(first);
+        if before == access {
+            return Ok(());
+        }
+        let base = self.geometry.address_of(first);
+        let state = self.now.get(first);
+        match &self.backend {
+            Backend::Mprotect => mprotect::set(base, count, access)?,
+            Backend::Uffd(uffd) => match (before, access) {
+                (_, Access::None) => uffd.zap(base, count)?,
+                (Access::None, Access::Write) if state & record::POPULATED == 0 => uffd.populate(base, count)?,
+                (Access::None, _) => uffd.map(base, count, access == Access::Read)?,
+                (Access::Read, Access::Write) => uffd.write_protect(base, count, false)?,
+                (Access::Write, Access::Read) => uffd.write_protect(base, count, true)?,
+                (Access::Read, Access::Read) | (Access::Write, Access::Write) => {}
+            },
+        }
+        let populated = if access == Access::None { state & record::POPULATED } else { record::POPULATED };
+        for page in first..first + count {
+            self.now.set(page, populated | access as u8);
+        }
+        Ok(())
+    }
+
+    /// Makes the kernel's view of one page agree with ours again: it may have dropped a mapping by itself.
+    pub(crate) fn refresh(&mut self, page: u32) -> Result<(), MemoryError> {
+        let access = self.access(page);
+        if let (Backend::Uffd(uffd), Access::Read | Access::Write) = (&self.backend, access) {
+            let base = self.geometry.address_of(page);
+            uffd.map(base, 1, access == Access::Read)?;
+            uffd.write_protect(base, 1, access == Access::Read)?;
+        }
+        Ok(())
+    }
+}

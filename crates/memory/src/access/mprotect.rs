@@ -1,0 +1,21 @@
+//! The fallback: one mprotect for each run of pages. Every change of protection inside a mapping costs one of
+//! the kernel's `max_map_count` areas, so alternating protections can run out of them.
+
+use super::Access;
+use crate::MemoryError;
+use crate::geometry::PAGE_SIZE;
+
+pub(super) fn set(base: usize, count: u32, access: Access) -> Result<(), MemoryError> {
+    let protection = match access {
+        Access::None => libc::PROT_NONE,
+        Access::Read => libc::PROT_READ,
+        Access::Write => libc::PROT_READ | libc::PROT_WRITE,
+    };
+    // SAFETY: the range is part of the program's view of the span, which this crate mapped; forbidding access
+    // raises faults that the node resolves.
+    let result = unsafe { libc::mprotect(base as *mut libc::c_void, count as usize * PAGE_SIZE, protection) };
+    if result == 0 {
+        return Ok(());
+    }
+    Err(MemoryError::last("mprotect (the limit is /proc/sys/vm/max_map_count)"))
+}

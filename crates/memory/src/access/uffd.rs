@@ -1,0 +1,187 @@
+//! userfaultfd in SIGBUS mode on a shared memfd mapping: missing, minor and write-protect faults all reach the
+//! thread that caused them.
+
+use crate::MemoryError;
+use crate::geometry::PAGE_SIZE;
+use linux_raw_sys::general as sys;
+use linux_raw_sys::ioctl;
+use std::io;
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+
+/// `UFFDIO_CONTINUE_MODE_WP`: install the page write-protected.
+const CONTINUE_MODE_WP: u64 = 1 << 1;
+const WRITEPROTECT_MODE_WP: u64 = 1 << 0;
+
+const FEATURES: [(u32, &str); 5] = [
+    (sys::UFFD_FEATURE_SIGBUS, "SIGBUS"),
+    (sys::UFFD_FEATURE_MISSING_SHMEM, "MISSING_SHMEM"),
+    (sys::UFFD_FEATURE_MINOR_SHMEM, "MINOR_SHMEM"),
+    (sys::UFFD_FEATURE_WP_HUGETLBFS_SHMEM, "WP_HUGETLBFS_SHMEM"),
+    (sys::UFFD_FEATURE_PAGEFAULT_FLAG_WP, "PAGEFAULT_FLAG_WP"),
+];
+
+/// What userfaultfd lacks on this computer.
+#[derive(Debug)]
+pub enum Missing {
+    /// The system call itself is refused.
+    Refused(io::Error),
+    /// The kernel lacks these features.
+    Features(Vec<&'static str>),
+}
+
+/// Asks the kernel whether userfaultfd can do what the cluster machine needs.
+///
+/// # Errors
+/// What is missing.
+pub fn probe() -> Result<(), Missing> {
+    let fd = create().map_err(Missing::Refused)?;
+    let offered = handshake(&fd, 0).map_err(Missing::Refused)?;
+    let missing: Vec<_> =
+        FEATURES.iter().filter(|(bit, _)| offered & u64::from(*bit) == 0).map(|(_, name)| *name).collect();
+    if missing.is_empty() { Ok(()) } else { Err(Missing::Features(missing)) }
+}
+
+fn create() -> io::Result<OwnedFd> {
+    let flags = libc::O_CLOEXEC | libc::O_NONBLOCK | sys::UFFD_USER_MODE_ONLY as i32;
+    // SAFETY: userfaultfd(flags) touches no memory.
+    let fd = unsafe { libc::syscall(libc::SYS_userfaultfd, flags) };
+    if fd < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    // SAFETY: the kernel has just given us this descriptor.
+    Ok(unsafe { OwnedFd::from_raw_fd(fd as i32) })
+}
+
+fn handshake(fd: &OwnedFd, features: u64) -> io::Result<u64> {
+    let mut api = sys::uffdio_api { api: u64::from(sys::UFFD_API), features, ioctls: 0 };
+    call(fd, ioctl::UFFDIO_API, &mut api)?;
+    Ok(api.features)
+}
+
+fn call<T>(fd: &OwnedFd, request: u32, argument: &mut T) -> io::Result<()> {
+    // SAFETY: every request in this file is given the argument structure that the kernel's header pairs with it.
+    let result = unsafe { libc::ioctl(fd.as_raw_fd(), libc::c_ulong::from(request), argument) };
+    if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+}
+
+pub(super) struct Uffd(OwnedFd);
+
+impl Uffd {
+    pub(super) fn open() -> Result<Self, MemoryError> {
+        let system = |source| MemoryError::System { what: "userfaultfd", source };
+        let fd = create().map_err(system)?;
+        let features = FEATURES.iter().fold(0, |all, (bit, _)| all | u64::from(*bit));
+        handshake(&fd, features).map_err(system)?;
+        Ok(Self(crate::files::out_of_the_way(fd)))
+    }
+
+    pub(super) fn register(&self, base: usize, count: u32) -> Result<(), MemoryError> {
+        let mode = sys::UFFDIO_REGISTER_MODE_MISSING
+            | sys::UFFDIO_REGISTER_MODE_MINOR
+            | sys::UFFDIO_REGISTER_MODE_WP;
+        let mut argument =
+            sys::uffdio_register { range: range(base, count), mode: u64::from(mode), ioctls: 0 };
+        call(&self.0, ioctl::UFFDIO_REGISTER, &mut argument)
+            .map_err(|source| MemoryError::System { what: "registering memory with userfaultfd", source })
+    }
+
+    /// Takes the pages out of the program's reach; their contents stay in the memfd.
+    pub(super) fn zap(&self, base: usize, count: u32) -> Result<(), MemoryError> {
+        // SAFETY: on a shared file mapping MADV_DONTNEED drops page table entries, never contents.
+        let result =
+            unsafe { libc::madvise(base as *mut libc::c_void, bytes(count) as usize, libc::MADV_DONTNEED) };
+        if result == 0 { Ok(()) } else { Err(MemoryError::last("dropping pages of the program's view")) }
+    }
+
+    /// Makes never-used pages appear, zero-filled and writable.
+    pub(super) fn populate(&self, base: usize, count: u32) -> Result<(), MemoryError> {
+        self.fill(base, count, "filling pages with zeros", |start, length| {
+            let mut argument = sys::uffdio_zeropage {
+                range: sys::uffdio_range { start, len: length },
+                mode: u64::from(sys::UFFDIO_ZEROPAGE_MODE_DONTWAKE),
+                zeropage: 0,
+            };
+            let result = call(&self.0, ioctl::UFFDIO_ZEROPAGE, &mut argument);
+            (result, argument.zeropage)
+        })
+    }
+
+    /// Puts the memfd's pages into the program's view.
+    pub(super) fn map(&self, base: usize, count: u32, read_only: bool) -> Result<(), MemoryError> {
+        self.fill(base, count, "mapping pages", |start, length| self.continue_range(start, length, read_only))
+    }
+
+    fn continue_range(&self, start: u64, len: u64, read_only: bool) -> (io::Result<()>, i64) {
+        let mut argument = sys::uffdio_continue {
+            range: sys::uffdio_range { start, len },
+            // Nobody sleeps in the kernel in SIGBUS mode, so there is nobody to wake.
+            mode: 1 | if read_only { CONTINUE_MODE_WP } else { 0 },
+            mapped: 0,
+        };
+        let result = call(&self.0, ioctl::UFFDIO_CONTINUE, &mut argument);
+        (result, argument.mapped)
+    }
+
+    /// Repeats a filling request until the whole range is there: the kernel stops at pages that are there
+    /// already, or not yet in the memfd.
+    fn fill(
+        &self,
+        base: usize,
+        count: u32,
+        what: &'static str,
+        mut request: impl FnMut(u64, u64) -> (io::Result<()>, i64),
+    ) -> Result<(), MemoryError> {
+        let mut start = base as u64;
+        let end = start + bytes(count);
+        while start < end {
+            let (result, done) = request(start, end - start);
+            let Err(error) = result else { return Ok(()) };
+            if done > 0 {
+                start += done as u64;
+                continue;
+            }
+            match error.raw_os_error() {
+                // The contents are there already and only the mapping is missing, or nothing is.
+                Some(libc::EEXIST) => {
+                    let (result, _) = self.continue_range(start, PAGE_SIZE as u64, false);
+                    if result.as_ref().is_err_and(|error| error.raw_os_error() != Some(libc::EEXIST)) {
+                        return result.map_err(|source| MemoryError::System { what, source });
+                    }
+                    start += PAGE_SIZE as u64;
+                }
+                // A hole in the memfd: reading it through the runtime's view would do, this does it at once.
+                Some(libc::EFAULT) => {
+                    self.populate(start as usize, 1)?;
+                    self.zap(start as usize, 1)?;
+                }
+                Some(libc::EAGAIN) => {}
+                _ => return Err(MemoryError::System { what, source: error }),
+            }
+        }
+        Ok(())
+    }
+
+    pub(super) fn write_protect(&self, base: usize, count: u32, protect: bool) -> Result<(), MemoryError> {
+        loop {
+            let mut argument = sys::uffdio_writeprotect {
+                range: range(base, count),
+                mode: if protect { WRITEPROTECT_MODE_WP } else { 2 },
+            };
+            match call(&self.0, ioctl::UFFDIO_WRITEPROTECT, &mut argument) {
+                Err(error) if error.raw_os_error() == Some(libc::EAGAIN) => {}
+                result => {
+                    return result
+                        .map_err(|source| MemoryError::System { what: "write-protecting pages", source });
+                }
+            }
+        }
+    }
+}
+
+fn bytes(count: u32) -> u64 {
+    u64::from(count) * PAGE_SIZE as u64
+}
+
+fn range(base: usize, count: u32) -> sys::uffdio_range {
+    sys::uffdio_range { start: base as u64, len: bytes(count) }
+}

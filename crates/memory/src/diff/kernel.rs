@@ -1,0 +1,48 @@
+//! The inner loops of diffing, chosen once for the processor this process runs on.
+
+use super::{Masks, portable};
+use std::sync::LazyLock;
+
+/// One implementation of the inner loops. All of them compute the same.
+///
+/// Each function may be called only on a processor that has the features it was compiled for; [`available`] lists
+/// none that would break this.
+pub(super) struct Kernel {
+    /// What the loops are made of, for messages.
+    #[cfg_attr(not(test), allow(dead_code))]
+    pub name: &'static str,
+    /// `compare(new, old, snapshot, masks)` reads each byte of `new` once, sets the masks of the blocks that
+    /// differ, copies those blocks to `snapshot` (which may be `old`) and returns which they are. Masks of equal
+    /// blocks are left alone.
+    pub compare: unsafe fn(*const u8, *const u8, *mut u8, &mut Masks) -> u64,
+    /// `compact(page, masks, changed, out)` writes the masked bytes one after another and returns how many. May
+    /// write a block's length beyond the last.
+    pub compact: unsafe fn(*const u8, &Masks, u64, *mut u8) -> usize,
+    /// `scatter(data, masks, changed, page)` undoes `compact`: writes the data to the masked bytes of the page,
+    /// and to no others. The masks must have as many bits as there is data.
+    pub scatter: unsafe fn(&[u8], &Masks, u64, *mut u8),
+    /// `store(source, masks, changed, page)` writes the masked bytes of one page to another, and no others.
+    pub store: unsafe fn(*const u8, &Masks, u64, *mut u8),
+}
+
+/// What this processor can run, the fastest first.
+pub(super) fn available() -> Vec<&'static Kernel> {
+    let mut kernels = Vec::new();
+    #[cfg(target_arch = "x86_64")]
+    {
+        if is_x86_feature_detected!("avx512bw") && is_x86_feature_detected!("avx512vbmi2") {
+            kernels.push(&super::x86::AVX512);
+        }
+        if is_x86_feature_detected!("avx2") {
+            kernels.push(&super::x86::AVX2);
+        }
+    }
+    kernels.push(&portable::KERNEL);
+    kernels
+}
+
+/// The fastest one that this processor can run.
+pub(super) fn best() -> &'static Kernel {
+    static BEST: LazyLock<&Kernel> = LazyLock::new(|| available()[0]);
+    &BEST
+}

@@ -1,0 +1,200 @@
+//! The inner loops for any processor, on 64-bit words.
+
+use super::kernel::Kernel;
+use super::{BLOCK_BYTES, BLOCKS, Masks, bits};
+
+pub(super) static KERNEL: Kernel = Kernel { name: "portable", compare, compact, scatter, store };
+
+const WORD_BYTES: usize = 8;
+const WORDS: usize = BLOCK_BYTES / WORD_BYTES;
+
+/// A number at any address. Loads and stores of it are volatile where the page may be in use by others, so that
+/// the compiler neither repeats nor splits nor merges them.
+#[derive(Clone, Copy)]
+#[repr(C, packed)]
+struct At<T>(T);
+
+/// # Safety
+/// `from` must be valid for reads of eight bytes.
+unsafe fn load(from: *const u8) -> u64 {
+    // SAFETY: by our contract; the type has no alignment.
+    u64::from_le(unsafe { from.cast::<At<u64>>().read_volatile() }.0)
+}
+
+/// # Safety
+/// `to` must be valid for writes of the type.
+unsafe fn write<T>(to: *mut u8, value: T) {
+    // SAFETY: by our contract; the type has no alignment.
+    unsafe { to.cast::<At<T>>().write_volatile(At(value)) }
+}
+
+/// One bit for each byte that is not zero.
+fn nonzero_bytes(word: u64) -> u64 {
+    const LOW: u64 = 0x7f7f_7f7f_7f7f_7f7f;
+    let high_bits = (((word & LOW) + LOW) | word) & !LOW;
+    // Each product bit that reaches the top byte comes from one byte only, so nothing carries.
+    (high_bits >> 7).wrapping_mul(0x0102_0408_1020_4080) >> 56
+}
+
+/// # Safety
+/// See [`Kernel::compare`].
+unsafe fn compare(new: *const u8, old: *const u8, snapshot: *mut u8, masks: &mut Masks) -> u64 {
+    let mut changed = 0;
+    for (block, slot) in masks.iter_mut().enumerate().take(BLOCKS) {
+        let offset = block * BLOCK_BYTES;
+        let mut words = [0; WORDS];
+        let mut mask = 0;
+        for (index, word) in words.iter_mut().enumerate() {
+            let at = offset + index * WORD_BYTES;
+            // SAFETY: `at` lies in the page with the seven bytes after it.
+            let (new_word, old_word) = unsafe { (load(new.add(at)), load(old.add(at))) };
+            *word = new_word;
+            if new_word != old_word {
+                mask |= nonzero_bytes(new_word ^ old_word) << (index * WORD_BYTES);
+            }
+        }
+        if mask != 0 {
+            *slot = mask;
+            changed |= 1 << block;
+            for (index, word) in words.iter().enumerate() {
+                // SAFETY: as above.
+                unsafe { write(snapshot.add(offset + index * WORD_BYTES), word.to_le()) };
+            }
+        }
+    }
+    changed
+}
+
+/// # Safety
+/// See [`Kernel::compact`].
+unsafe fn compact(page: *const u8, masks: &Masks, changed: u64, out: *mut u8) -> usize {
+    let mut written = 0;
+    for block in bits(changed) {
+        for index in 0..WORDS {
+            let mask = masks[block] >> (index * WORD_BYTES) & 0xff;
+            if mask == 0 {
+                continue;
+            }
+            // SAFETY: the word lies in the page, and the output has room for a block beyond the changed bytes.
+            unsafe {
+                let word = load(page.add(block * BLOCK_BYTES + index * WORD_BYTES));
+                write(out.add(written), compact_word(word, mask).to_le());
+            }
+            written += mask.count_ones() as usize;
+        }
+    }
+    written
+}
+
+/// The masked bytes of a word, moved together at its low end.
+fn compact_word(word: u64, mask: u64) -> u64 {
+    if mask == 0xff {
+        return word;
+    }
+    bits(mask)
+        .enumerate()
+        .fold(0, |compacted, (to, from)| compacted | (word >> (from * 8) & 0xff) << (to * 8))
+}
+
+/// The bytes at the low end of a word, moved apart to where the mask has bits.
+fn expand_word(word: u64, mask: u64) -> u64 {
+    if mask == 0xff {
+        return word;
+    }
+    bits(mask).enumerate().fold(0, |expanded, (from, to)| expanded | (word >> (from * 8) & 0xff) << (to * 8))
+}
+
+/// # Safety
+/// See [`Kernel::scatter`].
+unsafe fn scatter(data: &[u8], masks: &Masks, changed: u64, page: *mut u8) {
+    // SAFETY: by our contract.
+    unsafe { scatter_with(data, masks, changed, page, |source, mask| expand_word(load(source), mask)) }
+}
+
+/// Scatters word by word. `expand` gets a pointer to eight readable bytes and a byte's mask.
+///
+/// # Safety
+/// See [`Kernel::scatter`].
+#[inline(always)]
+pub(super) unsafe fn scatter_with(
+    data: &[u8],
+    masks: &Masks,
+    changed: u64,
+    page: *mut u8,
+    expand: impl Fn(*const u8, u64) -> u64,
+) {
+    let mut rest = data;
+    for block in bits(changed) {
+        for index in 0..WORDS {
+            let mask = masks[block] >> (index * WORD_BYTES) & 0xff;
+            if mask == 0 {
+                continue;
+            }
+            let (bytes, after) = rest.split_at(mask.count_ones() as usize);
+            let word = if rest.len() >= WORD_BYTES {
+                expand(rest.as_ptr(), mask)
+            } else {
+                let mut last = [0; WORD_BYTES];
+                last[..bytes.len()].copy_from_slice(bytes);
+                expand(last.as_ptr(), mask)
+            };
+            rest = after;
+            // SAFETY: the word lies in the page.
+            unsafe { store_word(page.add(block * BLOCK_BYTES + index * WORD_BYTES), word, mask) };
+        }
+    }
+}
+
+/// # Safety
+/// See [`Kernel::store`].
+pub(super) unsafe fn store(source: *const u8, masks: &Masks, changed: u64, page: *mut u8) {
+    for block in bits(changed) {
+        for index in 0..WORDS {
+            let mask = masks[block] >> (index * WORD_BYTES) & 0xff;
+            let at = block * BLOCK_BYTES + index * WORD_BYTES;
+            // SAFETY: the word lies in both pages.
+            unsafe { store_word(page.add(at), load(source.add(at)), mask) };
+        }
+    }
+}
+
+/// Writes the masked bytes of a word in the widest pieces that contain no other.
+///
+/// # Safety
+/// `to` must be valid for writes of eight bytes.
+#[inline(always)]
+unsafe fn store_word(to: *mut u8, word: u64, mask: u64) {
+    // SAFETY: every piece lies in the eight bytes.
+    unsafe {
+        match mask & 0xff {
+            0 => {}
+            0xff => write(to, word.to_le()),
+            _ => {
+                store_half(to, word as u32, mask & 0xf);
+                store_half(to.add(4), (word >> 32) as u32, mask >> 4 & 0xf);
+            }
+        }
+    }
+}
+
+/// # Safety
+/// `to` must be valid for writes of four bytes.
+#[inline(always)]
+unsafe fn store_half(to: *mut u8, half: u32, mask: u64) {
+    // SAFETY: every piece lies in the four bytes.
+    unsafe {
+        if mask == 0xf {
+            return write(to, half.to_le());
+        }
+        for pair in 0..2 {
+            let at = to.add(pair * 2);
+            let value = (half >> (pair * 16)) as u16;
+            match mask >> (pair * 2) & 3 {
+                0 => {}
+                1 => write(at, value as u8),
+                2 => write(at.add(1), (value >> 8) as u8),
+                _ => write(at, value.to_le()),
+            }
+        }
+    }
+}

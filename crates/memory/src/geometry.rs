@@ -1,0 +1,128 @@
+//! Which addresses are shared and how pages of them are numbered.
+
+/// Bytes in a page.
+pub const PAGE_SIZE: usize = 4096;
+
+/// First address of the span: far above the program break and far below the stack and the libraries, on every
+/// x86-64 Linux with address space randomisation off.
+pub const SPAN_BASE: usize = 0x1000_0000_0000;
+
+/// Where the runtime's own view begins: page `p` is at `RUNTIME_BASE + p * PAGE_SIZE`.
+pub const RUNTIME_BASE: usize = 0x3000_0000_0000;
+
+/// A run of shared addresses whose pages are numbered in a row.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Segment {
+    /// Address of its first byte, page aligned.
+    pub base: usize,
+    /// Length in pages.
+    pub pages: u32,
+    /// Number of its first page.
+    pub first: u32,
+}
+
+impl Segment {
+    /// The page that holds `address`, if it is in this segment.
+    #[must_use]
+    #[inline]
+    pub fn page_of(&self, address: usize) -> Option<u32> {
+        let offset = address.wrapping_sub(self.base) / PAGE_SIZE;
+        (offset < self.pages as usize).then(|| self.first + offset as u32)
+    }
+
+    /// The address of a page of this segment.
+    #[must_use]
+    pub fn address_of(&self, page: u32) -> Option<usize> {
+        let offset = page.wrapping_sub(self.first);
+        (offset < self.pages).then(|| self.base + offset as usize * PAGE_SIZE)
+    }
+}
+
+/// The shared address space: the span first, then the overlaid data of the executable and its libraries.
+#[derive(Clone, Debug)]
+pub struct Geometry {
+    span: Segment,
+    overlays: Vec<Segment>,
+}
+
+impl Geometry {
+    /// A span of `span_pages` pages, and the page-aligned `(base, pages)` ranges laid over program data.
+    #[must_use]
+    pub fn new(span_pages: u32, overlays: &[(usize, u32)]) -> Self {
+        let span = Segment { base: SPAN_BASE, pages: span_pages, first: 0 };
+        let mut first = span_pages;
+        let overlays = overlays
+            .iter()
+            .map(|&(base, pages)| {
+                let segment = Segment { base, pages, first };
+                first += pages;
+                segment
+            })
+            .collect();
+        Self { span, overlays }
+    }
+
+    /// The span: heap, stacks and anonymous mappings.
+    #[must_use]
+    pub fn span(&self) -> Segment {
+        self.span
+    }
+
+    /// The overlaid data segments.
+    #[must_use]
+    pub fn overlays(&self) -> &[Segment] {
+        &self.overlays
+    }
+
+    /// How many pages there are altogether.
+    #[must_use]
+    pub fn pages(&self) -> u32 {
+        self.overlays.last().map_or(self.span.pages, |last| last.first + last.pages)
+    }
+
+    /// The page that holds `address`, if the address is shared.
+    #[must_use]
+    #[inline]
+    pub fn page_of(&self, address: usize) -> Option<u32> {
+        self.span.page_of(address).or_else(|| self.overlays.iter().find_map(|segment| segment.page_of(address)))
+    }
+
+    /// The program's address of a page.
+    ///
+    /// # Panics
+    /// If there is no such page.
+    #[must_use]
+    pub fn address_of(&self, page: u32) -> usize {
+        self.segment_of(page).address_of(page).expect("page is in the segment")
+    }
+
+    /// The segment that a page is in.
+    ///
+    /// # Panics
+    /// If there is no such page.
+    #[must_use]
+    pub fn segment_of(&self, page: u32) -> Segment {
+        std::iter::once(&self.span)
+            .chain(&self.overlays)
+            .find(|segment| segment.address_of(page).is_some())
+            .copied()
+            .unwrap_or_else(|| panic!("page {page} is not in the shared address space"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pages_and_addresses_are_inverse() {
+        let geometry = Geometry::new(10, &[(0x40_0000, 3), (0x50_0000, 1)]);
+        assert_eq!(geometry.pages(), 14);
+        for page in 0..geometry.pages() {
+            assert_eq!(geometry.page_of(geometry.address_of(page) + 4095), Some(page));
+        }
+        assert_eq!(geometry.page_of(SPAN_BASE + 10 * PAGE_SIZE), None);
+        assert_eq!(geometry.page_of(0x40_0000 + 3 * PAGE_SIZE), None);
+        assert_eq!(geometry.page_of(0), None);
+    }
+}

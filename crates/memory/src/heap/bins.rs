@@ -1,0 +1,121 @@
+//! The slabs that one cache owns.
+
+use super::class::{CLASSES, Class};
+use super::inbox::Inbox;
+use super::slab::{CacheId, Slab, Taken};
+use super::supply::Supply;
+use std::sync::Arc;
+
+/// [`Slab::listing`] of the slab that blocks are taken from.
+const CURRENT: u32 = u32::MAX;
+/// [`Slab::listing`] of a slab that was full when the owner looked last, so that no bin lists it.
+const UNLISTED: u32 = u32::MAX - 1;
+
+/// The slabs of one class. Full ones are not here: they come back when one of their blocks does.
+#[derive(Debug, Default)]
+struct Bin {
+    current: Option<Arc<Slab>>,
+    /// Other slabs with a free block; each knows its place by [`Slab::listing`].
+    partial: Vec<Arc<Slab>>,
+}
+
+/// All slabs of one owner, and its inbox.
+#[derive(Debug)]
+pub(super) struct Bins {
+    id: CacheId,
+    inbox: Arc<Inbox>,
+    by_class: Box<[Bin]>,
+}
+
+impl Bins {
+    /// No slabs yet.
+    pub fn new(id: CacheId, inbox: Arc<Inbox>) -> Self {
+        Self { id, inbox, by_class: (0..CLASSES).map(|_| Bin::default()).collect() }
+    }
+
+    /// Takes a block without looking further than the current slab.
+    #[inline]
+    pub fn take(&mut self, class: Class) -> Option<Taken> {
+        self.by_class[class.index()].current.as_ref()?.take()
+    }
+
+    /// Takes a block after [`Bins::take`] found none. `None` if this node has no room for another slab.
+    #[cold]
+    pub fn refill_and_take(&mut self, class: Class, supply: &Supply) -> Option<Taken> {
+        self.read_inbox(supply);
+        // The inbox may have been about the current slab itself.
+        if let Some(taken) = self.take(class) {
+            return Some(taken);
+        }
+        let next = match self.by_class[class.index()].partial.pop() {
+            Some(slab) => slab,
+            None => supply.slab(class, self.id)?,
+        };
+        next.set_listing(CURRENT);
+        if let Some(full) = self.by_class[class.index()].current.replace(next) {
+            full.set_listing(UNLISTED);
+        }
+        self.take(class)
+    }
+
+    /// Returns a block of a slab. `None` if another owner has the slab; false if the block was not live.
+    #[inline]
+    pub fn put(&mut self, slab: &Arc<Slab>, block: u16, supply: &Supply) -> Option<bool> {
+        if slab.owner() != self.id {
+            return None;
+        }
+        let freed = slab.put(block);
+        if freed && slab.listing() != CURRENT {
+            self.list(slab, supply);
+        }
+        Some(freed)
+    }
+
+    /// Collects what other threads returned.
+    pub fn read_inbox(&mut self, supply: &Supply) {
+        for slab in self.inbox.take() {
+            // A slab can be announced twice, and the first time may have made it empty and given it away.
+            if slab.owner() == self.id && slab.collect() && slab.listing() != CURRENT {
+                self.list(&slab, supply);
+            }
+        }
+    }
+
+    /// Lists a slab, not the current one, that has got a free block; gives it away if all its blocks are free.
+    fn list(&mut self, slab: &Arc<Slab>, supply: &Supply) {
+        let partial = &mut self.by_class[slab.class().index()].partial;
+        let listing = slab.listing();
+        if slab.is_empty() {
+            if listing != UNLISTED {
+                partial.swap_remove(listing as usize);
+                if let Some(moved) = partial.get(listing as usize) {
+                    moved.set_listing(listing);
+                }
+            }
+            supply.give_back(slab, &self.inbox);
+        } else if listing == UNLISTED {
+            slab.set_listing(partial.len() as u32);
+            partial.push(Arc::clone(slab));
+        }
+    }
+
+    /// Gives away all empty slabs and has no current one any more: nobody will take blocks for a while.
+    pub fn settle(&mut self, supply: &Supply) {
+        self.read_inbox(supply);
+        for class in 0..CLASSES {
+            if let Some(slab) = self.by_class[class].current.take() {
+                slab.set_listing(UNLISTED);
+                if slab.free_count() > 0 {
+                    self.list(&slab, supply);
+                }
+            }
+        }
+    }
+
+    /// Gives a slab that has a free block to another owner.
+    pub fn part_with(&mut self, class: Class, to: CacheId) -> Option<Arc<Slab>> {
+        let slab = self.by_class[class.index()].partial.pop()?;
+        self.inbox.hand_over(&slab, to);
+        Some(slab)
+    }
+}

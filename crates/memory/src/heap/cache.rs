@@ -1,0 +1,75 @@
+//! One thread's way to the heap.
+
+use super::bins::Bins;
+use super::class::{Class, MAX_SMALL};
+use super::{Block, Heap, Refusal};
+use std::sync::Arc;
+
+/// The slabs from which one thread allocates.
+///
+/// A slab belongs to one cache at a time, so small blocks of different threads are on different pages unless a
+/// thread takes over what a finished one left. Any cache of the node can free any block of the node's part.
+/// Allocating and freeing a small block take no lock as long as the current slab lasts and the block is the
+/// cache's own.
+///
+/// Dropping the cache leaves its slabs to the next one; its blocks stay valid.
+#[derive(Debug)]
+pub struct Cache {
+    heap: Arc<Heap>,
+    /// `None` only while the cache is being dropped.
+    bins: Option<Bins>,
+}
+
+impl Cache {
+    /// A cache of that heap, to be kept by one thread.
+    #[must_use]
+    pub fn new(heap: &Arc<Heap>) -> Self {
+        Self { heap: Arc::clone(heap), bins: Some(heap.supply.bins()) }
+    }
+
+    /// The heap it belongs to.
+    #[must_use]
+    pub fn heap(&self) -> &Arc<Heap> {
+        &self.heap
+    }
+
+    /// Allocates at least `size` bytes (also of 0) at a multiple of `align` and of 16.
+    ///
+    /// `None` if this node's part has no room for it or `align` is no power of two.
+    #[inline]
+    pub fn allocate(&mut self, size: usize, align: usize) -> Option<Block> {
+        if !align.is_power_of_two() {
+            return None;
+        }
+        if size <= MAX_SMALL
+            && let Some(class) = Class::fitting(size, align)
+        {
+            let bins = self.bins.as_mut()?;
+            let taken = bins.take(class).or_else(|| bins.refill_and_take(class, &self.heap.supply))?;
+            return Some(Block { address: taken.address, fresh: taken.fresh });
+        }
+        self.heap.allocate_large(size, align)
+    }
+
+    /// Frees a block of this node's part.
+    ///
+    /// # Errors
+    /// If it is another node's, which must then be asked to [`Heap::free`] it, or no live block begins there.
+    #[inline]
+    pub fn free(&mut self, address: usize) -> Result<(), Refusal> {
+        let offset = self.heap.offset(address)?;
+        let Some(slab) = self.heap.supply.table.get(offset) else { return self.heap.free(address) };
+        let block = slab.block_at(address).ok_or(Refusal::Invalid)?;
+        let own = self.bins.as_mut().and_then(|bins| bins.put(slab, block, &self.heap.supply));
+        let freed = own.unwrap_or_else(|| self.heap.supply.inboxes.put(slab, block));
+        if freed { Ok(()) } else { Err(Refusal::Invalid) }
+    }
+}
+
+impl Drop for Cache {
+    fn drop(&mut self) {
+        if let Some(bins) = self.bins.take() {
+            self.heap.supply.retire(bins);
+        }
+    }
+}

@@ -1,0 +1,63 @@
+//! Messages to the owner of slabs: other threads returned blocks to them.
+
+use super::slab::{CacheId, Returned, Slab};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
+
+/// The slabs of one owner to which blocks were returned since it looked last.
+#[derive(Debug, Default)]
+pub(super) struct Inbox(Mutex<Vec<Arc<Slab>>>);
+
+impl Inbox {
+    fn lock(&self) -> MutexGuard<'_, Vec<Arc<Slab>>> {
+        // Nothing that runs under the lock leaves the list half changed.
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Takes all messages. The owner still has to collect.
+    pub fn take(&self) -> Vec<Arc<Slab>> {
+        std::mem::take(&mut self.lock())
+    }
+
+    /// Makes `to` the owner of a slab that the caller, the owner of this inbox, has.
+    pub fn hand_over(&self, slab: &Arc<Slab>, to: CacheId) {
+        let mut messages = self.lock();
+        // The former owner would ignore a message about it, but hold on to it for long. A message still under way
+        // finds the new owner.
+        messages.retain(|other| !Arc::ptr_eq(other, slab));
+        slab.collect();
+        slab.set_owner(to);
+    }
+}
+
+/// The inboxes of all caches, dead and alive, by their numbers.
+#[derive(Debug, Default)]
+pub(super) struct Inboxes(RwLock<Vec<Arc<Inbox>>>);
+
+impl Inboxes {
+    /// Makes an inbox for a new owner.
+    pub fn add(&self) -> (CacheId, Arc<Inbox>) {
+        let mut all = self.0.write().unwrap_or_else(PoisonError::into_inner);
+        let inbox = Arc::new(Inbox::default());
+        all.push(Arc::clone(&inbox));
+        ((all.len() - 1) as CacheId, inbox)
+    }
+
+    /// Returns a block on behalf of a thread that does not own the slab; false if it was not live.
+    pub fn put(&self, slab: &Arc<Slab>, block: u16) -> bool {
+        match slab.put_from_outside(block) {
+            Returned::NotLive => return false,
+            Returned::Freed => return true,
+            Returned::Announce => {}
+        }
+        let all = self.0.read().unwrap_or_else(PoisonError::into_inner);
+        loop {
+            let owner = slab.owner();
+            let mut messages = all[owner as usize].lock();
+            // Owners change under this lock only: if it is the owner still, the message reaches it.
+            if slab.owner() == owner {
+                messages.push(Arc::clone(slab));
+                return true;
+            }
+        }
+    }
+}

@@ -1,0 +1,146 @@
+//! The writable data of the program: which addresses hold `.data` and `.bss` of the executable and of the
+//! libraries that came with it.
+
+use crate::geometry::PAGE_SIZE;
+use std::ffi::CStr;
+use std::ops::Range;
+use std::path::Path;
+
+/// A page-aligned range of writable program data, past what the loader has made read-only.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DataSegment {
+    /// First address.
+    pub base: usize,
+    /// Length in pages.
+    pub pages: u32,
+}
+
+/// Folders whose libraries belong to the system: their data stays private to each node.
+const SYSTEM: [&str; 6] = ["/lib", "/lib64", "/usr/lib", "/usr/lib64", "/usr/local/lib/gondwana", "/lib32"];
+
+/// True for a library that belongs to the system rather than to the program.
+#[must_use]
+pub fn is_system_library(path: &Path) -> bool {
+    SYSTEM.iter().any(|folder| path.starts_with(folder))
+}
+
+/// The data segments of the running program, in ascending order of address. `own` is an address inside the
+/// library that must not count as the program's: the caller itself.
+#[must_use]
+pub fn data_segments(own: usize) -> Vec<DataSegment> {
+    let mut search = Search { own, first: true, found: vec![] };
+    // SAFETY: the callback gets the pointer to `search` that is given here, and only during this call.
+    unsafe { libc::dl_iterate_phdr(Some(visit), (&raw mut search).cast()) };
+    search.found.sort_by_key(|segment| segment.base);
+    search.found
+}
+
+/// The address ranges of the executable code of the loaded objects whose file names begin with one of `names`,
+/// in the order of `names`.
+#[must_use]
+pub fn text_of(names: &[&str]) -> Vec<Range<usize>> {
+    let mut search = TextSearch { names, found: vec![0..0; names.len()] };
+    // SAFETY: the callback gets the pointer to `search` that is given here, and only during this call.
+    unsafe { libc::dl_iterate_phdr(Some(visit_text), (&raw mut search).cast()) };
+    search.found
+}
+
+struct TextSearch<'a> {
+    names: &'a [&'a str],
+    found: Vec<Range<usize>>,
+}
+
+unsafe extern "C" fn visit_text(
+    info: *mut libc::dl_phdr_info,
+    _size: usize,
+    data: *mut libc::c_void,
+) -> libc::c_int {
+    // SAFETY: `text_of` passes a pointer to its `TextSearch`, which nobody else uses during the walk.
+    let search = unsafe { &mut *data.cast::<TextSearch<'_>>() };
+    // SAFETY: the loader hands out a valid description of one object.
+    let object = unsafe { Object::new(info) };
+    let file = object.path.file_name().and_then(|name| name.to_str()).unwrap_or("");
+    let Some(index) = search.names.iter().position(|name| file.starts_with(name)) else { return 0 };
+    let code = object.headers.iter().filter(|header| {
+        header.p_type == libc::PT_LOAD && header.p_flags & libc::PF_X != 0
+    });
+    for header in code {
+        let start = object.base + header.p_vaddr as usize;
+        search.found[index] = start..start + header.p_memsz as usize;
+    }
+    0
+}
+
+/// One loaded object as the loader describes it.
+struct Object<'a> {
+    base: usize,
+    headers: &'a [libc::Elf64_Phdr],
+    path: &'a Path,
+}
+
+impl Object<'_> {
+    /// # Safety
+    /// `info` is what the loader gave to a callback that is still running.
+    unsafe fn new(info: *const libc::dl_phdr_info) -> Self {
+        // SAFETY: as above: the headers and the name are valid during the callback.
+        unsafe {
+            let info = &*info;
+            let name = CStr::from_ptr(info.dlpi_name).to_str().unwrap_or("");
+            Self {
+                base: info.dlpi_addr as usize,
+                headers: std::slice::from_raw_parts(info.dlpi_phdr, info.dlpi_phnum as usize),
+                path: Path::new(name),
+            }
+        }
+    }
+}
+
+struct Search {
+    own: usize,
+    first: bool,
+    found: Vec<DataSegment>,
+}
+
+unsafe extern "C" fn visit(info: *mut libc::dl_phdr_info, _size: usize, data: *mut libc::c_void) -> libc::c_int {
+    // SAFETY: `data_segments` passes a pointer to its `Search`, which nobody else uses during the walk.
+    let search = unsafe { &mut *data.cast::<Search>() };
+    // SAFETY: the loader hands out a valid description of one object.
+    let Object { base: object, headers, path } = unsafe { Object::new(info) };
+    let executable = std::mem::take(&mut search.first);
+    // The vDSO has no path.
+    let system = !executable && (is_system_library(path) || !path.is_absolute());
+    let holds_us = headers.iter().any(|header| {
+        header.p_type == libc::PT_LOAD
+            && (object + header.p_vaddr as usize..object + (header.p_vaddr + header.p_memsz) as usize)
+                .contains(&search.own)
+    });
+    if system || holds_us {
+        return 0;
+    }
+    let read_only_end = headers
+        .iter()
+        .filter(|header| header.p_type == libc::PT_GNU_RELRO)
+        .map(|header| page_down(object + (header.p_vaddr + header.p_memsz) as usize))
+        .max()
+        .unwrap_or(0);
+    for header in headers {
+        if header.p_type != libc::PT_LOAD || header.p_flags & libc::PF_W == 0 {
+            continue;
+        }
+        let start = object + header.p_vaddr as usize;
+        let end = page_up(start + header.p_memsz as usize);
+        let base = page_down(start).max(if read_only_end > start { read_only_end } else { 0 });
+        if base < end {
+            search.found.push(DataSegment { base, pages: ((end - base) / PAGE_SIZE) as u32 });
+        }
+    }
+    0
+}
+
+fn page_down(address: usize) -> usize {
+    address & !(PAGE_SIZE - 1)
+}
+
+fn page_up(address: usize) -> usize {
+    page_down(address + PAGE_SIZE - 1)
+}

@@ -1,0 +1,19 @@
+//! The memory of one node: two views of the shared pages, their protection, twins and diffs, and the heap that
+//! hands out shared addresses. All `unsafe` memory code of the system is here.
+
+mod access;
+pub mod diff;
+mod error;
+mod files;
+mod geometry;
+pub mod heap;
+mod image;
+mod mapping;
+mod pages;
+
+pub use access::{Access, Mechanism, Missing, probe_userfaultfd};
+pub use error::MemoryError;
+pub use files::out_of_the_way;
+pub use geometry::{Geometry, PAGE_SIZE, RUNTIME_BASE, SPAN_BASE, Segment};
+pub use image::{DataSegment, data_segments, is_system_library, text_of};
+pub use pages::{PageBytes, Pages};

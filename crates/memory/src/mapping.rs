@@ -1,0 +1,96 @@
+//! Mappings that last as long as the process.
+
+use crate::MemoryError;
+use std::marker::PhantomData;
+use std::os::fd::BorrowedFd;
+use std::os::fd::AsRawFd;
+
+/// Maps `bytes` of a memfd from `offset` on, shared, at exactly `base`, where nothing is mapped yet.
+pub(crate) fn map_at(base: usize, bytes: usize, file: BorrowedFd<'_>, offset: usize) -> Result<(), MemoryError> {
+    map(base, bytes, file, offset, libc::MAP_SHARED | libc::MAP_FIXED_NOREPLACE)
+}
+
+/// Maps what is mapped at `base` from the same place of the same file again, copy on write.
+pub(crate) fn map_copy(base: usize, bytes: usize, file: BorrowedFd<'_>, offset: usize) -> Result<(), MemoryError> {
+    map(base, bytes, file, offset, libc::MAP_PRIVATE | libc::MAP_FIXED)
+}
+
+/// Like [`map_at`], in place of what is mapped there now.
+///
+/// # Safety
+/// Nothing but program data with the same contents may be in the range.
+pub(crate) unsafe fn map_over(
+    base: usize,
+    bytes: usize,
+    file: BorrowedFd<'_>,
+    offset: usize,
+) -> Result<(), MemoryError> {
+    map(base, bytes, file, offset, libc::MAP_SHARED | libc::MAP_FIXED)
+}
+
+fn map(base: usize, bytes: usize, file: BorrowedFd<'_>, offset: usize, how: i32) -> Result<(), MemoryError> {
+    // SAFETY: with MAP_FIXED_NOREPLACE the kernel refuses to touch existing mappings; with MAP_FIXED the caller
+    // of `map_over` has promised that the range may be replaced.
+    let address = unsafe {
+        libc::mmap(
+            base as *mut libc::c_void,
+            bytes,
+            libc::PROT_READ | libc::PROT_WRITE,
+            libc::MAP_NORESERVE | how,
+            file.as_raw_fd(),
+            offset as libc::off_t,
+        )
+    };
+    if address as usize == base {
+        return Ok(());
+    }
+    if address == libc::MAP_FAILED && std::io::Error::last_os_error().raw_os_error() != Some(libc::EEXIST) {
+        return Err(MemoryError::last("mapping shared memory"));
+    }
+    Err(MemoryError::Occupied { base, bytes })
+}
+
+/// A private zero-filled array for one value a page, of which only the parts that are used cost memory.
+///
+/// Not synchronised: the owner of the value decides who may use it.
+pub(crate) struct SparseTable<T: Copy> {
+    base: *mut T,
+    len: usize,
+    values: PhantomData<T>,
+}
+
+// SAFETY: the table is plain memory owned by this value; access needs `&mut` or `&`.
+unsafe impl<T: Copy + Send> Send for SparseTable<T> {}
+
+impl<T: Copy> SparseTable<T> {
+    /// `T` must be a plain number for which zero is valid.
+    pub(crate) fn new(len: usize) -> Result<Self, MemoryError> {
+        // SAFETY: a fresh anonymous mapping wherever the kernel likes.
+        let base = unsafe {
+            libc::mmap(
+                std::ptr::null_mut(),
+                len * size_of::<T>(),
+                libc::PROT_READ | libc::PROT_WRITE,
+                libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE,
+                -1,
+                0,
+            )
+        };
+        if base == libc::MAP_FAILED {
+            return Err(MemoryError::last("reserving a page table"));
+        }
+        Ok(Self { base: base.cast(), len, values: PhantomData })
+    }
+
+    pub(crate) fn get(&self, index: u32) -> T {
+        assert!((index as usize) < self.len);
+        // SAFETY: in bounds, and zero is a valid T.
+        unsafe { self.base.add(index as usize).read() }
+    }
+
+    pub(crate) fn set(&mut self, index: u32, value: T) {
+        assert!((index as usize) < self.len);
+        // SAFETY: in bounds; `&mut self` excludes others.
+        unsafe { self.base.add(index as usize).write(value) }
+    }
+}

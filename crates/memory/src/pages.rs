@@ -1,0 +1,254 @@
+//! The pages of this node through the runtime's own view, which never faults.
+
+use crate::MemoryError;
+use crate::access::{Access, Mechanism, Protection};
+use crate::diff;
+use crate::geometry::{Geometry, PAGE_SIZE, RUNTIME_BASE};
+use crate::image::DataSegment;
+use crate::mapping::{SparseTable, map_at, map_copy, map_over};
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
+
+/// The contents of one page.
+pub type PageBytes = [u8; PAGE_SIZE];
+
+/// All shared pages of this node: one memfd, mapped for the program and for the runtime.
+///
+/// Threads of the program read and write the same bytes at any time. Methods that copy contents therefore
+/// promise only what the program's own synchronisation promises: bytes that nobody is writing are copied right.
+pub struct Pages {
+    geometry: Geometry,
+    protection: Protection,
+    twins: Twins,
+    file: OwnedFd,
+}
+
+impl Pages {
+    /// Reserves the span and lays shared memory over the program's data segments, which keep their contents on
+    /// this node. The program can reach nothing shared until [`Pages::protect`] allows it.
+    ///
+    /// # Safety
+    /// No other thread runs yet, and the data segments are the ones of this process.
+    ///
+    /// # Errors
+    /// If addresses are taken or the kernel refuses.
+    pub unsafe fn new(
+        span_pages: u32,
+        data: &[DataSegment],
+        mechanism: Mechanism,
+    ) -> Result<Self, MemoryError> {
+        let ranges: Vec<_> = data.iter().map(|segment| (segment.base, segment.pages)).collect();
+        let geometry = Geometry::new(span_pages, &ranges);
+        let bytes = geometry.pages() as usize * PAGE_SIZE;
+        let file = memfd(bytes)?;
+        map_at(RUNTIME_BASE, bytes, file.as_fd(), 0)?;
+        let span = geometry.span();
+        map_at(span.base, span.pages as usize * PAGE_SIZE, file.as_fd(), 0)?;
+        for segment in geometry.overlays() {
+            let length = segment.pages as usize * PAGE_SIZE;
+            // SAFETY: the caller promised that these are this process's data segments and that nobody else is
+            // running; the copy makes the new mapping's contents those of the old one.
+            unsafe {
+                std::ptr::copy_nonoverlapping(segment.base as *const u8, runtime(segment.first), length);
+                map_over(segment.base, length, file.as_fd(), segment.first as usize * PAGE_SIZE)?;
+            }
+        }
+        let mut protection = Protection::new(geometry.clone(), mechanism)?;
+        for segment in geometry.overlays() {
+            protection.populated(segment.first, segment.pages);
+        }
+        let twins = Twins { frame_of: SparseTable::new(geometry.pages() as usize)?, frames: vec![], free: vec![] };
+        Ok(Self { geometry, protection, twins, file })
+    }
+
+    /// Which addresses are shared.
+    #[must_use]
+    pub fn geometry(&self) -> &Geometry {
+        &self.geometry
+    }
+
+    /// Sets what the program may do with `count` pages from `first` on.
+    ///
+    /// # Errors
+    /// If the kernel refuses: the node cannot go on.
+    pub fn protect(&mut self, first: u32, count: u32, access: Access) -> Result<(), MemoryError> {
+        self.protection.set(first, count, access)
+    }
+
+    /// What the program may do with a page now.
+    #[must_use]
+    pub fn access(&self, page: u32) -> Access {
+        self.protection.access(page)
+    }
+
+    /// Installs again what the kernel may have dropped by itself.
+    ///
+    /// # Errors
+    /// If the kernel refuses: the node cannot go on.
+    pub fn refresh(&mut self, page: u32) -> Result<(), MemoryError> {
+        self.protection.refresh(page)
+    }
+
+    /// Keeps a pristine copy of a page.
+    ///
+    /// # Panics
+    /// If it has one already.
+    pub fn make_twin(&mut self, page: u32) {
+        let twin = self.twins.take(page);
+        // SAFETY: both are whole pages, and they do not overlap.
+        unsafe { std::ptr::copy_nonoverlapping(runtime(page), twin.as_mut_ptr(), PAGE_SIZE) };
+    }
+
+    /// Forgets a page's twin.
+    pub fn drop_twin(&mut self, page: u32) {
+        self.twins.give_back(page);
+    }
+
+    /// Appends the bytes in which a page differs from its twin; returns how many there are.
+    pub fn diff(&mut self, page: u32, out: &mut Vec<u8>) -> usize {
+        let twin = self.twins.of(page);
+        // SAFETY: the runtime's view of a page is always readable.
+        unsafe { diff::encode(runtime(page), twin, out) }
+    }
+
+    /// Writes the bytes of a diff, and no others.
+    ///
+    /// # Errors
+    /// If the diff is malformed.
+    pub fn patch(&mut self, page: u32, bytes: &[u8]) -> Result<(), diff::Malformed> {
+        self.protection.populated(page, 1);
+        // SAFETY: the runtime's view of a page is always writable.
+        unsafe { diff::apply(bytes, runtime(page)) }
+    }
+
+    /// Two-way diffing: brings in what others changed and keeps what local threads changed.
+    pub fn merge(&mut self, page: u32, incoming: &PageBytes) {
+        let twin = self.twins.of(page);
+        // SAFETY: the runtime's view of a page is always writable.
+        unsafe { diff::merge(runtime(page), twin, incoming) };
+    }
+
+    /// Overwrites whole pages.
+    ///
+    /// # Panics
+    /// If `incoming` is not a whole number of pages or runs past the last page.
+    pub fn install(&mut self, first: u32, incoming: &[u8]) {
+        assert!(incoming.len().is_multiple_of(PAGE_SIZE));
+        let count = (incoming.len() / PAGE_SIZE) as u32;
+        assert!(first + count <= self.geometry.pages());
+        // SAFETY: the target pages exist and the source is not part of the runtime's view.
+        unsafe { std::ptr::copy_nonoverlapping(incoming.as_ptr(), runtime(first), incoming.len()) };
+        self.protection.populated(first, count);
+    }
+
+    /// Fills whole pages with zeros.
+    pub fn clear(&mut self, first: u32, count: u32) {
+        assert!(first + count <= self.geometry.pages());
+        // SAFETY: the pages exist.
+        unsafe { std::ptr::write_bytes(runtime(first), 0, count as usize * PAGE_SIZE) };
+        self.protection.populated(first, count);
+    }
+
+    /// The present contents of `count` pages from `first` on.
+    #[must_use]
+    pub fn contents(&self, first: u32, count: u32) -> &[u8] {
+        assert!(first + count <= self.geometry.pages());
+        // SAFETY: the pages exist and stay mapped as long as the process. The program may be writing them; the
+        // slice is only ever copied out, and see the type's documentation for what such a copy promises.
+        unsafe { std::slice::from_raw_parts(runtime(first), count as usize * PAGE_SIZE) }
+    }
+
+    /// In the child of a `fork`: replaces the program's view by a private copy of all contents, so that parent
+    /// and child no longer see each other's writes. The parent must stand still meanwhile.
+    ///
+    /// # Errors
+    /// If the kernel refuses.
+    pub fn become_private(&mut self) -> Result<(), MemoryError> {
+        let segments = std::iter::once(self.geometry.span()).chain(self.geometry.overlays().iter().copied());
+        for segment in segments {
+            let offset = segment.first as usize * PAGE_SIZE;
+            let length = segment.pages as usize * PAGE_SIZE;
+            map_copy(segment.base, length, self.file.as_fd(), offset)?;
+            for data in data_in(&self.file, offset, offset + length) {
+                for at in data.step_by(PAGE_SIZE) {
+                    let byte = (segment.base + (at - offset)) as *mut u8;
+                    // SAFETY: the page is part of the mapping just made; writing it back as it is makes the
+                    // kernel copy it.
+                    unsafe { byte.write_volatile(byte.read_volatile()) };
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The parts of a file between two offsets that hold data, page aligned.
+fn data_in(file: &OwnedFd, start: usize, end: usize) -> Vec<std::ops::Range<usize>> {
+    let seek = |from: usize, whence: i32| {
+        // SAFETY: seeking touches no memory.
+        let found = unsafe { libc::lseek(file.as_raw_fd(), from as libc::off_t, whence) };
+        usize::try_from(found).ok().filter(|&found| found < end)
+    };
+    let mut parts = vec![];
+    let mut at = start;
+    while let Some(data) = seek(at, libc::SEEK_DATA) {
+        let hole = seek(data, libc::SEEK_HOLE).unwrap_or(end);
+        parts.push(data..hole);
+        at = hole;
+    }
+    parts
+}
+
+/// Where the runtime sees a page.
+fn runtime(page: u32) -> *mut u8 {
+    (RUNTIME_BASE + page as usize * PAGE_SIZE) as *mut u8
+}
+
+fn memfd(bytes: usize) -> Result<OwnedFd, MemoryError> {
+    // SAFETY: the name is a constant string.
+    let fd = unsafe { libc::memfd_create(c"gondwana-span".as_ptr(), libc::MFD_CLOEXEC) };
+    if fd < 0 {
+        return Err(MemoryError::last("memfd_create"));
+    }
+    // SAFETY: the kernel has just given us this descriptor.
+    let file = crate::files::out_of_the_way(unsafe { OwnedFd::from_raw_fd(fd) });
+    set_length(&file, bytes).map_err(|source| MemoryError::System { what: "sizing the span", source })?;
+    Ok(file)
+}
+
+fn set_length(file: &OwnedFd, bytes: usize) -> io::Result<()> {
+    std::fs::File::from(file.try_clone()?).set_len(bytes as u64)
+}
+
+/// Twins live in recycled frames, so that the frame of the next twin is probably still in the cache.
+struct Twins {
+    /// Index of the page's frame plus one; 0: no twin.
+    frame_of: SparseTable<u32>,
+    frames: Vec<Box<PageBytes>>,
+    free: Vec<u32>,
+}
+
+impl Twins {
+    fn take(&mut self, page: u32) -> &mut PageBytes {
+        assert_eq!(self.frame_of.get(page), 0, "page {page} has a twin already");
+        let frame = self.free.pop().unwrap_or_else(|| {
+            self.frames.push(Box::new([0; PAGE_SIZE]));
+            self.frames.len() as u32
+        });
+        self.frame_of.set(page, frame);
+        &mut self.frames[frame as usize - 1]
+    }
+
+    fn of(&mut self, page: u32) -> &mut PageBytes {
+        let frame = self.frame_of.get(page);
+        assert_ne!(frame, 0, "page {page} has no twin");
+        &mut self.frames[frame as usize - 1]
+    }
+
+    fn give_back(&mut self, page: u32) {
+        let frame = self.frame_of.get(page);
+        assert_ne!(frame, 0, "page {page} has no twin");
+        self.frame_of.set(page, 0);
+        self.free.push(frame);
+    }
+}

@@ -1,0 +1,213 @@
+//! The state of a node that one lock guards: the protocol machines and what they act on.
+
+use crate::Thread;
+use crate::ports::{Continuation, Ports};
+use crate::slots::{Slot, event};
+use crate::wire::Wire;
+use gondwana_coherence::sync::{
+    Answer, Grant, LockEnv, LockMessage, Locks, Object, Reply, Request, Server, Ticket,
+};
+use gondwana_coherence::{Access, Message, Outcome, Page, Protocol, Waiter};
+use gondwana_topology::NodeId;
+
+/// Machines and ports.
+pub struct Core {
+    me: NodeId,
+    protocol: Box<dyn Protocol>,
+    pub ports: Ports,
+    locks: Locks,
+    server: Server,
+    works: Works,
+    replies: Vec<Reply>,
+}
+
+/// Tokens that leave as soon as a release is complete, by number.
+#[derive(Default)]
+struct Works {
+    tokens: Vec<Option<Object>>,
+    free: Vec<u32>,
+}
+
+impl Works {
+    fn add(&mut self, token: Object) -> u32 {
+        let number = self.free.pop().unwrap_or_else(|| {
+            self.tokens.push(None);
+            self.tokens.len() as u32 - 1
+        });
+        self.tokens[number as usize] = Some(token);
+        number
+    }
+
+    fn take(&mut self, number: u32) -> Option<Object> {
+        let token = self.tokens.get_mut(number as usize)?.take()?;
+        self.free.push(number);
+        Some(token)
+    }
+}
+
+/// The node as the machine of lock tokens sees it.
+struct TokenPorts<'a> {
+    protocol: &'a mut dyn Protocol,
+    ports: &'a mut Ports,
+    works: &'a mut Works,
+}
+
+impl LockEnv for TokenPorts<'_> {
+    fn send(&mut self, to: NodeId, message: &LockMessage) {
+        self.ports.post(to, &Wire::Lock(*message), &[]);
+    }
+
+    fn pass(&mut self, object: Object, _to: NodeId) -> Outcome {
+        let number = self.works.add(object);
+        let outcome = self.protocol.release(Continuation::Work(number).into(), self.ports);
+        if outcome == Outcome::Done {
+            self.works.take(number);
+        }
+        outcome
+    }
+
+    fn arrived(&mut self, _object: Object) {
+        self.protocol.acquire(self.ports);
+    }
+
+    fn resume(&mut self, waiter: Waiter, grant: Grant) {
+        let events = match grant {
+            Grant::Acquired => event::GRANTED,
+            Grant::Busy => event::BUSY,
+        };
+        if let Continuation::Thread(slot) = waiter.into() {
+            self.ports.slots.announce(slot, events, 0);
+        }
+    }
+}
+
+impl Core {
+    pub fn new(me: NodeId, protocol: Box<dyn Protocol>, ports: Ports, locks: Locks) -> Self {
+        Self { me, protocol, ports, locks, server: Server::new(), works: Works::default(), replies: vec![] }
+    }
+
+    /// What the coherence protocol counted.
+    pub fn counters(&self) -> &gondwana_coherence::Counters {
+        self.protocol.counters()
+    }
+
+    /// What the lock tokens counted.
+    pub fn lock_counters(&self) -> &gondwana_coherence::sync::LockCounters {
+        self.locks.counters()
+    }
+
+    /// A fault of the thread that waits at `slot`.
+    pub fn fault(&mut self, page: Page, access: Access, ahead: u32, slot: Slot) -> Outcome {
+        let outcome = self.protocol.fault(page, access, ahead, Continuation::Thread(slot).into(), &mut self.ports);
+        self.settle();
+        outcome
+    }
+
+    /// A release by the thread that waits at `slot`.
+    pub fn release(&mut self, slot: Slot) -> Outcome {
+        let outcome = self.protocol.release(Continuation::Thread(slot).into(), &mut self.ports);
+        self.settle();
+        outcome
+    }
+
+    /// An acquire by any thread of this node.
+    pub fn acquire(&mut self) {
+        self.protocol.acquire(&mut self.ports);
+        self.settle();
+    }
+
+    /// A coherence message arrived.
+    pub fn coherence(&mut self, from: NodeId, message: Message, bulk: &[u8]) {
+        if let Err(violation) = self.protocol.message(from, message, bulk, &mut self.ports) {
+            crate::fatal(&format!("node {from} broke the coherence protocol: {violation}"));
+        }
+        self.settle();
+    }
+
+    /// Something about mutex tokens.
+    pub fn with_locks<R>(&mut self, call: impl FnOnce(&mut Locks, &mut dyn LockEnv) -> R) -> R {
+        let Self { protocol, ports, works, locks, .. } = self;
+        let result = call(locks, &mut TokenPorts { protocol: protocol.as_mut(), ports, works });
+        self.settle();
+        result
+    }
+
+    /// A request about an object of this node, from any node.
+    pub fn serve(&mut self, from: NodeId, ticket: Ticket, request: Request) {
+        let mut replies = std::mem::take(&mut self.replies);
+        self.server.request(from, ticket, request, &mut replies);
+        for Reply { to, ticket, answer } in replies.drain(..) {
+            self.answer(to, ticket, answer);
+        }
+        self.replies = replies;
+    }
+
+    /// Sends an answer to whoever asked.
+    pub fn answer(&mut self, to: NodeId, ticket: Ticket, answer: Answer) {
+        if to == self.me {
+            self.announce(ticket, answer);
+        } else {
+            self.ports.post(to, &Wire::Reply { ticket, answer }, &[]);
+        }
+    }
+
+    /// An answer for a thread of this node.
+    pub fn announce(&mut self, ticket: Ticket, answer: Answer) {
+        let (events, result) = match answer {
+            Answer::Enqueued => (event::QUEUED, 0),
+            Answer::Done(value) => (event::DONE, value),
+            Answer::Failed(error) => (event::FAILED, i64::from(error.code())),
+            Answer::Cancelled => (event::CANCELLED, 0),
+        };
+        self.ports.slots.announce(Slot(ticket.0 as u32), events, result);
+    }
+
+    /// Goes on with what waited for a release.
+    fn settle(&mut self) {
+        while let Some(number) = self.ports.ready.pop() {
+            if let Some(token) = self.works.take(number) {
+                let Self { protocol, ports, works, locks, .. } = self;
+                locks.flushed(token, &mut TokenPorts { protocol: protocol.as_mut(), ports, works });
+            }
+        }
+    }
+}
+
+/// The lock on a [`Core`], which signal handlers of the program must not interrupt.
+pub struct CoreGuard<'a> {
+    guard: std::mem::ManuallyDrop<std::sync::MutexGuard<'a, Core>>,
+    /// When the lock was taken, for the time split.
+    since: std::time::Instant,
+    times: &'a crate::stats::Times,
+}
+
+impl<'a> CoreGuard<'a> {
+    pub fn new(lock: &'a std::sync::Mutex<Core>, times: &'a crate::stats::Times) -> Self {
+        Thread::enter_runtime();
+        let guard = lock.lock().unwrap_or_else(|_| crate::fatal("a protocol machine failed"));
+        Self { guard: std::mem::ManuallyDrop::new(guard), since: std::time::Instant::now(), times }
+    }
+}
+
+impl std::ops::Deref for CoreGuard<'_> {
+    type Target = Core;
+
+    fn deref(&self) -> &Core {
+        &self.guard
+    }
+}
+
+impl std::ops::DerefMut for CoreGuard<'_> {
+    fn deref_mut(&mut self) -> &mut Core {
+        &mut self.guard
+    }
+}
+
+impl Drop for CoreGuard<'_> {
+    fn drop(&mut self) {
+        crate::stats::add_since(&self.times.protocol, self.since);
+        // SAFETY: dropped here and nowhere else, before the thread may run handlers again.
+        unsafe { std::mem::ManuallyDrop::drop(&mut self.guard) };
+        Thread::leave_runtime();
+    }
+}

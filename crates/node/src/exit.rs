@@ -1,0 +1,132 @@
+//! The end of a run, and what the launcher is told on the way.
+
+use crate::boot::Report;
+use crate::wire::Wire;
+use crate::{Node, Thread};
+use gondwana_topology::NodeId;
+use serde_json::json;
+use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
+use std::time::{Duration, Instant};
+
+/// How long node 0 waits for the others to write out their streams.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// The status that the program ends with, once that is decided.
+static STATUS: AtomicI32 = AtomicI32::new(0);
+static CLOSING: AtomicBool = AtomicBool::new(false);
+
+impl Node {
+    /// Node 0 begins to end the program: `exit` was called, or main returned.
+    pub fn begin_exit(&self, status: i32) {
+        STATUS.store(status, Ordering::Relaxed);
+    }
+
+    /// Node 0, after the program's exit handlers: ends the other nodes.
+    pub fn close_run(&'static self) {
+        if CLOSING.swap(true, Ordering::AcqRel) {
+            return;
+        }
+        self.report(&Report::Exit { status: STATUS.load(Ordering::Relaxed) & 0xff });
+        self.report_stats();
+        for node in 1..self.boot.nodes {
+            self.core().ports.post(NodeId(node), &Wire::Close, &[]);
+        }
+        let others = u32::from(self.boot.nodes) - 1;
+        let deadline = Instant::now() + PATIENCE;
+        loop {
+            let closed = self.closed.load(Ordering::Acquire);
+            let left = deadline.saturating_duration_since(Instant::now());
+            if closed == others || left.is_zero() {
+                return;
+            }
+            crate::slots::futex_wait(&self.closed, closed, Some(left));
+        }
+    }
+
+    /// The program ends on another node than the first: node 0 is asked to do it, and this thread waits for the
+    /// end.
+    pub fn exit_through_first(&'static self, status: i32) -> ! {
+        self.release();
+        self.core().ports.post(NodeId(0), &Wire::Exit(status), &[]);
+        loop {
+            // SAFETY: waits for the signal or the exit that ends this process.
+            unsafe { libc::pause() };
+        }
+    }
+
+    /// Another node's thread has ended the program.
+    pub(crate) fn exit_for_peer(&'static self, status: i32) {
+        // Exit handlers run on a thread of their own: this one must go on receiving for them.
+        let exiting = Thread::start_native("exit", move || {
+            self.acquire();
+            (self.hooks.exit)(status);
+        });
+        if let Err(error) = exiting {
+            crate::fatal(&format!("starting a thread to end the program: {error}"));
+        }
+    }
+
+    /// A worker node writes out what its streams hold; node 0 will end it.
+    pub(crate) fn close_here(&'static self) {
+        (self.hooks.flush_streams)();
+        self.report_stats();
+        self.core().ports.post(NodeId(0), &Wire::Closed, &[]);
+    }
+
+    /// Tells the launcher where the program is about to die.
+    pub fn report_crash(&self, signal: i32, address: usize, at: usize) {
+        let thread = Thread::current_id() & 0xffff_ffff;
+        let what = crate::start::symbol_of(at);
+        self.report(&Report::Crash { thread, signal, address: address as u64, what });
+    }
+
+    pub(crate) fn report_progress(&self) {
+        let (faults, bytes) = {
+            let core = self.core();
+            let counters = core.counters();
+            (counters.read_faults + counters.write_faults, core.ports.messages.bytes())
+        };
+        self.report(&Report::Progress { faults, bytes });
+    }
+
+    fn report_stats(&self) {
+        if !self.boot.stats {
+            return;
+        }
+        let load = |counter: &std::sync::atomic::AtomicU64| counter.load(Ordering::Relaxed);
+        let core = self.core();
+        let (c, l) = (core.counters(), core.lock_counters());
+        let stats = json!({
+            "faults": {"read": c.read_faults, "write": c.write_faults, "first touches": c.first_touches},
+            "pages": {
+                "transfers": c.page_transfers,
+                "fetches": c.fetches,
+                "forwarded": c.fetches_forwarded,
+                "refetches": c.refetches,
+                "twins": c.twins,
+                "merges": c.merges,
+                "invalidations": c.invalidations,
+                "home moves": c.home_moves,
+                "exclusive entered": c.exclusive_entered,
+                "exclusive left": c.exclusive_left,
+            },
+            "diffs": {"sent": c.diffs, "bytes": c.diff_bytes, "patched": c.patches},
+            "notices": {"sent": c.notices_sent, "received": c.notices_received},
+            "locks": {
+                "requested": l.requests,
+                "tokens received": l.tokens_received,
+                "tokens sent": l.tokens_sent,
+                "handed over": l.handovers,
+            },
+            "threads": {"started": load(&self.events.threads), "barrier arrivals": load(&self.events.barriers)},
+            "messages": core.ports.messages.to_json(),
+            "time_us": {
+                "protocol": load(&self.times.protocol) / 1000,
+                "waiting": load(&self.times.waiting) / 1000,
+                "message": load(&self.times.message) / 1000,
+            },
+        });
+        drop(core);
+        self.report(&Report::Stats(stats));
+    }
+}

@@ -1,0 +1,43 @@
+//! A copy of this process made by `fork`.
+
+use crate::{CURRENT, Node};
+use std::fs::File;
+use std::io::Read;
+use std::os::fd::{FromRawFd, OwnedFd};
+use std::sync::atomic::Ordering;
+
+impl Node {
+    /// Makes a child process by `fork`. What was shared becomes the child's private copy of this node's memory,
+    /// and the child is no node any more; most often it runs another program next. The parent waits for the
+    /// copy to be complete.
+    ///
+    /// # Errors
+    /// `EAGAIN` if the two cannot be told of each other, or what `fork` gives (as its result).
+    pub fn fork(&'static self, fork: impl FnOnce() -> i32) -> Result<i32, i32> {
+        let mut ends = [0; 2];
+        // SAFETY: the kernel writes two descriptors, which nobody else owns.
+        let (reading, writing) = unsafe {
+            if libc::pipe2(ends.as_mut_ptr(), libc::O_CLOEXEC) != 0 {
+                return Err(libc::EAGAIN);
+            }
+            (OwnedFd::from_raw_fd(ends[0]), OwnedFd::from_raw_fd(ends[1]))
+        };
+        // Held across the fork: the child must find the machines at rest.
+        let mut core = self.core();
+        let child = fork();
+        if child == 0 {
+            if let Err(error) = core.ports.pages.become_private() {
+                crate::fatal(&format!("copying shared memory for a child process: {error}"));
+            }
+            CURRENT.store(std::ptr::null_mut(), Ordering::Release);
+            std::mem::forget(core);
+            return Ok(0);
+        }
+        drop(writing);
+        if child > 0 {
+            // Ends when the child has closed its end, by finishing its copy or by dying.
+            let _ = File::from(reading).read(&mut [0]);
+        }
+        Ok(child)
+    }
+}

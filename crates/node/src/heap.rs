@@ -1,0 +1,112 @@
+//! `malloc` for the whole machine: each node allocates from its own part of the span.
+
+use crate::wire::Wire;
+use crate::{Node, Thread};
+use gondwana_memory::PAGE_SIZE;
+use gondwana_memory::heap::{Block, Cache, Refusal};
+use gondwana_topology::NodeId;
+
+/// Blocks freed here that belong to other nodes' parts, until this node's next release.
+///
+/// The owner may hand a block out again as soon as it knows, so it must not know before what was written to the
+/// block here has reached the block's homes.
+#[derive(Default)]
+pub struct FreedElsewhere(Vec<(NodeId, u64)>);
+
+impl FreedElsewhere {
+    /// Takes the blocks, by owner.
+    pub(crate) fn take(&mut self) -> Vec<(NodeId, Vec<u64>)> {
+        self.0.sort_unstable();
+        let mut lists: Vec<(NodeId, Vec<u64>)> = vec![];
+        for (owner, address) in self.0.drain(..) {
+            match lists.last_mut() {
+                Some((last, list)) if *last == owner && list.len() < 4096 => list.push(address),
+                _ => lists.push((owner, vec![address])),
+            }
+        }
+        lists
+    }
+}
+
+impl Node {
+    fn with_cache<R>(&'static self, with: impl FnOnce(&mut Cache) -> R) -> R {
+        let thread = Thread::current(self);
+        // A signal handler of the program may have interrupted this very thread inside the allocator.
+        let Ok(mut cache) = thread.cache.try_borrow_mut() else {
+            let mut cache = Cache::new(&self.heap);
+            return with(&mut cache);
+        };
+        with(cache.get_or_insert_with(|| Cache::new(&self.heap)))
+    }
+
+    /// Allocates shared memory; `None` when this node's part of the span is used up.
+    pub fn allocate(&'static self, size: usize, align: usize) -> Option<usize> {
+        self.with_cache(|cache| cache.allocate(size, align)).map(|block| block.address)
+    }
+
+    /// Allocates shared memory that reads as zero.
+    pub fn allocate_zeroed(&'static self, size: usize) -> Option<usize> {
+        let Block { address, fresh } = self.with_cache(|cache| cache.allocate(size, 16))?;
+        if !fresh {
+            // SAFETY: the block was just allocated for this caller and is `size` bytes long.
+            unsafe { std::ptr::write_bytes(address as *mut u8, 0, size) };
+        }
+        Some(address)
+    }
+
+    /// Frees a block, whichever node it came from. Ends the program if there is no such block, as natively.
+    pub fn free(&'static self, address: usize) {
+        match self.with_cache(|cache| cache.free(address)) {
+            Ok(()) => {}
+            Err(Refusal::Remote(owner)) => {
+                self.freed_elsewhere.lock().expect("not poisoned").0.push((owner, address as u64));
+            }
+            Err(refusal) => {
+                eprintln!("gondwana: free({address:#x}): {refusal}");
+                // SAFETY: ends the program by SIGABRT, as the C library does.
+                unsafe { libc::abort() };
+            }
+        }
+    }
+
+    /// How many bytes of a block the program may use.
+    pub fn usable_size(&'static self, address: usize) -> usize {
+        match self.heap.usable_size(address) {
+            Ok(size) => size,
+            Err(Refusal::Remote(owner)) => {
+                let address = address as u64;
+                self.ask(owner, |ticket| Wire::UsableSize { ticket, address }) as usize
+            }
+            Err(_) => 0,
+        }
+    }
+
+    /// Allocates whole pages that read as zero, as for an anonymous mapping.
+    pub fn map_pages(&'static self, bytes: usize) -> Option<usize> {
+        let Block { address, fresh } = self.heap.allocate_pages(bytes.div_ceil(PAGE_SIZE))?;
+        if !fresh {
+            // SAFETY: the pages were just allocated for this caller.
+            unsafe { std::ptr::write_bytes(address as *mut u8, 0, bytes.next_multiple_of(PAGE_SIZE)) };
+        }
+        Some(address)
+    }
+
+    /// Gives whole pages back. Pages of another node's part stay reserved: unmapping memory that another node
+    /// mapped is too rare to be worth a message.
+    pub fn unmap_pages(&'static self, address: usize, bytes: usize) {
+        let _ = self.heap.free_pages(address, bytes.div_ceil(PAGE_SIZE));
+    }
+
+    pub(crate) fn return_cache(&self, cache: Cache) {
+        drop(cache);
+    }
+
+    /// Another node freed blocks of this node's part.
+    pub(crate) fn freed_by_peer(&self, addresses: &[u64]) {
+        for &address in addresses {
+            if let Err(refusal) = self.heap.free(address as usize) {
+                crate::fatal(&format!("free({address:#x}) on another node: {refusal}"));
+            }
+        }
+    }
+}

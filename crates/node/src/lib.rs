@@ -1,0 +1,141 @@
+//! One running node of the cluster machine: wires the coherence and synchronisation machines to this node's
+//! memory and to the fabric, and gives the program's threads what they call.
+//!
+//! One lock ([`core`]) guards the machines. A *service thread* receives messages; a thread of the program that
+//! waits for an answer receives messages as well, as long as it spins.
+
+pub mod boot;
+mod core;
+mod exit;
+mod fork;
+mod fault;
+mod heap;
+mod ports;
+mod service;
+mod slots;
+mod start;
+mod stats;
+mod streams;
+mod sync;
+mod thread;
+mod threads;
+mod wire;
+
+pub use gondwana_coherence::sync::{Initialised, Object};
+pub use start::{Hooks, StartError};
+pub use sync::{JoinWait, MutexKind, RwOperation};
+pub use thread::Thread;
+pub use wire::ThreadSpec;
+
+use crate::core::{Core, CoreGuard};
+use boot::{Boot, Control, Report};
+use gondwana_coherence::sync::{LockTable, Ticket};
+use gondwana_fabric::Fabric;
+use gondwana_memory::Geometry;
+use gondwana_topology::NodeId;
+use slots::Slots;
+use std::collections::{HashMap, VecDeque};
+use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, RwLock};
+
+/// This process as a node of the run. Lives as long as the process.
+pub struct Node {
+    me: NodeId,
+    boot: Boot,
+    hooks: Hooks,
+    geometry: Geometry,
+    layout: gondwana_coherence::Layout,
+    core: Mutex<Core>,
+    fabric: Arc<dyn Fabric>,
+    slots: Arc<Slots>,
+    lock_table: Arc<LockTable>,
+    heap: Arc<gondwana_memory::heap::Heap>,
+    freed_elsewhere: Mutex<heap::FreedElsewhere>,
+    /// The C library's names for the threads of this node.
+    natives: Mutex<HashMap<u64, u64>>,
+    /// `pthread_once` controls that this node knows to be done, with their generation.
+    onces: RwLock<HashMap<usize, u32>>,
+    stamps: AtomicU64,
+    /// Node 0's record of all threads.
+    registry: Mutex<threads::Registry>,
+    /// Threads to be started for other nodes.
+    starts: Mutex<VecDeque<(NodeId, Ticket, ThreadSpec)>>,
+    remote_threads: AtomicBool,
+    /// Set and woken when the last thread has ended while main waits for it.
+    idle: AtomicU32,
+    /// Worker nodes that have written out their streams, at the end.
+    closed: AtomicU32,
+    control: Control,
+    stack_bytes: usize,
+    /// How long a waiting thread polls before it sleeps.
+    spin: std::time::Duration,
+    times: stats::Times,
+    events: stats::Events,
+}
+
+static CURRENT: AtomicPtr<Node> = AtomicPtr::new(std::ptr::null_mut());
+
+impl Node {
+    /// The node that this process is, once it is one.
+    #[inline]
+    #[must_use]
+    pub fn current() -> Option<&'static Self> {
+        // SAFETY: the pointer is null or comes from a leaked box.
+        unsafe { CURRENT.load(Ordering::Acquire).as_ref() }
+    }
+
+    /// True on the node that runs `main`.
+    #[must_use]
+    pub fn is_first(&self) -> bool {
+        self.me == NodeId(0)
+    }
+
+    /// How many nodes the run has.
+    #[must_use]
+    pub fn nodes(&self) -> usize {
+        usize::from(self.boot.nodes)
+    }
+
+    /// True if the address is shared by all nodes.
+    #[inline]
+    #[must_use]
+    pub fn is_shared(&self, address: usize) -> bool {
+        self.geometry.page_of(address).is_some()
+    }
+
+    /// The node that manages the object at an address: the manager of its page.
+    fn manager(&self, address: usize) -> NodeId {
+        manager_of(&self.geometry, &self.layout, address)
+    }
+
+    fn core(&self) -> CoreGuard<'_> {
+        CoreGuard::new(&self.core, &self.times)
+    }
+
+    fn report(&self, report: &Report) {
+        // A launcher that is gone takes this process with it; nobody is left to be told.
+        let _ = self.control.send(report);
+    }
+
+    /// Tells the user of something that cannot work on several nodes.
+    pub fn refuse(&self, what: &str) {
+        self.report(&Report::Refused { what: what.to_owned() });
+    }
+}
+
+fn manager_of(geometry: &Geometry, layout: &gondwana_coherence::Layout, address: usize) -> NodeId {
+    geometry.page_of(address).map_or(NodeId(0), |page| layout.manager(gondwana_coherence::Page(page)))
+}
+
+/// Ends this node, and with it the run, with one line for the user.
+fn fatal(what: &str) -> ! {
+    let line = match Node::current() {
+        Some(node) => format!("gondwana: node {}: {what}\n", node.me),
+        None => format!("gondwana: {what}\n"),
+    };
+    // SAFETY: the buffer is valid for its length; the process ends at once.
+    unsafe {
+        libc::write(2, line.as_ptr().cast(), line.len());
+        libc::_exit(125)
+    }
+}

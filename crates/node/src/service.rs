@@ -1,0 +1,104 @@
+//! Receiving: what a node does with each message.
+
+use crate::boot::Report;
+use crate::wire::Wire;
+use crate::{Node, Thread};
+use gondwana_coherence::sync::Answer;
+use gondwana_fabric::Event;
+use gondwana_topology::NodeId;
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+/// How often the launcher is told of progress, when it wants to know.
+const PROGRESS: Duration = Duration::from_millis(250);
+
+impl Node {
+    /// Starts the service thread beside the program.
+    pub fn serve_in_background(&'static self) {
+        let started = Thread::start_native("gondwana", move || self.serve());
+        if let Err(error) = started {
+            crate::fatal(&format!("starting the service thread: {error}"));
+        }
+    }
+
+    /// Serves the other nodes until the process ends.
+    pub fn serve(&'static self) -> ! {
+        block_all_signals();
+        self.report(&Report::Up);
+        let mut told = Instant::now();
+        let timeout = self.boot.progress.then_some(PROGRESS);
+        loop {
+            self.fabric.wait(timeout);
+            while self.receive() > 0 {}
+            while let Some(event) = self.fabric.next_event() {
+                let Event::Lost(node, reason) = event;
+                self.report(&Report::Lost { node: node.0, reason: reason.to_string() });
+            }
+            self.start_waiting_threads();
+            if self.boot.progress && told.elapsed() >= PROGRESS {
+                told = Instant::now();
+                self.report_progress();
+            }
+        }
+    }
+
+    /// Receives what has arrived; returns how many messages that were.
+    pub(crate) fn receive(&'static self) -> usize {
+        self.fabric.poll(&mut |from, head, bulk| {
+            let start = Instant::now();
+            match postcard::from_bytes(head) {
+                Ok(wire) => self.handle(from, wire, bulk),
+                Err(error) => crate::fatal(&format!("node {from} sent something unintelligible: {error}")),
+            }
+            crate::stats::add_since(&self.times.message, start);
+        })
+    }
+
+    fn handle(&'static self, from: NodeId, wire: Wire, bulk: &[u8]) {
+        match wire {
+            Wire::Coherence(message) => self.core().coherence(from, message, bulk),
+            Wire::Lock(message) => {
+                if let Err(violation) = self.core().with_locks(|locks, env| locks.message(from, message, env)) {
+                    crate::fatal(&violation.to_string());
+                }
+            }
+            Wire::Request { ticket, request } => self.core().serve(from, ticket, request),
+            Wire::Reply { ticket, answer } => self.core().announce(ticket, answer),
+            Wire::Place { ticket } => self.place_for(from, ticket),
+            Wire::Start { ticket, thread } => {
+                // Starting a thread calls into the C library, which a thread of the program that happens to poll
+                // here may be in the middle of; the service thread never is.
+                self.starts.lock().expect("not poisoned").push_back((from, ticket, thread));
+                self.fabric.interrupt();
+            }
+            Wire::Ended => self.thread_gone(from),
+            Wire::Free(addresses) => {
+                // What the freeing node wrote must not be found stale in a block that is handed out again.
+                self.acquire();
+                self.freed_by_peer(&addresses);
+            }
+            Wire::UsableSize { ticket, address } => {
+                let size = self.heap.usable_size(address as usize).unwrap_or(0);
+                self.core().answer(from, ticket, Answer::Done(size as i64));
+            }
+            Wire::Exit(status) => self.exit_for_peer(status),
+            Wire::Close => self.close_here(),
+            Wire::Closed => {
+                self.closed.fetch_add(1, Ordering::Release);
+                crate::slots::futex_wake(&self.closed);
+            }
+        }
+    }
+}
+
+/// Signals sent to the process are for the program's own threads.
+fn block_all_signals() {
+    // SAFETY: the set is a private variable.
+    unsafe {
+        let mut all: libc::sigset_t = std::mem::zeroed();
+        libc::sigfillset(&mut all);
+        libc::sigdelset(&mut all, libc::SIGBUS);
+        libc::sigdelset(&mut all, libc::SIGSEGV);
+        libc::pthread_sigmask(libc::SIG_SETMASK, &all, std::ptr::null_mut());
+    }
+}

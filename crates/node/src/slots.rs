@@ -1,0 +1,193 @@
+//! Where threads of this node wait for an answer.
+
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicI64, AtomicU32, Ordering};
+use std::time::{Duration, Instant};
+
+/// The most threads that may live on one node at a time.
+pub const MAX_THREADS: usize = 16 * 1024;
+
+/// Names the place where one thread waits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Slot(pub u32);
+
+/// What a thread may wait for; a set, so that an answer in two parts can arrive before the first is consumed.
+pub mod event {
+    /// The waiter has been queued (first part of a two-part answer).
+    pub const QUEUED: u32 = 1;
+    /// The request is answered, with a result.
+    pub const DONE: u32 = 2;
+    /// The request is answered, with an error number for a result.
+    pub const FAILED: u32 = 4;
+    /// The request was given up before it was answered.
+    pub const CANCELLED: u32 = 8;
+    /// The mutex is the thread's.
+    pub const GRANTED: u32 = 16;
+    /// The mutex is somebody else's.
+    pub const BUSY: u32 = 32;
+    /// The coherence operation is complete. Apart from the others: a thread that awaits an answer may fault.
+    pub const COHERENT: u32 = 64;
+
+    /// Every final answer to a request.
+    pub const ANSWERED: u32 = DONE | FAILED | CANCELLED;
+    /// Every answer to an attempt to lock.
+    pub const LOCKED: u32 = GRANTED | BUSY;
+}
+
+/// Set while the thread sleeps in the kernel and has to be woken.
+const SLEEPING: u32 = 1 << 31;
+
+#[derive(Default)]
+struct Place {
+    events: AtomicU32,
+    result: AtomicI64,
+}
+
+/// All places of this node.
+pub struct Slots {
+    places: Box<[Place]>,
+    free: Mutex<Vec<u32>>,
+}
+
+impl Slots {
+    /// Places for [`MAX_THREADS`] threads.
+    #[must_use]
+    pub fn new() -> Self {
+        Self {
+            places: (0..MAX_THREADS).map(|_| Place::default()).collect(),
+            free: Mutex::new((0..MAX_THREADS as u32).rev().collect()),
+        }
+    }
+
+    /// A place for one thread, until it is given back; `None` when all are taken.
+    pub fn take(&self) -> Option<Slot> {
+        self.free.lock().expect("not poisoned").pop().map(Slot)
+    }
+
+    /// The thread has ended.
+    pub fn give_back(&self, slot: Slot) {
+        self.free.lock().expect("not poisoned").push(slot.0);
+    }
+
+    /// Forgets earlier events of `mask`: called by the owner before it begins an operation that ends with one.
+    pub fn arm(&self, slot: Slot, mask: u32) {
+        self.place(slot).events.fetch_and(!mask, Ordering::Relaxed);
+    }
+
+    /// Announces events to the owner, with a result if one belongs to them.
+    pub fn announce(&self, slot: Slot, events: u32, result: i64) {
+        let place = self.place(slot);
+        if events & (event::DONE | event::FAILED) != 0 {
+            place.result.store(result, Ordering::Relaxed);
+        }
+        // Release: the result, and whatever was done for the waiter, is visible to it when it sees the event.
+        let before = place.events.fetch_or(events, Ordering::AcqRel);
+        if before & SLEEPING != 0 {
+            futex_wake(&place.events);
+        }
+    }
+
+    /// The events of `mask` that have happened.
+    #[must_use]
+    pub fn seen(&self, slot: Slot, mask: u32) -> u32 {
+        self.place(slot).events.load(Ordering::Acquire) & mask
+    }
+
+    /// The result that came with [`event::DONE`] or [`event::FAILED`].
+    #[must_use]
+    pub fn result(&self, slot: Slot) -> i64 {
+        self.place(slot).result.load(Ordering::Relaxed)
+    }
+
+    /// Sleeps until an event of `mask` has happened or the deadline has passed; returns those that have happened.
+    pub fn sleep(&self, slot: Slot, mask: u32, deadline: Option<Instant>) -> u32 {
+        let events = &self.place(slot).events;
+        loop {
+            let now = events.load(Ordering::Acquire);
+            if now & mask != 0 {
+                events.fetch_and(!SLEEPING, Ordering::Relaxed);
+                return now & mask;
+            }
+            let left = match deadline.map(|at| at.saturating_duration_since(Instant::now())) {
+                Some(Duration::ZERO) => {
+                    events.fetch_and(!SLEEPING, Ordering::Relaxed);
+                    return 0;
+                }
+                left => left,
+            };
+            let asleep = now | SLEEPING;
+            if now == asleep
+                || events.compare_exchange(now, asleep, Ordering::AcqRel, Ordering::Relaxed).is_ok()
+            {
+                futex_wait(events, asleep, left);
+            }
+        }
+    }
+
+    fn place(&self, slot: Slot) -> &Place {
+        &self.places[slot.0 as usize]
+    }
+}
+
+impl Default for Slots {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+/// Sleeps while `word` holds `expected`.
+pub fn futex_wait(word: &AtomicU32, expected: u32, timeout: Option<Duration>) {
+    let timeout = timeout.map(|left| libc::timespec {
+        tv_sec: left.as_secs().min(i64::MAX as u64) as libc::time_t,
+        tv_nsec: libc::c_long::from(left.subsec_nanos() as i32),
+    });
+    let pointer = timeout.as_ref().map_or(std::ptr::null(), std::ptr::from_ref);
+    // SAFETY: the word is alive for the whole call, and the timeout is null or valid.
+    unsafe {
+        libc::syscall(
+            libc::SYS_futex,
+            word.as_ptr(),
+            libc::FUTEX_WAIT | libc::FUTEX_PRIVATE_FLAG,
+            expected,
+            pointer,
+        );
+    }
+}
+
+/// Wakes all that sleep on `word`.
+pub fn futex_wake(word: &AtomicU32) {
+    // SAFETY: waking reads nothing but the address.
+    unsafe {
+        libc::syscall(libc::SYS_futex, word.as_ptr(), libc::FUTEX_WAKE | libc::FUTEX_PRIVATE_FLAG, i32::MAX);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::Arc;
+
+    #[test]
+    fn an_announcement_wakes_the_sleeper() {
+        let slots = Arc::new(Slots::new());
+        let slot = slots.take().unwrap();
+        slots.arm(slot, u32::MAX);
+        let other = Arc::clone(&slots);
+        let announcer = std::thread::spawn(move || {
+            other.announce(slot, event::QUEUED, 0);
+            other.announce(slot, event::DONE, 7);
+        });
+        assert_eq!(slots.sleep(slot, event::QUEUED, None), event::QUEUED);
+        assert_eq!(slots.sleep(slot, event::DONE, None), event::DONE);
+        assert_eq!(slots.result(slot), 7);
+        announcer.join().unwrap();
+    }
+
+    #[test]
+    fn a_deadline_ends_the_wait() {
+        let slots = Slots::new();
+        let slot = slots.take().unwrap();
+        slots.arm(slot, u32::MAX);
+        assert_eq!(slots.sleep(slot, event::DONE, Some(Instant::now())), 0);
+    }
+}

@@ -1,0 +1,224 @@
+//! How a process becomes a node.
+
+use crate::boot::{Boot, Consistency, Control, FabricBoot, Mechanism};
+use crate::core::Core;
+use crate::ports::Ports;
+use crate::slots::Slots;
+use crate::{CURRENT, Node, ThreadSpec, heap, stats, threads};
+use gondwana_coherence::sync::{LockTable, Locks, Object};
+use gondwana_coherence::{Csm, CsmOptions, Layout, Managers, Page, Protocol, Region, Sc, ScOptions};
+use gondwana_fabric::{ConnectError, Fabric, Security, SegmentError, ShmFabric, TcpConfig, TcpFabric};
+use gondwana_memory::heap::{Heap, Layout as HeapLayout};
+use gondwana_memory::{Access, MemoryError, PAGE_SIZE, Pages, SPAN_BASE, data_segments};
+use gondwana_topology::NodeId;
+use std::net::TcpListener;
+use std::os::fd::{FromRawFd, OwnedFd};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, RwLock};
+use std::time::Duration;
+use thiserror::Error;
+
+/// What the library around the node does for it.
+#[derive(Clone, Copy)]
+pub struct Hooks {
+    /// Starts a thread of the program on this node.
+    pub start_thread: fn(&'static Node, ThreadSpec) -> Result<(), i32>,
+    /// Writes out what the C library's streams hold, without waiting for a thread that is using them.
+    pub flush_streams: fn(),
+    /// Ends the program as `exit` does.
+    pub exit: fn(i32),
+    /// The C library's name for the calling thread.
+    pub native_self: fn() -> u64,
+}
+
+/// Why a process could not become a node.
+#[derive(Debug, Error)]
+pub enum StartError {
+    /// Of this node's memory.
+    #[error(transparent)]
+    Memory(#[from] MemoryError),
+    /// Of the shared memory segment.
+    #[error(transparent)]
+    Segment(#[from] SegmentError),
+    /// Of the connections to the other nodes.
+    #[error(transparent)]
+    Connect(#[from] ConnectError),
+    /// The span is too small for its parts or too large for page numbers.
+    #[error("a span of {0} bytes cannot be divided among the nodes; give another --span")]
+    Span(u64),
+}
+
+/// The heap deals out parts of this granularity.
+const PART_UNIT: u64 = 1 << 20;
+
+/// How long nodes wait for each other at the start.
+const CONNECT_PATIENCE: Duration = Duration::from_secs(20);
+
+/// How long a computer may be silent before its nodes count as lost.
+const SILENCE: Duration = Duration::from_secs(2);
+
+/// How long a thread polls for an answer before it sleeps, where each node has a processor.
+const SPIN: Duration = Duration::from_micros(30);
+
+impl Node {
+    /// Makes this process a node.
+    ///
+    /// # Safety
+    /// Called once, before the program's own code runs and while no other thread does. `own` is an address inside
+    /// the calling library, whose data stays private.
+    ///
+    /// # Errors
+    /// If memory or the other nodes cannot be had.
+    pub unsafe fn start(boot: Boot, hooks: Hooks, own: usize) -> Result<&'static Self, StartError> {
+        let me = NodeId(boot.node);
+        let part = boot.span / u64::from(boot.nodes) / PART_UNIT * PART_UNIT;
+        let part_pages = u32::try_from(part / PAGE_SIZE as u64).map_err(|_| StartError::Span(boot.span))?;
+        let span_pages = part_pages.checked_mul(u32::from(boot.nodes)).ok_or(StartError::Span(boot.span))?;
+        if part_pages == 0 {
+            return Err(StartError::Span(boot.span));
+        }
+        let mechanism = match boot.mechanism {
+            Mechanism::Userfaultfd => gondwana_memory::Mechanism::Userfaultfd,
+            Mechanism::Mprotect => gondwana_memory::Mechanism::Mprotect,
+        };
+        // SAFETY: the caller promised that nobody else is running; the segments are this process's.
+        let mut pages = unsafe { Pages::new(span_pages, &data_segments(own), mechanism)? };
+        let geometry = pages.geometry().clone();
+        let first_data = Page(span_pages);
+        let data_pages = geometry.pages() - span_pages;
+        let layout = Layout::new(
+            boot.nodes,
+            me,
+            vec![
+                Region { first: Page(0), count: span_pages, managers: Managers::Even { per_node: part_pages } },
+                Region { first: first_data, count: data_pages, managers: Managers::Node(NodeId(0)) },
+            ],
+        );
+        if me == NodeId(0) {
+            for segment in geometry.overlays() {
+                pages.protect(segment.first, segment.pages, Access::Write)?;
+            }
+        }
+        let protocol = protocol(&boot, &layout, first_data, data_pages);
+        let fabric = connect(&boot, me)?;
+        let slots = Arc::new(Slots::new());
+        let lock_table = Arc::new(LockTable::new());
+        let ports = Ports::new(pages, Arc::clone(&fabric), Arc::clone(&slots));
+        let locks = {
+            let (geometry, layout) = (geometry.clone(), layout.clone());
+            let manager = move |object: Object| crate::manager_of(&geometry, &layout, object.0 as usize);
+            Locks::new(me, Arc::clone(&lock_table), Arc::new(manager))
+        };
+        let heap = Heap::new(HeapLayout::new(SPAN_BASE, part as usize, usize::from(boot.nodes)), me);
+        // SAFETY: the launcher left this descriptor to this process alone.
+        let control = Control::new(unsafe { OwnedFd::from_raw_fd(boot.control_fd) });
+        let registry = threads::Registry::new(boot.threads, boot.nodes, boot.processors);
+        let node = Box::leak(Box::new(Self {
+            me,
+            hooks,
+            geometry,
+            layout,
+            core: Mutex::new(Core::new(me, protocol, ports, locks)),
+            fabric,
+            slots,
+            lock_table,
+            heap,
+            freed_elsewhere: Mutex::new(heap::FreedElsewhere::default()),
+            natives: Mutex::default(),
+            onces: RwLock::default(),
+            stamps: AtomicU64::new(0),
+            registry: Mutex::new(registry),
+            starts: Mutex::default(),
+            remote_threads: AtomicBool::new(false),
+            idle: AtomicU32::new(0),
+            closed: AtomicU32::new(0),
+            control,
+            stack_bytes: stack_limit(),
+            spin: if processors() >= usize::from(boot.nodes) { SPIN } else { Duration::ZERO },
+            times: stats::Times::default(),
+            events: stats::Events::default(),
+            boot,
+        }));
+        CURRENT.store(node, Ordering::Release);
+        Ok(node)
+    }
+}
+
+fn protocol(boot: &Boot, layout: &Layout, first_data: Page, data_pages: u32) -> Box<dyn Protocol> {
+    let adopts = boot.node == 0 && data_pages > 0;
+    match boot.consistency {
+        Consistency::Rc => {
+            let mut csm = Csm::new(layout.clone(), CsmOptions::default());
+            if adopts {
+                csm.adopt(first_data, data_pages);
+            }
+            Box::new(csm)
+        }
+        Consistency::Sc => {
+            let mut sc = Sc::new(layout.clone(), ScOptions::default());
+            if adopts {
+                sc.adopt(first_data, data_pages);
+            }
+            Box::new(sc)
+        }
+    }
+}
+
+fn connect(boot: &Boot, me: NodeId) -> Result<Arc<dyn Fabric>, StartError> {
+    Ok(match &boot.fabric {
+        FabricBoot::Shm { fd } => {
+            // SAFETY: the launcher left this descriptor to this process alone.
+            let segment = unsafe { OwnedFd::from_raw_fd(*fd) };
+            Arc::new(ShmFabric::attach(&segment, me, usize::from(boot.nodes))?)
+        }
+        FabricBoot::Tcp { listener_fd, peers, secret } => {
+            // SAFETY: as above.
+            let listener = TcpListener::from(unsafe { OwnedFd::from_raw_fd(*listener_fd) });
+            let mut run = [0; 16];
+            run[..8].copy_from_slice(&boot.run.to_le_bytes());
+            let config = TcpConfig {
+                node: me,
+                peers: peers.clone(),
+                run,
+                security: secret.map_or(Security::Plain, Security::Encrypted),
+                timeout: CONNECT_PATIENCE,
+                silence: SILENCE,
+            };
+            Arc::new(TcpFabric::connect(listener, &config)?)
+        }
+    })
+}
+
+fn processors() -> usize {
+    std::thread::available_parallelism().map_or(1, usize::from)
+}
+
+/// The stack that the system would give main, within reason.
+fn stack_limit() -> usize {
+    const UNLIMITED: usize = 64 << 20;
+    let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+    // SAFETY: the result goes to a private variable.
+    let result = unsafe { libc::getrlimit(libc::RLIMIT_STACK, &mut limit) };
+    match limit.rlim_cur {
+        _ if result != 0 => 8 << 20,
+        libc::RLIM_INFINITY => UNLIMITED,
+        bytes => (bytes as usize).clamp(1 << 20, 1 << 30).next_multiple_of(PAGE_SIZE),
+    }
+}
+
+/// The function that holds a code address, as far as the loader knows.
+pub(crate) fn symbol_of(address: usize) -> String {
+    // SAFETY: all zero is valid; dladdr fills it in with pointers to strings that live as long as their objects.
+    unsafe {
+        let mut info: libc::Dl_info = std::mem::zeroed();
+        if libc::dladdr(address as *const libc::c_void, &mut info) == 0 || info.dli_fname.is_null() {
+            return format!("at {address:#x}");
+        }
+        let file = std::ffi::CStr::from_ptr(info.dli_fname).to_string_lossy();
+        if info.dli_sname.is_null() {
+            return format!("at {:#x} in {file}", address - info.dli_fbase as usize);
+        }
+        let name = std::ffi::CStr::from_ptr(info.dli_sname).to_string_lossy();
+        format!("at {name}+{:#x} in {file}", address - info.dli_saddr as usize)
+    }
+}

@@ -1,0 +1,59 @@
+//! What a node counts, as `--stats` shows it.
+
+use crate::wire::KINDS;
+use serde_json::{Map, Value, json};
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// Messages and bytes sent, by type.
+#[derive(Clone, Debug, Default)]
+pub struct MessageCounts([(u64, u64); KINDS.len()]);
+
+impl MessageCounts {
+    /// One more message of a type.
+    pub fn count(&mut self, kind: usize, bytes: usize) {
+        self.0[kind].0 += 1;
+        self.0[kind].1 += bytes as u64;
+    }
+
+    /// All bytes sent.
+    #[must_use]
+    pub fn bytes(&self) -> u64 {
+        self.0.iter().map(|(_, bytes)| bytes).sum()
+    }
+
+    /// As an object: type -> messages and bytes.
+    #[must_use]
+    pub fn to_json(&self) -> Value {
+        KINDS
+            .iter()
+            .zip(&self.0)
+            .map(|(name, (count, bytes))| ((*name).to_owned(), json!({"count": count, "bytes": bytes})))
+            .collect::<Map<_, _>>()
+            .into()
+    }
+}
+
+/// Nanoseconds that threads of this node spent outside the program, as in Figure 2 of the Cashmere paper.
+#[derive(Default)]
+pub struct Times {
+    /// In protocol code.
+    pub protocol: AtomicU64,
+    /// Waiting for pages, locks and other threads.
+    pub waiting: AtomicU64,
+    /// Receiving messages.
+    pub message: AtomicU64,
+}
+
+/// Adds the nanoseconds since `start` to a total.
+pub fn add_since(total: &AtomicU64, start: std::time::Instant) {
+    total.fetch_add(start.elapsed().as_nanos() as u64, Ordering::Relaxed);
+}
+
+/// Events outside the coherence protocol.
+#[derive(Default)]
+pub struct Events {
+    /// Threads of this node that arrived at barriers.
+    pub barriers: AtomicU64,
+    /// Threads started on this node.
+    pub threads: AtomicU64,
+}

@@ -1,0 +1,236 @@
+//! Threads over all nodes: where they go, and what is done when they start and end.
+
+use crate::boot::Placement;
+use crate::slots::Slot;
+use crate::wire::{ThreadSpec, Wire};
+use crate::{Node, Thread};
+use gondwana_coherence::sync::{Answer, Request, SyncError, Thread as ThreadId, Ticket};
+use gondwana_coherence::{Access, Page};
+use gondwana_memory::PAGE_SIZE;
+use gondwana_topology::NodeId;
+use std::ops::Range;
+use std::sync::atomic::Ordering;
+
+/// Pages at the top of a stack that are there before the thread starts: the frames that system calls of the C
+/// library itself may write to.
+const STACK_TOP_PAGES: u32 = 32;
+
+/// What node 0 knows of all threads.
+pub struct Registry {
+    placement: Placement,
+    nodes: u16,
+    processors: u16,
+    /// Threads on each node, main included.
+    running: Vec<u32>,
+    /// Where round-robin stands: node 0 has main, so the first thread goes to the next node.
+    last: u16,
+    numbers: u32,
+    /// Threads that have not ended, main included.
+    live: u64,
+    /// Main has left by `pthread_exit` and waits for the rest.
+    waiting: bool,
+}
+
+impl Registry {
+    pub fn new(placement: Placement, nodes: u16, processors: u16) -> Self {
+        let mut running = vec![0; usize::from(nodes)];
+        running[0] = 1;
+        Self { placement, nodes, processors, running, last: 0, numbers: 1, live: 1, waiting: false }
+    }
+
+    /// A node and a number for a new thread.
+    fn place(&mut self) -> u64 {
+        let node = match self.placement {
+            Placement::RoundRobin => {
+                self.last = (self.last + 1) % self.nodes;
+                self.last
+            }
+            Placement::Fill => {
+                let full = |node: &u16| self.running[usize::from(*node)] >= u32::from(self.processors);
+                (0..self.nodes).find(|node| !full(node)).unwrap_or_else(|| {
+                    (0..self.nodes).min_by_key(|node| self.running[usize::from(*node)]).unwrap_or(0)
+                })
+            }
+        };
+        self.running[usize::from(node)] += 1;
+        self.live += 1;
+        self.numbers += 1;
+        thread_number(NodeId(node), self.numbers)
+    }
+
+    /// A thread of a node has ended; true if main waits for just this.
+    fn ended(&mut self, node: NodeId) -> bool {
+        self.running[node.index()] = self.running[node.index()].saturating_sub(1);
+        self.live -= 1;
+        self.live == 0 && self.waiting
+    }
+}
+
+/// Numbers of threads carry their node, and are never 0.
+fn thread_number(node: NodeId, number: u32) -> u64 {
+    RUN_WIDE | u64::from(node.0) << 40 | u64::from(number)
+}
+
+/// Tells our numbers from the C library's, which are addresses.
+const RUN_WIDE: u64 = 1 << 62;
+
+/// Threads that libraries started by themselves have numbers of their own kind.
+const FOREIGN: u64 = 1 << 39;
+
+impl Node {
+    /// The node that a thread runs on.
+    pub(crate) fn node_of(thread: u64) -> NodeId {
+        NodeId((thread >> 40) as u16 & 0x3fff)
+    }
+
+    /// True if the number is one that this run gives its threads.
+    #[must_use]
+    pub fn is_thread(&self, thread: u64) -> bool {
+        thread & RUN_WIDE != 0 && Self::node_of(thread).index() < self.nodes()
+    }
+
+    /// The C library's name for a thread of this node.
+    #[must_use]
+    pub fn native_thread(&self, thread: u64) -> Option<u64> {
+        self.natives.lock().expect("not poisoned").get(&thread).copied()
+    }
+
+    /// The number of the thread that runs `main`.
+    #[must_use]
+    pub fn main_thread(&self) -> u64 {
+        thread_number(NodeId(0), 1)
+    }
+
+    /// A number for a thread that a library started without `pthread_create`.
+    pub(crate) fn foreign_thread(&self, slot: Slot) -> u64 {
+        thread_number(self.me, slot.0) | FOREIGN
+    }
+
+    /// `pthread_create`: the new thread's number.
+    ///
+    /// # Errors
+    /// `EAGAIN` when the node that it would go to has no room.
+    pub fn create_thread(&'static self, mut spec: ThreadSpec) -> Result<u64, i32> {
+        spec.id = if self.is_first() {
+            self.registry.lock().expect("not poisoned").place()
+        } else {
+            self.ask_for(NodeId(0), |ticket| Wire::Place { ticket })?.cast_unsigned()
+        };
+        let to = Self::node_of(spec.id);
+        if to == self.me {
+            self.start_here(spec)?;
+        } else {
+            self.remote_threads.store(true, Ordering::Relaxed);
+            self.release();
+            self.ask_for(to, |ticket| Wire::Start { ticket, thread: spec })?;
+        }
+        Ok(spec.id)
+    }
+
+    /// Starts a thread on this node, from whichever node the wish came.
+    fn start_here(&'static self, spec: ThreadSpec) -> Result<(), i32> {
+        let thread = ThreadId(spec.id);
+        self.request_of(self.me, Request::ThreadStart { thread, detached: spec.detached })?;
+        self.events.threads.fetch_add(1, Ordering::Relaxed);
+        (self.hooks.start_thread)(self, spec).inspect_err(|_| {
+            let _ = self.request_of(self.me, Request::Detach { thread });
+            let _ = self.request_of(self.me, Request::ThreadExit { thread, value: 0 });
+            self.tell_ended();
+        })
+    }
+
+    /// The service thread starts what other nodes asked for.
+    pub(crate) fn start_waiting_threads(&'static self) {
+        loop {
+            let Some((from, ticket, spec)) = self.starts.lock().expect("not poisoned").pop_front() else { return };
+            self.acquire();
+            let answer = match self.start_here(spec) {
+                Ok(()) => Answer::Done(0),
+                Err(_) => Answer::Failed(SyncError::Exhausted),
+            };
+            self.core().answer(from, ticket, answer);
+        }
+    }
+
+    /// Another node asks where a thread may go.
+    pub(crate) fn place_for(&'static self, from: NodeId, ticket: Ticket) {
+        let number = self.registry.lock().expect("not poisoned").place();
+        self.remote_threads.store(true, Ordering::Relaxed);
+        self.core().answer(from, ticket, Answer::Done(number.cast_signed()));
+    }
+
+    /// The calling thread ends: what it wrote is released, its joiner is told.
+    pub fn thread_ended(&'static self, id: u64, value: u64) {
+        if id & FOREIGN != 0 || id == self.main_thread() {
+            return;
+        }
+        self.release();
+        let _ = self.request_of(self.me, Request::ThreadExit { thread: ThreadId(id), value });
+        self.tell_ended();
+    }
+
+    fn tell_ended(&'static self) {
+        if self.is_first() {
+            self.thread_gone(self.me);
+        } else {
+            self.core().ports.post(NodeId(0), &Wire::Ended, &[]);
+        }
+    }
+
+    /// Node 0 learns that a thread of any node has ended.
+    pub(crate) fn thread_gone(&'static self, node: NodeId) {
+        if self.registry.lock().expect("not poisoned").ended(node) {
+            self.idle.store(1, Ordering::Release);
+            crate::slots::futex_wake(&self.idle);
+        }
+    }
+
+    /// True for the thread that runs `main`.
+    #[must_use]
+    pub fn is_main(&self, thread: u64) -> bool {
+        thread == self.main_thread()
+    }
+
+    /// `pthread_exit` in main: the process lives until the last thread of the run has ended. Returns then.
+    pub fn main_exits_alone(&'static self) {
+        self.release();
+        let alone = {
+            let mut registry = self.registry.lock().expect("not poisoned");
+            registry.waiting = true;
+            registry.ended(NodeId(0))
+        };
+        while !alone && self.idle.load(Ordering::Acquire) == 0 {
+            crate::slots::futex_wait(&self.idle, 0, None);
+        }
+        self.acquire();
+    }
+
+    /// True once threads were started on another node than the one that asked.
+    #[must_use]
+    pub fn has_remote_threads(&self) -> bool {
+        self.remote_threads.load(Ordering::Relaxed)
+    }
+
+    /// Bytes of stack that a thread gets unless it asks otherwise.
+    #[must_use]
+    pub fn default_stack(&self) -> usize {
+        self.stack_bytes
+    }
+
+    /// Brings in the part of a stack that its thread uses first.
+    pub fn populate_stack_top(&'static self, stack: &Range<usize>) {
+        let Some(last) = self.geometry.page_of(stack.end - PAGE_SIZE) else { return };
+        let count = STACK_TOP_PAGES.min((stack.len() / PAGE_SIZE) as u32);
+        self.resolve(Page(last + 1 - count), Access::Write, count - 1);
+    }
+
+    /// Brings a page in for the calling thread, with those after it where that is cheap.
+    pub(crate) fn resolve(&'static self, page: Page, access: Access, ahead: u32) {
+        let slot = Thread::current(self).slot;
+        self.slots.arm(slot, crate::slots::event::COHERENT);
+        let outcome = self.core().fault(page, access, ahead, slot);
+        if outcome == gondwana_coherence::Outcome::Wait {
+            self.wait(slot, crate::slots::event::COHERENT, None);
+        }
+    }
+}

@@ -1,0 +1,108 @@
+//! What nodes say to each other.
+
+use gondwana_coherence::sync::{Answer, LockMessage, Request, Ticket};
+use gondwana_coherence::{CsmMessage, Message};
+use serde::{Deserialize, Serialize};
+
+/// Everything that one node may send to another. Bulk data travels beside it.
+#[derive(Debug, Serialize, Deserialize)]
+pub enum Wire {
+    /// Of the coherence protocol. Must stay the first: see `ports::Coherent`.
+    Coherence(Message),
+    /// Of the mutex tokens.
+    Lock(LockMessage),
+    /// An operation on an object that the receiver manages.
+    Request {
+        /// The sender's name for the operation.
+        ticket: Ticket,
+        /// What to do.
+        request: Request,
+    },
+    /// The answer to a request.
+    Reply {
+        /// The receiver's name for the operation.
+        ticket: Ticket,
+        /// The answer.
+        answer: Answer,
+    },
+    /// To node 0: choose a node and a number for a new thread; answered with the number.
+    Place {
+        /// The sender's name for the operation.
+        ticket: Ticket,
+    },
+    /// Start a thread; answered with 0 or an error.
+    Start {
+        /// The sender's name for the operation.
+        ticket: Ticket,
+        /// What to start.
+        thread: ThreadSpec,
+    },
+    /// To node 0: a thread has ended.
+    Ended,
+    /// These blocks of the receiver's part of the heap are free again.
+    Free(Vec<u64>),
+    /// How large is this block of the receiver's part of the heap?
+    UsableSize {
+        /// The sender's name for the operation.
+        ticket: Ticket,
+        /// The block's address.
+        address: u64,
+    },
+    /// To node 0: the program ends with this status.
+    Exit(i32),
+    /// From node 0: write out what the streams hold and stand still.
+    Close,
+    /// All is written.
+    Closed,
+}
+
+/// A thread to be started.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+pub struct ThreadSpec {
+    /// The thread's number in the whole run.
+    pub id: u64,
+    /// Address of its start routine.
+    pub function: u64,
+    /// Its argument.
+    pub argument: u64,
+    /// Bytes of stack.
+    pub stack: u64,
+    /// True if nobody will join it.
+    pub detached: bool,
+}
+
+/// Names of message types, for statistics; the index is the type's number.
+pub const KINDS: [&str; 13] = [
+    "fetch", "pages", "diffs", "diff acks", "notices", "notice acks", "sc", "lock", "request", "reply", "thread",
+    "heap", "exit",
+];
+
+impl Wire {
+    /// The type's number in [`KINDS`].
+    #[must_use]
+    pub fn kind(&self) -> usize {
+        match self {
+            Self::Coherence(message) => kind_of(message),
+            Self::Lock(_) => 7,
+            Self::Request { .. } => 8,
+            Self::Reply { .. } => 9,
+            Self::Place { .. } | Self::Start { .. } | Self::Ended => 10,
+            Self::Free(_) | Self::UsableSize { .. } => 11,
+            Self::Exit(_) | Self::Close | Self::Closed => 12,
+        }
+    }
+}
+
+/// The number in [`KINDS`] of a coherence message.
+#[must_use]
+pub fn kind_of(message: &Message) -> usize {
+    match message {
+        Message::Csm(CsmMessage::Fetch { .. }) => 0,
+        Message::Csm(CsmMessage::Pages { .. }) => 1,
+        Message::Csm(CsmMessage::Diffs { .. }) => 2,
+        Message::Csm(CsmMessage::DiffAck { .. }) => 3,
+        Message::Csm(CsmMessage::Notices { .. }) => 4,
+        Message::Csm(CsmMessage::NoticeAck { .. }) => 5,
+        Message::Sc(_) => 6,
+    }
+}

@@ -1,0 +1,198 @@
+//! `malloc` and its relatives.
+//!
+//! What the program and its libraries allocate is shared. What the C library allocates for itself (buffers of
+//! streams, its tables) stays private to the node, so that its own system calls never meet an absent page; the
+//! caller's return address tells which it is.
+
+use crate::private::{__libc_calloc, __libc_free, __libc_malloc, __libc_memalign, __libc_realloc};
+use gondwana_memory::PAGE_SIZE;
+use gondwana_node::Node;
+use std::arch::naked_asm;
+use std::cell::Cell;
+use std::ffi::{c_int, c_void};
+use std::ops::Range;
+use std::sync::OnceLock;
+
+/// The code whose allocations are private: the C library's and the loader's.
+static PRIVATE_TEXT: OnceLock<[Range<usize>; 2]> = OnceLock::new();
+
+thread_local! {
+    /// Set while the C library allocates what the program will own, such as the result of `strdup`.
+    static FOR_PROGRAM: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Finds out whose allocations are private. Until then all are.
+pub fn begin() {
+    let text = gondwana_memory::text_of(&["libc.so", "ld-linux"]);
+    let range = |index: usize| text.get(index).cloned().unwrap_or(0..0);
+    PRIVATE_TEXT.get_or_init(|| [range(0), range(1)]);
+}
+
+/// Runs a C library function whose result the program will own.
+pub fn for_program<R>(call: impl FnOnce() -> R) -> R {
+    let before = FOR_PROGRAM.replace(true);
+    let result = call();
+    FOR_PROGRAM.set(before);
+    result
+}
+
+/// The node, if an allocation asked for from `caller` is to be shared.
+#[inline]
+fn sharing(caller: usize) -> Option<&'static Node> {
+    let node = Node::current()?;
+    let private = PRIVATE_TEXT.get()?.iter().any(|text| text.contains(&caller));
+    (!private || FOR_PROGRAM.get()).then_some(node)
+}
+
+fn or_enomem(address: Option<usize>) -> *mut c_void {
+    address.map_or_else(
+        || {
+            crate::errno::set(libc::ENOMEM);
+            std::ptr::null_mut()
+        },
+        |address| address as *mut c_void,
+    )
+}
+
+/// Defines an exported function that adds its return address to its arguments, in the given register.
+macro_rules! with_caller {
+    ($($name:ident => $register:literal, $target:path;)*) => {$(
+        /// # Safety
+        /// As the C library's function of this name.
+        #[unsafe(naked)]
+        #[unsafe(no_mangle)]
+        pub unsafe extern "C" fn $name() {
+            naked_asm!(concat!("mov ", $register, ", [rsp]"), "jmp {}", sym $target)
+        }
+    )*};
+}
+
+with_caller! {
+    malloc => "rsi", allocate;
+    calloc => "rdx", allocate_zeroed;
+    realloc => "rdx", reallocate;
+    reallocarray => "rcx", reallocate_array;
+    memalign => "rdx", allocate_aligned;
+    aligned_alloc => "rdx", allocate_aligned;
+    posix_memalign => "rcx", allocate_posix;
+    valloc => "rsi", allocate_pages;
+    pvalloc => "rsi", allocate_pages;
+}
+
+unsafe extern "C" fn allocate(size: usize, caller: usize) -> *mut c_void {
+    match sharing(caller) {
+        Some(node) => or_enomem(node.allocate(size, 16)),
+        // SAFETY: plain allocation.
+        None => unsafe { __libc_malloc(size) },
+    }
+}
+
+unsafe extern "C" fn allocate_zeroed(count: usize, size: usize, caller: usize) -> *mut c_void {
+    match sharing(caller) {
+        Some(node) => or_enomem(count.checked_mul(size).and_then(|bytes| node.allocate_zeroed(bytes))),
+        // SAFETY: plain allocation.
+        None => unsafe { __libc_calloc(count, size) },
+    }
+}
+
+unsafe extern "C" fn allocate_aligned(alignment: usize, size: usize, caller: usize) -> *mut c_void {
+    if !alignment.is_power_of_two() {
+        crate::errno::set(libc::EINVAL);
+        return std::ptr::null_mut();
+    }
+    match sharing(caller) {
+        Some(node) => or_enomem(node.allocate(size, alignment.max(16))),
+        // SAFETY: plain allocation.
+        None => unsafe { __libc_memalign(alignment, size) },
+    }
+}
+
+unsafe extern "C" fn allocate_posix(
+    result: *mut *mut c_void,
+    alignment: usize,
+    size: usize,
+    caller: usize,
+) -> c_int {
+    if !alignment.is_power_of_two() || !alignment.is_multiple_of(size_of::<usize>()) {
+        return libc::EINVAL;
+    }
+    // SAFETY: as the caller of posix_memalign promises, `result` is writable.
+    unsafe {
+        let before = crate::errno::get();
+        let pointer = allocate_aligned(alignment, size, caller);
+        crate::errno::set(before);
+        if pointer.is_null() {
+            return libc::ENOMEM;
+        }
+        *result = pointer;
+    }
+    0
+}
+
+unsafe extern "C" fn allocate_pages(size: usize, caller: usize) -> *mut c_void {
+    // SAFETY: forwards the caller's request.
+    unsafe { allocate_aligned(PAGE_SIZE, size.next_multiple_of(PAGE_SIZE), caller) }
+}
+
+unsafe extern "C" fn reallocate_array(
+    pointer: *mut c_void,
+    count: usize,
+    size: usize,
+    caller: usize,
+) -> *mut c_void {
+    match count.checked_mul(size) {
+        // SAFETY: forwards the caller's request.
+        Some(bytes) => unsafe { reallocate(pointer, bytes, caller) },
+        None => or_enomem(None),
+    }
+}
+
+unsafe extern "C" fn reallocate(pointer: *mut c_void, size: usize, caller: usize) -> *mut c_void {
+    if pointer.is_null() {
+        // SAFETY: plain allocation.
+        return unsafe { allocate(size, caller) };
+    }
+    let shared = Node::current().filter(|node| node.is_shared(pointer as usize));
+    let Some(node) = shared else {
+        // SAFETY: the pointer came from the C library's allocator.
+        return unsafe { __libc_realloc(pointer, size) };
+    };
+    if size == 0 {
+        node.free(pointer as usize);
+        return std::ptr::null_mut();
+    }
+    let old = node.usable_size(pointer as usize);
+    // Stay where the block is unless it is too small, or mostly unused afterwards.
+    if size <= old && size >= old / 2 {
+        return pointer;
+    }
+    let Some(moved) = node.allocate(size, 16) else {
+        return or_enomem(None);
+    };
+    // SAFETY: both blocks are at least this long and do not overlap.
+    unsafe { std::ptr::copy_nonoverlapping(pointer.cast::<u8>(), moved as *mut u8, old.min(size)) };
+    node.free(pointer as usize);
+    moved as *mut c_void
+}
+
+/// # Safety
+/// As the C library's `free`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn free(pointer: *mut c_void) {
+    match Node::current() {
+        Some(node) if node.is_shared(pointer as usize) => node.free(pointer as usize),
+        // SAFETY: the pointer came from the C library's allocator.
+        _ => unsafe { __libc_free(pointer) },
+    }
+}
+
+/// # Safety
+/// As the C library's `malloc_usable_size`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn malloc_usable_size(pointer: *mut c_void) -> usize {
+    match Node::current() {
+        Some(node) if node.is_shared(pointer as usize) => node.usable_size(pointer as usize),
+        // SAFETY: the pointer came from the C library's allocator.
+        _ => unsafe { crate::real!(malloc_usable_size: fn(*mut c_void) -> usize)(pointer) },
+    }
+}

@@ -1,0 +1,172 @@
+//! System calls and streams on shared memory.
+//!
+//! The kernel does not raise our faults for its own accesses: a system call that meets an absent or protected
+//! page fails with `EFAULT`. Each function here first touches what the kernel will read or write, and repeats
+//! the call if another node took a page away in between.
+
+mod calls;
+mod program;
+mod streams;
+mod vectors;
+
+pub use calls::pread;
+
+use gondwana_memory::PAGE_SIZE;
+use gondwana_node::Node;
+use std::ffi::{c_char, c_void};
+use std::sync::atomic::{AtomicU8, Ordering};
+
+/// How often a call is repeated before its `EFAULT` is taken for the program's own mistake.
+const ATTEMPTS: usize = 64;
+
+/// What a system call will do with a range of memory.
+#[derive(Clone, Copy)]
+pub enum Use {
+    Read,
+    Write,
+}
+
+/// A range of memory that a system call will use. Null and private ranges need nothing.
+#[derive(Clone, Copy)]
+pub struct Buffer {
+    pub start: usize,
+    pub length: usize,
+    pub usage: Use,
+}
+
+impl Buffer {
+    pub fn read<T>(start: *const T, length: usize) -> Self {
+        Self { start: start as usize, length, usage: Use::Read }
+    }
+
+    pub fn write<T>(start: *mut T, length: usize) -> Self {
+        Self { start: start as usize, length, usage: Use::Write }
+    }
+
+    /// One value that the call reads.
+    pub fn value<T>(start: *const T) -> Self {
+        Self::read(start, size_of::<T>())
+    }
+
+    /// One value that the call fills in.
+    pub fn result<T>(start: *mut T) -> Self {
+        Self::write(start, size_of::<T>())
+    }
+
+    /// A string that the call reads.
+    pub fn string(start: *const c_char) -> Self {
+        let shared = Node::current().is_some_and(|node| node.is_shared(start as usize));
+        let length = if shared {
+            // SAFETY: the caller of the wrapped function promises a string; reading it makes it present.
+            1 + unsafe { libc::strlen(start) }
+        } else {
+            0
+        };
+        Self::read(start, length)
+    }
+
+    /// Makes the range present. True if any of it is shared.
+    fn touch(&self, node: &Node) -> bool {
+        if self.start == 0 || self.length == 0 || !node.is_shared(self.start) {
+            return false;
+        }
+        let mut at = self.start;
+        let last = self.start + (self.length - 1);
+        loop {
+            if !node.is_shared(at) {
+                break;
+            }
+            // SAFETY: a shared address of a buffer that the program gave to a system call. The access is atomic
+            // and changes nothing; it faults exactly as the program's own access would.
+            let byte = unsafe { AtomicU8::from_ptr(at as *mut u8) };
+            match self.usage {
+                Use::Read => byte.load(Ordering::Relaxed),
+                Use::Write => byte.fetch_or(0, Ordering::Relaxed),
+            };
+            let next = (at / PAGE_SIZE + 1) * PAGE_SIZE;
+            if next > last {
+                break;
+            }
+            at = next;
+        }
+        true
+    }
+}
+
+/// Results that say "failed, see errno".
+pub trait Failing: Copy {
+    fn failed(self) -> bool;
+}
+
+impl Failing for i32 {
+    fn failed(self) -> bool {
+        self == -1
+    }
+}
+
+impl Failing for isize {
+    fn failed(self) -> bool {
+        self == -1
+    }
+}
+
+impl<T> Failing for *mut T {
+    fn failed(self) -> bool {
+        self.is_null()
+    }
+}
+
+/// Makes `call` with `buffers` present.
+pub fn with_buffers<R: Failing>(buffers: &[Buffer], mut call: impl FnMut() -> R) -> R {
+    let Some(node) = Node::current() else { return call() };
+    let before = crate::errno::get();
+    for _ in 0..ATTEMPTS {
+        let mut shared = false;
+        for buffer in buffers {
+            shared |= buffer.touch(node);
+        }
+        let result = call();
+        if !(shared && result.failed() && crate::errno::get() == libc::EFAULT) {
+            return result;
+        }
+        crate::errno::set(before);
+    }
+    call()
+}
+
+/// As [`with_buffers`], for functions that return their error number.
+pub fn with_buffers_returning_error(buffers: &[Buffer], mut call: impl FnMut() -> i32) -> i32 {
+    let mut error = 0;
+    with_buffers(buffers, || {
+        error = call();
+        crate::errno::set(error);
+        if error == 0 { 0 } else { -1 }
+    });
+    error
+}
+
+/// Defines exported functions of the C library in front of the real ones: after the signature, the buffers that
+/// the kernel will use.
+#[macro_export]
+macro_rules! guarded {
+    ($(fn $name:ident($($argument:ident: $type:ty),* $(,)?) -> $result:ty { $($buffer:expr),* $(,)? })*) => {$(
+        /// # Safety
+        /// As the C library's function of this name.
+        #[unsafe(no_mangle)]
+        pub unsafe extern "C" fn $name($($argument: $type),*) -> $result {
+            $crate::io::with_buffers(&[$($buffer),*], || {
+                // SAFETY: forwards the caller's arguments.
+                unsafe { $crate::real!($name: fn($($type),*) -> $result)($($argument),*) }
+            })
+        }
+    )*};
+}
+
+/// The page-sized private buffer that streams are served through.
+pub const BOUNCE: usize = 64 * 1024;
+
+/// True if any byte of the range is shared.
+pub fn is_shared(start: *const c_void, length: usize) -> bool {
+    let Some(node) = Node::current() else { return false };
+    length > 0 && (node.is_shared(start as usize) || node.is_shared(start as usize + length - 1))
+}

@@ -1,0 +1,139 @@
+//! Programs that this one runs, and calls whose arguments depend on what they do.
+
+use super::{Buffer, with_buffers};
+use gondwana_node::Node;
+use libc::{c_char, c_int, c_long, c_ulong, c_void, pid_t, ssize_t, timespec};
+use std::arch::naked_asm;
+
+crate::guarded! {
+    fn system(command: *const c_char) -> c_int { Buffer::string(command) }
+    fn popen(command: *const c_char, mode: *const c_char) -> *mut libc::FILE {
+        Buffer::string(command), Buffer::string(mode)
+    }
+    fn execve(path: *const c_char, arguments: *const *const c_char, environment: *const *const c_char) -> c_int {
+        Buffer::string(path)
+    }
+    fn execv(path: *const c_char, arguments: *const *const c_char) -> c_int { Buffer::string(path) }
+    fn execvp(path: *const c_char, arguments: *const *const c_char) -> c_int { Buffer::string(path) }
+    fn ioctl(fd: c_int, request: c_ulong, argument: *mut c_void) -> c_int { Buffer::write(argument, 64) }
+    fn fcntl(fd: c_int, command: c_int, argument: c_ulong) -> c_int { lock_of(command, argument) }
+    fn fcntl64(fd: c_int, command: c_int, argument: c_ulong) -> c_int { lock_of(command, argument) }
+}
+
+/// The lock description that some commands of `fcntl` take.
+fn lock_of(command: c_int, argument: c_ulong) -> Buffer {
+    let locking = matches!(command, libc::F_GETLK | libc::F_SETLK | libc::F_SETLKW);
+    Buffer::result(if locking { argument as *mut libc::flock } else { std::ptr::null_mut() })
+}
+
+/// `syscall`: futexes on shared memory become futexes of the whole machine, everything else is the kernel's.
+///
+/// # Safety
+/// As the C library's `syscall`. Arguments that the caller did not pass hold whatever is in their places, which
+/// the kernel ignores.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn syscall(
+    number: c_long,
+    a: usize,
+    b: usize,
+    c: usize,
+    d: usize,
+    e: usize,
+    f: usize,
+) -> c_long {
+    if let Some(node) = Node::current()
+        && number == libc::SYS_futex
+        && node.is_shared(a)
+    {
+        // SAFETY: the fourth argument of a waiting futex call is null or a valid time.
+        let time = unsafe { (d as *const timespec).as_ref() };
+        return match crate::pthread::futex(node, a, b as c_int, c as u32, time, d, f as u32) {
+            Ok(result) => result,
+            Err(error) => {
+                crate::errno::set(error);
+                -1
+            }
+        };
+    }
+    // SAFETY: forwards the caller's arguments.
+    unsafe {
+        crate::real!(syscall: fn(c_long, usize, usize, usize, usize, usize, usize) -> c_long)(
+            number, a, b, c, d, e, f,
+        )
+    }
+}
+
+/// # Safety
+/// As the C library's `fork`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn fork() -> pid_t {
+    if let Some(node) = Node::current() {
+        if node.has_remote_threads() {
+            node.refuse("fork() after threads were started on other nodes: a process cannot be copied in part");
+            crate::errno::set(libc::ENOSYS);
+            return -1;
+        }
+        // SAFETY: forwards the call.
+        return node.fork(|| unsafe { crate::real!(fork: fn() -> pid_t)() }).unwrap_or_else(|error| {
+            crate::errno::set(error);
+            -1
+        });
+    }
+    // SAFETY: forwards the call.
+    unsafe { crate::real!(fork: fn() -> pid_t)() }
+}
+
+/// `asprintf` as `vasprintf`: lays out the argument list that the x86-64 calling convention prescribes.
+///
+/// # Safety
+/// As the C library's `asprintf`.
+#[unsafe(naked)]
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn asprintf() -> c_int {
+    naked_asm!(
+        "sub rsp, 0xd8",
+        "mov [rsp + 0x30], rdx",
+        "mov [rsp + 0x38], rcx",
+        "mov [rsp + 0x40], r8",
+        "mov [rsp + 0x48], r9",
+        "test al, al",
+        "je 2f",
+        "movaps [rsp + 0x50], xmm0",
+        "movaps [rsp + 0x60], xmm1",
+        "movaps [rsp + 0x70], xmm2",
+        "movaps [rsp + 0x80], xmm3",
+        "movaps [rsp + 0x90], xmm4",
+        "movaps [rsp + 0xa0], xmm5",
+        "movaps [rsp + 0xb0], xmm6",
+        "movaps [rsp + 0xc0], xmm7",
+        "2:",
+        "mov dword ptr [rsp + 0x08], 16",
+        "mov dword ptr [rsp + 0x0c], 48",
+        "lea rax, [rsp + 0xe0]",
+        "mov [rsp + 0x10], rax",
+        "lea rax, [rsp + 0x20]",
+        "mov [rsp + 0x18], rax",
+        "lea rdx, [rsp + 0x08]",
+        "call {vasprintf}",
+        "add rsp, 0xd8",
+        "ret",
+        vasprintf = sym super::streams::vasprintf,
+    )
+}
+
+/// # Safety
+/// As the C library's `sendfile`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sendfile(
+    out: c_int,
+    input: c_int,
+    offset: *mut libc::off_t,
+    count: usize,
+) -> ssize_t {
+    with_buffers(&[Buffer::result(offset)], || {
+        // SAFETY: forwards the caller's arguments.
+        unsafe {
+            crate::real!(sendfile: fn(c_int, c_int, *mut libc::off_t, usize) -> ssize_t)(out, input, offset, count)
+        }
+    })
+}

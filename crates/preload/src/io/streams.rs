@@ -1,0 +1,142 @@
+//! Streams: the C library's buffers are private, but long transfers go straight between the kernel and the
+//! program's memory. They pass through a private buffer here instead.
+
+use super::{BOUNCE, Buffer, is_shared, with_buffers};
+use crate::alloc::for_program;
+use libc::{FILE, c_char, c_int, c_void, size_t, ssize_t};
+
+/// # Safety
+/// As the C library's `fread`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn fread(target: *mut c_void, size: size_t, count: size_t, stream: *mut FILE) -> size_t {
+    let real = crate::real!(fread: fn(*mut c_void, size_t, size_t, *mut FILE) -> size_t);
+    let bytes = size.saturating_mul(count);
+    if !is_shared(target, bytes) {
+        // SAFETY: forwards the caller's arguments.
+        return unsafe { real(target, size, count, stream) };
+    }
+    let mut bounce = vec![0u8; bytes.min(BOUNCE)];
+    let mut done = 0;
+    while done < bytes {
+        let wanted = (bytes - done).min(BOUNCE);
+        // SAFETY: the bounce buffer holds `wanted` bytes, and the caller's target `bytes`.
+        let got = unsafe {
+            let got = real(bounce.as_mut_ptr().cast(), 1, wanted, stream);
+            std::ptr::copy_nonoverlapping(bounce.as_ptr(), target.cast::<u8>().add(done), got);
+            got
+        };
+        done += got;
+        if got < wanted {
+            break;
+        }
+    }
+    done.checked_div(size).unwrap_or(0)
+}
+
+/// # Safety
+/// As the C library's `fwrite`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn fwrite(
+    source: *const c_void,
+    size: size_t,
+    count: size_t,
+    stream: *mut FILE,
+) -> size_t {
+    let real = crate::real!(fwrite: fn(*const c_void, size_t, size_t, *mut FILE) -> size_t);
+    let bytes = size.saturating_mul(count);
+    if !is_shared(source, bytes) {
+        // SAFETY: forwards the caller's arguments.
+        return unsafe { real(source, size, count, stream) };
+    }
+    let mut bounce = vec![0u8; bytes.min(BOUNCE)];
+    let mut done = 0;
+    while done < bytes {
+        let wanted = (bytes - done).min(BOUNCE);
+        // SAFETY: the bounce buffer holds `wanted` bytes, and the caller's source `bytes`.
+        let put = unsafe {
+            std::ptr::copy_nonoverlapping(source.cast::<u8>().add(done), bounce.as_mut_ptr(), wanted);
+            real(bounce.as_ptr().cast(), 1, wanted, stream)
+        };
+        done += put;
+        if put < wanted {
+            break;
+        }
+    }
+    done.checked_div(size).unwrap_or(0)
+}
+
+/// # Safety
+/// As the C library's `fputs`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn fputs(text: *const c_char, stream: *mut FILE) -> c_int {
+    // SAFETY: forwards the caller's arguments.
+    with_buffers(&[Buffer::string(text)], || unsafe {
+        crate::real!(fputs: fn(*const c_char, *mut FILE) -> c_int)(text, stream)
+    })
+}
+
+/// # Safety
+/// As the C library's `puts`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn puts(text: *const c_char) -> c_int {
+    // SAFETY: forwards the caller's argument.
+    with_buffers(&[Buffer::string(text)], || unsafe { crate::real!(puts: fn(*const c_char) -> c_int)(text) })
+}
+
+/// # Safety
+/// As the C library's `setvbuf`. A buffer in shared memory is not used: the library allocates its own.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn setvbuf(stream: *mut FILE, buffer: *mut c_char, mode: c_int, size: size_t) -> c_int {
+    let buffer = if is_shared(buffer.cast(), size) { std::ptr::null_mut() } else { buffer };
+    // SAFETY: forwards the caller's arguments.
+    unsafe { crate::real!(setvbuf: fn(*mut FILE, *mut c_char, c_int, size_t) -> c_int)(stream, buffer, mode, size) }
+}
+
+/// # Safety
+/// As the C library's `setbuf`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn setbuf(stream: *mut FILE, buffer: *mut c_char) {
+    let mode = if buffer.is_null() { libc::_IONBF } else { libc::_IOFBF };
+    // SAFETY: forwards the caller's arguments.
+    unsafe { setvbuf(stream, buffer, mode, libc::BUFSIZ as size_t) };
+}
+
+crate::guarded! {
+    fn fopen(path: *const c_char, mode: *const c_char) -> *mut FILE { Buffer::string(path), Buffer::string(mode) }
+    fn fopen64(path: *const c_char, mode: *const c_char) -> *mut FILE { Buffer::string(path), Buffer::string(mode) }
+    fn freopen(path: *const c_char, mode: *const c_char, stream: *mut FILE) -> *mut FILE {
+        Buffer::string(path), Buffer::string(mode)
+    }
+    fn opendir(path: *const c_char) -> *mut libc::DIR { Buffer::string(path) }
+}
+
+/// Defines functions that allocate on the program's behalf.
+macro_rules! allocating {
+    ($(fn $name:ident($($argument:ident: $type:ty),*) -> $result:ty { $($buffer:expr),* })*) => {$(
+        /// # Safety
+        /// As the C library's function of this name.
+        #[unsafe(no_mangle)]
+        pub unsafe extern "C" fn $name($($argument: $type),*) -> $result {
+            for_program(|| with_buffers(&[$($buffer),*], || {
+                // SAFETY: forwards the caller's arguments.
+                unsafe { crate::real!($name: fn($($type),*) -> $result)($($argument),*) }
+            }))
+        }
+    )*};
+}
+
+allocating! {
+    fn strdup(text: *const c_char) -> *mut c_char {}
+    fn __strdup(text: *const c_char) -> *mut c_char {}
+    fn strndup(text: *const c_char, length: size_t) -> *mut c_char {}
+    fn wcsdup(text: *const libc::wchar_t) -> *mut libc::wchar_t {}
+    fn getline(line: *mut *mut c_char, size: *mut size_t, stream: *mut FILE) -> ssize_t {}
+    fn getdelim(line: *mut *mut c_char, size: *mut size_t, end: c_int, stream: *mut FILE) -> ssize_t {}
+    fn __getdelim(line: *mut *mut c_char, size: *mut size_t, end: c_int, stream: *mut FILE) -> ssize_t {}
+    fn vasprintf(result: *mut *mut c_char, format: *const c_char, arguments: *mut c_void) -> c_int {}
+    fn __vasprintf_chk(result: *mut *mut c_char, flag: c_int, format: *const c_char, arguments: *mut c_void) -> c_int {}
+    fn realpath(path: *const c_char, result: *mut c_char) -> *mut c_char { Buffer::string(path) }
+    fn canonicalize_file_name(path: *const c_char) -> *mut c_char { Buffer::string(path) }
+    fn getcwd(buffer: *mut c_char, size: size_t) -> *mut c_char { Buffer::write(buffer, size) }
+    fn get_current_dir_name() -> *mut c_char {}
+}

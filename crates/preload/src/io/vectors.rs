@@ -1,0 +1,62 @@
+//! System calls that take their buffers in a vector.
+
+use super::{Buffer, with_buffers};
+use libc::{c_int, iovec, msghdr, off_t, ssize_t};
+
+/// Adds the buffers of a vector, and the vector itself.
+fn add(buffers: &mut Vec<Buffer>, vector: *const iovec, count: usize, filled: bool) {
+    buffers.push(Buffer::read(vector, count * size_of::<iovec>()));
+    if vector.is_null() {
+        return;
+    }
+    for index in 0..count {
+        // SAFETY: the caller of the wrapped function promises `count` elements.
+        let piece = unsafe { &*vector.add(index) };
+        buffers.push(if filled {
+            Buffer::write(piece.iov_base, piece.iov_len)
+        } else {
+            Buffer::read(piece.iov_base, piece.iov_len)
+        });
+    }
+}
+
+fn of_vector(vector: *const iovec, count: c_int, filled: bool) -> Vec<Buffer> {
+    let mut buffers = Vec::new();
+    add(&mut buffers, vector, count.max(0) as usize, filled);
+    buffers
+}
+
+fn of_message(message: *const msghdr, filled: bool) -> Vec<Buffer> {
+    let mut buffers = vec![Buffer::write(message.cast_mut(), size_of::<msghdr>())];
+    if !message.is_null() {
+        // SAFETY: the caller of the wrapped function promises a valid message header.
+        let header = unsafe { &*message };
+        add(&mut buffers, header.msg_iov, header.msg_iovlen, filled);
+        buffers.push(Buffer::write(header.msg_name, header.msg_namelen as usize));
+        buffers.push(Buffer::write(header.msg_control, header.msg_controllen));
+    }
+    buffers
+}
+
+macro_rules! vectored {
+    ($($name:ident($($argument:ident: $type:ty),*) = $buffers:expr;)*) => {$(
+        /// # Safety
+        /// As the C library's function of this name.
+        #[unsafe(no_mangle)]
+        pub unsafe extern "C" fn $name($($argument: $type),*) -> ssize_t {
+            with_buffers(&$buffers, || {
+                // SAFETY: forwards the caller's arguments.
+                unsafe { crate::real!($name: fn($($type),*) -> ssize_t)($($argument),*) }
+            })
+        }
+    )*};
+}
+
+vectored! {
+    readv(fd: c_int, vector: *const iovec, count: c_int) = of_vector(vector, count, true);
+    writev(fd: c_int, vector: *const iovec, count: c_int) = of_vector(vector, count, false);
+    preadv(fd: c_int, vector: *const iovec, count: c_int, offset: off_t) = of_vector(vector, count, true);
+    pwritev(fd: c_int, vector: *const iovec, count: c_int, offset: off_t) = of_vector(vector, count, false);
+    recvmsg(fd: c_int, message: *mut msghdr, flags: c_int) = of_message(message, true);
+    sendmsg(fd: c_int, message: *const msghdr, flags: c_int) = of_message(message, false);
+}

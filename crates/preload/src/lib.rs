@@ -1,0 +1,18 @@
+//! The library that makes a process a node: loaded ahead of the C library into an unmodified program, it stands
+//! in front of what programs use to share memory, synchronise, start threads and end.
+
+mod alloc;
+mod errno;
+mod exit;
+mod io;
+mod map;
+mod private;
+mod pthread;
+mod real;
+mod report;
+mod signals;
+mod stack;
+mod start;
+
+#[global_allocator]
+static ALLOCATOR: private::Private = private::Private;

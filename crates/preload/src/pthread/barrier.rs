@@ -1,0 +1,23 @@
+//! Barriers.
+
+use libc::{c_int, c_uint, pthread_barrier_t, pthread_barrierattr_t};
+
+crate::shared_or_real! {
+    fn pthread_barrier_init(barrier: *mut pthread_barrier_t, _attributes: *const pthread_barrierattr_t, count: c_uint)
+        -> c_int = |_node| {
+        if count == 0 || count > i32::MAX as u32 {
+            libc::EINVAL
+        } else {
+            // The count is all that the program's memory holds; every arrival brings it along.
+            // SAFETY: the object is the caller's, and longer than this.
+            unsafe { barrier.cast::<c_uint>().write(count) };
+            0
+        }
+    };
+    fn pthread_barrier_destroy(barrier: *mut pthread_barrier_t) -> c_int = |_node| 0;
+    fn pthread_barrier_wait(barrier: *mut pthread_barrier_t) -> c_int = |node| {
+        // SAFETY: `pthread_barrier_init` has put the count there.
+        let count = unsafe { barrier.cast::<c_uint>().read_volatile() };
+        node.barrier_wait(barrier as usize, count)
+    };
+}

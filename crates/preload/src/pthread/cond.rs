@@ -1,0 +1,92 @@
+//! Condition variables, and futexes that the program uses by itself.
+
+use super::mutex::kind;
+use super::{code, deadline};
+use gondwana_node::Node;
+use libc::{c_int, clockid_t, pthread_cond_t, pthread_condattr_t, pthread_mutex_t, timespec};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::{Duration, Instant};
+
+/// Where the C library keeps a condition's flags, among them its clock.
+const FLAGS_OFFSET: usize = 36;
+const MONOTONIC: u32 = 2;
+
+/// The clock that a condition was initialised with.
+///
+/// # Safety
+/// `cond` points to a condition.
+unsafe fn clock(cond: *const pthread_cond_t) -> clockid_t {
+    // SAFETY: a condition is longer than this, and aligned for it.
+    let flags = unsafe { cond.cast::<u8>().add(FLAGS_OFFSET).cast::<u32>().read_volatile() };
+    if flags & MONOTONIC != 0 { libc::CLOCK_MONOTONIC } else { libc::CLOCK_REALTIME }
+}
+
+fn wait(node: &'static Node, cond: *mut pthread_cond_t, mutex: *mut pthread_mutex_t, until: Option<Instant>) -> c_int {
+    // SAFETY: the caller passes a mutex.
+    code(node.cond_wait(cond as usize, mutex as usize, || unsafe { kind(mutex) }, until))
+}
+
+crate::shared_or_real! {
+    fn pthread_cond_init(cond: *mut pthread_cond_t, attributes: *const pthread_condattr_t) -> c_int = |_node| {
+        // SAFETY: the C library fills in the clock; the object is the caller's.
+        unsafe {
+            crate::real!(pthread_cond_init: fn(*mut pthread_cond_t, *const pthread_condattr_t) -> c_int)(cond, attributes)
+        }
+    };
+    fn pthread_cond_destroy(cond: *mut pthread_cond_t) -> c_int = |_node| 0;
+    fn pthread_cond_signal(cond: *mut pthread_cond_t) -> c_int = |node| code(node.cond_signal(cond as usize, false));
+    fn pthread_cond_broadcast(cond: *mut pthread_cond_t) -> c_int = |node| code(node.cond_signal(cond as usize, true));
+    fn pthread_cond_wait(cond: *mut pthread_cond_t, mutex: *mut pthread_mutex_t) -> c_int = |node|
+        wait(node, cond, mutex, None);
+    fn pthread_cond_timedwait(cond: *mut pthread_cond_t, mutex: *mut pthread_mutex_t, time: *const timespec) -> c_int
+        // SAFETY: the caller passes a condition.
+        = |node| match deadline(unsafe { clock(cond) }, time) {
+            Ok(until) => wait(node, cond, mutex, Some(until)),
+            Err(error) => error,
+        };
+    fn pthread_cond_clockwait(cond: *mut pthread_cond_t, mutex: *mut pthread_mutex_t, clock: clockid_t,
+        time: *const timespec) -> c_int = |node| match deadline(clock, time) {
+            Ok(until) => wait(node, cond, mutex, Some(until)),
+            Err(error) => error,
+        };
+}
+
+/// A futex call of the program itself on shared memory.
+///
+/// # Errors
+/// The kernel's error numbers.
+pub fn futex(
+    node: &'static Node,
+    address: usize,
+    operation: c_int,
+    value: u32,
+    time: Option<&timespec>,
+    _second: usize,
+    bitset: u32,
+) -> Result<i64, i32> {
+    let absolute = operation & !(libc::FUTEX_PRIVATE_FLAG | libc::FUTEX_CLOCK_REALTIME);
+    // SAFETY: a futex word that the program names is aligned and alive.
+    let word = unsafe { AtomicU32::from_ptr(address as *mut u32) };
+    match absolute {
+        libc::FUTEX_WAIT | libc::FUTEX_WAIT_BITSET => {
+            let until = match time {
+                None => None,
+                Some(left) if absolute == libc::FUTEX_WAIT => Some(
+                    Instant::now() + Duration::new(left.tv_sec.max(0) as u64, left.tv_nsec.clamp(0, 999_999_999) as u32),
+                ),
+                Some(at) => {
+                    let real = operation & libc::FUTEX_CLOCK_REALTIME != 0;
+                    Some(deadline(if real { libc::CLOCK_REALTIME } else { libc::CLOCK_MONOTONIC }, at)?)
+                }
+            };
+            let bitset = if absolute == libc::FUTEX_WAIT { u32::MAX } else { bitset };
+            node.futex_wait(address, bitset, || word.load(Ordering::SeqCst) == value, until).map(|()| 0)
+        }
+        libc::FUTEX_WAKE => node.futex_wake(address, value, u32::MAX),
+        libc::FUTEX_WAKE_BITSET => node.futex_wake(address, value, bitset),
+        _ => {
+            node.refuse("a futex operation other than waiting and waking on shared memory");
+            Err(libc::ENOSYS)
+        }
+    }
+}

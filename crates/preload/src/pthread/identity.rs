@@ -1,0 +1,88 @@
+//! Who a thread is, and what can only be done to a thread of the same node.
+
+use gondwana_node::{Node, Thread};
+use libc::{c_char, c_int, c_void, pthread_attr_t, pthread_t, size_t};
+
+/// The C library's name for the calling thread.
+pub fn native_self() -> pthread_t {
+    // SAFETY: has no preconditions.
+    unsafe { crate::real!(pthread_self: fn() -> pthread_t)() }
+}
+
+/// # Safety
+/// Has no preconditions.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pthread_self() -> pthread_t {
+    match Node::current() {
+        Some(node) => Thread::current(node).id,
+        None => native_self(),
+    }
+}
+
+/// # Safety
+/// Has no preconditions.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pthread_equal(a: pthread_t, b: pthread_t) -> c_int {
+    c_int::from(a == b)
+}
+
+/// The C library's name for a thread of the run that lives on this node: only the calling thread itself and
+/// the threads known here can be named.
+fn native(thread: pthread_t) -> Result<pthread_t, i32> {
+    let Some(node) = Node::current() else { return Ok(thread) };
+    if thread == Thread::current(node).id {
+        return Ok(native_self());
+    }
+    if !node.is_thread(thread) {
+        return Ok(thread);
+    }
+    node.native_thread(thread).ok_or(libc::ESRCH)
+}
+
+macro_rules! on_this_node {
+    ($(fn $name:ident($thread:ident: pthread_t $(, $argument:ident: $type:ty)*);)*) => {$(
+        /// # Safety
+        /// As the C library's function of this name; a thread of another node is `ESRCH`.
+        #[unsafe(no_mangle)]
+        pub unsafe extern "C" fn $name($thread: pthread_t $(, $argument: $type)*) -> c_int {
+            match native($thread) {
+                // SAFETY: forwards the caller's arguments.
+                Ok(thread) => unsafe {
+                    crate::real!($name: fn(pthread_t $(, $type)*) -> c_int)(thread $(, $argument)*)
+                },
+                Err(error) => error,
+            }
+        }
+    )*};
+}
+
+on_this_node! {
+    fn pthread_kill(thread: pthread_t, signal: c_int);
+    fn pthread_setname_np(thread: pthread_t, name: *const c_char);
+    fn pthread_getname_np(thread: pthread_t, name: *mut c_char, length: size_t);
+    fn pthread_setaffinity_np(thread: pthread_t, size: size_t, set: *const c_void);
+    fn pthread_getaffinity_np(thread: pthread_t, size: size_t, set: *mut c_void);
+    fn pthread_setschedparam(thread: pthread_t, policy: c_int, parameters: *const c_void);
+    fn pthread_getschedparam(thread: pthread_t, policy: *mut c_int, parameters: *mut c_void);
+    fn pthread_getcpuclockid(thread: pthread_t, clock: *mut c_int);
+}
+
+/// # Safety
+/// As the C library's function of this name: the stack that it tells of is the one in the span.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pthread_getattr_np(thread: pthread_t, attributes: *mut pthread_attr_t) -> c_int {
+    let Ok(named) = native(thread) else { return libc::ESRCH };
+    // SAFETY: forwards the caller's arguments.
+    let result =
+        unsafe { crate::real!(pthread_getattr_np: fn(pthread_t, *mut pthread_attr_t) -> c_int)(named, attributes) };
+    if let (0, Some(node)) = (result, Node::current()) {
+        let current = Thread::current(node);
+        if current.id == thread && !current.stack.is_empty() {
+            // SAFETY: the attributes were just filled in.
+            unsafe {
+                libc::pthread_attr_setstack(attributes, current.stack.start as *mut c_void, current.stack.len());
+            }
+        }
+    }
+    result
+}

@@ -1,0 +1,110 @@
+//! Thread-specific data.
+//!
+//! Keys mean the same on every node: node 0 hands them out. Values belong to one thread, and stay with it.
+
+use gondwana_memory::is_system_library;
+use gondwana_node::Node;
+use libc::{c_int, c_void, pthread_key_t};
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::ffi::CStr;
+use std::path::Path;
+
+/// How often destructors are repeated for values that destructors set (`PTHREAD_DESTRUCTOR_ITERATIONS`).
+const ROUNDS: usize = 4;
+
+/// Keys of the whole run are numbered from here, so that the C library's own stay apart.
+const FIRST: u32 = 1 << 16;
+
+thread_local! {
+    static VALUES: RefCell<BTreeMap<pthread_key_t, usize>> = const { RefCell::new(BTreeMap::new()) };
+}
+
+type Destructor = extern "C-unwind" fn(*mut c_void);
+
+/// A system library's keys are its own, like all its data.
+fn of_system_library(destructor: Destructor) -> bool {
+    // SAFETY: all zero is valid; dladdr fills it in with a pointer to a string that lives as long as the object.
+    unsafe {
+        let mut info: libc::Dl_info = std::mem::zeroed();
+        libc::dladdr(destructor as *const c_void, &mut info) != 0
+            && !info.dli_fname.is_null()
+            && CStr::from_ptr(info.dli_fname).to_str().is_ok_and(|path| is_system_library(Path::new(path)))
+    }
+}
+
+/// # Safety
+/// As the C library's `pthread_key_create`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pthread_key_create(key: *mut pthread_key_t, destructor: Option<Destructor>) -> c_int {
+    let Some(node) = Node::current().filter(|_| !destructor.is_some_and(of_system_library))
+    else {
+        // SAFETY: forwards the caller's arguments.
+        return unsafe {
+            crate::real!(pthread_key_create: fn(*mut pthread_key_t, Option<Destructor>) -> c_int)(key, destructor)
+        };
+    };
+    match node.key_create(destructor.map_or(0, |destructor| destructor as usize)) {
+        Ok(index) => {
+            // SAFETY: the caller passes a place for the key.
+            unsafe { *key = FIRST + index };
+            0
+        }
+        Err(error) => error,
+    }
+}
+
+/// # Safety
+/// As the C library's `pthread_key_delete`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pthread_key_delete(key: pthread_key_t) -> c_int {
+    match Node::current() {
+        Some(node) if key >= FIRST => super::code(node.key_delete(key - FIRST)),
+        // SAFETY: forwards the caller's argument.
+        _ => unsafe { crate::real!(pthread_key_delete: fn(pthread_key_t) -> c_int)(key) },
+    }
+}
+
+/// # Safety
+/// As the C library's `pthread_setspecific`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pthread_setspecific(key: pthread_key_t, value: *const c_void) -> c_int {
+    if key < FIRST {
+        // SAFETY: forwards the caller's arguments.
+        return unsafe {
+            crate::real!(pthread_setspecific: fn(pthread_key_t, *const c_void) -> c_int)(key, value)
+        };
+    }
+    VALUES.with_borrow_mut(|values| {
+        if value.is_null() { values.remove(&key) } else { values.insert(key, value as usize) };
+    });
+    0
+}
+
+/// # Safety
+/// As the C library's `pthread_getspecific`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pthread_getspecific(key: pthread_key_t) -> *mut c_void {
+    if key < FIRST {
+        // SAFETY: forwards the caller's argument.
+        return unsafe { crate::real!(pthread_getspecific: fn(pthread_key_t) -> *mut c_void)(key) };
+    }
+    VALUES.with_borrow(|values| values.get(&key).map_or(std::ptr::null_mut(), |&value| value as *mut c_void))
+}
+
+/// Runs the destructors of the calling thread's values.
+pub fn run_destructors(node: &'static Node) {
+    for _ in 0..ROUNDS {
+        let values = VALUES.take();
+        if values.is_empty() {
+            break;
+        }
+        for (key, value) in values {
+            if let Some(destructor) = node.key_destructor(key - FIRST) {
+                // SAFETY: the program gave this address as the key's destructor, and it is the same on all nodes.
+                let destructor: Destructor = unsafe { std::mem::transmute(destructor) };
+                destructor(value as *mut c_void);
+            }
+        }
+    }
+}

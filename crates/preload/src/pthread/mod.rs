@@ -1,0 +1,77 @@
+//! `pthread_*`, `sem_*` and the C++ runtime's guards.
+//!
+//! An object in shared memory is known by its address and lives in the runtime; what the program allocated for
+//! it holds only what initialisation put there. Objects anywhere else, such as a library's own, stay the C
+//! library's.
+
+mod barrier;
+mod cond;
+mod guard;
+mod identity;
+mod key;
+mod mutex;
+mod once;
+mod rwlock;
+mod semaphore;
+mod thread;
+
+pub use cond::futex;
+pub use identity::native_self;
+pub use thread::start as start_thread;
+
+use gondwana_node::Node;
+use libc::{c_int, clockid_t, timespec};
+use std::time::{Duration, Instant};
+
+/// The node, if the object at this address is shared.
+#[inline]
+fn sharing<T>(object: *const T) -> Option<&'static Node> {
+    Node::current().filter(|node| node.is_shared(object as usize))
+}
+
+/// The C library's convention: 0 or an error number.
+fn code(result: Result<(), i32>) -> c_int {
+    result.err().unwrap_or(0)
+}
+
+/// When a wait until `time` on `clock` ends.
+///
+/// # Errors
+/// `EINVAL` for a malformed time or an unknown clock.
+fn deadline(clock: clockid_t, time: *const timespec) -> Result<Instant, i32> {
+    // SAFETY: the caller of the wrapped function passes a valid time.
+    let time = unsafe { *time };
+    if !(0..1_000_000_000).contains(&time.tv_nsec) || !matches!(clock, libc::CLOCK_REALTIME | libc::CLOCK_MONOTONIC)
+    {
+        return Err(libc::EINVAL);
+    }
+    // SAFETY: all zero is a valid time, and the result goes to a private variable.
+    let now = unsafe {
+        let mut now: timespec = std::mem::zeroed();
+        libc::clock_gettime(clock, &mut now);
+        now
+    };
+    let nanoseconds = |time: timespec| i128::from(time.tv_sec) * 1_000_000_000 + i128::from(time.tv_nsec);
+    let left = (nanoseconds(time) - nanoseconds(now)).clamp(0, i128::from(u32::MAX) * 1_000_000_000);
+    Ok(Instant::now() + Duration::from_nanos(left as u64))
+}
+
+/// Defines an exported function: what it does for a shared object, and otherwise the C library's.
+#[macro_export]
+macro_rules! shared_or_real {
+    ($(fn $name:ident($object:ident: $object_type:ty $(, $argument:ident: $type:ty)* $(,)?) -> $result:ty
+        = |$node:ident| $body:expr;)*) => {$(
+        /// # Safety
+        /// As the C library's function of this name.
+        #[unsafe(no_mangle)]
+        pub unsafe extern "C" fn $name($object: $object_type $(, $argument: $type)*) -> $result {
+            match $crate::pthread::sharing($object) {
+                Some($node) => $body,
+                // SAFETY: forwards the caller's arguments.
+                None => unsafe {
+                    $crate::real!($name: fn($object_type $(, $type)*) -> $result)($object $(, $argument)*)
+                },
+            }
+        }
+    )*};
+}

@@ -1,0 +1,66 @@
+//! Mutexes and spin locks: tokens that stay at the node that used them last.
+
+use super::{code, deadline};
+use gondwana_node::MutexKind;
+use libc::{c_int, clockid_t, pthread_mutex_t, pthread_mutexattr_t, pthread_spinlock_t, timespec};
+
+/// Where the C library keeps a mutex's kind; initialisation and static initialisers write it there.
+const KIND_OFFSET: usize = 16;
+
+/// The kind that the program's memory holds.
+///
+/// # Safety
+/// `mutex` points to a mutex.
+pub unsafe fn kind(mutex: *const pthread_mutex_t) -> MutexKind {
+    // SAFETY: a mutex is longer than this, and aligned for it.
+    match unsafe { mutex.cast::<u8>().add(KIND_OFFSET).cast::<c_int>().read_volatile() } & 3 {
+        libc::PTHREAD_MUTEX_RECURSIVE => MutexKind::Recursive,
+        libc::PTHREAD_MUTEX_ERRORCHECK => MutexKind::ErrorCheck,
+        _ => MutexKind::Normal,
+    }
+}
+
+crate::shared_or_real! {
+    fn pthread_mutex_init(mutex: *mut pthread_mutex_t, attributes: *const pthread_mutexattr_t) -> c_int = |node| {
+        // SAFETY: the C library fills in the kind; the object is the caller's.
+        unsafe {
+            node.mutex_init(mutex as usize);
+            crate::real!(pthread_mutex_init: fn(*mut pthread_mutex_t, *const pthread_mutexattr_t) -> c_int)(
+                mutex, attributes,
+            )
+        }
+    };
+    fn pthread_mutex_destroy(mutex: *mut pthread_mutex_t) -> c_int = |node| code(node.mutex_destroy(mutex as usize));
+    // SAFETY (here and below): the caller passes a mutex.
+    fn pthread_mutex_lock(mutex: *mut pthread_mutex_t) -> c_int = |node|
+        code(node.mutex_lock(mutex as usize, || unsafe { kind(mutex) }, None));
+    fn pthread_mutex_trylock(mutex: *mut pthread_mutex_t) -> c_int = |node|
+        code(node.mutex_try_lock(mutex as usize, || unsafe { kind(mutex) }));
+    fn pthread_mutex_unlock(mutex: *mut pthread_mutex_t) -> c_int = |node| 
+        code(node.mutex_unlock(mutex as usize, || unsafe { kind(mutex) }));
+    fn pthread_mutex_timedlock(mutex: *mut pthread_mutex_t, time: *const timespec) -> c_int = |node|
+        code(node.mutex_try_lock(mutex as usize, || unsafe { kind(mutex) }).or_else(|error| {
+            if error != libc::EBUSY { return Err(error) }
+            let until = deadline(libc::CLOCK_REALTIME, time)?;
+            node.mutex_lock(mutex as usize, || unsafe { kind(mutex) }, Some(until))
+        }));
+    fn pthread_mutex_clocklock(mutex: *mut pthread_mutex_t, clock: clockid_t, time: *const timespec) -> c_int = |node|
+        code(node.mutex_try_lock(mutex as usize, || unsafe { kind(mutex) }).or_else(|error| {
+            if error != libc::EBUSY { return Err(error) }
+            let until = deadline(clock, time)?;
+            node.mutex_lock(mutex as usize, || unsafe { kind(mutex) }, Some(until))
+        }));
+    fn pthread_mutex_consistent(_mutex: *mut pthread_mutex_t) -> c_int = |_node| libc::EINVAL;
+
+    fn pthread_spin_init(lock: *mut pthread_spinlock_t, _shared: c_int) -> c_int = |node| {
+        node.mutex_init(lock as usize);
+        0
+    };
+    fn pthread_spin_destroy(lock: *mut pthread_spinlock_t) -> c_int = |node| code(node.mutex_destroy(lock as usize));
+    fn pthread_spin_lock(lock: *mut pthread_spinlock_t) -> c_int = |node|
+        code(node.mutex_lock(lock as usize, || MutexKind::Normal, None));
+    fn pthread_spin_trylock(lock: *mut pthread_spinlock_t) -> c_int = |node|
+        code(node.mutex_try_lock(lock as usize, || MutexKind::Normal));
+    fn pthread_spin_unlock(lock: *mut pthread_spinlock_t) -> c_int = |node| 
+        code(node.mutex_unlock(lock as usize, || MutexKind::Normal));
+}

@@ -1,0 +1,24 @@
+//! Read-write locks.
+
+use super::{code, deadline};
+use gondwana_node::RwOperation::{Read, Write};
+use libc::{c_int, clockid_t, pthread_rwlock_t, pthread_rwlockattr_t, timespec};
+
+
+crate::shared_or_real! {
+    fn pthread_rwlock_init(lock: *mut pthread_rwlock_t, _attributes: *const pthread_rwlockattr_t) -> c_int = |_node| 0;
+    fn pthread_rwlock_destroy(lock: *mut pthread_rwlock_t) -> c_int = |_node| 0;
+    fn pthread_rwlock_rdlock(lock: *mut pthread_rwlock_t) -> c_int = |node| code(node.rwlock(lock as usize, Read, false, None));
+    fn pthread_rwlock_wrlock(lock: *mut pthread_rwlock_t) -> c_int = |node| code(node.rwlock(lock as usize, Write, false, None));
+    fn pthread_rwlock_tryrdlock(lock: *mut pthread_rwlock_t) -> c_int = |node| code(node.rwlock(lock as usize, Read, true, None));
+    fn pthread_rwlock_trywrlock(lock: *mut pthread_rwlock_t) -> c_int = |node| code(node.rwlock(lock as usize, Write, true, None));
+    fn pthread_rwlock_unlock(lock: *mut pthread_rwlock_t) -> c_int = |node| code(node.rwlock_unlock(lock as usize));
+    fn pthread_rwlock_timedrdlock(lock: *mut pthread_rwlock_t, time: *const timespec) -> c_int = |node|
+        code(deadline(libc::CLOCK_REALTIME, time).and_then(|until| node.rwlock(lock as usize, Read, false, Some(until))));
+    fn pthread_rwlock_timedwrlock(lock: *mut pthread_rwlock_t, time: *const timespec) -> c_int = |node|
+        code(deadline(libc::CLOCK_REALTIME, time).and_then(|until| node.rwlock(lock as usize, Write, false, Some(until))));
+    fn pthread_rwlock_clockrdlock(lock: *mut pthread_rwlock_t, clock: clockid_t, time: *const timespec) -> c_int = |node|
+        code(deadline(clock, time).and_then(|until| node.rwlock(lock as usize, Read, false, Some(until))));
+    fn pthread_rwlock_clockwrlock(lock: *mut pthread_rwlock_t, clock: clockid_t, time: *const timespec) -> c_int = |node|
+        code(deadline(clock, time).and_then(|until| node.rwlock(lock as usize, Write, false, Some(until))));
+}

@@ -1,0 +1,60 @@
+//! Unnamed semaphores.
+
+use super::deadline;
+use gondwana_node::{Initialised, Object};
+use libc::{c_int, c_uint, clockid_t, sem_t, timespec};
+
+/// What initialisation leaves in the program's memory: the manager learns it with the first operation.
+#[repr(C)]
+struct Memory {
+    value: u32,
+    stamp: u64,
+}
+
+/// A semaphore as it was initialised.
+fn of(semaphore: *mut sem_t) -> Initialised {
+    // SAFETY: the caller of the wrapped function passes a semaphore, which is longer than this and aligned for it.
+    let Memory { value, stamp } = unsafe { semaphore.cast::<Memory>().read_volatile() };
+    Initialised { object: Object(semaphore as u64), value, stamp }
+}
+
+/// The convention of semaphores: -1 with `errno`.
+fn result(result: Result<(), i32>) -> c_int {
+    match result {
+        Ok(()) => 0,
+        Err(error) => {
+            crate::errno::set(error);
+            -1
+        }
+    }
+}
+
+crate::shared_or_real! {
+    fn sem_init(semaphore: *mut sem_t, _shared: c_int, value: c_uint) -> c_int = |node| {
+        if value > i32::MAX as u32 {
+            result(Err(libc::EINVAL))
+        } else {
+            // SAFETY: the object is the caller's, and longer than this.
+            unsafe { semaphore.cast::<Memory>().write(Memory { value, stamp: node.stamp() }) };
+            0
+        }
+    };
+    fn sem_destroy(_semaphore: *mut sem_t) -> c_int = |_node| 0;
+    fn sem_post(semaphore: *mut sem_t) -> c_int = |node| result(node.semaphore_post(of(semaphore)));
+    fn sem_wait(semaphore: *mut sem_t) -> c_int = |node| result(node.semaphore_wait(of(semaphore), None));
+    fn sem_trywait(semaphore: *mut sem_t) -> c_int = |node| result(node.semaphore_try_wait(of(semaphore)));
+    fn sem_timedwait(semaphore: *mut sem_t, time: *const timespec) -> c_int = |node| result(
+        node.semaphore_try_wait(of(semaphore)).or_else(|_| {
+            deadline(libc::CLOCK_REALTIME, time).and_then(|until| node.semaphore_wait(of(semaphore), Some(until)))
+        }));
+    fn sem_clockwait(semaphore: *mut sem_t, clock: clockid_t, time: *const timespec) -> c_int = |node| result(
+        node.semaphore_try_wait(of(semaphore)).or_else(|_| {
+            deadline(clock, time).and_then(|until| node.semaphore_wait(of(semaphore), Some(until)))
+        }));
+    fn sem_getvalue(semaphore: *mut sem_t, value: *mut c_int) -> c_int = |node| {
+        let now = node.semaphore_value(of(semaphore));
+        // SAFETY: the caller passes a place for the value.
+        unsafe { *value = now };
+        0
+    };
+}

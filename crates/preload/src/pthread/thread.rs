@@ -1,0 +1,223 @@
+//! Threads: started on the node that the placement policy names, on a stack inside the span.
+
+use super::{code, deadline, key};
+use crate::signals;
+use crate::stack::on_stack;
+use gondwana_memory::PAGE_SIZE;
+use gondwana_node::{Node, Thread, ThreadSpec};
+use libc::{c_int, c_void, clockid_t, pthread_attr_t, pthread_t, timespec};
+use std::mem::MaybeUninit;
+use std::sync::OnceLock;
+
+/// The private stack on which a thread begins and ends: what the C library runs there (its own start and end,
+/// destructors of thread-local objects) is little.
+const PRIVATE_STACK: usize = 256 * 1024;
+
+/// The least and the default size of a stack in the span.
+const LEAST_STACK: usize = 64 * 1024;
+
+type Routine = unsafe extern "C" fn(*mut c_void) -> *mut c_void;
+
+unsafe extern "C" {
+    fn pthread_attr_getdetachstate(attributes: *const pthread_attr_t, state: *mut c_int) -> c_int;
+}
+
+/// The key whose destructor ends each of our threads, after the C++ runtime's own destructors.
+static LAST: OnceLock<libc::pthread_key_t> = OnceLock::new();
+
+/// What a new thread is told.
+struct Start {
+    node: &'static Node,
+    spec: ThreadSpec,
+    stack: std::ops::Range<usize>,
+}
+
+fn real_create(
+    thread: *mut pthread_t,
+    attributes: *const pthread_attr_t,
+    routine: Routine,
+    argument: *mut c_void,
+) -> c_int {
+    // SAFETY: forwards valid arguments.
+    unsafe {
+        crate::real!(pthread_create: fn(*mut pthread_t, *const pthread_attr_t, Routine, *mut c_void) -> c_int)(
+            thread, attributes, routine, argument,
+        )
+    }
+}
+
+/// # Safety
+/// As the C library's `pthread_create`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pthread_create(
+    thread: *mut pthread_t,
+    attributes: *const pthread_attr_t,
+    routine: Routine,
+    argument: *mut c_void,
+) -> c_int {
+    let Some(node) = Node::current().filter(|_| !Thread::is_starting_native()) else {
+        return real_create(thread, attributes, routine, argument);
+    };
+    let mut stack = node.default_stack();
+    let mut detached = libc::PTHREAD_CREATE_JOINABLE;
+    if !attributes.is_null() {
+        // SAFETY: the attributes are the caller's; the results are private variables.
+        unsafe {
+            libc::pthread_attr_getstacksize(attributes, &mut stack);
+            pthread_attr_getdetachstate(attributes, &mut detached);
+        }
+    }
+    let spec = ThreadSpec {
+        id: 0,
+        function: routine as usize as u64,
+        argument: argument as u64,
+        stack: stack.max(LEAST_STACK).next_multiple_of(PAGE_SIZE) as u64,
+        detached: detached == libc::PTHREAD_CREATE_DETACHED,
+    };
+    match node.create_thread(spec) {
+        Ok(id) => {
+            // SAFETY: the caller passes a place for the name.
+            unsafe { *thread = id };
+            0
+        }
+        Err(error) => error,
+    }
+}
+
+/// Starts a thread on this node.
+///
+/// # Errors
+/// An error number, as from `pthread_create`.
+pub fn start(node: &'static Node, spec: ThreadSpec) -> Result<(), i32> {
+    let bytes = spec.stack as usize;
+    let bottom = node.map_pages(bytes + PAGE_SIZE).ok_or(libc::EAGAIN)?;
+    let stack = bottom + PAGE_SIZE..bottom + PAGE_SIZE + bytes;
+    node.populate_stack_top(&stack);
+    let start = Box::into_raw(Box::new(Start { node, spec, stack }));
+    let mut attributes = MaybeUninit::<pthread_attr_t>::uninit();
+    let mut thread = 0;
+    // SAFETY: the attributes are initialised before use; the new thread owns `start`.
+    let result = unsafe {
+        libc::pthread_attr_init(attributes.as_mut_ptr());
+        libc::pthread_attr_setstacksize(attributes.as_mut_ptr(), PRIVATE_STACK);
+        libc::pthread_attr_setdetachstate(attributes.as_mut_ptr(), libc::PTHREAD_CREATE_DETACHED);
+        real_create(&mut thread, attributes.as_ptr(), begin, start.cast())
+    };
+    if result == 0 {
+        return Ok(());
+    }
+    // SAFETY: no thread was started, so the box is still ours.
+    let start = unsafe { Box::from_raw(start) };
+    node.unmap_pages(bottom, start.stack.len() + PAGE_SIZE);
+    Err(result)
+}
+
+unsafe extern "C" fn begin(start: *mut c_void) -> *mut c_void {
+    // SAFETY: `start` made this box for us.
+    let Start { node, spec, stack } = *unsafe { Box::from_raw(start.cast::<Start>()) };
+    signals::begin_thread();
+    let top = stack.end;
+    let thread = Thread::attach(node, spec.id, stack);
+    // SAFETY: the destructor only needs a value that is not null.
+    unsafe {
+        let last = LAST.get_or_init(|| {
+            let mut key = 0;
+            crate::real!(pthread_key_create: fn(*mut libc::pthread_key_t, unsafe extern "C" fn(*mut c_void)) -> c_int)(
+                &mut key, end,
+            );
+            key
+        });
+        crate::real!(pthread_setspecific: fn(libc::pthread_key_t, *const c_void) -> c_int)(
+            *last,
+            std::ptr::from_ref(node).cast(),
+        );
+        // The routine and its argument come from the program; the stack is this thread's own.
+        let routine: Routine = std::mem::transmute(spec.function as usize);
+        let value = on_stack(routine, spec.argument as *mut c_void, top);
+        thread.value.set(value as u64);
+    }
+    std::ptr::null_mut()
+}
+
+/// The last thing a thread does: what it wrote becomes visible, and whoever joins it is told.
+unsafe extern "C" fn end(node: *mut c_void) {
+    // SAFETY: the key's value is the node, which lives as long as the process.
+    let node: &'static Node = unsafe { &*node.cast::<Node>() };
+    key::run_destructors(node);
+    let thread = Thread::current(node);
+    let stack = thread.stack.clone();
+    node.thread_ended(thread.id, thread.value.get());
+    Thread::detach(node);
+    signals::end_thread();
+    if !stack.is_empty() {
+        node.unmap_pages(stack.start - PAGE_SIZE, stack.len() + PAGE_SIZE);
+    }
+}
+
+/// # Safety
+/// As the C library's `pthread_exit`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C-unwind" fn pthread_exit(value: *mut c_void) -> ! {
+    let real = crate::real!(pthread_exit: fn(*mut c_void) -> ());
+    // SAFETY: the same function, as it is declared.
+    let real: unsafe extern "C-unwind" fn(*mut c_void) -> ! = unsafe { std::mem::transmute(real) };
+    if let Some(node) = Node::current() {
+        let thread = Thread::current(node);
+        thread.value.set(value as u64);
+        if node.is_main(thread.id) {
+            node.main_exits_alone();
+            // SAFETY: ends the program as the last thread's end natively would.
+            unsafe { crate::exit::exit(0) };
+        }
+    }
+    // SAFETY: forwards the call.
+    unsafe { real(value) }
+}
+
+fn join(thread: pthread_t, value: *mut *mut c_void, wait: gondwana_node::JoinWait) -> c_int {
+    let node = Node::current().expect("called for a thread of the run");
+    match node.join_thread(thread, wait) {
+        Ok(result) => {
+            if !value.is_null() {
+                // SAFETY: the caller passes null or a place for the value.
+                unsafe { *value = result as *mut c_void };
+            }
+            0
+        }
+        Err(error) => error,
+    }
+}
+
+/// Defines the functions that name a thread: what they do for threads of the run, and otherwise the C library's.
+macro_rules! naming_a_thread {
+    ($(fn $name:ident($thread:ident: pthread_t $(, $argument:ident: $type:ty)*) = $body:expr;)*) => {$(
+        /// # Safety
+        /// As the C library's function of this name.
+        #[unsafe(no_mangle)]
+        pub unsafe extern "C" fn $name($thread: pthread_t $(, $argument: $type)*) -> c_int {
+            if Node::current().is_some_and(|node| node.is_thread($thread)) {
+                return $body;
+            }
+            // SAFETY: forwards the caller's arguments.
+            unsafe { crate::real!($name: fn(pthread_t $(, $type)*) -> c_int)($thread $(, $argument)*) }
+        }
+    )*};
+}
+
+naming_a_thread! {
+    fn pthread_join(thread: pthread_t, value: *mut *mut c_void) =
+        join(thread, value, gondwana_node::JoinWait::Forever);
+    fn pthread_tryjoin_np(thread: pthread_t, value: *mut *mut c_void) =
+        join(thread, value, gondwana_node::JoinWait::Not);
+    fn pthread_timedjoin_np(thread: pthread_t, value: *mut *mut c_void, time: *const timespec) =
+        match deadline(libc::CLOCK_REALTIME, time) {
+            Ok(until) => join(thread, value, gondwana_node::JoinWait::Until(until)),
+            Err(error) => error,
+        };
+    fn pthread_clockjoin_np(thread: pthread_t, value: *mut *mut c_void, clock: clockid_t, time: *const timespec) =
+        match deadline(clock, time) {
+            Ok(until) => join(thread, value, gondwana_node::JoinWait::Until(until)),
+            Err(error) => error,
+        };
+    fn pthread_detach(thread: pthread_t) = code(Node::current().map_or(Ok(()), |node| node.detach_thread(thread)));
+}

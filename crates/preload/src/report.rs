@@ -1,0 +1,15 @@
+//! What the user reads when something cannot go on.
+
+/// Writes one line to standard error without the C library's buffers.
+pub fn line(text: &str) {
+    let line = format!("gondwana: {text}\n");
+    // SAFETY: the buffer is valid for its length.
+    unsafe { libc::write(2, line.as_ptr().cast(), line.len()) };
+}
+
+/// Ends this process, and with it the run.
+pub fn fatal(text: &str) -> ! {
+    line(text);
+    // SAFETY: ends the process at once; nothing is left to be protected.
+    unsafe { libc::_exit(125) }
+}

@@ -1,0 +1,35 @@
+//! Running code on a stack inside the span.
+//!
+//! A thread's control block and thread-local storage stay where the C library puts them, in memory private to
+//! the node; only its frames are shared, so that other threads may follow pointers to its locals.
+
+use std::arch::naked_asm;
+
+/// Calls `function(argument)` on the stack that ends at `top` (16-byte aligned) and returns on the present one.
+///
+/// The unwinder must stop here: an exception that leaves `function` ends the program as it would natively, and
+/// `pthread_exit` goes on to the C library's own start of the thread.
+///
+/// # Safety
+/// `top` ends a writable stack that nobody else uses.
+#[unsafe(naked)]
+pub unsafe extern "C" fn on_stack(
+    function: unsafe extern "C" fn(*mut libc::c_void) -> *mut libc::c_void,
+    argument: *mut libc::c_void,
+    top: usize,
+) -> *mut libc::c_void {
+    naked_asm!(
+        ".cfi_startproc",
+        ".cfi_undefined rip",
+        "push rbp",
+        "mov rbp, rsp",
+        "mov rsp, rdx",
+        "mov rax, rdi",
+        "mov rdi, rsi",
+        "call rax",
+        "mov rsp, rbp",
+        "pop rbp",
+        "ret",
+        ".cfi_endproc",
+    )
+}

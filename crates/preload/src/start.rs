@@ -1,0 +1,185 @@
+//! How a process becomes a node: before the program's own start-up code runs.
+
+use crate::stack::on_stack;
+use crate::{alloc, exit, pthread, report, signals};
+use gondwana_memory::PAGE_SIZE;
+use gondwana_node::boot::Boot;
+use gondwana_node::{Hooks, Node, Thread};
+use libc::{c_char, c_int, c_void};
+use std::ffi::CStr;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+type Main = extern "C" fn(c_int, *mut *mut c_char, *mut *mut c_char) -> c_int;
+type Init = extern "C" fn(c_int, *mut *mut c_char, *mut *mut c_char);
+type Fini = extern "C" fn();
+
+/// The loader's own last function: runs the destructors of all objects.
+static LOADER_FINI: AtomicUsize = AtomicUsize::new(0);
+
+/// What the C library runs last of all: it was registered first.
+extern "C" fn last_fini() {
+    let fini = LOADER_FINI.load(Ordering::Relaxed);
+    if fini != 0 {
+        // SAFETY: stored from the loader's function of this type.
+        let fini: Fini = unsafe { std::mem::transmute(fini) };
+        fini();
+    }
+    exit::after_all_handlers();
+}
+
+/// What the loader's start-up code passes on.
+struct Start {
+    main: Main,
+    argc: c_int,
+    argv: *mut *mut c_char,
+    init: Option<Init>,
+    fini: Option<Fini>,
+    loader_fini: Option<Fini>,
+    stack_end: *mut c_void,
+}
+
+impl Start {
+    fn go(&self) -> c_int {
+        let real = crate::real!(__libc_start_main: fn(
+            Main, c_int, *mut *mut c_char, Option<Init>, Option<Fini>, Option<Fini>, *mut c_void,
+        ) -> c_int);
+        // SAFETY: forwards what the loader passed, with another main and init on the worker nodes.
+        unsafe {
+            real(self.main, self.argc, self.argv, self.init, self.fini, self.loader_fini, self.stack_end)
+        }
+    }
+}
+
+/// # Safety
+/// Called by the program's entry code only.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn __libc_start_main(
+    main: Main,
+    argc: c_int,
+    argv: *mut *mut c_char,
+    init: Option<Init>,
+    fini: Option<Fini>,
+    loader_fini: Option<Fini>,
+    stack_end: *mut c_void,
+) -> c_int {
+    let mut start = Start { main, argc, argv, init, fini, loader_fini, stack_end };
+    let boot = match Boot::from_env() {
+        Ok(Some(boot)) => boot,
+        Ok(None) => return start.go(),
+        Err(error) => report::fatal(&format!("the launcher's instructions are unusable: {error}")),
+    };
+    // SAFETY: the environment follows the arguments on the initial stack.
+    unsafe { restore_environment(argv.add(argc as usize + 1), &boot.hidden_env) };
+    let first = boot.node == 0;
+    begin_standard_streams();
+    let hooks = Hooks { start_thread: pthread::start_thread, flush_streams: exit::flush_streams, exit: exit::exit_here, native_self: pthread::native_self };
+    // SAFETY: no other thread runs yet.
+    let node = match unsafe { Node::start(boot, hooks, __libc_start_main as *const () as usize) } {
+        Ok(node) => node,
+        Err(error) => report::fatal(&error.to_string()),
+    };
+    alloc::begin();
+    signals::begin();
+    if first {
+        if let Some(fini) = loader_fini {
+            LOADER_FINI.store(fini as usize, Ordering::Relaxed);
+        }
+        start.loader_fini = Some(last_fini);
+        start_main(node, start)
+    } else {
+        start.main = serve;
+        start.init = Some(no_constructors);
+        start.go()
+    }
+}
+
+/// Node 0 runs the program: its constructors and `main` on a stack in the span.
+fn start_main(node: &'static Node, mut start: Start) -> c_int {
+    let bytes = node.default_stack();
+    let Some(bottom) = node.map_pages(bytes + PAGE_SIZE) else {
+        report::fatal("the span has no room for main's stack; give a larger --span");
+    };
+    let stack = bottom + PAGE_SIZE..bottom + PAGE_SIZE + bytes;
+    node.populate_stack_top(&stack);
+    let top = stack.end;
+    Thread::attach(node, node.main_thread(), stack);
+    node.serve_in_background();
+    share_arguments(node, &mut start);
+    // SAFETY: the stack is main's own, and `start` outlives the call.
+    unsafe { on_stack(enter, (&raw mut start).cast(), top) };
+    unreachable!("the C library's start never returns")
+}
+
+unsafe extern "C" fn enter(start: *mut c_void) -> *mut c_void {
+    // SAFETY: `start_main` passes its own structure.
+    let start = unsafe { &*start.cast::<Start>() };
+    start.go();
+    std::ptr::null_mut()
+}
+
+/// Copies the arguments into shared memory: threads on other nodes follow pointers to them.
+fn share_arguments(node: &'static Node, start: &mut Start) {
+    for index in 0..start.argc as usize {
+        // SAFETY: the initial stack holds `argc` strings.
+        unsafe {
+            let text = CStr::from_ptr(*start.argv.add(index)).to_bytes_with_nul();
+            if let Some(address) = node.allocate(text.len(), 16) {
+                std::ptr::copy_nonoverlapping(text.as_ptr(), address as *mut u8, text.len());
+                *start.argv.add(index) = address as *mut c_char;
+            }
+        }
+    }
+}
+
+/// What a worker node runs in place of `main`: it serves the others until the run ends.
+extern "C" fn serve(_argc: c_int, _argv: *mut *mut c_char, _environment: *mut *mut c_char) -> c_int {
+    Node::current().expect("started").serve()
+}
+
+/// Worker nodes get what the program's constructors did from node 0, through shared memory.
+extern "C" fn no_constructors(_argc: c_int, _argv: *mut *mut c_char, _environment: *mut *mut c_char) {}
+
+/// The C++ library's streams must stand on every node before shared memory is laid over the copies of them that
+/// the program's data may hold; programs do this themselves in constructors that run on node 0 only.
+fn begin_standard_streams() {
+    // SAFETY: the symbol, where there is one, is a constructor that takes the address of an empty object.
+    unsafe {
+        let constructor = libc::dlsym(libc::RTLD_DEFAULT, c"_ZNSt8ios_base4InitC1Ev".as_ptr());
+        if !constructor.is_null() {
+            let constructor: extern "C" fn(*mut c_void) = std::mem::transmute(constructor);
+            constructor(Box::into_raw(Box::new(0u64)).cast());
+        }
+    }
+}
+
+/// Gives the program the environment that it would natively have: each variable of ours gets its former value or
+/// goes.
+///
+/// # Safety
+/// `environment` is the process's initial, null-terminated environment.
+unsafe fn restore_environment(environment: *mut *mut c_char, hidden: &[(String, Option<String>)]) {
+    let name_of = |entry: &[u8]| -> Vec<u8> { entry.split(|&byte| byte == b'=').next().unwrap_or(&[]).to_vec() };
+    let mut read = environment;
+    let mut write = environment;
+    // SAFETY: stays within the array, which only gets shorter.
+    unsafe {
+        while !(*read).is_null() {
+            let name = name_of(CStr::from_ptr(*read).to_bytes());
+            let ours = hidden.iter().find(|(hidden, _)| hidden.as_bytes() == name);
+            match ours {
+                Some((_, None)) => {}
+                Some((name, Some(value))) => {
+                    let text = std::ffi::CString::new(format!("{name}={value}")).expect("came from an environment");
+                    *write = text.into_raw();
+                    write = write.add(1);
+                }
+                None => {
+                    *write = *read;
+                    write = write.add(1);
+                }
+            }
+            read = read.add(1);
+        }
+        *write = std::ptr::null_mut();
+    }
+}

@@ -1,0 +1,36 @@
+/* __thread variables: a copy for each thread, with its initial value, at addresses other threads may use. */
+#include "../harness.h"
+
+static __thread int initialised = 42;
+static __thread long zero[700]; /* more than a page */
+static long *published[MAX_THREADS];
+static pthread_barrier_t barrier;
+
+static long work(int self)
+{
+    EXPECT(42, initialised);
+    for (int i = 0; i < 700; i++)
+        EXPECT(0, zero[i]);
+    initialised = self;
+    for (int i = 0; i < 700; i++)
+        zero[i] = self * 1000 + i;
+    published[self] = zero;
+    pthread_barrier_wait(&barrier);
+    for (int i = 0; i < threads; i++)
+        REQUIRE(i == self || published[i] != zero);
+    pthread_barrier_wait(&barrier);
+    EXPECT(self, initialised);
+    for (int i = 0; i < 700; i++)
+        EXPECT(self * 1000 + i, zero[i]);
+    return 0;
+}
+
+int main(int argc, char **argv)
+{
+    parse(argc, argv, 4, 1);
+    EXPECT(0, pthread_barrier_init(&barrier, NULL, (unsigned)threads));
+    initialised = -1;
+    run_threads(threads, work);
+    EXPECT(-1, initialised);
+    return pass();
+}
