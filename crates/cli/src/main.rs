@@ -14,7 +14,7 @@ use std::process::ExitCode;
 
 /// Many machines, one memory.
 #[derive(Parser)]
-#[command(name = "gondwana", version, about)]
+#[command(name = "gondwana", version)]
 struct CommandLine {
     #[command(subcommand)]
     command: Command,

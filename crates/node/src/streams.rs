@@ -12,6 +12,8 @@ pub struct Streams {
 
 #[derive(Clone, Copy, Debug, Default)]
 struct Stream {
+    /// Where the stream faulted last.
+    last: u32,
     /// First page that was not asked for yet.
     next: u32,
     /// How many pages were asked for ahead the last time.
@@ -25,15 +27,22 @@ impl Streams {
     /// anywhere else asks for nothing ahead.
     pub fn ahead(&mut self, page: u32, limit: u32) -> u32 {
         let reached = |stream: &&mut Stream| {
-            // Less may have been brought than was asked for, so anything inside the window continues it.
-            page <= stream.next && page + stream.window + 1 >= stream.next && stream.next != 0
+            // Less may have been brought than was asked for, so anything inside the window continues it; a page
+            // that faults again, having been invalidated, does not.
+            page > stream.last && page <= stream.next
         };
         if let Some(stream) = self.streams.iter_mut().find(reached) {
             stream.window = (stream.window * 2).clamp(1, limit.max(1)).min(limit);
+            stream.last = page;
             stream.next = page + 1 + stream.window;
             return stream.window;
         }
-        self.streams[self.oldest] = Stream { next: page + 1, window: 0 };
+        if let Some(stream) = self.streams.iter_mut().find(|stream| stream.last == page && stream.next > page) {
+            // It was brought in before and is lost again: what followed it then may not be wanted now.
+            *stream = Stream { last: page, next: page + 1, window: 0 };
+            return 0;
+        }
+        self.streams[self.oldest] = Stream { last: page, next: page + 1, window: 0 };
         self.oldest = (self.oldest + 1) % STREAMS;
         0
     }
@@ -62,6 +71,12 @@ mod tests {
         assert_eq!([streams.ahead(10, 64), streams.ahead(1000, 64)], [0, 0]);
         assert_eq!([streams.ahead(11, 64), streams.ahead(1001, 64)], [1, 1]);
         assert_eq!([streams.ahead(13, 64), streams.ahead(1003, 64)], [2, 2]);
+    }
+
+    #[test]
+    fn a_page_that_faults_again_and_again_brings_nothing_along() {
+        let mut streams = Streams::default();
+        assert_eq!([(); 4].map(|()| streams.ahead(9, 64)), [0; 4]);
     }
 
     #[test]

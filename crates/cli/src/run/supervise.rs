@@ -8,9 +8,6 @@ use gondwana_node::boot::Report;
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
-/// How long the other nodes may take to end after the one that called `exit` has ended.
-const GRACE: Duration = Duration::from_secs(2);
-
 /// How long to wait for the cause when a connection has broken: most often its other end has just died.
 const CAUSE: Duration = Duration::from_millis(300);
 
@@ -165,10 +162,8 @@ impl<'a> Supervisor<'a> {
                 }
                 self.finish(end, machine);
             }
-            End::Exited(_) if node.exit => {
-                self.end = Some(end);
-                self.deadline = Some(Instant::now() + GRACE);
-            }
+            // Node 0 has seen to it that the others have written everything out and stand still.
+            End::Exited(_) if node.exit => self.finish(end, machine),
             // The others end when they learn that the program is ending.
             End::Exited(_) if self.exiting() => {}
             End::Exited(status) if self.reporting && !node.up => {

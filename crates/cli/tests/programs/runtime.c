@@ -36,7 +36,8 @@ static void report(const char *text)
 static void connect_to_all(void)
 {
 	char *at = strstr(boot, "\"peers\":[");
-	while ((at = strchr(at + 1, ':')) && *at && at[1] != '[' ) {
+	at += strlen("\"peers\":[");
+	while ((at = strchr(at, ':'))) {
 		char address[16] = "";
 		char *start = at;
 		struct sockaddr_in peer = { .sin_family = AF_INET, .sin_port = htons(strtol(at + 1, NULL, 10)) };

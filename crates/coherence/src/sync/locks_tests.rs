@@ -257,10 +257,10 @@ fn waiters_are_overtaken_a_bounded_number_of_times() {
         assert_eq!(world.broken(), None);
         for (index, (was, is)) in before.iter().zip(&world.runners).enumerate() {
             if was.holds.is_empty() && !is.holds.is_empty() {
-                worst = worst.max(overtaken[index]);
                 overtaken[index] = 0;
                 for (waiting, count) in world.runners.iter().zip(&mut overtaken) {
                     *count += u32::from(waiting.waits);
+                    worst = worst.max(*count);
                 }
             }
         }

@@ -1,0 +1,87 @@
+//! An installation of the command with a stand-in for the runtime library, in a folder of its own.
+
+use std::fs;
+use std::io;
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+/// The folder; it goes away with this value.
+pub struct Installation(PathBuf);
+
+impl Installation {
+    /// Copies the command and compiles the stand-in.
+    pub fn new() -> Self {
+        static COUNT: AtomicUsize = AtomicUsize::new(0);
+        let number = COUNT.fetch_add(1, Ordering::Relaxed);
+        let folder = std::env::temp_dir().join(format!("gondwana-cli-{}-{number}", std::process::id()));
+        fs::create_dir_all(&folder).unwrap();
+        let this = Self(folder);
+        fs::copy(env!("CARGO_BIN_EXE_gondwana"), this.path("gondwana")).unwrap();
+        let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/programs/runtime.c");
+        this.gcc(&["-shared", "-fPIC", source.to_str().unwrap(), "-o", "libgondwana.so"]);
+        this
+    }
+
+    /// A file of the folder.
+    pub fn path(&self, name: &str) -> PathBuf {
+        self.0.join(name)
+    }
+
+    /// Runs the compiler in the folder.
+    pub fn gcc(&self, arguments: &[&str]) {
+        assert!(Command::new("gcc").args(arguments).current_dir(&self.0).status().unwrap().success());
+    }
+
+    /// Compiles a program that does nothing.
+    pub fn program(&self, name: &str, options: &[&str]) -> PathBuf {
+        fs::write(self.path("empty.c"), "int main(void) { return 0; }\n").unwrap();
+        self.gcc(&[&["empty.c", "-o", name], options].concat());
+        self.path(name)
+    }
+
+    /// The command with these arguments, to be started in the folder.
+    pub fn command(&self, arguments: &[&str]) -> Command {
+        let mut command = Command::new(self.path("gondwana"));
+        command.args(arguments).current_dir(&self.0);
+        command
+    }
+
+    /// Runs the command to its end.
+    pub fn run(&self, arguments: &[&str]) -> Output {
+        self.command(arguments).output().unwrap()
+    }
+}
+
+impl Drop for Installation {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+/// Standard error as text.
+pub fn errors(output: &Output) -> String {
+    String::from_utf8(output.stderr.clone()).unwrap()
+}
+
+/// A handle on a process that is not our child.
+pub struct Process(OwnedFd);
+
+impl Process {
+    /// The process with this number.
+    pub fn open(pid: u32) -> Self {
+        // SAFETY: pidfd_open touches no memory.
+        let fd = unsafe { libc::syscall(libc::SYS_pidfd_open, pid, 0) };
+        assert!(fd >= 0, "{}", io::Error::last_os_error());
+        // SAFETY: the kernel has just given us this descriptor.
+        Self(unsafe { OwnedFd::from_raw_fd(fd as i32) })
+    }
+
+    /// Waits for its end; false if that takes longer than this.
+    pub fn ends_within(&self, seconds: i32) -> bool {
+        let mut fd = libc::pollfd { fd: self.0.as_raw_fd(), events: libc::POLLIN, revents: 0 };
+        // SAFETY: the kernel reads and writes one pollfd.
+        unsafe { libc::poll(&raw mut fd, 1, seconds * 1000) == 1 }
+    }
+}

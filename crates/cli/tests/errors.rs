@@ -1,0 +1,107 @@
+//! What the user reads when a program cannot be run: one line, and an exit status as other launchers use it.
+
+mod common;
+
+use common::{Installation, errors};
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+
+/// Runs the command, which must fail with this status and one line that contains the text.
+fn fails(installation: &Installation, arguments: &[&str], status: i32, text: &str) {
+    let output = installation.run(&[&["run"], arguments].concat());
+    let said = errors(&output);
+    assert_eq!(output.status.code(), Some(status), "{arguments:?}: {said}");
+    assert!(said.starts_with("gondwana: ") && said.contains(text), "{arguments:?}: {said}");
+    assert_eq!(said.matches('\n').count(), 1, "{arguments:?}: {said}");
+    assert!(output.stdout.is_empty());
+}
+
+fn patched(installation: &Installation, name: &str, offset: usize, bytes: &[u8]) {
+    let mut image = fs::read(installation.program("original", &[])).unwrap();
+    image[offset..offset + bytes.len()].copy_from_slice(bytes);
+    write_program(installation, name, &image, 0o755);
+}
+
+fn write_program(installation: &Installation, name: &str, contents: &[u8], mode: u32) {
+    fs::write(installation.path(name), contents).unwrap();
+    fs::set_permissions(installation.path(name), fs::Permissions::from_mode(mode)).unwrap();
+}
+
+#[test]
+fn programs_that_cannot_run_are_named_with_the_reason() {
+    let here = Installation::new();
+    here.program("static", &["-static"]);
+    patched(&here, "aarch64", 18, &183u16.to_le_bytes());
+    patched(&here, "narrow", 4, &[1]);
+    write_program(&here, "script", b"#!/bin/sh\necho no\n", 0o755);
+    write_program(&here, "text", b"hello", 0o755);
+    write_program(&here, "plain", &fs::read(here.path("original")).unwrap(), 0o644);
+    write_program(&here, "setuid", &fs::read(here.path("original")).unwrap(), 0o4755);
+    fails(&here, &["./static"], 126, "statically linked");
+    fails(&here, &["./aarch64"], 126, "architecture (Aarch64)");
+    fails(&here, &["./narrow"], 126, "32-bit");
+    fails(&here, &["./script"], 126, "is a script");
+    fails(&here, &["./text"], 126, "no ELF file");
+    fails(&here, &["./setuid"], 126, "set-user-id");
+    fails(&here, &["/"], 126, "folder");
+    fails(&here, &["./plain"], 126, "chmod +x");
+    fails(&here, &["./missing"], 127, "no such program");
+    fails(&here, &["gondwana-missing"], 127, "PATH");
+    // A run of one node is no exception.
+    fails(&here, &["-n", "1", "./static"], 126, "statically linked");
+}
+
+#[test]
+fn another_c_library_is_refused() {
+    let here = Installation::new();
+    here.program("musl", &["-Wl,--dynamic-linker=/lib/ld-musl-x86_64.so.1"]);
+    fails(&here, &["./musl"], 126, "another C library");
+}
+
+#[test]
+fn options_out_of_range_are_named() {
+    let here = Installation::new();
+    here.program("program", &[]);
+    fails(&here, &["-n", "0", "./program"], 125, "at least one node");
+    fails(&here, &["-n", "257", "./program"], 125, "limit is 256");
+    fails(&here, &["--span", "1K", "./program"], 125, "out of range");
+    fails(&here, &["--span", "big", "./program"], 125, "not a size");
+    fails(&here, &["--hosts", "a", "--fabric", "shm", "./program"], 125, "share no memory");
+}
+
+#[test]
+fn a_span_that_does_not_fit_names_the_limit() {
+    let here = Installation::new();
+    here.program("program", &[]);
+    let limited = |arguments: &str| {
+        let script = format!("ulimit -v 16000000; exec ./gondwana run {arguments} ./program");
+        std::process::Command::new("sh").args(["-c", &script]).current_dir(here.path("")).output().unwrap()
+    };
+    let output = limited("--span 64G");
+    assert_eq!(output.status.code(), Some(125));
+    assert!(errors(&output).contains("the span does not fit"), "{}", errors(&output));
+    let output = limited("");
+    assert_eq!(output.status.code(), Some(0), "what fits is taken: {}", errors(&output));
+}
+
+#[test]
+fn a_runtime_library_that_is_missing_or_useless_is_noticed() {
+    let here = Installation::new();
+    here.program("program", &[]);
+    fs::write(here.path("libgondwana.so"), "no library").unwrap();
+    let output = here.run(&["run", "./program"]);
+    assert_eq!(output.status.code(), Some(125));
+    assert!(errors(&output).contains("before it had joined the others"), "{}", errors(&output));
+    fs::remove_file(here.path("libgondwana.so")).unwrap();
+    fails(&here, &["./program"], 125, "libgondwana.so is missing");
+}
+
+#[test]
+fn the_doctor_gives_json() {
+    let here = Installation::new();
+    let output = here.run(&["doctor", "--json"]);
+    let report: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(report["runs_work"], output.status.success());
+    let library = report["findings"].as_array().unwrap().iter().find(|f| f["name"] == "runtime library").unwrap();
+    assert_eq!(library["verdict"], "ok");
+}

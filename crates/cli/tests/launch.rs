@@ -1,0 +1,207 @@
+//! What a program and its user see of a run: everything as if the program had run by itself.
+
+mod common;
+
+use common::{Installation, Process, errors};
+use std::io::{BufRead, BufReader, Read, Write};
+use std::os::unix::process::ExitStatusExt;
+use std::process::{Child, ChildStdout, Command, Stdio};
+
+const FABRICS: [&[&str]; 3] = [
+    &["--fabric", "shm"],
+    &["--fabric", "tcp"],
+    &["--hosts", "a=127.0.0.1,b=127.0.0.1", "--launcher", "{command}"],
+];
+
+fn run_of(fabric: &[&str], program: &[&str]) -> Vec<String> {
+    ["run"].iter().chain(fabric).chain(program).map(|word| (*word).to_owned()).collect()
+}
+
+#[test]
+fn streams_arguments_and_folder_are_the_programs() {
+    let here = Installation::new();
+    for fabric in FABRICS {
+        let script = "echo \"$1\"; pwd; cat; echo wrong >&2";
+        let words = run_of(fabric, &["sh", "-c", script, "sh", "a  b"]);
+        let words: Vec<&str> = words.iter().map(String::as_str).collect();
+        let mut child = here
+            .command(&words)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let input = "line\n".repeat(50_000);
+        child.stdin.take().unwrap().write_all(input.as_bytes()).unwrap();
+        let output = child.wait_with_output().unwrap();
+        let folder = here.path("").canonicalize().unwrap();
+        let expected = format!("a  b\n{}\n{input}", folder.display());
+        assert!(String::from_utf8(output.stdout.clone()).unwrap() == expected, "{fabric:?}");
+        assert_eq!(errors(&output), "wrong\n", "{fabric:?}");
+        assert_eq!(output.status.code(), Some(0));
+    }
+}
+
+#[test]
+fn the_environment_is_the_programs() {
+    let here = Installation::new();
+    for fabric in FABRICS {
+        let words = run_of(fabric, &["env"]);
+        let words: Vec<&str> = words.iter().map(String::as_str).collect();
+        let native = Command::new("env").env_clear().envs([("B", "2"), ("A", "1"), ("NODE", "")]).output().unwrap();
+        let mut command = here.command(&words);
+        command.env_clear().envs([("B", "2"), ("A", "1"), ("NODE", "")]);
+        // The program is looked for as execvp does without PATH.
+        let output = command.output().unwrap();
+        assert_eq!(output.stdout, native.stdout, "{fabric:?}: {}", errors(&output));
+    }
+}
+
+#[test]
+fn every_node_writes_to_standard_output() {
+    let here = Installation::new();
+    for fabric in FABRICS {
+        let words = run_of(fabric, &["true"]);
+        let words: Vec<&str> = words.iter().map(String::as_str).collect();
+        let output = here.command(&words).env("NODE", "print").output().unwrap();
+        assert_eq!(String::from_utf8_lossy(&output.stdout), "from node 1\n", "{fabric:?}: {}", errors(&output));
+    }
+}
+
+#[test]
+fn the_exit_status_is_the_programs() {
+    let here = Installation::new();
+    for fabric in FABRICS {
+        for status in [0, 1, 42, 255] {
+            let script = format!("exit {status}");
+            let words = run_of(fabric, &["sh", "-c", &script]);
+            let words: Vec<&str> = words.iter().map(String::as_str).collect();
+            let output = here.run(&words);
+            assert_eq!(output.status.code(), Some(status), "{fabric:?}: {}", errors(&output));
+        }
+    }
+}
+
+#[test]
+fn one_node_is_the_program_itself() {
+    let here = Installation::new();
+    let output = here.run(&["run", "-n", "1", "sh", "-c", "echo $PPID; env; exit 7"]);
+    let text = String::from_utf8(output.stdout.clone()).unwrap();
+    assert_eq!(text.lines().next(), Some(std::process::id().to_string().as_str()), "no launcher in between");
+    assert!(!text.contains("LD_PRELOAD") && !text.contains("GONDWANA"));
+    assert_eq!(output.status.code(), Some(7));
+}
+
+#[test]
+fn a_crash_anywhere_ends_the_run_with_one_line() {
+    let here = Installation::new();
+    for fabric in FABRICS {
+        for (order, signal, line) in [
+            ("crash", libc::SIGSEGV, "gondwana: node 1, thread 3 died of SIGSEGV at address 0x1000\n"),
+            ("kill", libc::SIGKILL, "gondwana: node 1 was killed by SIGKILL\n"),
+        ] {
+            let words = run_of(fabric, &["sleep", "1000"]);
+            let words: Vec<&str> = words.iter().map(String::as_str).collect();
+            let output = here.command(&words).env("NODE", order).output().unwrap();
+            assert_eq!(errors(&output), line, "{fabric:?}");
+            assert_eq!(output.status.signal(), Some(signal), "{fabric:?}");
+        }
+    }
+}
+
+/// A run that has printed the number of node 0's process and goes on until it is ended.
+struct Endless {
+    launcher: Child,
+    output: BufReader<ChildStdout>,
+    node: Process,
+}
+
+impl Endless {
+    fn start(here: &Installation, fabric: &[&str]) -> Self {
+        let words = run_of(fabric, &["sh", "-c", "echo $$; exec sleep 1000"]);
+        let words: Vec<&str> = words.iter().map(String::as_str).collect();
+        let mut launcher =
+            here.command(&words).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        let mut output = BufReader::new(launcher.stdout.take().unwrap());
+        let mut line = String::new();
+        output.read_line(&mut line).unwrap();
+        let node = Process::open(line.trim().parse().unwrap());
+        Self { launcher, output, node }
+    }
+
+    fn signal(&self, signal: i32) {
+        // SAFETY: the launcher is our child and has not been waited for.
+        unsafe { libc::kill(self.launcher.id() as i32, signal) };
+    }
+
+    /// Waits until nobody can write to the launcher's standard output any more: all nodes have ended.
+    fn all_nodes_end(&mut self) {
+        assert!(self.node.ends_within(2));
+        let mut rest = String::new();
+        self.output.read_to_string(&mut rest).unwrap();
+        assert_eq!(rest, "");
+    }
+}
+
+#[test]
+fn a_signal_to_the_launcher_reaches_the_program() {
+    let here = Installation::new();
+    for fabric in FABRICS {
+        let mut run = Endless::start(&here, fabric);
+        run.signal(libc::SIGTERM);
+        run.all_nodes_end();
+        assert_eq!(run.launcher.wait().unwrap().signal(), Some(libc::SIGTERM), "{fabric:?}");
+        let mut said = String::new();
+        run.launcher.stderr.take().unwrap().read_to_string(&mut said).unwrap();
+        assert_eq!(said, "", "{fabric:?}");
+    }
+}
+
+#[test]
+fn nothing_survives_the_launcher() {
+    let here = Installation::new();
+    for fabric in FABRICS {
+        let mut run = Endless::start(&here, fabric);
+        run.launcher.kill().unwrap();
+        run.all_nodes_end();
+        run.launcher.wait().unwrap();
+    }
+}
+
+#[test]
+fn statistics_are_a_table_and_a_file() {
+    let here = Installation::new();
+    for (fabric, name) in FABRICS.iter().zip(["shm", "tcp", "tcp"]) {
+        let program = ["-n", "3", "--consistency", "sc", "--stats=out.json", "true"];
+        let words = run_of(fabric, &program);
+        let words: Vec<&str> = words.iter().map(String::as_str).collect();
+        let output = here.run(&words);
+        assert!(errors(&output).contains("\nfaults read       1      41      41     83\n"), "{}", errors(&output));
+        assert!(output.stdout.is_empty());
+        let report: serde_json::Value =
+            serde_json::from_slice(&std::fs::read(here.path("out.json")).unwrap()).unwrap();
+        assert_eq!(report["total"]["faults"]["read"], 83);
+        assert_eq!(report["fabric"], name);
+        assert_eq!(report["consistency_reason"], "asked for");
+        assert_eq!(report["program"][0], "true");
+    }
+    let output = here.run(&["run", "-n", "1", "--stats", "sh", "-c", "exit 3"]);
+    assert_eq!(output.status.code(), Some(3));
+    assert!(errors(&output).contains("nothing crossed between nodes"));
+}
+
+#[test]
+fn inline_atomic_instructions_decide_the_consistency() {
+    let here = Installation::new();
+    let library = "int n; void bump(void) { __sync_fetch_and_add(&n, 1); }\n";
+    std::fs::write(here.path("own.c"), library).unwrap();
+    here.gcc(&["-shared", "-fPIC", "own.c", "-o", "libown.so"]);
+    std::fs::write(here.path("user.c"), "void bump(void);\nint main(void) { bump(); return 0; }\n").unwrap();
+    here.gcc(&["user.c", "-L.", "-lown", "-Wl,-rpath,$ORIGIN", "-o", "user"]);
+    here.program("plain", &[]);
+    let reason = |program: &str| errors(&here.run(&["run", "--stats", program]));
+    assert!(reason("./plain").contains("rc (no inline atomic instruction)"));
+    let said = reason("./user");
+    assert!(said.contains("sc (1 inline atomic instruction, in function bump at 0x"), "{said}");
+    assert!(said.contains("libown.so"), "{said}");
+}
