@@ -2,8 +2,8 @@
  *
  * Rows are dealt to the threads like cards. In step k the owner of row k looks for the largest element of its row,
  * publishes its column as the pivot, and everybody reads that row to eliminate the variable from rows below: one
- * producer, all others consumers, one barrier per step. Main fills A and b, computes as thread 0, and does the back
- * substitution.
+ * producer, all others consumers, one barrier per step. Main fills A and b, computes as thread 0, and does both
+ * substitutions.
  */
 #include "common.h"
 
@@ -15,13 +15,14 @@ static struct option_spec specs[] = {
 };
 static struct app app = {"gauss", "Gaussian elimination and back substitution", specs, 1, NULL, NULL};
 
-static long n, width; /* a row is n coefficients and the right-hand side, padded to a whole cache line */
-static double *matrix;
+static long n;
+static double *matrix; /* below the diagonal: the factors of the steps already made */
+static double *right;
 static long *pivot; /* pivot[k]: the column that was exchanged with column k in step k */
 
 static double *row(long i)
 {
-    return matrix + i * width;
+    return matrix + i * n;
 }
 
 static void choose_pivot(long k)
@@ -55,23 +56,30 @@ static void work(int self)
             double *to = row(i);
             exchange(to, k);
             double factor = to[k] / from[k];
-            to[k] = 0;
-            for (long j = k + 1; j <= n; j++)
+            to[k] = factor; /* kept for the right-hand side */
+            for (long j = k + 1; j < n; j++)
                 to[j] -= factor * from[j];
         }
         /* No barrier here: the next pivot row is changed only by its owner, who has just finished with it. */
     }
 }
 
-static double *back_substitute(void)
+/* Does to the right-hand side what was done to the rows, then solves the triangle. */
+static double *substitute(void)
 {
     double *x = must_alloc(sizeof(double) * (size_t)n);
+    for (long i = 0; i < n; i++) {
+        double sum = right[i];
+        for (long j = 0; j < i; j++)
+            sum -= row(i)[j] * x[j];
+        x[i] = sum;
+    }
     for (long i = n - 1; i >= 0; i--) {
         double *r = row(i);
         /* Exchanges of later steps did not touch this row. */
         for (long k = i + 1; k < n; k++)
             exchange(r, k);
-        double sum = r[n];
+        double sum = x[i];
         for (long j = i + 1; j < n; j++)
             sum -= r[j] * x[j];
         x[i] = sum / r[i];
@@ -82,20 +90,22 @@ static double *back_substitute(void)
     return x;
 }
 
-static void initialise(double *to)
+static void initialise(void)
 {
     struct random r = {2048};
-    for (long i = 0; i < n; i++)
-        for (long j = 0; j <= n; j++)
-            to[i * width + j] = random_unit(&r) - 0.5;
+    for (long i = 0; i < n; i++) {
+        for (long j = 0; j < n; j++)
+            row(i)[j] = random_unit(&r) - 0.5;
+        right[i] = random_unit(&r) - 0.5;
+    }
 }
 
 static void verify(const double *x)
 {
     double worst = 0;
-    initialise(matrix);
+    initialise();
     for (long i = 0; i < n; i++) {
-        double sum = -row(i)[n], size = fabs(sum);
+        double sum = -right[i], size = fabs(sum);
         for (long j = 0; j < n; j++) {
             sum += row(i)[j] * x[j];
             size += fabs(row(i)[j] * x[j]);
@@ -109,12 +119,12 @@ int main(int argc, char **argv)
 {
     parse_options(&app, argc, argv);
     n = specs[0].value;
-    width = (n + 1 + 7) / 8 * 8;
-    matrix = must_alloc(sizeof(double) * (size_t)(n * width));
+    matrix = must_alloc(sizeof(double) * (size_t)(n * n));
+    right = must_alloc(sizeof(double) * (size_t)n);
     pivot = must_alloc(sizeof(long) * (size_t)n);
-    initialise(matrix);
+    initialise();
     run_team(MAIN_WORKS, work);
-    double *x = back_substitute();
+    double *x = substitute();
     printf("result: gauss %ld: %016lx\n", n, (unsigned long)hash_bytes(HASH_START, x, sizeof(double) * (size_t)n));
     if (self_check)
         verify(x);

@@ -64,9 +64,11 @@ impl Summary {
             "{count} node{plural} over {}, {} ({}), {}, {:.3} s",
             self.fabric, self.consistency, self.reason, self.mechanism, self.seconds
         );
-        let silent: Vec<_> = (0..count).filter(|&node| self.nodes[node].is_none()).map(|n| n.to_string()).collect();
+        let silent: Vec<_> =
+            (0..count).filter(|&node| self.nodes[node].is_none()).map(|n| n.to_string()).collect();
         if !silent.is_empty() {
-            let _ = writeln!(text, "no counters from node {}: the run did not end in order", silent.join(", "));
+            let _ =
+                writeln!(text, "no counters from node {}: the run did not end in order", silent.join(", "));
         }
         let columns: Vec<Vec<(String, u64)>> =
             self.nodes.iter().map(|node| node.as_ref().map(flatten).unwrap_or_default()).collect();
@@ -231,9 +233,6 @@ mod tests {
 
     #[test]
     fn digits_are_grouped() {
-        assert_eq!(
-            [0, 999, 1000, 1234567].map(grouped),
-            ["0", "999", "1,000", "1,234,567"]
-        );
+        assert_eq!([0, 999, 1000, 1234567].map(grouped), ["0", "999", "1,000", "1,234,567"]);
     }
 }

@@ -102,6 +102,7 @@ fn the_doctor_gives_json() {
     let output = here.run(&["doctor", "--json"]);
     let report: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
     assert_eq!(report["runs_work"], output.status.success());
-    let library = report["findings"].as_array().unwrap().iter().find(|f| f["name"] == "runtime library").unwrap();
+    let library =
+        report["findings"].as_array().unwrap().iter().find(|f| f["name"] == "runtime library").unwrap();
     assert_eq!(library["verdict"], "ok");
 }

@@ -20,7 +20,7 @@ fn a_host_that_cannot_be_reached_is_named() {
 #[test]
 fn hosts_that_keep_silent_are_named_when_time_is_over() {
     let here = Installation::new();
-    let launcher = "sh -c 'test {host} = a && exec {command}; exec cat >&2'";
+    let launcher = "sh -c 'test {host} = a && exec {command}; exec cat 3>&1 >/dev/null'";
     let output = here.run(&[&TWO[..], &["--host-timeout", "1", "--launcher", launcher, "true"]].concat());
     assert_eq!(output.status.code(), Some(125));
     assert!(errors(&output).ends_with("gondwana: no answer in time from b (--host-timeout gives more)\n"));
@@ -52,8 +52,7 @@ fn a_program_that_differs_between_hosts_is_refused() {
 #[test]
 fn a_launcher_of_another_version_is_refused() {
     let here = Installation::new();
-    let mut agent =
-        here.command(&["agent"]).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+    let mut agent = here.command(&["agent"]).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
     let message = br#"{"Prepare":{"version":"0.0.0","new":"field"}}"#;
     let mut frame = (message.len() as u32).to_le_bytes().to_vec();
     frame.push(0);

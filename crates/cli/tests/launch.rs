@@ -2,8 +2,9 @@
 
 mod common;
 
-use common::{Installation, Process, errors};
-use std::io::{BufRead, BufReader, Read, Write};
+use common::{Installation, errors};
+use std::io::{self, BufRead, BufReader, Read, Write};
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::os::unix::process::ExitStatusExt;
 use std::process::{Child, ChildStdout, Command, Stdio};
 
@@ -32,8 +33,12 @@ fn streams_arguments_and_folder_are_the_programs() {
             .spawn()
             .unwrap();
         let input = "line\n".repeat(50_000);
-        child.stdin.take().unwrap().write_all(input.as_bytes()).unwrap();
-        let output = child.wait_with_output().unwrap();
+        let pipe = child.stdin.take().unwrap();
+        let output = std::thread::scope(|scope| {
+            // Beside reading: the program answers before it has read everything.
+            scope.spawn(|| { pipe }.write_all(input.as_bytes()).unwrap());
+            child.wait_with_output().unwrap()
+        });
         let folder = here.path("").canonicalize().unwrap();
         let expected = format!("a  b\n{}\n{input}", folder.display());
         assert!(String::from_utf8(output.stdout.clone()).unwrap() == expected, "{fabric:?}");
@@ -48,7 +53,8 @@ fn the_environment_is_the_programs() {
     for fabric in FABRICS {
         let words = run_of(fabric, &["env"]);
         let words: Vec<&str> = words.iter().map(String::as_str).collect();
-        let native = Command::new("env").env_clear().envs([("B", "2"), ("A", "1"), ("NODE", "")]).output().unwrap();
+        let native =
+            Command::new("env").env_clear().envs([("B", "2"), ("A", "1"), ("NODE", "")]).output().unwrap();
         let mut command = here.command(&words);
         command.env_clear().envs([("B", "2"), ("A", "1"), ("NODE", "")]);
         // The program is looked for as execvp does without PATH.
@@ -64,7 +70,12 @@ fn every_node_writes_to_standard_output() {
         let words = run_of(fabric, &["true"]);
         let words: Vec<&str> = words.iter().map(String::as_str).collect();
         let output = here.command(&words).env("NODE", "print").output().unwrap();
-        assert_eq!(String::from_utf8_lossy(&output.stdout), "from node 1\n", "{fabric:?}: {}", errors(&output));
+        assert_eq!(
+            String::from_utf8_lossy(&output.stdout),
+            "from node 1\n",
+            "{fabric:?}: {}",
+            errors(&output)
+        );
     }
 }
 
@@ -106,6 +117,27 @@ fn a_crash_anywhere_ends_the_run_with_one_line() {
             assert_eq!(errors(&output), line, "{fabric:?}");
             assert_eq!(output.status.signal(), Some(signal), "{fabric:?}");
         }
+    }
+}
+
+/// A handle on a process that is not our child.
+struct Process(OwnedFd);
+
+impl Process {
+    /// The process with this number.
+    fn open(pid: u32) -> Self {
+        // SAFETY: pidfd_open touches no memory.
+        let fd = unsafe { libc::syscall(libc::SYS_pidfd_open, pid, 0) };
+        assert!(fd >= 0, "{}", io::Error::last_os_error());
+        // SAFETY: the kernel has just given us this descriptor.
+        Self(unsafe { OwnedFd::from_raw_fd(fd as i32) })
+    }
+
+    /// Waits for its end; false if that takes longer than this.
+    fn ends_within(&self, seconds: i32) -> bool {
+        let mut fd = libc::pollfd { fd: self.0.as_raw_fd(), events: libc::POLLIN, revents: 0 };
+        // SAFETY: the kernel reads and writes one pollfd.
+        unsafe { libc::poll(&raw mut fd, 1, seconds * 1000) == 1 }
     }
 }
 
@@ -176,7 +208,11 @@ fn statistics_are_a_table_and_a_file() {
         let words = run_of(fabric, &program);
         let words: Vec<&str> = words.iter().map(String::as_str).collect();
         let output = here.run(&words);
-        assert!(errors(&output).contains("\nfaults read       1      41      41     83\n"), "{}", errors(&output));
+        assert!(
+            errors(&output).contains("\nfaults read       1      41      41     83\n"),
+            "{}",
+            errors(&output)
+        );
         assert!(output.stdout.is_empty());
         let report: serde_json::Value =
             serde_json::from_slice(&std::fs::read(here.path("out.json")).unwrap()).unwrap();

@@ -385,7 +385,10 @@ mod tests {
             stats: true,
             progress: false,
             control_fd: 200,
-            hidden_env: vec![("LD_PRELOAD".to_owned(), None), ("LD_BIND_NOW".to_owned(), Some(String::new()))],
+            hidden_env: vec![
+                ("LD_PRELOAD".to_owned(), None),
+                ("LD_BIND_NOW".to_owned(), Some(String::new())),
+            ],
         }
     }
 

@@ -14,8 +14,12 @@ const LOADER: &str = "/lib64/ld-linux-x86-64.so.2";
 /// better than we can.
 pub fn of(program: &Path) -> io::Result<Vec<PathBuf>> {
     let program = program.canonicalize()?;
-    let output =
-        Command::new(LOADER).arg("--list").arg(program).stdin(Stdio::null()).stderr(Stdio::null()).output()?;
+    let output = Command::new(LOADER)
+        .arg("--list")
+        .arg(program)
+        .stdin(Stdio::null())
+        .stderr(Stdio::null())
+        .output()?;
     Ok(parse(&output.stdout))
 }
 

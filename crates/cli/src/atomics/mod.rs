@@ -84,7 +84,8 @@ mod tests {
 
     #[test]
     fn the_reason_names_count_function_and_place() {
-        let finding = |function: Option<&str>| Finding { function: function.map(str::to_owned), address: 0x1234 };
+        let finding =
+            |function: Option<&str>| Finding { function: function.map(str::to_owned), address: 0x1234 };
         let mut atomics = Atomics { count: 5, first: Some((finding(Some("foo")), None)) };
         assert_eq!(atomics.to_string(), "5 inline atomic instructions, first in function foo at 0x1234");
         atomics = Atomics { count: 1, first: Some((finding(None), Some("/opt/libx.so".into()))) };

@@ -5,7 +5,8 @@ use object::{Object, ObjectSection, ObjectSymbol, SectionFlags, SymbolKind, elf}
 
 /// Functions of the compiler's runtime that may be linked into any program, and whose atomic instructions do not
 /// touch data that threads of the program share: the unwinder's list of frame descriptions.
-const RUNTIME: [&str; 4] = ["_Unwind_", "__register_frame", "__deregister_frame", "release_registered_frames"];
+const RUNTIME: [&str; 4] =
+    ["_Unwind_", "__register_frame", "__deregister_frame", "release_registered_frames"];
 
 /// What was found in a file.
 #[derive(Debug, Default)]
@@ -152,7 +153,8 @@ mod tests {
         let input = folder.0.join(if compiler == "g++" { "a.cc" } else { "a.c" });
         let output = folder.0.join("a.out");
         std::fs::write(&input, source).unwrap();
-        let status = Command::new(compiler).arg(&input).arg("-o").arg(&output).args(options).status().unwrap();
+        let status =
+            Command::new(compiler).arg(&input).arg("-o").arg(&output).args(options).status().unwrap();
         assert!(status.success());
         std::fs::read(&output).unwrap()
     }

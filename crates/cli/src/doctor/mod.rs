@@ -98,9 +98,7 @@ fn examine() -> Vec<Finding> {
 fn library() -> Finding {
     match capabilities::runtime_library() {
         Ok(path) => Finding::ok("runtime library", path.display().to_string()),
-        Err(failure) => {
-            Finding::bad("runtime library", Verdict::Lack, "not found", failure.message)
-        }
+        Err(failure) => Finding::bad("runtime library", Verdict::Lack, "not found", failure.message),
     }
 }
 
@@ -166,7 +164,7 @@ fn map_count() -> Finding {
         Some(count) if count < 16 * USUAL_MAP_COUNT && probes::userfaultfd().is_err() => Finding::bad(
             name,
             Verdict::Warn,
-            format!("{count}: with mprotect, scattered accesses fail beyond {} MiB", count * 4096 >> 20),
+            format!("{count}: with mprotect, scattered accesses fail beyond {} MiB", (count * 4096) >> 20),
             mend,
         ),
         Some(count) => Finding::ok(name, count.to_string()),
@@ -222,7 +220,9 @@ fn memory_limit() -> Finding {
     let group = std::fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
     let path = group.lines().find_map(|line| line.strip_prefix("0::")).unwrap_or("/");
     match probes::number_in(&format!("/sys/fs/cgroup{path}/memory.max")) {
-        Some(bytes) => Finding::ok("memory limit", format!("{} MiB by control group, all nodes together", bytes >> 20)),
+        Some(bytes) => {
+            Finding::ok("memory limit", format!("{} MiB by control group, all nodes together", bytes >> 20))
+        }
         None => Finding::ok("memory limit", "none by control group"),
     }
 }

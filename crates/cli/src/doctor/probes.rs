@@ -24,7 +24,8 @@ pub fn span(bytes: u64) -> Result<(), String> {
     }
     let file = memfd(bytes).map_err(|error| explain("a memory file", error))?;
     let app = Reservation::new(&file, SPAN_BASE, bytes).map_err(|error| explain("a view", error))?;
-    let runtime = Reservation::new(&file, RUNTIME_BASE, bytes).map_err(|error| explain("a second view", error))?;
+    let runtime =
+        Reservation::new(&file, RUNTIME_BASE, bytes).map_err(|error| explain("a second view", error))?;
     drop((app, runtime));
     Ok(())
 }

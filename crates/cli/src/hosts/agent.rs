@@ -159,9 +159,11 @@ fn prepared(prepare: Prepare) -> Result<(Image, Ready, Vec<TcpListener>), Failur
         .map(|_| TcpListener::bind((address, 0)))
         .collect::<Result<_, _>>()
         .map_err(failed)?;
-    let addresses = listeners.iter().map(TcpListener::local_addr).collect::<Result<_, _>>().map_err(failed)?;
+    let addresses =
+        listeners.iter().map(TcpListener::local_addr).collect::<Result<_, _>>().map_err(failed)?;
     let arguments: Vec<_> = prepare.arguments.into_iter().map(to_os).collect();
-    let environment = prepare.environment.into_iter().map(|(key, value)| (to_os(key), to_os(value))).collect();
+    let environment =
+        prepare.environment.into_iter().map(|(key, value)| (to_os(key), to_os(value))).collect();
     let image = Image::new(&program.path, &arguments, environment)
         .map_err(|error| Failure::system("passing on arguments and environment", &error))?;
     let ready = Ready { program: digest(&program.image), library: digest(&library), can, addresses };

@@ -87,7 +87,8 @@ fn check_equal(hosts: &[Host], ready: &[Ready], program: &Program) -> Result<(),
         } else {
             continue;
         };
-        let other = if there.program != here { "here".to_owned() } else { format!("on host {}", hosts[0].name) };
+        let other =
+            if there.program != here { "here".to_owned() } else { format!("on host {}", hosts[0].name) };
         return Err(Failure::cannot(format!(
             "{differs} on host {} is not the same file as {other}: {mend}",
             host.name

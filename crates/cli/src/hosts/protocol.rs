@@ -183,10 +183,18 @@ pub fn parse<M: DeserializeOwned>(contents: &[u8]) -> io::Result<M> {
 /// Skips everything up to and including the greeting; false if the stream ends without it.
 pub fn skip_to_greeting(from: &mut impl Read) -> io::Result<bool> {
     let mut matched = 0;
-    for byte in from.bytes().take(MOST_NOISE) {
-        let byte = byte?;
+    let mut byte = [0];
+    for _ in 0..MOST_NOISE {
+        // One at a time, so that nothing behind the greeting is lost.
+        match from.read(&mut byte) {
+            Ok(0) => break,
+            Ok(_) => {}
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+            Err(error) => return Err(error),
+        }
         // The first byte of the greeting occurs in it only once, so a mismatch can only be a new beginning.
-        matched = if byte == GREETING[matched] { matched + 1 } else { usize::from(byte == GREETING[0]) };
+        matched =
+            if byte[0] == GREETING[matched] { matched + 1 } else { usize::from(byte[0] == GREETING[0]) };
         if matched == GREETING.len() {
             return Ok(true);
         }

@@ -57,20 +57,16 @@ impl RemoteNodes {
     pub fn start(hosts: &[Host], nodes: u16, launcher: &str) -> Result<Self, Failure> {
         // Before any thread: all of them must leave the signals alone.
         let signals = signals(true)?;
-        let exe = std::env::current_exe().map_err(|error| Failure::system("finding this executable", &error))?;
+        let exe =
+            std::env::current_exe().map_err(|error| Failure::system("finding this executable", &error))?;
         let command = [exe.to_string_lossy().into_owned(), "agent".to_owned()];
         let (sender, incoming) = channel();
         let mut agents = vec![];
         for (index, host) in hosts.iter().enumerate() {
             let words = template::expand(launcher, &host.name, &command)?;
-            let mut child = std::process::Command::new(&words[0])
-                .args(&words[1..])
-                .stdin(Stdio::piped())
-                .stdout(Stdio::piped())
-                // Keys pressed on the terminal must not cut the connection: the launcher passes them on.
-                .process_group(0)
-                .spawn()
-                .map_err(|error| Failure::cannot(format!("--launcher: {} cannot be started: {error}", words[0])))?;
+            let mut child = start_command(&words, signals.mask_before()).map_err(|error| {
+                Failure::cannot(format!("--launcher: {} cannot be started: {error}", words[0]))
+            })?;
             let (to, from) = (child.stdin.take(), child.stdout.take());
             if let Some(from) = from {
                 let sender = sender.clone();
@@ -84,7 +80,13 @@ impl RemoteNodes {
             thread::spawn(move || send_input(&to, &wanted));
         }
         thread::spawn(move || read_signals(&signals, &sender));
-        Ok(Self { agents, ended: vec![false; usize::from(nodes)], incoming, ready: VecDeque::new(), want_input })
+        Ok(Self {
+            agents,
+            ended: vec![false; usize::from(nodes)],
+            incoming,
+            ready: VecDeque::new(),
+            want_input,
+        })
     }
 
     /// Tells an agent what is going to run.
@@ -100,13 +102,17 @@ impl RemoteNodes {
             if waiting.is_empty() {
                 return Ok(ready.into_iter().flatten().collect());
             }
-            let names = || waiting.iter().map(|&host| self.agents[host].host.as_str()).collect::<Vec<_>>().join(", ");
-            let message = match self.incoming.recv_timeout(deadline.saturating_duration_since(Instant::now())) {
+            let names =
+                || waiting.iter().map(|&host| self.agents[host].host.as_str()).collect::<Vec<_>>().join(", ");
+            let message = match self.incoming.recv_timeout(deadline.saturating_duration_since(Instant::now()))
+            {
                 Ok(Incoming::Answer(host, Answer::Ready(answer))) => {
                     ready[host] = Some(*answer);
                     continue;
                 }
-                Ok(Incoming::Answer(host, Answer::Failed(why))) => format!("host {}: {why}", self.agents[host].host),
+                Ok(Incoming::Answer(host, Answer::Failed(why))) => {
+                    format!("host {}: {why}", self.agents[host].host)
+                }
                 Ok(Incoming::Answer(host, _)) => {
                     format!("host {}: its agent speaks out of turn", self.agents[host].host)
                 }
@@ -141,7 +147,9 @@ impl RemoteNodes {
     fn incoming(&mut self, incoming: Incoming) {
         match incoming {
             Incoming::Signal(signal) => self.ready.push_back(Event::Signal { signal, from_terminal: false }),
-            Incoming::Answer(_, Answer::Report(node, report)) => self.ready.push_back(Event::Report(node, report)),
+            Incoming::Answer(_, Answer::Report(node, report)) => {
+                self.ready.push_back(Event::Report(node, report))
+            }
             Incoming::Answer(_, Answer::Ended(node, end)) => self.node_ended(usize::from(node), end),
             Incoming::Answer(_, Answer::WantInput) => {
                 // The reading thread is gone when there is no more input.
@@ -184,7 +192,9 @@ impl Nodes for RemoteNodes {
             }
             let incoming = match deadline {
                 None => self.incoming.recv().map_err(|_| RecvTimeoutError::Disconnected),
-                Some(deadline) => self.incoming.recv_timeout(deadline.saturating_duration_since(Instant::now())),
+                Some(deadline) => {
+                    self.incoming.recv_timeout(deadline.saturating_duration_since(Instant::now()))
+                }
             };
             match incoming {
                 Ok(incoming) => self.incoming(incoming),
@@ -232,6 +242,25 @@ impl Drop for RemoteNodes {
             let _ = agent.child.wait();
         }
     }
+}
+
+/// Starts the command that reaches a host, with its standard input and output in our hands.
+fn start_command(words: &[String], mask: libc::sigset_t) -> io::Result<Child> {
+    let mut command = std::process::Command::new(&words[0]);
+    command.args(&words[1..]).stdin(Stdio::piped()).stdout(Stdio::piped());
+    // Keys pressed on the terminal must not cut the connection: the launcher passes them on.
+    command.process_group(0);
+    // SAFETY: sigprocmask is async-signal-safe and reads only the set given.
+    unsafe {
+        command.pre_exec(move || {
+            // What the launcher blocks would stay blocked, at last in the program itself.
+            match libc::sigprocmask(libc::SIG_SETMASK, &raw const mask, std::ptr::null_mut()) {
+                0 => Ok(()),
+                _ => Err(io::Error::last_os_error()),
+            }
+        });
+    }
+    command.spawn()
 }
 
 fn write(to: &ToAgent, frame: &Frame) {

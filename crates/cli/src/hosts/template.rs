@@ -5,8 +5,9 @@ use crate::failure::Failure;
 /// Makes a command from a template. `{host}` stands for the host wherever it occurs. A word that is `{command}`
 /// stands for the words of the command; inside a longer word it stands for all of them, quoted for a shell.
 pub fn expand(template: &str, host: &str, command: &[String]) -> Result<Vec<String>, Failure> {
-    let words = split(template)
-        .ok_or_else(|| Failure::cannot(format!("--launcher: a quotation mark is not closed in: {template}")))?;
+    let words = split(template).ok_or_else(|| {
+        Failure::cannot(format!("--launcher: a quotation mark is not closed in: {template}"))
+    })?;
     if !words.iter().any(|word| word.contains("{command}")) {
         return Err(Failure::cannot(format!("--launcher: {{command}} is missing in: {template}")));
     }

@@ -38,8 +38,8 @@ pub type Streams = [Option<OwnedFd>; 3];
 impl LocalNodes {
     /// No node yet. The calling thread must live as long as the nodes are to live.
     pub fn new(signals: Signals) -> Result<Self, Failure> {
-        let reserved =
-            Reserved::new().map_err(|error| Failure::system("reserving descriptors for the nodes", &error))?;
+        let reserved = Reserved::new()
+            .map_err(|error| Failure::system("reserving descriptors for the nodes", &error))?;
         Ok(Self { signals, reserved, nodes: vec![], ready: VecDeque::new(), watched: None })
     }
 
@@ -157,7 +157,9 @@ impl LocalNodes {
         // The kernel skips negative numbers.
         let mut fds = vec![poll(self.signals.as_raw_fd()), poll(self.watched.unwrap_or(-1))];
         fds.extend(
-            with_control.iter().map(|&index| poll(self.nodes[index].control.as_ref().map_or(-1, Control::as_raw_fd))),
+            with_control
+                .iter()
+                .map(|&index| poll(self.nodes[index].control.as_ref().map_or(-1, Control::as_raw_fd))),
         );
         let timeout = deadline.map_or(-1, |deadline| {
             let left = deadline.saturating_duration_since(Instant::now()).as_micros().div_ceil(1000);

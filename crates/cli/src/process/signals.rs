@@ -73,8 +73,10 @@ impl Signals {
             let length = libc::read(self.fd.as_raw_fd(), (&raw mut info).cast(), size);
             (info, length)
         };
-        (length > 0)
-            .then(|| Arrived { signal: info.ssi_signo as i32, from_kernel: info.ssi_code == libc::SI_KERNEL })
+        (length > 0).then_some(Arrived {
+            signal: info.ssi_signo as i32,
+            from_kernel: info.ssi_code == libc::SI_KERNEL,
+        })
     }
 }
 

@@ -17,7 +17,11 @@ pub struct Image {
 
 impl Image {
     /// A program with its arguments, the first being the name that it is called by, and the environment given.
-    pub fn new(path: &Path, arguments: &[OsString], environment: Vec<(OsString, OsString)>) -> io::Result<Self> {
+    pub fn new(
+        path: &Path,
+        arguments: &[OsString],
+        environment: Vec<(OsString, OsString)>,
+    ) -> io::Result<Self> {
         let arguments = arguments.iter().map(|word| Ok(CString::new(word.as_bytes())?));
         Ok(Self {
             path: CString::new(path.as_os_str().as_bytes())?,

@@ -28,11 +28,15 @@ pub fn find(name: &OsStr) -> Result<Program, Failure> {
         PathBuf::from(name)
     } else {
         let path = std::env::var_os("PATH").unwrap_or_else(|| OsString::from("/bin:/usr/bin"));
-        let candidates: Vec<_> =
-            std::env::split_paths(&path).map(|folder| folder.join(name)).filter(|file| file.is_file()).collect();
+        let candidates: Vec<_> = std::env::split_paths(&path)
+            .map(|folder| folder.join(name))
+            .filter(|file| file.is_file())
+            .collect();
         let first = candidates.iter().find(|file| executable(file)).or(candidates.first());
         first.cloned().ok_or_else(|| {
-            Failure::not_found(format!("{shown}: no such program in PATH; for one in this folder say ./{shown}"))
+            Failure::not_found(format!(
+                "{shown}: no such program in PATH; for one in this folder say ./{shown}"
+            ))
         })?
     };
     let metadata = fs::metadata(&path).map_err(|error| match error.kind() {
@@ -78,7 +82,9 @@ pub fn loadable(shown: &str, image: &[u8]) -> Result<(), Failure> {
     }
     match FileKind::parse(image) {
         Ok(FileKind::Elf64) => {}
-        Ok(FileKind::Elf32) => return refuse("is a 32-bit program: only 64-bit x86 programs can run".to_owned()),
+        Ok(FileKind::Elf32) => {
+            return refuse("is a 32-bit program: only 64-bit x86 programs can run".to_owned());
+        }
         _ => return refuse("is not a program that Linux can run (no ELF file)".to_owned()),
     }
     let damaged = |error| Failure::not_runnable(format!("{shown} is a damaged ELF file: {error}"));
@@ -99,13 +105,15 @@ pub fn loadable(shown: &str, image: &[u8]) -> Result<(), Failure> {
         .find_map(|header| header.interpreter(endian, image).ok().flatten());
     let Some(interpreter) = interpreter else {
         return refuse(
-            "is statically linked: no library can be loaded into it; link it dynamically (without -static)".to_owned(),
+            "is statically linked: no library can be loaded into it; link it dynamically (without -static)"
+                .to_owned(),
         );
     };
     if !interpreter.ends_with(b"/ld-linux-x86-64.so.2") {
         let interpreter = String::from_utf8_lossy(interpreter);
-        return refuse(format!("is linked against another C library ({interpreter}): only glibc programs can run"));
+        return refuse(format!(
+            "is linked against another C library ({interpreter}): only glibc programs can run"
+        ));
     }
     Ok(())
 }
-

@@ -173,8 +173,11 @@ impl Job<'_> {
                     .map(|_| TcpListener::bind(("127.0.0.1", 0)))
                     .collect::<Result<Vec<_>, _>>()
                     .map_err(failed)?;
-                let peers: Vec<SocketAddr> =
-                    listeners.iter().map(TcpListener::local_addr).collect::<Result<_, _>>().map_err(failed)?;
+                let peers: Vec<SocketAddr> = listeners
+                    .iter()
+                    .map(TcpListener::local_addr)
+                    .collect::<Result<_, _>>()
+                    .map_err(failed)?;
                 let secret = self.secret()?;
                 let boot = |listener: TcpListener| {
                     (FabricBoot::Tcp { listener_fd: -1, peers: peers.clone(), secret }, listener.into())

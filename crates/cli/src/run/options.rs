@@ -14,7 +14,8 @@ pub const MAX_SPAN: u64 = 8 << 40;
 /// The shortest span, in bytes: stacks and a little heap.
 pub const MIN_SPAN: u64 = 64 << 20;
 
-const _: () = assert!(MAX_SPAN <= (RUNTIME_BASE - SPAN_BASE) as u64 && MAX_SPAN / PAGE_SIZE as u64 <= 1 << 31);
+const _: () =
+    assert!(MAX_SPAN <= (RUNTIME_BASE - SPAN_BASE) as u64 && MAX_SPAN / PAGE_SIZE as u64 <= 1 << 31);
 
 /// Options of `gondwana run`.
 #[derive(Clone, Debug, clap::Args)]

@@ -195,8 +195,10 @@ impl<'a> Supervisor<'a> {
 
     fn overdue(&mut self, machine: &mut dyn Nodes) -> Result<(), Failure> {
         if self.killed {
-            let left: Vec<_> =
-                (0..self.nodes.len()).filter(|&node| !self.nodes[node].ended).map(|node| node.to_string()).collect();
+            let left: Vec<_> = (0..self.nodes.len())
+                .filter(|&node| !self.nodes[node].ended)
+                .map(|node| node.to_string())
+                .collect();
             return Err(Failure::cannot(format!(
                 "node {} was killed, but its end is not known: look for what is left of it",
                 left.join(", ")
@@ -301,17 +303,27 @@ mod tests {
 
     #[test]
     fn the_status_is_that_of_the_node_that_called_exit() {
-        let events =
-            vec![Event::Report(1, Report::Exit { status: 3 }), ended(0, 0), ended(1, 3)];
+        let events = vec![Event::Report(1, Report::Exit { status: 3 }), ended(0, 0), ended(1, 3)];
         assert_eq!(follow(2, events), (End::Exited(3), vec![], vec![]));
     }
 
     #[test]
-    fn nodes_that_do_not_end_are_killed_after_the_grace() {
-        let events = vec![Event::Report(0, Report::Exit { status: 0 }), ended(0, 0)];
-        let start = Instant::now();
-        assert_eq!(follow(2, events).0, End::Exited(0));
-        assert!(start.elapsed() >= GRACE);
+    fn the_end_of_the_program_is_the_end_of_all_nodes() {
+        let stats = serde_json::json!({"barriers": 3});
+        let mut said = vec![];
+        let mut say = |line: &str| said.push(line.to_owned());
+        let events = vec![
+            Event::Report(0, Report::Up),
+            Event::Report(1, Report::Up),
+            Event::Report(0, Report::Exit { status: 0 }),
+            Event::Report(1, Report::Stats(stats.clone())),
+            ended(0, 0),
+        ];
+        let mut script = Script { events: events.into(), running: vec![0, 1], sent: vec![] };
+        let outcome = Supervisor::new(2, true, Live::hidden(), &mut say).run(&mut script).unwrap();
+        assert_eq!(outcome.end, End::Exited(0));
+        assert_eq!(outcome.stats, [None, Some(stats)]);
+        assert_eq!(said, [""; 0]);
     }
 
     #[test]

@@ -1,8 +1,6 @@
 //! An installation of the command with a stand-in for the runtime library, in a folder of its own.
 
 use std::fs;
-use std::io;
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -63,25 +61,4 @@ impl Drop for Installation {
 /// Standard error as text.
 pub fn errors(output: &Output) -> String {
     String::from_utf8(output.stderr.clone()).unwrap()
-}
-
-/// A handle on a process that is not our child.
-pub struct Process(OwnedFd);
-
-impl Process {
-    /// The process with this number.
-    pub fn open(pid: u32) -> Self {
-        // SAFETY: pidfd_open touches no memory.
-        let fd = unsafe { libc::syscall(libc::SYS_pidfd_open, pid, 0) };
-        assert!(fd >= 0, "{}", io::Error::last_os_error());
-        // SAFETY: the kernel has just given us this descriptor.
-        Self(unsafe { OwnedFd::from_raw_fd(fd as i32) })
-    }
-
-    /// Waits for its end; false if that takes longer than this.
-    pub fn ends_within(&self, seconds: i32) -> bool {
-        let mut fd = libc::pollfd { fd: self.0.as_raw_fd(), events: libc::POLLIN, revents: 0 };
-        // SAFETY: the kernel reads and writes one pollfd.
-        unsafe { libc::poll(&raw mut fd, 1, seconds * 1000) == 1 }
-    }
 }

@@ -18,8 +18,9 @@
 #include <unistd.h>
 
 static char boot[65536];
-static int control, node, listener;
-static int *over;
+static int control, node, nodes, listener;
+/* In the segment: whether the program has ended, and how many nodes have reported. */
+static volatile int *over;
 
 static long number(const char *text, const char *name)
 {
@@ -33,25 +34,35 @@ static void report(const char *text)
 		_exit(125);
 }
 
-static void connect_to_all(void)
+static void futex_wait(volatile int *word, int value)
 {
-	char *at = strstr(boot, "\"peers\":[");
-	at += strlen("\"peers\":[");
-	while ((at = strchr(at, ':'))) {
-		char address[16] = "";
-		char *start = at;
-		struct sockaddr_in peer = { .sin_family = AF_INET, .sin_port = htons(strtol(at + 1, NULL, 10)) };
-		while (start[-1] != '"')
-			start--;
-		memcpy(address, start, at - start);
-		int fd = socket(AF_INET, SOCK_STREAM, 0);
-		if (inet_pton(AF_INET, address, &peer.sin_addr) != 1 ||
-		    connect(fd, (struct sockaddr *)&peer, sizeof peer) < 0)
+	if (syscall(SYS_futex, word, FUTEX_WAIT, value, NULL, NULL, 0) < 0 && errno != EAGAIN && errno != EINTR)
+		_exit(125);
+}
+
+static void futex_wake(volatile int *word)
+{
+	syscall(SYS_futex, word, FUTEX_WAKE, 1000, NULL, NULL, 0);
+}
+
+/* Node 0 tells each of the others by a connection, which they close when they have reported. */
+static void end_by_connections(void)
+{
+	char *at = strstr(boot, "\"peers\":[") + strlen("\"peers\":[");
+	for (int peer = 0; *at == '"'; peer++) {
+		char address[16] = "", byte;
+		struct sockaddr_in to = { .sin_family = AF_INET };
+		char *colon = strchr(at, ':'), *end = strchr(colon, '"');
+		memcpy(address, at + 1, colon - at - 1);
+		to.sin_port = htons(strtol(colon + 1, NULL, 10));
+		at = end[1] == ',' ? end + 2 : end + 1;
+		if (peer == 0)
+			continue;
+		int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+		if (inet_pton(AF_INET, address, &to.sin_addr) != 1 ||
+		    connect(fd, (struct sockaddr *)&to, sizeof to) < 0 || read(fd, &byte, 1) != 0)
 			_exit(125);
 		close(fd);
-		at = strchr(at, '"');
-		if (at[1] == ']')
-			break;
 	}
 }
 
@@ -60,20 +71,31 @@ static void at_exit(void)
 	report("{\"Exit\":{\"status\":0}}");
 	report("{\"Stats\":{\"faults\":{\"read\":1}}}");
 	if (!over) {
-		connect_to_all();
+		end_by_connections();
 		return;
 	}
 	*over = 1;
-	syscall(SYS_futex, over, FUTEX_WAKE, 1000, NULL, NULL, 0);
+	futex_wake(over);
+	for (int closed; (closed = over[1]) < nodes - 1;)
+		futex_wait(over + 1, closed);
 }
 
-static void wait_for_the_end(void)
+static void until_the_end(void)
 {
-	if (!over && accept(listener, NULL, NULL) < 0)
+	int connection = -1;
+	if (!over && (connection = accept(listener, NULL, NULL)) < 0)
 		_exit(125);
 	while (over && !*over)
-		if (syscall(SYS_futex, over, FUTEX_WAIT, 0, NULL, NULL, 0) < 0 && errno != EAGAIN && errno != EINTR)
-			_exit(125);
+		futex_wait(over, 0);
+	report("{\"Stats\":{\"faults\":{\"read\":41}}}");
+	if (over) {
+		__sync_fetch_and_add(over + 1, 1);
+		futex_wake(over + 1);
+	}
+	close(connection);
+	/* Node 0's end is the end of this process. */
+	for (;;)
+		pause();
 }
 
 __attribute__((constructor)) static void start(void)
@@ -86,6 +108,7 @@ __attribute__((constructor)) static void start(void)
 		_exit(125);
 	control = number(boot, "\"control_fd\":");
 	node = number(boot, "\"node\":");
+	nodes = number(boot, "\"nodes\":");
 	int fabric = number(boot, "\"fd\":");
 	fcntl(control, F_SETFD, FD_CLOEXEC);
 	listener = number(boot, "\"listener_fd\":");
@@ -120,7 +143,5 @@ __attribute__((constructor)) static void start(void)
 			fflush(stdout);
 		}
 	}
-	wait_for_the_end();
-	report("{\"Stats\":{\"faults\":{\"read\":41}}}");
-	_exit(0);
+	until_the_end();
 }

@@ -106,7 +106,7 @@ impl Csm {
             let valid = entry.state == State::Dirty;
             let to = (page, valid);
             let limit = self.options.bulk_limit;
-            let length = parcels.add(entry.hint, id, limit, to, env, |bulk, env| {
+            let sent = parcels.add(entry.hint, id, limit, to, env, |bulk, env| {
                 env.diff(page, bulk);
             });
             env.drop_twin(page);
@@ -116,13 +116,13 @@ impl Csm {
                 State::Dirty => entry.state = State::Shared,
                 State::StaleDirty => entry.state = State::Invalid,
                 // The answer under way can be older than this diff and has no twin to be merged with.
-                State::Fetching if length > 0 => entry.set(REFETCH),
+                State::Fetching if sent.is_some() => entry.set(REFETCH),
                 _ => (),
             }
-            if length > 0 {
+            if let Some(length) = sent {
                 entry.flush = number;
                 flush.entries += 1;
-                self.counters.diffs += 1;
+                self.counters.diffs += u64::from(length > 0);
                 self.counters.diff_bytes += u64::from(length);
             }
         }

@@ -173,7 +173,7 @@ impl Csm {
             return Err(Violation::Contents { message: NAME });
         }
         let mut rest = bulk;
-        let mut applied = 0;
+        let (mut applied, mut patched) = (0, 0);
         let mut grants = Vec::new();
         let mut parcels = std::mem::take(&mut self.scratch.parcels);
         let mut notices = std::mem::take(&mut self.scratch.notices);
@@ -199,15 +199,22 @@ impl Csm {
                 });
                 continue;
             }
-            env.patch(page, diff);
             applied += 1;
+            if diff.is_empty() {
+                if let Some(history) = self.after_silent_writes(page, origin, entry.valid) {
+                    grants.push(HomeGrant { page, history, notified: NodeSet::EMPTY });
+                }
+                continue;
+            }
+            env.patch(page, diff);
+            patched += 1;
             let notified = self.take_told(page, origin, flush.number);
             notices.add(notified, page);
             if let Some(history) = self.after_diff(page, origin, entry.valid) {
                 grants.push(HomeGrant { page, history, notified });
             }
         }
-        self.counters.patches += u64::from(applied);
+        self.counters.patches += patched;
         let granted: Vec<Page> = grants.iter().map(|grant| grant.page).collect();
         for (first, count) in runs(&granted) {
             env.protect(first, count, Access::None);
@@ -223,6 +230,19 @@ impl Csm {
             env.send(origin, &Message::Csm(message), &[]);
         }
         Ok(())
+    }
+
+    /// Notes that `origin` wrote the page without changing it: nobody need be told. The home moves on the terms of
+    /// [`Csm::after_diff`], provided that nobody else has a copy.
+    fn after_silent_writes(&mut self, page: Page, origin: NodeId, valid: bool) -> Option<History> {
+        let entry = *self.entry(page);
+        let known = self.known(&entry);
+        if known.sharers.is_subset_of(origin) && known.unconfirmed(&self.completed).is_empty() {
+            return self.after_diff(page, origin, valid);
+        }
+        let (entry, directory) = self.split(page);
+        directory.record(&mut entry.directory).history.wrote(origin);
+        None
     }
 
     /// Notes a diff of `origin` in the directory, after its other sharers were taken out. Returns the page's history

@@ -3,6 +3,9 @@
 use crate::{CsmMessage, DiffEntry, Env, Message, Page};
 use gondwana_topology::{NodeId, NodeSet};
 
+/// Most pages that one message names, so that its header stays short.
+const MOST_PAGES: usize = 4096;
+
 /// The flush that something is sent for.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct FlushId {
@@ -25,8 +28,10 @@ struct Parcel {
 pub(super) struct Parcels(Vec<Parcel>);
 
 impl Parcels {
-    /// Adds a page's diff, which `write` appends to the bytes it is given. An empty diff is left out. Sends what is
-    /// gathered for this home once that reaches `limit` bytes. Returns the length of the diff.
+    /// Adds a page's diff, which `write` appends to the bytes it is given. An empty diff of a page that is `valid`
+    /// here is sent as well: the home must know who writes the page, even if the values stay the same. Sends what
+    /// is gathered for this home once that reaches `limit` bytes or entries. Returns the length of the diff, or
+    /// `None` if nothing is sent.
     pub fn add(
         &mut self,
         home: NodeId,
@@ -35,7 +40,7 @@ impl Parcels {
         (page, valid): (Page, bool),
         env: &mut dyn Env,
         write: impl FnOnce(&mut Vec<u8>, &mut dyn Env),
-    ) -> u32 {
+    ) -> Option<u32> {
         let index = self.0.iter().position(|parcel| parcel.home == home).unwrap_or_else(|| {
             self.0.push(Parcel { home, entries: Vec::new(), bulk: Vec::new() });
             self.0.len() - 1
@@ -44,13 +49,14 @@ impl Parcels {
         let before = parcel.bulk.len();
         write(&mut parcel.bulk, env);
         let length = u32::try_from(parcel.bulk.len() - before).expect("a diff is about as long as a page");
-        if length > 0 {
-            parcel.entries.push(DiffEntry { page, length, valid });
-            if parcel.bulk.len() >= limit {
-                parcel.send(flush, env);
-            }
+        if length == 0 && !valid {
+            return None;
         }
-        length
+        parcel.entries.push(DiffEntry { page, length, valid });
+        if parcel.bulk.len() >= limit || parcel.entries.len() >= MOST_PAGES {
+            parcel.send(flush, env);
+        }
+        Some(length)
     }
 
     /// Sends what is left.
@@ -100,15 +106,14 @@ impl Notices {
             if list.is_empty() {
                 continue;
             }
-            messages += 1;
             notices += list.len() as u64;
             let FlushId { number: flush, origin, .. } = flush;
-            let message = Message::Csm(CsmMessage::Notices { flush, origin, pages: std::mem::take(list) });
-            env.send(*sharer, &message, &[]);
-            if let Message::Csm(CsmMessage::Notices { mut pages, .. }) = message {
-                pages.clear();
-                *list = pages;
+            for pages in list.chunks(MOST_PAGES) {
+                messages += 1;
+                let message = CsmMessage::Notices { flush, origin, pages: pages.to_vec() };
+                env.send(*sharer, &Message::Csm(message), &[]);
             }
+            list.clear();
         }
         (messages, notices)
     }

@@ -1,0 +1,356 @@
+//! Single transitions of a `csm` machine: what it sends, how protections change, who is resumed.
+
+mod common;
+
+use common::memory::{Effects, Memory, SimEnv};
+use gondwana_coherence::{
+    Access, Csm, CsmMessage, CsmOptions, DiffEntry, Grant, History, Layout, Managers, Message, Outcome, Page,
+    Protocol, Region, ScMessage, State, Violation, Waiter,
+};
+use gondwana_topology::{NodeId, NodeSet};
+
+const PAGES: u32 = 8;
+const SIZE: usize = 4;
+const ME: NodeId = NodeId(0);
+const A: NodeId = NodeId(1);
+const B: NodeId = NodeId(2);
+const WAITER: Waiter = Waiter(7);
+
+/// Node 0 of three; it manages pages 0 to 3, node 1 the others.
+struct Rig {
+    machine: Csm,
+    memory: Memory,
+}
+
+impl Rig {
+    fn new() -> Self {
+        Self::with(CsmOptions::default())
+    }
+
+    fn with(options: CsmOptions) -> Self {
+        let half = |first, node| Region { first: Page(first), count: 4, managers: Managers::Node(node) };
+        let layout = Layout::new(3, ME, vec![half(0, ME), half(4, A)]);
+        Self { machine: Csm::new(layout, options), memory: Memory::new(PAGES as usize, SIZE) }
+    }
+
+    fn call<R>(&mut self, act: impl FnOnce(&mut Csm, &mut SimEnv<'_>) -> R) -> (R, Effects) {
+        let mut effects = Effects::default();
+        let mut env = SimEnv::new(ME, &mut self.memory, &mut effects);
+        let result = act(&mut self.machine, &mut env);
+        (result, effects)
+    }
+
+    fn fault(&mut self, page: u32, access: Access, ahead: u32) -> (Outcome, Effects) {
+        self.call(|machine, env| machine.fault(Page(page), access, ahead, WAITER, env))
+    }
+
+    fn release(&mut self) -> (Outcome, Effects) {
+        self.call(|machine, env| machine.release(WAITER, env))
+    }
+
+    fn acquire(&mut self) {
+        self.call(|machine, env| machine.acquire(env));
+    }
+
+    fn take(&mut self, from: NodeId, message: CsmMessage, bulk: &[u8]) -> Effects {
+        let (result, effects) = self.try_take(from, message, bulk);
+        result.expect("the message is right");
+        effects
+    }
+
+    fn try_take(
+        &mut self,
+        from: NodeId,
+        message: CsmMessage,
+        bulk: &[u8],
+    ) -> (Result<(), Violation>, Effects) {
+        self.call(|machine, env| machine.message(from, Message::Csm(message), bulk, env))
+    }
+
+    fn state(&self, page: u32) -> State {
+        self.machine.page(Page(page)).state
+    }
+
+    fn access(&self, page: u32) -> Access {
+        self.memory.access[page as usize]
+    }
+
+    /// Brings copies of `count` pages from node 1.
+    fn fetch(&mut self, first: u32, count: u32, access: Access) {
+        assert_eq!(self.fault(first, access, count - 1).0, Outcome::Wait);
+        let effects = self.take(A, pages(first, count, Grant::Copy), &vec![0; count as usize * SIZE]);
+        assert_eq!(effects.resumed, [WAITER]);
+    }
+}
+
+fn fetch(first: u32, count: u32, write: bool, requester: NodeId) -> CsmMessage {
+    CsmMessage::Fetch { first: Page(first), count, write, requester, completed: 0 }
+}
+
+fn pages(first: u32, count: u32, grant: Grant) -> CsmMessage {
+    CsmMessage::Pages { first: Page(first), asked: count, served: count, grant }
+}
+
+fn notices(origin: NodeId, page: u32) -> CsmMessage {
+    CsmMessage::Notices { flush: 1, origin, pages: vec![Page(page)] }
+}
+
+fn diffs(origin: NodeId, page: u32, valid: bool) -> CsmMessage {
+    let entries = vec![DiffEntry { page: Page(page), length: 3, valid }];
+    CsmMessage::Diffs { flush: 1, origin, completed: 0, entries }
+}
+
+fn only(effects: Effects) -> (NodeId, CsmMessage, Vec<u8>) {
+    let [(to, Message::Csm(message), bulk)] = &effects.sent[..] else {
+        panic!("one message was expected, not {:?}", effects.sent)
+    };
+    (*to, message.clone(), bulk.clone())
+}
+
+#[test]
+fn first_touch_at_the_manager_is_local_and_takes_the_pages_ahead() {
+    let mut rig = Rig::new();
+    let (outcome, effects) = rig.fault(1, Access::Read, 9);
+    assert_eq!((outcome, effects.sent.len()), (Outcome::Done, 0));
+    for page in 1..4 {
+        assert_eq!((rig.state(page), rig.access(page)), (State::HomeExclusive, Access::Write));
+    }
+    assert_eq!((rig.state(0), rig.state(4)), (State::Untouched, State::Invalid));
+    assert_eq!(rig.fault(1, Access::Write, 0).0, Outcome::Done);
+    assert_eq!(rig.machine.counters().first_touches, 3);
+}
+
+#[test]
+fn adopted_pages_are_exclusive() {
+    let mut rig = Rig::new();
+    rig.machine.adopt(Page(0), 2);
+    assert_eq!(
+        (rig.state(0), rig.state(1), rig.state(2)),
+        (State::HomeExclusive, State::HomeExclusive, State::Untouched)
+    );
+}
+
+#[test]
+fn first_touch_elsewhere_takes_the_home_along() {
+    let mut rig = Rig::new();
+    let (to, message, bulk) = only(rig.take(A, fetch(2, 9 - 4, false, A), &[]));
+    assert_eq!((to, bulk.len()), (A, 0));
+    let expected = CsmMessage::Pages { first: Page(2), asked: 5, served: 2, grant: Grant::Untouched };
+    assert_eq!(message, expected);
+    assert_eq!((rig.state(2), rig.machine.page(Page(3)).probable_home), (State::Invalid, A));
+    // A later request for it is passed on.
+    assert_eq!(only(rig.take(B, fetch(2, 1, true, B), &[])), (A, fetch(2, 1, true, B), vec![]));
+}
+
+#[test]
+fn first_touch_of_a_page_managed_elsewhere() {
+    let mut rig = Rig::new();
+    let (outcome, effects) = rig.fault(5, Access::Read, 1);
+    assert_eq!((outcome, only(effects)), (Outcome::Wait, (A, fetch(5, 2, false, ME), vec![])));
+    let answer = CsmMessage::Pages { first: Page(5), asked: 2, served: 1, grant: Grant::Untouched };
+    assert_eq!(rig.take(A, answer, &[]).resumed, [WAITER]);
+    assert_eq!((rig.state(5), rig.access(5)), (State::HomeExclusive, Access::Write));
+    assert_eq!((rig.state(6), rig.access(6)), (State::Invalid, Access::None));
+}
+
+#[test]
+fn a_read_ends_exclusive_use() {
+    let mut rig = Rig::new();
+    let _ = rig.fault(0, Access::Write, 1);
+    rig.memory.write(5, 9);
+    let (to, message, bulk) = only(rig.take(A, fetch(0, 2, false, A), &[]));
+    assert_eq!((to, message, bulk), (A, pages(0, 2, Grant::Copy), vec![0, 0, 0, 0, 0, 9, 0, 0]));
+    assert_eq!((rig.state(1), rig.access(1)), (State::HomeShared, Access::Read));
+    assert_eq!(rig.machine.page(Page(0)).sharers, NodeSet::only(A));
+    assert_eq!(rig.fault(0, Access::Read, 0).0, Outcome::Done);
+}
+
+#[test]
+fn a_write_takes_the_home_along_the_first_time() {
+    let mut rig = Rig::new();
+    let _ = rig.fault(0, Access::Write, 0);
+    let (_, message, bulk) = only(rig.take(A, fetch(0, 1, true, A), &[]));
+    assert_eq!(message, pages(0, 1, Grant::Home(vec![History::default().moved()])));
+    assert_eq!((bulk.len(), rig.state(0), rig.access(0)), (SIZE, State::Invalid, Access::None));
+}
+
+#[test]
+fn a_write_gets_a_copy_where_the_home_must_stay() {
+    let options = CsmOptions { migrate: false, ..CsmOptions::default() };
+    for shared in [false, true] {
+        let mut rig = if shared { Rig::new() } else { Rig::with(options) };
+        let _ = rig.fault(0, Access::Write, 0);
+        if shared {
+            rig.take(B, fetch(0, 1, false, B), &[]);
+        }
+        assert_eq!(only(rig.take(A, fetch(0, 1, true, A), &[])).1, pages(0, 1, Grant::Copy));
+        assert_eq!(rig.state(0), State::HomeShared);
+    }
+}
+
+#[test]
+fn a_home_tells_its_sharers_at_the_release_and_waits_for_them() {
+    let mut rig = Rig::new();
+    let _ = rig.fault(0, Access::Write, 0);
+    rig.take(A, fetch(0, 1, false, A), &[]);
+    assert_eq!(rig.fault(0, Access::Write, 0).0, Outcome::Done);
+    assert_eq!((rig.state(0), rig.access(0)), (State::HomeDirty, Access::Write));
+    let (outcome, effects) = rig.release();
+    assert_eq!((outcome, only(effects)), (Outcome::Wait, (A, notices(ME, 0), vec![])));
+    assert_eq!((rig.state(0), rig.access(0)), (State::HomeExclusive, Access::Write));
+    // The notice may still be on its way: whoever writes now makes it be sent again.
+    let (_, effects) =
+        rig.call(|machine, env| machine.message(B, Message::Csm(diffs(B, 0, false)), &[0, 0, 1], env));
+    assert_eq!(effects.sent[0].1, Message::Csm(notices(B, 0)));
+    assert_eq!(rig.take(A, CsmMessage::NoticeAck { flush: 1 }, &[]).resumed, [WAITER]);
+    assert_eq!(rig.release().0, Outcome::Done);
+}
+
+#[test]
+fn a_clean_release_and_acquire_cost_nothing() {
+    let mut rig = Rig::new();
+    rig.fetch(4, 2, Access::Read);
+    let (outcome, effects) = rig.release();
+    assert_eq!((outcome, effects.sent.len()), (Outcome::Done, 0));
+    rig.acquire();
+    assert_eq!(rig.state(4), State::Shared);
+}
+
+#[test]
+fn a_release_sends_one_message_to_each_home() {
+    let mut rig = Rig::new();
+    rig.fetch(4, 3, Access::Write);
+    assert_eq!((rig.state(6), rig.access(6)), (State::Dirty, Access::Write));
+    rig.memory.write(4 * SIZE, 1);
+    rig.memory.write(6 * SIZE + 1, 2);
+    let (outcome, effects) = rig.release();
+    let entry = |page| DiffEntry { page: Page(page), length: 3, valid: true };
+    let entries = vec![entry(4), entry(6)];
+    let expected = CsmMessage::Diffs { flush: 1, origin: ME, completed: 0, entries };
+    assert_eq!((outcome, only(effects)), (Outcome::Wait, (A, expected, vec![0, 0, 1, 1, 0, 2])));
+    for page in 4..7 {
+        assert_eq!((rig.state(page), rig.access(page)), (State::Shared, Access::Read));
+    }
+    let ack = CsmMessage::DiffAck { flush: 1, entries: 2, notices: 1, grants: vec![] };
+    assert_eq!(rig.take(A, ack, &[]).resumed, []);
+    assert_eq!(rig.take(B, CsmMessage::NoticeAck { flush: 1 }, &[]).resumed, [WAITER]);
+}
+
+#[test]
+fn a_large_release_is_split() {
+    let mut rig = Rig::with(CsmOptions { bulk_limit: 4, ..CsmOptions::default() });
+    rig.fetch(4, 3, Access::Write);
+    for page in 4..7 {
+        rig.memory.write(page * SIZE, 1);
+    }
+    assert_eq!(rig.release().1.sent.len(), 2);
+}
+
+#[test]
+fn a_notice_counts_from_the_next_acquire_on() {
+    let mut rig = Rig::new();
+    rig.fetch(4, 1, Access::Read);
+    assert_eq!(only(rig.take(A, notices(B, 4), &[])), (B, CsmMessage::NoticeAck { flush: 1 }, vec![]));
+    assert_eq!((rig.state(4), rig.access(4)), (State::Shared, Access::Read));
+    rig.acquire();
+    assert_eq!((rig.state(4), rig.access(4)), (State::Invalid, Access::None));
+}
+
+#[test]
+fn a_dirty_page_is_merged_with_what_others_wrote() {
+    let mut rig = Rig::new();
+    rig.fetch(4, 1, Access::Write);
+    rig.memory.write(16, 1);
+    rig.take(A, notices(B, 4), &[]);
+    rig.acquire();
+    assert_eq!((rig.state(4), rig.access(4)), (State::StaleDirty, Access::None));
+    // It asks for a copy even to write: there are unflushed writes.
+    assert_eq!(only(rig.fault(4, Access::Write, 0).1).1, fetch(4, 1, false, ME));
+    rig.take(A, pages(4, 1, Grant::Copy), &[0, 5, 0, 0]);
+    assert_eq!((rig.state(4), rig.access(4)), (State::Dirty, Access::Write));
+    assert_eq!((rig.memory.read(16), rig.memory.read(17)), (1, 5));
+    // Only the local write is in the diff.
+    assert_eq!(only(rig.release().1).2, [0, 0, 1]);
+}
+
+#[test]
+fn the_home_writes_diffs_and_moves_to_the_only_writer() {
+    let mut rig = Rig::new();
+    let _ = rig.fault(0, Access::Write, 0);
+    for node in [A, B] {
+        rig.take(node, fetch(0, 1, false, node), &[]);
+    }
+    let effects = rig.take(A, diffs(A, 0, true), &[2, 0, 7]);
+    let [(_, _, _), (to, Message::Csm(CsmMessage::DiffAck { entries: 1, notices: 1, grants, .. }), _)] =
+        &effects.sent[..]
+    else {
+        panic!("{effects:?}")
+    };
+    assert_eq!(effects.sent[0].0, B);
+    assert_eq!(effects.sent[0].1, Message::Csm(notices(A, 0)));
+    assert_eq!((*to, grants.len(), grants[0].notified), (A, 1, NodeSet::only(B)));
+    assert_eq!((rig.memory.read(2), rig.state(0), rig.access(0)), (7, State::Invalid, Access::None));
+}
+
+#[test]
+fn a_granted_home_may_write_at_once() {
+    let mut rig = Rig::new();
+    rig.fetch(4, 1, Access::Write);
+    rig.memory.write(16, 1);
+    let _ = rig.release();
+    let grant = gondwana_coherence::HomeGrant {
+        page: Page(4),
+        history: History::default().moved(),
+        notified: NodeSet::EMPTY,
+    };
+    let ack = CsmMessage::DiffAck { flush: 1, entries: 1, notices: 0, grants: vec![grant] };
+    assert_eq!(rig.take(A, ack, &[]).resumed, [WAITER]);
+    assert_eq!((rig.state(4), rig.access(4)), (State::HomeExclusive, Access::Write));
+}
+
+#[test]
+fn nothing_is_fetched_or_flushed_while_its_diff_is_under_way() {
+    let mut rig = Rig::new();
+    rig.fetch(4, 1, Access::Write);
+    rig.memory.write(16, 1);
+    assert_eq!(rig.release().0, Outcome::Wait);
+    assert_eq!(rig.fault(4, Access::Write, 0).0, Outcome::Done);
+    rig.memory.write(16, 2);
+    let (outcome, effects) = rig.call(|machine, env| machine.release(Waiter(8), env));
+    assert_eq!((outcome, effects.sent.len()), (Outcome::Wait, 0));
+    rig.take(A, notices(B, 4), &[]);
+    rig.acquire();
+    let (outcome, effects) = rig.call(|machine, env| machine.fault(Page(4), Access::Read, 0, Waiter(9), env));
+    assert_eq!((outcome, effects.sent.len(), rig.state(4)), (Outcome::Wait, 0, State::Deferred));
+    let ack = |flush| CsmMessage::DiffAck { flush, entries: 1, notices: 0, grants: vec![] };
+    let effects = rig.take(A, ack(1), &[]);
+    assert_eq!(effects.resumed, [WAITER]);
+    assert!(matches!(only(effects).1, CsmMessage::Diffs { flush: 2, .. }));
+    let effects = rig.take(A, ack(2), &[]);
+    assert_eq!(effects.resumed, [Waiter(8)]);
+    assert!(matches!(only(effects).1, CsmMessage::Fetch { completed: 2, .. }));
+}
+
+#[test]
+fn what_peers_get_wrong_is_refused() {
+    let outside = Violation::OutsideSpan { first: Page(7), count: 2 };
+    let unexpected = |message, page| Violation::Unexpected { message, page: Page(page) };
+    let cases = [
+        (fetch(7, 2, false, A), vec![], outside),
+        (fetch(0, 1, false, ME), vec![], Violation::Node { message: "Fetch", node: 0 }),
+        (fetch(0, 1, false, NodeId(3)), vec![], Violation::Node { message: "Fetch", node: 3 }),
+        (fetch(4, 1, false, A), vec![], unexpected("Fetch", 4)),
+        (pages(4, 1, Grant::Copy), vec![0; 4], unexpected("Pages", 4)),
+        (pages(4, 2, Grant::Copy), vec![0; 3], Violation::Contents { message: "Pages" }),
+        (pages(4, 1, Grant::Untouched), vec![0; 4], Violation::Contents { message: "Pages" }),
+        (diffs(A, 0, true), vec![0, 0, 1], unexpected("Diffs", 0)),
+        (diffs(A, 0, true), vec![0, 0], Violation::Contents { message: "Diffs" }),
+        (CsmMessage::NoticeAck { flush: 1 }, vec![], Violation::UnknownFlush { flush: 1 }),
+    ];
+    for (message, bulk, violation) in cases {
+        assert_eq!(Rig::new().try_take(A, message, &bulk).0, Err(violation));
+    }
+    let other = Message::Sc(ScMessage::Confirm { page: Page(0) });
+    let (result, _) = Rig::new().call(|machine, env| machine.message(A, other, &[], env));
+    assert_eq!(result, Err(Violation::OtherProtocol));
+}
