@@ -85,6 +85,15 @@ pub trait Protocol: Send {
         bulk: &[u8],
         env: &mut dyn Env,
     ) -> Result<(), crate::Violation>;
+    /// True if another node waits for a page that this node keeps until [`Protocol::settle`].
+    fn is_wanted(&self) -> bool {
+        false
+    }
+    /// Lets go of pages that were kept so that the threads that had waited for them could repeat their accesses.
+    /// An error is as for [`Protocol::message`].
+    fn settle(&mut self, _env: &mut dyn Env) -> Result<(), crate::Violation> {
+        Ok(())
+    }
     /// What happened so far.
     fn counters(&self) -> &crate::Counters;
 }

@@ -96,8 +96,9 @@ impl Core {
         self.locks.counters()
     }
 
-    /// A fault of the thread that waits at `slot`.
+    /// A fault of the thread that waits at `slot`. Its earlier faults are over: it has come as far as this one.
     pub fn fault(&mut self, page: Page, access: Access, ahead: u32, slot: Slot) -> Outcome {
+        self.let_go();
         let outcome = self.protocol.fault(page, access, ahead, Continuation::Thread(slot).into(), &mut self.ports);
         self.settle();
         outcome
@@ -122,6 +123,18 @@ impl Core {
             crate::fatal(&format!("node {from} broke the coherence protocol: {violation}"));
         }
         self.settle();
+    }
+
+    /// True if another node waits for a page that is kept for a thread of this one.
+    pub fn is_wanted(&self) -> bool {
+        self.protocol.is_wanted()
+    }
+
+    /// Lets go of pages that were kept for threads of this node.
+    pub fn let_go(&mut self) {
+        if let Err(violation) = self.protocol.settle(&mut self.ports) {
+            crate::fatal(&format!("the coherence protocol was broken: {violation}"));
+        }
     }
 
     /// Something about mutex tokens.

@@ -65,6 +65,8 @@ pub struct Node {
     idle: AtomicU32,
     /// Worker nodes that have written out their streams, at the end.
     closed: AtomicU32,
+    /// A page is kept for a thread of this node although another node wants it.
+    holding: AtomicBool,
     control: Control,
     stack_bytes: usize,
     /// How long a waiting thread polls before it sleeps.

@@ -12,6 +12,10 @@ use std::time::{Duration, Instant};
 /// How often the launcher is told of progress, when it wants to know.
 const PROGRESS: Duration = Duration::from_millis(250);
 
+/// How long a page stays for the thread that waited for it, when another node wants it: the thread must get the
+/// chance to repeat its access, or nodes that fight for a page could take it from each other for ever.
+const HOLD: Duration = Duration::from_micros(20);
+
 impl Node {
     /// Starts the service thread beside the program.
     pub fn serve_in_background(&'static self) {
@@ -30,6 +34,10 @@ impl Node {
         loop {
             self.fabric.wait(timeout);
             while self.receive() > 0 {}
+            if self.holding.swap(false, Ordering::AcqRel) {
+                self.fabric.wait(Some(HOLD));
+                self.core().let_go();
+            }
             while let Some(event) = self.fabric.next_event() {
                 let Event::Lost(node, reason) = event;
                 self.report(&Report::Lost { node: node.0, reason: reason.to_string() });
@@ -56,7 +64,15 @@ impl Node {
 
     fn handle(&'static self, from: NodeId, wire: Wire, bulk: &[u8]) {
         match wire {
-            Wire::Coherence(message) => self.core().coherence(from, message, bulk),
+            Wire::Coherence(message) => {
+                let mut core = self.core();
+                core.coherence(from, message, bulk);
+                let wanted = core.is_wanted();
+                drop(core);
+                if wanted && !self.holding.swap(true, Ordering::AcqRel) {
+                    self.fabric.interrupt();
+                }
+            }
             Wire::Lock(message) => {
                 if let Err(violation) = self.core().with_locks(|locks, env| locks.message(from, message, env)) {
                     crate::fatal(&violation.to_string());

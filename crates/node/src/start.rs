@@ -132,6 +132,7 @@ impl Node {
             remote_threads: AtomicBool::new(false),
             idle: AtomicU32::new(0),
             closed: AtomicU32::new(0),
+            holding: AtomicBool::new(false),
             control,
             stack_bytes: stack_limit(),
             spin: if processors() >= usize::from(boot.nodes) { SPIN } else { Duration::ZERO },
@@ -155,7 +156,7 @@ fn protocol(boot: &Boot, layout: &Layout, first_data: Page, data_pages: u32) -> 
             Box::new(csm)
         }
         Consistency::Sc => {
-            let mut sc = Sc::new(layout.clone(), ScOptions::default());
+            let mut sc = Sc::new(layout.clone(), ScOptions { hold: true });
             if adopts {
                 sc.adopt(first_data, data_pages);
             }

@@ -344,6 +344,14 @@ impl Protocol for Sc {
         self.handle(from, message, bulk, env)
     }
 
+    fn is_wanted(&self) -> bool {
+        Self::is_wanted(self)
+    }
+
+    fn settle(&mut self, env: &mut dyn Env) -> Result<(), Violation> {
+        Self::settle(self, env)
+    }
+
     fn counters(&self) -> &Counters {
         &self.counters
     }
