@@ -224,14 +224,15 @@ fn a_release_sends_one_message_to_each_home() {
     rig.memory.write(4 * SIZE, 1);
     rig.memory.write(6 * SIZE + 1, 2);
     let (outcome, effects) = rig.release();
-    let entry = |page| DiffEntry { page: Page(page), length: 3, valid: true };
-    let entries = vec![entry(4), entry(6)];
+    // Page 5 was made writable but kept its values: the home learns who writes it, and nothing else.
+    let entry = |page, length| DiffEntry { page: Page(page), length, valid: true };
+    let entries = vec![entry(4, 3), entry(5, 0), entry(6, 3)];
     let expected = CsmMessage::Diffs { flush: 1, origin: ME, completed: 0, entries };
     assert_eq!((outcome, only(effects)), (Outcome::Wait, (A, expected, vec![0, 0, 1, 1, 0, 2])));
     for page in 4..7 {
         assert_eq!((rig.state(page), rig.access(page)), (State::Shared, Access::Read));
     }
-    let ack = CsmMessage::DiffAck { flush: 1, entries: 2, notices: 1, grants: vec![] };
+    let ack = CsmMessage::DiffAck { flush: 1, entries: 3, notices: 1, grants: vec![] };
     assert_eq!(rig.take(A, ack, &[]).resumed, []);
     assert_eq!(rig.take(B, CsmMessage::NoticeAck { flush: 1 }, &[]).resumed, [WAITER]);
 }
@@ -290,6 +291,28 @@ fn the_home_writes_diffs_and_moves_to_the_only_writer() {
     assert_eq!(effects.sent[0].1, Message::Csm(notices(A, 0)));
     assert_eq!((*to, grants.len(), grants[0].notified), (A, 1, NodeSet::only(B)));
     assert_eq!((rig.memory.read(2), rig.state(0), rig.access(0)), (7, State::Invalid, Access::None));
+}
+
+#[test]
+fn a_silent_write_is_noted_and_told_to_nobody() {
+    let silent = |origin, page| {
+        let entries = vec![DiffEntry { page: Page(page), length: 0, valid: true }];
+        CsmMessage::Diffs { flush: 1, origin, completed: 0, entries }
+    };
+    for others in [false, true] {
+        let mut rig = Rig::new();
+        let _ = rig.fault(0, Access::Write, 0);
+        rig.take(A, fetch(0, 1, false, A), &[]);
+        if others {
+            rig.take(B, fetch(0, 1, false, B), &[]);
+        }
+        let (to, message, _) = only(rig.take(A, silent(A, 0), &[]));
+        let CsmMessage::DiffAck { entries: 1, notices: 0, grants, .. } = message else {
+            panic!("{message:?}")
+        };
+        // The home moves only if nobody else has a copy.
+        assert_eq!((to, grants.is_empty(), rig.state(0).is_home()), (A, others, others));
+    }
 }
 
 #[test]
