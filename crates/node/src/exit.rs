@@ -68,9 +68,15 @@ impl Node {
 
     /// A worker node writes out what its streams hold; node 0 will end it.
     pub(crate) fn close_here(&'static self) {
-        (self.hooks.flush_streams)();
-        self.report_stats();
-        self.core().ports.post(NodeId(0), &Wire::Closed, &[]);
+        // A thread of the program may hold a stream while it waits for a page, so this one goes on receiving.
+        let closing = Thread::start_native("close", move || {
+            (self.hooks.flush_all_streams)();
+            self.report_stats();
+            self.core().ports.post(NodeId(0), &Wire::Closed, &[]);
+        });
+        if let Err(error) = closing {
+            crate::fatal(&format!("starting a thread to write out streams: {error}"));
+        }
     }
 
     /// Tells the launcher where the program is about to die.

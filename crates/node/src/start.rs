@@ -23,8 +23,10 @@ use thiserror::Error;
 pub struct Hooks {
     /// Starts a thread of the program on this node.
     pub start_thread: fn(&'static Node, ThreadSpec) -> Result<(), i32>,
-    /// Writes out what the C library's streams hold, without waiting for a thread that is using them.
-    pub flush_streams: fn(),
+    /// Writes out what standard output holds, without waiting for a thread that is using it.
+    pub flush_output: fn(),
+    /// Writes out what all streams hold, waiting for threads that are using them.
+    pub flush_all_streams: fn(),
     /// Ends the program as `exit` does.
     pub exit: fn(i32),
     /// The C library's name for the calling thread.

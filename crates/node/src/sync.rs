@@ -48,7 +48,7 @@ impl Node {
     pub fn release(&'static self) {
         let slot = Thread::current(self).slot;
         let freed = self.freed_elsewhere.lock().expect("not poisoned").take();
-        (self.hooks.flush_streams)();
+        (self.hooks.flush_output)();
         self.slots.arm(slot, event::COHERENT);
         let outcome = self.core().release(slot);
         if outcome == Outcome::Wait {

@@ -2,20 +2,40 @@
 
 use gondwana_node::{Node, Thread};
 use libc::{FILE, c_int};
+use std::sync::atomic::{AtomicPtr, Ordering};
 
 unsafe extern "C" {
     static mut stdout: *mut FILE;
 }
 
-/// Writes out what the C library's streams hold, unless a thread is just using them.
-pub fn flush_streams() {
+/// The C library's standard output. The variable of that name is not asked later: a program that names it has it
+/// in its own data, which is shared, and receiving messages must not depend on shared memory.
+static STANDARD_OUTPUT: AtomicPtr<FILE> = AtomicPtr::new(std::ptr::null_mut());
+
+/// Remembers what must be known before the program's data is shared.
+pub fn begin() {
+    // SAFETY: the C library has set the variable, and no other thread runs yet.
+    STANDARD_OUTPUT.store(unsafe { stdout }, Ordering::Relaxed);
+}
+
+/// Writes out what standard output holds, unless a thread is just using it.
+pub fn flush_output() {
+    let stream = STANDARD_OUTPUT.load(Ordering::Relaxed);
     // SAFETY: the stream exists as long as the process; the lock keeps others away from it.
     unsafe {
-        if crate::real!(ftrylockfile: fn(*mut FILE) -> c_int)(stdout) == 0 {
-            crate::real!(fflush_unlocked: fn(*mut FILE) -> c_int)(stdout);
-            crate::real!(funlockfile: fn(*mut FILE))(stdout);
+        if crate::real!(__fpending: fn(*mut FILE) -> usize)(stream) > 0
+            && crate::real!(ftrylockfile: fn(*mut FILE) -> c_int)(stream) == 0
+        {
+            crate::real!(fflush_unlocked: fn(*mut FILE) -> c_int)(stream);
+            crate::real!(funlockfile: fn(*mut FILE))(stream);
         }
     }
+}
+
+/// Writes out what all streams hold, waiting for threads that are using them.
+pub fn flush_all_streams() {
+    // SAFETY: null means all streams.
+    unsafe { crate::real!(fflush: fn(*mut FILE) -> c_int)(std::ptr::null_mut()) };
 }
 
 /// Ends the program: on node 0 with everything that natively happens at exit, elsewhere by asking node 0.
@@ -52,7 +72,7 @@ pub fn after_all_handlers() {
     if let Some(node) = Node::current()
         && node.is_first()
     {
-        flush_streams();
+        flush_all_streams();
         node.close_run();
     }
 }

@@ -72,7 +72,9 @@ pub unsafe extern "C" fn __libc_start_main(
     unsafe { restore_environment(argv.add(argc as usize + 1), &boot.hidden_env) };
     let first = boot.node == 0;
     begin_standard_streams();
-    let hooks = Hooks { start_thread: pthread::start_thread, flush_streams: exit::flush_streams, exit: exit::exit_here, native_self: pthread::native_self };
+    exit::begin();
+    let hooks = Hooks { start_thread: pthread::start_thread, flush_output: exit::flush_output,
+        flush_all_streams: exit::flush_all_streams, exit: exit::exit_here, native_self: pthread::native_self };
     // SAFETY: no other thread runs yet.
     let node = match unsafe { Node::start(boot, hooks, __libc_start_main as *const () as usize) } {
         Ok(node) => node,
