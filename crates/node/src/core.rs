@@ -1,6 +1,6 @@
 //! The state of a node that one lock guards: the protocol machines and what they act on.
 
-use crate::Thread;
+use crate::{Node, Thread};
 use crate::ports::{Continuation, Ports};
 use crate::slots::{Slot, event};
 use crate::wire::Wire;
@@ -191,14 +191,14 @@ pub struct CoreGuard<'a> {
     guard: std::mem::ManuallyDrop<std::sync::MutexGuard<'a, Core>>,
     /// When the lock was taken, for the time split.
     since: std::time::Instant,
-    times: &'a crate::stats::Times,
+    node: &'a Node,
 }
 
 impl<'a> CoreGuard<'a> {
-    pub fn new(lock: &'a std::sync::Mutex<Core>, times: &'a crate::stats::Times) -> Self {
+    pub fn new(lock: &'a std::sync::Mutex<Core>, node: &'a Node) -> Self {
         Thread::enter_runtime();
         let guard = lock.lock().unwrap_or_else(|_| crate::fatal("a protocol machine failed"));
-        Self { guard: std::mem::ManuallyDrop::new(guard), since: std::time::Instant::now(), times }
+        Self { guard: std::mem::ManuallyDrop::new(guard), since: std::time::Instant::now(), node }
     }
 }
 
@@ -218,9 +218,13 @@ impl std::ops::DerefMut for CoreGuard<'_> {
 
 impl Drop for CoreGuard<'_> {
     fn drop(&mut self) {
-        crate::stats::add_since(&self.times.protocol, self.since);
+        crate::stats::add_since(&self.node.times.protocol, self.since);
+        let wanted = self.guard.is_wanted();
         // SAFETY: dropped here and nowhere else, before the thread may run handlers again.
         unsafe { std::mem::ManuallyDrop::drop(&mut self.guard) };
+        if wanted {
+            self.node.let_go_soon();
+        }
         Thread::leave_runtime();
     }
 }

@@ -111,7 +111,7 @@ impl Node {
     }
 
     fn core(&self) -> CoreGuard<'_> {
-        CoreGuard::new(&self.core, &self.times)
+        CoreGuard::new(&self.core, self)
     }
 
     fn report(&self, report: &Report) {

@@ -34,7 +34,8 @@ impl Node {
         loop {
             self.fabric.wait(timeout);
             while self.receive() > 0 {}
-            if self.holding.swap(false, Ordering::AcqRel) {
+            // Asked again each time: the interruption that tells of another one may end this very wait.
+            while self.holding.swap(false, Ordering::AcqRel) {
                 self.fabric.wait(Some(HOLD));
                 self.core().let_go();
             }
@@ -47,6 +48,13 @@ impl Node {
                 told = Instant::now();
                 self.report_progress();
             }
+        }
+    }
+
+    /// Another node wants a page that is kept for a thread of this one: the service thread gives it up in a moment.
+    pub(crate) fn let_go_soon(&self) {
+        if !self.holding.swap(true, Ordering::AcqRel) {
+            self.fabric.interrupt();
         }
     }
 
@@ -64,15 +72,7 @@ impl Node {
 
     fn handle(&'static self, from: NodeId, wire: Wire, bulk: &[u8]) {
         match wire {
-            Wire::Coherence(message) => {
-                let mut core = self.core();
-                core.coherence(from, message, bulk);
-                let wanted = core.is_wanted();
-                drop(core);
-                if wanted && !self.holding.swap(true, Ordering::AcqRel) {
-                    self.fabric.interrupt();
-                }
-            }
+            Wire::Coherence(message) => self.core().coherence(from, message, bulk),
             Wire::Lock(message) => {
                 if let Err(violation) = self.core().with_locks(|locks, env| locks.message(from, message, env)) {
                     crate::fatal(&violation.to_string());

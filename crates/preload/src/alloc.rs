@@ -13,8 +13,8 @@ use std::ffi::{c_int, c_void};
 use std::ops::Range;
 use std::sync::OnceLock;
 
-/// The code whose allocations are private: the C library's and the loader's.
-static PRIVATE_TEXT: OnceLock<[Range<usize>; 2]> = OnceLock::new();
+/// The code whose allocations are private: the C library, the loader, and the standard library inside this one.
+static PRIVATE_TEXT: OnceLock<[Range<usize>; 3]> = OnceLock::new();
 
 thread_local! {
     /// Set while the C library allocates what the program will own, such as the result of `strdup`.
@@ -23,9 +23,9 @@ thread_local! {
 
 /// Finds out whose allocations are private. Until then all are.
 pub fn begin() {
-    let text = gondwana_memory::text_of(&["libc.so", "ld-linux"]);
+    let text = gondwana_memory::text_of(&["libc.so", "ld-linux", "libgondwana.so"]);
     let range = |index: usize| text.get(index).cloned().unwrap_or(0..0);
-    PRIVATE_TEXT.get_or_init(|| [range(0), range(1)]);
+    PRIVATE_TEXT.get_or_init(|| [range(0), range(1), range(2)]);
 }
 
 /// Runs a C library function whose result the program will own.

@@ -1,0 +1,5 @@
+/* Nothing: what it costs to start and end. */
+int main(void)
+{
+    return 0;
+}

@@ -1,0 +1,207 @@
+//! Whole programs, unmodified: each must print and end under `gondwana run` as it does by itself.
+//!
+//! The default tests run every program in a few of the possible ways; `cargo test -- --ignored` runs the rest.
+
+#[path = "programs/manifest.rs"]
+mod manifest;
+#[path = "programs/whole.rs"]
+mod whole;
+
+use manifest::Line;
+use std::os::unix::process::ExitStatusExt;
+use std::path::Path;
+use std::process::Command;
+use std::time::Duration;
+use whole::{LIMIT, Ran, run, whole};
+
+/// One way to run programs.
+#[derive(Clone, Copy, Debug)]
+struct Way {
+    nodes: u16,
+    fabric: &'static str,
+    consistency: &'static str,
+}
+
+/// All combinations.
+fn ways(nodes: &[u16], fabrics: &[&'static str], consistencies: &[&'static str]) -> Vec<Way> {
+    let mut all = vec![];
+    for &nodes in nodes {
+        for &fabric in fabrics {
+            all.extend(consistencies.iter().map(|&consistency| Way { nodes, fabric, consistency }));
+        }
+    }
+    all
+}
+
+/// Runs a program in one of the ways.
+fn run_under(way: Way, folder: &Path, program: &[&str], limit: Duration) -> Ran {
+    let nodes = way.nodes.to_string();
+    let options = ["-n", &nodes, "--fabric", way.fabric, "--consistency", way.consistency, "--"];
+    run(&mut whole().run(folder, &[&options, program].concat()), limit)
+}
+
+/// What is wrong with a run, compared with the native one.
+fn difference(way: Way, program: &[&str], native: &Ran, ran: &Ran) -> Option<String> {
+    let ends = |ran: &Ran| ran.status.map(|status| (status.code(), status.signal()));
+    // Output that a crash loses is lost natively too: programs that crash flush it first.
+    if ran.status.is_some() && ends(ran) == ends(native) && ran.output == native.output {
+        return None;
+    }
+    let end = |ran: &Ran| ran.status.map_or("out of time".to_owned(), |status| status.to_string());
+    Some(format!(
+        "{way:?} {}: {} instead of {}\n--- output\n{}--- instead of\n{}--- errors\n{}",
+        program.join(" "),
+        end(ran),
+        end(native),
+        ran.output,
+        native.output,
+        ran.errors
+    ))
+}
+
+/// Panics with everything that was wrong.
+fn none_of(wrong: Vec<String>) {
+    assert!(wrong.is_empty(), "{} runs differ\n{}", wrong.len(), wrong.join("\n"));
+}
+
+fn app_equals_native(app: &str, size: &[&str], ways: &[Way], limit: Duration) {
+    let folder = &whole().apps;
+    let program = format!("./{app}");
+    let native = run(Command::new(&program).args(size).args(["-p", "4"]).current_dir(folder), limit);
+    assert!(native.status.unwrap().success() && native.output.contains("result: "), "{}", native.errors);
+    let mut wrong = vec![];
+    for &way in ways {
+        let threads = way.nodes.max(4).to_string();
+        let words = [&[program.as_str()], size, &["-p", &threads]].concat();
+        let ran = run_under(way, folder, &words, limit);
+        wrong.extend(difference(way, &words, &native, &ran));
+    }
+    none_of(wrong);
+}
+
+macro_rules! apps {
+    ($($name:ident: $app:literal),*) => {
+        mod small_workload {
+            use super::*;
+            $(#[test]
+            fn $name() {
+                app_equals_native($app, &[], &ways(&[1, 2, 3, 4, 8], &["shm", "tcp"], &["rc", "sc"]), LIMIT);
+            })*
+        }
+
+        mod paper_sized_workload {
+            use super::*;
+            $(#[test]
+            #[ignore = "takes minutes: make nightly"]
+            fn $name() {
+                let limit = Duration::from_secs(900);
+                app_equals_native($app, &["-s", "paper"], &ways(&[2, 4], &["shm"], &["rc"]), limit);
+            })*
+        }
+    };
+}
+
+apps! {
+    barnes: "barnes", em3d: "em3d", fft3d: "fft3d", gauss: "gauss", jacobi: "jacobi", lu: "lu", matmul: "matmul",
+    pagerank: "pagerank", sor: "sor", tsp: "tsp", water: "water-nsquared"
+}
+
+/// Runs the lines of the list whose programs are in `folder`, with more arguments.
+fn lines_equal_native(folder: &str, more: &[&str], ways: &[Way], limit: Duration) {
+    let programs = &whole().programs;
+    let mut lines: Vec<Line> = manifest::read();
+    lines.retain(|line| line.program.starts_with(folder));
+    assert!(!lines.is_empty());
+    let mut wrong = vec![];
+    for line in &lines {
+        let path = format!("./{}", line.program);
+        let arguments: Vec<&str> =
+            line.arguments.iter().map(String::as_str).chain(more.iter().copied()).collect();
+        let words = [&[path.as_str()], &arguments[..]].concat();
+        let native = if line.native {
+            run(Command::new(&path).args(&arguments).current_dir(programs), limit)
+        } else {
+            let name = line.program.rsplit('/').next().unwrap();
+            let status = Some(std::process::ExitStatus::from_raw(0));
+            Ran { output: format!("PASS {name}\n"), errors: String::new(), status }
+        };
+        assert!(native.status.is_some() && !native.output.contains("FAIL"), "{words:?}: {}", native.output);
+        for &way in ways.iter().filter(|way| line.race_free || way.consistency == "sc") {
+            let ran = run_under(way, programs, &words, limit);
+            wrong.extend(difference(way, &words, &native, &ran));
+        }
+    }
+    none_of(wrong);
+}
+
+macro_rules! lines {
+    ($($name:ident: $folder:literal),*) => {
+        mod over_shm {
+            use super::*;
+            $(#[test]
+            fn $name() {
+                lines_equal_native($folder, &[], &ways(&[2, 4], &["shm"], &["rc", "sc"]), LIMIT);
+            })*
+        }
+
+        mod over_tcp {
+            use super::*;
+            $(#[test]
+            fn $name() {
+                lines_equal_native($folder, &[], &ways(&[3], &["tcp"], &["rc", "sc"]), LIMIT);
+            })*
+        }
+
+        mod in_all_ways {
+            use super::*;
+            $(#[test]
+            #[ignore = "takes minutes: make nightly"]
+            fn $name() {
+                let ways = ways(&[1, 2, 3, 4, 8], &["shm", "tcp"], &["rc", "sc"]);
+                lines_equal_native($folder, &[], &ways, LIMIT);
+            })*
+        }
+    };
+}
+
+lines! { conform: "conform/", cxx: "cxx/", litmus: "litmus/" }
+
+#[test]
+#[ignore = "takes minutes: make nightly"]
+fn thousands_of_litmus_rounds() {
+    let ways = ways(&[2, 3, 4], &["shm", "tcp"], &["rc", "sc"]);
+    lines_equal_native("litmus/", &["-i", "5000"], &ways, Duration::from_secs(600));
+}
+
+#[test]
+fn auto_knows_which_programs_have_atomics() {
+    let said = |folder: &Path, program: &str| {
+        run(&mut whole().run(folder, &["-n", "2", "--stats", "--", program]), LIMIT).errors
+    };
+    let sor = said(&whole().apps, "./sor");
+    assert!(sor.contains("2 nodes over shm, rc (no inline atomic instruction)"), "{sor}");
+    let counter = said(&whole().programs, "./litmus/atomic_counter");
+    assert!(counter.contains("2 nodes over shm, sc (") && counter.contains("atomic_counter"), "{counter}");
+}
+
+#[test]
+fn statistics_tell_what_crossed() {
+    let whole = whole();
+    let file = std::env::temp_dir().join(format!("gondwana-stats-{}.json", std::process::id()));
+    let option = format!("--stats={}", file.display());
+    let ran = run(&mut whole.run(&whole.apps, &["-n", "4", &option, "--", "./sor", "-p", "4"]), LIMIT);
+    assert!(ran.status.unwrap().success(), "{}", ran.errors);
+    let report: serde_json::Value = serde_json::from_slice(&std::fs::read(&file).unwrap()).unwrap();
+    std::fs::remove_file(&file).unwrap();
+    let total = &report["total"];
+    // Four threads on four nodes exchange rows and meet at barriers.
+    for (group, counter) in
+        [("faults", "read"), ("faults", "write"), ("pages", "transfers"), ("threads", "barrier arrivals")]
+    {
+        assert!(total[group][counter].as_u64().unwrap() > 0, "{group} {counter} in {report:#}");
+        let nodes = report["nodes"].as_array().unwrap();
+        let sum: u64 = nodes.iter().map(|node| node[group][counter].as_u64().unwrap()).sum();
+        assert_eq!(total[group][counter], sum, "{group} {counter}");
+    }
+    assert!(ran.errors.contains("pages transfers"), "{}", ran.errors);
+}

@@ -1,0 +1,36 @@
+//! The list of test programs: what each is run with and how it ends when all is well.
+
+use std::path::Path;
+
+/// One line of the list.
+#[derive(Clone, Debug)]
+pub struct Line {
+    /// The program, below the folder of the test programs.
+    pub program: String,
+    /// Its arguments.
+    pub arguments: Vec<String>,
+    /// Whether release consistency is enough for it.
+    pub race_free: bool,
+    /// Whether it can be run natively on any computer; if not, it says itself whether all was well.
+    pub native: bool,
+}
+
+/// Reads the list.
+pub fn read() -> Vec<Line> {
+    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/programs/manifest.txt");
+    let text = std::fs::read_to_string(file).unwrap();
+    text.lines().filter(|line| !line.starts_with('#') && !line.trim().is_empty()).map(parse).collect()
+}
+
+fn parse(text: &str) -> Line {
+    let fields: Vec<&str> = text.split('|').collect();
+    let [program, arguments, tags] = fields[..] else { panic!("three fields expected: {text}") };
+    let tags: Vec<&str> = tags.split_whitespace().collect();
+    assert!(tags.contains(&"both") != tags.contains(&"sc"), "both or sc expected: {text}");
+    Line {
+        program: program.trim().to_owned(),
+        arguments: arguments.split_whitespace().map(str::to_owned).collect(),
+        race_free: tags.contains(&"both"),
+        native: !tags.contains(&"memory"),
+    }
+}

@@ -1,0 +1,147 @@
+//! The command and its real runtime library, the workloads and test programs they run, and a limit of time.
+
+use std::fs::File;
+use std::io::Read;
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::OnceLock;
+use std::thread;
+use std::time::Duration;
+
+/// Time that one run may take. Runs take a fraction of it; a run that hangs is killed when it is over.
+pub const LIMIT: Duration = Duration::from_secs(60);
+
+/// Where everything is, once it is built.
+pub struct Whole {
+    /// The command, with the runtime library beside it.
+    pub gondwana: PathBuf,
+    /// The folder with the workloads.
+    pub apps: PathBuf,
+    /// The folder with the test programs, as the manifest names them.
+    pub programs: PathBuf,
+}
+
+/// Builds, in the first call of a process, what `cargo test` does not: the runtime library (nothing that cargo
+/// knows links to it), the workloads and the test programs.
+pub fn whole() -> &'static Whole {
+    static WHOLE: OnceLock<Whole> = OnceLock::new();
+    WHOLE.get_or_init(|| {
+        let gondwana = PathBuf::from(env!("CARGO_BIN_EXE_gondwana"));
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().nth(2).unwrap().to_owned();
+        let profile_folder = gondwana.parent().unwrap();
+        let target = profile_folder.parent().unwrap();
+        // Test binaries that run side by side would write the same files.
+        let lock = File::create(target.join("whole-programs.lock")).unwrap();
+        lock.lock().unwrap();
+        let profile = match profile_folder.file_name().unwrap().to_str().unwrap() {
+            "debug" => "dev",
+            other => other,
+        };
+        // All libraries, because a package alone would want its dependencies with other features.
+        succeed(
+            Command::new(env!("CARGO"))
+                .args(["build", "--quiet", "--workspace", "--lib", "--profile", profile, "--target-dir"])
+                .arg(target)
+                .current_dir(&root),
+        );
+        let (apps, programs) = (root.join("apps"), root.join("tests/programs"));
+        for folder in [&apps, &programs] {
+            succeed(Command::new("make").args(["--silent", "-C"]).arg(folder));
+        }
+        Whole { gondwana, apps: apps.join("build"), programs: root.join("tests/build") }
+    })
+}
+
+fn succeed(command: &mut Command) {
+    let output = command.output().unwrap();
+    assert!(output.status.success(), "{command:?}: {}", String::from_utf8_lossy(&output.stderr));
+}
+
+impl Whole {
+    /// `gondwana run` with options, started in `folder`.
+    pub fn run(&self, folder: &Path, options: &[&str]) -> Command {
+        let mut command = Command::new(&self.gondwana);
+        command.arg("run").args(options).current_dir(folder);
+        command
+    }
+}
+
+/// What came of a run.
+pub struct Ran {
+    /// Standard output.
+    pub output: String,
+    /// Standard error.
+    pub errors: String,
+    /// How it ended; `None` if it was killed because its time was over.
+    pub status: Option<ExitStatus>,
+}
+
+/// Runs a command to its end, without input; kills it when `limit` is over.
+pub fn run(command: &mut Command, limit: Duration) -> Ran {
+    let mut child =
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let (mut output, mut errors) = (child.stdout.take().unwrap(), child.stderr.take().unwrap());
+    thread::scope(|scope| {
+        let output = scope.spawn(move || text(&mut output));
+        let errors = scope.spawn(move || text(&mut errors));
+        let status = end_within(&mut child, limit);
+        Ran { output: output.join().unwrap(), errors: errors.join().unwrap(), status }
+    })
+}
+
+fn text(stream: &mut dyn Read) -> String {
+    let mut bytes = vec![];
+    stream.read_to_end(&mut bytes).unwrap();
+    String::from_utf8_lossy(&bytes).into_owned()
+}
+
+fn end_within(child: &mut Child, limit: Duration) -> Option<ExitStatus> {
+    let ended = Process::open(child.id()).is_none_or(|process| process.ends_within(limit));
+    if !ended {
+        child.kill().unwrap();
+    }
+    let status = child.wait().unwrap();
+    ended.then_some(status)
+}
+
+/// A handle on a process, child or not.
+pub struct Process {
+    /// Its number, for messages.
+    pub pid: u32,
+    fd: OwnedFd,
+}
+
+impl Process {
+    /// The process with this number, unless it has ended and been waited for.
+    pub fn open(pid: u32) -> Option<Self> {
+        // SAFETY: pidfd_open touches no memory.
+        let fd = unsafe { libc::syscall(libc::SYS_pidfd_open, pid, 0) };
+        // SAFETY: the kernel has just given us this descriptor.
+        (fd >= 0).then(|| Self { pid, fd: unsafe { OwnedFd::from_raw_fd(fd as i32) } })
+    }
+
+    /// Waits for its end; false if that takes longer than `limit`.
+    pub fn ends_within(&self, limit: Duration) -> bool {
+        let mut fd = libc::pollfd { fd: self.fd.as_raw_fd(), events: libc::POLLIN, revents: 0 };
+        // SAFETY: the kernel reads and writes one pollfd.
+        unsafe { libc::poll(&raw mut fd, 1, limit.as_millis() as i32) == 1 }
+    }
+
+    /// Sends it a signal.
+    pub fn signal(&self, signal: i32) {
+        // SAFETY: no memory is passed.
+        let result = unsafe {
+            libc::syscall(libc::SYS_pidfd_send_signal, self.fd.as_raw_fd(), signal, std::ptr::null::<u8>(), 0)
+        };
+        assert_eq!(result, 0, "signal {signal} to {}: {}", self.pid, std::io::Error::last_os_error());
+    }
+
+    /// A copy of one of its file descriptors.
+    pub fn descriptor(&self, number: i32) -> Option<OwnedFd> {
+        // SAFETY: pidfd_getfd touches no memory.
+        let fd = unsafe { libc::syscall(libc::SYS_pidfd_getfd, self.fd.as_raw_fd(), number, 0) };
+        // SAFETY: the kernel has just given us this descriptor.
+        (fd >= 0).then(|| unsafe { OwnedFd::from_raw_fd(fd as i32) })
+    }
+}
