@@ -1,6 +1,7 @@
 //! The `gondwana` command: runs unmodified threaded programs on several nodes.
 
 mod atomics;
+mod bench;
 mod doctor;
 mod failure;
 mod hosts;
@@ -26,6 +27,8 @@ enum Command {
     Run(run::options::RunOptions),
     /// Check what this computer offers and say what it lacks
     Doctor(doctor::DoctorOptions),
+    /// Measure how fast the system is here, beside what the computer itself could do
+    Bench(bench::BenchOptions),
     /// Start nodes on behalf of a launcher on another computer
     #[command(hide = true)]
     Agent,
@@ -35,6 +38,7 @@ fn main() -> ExitCode {
     let result = match CommandLine::parse().command {
         Command::Run(options) => run::run(options),
         Command::Doctor(options) => doctor::doctor(&options),
+        Command::Bench(options) => bench::bench(&options),
         Command::Agent => hosts::agent::serve(),
     };
     result.unwrap_or_else(|failure| {

@@ -69,6 +69,9 @@ pub struct Node {
     holding: AtomicBool,
     control: Control,
     stack_bytes: usize,
+    /// Threads of the program on this node, and of these, those that wait.
+    live: AtomicU32,
+    waiting: AtomicU32,
     /// How long a waiting thread polls before it sleeps.
     spin: std::time::Duration,
     times: stats::Times,

@@ -135,6 +135,8 @@ impl Node {
             idle: AtomicU32::new(0),
             closed: AtomicU32::new(0),
             holding: AtomicBool::new(false),
+            live: AtomicU32::new(0),
+            waiting: AtomicU32::new(0),
             control,
             stack_bytes: stack_limit(),
             spin: if processors() >= usize::from(boot.nodes) { SPIN } else { Duration::ZERO },

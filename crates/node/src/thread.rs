@@ -6,6 +6,7 @@ use crate::streams::Streams;
 use gondwana_memory::heap::Cache;
 use std::cell::{Cell, RefCell};
 use std::ops::Range;
+use std::sync::atomic::Ordering;
 
 /// What the node keeps for the calling thread.
 pub struct Thread {
@@ -58,6 +59,9 @@ impl Thread {
             streams: RefCell::default(),
         }));
         CURRENT.set(Some(thread));
+        if !thread.stack.is_empty() {
+            node.live.fetch_add(1, Ordering::Relaxed);
+        }
         node.natives.lock().expect("not poisoned").insert(id, (node.hooks.native_self)());
         thread
     }
@@ -70,6 +74,9 @@ impl Thread {
             }
             node.natives.lock().expect("not poisoned").remove(&thread.id);
             node.slots.give_back(thread.slot);
+            if !thread.stack.is_empty() {
+                node.live.fetch_sub(1, Ordering::Relaxed);
+            }
             // SAFETY: the reference was made from a leaked box by `attach`, and the only place that held it,
             // CURRENT of this thread, has just been emptied.
             drop(unsafe { Box::from_raw(std::ptr::from_ref(thread).cast_mut()) });

@@ -3,7 +3,7 @@
 use crate::boot::Placement;
 use crate::slots::Slot;
 use crate::wire::{ThreadSpec, Wire};
-use crate::{Node, Thread};
+use crate::Node;
 use gondwana_coherence::sync::{Answer, Request, SyncError, Thread as ThreadId, Ticket};
 use gondwana_coherence::{Access, Page};
 use gondwana_memory::PAGE_SIZE;
@@ -222,15 +222,5 @@ impl Node {
         let Some(last) = self.geometry.page_of(stack.end - PAGE_SIZE) else { return };
         let count = STACK_TOP_PAGES.min((stack.len() / PAGE_SIZE) as u32);
         self.resolve(Page(last + 1 - count), Access::Write, count - 1);
-    }
-
-    /// Brings a page in for the calling thread, with those after it where that is cheap.
-    pub(crate) fn resolve(&'static self, page: Page, access: Access, ahead: u32) {
-        let slot = Thread::current(self).slot;
-        self.slots.arm(slot, crate::slots::event::COHERENT);
-        let outcome = self.core().fault(page, access, ahead, slot);
-        if outcome == gondwana_coherence::Outcome::Wait {
-            self.wait(slot, crate::slots::event::COHERENT, None);
-        }
     }
 }

@@ -10,7 +10,7 @@ use std::thread;
 use std::time::Duration;
 
 /// Time that one run may take. Runs take a fraction of it; a run that hangs is killed when it is over.
-pub const LIMIT: Duration = Duration::from_secs(60);
+pub const LIMIT: Duration = Duration::from_secs(30);
 
 /// Where everything is, once it is built.
 pub struct Whole {

@@ -1,0 +1,93 @@
+//! A measuring process: its output, its time, its end.
+
+use std::fs::File;
+use std::io;
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+/// After this time a process has got stuck. The slowest takes some seconds.
+const STUCK: Duration = Duration::from_secs(120);
+
+/// What a process that succeeded has left.
+pub struct Finished {
+    /// What it printed.
+    pub stdout: String,
+    /// From before its start until after its end.
+    pub wall: Duration,
+}
+
+/// Runs the command to its end. What it prints goes to files in `folder` meanwhile, so that nobody has to read it.
+/// The error is for people: why it did not succeed.
+pub fn run(command: &mut Command, folder: &Path) -> Result<Finished, String> {
+    let (stdout, stderr) = (folder.join("stdout"), folder.join("stderr"));
+    let text = |error: io::Error| error.to_string();
+    command.stdin(Stdio::null());
+    command.stdout(File::create(&stdout).map_err(text)?).stderr(File::create(&stderr).map_err(text)?);
+    let start = Instant::now();
+    let mut child = command.spawn().map_err(text)?;
+    if !ends_within(child.id(), STUCK).map_err(text)? {
+        child.kill().map_err(text)?;
+    }
+    let status = child.wait().map_err(text)?;
+    let wall = start.elapsed();
+    if status.success() {
+        return Ok(Finished { stdout: std::fs::read_to_string(&stdout).map_err(text)?, wall });
+    }
+    let said = std::fs::read(&stderr).map_err(text)?;
+    let said = String::from_utf8_lossy(&said);
+    Err(match said.trim_end().lines().last() {
+        _ if wall >= STUCK => format!("stuck for {} s", STUCK.as_secs()),
+        Some(line) => line.to_owned(),
+        None => status.to_string(),
+    })
+}
+
+/// Waits for the end of a child that nobody has waited for; false if it takes longer.
+fn ends_within(child: u32, time: Duration) -> io::Result<bool> {
+    // SAFETY: the call takes plain numbers, and its result is a new descriptor that nobody else owns.
+    let process = unsafe {
+        let fd = libc::syscall(libc::SYS_pidfd_open, child, 0);
+        if fd < 0 {
+            return Err(io::Error::last_os_error());
+        }
+        OwnedFd::from_raw_fd(fd as i32)
+    };
+    let until = Instant::now() + time;
+    loop {
+        let left = until.saturating_duration_since(Instant::now()).as_millis() as i32;
+        let mut poll = libc::pollfd { fd: process.as_raw_fd(), events: libc::POLLIN, revents: 0 };
+        // SAFETY: one entry, which lives during the call.
+        match unsafe { libc::poll(&mut poll, 1, left) } {
+            -1 if io::Error::last_os_error().kind() == io::ErrorKind::Interrupted => {}
+            -1 => return Err(io::Error::last_os_error()),
+            ready => return Ok(ready > 0),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn output_and_failures_are_told() {
+        let folder = std::env::temp_dir().join(format!("gondwana-child-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).unwrap();
+        let shell = |script: &str| run(Command::new("sh").args(["-c", script]), &folder);
+        assert_eq!(shell("echo miss 5").unwrap().stdout, "miss 5\n");
+        assert_eq!(shell("echo one >&2; echo two >&2; exit 3").err().unwrap(), "two");
+        assert_eq!(shell("exit 3").err().unwrap(), "exit status: 3");
+        std::fs::remove_dir_all(&folder).unwrap();
+    }
+
+    #[test]
+    fn a_process_that_goes_on_is_noticed() {
+        let mut child = Command::new("sleep").arg("1000").spawn().unwrap();
+        assert!(!ends_within(child.id(), Duration::from_millis(1)).unwrap());
+        child.kill().unwrap();
+        assert!(ends_within(child.id(), STUCK).unwrap());
+        child.wait().unwrap();
+    }
+}

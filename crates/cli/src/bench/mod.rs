@@ -1,0 +1,113 @@
+//! `gondwana bench`: how fast the system is, each figure beside what the computer itself could do.
+//!
+//! Figures and their bounds are measured by turns, so that a change of the computer's mood meets both.
+
+mod child;
+mod figures;
+mod machine;
+mod programs;
+mod raw;
+mod report;
+mod samples;
+
+use crate::failure::Failure;
+use figures::{Figure, Runner};
+use programs::Programs;
+use report::Row;
+use samples::Samples;
+use std::collections::HashMap;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+/// How often everything is measured.
+const REPETITIONS: usize = 5;
+
+/// Options of `gondwana bench`.
+#[derive(Debug, clap::Args)]
+pub struct BenchOptions {
+    /// Measure only the figures whose names begin like this; may be given more than once
+    #[arg(long, value_name = "NAME")]
+    only: Vec<String>,
+    /// Write the figures as JSON too
+    #[arg(long, value_name = "FILE")]
+    json: Option<PathBuf>,
+    /// Measure everything once instead of five times
+    #[arg(long)]
+    quick: bool,
+    /// The folder of the workloads' sources
+    #[arg(long, value_name = "FOLDER", default_value = "apps")]
+    apps: PathBuf,
+}
+
+/// Measures, and prints a table. The exit status is 0 however the figures turn out, and 1 if one was not measured.
+pub fn bench(options: &BenchOptions) -> Result<ExitCode, Failure> {
+    let chosen = choose(figures::all(), &options.only)?;
+    let programs = Programs::build(&chosen, &options.apps)?;
+    let repetitions = if options.quick { 1 } else { REPETITIONS };
+    let results = measure(&chosen, &programs, repetitions);
+    let rows: Vec<Row> = chosen.iter().map(|figure| Row::new(figure, &results)).collect();
+    print!("{}", report::table(&rows));
+    if let Some(file) = &options.json {
+        let text = format!("{:#}\n", report::json(&rows, repetitions));
+        std::fs::write(file, text)
+            .map_err(|error| Failure::cannot(format!("{}: {error}", file.display())))?;
+    }
+    Ok(if rows.iter().all(Row::is_measured) { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+fn choose(all: Vec<Figure>, only: &[String]) -> Result<Vec<Figure>, Failure> {
+    if let Some(unknown) = only.iter().find(|name| !all.iter().any(|figure| figure.name.starts_with(*name))) {
+        let names: Vec<_> = all.iter().map(|figure| figure.name).collect();
+        return Err(Failure::cannot(format!(
+            "no figure begins with {unknown}; there are {}",
+            names.join(", ")
+        )));
+    }
+    let wanted =
+        |figure: &Figure| only.is_empty() || only.iter().any(|name| figure.name.starts_with(name.as_str()));
+    Ok(all.into_iter().filter(wanted).collect())
+}
+
+/// What each runner has measured, or why it has not.
+type Results = HashMap<Runner, Result<Samples, String>>;
+
+fn measure(chosen: &[Figure], programs: &Programs, repetitions: usize) -> Results {
+    // The bounds of a figure come directly before it; what several figures share runs once in each repetition.
+    let mut order: Vec<Runner> = Vec::new();
+    for runner in chosen.iter().flat_map(Figure::runners) {
+        if !order.contains(&runner) {
+            order.push(runner);
+        }
+    }
+    let mut results = Results::new();
+    for repetition in 1..=repetitions {
+        for runner in &order {
+            eprintln!("gondwana: {repetition} of {repetitions}: {runner}");
+            let so_far = results.entry(runner.clone()).or_insert_with(|| Ok(Samples::default()));
+            // What has failed once is not tried again: it may have taken its time.
+            if let Ok(samples) = so_far
+                && let Err(why) = runner.run(programs, samples)
+            {
+                *so_far = Err(format!("{runner}: {why}"));
+            }
+        }
+    }
+    results
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn figures_are_chosen_by_the_beginnings_of_their_names() {
+        let names = |only: &[&str]| {
+            let only: Vec<String> = only.iter().map(|&name| name.to_owned()).collect();
+            choose(figures::all(), &only).map(|figures| figures.iter().map(|f| f.name).collect::<Vec<_>>())
+        };
+        assert_eq!(names(&["barrier"]).unwrap(), ["barrier"]);
+        assert_eq!(names(&["release"]).unwrap(), ["release-bytes", "release-words", "release-doubles"]);
+        assert_eq!(names(&[]).unwrap().len(), figures::all().len());
+        assert!(names(&["barrier", "speed"]).unwrap_err().message.contains("no figure begins with speed"));
+    }
+}

@@ -1,0 +1,207 @@
+//! The figures as a table and as JSON.
+
+use super::figures::{Figure, Series, Target};
+use super::samples::Summary;
+use super::{Results, machine};
+use serde_json::{Value, json};
+
+/// A figure with what was measured.
+pub struct Row<'a> {
+    figure: &'a Figure,
+    outcome: Result<Measured, String>,
+}
+
+struct Measured {
+    value: Summary,
+    bound: Bound,
+}
+
+/// Sums over the parts of a bound, in nanoseconds.
+#[derive(Clone, Copy)]
+struct Bound {
+    min: u64,
+    median: u64,
+}
+
+impl<'a> Row<'a> {
+    /// Looks up what the figure needs.
+    pub fn new(figure: &'a Figure, results: &Results) -> Self {
+        let find = |series: &Series| match results.get(&series.runner) {
+            Some(Ok(samples)) => samples
+                .summary(series.name)
+                .ok_or_else(|| format!("{}: no value of {}", series.runner, series.name)),
+            Some(Err(why)) => Err(why.clone()),
+            None => Err(format!("{}: not run", series.runner)),
+        };
+        let measured = || {
+            let value = find(&figure.measured)?;
+            let parts = figure.bound.iter().map(find).collect::<Result<Vec<_>, _>>()?;
+            let bound = Bound {
+                min: parts.iter().map(|part| part.min).sum(),
+                median: parts.iter().map(|part| part.median).sum(),
+            };
+            Ok(Measured { value, bound })
+        };
+        Self { figure, outcome: measured() }
+    }
+
+    /// True if there are values, good or bad.
+    pub fn is_measured(&self) -> bool {
+        self.outcome.is_ok()
+    }
+
+    fn cells(&self) -> Option<[String; 8]> {
+        let Measured { value, bound } = self.outcome.as_ref().ok()?;
+        Some([
+            self.figure.name.to_owned(),
+            time(value.median),
+            time(value.min),
+            time(value.p90),
+            time(bound.median),
+            ratio(self.figure.target, value.median, bound.median),
+            self.figure.target.to_string(),
+            if self.figure.target.is_met(value.median, bound.median) { "met" } else { "MISSED" }.to_owned(),
+        ])
+    }
+
+    fn to_json(&self) -> Value {
+        let Figure { name, what, bound_what, target, .. } = self.figure;
+        let mut row = json!({ "name": name, "what": what, "target": target.to_string() });
+        match &self.outcome {
+            Ok(Measured { value, bound }) => {
+                row["nanoseconds"] = json!(value);
+                row["bound"] = json!({ "what": bound_what, "min": bound.min, "median": bound.median });
+                row["times_bound"] = json!(value.median as f64 / bound.median as f64);
+                row["met"] = json!(target.is_met(value.median, bound.median));
+            }
+            Err(why) => row["not_measured"] = json!(why),
+        }
+        row
+    }
+}
+
+impl Target {
+    fn is_met(self, value: u64, bound: u64) -> bool {
+        let (measured, bound) = (value as f64, bound as f64);
+        match self {
+            Self::Times(most) => measured <= most * bound,
+            Self::Speed(least) => bound >= least * measured,
+            Self::AtMost(most) => value <= most,
+        }
+    }
+}
+
+impl std::fmt::Display for Target {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Times(most) => write!(f, "<= {most} x"),
+            Self::Speed(least) => write!(f, ">= {least} of the speed"),
+            Self::AtMost(most) => write!(f, "<= {}", time(*most)),
+        }
+    }
+}
+
+/// How the figure stands to its bound, in the terms of its target.
+fn ratio(target: Target, value: u64, bound: u64) -> String {
+    match target {
+        Target::Speed(_) => format!("{:.2} of the speed", bound as f64 / value as f64),
+        Target::Times(_) | Target::AtMost(_) => format!("{:.2} x", value as f64 / bound as f64),
+    }
+}
+
+/// Nanoseconds with three digits and a unit.
+fn time(nanoseconds: u64) -> String {
+    let (value, unit) = match nanoseconds {
+        0..1_000 => return format!("{nanoseconds} ns"),
+        1_000..1_000_000 => (nanoseconds as f64 / 1e3, "us"),
+        1_000_000..1_000_000_000 => (nanoseconds as f64 / 1e6, "ms"),
+        _ => (nanoseconds as f64 / 1e9, "s"),
+    };
+    let decimals = if value < 10.0 { 2 } else { usize::from(value < 100.0) };
+    format!("{value:.decimals$} {unit}")
+}
+
+/// A line for each figure, and what the bounds are.
+pub fn table(rows: &[Row<'_>]) -> String {
+    let header = ["figure", "median", "least", "90 %", "bound", "ratio", "target", ""].map(str::to_owned);
+    let cells: Vec<_> = std::iter::once(header).chain(rows.iter().filter_map(Row::cells)).collect();
+    let widths: [usize; 8] =
+        std::array::from_fn(|column| cells.iter().map(|row| row[column].len()).max().unwrap_or(0));
+    let mut text = String::new();
+    for row in &cells {
+        let mut line = format!("{:<width$}", row[0], width = widths[0]);
+        for (cell, width) in row.iter().zip(&widths).skip(1) {
+            line += &format!("  {cell:>width$}");
+        }
+        text += line.trim_end();
+        text.push('\n');
+    }
+    text.push('\n');
+    let name_width = widths[0];
+    for Row { figure, outcome } in rows {
+        text += &match outcome {
+            Ok(_) => {
+                format!("{:<name_width$}  {}; bound: {}\n", figure.name, figure.what, figure.bound_what)
+            }
+            Err(why) => format!("{:<name_width$}  not measured: {why}\n", figure.name),
+        };
+    }
+    text
+}
+
+/// All of it, for programs to read.
+pub fn json(rows: &[Row<'_>], repetitions: usize) -> Value {
+    json!({
+        "machine": machine::facts(),
+        "repetitions": repetitions,
+        "figures": rows.iter().map(Row::to_json).collect::<Vec<_>>(),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::figures;
+    use super::super::samples::Samples;
+    use super::*;
+
+    #[test]
+    fn times_have_three_digits() {
+        let texts = [7, 999, 1_234, 45_670, 999_000, 12_345_678, 2_500_000_000].map(time);
+        assert_eq!(texts, ["7 ns", "999 ns", "1.23 us", "45.7 us", "999 us", "12.3 ms", "2.50 s"]);
+    }
+
+    #[test]
+    fn targets_are_met_at_their_limits() {
+        assert!(Target::Times(1.5).is_met(150, 100) && !Target::Times(1.5).is_met(151, 100));
+        assert!(Target::Speed(0.5).is_met(200, 100) && !Target::Speed(0.5).is_met(201, 100));
+        assert!(Target::AtMost(60).is_met(60, 1) && !Target::AtMost(60).is_met(61, 1));
+    }
+
+    #[test]
+    fn bounds_are_sums_and_lacks_are_named() {
+        let figures = figures::all();
+        let figure = figures.iter().find(|figure| figure.name == "read-miss").unwrap();
+        let samples = |name: &str, value| {
+            let mut samples = Samples::default();
+            samples.add(name, value);
+            Ok(samples)
+        };
+        let mut results = Results::new();
+        results.insert(figure.bound[0].runner.clone(), samples(figure.bound[0].name, 2_000));
+        results.insert(figure.bound[1].runner.clone(), samples(figure.bound[1].name, 3_000));
+        results.insert(figure.measured.runner.clone(), samples(figure.measured.name, 6_000));
+        let row = Row::new(figure, &results);
+        assert_eq!(row.to_json()["times_bound"], 1.2);
+        assert_eq!(row.to_json()["met"], true);
+        let table = table(&[row]);
+        assert!(
+            table.contains("read-miss  6.00 us  6.00 us  6.00 us  5.00 us  1.20 x  <= 1.5 x  met"),
+            "{table}"
+        );
+
+        results.insert(figure.bound[0].runner.clone(), Err("faults, natively: refused".to_owned()));
+        let row = Row::new(figure, &results);
+        assert!(!row.is_measured());
+        assert_eq!(row.to_json()["not_measured"], "faults, natively: refused");
+    }
+}
