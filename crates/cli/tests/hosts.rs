@@ -1,10 +1,21 @@
-//! Runs on several hosts that do not do as they should. This computer plays all of them.
+//! Runs on several hosts, most of which do not do as they should. This computer plays all of them.
 
 mod common;
+#[path = "programs/endless.rs"]
+mod endless;
+#[path = "programs/folder.rs"]
+mod folder;
+#[allow(dead_code, reason = "each test binary uses a part")]
+#[path = "programs/whole.rs"]
+mod whole;
 
 use common::{Installation, errors};
+use endless::Endless;
 use std::io::{Read, Write};
-use std::process::Stdio;
+use std::process::{Command, Stdio};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+use whole::{LIMIT, run, whole};
 
 const TWO: [&str; 3] = ["run", "--hosts", "a=127.0.0.1,b=127.0.0.1"];
 
@@ -75,4 +86,80 @@ fn an_agent_that_dies_ends_the_run() {
     assert_eq!(output.status.code(), Some(125));
     let said = errors(&output);
     assert!(said.contains("host b: the connection is lost") && said.matches('\n').count() == 1, "{said}");
+}
+
+/// How to reach a namespace.
+const INTO: &str = "ip netns exec {host} {command}";
+
+/// Two network namespaces with one cable between them: hosts as different as one computer can play them.
+struct Namespaces([String; 2]);
+
+impl Namespaces {
+    /// Makes them, where that is possible.
+    fn new() -> Option<Self> {
+        let made = Self::make();
+        made.inspect_err(|why| eprintln!("skipped, because no network namespace can be made: {why}")).ok()
+    }
+
+    fn make() -> Result<Self, String> {
+        static COUNT: AtomicUsize = AtomicUsize::new(0);
+        let number = COUNT.fetch_add(1, Ordering::Relaxed);
+        let names = ["a", "b"].map(|end| format!("gondwana-{}-{number}{end}", std::process::id()));
+        let this = Self(names);
+        let [a, b] = &this.0;
+        ip(&["netns", "add", a])?;
+        ip(&["netns", "add", b])?;
+        ip(&["link", "add", "cable", "netns", a, "type", "veth", "peer", "name", "cable", "netns", b])?;
+        for (name, address) in [(a, "10.0.0.1/24"), (b, "10.0.0.2/24")] {
+            ip(&["-n", name, "address", "add", address, "dev", "cable"])?;
+            ip(&["-n", name, "link", "set", "cable", "up"])?;
+            ip(&["-n", name, "link", "set", "lo", "up"])?;
+        }
+        Ok(this)
+    }
+
+    /// The list of both, for `--hosts`.
+    fn list(&self) -> String {
+        format!("{}=10.0.0.1,{}=10.0.0.2", self.0[0], self.0[1])
+    }
+}
+
+impl Drop for Namespaces {
+    fn drop(&mut self) {
+        for name in &self.0 {
+            // It may not have come into being.
+            let _ = ip(&["netns", "delete", name]);
+        }
+    }
+}
+
+fn ip(arguments: &[&str]) -> Result<(), String> {
+    let output = Command::new("ip").args(arguments).output().map_err(|error| format!("ip: {error}"))?;
+    if output.status.success() { Ok(()) } else { Err(errors(&output)) }
+}
+
+#[test]
+fn a_program_runs_on_two_hosts_as_natively() {
+    let Some(hosts) = Namespaces::new() else { return };
+    let whole = whole();
+    let program = ["./pagerank", "-p", "4"];
+    let native = run(Command::new(program[0]).args(&program[1..]).current_dir(&whole.apps), LIMIT);
+    for consistency in ["rc", "sc"] {
+        let list = hosts.list();
+        let options = ["-n", "4", "--hosts", &list, "--launcher", INTO, "--consistency", consistency, "--"];
+        let ran = run(&mut whole.run(&whole.apps, &[&options[..], &program].concat()), LIMIT);
+        assert_eq!(ran.output, native.output, "{consistency}: {}", ran.errors);
+        assert!(ran.status.unwrap().success(), "{consistency}");
+    }
+}
+
+#[test]
+fn a_cut_cable_ends_the_run() {
+    let Some(hosts) = Namespaces::new() else { return };
+    let run = Endless::start(&["-n", "4", "--hosts", &hosts.list(), "--launcher", INTO]);
+    ip(&["-n", &hosts.0[0], "link", "set", "cable", "down"]).unwrap();
+    // Two seconds of silence are a lost connection; what follows is quick.
+    let (said, status) = run.end(Duration::from_secs(4));
+    assert!(said.contains("has lost its connection to node") && said.matches('\n').count() == 1, "{said}");
+    assert!(!status.success());
 }

@@ -192,7 +192,10 @@ fn auto_knows_which_programs_have_atomics() {
     let sor = said(&whole().apps, "./sor");
     assert!(sor.contains("2 nodes over shm, rc (no inline atomic instruction)"), "{sor}");
     let counter = said(&whole().programs, "./litmus/atomic_counter");
-    assert!(counter.contains("2 nodes over shm, sc (") && counter.contains("atomic_counter"), "{counter}");
+    assert!(
+        counter.contains("2 nodes over shm, sc (") && counter.contains("inline atomic instructions"),
+        "{counter}"
+    );
 }
 
 #[test]

@@ -1,10 +1,12 @@
 //! The end of a run, and what the launcher is told on the way.
 
-use crate::boot::Report;
+use crate::boot::{Report, send_crash};
+use crate::line::Line;
 use crate::wire::Wire;
 use crate::{Node, Thread};
 use gondwana_topology::NodeId;
 use serde_json::json;
+use std::os::fd::AsRawFd;
 use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
 use std::time::{Duration, Instant};
 
@@ -79,11 +81,13 @@ impl Node {
         }
     }
 
-    /// Tells the launcher where the program is about to die.
+    /// Tells the launcher where the program is about to die. Called by signal handlers: neither allocates nor
+    /// locks.
     pub fn report_crash(&self, signal: i32, address: usize, at: usize) {
-        let thread = Thread::current_id() & 0xffff_ffff;
-        let what = crate::start::symbol_of(at);
-        self.report(&Report::Crash { thread, signal, address: address as u64, what });
+        let mut place = Line::default();
+        crate::start::describe(at, &mut place);
+        // A launcher that is gone takes this process with it; nobody is left to be told.
+        let _ = send_crash(self.control.as_raw_fd(), Thread::current_number(), signal, address as u64, place.text());
     }
 
     pub(crate) fn report_progress(&self) {

@@ -10,6 +10,7 @@ mod exit;
 mod fork;
 mod fault;
 mod heap;
+mod line;
 mod ports;
 mod service;
 mod slots;

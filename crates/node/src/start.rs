@@ -11,6 +11,8 @@ use gondwana_fabric::{ConnectError, Fabric, Security, SegmentError, ShmFabric, T
 use gondwana_memory::heap::{Heap, Layout as HeapLayout};
 use gondwana_memory::{Access, MemoryError, PAGE_SIZE, Pages, SPAN_BASE, data_segments};
 use gondwana_topology::NodeId;
+use std::ffi::CStr;
+use std::fmt::Write;
 use std::net::TcpListener;
 use std::os::fd::{FromRawFd, OwnedFd};
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
@@ -211,19 +213,23 @@ fn stack_limit() -> usize {
     }
 }
 
-/// The function that holds a code address, as far as the loader knows.
-pub(crate) fn symbol_of(address: usize) -> String {
+/// Says which function holds a code address, as far as the loader knows.
+pub(crate) fn describe(address: usize, out: &mut impl Write) {
     // SAFETY: all zero is valid; dladdr fills it in with pointers to strings that live as long as their objects.
-    unsafe {
+    let (file, base, symbol) = unsafe {
         let mut info: libc::Dl_info = std::mem::zeroed();
         if libc::dladdr(address as *const libc::c_void, &mut info) == 0 || info.dli_fname.is_null() {
-            return format!("at {address:#x}");
+            ("", 0, None)
+        } else {
+            let text = |string| CStr::from_ptr(string).to_str().unwrap_or("?");
+            let symbol = (!info.dli_sname.is_null()).then(|| (text(info.dli_sname), info.dli_saddr as usize));
+            (text(info.dli_fname), info.dli_fbase as usize, symbol)
         }
-        let file = std::ffi::CStr::from_ptr(info.dli_fname).to_string_lossy();
-        if info.dli_sname.is_null() {
-            return format!("at {:#x} in {file}", address - info.dli_fbase as usize);
-        }
-        let name = std::ffi::CStr::from_ptr(info.dli_sname).to_string_lossy();
-        format!("at {name}+{:#x} in {file}", address - info.dli_saddr as usize)
-    }
+    };
+    // A description that is cut short is better than none.
+    let _ = match symbol {
+        Some((name, start)) => write!(out, "at {name}+{:#x} in {file}", address - start),
+        None if file.is_empty() => write!(out, "at {address:#x}"),
+        None => write!(out, "at {:#x} in {file}", address - base),
+    };
 }

@@ -38,10 +38,10 @@ impl Thread {
         CURRENT.get().unwrap_or_else(|| Self::attach(node, 0, 0..0))
     }
 
-    /// The calling thread's number, or 0 for a thread that was not started through `pthread_create`.
+    /// The calling thread's number for people: 0 is the one that runs `main`.
     #[must_use]
-    pub fn current_id() -> u64 {
-        CURRENT.get().map_or(0, |thread| thread.id)
+    pub fn current_number() -> u64 {
+        CURRENT.get().map_or(0, |thread| (thread.id & 0xffff_ffff).saturating_sub(1))
     }
 
     /// Gives the calling thread its number and stack. Number 0 stands for a thread that the run does not know.

@@ -79,6 +79,15 @@ with_caller! {
     pvalloc => "rsi", allocate_pages;
 }
 
+/// `realloc` on the program's behalf.
+///
+/// # Safety
+/// As the C library's `realloc`.
+pub unsafe fn resize(pointer: *mut c_void, size: usize) -> *mut c_void {
+    // SAFETY: forwards the request; no code of the C library has the address 0.
+    unsafe { reallocate(pointer, size, 0) }
+}
+
 unsafe extern "C" fn allocate(size: usize, caller: usize) -> *mut c_void {
     match sharing(caller) {
         Some(node) => or_enomem(node.allocate(size, 16)),

@@ -4,7 +4,7 @@ use crate::{CsmMessage, DiffEntry, Env, Message, Page};
 use gondwana_topology::{NodeId, NodeSet};
 
 /// Most pages that one message names, so that its header stays short.
-const MOST_PAGES: usize = 4096;
+const MOST_PAGES: usize = 1024;
 
 /// The flush that something is sent for.
 #[derive(Clone, Copy, Debug)]

@@ -110,6 +110,80 @@ crate::guarded! {
     fn opendir(path: *const c_char) -> *mut libc::DIR { Buffer::string(path) }
 }
 
+/// Reads up to and including `end` into a block that grows as needed. The C library's own function would allocate
+/// the stream's buffer, which must be private, in the same call as the line, which must be shared.
+unsafe fn read_line(line: *mut *mut c_char, size: *mut size_t, end: c_int, stream: *mut FILE) -> ssize_t {
+    if line.is_null() || size.is_null() {
+        crate::errno::set(libc::EINVAL);
+        return -1;
+    }
+    let mut bytes = Vec::new();
+    // SAFETY: the caller passes an open stream.
+    unsafe {
+        crate::real!(flockfile: fn(*mut FILE))(stream);
+        let next = crate::real!(getc_unlocked: fn(*mut FILE) -> c_int);
+        loop {
+            let byte = next(stream);
+            if byte == libc::EOF {
+                break;
+            }
+            bytes.push(byte as u8);
+            if byte == end {
+                break;
+            }
+        }
+        crate::real!(funlockfile: fn(*mut FILE))(stream);
+    }
+    if bytes.is_empty() {
+        return -1;
+    }
+    bytes.push(0);
+    // SAFETY: the caller passes null or a block from `malloc`, and its size.
+    unsafe {
+        if (*line).is_null() || *size < bytes.len() {
+            let wanted = bytes.len().next_power_of_two().max(LEAST_LINE);
+            let block = crate::alloc::resize((*line).cast(), wanted);
+            if block.is_null() {
+                return -1;
+            }
+            *line = block.cast();
+            *size = wanted;
+        }
+        std::ptr::copy_nonoverlapping(bytes.as_ptr(), (*line).cast::<u8>(), bytes.len());
+    }
+    bytes.len() as ssize_t - 1
+}
+
+/// What `getline` allocates at least.
+const LEAST_LINE: usize = 128;
+
+macro_rules! reading_a_line {
+    ($($name:ident)*) => {$(
+        /// # Safety
+        /// As the C library's function of this name.
+        #[unsafe(no_mangle)]
+        pub unsafe extern "C" fn $name(
+            line: *mut *mut c_char,
+            size: *mut size_t,
+            end: c_int,
+            stream: *mut FILE,
+        ) -> ssize_t {
+            // SAFETY: forwards the caller's arguments.
+            unsafe { read_line(line, size, end, stream) }
+        }
+    )*};
+}
+
+reading_a_line! { getdelim __getdelim }
+
+/// # Safety
+/// As the C library's `getline`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn getline(line: *mut *mut c_char, size: *mut size_t, stream: *mut FILE) -> ssize_t {
+    // SAFETY: forwards the caller's arguments.
+    unsafe { read_line(line, size, c_int::from(b'\n'), stream) }
+}
+
 /// Defines functions that allocate on the program's behalf.
 macro_rules! allocating {
     ($(fn $name:ident($($argument:ident: $type:ty),*) -> $result:ty { $($buffer:expr),* })*) => {$(
@@ -130,9 +204,6 @@ allocating! {
     fn __strdup(text: *const c_char) -> *mut c_char {}
     fn strndup(text: *const c_char, length: size_t) -> *mut c_char {}
     fn wcsdup(text: *const libc::wchar_t) -> *mut libc::wchar_t {}
-    fn getline(line: *mut *mut c_char, size: *mut size_t, stream: *mut FILE) -> ssize_t {}
-    fn getdelim(line: *mut *mut c_char, size: *mut size_t, end: c_int, stream: *mut FILE) -> ssize_t {}
-    fn __getdelim(line: *mut *mut c_char, size: *mut size_t, end: c_int, stream: *mut FILE) -> ssize_t {}
     fn vasprintf(result: *mut *mut c_char, format: *const c_char, arguments: *mut c_void) -> c_int {}
     fn __vasprintf_chk(result: *mut *mut c_char, flag: c_int, format: *const c_char, arguments: *mut c_void) -> c_int {}
     fn realpath(path: *const c_char, result: *mut c_char) -> *mut c_char { Buffer::string(path) }

@@ -1,0 +1,73 @@
+//! A run that goes on until something ends it.
+
+use crate::folder::Folder;
+use crate::whole::{Process, whole};
+use std::fs;
+use std::io::{BufRead, BufReader, Read};
+use std::process::{Child, ChildStdout, ExitStatus, Stdio};
+use std::time::{Duration, Instant};
+
+/// A run whose threads work on all nodes until it is ended.
+pub struct Endless {
+    /// The launcher.
+    pub launcher: Child,
+    output: BufReader<ChildStdout>,
+    /// What the launcher has started: without hosts the nodes, in the order of their numbers.
+    pub nodes: Vec<Process>,
+    _folder: Folder,
+}
+
+impl Endless {
+    /// Starts it, and waits until threads run on all nodes.
+    pub fn start(options: &[&str]) -> Self {
+        let folder = Folder::new();
+        folder.compile("endless");
+        let mut command = whole().run(&folder, &[options, &["--", "./endless"]].concat());
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut launcher = command.spawn().unwrap();
+        let mut output = BufReader::new(launcher.stdout.take().unwrap());
+        let mut line = String::new();
+        output.read_line(&mut line).unwrap();
+        assert_eq!(line, "all have started\n");
+        let mut nodes = children(launcher.id());
+        nodes.sort_unstable();
+        let nodes = nodes.into_iter().map(|pid| Process::open(pid).unwrap()).collect();
+        Self { launcher, output, nodes, _folder: folder }
+    }
+
+    /// Waits for the end of everything, which must come soon; what was said on standard error, and how the launcher
+    /// ended.
+    pub fn end(mut self, soon: Duration) -> (String, ExitStatus) {
+        let start = Instant::now();
+        for node in &self.nodes {
+            let left = soon.saturating_sub(start.elapsed());
+            assert!(node.ends_within(left), "process {} of a node is left", node.pid);
+        }
+        let launcher = Process::open(self.launcher.id()).unwrap();
+        assert!(launcher.ends_within(soon.saturating_sub(start.elapsed())), "the launcher is left");
+        let status = self.launcher.wait().unwrap();
+        // The other ends of both streams are closed once no process of the run is left, known or not.
+        let (mut rest, mut said) = (String::new(), String::new());
+        self.output.read_to_string(&mut rest).unwrap();
+        self.launcher.stderr.take().unwrap().read_to_string(&mut said).unwrap();
+        assert!(
+            start.elapsed() < soon + Duration::from_secs(1),
+            "something was left for {:?}",
+            start.elapsed()
+        );
+        (said, status)
+    }
+}
+
+/// The processes that a process has started.
+fn children(parent: u32) -> Vec<u32> {
+    let processes = fs::read_dir("/proc").unwrap();
+    let numbers = processes.filter_map(|entry| entry.unwrap().file_name().to_str()?.parse().ok());
+    numbers.filter(|&pid| parent_of(pid) == Some(parent)).collect()
+}
+
+fn parent_of(pid: u32) -> Option<u32> {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    // The name of the command may contain anything; state and parent follow its closing parenthesis.
+    stat.rsplit_once(')')?.1.split_whitespace().nth(1)?.parse().ok()
+}
