@@ -84,7 +84,9 @@ impl Geometry {
     #[must_use]
     #[inline]
     pub fn page_of(&self, address: usize) -> Option<u32> {
-        self.span.page_of(address).or_else(|| self.overlays.iter().find_map(|segment| segment.page_of(address)))
+        self.span
+            .page_of(address)
+            .or_else(|| self.overlays.iter().find_map(|segment| segment.page_of(address)))
     }
 
     /// The program's address of a page.

@@ -61,9 +61,10 @@ unsafe extern "C" fn visit_text(
     let object = unsafe { Object::new(info) };
     let file = object.path.file_name().and_then(|name| name.to_str()).unwrap_or("");
     let Some(index) = search.names.iter().position(|name| file.starts_with(name)) else { return 0 };
-    let code = object.headers.iter().filter(|header| {
-        header.p_type == libc::PT_LOAD && header.p_flags & libc::PF_X != 0
-    });
+    let code = object
+        .headers
+        .iter()
+        .filter(|header| header.p_type == libc::PT_LOAD && header.p_flags & libc::PF_X != 0);
     for header in code {
         let start = object.base + header.p_vaddr as usize;
         search.found[index] = start..start + header.p_memsz as usize;
@@ -101,7 +102,11 @@ struct Search {
     found: Vec<DataSegment>,
 }
 
-unsafe extern "C" fn visit(info: *mut libc::dl_phdr_info, _size: usize, data: *mut libc::c_void) -> libc::c_int {
+unsafe extern "C" fn visit(
+    info: *mut libc::dl_phdr_info,
+    _size: usize,
+    data: *mut libc::c_void,
+) -> libc::c_int {
     // SAFETY: `data_segments` passes a pointer to its `Search`, which nobody else uses during the walk.
     let search = unsafe { &mut *data.cast::<Search>() };
     // SAFETY: the loader hands out a valid description of one object.

@@ -2,16 +2,26 @@
 
 use crate::MemoryError;
 use std::marker::PhantomData;
-use std::os::fd::BorrowedFd;
 use std::os::fd::AsRawFd;
+use std::os::fd::BorrowedFd;
 
 /// Maps `bytes` of a memfd from `offset` on, shared, at exactly `base`, where nothing is mapped yet.
-pub(crate) fn map_at(base: usize, bytes: usize, file: BorrowedFd<'_>, offset: usize) -> Result<(), MemoryError> {
+pub(crate) fn map_at(
+    base: usize,
+    bytes: usize,
+    file: BorrowedFd<'_>,
+    offset: usize,
+) -> Result<(), MemoryError> {
     map(base, bytes, file, offset, libc::MAP_SHARED | libc::MAP_FIXED_NOREPLACE)
 }
 
 /// Maps what is mapped at `base` from the same place of the same file again, copy on write.
-pub(crate) fn map_copy(base: usize, bytes: usize, file: BorrowedFd<'_>, offset: usize) -> Result<(), MemoryError> {
+pub(crate) fn map_copy(
+    base: usize,
+    bytes: usize,
+    file: BorrowedFd<'_>,
+    offset: usize,
+) -> Result<(), MemoryError> {
     map(base, bytes, file, offset, libc::MAP_PRIVATE | libc::MAP_FIXED)
 }
 

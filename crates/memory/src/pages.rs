@@ -57,7 +57,8 @@ impl Pages {
         for segment in geometry.overlays() {
             protection.populated(segment.first, segment.pages);
         }
-        let twins = Twins { frame_of: SparseTable::new(geometry.pages() as usize)?, frames: vec![], free: vec![] };
+        let twins =
+            Twins { frame_of: SparseTable::new(geometry.pages() as usize)?, frames: vec![], free: vec![] };
         Ok(Self { geometry, protection, twins, file })
     }
 

@@ -1,9 +1,9 @@
 //! The state of a node that one lock guards: the protocol machines and what they act on.
 
-use crate::{Node, Thread};
 use crate::ports::{Continuation, Ports};
 use crate::slots::{Slot, event};
 use crate::wire::Wire;
+use crate::{Node, Thread};
 use gondwana_coherence::sync::{
     Answer, Grant, LockEnv, LockMessage, Locks, Object, Reply, Request, Server, Ticket,
 };
@@ -99,7 +99,8 @@ impl Core {
     /// A fault of the thread that waits at `slot`. Its earlier faults are over: it has come as far as this one.
     pub fn fault(&mut self, page: Page, access: Access, ahead: u32, slot: Slot) -> Outcome {
         self.let_go();
-        let outcome = self.protocol.fault(page, access, ahead, Continuation::Thread(slot).into(), &mut self.ports);
+        let outcome =
+            self.protocol.fault(page, access, ahead, Continuation::Thread(slot).into(), &mut self.ports);
         self.settle();
         outcome
     }

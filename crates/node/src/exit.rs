@@ -25,35 +25,39 @@ impl Node {
 
     /// Node 0, after the program's exit handlers: ends the other nodes.
     pub fn close_run(&'static self) {
-        if CLOSING.swap(true, Ordering::AcqRel) {
-            return;
-        }
-        self.report(&Report::Exit { status: STATUS.load(Ordering::Relaxed) & 0xff });
-        self.report_stats();
-        for node in 1..self.boot.nodes {
-            self.core().ports.post(NodeId(node), &Wire::Close, &[]);
-        }
-        let others = u32::from(self.boot.nodes) - 1;
-        let deadline = Instant::now() + PATIENCE;
-        loop {
-            let closed = self.closed.load(Ordering::Acquire);
-            let left = deadline.saturating_duration_since(Instant::now());
-            if closed == others || left.is_zero() {
+        self.privately(|| {
+            if CLOSING.swap(true, Ordering::AcqRel) {
                 return;
             }
-            crate::slots::futex_wait(&self.closed, closed, Some(left));
-        }
+            self.report(&Report::Exit { status: STATUS.load(Ordering::Relaxed) & 0xff });
+            self.report_stats();
+            for node in 1..self.boot.nodes {
+                self.core().ports.post(NodeId(node), &Wire::Close, &[]);
+            }
+            let others = u32::from(self.boot.nodes) - 1;
+            let deadline = Instant::now() + PATIENCE;
+            loop {
+                let closed = self.closed.load(Ordering::Acquire);
+                let left = deadline.saturating_duration_since(Instant::now());
+                if closed == others || left.is_zero() {
+                    return;
+                }
+                crate::slots::futex_wait(&self.closed, closed, Some(left));
+            }
+        })
     }
 
     /// The program ends on another node than the first: node 0 is asked to do it, and this thread waits for the
     /// end.
     pub fn exit_through_first(&'static self, status: i32) -> ! {
-        self.release();
-        self.core().ports.post(NodeId(0), &Wire::Exit(status), &[]);
-        loop {
-            // SAFETY: waits for the signal or the exit that ends this process.
-            unsafe { libc::pause() };
-        }
+        self.privately(|| {
+            self.release();
+            self.core().ports.post(NodeId(0), &Wire::Exit(status), &[]);
+            loop {
+                // SAFETY: waits for the signal or the exit that ends this process.
+                unsafe { libc::pause() };
+            }
+        })
     }
 
     /// Another node's thread has ended the program.
@@ -87,7 +91,13 @@ impl Node {
         let mut place = Line::default();
         crate::start::describe(at, &mut place);
         // A launcher that is gone takes this process with it; nobody is left to be told.
-        let _ = send_crash(self.control.as_raw_fd(), Thread::current_number(), signal, address as u64, place.text());
+        let _ = send_crash(
+            self.control.as_raw_fd(),
+            Thread::current_number(),
+            signal,
+            address as u64,
+            place.text(),
+        );
     }
 
     pub(crate) fn report_progress(&self) {

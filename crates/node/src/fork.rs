@@ -14,6 +14,10 @@ impl Node {
     /// # Errors
     /// `EAGAIN` if the two cannot be told of each other, or what `fork` gives (as its result).
     pub fn fork(&'static self, fork: impl FnOnce() -> i32) -> Result<i32, i32> {
+        self.privately(|| self.fork_here(fork))
+    }
+
+    fn fork_here(&'static self, fork: impl FnOnce() -> i32) -> Result<i32, i32> {
         let mut ends = [0; 2];
         // SAFETY: the kernel writes two descriptors, which nobody else owns.
         let (reading, writing) = unsafe {

@@ -7,8 +7,8 @@
 pub mod boot;
 mod core;
 mod exit;
-mod fork;
 mod fault;
+mod fork;
 mod heap;
 mod line;
 mod ports;

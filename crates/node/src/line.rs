@@ -18,9 +18,8 @@ impl Line {
     /// What was written so far.
     pub fn text(&self) -> &str {
         let written = &self.bytes[..self.length];
-        std::str::from_utf8(written).unwrap_or_else(|error| {
-            std::str::from_utf8(&written[..error.valid_up_to()]).unwrap_or("")
-        })
+        std::str::from_utf8(written)
+            .unwrap_or_else(|error| std::str::from_utf8(&written[..error.valid_up_to()]).unwrap_or(""))
     }
 }
 

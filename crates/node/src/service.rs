@@ -74,7 +74,8 @@ impl Node {
         match wire {
             Wire::Coherence(message) => self.core().coherence(from, message, bulk),
             Wire::Lock(message) => {
-                if let Err(violation) = self.core().with_locks(|locks, env| locks.message(from, message, env)) {
+                if let Err(violation) = self.core().with_locks(|locks, env| locks.message(from, message, env))
+                {
                     crate::fatal(&violation.to_string());
                 }
             }

@@ -29,6 +29,8 @@ pub struct Hooks {
     pub flush_output: fn(),
     /// Writes out what all streams hold, waiting for threads that are using them.
     pub flush_all_streams: fn(),
+    /// Calls a function on a stack that is private to the node, if the present one is not.
+    pub on_private_stack: fn(&mut dyn FnMut()),
     /// Ends the program as `exit` does.
     pub exit: fn(i32),
     /// The C library's name for the calling thread.
@@ -94,7 +96,11 @@ impl Node {
             boot.nodes,
             me,
             vec![
-                Region { first: Page(0), count: span_pages, managers: Managers::Even { per_node: part_pages } },
+                Region {
+                    first: Page(0),
+                    count: span_pages,
+                    managers: Managers::Even { per_node: part_pages },
+                },
                 Region { first: first_data, count: data_pages, managers: Managers::Node(NodeId(0)) },
             ],
         );

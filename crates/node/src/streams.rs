@@ -37,7 +37,8 @@ impl Streams {
             stream.next = page + 1 + stream.window;
             return stream.window;
         }
-        if let Some(stream) = self.streams.iter_mut().find(|stream| stream.last == page && stream.next > page) {
+        if let Some(stream) = self.streams.iter_mut().find(|stream| stream.last == page && stream.next > page)
+        {
             // It was brought in before and is lost again: what followed it then may not be wanted now.
             *stream = Stream { last: page, next: page + 1, window: 0 };
             return 0;

@@ -39,6 +39,15 @@ enum Ended {
 }
 
 impl Node {
+    /// Calls a function on memory that no fault can take away: the caller's own stack may be shared, and a fault
+    /// on it in the midst of the machines could not be resolved.
+    pub(crate) fn privately<R>(&self, call: impl FnOnce() -> R) -> R {
+        let mut call = Some(call);
+        let mut result = None;
+        (self.hooks.on_private_stack)(&mut || result = call.take().map(|call| call()));
+        result.expect("the hook calls what it is given")
+    }
+
     fn thread_number(&'static self) -> (ThreadId, Slot) {
         let thread = Thread::current(self);
         (ThreadId(thread.id), thread.slot)
@@ -46,30 +55,36 @@ impl Node {
 
     /// Makes what this node wrote visible to later acquirers.
     pub fn release(&'static self) {
-        let slot = Thread::current(self).slot;
-        let freed = self.freed_elsewhere.lock().expect("not poisoned").take();
-        (self.hooks.flush_output)();
-        self.slots.arm(slot, event::COHERENT);
-        let outcome = self.core().release(slot);
-        if outcome == Outcome::Wait {
-            self.wait(slot, event::COHERENT, None);
-        }
-        for (owner, addresses) in freed {
-            self.core().ports.post(owner, &Wire::Free(addresses), &[]);
-        }
+        self.privately(|| {
+            let slot = Thread::current(self).slot;
+            let freed = self.freed_elsewhere.lock().expect("not poisoned").take();
+            (self.hooks.flush_output)();
+            self.slots.arm(slot, event::COHERENT);
+            let outcome = self.core().release(slot);
+            if outcome == Outcome::Wait {
+                self.wait(slot, event::COHERENT, None);
+            }
+            for (owner, addresses) in freed {
+                self.core().ports.post(owner, &Wire::Free(addresses), &[]);
+            }
+        })
     }
 
     /// Sees what others released.
     pub fn acquire(&'static self) {
-        self.core().acquire();
+        self.privately(|| {
+            self.core().acquire();
+        })
     }
 
     /// Sends a question to another node and waits for its answer; the error is an error number.
     pub(crate) fn ask_for(&'static self, to: NodeId, wire: impl FnOnce(Ticket) -> Wire) -> Result<i64, i32> {
-        let slot = Thread::current(self).slot;
-        self.slots.arm(slot, event::QUEUED | event::ANSWERED);
-        self.core().ports.post(to, &wire(Ticket(u64::from(slot.0))), &[]);
-        self.answer(slot)
+        self.privately(|| {
+            let slot = Thread::current(self).slot;
+            self.slots.arm(slot, event::QUEUED | event::ANSWERED);
+            self.core().ports.post(to, &wire(Ticket(u64::from(slot.0))), &[]);
+            self.answer(slot)
+        })
     }
 
     /// [`Node::ask_for`] where no error is possible.
@@ -99,10 +114,12 @@ impl Node {
     }
 
     pub(crate) fn request_of(&'static self, server: NodeId, request: Request) -> Result<i64, i32> {
-        let slot = Thread::current(self).slot;
-        self.slots.arm(slot, event::QUEUED | event::ANSWERED);
-        self.submit(server, slot, request);
-        self.answer(slot)
+        self.privately(|| {
+            let slot = Thread::current(self).slot;
+            self.slots.arm(slot, event::QUEUED | event::ANSWERED);
+            self.submit(server, slot, request);
+            self.answer(slot)
+        })
     }
 
     /// A request about an object, to its manager.
@@ -129,22 +146,30 @@ impl Node {
         Ended::Answered(self.answer_of(slot, events))
     }
 
-    fn request_until(&'static self, object: usize, request: Request, until: Option<Instant>) -> Result<i64, i32> {
-        let server = self.manager(object);
-        let slot = Thread::current(self).slot;
-        self.slots.arm(slot, event::QUEUED | event::ANSWERED);
-        self.submit(server, slot, request);
-        match self.await_or_cancel(slot, server, until, Request::Cancel { object: Object(object as u64) }) {
-            Ended::Answered(answer) => answer,
-            Ended::TimedOut => Err(libc::ETIMEDOUT),
-        }
+    fn request_until(
+        &'static self,
+        object: usize,
+        request: Request,
+        until: Option<Instant>,
+    ) -> Result<i64, i32> {
+        self.privately(|| {
+            let server = self.manager(object);
+            let slot = Thread::current(self).slot;
+            self.slots.arm(slot, event::QUEUED | event::ANSWERED);
+            self.submit(server, slot, request);
+            match self.await_or_cancel(slot, server, until, Request::Cancel { object: Object(object as u64) })
+            {
+                Ended::Answered(answer) => answer,
+                Ended::TimedOut => Err(libc::ETIMEDOUT),
+            }
+        })
     }
 
     /// `pthread_mutex_init`.
     pub fn mutex_init(&'static self, mutex: usize) {
         // A mutex that no thread of this node used has nothing to forget here.
         if self.lock_table.get(Object(mutex as u64)).is_some() {
-            self.core().with_locks(|locks, env| locks.reset(Object(mutex as u64), env));
+            self.privately(|| self.core().with_locks(|locks, env| locks.reset(Object(mutex as u64), env)));
         }
     }
 
@@ -174,6 +199,16 @@ impl Node {
         if self.lock_table.entry(object).fast_lock(thread, &kind).map_err(SyncError::code)? == Fast::Done {
             return Ok(());
         }
+        self.privately(|| self.mutex_lock_slowly(object, thread, slot, until))
+    }
+
+    fn mutex_lock_slowly(
+        &'static self,
+        object: Object,
+        thread: ThreadId,
+        slot: Slot,
+        until: Option<Instant>,
+    ) -> Result<(), i32> {
         self.slots.arm(slot, event::LOCKED);
         let outcome = self.core().with_locks(|locks, env| locks.lock(object, thread, waiter(slot), env));
         if outcome == Outcome::Done || self.wait(slot, event::LOCKED, until) != 0 {
@@ -193,16 +228,21 @@ impl Node {
     pub fn mutex_try_lock(&'static self, mutex: usize, kind: impl Fn() -> Kind) -> Result<(), i32> {
         let (thread, slot) = self.thread_number();
         let object = Object(mutex as u64);
-        if self.lock_table.entry(object).fast_try_lock(thread, &kind).map_err(SyncError::code)? == Fast::Done {
+        if self.lock_table.entry(object).fast_try_lock(thread, &kind).map_err(SyncError::code)? == Fast::Done
+        {
             return Ok(());
         }
-        self.slots.arm(slot, event::LOCKED);
-        match self.core().with_locks(|locks, env| locks.try_lock(object, thread, waiter(slot), env)) {
-            TryOutcome::Acquired => Ok(()),
-            TryOutcome::Busy => Err(libc::EBUSY),
-            TryOutcome::Wait if self.wait(slot, event::LOCKED, None) & event::GRANTED != 0 => Ok(()),
-            TryOutcome::Wait => Err(libc::EBUSY),
-        }
+        self.privately(|| {
+            self.slots.arm(slot, event::LOCKED);
+            let outcome =
+                self.core().with_locks(|locks, env| locks.try_lock(object, thread, waiter(slot), env));
+            match outcome {
+                TryOutcome::Acquired => Ok(()),
+                TryOutcome::Busy => Err(libc::EBUSY),
+                TryOutcome::Wait if self.wait(slot, event::LOCKED, None) & event::GRANTED != 0 => Ok(()),
+                TryOutcome::Wait => Err(libc::EBUSY),
+            }
+        })
     }
 
     /// `pthread_mutex_unlock`.
@@ -214,9 +254,9 @@ impl Node {
         let object = Object(mutex as u64);
         match self.lock_table.entry(object).fast_unlock(thread, &kind).map_err(SyncError::code)? {
             Fast::Done => Ok(()),
-            Fast::Slow => {
-                self.core().with_locks(|locks, env| locks.unlock(object, env)).map_err(SyncError::code)
-            }
+            Fast::Slow => self
+                .privately(|| self.core().with_locks(|locks, env| locks.unlock(object, env)))
+                .map_err(SyncError::code),
         }
     }
 
@@ -231,22 +271,24 @@ impl Node {
         kind: impl Fn() -> Kind,
         until: Option<Instant>,
     ) -> Result<(), i32> {
-        let server = self.manager(cond);
-        let slot = Thread::current(self).slot;
-        let cond = Object(cond as u64);
-        self.slots.arm(slot, event::QUEUED | event::ANSWERED);
-        self.submit(server, slot, Request::CondWait { cond });
-        // Only a thread that is queued may unlock: a signal must not fall between the two.
-        self.wait(slot, event::QUEUED, None);
-        let unlocked = self.mutex_unlock(mutex, &kind);
-        let until = if unlocked.is_ok() { until } else { Some(Instant::now()) };
-        let ended = self.await_or_cancel(slot, server, until, Request::Cancel { object: cond });
-        unlocked?;
-        self.mutex_lock(mutex, kind, None)?;
-        match ended {
-            Ended::Answered(_) => Ok(()),
-            Ended::TimedOut => Err(libc::ETIMEDOUT),
-        }
+        self.privately(|| {
+            let server = self.manager(cond);
+            let slot = Thread::current(self).slot;
+            let cond = Object(cond as u64);
+            self.slots.arm(slot, event::QUEUED | event::ANSWERED);
+            self.submit(server, slot, Request::CondWait { cond });
+            // Only a thread that is queued may unlock: a signal must not fall between the two.
+            self.wait(slot, event::QUEUED, None);
+            let unlocked = self.mutex_unlock(mutex, &kind);
+            let until = if unlocked.is_ok() { until } else { Some(Instant::now()) };
+            let ended = self.await_or_cancel(slot, server, until, Request::Cancel { object: cond });
+            unlocked?;
+            self.mutex_lock(mutex, kind, None)?;
+            match ended {
+                Ended::Answered(_) => Ok(()),
+                Ended::TimedOut => Err(libc::ETIMEDOUT),
+            }
+        })
     }
 
     /// `pthread_cond_signal` and `pthread_cond_broadcast`.
@@ -255,11 +297,8 @@ impl Node {
     /// None are known.
     pub fn cond_signal(&'static self, cond: usize, all: bool) -> Result<(), i32> {
         let object = Object(cond as u64);
-        let request = if all {
-            Request::CondBroadcast { cond: object }
-        } else {
-            Request::CondSignal { cond: object }
-        };
+        let request =
+            if all { Request::CondBroadcast { cond: object } } else { Request::CondSignal { cond: object } };
         self.request(cond, request).map(|_| ())
     }
 
@@ -351,7 +390,8 @@ impl Node {
         }
         loop {
             let object = Object(once as u64);
-            let generation = self.request(once, Request::OnceEnter { once: object, stale }).unwrap_or(ONCE_RUN);
+            let generation =
+                self.request(once, Request::OnceEnter { once: object, stale }).unwrap_or(ONCE_RUN);
             self.acquire();
             if generation == ONCE_RUN {
                 return true;
@@ -387,24 +427,26 @@ impl Node {
         unchanged: impl Fn() -> bool,
         until: Option<Instant>,
     ) -> Result<(), i32> {
-        let server = self.manager(address);
-        let slot = Thread::current(self).slot;
-        let futex = Object(address as u64);
-        self.slots.arm(slot, event::QUEUED | event::ANSWERED);
-        self.submit(server, slot, Request::FutexWait { futex, bitset });
-        let events = self.wait(slot, event::QUEUED | event::ANSWERED, None);
-        if events & event::FAILED != 0 {
-            return Err(libc::EINVAL);
-        }
-        let still = unchanged();
-        let until = if still { until } else { Some(Instant::now()) };
-        let ended = self.await_or_cancel(slot, server, until, Request::Cancel { object: futex });
-        self.acquire();
-        match ended {
-            Ended::Answered(_) => Ok(()),
-            Ended::TimedOut if still => Err(libc::ETIMEDOUT),
-            Ended::TimedOut => Err(libc::EAGAIN),
-        }
+        self.privately(|| {
+            let server = self.manager(address);
+            let slot = Thread::current(self).slot;
+            let futex = Object(address as u64);
+            self.slots.arm(slot, event::QUEUED | event::ANSWERED);
+            self.submit(server, slot, Request::FutexWait { futex, bitset });
+            let events = self.wait(slot, event::QUEUED | event::ANSWERED, None);
+            if events & event::FAILED != 0 {
+                return Err(libc::EINVAL);
+            }
+            let still = unchanged();
+            let until = if still { until } else { Some(Instant::now()) };
+            let ended = self.await_or_cancel(slot, server, until, Request::Cancel { object: futex });
+            self.acquire();
+            match ended {
+                Ended::Answered(_) => Ok(()),
+                Ended::TimedOut if still => Err(libc::ETIMEDOUT),
+                Ended::TimedOut => Err(libc::EAGAIN),
+            }
+        })
     }
 
     /// Wakes threads that wait at an address; returns how many.
@@ -434,7 +476,10 @@ impl Node {
 
     /// A key's destructor; `None` if it has none or is deleted.
     pub fn key_destructor(&'static self, key: u32) -> Option<usize> {
-        self.request_of(NodeId(0), Request::KeyDestructor { key }).ok().map(|d| d as usize).filter(|&d| d != 0)
+        self.request_of(NodeId(0), Request::KeyDestructor { key })
+            .ok()
+            .map(|d| d as usize)
+            .filter(|&d| d != 0)
     }
 
     /// Waits for a thread's value.
@@ -442,21 +487,23 @@ impl Node {
     /// # Errors
     /// Error numbers, as from `pthread_join` and its relatives.
     pub fn join_thread(&'static self, thread: u64, wait: JoinWait) -> Result<u64, i32> {
-        let (by, slot) = self.thread_number();
-        if by.0 == thread {
-            return Err(libc::EDEADLK);
-        }
-        let server = Self::node_of(thread);
-        let thread = ThreadId(thread);
-        self.slots.arm(slot, event::QUEUED | event::ANSWERED);
-        self.submit(server, slot, Request::Join { thread, by, attempt: matches!(wait, JoinWait::Not) });
-        let until = if let JoinWait::Until(until) = wait { Some(until) } else { None };
-        let ended = self.await_or_cancel(slot, server, until, Request::CancelJoin { thread });
-        self.acquire();
-        match ended {
-            Ended::Answered(answer) => answer.map(i64::cast_unsigned),
-            Ended::TimedOut => Err(libc::ETIMEDOUT),
-        }
+        self.privately(|| {
+            let (by, slot) = self.thread_number();
+            if by.0 == thread {
+                return Err(libc::EDEADLK);
+            }
+            let server = Self::node_of(thread);
+            let thread = ThreadId(thread);
+            self.slots.arm(slot, event::QUEUED | event::ANSWERED);
+            self.submit(server, slot, Request::Join { thread, by, attempt: matches!(wait, JoinWait::Not) });
+            let until = if let JoinWait::Until(until) = wait { Some(until) } else { None };
+            let ended = self.await_or_cancel(slot, server, until, Request::CancelJoin { thread });
+            self.acquire();
+            match ended {
+                Ended::Answered(answer) => answer.map(i64::cast_unsigned),
+                Ended::TimedOut => Err(libc::ETIMEDOUT),
+            }
+        })
     }
 
     /// `pthread_detach`.

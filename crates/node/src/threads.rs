@@ -1,9 +1,9 @@
 //! Threads over all nodes: where they go, and what is done when they start and end.
 
+use crate::Node;
 use crate::boot::Placement;
 use crate::slots::Slot;
 use crate::wire::{ThreadSpec, Wire};
-use crate::Node;
 use gondwana_coherence::sync::{Answer, Request, SyncError, Thread as ThreadId, Ticket};
 use gondwana_coherence::{Access, Page};
 use gondwana_memory::PAGE_SIZE;
@@ -111,20 +111,22 @@ impl Node {
     /// # Errors
     /// `EAGAIN` when the node that it would go to has no room.
     pub fn create_thread(&'static self, mut spec: ThreadSpec) -> Result<u64, i32> {
-        spec.id = if self.is_first() {
-            self.registry.lock().expect("not poisoned").place()
-        } else {
-            self.ask_for(NodeId(0), |ticket| Wire::Place { ticket })?.cast_unsigned()
-        };
-        let to = Self::node_of(spec.id);
-        if to == self.me {
-            self.start_here(spec)?;
-        } else {
-            self.remote_threads.store(true, Ordering::Relaxed);
-            self.release();
-            self.ask_for(to, |ticket| Wire::Start { ticket, thread: spec })?;
-        }
-        Ok(spec.id)
+        self.privately(|| {
+            spec.id = if self.is_first() {
+                self.registry.lock().expect("not poisoned").place()
+            } else {
+                self.ask_for(NodeId(0), |ticket| Wire::Place { ticket })?.cast_unsigned()
+            };
+            let to = Self::node_of(spec.id);
+            if to == self.me {
+                self.start_here(spec)?;
+            } else {
+                self.remote_threads.store(true, Ordering::Relaxed);
+                self.release();
+                self.ask_for(to, |ticket| Wire::Start { ticket, thread: spec })?;
+            }
+            Ok(spec.id)
+        })
     }
 
     /// Starts a thread on this node, from whichever node the wish came.
@@ -142,7 +144,9 @@ impl Node {
     /// The service thread starts what other nodes asked for.
     pub(crate) fn start_waiting_threads(&'static self) {
         loop {
-            let Some((from, ticket, spec)) = self.starts.lock().expect("not poisoned").pop_front() else { return };
+            let Some((from, ticket, spec)) = self.starts.lock().expect("not poisoned").pop_front() else {
+                return;
+            };
             self.acquire();
             let answer = match self.start_here(spec) {
                 Ok(()) => Answer::Done(0),
@@ -161,12 +165,14 @@ impl Node {
 
     /// The calling thread ends: what it wrote is released, its joiner is told.
     pub fn thread_ended(&'static self, id: u64, value: u64) {
-        if id & FOREIGN != 0 || id == self.main_thread() {
-            return;
-        }
-        self.release();
-        let _ = self.request_of(self.me, Request::ThreadExit { thread: ThreadId(id), value });
-        self.tell_ended();
+        self.privately(|| {
+            if id & FOREIGN != 0 || id == self.main_thread() {
+                return;
+            }
+            self.release();
+            let _ = self.request_of(self.me, Request::ThreadExit { thread: ThreadId(id), value });
+            self.tell_ended();
+        })
     }
 
     fn tell_ended(&'static self) {
@@ -193,16 +199,18 @@ impl Node {
 
     /// `pthread_exit` in main: the process lives until the last thread of the run has ended. Returns then.
     pub fn main_exits_alone(&'static self) {
-        self.release();
-        let alone = {
-            let mut registry = self.registry.lock().expect("not poisoned");
-            registry.waiting = true;
-            registry.ended(NodeId(0))
-        };
-        while !alone && self.idle.load(Ordering::Acquire) == 0 {
-            crate::slots::futex_wait(&self.idle, 0, None);
-        }
-        self.acquire();
+        self.privately(|| {
+            self.release();
+            let alone = {
+                let mut registry = self.registry.lock().expect("not poisoned");
+                registry.waiting = true;
+                registry.ended(NodeId(0))
+            };
+            while !alone && self.idle.load(Ordering::Acquire) == 0 {
+                crate::slots::futex_wait(&self.idle, 0, None);
+            }
+            self.acquire();
+        })
     }
 
     /// True once threads were started on another node than the one that asked.
@@ -221,6 +229,6 @@ impl Node {
     pub fn populate_stack_top(&'static self, stack: &Range<usize>) {
         let Some(last) = self.geometry.page_of(stack.end - PAGE_SIZE) else { return };
         let count = STACK_TOP_PAGES.min((stack.len() / PAGE_SIZE) as u32);
-        self.resolve(Page(last + 1 - count), Access::Write, count - 1);
+        self.privately(|| self.resolve(Page(last + 1 - count), Access::Write, count - 1));
     }
 }

@@ -73,8 +73,19 @@ pub struct ThreadSpec {
 
 /// Names of message types, for statistics; the index is the type's number.
 pub const KINDS: [&str; 13] = [
-    "fetch", "pages", "diffs", "diff acks", "notices", "notice acks", "sc", "lock", "request", "reply", "thread",
-    "heap", "exit",
+    "fetch",
+    "pages",
+    "diffs",
+    "diff acks",
+    "notices",
+    "notice acks",
+    "sc",
+    "lock",
+    "request",
+    "reply",
+    "thread",
+    "heap",
+    "exit",
 ];
 
 impl Wire {

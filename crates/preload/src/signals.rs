@@ -1,7 +1,9 @@
 //! Faults on shared memory, and the program's own signal handlers beside them.
 
+use crate::stack::on_stack;
 use gondwana_node::{Node, Thread};
 use libc::{c_int, c_void, sigaction as Action, siginfo_t, sigset_t, ucontext_t};
+use std::cell::Cell;
 use std::mem::zeroed;
 use std::ptr::null_mut;
 use std::sync::Mutex;
@@ -17,7 +19,6 @@ const HANDLER_STACK: usize = 256 * 1024;
 
 /// What the program asked for, for the signals that we handle ourselves.
 struct Wanted(Mutex<[Action; 65]>);
-
 
 // SAFETY: all zero is the default action with an empty mask.
 static WANTED: Wanted = Wanted(Mutex::new(unsafe { zeroed() }));
@@ -47,7 +48,8 @@ pub fn begin() {
         let fault = ours(signal);
         // SAFETY: all zero is a valid start for an action.
         let mut action: Action = unsafe { zeroed() };
-        action.sa_sigaction = if fault { on_fault as *const () as usize } else { on_crash as *const () as usize };
+        action.sa_sigaction =
+            if fault { on_fault as *const () as usize } else { on_crash as *const () as usize };
         action.sa_flags = libc::SA_SIGINFO | libc::SA_ONSTACK | if fault { libc::SA_RESTART } else { 0 };
         if fault {
             // Nothing may interrupt a thread while it resolves a fault.
@@ -59,12 +61,39 @@ pub fn begin() {
     begin_thread();
 }
 
+thread_local! {
+    /// Where the calling thread's stack for handlers ends; 0 if it has none.
+    static PRIVATE_TOP: Cell<usize> = const { Cell::new(0) };
+}
+
+/// Calls a function on the thread's stack for handlers, unless the present stack is private already. A handler
+/// that interrupts it goes on below, because the kernel sees that the stack is in use.
+pub fn on_private_stack(call: &mut dyn FnMut()) {
+    unsafe extern "C" fn enter(call: *mut c_void) -> *mut c_void {
+        // SAFETY: `on_private_stack` passes a pointer to its argument, which outlives the call.
+        unsafe { (*call.cast::<&mut dyn FnMut()>())() };
+        null_mut()
+    }
+    let mut call = call;
+    let here = &raw mut call;
+    let top = PRIVATE_TOP.get();
+    if top != 0 && Node::current().is_some_and(|node| node.is_shared(here as usize)) {
+        // SAFETY: a thread on its own stack is not on its stack for handlers.
+        unsafe { on_stack(enter, here.cast(), top) };
+    } else {
+        call();
+    }
+}
+
 /// Gives the calling thread its stack for handlers.
 pub fn begin_thread() {
     let stack = vec![0u8; HANDLER_STACK].leak();
+    PRIVATE_TOP.set((stack.as_ptr() as usize + HANDLER_STACK) & !15);
     let stack = libc::stack_t { ss_sp: stack.as_mut_ptr().cast(), ss_flags: 0, ss_size: HANDLER_STACK };
     // SAFETY: the memory is never used for anything else.
-    unsafe { crate::real!(sigaltstack: fn(*const libc::stack_t, *mut libc::stack_t) -> c_int)(&stack, null_mut()) };
+    unsafe {
+        crate::real!(sigaltstack: fn(*const libc::stack_t, *mut libc::stack_t) -> c_int)(&stack, null_mut())
+    };
 }
 
 /// Takes the calling thread's stack for handlers away and frees it. The thread touches no shared memory any more.
@@ -188,7 +217,9 @@ unsafe extern "C" fn on_signal(signal: c_int, info: *mut siginfo_t, context: *mu
 
 fn real_mask(how: c_int, set: *const sigset_t, old: *mut sigset_t) -> c_int {
     // SAFETY: forwards valid or null pointers.
-    unsafe { crate::real!(pthread_sigmask: fn(c_int, *const sigset_t, *mut sigset_t) -> c_int)(how, set, old) }
+    unsafe {
+        crate::real!(pthread_sigmask: fn(c_int, *const sigset_t, *mut sigset_t) -> c_int)(how, set, old)
+    }
 }
 
 /// # Safety

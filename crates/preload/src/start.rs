@@ -73,8 +73,14 @@ pub unsafe extern "C" fn __libc_start_main(
     let first = boot.node == 0;
     begin_standard_streams();
     exit::begin();
-    let hooks = Hooks { start_thread: pthread::start_thread, flush_output: exit::flush_output,
-        flush_all_streams: exit::flush_all_streams, exit: exit::exit_here, native_self: pthread::native_self };
+    let hooks = Hooks {
+        start_thread: pthread::start_thread,
+        flush_output: exit::flush_output,
+        flush_all_streams: exit::flush_all_streams,
+        exit: exit::exit_here,
+        on_private_stack: signals::on_private_stack,
+        native_self: pthread::native_self,
+    };
     // SAFETY: no other thread runs yet.
     let node = match unsafe { Node::start(boot, hooks, __libc_start_main as *const () as usize) } {
         Ok(node) => node,
@@ -160,7 +166,8 @@ fn begin_standard_streams() {
 /// # Safety
 /// `environment` is the process's initial, null-terminated environment.
 unsafe fn restore_environment(environment: *mut *mut c_char, hidden: &[(String, Option<String>)]) {
-    let name_of = |entry: &[u8]| -> Vec<u8> { entry.split(|&byte| byte == b'=').next().unwrap_or(&[]).to_vec() };
+    let name_of =
+        |entry: &[u8]| -> Vec<u8> { entry.split(|&byte| byte == b'=').next().unwrap_or(&[]).to_vec() };
     let mut read = environment;
     let mut write = environment;
     // SAFETY: stays within the array, which only gets shorter.
@@ -171,7 +178,8 @@ unsafe fn restore_environment(environment: *mut *mut c_char, hidden: &[(String, 
             match ours {
                 Some((_, None)) => {}
                 Some((name, Some(value))) => {
-                    let text = std::ffi::CString::new(format!("{name}={value}")).expect("came from an environment");
+                    let text =
+                        std::ffi::CString::new(format!("{name}={value}")).expect("came from an environment");
                     *write = text.into_raw();
                     write = write.add(1);
                 }

@@ -8,7 +8,7 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 /// After this time a process has got stuck. The slowest takes some seconds.
-const STUCK: Duration = Duration::from_secs(120);
+const STUCK: Duration = Duration::from_secs(60);
 
 /// What a process that succeeded has left.
 pub struct Finished {

@@ -5,9 +5,9 @@
 mod mprotect;
 mod uffd;
 
+use crate::MemoryError;
 use crate::geometry::Geometry;
 use crate::mapping::SparseTable;
-use crate::MemoryError;
 
 pub use uffd::{Missing, probe as probe_userfaultfd};
 
@@ -117,7 +117,9 @@ impl Protection {
             Backend::Mprotect => mprotect::set(base, count, access)?,
             Backend::Uffd(uffd) => match (before, access) {
                 (_, Access::None) => uffd.zap(base, count)?,
-                (Access::None, Access::Write) if state & record::POPULATED == 0 => uffd.populate(base, count)?,
+                (Access::None, Access::Write) if state & record::POPULATED == 0 => {
+                    uffd.populate(base, count)?
+                }
                 (Access::None, _) => uffd.map(base, count, access == Access::Read)?,
                 (Access::Read, Access::Write) => uffd.write_protect(base, count, false)?,
                 (Access::Write, Access::Read) => uffd.write_protect(base, count, true)?,

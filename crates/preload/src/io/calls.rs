@@ -2,9 +2,9 @@
 
 use super::Buffer;
 use libc::{
-    c_char, c_int, c_uint, c_void, clockid_t, dev_t, epoll_event, fd_set, gid_t, id_t, itimerval, mode_t, nfds_t,
-    off_t, pid_t, pollfd, rlimit, rusage, size_t, sockaddr, socklen_t, ssize_t,
-    timespec, timeval, timezone, tms, uid_t, utsname,
+    c_char, c_int, c_uint, c_void, clockid_t, dev_t, epoll_event, fd_set, gid_t, id_t, itimerval, mode_t,
+    nfds_t, off_t, pid_t, pollfd, rlimit, rusage, size_t, sockaddr, socklen_t, ssize_t, timespec, timeval,
+    timezone, tms, uid_t, utsname,
 };
 
 /// Length of the address buffer that a call may fill, or 0.

@@ -14,7 +14,6 @@ pub use calls::pread;
 use gondwana_memory::PAGE_SIZE;
 use gondwana_node::Node;
 use std::ffi::{c_char, c_void};
-use std::sync::atomic::{AtomicU8, Ordering};
 
 /// How often a call is repeated before its `EFAULT` is taken for the program's own mistake.
 const ATTEMPTS: usize = 64;
@@ -76,13 +75,17 @@ impl Buffer {
             if !node.is_shared(at) {
                 break;
             }
-            // SAFETY: a shared address of a buffer that the program gave to a system call. The access is atomic
-            // and changes nothing; it faults exactly as the program's own access would.
-            let byte = unsafe { AtomicU8::from_ptr(at as *mut u8) };
-            match self.usage {
-                Use::Read => byte.load(Ordering::Relaxed),
-                Use::Write => byte.fetch_or(0, Ordering::Relaxed),
-            };
+            // SAFETY: a shared address of a buffer that the program gave to a system call. Neither access changes
+            // anything, and both fault exactly as the program's own would. The write is spelt out because a
+            // compiler may turn an atomic "or 0" into a read.
+            unsafe {
+                match self.usage {
+                    Use::Read => {
+                        std::ptr::read_volatile(at as *const u8);
+                    }
+                    Use::Write => std::arch::asm!("lock or byte ptr [{}], 0", in(reg) at, options(nostack)),
+                }
+            }
             let next = (at / PAGE_SIZE + 1) * PAGE_SIZE;
             if next > last {
                 break;

@@ -69,7 +69,9 @@ pub unsafe extern "C" fn syscall(
 pub unsafe extern "C" fn fork() -> pid_t {
     if let Some(node) = Node::current() {
         if node.has_remote_threads() {
-            node.refuse("fork() after threads were started on other nodes: a process cannot be copied in part");
+            node.refuse(
+                "fork() after threads were started on other nodes: a process cannot be copied in part",
+            );
             crate::errno::set(libc::ENOSYS);
             return -1;
         }
@@ -133,7 +135,9 @@ pub unsafe extern "C" fn sendfile(
     with_buffers(&[Buffer::result(offset)], || {
         // SAFETY: forwards the caller's arguments.
         unsafe {
-            crate::real!(sendfile: fn(c_int, c_int, *mut libc::off_t, usize) -> ssize_t)(out, input, offset, count)
+            crate::real!(sendfile: fn(c_int, c_int, *mut libc::off_t, usize) -> ssize_t)(
+                out, input, offset, count,
+            )
         }
     })
 }

@@ -8,7 +8,12 @@ use libc::{FILE, c_char, c_int, c_void, size_t, ssize_t};
 /// # Safety
 /// As the C library's `fread`.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn fread(target: *mut c_void, size: size_t, count: size_t, stream: *mut FILE) -> size_t {
+pub unsafe extern "C" fn fread(
+    target: *mut c_void,
+    size: size_t,
+    count: size_t,
+    stream: *mut FILE,
+) -> size_t {
     let real = crate::real!(fread: fn(*mut c_void, size_t, size_t, *mut FILE) -> size_t);
     let bytes = size.saturating_mul(count);
     if !is_shared(target, bytes) {
@@ -89,7 +94,9 @@ pub unsafe extern "C" fn puts(text: *const c_char) -> c_int {
 pub unsafe extern "C" fn setvbuf(stream: *mut FILE, buffer: *mut c_char, mode: c_int, size: size_t) -> c_int {
     let buffer = if is_shared(buffer.cast(), size) { std::ptr::null_mut() } else { buffer };
     // SAFETY: forwards the caller's arguments.
-    unsafe { crate::real!(setvbuf: fn(*mut FILE, *mut c_char, c_int, size_t) -> c_int)(stream, buffer, mode, size) }
+    unsafe {
+        crate::real!(setvbuf: fn(*mut FILE, *mut c_char, c_int, size_t) -> c_int)(stream, buffer, mode, size)
+    }
 }
 
 /// # Safety
@@ -209,5 +216,6 @@ allocating! {
     fn realpath(path: *const c_char, result: *mut c_char) -> *mut c_char { Buffer::string(path) }
     fn canonicalize_file_name(path: *const c_char) -> *mut c_char { Buffer::string(path) }
     fn getcwd(buffer: *mut c_char, size: size_t) -> *mut c_char { Buffer::write(buffer, size) }
+    fn open_memstream(block: *mut *mut c_char, size: *mut size_t) -> *mut FILE {}
     fn get_current_dir_name() -> *mut c_char {}
 }

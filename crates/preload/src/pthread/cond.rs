@@ -21,7 +21,12 @@ unsafe fn clock(cond: *const pthread_cond_t) -> clockid_t {
     if flags & MONOTONIC != 0 { libc::CLOCK_MONOTONIC } else { libc::CLOCK_REALTIME }
 }
 
-fn wait(node: &'static Node, cond: *mut pthread_cond_t, mutex: *mut pthread_mutex_t, until: Option<Instant>) -> c_int {
+fn wait(
+    node: &'static Node,
+    cond: *mut pthread_cond_t,
+    mutex: *mut pthread_mutex_t,
+    until: Option<Instant>,
+) -> c_int {
     // SAFETY: the caller passes a mutex.
     code(node.cond_wait(cond as usize, mutex as usize, || unsafe { kind(mutex) }, until))
 }
@@ -72,7 +77,8 @@ pub fn futex(
             let until = match time {
                 None => None,
                 Some(left) if absolute == libc::FUTEX_WAIT => Some(
-                    Instant::now() + Duration::new(left.tv_sec.max(0) as u64, left.tv_nsec.clamp(0, 999_999_999) as u32),
+                    Instant::now()
+                        + Duration::new(left.tv_sec.max(0) as u64, left.tv_nsec.clamp(0, 999_999_999) as u32),
                 ),
                 Some(at) => {
                     let real = operation & libc::FUTEX_CLOCK_REALTIME != 0;

@@ -17,7 +17,9 @@ fn mark<'a>(guard: *mut i64) -> &'a AtomicU32 {
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn __cxa_guard_acquire(guard: *mut i64) -> c_int {
     match super::sharing(guard) {
-        Some(node) => c_int::from(node.once_enter(guard as usize, || mark(guard).load(Ordering::Relaxed) != 0)),
+        Some(node) => {
+            c_int::from(node.once_enter(guard as usize, || mark(guard).load(Ordering::Relaxed) != 0))
+        }
         // SAFETY: forwards the caller's argument.
         None => unsafe { crate::real!(__cxa_guard_acquire: fn(*mut i64) -> c_int)(guard) },
     }

@@ -73,14 +73,19 @@ on_this_node! {
 pub unsafe extern "C" fn pthread_getattr_np(thread: pthread_t, attributes: *mut pthread_attr_t) -> c_int {
     let Ok(named) = native(thread) else { return libc::ESRCH };
     // SAFETY: forwards the caller's arguments.
-    let result =
-        unsafe { crate::real!(pthread_getattr_np: fn(pthread_t, *mut pthread_attr_t) -> c_int)(named, attributes) };
+    let result = unsafe {
+        crate::real!(pthread_getattr_np: fn(pthread_t, *mut pthread_attr_t) -> c_int)(named, attributes)
+    };
     if let (0, Some(node)) = (result, Node::current()) {
         let current = Thread::current(node);
         if current.id == thread && !current.stack.is_empty() {
             // SAFETY: the attributes were just filled in.
             unsafe {
-                libc::pthread_attr_setstack(attributes, current.stack.start as *mut c_void, current.stack.len());
+                libc::pthread_attr_setstack(
+                    attributes,
+                    current.stack.start as *mut c_void,
+                    current.stack.len(),
+                );
             }
         }
     }

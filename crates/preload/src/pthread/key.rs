@@ -36,12 +36,16 @@ fn of_system_library(destructor: Destructor) -> bool {
 /// # Safety
 /// As the C library's `pthread_key_create`.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn pthread_key_create(key: *mut pthread_key_t, destructor: Option<Destructor>) -> c_int {
-    let Some(node) = Node::current().filter(|_| !destructor.is_some_and(of_system_library))
-    else {
+pub unsafe extern "C" fn pthread_key_create(
+    key: *mut pthread_key_t,
+    destructor: Option<Destructor>,
+) -> c_int {
+    let Some(node) = Node::current().filter(|_| !destructor.is_some_and(of_system_library)) else {
         // SAFETY: forwards the caller's arguments.
         return unsafe {
-            crate::real!(pthread_key_create: fn(*mut pthread_key_t, Option<Destructor>) -> c_int)(key, destructor)
+            crate::real!(pthread_key_create: fn(*mut pthread_key_t, Option<Destructor>) -> c_int)(
+                key, destructor,
+            )
         };
     };
     match node.key_create(destructor.map_or(0, |destructor| destructor as usize)) {
@@ -76,7 +80,11 @@ pub unsafe extern "C" fn pthread_setspecific(key: pthread_key_t, value: *const c
         };
     }
     VALUES.with_borrow_mut(|values| {
-        if value.is_null() { values.remove(&key) } else { values.insert(key, value as usize) };
+        if value.is_null() {
+            values.remove(&key)
+        } else {
+            values.insert(key, value as usize)
+        };
     });
     0
 }

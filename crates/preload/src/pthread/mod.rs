@@ -41,7 +41,8 @@ fn code(result: Result<(), i32>) -> c_int {
 fn deadline(clock: clockid_t, time: *const timespec) -> Result<Instant, i32> {
     // SAFETY: the caller of the wrapped function passes a valid time.
     let time = unsafe { *time };
-    if !(0..1_000_000_000).contains(&time.tv_nsec) || !matches!(clock, libc::CLOCK_REALTIME | libc::CLOCK_MONOTONIC)
+    if !(0..1_000_000_000).contains(&time.tv_nsec)
+        || !matches!(clock, libc::CLOCK_REALTIME | libc::CLOCK_MONOTONIC)
     {
         return Err(libc::EINVAL);
     }

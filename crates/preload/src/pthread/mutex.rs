@@ -36,7 +36,7 @@ crate::shared_or_real! {
         code(node.mutex_lock(mutex as usize, || unsafe { kind(mutex) }, None));
     fn pthread_mutex_trylock(mutex: *mut pthread_mutex_t) -> c_int = |node|
         code(node.mutex_try_lock(mutex as usize, || unsafe { kind(mutex) }));
-    fn pthread_mutex_unlock(mutex: *mut pthread_mutex_t) -> c_int = |node| 
+    fn pthread_mutex_unlock(mutex: *mut pthread_mutex_t) -> c_int = |node|
         code(node.mutex_unlock(mutex as usize, || unsafe { kind(mutex) }));
     fn pthread_mutex_timedlock(mutex: *mut pthread_mutex_t, time: *const timespec) -> c_int = |node|
         code(node.mutex_try_lock(mutex as usize, || unsafe { kind(mutex) }).or_else(|error| {
@@ -61,6 +61,6 @@ crate::shared_or_real! {
         code(node.mutex_lock(lock as usize, || MutexKind::Normal, None));
     fn pthread_spin_trylock(lock: *mut pthread_spinlock_t) -> c_int = |node|
         code(node.mutex_try_lock(lock as usize, || MutexKind::Normal));
-    fn pthread_spin_unlock(lock: *mut pthread_spinlock_t) -> c_int = |node| 
+    fn pthread_spin_unlock(lock: *mut pthread_spinlock_t) -> c_int = |node|
         code(node.mutex_unlock(lock as usize, || MutexKind::Normal));
 }

@@ -18,7 +18,10 @@ impl Drop for Unfinished {
 /// # Safety
 /// As the C library's `pthread_once`.
 #[unsafe(no_mangle)]
-pub unsafe extern "C-unwind" fn pthread_once(control: *mut pthread_once_t, routine: extern "C-unwind" fn()) -> c_int {
+pub unsafe extern "C-unwind" fn pthread_once(
+    control: *mut pthread_once_t,
+    routine: extern "C-unwind" fn(),
+) -> c_int {
     let Some(node) = super::sharing(control) else {
         let real = crate::real!(pthread_once: fn(*mut pthread_once_t, extern "C-unwind" fn()) -> c_int);
         // SAFETY: the same function, which lets exceptions of the routine through.

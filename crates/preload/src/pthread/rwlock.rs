@@ -4,7 +4,6 @@ use super::{code, deadline};
 use gondwana_node::RwOperation::{Read, Write};
 use libc::{c_int, clockid_t, pthread_rwlock_t, pthread_rwlockattr_t, timespec};
 
-
 crate::shared_or_real! {
     fn pthread_rwlock_init(lock: *mut pthread_rwlock_t, _attributes: *const pthread_rwlockattr_t) -> c_int = |_node| 0;
     fn pthread_rwlock_destroy(lock: *mut pthread_rwlock_t) -> c_int = |_node| 0;
