@@ -18,7 +18,7 @@ demo: all
 
 test: programs
 	$(MAKE) --silent -C apps check
-	$(CARGO) test --workspace
+	$(CARGO) test --workspace --no-fail-fast
 
 # One test at a time: the long ones measure nothing, but their limits of time are meant for an idle computer.
 nightly: test

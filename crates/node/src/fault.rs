@@ -6,13 +6,16 @@ use gondwana_coherence::{Access, Outcome, Page};
 use gondwana_fabric::Polling;
 use gondwana_memory::PAGE_SIZE;
 use std::sync::atomic::Ordering;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 /// Most pages that one fault brings along.
 const MOST_AHEAD: u32 = 127;
 
 /// Pages of a stack that one fault brings in below the one that was touched: frames grow downwards.
 const STACK_AHEAD: u32 = 15;
+
+/// How long the service thread sleeps at most while it waits: another thread may receive its answer.
+const SERVICE_WAIT: Duration = Duration::from_micros(100);
 
 impl Node {
     /// Resolves a fault at a shared address. False if the access is not ours to allow: then it is the program's
@@ -64,12 +67,28 @@ impl Node {
         if seen != 0 {
             return seen;
         }
+        if Thread::is_service() {
+            // Starting a thread, the C library may touch a variable of its own that the program has a copy of.
+            return self.receive_until(slot, mask);
+        }
         let start = Instant::now();
         self.waiting.fetch_add(1, Ordering::Relaxed);
         let seen = self.spin_for(slot, mask, start).unwrap_or_else(|| self.slots.sleep(slot, mask, until));
         self.waiting.fetch_sub(1, Ordering::Relaxed);
         crate::stats::add_since(&self.times.waiting, start);
         seen
+    }
+
+    /// The service thread's own wait: nobody else would receive the answer.
+    fn receive_until(&'static self, slot: Slot, mask: u32) -> u32 {
+        loop {
+            self.receive();
+            let seen = self.slots.seen(slot, mask);
+            if seen != 0 {
+                return seen;
+            }
+            self.fabric.wait(Some(SERVICE_WAIT));
+        }
     }
 
     /// Receives messages for a short time, where each node has a processor to do so.

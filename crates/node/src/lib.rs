@@ -12,6 +12,7 @@ mod fork;
 mod heap;
 mod line;
 mod ports;
+mod process;
 mod service;
 mod slots;
 mod start;
@@ -26,7 +27,7 @@ pub use gondwana_coherence::sync::{Initialised, Object};
 pub use start::{Hooks, StartError};
 pub use sync::{JoinWait, MutexKind, RwOperation};
 pub use thread::Thread;
-pub use wire::ThreadSpec;
+pub use wire::{ProcessChange, ThreadSpec};
 
 use crate::core::{Core, CoreGuard};
 use boot::{Boot, Control, Report};

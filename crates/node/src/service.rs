@@ -28,6 +28,7 @@ impl Node {
     /// Serves the other nodes until the process ends.
     pub fn serve(&'static self) -> ! {
         block_all_signals();
+        Thread::become_service();
         self.report(&Report::Up);
         let mut told = Instant::now();
         let timeout = self.boot.progress.then_some(PROGRESS);
@@ -97,6 +98,10 @@ impl Node {
             Wire::UsableSize { ticket, address } => {
                 let size = self.heap.usable_size(address as usize).unwrap_or(0);
                 self.core().answer(from, ticket, Answer::Done(size as i64));
+            }
+            Wire::Everywhere { ticket, change } => {
+                let error = (self.hooks.apply)(&change);
+                self.core().answer(from, ticket, Answer::Done(i64::from(error)));
             }
             Wire::Exit(status) => self.exit_for_peer(status),
             Wire::Close => self.close_here(),

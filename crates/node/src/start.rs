@@ -4,7 +4,7 @@ use crate::boot::{Boot, Consistency, Control, FabricBoot, Mechanism};
 use crate::core::Core;
 use crate::ports::Ports;
 use crate::slots::Slots;
-use crate::{CURRENT, Node, ThreadSpec, heap, stats, threads};
+use crate::{CURRENT, Node, ProcessChange, ThreadSpec, heap, stats, threads};
 use gondwana_coherence::sync::{LockTable, Locks, Object};
 use gondwana_coherence::{Csm, CsmOptions, Layout, Managers, Page, Protocol, Region, Sc, ScOptions};
 use gondwana_fabric::{ConnectError, Fabric, Security, SegmentError, ShmFabric, TcpConfig, TcpFabric};
@@ -29,6 +29,8 @@ pub struct Hooks {
     pub flush_output: fn(),
     /// Writes out what all streams hold, waiting for threads that are using them.
     pub flush_all_streams: fn(),
+    /// Does to this process what a thread of another node did to its own; 0 or an error number.
+    pub apply: fn(&ProcessChange) -> i32,
     /// Calls a function on a stack that is private to the node, if the present one is not.
     pub on_private_stack: fn(&mut dyn FnMut()),
     /// Ends the program as `exit` does.

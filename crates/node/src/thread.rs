@@ -5,6 +5,7 @@ use crate::slots::Slot;
 use crate::streams::Streams;
 use gondwana_memory::heap::Cache;
 use std::cell::{Cell, RefCell};
+use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::atomic::Ordering;
 
@@ -18,6 +19,8 @@ pub struct Thread {
     pub stack: Range<usize>,
     /// What it will return to whoever joins it.
     pub value: Cell<u64>,
+    /// Its values of the keys of thread-specific data.
+    pub specifics: RefCell<BTreeMap<u32, usize>>,
     /// Its share of the heap.
     pub cache: RefCell<Option<Cache>>,
     pub(crate) streams: RefCell<Streams>,
@@ -26,6 +29,7 @@ pub struct Thread {
 thread_local! {
     static CURRENT: Cell<Option<&'static Thread>> = const { Cell::new(None) };
     static NATIVE: Cell<bool> = const { Cell::new(false) };
+    static SERVICE: Cell<bool> = const { Cell::new(false) };
     /// How many of the runtime's critical sections the thread is in.
     static DEPTH: Cell<u32> = const { Cell::new(0) };
     /// Signals whose handlers wait for the thread to leave the runtime.
@@ -55,6 +59,7 @@ impl Thread {
             slot,
             stack,
             value: Cell::new(0),
+            specifics: RefCell::default(),
             cache: RefCell::new(None),
             streams: RefCell::default(),
         }));
@@ -92,6 +97,22 @@ impl Thread {
         let started = std::thread::Builder::new().name(name.to_owned()).spawn(run);
         NATIVE.set(false);
         started.map(|_| ())
+    }
+
+    /// The calling thread is the one that receives for this node.
+    pub(crate) fn become_service() {
+        SERVICE.set(true);
+    }
+
+    /// True for the thread that receives for this node.
+    pub(crate) fn is_service() -> bool {
+        SERVICE.get()
+    }
+
+    /// True for a thread that the program started, and for the one that runs `main`.
+    #[must_use]
+    pub fn is_of_program() -> bool {
+        CURRENT.get().is_some_and(|thread| !thread.stack.is_empty())
     }
 
     /// True while the calling thread starts a thread of the runtime itself.

@@ -48,12 +48,55 @@ pub enum Wire {
         /// The block's address.
         address: u64,
     },
+    /// Do to this process what a thread of the program did to its own; answered with 0 or an error number.
+    Everywhere {
+        /// The sender's name for the operation.
+        ticket: Ticket,
+        /// What to do.
+        change: ProcessChange,
+    },
     /// To node 0: the program ends with this status.
     Exit(i32),
     /// From node 0: write out what the streams hold and stand still.
     Close,
     /// All is written.
     Closed,
+}
+
+/// What belongs to a process rather than to memory, and yet must be alike on all nodes.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+pub enum ProcessChange {
+    /// How a signal is handled.
+    Action {
+        /// The signal.
+        signal: i32,
+        /// Address of the handler, or one of the kernel's constants.
+        handler: u64,
+        /// `SA_...` flags.
+        flags: i32,
+        /// Signals blocked meanwhile, bit 0 being signal 1.
+        mask: u64,
+    },
+    /// The protection that the program wants for a range of shared memory.
+    Protect {
+        /// First address.
+        address: u64,
+        /// Bytes.
+        length: u64,
+        /// `PROT_...` flags.
+        protection: i32,
+        /// The range is the part of a mapping that lies beyond the mapped file.
+        beyond_file: bool,
+    },
+    /// A function to be called at exit; on node 0 only.
+    AtExit {
+        /// Address of the function.
+        function: u64,
+        /// Its argument.
+        argument: u64,
+        /// The object that it belongs to.
+        object: u64,
+    },
 }
 
 /// A thread to be started.
@@ -85,7 +128,7 @@ pub const KINDS: [&str; 13] = [
     "reply",
     "thread",
     "heap",
-    "exit",
+    "process",
 ];
 
 impl Wire {
@@ -99,7 +142,7 @@ impl Wire {
             Self::Reply { .. } => 9,
             Self::Place { .. } | Self::Start { .. } | Self::Ended => 10,
             Self::Free(_) | Self::UsableSize { .. } => 11,
-            Self::Exit(_) | Self::Close | Self::Closed => 12,
+            Self::Everywhere { .. } | Self::Exit(_) | Self::Close | Self::Closed => 12,
         }
     }
 }

@@ -1,7 +1,7 @@
 //! The end of the program.
 
-use gondwana_node::{Node, Thread};
-use libc::{FILE, c_int};
+use gondwana_node::{Node, ProcessChange, Thread};
+use libc::{FILE, c_int, c_void};
 use std::sync::atomic::{AtomicPtr, Ordering};
 
 unsafe extern "C" {
@@ -101,4 +101,39 @@ fn leave(status: c_int) -> ! {
     // SAFETY: forwards the call.
     unsafe { real(status) };
     unreachable!("_exit does not return")
+}
+
+type Handler = extern "C" fn(*mut c_void);
+
+/// Registers a function of a thread of another node; 0 or an error number.
+pub fn at_exit_here(function: usize, argument: usize, object: usize) -> c_int {
+    // SAFETY: the program's code is at the same addresses on all nodes.
+    unsafe {
+        let function: Handler = std::mem::transmute(function);
+        real_at_exit(function, argument as *mut c_void, object as *mut c_void)
+    }
+}
+
+unsafe fn real_at_exit(function: Handler, argument: *mut c_void, object: *mut c_void) -> c_int {
+    // SAFETY: forwards the caller's arguments.
+    unsafe {
+        crate::real!(__cxa_atexit: fn(Handler, *mut c_void, *mut c_void) -> c_int)(function, argument, object)
+    }
+}
+
+/// `atexit` and the destructors of objects with static storage: run on node 0, wherever they were registered.
+///
+/// # Safety
+/// As the C library's function of this name.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn __cxa_atexit(function: Handler, argument: *mut c_void, object: *mut c_void) -> c_int {
+    match Node::current().filter(|node| !node.is_first() && Thread::is_of_program()) {
+        Some(node) => {
+            let (function, argument, object) = (function as u64, argument as u64, object as u64);
+            let change = ProcessChange::AtExit { function, argument, object };
+            node.change_on_first(change).err().unwrap_or(0)
+        }
+        // SAFETY: forwards the caller's arguments.
+        None => unsafe { real_at_exit(function, argument, object) },
+    }
 }

@@ -1,8 +1,26 @@
 //! Anonymous mappings of the program: shared like its heap.
 
 use gondwana_memory::PAGE_SIZE;
-use gondwana_node::Node;
+use gondwana_node::{Node, ProcessChange};
 use libc::{c_int, c_void, off_t, size_t};
+use std::sync::Mutex;
+
+/// What the program may not do with parts of shared memory, because it asked for that or because a mapped file
+/// ends before them.
+static FORBIDDEN: Mutex<Vec<Forbidden>> = Mutex::new(Vec::new());
+
+#[derive(Clone, Copy)]
+struct Forbidden {
+    start: usize,
+    end: usize,
+    beyond_file: bool,
+}
+
+/// True for an address of a mapping that lies beyond the mapped file.
+pub fn is_beyond_file(address: usize) -> bool {
+    let forbidden = FORBIDDEN.lock().expect("not poisoned");
+    forbidden.iter().any(|part| part.beyond_file && (part.start..part.end).contains(&address))
+}
 
 type Mmap = unsafe extern "C" fn(*mut c_void, size_t, c_int, c_int, c_int, off_t) -> *mut c_void;
 
@@ -69,6 +87,10 @@ fn copy_file(node: &'static Node, length: size_t, fd: c_int, offset: off_t) -> *
             }
         }
     }
+    let held = done.next_multiple_of(PAGE_SIZE);
+    if held < length {
+        protect(node, address as usize + held, length - held, libc::PROT_NONE, true);
+    }
     address
 }
 
@@ -105,9 +127,73 @@ pub unsafe extern "C" fn munmap(address: *mut c_void, length: size_t) -> c_int {
             crate::errno::set(libc::EINVAL);
             return -1;
         }
+        allow_again(node, address as usize, length);
         node.unmap_pages(address as usize, length);
         return 0;
     }
     // SAFETY: forwards the caller's arguments.
     unsafe { crate::real!(munmap: fn(*mut c_void, size_t) -> c_int)(address, length) }
+}
+
+fn real_protect(address: usize, length: size_t, protection: c_int) -> c_int {
+    // SAFETY: forwards the caller's arguments.
+    unsafe {
+        crate::real!(mprotect: fn(*mut c_void, size_t, c_int) -> c_int)(address as *mut c_void, length, protection)
+    }
+}
+
+/// Protects shared memory in this process; 0 or an error number.
+pub fn protect_here(address: usize, length: size_t, protection: c_int, beyond_file: bool) -> c_int {
+    if real_protect(address, length, protection) != 0 {
+        return crate::errno::get();
+    }
+    let end = address + length.next_multiple_of(PAGE_SIZE);
+    let mut forbidden = FORBIDDEN.lock().expect("not poisoned");
+    if protection == ALL {
+        forbidden.retain(|part| part.end <= address || part.start >= end);
+    } else {
+        forbidden.push(Forbidden { start: address, end, beyond_file });
+    }
+    0
+}
+
+/// What the program may do with its memory unless it asks otherwise.
+const ALL: c_int = libc::PROT_READ | libc::PROT_WRITE;
+
+/// Protects shared memory on all nodes; 0 or an error number.
+fn protect(node: &'static Node, address: usize, length: size_t, protection: c_int, beyond_file: bool) -> c_int {
+    let error = protect_here(address, length, protection, beyond_file);
+    if error != 0 {
+        return error;
+    }
+    let change =
+        ProcessChange::Protect { address: address as u64, length: length as u64, protection, beyond_file };
+    node.change_elsewhere(change).err().unwrap_or(0)
+}
+
+/// Memory that is given back may be used for anything.
+fn allow_again(node: &'static Node, address: usize, length: size_t) {
+    let end = address + length;
+    let any = |part: &Forbidden| part.start < end && address < part.end;
+    let found = FORBIDDEN.lock().expect("not poisoned").iter().any(any);
+    if found {
+        protect(node, address, length, ALL, false);
+    }
+}
+
+/// # Safety
+/// As the C library's `mprotect`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn mprotect(address: *mut c_void, length: size_t, protection: c_int) -> c_int {
+    let address = address as usize;
+    let Some(node) = Node::current().filter(|node| length > 0 && node.is_shared(address)) else {
+        return real_protect(address, length, protection);
+    };
+    match protect(node, address, length, protection, false) {
+        0 => 0,
+        error => {
+            crate::errno::set(error);
+            -1
+        }
+    }
 }

@@ -1,7 +1,7 @@
 //! Faults on shared memory, and the program's own signal handlers beside them.
 
 use crate::stack::on_stack;
-use gondwana_node::{Node, Thread};
+use gondwana_node::{Node, ProcessChange, Thread};
 use libc::{c_int, c_void, sigaction as Action, siginfo_t, sigset_t, ucontext_t};
 use std::cell::Cell;
 use std::mem::zeroed;
@@ -62,6 +62,8 @@ pub fn begin() {
 }
 
 thread_local! {
+    /// The stack for handlers that the program gave the calling thread: address and size, 0 for none.
+    static PROGRAM_STACK: Cell<(usize, usize)> = const { Cell::new((0, 0)) };
     /// Where the calling thread's stack for handlers ends; 0 if it has none.
     static PRIVATE_TOP: Cell<usize> = const { Cell::new(0) };
 }
@@ -128,8 +130,14 @@ unsafe extern "C" fn on_fault(signal: c_int, info: *mut siginfo_t, context: *mut
 }
 
 /// Does with a fault of the program's own what would natively be done.
-unsafe fn deliver(signal: c_int, info: *mut siginfo_t, context: *mut c_void, address: usize, at: usize) {
+unsafe fn deliver(mut signal: c_int, info: *mut siginfo_t, context: *mut c_void, address: usize, at: usize) {
+    if signal == libc::SIGSEGV && crate::map::is_beyond_file(address) {
+        signal = libc::SIGBUS;
+        // SAFETY: the kernel passed a valid description, which is ours to change.
+        unsafe { (*info).si_signo = signal };
+    }
     let action = WANTED.get(signal);
+    // SAFETY: as above.
     let sent = unsafe { (*info).si_code } <= 0;
     match action.sa_sigaction {
         libc::SIG_IGN if sent => {}
@@ -222,33 +230,70 @@ fn real_mask(how: c_int, set: *const sigset_t, old: *mut sigset_t) -> c_int {
     }
 }
 
+/// Puts an action of the program in force in this process.
+///
+/// # Errors
+/// The error number.
+fn put_in_force(signal: c_int, wanted: Action) -> Result<(), c_int> {
+    let before = WANTED.get(signal);
+    WANTED.set(signal, wanted);
+    if ours(signal) {
+        return Ok(());
+    }
+    let mut action = wanted;
+    if !matches!(action.sa_sigaction, libc::SIG_DFL | libc::SIG_IGN) {
+        action.sa_sigaction = on_signal as *const () as usize;
+        action.sa_flags |= libc::SA_SIGINFO | libc::SA_ONSTACK;
+    } else if action.sa_sigaction == libc::SIG_DFL && CRASHES.contains(&signal) {
+        action.sa_sigaction = on_crash as *const () as usize;
+        action.sa_flags = libc::SA_SIGINFO | libc::SA_ONSTACK;
+    }
+    for fault in FAULTS {
+        // SAFETY: the set is our copy.
+        unsafe { libc::sigdelset(&mut action.sa_mask, fault) };
+    }
+    if real_sigaction(signal, &action, null_mut()) == 0 {
+        return Ok(());
+    }
+    WANTED.set(signal, before);
+    Err(crate::errno::get())
+}
+
+/// Puts an action in force that the program set on another node; 0 or an error number.
+pub fn put_in_force_here(signal: c_int, handler: usize, flags: c_int, mask: u64) -> c_int {
+    // SAFETY: all zero is a valid start for an action.
+    let mut action: Action = unsafe { zeroed() };
+    action.sa_sigaction = handler;
+    action.sa_flags = flags;
+    for other in (1..65).filter(|other| mask >> (other - 1) & 1 == 1) {
+        // SAFETY: the set is ours.
+        unsafe { libc::sigaddset(&mut action.sa_mask, other) };
+    }
+    put_in_force(signal, action).err().unwrap_or(0)
+}
+
+/// Signals are handled alike on all nodes, because the threads of the program are on all of them.
+///
 /// # Safety
 /// As the C library's `sigaction`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sigaction(signal: c_int, new: *const Action, old: *mut Action) -> c_int {
-    if Node::current().is_none() || !(1..65).contains(&signal) {
-        return real_sigaction(signal, new, old);
-    }
+    let node = Node::current().filter(|_| (1..65).contains(&signal));
+    let Some(node) = node else { return real_sigaction(signal, new, old) };
     let before = WANTED.get(signal);
     // SAFETY: the caller passes null or a valid action.
-    if let Some(&(mut action)) = unsafe { new.as_ref() } {
-        WANTED.set(signal, action);
-        if !ours(signal) {
-            if !matches!(action.sa_sigaction, libc::SIG_DFL | libc::SIG_IGN) {
-                action.sa_sigaction = on_signal as *const () as usize;
-                action.sa_flags |= libc::SA_SIGINFO | libc::SA_ONSTACK;
-            } else if action.sa_sigaction == libc::SIG_DFL && CRASHES.contains(&signal) {
-                action.sa_sigaction = on_crash as *const () as usize;
-                action.sa_flags = libc::SA_SIGINFO | libc::SA_ONSTACK;
-            }
-            for fault in FAULTS {
-                // SAFETY: the set is our copy.
-                unsafe { libc::sigdelset(&mut action.sa_mask, fault) };
-            }
-            if real_sigaction(signal, &action, null_mut()) != 0 {
-                WANTED.set(signal, before);
-                return -1;
-            }
+    if let Some(&action) = unsafe { new.as_ref() } {
+        // SAFETY: asks about members of our copy of the set.
+        let member = |other| unsafe { libc::sigismember(&action.sa_mask, other) } == 1;
+        let change = ProcessChange::Action {
+            signal,
+            handler: action.sa_sigaction as u64,
+            flags: action.sa_flags,
+            mask: (1..65).filter(|&other| member(other)).fold(0, |mask, other| mask | 1 << (other - 1)),
+        };
+        if let Err(error) = put_in_force(signal, action).and_then(|()| node.change_elsewhere(change)) {
+            crate::errno::set(error);
+            return -1;
         }
     }
     if !old.is_null() {
@@ -307,7 +352,11 @@ macro_rules! masking {
 
 masking! { pthread_sigmask sigprocmask }
 
-/// The program's own stack for handlers: accepted, and not used, because handlers already run on a stack apart.
+/// The smallest stack for handlers that the C library accepts.
+const LEAST_HANDLER_STACK: usize = 2048;
+
+/// The program's own stack for handlers: remembered, and not used, because handlers already run on a stack apart,
+/// one that the kernel can always write to.
 ///
 /// # Safety
 /// As the C library's `sigaltstack`.
@@ -319,9 +368,25 @@ pub unsafe extern "C" fn sigaltstack(new: *const libc::stack_t, old: *mut libc::
             crate::real!(sigaltstack: fn(*const libc::stack_t, *mut libc::stack_t) -> c_int)(new, old)
         };
     }
+    let before = PROGRAM_STACK.get();
+    // SAFETY: the caller passes null or a description.
+    if let Some(&stack) = unsafe { new.as_ref() } {
+        let disabled = stack.ss_flags & libc::SS_DISABLE != 0;
+        let error = match stack.ss_flags & !libc::SS_DISABLE {
+            0 if disabled || stack.ss_size >= LEAST_HANDLER_STACK => 0,
+            0 => libc::ENOMEM,
+            _ => libc::EINVAL,
+        };
+        if error != 0 {
+            crate::errno::set(error);
+            return -1;
+        }
+        PROGRAM_STACK.set(if disabled { (0, 0) } else { (stack.ss_sp as usize, stack.ss_size) });
+    }
     if !old.is_null() {
+        let ss_flags = if before.1 == 0 { libc::SS_DISABLE } else { 0 };
         // SAFETY: the caller passes null or a place for a description.
-        unsafe { *old = libc::stack_t { ss_sp: null_mut(), ss_flags: libc::SS_DISABLE, ss_size: 0 } };
+        unsafe { *old = libc::stack_t { ss_sp: before.0 as *mut c_void, ss_flags, ss_size: before.1 } };
     }
     0
 }

@@ -1,10 +1,10 @@
 //! How a process becomes a node: before the program's own start-up code runs.
 
 use crate::stack::on_stack;
-use crate::{alloc, exit, pthread, report, signals};
+use crate::{alloc, exit, map, pthread, report, signals};
 use gondwana_memory::PAGE_SIZE;
 use gondwana_node::boot::Boot;
-use gondwana_node::{Hooks, Node, Thread};
+use gondwana_node::{Hooks, Node, ProcessChange, Thread};
 use libc::{c_char, c_int, c_void};
 use std::ffi::CStr;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -79,6 +79,7 @@ pub unsafe extern "C" fn __libc_start_main(
         flush_all_streams: exit::flush_all_streams,
         exit: exit::exit_here,
         on_private_stack: signals::on_private_stack,
+        apply,
         native_self: pthread::native_self,
     };
     // SAFETY: no other thread runs yet.
@@ -98,6 +99,21 @@ pub unsafe extern "C" fn __libc_start_main(
         start.main = serve;
         start.init = Some(no_constructors);
         start.go()
+    }
+}
+
+/// Does to this process what a thread of another node did to its own; 0 or an error number.
+fn apply(change: &ProcessChange) -> c_int {
+    match *change {
+        ProcessChange::Action { signal, handler, flags, mask } => {
+            signals::put_in_force_here(signal, handler as usize, flags, mask)
+        }
+        ProcessChange::Protect { address, length, protection, beyond_file } => {
+            map::protect_here(address as usize, length as usize, protection, beyond_file)
+        }
+        ProcessChange::AtExit { function, argument, object } => {
+            exit::at_exit_here(function as usize, argument as usize, object as usize)
+        }
     }
 }
 

@@ -3,12 +3,12 @@
 //! Keys mean the same on every node: node 0 hands them out. Values belong to one thread, and stay with it.
 
 use gondwana_memory::is_system_library;
-use gondwana_node::Node;
+use gondwana_node::{Node, Thread};
 use libc::{c_int, c_void, pthread_key_t};
-use std::cell::RefCell;
-use std::collections::BTreeMap;
+use std::collections::BTreeSet;
 use std::ffi::CStr;
 use std::path::Path;
+use std::sync::Mutex;
 
 /// How often destructors are repeated for values that destructors set (`PTHREAD_DESTRUCTOR_ITERATIONS`).
 const ROUNDS: usize = 4;
@@ -16,9 +16,8 @@ const ROUNDS: usize = 4;
 /// Keys of the whole run are numbered from here, so that the C library's own stay apart.
 const FIRST: u32 = 1 << 16;
 
-thread_local! {
-    static VALUES: RefCell<BTreeMap<pthread_key_t, usize>> = const { RefCell::new(BTreeMap::new()) };
-}
+/// Keys that this node knows to be deleted. No key is ever made twice in a run.
+static DELETED: Mutex<BTreeSet<pthread_key_t>> = Mutex::new(BTreeSet::new());
 
 type Destructor = extern "C-unwind" fn(*mut c_void);
 
@@ -63,7 +62,13 @@ pub unsafe extern "C" fn pthread_key_create(
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pthread_key_delete(key: pthread_key_t) -> c_int {
     match Node::current() {
-        Some(node) if key >= FIRST => super::code(node.key_delete(key - FIRST)),
+        Some(node) if key >= FIRST => {
+            let result = node.key_delete(key - FIRST);
+            if result.is_ok() {
+                DELETED.lock().expect("not poisoned").insert(key);
+            }
+            super::code(result)
+        }
         // SAFETY: forwards the caller's argument.
         _ => unsafe { crate::real!(pthread_key_delete: fn(pthread_key_t) -> c_int)(key) },
     }
@@ -79,13 +84,12 @@ pub unsafe extern "C" fn pthread_setspecific(key: pthread_key_t, value: *const c
             crate::real!(pthread_setspecific: fn(pthread_key_t, *const c_void) -> c_int)(key, value)
         };
     }
-    VALUES.with_borrow_mut(|values| {
-        if value.is_null() {
-            values.remove(&key)
-        } else {
-            values.insert(key, value as usize)
-        };
-    });
+    let Some(node) = Node::current() else { return libc::EINVAL };
+    if DELETED.lock().expect("not poisoned").contains(&key) {
+        return libc::EINVAL;
+    }
+    let mut values = Thread::current(node).specifics.borrow_mut();
+    if value.is_null() { values.remove(&key) } else { values.insert(key, value as usize) };
     0
 }
 
@@ -97,13 +101,15 @@ pub unsafe extern "C" fn pthread_getspecific(key: pthread_key_t) -> *mut c_void 
         // SAFETY: forwards the caller's argument.
         return unsafe { crate::real!(pthread_getspecific: fn(pthread_key_t) -> *mut c_void)(key) };
     }
-    VALUES.with_borrow(|values| values.get(&key).map_or(std::ptr::null_mut(), |&value| value as *mut c_void))
+    let Some(node) = Node::current() else { return std::ptr::null_mut() };
+    let values = Thread::current(node).specifics.borrow();
+    values.get(&key).map_or(std::ptr::null_mut(), |&value| value as *mut c_void)
 }
 
 /// Runs the destructors of the calling thread's values.
 pub fn run_destructors(node: &'static Node) {
     for _ in 0..ROUNDS {
-        let values = VALUES.take();
+        let values = Thread::current(node).specifics.take();
         if values.is_empty() {
             break;
         }

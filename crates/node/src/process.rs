@@ -1,0 +1,33 @@
+//! What belongs to processes and must be alike on all nodes.
+
+use crate::wire::{ProcessChange, Wire};
+use crate::Node;
+use gondwana_topology::NodeId;
+
+impl Node {
+    /// Makes a change that this process has made already on all other nodes.
+    ///
+    /// # Errors
+    /// The error number of the first node that could not.
+    pub fn change_elsewhere(&'static self, change: ProcessChange) -> Result<(), i32> {
+        (0..self.boot.nodes)
+            .map(NodeId)
+            .filter(|&node| node != self.me)
+            .try_for_each(|node| self.change_on(node, change))
+    }
+
+    /// Makes a change on node 0, from another node.
+    ///
+    /// # Errors
+    /// The error number.
+    pub fn change_on_first(&'static self, change: ProcessChange) -> Result<(), i32> {
+        self.change_on(NodeId(0), change)
+    }
+
+    fn change_on(&'static self, node: NodeId, change: ProcessChange) -> Result<(), i32> {
+        match self.ask_for(node, |ticket| Wire::Everywhere { ticket, change })? {
+            0 => Ok(()),
+            error => Err(error as i32),
+        }
+    }
+}
