@@ -1,7 +1,7 @@
 //! One running node of the cluster machine: wires the coherence and synchronisation machines to this node's
 //! memory and to the fabric, and gives the program's threads what they call.
 //!
-//! One lock ([`core`]) guards the machines. A *service thread* receives messages; a thread of the program that
+//! One lock (`core`) guards the machines. A *service thread* receives messages; a thread of the program that
 //! waits for an answer receives messages as well, as long as it spins.
 
 pub mod boot;

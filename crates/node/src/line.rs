@@ -40,7 +40,7 @@ mod tests {
     #[test]
     fn what_does_not_fit_is_cut_off_between_characters() {
         let mut line = Line::default();
-        write!(line, "{}{}", "x".repeat(511), "\u{e9}").unwrap();
+        write!(line, "{}\u{e9}", "x".repeat(511)).unwrap();
         assert_eq!(line.text(), "x".repeat(511));
     }
 }

@@ -4,7 +4,7 @@ use crate::slots::{Slots, event};
 use crate::stats::MessageCounts;
 use crate::wire::{Wire, kind_of};
 use gondwana_coherence::{Access, Env, Message, Page, Waiter};
-use gondwana_fabric::Fabric;
+use gondwana_fabric::{Fabric, SendError};
 use gondwana_memory::{PAGE_SIZE, PageBytes, Pages};
 use gondwana_topology::NodeId;
 use serde::Serialize;
@@ -67,10 +67,16 @@ impl Ports {
     }
 
     fn transmit(&mut self, to: NodeId, head: Vec<u8>, bulk: &[&[u8]]) {
-        if let Err(error) = self.fabric.send(to, &head, bulk) {
-            crate::fatal(&format!("node {to}: {error}"));
-        }
+        accept(to, self.fabric.send(to, &head, bulk));
         self.head = head;
+    }
+}
+
+/// A peer that is lost is no error here: the service thread tells the launcher, which ends the run.
+fn accept(to: NodeId, sent: Result<(), SendError>) {
+    match sent {
+        Ok(()) | Err(SendError::Lost(_)) => {}
+        Err(error) => crate::fatal(&format!("node {to}: {error}")),
     }
 }
 
@@ -135,9 +141,7 @@ impl Env for Ports {
     fn send_pages(&mut self, to: NodeId, message: &Message, first: Page, count: u32) {
         let head = self.encode(&Coherent::Coherence(message));
         self.messages.count(kind_of(message), head.len() + count as usize * PAGE_SIZE);
-        if let Err(error) = self.fabric.send(to, &head, &[self.pages.contents(first.0, count)]) {
-            crate::fatal(&format!("node {to}: {error}"));
-        }
+        accept(to, self.fabric.send(to, &head, &[self.pages.contents(first.0, count)]));
         self.head = head;
     }
 

@@ -1,7 +1,7 @@
 //! What belongs to processes and must be alike on all nodes.
 
-use crate::wire::{ProcessChange, Wire};
 use crate::Node;
+use crate::wire::{ProcessChange, Wire};
 use gondwana_topology::NodeId;
 
 impl Node {

@@ -126,10 +126,14 @@ unsafe fn real_at_exit(function: Handler, argument: *mut c_void, object: *mut c_
 /// # Safety
 /// As the C library's function of this name.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn __cxa_atexit(function: Handler, argument: *mut c_void, object: *mut c_void) -> c_int {
+pub unsafe extern "C" fn __cxa_atexit(
+    function: Handler,
+    argument: *mut c_void,
+    object: *mut c_void,
+) -> c_int {
     match Node::current().filter(|node| !node.is_first() && Thread::is_of_program()) {
         Some(node) => {
-            let (function, argument, object) = (function as u64, argument as u64, object as u64);
+            let (function, argument, object) = (function as usize as u64, argument as u64, object as u64);
             let change = ProcessChange::AtExit { function, argument, object };
             node.change_on_first(change).err().unwrap_or(0)
         }

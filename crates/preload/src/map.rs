@@ -138,7 +138,11 @@ pub unsafe extern "C" fn munmap(address: *mut c_void, length: size_t) -> c_int {
 fn real_protect(address: usize, length: size_t, protection: c_int) -> c_int {
     // SAFETY: forwards the caller's arguments.
     unsafe {
-        crate::real!(mprotect: fn(*mut c_void, size_t, c_int) -> c_int)(address as *mut c_void, length, protection)
+        crate::real!(mprotect: fn(*mut c_void, size_t, c_int) -> c_int)(
+            address as *mut c_void,
+            length,
+            protection,
+        )
     }
 }
 
@@ -161,7 +165,13 @@ pub fn protect_here(address: usize, length: size_t, protection: c_int, beyond_fi
 const ALL: c_int = libc::PROT_READ | libc::PROT_WRITE;
 
 /// Protects shared memory on all nodes; 0 or an error number.
-fn protect(node: &'static Node, address: usize, length: size_t, protection: c_int, beyond_file: bool) -> c_int {
+fn protect(
+    node: &'static Node,
+    address: usize,
+    length: size_t,
+    protection: c_int,
+    beyond_file: bool,
+) -> c_int {
     let error = protect_here(address, length, protection, beyond_file);
     if error != 0 {
         return error;

@@ -1,6 +1,6 @@
 //! Condition variables, and futexes that the program uses by itself.
 
-use super::mutex::kind;
+use super::mutex::kind_of;
 use super::{code, deadline};
 use gondwana_node::Node;
 use libc::{c_int, clockid_t, pthread_cond_t, pthread_condattr_t, pthread_mutex_t, timespec};
@@ -27,8 +27,7 @@ fn wait(
     mutex: *mut pthread_mutex_t,
     until: Option<Instant>,
 ) -> c_int {
-    // SAFETY: the caller passes a mutex.
-    code(node.cond_wait(cond as usize, mutex as usize, || unsafe { kind(mutex) }, until))
+    code(node.cond_wait(cond as usize, mutex as usize, kind_of(mutex), until))
 }
 
 crate::shared_or_real! {

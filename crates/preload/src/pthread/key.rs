@@ -89,7 +89,11 @@ pub unsafe extern "C" fn pthread_setspecific(key: pthread_key_t, value: *const c
         return libc::EINVAL;
     }
     let mut values = Thread::current(node).specifics.borrow_mut();
-    if value.is_null() { values.remove(&key) } else { values.insert(key, value as usize) };
+    if value.is_null() {
+        values.remove(&key)
+    } else {
+        values.insert(key, value as usize)
+    };
     0
 }
 

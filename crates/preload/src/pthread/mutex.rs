@@ -1,22 +1,35 @@
 //! Mutexes and spin locks: tokens that stay at the node that used them last.
 
 use super::{code, deadline};
-use gondwana_node::MutexKind;
+use gondwana_node::{MutexKind, Node};
 use libc::{c_int, clockid_t, pthread_mutex_t, pthread_mutexattr_t, pthread_spinlock_t, timespec};
 
 /// Where the C library keeps a mutex's kind; initialisation and static initialisers write it there.
 const KIND_OFFSET: usize = 16;
 
-/// The kind that the program's memory holds.
-///
-/// # Safety
-/// `mutex` points to a mutex.
-pub unsafe fn kind(mutex: *const pthread_mutex_t) -> MutexKind {
-    // SAFETY: a mutex is longer than this, and aligned for it.
-    match unsafe { mutex.cast::<u8>().add(KIND_OFFSET).cast::<c_int>().read_volatile() } & 3 {
-        libc::PTHREAD_MUTEX_RECURSIVE => MutexKind::Recursive,
-        libc::PTHREAD_MUTEX_ERRORCHECK => MutexKind::ErrorCheck,
-        _ => MutexKind::Normal,
+/// Reads, when it is asked for, the kind that the memory of a mutex holds. `mutex` is what the program passed as a
+/// mutex.
+pub fn kind_of(mutex: *const pthread_mutex_t) -> impl Fn() -> MutexKind + Copy {
+    move || {
+        // SAFETY: the caller of the wrapped function passes a mutex, which is longer than this and aligned for it.
+        match unsafe { mutex.cast::<u8>().add(KIND_OFFSET).cast::<c_int>().read_volatile() } & 3 {
+            libc::PTHREAD_MUTEX_RECURSIVE => MutexKind::Recursive,
+            libc::PTHREAD_MUTEX_ERRORCHECK => MutexKind::ErrorCheck,
+            _ => MutexKind::Normal,
+        }
+    }
+}
+
+/// Locks unless the time is over first. A mutex that is free is locked even then.
+fn lock_until(
+    node: &'static Node,
+    mutex: *mut pthread_mutex_t,
+    clock: clockid_t,
+    time: *const timespec,
+) -> Result<(), i32> {
+    match node.mutex_try_lock(mutex as usize, kind_of(mutex)) {
+        Err(libc::EBUSY) => node.mutex_lock(mutex as usize, kind_of(mutex), Some(deadline(clock, time)?)),
+        result => result,
     }
 }
 
@@ -31,25 +44,16 @@ crate::shared_or_real! {
         }
     };
     fn pthread_mutex_destroy(mutex: *mut pthread_mutex_t) -> c_int = |node| code(node.mutex_destroy(mutex as usize));
-    // SAFETY (here and below): the caller passes a mutex.
     fn pthread_mutex_lock(mutex: *mut pthread_mutex_t) -> c_int = |node|
-        code(node.mutex_lock(mutex as usize, || unsafe { kind(mutex) }, None));
+        code(node.mutex_lock(mutex as usize, kind_of(mutex), None));
     fn pthread_mutex_trylock(mutex: *mut pthread_mutex_t) -> c_int = |node|
-        code(node.mutex_try_lock(mutex as usize, || unsafe { kind(mutex) }));
+        code(node.mutex_try_lock(mutex as usize, kind_of(mutex)));
     fn pthread_mutex_unlock(mutex: *mut pthread_mutex_t) -> c_int = |node|
-        code(node.mutex_unlock(mutex as usize, || unsafe { kind(mutex) }));
+        code(node.mutex_unlock(mutex as usize, kind_of(mutex)));
     fn pthread_mutex_timedlock(mutex: *mut pthread_mutex_t, time: *const timespec) -> c_int = |node|
-        code(node.mutex_try_lock(mutex as usize, || unsafe { kind(mutex) }).or_else(|error| {
-            if error != libc::EBUSY { return Err(error) }
-            let until = deadline(libc::CLOCK_REALTIME, time)?;
-            node.mutex_lock(mutex as usize, || unsafe { kind(mutex) }, Some(until))
-        }));
+        code(lock_until(node, mutex, libc::CLOCK_REALTIME, time));
     fn pthread_mutex_clocklock(mutex: *mut pthread_mutex_t, clock: clockid_t, time: *const timespec) -> c_int = |node|
-        code(node.mutex_try_lock(mutex as usize, || unsafe { kind(mutex) }).or_else(|error| {
-            if error != libc::EBUSY { return Err(error) }
-            let until = deadline(clock, time)?;
-            node.mutex_lock(mutex as usize, || unsafe { kind(mutex) }, Some(until))
-        }));
+        code(lock_until(node, mutex, clock, time));
     fn pthread_mutex_consistent(_mutex: *mut pthread_mutex_t) -> c_int = |_node| libc::EINVAL;
 
     fn pthread_spin_init(lock: *mut pthread_spinlock_t, _shared: c_int) -> c_int = |node| {
