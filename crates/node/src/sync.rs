@@ -8,7 +8,7 @@ use gondwana_coherence::sync::{Fast, Initialised, Kind, Object, Request, SyncErr
 use gondwana_coherence::sync::{ONCE_RUN, Thread as ThreadId};
 use gondwana_topology::NodeId;
 use std::sync::atomic::Ordering;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 pub use gondwana_coherence::sync::Kind as MutexKind;
 
@@ -31,6 +31,9 @@ pub enum JoinWait {
     /// Not at all.
     Not,
 }
+
+/// How long a trylock waits for a token that may be on its way.
+const TRY_PATIENCE: Duration = Duration::from_micros(500);
 
 /// Where a wait ends that may be given up.
 enum Ended {
@@ -228,21 +231,32 @@ impl Node {
     pub fn mutex_try_lock(&'static self, mutex: usize, kind: impl Fn() -> Kind) -> Result<(), i32> {
         let (thread, slot) = self.thread_number();
         let object = Object(mutex as u64);
-        if self.lock_table.entry(object).fast_try_lock(thread, &kind).map_err(SyncError::code)? == Fast::Done
-        {
+        let entry = self.lock_table.entry(object);
+        if entry.fast_try_lock(thread, &kind).map_err(SyncError::code)? == Fast::Done {
             return Ok(());
         }
-        self.privately(|| {
-            self.slots.arm(slot, event::LOCKED);
-            let outcome =
-                self.core().with_locks(|locks, env| locks.try_lock(object, thread, waiter(slot), env));
-            match outcome {
-                TryOutcome::Acquired => Ok(()),
-                TryOutcome::Busy => Err(libc::EBUSY),
-                TryOutcome::Wait if self.wait(slot, event::LOCKED, None) & event::GRANTED != 0 => Ok(()),
-                TryOutcome::Wait => Err(libc::EBUSY),
+        if self.privately(|| self.mutex_try_slowly(object, thread, slot)) {
+            return Ok(());
+        }
+        // "Busy" may also mean that the token was on its way. Then it comes, and rests here.
+        let patience = Instant::now() + TRY_PATIENCE;
+        while !entry.is_locked() && Instant::now() < patience {
+            std::thread::yield_now();
+            if entry.fast_try_lock(thread, &kind).map_err(SyncError::code)? == Fast::Done {
+                return Ok(());
             }
-        })
+        }
+        Err(libc::EBUSY)
+    }
+
+    fn mutex_try_slowly(&'static self, object: Object, thread: ThreadId, slot: Slot) -> bool {
+        self.slots.arm(slot, event::LOCKED);
+        let outcome = self.core().with_locks(|locks, env| locks.try_lock(object, thread, waiter(slot), env));
+        match outcome {
+            TryOutcome::Acquired => true,
+            TryOutcome::Busy => false,
+            TryOutcome::Wait => self.wait(slot, event::LOCKED, None) & event::GRANTED != 0,
+        }
     }
 
     /// `pthread_mutex_unlock`.

@@ -112,6 +112,8 @@ pub struct ThreadSpec {
     pub stack: u64,
     /// True if nobody will join it.
     pub detached: bool,
+    /// Signals that it starts with blocked, bit 0 being signal 1: those of the thread that creates it.
+    pub blocked: u64,
 }
 
 /// Names of message types, for statistics; the index is the type's number.

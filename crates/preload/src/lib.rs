@@ -4,6 +4,7 @@
 mod alloc;
 mod errno;
 mod exit;
+mod handler_stack;
 mod io;
 mod map;
 mod private;

@@ -1,9 +1,8 @@
 //! Faults on shared memory, and the program's own signal handlers beside them.
 
-use crate::stack::on_stack;
+use crate::handler_stack;
 use gondwana_node::{Node, ProcessChange, Thread};
 use libc::{c_int, c_void, sigaction as Action, siginfo_t, sigset_t, ucontext_t};
-use std::cell::Cell;
 use std::mem::zeroed;
 use std::ptr::null_mut;
 use std::sync::Mutex;
@@ -13,9 +12,6 @@ const FAULTS: [c_int; 2] = [libc::SIGBUS, libc::SIGSEGV];
 
 /// Signals that end a program by default and that are worth a report of where.
 const CRASHES: [c_int; 4] = [libc::SIGILL, libc::SIGFPE, libc::SIGABRT, libc::SIGTRAP];
-
-/// Bytes of the stack on which handlers run. It is private, so the kernel can always write a frame to it.
-const HANDLER_STACK: usize = 256 * 1024;
 
 /// What the program asked for, for the signals that we handle ourselves.
 struct Wanted(Mutex<[Action; 65]>);
@@ -58,57 +54,7 @@ pub fn begin() {
         }
         real_sigaction(signal, &action, null_mut());
     }
-    begin_thread();
-}
-
-thread_local! {
-    /// The stack for handlers that the program gave the calling thread: address and size, 0 for none.
-    static PROGRAM_STACK: Cell<(usize, usize)> = const { Cell::new((0, 0)) };
-    /// Where the calling thread's stack for handlers ends; 0 if it has none.
-    static PRIVATE_TOP: Cell<usize> = const { Cell::new(0) };
-}
-
-/// Calls a function on the thread's stack for handlers, unless the present stack is private already. A handler
-/// that interrupts it goes on below, because the kernel sees that the stack is in use.
-pub fn on_private_stack(call: &mut dyn FnMut()) {
-    unsafe extern "C" fn enter(call: *mut c_void) -> *mut c_void {
-        // SAFETY: `on_private_stack` passes a pointer to its argument, which outlives the call.
-        unsafe { (*call.cast::<&mut dyn FnMut()>())() };
-        null_mut()
-    }
-    let mut call = call;
-    let here = &raw mut call;
-    let top = PRIVATE_TOP.get();
-    if top != 0 && Node::current().is_some_and(|node| node.is_shared(here as usize)) {
-        // SAFETY: a thread on its own stack is not on its stack for handlers.
-        unsafe { on_stack(enter, here.cast(), top) };
-    } else {
-        call();
-    }
-}
-
-/// Gives the calling thread its stack for handlers.
-pub fn begin_thread() {
-    let stack = vec![0u8; HANDLER_STACK].leak();
-    PRIVATE_TOP.set((stack.as_ptr() as usize + HANDLER_STACK) & !15);
-    let stack = libc::stack_t { ss_sp: stack.as_mut_ptr().cast(), ss_flags: 0, ss_size: HANDLER_STACK };
-    // SAFETY: the memory is never used for anything else.
-    unsafe {
-        crate::real!(sigaltstack: fn(*const libc::stack_t, *mut libc::stack_t) -> c_int)(&stack, null_mut())
-    };
-}
-
-/// Takes the calling thread's stack for handlers away and frees it. The thread touches no shared memory any more.
-pub fn end_thread() {
-    // SAFETY: all zero is valid, and the stack was made by `begin_thread`.
-    unsafe {
-        let real = crate::real!(sigaltstack: fn(*const libc::stack_t, *mut libc::stack_t) -> c_int);
-        let none = libc::stack_t { ss_sp: null_mut(), ss_flags: libc::SS_DISABLE, ss_size: 0 };
-        let mut old: libc::stack_t = zeroed();
-        if real(&none, &mut old) == 0 && old.ss_flags & libc::SS_DISABLE == 0 {
-            drop(Vec::from_raw_parts(old.ss_sp.cast::<u8>(), 0, old.ss_size));
-        }
-    }
+    handler_stack::begin_thread();
 }
 
 unsafe extern "C" fn on_fault(signal: c_int, info: *mut siginfo_t, context: *mut c_void) {
@@ -161,7 +107,9 @@ unsafe fn deliver(mut signal: c_int, info: *mut siginfo_t, context: *mut c_void,
                     libc::sigdelset(&mut mask, fault);
                 }
                 real_mask(libc::SIG_SETMASK, &mask, null_mut());
-                call(handler, action.sa_flags, signal, info, context);
+                handler_stack::on_wanted_stack(action.sa_flags, context, &mut || {
+                    call(handler, action.sa_flags, signal, info, context);
+                });
             }
         }
     }
@@ -218,8 +166,10 @@ unsafe extern "C" fn on_signal(signal: c_int, info: *mut siginfo_t, context: *mu
         WANTED.set(signal, unsafe { zeroed() });
     }
     if !matches!(action.sa_sigaction, libc::SIG_DFL | libc::SIG_IGN) {
-        // SAFETY: forwards what the kernel passed.
-        unsafe { call(action.sa_sigaction, action.sa_flags, signal, info, context) };
+        handler_stack::on_wanted_stack(action.sa_flags, context, &mut || {
+            // SAFETY: forwards what the kernel passed.
+            unsafe { call(action.sa_sigaction, action.sa_flags, signal, info, context) };
+        });
     }
 }
 
@@ -265,10 +215,7 @@ pub fn put_in_force_here(signal: c_int, handler: usize, flags: c_int, mask: u64)
     let mut action: Action = unsafe { zeroed() };
     action.sa_sigaction = handler;
     action.sa_flags = flags;
-    for other in (1..65).filter(|other| mask >> (other - 1) & 1 == 1) {
-        // SAFETY: the set is ours.
-        unsafe { libc::sigaddset(&mut action.sa_mask, other) };
-    }
+    action.sa_mask = set_of(mask);
     put_in_force(signal, action).err().unwrap_or(0)
 }
 
@@ -283,13 +230,11 @@ pub unsafe extern "C" fn sigaction(signal: c_int, new: *const Action, old: *mut 
     let before = WANTED.get(signal);
     // SAFETY: the caller passes null or a valid action.
     if let Some(&action) = unsafe { new.as_ref() } {
-        // SAFETY: asks about members of our copy of the set.
-        let member = |other| unsafe { libc::sigismember(&action.sa_mask, other) } == 1;
         let change = ProcessChange::Action {
             signal,
             handler: action.sa_sigaction as u64,
             flags: action.sa_flags,
-            mask: (1..65).filter(|&other| member(other)).fold(0, |mask, other| mask | 1 << (other - 1)),
+            mask: bits(&action.sa_mask),
         };
         if let Err(error) = put_in_force(signal, action).and_then(|()| node.change_elsewhere(change)) {
             crate::errno::set(error);
@@ -328,6 +273,42 @@ unsafe fn without_faults(how: c_int, set: *const sigset_t) -> Option<sigset_t> {
     Some(set)
 }
 
+/// The signals that the calling thread blocks, bit 0 being signal 1.
+pub fn blocked() -> u64 {
+    // SAFETY: all zero is an empty set.
+    let mut set: sigset_t = unsafe { zeroed() };
+    handler_stack::on_private_stack(&mut || {
+        // The kernel writes to a private variable: the caller's stack may be shared.
+        // SAFETY: as above.
+        let mut now: sigset_t = unsafe { zeroed() };
+        real_mask(libc::SIG_SETMASK, std::ptr::null(), &mut now);
+        set = now;
+    });
+    bits(&set)
+}
+
+/// Has the calling thread block these signals and no others. Its stack is private.
+pub fn block_only(blocked: u64) {
+    real_mask(libc::SIG_SETMASK, &set_of(blocked), null_mut());
+}
+
+fn bits(set: &sigset_t) -> u64 {
+    // SAFETY: asks about members of a valid set.
+    let member = |signal| unsafe { libc::sigismember(set, signal) } == 1;
+    (1..65).filter(|&signal| member(signal)).fold(0, |bits, signal| bits | 1 << (signal - 1))
+}
+
+fn set_of(bits: u64) -> sigset_t {
+    // SAFETY: all zero is an empty set, to which valid signals are added.
+    unsafe {
+        let mut set: sigset_t = zeroed();
+        for signal in (1..65).filter(|signal| bits >> (signal - 1) & 1 == 1) {
+            libc::sigaddset(&mut set, signal);
+        }
+        set
+    }
+}
+
 macro_rules! masking {
     ($($name:ident)*) => {$(
         /// # Safety
@@ -351,42 +332,3 @@ macro_rules! masking {
 }
 
 masking! { pthread_sigmask sigprocmask }
-
-/// The smallest stack for handlers that the C library accepts.
-const LEAST_HANDLER_STACK: usize = 2048;
-
-/// The program's own stack for handlers: remembered, and not used, because handlers already run on a stack apart,
-/// one that the kernel can always write to.
-///
-/// # Safety
-/// As the C library's `sigaltstack`.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn sigaltstack(new: *const libc::stack_t, old: *mut libc::stack_t) -> c_int {
-    if Node::current().is_none() {
-        // SAFETY: forwards the caller's arguments.
-        return unsafe {
-            crate::real!(sigaltstack: fn(*const libc::stack_t, *mut libc::stack_t) -> c_int)(new, old)
-        };
-    }
-    let before = PROGRAM_STACK.get();
-    // SAFETY: the caller passes null or a description.
-    if let Some(&stack) = unsafe { new.as_ref() } {
-        let disabled = stack.ss_flags & libc::SS_DISABLE != 0;
-        let error = match stack.ss_flags & !libc::SS_DISABLE {
-            0 if disabled || stack.ss_size >= LEAST_HANDLER_STACK => 0,
-            0 => libc::ENOMEM,
-            _ => libc::EINVAL,
-        };
-        if error != 0 {
-            crate::errno::set(error);
-            return -1;
-        }
-        PROGRAM_STACK.set(if disabled { (0, 0) } else { (stack.ss_sp as usize, stack.ss_size) });
-    }
-    if !old.is_null() {
-        let ss_flags = if before.1 == 0 { libc::SS_DISABLE } else { 0 };
-        // SAFETY: the caller passes null or a place for a description.
-        unsafe { *old = libc::stack_t { ss_sp: before.0 as *mut c_void, ss_flags, ss_size: before.1 } };
-    }
-    0
-}

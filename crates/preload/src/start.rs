@@ -1,7 +1,7 @@
 //! How a process becomes a node: before the program's own start-up code runs.
 
 use crate::stack::on_stack;
-use crate::{alloc, exit, map, pthread, report, signals};
+use crate::{alloc, exit, handler_stack, map, pthread, report, signals};
 use gondwana_memory::PAGE_SIZE;
 use gondwana_node::boot::Boot;
 use gondwana_node::{Hooks, Node, ProcessChange, Thread};
@@ -78,7 +78,7 @@ pub unsafe extern "C" fn __libc_start_main(
         flush_output: exit::flush_output,
         flush_all_streams: exit::flush_all_streams,
         exit: exit::exit_here,
-        on_private_stack: signals::on_private_stack,
+        on_private_stack: handler_stack::on_private_stack,
         apply,
         native_self: pthread::native_self,
     };

@@ -18,21 +18,9 @@ const fn set_length(count: c_int) -> usize {
 }
 
 crate::guarded! {
-    fn read(fd: c_int, buffer: *mut c_void, count: size_t) -> ssize_t { Buffer::write(buffer, count) }
-    fn write(fd: c_int, buffer: *const c_void, count: size_t) -> ssize_t { Buffer::read(buffer, count) }
-    fn pread(fd: c_int, buffer: *mut c_void, count: size_t, offset: off_t) -> ssize_t { Buffer::write(buffer, count) }
-    fn pread64(fd: c_int, buffer: *mut c_void, count: size_t, offset: off_t) -> ssize_t { Buffer::write(buffer, count) }
-    fn pwrite(fd: c_int, buffer: *const c_void, count: size_t, offset: off_t) -> ssize_t { Buffer::read(buffer, count) }
-    fn pwrite64(fd: c_int, buffer: *const c_void, count: size_t, offset: off_t) -> ssize_t { Buffer::read(buffer, count) }
-    fn recv(fd: c_int, buffer: *mut c_void, count: size_t, flags: c_int) -> ssize_t { Buffer::write(buffer, count) }
-    fn send(fd: c_int, buffer: *const c_void, count: size_t, flags: c_int) -> ssize_t { Buffer::read(buffer, count) }
     fn recvfrom(fd: c_int, buffer: *mut c_void, count: size_t, flags: c_int, address: *mut sockaddr,
         length: *mut socklen_t) -> ssize_t {
         Buffer::write(buffer, count), Buffer::result(length), Buffer::write(address, length_at(length))
-    }
-    fn sendto(fd: c_int, buffer: *const c_void, count: size_t, flags: c_int, address: *const sockaddr,
-        length: socklen_t) -> ssize_t {
-        Buffer::read(buffer, count), Buffer::read(address, length as usize)
     }
     fn getrandom(buffer: *mut c_void, count: size_t, flags: c_uint) -> ssize_t { Buffer::write(buffer, count) }
     fn readlink(path: *const c_char, buffer: *mut c_char, count: size_t) -> ssize_t {

@@ -7,9 +7,10 @@
 mod calls;
 mod program;
 mod streams;
+mod transfer;
 mod vectors;
 
-pub use calls::pread;
+pub use transfer::pread;
 
 use gondwana_memory::PAGE_SIZE;
 use gondwana_node::Node;

@@ -1,7 +1,7 @@
 //! System calls that take their buffers in a vector.
 
 use super::{Buffer, with_buffers};
-use libc::{c_int, iovec, msghdr, off_t, ssize_t};
+use libc::{c_int, iovec, msghdr, ssize_t};
 
 /// Adds the buffers of a vector, and the vector itself.
 fn add(buffers: &mut Vec<Buffer>, vector: *const iovec, count: usize, filled: bool) {
@@ -18,12 +18,6 @@ fn add(buffers: &mut Vec<Buffer>, vector: *const iovec, count: usize, filled: bo
             Buffer::read(piece.iov_base, piece.iov_len)
         });
     }
-}
-
-fn of_vector(vector: *const iovec, count: c_int, filled: bool) -> Vec<Buffer> {
-    let mut buffers = Vec::new();
-    add(&mut buffers, vector, count.max(0) as usize, filled);
-    buffers
 }
 
 fn of_message(message: *const msghdr, filled: bool) -> Vec<Buffer> {
@@ -53,10 +47,6 @@ macro_rules! vectored {
 }
 
 vectored! {
-    readv(fd: c_int, vector: *const iovec, count: c_int) = of_vector(vector, count, true);
-    writev(fd: c_int, vector: *const iovec, count: c_int) = of_vector(vector, count, false);
-    preadv(fd: c_int, vector: *const iovec, count: c_int, offset: off_t) = of_vector(vector, count, true);
-    pwritev(fd: c_int, vector: *const iovec, count: c_int, offset: off_t) = of_vector(vector, count, false);
     recvmsg(fd: c_int, message: *mut msghdr, flags: c_int) = of_message(message, true);
     sendmsg(fd: c_int, message: *const msghdr, flags: c_int) = of_message(message, false);
 }

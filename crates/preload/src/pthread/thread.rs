@@ -1,8 +1,8 @@
 //! Threads: started on the node that the placement policy names, on a stack inside the span.
 
 use super::{code, deadline, key};
-use crate::signals;
 use crate::stack::on_stack;
+use crate::{handler_stack, signals};
 use gondwana_memory::PAGE_SIZE;
 use gondwana_node::{Node, Thread, ThreadSpec};
 use libc::{c_int, c_void, clockid_t, pthread_attr_t, pthread_t, timespec};
@@ -73,6 +73,7 @@ pub unsafe extern "C" fn pthread_create(
         argument: argument as u64,
         stack: stack.max(LEAST_STACK).next_multiple_of(PAGE_SIZE) as u64,
         detached: detached == libc::PTHREAD_CREATE_DETACHED,
+        blocked: signals::blocked(),
     };
     match node.create_thread(spec) {
         Ok(id) => {
@@ -115,7 +116,7 @@ pub fn start(node: &'static Node, spec: ThreadSpec) -> Result<(), i32> {
 unsafe extern "C" fn begin(start: *mut c_void) -> *mut c_void {
     // SAFETY: `start` made this box for us.
     let Start { node, spec, stack } = *unsafe { Box::from_raw(start.cast::<Start>()) };
-    signals::begin_thread();
+    handler_stack::begin_thread();
     let top = stack.end;
     let thread = Thread::attach(node, spec.id, stack);
     // SAFETY: the destructor only needs a value that is not null.
@@ -133,6 +134,7 @@ unsafe extern "C" fn begin(start: *mut c_void) -> *mut c_void {
         );
         // The routine and its argument come from the program; the stack is this thread's own.
         let routine: Routine = std::mem::transmute(spec.function as usize);
+        signals::block_only(spec.blocked);
         let value = on_stack(routine, spec.argument as *mut c_void, top);
         thread.value.set(value as u64);
     }
@@ -148,7 +150,7 @@ unsafe extern "C" fn end(node: *mut c_void) {
     let stack = thread.stack.clone();
     node.thread_ended(thread.id, thread.value.get());
     Thread::detach(node);
-    signals::end_thread();
+    handler_stack::end_thread();
     if !stack.is_empty() {
         node.unmap_pages(stack.start - PAGE_SIZE, stack.len() + PAGE_SIZE);
     }

@@ -1,0 +1,150 @@
+//! Reading and writing descriptors through a private buffer.
+//!
+//! A call that runs into a page that another node has just taken would stop half way, and a program does not expect
+//! a short count from a file. The kernel therefore only sees private memory.
+
+use super::is_shared;
+use libc::{c_int, c_void, iovec, off_t, size_t, sockaddr, socklen_t, ssize_t};
+
+/// The most that one call moves. Files are read and written on until all is moved; for everything else a short
+/// count is as good as any.
+const PIECE: usize = 1 << 20;
+
+/// The program's memory for a transfer: one range or several.
+struct Memory(Vec<(*mut u8, usize)>);
+
+impl Memory {
+    /// # Safety
+    /// The range is memory of the program.
+    unsafe fn of(start: *const c_void, length: usize) -> Self {
+        Self(vec![(start as *mut u8, length)])
+    }
+
+    /// # Safety
+    /// `vector` has `count` elements.
+    unsafe fn of_vector(vector: *const iovec, count: c_int) -> Self {
+        // SAFETY: as promised.
+        let pieces = (0..count.max(0) as usize).map(|index| unsafe { &*vector.add(index) });
+        Self(pieces.map(|piece| (piece.iov_base.cast(), piece.iov_len)).collect())
+    }
+
+    fn is_shared(&self) -> bool {
+        self.0.iter().any(|&(start, length)| is_shared(start.cast(), length))
+    }
+
+    fn length(&self) -> usize {
+        self.0.iter().map(|(_, length)| length).sum()
+    }
+
+    /// Calls `copy(place, offset in the buffer, length)` for the parts of the memory that `length` bytes from
+    /// `offset` on lie in.
+    fn for_range(&self, offset: usize, length: usize, mut copy: impl FnMut(*mut u8, usize, usize)) {
+        let mut before = 0;
+        for &(start, size) in &self.0 {
+            let from = offset.max(before);
+            let to = (offset + length).min(before + size);
+            if from < to {
+                copy(start.wrapping_add(from - before), from - offset, to - from);
+            }
+            before += size;
+        }
+    }
+}
+
+fn is_file(fd: c_int) -> bool {
+    // SAFETY: all zero is valid, and the result goes to a private variable.
+    unsafe {
+        let mut found: libc::stat = std::mem::zeroed();
+        libc::fstat(fd, &mut found) == 0 && found.st_mode & libc::S_IFMT == libc::S_IFREG
+    }
+}
+
+/// Moves bytes piece by piece: `call` gets a private buffer, its length and how much was moved before.
+fn transfer(
+    fd: c_int,
+    memory: &Memory,
+    into_memory: bool,
+    mut call: impl FnMut(*mut c_void, usize, usize) -> ssize_t,
+) -> ssize_t {
+    let total = memory.length();
+    let mut buffer = vec![0u8; total.min(PIECE)];
+    let mut done = 0;
+    loop {
+        let piece = (total - done).min(PIECE);
+        if !into_memory {
+            memory.for_range(done, piece, |place, at, length| {
+                // SAFETY: the program's memory, as it passed it, and a part of the buffer.
+                unsafe { std::ptr::copy_nonoverlapping(place, buffer.as_mut_ptr().add(at), length) };
+            });
+        }
+        let moved = call(buffer.as_mut_ptr().cast(), piece, done);
+        if moved <= 0 {
+            return if done > 0 { done as ssize_t } else { moved };
+        }
+        if into_memory {
+            memory.for_range(done, moved as usize, |place, at, length| {
+                // SAFETY: as above.
+                unsafe { std::ptr::copy_nonoverlapping(buffer.as_ptr().add(at), place, length) };
+            });
+        }
+        done += moved as usize;
+        if done == total || (moved as usize) < piece || !is_file(fd) {
+            return done as ssize_t;
+        }
+    }
+}
+
+/// Defines transfers: the memory, the direction, and the call that moves one piece.
+macro_rules! transferring {
+    ($($into:literal fn $name:ident($fd:ident: c_int $(, $argument:ident: $type:ty)*)
+        = $memory:expr, |$buffer:ident, $length:ident, $done:ident| $call:expr;)*) => {$(
+        /// # Safety
+        /// As the C library's function of this name.
+        #[unsafe(no_mangle)]
+        pub unsafe extern "C" fn $name($fd: c_int $(, $argument: $type)*) -> ssize_t {
+            // SAFETY: the caller passes valid memory.
+            let memory = unsafe { $memory };
+            if !memory.is_shared() {
+                // SAFETY: forwards the caller's arguments.
+                return unsafe { crate::real!($name: fn(c_int $(, $type)*) -> ssize_t)($fd $(, $argument)*) };
+            }
+            // SAFETY: the buffer is private and as long as told.
+            transfer($fd, &memory, $into, |$buffer, $length, $done| unsafe { $call })
+        }
+    )*};
+}
+
+fn at(offset: off_t, done: usize) -> off_t {
+    offset + done as off_t
+}
+
+transferring! {
+    true fn read(fd: c_int, memory: *mut c_void, count: size_t) = Memory::of(memory, count), |buffer, length, _done|
+        crate::real!(read: fn(c_int, *mut c_void, size_t) -> ssize_t)(fd, buffer, length);
+    false fn write(fd: c_int, memory: *const c_void, count: size_t) = Memory::of(memory, count), |buffer, length, _done|
+        crate::real!(write: fn(c_int, *const c_void, size_t) -> ssize_t)(fd, buffer, length);
+    true fn pread(fd: c_int, memory: *mut c_void, count: size_t, offset: off_t) = Memory::of(memory, count),
+        |buffer, length, done| crate::real!(pread: fn(c_int, *mut c_void, size_t, off_t) -> ssize_t)(fd, buffer, length, at(offset, done));
+    true fn pread64(fd: c_int, memory: *mut c_void, count: size_t, offset: off_t) = Memory::of(memory, count),
+        |buffer, length, done| crate::real!(pread: fn(c_int, *mut c_void, size_t, off_t) -> ssize_t)(fd, buffer, length, at(offset, done));
+    false fn pwrite(fd: c_int, memory: *const c_void, count: size_t, offset: off_t) = Memory::of(memory, count),
+        |buffer, length, done| crate::real!(pwrite: fn(c_int, *const c_void, size_t, off_t) -> ssize_t)(fd, buffer, length, at(offset, done));
+    false fn pwrite64(fd: c_int, memory: *const c_void, count: size_t, offset: off_t) = Memory::of(memory, count),
+        |buffer, length, done| crate::real!(pwrite: fn(c_int, *const c_void, size_t, off_t) -> ssize_t)(fd, buffer, length, at(offset, done));
+    true fn readv(fd: c_int, vector: *const iovec, count: c_int) = Memory::of_vector(vector, count),
+        |buffer, length, _done| crate::real!(read: fn(c_int, *mut c_void, size_t) -> ssize_t)(fd, buffer, length);
+    false fn writev(fd: c_int, vector: *const iovec, count: c_int) = Memory::of_vector(vector, count),
+        |buffer, length, _done| crate::real!(write: fn(c_int, *const c_void, size_t) -> ssize_t)(fd, buffer, length);
+    true fn preadv(fd: c_int, vector: *const iovec, count: c_int, offset: off_t) = Memory::of_vector(vector, count),
+        |buffer, length, done| crate::real!(pread: fn(c_int, *mut c_void, size_t, off_t) -> ssize_t)(fd, buffer, length, at(offset, done));
+    false fn pwritev(fd: c_int, vector: *const iovec, count: c_int, offset: off_t) = Memory::of_vector(vector, count),
+        |buffer, length, done| crate::real!(pwrite: fn(c_int, *const c_void, size_t, off_t) -> ssize_t)(fd, buffer, length, at(offset, done));
+    true fn recv(fd: c_int, memory: *mut c_void, count: size_t, flags: c_int) = Memory::of(memory, count),
+        |buffer, length, _done| crate::real!(recv: fn(c_int, *mut c_void, size_t, c_int) -> ssize_t)(fd, buffer, length, flags);
+    false fn send(fd: c_int, memory: *const c_void, count: size_t, flags: c_int) = Memory::of(memory, count),
+        |buffer, length, _done| crate::real!(send: fn(c_int, *const c_void, size_t, c_int) -> ssize_t)(fd, buffer, length, flags);
+    false fn sendto(fd: c_int, memory: *const c_void, count: size_t, flags: c_int, address: *const sockaddr, size: socklen_t)
+        = Memory::of(memory, count), |buffer, length, _done| crate::real!(
+            sendto: fn(c_int, *const c_void, size_t, c_int, *const sockaddr, socklen_t) -> ssize_t
+        )(fd, buffer, length, flags, address, size);
+}
