@@ -4,9 +4,21 @@ use crate::{CURRENT, Node};
 use std::fs::File;
 use std::io::Read;
 use std::os::fd::{FromRawFd, OwnedFd};
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicPtr, Ordering};
+
+/// In a child: the node that its parent is.
+static FORMER: AtomicPtr<Node> = AtomicPtr::new(std::ptr::null_mut());
 
 impl Node {
+    /// In a child made by [`Node::fork`]: how many bytes the block at an address has if it was allocated before the
+    /// fork, which the C library does not know of. 0 if the child cannot know.
+    #[must_use]
+    pub fn inherited_block(address: usize) -> Option<usize> {
+        // SAFETY: the pointer is null or comes from a leaked box.
+        let former = unsafe { FORMER.load(Ordering::Acquire).as_ref() }?;
+        former.is_shared(address).then(|| former.heap.usable_size(address).unwrap_or(0))
+    }
+
     /// Makes a child process by `fork`. What was shared becomes the child's private copy of this node's memory,
     /// and the child is no node any more; most often it runs another program next. The parent waits for the
     /// copy to be complete.
@@ -33,6 +45,7 @@ impl Node {
             if let Err(error) = core.ports.pages.become_private() {
                 crate::fatal(&format!("copying shared memory for a child process: {error}"));
             }
+            FORMER.store(CURRENT.load(Ordering::Acquire), Ordering::Release);
             CURRENT.store(std::ptr::null_mut(), Ordering::Release);
             std::mem::forget(core);
             return Ok(0);

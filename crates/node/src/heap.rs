@@ -91,6 +91,11 @@ impl Node {
         Some(address)
     }
 
+    /// Allocates whole pages that may hold anything.
+    pub fn reserve_pages(&'static self, bytes: usize) -> Option<usize> {
+        self.heap.allocate_pages(bytes.div_ceil(PAGE_SIZE)).map(|block| block.address)
+    }
+
     /// Gives whole pages back. Pages of another node's part stay reserved: unmapping memory that another node
     /// mapped is too rare to be worth a message.
     pub fn unmap_pages(&'static self, address: usize, bytes: usize) {

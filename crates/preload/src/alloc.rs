@@ -163,8 +163,12 @@ unsafe extern "C" fn reallocate(pointer: *mut c_void, size: usize, caller: usize
     }
     let shared = Node::current().filter(|node| node.is_shared(pointer as usize));
     let Some(node) = shared else {
-        // SAFETY: the pointer came from the C library's allocator.
-        return unsafe { __libc_realloc(pointer, size) };
+        return match Node::inherited_block(pointer as usize) {
+            // SAFETY: the block is that long.
+            Some(old) => unsafe { take_over(pointer, old, size) },
+            // SAFETY: the pointer came from the C library's allocator.
+            None => unsafe { __libc_realloc(pointer, size) },
+        };
     };
     if size == 0 {
         node.free(pointer as usize);
@@ -184,12 +188,27 @@ unsafe extern "C" fn reallocate(pointer: *mut c_void, size: usize, caller: usize
     moved as *mut c_void
 }
 
+/// `realloc` in the child of a `fork`, for a block from before it: the C library's allocator goes on from here.
+unsafe fn take_over(pointer: *mut c_void, old: usize, size: usize) -> *mut c_void {
+    // SAFETY: both blocks are at least as long as what is copied, and do not overlap.
+    unsafe {
+        let moved = __libc_malloc(size);
+        if !moved.is_null() {
+            std::ptr::copy_nonoverlapping(pointer.cast::<u8>(), moved.cast(), old.min(size));
+        }
+        moved
+    }
+}
+
+/// In the child of a `fork`, a block from before it just stays: its allocator is the parent's.
+///
 /// # Safety
 /// As the C library's `free`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn free(pointer: *mut c_void) {
     match Node::current() {
         Some(node) if node.is_shared(pointer as usize) => node.free(pointer as usize),
+        None if Node::inherited_block(pointer as usize).is_some() => {}
         // SAFETY: the pointer came from the C library's allocator.
         _ => unsafe { __libc_free(pointer) },
     }
@@ -202,6 +221,8 @@ pub unsafe extern "C" fn malloc_usable_size(pointer: *mut c_void) -> usize {
     match Node::current() {
         Some(node) if node.is_shared(pointer as usize) => node.usable_size(pointer as usize),
         // SAFETY: the pointer came from the C library's allocator.
-        _ => unsafe { crate::real!(malloc_usable_size: fn(*mut c_void) -> usize)(pointer) },
+        _ => Node::inherited_block(pointer as usize).unwrap_or_else(|| unsafe {
+            crate::real!(malloc_usable_size: fn(*mut c_void) -> usize)(pointer)
+        }),
     }
 }

@@ -6,12 +6,14 @@ mod errno;
 mod exit;
 mod handler_stack;
 mod io;
+mod library;
 mod map;
 mod private;
 mod pthread;
 mod real;
 mod report;
 mod signals;
+mod span_stack;
 mod stack;
 mod start;
 

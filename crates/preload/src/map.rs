@@ -161,6 +161,16 @@ pub fn protect_here(address: usize, length: size_t, protection: c_int, beyond_fi
     0
 }
 
+/// Forbids this process's threads all access to a part of shared memory.
+pub fn forbid_here(address: usize, length: size_t) {
+    protect_here(address, length, libc::PROT_NONE, false);
+}
+
+/// Undoes [`forbid_here`].
+pub fn allow_here(address: usize, length: size_t) {
+    protect_here(address, length, ALL, false);
+}
+
 /// What the program may do with its memory unless it asks otherwise.
 const ALL: c_int = libc::PROT_READ | libc::PROT_WRITE;
 

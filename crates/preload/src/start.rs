@@ -1,8 +1,7 @@
 //! How a process becomes a node: before the program's own start-up code runs.
 
 use crate::stack::on_stack;
-use crate::{alloc, exit, handler_stack, map, pthread, report, signals};
-use gondwana_memory::PAGE_SIZE;
+use crate::{alloc, exit, handler_stack, map, pthread, report, signals, span_stack};
 use gondwana_node::boot::Boot;
 use gondwana_node::{Hooks, Node, ProcessChange, Thread};
 use libc::{c_char, c_int, c_void};
@@ -119,12 +118,9 @@ fn apply(change: &ProcessChange) -> c_int {
 
 /// Node 0 runs the program: its constructors and `main` on a stack in the span.
 fn start_main(node: &'static Node, mut start: Start) -> c_int {
-    let bytes = node.default_stack();
-    let Some(bottom) = node.map_pages(bytes + PAGE_SIZE) else {
+    let Some(stack) = span_stack::take(node, node.default_stack()) else {
         report::fatal("the span has no room for main's stack; give a larger --span");
     };
-    let stack = bottom + PAGE_SIZE..bottom + PAGE_SIZE + bytes;
-    node.populate_stack_top(&stack);
     let top = stack.end;
     Thread::attach(node, node.main_thread(), stack);
     node.serve_in_background();

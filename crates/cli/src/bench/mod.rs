@@ -44,11 +44,12 @@ pub fn bench(options: &BenchOptions) -> Result<ExitCode, Failure> {
     let chosen = choose(figures::all(), &options.only)?;
     let programs = Programs::build(&chosen, &options.apps)?;
     let repetitions = if options.quick { 1 } else { REPETITIONS };
+    let load_before = machine::load();
     let results = measure(&chosen, &programs, repetitions);
     let rows: Vec<Row> = chosen.iter().map(|figure| Row::new(figure, &results)).collect();
     print!("{}", report::table(&rows));
     if let Some(file) = &options.json {
-        let text = format!("{:#}\n", report::json(&rows, repetitions));
+        let text = format!("{:#}\n", report::json(&rows, repetitions, load_before));
         std::fs::write(file, text)
             .map_err(|error| Failure::cannot(format!("{}: {error}", file.display())))?;
     }

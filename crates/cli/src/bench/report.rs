@@ -149,10 +149,10 @@ pub fn table(rows: &[Row<'_>]) -> String {
     text
 }
 
-/// All of it, for programs to read.
-pub fn json(rows: &[Row<'_>], repetitions: usize) -> Value {
+/// All of it, for programs to read, with how busy the computer was before.
+pub fn json(rows: &[Row<'_>], repetitions: usize, load_before: Option<f64>) -> Value {
     json!({
-        "machine": machine::facts(),
+        "machine": machine::facts(load_before),
         "repetitions": repetitions,
         "figures": rows.iter().map(Row::to_json).collect::<Vec<_>>(),
     })

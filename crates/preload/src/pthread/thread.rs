@@ -1,6 +1,7 @@
 //! Threads: started on the node that the placement policy names, on a stack inside the span.
 
 use super::{code, deadline, key};
+use crate::span_stack;
 use crate::stack::on_stack;
 use crate::{handler_stack, signals};
 use gondwana_memory::PAGE_SIZE;
@@ -90,10 +91,7 @@ pub unsafe extern "C" fn pthread_create(
 /// # Errors
 /// An error number, as from `pthread_create`.
 pub fn start(node: &'static Node, spec: ThreadSpec) -> Result<(), i32> {
-    let bytes = spec.stack as usize;
-    let bottom = node.map_pages(bytes + PAGE_SIZE).ok_or(libc::EAGAIN)?;
-    let stack = bottom + PAGE_SIZE..bottom + PAGE_SIZE + bytes;
-    node.populate_stack_top(&stack);
+    let stack = span_stack::take(node, spec.stack as usize).ok_or(libc::EAGAIN)?;
     let start = Box::into_raw(Box::new(Start { node, spec, stack }));
     let mut attributes = MaybeUninit::<pthread_attr_t>::uninit();
     let mut thread = 0;
@@ -109,7 +107,7 @@ pub fn start(node: &'static Node, spec: ThreadSpec) -> Result<(), i32> {
     }
     // SAFETY: no thread was started, so the box is still ours.
     let start = unsafe { Box::from_raw(start) };
-    node.unmap_pages(bottom, start.stack.len() + PAGE_SIZE);
+    span_stack::give_back(node, &start.stack);
     Err(result)
 }
 
@@ -152,7 +150,7 @@ unsafe extern "C" fn end(node: *mut c_void) {
     Thread::detach(node);
     handler_stack::end_thread();
     if !stack.is_empty() {
-        node.unmap_pages(stack.start - PAGE_SIZE, stack.len() + PAGE_SIZE);
+        span_stack::give_back(node, &stack);
     }
 }
 

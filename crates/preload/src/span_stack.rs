@@ -1,0 +1,26 @@
+//! Stacks inside the span, each above a stretch that nobody may touch.
+
+use crate::map::{allow_here, forbid_here};
+use gondwana_memory::PAGE_SIZE;
+use gondwana_node::Node;
+use std::ops::Range;
+
+/// Bytes below a stack that end a runaway recursion.
+const GUARD: usize = 16 * PAGE_SIZE;
+
+/// A stack of `bytes`, a whole number of pages, whose upper end is present; `None` when the span is used up.
+pub fn take(node: &'static Node, bytes: usize) -> Option<Range<usize>> {
+    let bottom = node.reserve_pages(GUARD + bytes)?;
+    // The guard is for threads of this node: no other thread grows this stack.
+    forbid_here(bottom, GUARD);
+    let stack = bottom + GUARD..bottom + GUARD + bytes;
+    node.populate_stack_top(&stack);
+    Some(stack)
+}
+
+/// Nobody runs on the stack any more.
+pub fn give_back(node: &'static Node, stack: &Range<usize>) {
+    let bottom = stack.start - GUARD;
+    allow_here(bottom, GUARD);
+    node.unmap_pages(bottom, GUARD + stack.len());
+}
