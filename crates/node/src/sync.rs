@@ -378,8 +378,12 @@ impl Node {
     ) -> Result<(), i32> {
         let (thread, _) = self.thread_number();
         let write = operation == RwOperation::Write;
-        let request = Request::RwLock { lock: Object(lock as u64), thread, write, attempt };
-        self.request_until(lock, request, until)?;
+        let request = |attempt| Request::RwLock { lock: Object(lock as u64), thread, write, attempt };
+        // A lock that nobody holds against the caller never times out, though others may wait before it.
+        let at_once = until.is_some() && self.request(lock, request(true)).is_ok();
+        if !at_once {
+            self.request_until(lock, request(attempt), until)?;
+        }
         self.acquire();
         Ok(())
     }

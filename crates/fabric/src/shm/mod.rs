@@ -134,13 +134,13 @@ impl ShmFabric {
         moved
     }
 
-    /// True if there is something for a poll to do. False if some other thread polls: then it is that thread's
-    /// to do, and to look again when it ends.
+    /// True if there is, or may be, something for a poll to do. Where another thread has the rings, it may just have
+    /// looked into them in vain, and not look again: then this thread must.
     fn is_ready(&self) -> bool {
         if self.event_count.load(Ordering::Relaxed) > 0 {
             return true;
         }
-        let Some(incoming) = try_lock(&self.incoming) else { return false };
+        let Some(incoming) = try_lock(&self.incoming) else { return true };
         let arrived = incoming.iter().any(|from| !from.damaged && from.consumer.is_ready(&from.lines));
         arrived
             || self.outgoing.iter().any(|out| {

@@ -85,6 +85,26 @@ impl Uffd {
             .map_err(|source| MemoryError::System { what: "registering memory with userfaultfd", source })
     }
 
+    /// Makes a request for a run of pages, or for its halves where the kernel refuses the whole because the program
+    /// has protected a part of it: then it is several mappings, and a request must stay inside one.
+    fn in_one_mapping(
+        &self,
+        base: usize,
+        count: u32,
+        request: &mut dyn FnMut(usize, u32) -> Result<(), MemoryError>,
+    ) -> Result<(), MemoryError> {
+        match request(base, count) {
+            Err(MemoryError::System { source, .. })
+                if count > 1 && source.raw_os_error() == Some(libc::ENOENT) =>
+            {
+                let half = count / 2;
+                self.in_one_mapping(base, half, request)?;
+                self.in_one_mapping(base + bytes(half) as usize, count - half, request)
+            }
+            result => result,
+        }
+    }
+
     /// Takes the pages out of the program's reach; their contents stay in the memfd.
     pub(super) fn zap(&self, base: usize, count: u32) -> Result<(), MemoryError> {
         // SAFETY: on a shared file mapping MADV_DONTNEED drops page table entries, never contents.
@@ -95,6 +115,10 @@ impl Uffd {
 
     /// Makes never-used pages appear, zero-filled and writable.
     pub(super) fn populate(&self, base: usize, count: u32) -> Result<(), MemoryError> {
+        self.in_one_mapping(base, count, &mut |base, count| self.populate_here(base, count))
+    }
+
+    fn populate_here(&self, base: usize, count: u32) -> Result<(), MemoryError> {
         self.fill(base, count, "filling pages with zeros", |start, length| {
             let mut argument = sys::uffdio_zeropage {
                 range: sys::uffdio_range { start, len: length },
@@ -108,7 +132,11 @@ impl Uffd {
 
     /// Puts the memfd's pages into the program's view.
     pub(super) fn map(&self, base: usize, count: u32, read_only: bool) -> Result<(), MemoryError> {
-        self.fill(base, count, "mapping pages", |start, length| self.continue_range(start, length, read_only))
+        self.in_one_mapping(base, count, &mut |base, count| {
+            self.fill(base, count, "mapping pages", |start, length| {
+                self.continue_range(start, length, read_only)
+            })
+        })
     }
 
     fn continue_range(&self, start: u64, len: u64, read_only: bool) -> (io::Result<()>, i64) {
@@ -162,6 +190,10 @@ impl Uffd {
     }
 
     pub(super) fn write_protect(&self, base: usize, count: u32, protect: bool) -> Result<(), MemoryError> {
+        self.in_one_mapping(base, count, &mut |base, count| self.write_protect_here(base, count, protect))
+    }
+
+    fn write_protect_here(&self, base: usize, count: u32, protect: bool) -> Result<(), MemoryError> {
         loop {
             let mut argument = sys::uffdio_writeprotect {
                 range: range(base, count),
