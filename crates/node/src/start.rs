@@ -63,7 +63,7 @@ const PART_UNIT: u64 = 1 << 20;
 const CONNECT_PATIENCE: Duration = Duration::from_secs(20);
 
 /// How long a computer may be silent before its nodes count as lost.
-const SILENCE: Duration = Duration::from_secs(2);
+const SILENCE: Duration = Duration::from_millis(1200);
 
 /// How long a thread polls for an answer before it sleeps, where each node has a processor.
 const SPIN: Duration = Duration::from_micros(30);

@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 /// How long to wait for the cause when a connection has broken: most often its other end has just died.
-const CAUSE: Duration = Duration::from_millis(300);
+const CAUSE: Duration = Duration::from_millis(1000);
 
 /// How long the kernel may take to end processes that were killed.
 const KILLED: Duration = Duration::from_secs(2);
