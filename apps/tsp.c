@@ -16,12 +16,12 @@
 
 static struct option_spec specs[] = {
     {'n', "number of cities, the first of the file (0: all)", 14, 17, 0, MAX_CITIES, 0},
-    {'d', "cities in the beginnings of tours that are shared", 4, 5, 2, MAX_CITIES, 0},
+    {'d', "cities in the beginnings of tours that are shared", 4, 3, 2, MAX_CITIES, 0},
 };
 static struct app app = {"tsp", "shortest tour by branch and bound", specs, 2, "data/gr17.tsp",
                          "the instance, in TSPLIB format"};
 
-enum { RENEW_EVERY = 20000 }; /* nodes searched between two looks at the common best length */
+enum { RENEW_EVERY = 200000 }; /* nodes searched between two looks at the common best length */
 
 struct tour {
     int length;

@@ -73,6 +73,9 @@ pub trait Protocol: Send {
     /// touch next in the same way: the machine brings them along where that is cheap.
     fn fault(&mut self, page: Page, access: Access, ahead: u32, waiter: Waiter, env: &mut dyn Env)
     -> Outcome;
+    /// A thread will probably touch `page` before long: the machine may bring it, while nobody waits. A page outside
+    /// the span is no error.
+    fn prefetch(&mut self, _page: Page, _access: Access, _env: &mut dyn Env) {}
     /// Everything that threads of this node wrote so far becomes visible to whoever acquires later.
     fn release(&mut self, waiter: Waiter, env: &mut dyn Env) -> Outcome;
     /// Whatever others released before becomes visible to the threads of this node.

@@ -17,6 +17,7 @@ struct Case {
     locks: usize,
     lazy: bool,
     ahead: u32,
+    stride: u32,
     manager: Option<u16>,
     csm: CsmOptions,
     sc: ScOptions,
@@ -27,11 +28,11 @@ struct Case {
 fn case() -> impl Strategy<Value = Case> {
     (
         (2usize..=4, 1usize..=2, 1usize..=6, prop_oneof![Just(4usize), Just(8), Just(4096)], 0usize..=3),
-        (any::<bool>(), 0u32..4, prop_oneof![Just(None), Just(Some(0)), Just(Some(1))]),
+        (any::<bool>(), (0u32..4, 0u32..3), prop_oneof![Just(None), Just(Some(0)), Just(Some(1))]),
         (any::<bool>(), prop_oneof![Just(1usize), Just(1 << 19)], any::<bool>(), any::<u64>()),
     )
         .prop_map(
-            |((nodes, threads_per_node, pages, page_size, locks), (lazy, ahead, manager), rest)| {
+            |((nodes, threads_per_node, pages, page_size, locks), (lazy, (ahead, stride), manager), rest)| {
                 let (migrate, bulk_limit, hold, seed) = rest;
                 let (csm, sc) = (CsmOptions { migrate, bulk_limit }, ScOptions { hold });
                 let racy = false;
@@ -43,6 +44,7 @@ fn case() -> impl Strategy<Value = Case> {
                     locks,
                     lazy,
                     ahead,
+                    stride,
                     manager,
                     csm,
                     sc,
@@ -64,6 +66,7 @@ fn run<P: Machine>(case: &Case, machine: impl Fn(Layout) -> P) -> Result<(), Tes
         locks: case.locks,
         lazy: case.lazy,
         ahead: case.ahead,
+        stride: case.stride,
         manager: case.manager,
     };
     if case.racy {

@@ -2,6 +2,8 @@
 
 use crate::ports::{Continuation, Ports};
 use crate::slots::{Slot, event};
+use crate::stats::Began;
+use crate::streams::Ahead;
 use crate::wire::Wire;
 use crate::{Node, Thread};
 use gondwana_coherence::sync::{
@@ -97,10 +99,16 @@ impl Core {
     }
 
     /// A fault of the thread that waits at `slot`. Its earlier faults are over: it has come as far as this one.
-    pub fn fault(&mut self, page: Page, access: Access, ahead: u32, slot: Slot) -> Outcome {
+    pub fn fault(&mut self, page: Page, access: Access, ahead: Ahead, slot: Slot) -> Outcome {
         self.let_go();
+        let run = if ahead.stride == 1 { ahead.count } else { 0 };
         let outcome =
-            self.protocol.fault(page, access, ahead, Continuation::Thread(slot).into(), &mut self.ports);
+            self.protocol.fault(page, access, run, Continuation::Thread(slot).into(), &mut self.ports);
+        if ahead.stride != 1 {
+            for later in ahead.of(page.0) {
+                self.protocol.prefetch(Page(later), access, &mut self.ports);
+            }
+        }
         self.settle();
         outcome
     }
@@ -191,7 +199,7 @@ impl Core {
 pub struct CoreGuard<'a> {
     guard: std::mem::ManuallyDrop<std::sync::MutexGuard<'a, Core>>,
     /// When the lock was taken, for the time split.
-    since: std::time::Instant,
+    since: Began,
     node: &'a Node,
 }
 
@@ -199,7 +207,7 @@ impl<'a> CoreGuard<'a> {
     pub fn new(lock: &'a std::sync::Mutex<Core>, node: &'a Node) -> Self {
         Thread::enter_runtime();
         let guard = lock.lock().unwrap_or_else(|_| crate::fatal("a protocol machine failed"));
-        Self { guard: std::mem::ManuallyDrop::new(guard), since: std::time::Instant::now(), node }
+        Self { guard: std::mem::ManuallyDrop::new(guard), since: node.times.begin(), node }
     }
 }
 
@@ -219,7 +227,7 @@ impl std::ops::DerefMut for CoreGuard<'_> {
 
 impl Drop for CoreGuard<'_> {
     fn drop(&mut self) {
-        crate::stats::add_since(&self.node.times.protocol, self.since);
+        self.since.add_to(&self.node.times.protocol);
         let wanted = self.guard.is_wanted();
         // SAFETY: dropped here and nowhere else, before the thread may run handlers again.
         unsafe { std::mem::ManuallyDrop::drop(&mut self.guard) };

@@ -11,8 +11,10 @@ mod fault;
 mod fork;
 mod heap;
 mod line;
+mod patience;
 mod ports;
 mod process;
+mod schedule;
 mod service;
 mod slots;
 mod start;
@@ -35,6 +37,7 @@ use gondwana_coherence::sync::{LockTable, Ticket};
 use gondwana_fabric::Fabric;
 use gondwana_memory::Geometry;
 use gondwana_topology::NodeId;
+use patience::Patience;
 use slots::Slots;
 use std::collections::{HashMap, VecDeque};
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, Ordering};
@@ -74,8 +77,11 @@ pub struct Node {
     /// Threads of the program on this node, and of these, those that wait.
     live: AtomicU32,
     waiting: AtomicU32,
-    /// How long a waiting thread polls before it sleeps.
-    spin: std::time::Duration,
+    /// Of those that wait, the ones that poll.
+    polling: AtomicU32,
+    /// What polling was good for, for threads that wait and for the service thread.
+    patience: Patience,
+    service_patience: Patience,
     times: stats::Times,
     events: stats::Events,
 }

@@ -28,6 +28,7 @@ impl Node {
     /// Serves the other nodes until the process ends.
     pub fn serve(&'static self) -> ! {
         block_all_signals();
+        crate::schedule::prefer_latency();
         Thread::become_service();
         self.report(&Report::Up);
         let mut told = Instant::now();
@@ -35,6 +36,9 @@ impl Node {
         loop {
             self.fabric.wait(timeout);
             while self.receive() > 0 {}
+            // To be woken costs the sender ten times a message: the next one is awaited for a moment, unless a thread
+            // of the program does so already.
+            self.receive_while_idle(&self.service_patience, || self.polling.load(Ordering::Relaxed) == 0);
             // Asked again each time: the interruption that tells of another one may end this very wait.
             while self.holding.swap(false, Ordering::AcqRel) {
                 self.fabric.wait(Some(HOLD));
@@ -62,12 +66,12 @@ impl Node {
     /// Receives what has arrived; returns how many messages that were.
     pub(crate) fn receive(&'static self) -> usize {
         self.fabric.poll(&mut |from, head, bulk| {
-            let start = Instant::now();
+            let began = self.times.begin();
             match postcard::from_bytes(head) {
                 Ok(wire) => self.handle(from, wire, bulk),
                 Err(error) => crate::fatal(&format!("node {from} sent something unintelligible: {error}")),
             }
-            crate::stats::add_since(&self.times.message, start);
+            began.add_to(&self.times.message);
         })
     }
 

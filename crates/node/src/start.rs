@@ -2,6 +2,7 @@
 
 use crate::boot::{Boot, Consistency, Control, FabricBoot, Mechanism};
 use crate::core::Core;
+use crate::patience::Patience;
 use crate::ports::Ports;
 use crate::slots::Slots;
 use crate::{CURRENT, Node, ProcessChange, ThreadSpec, heap, stats, threads};
@@ -64,9 +65,6 @@ const CONNECT_PATIENCE: Duration = Duration::from_secs(20);
 
 /// How long a computer may be silent before its nodes count as lost.
 const SILENCE: Duration = Duration::from_millis(1200);
-
-/// How long a thread polls for an answer before it sleeps, where each node has a processor.
-const SPIN: Duration = Duration::from_micros(30);
 
 impl Node {
     /// Makes this process a node.
@@ -149,8 +147,10 @@ impl Node {
             waiting: AtomicU32::new(0),
             control,
             stack_bytes: stack_limit(),
-            spin: if processors() >= usize::from(boot.nodes) { SPIN } else { Duration::ZERO },
-            times: stats::Times::default(),
+            polling: AtomicU32::new(0),
+            patience: Patience::new(processors(), usize::from(boot.nodes)),
+            service_patience: Patience::new(processors(), usize::from(boot.nodes)),
+            times: stats::Times::new(boot.stats),
             events: stats::Events::default(),
             boot,
         }));

@@ -3,6 +3,7 @@
 use crate::Node;
 use crate::boot::Placement;
 use crate::slots::Slot;
+use crate::streams::Ahead;
 use crate::wire::{ThreadSpec, Wire};
 use gondwana_coherence::sync::{Answer, Request, SyncError, Thread as ThreadId, Ticket};
 use gondwana_coherence::{Access, Page};
@@ -229,6 +230,6 @@ impl Node {
     pub fn populate_stack_top(&'static self, stack: &Range<usize>) {
         let Some(last) = self.geometry.page_of(stack.end - PAGE_SIZE) else { return };
         let count = STACK_TOP_PAGES.min((stack.len() / PAGE_SIZE) as u32);
-        self.privately(|| self.resolve(Page(last + 1 - count), Access::Write, count - 1));
+        self.privately(|| self.resolve(Page(last + 1 - count), Access::Write, Ahead::next(count - 1)));
     }
 }

@@ -101,6 +101,15 @@ impl Csm {
         self.counters.twins += u64::from(count);
     }
 
+    /// Asks for a page that nobody waits for, unless that is to wait for something itself.
+    pub(super) fn fetch_early(&mut self, page: Page, write: bool, env: &mut dyn Env) {
+        let completed = self.flushes.completed();
+        let entry = self.entry(page);
+        if entry.state == State::Invalid && entry.flush <= completed {
+            self.request(page, 1, write, env);
+        }
+    }
+
     /// Asks for an unusable page and for those after it that are in the same situation, at most `most` in all; or
     /// notes that it must be asked for when its last diff is acknowledged.
     pub(super) fn request(&mut self, first: Page, most: u32, write: bool, env: &mut dyn Env) {

@@ -274,6 +274,12 @@ impl Protocol for Csm {
         self.take_fault(page, access == Access::Write, ahead, waiter, env)
     }
 
+    fn prefetch(&mut self, page: Page, access: Access, env: &mut dyn Env) {
+        if self.layout.holds(page, 1) {
+            self.fetch_early(page, access == Access::Write, env);
+        }
+    }
+
     fn release(&mut self, waiter: Waiter, env: &mut dyn Env) -> Outcome {
         self.flush(waiter, env)
     }

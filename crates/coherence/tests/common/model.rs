@@ -24,6 +24,7 @@ impl<P: Machine + Send> Schedules<P> {
             locks: 2,
             lazy: false,
             ahead: 0,
+            stride: 0,
             manager: None,
         };
         Self { setup, machine, forbidden: |_| false, possible: |_| true }

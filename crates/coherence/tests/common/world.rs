@@ -87,6 +87,8 @@ pub struct Setup {
     pub lazy: bool,
     /// How many pages ahead a fault may bring.
     pub ahead: u32,
+    /// A fault at a page has the one so many pages later brought early, if not 0.
+    pub stride: u32,
     /// All pages are managed by this node; else evenly.
     pub manager: Option<u16>,
 }
@@ -319,9 +321,14 @@ impl<P: Machine> World<P> {
         }
         self.threads[index].phase = Phase::Fault;
         let waiter = Waiter(index as u64);
-        if self.call(node, |machine, env| machine.fault(page, access, setup.ahead, waiter, env))
-            == Outcome::Done
-        {
+        let outcome = self.call(node, |machine, env| {
+            let outcome = machine.fault(page, access, setup.ahead, waiter, env);
+            if setup.stride > 0 {
+                machine.prefetch(Page(page.0 + setup.stride), access, env);
+            }
+            outcome
+        });
+        if outcome == Outcome::Done {
             self.threads[index].phase = Phase::Run;
         }
         false

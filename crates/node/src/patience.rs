@@ -1,0 +1,77 @@
+//! How long to poll for a message before going to sleep.
+
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
+
+/// About what it takes to be woken: whoever polls for longer would have done better to sleep at once.
+const MOST: Duration = Duration::from_micros(30);
+
+/// While polling does not pay, one wait in so many tries it nevertheless.
+const PROBE: u32 = 64;
+
+/// What polling was good for lately. Where it is in vain, as on a computer that is busy with other things, or whose
+/// nodes share a processor, it is given up soon; it comes back with the first success.
+#[derive(Debug)]
+pub struct Patience {
+    most: u32,
+    nanoseconds: AtomicU32,
+    waits: AtomicU32,
+}
+
+impl Patience {
+    /// Nothing is known yet. Where `nodes` outnumber `processors`, polling is never any good: it takes from the peer the
+    /// processor on which it would answer.
+    pub fn new(processors: usize, nodes: usize) -> Self {
+        let most = if processors >= nodes { MOST.as_nanos() as u32 } else { 0 };
+        Self { most, nanoseconds: AtomicU32::new(most), waits: AtomicU32::new(0) }
+    }
+
+    /// True if nobody polls, ever.
+    pub fn is_none(&self) -> bool {
+        self.most == 0
+    }
+
+    /// How long to poll this time.
+    pub fn now(&self) -> Duration {
+        let mut nanoseconds = self.nanoseconds.load(Ordering::Relaxed);
+        if nanoseconds < self.most && self.waits.fetch_add(1, Ordering::Relaxed).is_multiple_of(PROBE) {
+            nanoseconds = self.most;
+        }
+        Duration::from_nanos(u64::from(nanoseconds))
+    }
+
+    /// Tells whether polling was worth it.
+    pub fn learn(&self, paid: bool) {
+        let now = self.nanoseconds.load(Ordering::Relaxed);
+        let next = if paid { self.most } else { now / 2 };
+        if next != now {
+            self.nanoseconds.store(next, Ordering::Relaxed);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn polling_in_vain_is_given_up_but_tried_again() {
+        let patience = Patience::new(2, 2);
+        assert_eq!(patience.now(), MOST);
+        for _ in 0..16 {
+            patience.learn(false);
+        }
+        let tried = (0..2 * PROBE).filter(|_| patience.now() == MOST).count();
+        assert_eq!(tried, 2);
+        patience.learn(true);
+        assert_eq!(patience.now(), MOST);
+    }
+
+    #[test]
+    fn nobody_polls_where_nodes_outnumber_processors() {
+        let patience = Patience::new(2, 3);
+        patience.learn(true);
+        assert!(patience.is_none());
+        assert_eq!(patience.now(), Duration::ZERO);
+    }
+}
