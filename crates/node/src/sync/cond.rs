@@ -1,0 +1,51 @@
+//! Conditions.
+
+use super::request::Ended;
+use crate::slots::event;
+use crate::{Node, Thread};
+use gondwana_coherence::sync::{Kind, Object, Request};
+use std::time::Instant;
+
+impl Node {
+    /// `pthread_cond_wait` and its timed forms.
+    ///
+    /// # Errors
+    /// `ETIMEDOUT`, or what unlocking or locking the mutex gives.
+    pub fn cond_wait(
+        &'static self,
+        cond: usize,
+        mutex: usize,
+        kind: impl Fn() -> Kind,
+        until: Option<Instant>,
+    ) -> Result<(), i32> {
+        self.privately(|| {
+            let server = self.manager(cond);
+            let slot = Thread::current(self).slot;
+            let cond = Object(cond as u64);
+            self.slots.arm(slot, event::QUEUED | event::ANSWERED);
+            self.submit(server, slot, Request::CondWait { cond });
+            // Only a thread that is queued may unlock: a signal must not fall between the two.
+            self.wait(slot, event::QUEUED, None);
+            let unlocked = self.mutex_unlock(mutex, &kind);
+            let until = if unlocked.is_ok() { until } else { Some(Instant::now()) };
+            let ended = self.await_or_cancel(slot, server, until, Request::Cancel { object: cond });
+            unlocked?;
+            self.mutex_lock(mutex, kind, None)?;
+            match ended {
+                Ended::Answered(_) => Ok(()),
+                Ended::TimedOut => Err(libc::ETIMEDOUT),
+            }
+        })
+    }
+
+    /// `pthread_cond_signal` and `pthread_cond_broadcast`.
+    ///
+    /// # Errors
+    /// None are known.
+    pub fn cond_signal(&'static self, cond: usize, all: bool) -> Result<(), i32> {
+        let object = Object(cond as u64);
+        let request =
+            if all { Request::CondBroadcast { cond: object } } else { Request::CondSignal { cond: object } };
+        self.request(cond, request).map(|_| ())
+    }
+}

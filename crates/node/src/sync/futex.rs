@@ -1,0 +1,51 @@
+//! Waiting at addresses.
+
+use super::request::Ended;
+use crate::slots::event;
+use crate::{Node, Thread};
+use gondwana_coherence::sync::{Object, Request};
+use std::time::Instant;
+
+impl Node {
+    /// Waits at an address while `unchanged` says so.
+    ///
+    /// # Errors
+    /// `EAGAIN` if the word has changed, `ETIMEDOUT`.
+    pub fn futex_wait(
+        &'static self,
+        address: usize,
+        bitset: u32,
+        unchanged: impl Fn() -> bool,
+        until: Option<Instant>,
+    ) -> Result<(), i32> {
+        self.privately(|| {
+            let server = self.manager(address);
+            let slot = Thread::current(self).slot;
+            let futex = Object(address as u64);
+            self.slots.arm(slot, event::QUEUED | event::ANSWERED);
+            self.submit(server, slot, Request::FutexWait { futex, bitset });
+            let events = self.wait(slot, event::QUEUED | event::ANSWERED, None);
+            if events & event::FAILED != 0 {
+                return Err(libc::EINVAL);
+            }
+            let still = unchanged();
+            let until = if still { until } else { Some(Instant::now()) };
+            let ended = self.await_or_cancel(slot, server, until, Request::Cancel { object: futex });
+            self.acquire();
+            match ended {
+                Ended::Answered(_) => Ok(()),
+                Ended::TimedOut if still => Err(libc::ETIMEDOUT),
+                Ended::TimedOut => Err(libc::EAGAIN),
+            }
+        })
+    }
+
+    /// Wakes threads that wait at an address; returns how many.
+    ///
+    /// # Errors
+    /// None are known.
+    pub fn futex_wake(&'static self, address: usize, count: u32, bitset: u32) -> Result<i64, i32> {
+        self.release();
+        self.request(address, Request::FutexWake { futex: Object(address as u64), count, bitset })
+    }
+}

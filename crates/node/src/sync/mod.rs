@@ -1,0 +1,62 @@
+//! Synchronisation of the program's threads, over the machines of `coherence::sync`.
+
+mod barrier;
+mod cond;
+mod futex;
+mod join;
+mod key;
+mod mutex;
+mod once;
+mod request;
+mod rwlock;
+mod semaphore;
+
+pub use gondwana_coherence::sync::Kind as MutexKind;
+pub use join::JoinWait;
+pub use rwlock::RwOperation;
+
+use crate::slots::{Slot, event};
+use crate::wire::Wire;
+use crate::{Node, Thread};
+use gondwana_coherence::Outcome;
+use gondwana_coherence::sync::Thread as ThreadId;
+
+impl Node {
+    /// Calls a function on memory that no fault can take away: the caller's own stack may be shared, and a fault
+    /// on it in the midst of the machines could not be resolved.
+    pub(crate) fn privately<R>(&self, call: impl FnOnce() -> R) -> R {
+        let mut call = Some(call);
+        let mut result = None;
+        (self.hooks.on_private_stack)(&mut || result = call.take().map(|call| call()));
+        result.expect("the hook calls what it is given")
+    }
+
+    fn thread_number(&'static self) -> (ThreadId, Slot) {
+        let thread = Thread::current(self);
+        (ThreadId(thread.id), thread.slot)
+    }
+
+    /// Makes what this node wrote visible to later acquirers.
+    pub fn release(&'static self) {
+        self.privately(|| {
+            let slot = Thread::current(self).slot;
+            let freed = self.freed_elsewhere.lock().expect("not poisoned").take();
+            (self.hooks.flush_output)();
+            self.slots.arm(slot, event::COHERENT);
+            let outcome = self.core().release(slot);
+            if outcome == Outcome::Wait {
+                self.wait(slot, event::COHERENT, None);
+            }
+            for (owner, addresses) in freed {
+                self.core().ports.post(owner, &Wire::Free(addresses), &[]);
+            }
+        })
+    }
+
+    /// Sees what others released.
+    pub fn acquire(&'static self) {
+        self.privately(|| {
+            self.core().acquire();
+        })
+    }
+}

@@ -1,0 +1,122 @@
+//! Mutexes: tokens that rest where they were used last.
+
+use crate::slots::{Slot, event};
+use crate::Node;
+use gondwana_coherence::sync::{Fast, Kind, Object, SyncError, Thread as ThreadId, TryOutcome};
+use gondwana_coherence::{Outcome, Waiter};
+use std::time::{Duration, Instant};
+
+/// How long a trylock waits for a token that may be on its way.
+const TRY_PATIENCE: Duration = Duration::from_micros(500);
+
+impl Node {
+    /// `pthread_mutex_init`.
+    pub fn mutex_init(&'static self, mutex: usize) {
+        // A mutex that no thread of this node used has nothing to forget here.
+        if self.lock_table.get(Object(mutex as u64)).is_some() {
+            self.privately(|| self.core().with_locks(|locks, env| locks.reset(Object(mutex as u64), env)));
+        }
+    }
+
+    /// `pthread_mutex_destroy`; the error is an error number.
+    ///
+    /// # Errors
+    /// `EBUSY` while a thread of this node holds it.
+    pub fn mutex_destroy(&'static self, mutex: usize) -> Result<(), i32> {
+        match self.lock_table.get(Object(mutex as u64)) {
+            Some(entry) if entry.is_locked() => Err(libc::EBUSY),
+            _ => Ok(()),
+        }
+    }
+
+    /// `pthread_mutex_lock`, or the timed forms of it. `kind` is asked only if it matters.
+    ///
+    /// # Errors
+    /// Error numbers, as from the C library.
+    pub fn mutex_lock(
+        &'static self,
+        mutex: usize,
+        kind: impl Fn() -> Kind,
+        until: Option<Instant>,
+    ) -> Result<(), i32> {
+        let (thread, slot) = self.thread_number();
+        let object = Object(mutex as u64);
+        if self.lock_table.entry(object).fast_lock(thread, &kind).map_err(SyncError::code)? == Fast::Done {
+            return Ok(());
+        }
+        self.privately(|| self.mutex_lock_slowly(object, thread, slot, until))
+    }
+
+    fn mutex_lock_slowly(
+        &'static self,
+        object: Object,
+        thread: ThreadId,
+        slot: Slot,
+        until: Option<Instant>,
+    ) -> Result<(), i32> {
+        self.slots.arm(slot, event::LOCKED);
+        let outcome = self.core().with_locks(|locks, env| locks.lock(object, thread, waiter(slot), env));
+        if outcome == Outcome::Done || self.wait(slot, event::LOCKED, until) != 0 {
+            return Ok(());
+        }
+        if self.core().with_locks(|locks, _| locks.cancel(object, waiter(slot))) {
+            return Err(libc::ETIMEDOUT);
+        }
+        self.wait(slot, event::LOCKED, None);
+        Ok(())
+    }
+
+    /// `pthread_mutex_trylock`.
+    ///
+    /// # Errors
+    /// Error numbers, as from the C library.
+    pub fn mutex_try_lock(&'static self, mutex: usize, kind: impl Fn() -> Kind) -> Result<(), i32> {
+        let (thread, slot) = self.thread_number();
+        let object = Object(mutex as u64);
+        let entry = self.lock_table.entry(object);
+        if entry.fast_try_lock(thread, &kind).map_err(SyncError::code)? == Fast::Done {
+            return Ok(());
+        }
+        if self.privately(|| self.mutex_try_slowly(object, thread, slot)) {
+            return Ok(());
+        }
+        // "Busy" may also mean that the token was on its way. Then it comes, and rests here.
+        let patience = Instant::now() + TRY_PATIENCE;
+        while !entry.is_locked() && Instant::now() < patience {
+            std::thread::yield_now();
+            if entry.fast_try_lock(thread, &kind).map_err(SyncError::code)? == Fast::Done {
+                return Ok(());
+            }
+        }
+        Err(libc::EBUSY)
+    }
+
+    fn mutex_try_slowly(&'static self, object: Object, thread: ThreadId, slot: Slot) -> bool {
+        self.slots.arm(slot, event::LOCKED);
+        let outcome = self.core().with_locks(|locks, env| locks.try_lock(object, thread, waiter(slot), env));
+        match outcome {
+            TryOutcome::Acquired => true,
+            TryOutcome::Busy => false,
+            TryOutcome::Wait => self.wait(slot, event::LOCKED, None) & event::GRANTED != 0,
+        }
+    }
+
+    /// `pthread_mutex_unlock`.
+    ///
+    /// # Errors
+    /// `EPERM` where the C library gives it.
+    pub fn mutex_unlock(&'static self, mutex: usize, kind: impl Fn() -> Kind) -> Result<(), i32> {
+        let (thread, _) = self.thread_number();
+        let object = Object(mutex as u64);
+        match self.lock_table.entry(object).fast_unlock(thread, &kind).map_err(SyncError::code)? {
+            Fast::Done => Ok(()),
+            Fast::Slow => self
+                .privately(|| self.core().with_locks(|locks, env| locks.unlock(object, env)))
+                .map_err(SyncError::code),
+        }
+    }
+}
+
+fn waiter(slot: Slot) -> Waiter {
+    crate::ports::Continuation::Thread(slot).into()
+}

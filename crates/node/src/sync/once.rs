@@ -1,0 +1,42 @@
+//! What is done once.
+
+use crate::Node;
+use gondwana_coherence::sync::{ONCE_RUN, Object, Request};
+
+impl Node {
+    /// The first part of `pthread_once`: true if the caller must run the routine. `marked` tells whether the
+    /// object's memory bears the mark of a routine that was run.
+    pub fn once_enter(&'static self, once: usize, marked: impl Fn() -> bool) -> bool {
+        let known = |node: &Self| node.onces.read().expect("not poisoned").get(&once).copied().unwrap_or(0);
+        let mut stale = 0;
+        if known(self) != 0 && marked() {
+            return false;
+        }
+        loop {
+            let object = Object(once as u64);
+            let generation =
+                self.request(once, Request::OnceEnter { once: object, stale }).unwrap_or(ONCE_RUN);
+            self.acquire();
+            if generation == ONCE_RUN {
+                return true;
+            }
+            if marked() {
+                self.onces.write().expect("not poisoned").insert(once, generation as u32);
+                return false;
+            }
+            stale = generation as u32;
+        }
+    }
+
+    /// The routine was run, and the object's memory bears the mark.
+    pub fn once_done(&'static self, once: usize) {
+        self.release();
+        let _ = self.request(once, Request::OnceDone { once: Object(once as u64) });
+    }
+
+    /// The routine ended by an exception.
+    pub fn once_failed(&'static self, once: usize) {
+        self.release();
+        let _ = self.request(once, Request::OnceFailed { once: Object(once as u64) });
+    }
+}

@@ -1,0 +1,104 @@
+//! Questions to other nodes, and waiting for their answers.
+
+use crate::slots::{Slot, event};
+use crate::wire::Wire;
+use crate::{Node, Thread};
+use gondwana_coherence::sync::{Object, Request, Ticket};
+use gondwana_topology::NodeId;
+use std::time::Instant;
+
+/// Where a wait ends that may be given up.
+pub(super) enum Ended {
+    Answered(Result<i64, i32>),
+    TimedOut,
+}
+
+impl Node {
+    /// Sends a question to another node and waits for its answer; the error is an error number.
+    pub(crate) fn ask_for(&'static self, to: NodeId, wire: impl FnOnce(Ticket) -> Wire) -> Result<i64, i32> {
+        self.privately(|| {
+            let slot = Thread::current(self).slot;
+            self.slots.arm(slot, event::QUEUED | event::ANSWERED);
+            self.core().ports.post(to, &wire(Ticket(u64::from(slot.0))), &[]);
+            self.answer(slot)
+        })
+    }
+
+    /// [`Node::ask_for`] where no error is possible.
+    pub(crate) fn ask(&'static self, to: NodeId, wire: impl FnOnce(Ticket) -> Wire) -> i64 {
+        self.ask_for(to, wire).unwrap_or(0)
+    }
+
+    fn answer(&'static self, slot: Slot) -> Result<i64, i32> {
+        let events = self.wait(slot, event::ANSWERED, None);
+        self.answer_of(slot, events)
+    }
+
+    fn answer_of(&'static self, slot: Slot, events: u32) -> Result<i64, i32> {
+        let result = self.slots.result(slot);
+        if events & event::DONE != 0 { Ok(result) } else { Err(result as i32) }
+    }
+
+    /// Sends a request to the node that serves it, perhaps this one.
+    pub(super) fn submit(&'static self, server: NodeId, slot: Slot, request: Request) {
+        let ticket = Ticket(u64::from(slot.0));
+        let mut core = self.core();
+        if server == self.me {
+            core.serve(self.me, ticket, request);
+        } else {
+            core.ports.post(server, &Wire::Request { ticket, request }, &[]);
+        }
+    }
+
+    pub(crate) fn request_of(&'static self, server: NodeId, request: Request) -> Result<i64, i32> {
+        self.privately(|| {
+            let slot = Thread::current(self).slot;
+            self.slots.arm(slot, event::QUEUED | event::ANSWERED);
+            self.submit(server, slot, request);
+            self.answer(slot)
+        })
+    }
+
+    /// A request about an object, to its manager.
+    pub(super) fn request(&'static self, object: usize, request: Request) -> Result<i64, i32> {
+        self.request_of(self.manager(object), request)
+    }
+
+    /// Waits for the answer to a request that `cancel` takes back when the time is over.
+    pub(super) fn await_or_cancel(
+        &'static self,
+        slot: Slot,
+        server: NodeId,
+        until: Option<Instant>,
+        cancel: Request,
+    ) -> Ended {
+        let mut events = self.wait(slot, event::ANSWERED, until);
+        if events == 0 {
+            self.submit(server, slot, cancel);
+            events = self.wait(slot, event::ANSWERED, None);
+            if events & event::CANCELLED != 0 {
+                return Ended::TimedOut;
+            }
+        }
+        Ended::Answered(self.answer_of(slot, events))
+    }
+
+    pub(super) fn request_until(
+        &'static self,
+        object: usize,
+        request: Request,
+        until: Option<Instant>,
+    ) -> Result<i64, i32> {
+        self.privately(|| {
+            let server = self.manager(object);
+            let slot = Thread::current(self).slot;
+            self.slots.arm(slot, event::QUEUED | event::ANSWERED);
+            self.submit(server, slot, request);
+            match self.await_or_cancel(slot, server, until, Request::Cancel { object: Object(object as u64) })
+            {
+                Ended::Answered(answer) => answer,
+                Ended::TimedOut => Err(libc::ETIMEDOUT),
+            }
+        })
+    }
+}

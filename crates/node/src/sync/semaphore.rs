@@ -1,0 +1,47 @@
+//! Semaphores.
+
+use crate::Node;
+use gondwana_coherence::sync::{Initialised, Request};
+use std::sync::atomic::Ordering;
+use std::time::Instant;
+
+impl Node {
+    /// `sem_post`.
+    ///
+    /// # Errors
+    /// `EOVERFLOW`.
+    pub fn semaphore_post(&'static self, semaphore: Initialised) -> Result<(), i32> {
+        self.release();
+        self.request(semaphore.object.0 as usize, Request::SemPost { semaphore }).map(|_| ())
+    }
+
+    /// `sem_wait`, `sem_timedwait`.
+    ///
+    /// # Errors
+    /// `ETIMEDOUT`.
+    pub fn semaphore_wait(&'static self, semaphore: Initialised, until: Option<Instant>) -> Result<(), i32> {
+        self.request_until(semaphore.object.0 as usize, Request::SemWait { semaphore }, until)?;
+        self.acquire();
+        Ok(())
+    }
+
+    /// `sem_trywait`.
+    ///
+    /// # Errors
+    /// `EAGAIN`.
+    pub fn semaphore_try_wait(&'static self, semaphore: Initialised) -> Result<(), i32> {
+        self.request(semaphore.object.0 as usize, Request::SemTryWait { semaphore })?;
+        self.acquire();
+        Ok(())
+    }
+
+    /// `sem_getvalue`.
+    pub fn semaphore_value(&'static self, semaphore: Initialised) -> i32 {
+        self.request(semaphore.object.0 as usize, Request::SemGetValue { semaphore }).unwrap_or(0) as i32
+    }
+
+    /// Tells one initialisation of a semaphore from another.
+    pub fn stamp(&self) -> u64 {
+        (u64::from(self.me.0) + 1) << 48 | self.stamps.fetch_add(1, Ordering::Relaxed)
+    }
+}
