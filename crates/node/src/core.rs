@@ -7,7 +7,8 @@ use crate::streams::Ahead;
 use crate::wire::Wire;
 use crate::{Node, Thread};
 use gondwana_coherence::sync::{
-    Answer, Grant, LockEnv, LockMessage, Locks, Object, Reply, Request, Server, Ticket,
+    Answer, BarrierCounters, BarrierEnv, BarrierMessage, Barriers, Grant, LockCounters, LockEnv, LockMessage,
+    Locks, ManagerOf, Object, Reply, Request, Server, Ticket,
 };
 use gondwana_coherence::{Access, Message, Outcome, Page, Protocol, Waiter};
 use gondwana_topology::NodeId;
@@ -17,55 +18,80 @@ pub struct Core {
     me: NodeId,
     protocol: Box<dyn Protocol>,
     pub ports: Ports,
+    manager: ManagerOf,
     locks: Locks,
+    barriers: Barriers,
     server: Server,
     works: Works,
     replies: Vec<Reply>,
 }
 
-/// Tokens that leave as soon as a release is complete, by number.
+/// What goes on as soon as a release is complete.
+#[derive(Clone, Copy)]
+enum Work {
+    /// The token of a mutex leaves.
+    Token(Object),
+    /// Threads have arrived at a barrier.
+    Barrier(Object),
+}
+
+/// All such work, by number.
 #[derive(Default)]
 struct Works {
-    tokens: Vec<Option<Object>>,
+    works: Vec<Option<Work>>,
     free: Vec<u32>,
 }
 
 impl Works {
-    fn add(&mut self, token: Object) -> u32 {
+    fn add(&mut self, work: Work) -> u32 {
         let number = self.free.pop().unwrap_or_else(|| {
-            self.tokens.push(None);
-            self.tokens.len() as u32 - 1
+            self.works.push(None);
+            self.works.len() as u32 - 1
         });
-        self.tokens[number as usize] = Some(token);
+        self.works[number as usize] = Some(work);
         number
     }
 
-    fn take(&mut self, number: u32) -> Option<Object> {
-        let token = self.tokens.get_mut(number as usize)?.take()?;
+    fn take(&mut self, number: u32) -> Option<Work> {
+        let work = self.works.get_mut(number as usize)?.take()?;
         self.free.push(number);
-        Some(token)
+        Some(work)
     }
 }
 
-/// The node as the machine of lock tokens sees it.
-struct TokenPorts<'a> {
+/// The node as the machines of mutexes and barriers see it.
+struct SyncPorts<'a> {
     protocol: &'a mut dyn Protocol,
     ports: &'a mut Ports,
     works: &'a mut Works,
+    manager: &'a ManagerOf,
 }
 
-impl LockEnv for TokenPorts<'_> {
-    fn send(&mut self, to: NodeId, message: &LockMessage) {
-        self.ports.post(to, &Wire::Lock(*message), &[]);
-    }
-
-    fn pass(&mut self, object: Object, _to: NodeId) -> Outcome {
-        let number = self.works.add(object);
+impl SyncPorts<'_> {
+    /// Releases what this node wrote before `work` is done; `Wait` if that takes messages.
+    fn release_before(&mut self, work: Work) -> Outcome {
+        let number = self.works.add(work);
         let outcome = self.protocol.release(Continuation::Work(number).into(), self.ports);
         if outcome == Outcome::Done {
             self.works.take(number);
         }
         outcome
+    }
+
+    fn announce(&mut self, waiter: Waiter, events: u32, result: i64) {
+        if let Continuation::Thread(slot) = waiter.into() {
+            self.ports.slots.announce(slot, events, result);
+        }
+    }
+}
+
+impl LockEnv for SyncPorts<'_> {
+    fn send(&mut self, to: NodeId, message: &LockMessage) {
+        self.ports.post(to, &Wire::Lock(*message), &[]);
+    }
+
+    fn pass(&mut self, object: Object, _to: NodeId) -> Outcome {
+        self.release_before(Work::Token(object))
     }
 
     fn arrived(&mut self, _object: Object) {
@@ -77,15 +103,43 @@ impl LockEnv for TokenPorts<'_> {
             Grant::Acquired => event::GRANTED,
             Grant::Busy => event::BUSY,
         };
-        if let Continuation::Thread(slot) = waiter.into() {
-            self.ports.slots.announce(slot, events, 0);
-        }
+        self.announce(waiter, events, 0);
+    }
+}
+
+impl BarrierEnv for SyncPorts<'_> {
+    fn manager(&self, barrier: Object) -> NodeId {
+        (self.manager)(barrier)
+    }
+
+    fn send(&mut self, to: NodeId, message: &BarrierMessage) {
+        self.ports.post(to, &Wire::Barrier(*message), &[]);
+    }
+
+    fn release(&mut self, barrier: Object) -> Outcome {
+        self.release_before(Work::Barrier(barrier))
+    }
+
+    fn acquire(&mut self) {
+        self.protocol.acquire(self.ports);
+    }
+
+    fn resume(&mut self, waiter: Waiter, serial: bool) {
+        self.announce(waiter, event::DONE, serial.into());
     }
 }
 
 impl Core {
-    pub fn new(me: NodeId, protocol: Box<dyn Protocol>, ports: Ports, locks: Locks) -> Self {
-        Self { me, protocol, ports, locks, server: Server::new(), works: Works::default(), replies: vec![] }
+    pub fn new(
+        me: NodeId,
+        protocol: Box<dyn Protocol>,
+        ports: Ports,
+        manager: ManagerOf,
+        locks: Locks,
+        barriers: Barriers,
+    ) -> Self {
+        let (server, works, replies) = (Server::new(), Works::default(), vec![]);
+        Self { me, protocol, ports, manager, locks, barriers, server, works, replies }
     }
 
     /// What the coherence protocol counted.
@@ -94,8 +148,13 @@ impl Core {
     }
 
     /// What the lock tokens counted.
-    pub fn lock_counters(&self) -> &gondwana_coherence::sync::LockCounters {
+    pub fn lock_counters(&self) -> &LockCounters {
         self.locks.counters()
+    }
+
+    /// What barriers counted.
+    pub fn barrier_counters(&self) -> &BarrierCounters {
+        self.barriers.counters()
     }
 
     /// A fault of the thread that waits at `slot`. Its earlier faults are over: it has come as far as this one.
@@ -148,8 +207,16 @@ impl Core {
 
     /// Something about mutex tokens.
     pub fn with_locks<R>(&mut self, call: impl FnOnce(&mut Locks, &mut dyn LockEnv) -> R) -> R {
-        let Self { protocol, ports, works, locks, .. } = self;
-        let result = call(locks, &mut TokenPorts { protocol: protocol.as_mut(), ports, works });
+        let Self { protocol, ports, works, manager, locks, .. } = self;
+        let result = call(locks, &mut SyncPorts { protocol: protocol.as_mut(), ports, works, manager });
+        self.settle();
+        result
+    }
+
+    /// Something about barriers.
+    pub fn with_barriers<R>(&mut self, call: impl FnOnce(&mut Barriers, &mut dyn BarrierEnv) -> R) -> R {
+        let Self { protocol, ports, works, manager, barriers, .. } = self;
+        let result = call(barriers, &mut SyncPorts { protocol: protocol.as_mut(), ports, works, manager });
         self.settle();
         result
     }
@@ -187,9 +254,12 @@ impl Core {
     /// Goes on with what waited for a release.
     fn settle(&mut self) {
         while let Some(number) = self.ports.ready.pop() {
-            if let Some(token) = self.works.take(number) {
-                let Self { protocol, ports, works, locks, .. } = self;
-                locks.flushed(token, &mut TokenPorts { protocol: protocol.as_mut(), ports, works });
+            let Self { protocol, ports, works, manager, locks, barriers, .. } = self;
+            let Some(work) = works.take(number) else { continue };
+            let mut env = SyncPorts { protocol: protocol.as_mut(), ports, works, manager };
+            match work {
+                Work::Token(mutex) => locks.flushed(mutex, &mut env),
+                Work::Barrier(barrier) => barriers.flushed(barrier, &mut env),
             }
         }
     }

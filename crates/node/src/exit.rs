@@ -115,7 +115,7 @@ impl Node {
         }
         let load = |counter: &std::sync::atomic::AtomicU64| counter.load(Ordering::Relaxed);
         let core = self.core();
-        let (c, l) = (core.counters(), core.lock_counters());
+        let (c, l, b) = (core.counters(), core.lock_counters(), core.barrier_counters());
         let stats = json!({
             "faults": {"read": c.read_faults, "write": c.write_faults, "first touches": c.first_touches},
             "pages": {
@@ -139,6 +139,7 @@ impl Node {
                 "handed over": l.handovers,
             },
             "threads": {"started": load(&self.events.threads), "barrier arrivals": load(&self.events.barriers)},
+            "barriers": {"episodes": b.episodes, "hurried": b.hurries},
             "messages": core.ports.messages.to_json(),
             "time_us": {
                 "protocol": load(&self.times.protocol) / 1000,

@@ -84,6 +84,12 @@ impl Node {
                     crate::fatal(&violation.to_string());
                 }
             }
+            Wire::Barrier(message) => {
+                let result = self.core().with_barriers(|barriers, env| barriers.message(from, message, env));
+                if let Err(violation) = result {
+                    crate::fatal(&violation.to_string());
+                }
+            }
             Wire::Request { ticket, request } => self.core().serve(from, ticket, request),
             Wire::Reply { ticket, answer } => self.core().announce(ticket, answer),
             Wire::Place { ticket } => self.place_for(from, ticket),

@@ -6,7 +6,7 @@ use crate::patience::Patience;
 use crate::ports::Ports;
 use crate::slots::Slots;
 use crate::{CURRENT, Node, ProcessChange, ThreadSpec, heap, stats, threads};
-use gondwana_coherence::sync::{LockTable, Locks, Object};
+use gondwana_coherence::sync::{Barriers, LockTable, Locks, ManagerOf, Object};
 use gondwana_coherence::{Csm, CsmOptions, Layout, Managers, Page, Protocol, Region, Sc, ScOptions};
 use gondwana_fabric::{ConnectError, Fabric, Security, SegmentError, ShmFabric, TcpConfig, TcpFabric};
 use gondwana_memory::heap::{Heap, Layout as HeapLayout};
@@ -114,11 +114,12 @@ impl Node {
         let slots = Arc::new(Slots::new());
         let lock_table = Arc::new(LockTable::new());
         let ports = Ports::new(pages, Arc::clone(&fabric), Arc::clone(&slots));
-        let locks = {
+        let manager: ManagerOf = {
             let (geometry, layout) = (geometry.clone(), layout.clone());
-            let manager = move |object: Object| crate::manager_of(&geometry, &layout, object.0 as usize);
-            Locks::new(me, Arc::clone(&lock_table), Arc::new(manager))
+            Arc::new(move |object: Object| crate::manager_of(&geometry, &layout, object.0 as usize))
         };
+        let locks = Locks::new(me, Arc::clone(&lock_table), Arc::clone(&manager));
+        let barriers = Barriers::new(me, boot.nodes);
         let heap = Heap::new(HeapLayout::new(SPAN_BASE, part as usize, usize::from(boot.nodes)), me);
         // SAFETY: the launcher left this descriptor to this process alone.
         let control = Control::new(unsafe { OwnedFd::from_raw_fd(boot.control_fd) });
@@ -128,7 +129,7 @@ impl Node {
             hooks,
             geometry,
             layout,
-            core: Mutex::new(Core::new(me, protocol, ports, locks)),
+            core: Mutex::new(Core::new(me, protocol, ports, manager, locks, barriers)),
             fabric,
             slots,
             lock_table,

@@ -1,6 +1,6 @@
 //! What nodes say to each other.
 
-use gondwana_coherence::sync::{Answer, LockMessage, Request, Ticket};
+use gondwana_coherence::sync::{Answer, BarrierMessage, LockMessage, Request, Ticket};
 use gondwana_coherence::{CsmMessage, Message};
 use serde::{Deserialize, Serialize};
 
@@ -11,6 +11,8 @@ pub enum Wire {
     Coherence(Message),
     /// Of the mutex tokens.
     Lock(LockMessage),
+    /// Of the barriers.
+    Barrier(BarrierMessage),
     /// An operation on an object that the receiver manages.
     Request {
         /// The sender's name for the operation.
@@ -117,7 +119,7 @@ pub struct ThreadSpec {
 }
 
 /// Names of message types, for statistics; the index is the type's number.
-pub const KINDS: [&str; 13] = [
+pub const KINDS: [&str; 14] = [
     "fetch",
     "pages",
     "diffs",
@@ -126,6 +128,7 @@ pub const KINDS: [&str; 13] = [
     "notice acks",
     "sc",
     "lock",
+    "barrier",
     "request",
     "reply",
     "thread",
@@ -140,11 +143,12 @@ impl Wire {
         match self {
             Self::Coherence(message) => kind_of(message),
             Self::Lock(_) => 7,
-            Self::Request { .. } => 8,
-            Self::Reply { .. } => 9,
-            Self::Place { .. } | Self::Start { .. } | Self::Ended => 10,
-            Self::Free(_) | Self::UsableSize { .. } => 11,
-            Self::Everywhere { .. } | Self::Exit(_) | Self::Close | Self::Closed => 12,
+            Self::Barrier(_) => 8,
+            Self::Request { .. } => 9,
+            Self::Reply { .. } => 10,
+            Self::Place { .. } | Self::Start { .. } | Self::Ended => 11,
+            Self::Free(_) | Self::UsableSize { .. } => 12,
+            Self::Everywhere { .. } | Self::Exit(_) | Self::Close | Self::Closed => 13,
         }
     }
 }

@@ -1,18 +1,27 @@
 //! Synchronisation objects of the program: mutexes, conditions, barriers, semaphores and so on.
 //!
 //! An object is known by its address; its state lives here and never in the page that holds the program's
-//! `pthread_..._t`, so that synchronising moves no page. There are two kinds of machine:
+//! `pthread_..._t`, so that synchronising moves no page. There are three kinds of machine:
 //!
 //! * [`Locks`]: a mutex is a token that rests where it was used last. [`LockTable`] lets the threads of that node
 //!   lock and unlock it with one atomic instruction and no message.
+//! * [`Barriers`]: threads that arrive are gathered within each node and then along a tree of nodes.
 //! * [`Server`]: every other object has a manager, a node that answers requests about it, at once or later.
 //!
-//! Neither does coherence: the node releases before a request or a token leaves it and acquires when a reply or
-//! a token arrives.
+//! None does coherence: the node releases before a request, an arrival or a token leaves it and acquires when an
+//! answer or a token arrives.
 
-mod barrier;
+mod barrier_message;
+mod barriers;
+#[cfg(test)]
+mod barriers_model;
+#[cfg(test)]
+mod barriers_tests;
+#[cfg(test)]
+mod barriers_world;
 mod entry;
 mod error;
+mod gathering;
 mod key;
 mod lock_message;
 mod locks;
@@ -31,9 +40,11 @@ mod server;
 mod server_tests;
 mod table;
 mod thread;
+mod tree;
 mod wait_queue;
 
-pub use barrier::BARRIER_SERIAL_THREAD;
+pub use barrier_message::{BarrierMessage, BarrierViolation};
+pub use barriers::{BarrierCounters, BarrierEnv, Barriers};
 pub use entry::{Entry, Fast, Kind};
 pub use error::SyncError;
 pub use key::KEYS_MAX;
@@ -44,6 +55,7 @@ pub use request::{Answer, Initialised, Reply, Request, Ticket};
 pub use semaphore::SEM_VALUE_MAX;
 pub use server::Server;
 pub use table::LockTable;
+pub use tree::FAN_IN;
 
 use serde::{Deserialize, Serialize};
 

@@ -29,16 +29,6 @@ pub enum Request {
         /// The condition.
         cond: Object,
     },
-    /// Threads arrive at a barrier. When `count` have, each is answered `Done`, the last one with
-    /// [`BARRIER_SERIAL_THREAD`](super::BARRIER_SERIAL_THREAD), the others with 0.
-    BarrierArrive {
-        /// The barrier.
-        barrier: Object,
-        /// How many threads make a phase; at least 1.
-        count: u32,
-        /// Further threads of the caller's node that arrive, after the request's own ticket.
-        others: Vec<Ticket>,
-    },
     /// Sets a semaphore's value, whatever it was; `Busy` while threads wait for it.
     SemInit {
         /// The semaphore.

@@ -1,4 +1,3 @@
-use super::barrier::Barrier;
 use super::key::Keys;
 use super::once::Once;
 use super::request::{Answer, Caller, Initialised, Reply, Request, Ticket};
@@ -19,7 +18,6 @@ use std::collections::hash_map::Entry;
 pub struct Server {
     conds: HashMap<Object, WaitQueue>,
     futexes: HashMap<Object, WaitQueue>,
-    barriers: HashMap<Object, Barrier>,
     semaphores: HashMap<Object, Semaphore>,
     rwlocks: HashMap<Object, RwLock>,
     onces: HashMap<Object, Once>,
@@ -64,16 +62,6 @@ impl Server {
             }
             Request::FutexWake { futex, count, bitset } => {
                 Some(Ok(wake(&mut self.futexes, futex, count, bitset, out)))
-            }
-            Request::BarrierArrive { count: 0, .. } => Some(Err(SyncError::Invalid)),
-            Request::BarrierArrive { barrier, count, others } => {
-                let tickets = std::iter::once(caller.ticket).chain(others);
-                let state = self.barriers.entry(barrier).or_default();
-                tickets.for_each(|ticket| state.arrive(Caller { ticket, ..caller }, count, out));
-                if state.is_idle() {
-                    self.barriers.remove(&barrier);
-                }
-                None
             }
             Request::SemInit { semaphore } => Some(self.initialise(semaphore)),
             Request::SemPost { semaphore } => Some(self.semaphore(semaphore).post(out)),
@@ -158,7 +146,6 @@ impl Server {
     fn forget(&mut self, object: Object) -> Result<i64, SyncError> {
         let busy = self.conds.contains_key(&object)
             || self.futexes.contains_key(&object)
-            || self.barriers.contains_key(&object)
             || self.rwlocks.get(&object).is_some_and(|state| !state.is_idle())
             || self.semaphores.get(&object).is_some_and(|state| !state.is_idle())
             || self.onces.get(&object).is_some_and(|state| !state.is_idle());

@@ -6,8 +6,6 @@ use proptest::prelude::*;
 use std::collections::{BTreeMap, VecDeque};
 
 const OBJECT: Object = Object(0x80);
-/// Even, so that all belong to one node.
-const GATHERED: u64 = 1000;
 
 /// A server and the answers it gave, by ticket.
 #[derive(Default)]
@@ -44,13 +42,6 @@ impl Desk {
         let [(answered, answer)] = answers[..] else { panic!("one answer expected: {answers:?}") };
         assert_eq!(answered, ticket);
         answer
-    }
-
-    /// Threads of one node arrive at a barrier together; their tickets are `GATHERED` apart.
-    fn arrive(&mut self, count: u32, threads: u64) -> (u64, Vec<(u64, Answer)>) {
-        let first = self.tickets + 1;
-        let others = (1..threads).map(|other| Ticket(first + other * GATHERED)).collect();
-        self.ask(Request::BarrierArrive { barrier: OBJECT, count, others })
     }
 
     /// A request that waits: its ticket.
@@ -128,29 +119,6 @@ fn a_futex_wakes_those_whose_bits_are_meant() {
     assert_eq!(desk.call(wake(5, 4)), Answer::Done(0));
     let (ticket, answers) = desk.ask(wake(5, u32::MAX));
     assert_eq!(answers, [done(a), done(c), (ticket, Answer::Done(2))]);
-}
-
-#[test]
-fn a_barrier_is_reusable_and_takes_gathered_arrivals() {
-    let mut desk = Desk::default();
-    let serial = |ticket| (ticket, Answer::Done(BARRIER_SERIAL_THREAD));
-    for _ in 0..2 {
-        let (first, answers) = desk.arrive(3, 1);
-        assert_eq!(answers, []);
-        let (last, answers) = desk.arrive(3, 2);
-        assert_eq!(answers, [serial(last + GATHERED), done(first), done(last)]);
-    }
-    let [first, second] = [(); 2].map(|()| desk.arrive(3, 1).0);
-    // More arrive than the phase lacks: the rest waits for the next phase.
-    let (third, answers) = desk.arrive(3, 2);
-    assert_eq!(answers, [serial(third), done(first), done(second)]);
-    assert_eq!(desk.call(Request::Forget { object: OBJECT }), Answer::Failed(SyncError::Busy));
-    let (last, answers) = desk.arrive(3, 2);
-    assert_eq!(answers, [serial(last + GATHERED), done(third + GATHERED), done(last)]);
-    let alone = Request::BarrierArrive { barrier: OBJECT, count: 1, others: vec![] };
-    assert_eq!(desk.call(alone), Answer::Done(BARRIER_SERIAL_THREAD));
-    let none = Request::BarrierArrive { barrier: OBJECT, count: 0, others: vec![] };
-    assert_eq!(desk.call(none), Answer::Failed(SyncError::Invalid));
 }
 
 #[test]
@@ -358,26 +326,6 @@ proptest! {
             };
             prop_assert_eq!(expected, answers, "ticket {}", ticket);
         }
-    }
-
-    /// Nobody leaves a phase before all have arrived, and each phase has one serial thread.
-    #[test]
-    fn barrier_phases_are_complete(count in 1..6u32, batches in proptest::collection::vec(1..4u64, 0..40)) {
-        let mut desk = Desk::default();
-        let (mut arrived, mut released) = (0u32, Vec::new());
-        for batch in batches {
-            let (_, answers) = desk.arrive(count, batch);
-            arrived += batch as u32;
-            released.extend(answers);
-            prop_assert_eq!(released.len() as u32, arrived / count * count);
-        }
-        for phase in released.chunks(count as usize) {
-            let serial = phase.iter().filter(|(_, answer)| *answer == Answer::Done(BARRIER_SERIAL_THREAD));
-            prop_assert_eq!(serial.count(), 1);
-        }
-        released.sort_by_key(|(ticket, _)| *ticket);
-        released.dedup_by_key(|(ticket, _)| *ticket);
-        prop_assert_eq!(released.len() as u32, arrived / count * count, "nobody is released twice");
     }
 
     /// Waits that succeeded never exceed the initial value and the posts, and nobody waits while there is one.

@@ -1,17 +1,29 @@
 //! Barriers.
 
-use crate::Node;
-use gondwana_coherence::sync::{Object, Request};
+use super::waiter;
+use crate::slots::event;
+use crate::{Node, Thread};
+use gondwana_coherence::sync::Object;
 use std::sync::atomic::Ordering;
 
 impl Node {
-    /// `pthread_barrier_wait`, with its results.
-    pub fn barrier_wait(&'static self, barrier: usize, count: u32) -> i32 {
+    /// `pthread_barrier_wait`: true for the serial thread. The machine releases and acquires, once for all threads
+    /// of the node that come together.
+    pub fn barrier_wait(&'static self, barrier: usize, count: u32) -> bool {
         self.events.barriers.fetch_add(1, Ordering::Relaxed);
-        self.release();
-        let request = Request::BarrierArrive { barrier: Object(barrier as u64), count, others: vec![] };
-        let result = self.request(barrier, request);
-        self.acquire();
-        result.map_or_else(|error| error, |value| value as i32)
+        self.privately(|| {
+            let freed = self.begin_release();
+            if !freed.is_empty() {
+                // They may be handed out again only when what was written to them before is released.
+                self.complete_release(freed);
+            }
+            let slot = Thread::current(self).slot;
+            self.slots.arm(slot, event::DONE);
+            let waiter = waiter(slot);
+            self.core()
+                .with_barriers(|barriers, env| barriers.arrive(Object(barrier as u64), count, waiter, env));
+            self.wait(slot, event::DONE, None);
+            self.slots.result(slot) != 0
+        })
     }
 }

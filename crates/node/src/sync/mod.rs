@@ -18,8 +18,9 @@ pub use rwlock::RwOperation;
 use crate::slots::{Slot, event};
 use crate::wire::Wire;
 use crate::{Node, Thread};
-use gondwana_coherence::Outcome;
 use gondwana_coherence::sync::Thread as ThreadId;
+use gondwana_coherence::{Outcome, Waiter};
+use gondwana_topology::NodeId;
 
 impl Node {
     /// Calls a function on memory that no fault can take away: the caller's own stack may be shared, and a fault
@@ -39,18 +40,29 @@ impl Node {
     /// Makes what this node wrote visible to later acquirers.
     pub fn release(&'static self) {
         self.privately(|| {
-            let slot = Thread::current(self).slot;
-            let freed = self.freed_elsewhere.lock().expect("not poisoned").take();
-            (self.hooks.flush_output)();
-            self.slots.arm(slot, event::COHERENT);
-            let outcome = self.core().release(slot);
-            if outcome == Outcome::Wait {
-                self.wait(slot, event::COHERENT, None);
-            }
-            for (owner, addresses) in freed {
-                self.core().ports.post(owner, &Wire::Free(addresses), &[]);
-            }
+            let freed = self.begin_release();
+            self.complete_release(freed);
         })
+    }
+
+    /// Writes out what standard output holds; returns the blocks of other nodes' heaps that were freed here, by
+    /// owner.
+    fn begin_release(&'static self) -> Vec<(NodeId, Vec<u64>)> {
+        let freed = self.freed_elsewhere.lock().expect("not poisoned").take();
+        (self.hooks.flush_output)();
+        freed
+    }
+
+    fn complete_release(&'static self, freed: Vec<(NodeId, Vec<u64>)>) {
+        let slot = Thread::current(self).slot;
+        self.slots.arm(slot, event::COHERENT);
+        let outcome = self.core().release(slot);
+        if outcome == Outcome::Wait {
+            self.wait(slot, event::COHERENT, None);
+        }
+        for (owner, addresses) in freed {
+            self.core().ports.post(owner, &Wire::Free(addresses), &[]);
+        }
     }
 
     /// Sees what others released.
@@ -59,4 +71,8 @@ impl Node {
             self.core().acquire();
         })
     }
+}
+
+fn waiter(slot: Slot) -> Waiter {
+    crate::ports::Continuation::Thread(slot).into()
 }

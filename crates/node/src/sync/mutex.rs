@@ -1,9 +1,10 @@
 //! Mutexes: tokens that rest where they were used last.
 
-use crate::slots::{Slot, event};
+use super::waiter;
 use crate::Node;
+use crate::slots::{Slot, event};
+use gondwana_coherence::Outcome;
 use gondwana_coherence::sync::{Fast, Kind, Object, SyncError, Thread as ThreadId, TryOutcome};
-use gondwana_coherence::{Outcome, Waiter};
 use std::time::{Duration, Instant};
 
 /// How long a trylock waits for a token that may be on its way.
@@ -115,8 +116,4 @@ impl Node {
                 .map_err(SyncError::code),
         }
     }
-}
-
-fn waiter(slot: Slot) -> Waiter {
-    crate::ports::Continuation::Thread(slot).into()
 }

@@ -18,6 +18,6 @@ crate::shared_or_real! {
     fn pthread_barrier_wait(barrier: *mut pthread_barrier_t) -> c_int = |node| {
         // SAFETY: `pthread_barrier_init` has put the count there.
         let count = unsafe { barrier.cast::<c_uint>().read_volatile() };
-        node.barrier_wait(barrier as usize, count)
+        if node.barrier_wait(barrier as usize, count) { libc::PTHREAD_BARRIER_SERIAL_THREAD } else { 0 }
     };
 }

@@ -1,0 +1,45 @@
+use super::Object;
+use gondwana_topology::NodeId;
+use serde::{Deserialize, Serialize};
+
+/// What nodes tell each other about barriers, along the tree of nodes that belongs to the barrier's manager.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub enum BarrierMessage {
+    /// To the parent: threads have arrived, and all that they wrote is released.
+    Arrive {
+        /// The barrier.
+        barrier: Object,
+        /// How many threads make an episode.
+        count: u32,
+        /// How many have arrived, besides those reported before.
+        threads: u32,
+    },
+    /// To a child: the first `threads` of those that it reported may go on.
+    Release {
+        /// The barrier.
+        barrier: Object,
+        /// How many threads made the episode.
+        count: u32,
+        /// How many of them the child reported.
+        threads: u32,
+        /// One of them is the episode's serial thread.
+        serial: bool,
+        /// The child may keep back arrivals until there are so many.
+        expected: u32,
+    },
+    /// To a child: keep back nothing until the next release.
+    Hurry {
+        /// The barrier.
+        barrier: Object,
+    },
+}
+
+/// A peer broke the protocol of barriers; the run can't go on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("node {from} sent {message:?}, which the state of the barrier does not permit")]
+pub struct BarrierViolation {
+    /// Who sent the message.
+    pub from: NodeId,
+    /// What was sent.
+    pub message: BarrierMessage,
+}
