@@ -5,12 +5,12 @@ use serde::{Deserialize, Serialize};
 /// What nodes tell each other about mutex tokens.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum LockMessage {
-    /// To the manager: the sender wants the token. `attempt`: for a trylock, which must not wait for a holder.
+    /// To the manager: the sender wants the token.
     Request {
         /// The mutex.
         object: Object,
-        /// For a trylock.
-        attempt: bool,
+        /// The latest of the sender's trylocks, if any waits: see `Ask`.
+        attempt: Option<u64>,
     },
     /// From the manager to the node that asked last before: when you are done, pass the token to `to`.
     Pass {
@@ -18,18 +18,38 @@ pub enum LockMessage {
         object: Object,
         /// Who gets the token next.
         to: NodeId,
-        /// `to` wants to hear at once if it must wait.
-        attempt: bool,
+        /// As if an `Ask` came along.
+        attempt: Option<u64>,
     },
     /// The token itself. All that its former holders wrote is released.
     Token {
         /// The mutex.
         object: Object,
     },
-    /// To the node whose `attempt` can't be met at once. The token will come nevertheless.
+    /// From the manager: tell `to` if a thread of yours holds the mutex, now or as soon as one gets it.
+    Ask {
+        /// The mutex.
+        object: Object,
+        /// A node with a trylock.
+        to: NodeId,
+        /// The latest of its trylocks.
+        attempt: u64,
+    },
+    /// To the manager: the sender awaits the token itself, so the node before it in line is to be asked.
+    AskBefore {
+        /// The mutex.
+        object: Object,
+        /// As in `Ask`.
+        to: NodeId,
+        /// As in `Ask`.
+        attempt: u64,
+    },
+    /// A thread of the sender has had the mutex since `attempt` began. The token comes nevertheless.
     Busy {
         /// The mutex.
         object: Object,
+        /// The trylock that was asked for.
+        attempt: u64,
     },
 }
 
@@ -41,7 +61,9 @@ impl LockMessage {
             Self::Request { object, .. }
             | Self::Pass { object, .. }
             | Self::Token { object }
-            | Self::Busy { object } => object,
+            | Self::Ask { object, .. }
+            | Self::AskBefore { object, .. }
+            | Self::Busy { object, .. } => object,
         }
     }
 }

@@ -1,7 +1,11 @@
+mod attempts;
+mod line;
+
 use super::entry::Word;
 use super::{Entry, LockMessage, LockTable, LockViolation, Object, SyncError, Thread};
 use crate::{Outcome, Waiter};
 use gondwana_topology::NodeId;
+use line::Lines;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -64,7 +68,8 @@ pub struct LockCounters {
 struct Waiting {
     waiter: Waiter,
     thread: Thread,
-    attempt: bool,
+    /// The number of a trylock.
+    attempt: Option<u64>,
 }
 
 /// What is known of a mutex beyond its word. Kept only while something is.
@@ -80,6 +85,8 @@ struct Queue {
     leaving: Option<NodeId>,
     /// Hand-overs within the node since `next` is waiting.
     handovers: u32,
+    /// Nodes to be told when a thread of this node gets the mutex, each with its trylock.
+    asking: Vec<(NodeId, u64)>,
 }
 
 impl Queue {
@@ -96,16 +103,17 @@ impl Queue {
 /// requester the tail and is forwarded to the tail before, which passes the token on when it is done. A node asks
 /// only while it neither has the token nor awaits it, so it never has more than one successor.
 ///
-/// The node calls these one at a time, under its lock. A trylock that meets a token on its way to another node,
-/// or one that this node asked for already, reports busy, as ISO C and C++ allow.
+/// The node calls these one at a time, under its lock.
 pub struct Locks {
     me: NodeId,
     table: Arc<LockTable>,
     manager: ManagerOf,
     local_handovers: u32,
     queues: BTreeMap<Object, Queue>,
-    /// At the manager: who asked last, if not the manager first of all.
-    tails: BTreeMap<Object, NodeId>,
+    /// Of the mutexes that this node manages.
+    lines: Lines,
+    /// Trylocks that could not be decided at once, so far.
+    attempts: u64,
     counters: LockCounters,
 }
 
@@ -119,7 +127,8 @@ impl Locks {
             manager,
             local_handovers: LOCAL_HANDOVERS,
             queues: BTreeMap::new(),
-            tails: BTreeMap::new(),
+            lines: Lines::new(me),
+            attempts: 0,
             counters: LockCounters::default(),
         }
     }
@@ -148,37 +157,11 @@ impl Locks {
             }
         }
         let queue = self.queues.entry(object).or_default();
-        queue.waiting.push_back(Waiting { waiter, thread, attempt: false });
+        queue.waiting.push_back(Waiting { waiter, thread, attempt: None });
         if entry.word() == Word::Absent && !queue.requested {
-            self.request(object, false, env);
+            self.request(object, None, env);
         }
         Outcome::Wait
-    }
-
-    /// `pthread_mutex_trylock` after [`Entry::fast_try_lock`] said `Slow`.
-    pub fn try_lock(
-        &mut self,
-        object: Object,
-        thread: Thread,
-        waiter: Waiter,
-        env: &mut dyn LockEnv,
-    ) -> TryOutcome {
-        let table = Arc::clone(&self.table);
-        let entry = self.settled(&table, object);
-        if entry.transition(Word::Free, Word::Held) {
-            entry.own(thread);
-            return TryOutcome::Acquired;
-        }
-        if entry.word() != Word::Absent {
-            return TryOutcome::Busy;
-        }
-        let queue = self.queues.entry(object).or_default();
-        if queue.requested {
-            return TryOutcome::Busy;
-        }
-        queue.waiting.push_back(Waiting { waiter, thread, attempt: true });
-        self.request(object, true, env);
-        TryOutcome::Wait
     }
 
     /// `pthread_mutex_unlock` after [`Entry::fast_unlock`] said `Slow`: the mutex goes to the first waiting
@@ -225,11 +208,11 @@ impl Locks {
         let table = Arc::clone(&self.table);
         let Some(queue) = self.queues.get_mut(&object) else { return };
         let Some(to) = queue.leaving.take() else { return };
-        let wanted = !queue.waiting.is_empty();
+        let (wanted, attempt) = (!queue.waiting.is_empty(), queue.latest_attempt());
         table.entry(object).set(Word::Absent);
         self.send_token(object, to, env);
         if wanted {
-            self.request(object, false, env);
+            self.request(object, attempt, env);
         } else {
             self.queues.remove(&object);
         }
@@ -261,7 +244,21 @@ impl Locks {
                 from == (self.manager)(object) && self.succeed(object, to, attempt, env)
             }
             LockMessage::Token { object } => self.token(object, env),
-            LockMessage::Busy { object } => self.busy(object, env),
+            LockMessage::Ask { object, to, attempt } => {
+                let permitted = from == (self.manager)(object) && to != self.me;
+                if permitted {
+                    self.asked(object, to, attempt, env);
+                }
+                permitted
+            }
+            LockMessage::AskBefore { object, to, attempt } => {
+                let permitted = (self.manager)(object) == self.me;
+                if permitted {
+                    self.ask_on(object, from, to, attempt, env);
+                }
+                permitted
+            }
+            LockMessage::Busy { object, attempt } => self.busy(object, attempt, env),
         };
         if permitted { Ok(()) } else { Err(LockViolation { from, message }) }
     }
@@ -275,28 +272,23 @@ impl Locks {
         entry
     }
 
-    fn request(&mut self, object: Object, attempt: bool, env: &mut dyn LockEnv) {
+    fn request(&mut self, object: Object, attempt: Option<u64>, env: &mut dyn LockEnv) {
         self.queues.entry(object).or_default().requested = true;
         self.counters.requests += 1;
         let manager = (self.manager)(object);
-        if manager == self.me {
-            // This node asks because the token is elsewhere, so it is not the tail.
-            let tail = self.tails.insert(object, self.me).unwrap_or(self.me);
-            env.send(tail, &LockMessage::Pass { object, to: self.me, attempt });
-        } else {
+        if manager != self.me {
             env.send(manager, &LockMessage::Request { object, attempt });
+        } else if let Some(tail) = self.lines.join(object, self.me) {
+            env.send(tail, &LockMessage::Pass { object, to: self.me, attempt });
         }
     }
 
     /// At the manager: another node asks for the token.
-    fn enqueue(&mut self, object: Object, from: NodeId, attempt: bool, env: &mut dyn LockEnv) -> bool {
+    fn enqueue(&mut self, object: Object, from: NodeId, attempt: Option<u64>, env: &mut dyn LockEnv) -> bool {
         if (self.manager)(object) != self.me || from == self.me {
             return false;
         }
-        let tail = self.tails.insert(object, from).unwrap_or(self.me);
-        if tail == from {
-            return false;
-        }
+        let Some(tail) = self.lines.join(object, from) else { return false };
         if tail == self.me {
             return self.succeed(object, from, attempt, env);
         }
@@ -305,7 +297,7 @@ impl Locks {
     }
 
     /// At the tail: `to` is the next in the queue of nodes.
-    fn succeed(&mut self, object: Object, to: NodeId, attempt: bool, env: &mut dyn LockEnv) -> bool {
+    fn succeed(&mut self, object: Object, to: NodeId, attempt: Option<u64>, env: &mut dyn LockEnv) -> bool {
         if to == self.me {
             return false;
         }
@@ -330,8 +322,8 @@ impl Locks {
             return false;
         }
         queue.handovers = 0;
-        if attempt {
-            env.send(to, &LockMessage::Busy { object });
+        if let Some(attempt) = attempt {
+            self.asked(object, to, attempt, env);
         }
         true
     }
@@ -360,23 +352,12 @@ impl Locks {
         true
     }
 
-    fn busy(&mut self, object: Object, env: &mut dyn LockEnv) -> bool {
-        let Some(queue) = self.queues.get_mut(&object) else { return false };
-        if !queue.requested {
-            return false;
-        }
-        let attempt = queue.waiting.iter().position(|waiting| waiting.attempt);
-        if let Some(waiting) = attempt.and_then(|place| queue.waiting.remove(place)) {
-            env.resume(waiting.waiter, Grant::Busy);
-        }
-        true
-    }
-
     /// Gives the mutex to the first waiting thread; false if there is none.
     fn hand_over(&mut self, object: Object, entry: &Entry, env: &mut dyn LockEnv) -> bool {
         let queue = self.queues.entry(object).or_default();
         let Some(first) = queue.waiting.pop_front() else { return false };
         queue.handovers += u32::from(queue.next.is_some());
+        let (failed, asking) = (queue.take_attempts(u64::MAX), std::mem::take(&mut queue.asking));
         let word = queue.held();
         if word == Word::Held {
             self.queues.remove(&object);
@@ -384,6 +365,12 @@ impl Locks {
         entry.own(first.thread);
         entry.set(word);
         env.resume(first.waiter, Grant::Acquired);
+        for waiter in failed {
+            env.resume(waiter, Grant::Busy);
+        }
+        for (to, attempt) in asking {
+            env.send(to, &LockMessage::Busy { object, attempt });
+        }
         true
     }
 
@@ -420,7 +407,8 @@ impl Locks {
             copy.table.entry(object).copy_from(entry);
         }
         copy.queues.clone_from(&self.queues);
-        copy.tails.clone_from(&self.tails);
+        copy.lines.clone_from(&self.lines);
+        copy.attempts = self.attempts;
         copy.counters = self.counters;
         copy
     }
@@ -429,7 +417,7 @@ impl Locks {
     pub(super) fn essence(&self) -> impl Eq + std::hash::Hash + std::fmt::Debug + use<> {
         let words: Vec<_> =
             self.table.contents().into_iter().map(|(object, entry)| (object, entry.parts())).collect();
-        (words, self.queues.clone(), self.tails.clone())
+        (words, self.queues.clone(), self.lines.clone(), self.attempts)
     }
 
     /// True if nobody waits for anything.

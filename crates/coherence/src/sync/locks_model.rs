@@ -93,7 +93,33 @@ fn three_nodes_come_back_for_more() {
 fn three_nodes_try() {
     let tries = [Try(1), Unlock(1), Try(1), Unlock(1)];
     let locks = [Lock(1), Unlock(1)];
-    check(&[&[&tries, &locks], &[&tries], &[&tries, &locks]], 1, 1);
+    check(&[&[&locks], &[&tries], &[&tries]], 1, 1);
+    check(&[&[&tries, &locks], &[&locks], &[&tries]], 1, 1);
+}
+
+#[test]
+fn trylocks_of_a_node_meet_while_the_token_is_on_its_way() {
+    let tries = [Try(1), Unlock(1)];
+    let locks = [Lock(1), Unlock(1)];
+    check(&[&[&tries, &tries], &[&tries, &tries]], 1, 1);
+    check(&[&[&locks], &[&locks, &tries], &[&tries, &tries]], 1, 1);
+    check(&[&[&locks, &locks], &[&tries, &tries], &[&tries]], 1, 1);
+}
+
+#[test]
+fn trylocks_meet_others_that_come_back() {
+    let twice = [Try(1), Unlock(1), Try(1), Unlock(1)];
+    let locks = [Lock(1), Unlock(1), Lock(1), Unlock(1)];
+    check(&[&[&locks], &[&twice], &[&locks]], 1, 1);
+    check(&[&[&locks], &[&locks], &[&locks], &[&[Try(1), Unlock(1)]]], 1, 1);
+}
+
+#[test]
+fn trylocks_meet_others_that_lose_patience() {
+    let timed = [Timed(1), Unlock(1)];
+    let tries = [Try(1), Unlock(1)];
+    check(&[&[&timed, &tries], &[&timed, &tries]], 1, 1);
+    check(&[&[&timed], &[&timed, &tries], &[&tries]], 1, 1);
 }
 
 #[test]

@@ -57,16 +57,24 @@ fn machine(me: NodeId) -> (Locks, Arc<LockTable>, Log) {
     (Locks::new(me, Arc::clone(&table), Arc::new(|_| MANAGER)), table, Log::default())
 }
 
-fn request(attempt: bool) -> LockMessage {
+fn request(attempt: Option<u64>) -> LockMessage {
     LockMessage::Request { object: MUTEX, attempt }
 }
 
-fn pass(to: NodeId, attempt: bool) -> LockMessage {
+fn pass(to: NodeId, attempt: Option<u64>) -> LockMessage {
     LockMessage::Pass { object: MUTEX, to, attempt }
 }
 
 const TOKEN: LockMessage = LockMessage::Token { object: MUTEX };
-const BUSY: LockMessage = LockMessage::Busy { object: MUTEX };
+const BUSY: LockMessage = LockMessage::Busy { object: MUTEX, attempt: 1 };
+
+fn ask(to: NodeId, attempt: u64) -> LockMessage {
+    LockMessage::Ask { object: MUTEX, to, attempt }
+}
+
+fn ask_before(to: NodeId, attempt: u64) -> LockMessage {
+    LockMessage::AskBefore { object: MUTEX, to, attempt }
+}
 
 #[test]
 fn the_manager_starts_with_the_token() {
@@ -84,7 +92,7 @@ fn a_token_is_asked_for_once_and_then_rests_here() {
     for index in 1..=2 {
         assert_eq!(locks.lock(MUTEX, Thread(index), Waiter(index), &mut env), Outcome::Wait);
     }
-    assert_eq!(env.take(), [Did::Sent(MANAGER, request(false))]);
+    assert_eq!(env.take(), [Did::Sent(MANAGER, request(None))]);
     locks.message(MANAGER, TOKEN, &mut env).unwrap();
     assert_eq!(env.take(), [Did::Arrived, Did::Resumed(1, Grant::Acquired)]);
     let entry = table.entry(MUTEX);
@@ -102,7 +110,7 @@ fn a_token_is_asked_for_once_and_then_rests_here() {
 fn a_token_leaves_only_after_the_flush() {
     let (mut locks, table, mut env) = machine(MANAGER);
     assert_eq!(locks.lock(MUTEX, Thread(1), Waiter(1), &mut env), Outcome::Done);
-    locks.message(OTHER, request(false), &mut env).unwrap();
+    locks.message(OTHER, request(None), &mut env).unwrap();
     assert_eq!(env.take(), []);
     assert_eq!(table.entry(MUTEX).fast_unlock(Thread(1), || Kind::Normal), Ok(Fast::Slow));
     locks.unlock(MUTEX, &mut env).unwrap();
@@ -112,17 +120,17 @@ fn a_token_leaves_only_after_the_flush() {
     assert_eq!(locks.lock(MUTEX, Thread(1), Waiter(1), &mut env), Outcome::Wait);
     assert_eq!(env.take(), []);
     locks.flushed(MUTEX, &mut env);
-    assert_eq!(env.take(), [Did::Sent(OTHER, TOKEN), Did::Sent(OTHER, pass(MANAGER, false))]);
+    assert_eq!(env.take(), [Did::Sent(OTHER, TOKEN), Did::Sent(OTHER, pass(MANAGER, None))]);
 }
 
 #[test]
 fn the_manager_forwards_to_whoever_asked_last() {
     let (mut locks, _, mut env) = machine(MANAGER);
-    locks.message(OTHER, request(false), &mut env).unwrap();
+    locks.message(OTHER, request(None), &mut env).unwrap();
     locks.flushed(MUTEX, &mut env);
     env.take();
-    locks.message(THIRD, request(true), &mut env).unwrap();
-    assert_eq!(env.take(), [Did::Sent(OTHER, pass(THIRD, true))]);
+    locks.message(THIRD, request(Some(1)), &mut env).unwrap();
+    assert_eq!(env.take(), [Did::Sent(OTHER, pass(THIRD, Some(1)))]);
 }
 
 #[test]
@@ -130,7 +138,7 @@ fn another_node_waits_for_a_bounded_number_of_handovers() {
     let (mut locks, table, mut env) = machine(MANAGER);
     let entry = table.entry(MUTEX);
     assert_eq!(locks.lock(MUTEX, Thread(1), Waiter(1), &mut env), Outcome::Done);
-    locks.message(OTHER, request(false), &mut env).unwrap();
+    locks.message(OTHER, request(None), &mut env).unwrap();
     // Thread 1 holds it, the odd and the even one hand it to each other.
     for turn in 0..=u64::from(LOCAL_HANDOVERS) {
         let (holder, next) = (1 + turn % 2, 2 - turn % 2);
@@ -142,28 +150,75 @@ fn another_node_waits_for_a_bounded_number_of_handovers() {
         assert_eq!(env.take(), [expected], "turn {turn}");
     }
     locks.flushed(MUTEX, &mut env);
-    assert_eq!(env.take(), [Did::Sent(OTHER, TOKEN), Did::Sent(OTHER, pass(MANAGER, false))]);
+    assert_eq!(env.take(), [Did::Sent(OTHER, TOKEN), Did::Sent(OTHER, pass(MANAGER, None))]);
 }
 
 #[test]
 fn a_failed_try_leaves_the_token_coming() {
     let (mut locks, table, mut env) = machine(OTHER);
     assert_eq!(locks.try_lock(MUTEX, Thread(1), Waiter(1), &mut env), TryOutcome::Wait);
-    assert_eq!(env.take(), [Did::Sent(MANAGER, request(true))]);
-    assert_eq!(locks.try_lock(MUTEX, Thread(2), Waiter(2), &mut env), TryOutcome::Busy);
+    assert_eq!(env.take(), [Did::Sent(MANAGER, request(Some(1)))]);
+    // The token is asked for already, which says nothing about whether somebody holds it.
+    assert_eq!(locks.try_lock(MUTEX, Thread(2), Waiter(2), &mut env), TryOutcome::Wait);
+    assert_eq!(env.take(), [Did::Sent(MANAGER, ask_before(OTHER, 2))]);
+    // Nor does an answer to the first question decide the second attempt.
     locks.message(MANAGER, BUSY, &mut env).unwrap();
     assert_eq!(env.take(), [Did::Resumed(1, Grant::Busy)]);
     locks.message(MANAGER, TOKEN, &mut env).unwrap();
-    assert_eq!(env.take(), [Did::Arrived]);
-    assert_eq!(table.entry(MUTEX).fast_try_lock(Thread(2), || Kind::Normal), Ok(Fast::Done));
+    assert_eq!(env.take(), [Did::Arrived, Did::Resumed(2, Grant::Acquired)]);
+    // An answer may be slower than the token.
+    locks.message(MANAGER, BUSY, &mut env).unwrap();
+    assert_eq!(env.take(), []);
+    assert_eq!(table.entry(MUTEX).fast_try_lock(Thread(1), || Kind::Normal), Err(SyncError::Busy));
 }
 
 #[test]
 fn a_holder_tells_a_try_at_once() {
     let (mut locks, _, mut env) = machine(MANAGER);
     assert_eq!(locks.lock(MUTEX, Thread(1), Waiter(1), &mut env), Outcome::Done);
-    locks.message(OTHER, request(true), &mut env).unwrap();
+    locks.message(OTHER, request(Some(1)), &mut env).unwrap();
     assert_eq!(env.take(), [Did::Sent(OTHER, BUSY)]);
+}
+
+#[test]
+fn whoever_awaits_the_token_has_the_node_before_asked_and_speaks_up_later() {
+    let (mut locks, _, mut env) = machine(OTHER);
+    assert_eq!(locks.lock(MUTEX, Thread(1), Waiter(1), &mut env), Outcome::Wait);
+    assert_eq!(locks.try_lock(MUTEX, Thread(2), Waiter(2), &mut env), TryOutcome::Wait);
+    env.take();
+    locks.message(MANAGER, pass(THIRD, Some(1)), &mut env).unwrap();
+    assert_eq!(env.take(), [Did::Sent(MANAGER, ask_before(THIRD, 1))]);
+    locks.message(MANAGER, ask(THIRD, 2), &mut env).unwrap();
+    assert_eq!(env.take(), [Did::Sent(MANAGER, ask_before(THIRD, 2))]);
+    locks.message(MANAGER, TOKEN, &mut env).unwrap();
+    let told = Did::Sent(THIRD, LockMessage::Busy { object: MUTEX, attempt: 2 });
+    let resumed = [Did::Resumed(1, Grant::Acquired), Did::Resumed(2, Grant::Busy)];
+    assert_eq!(env.take(), [Did::Arrived].into_iter().chain(resumed).chain([told]).collect::<Vec<_>>());
+}
+
+#[test]
+fn a_node_that_passed_the_token_on_has_nothing_to_say() {
+    let (mut locks, _, mut env) = machine(MANAGER);
+    locks.message(OTHER, request(None), &mut env).unwrap();
+    assert_eq!(env.take(), [Did::Passed(OTHER)]);
+    // The token is leaving towards the one that asks.
+    locks.message(OTHER, ask_before(OTHER, 1), &mut env).unwrap();
+    assert_eq!(env.take(), []);
+    locks.flushed(MUTEX, &mut env);
+    locks.message(THIRD, request(Some(1)), &mut env).unwrap();
+    assert_eq!(env.take(), [Did::Sent(OTHER, TOKEN), Did::Sent(OTHER, pass(THIRD, Some(1)))]);
+    locks.message(OTHER, ask_before(THIRD, 1), &mut env).unwrap();
+    assert_eq!(env.take(), []);
+}
+
+#[test]
+fn a_try_that_meets_a_leaving_token_has_it_asked_for() {
+    let (mut locks, _, mut env) = machine(MANAGER);
+    locks.message(OTHER, request(None), &mut env).unwrap();
+    assert_eq!(locks.try_lock(MUTEX, Thread(1), Waiter(1), &mut env), TryOutcome::Wait);
+    assert_eq!(env.take(), [Did::Passed(OTHER)]);
+    locks.flushed(MUTEX, &mut env);
+    assert_eq!(env.take(), [Did::Sent(OTHER, TOKEN), Did::Sent(OTHER, pass(MANAGER, Some(1)))]);
 }
 
 #[test]
@@ -172,13 +227,13 @@ fn a_token_that_nobody_wants_any_more_is_passed_on_unused() {
     assert_eq!(locks.lock(MUTEX, Thread(1), Waiter(1), &mut env), Outcome::Wait);
     assert!(locks.cancel(MUTEX, Waiter(1)));
     assert!(!locks.cancel(MUTEX, Waiter(1)));
-    locks.message(MANAGER, pass(THIRD, false), &mut env).unwrap();
+    locks.message(MANAGER, pass(THIRD, None), &mut env).unwrap();
     env.take();
     locks.message(MANAGER, TOKEN, &mut env).unwrap();
     assert_eq!(env.take(), [Did::Sent(THIRD, TOKEN)]);
     // And it is gone: the next lock asks again.
     assert_eq!(locks.lock(MUTEX, Thread(1), Waiter(1), &mut env), Outcome::Wait);
-    assert_eq!(env.take(), [Did::Sent(MANAGER, request(false))]);
+    assert_eq!(env.take(), [Did::Sent(MANAGER, request(None))]);
 }
 
 #[test]
@@ -202,22 +257,25 @@ fn unlocking_a_mutex_that_is_elsewhere_is_an_error() {
 #[test]
 fn impossible_messages_are_refused() {
     let (mut other, _, mut env) = machine(OTHER);
-    for message in [TOKEN, BUSY, request(false), pass(THIRD, false), pass(OTHER, false)] {
+    let asks = [ask(OTHER, 1), ask_before(THIRD, 1)];
+    for message in [TOKEN, BUSY, request(None), pass(THIRD, None), pass(OTHER, None)].into_iter().chain(asks)
+    {
         let refused = other.message(MANAGER, message, &mut env).unwrap_err();
         assert_eq!((refused.from, refused.message), (MANAGER, message));
     }
     assert_eq!(other.lock(MUTEX, Thread(1), Waiter(1), &mut env), Outcome::Wait);
-    assert!(other.message(THIRD, pass(THIRD, false), &mut env).is_err(), "only the manager forwards");
-    other.message(MANAGER, pass(THIRD, false), &mut env).unwrap();
-    assert!(other.message(MANAGER, pass(THIRD, false), &mut env).is_err(), "a second successor");
+    assert!(other.message(THIRD, pass(THIRD, None), &mut env).is_err(), "only the manager forwards");
+    assert!(other.message(THIRD, ask(MANAGER, 1), &mut env).is_err(), "only the manager asks");
+    other.message(MANAGER, pass(THIRD, None), &mut env).unwrap();
+    assert!(other.message(MANAGER, pass(THIRD, None), &mut env).is_err(), "a second successor");
     let (mut manager, _, mut env) = machine(MANAGER);
-    manager.message(OTHER, request(false), &mut env).unwrap();
-    assert!(manager.message(OTHER, request(false), &mut env).is_err(), "asked twice");
+    manager.message(OTHER, request(None), &mut env).unwrap();
+    assert!(manager.message(OTHER, request(None), &mut env).is_err(), "asked twice");
 }
 
 #[test]
 fn messages_survive_encoding() {
-    for message in [TOKEN, BUSY, request(true), pass(THIRD, false)] {
+    for message in [TOKEN, BUSY, request(Some(1)), pass(THIRD, None), ask(OTHER, 1), ask_before(OTHER, 2)] {
         let bytes = postcard::to_stdvec(&message).unwrap();
         assert_eq!(postcard::from_bytes::<LockMessage>(&bytes), Ok(message));
     }

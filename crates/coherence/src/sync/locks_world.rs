@@ -35,6 +35,8 @@ pub(super) struct Runner {
     pub pc: usize,
     pub waits: bool,
     pub holds: BTreeSet<u64>,
+    /// Somebody has held the mutex since this thread's trylock began.
+    met: bool,
 }
 
 /// A machine that can be compared and copied.
@@ -132,7 +134,7 @@ impl World {
         let count = threads.len() as u64;
         let manager: ManagerOf = Arc::new(move |object| NodeId((object.0 % count) as u16));
         let ids = (0..threads.len()).map(|node| NodeId(node as u16));
-        let runner = |node| Runner { node, pc: 0, waits: false, holds: BTreeSet::new() };
+        let runner = |node| Runner { node, pc: 0, waits: false, holds: BTreeSet::new(), met: false };
         Self {
             nodes: ids
                 .clone()
@@ -199,9 +201,37 @@ impl World {
             }
             match grant {
                 Grant::Acquired => self.enter(index, programs),
-                Grant::Busy => self.skip(index, programs),
+                Grant::Busy => self.fail(index, programs),
             }
         }
+        self.meet(programs);
+    }
+
+    fn is_held(&self, number: u64) -> bool {
+        self.runners.iter().any(|runner| runner.holds.contains(&number))
+    }
+
+    /// Trylocks that wait take note of those that hold their mutex.
+    fn meet(&mut self, programs: &[Vec<Op>]) {
+        for (index, program) in programs.iter().enumerate() {
+            if let Some(Op::Try(number)) = program.get(self.runners[index].pc)
+                && self.runners[index].waits
+                && self.is_held(*number)
+            {
+                self.runners[index].met = true;
+            }
+        }
+    }
+
+    /// A trylock failed.
+    fn fail(&mut self, index: usize, programs: &[Vec<Op>]) {
+        if let Op::Try(number) = programs[index][self.runners[index].pc]
+            && !self.runners[index].met
+            && !self.is_held(number)
+        {
+            self.around.broken = Some("a trylock failed although nobody held the mutex");
+        }
+        self.skip(index, programs);
     }
 
     fn step(&mut self, index: usize, programs: &[Vec<Op>]) {
@@ -228,8 +258,12 @@ impl World {
                 };
                 match outcome {
                     TryOutcome::Acquired => self.enter(index, programs),
-                    TryOutcome::Busy => self.skip(index, programs),
-                    TryOutcome::Wait => self.runners[index].waits = true,
+                    TryOutcome::Busy => self.fail(index, programs),
+                    TryOutcome::Wait => {
+                        let met = self.is_held(number);
+                        let runner = &mut self.runners[index];
+                        (runner.waits, runner.met) = (true, met);
+                    }
                 }
             }
             Op::Unlock(number) => {
@@ -260,6 +294,7 @@ impl World {
             self.around.broken = Some("a critical section does not see the one before");
         }
         runner.holds.insert(number);
+        runner.met = false;
         runner.pc += 1;
     }
 
@@ -271,6 +306,7 @@ impl World {
             return;
         };
         let rest = programs[index][runner.pc..].iter().position(|op| *op == Op::Unlock(number));
+        runner.met = false;
         runner.pc += rest.map_or(0, |length| length + 1);
     }
 

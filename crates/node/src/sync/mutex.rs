@@ -5,10 +5,7 @@ use crate::Node;
 use crate::slots::{Slot, event};
 use gondwana_coherence::Outcome;
 use gondwana_coherence::sync::{Fast, Kind, Object, SyncError, Thread as ThreadId, TryOutcome};
-use std::time::{Duration, Instant};
-
-/// How long a trylock waits for a token that may be on its way.
-const TRY_PATIENCE: Duration = Duration::from_micros(500);
+use std::time::Instant;
 
 impl Node {
     /// `pthread_mutex_init`.
@@ -78,18 +75,8 @@ impl Node {
         if entry.fast_try_lock(thread, &kind).map_err(SyncError::code)? == Fast::Done {
             return Ok(());
         }
-        if self.privately(|| self.mutex_try_slowly(object, thread, slot)) {
-            return Ok(());
-        }
-        // "Busy" may also mean that the token was on its way. Then it comes, and rests here.
-        let patience = Instant::now() + TRY_PATIENCE;
-        while !entry.is_locked() && Instant::now() < patience {
-            std::thread::yield_now();
-            if entry.fast_try_lock(thread, &kind).map_err(SyncError::code)? == Fast::Done {
-                return Ok(());
-            }
-        }
-        Err(libc::EBUSY)
+        let acquired = self.privately(|| self.mutex_try_slowly(object, thread, slot));
+        if acquired { Ok(()) } else { Err(libc::EBUSY) }
     }
 
     fn mutex_try_slowly(&'static self, object: Object, thread: ThreadId, slot: Slot) -> bool {

@@ -1,0 +1,130 @@
+//! Trylocks: finding out whether somebody holds a mutex whose token is elsewhere.
+
+use super::super::entry::Word;
+use super::{Grant, LockEnv, Locks, Queue, TryOutcome, Waiting};
+use super::{LockMessage, Object, Thread};
+use crate::Waiter;
+use gondwana_topology::NodeId;
+use std::sync::Arc;
+
+impl Queue {
+    /// The latest trylock that waits.
+    pub(super) fn latest_attempt(&self) -> Option<u64> {
+        self.waiting.iter().filter_map(|waiting| waiting.attempt).max()
+    }
+
+    /// Takes out the trylocks up to a number.
+    pub(super) fn take_attempts(&mut self, latest: u64) -> Vec<Waiter> {
+        let mut taken = Vec::new();
+        self.waiting.retain(|waiting| {
+            let takes = waiting.attempt.is_some_and(|attempt| attempt <= latest);
+            if takes {
+                taken.push(waiting.waiter);
+            }
+            !takes
+        });
+        taken
+    }
+
+    /// `to` is told when a thread of this node gets the mutex.
+    fn note_asking(&mut self, to: NodeId, attempt: u64) {
+        match self.asking.iter_mut().find(|(node, _)| *node == to) {
+            Some((_, latest)) => *latest = attempt.max(*latest),
+            None => self.asking.push((to, attempt)),
+        }
+    }
+}
+
+/// A trylock fails only if a thread held the mutex, or got it, at some moment of the call. A token that is on its
+/// way proves nothing, so a trylock that does not find the mutex here waits until either the token comes or some
+/// node says that a thread of its own has the mutex. It never waits for that thread: a node that awaits the token
+/// itself makes a note, to speak up when one of its threads gets it, and has the node before it in line asked.
+/// Wherever the token is by then, it must pass, or rest at, a node that was asked.
+impl Locks {
+    /// `pthread_mutex_trylock` after [`Entry::fast_try_lock`](super::super::Entry::fast_try_lock) said `Slow`.
+    pub fn try_lock(
+        &mut self,
+        object: Object,
+        thread: Thread,
+        waiter: Waiter,
+        env: &mut dyn LockEnv,
+    ) -> TryOutcome {
+        let table = Arc::clone(&self.table);
+        let entry = self.settled(&table, object);
+        let word = loop {
+            match entry.word() {
+                Word::Free if entry.transition(Word::Free, Word::Held) => {
+                    entry.own(thread);
+                    return TryOutcome::Acquired;
+                }
+                Word::Free => {}
+                Word::Held | Word::HeldQueued => return TryOutcome::Busy,
+                word => break word,
+            }
+        };
+        self.attempts += 1;
+        let attempt = self.attempts;
+        let queue = self.queues.entry(object).or_default();
+        queue.waiting.push_back(Waiting { waiter, thread, attempt: Some(attempt) });
+        if word == Word::Absent {
+            if queue.requested {
+                self.ask_before(object, self.me, attempt, env);
+            } else {
+                self.request(object, Some(attempt), env);
+            }
+        }
+        TryOutcome::Wait
+    }
+
+    /// This node awaits the token: the manager knows whom to ask for it.
+    pub(super) fn ask_before(&mut self, object: Object, to: NodeId, attempt: u64, env: &mut dyn LockEnv) {
+        let manager = (self.manager)(object);
+        if manager == self.me {
+            self.ask_on(object, self.me, to, attempt, env);
+        } else {
+            env.send(manager, &LockMessage::AskBefore { object, to, attempt });
+        }
+    }
+
+    /// At the manager: `from` awaits the token, so the node before it is asked.
+    pub(super) fn ask_on(
+        &mut self,
+        object: Object,
+        from: NodeId,
+        to: NodeId,
+        attempt: u64,
+        env: &mut dyn LockEnv,
+    ) {
+        match self.lines.before(object, from, to) {
+            Some(before) if before == self.me => self.asked(object, to, attempt, env),
+            Some(before) => env.send(before, &LockMessage::Ask { object, to, attempt }),
+            None => {}
+        }
+    }
+
+    /// `to` wants to hear if a thread of this node holds the mutex or gets it.
+    pub(super) fn asked(&mut self, object: Object, to: NodeId, attempt: u64, env: &mut dyn LockEnv) {
+        let table = Arc::clone(&self.table);
+        let entry = self.settled(&table, object);
+        if entry.is_locked() {
+            env.send(to, &LockMessage::Busy { object, attempt });
+            return;
+        }
+        // Without a request the token has gone on, towards nodes that were asked before this one.
+        if let Some(queue) = self.queues.get_mut(&object)
+            && queue.requested
+        {
+            queue.note_asking(to, attempt);
+            self.ask_before(object, to, attempt, env);
+        }
+    }
+
+    /// Some thread has the mutex. Trylocks that began later than the question don't learn anything from that.
+    pub(super) fn busy(&mut self, object: Object, attempt: u64, env: &mut dyn LockEnv) -> bool {
+        let waiters = self.queues.get_mut(&object).map(|queue| queue.take_attempts(attempt));
+        for waiter in waiters.into_iter().flatten() {
+            env.resume(waiter, Grant::Busy);
+        }
+        attempt <= self.attempts
+    }
+}
