@@ -1,13 +1,15 @@
 mod attempts;
 mod line;
+mod queue;
 
 use super::entry::Word;
 use super::{Entry, LockMessage, LockTable, LockViolation, Object, SyncError, Thread};
 use crate::{Outcome, Waiter};
 use gondwana_topology::NodeId;
 use line::Lines;
+use queue::{Queue, Waiting};
 use serde::{Deserialize, Serialize};
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// How often a mutex changes hands within a node while another node waits for it. More saves messages, fewer is
@@ -62,38 +64,6 @@ pub struct LockCounters {
     pub tokens_sent: u64,
     /// Mutexes handed from one thread of this node to another that waited.
     pub handovers: u64,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-struct Waiting {
-    waiter: Waiter,
-    thread: Thread,
-    /// The number of a trylock.
-    attempt: Option<u64>,
-}
-
-/// What is known of a mutex beyond its word. Kept only while something is.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
-struct Queue {
-    /// Threads of this node, first come first.
-    waiting: VecDeque<Waiting>,
-    /// The token was asked for and has not come.
-    requested: bool,
-    /// Where the token goes when this node is done with it.
-    next: Option<NodeId>,
-    /// Where the token goes as soon as the flush is complete.
-    leaving: Option<NodeId>,
-    /// Hand-overs within the node since `next` is waiting.
-    handovers: u32,
-    /// Nodes to be told when a thread of this node gets the mutex, each with its trylock.
-    asking: Vec<(NodeId, u64)>,
-}
-
-impl Queue {
-    /// The word of a mutex that a thread of this node holds.
-    fn held(&self) -> Word {
-        if self.waiting.is_empty() && self.next.is_none() { Word::Held } else { Word::HeldQueued }
-    }
 }
 
 /// The slow path of mutexes on one node: a distributed queue of nodes for each token (the lock algorithm of

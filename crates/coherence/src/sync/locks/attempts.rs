@@ -1,39 +1,11 @@
 //! Trylocks: finding out whether somebody holds a mutex whose token is elsewhere.
 
-use super::super::entry::Word;
-use super::{Grant, LockEnv, Locks, Queue, TryOutcome, Waiting};
+use super::{Grant, LockEnv, Locks, TryOutcome, Waiting};
 use super::{LockMessage, Object, Thread};
 use crate::Waiter;
+use crate::sync::entry::Word;
 use gondwana_topology::NodeId;
 use std::sync::Arc;
-
-impl Queue {
-    /// The latest trylock that waits.
-    pub(super) fn latest_attempt(&self) -> Option<u64> {
-        self.waiting.iter().filter_map(|waiting| waiting.attempt).max()
-    }
-
-    /// Takes out the trylocks up to a number.
-    pub(super) fn take_attempts(&mut self, latest: u64) -> Vec<Waiter> {
-        let mut taken = Vec::new();
-        self.waiting.retain(|waiting| {
-            let takes = waiting.attempt.is_some_and(|attempt| attempt <= latest);
-            if takes {
-                taken.push(waiting.waiter);
-            }
-            !takes
-        });
-        taken
-    }
-
-    /// `to` is told when a thread of this node gets the mutex.
-    fn note_asking(&mut self, to: NodeId, attempt: u64) {
-        match self.asking.iter_mut().find(|(node, _)| *node == to) {
-            Some((_, latest)) => *latest = attempt.max(*latest),
-            None => self.asking.push((to, attempt)),
-        }
-    }
-}
 
 /// A trylock fails only if a thread held the mutex, or got it, at some moment of the call. A token that is on its
 /// way proves nothing, so a trylock that does not find the mutex here waits until either the token comes or some
