@@ -24,6 +24,18 @@ impl Node {
         self.change_on(NodeId(0), change)
     }
 
+    /// Asks a node for a descriptor that the program has open there. Returns the number of its process.
+    ///
+    /// # Errors
+    /// `EBADF` if it is not open.
+    pub fn borrow_descriptor(&'static self, owner: usize, descriptor: i32) -> Result<i32, i32> {
+        let owner = NodeId(u16::try_from(owner).expect("a node of the run"));
+        match self.ask_for(owner, |ticket| Wire::Lend { ticket, descriptor })? {
+            error if error < 0 => Err(-error as i32),
+            process => Ok(process as i32),
+        }
+    }
+
     fn change_on(&'static self, node: NodeId, change: ProcessChange) -> Result<(), i32> {
         match self.ask_for(node, |ticket| Wire::Everywhere { ticket, change })? {
             0 => Ok(()),

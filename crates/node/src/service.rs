@@ -113,6 +113,10 @@ impl Node {
                 let error = (self.hooks.apply)(&change);
                 self.core().answer(from, ticket, Answer::Done(i64::from(error)));
             }
+            Wire::Lend { ticket, descriptor } => {
+                let answer = (self.hooks.lend)(from.index(), descriptor);
+                self.core().answer(from, ticket, Answer::Done(i64::from(answer)));
+            }
             Wire::Exit(status) => self.exit_for_peer(status),
             Wire::Close => self.close_here(),
             Wire::Closed => {

@@ -57,6 +57,14 @@ pub enum Wire {
         /// What to do.
         change: ProcessChange,
     },
+    /// Does the program have this descriptor open on the receiver? Answered with the receiver's process or, negative,
+    /// an error number.
+    Lend {
+        /// The sender's name for the operation.
+        ticket: Ticket,
+        /// The descriptor's number.
+        descriptor: i32,
+    },
     /// To node 0: the program ends with this status.
     Exit(i32),
     /// From node 0: write out what the streams hold and stand still.
@@ -148,7 +156,7 @@ impl Wire {
             Self::Reply { .. } => 10,
             Self::Place { .. } | Self::Start { .. } | Self::Ended => 11,
             Self::Free(_) | Self::UsableSize { .. } => 12,
-            Self::Everywhere { .. } | Self::Exit(_) | Self::Close | Self::Closed => 13,
+            Self::Everywhere { .. } | Self::Lend { .. } | Self::Exit(_) | Self::Close | Self::Closed => 13,
         }
     }
 }

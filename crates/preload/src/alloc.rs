@@ -4,6 +4,7 @@
 //! streams, its tables) stays private to the node, so that its own system calls never meet an absent page; the
 //! caller's return address tells which it is.
 
+use crate::io::stream_memory;
 use crate::private::{__libc_calloc, __libc_free, __libc_malloc, __libc_memalign, __libc_realloc};
 use gondwana_memory::PAGE_SIZE;
 use gondwana_node::Node;
@@ -16,9 +17,29 @@ use std::sync::OnceLock;
 /// The code whose allocations are private: the C library, the loader, and the standard library inside this one.
 static PRIVATE_TEXT: OnceLock<[Range<usize>; 3]> = OnceLock::new();
 
+/// What the C library allocates memory for.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Purpose {
+    /// Its own buffers and tables.
+    Own,
+    /// What the program will own, such as the result of `strdup`.
+    Program,
+    /// A stream or directory that the program will only hand back to it.
+    Stream,
+    /// First the stream, then the block that the program will find its contents in.
+    StreamThenProgram,
+}
+
 thread_local! {
-    /// Set while the C library allocates what the program will own, such as the result of `strdup`.
-    static FOR_PROGRAM: Cell<bool> = const { Cell::new(false) };
+    /// What the C library is doing for this thread.
+    static PURPOSE: Cell<Purpose> = const { Cell::new(Purpose::Own) };
+}
+
+/// Where an allocation goes.
+enum Place {
+    Shared(&'static Node),
+    Stream,
+    Private,
 }
 
 /// Finds out whose allocations are private. Until then all are.
@@ -28,20 +49,35 @@ pub fn begin() {
     PRIVATE_TEXT.get_or_init(|| [range(0), range(1), range(2)]);
 }
 
-/// Runs a C library function whose result the program will own.
-pub fn for_program<R>(call: impl FnOnce() -> R) -> R {
-    let before = FOR_PROGRAM.replace(true);
+/// Runs a C library function that allocates memory for a purpose.
+pub fn with_purpose<R>(purpose: Purpose, call: impl FnOnce() -> R) -> R {
+    let before = PURPOSE.replace(purpose);
     let result = call();
-    FOR_PROGRAM.set(before);
+    PURPOSE.set(before);
     result
 }
 
-/// The node, if an allocation asked for from `caller` is to be shared.
+/// Runs a C library function whose result the program will own.
+pub fn for_program<R>(call: impl FnOnce() -> R) -> R {
+    with_purpose(Purpose::Program, call)
+}
+
+/// Where an allocation asked for from `caller` goes.
 #[inline]
-fn sharing(caller: usize) -> Option<&'static Node> {
-    let node = Node::current()?;
-    let private = PRIVATE_TEXT.get()?.iter().any(|text| text.contains(&caller));
-    (!private || FOR_PROGRAM.get()).then_some(node)
+fn place(caller: usize) -> Place {
+    let (Some(node), Some(private)) = (Node::current(), PRIVATE_TEXT.get()) else { return Place::Private };
+    if !private.iter().any(|text| text.contains(&caller)) {
+        return Place::Shared(node);
+    }
+    match PURPOSE.get() {
+        Purpose::Own => Place::Private,
+        Purpose::Program => Place::Shared(node),
+        Purpose::Stream => Place::Stream,
+        Purpose::StreamThenProgram => {
+            PURPOSE.set(Purpose::Program);
+            Place::Stream
+        }
+    }
 }
 
 fn or_enomem(address: Option<usize>) -> *mut c_void {
@@ -89,18 +125,22 @@ pub unsafe fn resize(pointer: *mut c_void, size: usize) -> *mut c_void {
 }
 
 unsafe extern "C" fn allocate(size: usize, caller: usize) -> *mut c_void {
-    match sharing(caller) {
-        Some(node) => or_enomem(node.allocate(size, 16)),
+    match place(caller) {
+        Place::Shared(node) => or_enomem(node.allocate(size, 16)),
+        Place::Stream => stream_memory::allocate(size),
         // SAFETY: plain allocation.
-        None => unsafe { __libc_malloc(size) },
+        Place::Private => unsafe { __libc_malloc(size) },
     }
 }
 
 unsafe extern "C" fn allocate_zeroed(count: usize, size: usize, caller: usize) -> *mut c_void {
-    match sharing(caller) {
-        Some(node) => or_enomem(count.checked_mul(size).and_then(|bytes| node.allocate_zeroed(bytes))),
+    match place(caller) {
+        Place::Shared(node) => {
+            or_enomem(count.checked_mul(size).and_then(|bytes| node.allocate_zeroed(bytes)))
+        }
+        Place::Stream => stream_memory::allocate_zeroed(count.saturating_mul(size)),
         // SAFETY: plain allocation.
-        None => unsafe { __libc_calloc(count, size) },
+        Place::Private => unsafe { __libc_calloc(count, size) },
     }
 }
 
@@ -109,10 +149,10 @@ unsafe extern "C" fn allocate_aligned(alignment: usize, size: usize, caller: usi
         crate::errno::set(libc::EINVAL);
         return std::ptr::null_mut();
     }
-    match sharing(caller) {
-        Some(node) => or_enomem(node.allocate(size, alignment.max(16))),
+    match place(caller) {
+        Place::Shared(node) => or_enomem(node.allocate(size, alignment.max(16))),
         // SAFETY: plain allocation.
-        None => unsafe { __libc_memalign(alignment, size) },
+        Place::Stream | Place::Private => unsafe { __libc_memalign(alignment, size) },
     }
 }
 
@@ -163,6 +203,9 @@ unsafe extern "C" fn reallocate(pointer: *mut c_void, size: usize, caller: usize
     }
     let shared = Node::current().filter(|node| node.is_shared(pointer as usize));
     let Some(node) = shared else {
+        if stream_memory::contains(pointer as usize) {
+            return resize_stream(pointer, size);
+        }
         return match Node::inherited_block(pointer as usize) {
             // SAFETY: the block is that long.
             Some(old) => unsafe { take_over(pointer, old, size) },
@@ -200,6 +243,18 @@ unsafe fn take_over(pointer: *mut c_void, old: usize, size: usize) -> *mut c_voi
     }
 }
 
+/// `realloc` of what the C library keeps with a stream.
+fn resize_stream(pointer: *mut c_void, size: usize) -> *mut c_void {
+    let moved = stream_memory::allocate(size);
+    if !moved.is_null() {
+        let length = stream_memory::usable_size(pointer).min(size);
+        // SAFETY: both blocks are at least that long, and do not overlap.
+        unsafe { std::ptr::copy_nonoverlapping(pointer.cast::<u8>(), moved.cast(), length) };
+        stream_memory::free(pointer);
+    }
+    moved
+}
+
 /// In the child of a `fork`, a block from before it just stays: its allocator is the parent's.
 ///
 /// # Safety
@@ -209,6 +264,7 @@ pub unsafe extern "C" fn free(pointer: *mut c_void) {
     match Node::current() {
         Some(node) if node.is_shared(pointer as usize) => node.free(pointer as usize),
         None if Node::inherited_block(pointer as usize).is_some() => {}
+        _ if stream_memory::contains(pointer as usize) => stream_memory::free(pointer),
         // SAFETY: the pointer came from the C library's allocator.
         _ => unsafe { __libc_free(pointer) },
     }

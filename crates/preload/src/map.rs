@@ -48,6 +48,9 @@ fn map(
         }
         node.refuse("a writable shared mapping of a file: its pages stay on the node that maps it");
     }
+    if flags & libc::MAP_ANONYMOUS == 0 && !crate::io::descriptors::is_here(fd, "mmap") {
+        return libc::MAP_FAILED;
+    }
     // SAFETY: forwards the caller's arguments.
     unsafe { real(address, length, protection, flags, fd, offset) }
 }

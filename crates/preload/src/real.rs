@@ -4,14 +4,21 @@ use std::ffi::CStr;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// A function of the next library in search order, looked up when it is first needed.
+#[repr(C)]
 pub struct Real {
-    name: &'static CStr,
+    /// The first field: code that jumps to the function finds it here. 0 if it was not looked up yet.
     address: AtomicUsize,
+    name: &'static CStr,
 }
 
 impl Real {
     pub const fn new(name: &'static CStr) -> Self {
         Self { name, address: AtomicUsize::new(0) }
+    }
+
+    /// What it is called.
+    pub fn name(&self) -> &'static CStr {
+        self.name
     }
 
     /// Its address.

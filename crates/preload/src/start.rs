@@ -1,5 +1,6 @@
 //! How a process becomes a node: before the program's own start-up code runs.
 
+use crate::io::{descriptors, stream_memory};
 use crate::stack::on_stack;
 use crate::{alloc, exit, handler_stack, map, pthread, report, signals, span_stack};
 use gondwana_node::boot::Boot;
@@ -69,7 +70,7 @@ pub unsafe extern "C" fn __libc_start_main(
     };
     // SAFETY: the environment follows the arguments on the initial stack.
     unsafe { restore_environment(argv.add(argc as usize + 1), &boot.hidden_env) };
-    let first = boot.node == 0;
+    let (first, me, nodes) = (boot.node == 0, usize::from(boot.node), usize::from(boot.nodes));
     begin_standard_streams();
     exit::begin();
     let hooks = Hooks {
@@ -79,13 +80,19 @@ pub unsafe extern "C" fn __libc_start_main(
         exit: exit::exit_here,
         on_private_stack: handler_stack::on_private_stack,
         apply,
+        lend: descriptors::lend,
         native_self: pthread::native_self,
     };
+    if nodes > 1 {
+        descriptors::reserve(nodes, me);
+        stream_memory::begin(me);
+    }
     // SAFETY: no other thread runs yet.
     let node = match unsafe { Node::start(boot, hooks, __libc_start_main as *const () as usize) } {
         Ok(node) => node,
         Err(error) => report::fatal(&error.to_string()),
     };
+    descriptors::begin();
     alloc::begin();
     signals::begin();
     if first {

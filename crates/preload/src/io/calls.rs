@@ -2,9 +2,8 @@
 
 use super::Buffer;
 use libc::{
-    c_char, c_int, c_uint, c_void, clockid_t, dev_t, epoll_event, fd_set, gid_t, id_t, itimerval, mode_t,
-    nfds_t, off_t, pid_t, pollfd, rlimit, rusage, size_t, sockaddr, socklen_t, ssize_t, timespec, timeval,
-    timezone, tms, uid_t, utsname,
+    c_char, c_int, c_uint, c_void, clockid_t, dev_t, epoll_event, gid_t, id_t, itimerval, mode_t, off_t,
+    pid_t, rusage, size_t, sockaddr, socklen_t, ssize_t, timespec, timeval, timezone, tms, uid_t, utsname,
 };
 
 /// Length of the address buffer that a call may fill, or 0.
@@ -13,12 +12,8 @@ fn length_at(length: *const socklen_t) -> usize {
     if length.is_null() { 0 } else { unsafe { *length as usize } }
 }
 
-const fn set_length(count: c_int) -> usize {
-    (count as usize).div_ceil(64) * 8
-}
-
 crate::guarded! {
-    fn recvfrom(fd: c_int, buffer: *mut c_void, count: size_t, flags: c_int, address: *mut sockaddr,
+    fn recvfrom[fd](fd: c_int, buffer: *mut c_void, count: size_t, flags: c_int, address: *mut sockaddr,
         length: *mut socklen_t) -> ssize_t {
         Buffer::write(buffer, count), Buffer::result(length), Buffer::write(address, length_at(length))
     }
@@ -26,21 +21,21 @@ crate::guarded! {
     fn readlink(path: *const c_char, buffer: *mut c_char, count: size_t) -> ssize_t {
         Buffer::string(path), Buffer::write(buffer, count)
     }
-    fn readlinkat(fd: c_int, path: *const c_char, buffer: *mut c_char, count: size_t) -> ssize_t {
+    fn readlinkat[fd](fd: c_int, path: *const c_char, buffer: *mut c_char, count: size_t) -> ssize_t {
         Buffer::string(path), Buffer::write(buffer, count)
     }
 
     fn creat(path: *const c_char, mode: mode_t) -> c_int { Buffer::string(path) }
     fn access(path: *const c_char, mode: c_int) -> c_int { Buffer::string(path) }
-    fn faccessat(fd: c_int, path: *const c_char, mode: c_int, flags: c_int) -> c_int { Buffer::string(path) }
+    fn faccessat[fd](fd: c_int, path: *const c_char, mode: c_int, flags: c_int) -> c_int { Buffer::string(path) }
     fn chdir(path: *const c_char) -> c_int { Buffer::string(path) }
     fn mkdir(path: *const c_char, mode: mode_t) -> c_int { Buffer::string(path) }
-    fn mkdirat(fd: c_int, path: *const c_char, mode: mode_t) -> c_int { Buffer::string(path) }
+    fn mkdirat[fd](fd: c_int, path: *const c_char, mode: mode_t) -> c_int { Buffer::string(path) }
     fn mkfifo(path: *const c_char, mode: mode_t) -> c_int { Buffer::string(path) }
     fn mknod(path: *const c_char, mode: mode_t, device: dev_t) -> c_int { Buffer::string(path) }
     fn rmdir(path: *const c_char) -> c_int { Buffer::string(path) }
     fn unlink(path: *const c_char) -> c_int { Buffer::string(path) }
-    fn unlinkat(fd: c_int, path: *const c_char, flags: c_int) -> c_int { Buffer::string(path) }
+    fn unlinkat[fd](fd: c_int, path: *const c_char, flags: c_int) -> c_int { Buffer::string(path) }
     fn remove(path: *const c_char) -> c_int { Buffer::string(path) }
     fn rename(from: *const c_char, to: *const c_char) -> c_int { Buffer::string(from), Buffer::string(to) }
     fn link(from: *const c_char, to: *const c_char) -> c_int { Buffer::string(from), Buffer::string(to) }
@@ -52,58 +47,48 @@ crate::guarded! {
     fn mkstemp64(template: *mut c_char) -> c_int { Buffer::string(template), Buffer::result(template) }
     fn stat(path: *const c_char, result: *mut libc::stat) -> c_int { Buffer::string(path), Buffer::result(result) }
     fn lstat(path: *const c_char, result: *mut libc::stat) -> c_int { Buffer::string(path), Buffer::result(result) }
-    fn fstat(fd: c_int, result: *mut libc::stat) -> c_int { Buffer::result(result) }
-    fn fstatat(fd: c_int, path: *const c_char, result: *mut libc::stat, flags: c_int) -> c_int {
+    fn fstat[fd](fd: c_int, result: *mut libc::stat) -> c_int { Buffer::result(result) }
+    fn fstatat[fd](fd: c_int, path: *const c_char, result: *mut libc::stat, flags: c_int) -> c_int {
         Buffer::string(path), Buffer::result(result)
     }
     fn stat64(path: *const c_char, result: *mut libc::stat64) -> c_int { Buffer::string(path), Buffer::result(result) }
     fn lstat64(path: *const c_char, result: *mut libc::stat64) -> c_int { Buffer::string(path), Buffer::result(result) }
-    fn fstat64(fd: c_int, result: *mut libc::stat64) -> c_int { Buffer::result(result) }
+    fn fstat64[fd](fd: c_int, result: *mut libc::stat64) -> c_int { Buffer::result(result) }
     fn statfs(path: *const c_char, result: *mut libc::statfs) -> c_int { Buffer::string(path), Buffer::result(result) }
-    fn fstatfs(fd: c_int, result: *mut libc::statfs) -> c_int { Buffer::result(result) }
+    fn fstatfs[fd](fd: c_int, result: *mut libc::statfs) -> c_int { Buffer::result(result) }
 
     fn pipe(ends: *mut c_int) -> c_int { Buffer::write(ends, 8) }
     fn pipe2(ends: *mut c_int, flags: c_int) -> c_int { Buffer::write(ends, 8) }
     fn socketpair(domain: c_int, kind: c_int, protocol: c_int, ends: *mut c_int) -> c_int { Buffer::write(ends, 8) }
-    fn bind(fd: c_int, address: *const sockaddr, length: socklen_t) -> c_int { Buffer::read(address, length as usize) }
-    fn connect(fd: c_int, address: *const sockaddr, length: socklen_t) -> c_int {
+    fn bind[fd](fd: c_int, address: *const sockaddr, length: socklen_t) -> c_int { Buffer::read(address, length as usize) }
+    fn connect[fd](fd: c_int, address: *const sockaddr, length: socklen_t) -> c_int {
         Buffer::read(address, length as usize)
     }
-    fn accept(fd: c_int, address: *mut sockaddr, length: *mut socklen_t) -> c_int {
+    fn accept[fd](fd: c_int, address: *mut sockaddr, length: *mut socklen_t) -> c_int {
         Buffer::result(length), Buffer::write(address, length_at(length))
     }
-    fn accept4(fd: c_int, address: *mut sockaddr, length: *mut socklen_t, flags: c_int) -> c_int {
+    fn accept4[fd](fd: c_int, address: *mut sockaddr, length: *mut socklen_t, flags: c_int) -> c_int {
         Buffer::result(length), Buffer::write(address, length_at(length))
     }
-    fn getsockname(fd: c_int, address: *mut sockaddr, length: *mut socklen_t) -> c_int {
+    fn getsockname[fd](fd: c_int, address: *mut sockaddr, length: *mut socklen_t) -> c_int {
         Buffer::result(length), Buffer::write(address, length_at(length))
     }
-    fn getpeername(fd: c_int, address: *mut sockaddr, length: *mut socklen_t) -> c_int {
+    fn getpeername[fd](fd: c_int, address: *mut sockaddr, length: *mut socklen_t) -> c_int {
         Buffer::result(length), Buffer::write(address, length_at(length))
     }
-    fn setsockopt(fd: c_int, level: c_int, name: c_int, value: *const c_void, length: socklen_t) -> c_int {
+    fn setsockopt[fd](fd: c_int, level: c_int, name: c_int, value: *const c_void, length: socklen_t) -> c_int {
         Buffer::read(value, length as usize)
     }
-    fn getsockopt(fd: c_int, level: c_int, name: c_int, value: *mut c_void, length: *mut socklen_t) -> c_int {
+    fn getsockopt[fd](fd: c_int, level: c_int, name: c_int, value: *mut c_void, length: *mut socklen_t) -> c_int {
         Buffer::result(length), Buffer::write(value, length_at(length))
     }
-    fn poll(set: *mut pollfd, count: nfds_t, timeout: c_int) -> c_int {
-        Buffer::write(set, count as usize * size_of::<pollfd>())
-    }
-    fn select(count: c_int, r: *mut fd_set, w: *mut fd_set, e: *mut fd_set, timeout: *mut timeval) -> c_int {
-        Buffer::write(r, set_length(count)), Buffer::write(w, set_length(count)),
-        Buffer::write(e, set_length(count)), Buffer::result(timeout)
-    }
-    fn epoll_wait(fd: c_int, events: *mut epoll_event, most: c_int, timeout: c_int) -> c_int {
+    fn epoll_wait[fd](fd: c_int, events: *mut epoll_event, most: c_int, timeout: c_int) -> c_int {
         Buffer::write(events, most.max(0) as usize * size_of::<epoll_event>())
     }
-    fn epoll_ctl(fd: c_int, operation: c_int, other: c_int, event: *mut epoll_event) -> c_int { Buffer::value(event) }
+    fn epoll_ctl[fd, other](fd: c_int, operation: c_int, other: c_int, event: *mut epoll_event) -> c_int { Buffer::value(event) }
 
     fn nanosleep(time: *const timespec, left: *mut timespec) -> c_int { Buffer::value(time), Buffer::result(left) }
     fn getrusage(who: c_int, result: *mut rusage) -> c_int { Buffer::result(result) }
-    fn getrlimit(resource: c_uint, result: *mut rlimit) -> c_int { Buffer::result(result) }
-    fn getrlimit64(resource: c_uint, result: *mut rlimit) -> c_int { Buffer::result(result) }
-    fn setrlimit(resource: c_uint, limit: *const rlimit) -> c_int { Buffer::value(limit) }
     fn getitimer(which: c_int, result: *mut itimerval) -> c_int { Buffer::result(result) }
     fn setitimer(which: c_int, new: *const itimerval, old: *mut itimerval) -> c_int {
         Buffer::value(new), Buffer::result(old)
@@ -163,6 +148,9 @@ macro_rules! opening {
         /// register, which the kernel ignores without `O_CREAT`.
         #[unsafe(no_mangle)]
         pub unsafe extern "C" fn $name($($argument: $type,)* path: *const c_char, flags: c_int, mode: mode_t) -> c_int {
+            $(if !super::descriptors::is_here($argument, stringify!($name)) {
+                return -1;
+            })*
             super::with_buffers(&[Buffer::string(path)], || {
                 // SAFETY: forwards the caller's arguments.
                 unsafe {

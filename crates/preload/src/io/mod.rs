@@ -5,7 +5,10 @@
 //! the call if another node took a page away in between.
 
 mod calls;
+pub mod descriptors;
 mod program;
+mod stream_calls;
+pub mod stream_memory;
 mod streams;
 mod transfer;
 mod vectors;
@@ -99,22 +102,26 @@ impl Buffer {
 
 /// Results that say "failed, see errno".
 pub trait Failing: Copy {
+    const FAILED: Self;
     fn failed(self) -> bool;
 }
 
-impl Failing for i32 {
-    fn failed(self) -> bool {
-        self == -1
-    }
+/// Integers, of which -1 says it.
+macro_rules! failing {
+    ($($type:ty),*) => {$(
+        impl Failing for $type {
+            const FAILED: Self = -1;
+            fn failed(self) -> bool {
+                self == Self::FAILED
+            }
+        }
+    )*};
 }
 
-impl Failing for isize {
-    fn failed(self) -> bool {
-        self == -1
-    }
-}
+failing! { i32, i64, isize }
 
 impl<T> Failing for *mut T {
+    const FAILED: Self = std::ptr::null_mut();
     fn failed(self) -> bool {
         self.is_null()
     }
@@ -149,15 +156,18 @@ pub fn with_buffers_returning_error(buffers: &[Buffer], mut call: impl FnMut() -
     error
 }
 
-/// Defines exported functions of the C library in front of the real ones: after the signature, the buffers that
-/// the kernel will use.
+/// Defines exported functions of the C library in front of the real ones: after the name, the arguments that are
+/// descriptors; after the signature, the buffers that the kernel will use.
 #[macro_export]
 macro_rules! guarded {
-    ($(fn $name:ident($($argument:ident: $type:ty),* $(,)?) -> $result:ty { $($buffer:expr),* $(,)? })*) => {$(
+    ($(fn $name:ident$([$($fd:ident),+])?($($argument:ident: $type:ty),* $(,)?) -> $result:ty { $($buffer:expr),* $(,)? })*) => {$(
         /// # Safety
         /// As the C library's function of this name.
         #[unsafe(no_mangle)]
         pub unsafe extern "C" fn $name($($argument: $type),*) -> $result {
+            $($(if !$crate::io::descriptors::is_here($fd, stringify!($name)) {
+                return <$result as $crate::io::Failing>::FAILED;
+            })+)?
             $crate::io::with_buffers(&[$($buffer),*], || {
                 // SAFETY: forwards the caller's arguments.
                 unsafe { $crate::real!($name: fn($($type),*) -> $result)($($argument),*) }

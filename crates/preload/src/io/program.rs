@@ -1,23 +1,23 @@
 //! Programs that this one runs, and calls whose arguments depend on what they do.
 
-use super::{Buffer, with_buffers};
+use super::Buffer;
 use gondwana_node::Node;
 use libc::{c_char, c_int, c_long, c_ulong, c_void, pid_t, ssize_t, timespec};
 use std::arch::naked_asm;
 
 crate::guarded! {
     fn system(command: *const c_char) -> c_int { Buffer::string(command) }
-    fn popen(command: *const c_char, mode: *const c_char) -> *mut libc::FILE {
-        Buffer::string(command), Buffer::string(mode)
-    }
     fn execve(path: *const c_char, arguments: *const *const c_char, environment: *const *const c_char) -> c_int {
         Buffer::string(path)
     }
     fn execv(path: *const c_char, arguments: *const *const c_char) -> c_int { Buffer::string(path) }
     fn execvp(path: *const c_char, arguments: *const *const c_char) -> c_int { Buffer::string(path) }
-    fn ioctl(fd: c_int, request: c_ulong, argument: *mut c_void) -> c_int { Buffer::write(argument, 64) }
-    fn fcntl(fd: c_int, command: c_int, argument: c_ulong) -> c_int { lock_of(command, argument) }
-    fn fcntl64(fd: c_int, command: c_int, argument: c_ulong) -> c_int { lock_of(command, argument) }
+    fn ioctl[fd](fd: c_int, request: c_ulong, argument: *mut c_void) -> c_int { Buffer::write(argument, 64) }
+    fn fcntl[fd](fd: c_int, command: c_int, argument: c_ulong) -> c_int { lock_of(command, argument) }
+    fn fcntl64[fd](fd: c_int, command: c_int, argument: c_ulong) -> c_int { lock_of(command, argument) }
+    fn sendfile[out, input](out: c_int, input: c_int, offset: *mut libc::off_t, count: usize) -> ssize_t {
+        Buffer::result(offset)
+    }
 }
 
 /// The lock description that some commands of `fcntl` take.
@@ -121,23 +121,4 @@ pub unsafe extern "C" fn asprintf() -> c_int {
         "ret",
         vasprintf = sym super::streams::vasprintf,
     )
-}
-
-/// # Safety
-/// As the C library's `sendfile`.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn sendfile(
-    out: c_int,
-    input: c_int,
-    offset: *mut libc::off_t,
-    count: usize,
-) -> ssize_t {
-    with_buffers(&[Buffer::result(offset)], || {
-        // SAFETY: forwards the caller's arguments.
-        unsafe {
-            crate::real!(sendfile: fn(c_int, c_int, *mut libc::off_t, usize) -> ssize_t)(
-                out, input, offset, count,
-            )
-        }
-    })
 }

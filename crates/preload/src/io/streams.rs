@@ -1,8 +1,9 @@
 //! Streams: the C library's buffers are private, but long transfers go straight between the kernel and the
 //! program's memory. They pass through a private buffer here instead.
 
+use super::stream_memory::is_here;
 use super::{BOUNCE, Buffer, is_shared, with_buffers};
-use crate::alloc::for_program;
+use crate::alloc::{Purpose, for_program, with_purpose};
 use libc::{FILE, c_char, c_int, c_void, size_t, ssize_t};
 
 /// # Safety
@@ -14,6 +15,9 @@ pub unsafe extern "C" fn fread(
     count: size_t,
     stream: *mut FILE,
 ) -> size_t {
+    if !is_here(stream, "fread") {
+        return 0;
+    }
     let real = crate::real!(fread: fn(*mut c_void, size_t, size_t, *mut FILE) -> size_t);
     let bytes = size.saturating_mul(count);
     if !is_shared(target, bytes) {
@@ -47,6 +51,9 @@ pub unsafe extern "C" fn fwrite(
     count: size_t,
     stream: *mut FILE,
 ) -> size_t {
+    if !is_here(stream, "fwrite") {
+        return 0;
+    }
     let real = crate::real!(fwrite: fn(*const c_void, size_t, size_t, *mut FILE) -> size_t);
     let bytes = size.saturating_mul(count);
     if !is_shared(source, bytes) {
@@ -74,6 +81,9 @@ pub unsafe extern "C" fn fwrite(
 /// As the C library's `fputs`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn fputs(text: *const c_char, stream: *mut FILE) -> c_int {
+    if !is_here(stream, "fputs") {
+        return -1;
+    }
     // SAFETY: forwards the caller's arguments.
     with_buffers(&[Buffer::string(text)], || unsafe {
         crate::real!(fputs: fn(*const c_char, *mut FILE) -> c_int)(text, stream)
@@ -92,6 +102,9 @@ pub unsafe extern "C" fn puts(text: *const c_char) -> c_int {
 /// As the C library's `setvbuf`. A buffer in shared memory is not used: the library allocates its own.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn setvbuf(stream: *mut FILE, buffer: *mut c_char, mode: c_int, size: size_t) -> c_int {
+    if !is_here(stream, "setvbuf") {
+        return -1;
+    }
     let buffer = if is_shared(buffer.cast(), size) { std::ptr::null_mut() } else { buffer };
     // SAFETY: forwards the caller's arguments.
     unsafe {
@@ -108,20 +121,88 @@ pub unsafe extern "C" fn setbuf(stream: *mut FILE, buffer: *mut c_char) {
     unsafe { setvbuf(stream, buffer, mode, libc::BUFSIZ as size_t) };
 }
 
-crate::guarded! {
-    fn fopen(path: *const c_char, mode: *const c_char) -> *mut FILE { Buffer::string(path), Buffer::string(mode) }
-    fn fopen64(path: *const c_char, mode: *const c_char) -> *mut FILE { Buffer::string(path), Buffer::string(mode) }
-    fn freopen(path: *const c_char, mode: *const c_char, stream: *mut FILE) -> *mut FILE {
+/// What `fopencookie` gets by value: the functions that read, write, seek and close.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct CookieFunctions([*mut c_void; 4]);
+
+/// Defines functions that open a stream or directory: after the name, the descriptor that it is made of.
+macro_rules! opening {
+    ($($purpose:ident fn $name:ident$([$fd:ident])?($($argument:ident: $type:ty),* $(,)?) -> $result:ty {
+        $($buffer:expr),*
+    })*) => {$(
+        /// # Safety
+        /// As the C library's function of this name.
+        #[unsafe(no_mangle)]
+        pub unsafe extern "C" fn $name($($argument: $type),*) -> $result {
+            $(if !super::descriptors::is_here($fd, stringify!($name)) {
+                return std::ptr::null_mut();
+            })?
+            with_purpose(Purpose::$purpose, || with_buffers(&[$($buffer),*], || {
+                // SAFETY: forwards the caller's arguments.
+                unsafe { crate::real!($name: fn($($type),*) -> $result)($($argument),*) }
+            }))
+        }
+    )*};
+}
+
+opening! {
+    Stream fn fopen(path: *const c_char, mode: *const c_char) -> *mut FILE {
         Buffer::string(path), Buffer::string(mode)
     }
-    fn opendir(path: *const c_char) -> *mut libc::DIR { Buffer::string(path) }
+    Stream fn fopen64(path: *const c_char, mode: *const c_char) -> *mut FILE {
+        Buffer::string(path), Buffer::string(mode)
+    }
+    Stream fn fdopen[fd](fd: c_int, mode: *const c_char) -> *mut FILE { Buffer::string(mode) }
+    Stream fn popen(command: *const c_char, mode: *const c_char) -> *mut FILE {
+        Buffer::string(command), Buffer::string(mode)
+    }
+    Stream fn tmpfile() -> *mut FILE {}
+    Stream fn tmpfile64() -> *mut FILE {}
+    Stream fn fmemopen(memory: *mut c_void, size: size_t, mode: *const c_char) -> *mut FILE { Buffer::string(mode) }
+    Stream fn fopencookie(cookie: *mut c_void, mode: *const c_char, functions: CookieFunctions) -> *mut FILE {
+        Buffer::string(mode)
+    }
+    Stream fn opendir(path: *const c_char) -> *mut libc::DIR { Buffer::string(path) }
+    Stream fn fdopendir[fd](fd: c_int) -> *mut libc::DIR {}
+    StreamThenProgram fn open_memstream(block: *mut *mut c_char, size: *mut size_t) -> *mut FILE {}
+    StreamThenProgram fn open_wmemstream(block: *mut *mut libc::wchar_t, size: *mut size_t) -> *mut FILE {}
 }
+
+/// Defines `freopen`, which puts another file into a stream.
+macro_rules! reopening {
+    ($($name:ident)*) => {$(
+        /// # Safety
+        /// As the C library's function of this name.
+        #[unsafe(no_mangle)]
+        pub unsafe extern "C" fn $name(
+            path: *const c_char,
+            mode: *const c_char,
+            stream: *mut FILE,
+        ) -> *mut FILE {
+            if !is_here(stream, stringify!($name)) {
+                return std::ptr::null_mut();
+            }
+            with_buffers(&[Buffer::string(path), Buffer::string(mode)], || {
+                // SAFETY: forwards the caller's arguments.
+                unsafe {
+                    crate::real!($name: fn(*const c_char, *const c_char, *mut FILE) -> *mut FILE)(path, mode, stream)
+                }
+            })
+        }
+    )*};
+}
+
+reopening! { freopen freopen64 }
 
 /// Reads up to and including `end` into a block that grows as needed. The C library's own function would allocate
 /// the stream's buffer, which must be private, in the same call as the line, which must be shared.
 unsafe fn read_line(line: *mut *mut c_char, size: *mut size_t, end: c_int, stream: *mut FILE) -> ssize_t {
     if line.is_null() || size.is_null() {
         crate::errno::set(libc::EINVAL);
+        return -1;
+    }
+    if !is_here(stream, "getline") {
         return -1;
     }
     let mut bytes = Vec::new();
@@ -216,6 +297,5 @@ allocating! {
     fn realpath(path: *const c_char, result: *mut c_char) -> *mut c_char { Buffer::string(path) }
     fn canonicalize_file_name(path: *const c_char) -> *mut c_char { Buffer::string(path) }
     fn getcwd(buffer: *mut c_char, size: size_t) -> *mut c_char { Buffer::write(buffer, size) }
-    fn open_memstream(block: *mut *mut c_char, size: *mut size_t) -> *mut FILE {}
     fn get_current_dir_name() -> *mut c_char {}
 }

@@ -3,6 +3,7 @@
 //! A call that runs into a page that another node has just taken would stop half way, and a program does not expect
 //! a short count from a file. The kernel therefore only sees private memory.
 
+use super::descriptors::is_here;
 use super::is_shared;
 use libc::{c_int, c_void, iovec, off_t, size_t, sockaddr, socklen_t, ssize_t};
 
@@ -102,6 +103,9 @@ macro_rules! transferring {
         /// As the C library's function of this name.
         #[unsafe(no_mangle)]
         pub unsafe extern "C" fn $name($fd: c_int $(, $argument: $type)*) -> ssize_t {
+            if !is_here($fd, stringify!($name)) {
+                return -1;
+            }
             // SAFETY: the caller passes valid memory.
             let memory = unsafe { $memory };
             if !memory.is_shared() {

@@ -1,5 +1,6 @@
 //! System calls that take their buffers in a vector.
 
+use super::descriptors::is_here;
 use super::{Buffer, with_buffers};
 use libc::{c_int, iovec, msghdr, ssize_t};
 
@@ -33,14 +34,17 @@ fn of_message(message: *const msghdr, filled: bool) -> Vec<Buffer> {
 }
 
 macro_rules! vectored {
-    ($($name:ident($($argument:ident: $type:ty),*) = $buffers:expr;)*) => {$(
+    ($($name:ident($fd:ident: c_int, $($argument:ident: $type:ty),*) = $buffers:expr;)*) => {$(
         /// # Safety
         /// As the C library's function of this name.
         #[unsafe(no_mangle)]
-        pub unsafe extern "C" fn $name($($argument: $type),*) -> ssize_t {
+        pub unsafe extern "C" fn $name($fd: c_int, $($argument: $type),*) -> ssize_t {
+            if !is_here($fd, stringify!($name)) {
+                return -1;
+            }
             with_buffers(&$buffers, || {
                 // SAFETY: forwards the caller's arguments.
-                unsafe { crate::real!($name: fn($($type),*) -> ssize_t)($($argument),*) }
+                unsafe { crate::real!($name: fn(c_int, $($type),*) -> ssize_t)($fd, $($argument),*) }
             })
         }
     )*};

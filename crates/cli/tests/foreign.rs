@@ -1,0 +1,40 @@
+//! What one node has opened, used on another: never another file instead.
+
+#[allow(dead_code, reason = "each test binary uses a part")]
+#[path = "programs/folder.rs"]
+mod folder;
+#[allow(dead_code, reason = "each test binary uses a part")]
+#[path = "programs/whole.rs"]
+mod whole;
+
+use folder::Folder;
+use whole::{LIMIT, run, whole};
+
+/// What the program prints at last, if main's files are as they were.
+const UNHARMED: &str = "4 ELF /* Uses 1\n0 0 0\n";
+
+/// Runs the program, whose calls must all be refused, with one sentence.
+fn refused(fabric: &str, what: &str, sentence: &str) {
+    let folder = Folder::new();
+    folder.compile("foreign");
+    // Threads go to the nodes in turn, beginning with the one after main's.
+    let arguments = ["-n", "2", "--fabric", fabric, "--", "./foreign", what];
+    let ran = run(&mut whole().run(&folder, &arguments), LIMIT);
+    assert_eq!(ran.output, UNHARMED, "{}", ran.errors);
+    assert!(ran.status.unwrap().success(), "{}", ran.errors);
+    assert!(ran.errors.starts_with(sentence), "{}", ran.errors);
+    assert!(ran.errors.contains("open it in the thread that uses it"), "{}", ran.errors);
+    assert_eq!(ran.errors.matches('\n').count(), 1, "{}", ran.errors);
+}
+
+#[test]
+fn descriptors_between_computers_are_refused() {
+    refused("tcp", "descriptors", "gondwana: node 1: read() on descriptor 3, which only node 0 has open: ");
+}
+
+#[test]
+fn streams_are_refused() {
+    for fabric in ["shm", "tcp"] {
+        refused(fabric, "streams", "gondwana: node 1: fgets() on a stream that node 0 has opened, ");
+    }
+}

@@ -1,0 +1,89 @@
+//! Which node a descriptor's number belongs to.
+
+use std::ops::Range;
+
+/// `select` knows numbers below this.
+const SELECTABLE: i32 = libc::FD_SETSIZE as i32;
+
+/// How many numbers a run of few nodes divides.
+const WANTED: i32 = 4032;
+
+/// What a node gets at least above [`SELECTABLE`].
+const LEAST: i32 = 128;
+
+/// The most numbers that any run divides.
+pub const MOST: usize = SELECTABLE as usize + 256 * LEAST as usize;
+
+/// The numbers of one run, divided among its nodes. Every node has a part of the numbers that `select` knows, and
+/// a part of the rest. Node 0 has the first numbers, as `main` expects, and half of the first part.
+#[derive(Clone, Copy, Debug)]
+pub struct Division {
+    nodes: i32,
+    room: i32,
+}
+
+impl Division {
+    /// Divides numbers among nodes; none above `limit`. The nodes of a run agree as long as none has a limit below
+    /// what is wanted: a few thousand.
+    pub fn new(nodes: usize, limit: i32) -> Self {
+        let nodes = nodes as i32;
+        let wanted = WANTED.max(SELECTABLE + nodes * LEAST).min(MOST as i32);
+        Self { nodes, room: wanted.min(limit) }
+    }
+
+    /// The end of the divided numbers.
+    pub fn room(&self) -> i32 {
+        self.room
+    }
+
+    /// The numbers of a node.
+    pub fn of(&self, node: usize) -> [Range<i32>; 2] {
+        let node = node as i32;
+        let selectable = self.room.min(SELECTABLE);
+        let first = selectable / 2;
+        let low = if node == 0 { 0..first } else { share(first..selectable, node - 1, self.nodes - 1) };
+        [low, share(selectable..self.room, node, self.nodes)]
+    }
+
+    /// The node that a number belongs to.
+    pub fn owner(&self, number: i32) -> Option<usize> {
+        (0..self.nodes as usize).find(|&node| self.of(node).iter().any(|part| part.contains(&number)))
+    }
+}
+
+fn share(range: Range<i32>, index: i32, count: i32) -> Range<i32> {
+    let length = range.end - range.start;
+    range.start + length * index / count..range.start + length * (index + 1) / count
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_number_has_one_owner() {
+        for (nodes, limit) in [(2, 1 << 20), (3, 1 << 20), (7, 4096), (256, 1 << 20), (5, 300)] {
+            let division = Division::new(nodes, limit);
+            assert!(division.room() <= limit.min(MOST as i32));
+            for number in 0..division.room() {
+                let owners =
+                    (0..nodes).filter(|&node| division.of(node).iter().any(|part| part.contains(&number)));
+                assert_eq!(owners.count(), 1, "{number} of {nodes} nodes");
+            }
+            assert_eq!(division.owner(division.room()), None);
+        }
+    }
+
+    #[test]
+    fn main_has_the_first_numbers_and_everyone_some_for_select() {
+        for nodes in [2, 4, 16, 256] {
+            let division = Division::new(nodes, 1 << 20);
+            assert_eq!(division.owner(3), Some(0));
+            for node in 0..nodes {
+                let [low, high] = division.of(node);
+                assert!(!low.is_empty() && low.end <= SELECTABLE, "{low:?}");
+                assert!(high.len() >= LEAST as usize - 1, "{high:?}");
+            }
+        }
+    }
+}

@@ -1,0 +1,124 @@
+//! Calls on open streams that only need to know whether the stream is this node's. Many take any number of
+//! arguments, so they go on by a jump, with all registers as they were.
+
+use super::stream_memory::{BASE, OWN, RANGES, SHIFT, refuse_call};
+use crate::real::Real;
+use std::arch::naked_asm;
+
+extern "C" fn address_of(real: &Real) -> usize {
+    real.address()
+}
+
+/// Goes on to the function that `r11` describes when its address is not known yet.
+#[unsafe(naked)]
+unsafe extern "C" fn find() {
+    naked_asm!(
+        "push rax",
+        "push rdi",
+        "push rsi",
+        "push rdx",
+        "push rcx",
+        "push r8",
+        "push r9",
+        "sub rsp, 128",
+        "movups [rsp], xmm0",
+        "movups [rsp + 16], xmm1",
+        "movups [rsp + 32], xmm2",
+        "movups [rsp + 48], xmm3",
+        "movups [rsp + 64], xmm4",
+        "movups [rsp + 80], xmm5",
+        "movups [rsp + 96], xmm6",
+        "movups [rsp + 112], xmm7",
+        "mov rdi, r11",
+        "call {address_of}",
+        "mov r11, rax",
+        "movups xmm0, [rsp]",
+        "movups xmm1, [rsp + 16]",
+        "movups xmm2, [rsp + 32]",
+        "movups xmm3, [rsp + 48]",
+        "movups xmm4, [rsp + 64]",
+        "movups xmm5, [rsp + 80]",
+        "movups xmm6, [rsp + 96]",
+        "movups xmm7, [rsp + 112]",
+        "add rsp, 128",
+        "pop r9",
+        "pop r8",
+        "pop rcx",
+        "pop rdx",
+        "pop rsi",
+        "pop rdi",
+        "pop rax",
+        "jmp r11",
+        address_of = sym address_of,
+    )
+}
+
+/// Defines functions in front of the C library's: the register that holds the stream, and what a call gives that
+/// is refused.
+macro_rules! checked {
+    ($($stream:literal => $refused:literal: $($name:ident)*;)*) => {$($(
+        const _: () = {
+            static REAL: Real = Real::new(
+                // SAFETY: `concat!` ends it with the only NUL.
+                unsafe { std::ffi::CStr::from_bytes_with_nul_unchecked(concat!(stringify!($name), "\0").as_bytes()) },
+            );
+
+            /// # Safety
+            /// As the C library's function of this name.
+            #[unsafe(naked)]
+            #[unsafe(no_mangle)]
+            unsafe extern "C" fn $name() {
+                naked_asm!(
+                    "movabs r11, {base}",
+                    concat!("mov r10, ", $stream),
+                    "sub r10, r11",
+                    "shr r10, {shift}",
+                    "lea r11, [rip + {real}]",
+                    "cmp r10, {ranges}",
+                    "jae 2f",
+                    "cmp r10, [rip + {own}]",
+                    "je 2f",
+                    "sub rsp, 8",
+                    "mov rdi, r10",
+                    "mov rsi, r11",
+                    "call {refuse}",
+                    concat!("mov rax, ", $refused),
+                    "add rsp, 8",
+                    "ret",
+                    "2:",
+                    "mov r10, [r11]",
+                    "test r10, r10",
+                    "jz {find}",
+                    "jmp r10",
+                    base = const BASE,
+                    shift = const SHIFT,
+                    ranges = const RANGES,
+                    own = sym OWN,
+                    real = sym REAL,
+                    refuse = sym refuse_call,
+                    find = sym find,
+                )
+            }
+        };
+    )*)*};
+}
+
+checked! {
+    "rdi" => -1: fprintf vfprintf __fprintf_chk __vfprintf_chk fwprintf vfwprintf __fwprintf_chk __vfwprintf_chk
+        fscanf vfscanf __isoc99_fscanf __isoc99_vfscanf __isoc23_fscanf __isoc23_vfscanf
+        fwscanf vfwscanf __isoc99_fwscanf __isoc99_vfwscanf __isoc23_fwscanf __isoc23_vfwscanf
+        fgetc getc _IO_getc getw fgetwc getwc fgetc_unlocked getc_unlocked fgetwc_unlocked getwc_unlocked
+        fseek fseeko fseeko64 ftell ftello ftello64 fgetpos fgetpos64 fsetpos fsetpos64
+        fflush fflush_unlocked fclose pclose fileno fileno_unlocked
+        closedir telldir dirfd;
+    "rdi" => 0: rewind clearerr clearerr_unlocked setbuffer setlinebuf flockfile funlockfile __fpurge __fpending
+        readdir readdir64 rewinddir seekdir;
+    // Whoever reads to the end must find it.
+    "rdi" => 1: feof feof_unlocked ferror ferror_unlocked ftrylockfile;
+    "rdi" => 9: readdir_r readdir64_r; // EBADF
+    "rsi" => -1: ungetc ungetwc fputc putc _IO_putc putw fputwc putwc fputc_unlocked putc_unlocked fputwc_unlocked
+        putwc_unlocked fputs_unlocked fputws fputws_unlocked;
+    "rdx" => 0: fgets fgets_unlocked fgetws fgetws_unlocked;
+    "rcx" => 0: __fgets_chk __fgetws_chk fread_unlocked fwrite_unlocked;
+    "r8" => 0: __fread_chk __fread_unlocked_chk;
+}

@@ -1,0 +1,152 @@
+//! Where the C library keeps open streams and directories: in memory whose address says which node opened them.
+//!
+//! A stream means nothing to other nodes, but the program may hand its address to a thread there. Each node
+//! therefore takes such memory from a range of its own, and nothing is at the ranges of others.
+
+use crate::real::Real;
+use gondwana_node::Node;
+use libc::{c_int, c_void, off_t};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+
+/// Where node 0's range begins: between what the runtime itself places and where the system places programs.
+pub const BASE: usize = 0x4000_0000_0000;
+
+/// The ranges have this many bytes, as a power of two.
+pub const SHIFT: u32 = 26;
+
+/// As many ranges as a run can have nodes.
+pub const RANGES: usize = 256;
+
+/// The number of this node; that of none as long as streams are anywhere.
+pub static OWN: AtomicUsize = AtomicUsize::new(usize::MAX);
+
+/// What stands ahead of each block: its class. Keeps blocks aligned as `malloc` does.
+const HEADER: usize = 16;
+
+/// Free blocks by class, the power of two that their size is, linked through their first word.
+struct Blocks {
+    /// Memory that was never handed out.
+    fresh: usize,
+    end: usize,
+    free: [usize; SHIFT as usize + 1],
+}
+
+static BLOCKS: Mutex<Blocks> = Mutex::new(Blocks { fresh: 0, end: 0, free: [0; SHIFT as usize + 1] });
+
+/// Gets this node's range.
+pub fn begin(node: usize) {
+    let start = BASE + (node << SHIFT);
+    let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE | libc::MAP_FIXED_NOREPLACE;
+    let map = crate::real!(mmap: fn(*mut c_void, usize, c_int, c_int, c_int, off_t) -> *mut c_void);
+    // SAFETY: maps fresh memory where nothing is.
+    let range =
+        unsafe { map(start as *mut c_void, 1 << SHIFT, libc::PROT_READ | libc::PROT_WRITE, flags, -1, 0) };
+    if range as usize != start {
+        crate::report::fatal("the memory for streams cannot be had; allow more address space (ulimit -v)");
+    }
+    let mut blocks = BLOCKS.lock().expect("not poisoned");
+    (blocks.fresh, blocks.end) = (start, start + (1 << SHIFT));
+    OWN.store(node, Ordering::Relaxed);
+}
+
+/// The node in whose range an address is.
+#[inline]
+fn range_of(address: usize) -> Option<usize> {
+    let range = address.wrapping_sub(BASE) >> SHIFT;
+    (range < RANGES).then_some(range)
+}
+
+/// True for a block from [`allocate`].
+#[inline]
+pub fn contains(address: usize) -> bool {
+    range_of(address).is_some()
+}
+
+/// A block of memory; null when there is none left.
+pub fn allocate(size: usize) -> *mut c_void {
+    let mut blocks = BLOCKS.lock().expect("not poisoned");
+    let bytes = size.saturating_add(HEADER).checked_next_power_of_two().unwrap_or(usize::MAX);
+    let class = bytes.trailing_zeros() as usize;
+    let block = match blocks.free.get(class) {
+        None => 0,
+        Some(0) if blocks.end - blocks.fresh < bytes => 0,
+        Some(0) => {
+            let block = blocks.fresh;
+            blocks.fresh += bytes;
+            block
+        }
+        Some(&block) => {
+            // SAFETY: a free block of this range, which holds the address of the next.
+            blocks.free[class] = unsafe { ((block + HEADER) as *const usize).read() };
+            block
+        }
+    };
+    if block == 0 {
+        crate::errno::set(libc::ENOMEM);
+        return std::ptr::null_mut();
+    }
+    // SAFETY: the block is longer than its header, and nobody else's.
+    unsafe { (block as *mut usize).write(class) };
+    (block + HEADER) as *mut c_void
+}
+
+/// A block of memory that is all zero; null when there is none left.
+pub fn allocate_zeroed(size: usize) -> *mut c_void {
+    let block = allocate(size);
+    if !block.is_null() {
+        // SAFETY: the block has that many bytes.
+        unsafe { block.cast::<u8>().write_bytes(0, size) };
+    }
+    block
+}
+
+/// Frees a block of this node.
+pub fn free(pointer: *mut c_void) {
+    let block = pointer as usize - HEADER;
+    let mut blocks = BLOCKS.lock().expect("not poisoned");
+    // SAFETY: a block from `allocate` that its owner gives back; its first words are ours again.
+    unsafe {
+        let class = (block as *const usize).read();
+        pointer.cast::<usize>().write(blocks.free[class]);
+        blocks.free[class] = block;
+    }
+}
+
+/// How many bytes a block of this node has.
+pub fn usable_size(pointer: *mut c_void) -> usize {
+    // SAFETY: a block from `allocate`, which its header precedes.
+    let class = unsafe { ((pointer as usize - HEADER) as *const usize).read() };
+    (1 << class) - HEADER
+}
+
+/// True if a call may go on with this stream or directory. Otherwise `errno` says that it is not open.
+#[inline]
+pub fn is_here<T>(stream: *mut T, call: &str) -> bool {
+    match range_of(stream as usize) {
+        Some(opener) if opener != OWN.load(Ordering::Relaxed) => {
+            refuse(opener, call);
+            false
+        }
+        _ => true,
+    }
+}
+
+#[cold]
+fn refuse(opener: usize, call: &str) {
+    static SAID: AtomicBool = AtomicBool::new(false);
+    if let Some(node) = Node::current()
+        && !SAID.swap(true, Ordering::Relaxed)
+    {
+        node.refuse(&format!(
+            "{call}() on a stream that node {opener} has opened, and only that node can use: open it in the thread \
+             that uses it, or run with --threads fill or -n 1"
+        ));
+    }
+    crate::errno::set(libc::EBADF);
+}
+
+/// [`refuse`] for the calls that are checked in assembly.
+pub extern "C" fn refuse_call(opener: usize, call: &Real) {
+    refuse(opener, &call.name().to_string_lossy());
+}
