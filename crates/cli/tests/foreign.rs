@@ -38,3 +38,21 @@ fn streams_are_refused() {
         refused(fabric, "streams", "gondwana: node 1: fgets() on a stream that node 0 has opened, ");
     }
 }
+
+#[test]
+fn descriptors_on_one_computer_are_everyones() {
+    let folder = Folder::new();
+    folder.compile("everywhere");
+    let native = run(std::process::Command::new(folder.join("everywhere")).current_dir(&*folder), LIMIT);
+    assert!(
+        native.status.unwrap().success() && native.output.contains("same number: 1"),
+        "{}",
+        native.output
+    );
+    for nodes in ["2", "3", "4"] {
+        let arguments = ["-n", nodes, "--fabric", "shm", "--", "./everywhere"];
+        let ran = run(&mut whole().run(&folder, &arguments), LIMIT);
+        assert_eq!(ran.output, native.output, "{nodes} nodes: {}", ran.errors);
+        assert!(ran.status.unwrap().success() && ran.errors.is_empty(), "{}", ran.errors);
+    }
+}

@@ -109,6 +109,12 @@ impl Node {
         usize::from(self.boot.nodes)
     }
 
+    /// True if all nodes are known to be processes of one computer.
+    #[must_use]
+    pub fn is_on_one_computer(&self) -> bool {
+        matches!(self.boot.fabric, boot::FabricBoot::Shm { .. })
+    }
+
     /// True if the address is shared by all nodes.
     #[inline]
     #[must_use]

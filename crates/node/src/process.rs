@@ -24,13 +24,20 @@ impl Node {
         self.change_on(NodeId(0), change)
     }
 
+    /// Makes a change on one other node.
+    ///
+    /// # Errors
+    /// The error number.
+    pub fn change_on_node(&'static self, node: usize, change: ProcessChange) -> Result<(), i32> {
+        self.change_on(node_of(node), change)
+    }
+
     /// Asks a node for a descriptor that the program has open there. Returns the number of its process.
     ///
     /// # Errors
     /// `EBADF` if it is not open.
     pub fn borrow_descriptor(&'static self, owner: usize, descriptor: i32) -> Result<i32, i32> {
-        let owner = NodeId(u16::try_from(owner).expect("a node of the run"));
-        match self.ask_for(owner, |ticket| Wire::Lend { ticket, descriptor })? {
+        match self.ask_for(node_of(owner), |ticket| Wire::Lend { ticket, descriptor })? {
             error if error < 0 => Err(-error as i32),
             process => Ok(process as i32),
         }
@@ -42,4 +49,8 @@ impl Node {
             error => Err(error as i32),
         }
     }
+}
+
+fn node_of(number: usize) -> NodeId {
+    NodeId(u16::try_from(number).expect("a node of the run"))
 }

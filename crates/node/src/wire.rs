@@ -98,6 +98,16 @@ pub enum ProcessChange {
         /// The range is the part of a mapping that lies beyond the mapped file.
         beyond_file: bool,
     },
+    /// A descriptor of the receiver, which a thread of another node closes.
+    CloseDescriptor {
+        /// Its number.
+        descriptor: i32,
+    },
+    /// A descriptor of which the receiver may have a copy is closed.
+    ForgetDescriptor {
+        /// Its number.
+        descriptor: i32,
+    },
     /// A function to be called at exit; on node 0 only.
     AtExit {
         /// Address of the function.

@@ -117,6 +117,11 @@ fn apply(change: &ProcessChange) -> c_int {
         ProcessChange::Protect { address, length, protection, beyond_file } => {
             map::protect_here(address as usize, length as usize, protection, beyond_file)
         }
+        ProcessChange::CloseDescriptor { descriptor } => descriptors::close_here(descriptor),
+        ProcessChange::ForgetDescriptor { descriptor } => {
+            descriptors::forget(descriptor);
+            0
+        }
         ProcessChange::AtExit { function, argument, object } => {
             exit::at_exit_here(function as usize, argument as usize, object as usize)
         }

@@ -202,7 +202,9 @@ static void streams(int self)
 static long work(int self)
 {
     files(self);
+    pthread_barrier_wait(&opened);
     closed(self);
+    pthread_barrier_wait(&opened);
     copies(self);
     channels(self);
     streams(self);

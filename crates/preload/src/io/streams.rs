@@ -1,6 +1,7 @@
 //! Streams: the C library's buffers are private, but long transfers go straight between the kernel and the
 //! program's memory. They pass through a private buffer here instead.
 
+use super::descriptors::recall;
 use super::stream_memory::is_here;
 use super::{BOUNCE, Buffer, is_shared, with_buffers};
 use crate::alloc::{Purpose, for_program, with_purpose};
@@ -169,6 +170,42 @@ opening! {
     StreamThenProgram fn open_wmemstream(block: *mut *mut libc::wchar_t, size: *mut size_t) -> *mut FILE {}
 }
 
+/// What a stream or directory has open; -1 for streams in memory.
+unsafe fn descriptor_of<T>(tell: unsafe extern "C" fn(*mut T) -> c_int, stream: *mut T) -> c_int {
+    let before = crate::errno::get();
+    // SAFETY: the caller passes an open stream and the function for its kind.
+    let descriptor = unsafe { tell(stream) };
+    crate::errno::set(before);
+    descriptor
+}
+
+/// Defines functions that close a stream or directory, and the one that tells its descriptor.
+macro_rules! closing {
+    ($($name:ident($type:ty) of $descriptor:ident;)*) => {$(
+        /// # Safety
+        /// As the C library's function of this name.
+        #[unsafe(no_mangle)]
+        pub unsafe extern "C" fn $name(stream: *mut $type) -> c_int {
+            if !is_here(stream, stringify!($name)) {
+                return -1;
+            }
+            // SAFETY: forwards the caller's argument, which is not used after it is closed.
+            unsafe {
+                let descriptor = descriptor_of(crate::real!($descriptor: fn(*mut $type) -> c_int), stream);
+                let result = crate::real!($name: fn(*mut $type) -> c_int)(stream);
+                recall(descriptor);
+                result
+            }
+        }
+    )*};
+}
+
+closing! {
+    fclose(FILE) of fileno;
+    pclose(FILE) of fileno;
+    closedir(libc::DIR) of dirfd;
+}
+
 /// Defines `freopen`, which puts another file into a stream.
 macro_rules! reopening {
     ($($name:ident)*) => {$(
@@ -183,12 +220,16 @@ macro_rules! reopening {
             if !is_here(stream, stringify!($name)) {
                 return std::ptr::null_mut();
             }
-            with_buffers(&[Buffer::string(path), Buffer::string(mode)], || {
+            // SAFETY: forwards the caller's argument.
+            let descriptor = unsafe { descriptor_of(crate::real!(fileno: fn(*mut FILE) -> c_int), stream) };
+            let reopened = with_buffers(&[Buffer::string(path), Buffer::string(mode)], || {
                 // SAFETY: forwards the caller's arguments.
                 unsafe {
                     crate::real!($name: fn(*const c_char, *const c_char, *mut FILE) -> *mut FILE)(path, mode, stream)
                 }
-            })
+            });
+            recall(descriptor);
+            reopened
         }
     )*};
 }

@@ -1,8 +1,8 @@
 //! Calls that need nothing but to know whether their descriptor is this node's, and those that open and close at
 //! numbers of the program's choice.
 
-use super::is_here;
 use super::stops::{self, Numbers};
+use super::{borrow, is_here};
 use crate::io::Buffer;
 use libc::{c_char, c_int, c_uint, gid_t, loff_t, mode_t, off_t, size_t, ssize_t, timespec, uid_t};
 
@@ -60,6 +60,9 @@ pub unsafe extern "C" fn close(fd: c_int) -> c_int {
     if !is_here(fd, "close") {
         return -1;
     }
+    if let Some(result) = borrow::close_borrowed(fd) {
+        return result;
+    }
     if let Some(numbers) = Numbers::get()
         && numbers.is_foreign(fd)
         && super::is_open(fd)
@@ -68,7 +71,9 @@ pub unsafe extern "C" fn close(fd: c_int) -> c_int {
         return 0;
     }
     // SAFETY: forwards the caller's argument.
-    unsafe { crate::real!(close: fn(c_int) -> c_int)(fd) }
+    let result = unsafe { crate::real!(close: fn(c_int) -> c_int)(fd) };
+    borrow::recall(fd);
+    result
 }
 
 /// # Safety
@@ -92,12 +97,13 @@ pub unsafe extern "C" fn dup3(old: c_int, new: c_int, flags: c_int) -> c_int {
 /// Copies a descriptor to the number that the program has chosen. That may be any, unless another node has
 /// something open there.
 fn duplicate(name: &str, old: c_int, new: c_int, call: impl FnOnce() -> c_int) -> c_int {
-    if !is_here(old, name) || stops::is_stop(new) && !super::is_free(new, name) {
+    if !is_here(old, name) || !super::is_free(new, name) {
         return -1;
     }
     let result = call();
     if result >= 0 {
         stops::taken(new);
+        borrow::recall(new);
     }
     result
 }

@@ -1,16 +1,21 @@
 //! Descriptors: every number means the same on all nodes, or nothing.
 //!
 //! The nodes of a run divide the numbers, so that two never open different files at the same one. At the numbers of
-//! others a node has *stops*; a call that meets one is about something that another node has open.
+//! others a node has *stops*; a call that meets one is about something that another node has open. On one computer
+//! the node then gets a copy of it; otherwise the call fails.
 
+mod bits;
+mod borrow;
 mod calls;
 mod division;
 mod limit;
 mod sets;
 mod stops;
 
+pub use borrow::{close_here, forget, lend, recall};
 pub use stops::{begin, reserve};
 
+use borrow::Borrowed;
 use gondwana_node::{Node, Thread};
 use libc::c_int;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -24,25 +29,42 @@ pub fn is_here(number: c_int, call: &str) -> bool {
 
 #[cold]
 fn is_reachable(number: c_int, call: &str) -> bool {
-    if let Some((node, owner)) = opener_of(number) {
-        refuse(node, owner, number, call);
+    if let Some((node, owner)) = other_owner(number) {
+        let before = crate::errno::get();
+        // Inside the runtime, a thread cannot ask.
+        let found =
+            if Thread::inside_runtime() { Borrowed::OutOfReach } else { borrow::borrow(node, owner, number) };
+        match found {
+            Borrowed::Here => {
+                crate::errno::set(before);
+                return true;
+            }
+            Borrowed::Closed => {}
+            Borrowed::OutOfReach => refuse(node, owner, number, call),
+        }
     }
     crate::errno::set(libc::EBADF);
     false
 }
 
-/// True if nothing is open on any node at a number where this one has a stop.
-fn is_free(number: c_int, call: &str) -> bool {
-    opener_of(number).is_none() || is_reachable(number, call)
+/// The node that a number belongs to, if that is another.
+fn other_owner(number: c_int) -> Option<(&'static Node, usize)> {
+    let (node, numbers) = (Node::current()?, Numbers::get()?);
+    let owner = numbers.division.owner(number).filter(|_| numbers.is_foreign(number))?;
+    Some((node, owner))
 }
 
-/// The other node that has a descriptor open.
-fn opener_of(number: c_int) -> Option<(&'static Node, usize)> {
-    let node = Node::current()?;
-    let owner = Numbers::get()?.division.owner(number)?;
-    // Inside the runtime, a thread cannot ask.
-    let open = Thread::inside_runtime() || node.borrow_descriptor(owner, number).is_ok();
-    open.then_some((node, owner))
+/// True if the program may open something of its choice at a number: it does not natively replace what another
+/// node has there.
+fn is_free(number: c_int, call: &str) -> bool {
+    match other_owner(number) {
+        Some((node, owner)) if node.borrow_descriptor(owner, number).is_ok() => {
+            refuse(node, owner, number, call);
+            crate::errno::set(libc::EBADF);
+            false
+        }
+        _ => true,
+    }
 }
 
 /// Says once that descriptors stay on their nodes.
@@ -60,10 +82,4 @@ fn is_open(number: c_int) -> bool {
     // SAFETY: touches no memory.
     let flags = unsafe { crate::real!(fcntl: fn(c_int, c_int, usize) -> c_int)(number, libc::F_GETFD, 0) };
     flags >= 0 && !stops::is_stop(number)
-}
-
-/// For another node: the number of this process, or `-EBADF` if it does not have the descriptor open either.
-pub fn lend(_to: usize, number: c_int) -> c_int {
-    // SAFETY: touches no memory.
-    if is_open(number) { unsafe { libc::getpid() } } else { -libc::EBADF }
 }

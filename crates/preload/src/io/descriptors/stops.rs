@@ -4,18 +4,18 @@
 //! taken: by descriptors that can neither be read nor written nor waited for. This reaches every way of opening
 //! something, also those inside the C library.
 
-use super::division::{Division, MOST};
-use super::limit;
+use super::bits::Bits;
+use super::division::Division;
+use super::{borrow, limit};
 use libc::c_int;
 use std::ops::Range;
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicU64, Ordering};
 
 /// The first number that is not a standard stream's.
 const FIRST: c_int = 3;
 
-/// One bit for each number that has a stop.
-static STOPS: [AtomicU64; MOST.div_ceil(64)] = [const { AtomicU64::new(0) }; MOST.div_ceil(64)];
+/// The numbers that have a stop.
+static STOPS: Bits = Bits::new();
 
 /// The numbers as this node sees them.
 pub struct Numbers {
@@ -27,32 +27,20 @@ pub struct Numbers {
 
 static NUMBERS: OnceLock<Numbers> = OnceLock::new();
 
-fn word_of(number: c_int) -> Option<&'static AtomicU64> {
-    STOPS.get(number as u32 as usize / 64)
-}
-
-/// The bits of 64 numbers.
-pub fn word(index: usize) -> u64 {
-    STOPS.get(index).map_or(0, |word| word.load(Ordering::Relaxed))
-}
-
 /// True if the number is not open on this node but for a stop.
 #[inline]
 pub fn is_stop(number: c_int) -> bool {
-    word_of(number).is_some_and(|word| word.load(Ordering::Relaxed) >> (number % 64) & 1 != 0)
+    STOPS.is_set(number)
+}
+
+/// The stops among 64 numbers.
+pub fn word(index: usize) -> u64 {
+    STOPS.word(index)
 }
 
 /// Notes that there is something at a number, and no stop any more.
 pub fn taken(number: c_int) {
-    if let Some(word) = word_of(number) {
-        word.fetch_and(!(1 << (number % 64)), Ordering::Relaxed);
-    }
-}
-
-fn stopped(number: c_int) {
-    if let Some(word) = word_of(number) {
-        word.fetch_or(1 << (number % 64), Ordering::Relaxed);
-    }
+    STOPS.clear(number);
 }
 
 impl Numbers {
@@ -73,7 +61,7 @@ impl Numbers {
             crate::real!(dup3: fn(c_int, c_int, c_int) -> c_int)(self.model, number, libc::O_CLOEXEC)
         } >= 0
         {
-            stopped(number);
+            STOPS.set(number);
         }
     }
 }
@@ -104,7 +92,7 @@ pub fn reserve(nodes: usize, node: usize) {
             break;
         }
         if number < room {
-            stopped(number);
+            STOPS.set(number);
         } else {
             // SAFETY: the descriptor was made above.
             unsafe { libc::close(number) };
@@ -127,10 +115,15 @@ fn passes_exec(number: c_int) -> bool {
 /// Frees the node's own numbers for the program.
 pub fn begin() {
     let Some(numbers) = NUMBERS.get() else { return };
-    for number in numbers.own.iter().cloned().flatten().filter(|&number| is_stop(number)) {
-        // SAFETY: only the stop is there.
-        unsafe { crate::real!(close: fn(c_int) -> c_int)(number) };
-        taken(number);
+    for own in &numbers.own {
+        let mut next = own.start;
+        while let Some(first) = (next..own.end).find(|&number| is_stop(number)) {
+            next = (first..own.end).find(|&number| !is_stop(number)).unwrap_or(own.end);
+            // SAFETY: closes stops only.
+            unsafe { libc::syscall(libc::SYS_close_range, first, next - 1, 0) };
+            (first..next).for_each(taken);
+        }
     }
     limit::settle(numbers.division.room());
+    borrow::begin();
 }

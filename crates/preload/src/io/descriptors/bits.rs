@@ -1,0 +1,43 @@
+//! A set of the numbers that a run divides.
+
+use super::division::MOST;
+use libc::c_int;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+const WORDS: usize = MOST.div_ceil(64);
+
+/// One bit for each number. Numbers beyond are never in it.
+pub struct Bits([AtomicU64; WORDS]);
+
+impl Bits {
+    pub const fn new() -> Self {
+        Self([const { AtomicU64::new(0) }; WORDS])
+    }
+
+    #[inline]
+    fn word_of(&self, number: c_int) -> Option<(&AtomicU64, u64)> {
+        // Negative numbers lie beyond the end.
+        self.0.get(number as u32 as usize / 64).map(|word| (word, 1 << (number % 64)))
+    }
+
+    #[inline]
+    pub fn is_set(&self, number: c_int) -> bool {
+        self.word_of(number).is_some_and(|(word, bit)| word.load(Ordering::SeqCst) & bit != 0)
+    }
+
+    pub fn set(&self, number: c_int) {
+        if let Some((word, bit)) = self.word_of(number) {
+            word.fetch_or(bit, Ordering::SeqCst);
+        }
+    }
+
+    /// True if it was set.
+    pub fn clear(&self, number: c_int) -> bool {
+        self.word_of(number).is_some_and(|(word, bit)| word.fetch_and(!bit, Ordering::SeqCst) & bit != 0)
+    }
+
+    /// 64 numbers in a row.
+    pub fn word(&self, index: usize) -> u64 {
+        self.0.get(index).map_or(0, |word| word.load(Ordering::SeqCst))
+    }
+}

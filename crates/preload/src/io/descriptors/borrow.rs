@@ -1,0 +1,131 @@
+//! Descriptors of other nodes on the same computer: copies at the same numbers, which share offset and flags with
+//! the original. They are made when they are first used, and go with the original.
+
+use super::bits::Bits;
+use super::stops::{self, Numbers};
+use gondwana_node::{Node, ProcessChange};
+use libc::{c_int, c_uint};
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// Own numbers of which other nodes may have copies.
+static LENT: Bits = Bits::new();
+
+/// Numbers at which there is a copy here.
+static BORROWED: Bits = Bits::new();
+
+/// Counts the copies that this node was told to give up, whether it had them or not.
+static FORGOTTEN: AtomicU64 = AtomicU64::new(0);
+
+/// Lets the nodes of the run, which are children of the launcher, copy descriptors of this process.
+pub fn begin() {
+    // SAFETY: touches no memory. Systems without such restrictions do not know the call, and need none.
+    unsafe { libc::prctl(libc::PR_SET_PTRACER, libc::getppid(), 0, 0, 0) };
+}
+
+/// For another node: the number of this process, or `-EBADF` if it does not have the descriptor open either.
+pub fn lend(_to: usize, number: c_int) -> c_int {
+    // Ahead of the look: it may be closed right after.
+    LENT.set(number);
+    // SAFETY: touches no memory.
+    if super::is_open(number) { unsafe { libc::getpid() } } else { -libc::EBADF }
+}
+
+/// What came of trying to copy a descriptor from its owner.
+pub enum Borrowed {
+    /// It can be used.
+    Here,
+    /// The owner does not have it open either.
+    Closed,
+    /// The owner is on another computer, or the system does not allow it.
+    OutOfReach,
+}
+
+/// Copies a descriptor from its owner, in place of the stop.
+pub fn borrow(node: &'static Node, owner: usize, number: c_int) -> Borrowed {
+    loop {
+        let forgotten = FORGOTTEN.load(Ordering::SeqCst);
+        let Ok(process) = node.borrow_descriptor(owner, number) else { return Borrowed::Closed };
+        if !node.is_on_one_computer() || !copy(process, number) {
+            return Borrowed::OutOfReach;
+        }
+        BORROWED.set(number);
+        stops::taken(number);
+        if FORGOTTEN.load(Ordering::SeqCst) == forgotten {
+            return Borrowed::Here;
+        }
+        // It may have been closed meanwhile, and this be the copy of what was there before.
+        give_up(number);
+    }
+}
+
+/// Puts a copy of another process's descriptor at the same number here.
+fn copy(process: c_int, number: c_int) -> bool {
+    let flags: c_uint = 0;
+    // SAFETY: none of the calls touches memory; all descriptors that they give are closed again.
+    unsafe {
+        let other = libc::syscall(libc::SYS_pidfd_open, process, flags) as c_int;
+        let copy = libc::syscall(libc::SYS_pidfd_getfd, other, number, flags) as c_int;
+        let close = crate::real!(close: fn(c_int) -> c_int);
+        let done = copy >= 0
+            && crate::real!(dup3: fn(c_int, c_int, c_int) -> c_int)(copy, number, libc::O_CLOEXEC) == number;
+        for descriptor in [other, copy] {
+            if descriptor >= 0 {
+                close(descriptor);
+            }
+        }
+        done
+    }
+}
+
+fn give_up(number: c_int) {
+    if BORROWED.clear(number)
+        && let Some(numbers) = Numbers::get()
+    {
+        numbers.close(number);
+    }
+}
+
+/// For another node: the original is closed.
+pub fn forget(number: c_int) {
+    FORGOTTEN.fetch_add(1, Ordering::SeqCst);
+    give_up(number);
+}
+
+/// For another node, whose thread closes a descriptor of this one; 0 or an error number.
+pub fn close_here(number: c_int) -> c_int {
+    LENT.clear(number);
+    // SAFETY: what the program asked for.
+    if unsafe { crate::real!(close: fn(c_int) -> c_int)(number) } == 0 { 0 } else { crate::errno::get() }
+}
+
+/// Ends the copies of a descriptor that was just closed or replaced here.
+pub fn recall(number: c_int) {
+    if LENT.is_set(number)
+        && LENT.clear(number)
+        && let Some(node) = Node::current()
+    {
+        let before = crate::errno::get();
+        // Forgetting cannot fail.
+        let _ = node.change_elsewhere(ProcessChange::ForgetDescriptor { descriptor: number });
+        crate::errno::set(before);
+    }
+}
+
+/// If a number has a copy here, closes the original and all copies, and gives the result of `close`.
+pub fn close_borrowed(number: c_int) -> Option<c_int> {
+    if !BORROWED.is_set(number) {
+        return None;
+    }
+    let node = Node::current()?;
+    let owner = Numbers::get()?.division.owner(number)?;
+    let result = node.change_on_node(owner, ProcessChange::CloseDescriptor { descriptor: number });
+    forget(number);
+    let _ = node.change_elsewhere(ProcessChange::ForgetDescriptor { descriptor: number });
+    Some(match result {
+        Ok(()) => 0,
+        Err(error) => {
+            crate::errno::set(error);
+            -1
+        }
+    })
+}
