@@ -6,7 +6,7 @@ use std::ops::Range;
 const SELECTABLE: i32 = libc::FD_SETSIZE as i32;
 
 /// How many numbers a run of few nodes divides.
-const WANTED: i32 = 3072;
+const WANTED: i32 = 2048;
 
 /// What a node gets at least above [`SELECTABLE`].
 const LEAST: i32 = 128;
