@@ -24,6 +24,13 @@ pub fn is_system_library(path: &Path) -> bool {
     SYSTEM.iter().any(|folder| path.starts_with(folder))
 }
 
+/// True for the file of a library that came with the program. The executable, and what the kernel puts into each
+/// process, have no path.
+#[must_use]
+pub fn is_of_program(path: &Path) -> bool {
+    path.as_os_str().as_encoded_bytes().contains(&b'/') && !is_system_library(path)
+}
+
 /// The data segments of the running program, in ascending order of address. `own` is an address inside the
 /// library that must not count as the program's: the caller itself.
 #[must_use]
@@ -112,8 +119,7 @@ unsafe extern "C" fn visit(
     // SAFETY: the loader hands out a valid description of one object.
     let Object { base: object, headers, path } = unsafe { Object::new(info) };
     let executable = std::mem::take(&mut search.first);
-    // The vDSO has no path.
-    let system = !executable && (is_system_library(path) || !path.is_absolute());
+    let system = !executable && !is_of_program(path);
     let holds_us = headers.iter().any(|header| {
         header.p_type == libc::PT_LOAD
             && (object + header.p_vaddr as usize..object + (header.p_vaddr + header.p_memsz) as usize)

@@ -2,12 +2,14 @@
 //! in front of what programs use to share memory, synchronise, start threads and end.
 
 mod alloc;
+mod constructors;
 mod errno;
 mod exit;
 mod handler_stack;
 mod io;
 mod library;
 mod map;
+mod object;
 mod private;
 mod pthread;
 mod real;

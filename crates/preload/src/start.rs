@@ -2,7 +2,7 @@
 
 use crate::io::{descriptors, stream_memory};
 use crate::stack::on_stack;
-use crate::{alloc, exit, handler_stack, map, pthread, report, signals, span_stack};
+use crate::{alloc, constructors, exit, handler_stack, map, pthread, report, signals, span_stack};
 use gondwana_node::boot::Boot;
 use gondwana_node::{Hooks, Node, ProcessChange, Thread};
 use libc::{c_char, c_int, c_void};
@@ -128,7 +128,7 @@ fn apply(change: &ProcessChange) -> c_int {
     }
 }
 
-/// Node 0 runs the program: its constructors and `main` on a stack in the span.
+/// Node 0 runs the program: constructors and `main` on a stack in the span.
 fn start_main(node: &'static Node, mut start: Start) -> c_int {
     let Some(stack) = span_stack::take(node, node.default_stack()) else {
         report::fatal("the span has no room for main's stack; give a larger --span");
@@ -145,6 +145,8 @@ fn start_main(node: &'static Node, mut start: Start) -> c_int {
 unsafe extern "C" fn enter(start: *mut c_void) -> *mut c_void {
     // SAFETY: `start_main` passes its own structure.
     let start = unsafe { &*start.cast::<Start>() };
+    // SAFETY: the environment follows the arguments on the initial stack.
+    constructors::run(start.argc, start.argv, unsafe { start.argv.add(start.argc as usize + 1) });
     start.go();
     std::ptr::null_mut()
 }
