@@ -107,6 +107,28 @@ fn a_full_span_is_a_failed_allocation() {
 }
 
 #[test]
+fn a_library_that_cannot_be_shared_is_refused_with_a_sentence() {
+    let folder = Folder::new();
+    folder.compile("opens");
+    let libraries = whole().programs.join("libraries");
+    let library = |name: &str| libraries.join(name).to_str().unwrap().to_owned();
+    let open = |name: &str| run(&mut whole().run(&folder, &["-n", "2", "--", "./opens", name]), LIMIT);
+    for (name, why) in [
+        ("libown_locals.so", "the library has thread-local variables, which only node 0 would have"),
+        ("libthrower.so", "the library needs libstdc++.so.6, which the other nodes do not have"),
+    ] {
+        let name = library(name);
+        let sentence = format!("dlopen({name}): {why}; link the program with it instead\n");
+        let ran = open(&name);
+        assert_eq!((ran.output, ran.errors), (sentence.clone(), format!("gondwana: node 0: {sentence}")));
+        assert!(ran.status.unwrap().success());
+    }
+    let ran = open("./absent.so");
+    assert_eq!(ran.output, "./absent.so: cannot open shared object file: No such file or directory\n");
+    assert_eq!(ran.errors, "");
+}
+
+#[test]
 fn no_file_outlives_a_run() {
     let names = || {
         let entries = fs::read_dir("/dev/shm").unwrap().map(|entry| entry.unwrap().file_name());

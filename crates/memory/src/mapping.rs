@@ -38,6 +38,19 @@ pub(crate) unsafe fn map_over(
     map(base, bytes, file, offset, libc::MAP_SHARED | libc::MAP_FIXED)
 }
 
+/// Removes what is mapped in a range.
+///
+/// # Safety
+/// Nobody uses it.
+pub(crate) unsafe fn unmap(base: usize, bytes: usize) -> Result<(), MemoryError> {
+    // By system call: in the preloaded library, the function of that name is the program's.
+    // SAFETY: the caller's promise.
+    if unsafe { libc::syscall(libc::SYS_munmap, base, bytes) } == 0 {
+        return Ok(());
+    }
+    Err(MemoryError::last("making room in the program's view"))
+}
+
 fn map(base: usize, bytes: usize, file: BorrowedFd<'_>, offset: usize, how: i32) -> Result<(), MemoryError> {
     // SAFETY: with MAP_FIXED_NOREPLACE the kernel refuses to touch existing mappings; with MAP_FIXED the caller
     // of `map_over` has promised that the range may be replaced.

@@ -5,8 +5,9 @@ use crate::access::{Access, Mechanism, Protection};
 use crate::diff;
 use crate::geometry::{Geometry, PAGE_SIZE, RUNTIME_BASE};
 use crate::image::DataSegment;
-use crate::mapping::{SparseTable, map_at, map_copy, map_over};
+use crate::mapping::{SparseTable, map_at, map_copy, map_over, unmap};
 use std::io;
+use std::ops::Range;
 use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
 
 /// The contents of one page.
@@ -21,6 +22,8 @@ pub struct Pages {
     protection: Protection,
     twins: Twins,
     file: OwnedFd,
+    /// Pages of the span in whose place the program sees something else.
+    excluded: Vec<Range<u32>>,
 }
 
 impl Pages {
@@ -59,7 +62,7 @@ impl Pages {
         }
         let twins =
             Twins { frame_of: SparseTable::new(geometry.pages() as usize)?, frames: vec![], free: vec![] };
-        Ok(Self { geometry, protection, twins, file })
+        Ok(Self { geometry, protection, twins, file, excluded: vec![] })
     }
 
     /// Which addresses are shared.
@@ -159,6 +162,44 @@ impl Pages {
         unsafe { std::slice::from_raw_parts(runtime(first), count as usize * PAGE_SIZE) }
     }
 
+    /// Leaves a hole in the program's view, for something that is to be private to this node. The pages go on
+    /// existing for the runtime.
+    ///
+    /// # Safety
+    /// The program does not use the pages.
+    ///
+    /// # Errors
+    /// If the kernel refuses.
+    pub unsafe fn exclude(&mut self, pages: Range<u32>) -> Result<(), MemoryError> {
+        let count = pages.end - pages.start;
+        self.protection.exclude(pages.start, count);
+        // SAFETY: the caller promised that nobody uses what is unmapped here.
+        unsafe { unmap(self.geometry.address_of(pages.start), count as usize * PAGE_SIZE)? };
+        self.excluded.push(pages);
+        Ok(())
+    }
+
+    /// Puts pages that were excluded back into the program's view, in place of what is there now.
+    ///
+    /// # Safety
+    /// Nobody uses what is there now.
+    ///
+    /// # Errors
+    /// If the kernel refuses.
+    pub unsafe fn include(&mut self, pages: Range<u32>) -> Result<(), MemoryError> {
+        let count = pages.end - pages.start;
+        let (base, offset) = (self.geometry.address_of(pages.start), pages.start as usize * PAGE_SIZE);
+        // SAFETY: the caller's promise.
+        unsafe { map_over(base, count as usize * PAGE_SIZE, self.file.as_fd(), offset)? };
+        self.protection.include(pages.start, count)?;
+        let parts = self
+            .excluded
+            .iter()
+            .flat_map(|part| [part.start..part.end.min(pages.start), part.start.max(pages.end)..part.end]);
+        self.excluded = parts.filter(|part| !part.is_empty()).collect();
+        Ok(())
+    }
+
     /// In the child of a `fork`: replaces the program's view by a private copy of all contents, so that parent
     /// and child no longer see each other's writes. The parent must stand still meanwhile.
     ///
@@ -167,24 +208,42 @@ impl Pages {
     pub fn become_private(&mut self) -> Result<(), MemoryError> {
         let segments = std::iter::once(self.geometry.span()).chain(self.geometry.overlays().iter().copied());
         for segment in segments {
-            let offset = segment.first as usize * PAGE_SIZE;
-            let length = segment.pages as usize * PAGE_SIZE;
-            map_copy(segment.base, length, self.file.as_fd(), offset)?;
-            for data in data_in(&self.file, offset, offset + length) {
-                for at in data.step_by(PAGE_SIZE) {
-                    let byte = (segment.base + (at - offset)) as *mut u8;
-                    // SAFETY: the page is part of the mapping just made; writing it back as it is makes the
-                    // kernel copy it.
-                    unsafe { byte.write_volatile(byte.read_volatile()) };
+            for pages in self.included(segment.first..segment.first + segment.pages) {
+                let (base, offset) =
+                    (self.geometry.address_of(pages.start), pages.start as usize * PAGE_SIZE);
+                let length = (pages.end - pages.start) as usize * PAGE_SIZE;
+                map_copy(base, length, self.file.as_fd(), offset)?;
+                for data in data_in(&self.file, offset, offset + length) {
+                    for at in data.step_by(PAGE_SIZE) {
+                        let byte = (base + (at - offset)) as *mut u8;
+                        // SAFETY: the page is part of the mapping just made; writing it back as it is makes the
+                        // kernel copy it.
+                        unsafe { byte.write_volatile(byte.read_volatile()) };
+                    }
                 }
             }
         }
         Ok(())
     }
+
+    /// What remains of a range without the excluded pages.
+    fn included(&self, pages: Range<u32>) -> Vec<Range<u32>> {
+        let mut excluded = self.excluded.clone();
+        excluded.sort_unstable_by_key(|part| part.start);
+        let mut parts = vec![];
+        let mut at = pages.start;
+        for part in excluded.iter().filter(|part| pages.contains(&part.start)) {
+            parts.push(at..part.start);
+            at = part.end;
+        }
+        parts.push(at..pages.end);
+        parts.retain(|part| !part.is_empty());
+        parts
+    }
 }
 
 /// The parts of a file between two offsets that hold data, page aligned.
-fn data_in(file: &OwnedFd, start: usize, end: usize) -> Vec<std::ops::Range<usize>> {
+fn data_in(file: &OwnedFd, start: usize, end: usize) -> Vec<Range<usize>> {
     let seek = |from: usize, whence: i32| {
         // SAFETY: seeking touches no memory.
         let found = unsafe { libc::lseek(file.as_raw_fd(), from as libc::off_t, whence) };

@@ -5,6 +5,7 @@ use crate::{Node, Thread};
 use gondwana_memory::PAGE_SIZE;
 use gondwana_memory::heap::{Block, Cache, Refusal};
 use gondwana_topology::NodeId;
+use std::ops::Range;
 
 /// Blocks freed here that belong to other nodes' parts, until this node's next release.
 ///
@@ -100,6 +101,31 @@ impl Node {
     /// mapped is too rare to be worth a message.
     pub fn unmap_pages(&'static self, address: usize, bytes: usize) {
         let _ = self.heap.free_pages(address, bytes.div_ceil(PAGE_SIZE));
+    }
+
+    /// Leaves a hole in place of whole pages, for something that is to be private to this node; false if the kernel
+    /// refuses.
+    ///
+    /// # Safety
+    /// The pages are of the span, and nobody uses them.
+    pub unsafe fn exclude_pages(&'static self, addresses: Range<usize>) -> bool {
+        let Some(pages) = self.page_range(&addresses) else { return false };
+        // SAFETY: the caller's promise.
+        self.privately(|| unsafe { self.core().ports.pages.exclude(pages).is_ok() })
+    }
+
+    /// Shares whole pages that were excluded again, in place of what is there now. Their contents may be anything.
+    ///
+    /// # Safety
+    /// Nobody uses what is there now.
+    pub unsafe fn include_pages(&'static self, addresses: Range<usize>) -> bool {
+        let Some(pages) = self.page_range(&addresses) else { return false };
+        // SAFETY: the caller's promise.
+        self.privately(|| unsafe { self.core().ports.pages.include(pages).is_ok() })
+    }
+
+    fn page_range(&self, addresses: &Range<usize>) -> Option<Range<u32>> {
+        Some(self.geometry.page_of(addresses.start)?..self.geometry.page_of(addresses.end - 1)? + 1)
     }
 
     pub(crate) fn return_cache(&self, cache: Cache) {

@@ -4,13 +4,14 @@ use crate::Node;
 use crate::boot::Placement;
 use crate::slots::Slot;
 use crate::streams::Ahead;
+use crate::sync::JoinWait;
 use crate::wire::{ThreadSpec, Wire};
 use gondwana_coherence::sync::{Answer, Request, SyncError, Thread as ThreadId, Ticket};
 use gondwana_coherence::{Access, Page};
 use gondwana_memory::PAGE_SIZE;
 use gondwana_topology::NodeId;
 use std::ops::Range;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicU32, Ordering};
 
 /// Pages at the top of a stack that are there before the thread starts: the frames that system calls of the C
 /// library itself may write to.
@@ -78,6 +79,16 @@ const RUN_WIDE: u64 = 1 << 62;
 /// Threads that libraries started by themselves have numbers of their own kind.
 const FOREIGN: u64 = 1 << 39;
 
+/// So have those that the runtime starts on another node to do something there. Node 0 does not count them: a
+/// thread that counts waits for each.
+const ERRAND: u64 = 1 << 38;
+
+/// The errands of this node so far.
+static ERRANDS: AtomicU32 = AtomicU32::new(0);
+
+/// Bytes of stack for an errand.
+const ERRAND_STACK: u64 = 256 << 10;
+
 impl Node {
     /// The node that a thread runs on.
     pub(crate) fn node_of(thread: u64) -> NodeId {
@@ -130,6 +141,37 @@ impl Node {
         })
     }
 
+    /// Calls `function(argument)` in a thread of another node, or right here, and returns its result. What either
+    /// side has written before, the other sees.
+    ///
+    /// # Errors
+    /// `EAGAIN` when the node has no room for the thread.
+    ///
+    /// # Safety
+    /// The function is at that address on all nodes, and may be called with the argument on any.
+    pub unsafe fn call_on(
+        &'static self,
+        to: NodeId,
+        function: unsafe extern "C" fn(usize) -> usize,
+        argument: usize,
+    ) -> Result<usize, i32> {
+        if to == self.me {
+            // SAFETY: the caller's promise.
+            return Ok(unsafe { function(argument) });
+        }
+        self.privately(|| {
+            let number = u32::from(self.me.0) << 20 | ERRANDS.fetch_add(1, Ordering::Relaxed) & 0xf_ffff;
+            let id = thread_number(to, number) | ERRAND;
+            let (function, argument) = (function as usize as u64, argument as u64);
+            // Signals are for the program's own threads, but for those that tell of faults.
+            let blocked = !(1 << (libc::SIGBUS - 1) | 1 << (libc::SIGSEGV - 1));
+            let thread = ThreadSpec { id, function, argument, stack: ERRAND_STACK, detached: false, blocked };
+            self.release();
+            self.ask_for(to, |ticket| Wire::Start { ticket, thread })?;
+            self.join_thread(id, JoinWait::Forever).map(|result| result as usize)
+        })
+    }
+
     /// Starts a thread on this node, from whichever node the wish came.
     fn start_here(&'static self, spec: ThreadSpec) -> Result<(), i32> {
         let thread = ThreadId(spec.id);
@@ -138,7 +180,7 @@ impl Node {
         (self.hooks.start_thread)(self, spec).inspect_err(|_| {
             let _ = self.request_of(self.me, Request::Detach { thread });
             let _ = self.request_of(self.me, Request::ThreadExit { thread, value: 0 });
-            self.tell_ended();
+            self.tell_ended(spec.id);
         })
     }
 
@@ -172,11 +214,14 @@ impl Node {
             }
             self.release();
             let _ = self.request_of(self.me, Request::ThreadExit { thread: ThreadId(id), value });
-            self.tell_ended();
+            self.tell_ended(id);
         })
     }
 
-    fn tell_ended(&'static self) {
+    fn tell_ended(&'static self, id: u64) {
+        if id & ERRAND != 0 {
+            return;
+        }
         if self.is_first() {
             self.thread_gone(self.me);
         } else {

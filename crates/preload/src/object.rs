@@ -69,6 +69,14 @@ impl Object {
         segments.any(|header| self.range(header).contains(&address))
     }
 
+    /// True if all of it is among these addresses.
+    pub fn is_in(&self, addresses: &Range<usize>) -> bool {
+        self.headers.iter().filter(|header| header.p_type == libc::PT_LOAD).all(|header| {
+            let range = self.range(header);
+            addresses.start <= range.start && range.end <= addresses.end
+        })
+    }
+
     /// The addresses of a segment.
     pub fn range(&self, header: &Elf64_Phdr) -> Range<usize> {
         let start = self.base.wrapping_add(header.p_vaddr as usize);

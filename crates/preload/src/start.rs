@@ -2,7 +2,7 @@
 
 use crate::io::{descriptors, stream_memory};
 use crate::stack::on_stack;
-use crate::{alloc, constructors, exit, handler_stack, map, pthread, report, signals, span_stack};
+use crate::{alloc, constructors, exit, handler_stack, library, map, pthread, report, signals, span_stack};
 use gondwana_node::boot::Boot;
 use gondwana_node::{Hooks, Node, ProcessChange, Thread};
 use libc::{c_char, c_int, c_void};
@@ -73,6 +73,7 @@ pub unsafe extern "C" fn __libc_start_main(
     let (first, me, nodes) = (boot.node == 0, usize::from(boot.node), usize::from(boot.nodes));
     begin_standard_streams();
     exit::begin();
+    library::begin();
     let hooks = Hooks {
         start_thread: pthread::start_thread,
         flush_output: exit::flush_output,

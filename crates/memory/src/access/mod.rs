@@ -44,10 +44,12 @@ pub(crate) struct Protection {
     now: SparseTable<u8>,
 }
 
-/// What is recorded for a page: its access, and whether the memfd holds a page for it.
+/// What is recorded for a page: its access, whether the memfd holds a page for it, and whether the program's view
+/// shows something else in its place.
 mod record {
     pub(super) const ACCESS: u8 = 3;
     pub(super) const POPULATED: u8 = 4;
+    pub(super) const EXCLUDED: u8 = 8;
 }
 
 impl Protection {
@@ -75,11 +77,33 @@ impl Protection {
 
     /// What the program may do with a page now.
     pub(crate) fn access(&self, page: u32) -> Access {
-        match self.now.get(page) & record::ACCESS {
-            0 => Access::None,
-            1 => Access::Read,
-            _ => Access::Write,
+        match self.now.get(page) {
+            state if state & record::EXCLUDED != 0 => Access::Write,
+            state => access_in(state),
         }
+    }
+
+    /// The program's view of these pages is no longer ours: what is there stays as it is.
+    pub(crate) fn exclude(&mut self, first: u32, count: u32) {
+        for page in first..first + count {
+            self.now.set(page, self.now.get(page) | record::EXCLUDED);
+        }
+    }
+
+    /// The program's view has just been mapped anew over excluded pages: they are ours again.
+    pub(crate) fn include(&mut self, first: u32, count: u32) -> Result<(), MemoryError> {
+        if let Backend::Uffd(uffd) = &self.backend {
+            uffd.register(self.geometry.address_of(first), count)?;
+        }
+        for page in first..first + count {
+            let state = self.now.get(page) & !record::EXCLUDED;
+            self.now.set(page, state);
+            // With userfaultfd a page that nothing has been put into yet faults, and is refreshed then.
+            if let Backend::Mprotect = &self.backend {
+                mprotect::set(self.geometry.address_of(page), 1, access_in(state))?;
+            }
+        }
+        Ok(())
     }
 
     /// The runtime has put contents behind these pages.
@@ -107,13 +131,14 @@ impl Protection {
 
     /// Changes a run of pages that are all in the same state.
     fn set_run(&mut self, first: u32, count: u32, access: Access) -> Result<(), MemoryError> {
-        let before = self.access(first);
+        let state = self.now.get(first);
+        let before = access_in(state);
         if before == access {
             return Ok(());
         }
         let base = self.geometry.address_of(first);
-        let state = self.now.get(first);
         match &self.backend {
+            _ if state & record::EXCLUDED != 0 => {}
             Backend::Mprotect => mprotect::set(base, count, access)?,
             Backend::Uffd(uffd) => match (before, access) {
                 (_, Access::None) => uffd.zap(base, count)?,
@@ -126,21 +151,34 @@ impl Protection {
                 (Access::Read, Access::Read) | (Access::Write, Access::Write) => {}
             },
         }
-        let populated = if access == Access::None { state & record::POPULATED } else { record::POPULATED };
+        let touched = if access == Access::None { 0 } else { record::POPULATED };
+        let kept = state & !record::ACCESS | if state & record::EXCLUDED == 0 { touched } else { 0 };
         for page in first..first + count {
-            self.now.set(page, populated | access as u8);
+            self.now.set(page, kept | access as u8);
         }
         Ok(())
     }
 
     /// Makes the kernel's view of one page agree with ours again: it may have dropped a mapping by itself.
     pub(crate) fn refresh(&mut self, page: u32) -> Result<(), MemoryError> {
-        let access = self.access(page);
-        if let (Backend::Uffd(uffd), Access::Read | Access::Write) = (&self.backend, access) {
+        let state = self.now.get(page);
+        let access = access_in(state);
+        if let (Backend::Uffd(uffd), Access::Read | Access::Write, 0) =
+            (&self.backend, access, state & record::EXCLUDED)
+        {
             let base = self.geometry.address_of(page);
             uffd.map(base, 1, access == Access::Read)?;
             uffd.write_protect(base, 1, access == Access::Read)?;
         }
         Ok(())
+    }
+}
+
+/// The access that the record of a page holds.
+fn access_in(state: u8) -> Access {
+    match state & record::ACCESS {
+        0 => Access::None,
+        1 => Access::Read,
+        _ => Access::Write,
     }
 }

@@ -1,0 +1,90 @@
+//! Where the loader puts a library.
+//!
+//! It asks the kernel for any free addresses, and the kernel gives the highest that suffice. So the loader goes
+//! where it is wanted while everything above is taken.
+
+use libc::{c_int, c_void, off_t, size_t};
+use std::fs;
+use std::ops::Range;
+
+/// The end of the addresses that a program can have.
+const LAST: usize = 0x7fff_ffff_f000;
+
+/// Free addresses that are taken while this value lives.
+pub struct Filler(Vec<Range<usize>>);
+
+impl Filler {
+    /// Takes the gaps of at least `bytes` above `from`; `None` if the kernel refuses.
+    pub fn above(from: usize, bytes: usize) -> Option<Self> {
+        let mut filler = Self(vec![]);
+        for gap in gaps(&fs::read_to_string("/proc/self/maps").ok()?, from) {
+            if gap.len() >= bytes {
+                // SAFETY: the kernel does not touch what is mapped there already.
+                let address = unsafe {
+                    crate::real!(mmap: fn(*mut c_void, size_t, c_int, c_int, c_int, off_t) -> *mut c_void)(
+                        gap.start as *mut c_void,
+                        gap.len(),
+                        libc::PROT_NONE,
+                        libc::MAP_PRIVATE
+                            | libc::MAP_ANONYMOUS
+                            | libc::MAP_NORESERVE
+                            | libc::MAP_FIXED_NOREPLACE,
+                        -1,
+                        0,
+                    )
+                };
+                if address as usize == gap.start {
+                    filler.0.push(gap);
+                } else if address == libc::MAP_FAILED && crate::errno::get() != libc::EEXIST {
+                    return None;
+                }
+            }
+        }
+        Some(filler)
+    }
+}
+
+impl Drop for Filler {
+    fn drop(&mut self) {
+        for gap in &self.0 {
+            // SAFETY: nobody uses what this value has mapped.
+            unsafe {
+                crate::real!(munmap: fn(*mut c_void, size_t) -> c_int)(gap.start as *mut c_void, gap.len())
+            };
+        }
+    }
+}
+
+/// The gaps between what is mapped from an address on, without the one that the initial stack grows into: the kernel
+/// gives nothing there.
+fn gaps(maps: &str, from: usize) -> Vec<Range<usize>> {
+    let mut at = from;
+    let mut gaps = vec![];
+    for line in maps.lines() {
+        let Some((start, end)) = line.split_once(' ').and_then(|(range, _)| range.split_once('-')) else {
+            continue;
+        };
+        let number = |text| usize::from_str_radix(text, 16).unwrap_or(LAST);
+        let (start, end) = (number(start), number(end));
+        if start > at && !line.ends_with("[stack]") {
+            gaps.push(at..start.min(LAST));
+        }
+        at = at.max(end);
+    }
+    gaps
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn gaps_are_what_is_between() {
+        let maps = "1000-3000 r--p 0 0 0 /bin/x\n5000-6000 rw-p 0 0 0\n6000-7000 rw-p 0 0 0\n\
+                    9000-a000 rw-p 0 0 0 [stack]\nffffffffff600000-ffffffffff601000 --xp 0 0 0 [vsyscall]\n";
+        assert_eq!(gaps(maps, 0x2000), [0x3000..0x5000, 0xa000..LAST]);
+        assert_eq!(gaps(maps, 0x4000), [0x4000..0x5000, 0xa000..LAST]);
+        assert_eq!(gaps(maps, 0x8000), gaps(maps, 0x6000));
+        assert_eq!(gaps(maps, 0x6000).first(), Some(&(0xa000..LAST)));
+    }
+}

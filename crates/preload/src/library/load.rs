@@ -1,0 +1,180 @@
+//! Loading a library of the program's own: on node 0.
+
+use super::file::LibraryFile;
+use super::gaps::Filler;
+use super::{image, search};
+use crate::object::{self, Object};
+use gondwana_memory::PAGE_SIZE;
+use gondwana_node::Node;
+use libc::{Elf64_Phdr, c_char, c_int, c_void, pthread_mutex_t};
+use std::cell::UnsafeCell;
+use std::ffi::{CStr, CString};
+use std::ops::Range;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+
+/// A library that was loaded.
+struct Library {
+    path: PathBuf,
+    /// What the program knows it by, on all nodes: an address in shared memory.
+    handle: usize,
+    /// What the loader knows it by.
+    real: usize,
+}
+
+static LOADED: Mutex<Vec<Library>> = Mutex::new(vec![]);
+
+/// One library is loaded after the other, but a constructor may load further ones.
+struct Loading(UnsafeCell<pthread_mutex_t>);
+
+// SAFETY: the C library's mutex is made to be used by several threads.
+unsafe impl Sync for Loading {}
+
+static LOADING: Loading = Loading(UnsafeCell::new(libc::PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP));
+
+impl Loading {
+    fn alone<R>(&self, call: impl FnOnce() -> R) -> R {
+        // SAFETY: the mutex lives as long as the process, and is private to it.
+        unsafe { crate::real!(pthread_mutex_lock: fn(*mut pthread_mutex_t) -> c_int)(self.0.get()) };
+        let result = call();
+        // SAFETY: as above; this thread has locked it.
+        unsafe { crate::real!(pthread_mutex_unlock: fn(*mut pthread_mutex_t) -> c_int)(self.0.get()) };
+        result
+    }
+}
+
+/// Pages of the stack that the loader's own system calls may write to.
+const STACK_PAGES: usize = 16;
+
+/// Brings in the part of the stack that the loader will use: the kernel could not write to a page that is absent.
+#[inline(never)]
+pub fn touch_stack() {
+    let mut frame = [0u8; STACK_PAGES * PAGE_SIZE];
+    for at in (0..frame.len()).step_by(PAGE_SIZE) {
+        // SAFETY: within the array.
+        unsafe { frame.as_mut_ptr().add(at).write_volatile(1) };
+    }
+}
+
+/// The loader's handle for one of ours; on node 0 only.
+pub fn real_handle(handle: usize) -> Option<usize> {
+    let loaded = LOADED.lock().expect("not poisoned");
+    loaded.iter().find(|library| library.handle == handle).map(|library| library.real)
+}
+
+fn handle_of(path: &Path) -> Option<usize> {
+    let loaded = LOADED.lock().expect("not poisoned");
+    loaded.iter().find(|library| library.path == path).map(|library| library.handle)
+}
+
+/// Opens a library for all nodes.
+///
+/// # Errors
+/// A sentence for `dlerror`.
+pub fn open(node: &'static Node, path: &Path, flags: c_int) -> Result<usize, String> {
+    LOADING.alone(|| open_alone(node, path, flags))
+}
+
+fn open_alone(node: &'static Node, path: &Path, flags: c_int) -> Result<usize, String> {
+    if let Some(handle) = handle_of(path) {
+        return Ok(handle);
+    }
+    if flags & libc::RTLD_NOLOAD != 0 {
+        return Ok(0);
+    }
+    let refuse = |why: &str| {
+        let sentence = format!("dlopen({}): {why}; link the program with it instead", path.display());
+        node.refuse(&sentence);
+        sentence
+    };
+    let file = LibraryFile::read(path).ok_or_else(|| format!("{}: no ELF library", path.display()))?;
+    if file.has_thread_locals {
+        return Err(refuse("the library has thread-local variables, which only node 0 would have"));
+    }
+    for name in &file.needed {
+        let text = CString::new(name.as_str()).unwrap_or_default();
+        if search::is_from_start(&text) {
+            continue;
+        }
+        let Some(needed) = search::needed_by(path, &text) else {
+            return Err(refuse(&format!("the library needs {name}, which the other nodes do not have")));
+        };
+        open_alone(node, &needed, flags)?;
+    }
+    let room = file.length + if file.align > PAGE_SIZE { file.align } else { 0 };
+    let start = node.map_pages(room).ok_or("out of memory")?;
+    let hole = start..start + room;
+    // SAFETY: the pages were just allocated, so nobody uses them.
+    if !unsafe { node.exclude_pages(hole.clone()) } {
+        return Err("out of memory".to_owned());
+    }
+    let real = load_into(&hole, path, flags)?;
+    let Some(object) = object::loaded().into_iter().find(|object| object.is_in(&hole)) else {
+        // SAFETY: the handle was just obtained.
+        unsafe { super::dlclose(real as *mut c_void) };
+        return Err(refuse("the loader found no place for it that is free on all nodes"));
+    };
+    let handle = node.allocate(size_of::<usize>(), 16).ok_or("out of memory")?;
+    share(node, &object).ok_or_else(|| refuse("the other nodes have no room for it"))?;
+    LOADED.lock().expect("not poisoned").push(Library { path: path.to_owned(), handle, real });
+    Ok(handle)
+}
+
+/// Has the loader load a library into a hole of the span.
+fn load_into(hole: &Range<usize>, path: &Path, flags: c_int) -> Result<usize, String> {
+    let text = CString::new(path.as_os_str().as_bytes()).unwrap_or_default();
+    let filler = Filler::above(hole.end, hole.len()).ok_or("out of memory")?;
+    touch_stack();
+    // The addresses that the code jumps to must be there when it is copied.
+    let flags = flags & !libc::RTLD_LAZY | libc::RTLD_NOW;
+    // SAFETY: the path is a string.
+    let real = unsafe { crate::real!(dlopen: fn(*const c_char, c_int) -> *mut c_void)(text.as_ptr(), flags) };
+    drop(filler);
+    if !real.is_null() {
+        return Ok(real as usize);
+    }
+    // SAFETY: `dlopen` has just failed, so there is a sentence.
+    Err(unsafe { CStr::from_ptr(super::dlerror()) }.to_string_lossy().into_owned())
+}
+
+/// Makes a library's variables shared, and has the other nodes take over the rest of it.
+fn share(node: &'static Node, object: &Object) -> Option<()> {
+    let mut parts = vec![];
+    for segment in object.headers.iter().filter(|header| header.p_type == libc::PT_LOAD) {
+        let (private, shared) = divide(object, segment);
+        if !private.is_empty() {
+            parts.push((private, protection(segment)));
+        }
+        if !shared.is_empty() {
+            // SAFETY: the loader has mapped the segment; nobody uses the library yet, so that it may be replaced
+            // by what will be its variables for good.
+            unsafe {
+                let bytes = std::slice::from_raw_parts(shared.start as *const u8, shared.len()).to_vec();
+                if !node.include_pages(shared.clone()) {
+                    return None;
+                }
+                std::ptr::copy_nonoverlapping(bytes.as_ptr(), shared.start as *mut u8, bytes.len());
+            }
+        }
+    }
+    image::give(node, object, &parts)
+}
+
+/// The pages of a segment that hold code and constants, and those that hold variables.
+fn divide(object: &Object, segment: &Elf64_Phdr) -> (Range<usize>, Range<usize>) {
+    let Range { start, end } = object.range(segment);
+    let (start, end) = (start & !(PAGE_SIZE - 1), end.next_multiple_of(PAGE_SIZE));
+    if segment.p_flags & libc::PF_W == 0 {
+        return (start..end, end..end);
+    }
+    let constants =
+        object.segment(libc::PT_GNU_RELRO).map(|header| object.range(header).end & !(PAGE_SIZE - 1));
+    let middle = constants.filter(|constants| (start..=end).contains(constants)).unwrap_or(start);
+    (start..middle, middle..end)
+}
+
+/// What the loader has left allowed of the private part of a segment.
+fn protection(segment: &Elf64_Phdr) -> c_int {
+    if segment.p_flags & libc::PF_X != 0 { libc::PROT_READ | libc::PROT_EXEC } else { libc::PROT_READ }
+}

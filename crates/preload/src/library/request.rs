@@ -1,0 +1,99 @@
+//! Asking node 0, which alone has the program's libraries in its loader.
+
+use super::{error, load, not_a_library};
+use gondwana_node::Node;
+use gondwana_topology::NodeId;
+use libc::{c_char, c_int, c_void};
+use std::ffi::CStr;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+
+/// What node 0 is to do.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub enum Operation {
+    /// Open the library with this path.
+    Open,
+    /// Find the symbol with this name.
+    Find,
+}
+
+/// Most bytes of a sentence about a failure.
+const SENTENCE: usize = 1024;
+
+/// A question and its answer, in shared memory; the text follows.
+#[repr(C)]
+struct Request {
+    operation: Operation,
+    flags: c_int,
+    handle: usize,
+    result: usize,
+    /// Bytes of the sentence about a failure; 0 if there was none.
+    failed: usize,
+    sentence: [u8; SENTENCE],
+}
+
+/// Has node 0 do something; the result, or a sentence for `dlerror`.
+pub fn ask(
+    node: &'static Node,
+    operation: Operation,
+    flags: c_int,
+    handle: usize,
+    text: &CStr,
+) -> Result<usize, String> {
+    let text = text.to_bytes_with_nul();
+    let head = size_of::<Request>();
+    let address = node.allocate(head + text.len(), 16).ok_or("out of memory")?;
+    let request = address as *mut Request;
+    // SAFETY: the block is this long and nobody else's; node 0 changes it only during the call.
+    unsafe {
+        request.write(Request { operation, flags, handle, result: 0, failed: 0, sentence: [0; SENTENCE] });
+        std::ptr::copy_nonoverlapping(text.as_ptr(), (address + head) as *mut u8, text.len());
+        let answer = match node.call_on(NodeId(0), serve, address) {
+            Err(_) => Err("node 0 has no room for another thread".to_owned()),
+            Ok(_) if (*request).failed == 0 => Ok((*request).result),
+            Ok(_) => Err(String::from_utf8_lossy(&(&(*request).sentence)[..(*request).failed]).into_owned()),
+        };
+        node.free(address);
+        answer
+    }
+}
+
+/// What runs on node 0.
+unsafe extern "C" fn serve(address: usize) -> usize {
+    let Some(node) = Node::current() else { return 0 };
+    // SAFETY: `ask` passes a request with its text.
+    let (request, text) = unsafe {
+        (&mut *(address as *mut Request), CStr::from_ptr((address + size_of::<Request>()) as *const c_char))
+    };
+    let answer = match request.operation {
+        Operation::Open => {
+            load::open(node, Path::new(std::ffi::OsStr::from_bytes(text.to_bytes())), request.flags)
+        }
+        Operation::Find => find(request.handle, text),
+    };
+    match answer {
+        Ok(result) => request.result = result,
+        Err(sentence) => {
+            let bytes = &sentence.as_bytes()[..sentence.len().min(SENTENCE)];
+            request.sentence[..bytes.len()].copy_from_slice(bytes);
+            request.failed = bytes.len();
+        }
+    }
+    0
+}
+
+fn find(handle: usize, name: &CStr) -> Result<usize, String> {
+    let handle = load::real_handle(handle).ok_or_else(|| not_a_library(handle))?;
+    error::clear();
+    // SAFETY: the handle is the loader's own. A symbol may well have the value 0: only `dlerror` tells.
+    unsafe {
+        super::dlerror();
+        let address = super::dlsym(handle as *mut c_void, name.as_ptr());
+        let sentence = super::dlerror();
+        if sentence.is_null() {
+            return Ok(address as usize);
+        }
+        Err(CStr::from_ptr(sentence).to_string_lossy().into_owned())
+    }
+}
