@@ -127,6 +127,14 @@ impl Thread {
         DEPTH.get() > 0
     }
 
+    /// Does what handlers of the program's signals must not interrupt.
+    pub fn in_runtime<R>(call: impl FnOnce() -> R) -> R {
+        Self::enter_runtime();
+        let result = call();
+        Self::leave_runtime();
+        result
+    }
+
     /// Keeps a signal for when the thread leaves the runtime.
     pub fn postpone_signal(signal: i32) {
         POSTPONED.set(POSTPONED.get() | 1 << (signal - 1));

@@ -8,7 +8,7 @@
 //! a *bridge*, which is neither.
 
 use crate::stack::on_stack;
-use gondwana_node::Node;
+use gondwana_node::{Node, Thread};
 use libc::{c_int, c_void, sigset_t, stack_t, ucontext_t};
 use std::cell::{Cell, UnsafeCell};
 use std::mem::zeroed;
@@ -79,6 +79,15 @@ pub fn on_private_stack(mut call: &mut dyn FnMut()) {
     } else {
         call();
     }
+}
+
+/// Does what neither a handler of the program nor a fault on the caller's stack may interrupt, because it holds a
+/// lock that they would wait for.
+pub fn uninterrupted<R>(call: impl FnOnce() -> R) -> R {
+    let mut call = Some(call);
+    let mut result = None;
+    on_private_stack(&mut || result = call.take().map(Thread::in_runtime));
+    result.expect("the function is called")
 }
 
 unsafe extern "C" fn enter(call: *mut c_void) -> *mut c_void {

@@ -1,5 +1,6 @@
 //! Anonymous mappings of the program: shared like its heap.
 
+use crate::handler_stack::uninterrupted;
 use gondwana_memory::PAGE_SIZE;
 use gondwana_node::{Node, ProcessChange};
 use libc::{c_int, c_void, off_t, size_t};
@@ -8,6 +9,10 @@ use std::sync::Mutex;
 /// What the program may not do with parts of shared memory, because it asked for that or because a mapped file
 /// ends before them.
 static FORBIDDEN: Mutex<Vec<Forbidden>> = Mutex::new(Vec::new());
+
+fn with_forbidden<R>(call: impl FnOnce(&mut Vec<Forbidden>) -> R) -> R {
+    uninterrupted(|| call(&mut FORBIDDEN.lock().expect("not poisoned")))
+}
 
 #[derive(Clone, Copy)]
 struct Forbidden {
@@ -18,8 +23,9 @@ struct Forbidden {
 
 /// True for an address of a mapping that lies beyond the mapped file.
 pub fn is_beyond_file(address: usize) -> bool {
-    let forbidden = FORBIDDEN.lock().expect("not poisoned");
-    forbidden.iter().any(|part| part.beyond_file && (part.start..part.end).contains(&address))
+    with_forbidden(|forbidden| {
+        forbidden.iter().any(|part| part.beyond_file && (part.start..part.end).contains(&address))
+    })
 }
 
 type Mmap = unsafe extern "C" fn(*mut c_void, size_t, c_int, c_int, c_int, off_t) -> *mut c_void;
@@ -155,12 +161,13 @@ pub fn protect_here(address: usize, length: size_t, protection: c_int, beyond_fi
         return crate::errno::get();
     }
     let end = address + length.next_multiple_of(PAGE_SIZE);
-    let mut forbidden = FORBIDDEN.lock().expect("not poisoned");
-    if protection == ALL {
-        forbidden.retain(|part| part.end <= address || part.start >= end);
-    } else {
-        forbidden.push(Forbidden { start: address, end, beyond_file });
-    }
+    with_forbidden(|forbidden| {
+        if protection == ALL {
+            forbidden.retain(|part| part.end <= address || part.start >= end);
+        } else {
+            forbidden.push(Forbidden { start: address, end, beyond_file });
+        }
+    });
     0
 }
 
@@ -198,8 +205,7 @@ fn protect(
 fn allow_again(node: &'static Node, address: usize, length: size_t) {
     let end = address + length;
     let any = |part: &Forbidden| part.start < end && address < part.end;
-    let found = FORBIDDEN.lock().expect("not poisoned").iter().any(any);
-    if found {
+    if with_forbidden(|forbidden| forbidden.iter().any(any)) {
         protect(node, address, length, ALL, false);
     }
 }

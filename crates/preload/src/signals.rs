@@ -1,6 +1,6 @@
 //! Faults on shared memory, and the program's own signal handlers beside them.
 
-use crate::handler_stack;
+use crate::handler_stack::{self, uninterrupted};
 use gondwana_node::{Node, ProcessChange, Thread};
 use libc::{c_int, c_void, sigaction as Action, siginfo_t, sigset_t, ucontext_t};
 use std::mem::zeroed;
@@ -21,11 +21,11 @@ static WANTED: Wanted = Wanted(Mutex::new(unsafe { zeroed() }));
 
 impl Wanted {
     fn get(&self, signal: c_int) -> Action {
-        self.0.lock().expect("not poisoned")[signal as usize]
+        uninterrupted(|| self.0.lock().expect("not poisoned")[signal as usize])
     }
 
     fn set(&self, signal: c_int, action: Action) {
-        self.0.lock().expect("not poisoned")[signal as usize] = action;
+        uninterrupted(|| self.0.lock().expect("not poisoned")[signal as usize] = action);
     }
 }
 
