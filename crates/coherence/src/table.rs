@@ -16,8 +16,8 @@ pub(crate) struct Table<T> {
 impl<T: Copy> Table<T> {
     /// A table for pages `0..pages`.
     pub(crate) fn new(pages: u32) -> Self {
-        let blocks = pages.div_ceil(BLOCK) as usize;
-        Self { blocks: std::iter::repeat_with(|| None).take(blocks).collect(), pages }
+        // Made of zeros in one go: memory that the kernel need not provide before it is used.
+        Self { blocks: vec![None; pages.div_ceil(BLOCK) as usize], pages }
     }
 
     /// The entry of `page`. `fresh` gives the entry that a page has before anything happened to it.

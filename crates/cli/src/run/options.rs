@@ -47,7 +47,7 @@ pub struct RunOptions {
     /// Let nodes talk over TCP without authentication and encryption
     #[arg(long)]
     pub no_encryption: bool,
-    /// Bytes of shared address space, for example 64G [default: 256G, or what fits]
+    /// Bytes of shared address space, for example 64G [default: 4T, or what fits]
     #[arg(long, value_name = "SIZE")]
     span: Option<String>,
     /// Print what crossed between the nodes; with a file name, write it there as JSON too
