@@ -13,7 +13,7 @@ use folder::Folder;
 use std::fs;
 use std::net::{Shutdown, TcpStream};
 use std::os::unix::process::ExitStatusExt;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use whole::{LIMIT, Process, run, whole};
 
 /// How long anything may be left of a run that has failed.
@@ -45,6 +45,34 @@ fn nothing_survives_a_killed_launcher() {
         assert_eq!(said, "", "{fabric}");
         assert_eq!(status.signal(), Some(libc::SIGKILL));
     }
+}
+
+/// Waits until a process has been sent a signal that it blocks.
+fn until_pending(process: &Process, signal: i32) {
+    let is_pending = || {
+        let status = fs::read_to_string(format!("/proc/{}/status", process.pid)).unwrap();
+        let set = status.lines().find_map(|line| line.strip_prefix("ShdPnd:")).unwrap();
+        u64::from_str_radix(set.trim(), 16).unwrap() >> (signal - 1) & 1 == 1
+    };
+    let start = Instant::now();
+    while !is_pending() {
+        assert!(start.elapsed() < SOON, "signal {signal} does not arrive");
+        std::thread::yield_now();
+    }
+}
+
+#[test]
+fn a_program_that_blocks_signals_is_ended_by_force_when_asked_again() {
+    let run = Endless::start_program("stubborn", &["-n", "2"]);
+    let launcher = Process::open(run.launcher.id()).unwrap();
+    for signal in [libc::SIGTERM, libc::SIGINT] {
+        launcher.signal(signal);
+        until_pending(&run.nodes[0], signal);
+    }
+    launcher.signal(libc::SIGTERM);
+    let (said, status) = run.end(SOON);
+    assert_eq!(said, "gondwana: the program blocks SIGTERM: ended by force\n");
+    assert_eq!(status.signal(), Some(libc::SIGTERM));
 }
 
 /// The connections between nodes that a process has open.

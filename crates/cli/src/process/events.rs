@@ -40,6 +40,12 @@ pub trait Nodes {
     /// Sends a signal to the process of a node, if it still runs.
     fn signal(&mut self, node: u16, signal: i32);
 
+    /// True if the process of a node blocks a signal that has been sent to it and that it has not taken. False also
+    /// where that cannot be known, as on another computer.
+    fn holds_back(&mut self, _node: u16, _signal: i32) -> bool {
+        false
+    }
+
     /// Ends all processes that still run; each [`Event::Ended`] still comes.
     fn kill(&mut self);
 }

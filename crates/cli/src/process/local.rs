@@ -217,6 +217,19 @@ impl Nodes for LocalNodes {
         }
     }
 
+    fn holds_back(&mut self, node: u16, signal: i32) -> bool {
+        let Some(node) = self.nodes.iter().find(|candidate| candidate.number == node && !candidate.ended)
+        else {
+            return false;
+        };
+        let status = std::fs::read_to_string(format!("/proc/{}/status", node.pid)).unwrap_or_default();
+        let holds = |field: &str| {
+            let text = status.lines().find_map(|line| line.strip_prefix(field)).unwrap_or("0");
+            u64::from_str_radix(text.trim(), 16).is_ok_and(|set| set >> (signal - 1) & 1 == 1)
+        };
+        holds("ShdPnd:") && holds("SigBlk:")
+    }
+
     fn kill(&mut self) {
         for number in self.nodes.iter().map(|node| node.number).collect::<Vec<_>>() {
             self.signal(number, libc::SIGKILL);

@@ -17,6 +17,9 @@ const KILLED: Duration = Duration::from_secs(2);
 /// How often the live line is renewed.
 const TICK: Duration = Duration::from_millis(250);
 
+/// Signals that ask a program to end.
+const ENDING: [i32; 3] = [libc::SIGINT, libc::SIGQUIT, libc::SIGTERM];
+
 /// How a run has ended.
 #[derive(Debug)]
 pub struct Outcome {
@@ -100,6 +103,16 @@ impl<'a> Supervisor<'a> {
             Event::Ended(node, end) => self.ended(node, end, machine),
             Event::Signal { signal: libc::SIGTSTP, from_terminal } => self.stop(from_terminal, machine),
             Event::Watched => {}
+            // A program may handle such a signal as often as it likes; one that does not let it through has been
+            // asked once.
+            Event::Signal { signal, .. }
+                if ENDING.contains(&signal)
+                    && self.passed_on.contains(&signal)
+                    && machine.holds_back(0, signal) =>
+            {
+                self.say(&format!("the program blocks {}: ended by force", signal_name(signal)));
+                self.finish(End::Signalled(signal), machine);
+            }
             Event::Signal { signal, from_terminal } => {
                 self.passed_on.push(signal);
                 // The terminal has sent it to node 0 as well.
@@ -258,9 +271,15 @@ mod tests {
         events: VecDeque<Event>,
         running: Vec<u16>,
         sent: Vec<(u16, i32)>,
+        /// Signals that node 0 blocks.
+        blocked: Vec<i32>,
     }
 
     impl Nodes for Script {
+        fn holds_back(&mut self, node: u16, signal: i32) -> bool {
+            self.blocked.contains(&signal) && self.sent.contains(&(node, signal))
+        }
+
         fn next(&mut self, deadline: Option<Instant>) -> Result<Option<Event>, Failure> {
             if let Some(event) = self.events.pop_front() {
                 if let Event::Ended(node, _) = event {
@@ -288,7 +307,12 @@ mod tests {
     fn follow(nodes: u16, events: Vec<Event>) -> (End, Vec<String>, Vec<(u16, i32)>) {
         let mut said = vec![];
         let mut say = |line: &str| said.push(line.to_owned());
-        let mut script = Script { events: events.into(), running: (0..nodes).collect(), sent: vec![] };
+        let mut script = Script {
+            events: events.into(),
+            running: (0..nodes).collect(),
+            sent: vec![],
+            blocked: vec![libc::SIGQUIT],
+        };
         let ups = (0..nodes).map(|node| Event::Report(node, Report::Up));
         for up in ups.rev() {
             script.events.push_front(up);
@@ -319,7 +343,7 @@ mod tests {
             Event::Report(1, Report::Stats(stats.clone())),
             ended(0, 0),
         ];
-        let mut script = Script { events: events.into(), running: vec![0, 1], sent: vec![] };
+        let mut script = Script { events: events.into(), running: vec![0, 1], sent: vec![], blocked: vec![] };
         let outcome = Supervisor::new(2, true, Live::hidden(), &mut say).run(&mut script).unwrap();
         assert_eq!(outcome.end, End::Exited(0));
         assert_eq!(outcome.stats, [None, Some(stats)]);
@@ -351,6 +375,18 @@ mod tests {
         let (end, said, sent) = follow(2, events);
         assert_eq!((end, said), (End::Signalled(libc::SIGTERM), vec![]));
         assert_eq!(sent, [(0, libc::SIGTERM)]);
+    }
+
+    #[test]
+    fn a_signal_that_is_blocked_ends_the_run_the_second_time() {
+        let signal = |signal| Event::Signal { signal, from_terminal: false };
+        let (quit, term) = (libc::SIGQUIT, libc::SIGTERM);
+        let (end, said, sent) = follow(2, vec![signal(quit), signal(term), signal(term), signal(quit)]);
+        assert_eq!(
+            (end, said),
+            (End::Signalled(quit), vec!["the program blocks SIGQUIT: ended by force".to_owned()])
+        );
+        assert_eq!(sent, [(0, quit), (0, term), (0, term)]);
     }
 
     #[test]

@@ -20,9 +20,15 @@ pub struct Endless {
 impl Endless {
     /// Starts it, and waits until threads run on all nodes.
     pub fn start(options: &[&str]) -> Self {
+        Self::start_program("endless", options)
+    }
+
+    /// Starts another program that says when it has started.
+    pub fn start_program(name: &str, options: &[&str]) -> Self {
         let folder = Folder::new();
-        folder.compile("endless");
-        let mut command = whole().run(&folder, &[options, &["--", "./endless"]].concat());
+        folder.compile(name);
+        let program = format!("./{name}");
+        let mut command = whole().run(&folder, &[options, &["--", &program]].concat());
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut launcher = command.spawn().unwrap();
         let mut output = BufReader::new(launcher.stdout.take().unwrap());
