@@ -6,15 +6,23 @@ use crate::streams::Streams;
 use gondwana_memory::heap::Cache;
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
-use std::ops::Range;
+use std::ops::{Deref, Range};
 use std::sync::atomic::Ordering;
 
 /// What the node keeps for the calling thread.
 pub struct Thread {
-    /// The thread's number in the whole run.
-    pub id: u64,
     /// Where it waits.
     pub slot: Slot,
+    common: &'static Common,
+    /// The same thread while it runs a handler of a signal: the handler may wait, too, and must not take the answers
+    /// that the interrupted function waits for.
+    handling: Option<&'static Self>,
+}
+
+/// What is the same whether or not a thread runs a handler.
+pub struct Common {
+    /// The thread's number in the whole run.
+    pub id: u64,
     /// Its stack inside the span; empty for threads that have theirs elsewhere.
     pub stack: Range<usize>,
     /// What it will return to whoever joins it.
@@ -26,7 +34,17 @@ pub struct Thread {
     pub(crate) streams: RefCell<Streams>,
 }
 
+impl Deref for Thread {
+    type Target = Common;
+
+    fn deref(&self) -> &Common {
+        self.common
+    }
+}
+
 thread_local! {
+    /// The thread as it began, and as it is now.
+    static FIRST: Cell<Option<&'static Thread>> = const { Cell::new(None) };
     static CURRENT: Cell<Option<&'static Thread>> = const { Cell::new(None) };
     static NATIVE: Cell<bool> = const { Cell::new(false) };
     static SERVICE: Cell<bool> = const { Cell::new(false) };
@@ -52,17 +70,21 @@ impl Thread {
     ///
     /// The memory stays in use until [`Thread::detach`].
     pub fn attach(node: &'static Node, id: u64, stack: Range<usize>) -> &'static Self {
-        let Some(slot) = node.slots.take() else { crate::fatal("too many threads on one node") };
+        // A handler must not find the list of slots locked.
+        let (slot, other) = Self::in_runtime(|| (node.slots.take(), node.slots.take()));
+        let (Some(slot), Some(other)) = (slot, other) else { crate::fatal("too many threads on one node") };
         let id = if id == 0 { node.foreign_thread(slot) } else { id };
-        let thread = Box::leak(Box::new(Self {
+        let common = Box::leak(Box::new(Common {
             id,
-            slot,
             stack,
             value: Cell::new(0),
             specifics: RefCell::default(),
             cache: RefCell::new(None),
             streams: RefCell::default(),
         }));
+        let handling = Box::leak(Box::new(Self { slot: other, common, handling: None }));
+        let thread = Box::leak(Box::new(Self { slot, common, handling: Some(handling) }));
+        FIRST.set(Some(thread));
         CURRENT.set(Some(thread));
         if !thread.stack.is_empty() {
             node.live.fetch_add(1, Ordering::Relaxed);
@@ -73,19 +95,41 @@ impl Thread {
 
     /// The calling thread ends: gives back its place.
     pub fn detach(node: &'static Node) {
-        if let Some(thread) = CURRENT.take() {
+        // A handler may have been left by `siglongjmp`.
+        CURRENT.set(None);
+        if let Some(thread) = FIRST.take() {
             if let Some(cache) = thread.cache.take() {
                 node.return_cache(cache);
             }
             node.natives.lock().expect("not poisoned").remove(&thread.id);
-            node.slots.give_back(thread.slot);
+            Self::in_runtime(|| {
+                node.slots.give_back(thread.slot);
+                thread.handling.iter().for_each(|handling| node.slots.give_back(handling.slot));
+            });
             if !thread.stack.is_empty() {
                 node.live.fetch_sub(1, Ordering::Relaxed);
             }
-            // SAFETY: the reference was made from a leaked box by `attach`, and the only place that held it,
-            // CURRENT of this thread, has just been emptied.
-            drop(unsafe { Box::from_raw(std::ptr::from_ref(thread).cast_mut()) });
+            // SAFETY: the references were made from leaked boxes by `attach`, and the only places that held them,
+            // FIRST and CURRENT of this thread, have just been emptied.
+            unsafe {
+                drop(Box::from_raw(std::ptr::from_ref(thread.common).cast_mut()));
+                thread
+                    .handling
+                    .iter()
+                    .for_each(|&handling| drop(Box::from_raw(std::ptr::from_ref(handling).cast_mut())));
+                drop(Box::from_raw(std::ptr::from_ref(thread).cast_mut()));
+            }
         }
+    }
+
+    /// Calls a handler of a signal, which may have interrupted this thread anywhere but in a critical section.
+    pub fn handle_signal(call: impl FnOnce()) {
+        let before = CURRENT.get();
+        if let Some(handling) = before.and_then(|thread| thread.handling) {
+            CURRENT.set(Some(handling));
+        }
+        call();
+        CURRENT.set(before.or(CURRENT.get()));
     }
 
     /// Starts a thread of the runtime itself, which is not one of the program's.

@@ -168,7 +168,9 @@ unsafe extern "C" fn on_signal(signal: c_int, info: *mut siginfo_t, context: *mu
     if !matches!(action.sa_sigaction, libc::SIG_DFL | libc::SIG_IGN) {
         handler_stack::on_wanted_stack(action.sa_flags, context, &mut || {
             // SAFETY: forwards what the kernel passed.
-            unsafe { call(action.sa_sigaction, action.sa_flags, signal, info, context) };
+            Thread::handle_signal(|| unsafe {
+                call(action.sa_sigaction, action.sa_flags, signal, info, context);
+            });
         });
     }
 }
