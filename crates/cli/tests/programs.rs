@@ -9,7 +9,7 @@ mod manifest;
 mod whole;
 
 use manifest::Line;
-use std::os::unix::process::ExitStatusExt;
+use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
@@ -182,6 +182,74 @@ lines! { conform: "conform/", cxx: "cxx/", litmus: "litmus/" }
 fn thousands_of_litmus_rounds() {
     let ways = ways(&[2, 3, 4], &["shm", "tcp"], &["rc", "sc"]);
     lines_equal_native("litmus/", &["-i", "5000"], &ways, Duration::from_secs(600));
+}
+
+#[test]
+fn each_of_eight_nodes_has_room_for_thirty_gigabytes() {
+    let way = Way { nodes: 8, fabric: "shm", consistency: "rc" };
+    let ran = run_under(way, &whole().programs, &["./conform/sparse_heap", "-i", "30", "-p", "8"], LIMIT);
+    assert_eq!(
+        (ran.output.as_str(), ran.status.and_then(|status| status.code())),
+        ("PASS sparse_heap\n", Some(0))
+    );
+}
+
+/// Has the kernel refuse userfaultfd to a command, as some containers do.
+fn without_userfaultfd(command: &mut Command) -> &mut Command {
+    let statement = |code: u32, k: u32| libc::sock_filter { code: code as u16, jt: 0, jf: 0, k };
+    let refused = libc::SECCOMP_RET_ERRNO | libc::EPERM as u32;
+    let mut filter = [
+        // The number of the system call is the first word of what the filter looks at.
+        statement(libc::BPF_LD | libc::BPF_W | libc::BPF_ABS, 0),
+        libc::sock_filter {
+            jf: 1,
+            ..statement(libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K, libc::SYS_userfaultfd as u32)
+        },
+        statement(libc::BPF_RET | libc::BPF_K, refused),
+        statement(libc::BPF_RET | libc::BPF_K, libc::SECCOMP_RET_ALLOW),
+    ];
+    let install = move || {
+        let program = libc::sock_fprog { len: filter.len() as u16, filter: filter.as_mut_ptr() };
+        // SAFETY: the kernel copies the filter, which lives as long as the call.
+        let result = unsafe {
+            libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
+                | libc::prctl(libc::PR_SET_SECCOMP, libc::SECCOMP_MODE_FILTER, &raw const program)
+        };
+        if result == 0 { Ok(()) } else { Err(std::io::Error::last_os_error()) }
+    };
+    // SAFETY: only makes two system calls.
+    unsafe { command.pre_exec(install) }
+}
+
+#[test]
+fn programs_run_where_userfaultfd_is_refused() {
+    let whole = whole();
+    let programs = [
+        (&whole.programs, "./conform/globals"),
+        (&whole.programs, "./conform/segv_handler"),
+        (&whole.programs, "./conform/sigaltstack"),
+        (&whole.programs, "./conform/anon_mmap"),
+        (&whole.programs, "./conform/subprocess"),
+        (&whole.programs, "./conform/dlopen_first"),
+        (&whole.programs, "./conform/many_threads"),
+        (&whole.programs, "./cxx/containers"),
+        (&whole.programs, "./litmus/two_way_merge"),
+        (&whole.apps, "./sor"),
+    ];
+    let mut wrong = Wrong::default();
+    for (folder, program) in programs {
+        let words = [program, "-p", "4"];
+        let native = run(Command::new(program).args(&words[1..]).current_dir(folder), LIMIT);
+        for way in ways(&[2, 3], &["shm"], &["rc", "sc"]) {
+            let nodes = way.nodes.to_string();
+            let options = ["-n", &nodes, "--consistency", way.consistency, "--"];
+            let mut command = whole.run(folder, &[&options[..], &words].concat());
+            let ran = run(without_userfaultfd(&mut command), LIMIT);
+            assert!(ran.errors.contains("userfaultfd is refused"), "{}", ran.errors);
+            wrong.add(difference(way, &words, &native, &ran));
+        }
+    }
+    wrong.none();
 }
 
 #[test]

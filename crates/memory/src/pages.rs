@@ -85,6 +85,21 @@ impl Pages {
         self.protection.access(page)
     }
 
+    /// The program allows itself no more than `limit` with `count` pages from `first` on. False if that is to be
+    /// settled with the kernel by protecting the program's view.
+    ///
+    /// # Errors
+    /// If the kernel refuses: the node cannot go on.
+    pub fn limit(&mut self, first: u32, count: u32, limit: Access) -> Result<bool, MemoryError> {
+        self.protection.limit(first, count, limit)
+    }
+
+    /// True if the program itself is what forbids an access that the kernel has just refused by SIGSEGV.
+    #[must_use]
+    pub fn is_forbidden(&self, page: u32, access: Access) -> bool {
+        self.protection.is_forbidden(page, access)
+    }
+
     /// Installs again what the kernel may have dropped by itself.
     ///
     /// # Errors

@@ -29,7 +29,7 @@ impl Node {
         let Some(number) = self.geometry.page_of(address) else { return false };
         let page = Page(number);
         let access = if write { Access::Write } else { Access::Read };
-        if signal == libc::SIGSEGV && permits(self.core().ports.pages.access(number), access) {
+        if signal == libc::SIGSEGV && self.core().ports.pages.is_forbidden(number, needed(access)) {
             // The program's own protection (a guard page) forbids what the protocol allows.
             return false;
         }
@@ -120,7 +120,8 @@ impl Node {
     /// a thread that sleeps must not be taken for one that receives.
     fn spin_for(&'static self, slot: Slot, mask: u32, _polling: Polling<'static>) -> u32 {
         self.polling.fetch_add(1, Ordering::Relaxed);
-        self.receive_while_idle(&self.patience, || self.slots.seen(slot, mask) == 0);
+        // A handler of the program that waited meanwhile would keep everybody else from receiving.
+        Thread::in_runtime(|| self.receive_while_idle(&self.patience, || self.slots.seen(slot, mask) == 0));
         self.polling.fetch_sub(1, Ordering::Relaxed);
         self.slots.seen(slot, mask)
     }
@@ -155,9 +156,13 @@ impl Node {
 }
 
 fn permits(now: gondwana_memory::Access, access: Access) -> bool {
+    now >= needed(access)
+}
+
+fn needed(access: Access) -> gondwana_memory::Access {
     match access {
-        Access::None => true,
-        Access::Read => now >= gondwana_memory::Access::Read,
-        Access::Write => now == gondwana_memory::Access::Write,
+        Access::None => gondwana_memory::Access::None,
+        Access::Read => gondwana_memory::Access::Read,
+        Access::Write => gondwana_memory::Access::Write,
     }
 }

@@ -2,8 +2,8 @@
 
 use crate::wire::Wire;
 use crate::{Node, Thread};
-use gondwana_memory::PAGE_SIZE;
 use gondwana_memory::heap::{Block, Cache, Refusal};
+use gondwana_memory::{Access, PAGE_SIZE};
 use gondwana_topology::NodeId;
 use std::ops::Range;
 
@@ -118,6 +118,23 @@ impl Node {
         let Some(pages) = self.page_range(&addresses) else { return false };
         // SAFETY: the caller's promise.
         self.privately(|| unsafe { self.core().ports.pages.include(pages).is_ok() })
+    }
+
+    /// The program wants this protection of shared pages. False if that is between it and the kernel.
+    ///
+    /// # Errors
+    /// An error number.
+    pub fn protect_pages(&'static self, addresses: Range<usize>, protection: i32) -> Result<bool, i32> {
+        let Some(pages) = self.page_range(&addresses) else { return Ok(false) };
+        let limit = if protection & libc::PROT_WRITE != 0 {
+            Access::Write
+        } else if protection & libc::PROT_READ != 0 {
+            Access::Read
+        } else {
+            Access::None
+        };
+        let count = pages.end - pages.start;
+        self.privately(|| self.core().ports.pages.limit(pages.start, count, limit)).map_err(|_| libc::ENOMEM)
     }
 
     fn page_range(&self, addresses: &Range<usize>) -> Option<Range<u32>> {

@@ -157,8 +157,15 @@ fn real_protect(address: usize, length: size_t, protection: c_int) -> c_int {
 
 /// Protects shared memory in this process; 0 or an error number.
 pub fn protect_here(address: usize, length: size_t, protection: c_int, beyond_file: bool) -> c_int {
-    if real_protect(address, length, protection) != 0 {
-        return crate::errno::get();
+    let pages = address..address + length.next_multiple_of(PAGE_SIZE);
+    // What is not a whole number of pages the kernel refuses.
+    let node = Node::current().filter(|_| address.is_multiple_of(PAGE_SIZE));
+    let done = node.map_or(Ok(false), |node| node.protect_pages(pages, protection));
+    match done {
+        Ok(true) => {}
+        Ok(false) if real_protect(address, length, protection) == 0 => {}
+        Ok(false) => return crate::errno::get(),
+        Err(error) => return error,
     }
     let end = address + length.next_multiple_of(PAGE_SIZE);
     with_forbidden(|forbidden| {

@@ -44,12 +44,14 @@ pub(crate) struct Protection {
     now: SparseTable<u8>,
 }
 
-/// What is recorded for a page: its access, whether the memfd holds a page for it, and whether the program's view
-/// shows something else in its place.
+/// What is recorded for a page: its access, whether the memfd holds a page for it, whether the program's view shows
+/// something else in its place, and what the program has forbidden itself.
 mod record {
     pub(super) const ACCESS: u8 = 3;
     pub(super) const POPULATED: u8 = 4;
     pub(super) const EXCLUDED: u8 = 8;
+    pub(super) const UNWRITABLE: u8 = 16;
+    pub(super) const UNREADABLE: u8 = 32;
 }
 
 impl Protection {
@@ -100,7 +102,7 @@ impl Protection {
             self.now.set(page, state);
             // With userfaultfd a page that nothing has been put into yet faults, and is refreshed then.
             if let Backend::Mprotect = &self.backend {
-                mprotect::set(self.geometry.address_of(page), 1, access_in(state))?;
+                mprotect::set(self.geometry.address_of(page), 1, access_in(state).min(limit_in(state)))?;
             }
         }
         Ok(())
@@ -113,18 +115,56 @@ impl Protection {
         }
     }
 
+    /// The program allows itself no more than `limit` with these pages. False if that is between it and the kernel:
+    /// userfaultfd does not care how its mapping is protected.
+    pub(crate) fn limit(&mut self, first: u32, count: u32, limit: Access) -> Result<bool, MemoryError> {
+        let Backend::Mprotect = &self.backend else { return Ok(false) };
+        let limits = match limit {
+            Access::None => record::UNREADABLE,
+            Access::Read => record::UNWRITABLE,
+            Access::Write => 0,
+        };
+        for page in first..first + count {
+            let state = self.now.get(page) & !(record::UNREADABLE | record::UNWRITABLE) | limits;
+            self.now.set(page, state);
+        }
+        let mut start = first;
+        while start < first + count {
+            let run = self.run(start, first + count);
+            let state = self.now.get(start);
+            if state & record::EXCLUDED == 0 {
+                mprotect::set(self.geometry.address_of(start), run, access_in(state).min(limit))?;
+            }
+            start += run;
+        }
+        Ok(true)
+    }
+
+    /// True if the program itself is what forbids an access that has just been refused with a signal for protection.
+    pub(crate) fn is_forbidden(&self, page: u32, access: Access) -> bool {
+        match &self.backend {
+            Backend::Uffd(_) => self.access(page) >= access,
+            Backend::Mprotect => {
+                let state = self.now.get(page);
+                state & record::EXCLUDED != 0 || access > limit_in(state)
+            }
+        }
+    }
+
+    /// How many pages from `start` on are in the same state.
+    fn run(&self, start: u32, end: u32) -> u32 {
+        let state = self.now.get(start);
+        (start + 1..end).take_while(|&page| self.now.get(page) == state).count() as u32 + 1
+    }
+
     /// Sets what the program may do with `count` pages from `first` on.
     pub(crate) fn set(&mut self, first: u32, count: u32, access: Access) -> Result<(), MemoryError> {
         let mut start = first;
         let end = first + count;
         while start < end {
-            let state = self.now.get(start);
-            let mut stop = start + 1;
-            while stop < end && self.now.get(stop) == state {
-                stop += 1;
-            }
-            self.set_run(start, stop - start, access)?;
-            start = stop;
+            let run = self.run(start, end);
+            self.set_run(start, run, access)?;
+            start += run;
         }
         Ok(())
     }
@@ -139,7 +179,7 @@ impl Protection {
         let base = self.geometry.address_of(first);
         match &self.backend {
             _ if state & record::EXCLUDED != 0 => {}
-            Backend::Mprotect => mprotect::set(base, count, access)?,
+            Backend::Mprotect => mprotect::set(base, count, access.min(limit_in(state)))?,
             Backend::Uffd(uffd) => match (before, access) {
                 (_, Access::None) => uffd.zap(base, count)?,
                 (Access::None, Access::Write) if state & record::POPULATED == 0 => {
@@ -180,5 +220,16 @@ fn access_in(state: u8) -> Access {
         0 => Access::None,
         1 => Access::Read,
         _ => Access::Write,
+    }
+}
+
+/// The most that the program allows itself.
+fn limit_in(state: u8) -> Access {
+    if state & record::UNREADABLE != 0 {
+        Access::None
+    } else if state & record::UNWRITABLE != 0 {
+        Access::Read
+    } else {
+        Access::Write
     }
 }
