@@ -1,10 +1,27 @@
 //! What crossed between the nodes, as a table and as JSON.
 //!
 //! Each node reports an object of named numbers, or of objects of them to any depth. The launcher knows none of the
-//! names: it shows what there is, in alphabetical order.
+//! names: it shows what there is, in alphabetical order. In the table only some rows are shown that are all zero.
 
 use serde_json::{Map, Value, json};
 use std::fmt::Write;
+
+/// The version of the JSON: one more whenever a name or a meaning changes.
+const VERSION: u32 = 1;
+
+/// Rows that the table shows even if nothing happened: that nothing did is then the news.
+const ALWAYS: [&str; 10] = [
+    "diffs bytes",
+    "diffs sent",
+    "faults read",
+    "faults write",
+    "locks local",
+    "locks remote",
+    "notices sent",
+    "pages invalidations",
+    "pages transfers",
+    "threads barrier arrivals",
+];
 
 /// The most nodes that get a column each.
 const MOST_COLUMNS: usize = 8;
@@ -32,6 +49,7 @@ impl Summary {
     /// All of it, for programs to read.
     pub fn to_json(&self) -> Value {
         json!({
+            "version": VERSION,
             "program": self.program,
             "node_count": self.nodes.len(),
             "fabric": self.fabric,
@@ -53,7 +71,7 @@ impl Summary {
         total
     }
 
-    /// A table for people: a row for each counter, a column for each node and their sum.
+    /// A table for people: a row for each counter that has counted, a column for each node and their sum.
     pub fn to_table(&self) -> String {
         let mut text = String::new();
         let count = self.nodes.len();
@@ -77,7 +95,8 @@ impl Summary {
             let _ = writeln!(text, "nothing crossed between nodes");
             return text;
         }
-        let rows = total.iter().map(|(name, sum)| {
+        let worth_showing = |(name, sum): &&(String, u64)| *sum > 0 || ALWAYS.contains(&name.as_str());
+        let rows = total.iter().filter(worth_showing).map(|(name, sum)| {
             let of = |column: &Vec<(String, u64)>| {
                 column.iter().find(|(other, _)| other == name).map_or(0, |(_, value)| *value)
             };
@@ -193,7 +212,7 @@ mod tests {
     fn the_table_has_a_column_for_each_node_and_the_sum() {
         let table = summary(vec![
             Some(json!({"faults": {"read": 1200, "write": 3}, "messages": {"fetch": {"count": 7}}})),
-            Some(json!({"faults": {"read": 34, "write": 0}, "late": 5})),
+            Some(json!({"faults": {"read": 34, "write": 0}, "time_us": 5})),
         ])
         .to_table();
         assert_eq!(
@@ -202,9 +221,17 @@ mod tests {
              \x20                     node 0  node 1  total\n\
              faults read            1,200      34  1,234\n\
              faults write               3       0      3\n\
-             late                       0       5      5\n\
-             messages fetch count       7       0      7\n"
+             messages fetch count       7       0      7\n\
+             time us                    0       5      5\n"
         );
+    }
+
+    #[test]
+    fn rows_of_zeros_are_left_out_unless_they_are_news() {
+        let counters = json!({"pages": {"transfers": 0, "twins": 0}, "messages": {"sc": {"count": 0}}});
+        let table = summary(vec![Some(counters)]).to_table();
+        let names: Vec<_> = table.lines().skip(2).map(|line| line.trim_end_matches([' ', '0'])).collect();
+        assert_eq!(names, ["pages transfers"]);
     }
 
     #[test]
@@ -228,6 +255,7 @@ mod tests {
         assert_eq!(value["total"], json!({"a": {"b": 3}}));
         assert_eq!(value["nodes"][1], Value::Null);
         assert_eq!(value["node_count"], 3);
+        assert_eq!(value["version"], 1);
         assert_eq!(value["consistency_reason"], "no inline atomic instruction");
     }
 

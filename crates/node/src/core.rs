@@ -1,8 +1,8 @@
 //! The state of a node that one lock guards: the protocol machines and what they act on.
 
+use crate::clock::{Activity, Scope};
 use crate::ports::{Continuation, Ports};
 use crate::slots::{Slot, event};
-use crate::stats::Began;
 use crate::streams::Ahead;
 use crate::wire::Wire;
 use crate::{Node, Thread};
@@ -268,16 +268,16 @@ impl Core {
 /// The lock on a [`Core`], which signal handlers of the program must not interrupt.
 pub struct CoreGuard<'a> {
     guard: std::mem::ManuallyDrop<std::sync::MutexGuard<'a, Core>>,
-    /// When the lock was taken, for the time split.
-    since: Began,
+    time: Option<Scope>,
     node: &'a Node,
 }
 
 impl<'a> CoreGuard<'a> {
     pub fn new(lock: &'a std::sync::Mutex<Core>, node: &'a Node) -> Self {
         Thread::enter_runtime();
+        let time = Some(Scope::enter(Activity::Protocol));
         let guard = lock.lock().unwrap_or_else(|_| crate::fatal("a protocol machine failed"));
-        Self { guard: std::mem::ManuallyDrop::new(guard), since: node.times.begin(), node }
+        Self { guard: std::mem::ManuallyDrop::new(guard), time, node }
     }
 }
 
@@ -297,13 +297,14 @@ impl std::ops::DerefMut for CoreGuard<'_> {
 
 impl Drop for CoreGuard<'_> {
     fn drop(&mut self) {
-        self.since.add_to(&self.node.times.protocol);
         let wanted = self.guard.is_wanted();
         // SAFETY: dropped here and nowhere else, before the thread may run handlers again.
         unsafe { std::mem::ManuallyDrop::drop(&mut self.guard) };
         if wanted {
             self.node.let_go_soon();
         }
+        // Signal handlers that were put off run when the thread leaves, and are the program's.
+        self.time = None;
         Thread::leave_runtime();
     }
 }

@@ -1,6 +1,7 @@
 //! The end of a run, and what the launcher is told on the way.
 
 use crate::boot::{Report, send_crash};
+use crate::clock::{Activity, Scope};
 use crate::line::Line;
 use crate::wire::Wire;
 use crate::{Node, Thread};
@@ -53,6 +54,7 @@ impl Node {
         self.privately(|| {
             self.release();
             self.core().ports.post(NodeId(0), &Wire::Exit(status), &[]);
+            let _time = Scope::enter(Activity::Waiting);
             loop {
                 // SAFETY: waits for the signal or the exit that ends this process.
                 unsafe { libc::pause() };
@@ -116,36 +118,41 @@ impl Node {
         let load = |counter: &std::sync::atomic::AtomicU64| counter.load(Ordering::Relaxed);
         let core = self.core();
         let (c, l, b) = (core.counters(), core.lock_counters(), core.barrier_counters());
+        let (split, locked) = self.times.program();
         let stats = json!({
-            "faults": {"read": c.read_faults, "write": c.write_faults, "first touches": c.first_touches},
+            "faults": {"read": c.read_faults, "write": c.write_faults, "first_touches": c.first_touches},
             "pages": {
                 "transfers": c.page_transfers,
                 "fetches": c.fetches,
                 "forwarded": c.fetches_forwarded,
+                "deferred": c.fetches_deferred,
                 "refetches": c.refetches,
                 "twins": c.twins,
                 "merges": c.merges,
                 "invalidations": c.invalidations,
-                "home moves": c.home_moves,
-                "exclusive entered": c.exclusive_entered,
-                "exclusive left": c.exclusive_left,
+                "home_moves": c.home_moves,
+                "exclusive_entered": c.exclusive_entered,
+                "exclusive_left": c.exclusive_left,
             },
-            "diffs": {"sent": c.diffs, "bytes": c.diff_bytes, "patched": c.patches},
+            "diffs": {"sent": c.diffs, "bytes": c.diff_bytes, "forwarded": c.diffs_forwarded, "patched": c.patches},
             "notices": {"sent": c.notices_sent, "received": c.notices_received},
             "locks": {
+                "local": locked.saturating_sub(l.tokens_received),
+                "remote": l.tokens_received,
                 "requested": l.requests,
-                "tokens received": l.tokens_received,
-                "tokens sent": l.tokens_sent,
-                "handed over": l.handovers,
+                "tokens_sent": l.tokens_sent,
+                "handed_over": l.handovers,
             },
-            "threads": {"started": load(&self.events.threads), "barrier arrivals": load(&self.events.barriers)},
+            "threads": {"started": load(&self.events.threads), "barrier_arrivals": load(&self.events.barriers)},
             "barriers": {"episodes": b.episodes, "hurried": b.hurries},
             "messages": core.ports.messages.to_json(),
             "time_us": {
-                "protocol": load(&self.times.protocol) / 1000,
-                "waiting": load(&self.times.waiting) / 1000,
-                "message": load(&self.times.message) / 1000,
+                "user": split.micros(Activity::User),
+                "protocol": split.micros(Activity::Protocol),
+                "waiting": split.micros(Activity::Waiting),
+                "message": split.micros(Activity::Message),
             },
+            "service_us": self.times.service_micros(),
         });
         drop(core);
         self.report(&Report::Stats(stats));

@@ -1,5 +1,6 @@
 //! Faults of the program on shared memory.
 
+use crate::clock::{Activity, Scope};
 use crate::patience::Patience;
 use crate::slots::{Slot, event};
 use crate::streams::Ahead;
@@ -92,7 +93,7 @@ impl Node {
             // Starting a thread, the C library may touch a variable of its own that the program has a copy of.
             return self.receive_until(slot, mask);
         }
-        let began = self.times.begin();
+        let _time = Scope::enter(Activity::Waiting);
         self.waiting.fetch_add(1, Ordering::Relaxed);
         let seen = match polling {
             Some(polling) => self.spin_for(slot, mask, polling),
@@ -100,7 +101,6 @@ impl Node {
         };
         let seen = if seen == 0 { self.slots.sleep(slot, mask, until) } else { seen };
         self.waiting.fetch_sub(1, Ordering::Relaxed);
-        began.add_to(&self.times.waiting);
         seen
     }
 

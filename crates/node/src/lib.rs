@@ -5,6 +5,7 @@
 //! waits for an answer receives messages as well, as long as it spins.
 
 pub mod boot;
+mod clock;
 mod core;
 mod exit;
 mod fault;
@@ -82,7 +83,7 @@ pub struct Node {
     /// What polling was good for, for threads that wait and for the service thread.
     patience: Patience,
     service_patience: Patience,
-    times: stats::Times,
+    times: clock::Times,
     events: stats::Events,
 }
 

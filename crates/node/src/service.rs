@@ -1,6 +1,7 @@
 //! Receiving: what a node does with each message.
 
 use crate::boot::Report;
+use crate::clock::{Activity, Scope};
 use crate::wire::Wire;
 use crate::{Node, Thread};
 use gondwana_coherence::sync::Answer;
@@ -30,6 +31,7 @@ impl Node {
         block_all_signals();
         crate::schedule::prefer_latency();
         Thread::become_service();
+        self.times.service_begins();
         self.report(&Report::Up);
         let mut told = Instant::now();
         let timeout = self.boot.progress.then_some(PROGRESS);
@@ -66,12 +68,11 @@ impl Node {
     /// Receives what has arrived; returns how many messages that were.
     pub(crate) fn receive(&'static self) -> usize {
         self.fabric.poll(&mut |from, head, bulk| {
-            let began = self.times.begin();
+            let _time = Scope::enter(Activity::Message);
             match postcard::from_bytes(head) {
                 Ok(wire) => self.handle(from, wire, bulk),
                 Err(error) => crate::fatal(&format!("node {from} sent something unintelligible: {error}")),
             }
-            began.add_to(&self.times.message);
         })
     }
 

@@ -5,7 +5,7 @@ use crate::core::Core;
 use crate::patience::Patience;
 use crate::ports::Ports;
 use crate::slots::Slots;
-use crate::{CURRENT, Node, ProcessChange, ThreadSpec, heap, stats, threads};
+use crate::{CURRENT, Node, ProcessChange, ThreadSpec, clock, heap, stats, threads};
 use gondwana_coherence::sync::{Barriers, LockTable, Locks, ManagerOf, Object};
 use gondwana_coherence::{Csm, CsmOptions, Layout, Managers, Page, Protocol, Region, Sc, ScOptions};
 use gondwana_fabric::{ConnectError, Fabric, Security, SegmentError, ShmFabric, TcpConfig, TcpFabric};
@@ -153,7 +153,7 @@ impl Node {
             polling: AtomicU32::new(0),
             patience: Patience::new(processors(), usize::from(boot.nodes)),
             service_patience: Patience::new(processors(), usize::from(boot.nodes)),
-            times: stats::Times::new(boot.stats),
+            times: clock::Times::new(boot.stats),
             events: stats::Events::default(),
             boot,
         }));

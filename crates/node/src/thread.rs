@@ -88,6 +88,7 @@ impl Thread {
         CURRENT.set(Some(thread));
         if !thread.stack.is_empty() {
             node.live.fetch_add(1, Ordering::Relaxed);
+            node.times.thread_begins();
         }
         node.natives.lock().expect("not poisoned").insert(id, (node.hooks.native_self)());
         thread
@@ -108,6 +109,7 @@ impl Thread {
             });
             if !thread.stack.is_empty() {
                 node.live.fetch_sub(1, Ordering::Relaxed);
+                node.times.thread_ends();
             }
             // SAFETY: the references were made from leaked boxes by `attach`, and the only places that held them,
             // FIRST and CURRENT of this thread, have just been emptied.

@@ -2,6 +2,7 @@
 
 use crate::Node;
 use crate::boot::Placement;
+use crate::clock::{Activity, Scope};
 use crate::slots::Slot;
 use crate::streams::Ahead;
 use crate::sync::JoinWait;
@@ -252,6 +253,7 @@ impl Node {
                 registry.waiting = true;
                 registry.ended(NodeId(0))
             };
+            let _time = Scope::enter(Activity::Waiting);
             while !alone && self.idle.load(Ordering::Acquire) == 0 {
                 crate::slots::futex_wait(&self.idle, 0, None);
             }

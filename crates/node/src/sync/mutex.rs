@@ -2,6 +2,7 @@
 
 use super::waiter;
 use crate::Node;
+use crate::clock::count_lock;
 use crate::slots::{Slot, event};
 use gondwana_coherence::Outcome;
 use gondwana_coherence::sync::{Fast, Kind, Object, SyncError, Thread as ThreadId, TryOutcome};
@@ -39,10 +40,11 @@ impl Node {
     ) -> Result<(), i32> {
         let (thread, slot) = self.thread_number();
         let object = Object(mutex as u64);
-        if self.lock_table.entry(object).fast_lock(thread, &kind).map_err(SyncError::code)? == Fast::Done {
-            return Ok(());
+        if self.lock_table.entry(object).fast_lock(thread, &kind).map_err(SyncError::code)? == Fast::Slow {
+            self.privately(|| self.mutex_lock_slowly(object, thread, slot, until))?;
         }
-        self.privately(|| self.mutex_lock_slowly(object, thread, slot, until))
+        count_lock();
+        Ok(())
     }
 
     fn mutex_lock_slowly(
@@ -72,11 +74,13 @@ impl Node {
         let (thread, slot) = self.thread_number();
         let object = Object(mutex as u64);
         let entry = self.lock_table.entry(object);
-        if entry.fast_try_lock(thread, &kind).map_err(SyncError::code)? == Fast::Done {
-            return Ok(());
+        if entry.fast_try_lock(thread, &kind).map_err(SyncError::code)? == Fast::Slow
+            && !self.privately(|| self.mutex_try_slowly(object, thread, slot))
+        {
+            return Err(libc::EBUSY);
         }
-        let acquired = self.privately(|| self.mutex_try_slowly(object, thread, slot));
-        if acquired { Ok(()) } else { Err(libc::EBUSY) }
+        count_lock();
+        Ok(())
     }
 
     fn mutex_try_slowly(&'static self, object: Object, thread: ThreadId, slot: Slot) -> bool {
