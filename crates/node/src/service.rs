@@ -36,7 +36,7 @@ impl Node {
         let mut told = Instant::now();
         let timeout = self.boot.progress.then_some(PROGRESS);
         loop {
-            self.fabric.wait(timeout);
+            // First of all what has come before: this thread may have received while the C library began.
             while self.receive() > 0 {}
             // To be woken costs the sender ten times a message: the next one is awaited for a moment, unless a thread
             // of the program does so already.
@@ -55,6 +55,7 @@ impl Node {
                 told = Instant::now();
                 self.report_progress();
             }
+            self.fabric.wait(timeout);
         }
     }
 

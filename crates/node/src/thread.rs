@@ -145,8 +145,8 @@ impl Thread {
         started.map(|_| ())
     }
 
-    /// The calling thread is the one that receives for this node.
-    pub(crate) fn become_service() {
+    /// The calling thread is the one that receives for this node: whatever it waits for, it receives meanwhile.
+    pub fn become_service() {
         SERVICE.set(true);
     }
 

@@ -105,6 +105,8 @@ pub unsafe extern "C" fn __libc_start_main(
     } else {
         start.main = serve;
         start.init = Some(no_constructors);
+        // The C library reads `environ`, which the program may have a shared copy of, before it calls `serve`.
+        Thread::become_service();
         start.go()
     }
 }
