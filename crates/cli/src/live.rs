@@ -1,6 +1,6 @@
 //! One line on the terminal that shows the progress of a long run, and leaves no trace.
 
-use std::io::{IsTerminal, Write};
+use crate::terminal::LastRow;
 use std::time::{Duration, Instant};
 
 /// Runs shorter than this show nothing.
@@ -12,8 +12,7 @@ const PERIOD: Duration = Duration::from_millis(200);
 /// The live line.
 #[derive(Debug)]
 pub struct Live {
-    shown: bool,
-    drawn: bool,
+    row: Option<LastRow>,
     up: usize,
     /// Faults and bytes of each node since its start.
     totals: Vec<(u64, u64)>,
@@ -23,9 +22,9 @@ pub struct Live {
 }
 
 impl Live {
-    /// A line for a run of `nodes` nodes; shown only if standard error is a terminal.
+    /// A line for a run of `nodes` nodes; shown only if standard error is a terminal that can show it.
     pub fn new(nodes: u16) -> Self {
-        Self { shown: std::io::stderr().is_terminal(), ..Self::with_nodes(nodes) }
+        Self { row: LastRow::of_standard_error(), ..Self::with_nodes(nodes) }
     }
 
     /// A line that is never shown.
@@ -36,8 +35,7 @@ impl Live {
     fn with_nodes(nodes: u16) -> Self {
         let now = Instant::now();
         Self {
-            shown: false,
-            drawn: false,
+            row: None,
             up: 0,
             totals: vec![(0, 0); usize::from(nodes)],
             started: now,
@@ -48,7 +46,7 @@ impl Live {
 
     /// True if there is a terminal to draw on, so that nodes should report their progress.
     pub fn is_shown(&self) -> bool {
-        self.shown
+        self.row.is_some()
     }
 
     /// One more node runs.
@@ -66,7 +64,8 @@ impl Live {
     /// Draws the line if it is time to.
     pub fn draw(&mut self) {
         let now = Instant::now();
-        if !self.shown || now - self.started < QUIET || now - self.last < PERIOD {
+        let Some(row) = &mut self.row else { return };
+        if now - self.started < QUIET || now - self.last < PERIOD {
             return;
         }
         let (faults, bytes) =
@@ -82,15 +81,13 @@ impl Live {
         );
         self.last = now;
         self.last_totals = (faults, bytes);
-        self.drawn = true;
-        // A terminal that is gone is no reason to stop.
-        let _ = write!(std::io::stderr(), "\r\x1b[K{line}");
+        row.show(&line);
     }
 
     /// Removes the line, if it is there.
     pub fn erase(&mut self) {
-        if std::mem::take(&mut self.drawn) {
-            let _ = write!(std::io::stderr(), "\r\x1b[K");
+        if let Some(row) = &mut self.row {
+            row.clear();
         }
     }
 }
@@ -111,15 +108,5 @@ mod tests {
     fn the_line_says_nodes_and_rates() {
         let line = render(Duration::from_millis(2900), 3, 4, 1234.4, 5.26e6);
         assert_eq!(line, "[2 s] 3 of 4 nodes up, 1234 faults/s, 5.3 MB/s");
-    }
-
-    #[test]
-    fn nothing_is_drawn_without_a_terminal() {
-        let mut live = Live::hidden();
-        live.progress(7, 1, 1);
-        live.started -= Duration::from_secs(10);
-        live.last -= Duration::from_secs(10);
-        live.draw();
-        assert!(!live.drawn);
     }
 }

@@ -9,6 +9,7 @@ mod live;
 mod process;
 mod run;
 mod stats;
+mod terminal;
 
 use clap::{Parser, Subcommand};
 use std::process::ExitCode;

@@ -8,6 +8,7 @@ use crate::process::events::{End, Event, Nodes};
 use crate::process::signal_name;
 use crate::process::signals::Signals;
 use crate::run::signals;
+use crate::terminal::in_foreground;
 use gondwana_node::boot::Boot;
 use std::collections::VecDeque;
 use std::fs::File;
@@ -20,8 +21,9 @@ use std::sync::{Arc, Mutex, PoisonError, TryLockError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// How long agents may take to end after the launcher has closed its end.
-const FAREWELL: Duration = Duration::from_secs(1);
+/// How long agents may take to end after the launcher has closed its end. Then the commands that reach them are ended,
+/// which agents notice too.
+const FAREWELL: Duration = Duration::from_millis(300);
 
 /// What the threads that read tell the main thread.
 enum Incoming {
@@ -306,7 +308,9 @@ fn send_input(to: &ToAgent, wanted: &Receiver<()>) {
     let mut input = File::from(input);
     let mut buffer = vec![0; CHUNK];
     while wanted.recv().is_ok() {
-        let length = if in_background(&input) { 0 } else { input.read(&mut buffer).unwrap_or(0) };
+        // Reading would stop us while the terminal belongs to another job, and the program may never want to read.
+        let foreground = in_foreground(input.as_raw_fd());
+        let length = if foreground { input.read(&mut buffer).unwrap_or(0) } else { 0 };
         if length == 0 {
             if let Ok(frame) = Frame::message(&Command::InputEnd) {
                 write(to, &frame);
@@ -314,15 +318,6 @@ fn send_input(to: &ToAgent, wanted: &Receiver<()>) {
             return;
         }
         write(to, &Frame::Input(buffer[..length].to_vec()));
-    }
-}
-
-/// True if reading would stop us: the terminal belongs to another job. The program may never want to read.
-fn in_background(input: &File) -> bool {
-    // SAFETY: neither call touches memory.
-    unsafe {
-        let foreground = libc::tcgetpgrp(input.as_raw_fd());
-        foreground >= 0 && foreground != libc::getpgrp()
     }
 }
 

@@ -1,0 +1,86 @@
+//! Runs on a terminal: the line that shows progress, and the keys that end or stop a run.
+
+mod common;
+#[path = "programs/folder.rs"]
+mod folder;
+#[path = "programs/screen.rs"]
+mod screen;
+#[allow(dead_code, reason = "each test binary uses a part")]
+#[path = "programs/whole.rs"]
+mod whole;
+
+use common::Installation;
+use folder::Folder;
+use screen::Terminal;
+use std::os::unix::process::ExitStatusExt;
+use std::time::Duration;
+use whole::{LIMIT, whole};
+
+/// How long anything may be left of a run that was interrupted.
+const SOON: Duration = Duration::from_secs(2);
+
+const INTERRUPT: &[u8] = b"\x03";
+
+/// Two hosts, which are both this computer.
+const HOSTS: [&str; 4] = ["--hosts", "a=127.0.0.1,b=127.0.0.1", "--launcher", "{command}"];
+
+#[test]
+fn a_line_shows_progress_and_the_interrupt_key_ends_everything() {
+    let folder = Folder::new();
+    folder.compile("endless");
+    for options in [&["-n", "2"][..], &HOSTS] {
+        let mut command = whole().run(&folder, &[options, &["--", "./endless"]].concat());
+        let (mut terminal, mut launcher) = Terminal::start(&mut command);
+        terminal.shows("all have started", LIMIT);
+        terminal.shows("2 of 2 nodes up, ", LIMIT);
+        terminal.press(INTERRUPT);
+        // The terminal itself shows the key. All processes of the run had it open. Shells call this end status 130.
+        assert_eq!(terminal.end(SOON), "all have started\n^C", "{options:?}");
+        assert_eq!(launcher.wait().unwrap().signal(), Some(libc::SIGINT), "{options:?}");
+    }
+}
+
+#[test]
+fn output_and_the_line_of_progress_do_not_mix() {
+    let folder = Folder::new();
+    // More lines than the terminal has rows, and one that is not complete when the line of progress appears.
+    let script =
+        "for i in 1 2 3 4 5 6 7 8 9; do echo line $i; done; printf partial; read x; echo \" and $x\"";
+    let mut command = whole().run(&folder, &["-n", "2", "--", "sh", "-c", script]);
+    let (mut terminal, mut launcher) = Terminal::start(&mut command);
+    terminal.shows("partial", LIMIT);
+    terminal.shows("line 9\npartial\n[", LIMIT);
+    terminal.shows("2 of 2 nodes up, ", LIMIT);
+    terminal.press(b"more\n");
+    let shown = terminal.end(LIMIT);
+    assert!(shown.ends_with("line 8\nline 9\npartialmore\n and more"), "{shown}");
+    assert!(!shown.contains("nodes up"), "{shown}");
+    assert!(launcher.wait().unwrap().success());
+}
+
+#[test]
+fn a_program_that_handles_the_interrupt_key_ends_as_it_likes() {
+    let here = Installation::new();
+    let script = "trap 'echo caught; exit 3' INT; echo ready; read line";
+    for options in [&["-n", "2"][..], &HOSTS] {
+        let mut command = here.command(&[&["run"], options, &["sh", "-c", script]].concat());
+        let (mut terminal, mut launcher) = Terminal::start(&mut command);
+        terminal.shows("ready", LIMIT);
+        terminal.press(INTERRUPT);
+        let shown = terminal.end(SOON);
+        assert_eq!(shown.matches("caught").count(), 1, "{options:?}: {shown}");
+        assert_eq!(launcher.wait().unwrap().code(), Some(3), "{options:?}");
+    }
+}
+
+#[test]
+fn a_line_leaves_no_trace_and_is_for_terminals_only() {
+    let folder = Folder::new();
+    let ran = whole::run(&mut whole().run(&folder, &["-n", "2", "--", "sleep", "1.5"]), LIMIT);
+    assert_eq!((ran.output.as_str(), ran.errors.as_str()), ("", ""));
+    let mut command = whole().run(&folder, &["-n", "2", "--", "sleep", "1.5"]);
+    let (mut terminal, mut launcher) = Terminal::start(&mut command);
+    assert_eq!(terminal.end(LIMIT), "");
+    assert!(terminal.written.contains("nodes up"), "{}", terminal.written);
+    assert!(launcher.wait().unwrap().success());
+}
