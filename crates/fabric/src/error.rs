@@ -32,7 +32,11 @@ pub enum LostReason {
     /// The peer closed the connection: it ended, orderly or not.
     #[error("it closed the connection")]
     Closed,
-    /// The operating system reported an error on the connection.
+    /// Its computer has acknowledged nothing for too long, or cannot be reached. If only the peer had ended, its
+    /// computer would have said so.
+    #[error("its computer does not answer ({0})")]
+    Silent(String),
+    /// The operating system reported another error on the connection.
     #[error("{0}")]
     Failed(String),
     /// What arrived cannot have been sent by a node of this run.

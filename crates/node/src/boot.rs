@@ -141,6 +141,8 @@ pub enum Report {
         node: u16,
         /// Why.
         reason: String,
+        /// Its whole computer is silent: no news of the node itself will come.
+        silent: bool,
     },
     /// The program has called `exit` or returned from `main`: sent before any other node can learn of it.
     Exit {

@@ -5,7 +5,7 @@ use crate::clock::{Activity, Scope};
 use crate::wire::Wire;
 use crate::{Node, Thread};
 use gondwana_coherence::sync::Answer;
-use gondwana_fabric::Event;
+use gondwana_fabric::{Event, LostReason};
 use gondwana_topology::NodeId;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
@@ -48,7 +48,8 @@ impl Node {
             }
             while let Some(event) = self.fabric.next_event() {
                 let Event::Lost(node, reason) = event;
-                self.report(&Report::Lost { node: node.0, reason: reason.to_string() });
+                let silent = matches!(reason, LostReason::Silent(_));
+                self.report(&Report::Lost { node: node.0, reason: reason.to_string(), silent });
             }
             self.start_waiting_threads();
             if self.boot.progress && told.elapsed() >= PROGRESS {

@@ -10,7 +10,7 @@ use crate::process::events::{Event, Nodes};
 use crate::process::local::LocalNodes;
 use crate::process::spawn::Image;
 use crate::run::{capabilities, check, null, signals};
-use gondwana_node::boot::{Boot, VERSION};
+use gondwana_node::boot::{Boot, Report, VERSION};
 use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -27,6 +27,10 @@ use std::time::{Duration, Instant};
 /// How long to wait for the last output of a node that has ended: a process that it has left behind may keep the
 /// pipe open for ever.
 const LAST_OUTPUT: Duration = Duration::from_secs(1);
+
+/// How long the launcher may take to end a run in which a node here has lost a connection. Most probably it is the
+/// launcher that cannot be reached.
+const ORPHANED: Duration = Duration::from_millis(1200);
 
 /// Serves one launcher.
 pub fn serve() -> Result<ExitCode, Failure> {
@@ -82,9 +86,15 @@ fn converse(input: &mut File, launcher: &Launcher) -> Result<(), Failure> {
         relays.start(&mut machine, &image, &library, boot, &listener.into())?;
     }
     machine.watch(input.as_raw_fd());
+    let mut deadline = None;
     loop {
-        match machine.next(None)? {
-            Some(Event::Report(node, report)) => launcher.answer(&Answer::Report(node, report)),
+        match machine.next(deadline)? {
+            Some(Event::Report(node, report)) => {
+                if matches!(report, Report::Lost { .. }) && deadline.is_none() {
+                    deadline = Some(Instant::now() + ORPHANED);
+                }
+                launcher.answer(&Answer::Report(node, report));
+            }
             Some(Event::Ended(node, end)) => {
                 relays.finish(node);
                 launcher.answer(&Answer::Ended(node, end));
@@ -99,7 +109,9 @@ fn converse(input: &mut File, launcher: &Launcher) -> Result<(), Failure> {
                     return Err(Failure::cannot("the launcher speaks out of turn"));
                 }
             },
-            Some(Event::Signal { .. }) | None => {}
+            Some(Event::Signal { .. }) => {}
+            // The nodes end with this value.
+            None => return Ok(()),
         }
     }
 }

@@ -8,11 +8,15 @@ use gondwana_node::boot::Report;
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
-/// How long to wait for the cause when a connection has broken: most often its other end has just died.
+/// How long to wait for the cause when a connection was closed: most often its other end has just died, and on a loaded
+/// computer the news of that takes a while.
 const CAUSE: Duration = Duration::from_millis(1000);
 
 /// How long the kernel may take to end processes that were killed.
 const KILLED: Duration = Duration::from_secs(2);
+
+/// How long nodes may take to end once a computer is silent: those on it may be unable to tell of it.
+const KILLED_AFTER_SILENCE: Duration = Duration::from_millis(200);
 
 /// How often the live line is renewed.
 const TICK: Duration = Duration::from_millis(250);
@@ -57,6 +61,8 @@ pub struct Supervisor<'a> {
     /// Signals passed on to node 0: no surprise if it dies of one of them.
     passed_on: Vec<i32>,
     lost: Option<String>,
+    /// A whole computer is silent: the nodes on it cannot be followed to their ends.
+    silent: bool,
     killed: bool,
     deadline: Option<Instant>,
 }
@@ -73,6 +79,7 @@ impl<'a> Supervisor<'a> {
             end: None,
             passed_on: vec![],
             lost: None,
+            silent: false,
             killed: false,
             deadline: None,
         }
@@ -99,7 +106,7 @@ impl<'a> Supervisor<'a> {
 
     fn event(&mut self, event: Event, machine: &mut dyn Nodes) {
         match event {
-            Event::Report(node, report) => self.report(node, report),
+            Event::Report(node, report) => self.report(node, report, machine),
             Event::Ended(node, end) => self.ended(node, end, machine),
             Event::Signal { signal: libc::SIGTSTP, from_terminal } => self.stop(from_terminal, machine),
             Event::Watched => {}
@@ -123,7 +130,7 @@ impl<'a> Supervisor<'a> {
         }
     }
 
-    fn report(&mut self, number: u16, report: Report) {
+    fn report(&mut self, number: u16, report: Report, machine: &mut dyn Nodes) {
         let Some(node) = self.nodes.get_mut(usize::from(number)) else { return };
         match report {
             Report::Up => {
@@ -137,12 +144,18 @@ impl<'a> Supervisor<'a> {
             Report::Crash { thread, address, what, .. } => node.crash = Some(Crash { thread, address, what }),
             Report::Refused { what } => self.say(&format!("node {number}: {what}")),
             Report::Exit { .. } => node.exit = true,
-            Report::Lost { node: lost, reason } => self.lost(number, lost, &reason),
+            Report::Lost { node: lost, reason, silent } => {
+                self.lost(number, lost, &reason);
+                if silent && self.lost.is_some() && !self.silent {
+                    self.silent = true;
+                    self.finish_lost(machine);
+                }
+            }
         }
     }
 
     /// A connection has broken. Unless the run is ending anyway, that ends it, but the death of a node is the
-    /// better explanation, and may be on its way.
+    /// better explanation, and may be on its way; not from a computer that is silent.
     fn lost(&mut self, by: u16, lost: u16, reason: &str) {
         if self.end.is_some() || self.lost.is_some() || self.exiting() {
             return;
@@ -203,10 +216,15 @@ impl<'a> Supervisor<'a> {
         self.end = Some(end);
         machine.kill();
         self.killed = true;
-        self.deadline = Some(Instant::now() + KILLED);
+        self.deadline = Some(Instant::now() + if self.silent { KILLED_AFTER_SILENCE } else { KILLED });
     }
 
     fn overdue(&mut self, machine: &mut dyn Nodes) -> Result<(), Failure> {
+        if self.killed && self.silent {
+            // The agent there, if there still is one, ends its nodes by itself.
+            self.nodes.iter_mut().for_each(|node| node.ended = true);
+            return Ok(());
+        }
         if self.killed {
             let left: Vec<_> = (0..self.nodes.len())
                 .filter(|&node| !self.nodes[node].ended)
@@ -217,12 +235,17 @@ impl<'a> Supervisor<'a> {
                 left.join(", ")
             )));
         }
+        self.finish_lost(machine);
+        Ok(())
+    }
+
+    /// No better explanation than a broken connection has come.
+    fn finish_lost(&mut self, machine: &mut dyn Nodes) {
         if let (None, Some(lost)) = (self.end, self.lost.take()) {
             self.say(&lost);
         }
         let end = self.end.unwrap_or(End::Exited(i32::from(CANNOT)));
         self.finish(end, machine);
-        Ok(())
     }
 
     /// The stop key of the terminal: node 0 may have had the signal itself, the others follow, then the launcher.
@@ -411,11 +434,28 @@ mod tests {
 
     #[test]
     fn the_death_of_a_node_explains_a_lost_connection() {
-        let lost = |node| Event::Report(node, Report::Lost { node: 2, reason: "closed".to_owned() });
+        let lost =
+            |node| Event::Report(node, Report::Lost { node: 2, reason: "closed".to_owned(), silent: false });
         let (_, said, _) = follow(3, vec![lost(0), lost(1), Event::Ended(2, End::Signalled(libc::SIGABRT))]);
         assert_eq!(said, ["node 2 was killed by SIGABRT"]);
         let (end, said, _) = follow(3, vec![lost(0), lost(1)]);
         assert_eq!(end, End::Exited(i32::from(CANNOT)));
         assert_eq!(said, ["node 0 has lost its connection to node 2: closed"]);
+    }
+
+    #[test]
+    fn a_silent_computer_is_not_waited_for() {
+        let lost =
+            |by, node| Event::Report(by, Report::Lost { node, reason: "no answer".to_owned(), silent: true });
+        let mut said = vec![];
+        let mut say = |line: &str| said.push(line.to_owned());
+        // Node 1 cannot be killed from here.
+        let mut script =
+            Script { events: vec![lost(0, 1), lost(2, 1)].into(), running: vec![0, 2], sent: vec![] };
+        let start = Instant::now();
+        let outcome = Supervisor::new(3, true, Live::hidden(), &mut say).run(&mut script).unwrap();
+        assert!(start.elapsed() < CAUSE);
+        assert_eq!(outcome.end, End::Exited(i32::from(CANNOT)));
+        assert_eq!(said, ["node 0 has lost its connection to node 1: no answer"]);
     }
 }

@@ -199,6 +199,9 @@ impl Connection {
 fn failure(error: &std::io::Error) -> LostReason {
     match error.kind() {
         ErrorKind::ConnectionReset | ErrorKind::BrokenPipe => LostReason::Closed,
+        ErrorKind::TimedOut | ErrorKind::HostUnreachable | ErrorKind::NetworkUnreachable => {
+            LostReason::Silent(error.to_string())
+        }
         _ => LostReason::Failed(error.to_string()),
     }
 }
