@@ -14,8 +14,8 @@ use endless::Endless;
 use std::io::{Read, Write};
 use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::Duration;
-use whole::{LIMIT, run, whole};
+use std::time::{Duration, Instant};
+use whole::{LIMIT, Process, run, whole};
 
 const TWO: [&str; 3] = ["run", "--hosts", "a=127.0.0.1,b=127.0.0.1"];
 
@@ -88,6 +88,9 @@ fn an_agent_that_dies_ends_the_run() {
     assert!(said.contains("host b: the connection is lost") && said.matches('\n').count() == 1, "{said}");
 }
 
+/// How long anything may be left of a run that has failed.
+const SOON: Duration = Duration::from_secs(2);
+
 /// How to reach a namespace.
 const INTO: &str = "ip netns exec {host} {command}";
 
@@ -155,11 +158,32 @@ fn a_program_runs_on_two_hosts_as_natively() {
 
 #[test]
 fn a_cut_cable_ends_the_run() {
+    // Threads that have much to say to each other, and threads that only compute.
+    for program in ["endless", "silent"] {
+        let Some(hosts) = Namespaces::new() else { return };
+        let options = ["-n", "4", "--hosts", &hosts.list(), "--launcher", INTO];
+        let run = Endless::start_program(program, &options);
+        let start = Instant::now();
+        ip(&["-n", &hosts.0[0], "link", "set", "cable", "down"]).unwrap();
+        let (said, status) = run.end(SOON);
+        eprintln!("{program}: all had ended after {:?}", start.elapsed());
+        assert!(said.contains("has lost its connection to node"), "{program}: {said}");
+        assert!(said.contains("its computer does not answer"), "{program}: {said}");
+        assert_eq!((said.matches('\n').count(), status.success()), (1, false), "{program}: {said}");
+    }
+}
+
+#[test]
+fn nodes_end_without_a_launcher_that_could_end_them() {
     let Some(hosts) = Namespaces::new() else { return };
-    let run = Endless::start(&["-n", "4", "--hosts", &hosts.list(), "--launcher", INTO]);
+    let run = Endless::start(&["-n", "2", "--hosts", &hosts.list(), "--launcher", INTO]);
+    let launcher = Process::open(run.launcher.id()).unwrap();
+    // A launcher that is as good as cut off.
+    launcher.signal(libc::SIGSTOP);
     ip(&["-n", &hosts.0[0], "link", "set", "cable", "down"]).unwrap();
-    // Two seconds of silence are a lost connection; what follows is quick.
-    let (said, status) = run.end(Duration::from_secs(4));
-    assert!(said.contains("has lost its connection to node") && said.matches('\n').count() == 1, "{said}");
-    assert!(!status.success());
+    for agent in &run.nodes {
+        assert!(agent.ends_within(2 * SOON), "the agent {} is left", agent.pid);
+    }
+    launcher.signal(libc::SIGCONT);
+    run.end(SOON);
 }

@@ -4,6 +4,7 @@
 //! One lock (`core`) guards the machines. A *service thread* receives messages; a thread of the program that
 //! waits for an answer receives messages as well, as long as it spins.
 
+mod alive;
 pub mod boot;
 mod clock;
 mod core;
@@ -73,6 +74,7 @@ pub struct Node {
     closed: AtomicU32,
     /// A page is kept for a thread of this node although another node wants it.
     holding: AtomicBool,
+    heard: alive::Heard,
     control: Control,
     stack_bytes: usize,
     /// Threads of the program on this node, and of these, those that wait.

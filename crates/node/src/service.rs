@@ -34,7 +34,9 @@ impl Node {
         self.times.service_begins();
         self.report(&Report::Up);
         let mut told = Instant::now();
-        let timeout = self.boot.progress.then_some(PROGRESS);
+        let mut signed = told;
+        let timeout =
+            [self.boot.progress.then_some(PROGRESS), self.heard.period()].into_iter().flatten().min();
         loop {
             // First of all what has come before: this thread may have received while the C library began.
             while self.receive() > 0 {}
@@ -56,6 +58,7 @@ impl Node {
                 told = Instant::now();
                 self.report_progress();
             }
+            self.give_signs_of_life(&mut signed);
             self.fabric.wait(timeout);
         }
     }
@@ -70,6 +73,7 @@ impl Node {
     /// Receives what has arrived; returns how many messages that were.
     pub(crate) fn receive(&'static self) -> usize {
         self.fabric.poll(&mut |from, head, bulk| {
+            self.heard.note(from);
             let _time = Scope::enter(Activity::Message);
             match postcard::from_bytes(head) {
                 Ok(wire) => self.handle(from, wire, bulk),
@@ -120,6 +124,7 @@ impl Node {
                 let answer = (self.hooks.lend)(from.index(), descriptor);
                 self.core().answer(from, ticket, Answer::Done(i64::from(answer)));
             }
+            Wire::Alive => {}
             Wire::Exit(status) => self.exit_for_peer(status),
             Wire::Close => self.close_here(),
             Wire::Closed => {

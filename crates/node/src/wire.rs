@@ -71,6 +71,8 @@ pub enum Wire {
     Close,
     /// All is written.
     Closed,
+    /// The sender's computer is there.
+    Alive,
 }
 
 /// What belongs to a process rather than to memory, and yet must be alike on all nodes.
@@ -152,6 +154,7 @@ pub const KINDS: [&str; 14] = [
     "thread",
     "heap",
     "process",
+    "alive",
 ];
 
 impl Wire {
@@ -167,6 +170,7 @@ impl Wire {
             Self::Place { .. } | Self::Start { .. } | Self::Ended => 11,
             Self::Free(_) | Self::UsableSize { .. } => 12,
             Self::Everywhere { .. } | Self::Lend { .. } | Self::Exit(_) | Self::Close | Self::Closed => 13,
+            Self::Alive => 14,
         }
     }
 }
