@@ -27,7 +27,7 @@ fn a_killed_node_ends_the_run() {
         for victim in 0..3 {
             let run = Endless::start(&["-n", "3", "--fabric", fabric]);
             assert_eq!(run.nodes.len(), 3);
-            run.nodes[victim].signal(libc::SIGKILL);
+            run.node(victim).signal(libc::SIGKILL);
             let (said, status) = run.end(SOON);
             assert_eq!(said, format!("gondwana: node {victim} was killed by SIGKILL\n"), "{fabric}");
             assert_eq!(status.signal(), Some(libc::SIGKILL), "{fabric}");

@@ -27,9 +27,9 @@ const HOSTS: [&str; 4] = ["--hosts", "a=127.0.0.1,b=127.0.0.1", "--launcher", "{
 #[test]
 fn a_line_shows_progress_and_the_interrupt_key_ends_everything() {
     let folder = Folder::new();
-    folder.compile("endless");
+    folder.compile("silent");
     for options in [&["-n", "2"][..], &HOSTS] {
-        let mut command = whole().run(&folder, &[options, &["--", "./endless"]].concat());
+        let mut command = whole().run(&folder, &[options, &["--", "./silent"]].concat());
         let (mut terminal, mut launcher) = Terminal::start(&mut command);
         terminal.shows("all have started", LIMIT);
         terminal.shows("2 of 2 nodes up, ", LIMIT);

@@ -31,7 +31,8 @@ fn die_of(signal: i32) {
         let mut set: libc::sigset_t = std::mem::zeroed();
         libc::sigemptyset(&raw mut set);
         libc::sigaddset(&raw mut set, signal);
-        libc::kill(libc::getpid(), signal);
+        // For this thread alone: a signal for the process might be taken by the thread that reads signals.
+        libc::raise(signal);
         libc::sigprocmask(libc::SIG_UNBLOCK, &raw const set, std::ptr::null_mut());
     }
 }

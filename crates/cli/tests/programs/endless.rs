@@ -12,8 +12,11 @@ pub struct Endless {
     /// The launcher.
     pub launcher: Child,
     output: BufReader<ChildStdout>,
-    /// What the launcher has started: without hosts the nodes, in the order of their numbers.
+    /// What the launcher has started: without hosts the nodes, in any order.
     pub nodes: Vec<Process>,
+    /// The numbers of the processes in which the threads run, as far as the program has said; threads are placed
+    /// round-robin, the first on node 1.
+    threads: Vec<u32>,
     _folder: Folder,
 }
 
@@ -34,11 +37,17 @@ impl Endless {
         let mut output = BufReader::new(launcher.stdout.take().unwrap());
         let mut line = String::new();
         output.read_line(&mut line).unwrap();
-        assert_eq!(line, "all have started\n");
-        let mut nodes = children(launcher.id());
-        nodes.sort_unstable();
-        let nodes = nodes.into_iter().map(|pid| Process::open(pid).unwrap()).collect();
-        Self { launcher, output, nodes, _folder: folder }
+        assert!(line.ends_with(" have started\n"), "{line}");
+        let threads = line.split(' ').filter_map(|word| word.parse().ok()).collect();
+        let nodes = children(launcher.id()).into_iter().map(|pid| Process::open(pid).unwrap()).collect();
+        Self { launcher, output, nodes, threads, _folder: folder }
+    }
+
+    /// A node by its number, of a run without hosts.
+    pub fn node(&self, number: usize) -> &Process {
+        let count = self.nodes.len();
+        let pid = self.threads[(number + count - 1) % count];
+        self.nodes.iter().find(|node| node.pid == pid).unwrap()
     }
 
     /// Waits for the end of everything, which must come soon; what was said on standard error, and how the launcher
