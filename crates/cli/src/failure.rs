@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+/// The command line makes no sense; the number that shells and most tools use for it.
+pub const USAGE: u8 = 2;
 /// The launcher itself cannot go on; the number that `env`, `nohup` and `timeout` use for it.
 pub const CANNOT: u8 = 125;
 /// The program is there and cannot be run.
@@ -19,6 +21,11 @@ pub struct Failure {
 }
 
 impl Failure {
+    /// The command line makes no sense.
+    pub fn usage(message: impl Into<String>) -> Self {
+        Self { status: USAGE, message: message.into() }
+    }
+
     /// The launcher cannot go on.
     pub fn cannot(message: impl Into<String>) -> Self {
         Self { status: CANNOT, message: message.into() }

@@ -6,10 +6,12 @@ mod doctor;
 mod failure;
 mod hosts;
 mod live;
+mod output;
 mod process;
 mod run;
 mod stats;
 mod terminal;
+mod usage;
 
 use clap::{Parser, Subcommand};
 use std::process::ExitCode;
@@ -36,11 +38,12 @@ enum Command {
 }
 
 fn main() -> ExitCode {
-    let result = match CommandLine::parse().command {
-        Command::Run(options) => run::run(options),
-        Command::Doctor(options) => doctor::doctor(&options),
-        Command::Bench(options) => bench::bench(&options),
-        Command::Agent => hosts::agent::serve(),
+    let result = match CommandLine::try_parse().map(|line| line.command) {
+        Ok(Command::Run(options)) => run::run(options),
+        Ok(Command::Doctor(options)) => doctor::doctor(&options),
+        Ok(Command::Bench(options)) => bench::bench(&options),
+        Ok(Command::Agent) => hosts::agent::serve(),
+        Err(error) => usage::refused(&error).map(|()| ExitCode::SUCCESS),
     };
     result.unwrap_or_else(|failure| {
         eprintln!("gondwana: {failure}");

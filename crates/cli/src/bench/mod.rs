@@ -4,6 +4,7 @@
 
 mod child;
 mod figures;
+mod interrupt;
 mod machine;
 mod programs;
 mod raw;
@@ -11,6 +12,7 @@ mod report;
 mod samples;
 
 use crate::failure::Failure;
+use crate::output::Output;
 use figures::{Figure, Runner};
 use programs::Programs;
 use report::Row;
@@ -42,16 +44,15 @@ pub struct BenchOptions {
 /// Measures, and prints a table. The exit status is 0 however the figures turn out, and 1 if one was not measured.
 pub fn bench(options: &BenchOptions) -> Result<ExitCode, Failure> {
     let chosen = choose(figures::all(), &options.only)?;
+    let output = options.json.as_deref().map(|file| Output::open("--json", file)).transpose()?;
     let programs = Programs::build(&chosen, &options.apps)?;
     let repetitions = if options.quick { 1 } else { REPETITIONS };
     let load_before = machine::load();
     let results = measure(&chosen, &programs, repetitions);
     let rows: Vec<Row> = chosen.iter().map(|figure| Row::new(figure, &results)).collect();
     print!("{}", report::table(&rows));
-    if let Some(file) = &options.json {
-        let text = format!("{:#}\n", report::json(&rows, repetitions, load_before));
-        std::fs::write(file, text)
-            .map_err(|error| Failure::cannot(format!("{}: {error}", file.display())))?;
+    if let Some(file) = output {
+        file.write(&format!("{:#}\n", report::json(&rows, repetitions, load_before)))?;
     }
     Ok(if rows.iter().all(Row::is_measured) { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
@@ -59,7 +60,7 @@ pub fn bench(options: &BenchOptions) -> Result<ExitCode, Failure> {
 fn choose(all: Vec<Figure>, only: &[String]) -> Result<Vec<Figure>, Failure> {
     if let Some(unknown) = only.iter().find(|name| !all.iter().any(|figure| figure.name.starts_with(*name))) {
         let names: Vec<_> = all.iter().map(|figure| figure.name).collect();
-        return Err(Failure::cannot(format!(
+        return Err(Failure::usage(format!(
             "no figure begins with {unknown}; there are {}",
             names.join(", ")
         )));

@@ -1,6 +1,7 @@
 //! The programs that measure: compiled anew for each benchmark, with the computer's own compiler.
 
 use super::figures::{Figure, Runner};
+use super::interrupt::remove_when_interrupted;
 use crate::failure::Failure;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -31,6 +32,7 @@ impl Programs {
         let folder = std::env::temp_dir().join(format!("gondwana-bench-{}", std::process::id()));
         let failed = |error| Failure::system(&folder.display().to_string(), &error);
         std::fs::create_dir(&folder).map_err(failed)?;
+        remove_when_interrupted(folder.clone());
         let this = Self { folder: folder.clone(), apps: apps.to_owned() };
         std::fs::write(folder.join("measure.h"), HEADER).map_err(failed)?;
         for (name, source) in SOURCES {

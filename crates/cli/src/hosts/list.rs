@@ -37,17 +37,17 @@ pub fn parse(words: &[String]) -> Result<Vec<Host>, Failure> {
             None => (word.as_str(), None),
             Some((name, text)) => {
                 let address = text.parse().map_err(|_| {
-                    Failure::cannot(format!("--hosts {word}: {text} is not an address such as 10.0.0.1"))
+                    Failure::usage(format!("--hosts {word}: {text} is not an address such as 10.0.0.1"))
                 })?;
                 (name, Some(address))
             }
         };
         // A name that begins with a dash would be an option of the launcher's command.
         if name.is_empty() || name.starts_with('-') {
-            return Err(Failure::cannot(format!("--hosts: \"{name}\" is not the name of a host")));
+            return Err(Failure::usage(format!("--hosts: \"{name}\" is not the name of a host")));
         }
         if hosts.iter().any(|host| host.name == name) {
-            return Err(Failure::cannot(format!(
+            return Err(Failure::usage(format!(
                 "--hosts names {name} twice: use -n to run several nodes on a host"
             )));
         }

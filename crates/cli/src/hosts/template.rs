@@ -6,10 +6,12 @@ use crate::failure::Failure;
 /// stands for the words of the command; inside a longer word it stands for all of them, quoted for a shell.
 pub fn expand(template: &str, host: &str, command: &[String]) -> Result<Vec<String>, Failure> {
     let words = split(template).ok_or_else(|| {
-        Failure::cannot(format!("--launcher: a quotation mark is not closed in: {template}"))
+        Failure::usage(format!("--launcher: a quotation mark is not closed in: {template}"))
     })?;
     if !words.iter().any(|word| word.contains("{command}")) {
-        return Err(Failure::cannot(format!("--launcher: {{command}} is missing in: {template}")));
+        return Err(Failure::usage(format!(
+            "--launcher \"{template}\" does not say where {{command}} goes, as in: ssh {{host}} {{command}}"
+        )));
     }
     let mut expanded = vec![];
     for word in words {

@@ -2,7 +2,7 @@
 
 pub mod capabilities;
 pub mod check;
-mod exit;
+pub mod exit;
 pub mod options;
 mod supervise;
 
@@ -10,6 +10,7 @@ use crate::atomics;
 use crate::failure::Failure;
 use crate::hosts;
 use crate::live::Live;
+use crate::output::Output;
 use crate::process::events::Nodes;
 use crate::process::local::LocalNodes;
 use crate::process::signals::Signals;
@@ -21,7 +22,6 @@ use gondwana_node::boot::{Boot, Consistency, FabricBoot, Mechanism, VERSION};
 use options::{Fabric, RunOptions};
 use std::net::{SocketAddr, TcpListener};
 use std::os::fd::OwnedFd;
-use std::path::Path;
 use std::process::ExitCode;
 use std::time::Instant;
 pub use supervise::Outcome;
@@ -33,20 +33,23 @@ pub fn run(options: RunOptions) -> Result<ExitCode, Failure> {
     let fabric = options.fabric()?;
     options.processors()?;
     options.span()?;
-    let program = check::find(&options.program[0])?;
-    check::loadable(&options.program[0].to_string_lossy(), &program.image)?;
+    let name = options.program_name()?;
+    let program = check::find(name)?;
+    check::loadable(&name.to_string_lossy(), &program.image)?;
     let image = Image::new(&program.path, &options.program, std::env::vars_os().collect())
         .map_err(|error| Failure::system("passing on arguments and environment", &error))?;
     let alone = nodes == 1 && options.hosts.is_empty();
     if alone && options.stats.is_none() {
         let error = image.replace_process();
-        return Err(Failure::not_runnable(format!("{}: {error}", options.program[0].to_string_lossy())));
+        return Err(Failure::not_runnable(format!("{}: {error}", name.display())));
     }
     let (consistency, reason) = if alone {
         (Consistency::Sc, "one node: the program runs as it is".to_owned())
     } else {
         consistency(&options, &program)?
     };
+    let file = options.stats.iter().flatten().next();
+    let file = file.map(|path| Output::open("--stats", path)).transpose()?;
     let start = Instant::now();
     let run = u64::from_ne_bytes(random()?);
     let job = Job { options: &options, run, nodes, fabric, consistency, reason: reason.clone() };
@@ -57,7 +60,7 @@ pub fn run(options: RunOptions) -> Result<ExitCode, Failure> {
     } else {
         hosts::run(&job, &program)?
     };
-    if let Some(file) = &options.stats {
+    if options.stats.is_some() {
         let summary = Summary {
             program: options.program.iter().map(|word| word.to_string_lossy().into_owned()).collect(),
             fabric: fabric.name(),
@@ -72,7 +75,7 @@ pub fn run(options: RunOptions) -> Result<ExitCode, Failure> {
         };
         eprint!("{}", summary.to_table());
         if let Some(file) = file {
-            write_json(file, &summary)?;
+            file.write(&format!("{:#}\n", summary.to_json()))?;
         }
     }
     Ok(exit::like(outcome.end))
@@ -89,11 +92,6 @@ fn consistency(options: &RunOptions, program: &check::Program) -> Result<(Consis
             (consistency, atomics.to_string())
         }
     })
-}
-
-fn write_json(file: &Path, summary: &Summary) -> Result<(), Failure> {
-    std::fs::write(file, format!("{:#}\n", summary.to_json()))
-        .map_err(|error| Failure::cannot(format!("{}: {error}", file.display())))
 }
 
 /// The name of a mechanism that the user knows.

@@ -4,7 +4,7 @@ use crate::failure::Failure;
 use gondwana_memory::{PAGE_SIZE, RUNTIME_BASE, SPAN_BASE};
 use gondwana_node::boot;
 use gondwana_topology::MAX_NODES;
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::path::PathBuf;
 
 /// The longest span, in bytes: half of what 32-bit page numbers and the layout of the address space allow, so that
@@ -21,10 +21,10 @@ const _: () =
 #[derive(Clone, Debug, clap::Args)]
 pub struct RunOptions {
     /// How many nodes [default: one per host, or 2]
-    #[arg(short = 'n', long, value_name = "NODES")]
+    #[arg(short = 'n', long, value_name = "NODES", value_parser = count, allow_negative_numbers = true)]
     nodes: Option<u64>,
     /// How many processors each node uses [default: this computer's, shared out evenly]
-    #[arg(short = 't', long, value_name = "PROCESSORS_PER_NODE")]
+    #[arg(short = 't', long, value_name = "PROCESSORS_PER_NODE", value_parser = count, allow_negative_numbers = true)]
     processors: Option<u64>,
     /// How nodes talk [default: shm, between hosts tcp]
     #[arg(long, value_enum)]
@@ -39,10 +39,16 @@ pub struct RunOptions {
     #[arg(long, value_name = "LIST", value_delimiter = ',')]
     pub hosts: Vec<String>,
     /// Command that runs {command} on {host}
-    #[arg(long, value_name = "TEMPLATE", default_value = "ssh -o BatchMode=yes {host} {command}")]
+    #[arg(
+        long,
+        value_name = "TEMPLATE",
+        requires = "hosts",
+        default_value = "ssh -o BatchMode=yes {host} {command}"
+    )]
     pub launcher: String,
     /// Seconds within which every host must have answered
-    #[arg(long, value_name = "SECONDS", default_value_t = 30)]
+    #[arg(long, value_name = "SECONDS", requires = "hosts", default_value_t = 30,
+        value_parser = clap::value_parser!(u64).range(1..=86_400))]
     pub host_timeout: u64,
     /// Let nodes talk over TCP without authentication and encryption
     #[arg(long)]
@@ -56,6 +62,10 @@ pub struct RunOptions {
     /// The program and its arguments
     #[arg(required = true, trailing_var_arg = true, allow_hyphen_values = true, value_name = "PROGRAM")]
     pub program: Vec<OsString>,
+}
+
+fn count(text: &str) -> Result<u64, String> {
+    text.parse().map_err(|_| "a whole number is expected, such as 4".to_owned())
 }
 
 /// How nodes talk.
@@ -107,13 +117,28 @@ impl From<Threads> for boot::Placement {
 }
 
 impl RunOptions {
+    /// The name of the program, unless it must be a mistyped option.
+    pub fn program_name(&self) -> Result<&OsStr, Failure> {
+        let name = &self.program[0];
+        if name.is_empty() {
+            return Err(Failure::usage("the name of the program is empty"));
+        }
+        if name.as_encoded_bytes().starts_with(b"-") {
+            let name = name.display();
+            return Err(Failure::usage(format!(
+                "there is no option {name} (gondwana run --help lists them; ./{name} would name a program)"
+            )));
+        }
+        Ok(name)
+    }
+
     /// How many nodes to start.
     pub fn nodes(&self) -> Result<u16, Failure> {
         let default = if self.hosts.is_empty() { 2 } else { self.hosts.len() as u64 };
         match self.nodes.unwrap_or(default) {
-            0 => Err(Failure::cannot("a run needs at least one node: -n 1 or more")),
+            0 => Err(Failure::usage("a run needs at least one node: -n 1 or more")),
             many if many > MAX_NODES as u64 => {
-                Err(Failure::cannot(format!("{many} nodes are too many: the limit is {MAX_NODES}")))
+                Err(Failure::usage(format!("{many} nodes are too many: the limit is {MAX_NODES}")))
             }
             fits => Ok(fits as u16),
         }
@@ -125,7 +150,7 @@ impl RunOptions {
             None => Ok(None),
             Some(count @ 1..=4096) => Ok(Some(count as u16)),
             Some(count) => {
-                Err(Failure::cannot(format!("a node cannot use {count} processors: -t takes 1 to 4096")))
+                Err(Failure::usage(format!("a node cannot use {count} processors: -t takes 1 to 4096")))
             }
         }
     }
@@ -133,7 +158,7 @@ impl RunOptions {
     /// How nodes talk.
     pub fn fabric(&self) -> Result<Fabric, Failure> {
         match (self.fabric, self.hosts.is_empty()) {
-            (Some(Fabric::Shm), false) => Err(Failure::cannot(
+            (Some(Fabric::Shm), false) => Err(Failure::usage(
                 "different hosts share no memory: leave out --fabric shm, or leave out --hosts",
             )),
             (fabric, true) => Ok(fabric.unwrap_or(Fabric::Shm)),
@@ -145,10 +170,10 @@ impl RunOptions {
     pub fn span(&self) -> Result<Option<u64>, Failure> {
         let Some(text) = &self.span else { return Ok(None) };
         let bytes = parse_size(text).ok_or_else(|| {
-            Failure::cannot(format!("--span {text} is not a size: write for example 64G or 512M"))
+            Failure::usage(format!("--span \"{text}\" is not a size: write for example 64G or 512M"))
         })?;
         if !(MIN_SPAN..=MAX_SPAN).contains(&bytes) {
-            return Err(Failure::cannot(format!("--span {text} is out of range: 64M to 8T")));
+            return Err(Failure::usage(format!("--span {text} is out of range: 64M to 8T")));
         }
         Ok(Some(bytes.next_multiple_of(PAGE_SIZE as u64)))
     }

@@ -1,0 +1,50 @@
+//! A file for results, opened before the work begins: that it cannot be written is to be known then.
+
+use crate::failure::Failure;
+use std::fs::{File, OpenOptions};
+use std::io::{Seek, Write};
+use std::path::{Path, PathBuf};
+
+/// The file. What it holds stays until there is something to write; a new file goes away if there never is.
+#[derive(Debug)]
+pub struct Output {
+    path: PathBuf,
+    file: File,
+    unused: bool,
+}
+
+impl Output {
+    /// Opens or makes the file that the user has named with an option.
+    pub fn open(option: &str, path: &Path) -> Result<Self, Failure> {
+        let new = !path.exists();
+        let file = OpenOptions::new().write(true).create(true).truncate(false).open(path);
+        let file = file.map_err(|error| {
+            Failure::cannot(format!("{option}: {} cannot be written: {error}", path.display()))
+        })?;
+        Ok(Self { path: path.to_owned(), file, unused: new })
+    }
+
+    /// Replaces the contents.
+    pub fn write(mut self, text: &str) -> Result<(), Failure> {
+        self.unused = false;
+        // Pipes and terminals have nothing to be replaced.
+        if self.file.metadata().is_ok_and(|metadata| metadata.is_file()) {
+            let emptied = self.file.rewind().and_then(|()| self.file.set_len(0));
+            emptied.map_err(|error| self.failed(&error))?;
+        }
+        self.file.write_all(text.as_bytes()).map_err(|error| self.failed(&error))
+    }
+
+    fn failed(&self, error: &std::io::Error) -> Failure {
+        Failure::system(&self.path.display().to_string(), error)
+    }
+}
+
+impl Drop for Output {
+    fn drop(&mut self) {
+        if self.unused {
+            // An empty file is left at the worst.
+            let _ = std::fs::remove_file(&self.path);
+        }
+    }
+}

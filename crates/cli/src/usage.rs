@@ -1,0 +1,42 @@
+//! What is wrong with a command line, in one line.
+
+use crate::failure::Failure;
+use clap::error::ErrorKind;
+
+/// What the user reads instead of running something: help, or the sentence that says what is wrong.
+pub fn refused(error: &clap::Error) -> Result<(), Failure> {
+    match error.kind() {
+        ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => {
+            // A reader that is gone wants no help.
+            let _ = error.print();
+            Ok(())
+        }
+        ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => {
+            Err(Failure::usage("a command is missing: run, doctor or bench (gondwana --help says more)"))
+        }
+        _ => Err(Failure::usage(sentence(&error.to_string()))),
+    }
+}
+
+/// The first paragraph of what the parser says, without its label.
+fn sentence(text: &str) -> String {
+    let paragraph = text.split("\n\n").next().unwrap_or(text);
+    let words: Vec<&str> = paragraph.split_whitespace().collect();
+    let sentence = words.join(" ");
+    format!("{} (--help says more)", sentence.strip_prefix("error: ").unwrap_or(&sentence))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_sentence_has_no_line_breaks_and_no_label() {
+        let text =
+            "error: invalid value 'x' for '--fabric <FABRIC>'\n  [possible values: shm, tcp]\n\nFor more\n";
+        assert_eq!(
+            sentence(text),
+            "invalid value 'x' for '--fabric <FABRIC>' [possible values: shm, tcp] (--help says more)"
+        );
+    }
+}
