@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{Installation, errors};
+use common::installation::{Installation, errors};
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 
@@ -62,11 +62,72 @@ fn another_c_library_is_refused() {
 fn options_out_of_range_are_named() {
     let here = Installation::new();
     here.program("program", &[]);
-    fails(&here, &["-n", "0", "./program"], 125, "at least one node");
-    fails(&here, &["-n", "257", "./program"], 125, "limit is 256");
-    fails(&here, &["--span", "1K", "./program"], 125, "out of range");
-    fails(&here, &["--span", "big", "./program"], 125, "not a size");
-    fails(&here, &["--hosts", "a", "--fabric", "shm", "./program"], 125, "share no memory");
+    fails(&here, &["-n", "0", "./program"], 2, "at least one node");
+    fails(&here, &["-n", "257", "./program"], 2, "limit is 256");
+    fails(&here, &["--span", "1K", "./program"], 2, "out of range");
+    fails(&here, &["--span", "big", "./program"], 2, "not a size");
+    fails(&here, &["--hosts", "a", "--fabric", "shm", "./program"], 2, "share no memory");
+    fails(&here, &["-t", "0", "./program"], 2, "-t takes 1 to 4096");
+    for number in ["abc", "-1", "2.5", ""] {
+        fails(&here, &["-n", number, "./program"], 2, "a whole number is expected");
+        fails(&here, &["-t", number, "./program"], 2, "a whole number is expected");
+    }
+    for size in ["-5", "abc", ""] {
+        fails(&here, &["--span", size, "./program"], 2, "is not a size");
+    }
+    for size in ["0", "63M", "200T"] {
+        fails(&here, &["--span", size, "./program"], 2, "64M to 8T");
+    }
+}
+
+#[test]
+fn unknown_options_and_values_are_named() {
+    let here = Installation::new();
+    here.program("program", &[]);
+    fails(&here, &[], 2, "<PROGRAM>");
+    fails(&here, &["--fabric", "x", "./program"], 2, "[possible values: shm, tcp]");
+    fails(&here, &["--consistency", "x", "./program"], 2, "[possible values: auto, rc, sc]");
+    fails(&here, &["--threads", "x", "./program"], 2, "[possible values: round-robin, fill]");
+    fails(&here, &["--frobnicate", "./program"], 2, "no option --frobnicate");
+    fails(&here, &["--stats=", "./program"], 2, "a value is required");
+    fails(&here, &["--", ""], 2, "the name of the program is empty");
+    let output = here.run(&[]);
+    assert_eq!((output.status.code(), errors(&output).matches('\n').count()), (Some(2), 1));
+    let output = here.run(&["run", "--help"]);
+    assert!(output.status.success() && String::from_utf8(output.stdout).unwrap().contains("Usage: "));
+}
+
+#[test]
+fn options_of_hosts_are_checked() {
+    let here = Installation::new();
+    here.program("program", &[]);
+    let one = ["--hosts", "a"];
+    fails(&here, &["--launcher", "x", "./program"], 2, "--hosts");
+    fails(&here, &["--host-timeout", "5", "./program"], 2, "--hosts");
+    fails(&here, &[&one[..], &["--launcher", "x", "./program"]].concat(), 2, "where {command} goes");
+    fails(&here, &[&one[..], &["--launcher", "'{command}", "./program"]].concat(), 2, "quotation mark");
+    fails(
+        &here,
+        &[&one[..], &["--launcher", "./gone {command}", "./program"]].concat(),
+        125,
+        "cannot be started",
+    );
+    fails(&here, &[&one[..], &["--host-timeout", "0", "./program"]].concat(), 2, "1..=86400");
+    fails(&here, &["--hosts", "a,a", "./program"], 2, "names a twice");
+    fails(&here, &["--hosts", "a,,b", "./program"], 2, "not the name of a host");
+    fails(&here, &["--hosts", "a=b", "./program"], 2, "not an address");
+}
+
+#[test]
+fn a_file_that_cannot_be_written_is_named_before_the_run() {
+    let here = Installation::new();
+    let touched = ["sh", "-c", "touch touched"];
+    for file in ["--stats=/nonexistent/x.json", "--stats=/"] {
+        fails(&here, &[&[file][..], &touched].concat(), 125, "cannot be written");
+    }
+    assert!(!here.path("touched").exists());
+    fails(&here, &["--stats=new.json", "-n", "2", "--hosts", "a,b", "--launcher", "x", "sh"], 2, "{command}");
+    assert!(!here.path("new.json").exists(), "nothing was to be written");
 }
 
 #[test]

@@ -1,20 +1,15 @@
 //! Runs that end badly: at once, completely, and with one line that says why.
 
-#[path = "programs/endless.rs"]
-mod endless;
-#[path = "programs/folder.rs"]
-mod folder;
-#[allow(dead_code, reason = "each test binary uses a part")]
-#[path = "programs/whole.rs"]
-mod whole;
+mod common;
 
-use endless::Endless;
-use folder::Folder;
+use common::endless::Endless;
+use common::folder::Folder;
+use common::process::Process;
+use common::whole::{LIMIT, run, whole};
 use std::fs;
 use std::net::{Shutdown, TcpStream};
 use std::os::unix::process::ExitStatusExt;
 use std::time::{Duration, Instant};
-use whole::{LIMIT, Process, run, whole};
 
 /// How long anything may be left of a run that has failed.
 const SOON: Duration = Duration::from_secs(2);

@@ -1,14 +1,10 @@
 //! What one node has opened, used on another: never another file instead.
 
 #[allow(dead_code, reason = "each test binary uses a part")]
-#[path = "programs/folder.rs"]
-mod folder;
-#[allow(dead_code, reason = "each test binary uses a part")]
-#[path = "programs/whole.rs"]
-mod whole;
+mod common;
 
-use folder::Folder;
-use whole::{LIMIT, run, whole};
+use common::folder::Folder;
+use common::whole::{LIMIT, run, whole};
 
 /// What the program prints at last, if main's files are as they were.
 const UNHARMED: &str = "4 ELF /* Uses 1\n0 0 0\n";

@@ -1,40 +1,38 @@
 //! Runs on several hosts, most of which do not do as they should. This computer plays all of them.
 
 mod common;
-#[path = "programs/endless.rs"]
-mod endless;
-#[path = "programs/folder.rs"]
-mod folder;
-#[allow(dead_code, reason = "each test binary uses a part")]
-#[path = "programs/whole.rs"]
-mod whole;
 
-use common::{Installation, errors};
-use endless::Endless;
+use common::endless::Endless;
+use common::installation::{Installation, errors};
+use common::process::Process;
+use common::whole::{LIMIT, run, whole};
 use std::io::{Read, Write};
 use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
-use whole::{LIMIT, Process, run, whole};
 
 const TWO: [&str; 3] = ["run", "--hosts", "a=127.0.0.1,b=127.0.0.1"];
+
+/// Runs on two hosts, which must fail with one line that contains the text.
+fn fails(here: &Installation, options: &[&str], program: &[&str], text: &str) {
+    let output = here.run(&[&TWO[..], options, program].concat());
+    let said = errors(&output);
+    assert_eq!(output.status.code(), Some(125), "{said}");
+    assert!(said.contains(text) && said.matches('\n').count() == 1, "{said}");
+}
 
 #[test]
 fn a_host_that_cannot_be_reached_is_named() {
     let here = Installation::new();
-    let output = here.run(&[&TWO[..], &["--launcher", "false {command}", "true"]].concat());
-    assert_eq!(output.status.code(), Some(125));
-    let said = errors(&output);
-    assert!(said.contains("does not answer") && said.matches('\n').count() == 1, "{said}");
+    fails(&here, &["--launcher", "false {command}"], &["true"], "does not answer");
 }
 
 #[test]
 fn hosts_that_keep_silent_are_named_when_time_is_over() {
     let here = Installation::new();
     let launcher = "sh -c 'test {host} = a && exec {command}; exec cat 3>&1 >/dev/null'";
-    let output = here.run(&[&TWO[..], &["--host-timeout", "1", "--launcher", launcher, "true"]].concat());
-    assert_eq!(output.status.code(), Some(125));
-    assert!(errors(&output).ends_with("gondwana: no answer in time from b (--host-timeout gives more)\n"));
+    let options = ["--host-timeout", "1", "--launcher", launcher];
+    fails(&here, &options, &["true"], "gondwana: no answer in time from b (--host-timeout gives more)\n");
 }
 
 #[test]
@@ -42,10 +40,7 @@ fn a_program_that_a_host_does_not_have_is_named() {
     let here = Installation::new();
     here.program("program", &[]);
     let launcher = "sh -c 'test {host} = b && mv program gone; exec {command}'";
-    let output = here.run(&[&TWO[..], &["--launcher", launcher, "./program"]].concat());
-    assert_eq!(output.status.code(), Some(125));
-    let said = errors(&output);
-    assert!(said.contains("program: no such program"), "{said}");
+    fails(&here, &["--launcher", launcher], &["./program"], "program: no such program");
 }
 
 #[test]
@@ -54,10 +49,7 @@ fn a_program_that_differs_between_hosts_is_refused() {
     here.program("program", &[]);
     // Appending leaves the program able to run.
     let launcher = "sh -c 'test {host} = b && echo x >> program; exec {command}'";
-    let output = here.run(&[&TWO[..], &["--launcher", launcher, "./program"]].concat());
-    assert_eq!(output.status.code(), Some(125));
-    let said = errors(&output);
-    assert!(said.contains("is not the same file as here") && said.matches('\n').count() == 1, "{said}");
+    fails(&here, &["--launcher", launcher], &["./program"], "is not the same file as here");
 }
 
 #[test]
@@ -81,11 +73,8 @@ fn an_agent_that_dies_ends_the_run() {
     let here = Installation::new();
     // The agent of b is killed as soon as the program on node 0 runs.
     let launcher = "sh -c 'echo $$ > pid-{host}; exec {command}'";
-    let program = ["--launcher", launcher, "sh", "-c", "kill -9 $(cat pid-b); exec sleep 1000"];
-    let output = here.run(&[&TWO[..], &program].concat());
-    assert_eq!(output.status.code(), Some(125));
-    let said = errors(&output);
-    assert!(said.contains("host b: the connection is lost") && said.matches('\n').count() == 1, "{said}");
+    let program = ["sh", "-c", "kill -9 $(cat pid-b); exec sleep 1000"];
+    fails(&here, &["--launcher", launcher], &program, "host b: the connection is lost");
 }
 
 /// How long anything may be left of a run that has failed.

@@ -2,11 +2,15 @@
 
 mod common;
 
-use common::{Installation, errors};
-use std::io::{self, BufRead, BufReader, Read, Write};
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use common::installation::{Installation, errors};
+use common::process::Process;
+use std::io::{BufRead, BufReader, Read, Write};
 use std::os::unix::process::ExitStatusExt;
 use std::process::{Child, ChildStdout, Command, Stdio};
+use std::time::Duration;
+
+/// How long anything may be left of a run that has ended.
+const SOON: Duration = Duration::from_secs(2);
 
 const FABRICS: [&[&str]; 3] = [
     &["--fabric", "shm"],
@@ -14,8 +18,8 @@ const FABRICS: [&[&str]; 3] = [
     &["--hosts", "a=127.0.0.1,b=127.0.0.1", "--launcher", "{command}"],
 ];
 
-fn run_of(fabric: &[&str], program: &[&str]) -> Vec<String> {
-    ["run"].iter().chain(fabric).chain(program).map(|word| (*word).to_owned()).collect()
+fn run_of<'a>(fabric: &[&'a str], program: &[&'a str]) -> Vec<&'a str> {
+    [&["run"], fabric, program].concat()
 }
 
 #[test]
@@ -24,7 +28,6 @@ fn streams_arguments_and_folder_are_the_programs() {
     for fabric in FABRICS {
         let script = "echo \"$1\"; pwd; cat; echo wrong >&2";
         let words = run_of(fabric, &["sh", "-c", script, "sh", "a  b"]);
-        let words: Vec<&str> = words.iter().map(String::as_str).collect();
         let mut child = here
             .command(&words)
             .stdin(Stdio::piped())
@@ -52,7 +55,6 @@ fn the_environment_is_the_programs() {
     let here = Installation::new();
     for fabric in FABRICS {
         let words = run_of(fabric, &["env"]);
-        let words: Vec<&str> = words.iter().map(String::as_str).collect();
         let native =
             Command::new("env").env_clear().envs([("B", "2"), ("A", "1"), ("NODE", "")]).output().unwrap();
         let mut command = here.command(&words);
@@ -68,7 +70,6 @@ fn every_node_writes_to_standard_output() {
     let here = Installation::new();
     for fabric in FABRICS {
         let words = run_of(fabric, &["true"]);
-        let words: Vec<&str> = words.iter().map(String::as_str).collect();
         let output = here.command(&words).env("NODE", "print").output().unwrap();
         assert_eq!(
             String::from_utf8_lossy(&output.stdout),
@@ -86,7 +87,6 @@ fn the_exit_status_is_the_programs() {
         for status in [0, 1, 42, 255] {
             let script = format!("exit {status}");
             let words = run_of(fabric, &["sh", "-c", &script]);
-            let words: Vec<&str> = words.iter().map(String::as_str).collect();
             let output = here.run(&words);
             assert_eq!(output.status.code(), Some(status), "{fabric:?}: {}", errors(&output));
         }
@@ -112,7 +112,6 @@ fn a_crash_anywhere_ends_the_run_with_one_line() {
             ("kill", libc::SIGKILL, "gondwana: node 1 was killed by SIGKILL\n"),
         ] {
             let words = run_of(fabric, &["sleep", "1000"]);
-            let words: Vec<&str> = words.iter().map(String::as_str).collect();
             let output = here.command(&words).env("NODE", order).output().unwrap();
             assert_eq!(errors(&output), line, "{fabric:?}");
             assert_eq!(output.status.signal(), Some(signal), "{fabric:?}");
@@ -120,44 +119,22 @@ fn a_crash_anywhere_ends_the_run_with_one_line() {
     }
 }
 
-/// A handle on a process that is not our child.
-struct Process(OwnedFd);
-
-impl Process {
-    /// The process with this number.
-    fn open(pid: u32) -> Self {
-        // SAFETY: pidfd_open touches no memory.
-        let fd = unsafe { libc::syscall(libc::SYS_pidfd_open, pid, 0) };
-        assert!(fd >= 0, "{}", io::Error::last_os_error());
-        // SAFETY: the kernel has just given us this descriptor.
-        Self(unsafe { OwnedFd::from_raw_fd(fd as i32) })
-    }
-
-    /// Waits for its end; false if that takes longer than this.
-    fn ends_within(&self, seconds: i32) -> bool {
-        let mut fd = libc::pollfd { fd: self.0.as_raw_fd(), events: libc::POLLIN, revents: 0 };
-        // SAFETY: the kernel reads and writes one pollfd.
-        unsafe { libc::poll(&raw mut fd, 1, seconds * 1000) == 1 }
-    }
-}
-
-/// A run that has printed the number of node 0's process and goes on until it is ended.
-struct Endless {
+/// A run with the stand-in that has printed the number of node 0's process and goes on until it is ended.
+struct Sleeping {
     launcher: Child,
     output: BufReader<ChildStdout>,
     node: Process,
 }
 
-impl Endless {
+impl Sleeping {
     fn start(here: &Installation, fabric: &[&str]) -> Self {
         let words = run_of(fabric, &["sh", "-c", "echo $$; exec sleep 1000"]);
-        let words: Vec<&str> = words.iter().map(String::as_str).collect();
         let mut launcher =
             here.command(&words).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
         let mut output = BufReader::new(launcher.stdout.take().unwrap());
         let mut line = String::new();
         output.read_line(&mut line).unwrap();
-        let node = Process::open(line.trim().parse().unwrap());
+        let node = Process::open(line.trim().parse().unwrap()).unwrap();
         Self { launcher, output, node }
     }
 
@@ -168,7 +145,7 @@ impl Endless {
 
     /// Waits until nobody can write to the launcher's standard output any more: all nodes have ended.
     fn all_nodes_end(&mut self) {
-        assert!(self.node.ends_within(2));
+        assert!(self.node.ends_within(SOON));
         let mut rest = String::new();
         self.output.read_to_string(&mut rest).unwrap();
         assert_eq!(rest, "");
@@ -179,7 +156,7 @@ impl Endless {
 fn a_signal_to_the_launcher_reaches_the_program() {
     let here = Installation::new();
     for fabric in FABRICS {
-        let mut run = Endless::start(&here, fabric);
+        let mut run = Sleeping::start(&here, fabric);
         run.signal(libc::SIGTERM);
         run.all_nodes_end();
         assert_eq!(run.launcher.wait().unwrap().signal(), Some(libc::SIGTERM), "{fabric:?}");
@@ -193,7 +170,7 @@ fn a_signal_to_the_launcher_reaches_the_program() {
 fn nothing_survives_the_launcher() {
     let here = Installation::new();
     for fabric in FABRICS {
-        let mut run = Endless::start(&here, fabric);
+        let mut run = Sleeping::start(&here, fabric);
         run.launcher.kill().unwrap();
         run.all_nodes_end();
         run.launcher.wait().unwrap();
@@ -206,7 +183,6 @@ fn statistics_are_a_table_and_a_file() {
     for (fabric, name) in FABRICS.iter().zip(["shm", "tcp", "tcp"]) {
         let program = ["-n", "3", "--consistency", "sc", "--stats=out.json", "true"];
         let words = run_of(fabric, &program);
-        let words: Vec<&str> = words.iter().map(String::as_str).collect();
         let output = here.run(&words);
         assert!(
             errors(&output).contains("\nfaults read       1      41      41     83\n"),

@@ -2,18 +2,14 @@
 //!
 //! The default tests run every program in a few of the possible ways; `cargo test -- --ignored` runs the rest.
 
-#[path = "programs/manifest.rs"]
-mod manifest;
-#[allow(dead_code, reason = "each test binary uses a part")]
-#[path = "programs/whole.rs"]
-mod whole;
+mod common;
 
-use manifest::Line;
+use common::manifest::Line;
+use common::whole::{LIMIT, Ran, run, whole};
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
-use whole::{LIMIT, Ran, run, whole};
 
 /// One way to run programs.
 #[derive(Clone, Copy, Debug)]
@@ -65,8 +61,9 @@ fn difference(way: Way, program: &[&str], native: &Ran, ran: &Ran) -> Option<Str
 struct Wrong(Vec<String>);
 
 impl Wrong {
-    fn add(&mut self, difference: Option<String>) {
-        self.0.extend(difference);
+    /// Runs a program in one of the ways.
+    fn compare(&mut self, way: Way, folder: &Path, program: &[&str], native: &Ran, limit: Duration) {
+        self.0.extend(difference(way, program, native, &run_under(way, folder, program, limit)));
         assert!(self.0.len() < 3, "{}", self.0.join("\n"));
     }
 
@@ -83,9 +80,7 @@ fn app_equals_native(app: &str, size: &[&str], ways: &[Way], limit: Duration) {
     let mut wrong = Wrong::default();
     for &way in ways {
         let threads = way.nodes.max(4).to_string();
-        let words = [&[program.as_str()], size, &["-p", &threads]].concat();
-        let ran = run_under(way, folder, &words, limit);
-        wrong.add(difference(way, &words, &native, &ran));
+        wrong.compare(way, folder, &[&[program.as_str()], size, &["-p", &threads]].concat(), &native, limit);
     }
     wrong.none();
 }
@@ -120,7 +115,7 @@ apps! {
 /// Runs the lines of the list whose programs are in `folder`, with more arguments.
 fn lines_equal_native(folder: &str, more: &[&str], ways: &[Way], limit: Duration) {
     let programs = &whole().programs;
-    let mut lines: Vec<Line> = manifest::read();
+    let mut lines: Vec<Line> = common::manifest::read();
     lines.retain(|line| line.program.starts_with(folder));
     assert!(!lines.is_empty());
     let mut wrong = Wrong::default();
@@ -138,8 +133,7 @@ fn lines_equal_native(folder: &str, more: &[&str], ways: &[Way], limit: Duration
         };
         assert!(native.status.is_some() && !native.output.contains("FAIL"), "{words:?}: {}", native.output);
         for &way in ways.iter().filter(|way| line.race_free || way.consistency == "sc") {
-            let ran = run_under(way, programs, &words, limit);
-            wrong.add(difference(way, &words, &native, &ran));
+            wrong.compare(way, programs, &words, &native, limit);
         }
     }
     wrong.none();

@@ -1,15 +1,11 @@
 //! What `--stats` tells of real runs.
 
-#[path = "programs/folder.rs"]
-mod folder;
-#[allow(dead_code, reason = "each test binary uses a part")]
-#[path = "programs/whole.rs"]
-mod whole;
+mod common;
 
-use folder::Folder;
+use common::folder::Folder;
+use common::whole::{LIMIT, run, whole};
 use serde_json::Value;
 use std::path::Path;
-use whole::{LIMIT, run, whole};
 
 /// Runs a program with `--stats`: the table, and what is in the file.
 fn statistics(folder: &Path, nodes: &str, program: &[&str]) -> (String, Value) {

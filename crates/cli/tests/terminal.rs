@@ -1,20 +1,15 @@
 //! Runs on a terminal: the line that shows progress, and the keys that end or stop a run.
 
 mod common;
-#[path = "programs/folder.rs"]
-mod folder;
-#[path = "programs/screen.rs"]
-mod screen;
-#[allow(dead_code, reason = "each test binary uses a part")]
-#[path = "programs/whole.rs"]
-mod whole;
 
-use common::Installation;
-use folder::Folder;
-use screen::Terminal;
+use common::folder::Folder;
+use common::installation::Installation;
+use common::screen::Terminal;
+use common::whole::{LIMIT, whole};
+use std::fs;
 use std::os::unix::process::ExitStatusExt;
+use std::process::Command;
 use std::time::Duration;
-use whole::{LIMIT, whole};
 
 /// How long anything may be left of a run that was interrupted.
 const SOON: Duration = Duration::from_secs(2);
@@ -74,9 +69,24 @@ fn a_program_that_handles_the_interrupt_key_ends_as_it_likes() {
 }
 
 #[test]
+fn an_interrupted_benchmark_leaves_nothing_behind() {
+    let folder = Folder::new();
+    let mut command = Command::new(&whole().gondwana);
+    command.args(["bench", "--only", "barrier"]).env("TMPDIR", &*folder);
+    let (mut terminal, mut bench) = Terminal::start(&mut command);
+    // Everything is compiled then.
+    terminal.shows("1 of 5", LIMIT);
+    assert_eq!(fs::read_dir(&*folder).unwrap().count(), 1);
+    terminal.press(INTERRUPT);
+    terminal.end(SOON);
+    assert_eq!(bench.wait().unwrap().signal(), Some(libc::SIGINT));
+    assert_eq!(fs::read_dir(&*folder).unwrap().count(), 0);
+}
+
+#[test]
 fn a_line_leaves_no_trace_and_is_for_terminals_only() {
     let folder = Folder::new();
-    let ran = whole::run(&mut whole().run(&folder, &["-n", "2", "--", "sleep", "1.5"]), LIMIT);
+    let ran = common::whole::run(&mut whole().run(&folder, &["-n", "2", "--", "sleep", "1.5"]), LIMIT);
     assert_eq!((ran.output.as_str(), ran.errors.as_str()), ("", ""));
     let mut command = whole().run(&folder, &["-n", "2", "--", "sleep", "1.5"]);
     let (mut terminal, mut launcher) = Terminal::start(&mut command);

@@ -139,7 +139,7 @@ pub struct ThreadSpec {
 }
 
 /// Names of message types, for statistics; the index is the type's number.
-pub const KINDS: [&str; 14] = [
+pub const KINDS: [&str; 15] = [
     "fetch",
     "pages",
     "diffs",

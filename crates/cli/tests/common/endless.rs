@@ -1,7 +1,8 @@
 //! A run that goes on until something ends it.
 
-use crate::folder::Folder;
-use crate::whole::{Process, whole};
+use super::folder::Folder;
+use super::process::Process;
+use super::whole::whole;
 use std::fs;
 use std::io::{BufRead, BufReader, Read};
 use std::process::{Child, ChildStdout, ExitStatus, Stdio};

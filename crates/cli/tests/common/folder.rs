@@ -1,4 +1,4 @@
-//! A folder for the programs of one test.
+//! A folder for the files of one test.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -13,12 +13,12 @@ impl Folder {
     pub fn new() -> Self {
         static COUNT: AtomicUsize = AtomicUsize::new(0);
         let number = COUNT.fetch_add(1, Ordering::Relaxed);
-        let folder = std::env::temp_dir().join(format!("gondwana-whole-{}-{number}", std::process::id()));
+        let folder = std::env::temp_dir().join(format!("gondwana-test-{}-{number}", std::process::id()));
         fs::create_dir_all(&folder).unwrap();
         Self(folder)
     }
 
-    /// Compiles one of the programs beside this file.
+    /// Compiles one of the programs in `tests/programs`.
     pub fn compile(&self, name: &str) {
         let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/programs").join(format!("{name}.c"));
         let mut compiler = Command::new("gcc");

@@ -1,21 +1,17 @@
 //! An installation of the command with a stand-in for the runtime library, in a folder of its own.
 
+use super::folder::Folder;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
-use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// The folder; it goes away with this value.
-pub struct Installation(PathBuf);
+pub struct Installation(Folder);
 
 impl Installation {
     /// Copies the command and compiles the stand-in.
     pub fn new() -> Self {
-        static COUNT: AtomicUsize = AtomicUsize::new(0);
-        let number = COUNT.fetch_add(1, Ordering::Relaxed);
-        let folder = std::env::temp_dir().join(format!("gondwana-cli-{}-{number}", std::process::id()));
-        fs::create_dir_all(&folder).unwrap();
-        let this = Self(folder);
+        let this = Self(Folder::new());
         fs::copy(env!("CARGO_BIN_EXE_gondwana"), this.path("gondwana")).unwrap();
         let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/programs/runtime.c");
         this.gcc(&["-shared", "-fPIC", source.to_str().unwrap(), "-o", "libgondwana.so"]);
@@ -29,7 +25,7 @@ impl Installation {
 
     /// Runs the compiler in the folder.
     pub fn gcc(&self, arguments: &[&str]) {
-        assert!(Command::new("gcc").args(arguments).current_dir(&self.0).status().unwrap().success());
+        assert!(Command::new("gcc").args(arguments).current_dir(&*self.0).status().unwrap().success());
     }
 
     /// Compiles a program that does nothing.
@@ -42,19 +38,13 @@ impl Installation {
     /// The command with these arguments, to be started in the folder.
     pub fn command(&self, arguments: &[&str]) -> Command {
         let mut command = Command::new(self.path("gondwana"));
-        command.args(arguments).current_dir(&self.0);
+        command.args(arguments).current_dir(&*self.0);
         command
     }
 
     /// Runs the command to its end.
     pub fn run(&self, arguments: &[&str]) -> Output {
         self.command(arguments).output().unwrap()
-    }
-}
-
-impl Drop for Installation {
-    fn drop(&mut self) {
-        let _ = fs::remove_dir_all(&self.0);
     }
 }
 

@@ -1,8 +1,8 @@
 //! The command and its real runtime library, the workloads and test programs they run, and a limit of time.
 
+use super::process::Process;
 use std::fs::File;
 use std::io::Read;
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::OnceLock;
@@ -103,45 +103,4 @@ fn end_within(child: &mut Child, limit: Duration) -> Option<ExitStatus> {
     }
     let status = child.wait().unwrap();
     ended.then_some(status)
-}
-
-/// A handle on a process, child or not.
-pub struct Process {
-    /// Its number, for messages.
-    pub pid: u32,
-    fd: OwnedFd,
-}
-
-impl Process {
-    /// The process with this number, unless it has ended and been waited for.
-    pub fn open(pid: u32) -> Option<Self> {
-        // SAFETY: pidfd_open touches no memory.
-        let fd = unsafe { libc::syscall(libc::SYS_pidfd_open, pid, 0) };
-        // SAFETY: the kernel has just given us this descriptor.
-        (fd >= 0).then(|| Self { pid, fd: unsafe { OwnedFd::from_raw_fd(fd as i32) } })
-    }
-
-    /// Waits for its end; false if that takes longer than `limit`.
-    pub fn ends_within(&self, limit: Duration) -> bool {
-        let mut fd = libc::pollfd { fd: self.fd.as_raw_fd(), events: libc::POLLIN, revents: 0 };
-        // SAFETY: the kernel reads and writes one pollfd.
-        unsafe { libc::poll(&raw mut fd, 1, limit.as_millis() as i32) == 1 }
-    }
-
-    /// Sends it a signal.
-    pub fn signal(&self, signal: i32) {
-        // SAFETY: no memory is passed.
-        let result = unsafe {
-            libc::syscall(libc::SYS_pidfd_send_signal, self.fd.as_raw_fd(), signal, std::ptr::null::<u8>(), 0)
-        };
-        assert_eq!(result, 0, "signal {signal} to {}: {}", self.pid, std::io::Error::last_os_error());
-    }
-
-    /// A copy of one of its file descriptors.
-    pub fn descriptor(&self, number: i32) -> Option<OwnedFd> {
-        // SAFETY: pidfd_getfd touches no memory.
-        let fd = unsafe { libc::syscall(libc::SYS_pidfd_getfd, self.fd.as_raw_fd(), number, 0) };
-        // SAFETY: the kernel has just given us this descriptor.
-        (fd >= 0).then(|| unsafe { OwnedFd::from_raw_fd(fd as i32) })
-    }
 }

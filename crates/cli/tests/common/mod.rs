@@ -1,0 +1,10 @@
+//! What tests of whole runs share.
+#![allow(dead_code, reason = "each test binary uses a part")]
+
+pub mod endless;
+pub mod folder;
+pub mod installation;
+pub mod manifest;
+pub mod process;
+pub mod screen;
+pub mod whole;
