@@ -16,7 +16,7 @@ mod usage;
 use clap::{Parser, Subcommand};
 use std::process::ExitCode;
 
-/// Many machines, one memory.
+/// Runs unmodified threaded programs on several nodes as though they were one machine
 #[derive(Parser)]
 #[command(name = "gondwana", version)]
 struct CommandLine {
@@ -27,6 +27,10 @@ struct CommandLine {
 #[derive(Subcommand)]
 enum Command {
     /// Run a threaded program on several nodes
+    #[command(
+        override_usage = "gondwana run [OPTIONS] [--] PROGRAM [ARGUMENTS]...",
+        after_help = "Example: gondwana run -n 4 --stats -- ./my_program its arguments"
+    )]
     Run(run::options::RunOptions),
     /// Check what this computer offers and say what it lacks
     Doctor(doctor::DoctorOptions),

@@ -23,22 +23,24 @@ pub struct RunOptions {
     /// How many nodes [default: one per host, or 2]
     #[arg(short = 'n', long, value_name = "NODES", value_parser = count, allow_negative_numbers = true)]
     nodes: Option<u64>,
-    /// How many processors each node uses [default: this computer's, shared out evenly]
+    /// How many processors each node may use: decides when a waiting thread polls, and how many threads `--threads
+    /// fill` gives a node [default: the computer's, shared out evenly]
     #[arg(short = 't', long, value_name = "PROCESSORS_PER_NODE", value_parser = count, allow_negative_numbers = true)]
     processors: Option<u64>,
-    /// How nodes talk [default: shm, between hosts tcp]
+    /// How nodes talk [default: shm; with --hosts tcp]
     #[arg(long, value_enum)]
     fabric: Option<Fabric>,
-    /// rc is for programs without data races, sc for all; auto looks for inline atomic instructions
+    /// Which programs the memory is right for
     #[arg(long, value_enum, default_value_t = Consistency::Auto)]
     pub consistency: Consistency,
     /// Where new threads go
     #[arg(long, value_enum, default_value_t = Threads::RoundRobin)]
     pub threads: Threads,
-    /// Computers to run on, separated by commas; node N goes to host N modulo their number
+    /// Computers to run on, as in alpha,beta=10.0.0.7 (name=address where the name does not tell it); nodes go to them
+    /// in turn
     #[arg(long, value_name = "LIST", value_delimiter = ',')]
     pub hosts: Vec<String>,
-    /// Command that runs {command} on {host}
+    /// Command that runs {command} on {host}, for --hosts
     #[arg(
         long,
         value_name = "TEMPLATE",
@@ -56,7 +58,7 @@ pub struct RunOptions {
     /// Bytes of shared address space, for example 64G [default: 4T, or what fits]
     #[arg(long, value_name = "SIZE")]
     span: Option<String>,
-    /// Print what crossed between the nodes; with a file name, write it there as JSON too
+    /// Print what crossed between the nodes on standard error; with a file name, write it there as JSON too
     #[arg(long, value_name = "FILE.json", num_args = 0..=1, require_equals = true)]
     pub stats: Option<Option<PathBuf>>,
     /// The program and its arguments
@@ -71,9 +73,9 @@ fn count(text: &str) -> Result<u64, String> {
 /// How nodes talk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub enum Fabric {
-    /// Shared memory.
+    /// Shared memory, on one computer.
     Shm,
-    /// TCP.
+    /// TCP, authenticated and encrypted.
     Tcp,
 }
 
@@ -90,20 +92,20 @@ impl Fabric {
 /// Which programs the coherence protocol is right for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub enum Consistency {
-    /// What the program needs.
+    /// sc if the program or a library of its own has inline atomic instructions, otherwise rc.
     Auto,
-    /// Release consistency.
+    /// Release consistency: for programs without data races. The faster one.
     Rc,
-    /// Sequential consistency.
+    /// Sequential consistency: for all programs.
     Sc,
 }
 
 /// Where new threads go.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub enum Threads {
-    /// One after the other to each node.
+    /// To each node in turn.
     RoundRobin,
-    /// Node by node.
+    /// To the first node that has a processor for them.
     Fill,
 }
 
