@@ -121,7 +121,7 @@ impl Node {
                 self.core().answer(from, ticket, Answer::Done(i64::from(error)));
             }
             Wire::Lend { ticket, descriptor } => {
-                let answer = (self.hooks.lend)(from.index(), descriptor);
+                let answer = (self.hooks.lend)(descriptor);
                 self.core().answer(from, ticket, Answer::Done(i64::from(answer)));
             }
             Wire::Alive => {}

@@ -33,7 +33,7 @@ pub struct Hooks {
     /// Does to this process what a thread of another node did to its own; 0 or an error number.
     pub apply: fn(&ProcessChange) -> i32,
     /// Lends a descriptor of the program to another node. Gives this process's number or, negative, an error number.
-    pub lend: fn(usize, i32) -> i32,
+    pub lend: fn(i32) -> i32,
     /// Calls a function on a stack that is private to the node, if the present one is not.
     pub on_private_stack: fn(&mut dyn FnMut()),
     /// Ends the program as `exit` does.

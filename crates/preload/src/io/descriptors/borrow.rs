@@ -23,7 +23,7 @@ pub fn begin() {
 }
 
 /// For another node: the number of this process, or `-EBADF` if it does not have the descriptor open either.
-pub fn lend(_to: usize, number: c_int) -> c_int {
+pub fn lend(number: c_int) -> c_int {
     // Ahead of the look: it may be closed right after.
     LENT.set(number);
     // SAFETY: touches no memory.
