@@ -1,6 +1,5 @@
 //! What one node has opened, used on another: never another file instead.
 
-#[allow(dead_code, reason = "each test binary uses a part")]
 mod common;
 
 use common::folder::Folder;

@@ -102,7 +102,8 @@ fn many_programs(seeds: impl Iterator<Item = u64>, sections: usize) {
             .with(|setup| {
                 setup.lazy = seed % 3 == 0;
                 setup.ahead = (seed / 10 % 2) as u32;
-                setup.stride = (seed / 20 % 2) as u32;
+                // A third thread would have too many schedules.
+                setup.stride = u32::from(seed % 5 > 2);
                 programs::sections(setup, sections, seed);
             })
             .check();

@@ -450,8 +450,12 @@ mod tests {
         let mut said = vec![];
         let mut say = |line: &str| said.push(line.to_owned());
         // Node 1 cannot be killed from here.
-        let mut script =
-            Script { events: vec![lost(0, 1), lost(2, 1)].into(), running: vec![0, 2], sent: vec![], blocked: vec![] };
+        let mut script = Script {
+            events: vec![lost(0, 1), lost(2, 1)].into(),
+            running: vec![0, 2],
+            sent: vec![],
+            blocked: vec![],
+        };
         let start = Instant::now();
         let outcome = Supervisor::new(3, true, Live::hidden(), &mut say).run(&mut script).unwrap();
         assert!(start.elapsed() < CAUSE);
