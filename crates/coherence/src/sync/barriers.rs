@@ -91,7 +91,7 @@ impl Barrier {
 ///
 /// A barrier does not know how many of its threads live on a node, so a node expects as many as last time and
 /// reports them together, after one flush. What comes beyond that, or when nothing is known, is reported at once;
-/// [`Gathering`] tells why nobody waits for ever when the distribution has changed. The barrier's state is never
+/// `Gathering` tells why nobody waits for ever when the distribution has changed. The barrier's state is never
 /// forgotten: an address that was a barrier once will mostly be one again.
 ///
 /// The node calls these one at a time, under its lock.
