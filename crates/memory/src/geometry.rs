@@ -98,6 +98,14 @@ impl Geometry {
         self.segment_of(page).address_of(page).expect("page is in the segment")
     }
 
+    /// How many pages from `first` on, up to and without `end`, lie at consecutive addresses: the numbers of pages go on
+    /// from one segment to the next, their addresses do not.
+    #[must_use]
+    pub fn consecutive(&self, first: u32, end: u32) -> u32 {
+        let segment = self.segment_of(first);
+        end.min(segment.first + segment.pages) - first
+    }
+
     /// The segment that a page is in.
     ///
     /// # Panics
@@ -115,6 +123,15 @@ impl Geometry {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn consecutive_pages_end_with_their_segment() {
+        let geometry = Geometry::new(100, &[(0x40_0000, 3), (0x80_0000, 5)]);
+        assert_eq!(geometry.consecutive(90, 95), 5);
+        assert_eq!(geometry.consecutive(98, 108), 2);
+        assert_eq!(geometry.consecutive(100, 108), 3);
+        assert_eq!(geometry.consecutive(103, 108), 5);
+    }
 
     #[test]
     fn pages_and_addresses_are_inverse() {

@@ -164,7 +164,8 @@ impl Core {
         let outcome =
             self.protocol.fault(page, access, run, Continuation::Thread(slot).into(), &mut self.ports);
         if ahead.stride != 1 {
-            for later in ahead.of(page.0) {
+            let array = self.ports.pages.geometry().segment_of(page.0);
+            for later in ahead.of(page.0).take_while(|&later| array.address_of(later).is_some()) {
                 self.protocol.prefetch(Page(later), access, &mut self.ports);
             }
         }

@@ -151,9 +151,10 @@ impl Protection {
         }
     }
 
-    /// How many pages from `start` on are in the same state.
+    /// How many pages from `start` on are in the same state, at consecutive addresses.
     fn run(&self, start: u32, end: u32) -> u32 {
         let state = self.now.get(start);
+        let end = start + self.geometry.consecutive(start, end);
         (start + 1..end).take_while(|&page| self.now.get(page) == state).count() as u32 + 1
     }
 
