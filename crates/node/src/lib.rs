@@ -25,6 +25,7 @@ mod streams;
 mod sync;
 mod thread;
 mod threads;
+mod wait;
 mod wire;
 
 pub use gondwana_coherence::sync::{Initialised, Object};
