@@ -84,10 +84,18 @@ static inline void run_pair(void (*first)(void), void *(*second)(void *))
     must(pthread_join(thread, NULL), "pthread_join");
 }
 
-/* The pages 0 .. count-1 (a power of two) in an order in which no page follows its neighbour. */
+/* A permutation of 0 ... count - 1, a power of 2, in which no distance comes up again and again: whoever tries to foresee
+ * the next page is wrong. */
 static inline long scattered(long index, long count)
 {
-    return (index * 389 + 17) & (count - 1);
+    unsigned long mask = (unsigned long)count - 1, x = (unsigned long)index;
+    for (int round = 0; round < 3; round++) {
+        x = (x * 389 + 17) & mask;
+        x ^= x >> 3;
+        x = (x * 1021 + 5) & mask;
+        x ^= x >> 5;
+    }
+    return (long)x;
 }
 
 #endif
