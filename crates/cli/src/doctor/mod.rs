@@ -110,7 +110,7 @@ fn userfaultfd() -> Finding {
             let mend = if std::path::Path::new("/.dockerenv").exists() || probes::seccomp_mode() == Some(2) {
                 "allow the system call: start the container with --security-opt seccomp=unconfined"
             } else {
-                "needs Linux 5.19 or newer with CONFIG_USERFAULTFD"
+                "needs Linux 6.4 or newer with CONFIG_USERFAULTFD"
             };
             let found = format!("{why}: mprotect is used instead, which takes twice as long for each fault");
             Finding::bad("userfaultfd", Verdict::Warn, found, mend)

@@ -36,9 +36,20 @@ pub enum Missing {
 pub fn probe() -> Result<(), Missing> {
     let fd = create().map_err(Missing::Refused)?;
     let offered = handshake(&fd, 0).map_err(Missing::Refused)?;
-    let missing: Vec<_> =
+    let mut missing: Vec<_> =
         FEATURES.iter().filter(|(bit, _)| offered & u64::from(*bit) == 0).map(|(_, name)| *name).collect();
+    if !maps_write_protected(fd) {
+        missing.push("CONTINUE_MODE_WP");
+    }
     if missing.is_empty() { Ok(()) } else { Err(Missing::Features(missing)) }
+}
+
+/// Whether the kernel can map a page write-protected in one step, which no feature bit tells. In two steps a write in
+/// between would be lost.
+fn maps_write_protected(fd: OwnedFd) -> bool {
+    // No memory is registered with this descriptor: a kernel that knows the mode finds nothing to map.
+    let known = Uffd(fd).continue_range(PAGE_SIZE as u64, PAGE_SIZE as u64, true).0;
+    known.is_err_and(|error| error.raw_os_error() != Some(libc::EINVAL))
 }
 
 fn create() -> io::Result<OwnedFd> {
