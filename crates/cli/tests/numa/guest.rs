@@ -1,0 +1,67 @@
+//! The computer on which the tests run.
+
+use crate::common::whole::whole;
+use gondwana_guest::{Guest, Image, Machine, Node, Ran, Tools};
+use std::fs::{self, File};
+use std::io::Write;
+use std::path::Path;
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
+
+/// The distances between its nodes; no two pairs have the same.
+pub const DISTANCES: [[u8; 4]; 4] = [[10, 12, 20, 28], [12, 10, 14, 22], [20, 14, 10, 16], [28, 22, 16, 10]];
+
+/// The processors of its nodes: not in the order of the nodes, and none on the last, which has memory only.
+pub const PROCESSORS: [&[u32]; 4] = [&[0, 2], &[1], &[3], &[]];
+
+/// The memory of its nodes, in MiB. Node 2 is soon full.
+pub const MEMORY: [u32; 4] = [512, 256, 128, 256];
+
+/// Runs a script of the shell in the guest; `None` if there can be no guest.
+pub fn run(script: &str) -> Option<Ran> {
+    Some(guest()?.run(script).unwrap_or_else(|broken| panic!("{broken}")))
+}
+
+/// The guest, which the first call boots.
+fn guest() -> Option<MutexGuard<'static, Guest>> {
+    static GUEST: OnceLock<Option<Mutex<Guest>>> = OnceLock::new();
+    let guest = GUEST.get_or_init(|| match Tools::find() {
+        Ok(tools) => Some(Mutex::new(boot(&tools))),
+        Err(missing) => {
+            let required = std::env::var_os("GONDWANA_GUEST").is_some_and(|value| value == "required");
+            assert!(!required, "{missing}");
+            // Not through the macros, whose output the test harness hides when tests pass.
+            let line = format!("skipped: tests on an emulated NUMA computer, because there is {missing}\n");
+            let _ = std::io::stderr().write_all(line.as_bytes());
+            None
+        }
+    });
+    // A failed test leaves the guest as it was.
+    Some(guest.as_ref()?.lock().unwrap_or_else(PoisonError::into_inner))
+}
+
+fn boot(tools: &Tools) -> Guest {
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("numa");
+    fs::create_dir_all(&folder).unwrap();
+    // Another run of these tests would write to the same files. The lock goes with this process.
+    let lock = File::create(folder.join("lock")).unwrap();
+    lock.lock().unwrap();
+    std::mem::forget(lock);
+    let nodes = PROCESSORS.iter().zip(MEMORY);
+    let nodes = nodes.map(|(processors, memory)| Node { processors: processors.to_vec(), memory }).collect();
+    let machine = Machine { nodes, distances: DISTANCES.map(Vec::from).to_vec() };
+    Guest::boot(tools, &machine, image(), &folder).unwrap_or_else(|broken| panic!("{broken}"))
+}
+
+fn image() -> Image {
+    let whole = whole();
+    let mut image = Image::new();
+    image.file("/etc/passwd", 0o644, "root::0:0::/:/bin/sh\nuser::1000:1000::/:/bin/sh\n");
+    image.file("/etc/group", 0o644, "root::0:\nuser::1000:\n");
+    let library = whole.gondwana.with_file_name("libgondwana.so");
+    image.program(&whole.gondwana, "/bin/gondwana").unwrap();
+    image.program(&library, "/bin/libgondwana.so").unwrap();
+    for name in ["litmus/barrier_phases", "litmus/atomic_counter", "litmus/queue", "conform/globals"] {
+        image.program(&whole.programs.join(name), Path::new("/programs").join(name)).unwrap();
+    }
+    image
+}
