@@ -43,7 +43,8 @@ impl std::fmt::Display for Ran {
     }
 }
 
-/// The program of the first process. It gives each script `limit`; a script that takes longer is killed.
+/// The program of the first process. It gives each script `limit`; a script that takes longer is killed. Processes that
+/// it has left are killed in any case: to the first process, -1 means all others.
 pub(crate) fn program(limit: Duration) -> String {
     let limit = limit.as_secs();
     format!(
@@ -69,7 +70,9 @@ while IFS= read -r line; do
     fi
     cd /tmp
     timeout -s KILL {limit} setsid sh /run/script </dev/null >/run/output 2>/run/errors
-    echo $? $(stat -c %s /run/output /run/errors)
+    status=$?
+    kill -KILL -1
+    echo $status $(stat -c %s /run/output /run/errors)
     cat /run/output /run/errors
     rm /run/script
 done

@@ -61,8 +61,8 @@ impl Guest {
         Ok(guest)
     }
 
-    /// Runs a script of the shell as root, in a folder that keeps its files for later scripts, without input. It gets
-    /// a minute.
+    /// Runs a script of the shell as root, without input, in a folder that keeps its files for later scripts. It gets a
+    /// minute. Processes that it leaves are killed.
     pub fn run(&mut self, script: &str) -> Result<Ran, Broken> {
         let port = self.emulator.stdin.as_mut().expect("standard input is a pipe");
         let written = port.write_all(agent::question(script).as_bytes());

@@ -5,6 +5,7 @@ use gondwana_guest::{Guest, Image, Machine, Node, Ran, Tools};
 use std::fs::{self, File};
 use std::io::Write;
 use std::path::Path;
+use std::process::Command;
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
 /// The distances between its nodes; no two pairs have the same.
@@ -63,5 +64,11 @@ fn image() -> Image {
     for name in ["litmus/barrier_phases", "litmus/atomic_counter", "litmus/queue", "conform/globals"] {
         image.program(&whole.programs.join(name), Path::new("/programs").join(name)).unwrap();
     }
+    let witness = Path::new(env!("CARGO_TARGET_TMPDIR")).join("numa/witness");
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/guest/witness.c");
+    let mut compiler = Command::new("gcc");
+    compiler.args(["-O1", "-Wall", "-Wextra", "-Werror", "-pthread", "-o"]).arg(&witness).arg(source);
+    assert!(compiler.status().unwrap().success());
+    image.program(&witness, "/bin/witness").unwrap();
     image
 }

@@ -10,3 +10,4 @@ mod guest;
 
 mod kernel;
 mod runs;
+mod witness;
