@@ -2,6 +2,7 @@
 
 mod atomics;
 mod bench;
+mod columns;
 mod doctor;
 mod failure;
 mod hosts;
@@ -11,7 +12,9 @@ mod process;
 mod run;
 mod stats;
 mod terminal;
+mod topo;
 mod usage;
+mod where_;
 
 use clap::{Parser, Subcommand};
 use std::process::ExitCode;
@@ -36,6 +39,10 @@ enum Command {
     Doctor(doctor::DoctorOptions),
     /// Measure how fast the system is here, beside what the computer itself could do
     Bench(bench::BenchOptions),
+    /// Show the nodes of a machine: processors, caches, memory, distances
+    Topo(topo::TopoOptions),
+    /// Show on which nodes the pages of a running process are
+    Where(where_::WhereOptions),
     /// Start nodes on behalf of a launcher on another computer
     #[command(hide = true)]
     Agent,
@@ -46,6 +53,8 @@ fn main() -> ExitCode {
         Ok(Command::Run(options)) => run::run(options),
         Ok(Command::Doctor(options)) => doctor::doctor(&options),
         Ok(Command::Bench(options)) => bench::bench(&options),
+        Ok(Command::Topo(options)) => topo::topo(&options),
+        Ok(Command::Where(options)) => where_::where_(&options),
         Ok(Command::Agent) => hosts::agent::serve(),
         Err(error) => usage::refused(&error).map(|()| ExitCode::SUCCESS),
     };

@@ -1,0 +1,56 @@
+//! Text in columns.
+
+/// On which side of its column a cell is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Side {
+    /// Words.
+    Left,
+    /// Numbers.
+    Right,
+}
+
+/// Lines of cells, each column as wide as its widest cell. Nothing follows the last cell of a line.
+pub fn columns(sides: &[Side], lines: &[Vec<String>]) -> String {
+    let width = |column: usize| {
+        lines.iter().filter_map(|line: &Vec<String>| line.get(column)).map(|c| c.chars().count()).max()
+    };
+    let widths: Vec<usize> = (0..sides.len()).map(|column| width(column).unwrap_or(0)).collect();
+    let line = |cells: &Vec<String>| {
+        let padded = cells.iter().zip(sides.iter().zip(&widths)).map(|(cell, (side, &width))| match side {
+            Side::Left => format!("{cell:<width$}"),
+            Side::Right => format!("{cell:>width$}"),
+        });
+        let text = padded.collect::<Vec<_>>().join("  ");
+        format!("{}\n", text.trim_end())
+    };
+    lines.iter().map(line).collect()
+}
+
+/// An amount of memory with three digits or so: for people, where [`gondwana_topology::Bytes`] is exact.
+pub fn amount(bytes: u64) -> String {
+    const UNITS: [(&str, u32); 4] = [("TiB", 40), ("GiB", 30), ("MiB", 20), ("KiB", 10)];
+    match UNITS.iter().find(|(_, shift)| bytes >> shift > 0) {
+        None => format!("{bytes} B"),
+        Some((unit, shift)) if bytes.is_multiple_of(1 << shift) => format!("{} {unit}", bytes >> shift),
+        Some((unit, shift)) => format!("{:.1} {unit}", bytes as f64 / f64::from(1 << (shift - 10)) / 1024.0),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn columns_are_as_wide_as_their_widest_cell() {
+        let lines = [["node", "size", "name"], ["0", "64 GiB", ""], ["10", "1 GiB", "a"]];
+        let lines = lines.map(|line| line.map(str::to_owned).to_vec());
+        let text = columns(&[Side::Right, Side::Right, Side::Left], &lines);
+        assert_eq!(text, "node    size  name\n   0  64 GiB\n  10   1 GiB  a\n");
+    }
+
+    #[test]
+    fn amounts_are_short() {
+        let amounts = [0, 1023, 1 << 10, 1536 << 10, 24_684_084 << 10, 5 << 40].map(amount);
+        assert_eq!(amounts, ["0 B", "1023 B", "1 KiB", "1.5 MiB", "23.5 GiB", "5 TiB"]);
+    }
+}

@@ -1,0 +1,101 @@
+//! The limits of the control groups that this process is in.
+
+use gondwana_topology::Bytes;
+use std::path::{Path, PathBuf};
+
+/// What control groups allow: the least of what the own group and those around it say.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Limits {
+    /// Memory in all, if it is limited.
+    pub memory: Option<Bytes>,
+    /// Processors' worth of time, if it is limited.
+    pub processor_time: Option<f64>,
+}
+
+/// The limits of this process as the files under `root` tell.
+#[must_use]
+pub fn limits(root: &Path) -> Limits {
+    let groups = std::fs::read_to_string(root.join("proc/self/cgroup")).unwrap_or_default();
+    let mounts = std::fs::read_to_string(root.join("proc/self/mountinfo")).unwrap_or_default();
+    let mounts: Vec<Mount> = mounts.lines().filter_map(mount).collect();
+    let mut limits = Limits::default();
+    // Each line has a number, the controllers and the path of the group; the second version has no controllers.
+    for (controllers, path) in groups.lines().filter_map(|line| line.split_once(':')?.1.split_once(':')) {
+        for mount in mounts.iter().filter(|mount| mount.has(controllers)) {
+            for folder in mount.folders(root, path) {
+                limits.lower(&folder);
+            }
+        }
+    }
+    limits
+}
+
+/// A hierarchy of control groups in the file system.
+struct Mount {
+    /// The group that is at `point`: not the outermost one in containers.
+    group: PathBuf,
+    point: PathBuf,
+    /// Its controllers, with other options; nothing for the second version.
+    controllers: Option<String>,
+}
+
+fn mount(line: &str) -> Option<Mount> {
+    let (place, kind) = line.split_once(" - ")?;
+    let (mut place, mut kind) = (place.split(' ').skip(3), kind.split(' '));
+    let (group, point) = (place.next()?.into(), place.next()?.into());
+    let controllers = match kind.next()? {
+        "cgroup2" => None,
+        "cgroup" => Some(kind.nth(1)?.to_owned()),
+        _ => return None,
+    };
+    Some(Mount { group, point, controllers })
+}
+
+impl Mount {
+    fn has(&self, controllers: &str) -> bool {
+        match &self.controllers {
+            None => controllers.is_empty(),
+            Some(own) => {
+                !controllers.is_empty()
+                    && controllers.split(',').any(|one| own.split(',').any(|own| own == one))
+            }
+        }
+    }
+
+    /// The folder of the group and those of the groups around it.
+    fn folders(&self, root: &Path, path: &str) -> Vec<PathBuf> {
+        let top = root.join(self.point.strip_prefix("/").unwrap_or(&self.point));
+        // What is not below the mounted group cannot be seen from here; the mounted group itself can.
+        let inner = Path::new(path).strip_prefix(&self.group).unwrap_or(Path::new(""));
+        let own = top.join(inner);
+        own.ancestors().take_while(|folder| folder.starts_with(&top)).map(Path::to_owned).collect()
+    }
+}
+
+/// What the first version has for "no limit": the largest number of whole pages.
+const UNLIMITED: u64 = 1 << 62;
+
+impl Limits {
+    fn lower(&mut self, folder: &Path) {
+        let text = |name: &str| std::fs::read_to_string(folder.join(name)).ok();
+        let number = |name: &str| text(name)?.trim().parse::<f64>().ok();
+        let memory = text("memory.max").or_else(|| text("memory.limit_in_bytes"));
+        let memory = memory.and_then(|text| text.trim().parse().ok()).filter(|&bytes| bytes < UNLIMITED);
+        self.memory = least(self.memory, memory.map(Bytes));
+        let time = text("cpu.max").and_then(|text| {
+            let (quota, period) = text.trim().split_once(' ')?;
+            Some((quota.parse::<f64>().ok()?, period.parse().ok()?))
+        });
+        let time = time.or_else(|| number("cpu.cfs_quota_us").zip(number("cpu.cfs_period_us")));
+        // The first version has -1 for "no limit".
+        let time = time.filter(|(quota, period)| *quota > 0.0 && *period > 0.0);
+        self.processor_time = least(self.processor_time, time.map(|(quota, period)| quota / period));
+    }
+}
+
+fn least<T: PartialOrd>(one: Option<T>, other: Option<T>) -> Option<T> {
+    match (one, other) {
+        (Some(one), Some(other)) => Some(if other < one { other } else { one }),
+        (one, other) => one.or(other),
+    }
+}

@@ -1,0 +1,52 @@
+//! This computer as a [`Machine`].
+
+use crate::unreadable::Unreadable;
+use crate::{cgroup, sys, sysfs};
+use gondwana_topology::{Bytes, Limits, Machine, Problem, View};
+use std::path::Path;
+
+/// Why a computer cannot be described.
+#[derive(Debug, thiserror::Error)]
+pub enum DiscoverError {
+    /// A file of the kernel that must be there is not.
+    #[error(transparent)]
+    Unreadable(#[from] Unreadable),
+    /// What the kernel tells makes no sense.
+    #[error("the kernel describes a computer that cannot be: {0}")]
+    Impossible(#[from] Problem),
+}
+
+/// This computer, with what this process may use of it.
+pub fn discover() -> Result<Machine, DiscoverError> {
+    let root = Path::new("/");
+    let mut machine = recorded(root)?;
+    let control_groups = cgroup::limits(root);
+    let all = (machine.processors(), machine.memory_nodes());
+    let total: u64 = machine.nodes.iter().map(|node| node.memory.total.0).sum();
+    machine.limits = Limits {
+        // A kernel that does not answer, as in a sandbox, limits nothing that we know of.
+        processors: sys::affinity(0).ok().filter(|allowed| !allowed.contains_all(&all.0)),
+        nodes: sys::allowed_nodes().ok().filter(|allowed| !allowed.contains_all(&all.1)),
+        memory: control_groups.memory.filter(|memory| memory.0 < total),
+        processor_time: control_groups.processor_time.filter(|time| *time < all.0.len() as f64),
+    };
+    Ok(machine)
+}
+
+/// The computer whose `/sys` and `/proc` were copied to `root`, without limits.
+pub fn recorded(root: &Path) -> Result<Machine, DiscoverError> {
+    let online = sysfs::processors(root)?;
+    let name = std::fs::read_to_string(root.join("proc/sys/kernel/hostname")).unwrap_or_default();
+    let machine = Machine {
+        name: name.trim().to_owned(),
+        view: View::Host,
+        nodes: sysfs::nodes(root, &online)?,
+        cores: sysfs::siblings(root, &online, "thread_siblings_list"),
+        packages: sysfs::siblings(root, &online, "core_siblings_list"),
+        caches: sysfs::caches(root, &online),
+        page_size: Bytes(sys::page_size() as u64),
+        ..Machine::default()
+    };
+    machine.check()?;
+    Ok(machine)
+}

@@ -1,0 +1,68 @@
+//! The nodes of pages, page by page, as the kernel counts them.
+
+use crate::sys;
+use gondwana_topology::NodeId;
+use serde::Serialize;
+use std::collections::BTreeMap;
+use std::io;
+use std::ops::Range;
+
+/// Pages that the kernel is asked about at once: enough to make the call itself cheap.
+const AT_ONCE: usize = 4096;
+
+/// How many pages are on each node.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Found {
+    /// Pages on each node that has any.
+    pub pages: BTreeMap<NodeId, usize>,
+    /// Pages that are nowhere: never touched, or out on a disk.
+    pub absent: usize,
+}
+
+impl Found {
+    /// Adds a page that is there, or is not.
+    pub fn add(&mut self, node: Option<NodeId>) {
+        match node {
+            Some(node) => *self.pages.entry(node).or_default() += 1,
+            None => self.absent += 1,
+        }
+    }
+
+    /// Pages that are somewhere.
+    #[must_use]
+    pub fn present(&self) -> usize {
+        self.pages.values().sum()
+    }
+}
+
+/// The node of each page of a range in a process (0: this one), in order; `None` for pages that are nowhere.
+pub fn nodes(
+    process: libc::pid_t,
+    range: Range<usize>,
+    mut visit: impl FnMut(usize, Option<NodeId>),
+) -> io::Result<()> {
+    let page = sys::page_size();
+    let first = range.start - range.start % page;
+    let mut addresses = (first..range.end).step_by(page).peekable();
+    while addresses.peek().is_some() {
+        let some: Vec<usize> = addresses.by_ref().take(AT_ONCE).collect();
+        let nodes = nodes_of(process, &some)?;
+        some.into_iter().zip(nodes).for_each(|(address, node)| visit(address, node));
+    }
+    Ok(())
+}
+
+/// The node of each of some pages.
+pub fn nodes_of(process: libc::pid_t, pages: &[usize]) -> io::Result<Vec<Option<NodeId>>> {
+    let mut status = vec![0; pages.len()];
+    sys::nodes_of_pages(process, pages, &mut status)?;
+    // Negative numbers are reasons why a page is nowhere.
+    Ok(status.into_iter().map(|node| u16::try_from(node).ok().map(NodeId)).collect())
+}
+
+/// Counts the pages of a range on each node.
+pub fn count(process: libc::pid_t, range: Range<usize>) -> io::Result<Found> {
+    let mut found = Found::default();
+    nodes(process, range, |_, node| found.add(node))?;
+    Ok(found)
+}

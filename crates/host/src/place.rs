@@ -1,0 +1,165 @@
+//! Putting each page of a region on the node that is asked for, and counting where it is then.
+
+use crate::Region;
+use crate::pages::{self, Found};
+use crate::remark::Remark;
+use crate::sys::{self, Policy};
+use gondwana_topology::{NodeId, NodeSet};
+use std::collections::BTreeMap;
+use std::io;
+
+/// What was asked for and what there is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Placement {
+    /// Pages that were asked for on each node.
+    pub asked: Found,
+    /// Pages that the kernel counts there; nothing if it refuses to count.
+    pub found: Option<Found>,
+    /// What could not be had.
+    pub remarks: Vec<Remark>,
+}
+
+impl Placement {
+    /// True if every page is known to be where it was asked for.
+    #[must_use]
+    pub fn is_as_asked(&self) -> bool {
+        self.remarks.is_empty() && self.found.as_ref() == Some(&self.asked)
+    }
+}
+
+/// Pages that are moved at once.
+const AT_ONCE: usize = 4096;
+
+/// The size of the smallest huge pages of x86 and of ARM with 4 KiB pages.
+const HUGE: usize = 2 << 20;
+
+/// Puts every page on `node_of` it.
+///
+/// The pages are touched with a preference for their node, so that those that were never used are there at once and
+/// nothing is copied; only what is elsewhere after that is moved. A preference, because with a binding the kernel
+/// would rather kill processes than take memory from another node when one is full.
+pub fn place(region: &Region, node_of: impl Fn(usize) -> NodeId) -> Placement {
+    let mut wanted: BTreeMap<NodeId, Vec<usize>> = BTreeMap::new();
+    (0..region.pages()).for_each(|page| wanted.entry(node_of(page)).or_default().push(page));
+    let pages = wanted.iter().map(|(&node, pages)| (node, pages.len())).collect();
+    let asked = Found { pages, absent: 0 };
+    let mut remarks = vec![];
+    if !fits_huge_pages(region, &node_of)
+        && let Err(error) = sys::without_huge_pages(&region.addresses())
+        // A kernel without huge pages knows no such advice.
+        && error.raw_os_error() != Some(libc::EINVAL)
+    {
+        remarks.push(Remark::refused("keeping huge pages out", &error));
+    }
+    if let Err(error) = touch(region, &wanted) {
+        remarks.push(Remark::refused("setting a policy for memory", &error));
+        (0..region.pages()).for_each(|page| region.touch(page));
+    }
+    let found = match mend(region, &node_of) {
+        Ok(found) => {
+            missing(&asked, &found, &mut remarks);
+            Some(found)
+        }
+        Err(error) => {
+            remarks.push(Remark::refused("counting pages", &error));
+            None
+        }
+    };
+    let nodes: NodeSet = wanted.into_keys().collect();
+    // From now on the kernel's balancing leaves the pages alone, and what comes back from a disk stays in the set.
+    if let Err(error) = sys::set_policy_of(&region.addresses(), &Policy::Bind(nodes), false)
+        && remarks.is_empty()
+    {
+        remarks.push(Remark::refused("keeping pages on their nodes", &error));
+    }
+    Placement { asked, found, remarks }
+}
+
+/// True if no huge page would have to be on two nodes.
+fn fits_huge_pages(region: &Region, node_of: &impl Fn(usize) -> NodeId) -> bool {
+    let borders = (1..region.pages()).filter(|&page| node_of(page) != node_of(page - 1));
+    borders.map(|page| region.address(page)).all(|address| address.is_multiple_of(HUGE))
+}
+
+/// Touches the pages of each node with a preference for it.
+fn touch(region: &Region, wanted: &BTreeMap<NodeId, Vec<usize>>) -> io::Result<()> {
+    let before = sys::policy()?;
+    let touched = wanted.iter().try_for_each(|(&node, pages)| {
+        // The kernel refuses nodes that it does not have, or that a cpuset forbids: their pages go anywhere.
+        match sys::set_policy(&Policy::Prefer(NodeSet::only(node))) {
+            Err(error) if error.raw_os_error() != Some(libc::EINVAL) => return Err(error),
+            _ => {}
+        }
+        pages.iter().for_each(|&page| region.touch(page));
+        Ok(())
+    });
+    sys::set_policy(&before)?;
+    touched
+}
+
+/// Moves the pages that are not where they should be, and counts all.
+fn mend(region: &Region, node_of: &impl Fn(usize) -> NodeId) -> io::Result<Found> {
+    let start = region.addresses().start;
+    let page_of = |address: usize| (address - start) / sys::page_size();
+    let mut found = Found::default();
+    let mut strays = vec![];
+    pages::nodes(0, region.addresses(), |address, node| match node {
+        Some(node) if node == node_of(page_of(address)) => found.add(Some(node)),
+        _ => strays.push(address),
+    })?;
+    for strays in strays.chunks(AT_ONCE) {
+        let nodes: Vec<i32> = strays.iter().map(|&stray| i32::from(node_of(page_of(stray)).0)).collect();
+        // Whatever keeps pages from being moved shows when they are counted.
+        let _ = sys::move_pages(strays, &nodes, &mut vec![0; strays.len()]);
+        pages::nodes_of(0, strays)?.into_iter().for_each(|node| found.add(node));
+    }
+    Ok(found)
+}
+
+/// Says of each node what it lacks.
+fn missing(asked: &Found, found: &Found, remarks: &mut Vec<Remark>) {
+    for (&node, &asked) in &asked.pages {
+        let found = found.pages.get(&node).copied().unwrap_or(0);
+        if found < asked {
+            remarks.push(Remark::Missing { node, asked, found, free: crate::sysfs::free_memory(node) });
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pages_go_where_they_are_asked_for() {
+        let node = sys::allowed_nodes().unwrap().first().unwrap();
+        let region = Region::new(100 * sys::page_size()).unwrap();
+        let placement = place(&region, |_| node);
+        assert!(placement.is_as_asked(), "{placement:?}");
+        assert_eq!(placement.found.unwrap().pages, BTreeMap::from([(node, 100)]));
+        assert_eq!(sys::policy().unwrap(), Policy::Default);
+    }
+
+    #[test]
+    fn pages_on_a_node_that_is_not_there_are_somewhere_and_reported() {
+        let node = sys::allowed_nodes().unwrap().first().unwrap();
+        let region = Region::new(10 * sys::page_size()).unwrap();
+        let placement = place(&region, |page| if page < 4 { NodeId(250) } else { node });
+        assert!(!placement.is_as_asked());
+        assert_eq!(placement.asked.pages, BTreeMap::from([(node, 6), (NodeId(250), 4)]));
+        assert_eq!(placement.found.unwrap().present(), 10);
+        assert_eq!(placement.remarks[0].to_string(), "node 250 has 0 of 4 pages asked for");
+    }
+
+    #[test]
+    fn what_pages_hold_stays() {
+        let region = Region::new(3 * sys::page_size()).unwrap();
+        // SAFETY: the region is readable and writable, and nobody else knows it.
+        unsafe { region.start().as_ptr().write_bytes(7, 3 * sys::page_size()) };
+        let node = sys::allowed_nodes().unwrap().first().unwrap();
+        assert!(place(&region, |_| node).is_as_asked());
+        // SAFETY: as above.
+        let bytes = unsafe { std::slice::from_raw_parts(region.start().as_ptr(), 3 * sys::page_size()) };
+        assert!(bytes.iter().all(|&byte| byte == 7));
+    }
+}

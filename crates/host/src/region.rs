@@ -1,0 +1,122 @@
+//! Memory that is there to be placed.
+
+use crate::sys;
+use std::io;
+use std::ops::Range;
+use std::ptr::NonNull;
+use std::sync::atomic::{AtomicU8, Ordering};
+
+/// Anonymous memory of this process, readable and writable, returned to the kernel when it is dropped.
+#[derive(Debug)]
+pub struct Region {
+    start: NonNull<u8>,
+    /// In bytes, whole pages.
+    length: usize,
+}
+
+// SAFETY: the memory belongs to no thread, and shared references to a region only touch it atomically.
+unsafe impl Send for Region {}
+// SAFETY: as above.
+unsafe impl Sync for Region {}
+
+impl Region {
+    /// Memory for at least `bytes` bytes, of which nothing is touched yet.
+    pub fn new(bytes: usize) -> io::Result<Self> {
+        let length = bytes
+            .checked_next_multiple_of(sys::page_size())
+            .filter(|&length| length > 0)
+            .ok_or_else(|| io::Error::from_raw_os_error(libc::EINVAL))?;
+        // SAFETY: a new mapping where the kernel likes; the arguments are those of anonymous memory.
+        let start = unsafe {
+            libc::syscall(
+                libc::SYS_mmap,
+                std::ptr::null_mut::<libc::c_void>(),
+                length,
+                libc::PROT_READ | libc::PROT_WRITE,
+                libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE,
+                -1,
+                0,
+            )
+        };
+        if start == -1 {
+            return Err(io::Error::last_os_error());
+        }
+        let start = NonNull::new(start as *mut u8).ok_or(io::ErrorKind::AddrNotAvailable)?;
+        Ok(Self { start, length })
+    }
+
+    /// Its addresses.
+    #[must_use]
+    pub fn addresses(&self) -> Range<usize> {
+        let start = self.start.as_ptr() as usize;
+        start..start + self.length
+    }
+
+    /// Its first byte.
+    #[must_use]
+    pub fn start(&self) -> NonNull<u8> {
+        self.start
+    }
+
+    /// How many pages it has.
+    #[must_use]
+    pub fn pages(&self) -> usize {
+        self.length / sys::page_size()
+    }
+
+    /// The address of a page.
+    #[must_use]
+    pub fn address(&self, page: usize) -> usize {
+        assert!(page < self.pages());
+        self.addresses().start + page * sys::page_size()
+    }
+
+    /// Has the kernel find memory for a page, as a write by the calling thread does. The page keeps what it holds.
+    pub fn touch(&self, page: usize) {
+        let byte = self.address(page) as *mut u8;
+        // SAFETY: the address is inside the mapping, which is readable and writable and lives as long as `self`.
+        let byte = unsafe { AtomicU8::from_ptr(byte) };
+        let value = byte.load(Ordering::Relaxed);
+        // Compilers make a mere read of operations such as `fetch_or(0)`. If this fails, somebody else has written.
+        let _ = byte.compare_exchange(value, value, Ordering::Relaxed, Ordering::Relaxed);
+    }
+
+    /// Gives the memory away, for instance to C: the caller returns it with `munmap`.
+    #[must_use]
+    pub fn into_addresses(self) -> Range<usize> {
+        let addresses = self.addresses();
+        std::mem::forget(self);
+        addresses
+    }
+}
+
+impl Drop for Region {
+    fn drop(&mut self) {
+        // SAFETY: the mapping is ours, and nobody can have a reference that outlives `self`.
+        unsafe { libc::syscall(libc::SYS_munmap, self.start.as_ptr(), self.length) };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::pages;
+
+    #[test]
+    fn memory_is_there_once_it_is_touched() {
+        let region = Region::new(10 * sys::page_size() - 1).unwrap();
+        sys::without_huge_pages(&region.addresses()).unwrap();
+        assert_eq!(region.pages(), 10);
+        assert_eq!(pages::count(0, region.addresses()).unwrap().absent, 10);
+        [1, 4, 9].into_iter().for_each(|page| region.touch(page));
+        let found = pages::count(0, region.addresses()).unwrap();
+        assert_eq!((found.present(), found.absent), (3, 7));
+    }
+
+    #[test]
+    fn no_memory_and_more_than_there_can_be_are_refused() {
+        assert_eq!(Region::new(0).unwrap_err().raw_os_error(), Some(libc::EINVAL));
+        assert_eq!(Region::new(usize::MAX).unwrap_err().raw_os_error(), Some(libc::EINVAL));
+        assert_eq!(Region::new(1 << 60).unwrap_err().raw_os_error(), Some(libc::ENOMEM));
+    }
+}

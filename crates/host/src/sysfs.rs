@@ -1,0 +1,169 @@
+//! What the kernel tells of the computer in `/sys`.
+//!
+//! All functions take the root of the file system, so that recorded trees of other computers serve as well.
+
+use crate::unreadable::{Unreadable, read};
+use gondwana_topology::{
+    Bytes, Cache, CacheKind, HugePages, MachineNode, Memory, NodeId, NodeSet, ProcessorSet,
+};
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
+
+const NODES: &str = "sys/devices/system/node";
+const PROCESSORS: &str = "sys/devices/system/cpu";
+
+/// A file with one value; `None` if it is not there or holds something else.
+fn value<T: FromStr>(path: &Path) -> Option<T> {
+    std::fs::read_to_string(path).ok()?.trim().parse().ok()
+}
+
+/// A file with a list of numbers.
+fn list<T: FromStr + Default>(path: &Path) -> Option<T> {
+    let text = std::fs::read_to_string(path).ok()?;
+    match text.trim() {
+        "" => Some(T::default()),
+        text => text.parse().ok(),
+    }
+}
+
+/// The processors that are running.
+pub fn processors(root: &Path) -> Result<ProcessorSet, Unreadable> {
+    let path = root.join(PROCESSORS).join("online");
+    let text = read(&path)?;
+    text.trim().parse().map_err(|error| Unreadable {
+        path,
+        source: std::io::Error::new(std::io::ErrorKind::InvalidData, format!("{error}")),
+    })
+}
+
+/// The nodes in ascending order. A kernel without NUMA shows none: then there is one, with everything.
+pub fn nodes(root: &Path, online: &ProcessorSet) -> Result<Vec<MachineNode>, Unreadable> {
+    let folder = root.join(NODES);
+    let Some(ids) = list::<NodeSet>(&folder.join("online")) else {
+        let text = read(&root.join("proc/meminfo"))?;
+        let memory = Memory { huge: huge_pages(&root.join("sys/kernel/mm")), ..memory(&text) };
+        return Ok(vec![MachineNode { processors: *online, memory, ..MachineNode::default() }]);
+    };
+    let nodes = ids.iter().map(|id| node(&folder.join(format!("node{id}")), id, online));
+    // A node that has nothing at all at the moment, such as one whose memory was taken out, is no place for anything.
+    let nodes = nodes.filter(|node| {
+        node.as_ref().map_or(true, |node| !node.processors.is_empty() || node.memory.total > Bytes(0))
+    });
+    let mut nodes = nodes.collect::<Result<Vec<_>, _>>()?;
+    let kept: Vec<bool> = ids.iter().map(|id| nodes.iter().any(|node| node.id == id)).collect();
+    for node in &mut nodes {
+        // The kernel gives the distances to all nodes that are online.
+        let all = std::mem::take(&mut node.distances);
+        if all.len() == kept.len() {
+            node.distances = all.into_iter().zip(&kept).filter(|(_, kept)| **kept).map(|(d, _)| d).collect();
+        }
+    }
+    Ok(nodes)
+}
+
+fn node(folder: &Path, id: NodeId, online: &ProcessorSet) -> Result<MachineNode, Unreadable> {
+    let processors: ProcessorSet = list(&folder.join("cpulist")).unwrap_or_default();
+    let distances = std::fs::read_to_string(folder.join("distance")).unwrap_or_default();
+    let memory = Memory { huge: huge_pages(folder), ..memory(&read(&folder.join("meminfo"))?) };
+    Ok(MachineNode {
+        id,
+        // Some kernels list processors of a node that are switched off.
+        processors: processors.intersection(online),
+        distances: distances.split_whitespace().map_while(|number| number.parse().ok()).collect(),
+        memory,
+        ..MachineNode::default()
+    })
+}
+
+/// Total and free memory, from the lines of a node's `meminfo` or those of the whole computer.
+fn memory(text: &str) -> Memory {
+    let amount = |name: &str| {
+        let line = text.lines().find_map(|line| line.split_once(name).map(|(_, rest)| rest))?;
+        line.split_whitespace().next()?.parse::<u64>().ok().map(|kib| Bytes(kib << 10))
+    };
+    Memory { total: amount("MemTotal:").unwrap_or_default(), free: amount("MemFree:"), huge: vec![] }
+}
+
+/// The memory of a node of this computer that nobody uses.
+#[must_use]
+pub fn free_memory(node: NodeId) -> Option<Bytes> {
+    let text = std::fs::read_to_string(format!("/{NODES}/node{node}/meminfo")).ok()?;
+    memory(&text).free
+}
+
+/// The sizes of huge pages of which there are any.
+fn huge_pages(folder: &Path) -> Vec<HugePages> {
+    let folders = folders(&folder.join("hugepages"), "hugepages-");
+    let mut sizes: Vec<HugePages> = folders
+        .filter_map(|(name, folder)| {
+            let size = Bytes(name.strip_suffix("kB")?.parse::<u64>().ok()? << 10);
+            let number = |file: &str| value::<u64>(&folder.join(file));
+            let (total, free) = (number("nr_hugepages")?, number("free_hugepages")?);
+            (total > 0).then(|| HugePages { size, total, free: free.min(total) })
+        })
+        .collect();
+    sizes.sort_by_key(|pages| pages.size);
+    sizes
+}
+
+/// The folders whose names begin with `prefix`: the rest of each name, and where it is.
+fn folders(folder: &Path, prefix: &'static str) -> impl Iterator<Item = (String, PathBuf)> + use<> {
+    let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
+    entries.filter_map(move |entry| {
+        let rest = entry.file_name().to_str()?.strip_prefix(prefix)?.to_owned();
+        Some((rest, entry.path()))
+    })
+}
+
+/// The caches of the processors that are running, each piece of hardware once.
+#[must_use]
+pub fn caches(root: &Path, online: &ProcessorSet) -> Vec<Cache> {
+    let mut caches: Vec<Cache> = vec![];
+    for processor in online.iter() {
+        let folder = root.join(PROCESSORS).join(format!("cpu{processor}/cache"));
+        for cache in folders(&folder, "index").filter_map(|(_, folder)| cache(&folder, online)) {
+            let is_known = |known: &Cache| {
+                (known.level, known.kind) == (cache.level, cache.kind) && known.processors == cache.processors
+            };
+            if cache.processors.contains(processor) && !caches.iter().any(is_known) {
+                caches.push(cache);
+            }
+        }
+    }
+    caches.sort_by_key(|cache| (cache.level, cache.kind != CacheKind::Data, cache.processors.first()));
+    caches
+}
+
+fn cache(folder: &Path, online: &ProcessorSet) -> Option<Cache> {
+    let kind = match value::<String>(&folder.join("type"))?.as_str() {
+        "Data" => CacheKind::Data,
+        "Instruction" => CacheKind::Instruction,
+        "Unified" => CacheKind::Unified,
+        _ => return None,
+    };
+    let size = value::<String>(&folder.join("size"))?;
+    let processors: ProcessorSet = list(&folder.join("shared_cpu_list"))?;
+    Some(Cache {
+        level: value(&folder.join("level")).filter(|&level| level > 0)?,
+        kind,
+        // The kernel counts in KiB.
+        size: Bytes(size.strip_suffix('K')?.parse::<u64>().ok().filter(|&size| size > 0)? << 10),
+        line: value(&folder.join("coherency_line_size")).unwrap_or(0),
+        ways: value(&folder.join("ways_of_associativity")).unwrap_or(0),
+        processors: processors.intersection(online),
+    })
+}
+
+/// The sets of processors that share something, such as a core, in ascending order.
+#[must_use]
+pub fn siblings(root: &Path, online: &ProcessorSet, file: &str) -> Vec<ProcessorSet> {
+    let mut sets: Vec<ProcessorSet> = vec![];
+    for processor in online.iter().filter(|processor| processor.index() < ProcessorSet::CAPACITY) {
+        let path = root.join(PROCESSORS).join(format!("cpu{processor}/topology")).join(file);
+        let set = list::<ProcessorSet>(&path).unwrap_or_default().intersection(online);
+        if set.first() == Some(processor) {
+            sets.push(set);
+        }
+    }
+    sets
+}
