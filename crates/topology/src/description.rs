@@ -41,8 +41,7 @@ impl Machine {
                 Some((kind, index)) => vec![Step::Key(kind), Step::Index(index), Step::Key(problem.field)],
                 None => vec![Step::Key(problem.field)],
             };
-            let line = span_of(text, &path).map(|span| line_at(text, span.start));
-            DescriptionError { line, field: Some(display(&path)), message: problem.message }
+            DescriptionError::at(text, &path, problem.message)
         })?;
         Ok(machine)
     }
@@ -59,6 +58,18 @@ impl Machine {
 }
 
 impl DescriptionError {
+    fn at(text: &str, path: &[Step<'_>], message: String) -> Self {
+        let line = span_of(text, path).map(|span| line_at(text, span.start));
+        Self { line, field: Some(display(path)), message }
+    }
+
+    /// An error about the value that these keys lead to from the root of the text.
+    #[must_use]
+    pub fn at_path(text: &str, keys: &[&str], message: &str) -> Self {
+        let path: Vec<Step<'_>> = keys.iter().map(|key| Step::Key(key)).collect();
+        Self::at(text, &path, message.to_owned())
+    }
+
     /// An error at a place in the text.
     #[must_use]
     pub fn of(text: &str, span: Option<Range<usize>>, message: &str) -> Self {

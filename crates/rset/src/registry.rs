@@ -1,0 +1,174 @@
+use crate::{Entry, RSet, check_name};
+use std::collections::BTreeMap;
+
+/// Named sets, one inside the other: a partition of the machine has parts of its own.
+///
+/// At any time each set is contained in its parent, and two exclusive parts of one parent don't overlap. Parts without
+/// a parent are parts of the machine. Names that sets consist of are looked up once, when they are made: what a name
+/// means changes only by removing and making it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Registry {
+    entries: BTreeMap<String, Entry>,
+}
+
+/// Why a registry stays as it is. Each message is one sentence.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum RegistryError {
+    /// No set can have this name.
+    #[error("'{name}' can't be the name of a set: {why}")]
+    Name {
+        /// The name.
+        name: String,
+        /// What is wrong with it.
+        why: String,
+    },
+    /// The name is in use.
+    #[error("there is a set named '{0}' already")]
+    Exists(String),
+    /// The name isn't in use.
+    #[error("there is no set named '{0}'")]
+    Unknown(String),
+    /// A set would hold nothing.
+    #[error("the set '{0}' would be empty")]
+    Empty(String),
+    /// A set would have what its parent hasn't.
+    #[error("'{parent}' doesn't contain {excess}, so '{name}' can't be a part of it")]
+    NotContained {
+        /// The set.
+        name: String,
+        /// The parent.
+        parent: String,
+        /// What the parent lacks.
+        excess: Box<RSet>,
+    },
+    /// Two exclusive parts of one parent would overlap.
+    #[error("'{name}' and '{sibling}' are exclusive and would share {shared}")]
+    Overlap {
+        /// One set.
+        name: String,
+        /// The other, which is there already.
+        sibling: String,
+        /// What both would have.
+        shared: Box<RSet>,
+    },
+    /// The set has parts.
+    #[error("the set '{name}' has parts ('{part}'): remove them first")]
+    HasParts {
+        /// The set.
+        name: String,
+        /// One of its parts.
+        part: String,
+    },
+    /// Parents make a circle.
+    #[error("the set '{0}' is a part of itself")]
+    Circle(String),
+}
+
+impl Registry {
+    /// The set with this name.
+    #[must_use]
+    pub fn get(&self, name: &str) -> Option<&Entry> {
+        self.entries.get(name)
+    }
+
+    /// All sets in the order of their names.
+    pub fn iter(&self) -> impl Iterator<Item = (&str, &Entry)> {
+        self.entries.iter().map(|(name, entry)| (name.as_str(), entry))
+    }
+
+    /// The parts of a set, or of the machine (`None`).
+    pub fn parts<'a>(&'a self, parent: Option<&'a str>) -> impl Iterator<Item = (&'a str, &'a Entry)> {
+        self.iter().filter(move |(_, entry)| entry.parent.as_deref() == parent)
+    }
+
+    /// True if there are no sets.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.entries.is_empty()
+    }
+
+    /// Names a set.
+    pub fn add(&mut self, name: &str, entry: Entry) -> Result<(), RegistryError> {
+        check_name(name)?;
+        if self.entries.contains_key(name) {
+            return Err(RegistryError::Exists(name.to_owned()));
+        }
+        self.check_fits(name, &entry)?;
+        self.entries.insert(name.to_owned(), entry);
+        Ok(())
+    }
+
+    /// Forgets a set that has no parts.
+    pub fn remove(&mut self, name: &str) -> Result<Entry, RegistryError> {
+        if let Some((part, _)) = self.parts(Some(name)).next() {
+            return Err(RegistryError::HasParts { name: name.to_owned(), part: part.to_owned() });
+        }
+        self.entries.remove(name).ok_or_else(|| RegistryError::Unknown(name.to_owned()))
+    }
+
+    /// Forgets a set, its parts, their parts and so on; says how many there were.
+    pub fn remove_all(&mut self, name: &str) -> Result<usize, RegistryError> {
+        let parts: Vec<String> = self.parts(Some(name)).map(|(part, _)| part.to_owned()).collect();
+        let mut removed = 1;
+        for part in parts {
+            removed += self.remove_all(&part)?;
+        }
+        self.remove(name).map(|_| removed)
+    }
+
+    /// A registry of these sets, whichever order they are in.
+    pub(crate) fn from_entries(entries: BTreeMap<String, Entry>) -> Result<Self, (String, RegistryError)> {
+        let mut registry = Self::default();
+        for name in entries.keys() {
+            registry.add_with_parents(name, &entries).map_err(|error| (name.clone(), error))?;
+        }
+        Ok(registry)
+    }
+
+    fn add_with_parents(&mut self, name: &str, all: &BTreeMap<String, Entry>) -> Result<(), RegistryError> {
+        // From the set upwards to the first one that is there.
+        let mut missing = vec![name];
+        while let Some(entry) = all.get(missing[missing.len() - 1])
+            && let Some(parent) = entry.parent.as_deref().filter(|parent| !self.entries.contains_key(*parent))
+        {
+            if missing.len() > all.len() {
+                return Err(RegistryError::Circle(name.to_owned()));
+            }
+            missing.push(parent);
+        }
+        for name in
+            missing.into_iter().rev().filter(|name| !self.entries.contains_key(*name)).collect::<Vec<_>>()
+        {
+            let entry = all.get(name).ok_or_else(|| RegistryError::Unknown(name.to_owned()))?;
+            self.add(name, entry.clone())?;
+        }
+        Ok(())
+    }
+
+    fn check_fits(&self, name: &str, entry: &Entry) -> Result<(), RegistryError> {
+        if entry.rset.is_empty() {
+            return Err(RegistryError::Empty(name.to_owned()));
+        }
+        if let Some(parent) = &entry.parent {
+            let outer = self.get(parent).ok_or_else(|| RegistryError::Unknown(parent.clone()))?;
+            let excess = entry.rset.difference(&outer.rset);
+            if !excess.is_empty() {
+                let (name, parent) = (name.to_owned(), parent.clone());
+                return Err(RegistryError::NotContained { name, parent, excess: Box::new(excess) });
+            }
+        }
+        let mut exclusive = self.parts(entry.parent.as_deref()).filter(|(_, sibling)| sibling.exclusive);
+        match exclusive.find(|(_, sibling)| entry.exclusive && sibling.rset.overlaps(&entry.rset)) {
+            Some((sibling, with)) => {
+                let (name, sibling) = (name.to_owned(), sibling.to_owned());
+                let shared = Box::new(with.rset.intersection(&entry.rset));
+                Err(RegistryError::Overlap { name, sibling, shared })
+            }
+            None => Ok(()),
+        }
+    }
+}
+
+#[cfg(test)]
+#[path = "registry_tests.rs"]
+mod tests;
