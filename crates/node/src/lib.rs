@@ -32,7 +32,7 @@ pub use gondwana_coherence::sync::{Initialised, Object};
 pub use start::{Hooks, StartError};
 pub use sync::{JoinWait, MutexKind, RwOperation};
 pub use thread::Thread;
-pub use wire::{ProcessChange, ThreadSpec};
+pub use wire::{ProcessChange, StandardStream, ThreadSpec};
 
 use crate::core::{Core, CoreGuard};
 use boot::{Boot, Control, Report};

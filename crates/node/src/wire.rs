@@ -110,6 +110,13 @@ pub enum ProcessChange {
         /// Its number.
         descriptor: i32,
     },
+    /// Standard input, output or error is another file, or closed.
+    Standard {
+        /// Its number.
+        descriptor: i32,
+        /// What is there now.
+        stream: StandardStream,
+    },
     /// A function to be called at exit; on node 0 only.
     AtExit {
         /// Address of the function.
@@ -119,6 +126,17 @@ pub enum ProcessChange {
         /// The object that it belongs to.
         object: u64,
     },
+}
+
+/// What a node has at the number of a standard stream.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+pub enum StandardStream {
+    /// Nothing.
+    Closed,
+    /// The null device.
+    Null,
+    /// Something that this process has open at the same number.
+    Of(i32),
 }
 
 /// A thread to be started.

@@ -125,6 +125,7 @@ fn apply(change: &ProcessChange) -> c_int {
             descriptors::forget(descriptor);
             0
         }
+        ProcessChange::Standard { descriptor, stream } => descriptors::follow(descriptor, stream),
         ProcessChange::AtExit { function, argument, object } => {
             exit::at_exit_here(function as usize, argument as usize, object as usize)
         }

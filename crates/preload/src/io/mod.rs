@@ -128,7 +128,13 @@ impl<T> Failing for *mut T {
 }
 
 /// Makes `call` with `buffers` present.
-pub fn with_buffers<R: Failing>(buffers: &[Buffer], mut call: impl FnMut() -> R) -> R {
+pub fn with_buffers<R: Failing>(buffers: &[Buffer], call: impl FnMut() -> R) -> R {
+    let result = attempt(buffers, call);
+    descriptors::notice();
+    result
+}
+
+fn attempt<R: Failing>(buffers: &[Buffer], mut call: impl FnMut() -> R) -> R {
     let Some(node) = Node::current() else { return call() };
     let before = crate::errno::get();
     for _ in 0..ATTEMPTS {

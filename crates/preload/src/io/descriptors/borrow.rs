@@ -2,6 +2,7 @@
 //! the original. They are made when they are first used, and go with the original.
 
 use super::bits::Bits;
+use super::standard;
 use super::stops::{self, Numbers};
 use gondwana_node::{Node, ProcessChange};
 use libc::{c_int, c_uint};
@@ -45,7 +46,7 @@ pub fn borrow(node: &'static Node, owner: usize, number: c_int) -> Borrowed {
     loop {
         let forgotten = FORGOTTEN.load(Ordering::SeqCst);
         let Ok(process) = node.borrow_descriptor(owner, number) else { return Borrowed::Closed };
-        if !node.is_on_one_computer() || !copy(process, number) {
+        if !node.is_on_one_computer() || !copy(process, number, Lasting::UntilExec) {
             return Borrowed::OutOfReach;
         }
         BORROWED.set(number);
@@ -58,16 +59,26 @@ pub fn borrow(node: &'static Node, owner: usize, number: c_int) -> Borrowed {
     }
 }
 
+/// Whether programs that this process runs get a descriptor.
+pub enum Lasting {
+    UntilExec,
+    AcrossExec,
+}
+
 /// Puts a copy of another process's descriptor at the same number here.
-fn copy(process: c_int, number: c_int) -> bool {
+pub fn copy(process: c_int, number: c_int, lasting: Lasting) -> bool {
+    let kind = match lasting {
+        Lasting::UntilExec => libc::O_CLOEXEC,
+        Lasting::AcrossExec => 0,
+    };
     let flags: c_uint = 0;
     // SAFETY: none of the calls touches memory; all descriptors that they give are closed again.
     unsafe {
         let other = libc::syscall(libc::SYS_pidfd_open, process, flags) as c_int;
         let copy = libc::syscall(libc::SYS_pidfd_getfd, other, number, flags) as c_int;
         let close = crate::real!(close: fn(c_int) -> c_int);
-        let done = copy >= 0
-            && crate::real!(dup3: fn(c_int, c_int, c_int) -> c_int)(copy, number, libc::O_CLOEXEC) == number;
+        let done =
+            copy >= 0 && crate::real!(dup3: fn(c_int, c_int, c_int) -> c_int)(copy, number, kind) == number;
         for descriptor in [other, copy] {
             if descriptor >= 0 {
                 close(descriptor);
@@ -98,9 +109,11 @@ pub fn close_here(number: c_int) -> c_int {
     if unsafe { crate::real!(close: fn(c_int) -> c_int)(number) } == 0 { 0 } else { crate::errno::get() }
 }
 
-/// Ends the copies of a descriptor that was just closed or replaced here.
+/// Ends the copies of a descriptor that was just closed or replaced here, or renews them where all nodes need one.
 pub fn recall(number: c_int) {
-    if LENT.is_set(number)
+    if standard::is_standard(number) {
+        standard::changed(number);
+    } else if LENT.is_set(number)
         && LENT.clear(number)
         && let Some(node) = Node::current()
     {

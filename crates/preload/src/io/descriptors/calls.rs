@@ -8,6 +8,7 @@ use libc::{c_char, c_int, c_uint, gid_t, loff_t, mode_t, off_t, size_t, ssize_t,
 
 crate::guarded! {
     fn dup[fd](fd: c_int) -> c_int {}
+    fn socket(domain: c_int, kind: c_int, protocol: c_int) -> c_int {}
     fn lseek[fd](fd: c_int, offset: off_t, from: c_int) -> off_t {}
     fn lseek64[fd](fd: c_int, offset: off_t, from: c_int) -> off_t {}
     fn fsync[fd](fd: c_int) -> c_int {}

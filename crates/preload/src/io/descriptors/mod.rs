@@ -10,9 +10,11 @@ mod calls;
 mod division;
 mod limit;
 mod sets;
+mod standard;
 mod stops;
 
 pub use borrow::{close_here, forget, lend, recall};
+pub use standard::{follow, notice};
 pub use stops::{begin, reserve};
 
 use borrow::Borrowed;

@@ -1,0 +1,126 @@
+//! Standard input, output and error: what one node opens or closes at their numbers, all nodes have there.
+//!
+//! Unlike other descriptors these are used inside the C library, by `printf` on any node, so they cannot wait for
+//! a call of the program to notice that they have changed.
+
+use super::borrow::{self, Lasting};
+use super::stops::{self, Numbers};
+use gondwana_node::{Node, ProcessChange, StandardStream, Thread};
+use libc::c_int;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+
+const COUNT: c_int = 3;
+
+/// The numbers, as bits, that were closed on this node: natively, whatever is opened next gets the lowest.
+static HOLES: AtomicU32 = AtomicU32::new(0);
+
+/// True for the number of a standard stream.
+#[inline]
+pub fn is_standard(number: c_int) -> bool {
+    (0..COUNT).contains(&number)
+}
+
+/// After a call that may have opened something: tells the other nodes if it came to lie at a standard number.
+#[inline]
+pub fn notice() {
+    if HOLES.load(Ordering::Relaxed) != 0 {
+        look_into_holes();
+    }
+}
+
+#[cold]
+fn look_into_holes() {
+    // The runtime's own calls come by here too.
+    if Thread::inside_runtime() {
+        return;
+    }
+    let before = crate::errno::get();
+    let holes = HOLES.load(Ordering::Relaxed);
+    (0..COUNT).filter(|&number| holes & bit(number) != 0 && super::is_open(number)).for_each(changed);
+    crate::errno::set(before);
+}
+
+fn bit(number: c_int) -> u32 {
+    1 << number
+}
+
+/// A standard number was opened, replaced or closed on this node: all others follow before the caller goes on.
+pub fn changed(number: c_int) {
+    let (Some(node), Some(_)) = (Node::current(), Numbers::get()) else { return };
+    let before = crate::errno::get();
+    let stream = if !super::is_open(number) {
+        HOLES.fetch_or(bit(number), Ordering::Relaxed);
+        StandardStream::Closed
+    } else {
+        HOLES.fetch_and(!bit(number), Ordering::Relaxed);
+        match is_null_device(number) {
+            true => StandardStream::Null,
+            false => StandardStream::Of(std::process::id() as i32),
+        }
+    };
+    let reachable = !matches!(stream, StandardStream::Of(_)) || node.is_on_one_computer();
+    let change = ProcessChange::Standard { descriptor: number, stream };
+    if !reachable || node.change_elsewhere(change).is_err() {
+        refuse(node, number);
+    }
+    crate::errno::set(before);
+}
+
+/// True if a descriptor is `/dev/null`, which every computer has.
+fn is_null_device(number: c_int) -> bool {
+    // SAFETY: all zero is valid, and the result goes to a private variable.
+    unsafe {
+        let mut found: libc::stat = std::mem::zeroed();
+        let told = crate::real!(fstat: fn(c_int, *mut libc::stat) -> c_int)(number, &raw mut found) == 0;
+        told && found.st_mode & libc::S_IFMT == libc::S_IFCHR && found.st_rdev == libc::makedev(1, 3)
+    }
+}
+
+/// Says once that the stream is now another on this node only.
+fn refuse(node: &Node, number: c_int) {
+    static SAID: AtomicBool = AtomicBool::new(false);
+    if !SAID.swap(true, Ordering::Relaxed) {
+        let stream = ["input", "output", "error"][number as usize];
+        node.refuse(&format!(
+            "standard {stream} is redirected for the threads of this node only: redirect it in the command line, or \
+             run with --threads fill or -n 1"
+        ));
+    }
+}
+
+/// For another node, which has changed a standard stream; 0 or an error number.
+pub fn follow(number: c_int, stream: StandardStream) -> c_int {
+    // Whatever is opened next on this node must not get the number.
+    HOLES.fetch_and(!bit(number), Ordering::Relaxed);
+    let followed = match stream {
+        StandardStream::Closed => {
+            if let Some(numbers) = Numbers::get() {
+                numbers.close(number);
+            }
+            return 0;
+        }
+        StandardStream::Null => open_null(number),
+        StandardStream::Of(process) => borrow::copy(process, number, Lasting::AcrossExec),
+    };
+    if followed {
+        stops::taken(number);
+        0
+    } else {
+        libc::EPERM
+    }
+}
+
+fn open_null(number: c_int) -> bool {
+    // SAFETY: touches no memory but the path; what is opened is closed again.
+    unsafe {
+        let null = crate::real!(open: fn(*const libc::c_char, c_int) -> c_int)(
+            c"/dev/null".as_ptr(),
+            libc::O_RDWR | libc::O_CLOEXEC,
+        );
+        let done = crate::real!(dup2: fn(c_int, c_int) -> c_int)(null, number) == number;
+        if null != number {
+            crate::real!(close: fn(c_int) -> c_int)(null);
+        }
+        null >= 0 && done
+    }
+}
