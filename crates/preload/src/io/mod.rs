@@ -4,13 +4,18 @@
 //! page fails with `EFAULT`. Each function here first touches what the kernel will read or write, and repeats
 //! the call if another node took a page away in between.
 
+mod allocating;
 mod calls;
+mod copied;
 pub mod descriptors;
+mod memory_streams;
 mod program;
+mod regex;
 mod stream_calls;
 pub mod stream_memory;
 mod streams;
 mod transfer;
+mod variadic;
 mod vectors;
 
 pub use transfer::pread;

@@ -3,7 +3,6 @@
 use super::Buffer;
 use gondwana_node::Node;
 use libc::{c_char, c_int, c_long, c_ulong, c_void, pid_t, ssize_t, timespec};
-use std::arch::naked_asm;
 
 crate::guarded! {
     fn system(command: *const c_char) -> c_int { Buffer::string(command) }
@@ -83,42 +82,4 @@ pub unsafe extern "C" fn fork() -> pid_t {
     }
     // SAFETY: forwards the call.
     unsafe { crate::real!(fork: fn() -> pid_t)() }
-}
-
-/// `asprintf` as `vasprintf`: lays out the argument list that the x86-64 calling convention prescribes.
-///
-/// # Safety
-/// As the C library's `asprintf`.
-#[unsafe(naked)]
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn asprintf() -> c_int {
-    naked_asm!(
-        "sub rsp, 0xd8",
-        "mov [rsp + 0x30], rdx",
-        "mov [rsp + 0x38], rcx",
-        "mov [rsp + 0x40], r8",
-        "mov [rsp + 0x48], r9",
-        "test al, al",
-        "je 2f",
-        "movaps [rsp + 0x50], xmm0",
-        "movaps [rsp + 0x60], xmm1",
-        "movaps [rsp + 0x70], xmm2",
-        "movaps [rsp + 0x80], xmm3",
-        "movaps [rsp + 0x90], xmm4",
-        "movaps [rsp + 0xa0], xmm5",
-        "movaps [rsp + 0xb0], xmm6",
-        "movaps [rsp + 0xc0], xmm7",
-        "2:",
-        "mov dword ptr [rsp + 0x08], 16",
-        "mov dword ptr [rsp + 0x0c], 48",
-        "lea rax, [rsp + 0xe0]",
-        "mov [rsp + 0x10], rax",
-        "lea rax, [rsp + 0x20]",
-        "mov [rsp + 0x18], rax",
-        "lea rdx, [rsp + 0x08]",
-        "call {vasprintf}",
-        "add rsp, 0xd8",
-        "ret",
-        vasprintf = sym super::streams::vasprintf,
-    )
 }

@@ -109,7 +109,7 @@ checked! {
         fwscanf vfwscanf __isoc99_fwscanf __isoc99_vfwscanf __isoc23_fwscanf __isoc23_vfwscanf
         fgetc getc _IO_getc getw fgetwc getwc fgetc_unlocked getc_unlocked fgetwc_unlocked getwc_unlocked
         fseek fseeko fseeko64 ftell ftello ftello64 fgetpos fgetpos64 fsetpos fsetpos64
-        fflush fflush_unlocked fileno fileno_unlocked telldir dirfd;
+        fileno fileno_unlocked telldir dirfd;
     "rdi" => 0: rewind clearerr clearerr_unlocked setbuffer setlinebuf flockfile funlockfile __fpurge __fpending
         readdir readdir64 rewinddir seekdir;
     // Whoever reads to the end must find it.

@@ -3,8 +3,8 @@
 
 use super::descriptors::recall;
 use super::stream_memory::is_here;
-use super::{BOUNCE, Buffer, is_shared, with_buffers};
-use crate::alloc::{Purpose, for_program, with_purpose};
+use super::{BOUNCE, Buffer, is_shared, memory_streams, with_buffers};
+use crate::alloc::{Purpose, with_purpose};
 use libc::{FILE, c_char, c_int, c_void, size_t, ssize_t};
 
 /// # Safety
@@ -166,8 +166,6 @@ opening! {
     }
     Stream fn opendir(path: *const c_char) -> *mut libc::DIR { Buffer::string(path) }
     Stream fn fdopendir[fd](fd: c_int) -> *mut libc::DIR {}
-    StreamThenProgram fn open_memstream(block: *mut *mut c_char, size: *mut size_t) -> *mut FILE {}
-    StreamThenProgram fn open_wmemstream(block: *mut *mut libc::wchar_t, size: *mut size_t) -> *mut FILE {}
 }
 
 /// What a stream or directory has open; -1 for streams in memory.
@@ -200,8 +198,25 @@ macro_rules! closing {
     )*};
 }
 
+/// # Safety
+/// As the C library's `fclose`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn fclose(stream: *mut FILE) -> c_int {
+    if !is_here(stream, "fclose") {
+        return -1;
+    }
+    memory_streams::closing(stream, || {
+        // SAFETY: forwards the caller's argument, which is not used after it is closed.
+        unsafe {
+            let descriptor = descriptor_of(crate::real!(fileno: fn(*mut FILE) -> c_int), stream);
+            let result = crate::real!(fclose: fn(*mut FILE) -> c_int)(stream);
+            recall(descriptor);
+            result
+        }
+    })
+}
+
 closing! {
-    fclose(FILE) of fileno;
     pclose(FILE) of fileno;
     closedir(libc::DIR) of dirfd;
 }
@@ -311,32 +326,4 @@ reading_a_line! { getdelim __getdelim }
 pub unsafe extern "C" fn getline(line: *mut *mut c_char, size: *mut size_t, stream: *mut FILE) -> ssize_t {
     // SAFETY: forwards the caller's arguments.
     unsafe { read_line(line, size, c_int::from(b'\n'), stream) }
-}
-
-/// Defines functions that allocate on the program's behalf.
-macro_rules! allocating {
-    ($(fn $name:ident($($argument:ident: $type:ty),*) -> $result:ty { $($buffer:expr),* })*) => {$(
-        /// # Safety
-        /// As the C library's function of this name.
-        #[unsafe(no_mangle)]
-        pub unsafe extern "C" fn $name($($argument: $type),*) -> $result {
-            for_program(|| with_buffers(&[$($buffer),*], || {
-                // SAFETY: forwards the caller's arguments.
-                unsafe { crate::real!($name: fn($($type),*) -> $result)($($argument),*) }
-            }))
-        }
-    )*};
-}
-
-allocating! {
-    fn strdup(text: *const c_char) -> *mut c_char {}
-    fn __strdup(text: *const c_char) -> *mut c_char {}
-    fn strndup(text: *const c_char, length: size_t) -> *mut c_char {}
-    fn wcsdup(text: *const libc::wchar_t) -> *mut libc::wchar_t {}
-    fn vasprintf(result: *mut *mut c_char, format: *const c_char, arguments: *mut c_void) -> c_int {}
-    fn __vasprintf_chk(result: *mut *mut c_char, flag: c_int, format: *const c_char, arguments: *mut c_void) -> c_int {}
-    fn realpath(path: *const c_char, result: *mut c_char) -> *mut c_char { Buffer::string(path) }
-    fn canonicalize_file_name(path: *const c_char) -> *mut c_char { Buffer::string(path) }
-    fn getcwd(buffer: *mut c_char, size: size_t) -> *mut c_char { Buffer::write(buffer, size) }
-    fn get_current_dir_name() -> *mut c_char {}
 }

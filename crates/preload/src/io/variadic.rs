@@ -1,0 +1,63 @@
+//! Functions that take any number of arguments and allocate: passed on to those of their kind that take a list.
+
+use super::allocating::{
+    __isoc23_vsscanf, __isoc23_vswscanf, __isoc99_vsscanf, __isoc99_vswscanf, __vasprintf_chk, vasprintf,
+    vsscanf, vswscanf,
+};
+use libc::c_int;
+use std::arch::naked_asm;
+
+/// Lays out the list of arguments that the x86-64 calling convention prescribes, behind so many fixed ones, and passes
+/// it in the register of the argument after them.
+macro_rules! listing {
+    ($($name:ident => $target:ident, $fixed:literal, $list:literal;)*) => {$(
+        /// # Safety
+        /// As the C library's function of this name.
+        #[unsafe(naked)]
+        #[unsafe(no_mangle)]
+        pub unsafe extern "C" fn $name() -> c_int {
+            naked_asm!(
+                "sub rsp, 0xd8",
+                "mov [rsp + 0x30], rdx",
+                "mov [rsp + 0x38], rcx",
+                "mov [rsp + 0x40], r8",
+                "mov [rsp + 0x48], r9",
+                "test al, al",
+                "je 2f",
+                "movaps [rsp + 0x50], xmm0",
+                "movaps [rsp + 0x60], xmm1",
+                "movaps [rsp + 0x70], xmm2",
+                "movaps [rsp + 0x80], xmm3",
+                "movaps [rsp + 0x90], xmm4",
+                "movaps [rsp + 0xa0], xmm5",
+                "movaps [rsp + 0xb0], xmm6",
+                "movaps [rsp + 0xc0], xmm7",
+                "2:",
+                "mov dword ptr [rsp + 0x08], 8 * {fixed}",
+                "mov dword ptr [rsp + 0x0c], 48",
+                "lea rax, [rsp + 0xe0]",
+                "mov [rsp + 0x10], rax",
+                "lea rax, [rsp + 0x20]",
+                "mov [rsp + 0x18], rax",
+                concat!("lea ", $list, ", [rsp + 0x08]"),
+                "call {target}",
+                "add rsp, 0xd8",
+                "ret",
+                fixed = const $fixed,
+                target = sym $target,
+            )
+        }
+    )*};
+}
+
+listing! {
+    asprintf => vasprintf, 2, "rdx";
+    __asprintf => vasprintf, 2, "rdx";
+    __asprintf_chk => __vasprintf_chk, 3, "rcx";
+    sscanf => vsscanf, 2, "rdx";
+    __isoc99_sscanf => __isoc99_vsscanf, 2, "rdx";
+    __isoc23_sscanf => __isoc23_vsscanf, 2, "rdx";
+    swscanf => vswscanf, 2, "rdx";
+    __isoc99_swscanf => __isoc99_vswscanf, 2, "rdx";
+    __isoc23_swscanf => __isoc23_vswscanf, 2, "rdx";
+}
