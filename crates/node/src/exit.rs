@@ -26,7 +26,7 @@ impl Node {
 
     /// Node 0, after the program's exit handlers: ends the other nodes.
     pub fn close_run(&'static self) {
-        self.privately(|| {
+        self.privately(move || {
             if CLOSING.swap(true, Ordering::AcqRel) {
                 return;
             }
@@ -51,7 +51,7 @@ impl Node {
     /// The program ends on another node than the first: node 0 is asked to do it, and this thread waits for the
     /// end.
     pub fn exit_through_first(&'static self, status: i32) -> ! {
-        self.privately(|| {
+        self.privately(move || {
             self.release();
             self.core().ports.post(NodeId(0), &Wire::Exit(status), &[]);
             let _time = Scope::enter(Activity::Waiting);

@@ -25,8 +25,8 @@ impl Node {
     ///
     /// # Errors
     /// `EAGAIN` if the two cannot be told of each other, or what `fork` gives (as its result).
-    pub fn fork(&'static self, fork: impl FnOnce() -> i32) -> Result<i32, i32> {
-        self.privately(|| self.fork_here(fork))
+    pub fn fork(&'static self, fork: impl FnOnce() -> i32 + 'static) -> Result<i32, i32> {
+        self.privately(move || self.fork_here(fork))
     }
 
     fn fork_here(&'static self, fork: impl FnOnce() -> i32) -> Result<i32, i32> {

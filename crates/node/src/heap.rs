@@ -72,7 +72,7 @@ impl Node {
             Ok(size) => size,
             Err(Refusal::Remote(owner)) => {
                 let address = address as u64;
-                self.ask(owner, |ticket| Wire::UsableSize { ticket, address }) as usize
+                self.ask(owner, move |ticket| Wire::UsableSize { ticket, address }) as usize
             }
             Err(_) => 0,
         }
@@ -107,7 +107,7 @@ impl Node {
     pub unsafe fn exclude_pages(&'static self, addresses: Range<usize>) -> bool {
         let Some(pages) = self.page_range(&addresses) else { return false };
         // SAFETY: the caller's promise.
-        self.privately(|| unsafe { self.core().ports.pages.exclude(pages).is_ok() })
+        self.privately(move || unsafe { self.core().ports.pages.exclude(pages).is_ok() })
     }
 
     /// Shares whole pages that were excluded again, in place of what is there now. Their contents may be anything.
@@ -117,7 +117,7 @@ impl Node {
     pub unsafe fn include_pages(&'static self, addresses: Range<usize>) -> bool {
         let Some(pages) = self.page_range(&addresses) else { return false };
         // SAFETY: the caller's promise.
-        self.privately(|| unsafe { self.core().ports.pages.include(pages).is_ok() })
+        self.privately(move || unsafe { self.core().ports.pages.include(pages).is_ok() })
     }
 
     /// The program wants this protection of shared pages. False if that is between it and the kernel.
@@ -134,7 +134,8 @@ impl Node {
             Access::None
         };
         let count = pages.end - pages.start;
-        self.privately(|| self.core().ports.pages.limit(pages.start, count, limit)).map_err(|_| libc::ENOMEM)
+        self.privately(move || self.core().ports.pages.limit(pages.start, count, limit))
+            .map_err(|_| libc::ENOMEM)
     }
 
     fn page_range(&self, addresses: &Range<usize>) -> Option<Range<u32>> {

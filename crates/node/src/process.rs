@@ -37,14 +37,14 @@ impl Node {
     /// # Errors
     /// `EBADF` if it is not open.
     pub fn borrow_descriptor(&'static self, owner: usize, descriptor: i32) -> Result<i32, i32> {
-        match self.ask_for(node_of(owner), |ticket| Wire::Lend { ticket, descriptor })? {
+        match self.ask_for(node_of(owner), move |ticket| Wire::Lend { ticket, descriptor })? {
             error if error < 0 => Err(-error as i32),
             process => Ok(process as i32),
         }
     }
 
     fn change_on(&'static self, node: NodeId, change: ProcessChange) -> Result<(), i32> {
-        match self.ask_for(node, |ticket| Wire::Everywhere { ticket, change })? {
+        match self.ask_for(node, move |ticket| Wire::Everywhere { ticket, change })? {
             0 => Ok(()),
             error => Err(error as i32),
         }

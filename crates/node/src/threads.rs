@@ -124,11 +124,11 @@ impl Node {
     /// # Errors
     /// `EAGAIN` when the node that it would go to has no room.
     pub fn create_thread(&'static self, mut spec: ThreadSpec) -> Result<u64, i32> {
-        self.privately(|| {
+        self.privately(move || {
             spec.id = if self.is_first() {
                 self.registry.lock().expect("not poisoned").place()
             } else {
-                self.ask_for(NodeId(0), |ticket| Wire::Place { ticket })?.cast_unsigned()
+                self.ask_for(NodeId(0), move |ticket| Wire::Place { ticket })?.cast_unsigned()
             };
             let to = Self::node_of(spec.id);
             if to == self.me {
@@ -136,7 +136,7 @@ impl Node {
             } else {
                 self.remote_threads.store(true, Ordering::Relaxed);
                 self.release();
-                self.ask_for(to, |ticket| Wire::Start { ticket, thread: spec })?;
+                self.ask_for(to, move |ticket| Wire::Start { ticket, thread: spec })?;
             }
             Ok(spec.id)
         })
@@ -160,7 +160,7 @@ impl Node {
             // SAFETY: the caller's promise.
             return Ok(unsafe { function(argument) });
         }
-        self.privately(|| {
+        self.privately(move || {
             let number = u32::from(self.me.0) << 20 | ERRANDS.fetch_add(1, Ordering::Relaxed) & 0xf_ffff;
             let id = thread_number(to, number) | ERRAND;
             let (function, argument) = (function as usize as u64, argument as u64);
@@ -168,7 +168,7 @@ impl Node {
             let blocked = !(1 << (libc::SIGBUS - 1) | 1 << (libc::SIGSEGV - 1));
             let thread = ThreadSpec { id, function, argument, stack: ERRAND_STACK, detached: false, blocked };
             self.release();
-            self.ask_for(to, |ticket| Wire::Start { ticket, thread })?;
+            self.ask_for(to, move |ticket| Wire::Start { ticket, thread })?;
             self.join_thread(id, JoinWait::Forever).map(|result| result as usize)
         })
     }
@@ -209,7 +209,7 @@ impl Node {
 
     /// The calling thread ends: what it wrote is released, its joiner is told.
     pub fn thread_ended(&'static self, id: u64, value: u64) {
-        self.privately(|| {
+        self.privately(move || {
             if id & FOREIGN != 0 || id == self.main_thread() {
                 return;
             }
@@ -246,7 +246,7 @@ impl Node {
 
     /// `pthread_exit` in main: the process lives until the last thread of the run has ended. Returns then.
     pub fn main_exits_alone(&'static self) {
-        self.privately(|| {
+        self.privately(move || {
             self.release();
             let alone = {
                 let mut registry = self.registry.lock().expect("not poisoned");
@@ -277,6 +277,6 @@ impl Node {
     pub fn populate_stack_top(&'static self, stack: &Range<usize>) {
         let Some(last) = self.geometry.page_of(stack.end - PAGE_SIZE) else { return };
         let count = STACK_TOP_PAGES.min((stack.len() / PAGE_SIZE) as u32);
-        self.privately(|| self.resolve(Page(last + 1 - count), Access::Write, Ahead::next(count - 1)));
+        self.privately(move || self.resolve(Page(last + 1 - count), Access::Write, Ahead::next(count - 1)));
     }
 }

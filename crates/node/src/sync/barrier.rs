@@ -11,7 +11,7 @@ impl Node {
     /// of the node that come together.
     pub fn barrier_wait(&'static self, barrier: usize, count: u32) -> bool {
         self.events.barriers.fetch_add(1, Ordering::Relaxed);
-        self.privately(|| {
+        self.privately(move || {
             let freed = self.begin_release();
             if !freed.is_empty() {
                 // They may be handed out again only when what was written to them before is released.

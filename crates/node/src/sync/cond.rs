@@ -15,10 +15,10 @@ impl Node {
         &'static self,
         cond: usize,
         mutex: usize,
-        kind: impl Fn() -> Kind,
+        kind: impl Fn() -> Kind + 'static,
         until: Option<Instant>,
     ) -> Result<(), i32> {
-        self.privately(|| {
+        self.privately(move || {
             let server = self.manager(cond);
             let slot = Thread::current(self).slot;
             let cond = Object(cond as u64);

@@ -15,10 +15,10 @@ impl Node {
         &'static self,
         address: usize,
         bitset: u32,
-        unchanged: impl Fn() -> bool,
+        unchanged: impl Fn() -> bool + 'static,
         until: Option<Instant>,
     ) -> Result<(), i32> {
-        self.privately(|| {
+        self.privately(move || {
             let server = self.manager(address);
             let slot = Thread::current(self).slot;
             let futex = Object(address as u64);

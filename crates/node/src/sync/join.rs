@@ -23,7 +23,7 @@ impl Node {
     /// # Errors
     /// Error numbers, as from `pthread_join` and its relatives.
     pub fn join_thread(&'static self, thread: u64, wait: JoinWait) -> Result<u64, i32> {
-        self.privately(|| {
+        self.privately(move || {
             let (by, slot) = self.thread_number();
             if by.0 == thread {
                 return Err(libc::EDEADLK);

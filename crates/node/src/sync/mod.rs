@@ -24,8 +24,8 @@ use gondwana_topology::NodeId;
 
 impl Node {
     /// Calls a function on memory that no fault can take away: the caller's own stack may be shared, and a fault
-    /// on it in the midst of the machines could not be resolved.
-    pub(crate) fn privately<R>(&self, call: impl FnOnce() -> R) -> R {
+    /// on it in the midst of the machines could not be resolved. So the function borrows nothing from there either.
+    pub(crate) fn privately<R>(&self, call: impl FnOnce() -> R + 'static) -> R {
         let mut call = Some(call);
         let mut result = None;
         (self.hooks.on_private_stack)(&mut || result = call.take().map(|call| call()));
@@ -39,7 +39,7 @@ impl Node {
 
     /// Makes what this node wrote visible to later acquirers.
     pub fn release(&'static self) {
-        self.privately(|| {
+        self.privately(move || {
             let freed = self.begin_release();
             self.complete_release(freed);
         })
@@ -67,7 +67,7 @@ impl Node {
 
     /// Sees what others released.
     pub fn acquire(&'static self) {
-        self.privately(|| {
+        self.privately(move || {
             self.core().acquire();
         })
     }

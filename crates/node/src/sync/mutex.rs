@@ -13,7 +13,9 @@ impl Node {
     pub fn mutex_init(&'static self, mutex: usize) {
         // A mutex that no thread of this node used has nothing to forget here.
         if self.lock_table.get(Object(mutex as u64)).is_some() {
-            self.privately(|| self.core().with_locks(|locks, env| locks.reset(Object(mutex as u64), env)));
+            self.privately(move || {
+                self.core().with_locks(|locks, env| locks.reset(Object(mutex as u64), env))
+            });
         }
     }
 
@@ -41,7 +43,7 @@ impl Node {
         let (thread, slot) = self.thread_number();
         let object = Object(mutex as u64);
         if self.lock_table.entry(object).fast_lock(thread, &kind).map_err(SyncError::code)? == Fast::Slow {
-            self.privately(|| self.mutex_lock_slowly(object, thread, slot, until))?;
+            self.privately(move || self.mutex_lock_slowly(object, thread, slot, until))?;
         }
         count_lock();
         Ok(())
@@ -75,7 +77,7 @@ impl Node {
         let object = Object(mutex as u64);
         let entry = self.lock_table.entry(object);
         if entry.fast_try_lock(thread, &kind).map_err(SyncError::code)? == Fast::Slow
-            && !self.privately(|| self.mutex_try_slowly(object, thread, slot))
+            && !self.privately(move || self.mutex_try_slowly(object, thread, slot))
         {
             return Err(libc::EBUSY);
         }
@@ -103,7 +105,7 @@ impl Node {
         match self.lock_table.entry(object).fast_unlock(thread, &kind).map_err(SyncError::code)? {
             Fast::Done => Ok(()),
             Fast::Slow => self
-                .privately(|| self.core().with_locks(|locks, env| locks.unlock(object, env)))
+                .privately(move || self.core().with_locks(|locks, env| locks.unlock(object, env)))
                 .map_err(SyncError::code),
         }
     }

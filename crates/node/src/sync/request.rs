@@ -15,8 +15,12 @@ pub(super) enum Ended {
 
 impl Node {
     /// Sends a question to another node and waits for its answer; the error is an error number.
-    pub(crate) fn ask_for(&'static self, to: NodeId, wire: impl FnOnce(Ticket) -> Wire) -> Result<i64, i32> {
-        self.privately(|| {
+    pub(crate) fn ask_for(
+        &'static self,
+        to: NodeId,
+        wire: impl FnOnce(Ticket) -> Wire + 'static,
+    ) -> Result<i64, i32> {
+        self.privately(move || {
             let slot = Thread::current(self).slot;
             self.slots.arm(slot, event::QUEUED | event::ANSWERED);
             self.core().ports.post(to, &wire(Ticket(u64::from(slot.0))), &[]);
@@ -25,7 +29,7 @@ impl Node {
     }
 
     /// [`Node::ask_for`] where no error is possible.
-    pub(crate) fn ask(&'static self, to: NodeId, wire: impl FnOnce(Ticket) -> Wire) -> i64 {
+    pub(crate) fn ask(&'static self, to: NodeId, wire: impl FnOnce(Ticket) -> Wire + 'static) -> i64 {
         self.ask_for(to, wire).unwrap_or(0)
     }
 
@@ -51,7 +55,7 @@ impl Node {
     }
 
     pub(crate) fn request_of(&'static self, server: NodeId, request: Request) -> Result<i64, i32> {
-        self.privately(|| {
+        self.privately(move || {
             let slot = Thread::current(self).slot;
             self.slots.arm(slot, event::QUEUED | event::ANSWERED);
             self.submit(server, slot, request);
@@ -89,7 +93,7 @@ impl Node {
         request: Request,
         until: Option<Instant>,
     ) -> Result<i64, i32> {
-        self.privately(|| {
+        self.privately(move || {
             let server = self.manager(object);
             let slot = Thread::current(self).slot;
             self.slots.arm(slot, event::QUEUED | event::ANSWERED);

@@ -85,7 +85,7 @@ pub fn futex(
                 }
             };
             let bitset = if absolute == libc::FUTEX_WAIT { u32::MAX } else { bitset };
-            node.futex_wait(address, bitset, || word.load(Ordering::SeqCst) == value, until).map(|()| 0)
+            node.futex_wait(address, bitset, move || word.load(Ordering::SeqCst) == value, until).map(|()| 0)
         }
         libc::FUTEX_WAKE => node.futex_wake(address, value, u32::MAX),
         libc::FUTEX_WAKE_BITSET => node.futex_wake(address, value, bitset),
