@@ -10,4 +10,6 @@ mod guest;
 
 mod kernel;
 mod runs;
+mod topo;
+mod where_;
 mod witness;
