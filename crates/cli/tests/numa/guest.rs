@@ -4,7 +4,7 @@ use crate::common::whole::whole;
 use gondwana_guest::{Guest, Image, Machine, Node, Ran, Tools};
 use std::fs::{self, File};
 use std::io::Write;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
@@ -70,5 +70,29 @@ fn image() -> Image {
     compiler.args(["-O1", "-Wall", "-Wextra", "-Werror", "-pthread", "-o"]).arg(&witness).arg(source);
     assert!(compiler.status().unwrap().success());
     image.program(&witness, "/bin/witness").unwrap();
+    image.program(&unit_tests(&whole.gondwana), "/tests/host").unwrap();
     image
+}
+
+/// Builds the unit tests of `crates/host`, to be run in the guest; the executable.
+fn unit_tests(gondwana: &Path) -> PathBuf {
+    let target = gondwana.ancestors().nth(2).unwrap();
+    let mut build = Command::new(env!("CARGO"));
+    build.args([
+        "test",
+        "--no-run",
+        "--quiet",
+        "--package",
+        "gondwana-host",
+        "--lib",
+        "--message-format",
+        "json",
+    ]);
+    build.arg("--target-dir").arg(target);
+    let built = build.output().unwrap();
+    assert!(built.status.success(), "{}", String::from_utf8_lossy(&built.stderr));
+    let messages = String::from_utf8(built.stdout).unwrap();
+    let messages = messages.lines().map(|line| serde_json::from_str::<serde_json::Value>(line).unwrap());
+    let mut executables = messages.filter_map(|message| Some(PathBuf::from(message["executable"].as_str()?)));
+    executables.next().expect("one executable is built")
 }

@@ -8,6 +8,7 @@
 mod common;
 mod guest;
 
+mod host;
 mod kernel;
 mod runs;
 mod topo;
