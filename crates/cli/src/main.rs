@@ -4,6 +4,7 @@ mod atomics;
 mod bench;
 mod columns;
 mod doctor;
+mod exec;
 mod failure;
 mod hosts;
 mod live;
@@ -39,6 +40,12 @@ enum Command {
     Doctor(doctor::DoctorOptions),
     /// Measure how fast the system is here, beside what the computer itself could do
     Bench(bench::BenchOptions),
+    /// Run a program on this computer with its threads and memory where you want them
+    #[command(
+        override_usage = "gondwana exec [OPTIONS] [--] PROGRAM [ARGUMENTS]...",
+        after_help = "Example: gondwana exec --rset node:0-1 --threads fill --memory local -- ./my_program"
+    )]
+    Exec(exec::ExecOptions),
     /// Show the nodes of a machine: processors, caches, memory, distances
     Topo(topo::TopoOptions),
     /// Show on which nodes the pages of a running process are
@@ -53,6 +60,7 @@ fn main() -> ExitCode {
         Ok(Command::Run(options)) => run::run(options),
         Ok(Command::Doctor(options)) => doctor::doctor(&options),
         Ok(Command::Bench(options)) => bench::bench(&options),
+        Ok(Command::Exec(options)) => exec::exec(&options),
         Ok(Command::Topo(options)) => topo::topo(&options),
         Ok(Command::Where(options)) => where_::where_(&options),
         Ok(Command::Agent) => hosts::agent::serve(),

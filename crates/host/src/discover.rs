@@ -2,7 +2,7 @@
 
 use crate::unreadable::Unreadable;
 use crate::{cgroup, sys, sysfs};
-use gondwana_topology::{Bytes, Limits, Machine, Problem, View};
+use gondwana_topology::{Bytes, Limits, Machine, Problem, ProcessorSet, View};
 use std::path::Path;
 
 /// Why a computer cannot be described.
@@ -19,7 +19,17 @@ pub enum DiscoverError {
 /// This computer, with what this process may use of it.
 pub fn discover() -> Result<Machine, DiscoverError> {
     let root = Path::new("/");
-    let mut machine = recorded(root)?;
+    limited(root, recorded(root)?)
+}
+
+/// Like [`discover`], without caches and packages: reading about each cache of each processor takes many times as long
+/// as all the rest, and sets of resources need only nodes and cores.
+pub fn discover_nodes() -> Result<Machine, DiscoverError> {
+    let root = Path::new("/");
+    limited(root, nodes(root, &sysfs::processors(root)?)?)
+}
+
+fn limited(root: &Path, mut machine: Machine) -> Result<Machine, DiscoverError> {
     let control_groups = cgroup::limits(root);
     let all = (machine.processors(), machine.memory_nodes());
     let total: u64 = machine.nodes.iter().map(|node| node.memory.total.0).sum();
@@ -36,15 +46,23 @@ pub fn discover() -> Result<Machine, DiscoverError> {
 /// The computer whose `/sys` and `/proc` were copied to `root`, without limits.
 pub fn recorded(root: &Path) -> Result<Machine, DiscoverError> {
     let online = sysfs::processors(root)?;
+    let machine = Machine {
+        packages: sysfs::siblings(root, &online, "core_siblings_list"),
+        caches: sysfs::caches(root, &online),
+        ..nodes(root, &online)?
+    };
+    machine.check()?;
+    Ok(machine)
+}
+
+fn nodes(root: &Path, online: &ProcessorSet) -> Result<Machine, DiscoverError> {
     let name = std::fs::read_to_string(root.join("proc/sys/kernel/hostname")).unwrap_or_default();
     let machine = Machine {
         name: name.trim().to_owned(),
         view: View::Host,
-        nodes: sysfs::nodes(root, &online)?,
-        cores: sysfs::siblings(root, &online, "thread_siblings_list"),
-        packages: sysfs::siblings(root, &online, "core_siblings_list"),
-        caches: sysfs::caches(root, &online),
         page_size: Bytes(sys::page_size() as u64),
+        nodes: sysfs::nodes(root, online)?,
+        cores: sysfs::siblings(root, online, "thread_siblings_list"),
         ..Machine::default()
     };
     machine.check()?;

@@ -3,19 +3,25 @@
 //! Everything that is asked of the kernel is counted afterwards: a kernel, a container, a cpuset, a full node or huge
 //! pages may have pages elsewhere than where they were asked for, and then the caller is told.
 
+mod binding;
 pub mod cgroup;
 mod discover;
 pub mod pages;
 mod place;
+mod probe;
 pub mod process;
 mod region;
 mod remark;
 pub mod sys;
 pub mod sysfs;
+mod threads;
 mod unreadable;
 
-pub use discover::{DiscoverError, discover, recorded};
-pub use place::{Placement, place};
+pub use binding::{Binding, Malformed};
+pub use discover::{DiscoverError, discover, discover_nodes, recorded};
+pub use place::{Placed, place};
+pub use probe::Tried;
 pub use region::Region;
 pub use remark::Remark;
+pub use threads::{Asked, THREADS_VARIABLE, Threads, translate};
 pub use unreadable::Unreadable;

@@ -10,7 +10,7 @@ use std::io;
 
 /// What was asked for and what there is.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Placement {
+pub struct Placed {
     /// Pages that were asked for on each node.
     pub asked: Found,
     /// Pages that the kernel counts there; nothing if it refuses to count.
@@ -19,7 +19,7 @@ pub struct Placement {
     pub remarks: Vec<Remark>,
 }
 
-impl Placement {
+impl Placed {
     /// True if every page is known to be where it was asked for.
     #[must_use]
     pub fn is_as_asked(&self) -> bool {
@@ -38,7 +38,7 @@ const HUGE: usize = 2 << 20;
 /// The pages are touched with a preference for their node, so that those that were never used are there at once and
 /// nothing is copied; only what is elsewhere after that is moved. A preference, because with a binding the kernel
 /// would rather kill processes than take memory from another node when one is full.
-pub fn place(region: &Region, node_of: impl Fn(usize) -> NodeId) -> Placement {
+pub fn place(region: &Region, node_of: impl Fn(usize) -> NodeId) -> Placed {
     let mut wanted: BTreeMap<NodeId, Vec<usize>> = BTreeMap::new();
     (0..region.pages()).for_each(|page| wanted.entry(node_of(page)).or_default().push(page));
     let pages = wanted.iter().map(|(&node, pages)| (node, pages.len())).collect();
@@ -72,7 +72,7 @@ pub fn place(region: &Region, node_of: impl Fn(usize) -> NodeId) -> Placement {
     {
         remarks.push(Remark::refused("keeping pages on their nodes", &error));
     }
-    Placement { asked, found, remarks }
+    Placed { asked, found, remarks }
 }
 
 /// True if no huge page would have to be on two nodes.
@@ -121,7 +121,7 @@ fn missing(asked: &Found, found: &Found, remarks: &mut Vec<Remark>) {
     for (&node, &asked) in &asked.pages {
         let found = found.pages.get(&node).copied().unwrap_or(0);
         if found < asked {
-            remarks.push(Remark::Missing { node, asked, found, free: crate::sysfs::free_memory(node) });
+            remarks.push(Remark::Missing { node, asked, found, free: crate::sysfs::available_memory(node) });
         }
     }
 }
@@ -134,9 +134,9 @@ mod tests {
     fn pages_go_where_they_are_asked_for() {
         let node = sys::allowed_nodes().unwrap().first().unwrap();
         let region = Region::new(100 * sys::page_size()).unwrap();
-        let placement = place(&region, |_| node);
-        assert!(placement.is_as_asked(), "{placement:?}");
-        assert_eq!(placement.found.unwrap().pages, BTreeMap::from([(node, 100)]));
+        let placed = place(&region, |_| node);
+        assert!(placed.is_as_asked(), "{placed:?}");
+        assert_eq!(placed.found.unwrap().pages, BTreeMap::from([(node, 100)]));
         assert_eq!(sys::policy().unwrap(), Policy::Default);
     }
 
@@ -144,11 +144,11 @@ mod tests {
     fn pages_on_a_node_that_is_not_there_are_somewhere_and_reported() {
         let node = sys::allowed_nodes().unwrap().first().unwrap();
         let region = Region::new(10 * sys::page_size()).unwrap();
-        let placement = place(&region, |page| if page < 4 { NodeId(250) } else { node });
-        assert!(!placement.is_as_asked());
-        assert_eq!(placement.asked.pages, BTreeMap::from([(node, 6), (NodeId(250), 4)]));
-        assert_eq!(placement.found.unwrap().present(), 10);
-        assert_eq!(placement.remarks[0].to_string(), "node 250 has 0 of 4 pages asked for");
+        let placed = place(&region, |page| if page < 4 { NodeId(250) } else { node });
+        assert!(!placed.is_as_asked());
+        assert_eq!(placed.asked.pages, BTreeMap::from([(node, 6), (NodeId(250), 4)]));
+        assert_eq!(placed.found.unwrap().present(), 10);
+        assert_eq!(placed.remarks[0].to_string(), "node 250 has 0 of 4 pages asked for");
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! What could not be had, in a sentence.
 
-use gondwana_topology::{Bytes, NodeId};
+use gondwana_topology::{Bytes, NodeId, NodeSet, ProcessorSet};
 use std::fmt;
 use std::io;
 
@@ -25,6 +25,34 @@ pub enum Remark {
         /// Memory that it has left, if that is known.
         free: Option<Bytes>,
     },
+    /// Threads do not run on all processors that were asked for.
+    Processors {
+        /// Those that are missing.
+        missing: ProcessorSet,
+        /// Those where they run.
+        found: ProcessorSet,
+    },
+    /// Memory does not come from all nodes that were asked for.
+    Nodes {
+        /// Those that are missing.
+        missing: NodeSet,
+        /// Those where it comes from.
+        found: NodeSet,
+    },
+    /// Nodes have hardly any memory left.
+    Full {
+        /// Those nodes.
+        nodes: NodeSet,
+    },
+    /// Pages are where they should not be.
+    Strays {
+        /// How many of them.
+        pages: usize,
+        /// How many there are in all.
+        of: usize,
+        /// Where they are.
+        on: NodeSet,
+    },
     /// Anything else, already a sentence.
     Other(String),
 }
@@ -33,6 +61,16 @@ impl Remark {
     /// The kernel does not do what it was asked to.
     pub(crate) fn refused(what: &'static str, error: &io::Error) -> Self {
         Self::Refused { what, error: error.raw_os_error().unwrap_or(0) }
+    }
+
+    /// What was asked for and is not there, if anything.
+    pub(crate) fn processors(asked: &ProcessorSet, found: &ProcessorSet) -> Option<Self> {
+        (asked != found).then(|| Self::Processors { missing: asked.difference(found), found: *found })
+    }
+
+    /// What was asked for and is not there, if anything.
+    pub(crate) fn nodes(asked: &NodeSet, found: &NodeSet) -> Option<Self> {
+        (asked != found).then(|| Self::Nodes { missing: asked.difference(found), found: *found })
     }
 }
 
@@ -56,6 +94,21 @@ impl fmt::Display for Remark {
                     Some(bytes) => write!(f, ", and {} MiB free", bytes.0 >> 20),
                     None => Ok(()),
                 }
+            }
+            Self::Processors { missing, found } => write!(
+                f,
+                "processors {missing} were asked for and are forbidden by a cpuset or switched off: threads run on {found}"
+            ),
+            Self::Nodes { missing, found } => write!(
+                f,
+                "memory of nodes {missing} was asked for and is forbidden by a cpuset or not there: it comes from {found}"
+            ),
+            Self::Full { nodes } => write!(f, "node {nodes} has hardly any memory left"),
+            Self::Strays { pages, of, on } => {
+                write!(
+                    f,
+                    "{pages} of {of} pages that were tried are on nodes {on}, where none were asked for"
+                )
             }
             Self::Other(sentence) => f.write_str(sentence),
         }

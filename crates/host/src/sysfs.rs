@@ -77,18 +77,29 @@ fn node(folder: &Path, id: NodeId, online: &ProcessorSet) -> Result<MachineNode,
 
 /// Total and free memory, from the lines of a node's `meminfo` or those of the whole computer.
 fn memory(text: &str) -> Memory {
-    let amount = |name: &str| {
-        let line = text.lines().find_map(|line| line.split_once(name).map(|(_, rest)| rest))?;
-        line.split_whitespace().next()?.parse::<u64>().ok().map(|kib| Bytes(kib << 10))
-    };
-    Memory { total: amount("MemTotal:").unwrap_or_default(), free: amount("MemFree:"), huge: vec![] }
+    Memory {
+        total: amount(text, "MemTotal:").unwrap_or_default(),
+        free: amount(text, "MemFree:"),
+        huge: vec![],
+    }
 }
 
-/// The memory of a node of this computer that nobody uses.
+/// The memory of a node of this computer that is free, or that the kernel would free by forgetting what files hold.
 #[must_use]
-pub fn free_memory(node: NodeId) -> Option<Bytes> {
+pub fn available_memory(node: NodeId) -> Option<Bytes> {
     let text = std::fs::read_to_string(format!("/{NODES}/node{node}/meminfo")).ok()?;
-    memory(&text).free
+    available(&text)
+}
+
+fn available(meminfo: &str) -> Option<Bytes> {
+    let files = amount(meminfo, "FilePages:")?.0.saturating_sub(amount(meminfo, "Shmem:")?.0);
+    Some(Bytes(amount(meminfo, "MemFree:")?.0 + files))
+}
+
+/// The amount on the line with this name.
+fn amount(meminfo: &str, name: &str) -> Option<Bytes> {
+    let line = meminfo.lines().find_map(|line| line.split_once(name).map(|(_, rest)| rest))?;
+    line.split_whitespace().next()?.parse::<u64>().ok().map(|kib| Bytes(kib << 10))
 }
 
 /// The sizes of huge pages of which there are any.
@@ -166,4 +177,16 @@ pub fn siblings(root: &Path, online: &ProcessorSet, file: &str) -> Vec<Processor
         }
     }
     sets
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn memory_that_files_hold_is_available_and_shared_memory_is_not() {
+        let meminfo = "Node 1 MemTotal: 1000 kB\nNode 1 MemFree: 100 kB\nNode 1 FilePages: 50 kB\nNode 1 Shmem: 20 kB\n";
+        assert_eq!(available(meminfo), Some(Bytes(130 << 10)));
+        assert_eq!(available("Node 1 MemFree: 100 kB"), None);
+    }
 }

@@ -71,14 +71,20 @@ pub fn choose_span(asked: Option<u64>) -> Result<u64, Failure> {
     }
 }
 
-/// Where the runtime library is: beside this executable, as cargo leaves it, or where it is installed.
+/// Where the runtime library is.
 pub fn runtime_library() -> Result<PathBuf, Failure> {
+    library(LIBRARY, "gondwana-preload")
+}
+
+/// Where a library that cargo makes of `package` is: beside this executable, as cargo leaves it, or where it is
+/// installed.
+pub fn library(name: &str, package: &str) -> Result<PathBuf, Failure> {
     let exe = std::env::current_exe().map_err(|error| Failure::system("finding this executable", &error))?;
     let folder = exe.parent().unwrap_or(&exe);
-    let places = [folder.join(LIBRARY), folder.join("../lib/gondwana").join(LIBRARY)];
+    let places = [folder.join(name), folder.join("../lib/gondwana").join(name)];
     places.iter().find_map(|place| place.canonicalize().ok()).ok_or_else(|| {
         Failure::cannot(format!(
-            "{LIBRARY} is missing: it belongs to {} (build it with cargo build -p gondwana-preload)",
+            "{name} is missing: it belongs to {} (build it with cargo build -p {package})",
             folder.display()
         ))
     })

@@ -20,8 +20,8 @@ pub struct Program {
     pub image: Vec<u8>,
 }
 
-/// Finds `name` as `execvp` would.
-pub fn find(name: &OsStr) -> Result<Program, Failure> {
+/// Where `execvp` would find `name`, if that is something to execute.
+pub fn locate(name: &OsStr) -> Result<PathBuf, Failure> {
     let shown = name.to_string_lossy().into_owned();
     let missing = || Failure::not_found(format!("{shown}: no such program"));
     let path = if name.as_bytes().contains(&b'/') {
@@ -52,6 +52,14 @@ pub fn find(name: &OsStr) -> Result<Program, Failure> {
     if !executable(&path) {
         return Err(Failure::not_runnable(format!("{shown} may not be executed: try chmod +x {shown}")));
     }
+    Ok(path)
+}
+
+/// Finds `name` as `execvp` would.
+pub fn find(name: &OsStr) -> Result<Program, Failure> {
+    let shown = name.to_string_lossy().into_owned();
+    let path = locate(name)?;
+    let metadata = fs::metadata(&path).map_err(|error| Failure::not_runnable(format!("{shown}: {error}")))?;
     if metadata.mode() & (libc::S_ISUID | libc::S_ISGID) != 0 {
         return Err(Failure::not_runnable(format!(
             "{shown} is a set-user-id or set-group-id program: the system loads no library into it; \

@@ -1,0 +1,93 @@
+//! `libgondwana_affinity.so`: binds each thread of a program on this computer as `gondwana exec --threads` says.
+//!
+//! The launcher loads it in front of the C library and passes the bindings in the environment. Threads are numbered in
+//! the order in which they are made; the main thread is the first. A thread binds itself before it does anything else,
+//! so that the first touch of its memory is already under its policy.
+//!
+//! The launcher has tried every binding and told the user what the kernel refuses: nothing is said here.
+
+use gondwana_host::{Binding, THREADS_VARIABLE, Threads};
+use libc::{c_char, c_int, c_void, pthread_attr_t, pthread_t};
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+/// The bindings; nothing if this library was loaded without any.
+fn threads() -> Option<&'static Threads> {
+    static THREADS: OnceLock<Option<Threads>> = OnceLock::new();
+    THREADS.get_or_init(|| std::env::var(THREADS_VARIABLE).ok()?.parse().ok()).as_ref()
+}
+
+/// The number of the next thread; the main thread has number 0.
+static NEXT: AtomicUsize = AtomicUsize::new(1);
+
+#[used]
+#[unsafe(link_section = ".init_array")]
+static INITIALISER: extern "C" fn(c_int, *mut *mut c_char, *mut *mut c_char) = bind_main;
+
+extern "C" fn bind_main(_argc: c_int, _argv: *mut *mut c_char, _environment: *mut *mut c_char) {
+    if let Some(threads) = threads() {
+        let _ = threads.of(0).apply();
+    }
+}
+
+// Threads end by unwinding (`pthread_exit`, cancellation) through the function that was called first.
+type Routine = unsafe extern "C-unwind" fn(*mut c_void) -> *mut c_void;
+type Create = unsafe extern "C" fn(*mut pthread_t, *const pthread_attr_t, Routine, *mut c_void) -> c_int;
+
+/// What a new thread is to do.
+struct Start {
+    binding: Binding,
+    routine: Routine,
+    argument: *mut c_void,
+}
+
+/// As the C library's `pthread_create`; the new thread is bound before `routine` runs.
+///
+/// # Safety
+/// As for the C library's.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pthread_create(
+    thread: *mut pthread_t,
+    attributes: *const pthread_attr_t,
+    routine: Routine,
+    argument: *mut c_void,
+) -> c_int {
+    let Some(create) = real_pthread_create() else { return libc::ENOSYS };
+    let Some(threads) = threads() else {
+        // SAFETY: the caller's arguments.
+        return unsafe { create(thread, attributes, routine, argument) };
+    };
+    let binding = threads.of(NEXT.fetch_add(1, Ordering::Relaxed));
+    let start = Box::into_raw(Box::new(Start { binding, routine, argument }));
+    // SAFETY: the caller's arguments; `begin` gets what it expects.
+    let result = unsafe { create(thread, attributes, begin, start.cast()) };
+    if result != 0 {
+        // SAFETY: there is no thread that could have taken it.
+        drop(unsafe { Box::from_raw(start) });
+    }
+    result
+}
+
+/// # Safety
+/// The argument is a `Start` that belongs to this thread.
+unsafe extern "C-unwind" fn begin(start: *mut c_void) -> *mut c_void {
+    // Nothing that must be dropped is left when the routine runs: it may never return.
+    // SAFETY: the creator has given it away.
+    let Start { binding, routine, argument } = *unsafe { Box::from_raw(start.cast::<Start>()) };
+    let _ = binding.apply();
+    // SAFETY: what the creator's caller wants.
+    unsafe { routine(argument) }
+}
+
+/// The C library's function.
+fn real_pthread_create() -> Option<Create> {
+    static ADDRESS: AtomicUsize = AtomicUsize::new(0);
+    let mut address = ADDRESS.load(Ordering::Relaxed);
+    if address == 0 {
+        // SAFETY: the name is a C string.
+        address = unsafe { libc::dlsym(libc::RTLD_NEXT, c"pthread_create".as_ptr()) } as usize;
+        ADDRESS.store(address, Ordering::Relaxed);
+    }
+    // SAFETY: the function of this name has this type in every C library.
+    (address != 0).then(|| unsafe { std::mem::transmute::<usize, Create>(address) })
+}

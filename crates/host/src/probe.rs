@@ -1,0 +1,97 @@
+//! Trying a policy: touches some pages and counts where they are.
+
+use crate::binding::Binding;
+use crate::pages::{self, Found};
+use crate::remark::Remark;
+use crate::sys::{self, Policy};
+use crate::{Region, sysfs};
+use gondwana_topology::{Bytes, NodeSet};
+
+/// Pages for each node.
+const PAGES: usize = 16;
+
+/// A node with less memory than this left is full to people.
+const FULL: Bytes = Bytes(16 << 20);
+
+/// What came of a binding.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Tried {
+    /// Where the pages were that were touched; nothing if the kernel does not tell.
+    pub found: Option<Found>,
+    /// What could not be had.
+    pub remarks: Vec<Remark>,
+}
+
+impl Binding {
+    /// Binds the calling thread, and touches a few pages to see whether memory comes from where it should.
+    #[must_use]
+    pub fn try_out(&self) -> Tried {
+        let mut remarks = self.apply();
+        let nodes = match self.policy {
+            Policy::Bind(nodes) | Policy::Interleave(nodes) | Policy::Prefer(nodes) => nodes,
+            Policy::Default | Policy::Local => NodeSet::EMPTY,
+        };
+        let full: NodeSet = nodes
+            .iter()
+            .filter(|node| sysfs::available_memory(*node).is_some_and(|bytes| bytes < FULL))
+            .collect();
+        if !full.is_empty() {
+            remarks.push(Remark::Full { nodes: full });
+        }
+        // The kernel kills processes that must have memory from nodes that have none.
+        if matches!(self.policy, Policy::Bind(_)) && full == nodes {
+            return Tried { found: None, remarks };
+        }
+        let found = touch(PAGES * nodes.len().max(1));
+        match &found {
+            Ok(found) => remarks.extend(strays(found, &nodes)),
+            Err(error) => remarks.push(Remark::refused("counting pages", error)),
+        }
+        Tried { found: found.ok(), remarks }
+    }
+}
+
+fn touch(pages: usize) -> std::io::Result<Found> {
+    let region = Region::new(pages * sys::page_size())?;
+    sys::without_huge_pages(&region.addresses())?;
+    (0..region.pages()).for_each(|page| region.touch(page));
+    pages::count(0, region.addresses())
+}
+
+/// Pages that are on other nodes than those asked for, if any were.
+fn strays(found: &Found, nodes: &NodeSet) -> Option<Remark> {
+    let strays = found.pages.iter().filter(|(node, _)| !nodes.contains(**node));
+    let (pages, elsewhere) = strays.fold((0, NodeSet::EMPTY), |(sum, elsewhere), (node, pages)| {
+        (sum + pages, elsewhere.union(&NodeSet::only(*node)))
+    });
+    (pages > 0 && !nodes.is_empty()).then(|| Remark::Strays { pages, of: found.present(), on: elsewhere })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use gondwana_topology::NodeId;
+
+    #[test]
+    fn pages_are_found_where_they_were_asked_for() {
+        let nodes = sys::allowed_nodes().unwrap();
+        let binding = Binding { processors: sys::affinity(0).unwrap(), policy: Policy::Bind(nodes) };
+        let tried = binding.try_out();
+        assert_eq!(tried.remarks, []);
+        let found = tried.found.unwrap();
+        assert_eq!((found.present(), found.absent), (PAGES * nodes.len(), 0));
+    }
+
+    #[test]
+    fn strays_are_counted() {
+        let mut found = Found::default();
+        [0, 0, 1, 2].into_iter().for_each(|node| found.add(Some(NodeId(node))));
+        let asked = NodeSet::only(NodeId(0));
+        let remark = strays(&found, &asked).unwrap();
+        assert_eq!(
+            remark.to_string(),
+            "2 of 4 pages that were tried are on nodes 1-2, where none were asked for"
+        );
+        assert_eq!(strays(&found, &NodeSet::EMPTY), None);
+    }
+}

@@ -1,0 +1,217 @@
+//! Policies for a whole program: what each of its threads is bound to.
+
+use crate::binding::{Binding, Malformed};
+use crate::remark::Remark;
+use crate::sys::Policy;
+use gondwana_rset::{MemoryPolicy, Placement, PlacementError, RSet, ThreadPlan, ThreadPolicy};
+use gondwana_topology::{Machine, NodeId, NodeSet, ProcessorSet};
+use std::fmt;
+use std::str::FromStr;
+
+/// The variable of the environment in which a program is told the bindings of its threads.
+pub const THREADS_VARIABLE: &str = "GONDWANA_THREADS";
+
+/// The bindings of a program's threads: the first for the first thread, and so on, again and again.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Threads {
+    /// How many threads in a row have each binding.
+    bindings: Vec<(Binding, usize)>,
+}
+
+/// What was asked for, and what it means to the kernel.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Asked {
+    /// For the process as a whole: all its threads are inside.
+    pub process: Binding,
+    /// For each of its threads, if that is more exact.
+    pub threads: Option<Threads>,
+    /// What the kernel has nothing for.
+    pub remarks: Vec<Remark>,
+}
+
+/// Finds out what the kernel is to be told so that a program has its threads and memory as asked for.
+pub fn translate(
+    machine: &Machine,
+    rset: &RSet,
+    threads: Option<ThreadPolicy>,
+    memory: MemoryPolicy,
+) -> Result<Asked, PlacementError> {
+    let placement = Placement::new(memory, rset, machine)?;
+    // A program without a policy for its threads is anywhere in the set.
+    let plan = ThreadPlan::new(threads.clone().unwrap_or_default(), rset, machine)?;
+    let process = Binding {
+        processors: *rset.processors(),
+        policy: policy(machine, &placement, machine.nodes_of(rset.processors()).iter()),
+    };
+    let threads = threads.map(|threads| Threads::new(machine, rset, &plan, &threads, &placement));
+    Ok(Asked { process, threads, remarks: coarser(machine, rset, &placement).into_iter().collect() })
+}
+
+/// The kernel's policy for threads that run on these nodes.
+fn policy(machine: &Machine, placement: &Placement, at: impl Iterator<Item = NodeId>) -> Policy {
+    let nodes: NodeSet = placement.nodes().iter().copied().collect();
+    let everywhere = nodes.contains_all(&machine.memory_nodes());
+    match placement.policy() {
+        MemoryPolicy::Float | MemoryPolicy::Block if everywhere => Policy::Default,
+        MemoryPolicy::Local if everywhere => Policy::Local,
+        MemoryPolicy::Striped(_) => Policy::Interleave(nodes),
+        MemoryPolicy::Remote => Policy::Bind(at.filter_map(|at| placement.node_of(0, 1, at)).collect()),
+        // Of the nodes that it is bound to, the kernel takes the nearest one that has memory left.
+        _ => Policy::Bind(nodes),
+    }
+}
+
+/// What is asked for and is finer than what kernels do for whole programs.
+fn coarser(machine: &Machine, rset: &RSet, placement: &Placement) -> Option<Remark> {
+    let sentence = match placement.policy() {
+        _ if placement.nodes().len() == 1 => return None,
+        MemoryPolicy::Striped(stride) if stride.get() > 1 => {
+            format!("stripes of {stride} pages cannot be had for a whole program: its pages are striped one by one")
+        }
+        MemoryPolicy::Block => "blocks cannot be had for a whole program, whose memory has no beginning and no end: \
+             its memory floats in the set"
+            .to_owned(),
+        MemoryPolicy::Remote if machine.nodes_of(rset.processors()).len() > 1 => {
+            "memory is remote for threads with a policy of their own (--threads) only: for others it is from any of \
+             the nodes that are remote for some"
+                .to_owned()
+        }
+        _ => return None,
+    };
+    Some(Remark::Other(sentence))
+}
+
+impl Threads {
+    fn new(
+        machine: &Machine,
+        rset: &RSet,
+        plan: &ThreadPlan,
+        policy_of_threads: &ThreadPolicy,
+        placement: &Placement,
+    ) -> Self {
+        let binding = |processors: ProcessorSet| Binding {
+            processors,
+            policy: policy(machine, placement, machine.nodes_of(&processors).iter()),
+        };
+        if let ThreadPolicy::Explicit(sets) = policy_of_threads {
+            return Self { bindings: sets.iter().map(|set| (binding(*set.processors()), 1)).collect() };
+        }
+        // Threads are bound to the processors of a node: the kernel balances between them.
+        let mut bindings: Vec<(Binding, usize)> = vec![];
+        let mut nodes: Vec<NodeId> =
+            (0..plan.processors()).map(|thread| plan.place_of(thread).node).collect();
+        if *policy_of_threads == ThreadPolicy::RoundRobin {
+            nodes.truncate(machine.nodes_of(rset.processors()).len());
+        }
+        for node in nodes {
+            let there = machine.node(node).map(|node| node.processors).unwrap_or_default();
+            let binding = binding(there.intersection(rset.processors()));
+            match bindings.last_mut().filter(|(last, _)| *last == binding) {
+                Some((_, count)) => *count += 1,
+                None => bindings.push((binding, 1)),
+            }
+        }
+        Self { bindings }
+    }
+
+    /// The bindings that differ from those before them.
+    pub fn bindings(&self) -> impl Iterator<Item = Binding> + '_ {
+        self.bindings.iter().map(|(binding, _)| *binding)
+    }
+
+    /// The binding of a thread, counted from 0 in the order in which threads are made.
+    #[must_use]
+    pub fn of(&self, thread: usize) -> Binding {
+        let all = self.bindings.iter().map(|(_, count)| count).sum::<usize>();
+        let mut rest = thread % all;
+        for (binding, count) in &self.bindings {
+            match rest.checked_sub(*count) {
+                None => return *binding,
+                Some(less) => rest = less,
+            }
+        }
+        unreachable!("the number is less than the sum")
+    }
+}
+
+/// The form in which other processes get it: `0-3/bind:0*4;4-7/bind:1*4`.
+impl fmt::Display for Threads {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (index, (binding, count)) in self.bindings.iter().enumerate() {
+            write!(f, "{}{binding}*{count}", if index == 0 { "" } else { ";" })?;
+        }
+        Ok(())
+    }
+}
+
+impl FromStr for Threads {
+    type Err = Malformed;
+
+    fn from_str(text: &str) -> Result<Self, Malformed> {
+        let binding = |part: &str| {
+            let (binding, count) = part.split_once('*').ok_or(Malformed)?;
+            let count = count.parse().ok().filter(|&count| (1..1 << 20).contains(&count)).ok_or(Malformed)?;
+            Ok((binding.parse()?, count))
+        };
+        Ok(Self { bindings: text.split(';').map(binding).collect::<Result<_, _>>()? })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use gondwana_rset::Registry;
+    use gondwana_topology::Bytes;
+
+    fn asked(rset: &str, threads: Option<&str>, memory: &str) -> (String, String, usize) {
+        let (machine, registry) = (Machine::uniform(4, 2, Bytes(1 << 30)), Registry::default());
+        let rset = RSet::parse(rset, &machine, &registry).unwrap();
+        let threads = threads.map(|text| ThreadPolicy::parse(text, &machine, &registry).unwrap());
+        let memory = MemoryPolicy::parse(memory, &machine, &registry).unwrap();
+        let asked = translate(&machine, &rset, threads, memory).unwrap();
+        let threads = asked.threads.map(|threads| threads.to_string()).unwrap_or_default();
+        (asked.process.to_string(), threads, asked.remarks.len())
+    }
+
+    #[test]
+    fn memory_policies_are_those_of_the_kernel() {
+        for (rset, memory, expected, remarks) in [
+            ("all", "float", "0-7/default", 0),
+            ("node:0-1", "float", "0-3/bind:0-1", 0),
+            ("all", "local", "0-7/local", 0),
+            ("node:2", "local", "4-5/bind:2", 0),
+            ("cpu:0|mem:2-3", "remote", "0/bind:2", 0),
+            ("all", "striped", "0-7/interleave:0-3", 0),
+            ("node:1-2", "striped:4", "2-5/interleave:1-2", 1),
+            ("node:1", "striped:4", "2-3/interleave:1", 0),
+            ("node:0-1", "block", "0-3/bind:0-1", 1),
+            ("all", "mem:3", "0-7/bind:3", 0),
+        ] {
+            assert_eq!(
+                asked(rset, None, memory),
+                (expected.to_owned(), String::new(), remarks),
+                "{rset} {memory}"
+            );
+        }
+    }
+
+    #[test]
+    fn threads_have_bindings_of_their_own() {
+        let (_, fill, _) = asked("node:0-1", Some("fill"), "local");
+        assert_eq!(fill, "0-1/bind:0-1*2;2-3/bind:0-1*2");
+        let (_, in_turn, _) = asked("all", Some("round-robin"), "remote");
+        assert_eq!(in_turn, "0-1/bind:1*1;2-3/bind:2*1;4-5/bind:3*1;6-7/bind:0*1");
+        let (_, explicit, _) = asked("all", Some("proc:3;node:0"), "float");
+        assert_eq!(explicit, "3/default*1;0-1/default*1");
+    }
+
+    #[test]
+    fn each_thread_finds_its_binding_in_the_text() {
+        let threads: Threads = "0-1/local*2;2-3/bind:1*1".parse().unwrap();
+        let found: Vec<String> = (0..5).map(|thread| threads.of(thread).processors.to_string()).collect();
+        assert_eq!(found, ["0-1", "0-1", "2-3", "0-1", "0-1"]);
+        for text in ["", "0/local", "0/local*0", "0/local*99999999999", "0/local*1;"] {
+            assert_eq!(text.parse::<Threads>(), Err(Malformed), "{text}");
+        }
+    }
+}
