@@ -11,6 +11,8 @@
 //!
 //! Pure: nothing here asks the computer that it runs on, or changes it.
 
+#![forbid(unsafe_code)]
+
 mod entry;
 mod memory_policy;
 mod parse;

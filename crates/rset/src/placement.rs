@@ -88,7 +88,7 @@ impl Placement {
             let touching = NodeId(index as u16);
             match policy {
                 MemoryPolicy::Remote => next_after(touching, &nodes),
-                _ => nearest(touching, &nodes, machine),
+                _ => machine.nearest(touching, &nodes).unwrap_or(touching),
             }
         }));
         Ok(Self { policy, nodes: nodes.iter().collect(), for_touching })
@@ -174,10 +174,6 @@ fn next_after(touching: NodeId, nodes: &NodeSet) -> NodeId {
     let others = nodes.difference(&NodeSet::only(touching));
     let next = others.iter().find(|node| *node > touching).or(others.first());
     next.unwrap_or(touching)
-}
-
-fn nearest(touching: NodeId, nodes: &NodeSet, machine: &Machine) -> NodeId {
-    if nodes.contains(touching) { touching } else { machine.nearest(touching, nodes).unwrap_or(touching) }
 }
 
 #[cfg(test)]

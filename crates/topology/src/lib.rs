@@ -3,6 +3,8 @@
 //! Pure data: nothing here reads the computer it runs on. A [`Machine`] is filled in by whoever knows it (a computer,
 //! a running cluster) or read from a description ([`Machine::from_toml`]).
 
+#![forbid(unsafe_code)]
+
 mod bytes;
 mod check;
 mod description;

@@ -236,11 +236,11 @@ impl Machine {
         Some(self.nodes[from].distances.get(to).copied().unwrap_or(usual))
     }
 
-    /// The nearest of some nodes to one; of those equally near, the one with the lowest number. A node that the
-    /// machine doesn't have is near to none.
+    /// The nearest of some nodes to one: itself before any other, and of those equally near the one with the lowest
+    /// number. A node that the machine doesn't have is near to none.
     #[must_use]
     pub fn nearest(&self, to: NodeId, among: &NodeSet) -> Option<NodeId> {
-        among.iter().min_by_key(|node| self.distance(to, *node).unwrap_or(u32::MAX))
+        among.iter().min_by_key(|node| (*node != to, self.distance(to, *node).unwrap_or(u32::MAX)))
     }
 }
 
