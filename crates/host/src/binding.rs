@@ -41,6 +41,10 @@ impl Binding {
     }
 
     fn apply_policy(&self) -> Option<Remark> {
+        // A huge page would be 512 pages in a row on one node. A kernel without huge pages refuses, for nothing.
+        if matches!(self.policy, Policy::Interleave(nodes) if nodes.len() > 1) {
+            let _ = sys::without_huge_pages_at_all();
+        }
         let set = sys::set_policy(&self.policy).and_then(|()| sys::policy());
         match (set, self.policy) {
             (Ok(found), asked) if found == asked => None,

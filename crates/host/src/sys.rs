@@ -202,6 +202,13 @@ pub fn without_huge_pages(range: &Range<usize>) -> io::Result<()> {
     check(unsafe { libc::syscall(libc::SYS_madvise, range.start, range.len(), libc::MADV_NOHUGEPAGE) })
 }
 
+/// Keeps the kernel from using huge pages in this process, the programs that it becomes and the processes that it
+/// starts.
+pub fn without_huge_pages_at_all() -> io::Result<()> {
+    // SAFETY: touches no memory; which pages hold it is nothing that a program could read.
+    check(unsafe { libc::syscall(libc::SYS_prctl, libc::PR_SET_THP_DISABLE, 1, 0, 0, 0) })
+}
+
 /// Keeps the pages of a range in memory, and brings in those that are not there.
 pub fn lock(range: &Range<usize>) -> io::Result<()> {
     // SAFETY: locking changes nothing that a program could read.
