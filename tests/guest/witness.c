@@ -3,7 +3,8 @@
  * calls and in /proc, and knows nothing of Gondwana.
  *
  *   witness pages malloc|mmap COUNT   touches so many pages, one after the other, and prints the node of each
- *   witness threads COUNT             starts so many threads and prints the processors and nodes that each may use
+ *   witness threads COUNT             starts so many threads and prints the processors and nodes that each may use,
+ *                                     and the nodes of pages that it touches
  *   witness hold COUNT...             puts so many pages on node 0, node 1 and so on, says where, and waits to be killed
  */
 #define _GNU_SOURCE
@@ -18,6 +19,7 @@
 
 #define PAGE 4096
 #define MOST_THREADS 64
+#define OWN_PAGES 6 /* of each thread */
 
 static void fail(const char *what)
 {
@@ -33,18 +35,22 @@ static char *map(size_t pages)
     return start;
 }
 
-/* The node of each page as a digit, or a dot for a page that is nowhere. */
-static void print_nodes(char *start, size_t pages)
+/* Touches pages and writes the node of each as a digit, or a dot for a page that is nowhere. */
+static void touch(char *start, size_t pages, char *digits)
 {
     void **addresses = malloc(pages * sizeof *addresses);
     int *nodes = malloc(pages * sizeof *nodes);
-    for (size_t page = 0; page < pages; page++)
+    for (size_t page = 0; page < pages; page++) {
+        start[page * PAGE] = 1;
         addresses[page] = start + page * PAGE;
+    }
     if (syscall(SYS_move_pages, 0, pages, addresses, NULL, nodes, 0) != 0)
         fail("move_pages");
     for (size_t page = 0; page < pages; page++)
-        putchar(nodes[page] < 0 ? '.' : '0' + nodes[page]);
-    putchar('\n');
+        digits[page] = nodes[page] < 0 ? '.' : '0' + nodes[page];
+    digits[pages] = '\0';
+    free(addresses);
+    free(nodes);
 }
 
 static int pages(const char *from, size_t count)
@@ -57,9 +63,9 @@ static int pages(const char *from, size_t count)
     } else {
         start = map(count);
     }
-    for (size_t page = 0; page < count; page++)
-        start[page * PAGE] = 1;
-    print_nodes(start, count);
+    char *digits = malloc(count + 1);
+    touch(start, count, digits);
+    puts(digits);
     return 0;
 }
 
@@ -68,7 +74,7 @@ static char lines[MOST_THREADS][256];
 
 static void *say_where(void *line)
 {
-    char path[64], text[256], processors[100] = "", nodes[100] = "";
+    char path[64], text[256], processors[100] = "", nodes[100] = "", digits[OWN_PAGES + 1];
     /* Nobody ends before all have begun: a place that one leaves must not be given to the next. */
     pthread_barrier_wait(&all_there);
     snprintf(path, sizeof path, "/proc/self/task/%ld/status", syscall(SYS_gettid));
@@ -80,7 +86,8 @@ static void *say_where(void *line)
         sscanf(text, "Mems_allowed_list: %99s", nodes);
     }
     fclose(status);
-    snprintf(line, sizeof lines[0], "processors %s nodes %s", processors, nodes);
+    touch(map(OWN_PAGES), OWN_PAGES, digits);
+    snprintf(line, sizeof lines[0], "processors %s nodes %s pages %s", processors, nodes, digits);
     return NULL;
 }
 

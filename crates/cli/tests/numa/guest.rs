@@ -58,9 +58,9 @@ fn image() -> Image {
     let mut image = Image::new();
     image.file("/etc/passwd", 0o644, "root::0:0::/:/bin/sh\nuser::1000:1000::/:/bin/sh\n");
     image.file("/etc/group", 0o644, "root::0:\nuser::1000:\n");
-    let library = whole.gondwana.with_file_name("libgondwana.so");
-    image.program(&whole.gondwana, "/bin/gondwana").unwrap();
-    image.program(&library, "/bin/libgondwana.so").unwrap();
+    for name in ["gondwana", "libgondwana.so", "libgondwana_affinity.so"] {
+        image.program(&whole.gondwana.with_file_name(name), Path::new("/bin").join(name)).unwrap();
+    }
     for name in ["litmus/barrier_phases", "litmus/atomic_counter", "litmus/queue", "conform/globals"] {
         image.program(&whole.programs.join(name), Path::new("/programs").join(name)).unwrap();
     }

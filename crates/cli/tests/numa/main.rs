@@ -8,6 +8,7 @@
 mod common;
 mod guest;
 
+mod exec;
 mod host;
 mod kernel;
 mod runs;
