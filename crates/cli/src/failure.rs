@@ -16,7 +16,8 @@ pub const NOT_FOUND: u8 = 127;
 pub struct Failure {
     /// Exit status of the launcher.
     pub status: u8,
-    /// What is wrong and what to do about it, without a full stop or a line break.
+    /// What is wrong and what to do about it, without a full stop or a line break. Below it may be what the user wrote,
+    /// with marks that point at the place.
     pub message: String,
 }
 

@@ -10,6 +10,7 @@ mod hosts;
 mod live;
 mod output;
 mod process;
+mod rset;
 mod run;
 mod stats;
 mod terminal;
@@ -50,6 +51,8 @@ enum Command {
     Topo(topo::TopoOptions),
     /// Show on which nodes the pages of a running process are
     Where(where_::WhereOptions),
+    /// Name sets of processors and memory, and show what they have
+    Rset(rset::RsetOptions),
     /// Start nodes on behalf of a launcher on another computer
     #[command(hide = true)]
     Agent,
@@ -63,6 +66,7 @@ fn main() -> ExitCode {
         Ok(Command::Exec(options)) => exec::exec(&options),
         Ok(Command::Topo(options)) => topo::topo(&options),
         Ok(Command::Where(options)) => where_::where_(&options),
+        Ok(Command::Rset(options)) => rset::rset(&options),
         Ok(Command::Agent) => hosts::agent::serve(),
         Err(error) => usage::refused(&error).map(|()| ExitCode::SUCCESS),
     };

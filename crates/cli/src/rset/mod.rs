@@ -1,0 +1,131 @@
+//! `gondwana rset`: named resource sets.
+
+mod show;
+mod store;
+
+use crate::failure::Failure;
+use gondwana_rset::{Entry, RSet, Registry};
+use gondwana_topology::Machine;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+/// How people write sets, for those who ask for help.
+const LANGUAGE: &str = "\
+How to write a set:
+  node:0-1     the processors and the memory of nodes
+  cpu:0-7      processors, and the memory nearest to them
+  proc:0-7     processors alone
+  mem:0        the memory of nodes alone
+  all, none    everything in the machine, nothing
+  web          the set with this name
+  a|b  a&b     union, intersection (before the others)
+  a-b  (a|b)   difference, parentheses
+Example: gondwana rset make web 'node:0-1 - cpu:0'";
+
+/// Options of `gondwana rset`.
+#[derive(Debug, clap::Args)]
+pub struct RsetOptions {
+    #[command(subcommand)]
+    verb: Verb,
+}
+
+#[derive(Debug, clap::Subcommand)]
+enum Verb {
+    /// Print the named sets
+    List {
+        /// Print JSON
+        #[arg(long)]
+        json: bool,
+    },
+    /// Print what a set has
+    #[command(after_help = LANGUAGE)]
+    Show {
+        /// A name, or a set as help describes it
+        set: String,
+        /// Print JSON
+        #[arg(long)]
+        json: bool,
+        #[command(flatten)]
+        place: Place,
+    },
+    /// Give a set a name
+    #[command(after_help = LANGUAGE)]
+    Make {
+        /// The name: letters, digits, '_' and '.'
+        name: String,
+        /// The set
+        set: String,
+        /// The named set that this one is a part of
+        #[arg(long, value_name = "NAME")]
+        parent: Option<String>,
+        /// Don't overlap with other exclusive parts of the same set
+        #[arg(long)]
+        exclusive: bool,
+        #[command(flatten)]
+        place: Place,
+    },
+    /// Forget a name
+    Remove {
+        /// The name
+        name: String,
+        /// Forget its parts, too
+        #[arg(long)]
+        parts: bool,
+    },
+}
+
+/// Which machine sets are of.
+#[derive(Debug, clap::Args)]
+struct Place {
+    /// The machine that a file (TOML) describes instead of this computer
+    #[arg(long, value_name = "FILE")]
+    machine: Option<PathBuf>,
+}
+
+impl Place {
+    fn machine(&self) -> Result<Machine, Failure> {
+        match &self.machine {
+            Some(path) => crate::topo::described(path),
+            None => gondwana_host::discover().map_err(|error| Failure::cannot(error.to_string())),
+        }
+    }
+}
+
+/// The sets that have names, for other commands that take sets.
+pub fn named_sets() -> Result<Registry, Failure> {
+    store::Store::of_user()?.read()
+}
+
+/// Does what the verb says.
+pub fn rset(options: &RsetOptions) -> Result<ExitCode, Failure> {
+    match &options.verb {
+        Verb::List { json: true } => print!("{}", show::list_json(&named_sets()?)),
+        Verb::List { json: false } => print!("{}", show::list(&named_sets()?)),
+        Verb::Show { set, json, place } => {
+            let (machine, names) = (place.machine()?, named_sets()?);
+            let rset = parsed(set, &machine, &names)?;
+            let description = show::Description::new(set, &rset, &machine, &names);
+            print!("{}", if *json { description.json() } else { description.text() });
+        }
+        Verb::Make { name, set, parent, exclusive, place } => {
+            let machine = place.machine()?;
+            store::Store::of_user()?.change(|names| {
+                let rset = parsed(set, &machine, names)?;
+                let written = Some(set.clone());
+                names
+                    .add(name, Entry { rset, parent: parent.clone(), exclusive: *exclusive, written })
+                    .map_err(|error| Failure::usage(error.to_string()))
+            })?;
+        }
+        Verb::Remove { name, parts } => store::Store::of_user()?.change(|names| {
+            let removed =
+                if *parts { names.remove_all(name).map(drop) } else { names.remove(name).map(drop) };
+            removed.map_err(|error| Failure::usage(error.to_string()))
+        })?,
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn parsed(text: &str, machine: &Machine, names: &Registry) -> Result<RSet, Failure> {
+    RSet::parse(text, machine, names).map_err(|error| Failure::usage(error.to_string()))
+}
