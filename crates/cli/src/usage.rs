@@ -11,9 +11,9 @@ pub fn refused(error: &clap::Error) -> Result<(), Failure> {
             let _ = error.print();
             Ok(())
         }
-        ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => {
-            Err(Failure::usage("a command is missing: run, doctor or bench (gondwana --help says more)"))
-        }
+        ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => Err(Failure::usage(
+            "a command is missing, such as run, exec or doctor (gondwana --help says more)",
+        )),
         _ => Err(Failure::usage(sentence(&error.to_string()))),
     }
 }

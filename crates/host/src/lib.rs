@@ -3,6 +3,7 @@
 //! Everything that is asked of the kernel is counted afterwards: a kernel, a container, a cpuset, a full node or huge
 //! pages may have pages elsewhere than where they were asked for, and then the caller is told.
 
+mod allocate;
 mod binding;
 pub mod cgroup;
 mod discover;
@@ -17,6 +18,7 @@ pub mod sysfs;
 mod threads;
 mod unreadable;
 
+pub use allocate::{Extras, allocate};
 pub use binding::{Binding, Malformed};
 pub use discover::{DiscoverError, discover, discover_nodes, recorded};
 pub use place::{Placed, place};

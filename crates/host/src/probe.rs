@@ -59,7 +59,7 @@ fn touch(pages: usize) -> std::io::Result<Found> {
 }
 
 /// Pages that are on other nodes than those asked for, if any were.
-fn strays(found: &Found, nodes: &NodeSet) -> Option<Remark> {
+pub(crate) fn strays(found: &Found, nodes: &NodeSet) -> Option<Remark> {
     let strays = found.pages.iter().filter(|(node, _)| !nodes.contains(**node));
     let (pages, elsewhere) = strays.fold((0, NodeSet::EMPTY), |(sum, elsewhere), (node, pages)| {
         (sum + pages, elsewhere.union(&NodeSet::only(*node)))

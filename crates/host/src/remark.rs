@@ -28,9 +28,9 @@ pub enum Remark {
     /// Threads do not run on all processors that were asked for.
     Processors {
         /// Those that are missing.
-        missing: ProcessorSet,
+        missing: Box<ProcessorSet>,
         /// Those where they run.
-        found: ProcessorSet,
+        found: Box<ProcessorSet>,
     },
     /// Memory does not come from all nodes that were asked for.
     Nodes {
@@ -65,7 +65,8 @@ impl Remark {
 
     /// What was asked for and is not there, if anything.
     pub(crate) fn processors(asked: &ProcessorSet, found: &ProcessorSet) -> Option<Self> {
-        (asked != found).then(|| Self::Processors { missing: asked.difference(found), found: *found })
+        (asked != found)
+            .then(|| Self::Processors { missing: Box::new(asked.difference(found)), found: Box::new(*found) })
     }
 
     /// What was asked for and is not there, if anything.

@@ -4,8 +4,10 @@
 
 use crate::unreadable::{Unreadable, read};
 use gondwana_topology::{
-    Bytes, Cache, CacheKind, HugePages, MachineNode, Memory, NodeId, NodeSet, ProcessorSet,
+    Bytes, Cache, CacheKind, HugePages, Id, IdSet, ListError, MachineNode, Memory, NodeId, NodeSet,
+    ProcessorSet,
 };
+use std::io;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
@@ -28,22 +30,26 @@ fn list<T: FromStr + Default>(path: &Path) -> Option<T> {
 
 /// The processors that are running.
 pub fn processors(root: &Path) -> Result<ProcessorSet, Unreadable> {
-    let path = root.join(PROCESSORS).join("online");
+    required(root.join(PROCESSORS).join("online"))
+}
+
+/// The list of numbers that a file must have.
+fn required<I: Id, const WORDS: usize>(path: PathBuf) -> Result<IdSet<I, WORDS>, Unreadable> {
     let text = read(&path)?;
-    text.trim().parse().map_err(|error| Unreadable {
-        path,
-        source: std::io::Error::new(std::io::ErrorKind::InvalidData, format!("{error}")),
-    })
+    text.trim()
+        .parse()
+        .map_err(|error: ListError| Unreadable { path, source: io::Error::other(error.to_string()) })
 }
 
 /// The nodes in ascending order. A kernel without NUMA shows none: then there is one, with everything.
 pub fn nodes(root: &Path, online: &ProcessorSet) -> Result<Vec<MachineNode>, Unreadable> {
     let folder = root.join(NODES);
-    let Some(ids) = list::<NodeSet>(&folder.join("online")) else {
+    if !folder.exists() {
         let text = read(&root.join("proc/meminfo"))?;
         let memory = Memory { huge: huge_pages(&root.join("sys/kernel/mm")), ..memory(&text) };
         return Ok(vec![MachineNode { processors: *online, memory, ..MachineNode::default() }]);
-    };
+    }
+    let ids: NodeSet = required(folder.join("online"))?;
     let nodes = ids.iter().map(|id| node(&folder.join(format!("node{id}")), id, online));
     // A node that has nothing at all at the moment, such as one whose memory was taken out, is no place for anything.
     let nodes = nodes.filter(|node| {

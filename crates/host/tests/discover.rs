@@ -66,6 +66,8 @@ fn a_node_with_nothing_is_left_out_of_the_distances_too() {
 fn what_makes_no_sense_is_said_in_one_sentence() {
     let error = recorded(&named("a-list-that-is-none")).unwrap_err().to_string();
     assert!(error.contains("sys/devices/system/cpu/online cannot be read"), "{error}");
+    let error = recorded(&named("too-many-nodes")).unwrap_err().to_string();
+    assert!(error.contains("sys/devices/system/node/online cannot be read"), "{error}");
     let error = recorded(&named("no-processors-in-nodes")).unwrap_err().to_string();
     assert!(error.starts_with("the kernel describes a computer that cannot be: "), "{error}");
     let error = recorded(&Computer::of("proc/meminfo\tMemTotal: 1 kB")).unwrap_err().to_string();

@@ -1,0 +1,111 @@
+//! Memory by a policy.
+
+use crate::pages::{self, Found};
+use crate::place::{Placed, place};
+use crate::remark::Remark;
+use crate::sys::{self, Policy};
+use crate::{Region, probe};
+use gondwana_rset::Placement;
+use gondwana_topology::{NodeId, NodeSet};
+use std::io;
+
+/// What else memory is to be.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Extras {
+    /// All pages are there at once, also where the policy leaves the choice to the kernel.
+    pub prefault: bool,
+    /// Pages stay in memory, as those of the papers' drivers did.
+    pub lock: bool,
+}
+
+/// Memory for at least `bytes` bytes, placed as asked for from the calling thread's point of view.
+///
+/// The pages of all policies are there when this returns, except with Float: there the kernel chooses when a page is
+/// touched first, among the nodes of the resource set.
+pub fn allocate(bytes: usize, placement: &Placement, extras: Extras) -> io::Result<(Region, Placed)> {
+    let region = Region::new(bytes)?;
+    let pages = region.pages() as u64;
+    // A kernel that does not say where a thread is has one node.
+    let here = sys::here().map_or(NodeId(0), |(_, node)| node);
+    let mut placed = match placement.node_of(0, pages, here) {
+        None => float(&region, placement, extras),
+        Some(first) => place(&region, |page| placement.node_of(page as u64, pages, here).unwrap_or(first)),
+    };
+    if extras.lock
+        && let Err(error) = sys::lock(&region.addresses())
+    {
+        placed
+            .remarks
+            .push(Remark::Other(format!("memory cannot be locked ({error}): ulimit -l sets the limit")));
+    }
+    Ok((region, placed))
+}
+
+/// Memory of which the kernel chooses the nodes.
+fn float(region: &Region, placement: &Placement, extras: Extras) -> Placed {
+    let nodes: NodeSet = placement.nodes().iter().copied().collect();
+    let mut remarks = vec![];
+    if let Err(error) = sys::set_policy_of(&region.addresses(), &Policy::Bind(nodes), false) {
+        remarks.push(Remark::refused("binding memory", &error));
+    }
+    if extras.prefault || extras.lock {
+        (0..region.pages()).for_each(|page| region.touch(page));
+    }
+    let found = pages::count(0, region.addresses());
+    match &found {
+        Ok(found) => remarks.extend(probe::strays(found, &nodes)),
+        Err(error) => remarks.push(Remark::refused("counting pages", error)),
+    }
+    // Nothing is asked for on any particular node.
+    Placed { asked: Found::default(), found: found.ok(), remarks }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use gondwana_rset::{MemoryPolicy, RSet, Registry};
+
+    fn allocated(memory: &str, pages: usize, extras: Extras) -> Placed {
+        let machine = crate::discover_nodes().unwrap();
+        let policy = MemoryPolicy::parse(memory, &machine, &Registry::default()).unwrap();
+        let placement = Placement::new(policy, &RSet::allowed(&machine), &machine).unwrap();
+        let (region, placed) = allocate(pages * sys::page_size(), &placement, extras).unwrap();
+        assert_eq!(region.pages(), pages);
+        placed
+    }
+
+    #[test]
+    fn every_policy_has_its_pages_where_it_wants_them() {
+        for memory in ["local", "striped:3", "block"] {
+            let placed = allocated(memory, 50, Extras::default());
+            assert!(placed.is_as_asked(), "{memory}: {placed:?}");
+            assert_eq!(placed.found.unwrap().present(), 50);
+        }
+    }
+
+    #[test]
+    fn floating_pages_are_there_when_they_are_touched_or_wanted_at_once() {
+        let touched = |extras| allocated("float", 50, extras).found.unwrap().present();
+        assert_eq!(touched(Extras::default()), 0);
+        assert_eq!(touched(Extras { prefault: true, lock: false }), 50);
+    }
+
+    #[test]
+    fn memory_is_locked_if_it_is_asked_for() {
+        let locked = || {
+            let status = std::fs::read_to_string("/proc/self/status").unwrap();
+            let line = status.lines().find_map(|line| line.strip_prefix("VmLck:")).unwrap();
+            line.split_whitespace().next().unwrap().parse::<usize>().unwrap()
+        };
+        let machine = crate::discover_nodes().unwrap();
+        let placement = Placement::new(MemoryPolicy::Local, &RSet::allowed(&machine), &machine).unwrap();
+        let extras = Extras { prefault: false, lock: true };
+        let (region, placed) = allocate(4 * sys::page_size(), &placement, extras).unwrap();
+        // Other tests may have locked memory at the same time.
+        match placed.remarks.first() {
+            None => assert!(locked() >= 4 * sys::page_size() / 1024),
+            Some(remark) => assert!(remark.to_string().contains("ulimit -l"), "{remark}"),
+        }
+        drop(region);
+    }
+}
