@@ -49,7 +49,7 @@ fn float(region: &Region, placement: &Placement, extras: Extras) -> Placed {
         remarks.push(Remark::refused("binding memory", &error));
     }
     if extras.prefault || extras.lock {
-        (0..region.pages()).for_each(|page| region.touch(page));
+        region.touch_all(0..region.pages());
     }
     let found = pages::count(0, region.addresses());
     match &found {

@@ -7,6 +7,7 @@ use crate::sys::{self, Policy};
 use gondwana_topology::{NodeId, NodeSet};
 use std::collections::BTreeMap;
 use std::io;
+use std::ops::Range;
 
 /// What was asked for and what there is.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -39,9 +40,9 @@ const HUGE: usize = 2 << 20;
 /// nothing is copied; only what is elsewhere after that is moved. A preference, because with a binding the kernel
 /// would rather kill processes than take memory from another node when one is full.
 pub fn place(region: &Region, node_of: impl Fn(usize) -> NodeId) -> Placed {
-    let mut wanted: BTreeMap<NodeId, Vec<usize>> = BTreeMap::new();
-    (0..region.pages()).for_each(|page| wanted.entry(node_of(page)).or_default().push(page));
-    let pages = wanted.iter().map(|(&node, pages)| (node, pages.len())).collect();
+    let wanted = runs(region.pages(), &node_of);
+    let pages =
+        wanted.iter().map(|(&node, runs)| (node, runs.iter().map(ExactSizeIterator::len).sum())).collect();
     let asked = Found { pages, absent: 0 };
     let mut remarks = vec![];
     if !fits_huge_pages(region, &node_of)
@@ -53,7 +54,7 @@ pub fn place(region: &Region, node_of: impl Fn(usize) -> NodeId) -> Placed {
     }
     if let Err(error) = touch(region, &wanted) {
         remarks.push(Remark::refused("setting a policy for memory", &error));
-        (0..region.pages()).for_each(|page| region.touch(page));
+        region.touch_all(0..region.pages());
     }
     let found = match mend(region, &node_of) {
         Ok(found) => {
@@ -75,6 +76,19 @@ pub fn place(region: &Region, node_of: impl Fn(usize) -> NodeId) -> Placed {
     Placed { asked, found, remarks }
 }
 
+/// The pages in a row for each node.
+fn runs(pages: usize, node_of: &impl Fn(usize) -> NodeId) -> BTreeMap<NodeId, Vec<Range<usize>>> {
+    let mut runs: BTreeMap<NodeId, Vec<Range<usize>>> = BTreeMap::new();
+    let mut first = 0;
+    while first < pages {
+        let node = node_of(first);
+        let end = (first + 1..pages).find(|&page| node_of(page) != node).unwrap_or(pages);
+        runs.entry(node).or_default().push(first..end);
+        first = end;
+    }
+    runs
+}
+
 /// True if no huge page would have to be on two nodes.
 fn fits_huge_pages(region: &Region, node_of: &impl Fn(usize) -> NodeId) -> bool {
     let borders = (1..region.pages()).filter(|&page| node_of(page) != node_of(page - 1));
@@ -82,15 +96,15 @@ fn fits_huge_pages(region: &Region, node_of: &impl Fn(usize) -> NodeId) -> bool 
 }
 
 /// Touches the pages of each node with a preference for it.
-fn touch(region: &Region, wanted: &BTreeMap<NodeId, Vec<usize>>) -> io::Result<()> {
+fn touch(region: &Region, wanted: &BTreeMap<NodeId, Vec<Range<usize>>>) -> io::Result<()> {
     let before = sys::policy()?;
-    let touched = wanted.iter().try_for_each(|(&node, pages)| {
+    let touched = wanted.iter().try_for_each(|(&node, runs)| {
         // The kernel refuses nodes that it does not have, or that a cpuset forbids: their pages go anywhere.
         match sys::set_policy(&Policy::Prefer(NodeSet::only(node))) {
             Err(error) if error.raw_os_error() != Some(libc::EINVAL) => return Err(error),
             _ => {}
         }
-        pages.iter().for_each(|&page| region.touch(page));
+        runs.iter().for_each(|run| region.touch_all(run.clone()));
         Ok(())
     });
     sys::set_policy(&before)?;
@@ -149,6 +163,13 @@ mod tests {
         assert_eq!(placed.asked.pages, BTreeMap::from([(node, 6), (NodeId(250), 4)]));
         assert_eq!(placed.found.unwrap().present(), 10);
         assert_eq!(placed.remarks[0].to_string(), "node 250 has 0 of 4 pages asked for");
+    }
+
+    #[test]
+    fn pages_in_a_row_are_for_one_node() {
+        let runs = runs(7, &|page| NodeId([0, 0, 1, 0, 0, 2, 2][page]));
+        let expected = [(0, vec![0..2, 3..5]), (1, vec![2..3]), (2, vec![5..7])];
+        assert_eq!(runs, expected.map(|(node, runs)| (NodeId(node), runs)).into());
     }
 
     #[test]

@@ -209,6 +209,12 @@ pub fn without_huge_pages_at_all() -> io::Result<()> {
     check(unsafe { libc::syscall(libc::SYS_prctl, libc::PR_SET_THP_DISABLE, 1, 0, 0, 0) })
 }
 
+/// Brings in the pages of a range as if they were written to, under the calling thread's policy.
+pub fn populate(range: &Range<usize>) -> io::Result<()> {
+    // SAFETY: this advice changes nothing that a program could read.
+    check(unsafe { libc::syscall(libc::SYS_madvise, range.start, range.len(), libc::MADV_POPULATE_WRITE) })
+}
+
 /// Keeps the pages of a range in memory, and brings in those that are not there.
 pub fn lock(range: &Range<usize>) -> io::Result<()> {
     // SAFETY: locking changes nothing that a program could read.
