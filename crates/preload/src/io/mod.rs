@@ -11,6 +11,7 @@ pub mod descriptors;
 mod memory_streams;
 mod program;
 mod regex;
+mod spawn;
 mod stream_calls;
 pub mod stream_memory;
 mod streams;

@@ -1,16 +1,10 @@
-//! Programs that this one runs, and calls whose arguments depend on what they do.
+//! Copies of this process, and calls whose arguments depend on what they do.
 
-use super::Buffer;
+use super::{Buffer, descriptors};
 use gondwana_node::Node;
-use libc::{c_char, c_int, c_long, c_ulong, c_void, pid_t, ssize_t, timespec};
+use libc::{c_int, c_long, c_ulong, c_void, pid_t, ssize_t, timespec};
 
 crate::guarded! {
-    fn system(command: *const c_char) -> c_int { Buffer::string(command) }
-    fn execve(path: *const c_char, arguments: *const *const c_char, environment: *const *const c_char) -> c_int {
-        Buffer::string(path)
-    }
-    fn execv(path: *const c_char, arguments: *const *const c_char) -> c_int { Buffer::string(path) }
-    fn execvp(path: *const c_char, arguments: *const *const c_char) -> c_int { Buffer::string(path) }
     fn ioctl[fd](fd: c_int, request: c_ulong, argument: *mut c_void) -> c_int { Buffer::write(argument, 64) }
     fn fcntl[fd](fd: c_int, command: c_int, argument: c_ulong) -> c_int { lock_of(command, argument) }
     fn fcntl64[fd](fd: c_int, command: c_int, argument: c_ulong) -> c_int { lock_of(command, argument) }
@@ -75,7 +69,11 @@ pub unsafe extern "C" fn fork() -> pid_t {
             return -1;
         }
         // SAFETY: forwards the call.
-        return node.fork(|| unsafe { crate::real!(fork: fn() -> pid_t)() }).unwrap_or_else(|error| {
+        let forked = node.fork(|| unsafe { crate::real!(fork: fn() -> pid_t)() });
+        if forked == Ok(0) {
+            descriptors::restore();
+        }
+        return forked.unwrap_or_else(|error| {
             crate::errno::set(error);
             -1
         });

@@ -1,7 +1,7 @@
 //! Streams: the C library's buffers are private, but long transfers go straight between the kernel and the
 //! program's memory. They pass through a private buffer here instead.
 
-use super::descriptors::recall;
+use super::descriptors::{for_child, recall};
 use super::stream_memory::is_here;
 use super::{BOUNCE, Buffer, is_shared, memory_streams, with_buffers};
 use crate::alloc::{Purpose, with_purpose};
@@ -155,9 +155,6 @@ opening! {
         Buffer::string(path), Buffer::string(mode)
     }
     Stream fn fdopen[fd](fd: c_int, mode: *const c_char) -> *mut FILE { Buffer::string(mode) }
-    Stream fn popen(command: *const c_char, mode: *const c_char) -> *mut FILE {
-        Buffer::string(command), Buffer::string(mode)
-    }
     Stream fn tmpfile() -> *mut FILE {}
     Stream fn tmpfile64() -> *mut FILE {}
     Stream fn fmemopen(memory: *mut c_void, size: size_t, mode: *const c_char) -> *mut FILE { Buffer::string(mode) }
@@ -166,6 +163,20 @@ opening! {
     }
     Stream fn opendir(path: *const c_char) -> *mut libc::DIR { Buffer::string(path) }
     Stream fn fdopendir[fd](fd: c_int) -> *mut libc::DIR {}
+}
+
+/// # Safety
+/// As the C library's `popen`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn popen(command: *const c_char, mode: *const c_char) -> *mut FILE {
+    let buffers = [Buffer::string(command), Buffer::string(mode)];
+    let start = || {
+        with_buffers(&buffers, || {
+            // SAFETY: forwards the caller's arguments.
+            unsafe { crate::real!(popen: fn(*const c_char, *const c_char) -> *mut FILE)(command, mode) }
+        })
+    };
+    with_purpose(Purpose::Stream, || for_child(start))
 }
 
 /// What a stream or directory has open; -1 for streams in memory.

@@ -58,6 +58,10 @@ pub unsafe extern "C" fn isatty(fd: c_int) -> c_int {
 /// As the C library's `close`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn close(fd: c_int) -> c_int {
+    if super::ranges::is_out_of_reach(fd) {
+        crate::errno::set(libc::EBADF);
+        return -1;
+    }
     if !is_here(fd, "close") {
         return -1;
     }

@@ -2,7 +2,8 @@
 //! it was started with.
 
 use crate::io::{Buffer, with_buffers};
-use libc::{RLIMIT_NOFILE, c_int, c_uint, rlimit};
+use libc::{RLIMIT_NOFILE, c_int, c_long, c_uint, pid_t, rlimit};
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// What the runtime itself opens, at most: a few, and a connection to every other node.
@@ -36,6 +37,62 @@ pub fn raise(nodes: usize) -> c_int {
 /// Ends the program's numbers where those of the run end.
 pub fn settle(room: c_int) {
     set(rlimit { rlim_cur: room as u64, ..get() });
+}
+
+/// How many threads are starting programs, and the kernel's limit from before that.
+static STARTING: Mutex<(usize, u64)> = Mutex::new((0, 0));
+
+/// Runs a call that starts a program, which gets the limit that this one believes in.
+pub fn for_child<R>(start: impl FnOnce() -> R) -> R {
+    let Some(believed) = believed() else { return start() };
+    let starting = || STARTING.lock().expect("not poisoned");
+    {
+        let mut starting = starting();
+        if starting.0 == 0 {
+            let limit = get();
+            starting.1 = limit.rlim_cur;
+            set(rlimit { rlim_cur: believed.min(limit.rlim_max), ..limit });
+        }
+        starting.0 += 1;
+    }
+    let result = start();
+    let before = crate::errno::get();
+    let mut starting = starting();
+    starting.0 -= 1;
+    if starting.0 == 0 {
+        set(rlimit { rlim_cur: starting.1, ..get() });
+    }
+    crate::errno::set(before);
+    result
+}
+
+/// Replaces this process by a program, which gets the limit that this one believes in; returns if that fails.
+pub fn for_exec(replace: impl FnOnce() -> c_int) -> c_int {
+    let Some(believed) = believed() else { return replace() };
+    let limit = get();
+    set(rlimit { rlim_cur: believed.min(limit.rlim_max), ..limit });
+    let failed = replace();
+    let before = crate::errno::get();
+    set(limit);
+    crate::errno::set(before);
+    failed
+}
+
+/// In the child of a `fork`: the limit is the program's own again.
+pub fn restore() {
+    if let Some(believed) = believed() {
+        BELIEVED.store(0, Ordering::Relaxed);
+        let limit = get();
+        set(rlimit { rlim_cur: believed.min(limit.rlim_max), ..limit });
+    }
+}
+
+/// The soft limit that the program believes in, if that is not the kernel's.
+pub fn believed() -> Option<u64> {
+    match BELIEVED.load(Ordering::Relaxed) {
+        0 => None,
+        limit => Some(limit),
+    }
 }
 
 /// Defines `getrlimit`, with what the program believes in place of what the kernel says.
@@ -82,6 +139,59 @@ macro_rules! setting {
 }
 
 setting! { setrlimit setrlimit64 }
+
+/// Defines `prlimit`, which is the other two if it is about this process.
+macro_rules! doing_both {
+    ($($name:ident)*) => {$(
+        /// # Safety
+        /// As the C library's function of this name.
+        #[unsafe(no_mangle)]
+        pub unsafe extern "C" fn $name(
+            process: pid_t,
+            resource: c_uint,
+            new: *const rlimit,
+            old: *mut rlimit,
+        ) -> c_int {
+            // SAFETY: forwards the caller's arguments.
+            unsafe {
+                let own = process == 0 || process == libc::getpid();
+                if own && resource == RLIMIT_NOFILE {
+                    let wanted = new.as_ref().copied();
+                    if !old.is_null() && getrlimit(resource, old) != 0 {
+                        return -1;
+                    }
+                    return wanted.map_or(0, |wanted| setrlimit(resource, &raw const wanted));
+                }
+                with_buffers(&[Buffer::value(new), Buffer::result(old)], || {
+                    crate::real!($name: fn(pid_t, c_uint, *const rlimit, *mut rlimit) -> c_int)(
+                        process, resource, new, old,
+                    )
+                })
+            }
+        }
+    )*};
+}
+
+doing_both! { prlimit prlimit64 }
+
+/// # Safety
+/// As the C library's `sysconf`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sysconf(name: c_int) -> c_long {
+    match believed() {
+        Some(limit) if name == libc::_SC_OPEN_MAX => limit as c_long,
+        // SAFETY: forwards the caller's argument.
+        _ => unsafe { crate::real!(sysconf: fn(c_int) -> c_long)(name) },
+    }
+}
+
+/// # Safety
+/// As the C library's `getdtablesize`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn getdtablesize() -> c_int {
+    // SAFETY: touches no memory.
+    unsafe { sysconf(libc::_SC_OPEN_MAX) as c_int }
+}
 
 fn believe(wanted: rlimit) -> c_int {
     if wanted.rlim_cur > wanted.rlim_max {

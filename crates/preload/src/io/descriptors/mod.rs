@@ -9,11 +9,13 @@ mod borrow;
 mod calls;
 mod division;
 mod limit;
+mod ranges;
 mod sets;
 mod standard;
 mod stops;
 
 pub use borrow::{close_here, forget, lend, recall};
+pub use limit::{believed, for_child, for_exec, restore};
 pub use standard::{follow, notice};
 pub use stops::{begin, reserve};
 
@@ -59,6 +61,10 @@ fn other_owner(number: c_int) -> Option<(&'static Node, usize)> {
 /// True if the program may open something of its choice at a number: it does not natively replace what another
 /// node has there.
 fn is_free(number: c_int, call: &str) -> bool {
+    if ranges::is_out_of_reach(number) {
+        crate::errno::set(libc::EBADF);
+        return false;
+    }
     match other_owner(number) {
         Some((node, owner)) if node.borrow_descriptor(owner, number).is_ok() => {
             refuse(node, owner, number, call);

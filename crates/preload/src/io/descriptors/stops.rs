@@ -17,6 +17,9 @@ const FIRST: c_int = 3;
 /// The numbers that have a stop.
 static STOPS: Bits = Bits::new();
 
+/// The numbers among them that the runtime uses itself.
+static RUNTIME: Bits = Bits::new();
+
 /// The numbers as this node sees them.
 pub struct Numbers {
     pub division: Division,
@@ -41,6 +44,11 @@ pub fn word(index: usize) -> u64 {
 /// Notes that there is something at a number, and no stop any more.
 pub fn taken(number: c_int) {
     STOPS.clear(number);
+}
+
+/// True for numbers that no thread of the program can have opened: what is there is the runtime's.
+pub fn is_of_runtime(number: c_int) -> bool {
+    RUNTIME.is_set(number) || Numbers::get().is_some_and(|numbers| number >= numbers.division.room())
 }
 
 impl Numbers {
@@ -115,6 +123,10 @@ fn passes_exec(number: c_int) -> bool {
 /// Frees the node's own numbers for the program.
 pub fn begin() {
     let Some(numbers) = NUMBERS.get() else { return };
+    // The runtime's own do not pass on to other programs; the process did not start with any such.
+    (FIRST..numbers.division.room())
+        .filter(|&number| !is_stop(number) && super::is_open(number) && !passes_exec(number))
+        .for_each(|number| RUNTIME.set(number));
     for own in &numbers.own {
         let mut next = own.start;
         while let Some(first) = (next..own.end).find(|&number| is_stop(number)) {

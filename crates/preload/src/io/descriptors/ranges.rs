@@ -1,0 +1,89 @@
+//! Closing many descriptors at once: those of the program, on whichever node, and none of the runtime's.
+
+use super::stops::{self, Numbers};
+use super::{borrow, other_owner};
+use gondwana_node::{Node, ProcessChange, Thread};
+use libc::{c_int, c_uint};
+
+/// True for a number that this call of the program cannot have anything to do with.
+pub fn is_out_of_reach(number: c_int) -> bool {
+    stops::is_of_runtime(number) && Thread::is_of_program() && !Thread::inside_runtime()
+}
+
+/// Calls `act` with the numbers of a range that the program has open here, and `elsewhere` with a node and those that
+/// it has open there only.
+fn for_open(range: (c_uint, c_uint), act: impl Fn(c_int), elsewhere: impl Fn(&'static Node, usize, c_int)) {
+    let Some(numbers) = Numbers::get() else { return };
+    let before = crate::errno::get();
+    let end = range.1.min(numbers.division.room() as c_uint - 1);
+    for number in range.0..=end {
+        let number = number as c_int;
+        if stops::is_of_runtime(number) {
+            continue;
+        }
+        if super::is_open(number) {
+            act(number);
+        } else if let Some((node, owner)) = other_owner(number)
+            && (!node.is_first() || node.has_remote_threads())
+            && node.borrow_descriptor(owner, number).is_ok()
+        {
+            elsewhere(node, owner, number);
+        }
+    }
+    crate::errno::set(before);
+}
+
+fn close_all(range: (c_uint, c_uint)) {
+    for_open(
+        range,
+        |number| {
+            // SAFETY: what the program asked for.
+            unsafe { super::calls::close(number) };
+        },
+        |node, owner, number| {
+            let _ = node.change_on_node(owner, ProcessChange::CloseDescriptor { descriptor: number });
+            borrow::forget(number);
+            let _ = node.change_elsewhere(ProcessChange::ForgetDescriptor { descriptor: number });
+        },
+    );
+}
+
+/// # Safety
+/// As the C library's `close_range`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn close_range(first: c_uint, last: c_uint, flags: c_int) -> c_int {
+    let known = libc::CLOSE_RANGE_CLOEXEC | libc::CLOSE_RANGE_UNSHARE;
+    if Node::current().is_none() || Numbers::get().is_none() || first > last || flags as c_uint & !known != 0
+    {
+        // SAFETY: forwards the caller's arguments.
+        return unsafe { crate::real!(close_range: fn(c_uint, c_uint, c_int) -> c_int)(first, last, flags) };
+    }
+    if flags as c_uint & libc::CLOSE_RANGE_CLOEXEC == 0 {
+        close_all((first, last));
+    } else {
+        // Programs are started with what is open on the node that starts them.
+        let mark = |number| {
+            // SAFETY: touches no memory.
+            unsafe {
+                crate::real!(fcntl: fn(c_int, c_int, usize) -> c_int)(
+                    number,
+                    libc::F_SETFD,
+                    libc::FD_CLOEXEC as usize,
+                )
+            };
+        };
+        for_open((first, last), mark, |_, _, _| {});
+    }
+    0
+}
+
+/// # Safety
+/// As the C library's `closefrom`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn closefrom(first: c_int) {
+    if Node::current().is_none() || Numbers::get().is_none() {
+        // SAFETY: forwards the caller's argument.
+        return unsafe { crate::real!(closefrom: fn(c_int))(first) };
+    }
+    close_all((first.max(0) as c_uint, c_uint::MAX));
+}
