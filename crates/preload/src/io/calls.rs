@@ -1,9 +1,11 @@
-//! System calls with plain buffers.
+//! System calls with plain buffers: sockets, time, signals, processes.
 
 use super::Buffer;
+use gondwana_memory::PAGE_SIZE;
 use libc::{
-    c_char, c_int, c_uint, c_void, clockid_t, dev_t, epoll_event, gid_t, id_t, itimerval, mode_t, off_t,
-    pid_t, rusage, size_t, sockaddr, socklen_t, ssize_t, timespec, timeval, timezone, tms, uid_t, utsname,
+    c_char, c_int, c_uint, c_void, clockid_t, epoll_event, gid_t, id_t, itimerspec, itimerval, off_t, pid_t,
+    rusage, siginfo_t, sigset_t, size_t, sockaddr, socklen_t, ssize_t, timespec, timeval, timezone, tms,
+    uid_t, utsname,
 };
 
 /// Length of the address buffer that a call may fill, or 0.
@@ -12,51 +14,20 @@ fn length_at(length: *const socklen_t) -> usize {
     if length.is_null() { 0 } else { unsafe { *length as usize } }
 }
 
+/// Bytes of the sets that `capget` fills in.
+const CAPABILITIES: usize = 24;
+
+/// Room for as many groups.
+fn groups_at(groups: *mut gid_t, count: usize) -> Buffer {
+    Buffer::write(groups, count * size_of::<gid_t>())
+}
+
 crate::guarded! {
     fn recvfrom[fd](fd: c_int, buffer: *mut c_void, count: size_t, flags: c_int, address: *mut sockaddr,
         length: *mut socklen_t) -> ssize_t {
         Buffer::write(buffer, count), Buffer::result(length), Buffer::write(address, length_at(length))
     }
     fn getrandom(buffer: *mut c_void, count: size_t, flags: c_uint) -> ssize_t { Buffer::write(buffer, count) }
-    fn readlink(path: *const c_char, buffer: *mut c_char, count: size_t) -> ssize_t {
-        Buffer::string(path), Buffer::write(buffer, count)
-    }
-    fn readlinkat[fd](fd: c_int, path: *const c_char, buffer: *mut c_char, count: size_t) -> ssize_t {
-        Buffer::string(path), Buffer::write(buffer, count)
-    }
-
-    fn creat(path: *const c_char, mode: mode_t) -> c_int { Buffer::string(path) }
-    fn access(path: *const c_char, mode: c_int) -> c_int { Buffer::string(path) }
-    fn faccessat[fd](fd: c_int, path: *const c_char, mode: c_int, flags: c_int) -> c_int { Buffer::string(path) }
-    fn chdir(path: *const c_char) -> c_int { Buffer::string(path) }
-    fn mkdir(path: *const c_char, mode: mode_t) -> c_int { Buffer::string(path) }
-    fn mkdirat[fd](fd: c_int, path: *const c_char, mode: mode_t) -> c_int { Buffer::string(path) }
-    fn mkfifo(path: *const c_char, mode: mode_t) -> c_int { Buffer::string(path) }
-    fn mknod(path: *const c_char, mode: mode_t, device: dev_t) -> c_int { Buffer::string(path) }
-    fn rmdir(path: *const c_char) -> c_int { Buffer::string(path) }
-    fn unlink(path: *const c_char) -> c_int { Buffer::string(path) }
-    fn unlinkat[fd](fd: c_int, path: *const c_char, flags: c_int) -> c_int { Buffer::string(path) }
-    fn remove(path: *const c_char) -> c_int { Buffer::string(path) }
-    fn rename(from: *const c_char, to: *const c_char) -> c_int { Buffer::string(from), Buffer::string(to) }
-    fn link(from: *const c_char, to: *const c_char) -> c_int { Buffer::string(from), Buffer::string(to) }
-    fn symlink(from: *const c_char, to: *const c_char) -> c_int { Buffer::string(from), Buffer::string(to) }
-    fn chmod(path: *const c_char, mode: mode_t) -> c_int { Buffer::string(path) }
-    fn chown(path: *const c_char, user: uid_t, group: gid_t) -> c_int { Buffer::string(path) }
-    fn truncate(path: *const c_char, length: off_t) -> c_int { Buffer::string(path) }
-    fn mkstemp(template: *mut c_char) -> c_int { Buffer::string(template), Buffer::result(template) }
-    fn mkstemp64(template: *mut c_char) -> c_int { Buffer::string(template), Buffer::result(template) }
-    fn stat(path: *const c_char, result: *mut libc::stat) -> c_int { Buffer::string(path), Buffer::result(result) }
-    fn lstat(path: *const c_char, result: *mut libc::stat) -> c_int { Buffer::string(path), Buffer::result(result) }
-    fn fstat[fd](fd: c_int, result: *mut libc::stat) -> c_int { Buffer::result(result) }
-    fn fstatat[fd](fd: c_int, path: *const c_char, result: *mut libc::stat, flags: c_int) -> c_int {
-        Buffer::string(path), Buffer::result(result)
-    }
-    fn stat64(path: *const c_char, result: *mut libc::stat64) -> c_int { Buffer::string(path), Buffer::result(result) }
-    fn lstat64(path: *const c_char, result: *mut libc::stat64) -> c_int { Buffer::string(path), Buffer::result(result) }
-    fn fstat64[fd](fd: c_int, result: *mut libc::stat64) -> c_int { Buffer::result(result) }
-    fn statfs(path: *const c_char, result: *mut libc::statfs) -> c_int { Buffer::string(path), Buffer::result(result) }
-    fn fstatfs[fd](fd: c_int, result: *mut libc::statfs) -> c_int { Buffer::result(result) }
-
     fn pipe(ends: *mut c_int) -> c_int { Buffer::write(ends, 8) }
     fn pipe2(ends: *mut c_int, flags: c_int) -> c_int { Buffer::write(ends, 8) }
     fn socketpair(domain: c_int, kind: c_int, protocol: c_int, ends: *mut c_int) -> c_int { Buffer::write(ends, 8) }
@@ -106,6 +77,57 @@ crate::guarded! {
     fn sched_setaffinity(pid: pid_t, size: size_t, set: *const c_void) -> c_int { Buffer::read(set, size) }
     fn sched_getaffinity(pid: pid_t, size: size_t, set: *mut c_void) -> c_int { Buffer::write(set, size) }
     fn gethostname(name: *mut c_char, length: size_t) -> c_int { Buffer::write(name, length) }
+    fn getentropy(buffer: *mut c_void, count: size_t) -> c_int { Buffer::write(buffer, count) }
+    fn epoll_pwait[fd](fd: c_int, events: *mut epoll_event, most: c_int, timeout: c_int, mask: *const sigset_t) -> c_int {
+        Buffer::write(events, most.max(0) as usize * size_of::<epoll_event>()), Buffer::value(mask)
+    }
+    fn epoll_pwait2[fd](fd: c_int, events: *mut epoll_event, most: c_int, timeout: *const timespec,
+        mask: *const sigset_t) -> c_int {
+        Buffer::write(events, most.max(0) as usize * size_of::<epoll_event>()), Buffer::value(timeout), Buffer::value(mask)
+    }
+    fn signalfd[fd](fd: c_int, mask: *const sigset_t, flags: c_int) -> c_int { Buffer::value(mask) }
+    fn sigpending(result: *mut sigset_t) -> c_int { Buffer::result(result) }
+    fn sigsuspend(mask: *const sigset_t) -> c_int { Buffer::value(mask) }
+    fn sigwaitinfo(set: *const sigset_t, info: *mut siginfo_t) -> c_int { Buffer::value(set), Buffer::result(info) }
+    fn sigtimedwait(set: *const sigset_t, info: *mut siginfo_t, timeout: *const timespec) -> c_int {
+        Buffer::value(set), Buffer::result(info), Buffer::value(timeout)
+    }
+    fn clock_settime(clock: clockid_t, time: *const timespec) -> c_int { Buffer::value(time) }
+    fn adjtimex(result: *mut libc::timex) -> c_int { Buffer::result(result) }
+    fn timer_create(clock: clockid_t, event: *mut libc::sigevent, timer: *mut libc::timer_t) -> c_int {
+        Buffer::value(event), Buffer::result(timer)
+    }
+    fn timer_settime(timer: libc::timer_t, flags: c_int, new: *const itimerspec, old: *mut itimerspec) -> c_int {
+        Buffer::value(new), Buffer::result(old)
+    }
+    fn timer_gettime(timer: libc::timer_t, result: *mut itimerspec) -> c_int { Buffer::result(result) }
+    fn getgroups(count: c_int, groups: *mut gid_t) -> c_int { groups_at(groups, count.max(0) as usize) }
+    fn setgroups(count: size_t, groups: *const gid_t) -> c_int { Buffer::read(groups, count.saturating_mul(size_of::<gid_t>())) }
+    fn getresuid(real: *mut uid_t, effective: *mut uid_t, saved: *mut uid_t) -> c_int {
+        Buffer::result(real), Buffer::result(effective), Buffer::result(saved)
+    }
+    fn getresgid(real: *mut gid_t, effective: *mut gid_t, saved: *mut gid_t) -> c_int {
+        Buffer::result(real), Buffer::result(effective), Buffer::result(saved)
+    }
+    fn wait3(status: *mut c_int, options: c_int, usage: *mut rusage) -> pid_t {
+        Buffer::result(status), Buffer::result(usage)
+    }
+    fn sched_getparam(pid: pid_t, result: *mut libc::sched_param) -> c_int { Buffer::result(result) }
+    fn sched_setparam(pid: pid_t, new: *const libc::sched_param) -> c_int { Buffer::value(new) }
+    fn sched_setscheduler(pid: pid_t, policy: c_int, new: *const libc::sched_param) -> c_int { Buffer::value(new) }
+    fn sched_rr_get_interval(pid: pid_t, result: *mut timespec) -> c_int { Buffer::result(result) }
+    fn mincore(start: *mut c_void, length: size_t, result: *mut u8) -> c_int {
+        Buffer::write(result, length.div_ceil(PAGE_SIZE))
+    }
+    fn getdomainname(name: *mut c_char, length: size_t) -> c_int { Buffer::write(name, length) }
+    fn sethostname(name: *const c_char, length: size_t) -> c_int { Buffer::read(name, length) }
+    fn getdents64[fd](fd: c_int, buffer: *mut c_void, count: size_t) -> ssize_t { Buffer::write(buffer, count) }
+    fn sendfile64[output, input](output: c_int, input: c_int, offset: *mut off_t, count: size_t) -> ssize_t {
+        Buffer::result(offset)
+    }
+    fn memfd_create(name: *const c_char, flags: c_uint) -> c_int { Buffer::string(name) }
+    fn capget(header: *mut c_void, data: *mut c_void) -> c_int { Buffer::write(header, 8), Buffer::write(data, CAPABILITIES) }
+    fn capset(header: *mut c_void, data: *const c_void) -> c_int { Buffer::write(header, 8), Buffer::read(data, CAPABILITIES) }
 }
 
 /// # Safety
@@ -119,6 +141,28 @@ pub unsafe extern "C" fn times(result: *mut tms) -> libc::clock_t {
         if ticks == -1 { -1 } else { 0 }
     });
     ticks
+}
+
+/// # Safety
+/// As the C library's `clock_gettime`. Most clocks are read without the kernel.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn clock_gettime(clock: clockid_t, result: *mut timespec) -> c_int {
+    // SAFETY: forwards the caller's arguments.
+    let read =
+        || unsafe { crate::real!(clock_gettime: fn(clockid_t, *mut timespec) -> c_int)(clock, result) };
+    let of_processor =
+        clock < 0 || matches!(clock, libc::CLOCK_PROCESS_CPUTIME_ID | libc::CLOCK_THREAD_CPUTIME_ID);
+    if of_processor { super::with_buffers(&[Buffer::result(result)], read) } else { read() }
+}
+
+/// # Safety
+/// As the C library's `sigwait`, which returns its error.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sigwait(set: *const sigset_t, signal: *mut c_int) -> c_int {
+    super::with_buffers_returning_error(&[Buffer::value(set), Buffer::result(signal)], || {
+        // SAFETY: forwards the caller's arguments.
+        unsafe { crate::real!(sigwait: fn(*const sigset_t, *mut c_int) -> c_int)(set, signal) }
+    })
 }
 
 /// # Safety
@@ -138,32 +182,4 @@ pub unsafe extern "C" fn clock_nanosleep(
             )
         }
     })
-}
-
-/// Defines the variadic `open` family, whose last argument is there only for some flags.
-macro_rules! opening {
-    ($($name:ident($($argument:ident: $type:ty),*);)*) => {$(
-        /// # Safety
-        /// As the C library's function of this name. Reading an absent variadic argument yields what is in its
-        /// register, which the kernel ignores without `O_CREAT`.
-        #[unsafe(no_mangle)]
-        pub unsafe extern "C" fn $name($($argument: $type,)* path: *const c_char, flags: c_int, mode: mode_t) -> c_int {
-            $(if !super::descriptors::is_here($argument, stringify!($name)) {
-                return -1;
-            })*
-            super::with_buffers(&[Buffer::string(path)], || {
-                // SAFETY: forwards the caller's arguments.
-                unsafe {
-                    crate::real!($name: fn($($type,)* *const c_char, c_int, mode_t) -> c_int)($($argument,)* path, flags, mode)
-                }
-            })
-        }
-    )*};
-}
-
-opening! {
-    open();
-    open64();
-    openat(folder: c_int);
-    openat64(folder: c_int);
 }

@@ -9,6 +9,7 @@ mod calls;
 mod copied;
 pub mod descriptors;
 mod memory_streams;
+mod paths;
 mod program;
 mod regex;
 mod spawn;

@@ -2,14 +2,27 @@
 
 use super::{Buffer, descriptors};
 use gondwana_node::Node;
-use libc::{c_int, c_long, c_ulong, c_void, pid_t, ssize_t, timespec};
+use libc::{c_char, c_int, c_long, c_ulong, c_void, pid_t, ssize_t, timespec};
 
 crate::guarded! {
     fn ioctl[fd](fd: c_int, request: c_ulong, argument: *mut c_void) -> c_int { Buffer::write(argument, 64) }
     fn fcntl[fd](fd: c_int, command: c_int, argument: c_ulong) -> c_int { lock_of(command, argument) }
     fn fcntl64[fd](fd: c_int, command: c_int, argument: c_ulong) -> c_int { lock_of(command, argument) }
+    fn prctl(operation: c_int, a: c_ulong, b: c_ulong, c: c_ulong, d: c_ulong) -> c_int { named_by(operation, a) }
+    fn vdprintf[fd](fd: c_int, format: *const c_char, arguments: *mut c_void) -> c_int {}
+    fn __vdprintf_chk[fd](fd: c_int, flag: c_int, format: *const c_char, arguments: *mut c_void) -> c_int {}
     fn sendfile[out, input](out: c_int, input: c_int, offset: *mut libc::off_t, count: usize) -> ssize_t {
         Buffer::result(offset)
+    }
+}
+
+/// What an operation of `prctl` uses.
+fn named_by(operation: c_int, argument: c_ulong) -> Buffer {
+    match operation {
+        libc::PR_SET_NAME => Buffer::string(argument as *const c_char),
+        libc::PR_GET_NAME => Buffer::write(argument as *mut u8, 16),
+        libc::PR_GET_PDEATHSIG => Buffer::result(argument as *mut c_int),
+        _ => Buffer::read(std::ptr::null::<u8>(), 0),
     }
 }
 

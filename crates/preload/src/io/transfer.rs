@@ -122,6 +122,33 @@ fn at(offset: off_t, done: usize) -> off_t {
     offset + done as off_t
 }
 
+/// For calls that take -1 for wherever the file is.
+fn at_or_current(offset: off_t, done: usize) -> off_t {
+    if offset == -1 { -1 } else { at(offset, done) }
+}
+
+/// One piece by `preadv2`.
+///
+/// # Safety
+/// The buffer has that many bytes.
+unsafe fn read_piece(fd: c_int, buffer: *mut c_void, length: usize, offset: off_t, flags: c_int) -> ssize_t {
+    let piece = iovec { iov_base: buffer, iov_len: length };
+    let real = crate::real!(preadv2: fn(c_int, *const iovec, c_int, off_t, c_int) -> ssize_t);
+    // SAFETY: as promised.
+    unsafe { real(fd, &raw const piece, 1, offset, flags) }
+}
+
+/// One piece by `pwritev2`.
+///
+/// # Safety
+/// The buffer has that many bytes.
+unsafe fn write_piece(fd: c_int, buffer: *mut c_void, length: usize, offset: off_t, flags: c_int) -> ssize_t {
+    let piece = iovec { iov_base: buffer, iov_len: length };
+    let real = crate::real!(pwritev2: fn(c_int, *const iovec, c_int, off_t, c_int) -> ssize_t);
+    // SAFETY: as promised.
+    unsafe { real(fd, &raw const piece, 1, offset, flags) }
+}
+
 transferring! {
     true fn read(fd: c_int, memory: *mut c_void, count: size_t) = Memory::of(memory, count), |buffer, length, _done|
         crate::real!(read: fn(c_int, *mut c_void, size_t) -> ssize_t)(fd, buffer, length);
@@ -143,6 +170,18 @@ transferring! {
         |buffer, length, done| crate::real!(pread: fn(c_int, *mut c_void, size_t, off_t) -> ssize_t)(fd, buffer, length, at(offset, done));
     false fn pwritev(fd: c_int, vector: *const iovec, count: c_int, offset: off_t) = Memory::of_vector(vector, count),
         |buffer, length, done| crate::real!(pwrite: fn(c_int, *const c_void, size_t, off_t) -> ssize_t)(fd, buffer, length, at(offset, done));
+    true fn preadv64(fd: c_int, vector: *const iovec, count: c_int, offset: off_t) = Memory::of_vector(vector, count),
+        |buffer, length, done| crate::real!(pread: fn(c_int, *mut c_void, size_t, off_t) -> ssize_t)(fd, buffer, length, at(offset, done));
+    false fn pwritev64(fd: c_int, vector: *const iovec, count: c_int, offset: off_t) = Memory::of_vector(vector, count),
+        |buffer, length, done| crate::real!(pwrite: fn(c_int, *const c_void, size_t, off_t) -> ssize_t)(fd, buffer, length, at(offset, done));
+    true fn preadv2(fd: c_int, vector: *const iovec, count: c_int, offset: off_t, flags: c_int) = Memory::of_vector(vector, count),
+        |buffer, length, done| read_piece(fd, buffer, length, at_or_current(offset, done), flags);
+    true fn preadv64v2(fd: c_int, vector: *const iovec, count: c_int, offset: off_t, flags: c_int) = Memory::of_vector(vector, count),
+        |buffer, length, done| read_piece(fd, buffer, length, at_or_current(offset, done), flags);
+    false fn pwritev2(fd: c_int, vector: *const iovec, count: c_int, offset: off_t, flags: c_int) = Memory::of_vector(vector, count),
+        |buffer, length, done| write_piece(fd, buffer, length, at_or_current(offset, done), flags);
+    false fn pwritev64v2(fd: c_int, vector: *const iovec, count: c_int, offset: off_t, flags: c_int) = Memory::of_vector(vector, count),
+        |buffer, length, done| write_piece(fd, buffer, length, at_or_current(offset, done), flags);
     true fn recv(fd: c_int, memory: *mut c_void, count: size_t, flags: c_int) = Memory::of(memory, count),
         |buffer, length, _done| crate::real!(recv: fn(c_int, *mut c_void, size_t, c_int) -> ssize_t)(fd, buffer, length, flags);
     false fn send(fd: c_int, memory: *const c_void, count: size_t, flags: c_int) = Memory::of(memory, count),

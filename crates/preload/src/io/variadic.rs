@@ -1,9 +1,10 @@
-//! Functions that take any number of arguments and allocate: passed on to those of their kind that take a list.
+//! Functions that take any number of arguments, and allocate or use a descriptor: passed on to those of their kind that take a list.
 
 use super::allocating::{
     __isoc23_vsscanf, __isoc23_vswscanf, __isoc99_vsscanf, __isoc99_vswscanf, __vasprintf_chk, vasprintf,
     vsscanf, vswscanf,
 };
+use super::program::{__vdprintf_chk, vdprintf};
 use libc::c_int;
 use std::arch::naked_asm;
 
@@ -51,6 +52,8 @@ macro_rules! listing {
 }
 
 listing! {
+    dprintf => vdprintf, 2, "rdx";
+    __dprintf_chk => __vdprintf_chk, 3, "rcx";
     asprintf => vasprintf, 2, "rdx";
     __asprintf => vasprintf, 2, "rdx";
     __asprintf_chk => __vasprintf_chk, 3, "rcx";

@@ -2,7 +2,7 @@
 
 use super::descriptors::is_here;
 use super::{Buffer, with_buffers};
-use libc::{c_int, iovec, msghdr, ssize_t};
+use libc::{c_int, c_uint, iovec, mmsghdr, msghdr, ssize_t, timespec};
 
 /// Adds the buffers of a vector, and the vector itself.
 fn add(buffers: &mut Vec<Buffer>, vector: *const iovec, count: usize, filled: bool) {
@@ -33,24 +33,46 @@ fn of_message(message: *const msghdr, filled: bool) -> Vec<Buffer> {
     buffers
 }
 
+/// The messages of a batch, whose lengths the kernel fills in, and one buffer more.
+fn of_messages(messages: *mut mmsghdr, count: c_uint, filled: bool, more: Buffer) -> Vec<Buffer> {
+    let mut buffers = vec![Buffer::write(messages, count as usize * size_of::<mmsghdr>()), more];
+    for index in 0..count as usize {
+        // SAFETY: the caller of the wrapped function promises `count` elements.
+        buffers.extend(of_message(unsafe { &raw const (*messages.add(index)).msg_hdr }, filled));
+    }
+    buffers
+}
+
+/// What goes into a pipe by reference: it is read where it is.
+fn of_vector(vector: *const iovec, count: usize) -> Vec<Buffer> {
+    let mut buffers = vec![];
+    add(&mut buffers, vector, count, false);
+    buffers
+}
+
 macro_rules! vectored {
-    ($($name:ident($fd:ident: c_int, $($argument:ident: $type:ty),*) = $buffers:expr;)*) => {$(
+    ($(fn $name:ident($fd:ident: c_int, $($argument:ident: $type:ty),*) -> $result:ty = $buffers:expr;)*) => {$(
         /// # Safety
         /// As the C library's function of this name.
         #[unsafe(no_mangle)]
-        pub unsafe extern "C" fn $name($fd: c_int, $($argument: $type),*) -> ssize_t {
+        pub unsafe extern "C" fn $name($fd: c_int, $($argument: $type),*) -> $result {
             if !is_here($fd, stringify!($name)) {
                 return -1;
             }
             with_buffers(&$buffers, || {
                 // SAFETY: forwards the caller's arguments.
-                unsafe { crate::real!($name: fn(c_int, $($type),*) -> ssize_t)($fd, $($argument),*) }
+                unsafe { crate::real!($name: fn(c_int, $($type),*) -> $result)($fd, $($argument),*) }
             })
         }
     )*};
 }
 
 vectored! {
-    recvmsg(fd: c_int, message: *mut msghdr, flags: c_int) = of_message(message, true);
-    sendmsg(fd: c_int, message: *const msghdr, flags: c_int) = of_message(message, false);
+    fn recvmsg(fd: c_int, message: *mut msghdr, flags: c_int) -> ssize_t = of_message(message, true);
+    fn sendmsg(fd: c_int, message: *const msghdr, flags: c_int) -> ssize_t = of_message(message, false);
+    fn recvmmsg(fd: c_int, messages: *mut mmsghdr, count: c_uint, flags: c_int, timeout: *mut timespec) -> c_int
+        = of_messages(messages, count, true, Buffer::result(timeout));
+    fn sendmmsg(fd: c_int, messages: *mut mmsghdr, count: c_uint, flags: c_int) -> c_int
+        = of_messages(messages, count, false, Buffer::read(messages, 0));
+    fn vmsplice(fd: c_int, vector: *const iovec, count: usize, flags: c_uint) -> ssize_t = of_vector(vector, count);
 }

@@ -1,7 +1,8 @@
 //! Who a thread is, and what can only be done to a thread of the same node.
 
+use crate::io::{Buffer, with_buffers_returning_error};
 use gondwana_node::{Node, Thread};
-use libc::{c_char, c_int, c_void, pthread_attr_t, pthread_t, size_t};
+use libc::{c_char, c_int, c_void, pthread_attr_t, pthread_t, sched_param, size_t};
 
 /// The C library's name for the calling thread.
 pub fn native_self() -> pthread_t {
@@ -40,16 +41,16 @@ fn native(thread: pthread_t) -> Result<pthread_t, i32> {
 }
 
 macro_rules! on_this_node {
-    ($(fn $name:ident($thread:ident: pthread_t $(, $argument:ident: $type:ty)*);)*) => {$(
+    ($(fn $name:ident($thread:ident: pthread_t $(, $argument:ident: $type:ty)*) { $($buffer:expr),* })*) => {$(
         /// # Safety
         /// As the C library's function of this name; a thread of another node is `ESRCH`.
         #[unsafe(no_mangle)]
         pub unsafe extern "C" fn $name($thread: pthread_t $(, $argument: $type)*) -> c_int {
             match native($thread) {
-                // SAFETY: forwards the caller's arguments.
-                Ok(thread) => unsafe {
-                    crate::real!($name: fn(pthread_t $(, $type)*) -> c_int)(thread $(, $argument)*)
-                },
+                Ok(thread) => with_buffers_returning_error(&[$($buffer),*], || {
+                    // SAFETY: forwards the caller's arguments.
+                    unsafe { crate::real!($name: fn(pthread_t $(, $type)*) -> c_int)(thread $(, $argument)*) }
+                }),
                 Err(error) => error,
             }
         }
@@ -57,14 +58,18 @@ macro_rules! on_this_node {
 }
 
 on_this_node! {
-    fn pthread_kill(thread: pthread_t, signal: c_int);
-    fn pthread_setname_np(thread: pthread_t, name: *const c_char);
-    fn pthread_getname_np(thread: pthread_t, name: *mut c_char, length: size_t);
-    fn pthread_setaffinity_np(thread: pthread_t, size: size_t, set: *const c_void);
-    fn pthread_getaffinity_np(thread: pthread_t, size: size_t, set: *mut c_void);
-    fn pthread_setschedparam(thread: pthread_t, policy: c_int, parameters: *const c_void);
-    fn pthread_getschedparam(thread: pthread_t, policy: *mut c_int, parameters: *mut c_void);
-    fn pthread_getcpuclockid(thread: pthread_t, clock: *mut c_int);
+    fn pthread_kill(thread: pthread_t, signal: c_int) {}
+    fn pthread_sigqueue(thread: pthread_t, signal: c_int, value: libc::sigval) {}
+    fn pthread_setname_np(thread: pthread_t, name: *const c_char) { Buffer::string(name) }
+    fn pthread_getname_np(thread: pthread_t, name: *mut c_char, length: size_t) { Buffer::write(name, length) }
+    fn pthread_setaffinity_np(thread: pthread_t, size: size_t, set: *const c_void) { Buffer::read(set, size) }
+    fn pthread_getaffinity_np(thread: pthread_t, size: size_t, set: *mut c_void) { Buffer::write(set, size) }
+    fn pthread_setschedparam(thread: pthread_t, policy: c_int, parameters: *const sched_param) { Buffer::value(parameters) }
+    fn pthread_getschedparam(thread: pthread_t, policy: *mut c_int, parameters: *mut sched_param) {
+        Buffer::result(policy), Buffer::result(parameters)
+    }
+    fn pthread_setschedprio(thread: pthread_t, priority: c_int) {}
+    fn pthread_getcpuclockid(thread: pthread_t, clock: *mut c_int) { Buffer::result(clock) }
 }
 
 /// # Safety
