@@ -165,6 +165,12 @@ unsafe fn prepare(setup: &Setup<'_>, parent: libc::pid_t) -> Result<(), i32> {
         }
         if setup.apart {
             check(libc::setpgid(0, 0))?;
+            // What the terminal's keys have sent to the group so far was not meant for this process; to ignore a signal
+            // is to forget it.
+            for key in [libc::SIGINT, libc::SIGQUIT, libc::SIGTSTP] {
+                let before = libc::signal(key, libc::SIG_IGN);
+                libc::signal(key, before);
+            }
             // A terminal with `stty tostop` must not halt a node that prints.
             libc::signal(libc::SIGTTOU, libc::SIG_IGN);
         }
