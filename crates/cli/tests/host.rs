@@ -86,6 +86,21 @@ fn a_program_is_where_it_was_asked_to_be() {
 }
 
 #[test]
+fn named_sets_are_known_and_a_user_without_a_home_has_none() {
+    let home = Folder::new();
+    let at_home = |arguments: &[&str]| {
+        let mut command = gondwana(arguments);
+        run(command.env_remove("XDG_STATE_HOME").env("HOME", &*home), LIMIT)
+    };
+    let set = format!("cpu:{}", allowed()[0]);
+    assert!(at_home(&["rset", "make", "mine", &set]).status.unwrap().success());
+    let named = at_home(&["exec", "--rset", "mine", "--strict", "--", "nproc"]);
+    assert_eq!((named.output.as_str(), named.errors.as_str()), ("1\n", ""));
+    let mut homeless = gondwana(&["exec", "--rset", "all", "--", "/bin/echo", "done"]);
+    assert_eq!(run(homeless.env_clear(), LIMIT).output, "done\n");
+}
+
+#[test]
 fn what_was_asked_for_and_what_was_found_are_reported() {
     let ran = ran(&["exec", "--rset", "all", "--memory", "node:0", "--report", "--", "true"]);
     assert!(ran.errors.contains("gondwana: asked for processors 0"), "{}", ran.errors);

@@ -79,7 +79,7 @@ impl ExecOptions {
     /// What the texts mean on this computer.
     fn asked(&self) -> Result<Asked, Failure> {
         let machine = gondwana_host::discover_nodes().map_err(|error| Failure::cannot(error.to_string()))?;
-        let registry = Registry::default();
+        let registry = crate::rset::named_sets()?;
         let rset = match &self.rset {
             Some(text) => parsed("--rset", text, RSet::parse, &machine, &registry)?,
             None => RSet::allowed(&machine),
