@@ -1,5 +1,6 @@
 //! Memory by a policy.
 
+use crate::colour::{Colours, colour};
 use crate::pages::{self, Found};
 use crate::place::{Placed, place};
 use crate::remark::Remark;
@@ -16,6 +17,8 @@ pub struct Extras {
     pub prefault: bool,
     /// Pages stay in memory, as those of the papers' drivers did.
     pub lock: bool,
+    /// Pages cycle through so many colours of a cache ([`crate::colours`]).
+    pub colours: Option<u64>,
 }
 
 /// Memory for at least `bytes` bytes, placed as asked for from the calling thread's point of view.
@@ -27,10 +30,16 @@ pub fn allocate(bytes: usize, placement: &Placement, extras: Extras) -> io::Resu
     let pages = region.pages() as u64;
     // A kernel that does not say where a thread is has one node.
     let here = sys::here().map_or(NodeId(0), |(_, node)| node);
+    let coloured = extras.colours.map(|colours| coloured(&region, placement, here, colours));
     let mut placed = match placement.node_of(0, pages, here) {
         None => float(&region, placement, extras),
         Some(first) => place(&region, |page| placement.node_of(page as u64, pages, here).unwrap_or(first)),
     };
+    match coloured {
+        Some(Ok(colours)) => placed.colours = Some(colours),
+        Some(Err(remark)) => placed.remarks.push(remark),
+        None => {}
+    }
     if extras.lock
         && let Err(error) = sys::lock(&region.addresses())
     {
@@ -39,6 +48,24 @@ pub fn allocate(bytes: usize, placement: &Placement, extras: Extras) -> io::Resu
             .push(Remark::Other(format!("memory cannot be locked ({error}): ulimit -l sets the limit")));
     }
     Ok((region, placed))
+}
+
+/// Gives the region coloured pages of the one node that all are to be on, or of any if that is the kernel's choice.
+fn coloured(region: &Region, placement: &Placement, here: NodeId, colours: u64) -> Result<Colours, Remark> {
+    let mut runs = placement.runs(region.pages() as u64, here);
+    let (first, several) = (runs.next().and_then(|run| run.node), runs.next().is_some());
+    if several {
+        return Err(Remark::Other(
+            "pages on several nodes are not coloured: their caches differ anyway".to_owned(),
+        ));
+    }
+    let Some(node) = first else { return colour(region, colours) };
+    let refused = |error: io::Error| Remark::refused("setting a policy for memory", &error);
+    let before = sys::policy().map_err(refused)?;
+    sys::set_policy(&Policy::Prefer(NodeSet::only(node))).map_err(refused)?;
+    let colours = colour(region, colours);
+    sys::set_policy(&before).map_err(refused)?;
+    colours
 }
 
 /// Memory of which the kernel chooses the nodes.
@@ -57,7 +84,7 @@ fn float(region: &Region, placement: &Placement, extras: Extras) -> Placed {
         Err(error) => remarks.push(Remark::refused("counting pages", error)),
     }
     // Nothing is asked for on any particular node.
-    Placed { asked: Found::default(), found: found.ok(), remarks }
+    Placed { asked: Found::default(), found: found.ok(), colours: None, remarks }
 }
 
 #[cfg(test)]
@@ -87,7 +114,18 @@ mod tests {
     fn floating_pages_are_there_when_they_are_touched_or_wanted_at_once() {
         let touched = |extras| allocated("float", 50, extras).found.unwrap().present();
         assert_eq!(touched(Extras::default()), 0);
-        assert_eq!(touched(Extras { prefault: true, lock: false }), 50);
+        assert_eq!(touched(Extras { prefault: true, ..Extras::default() }), 50);
+    }
+
+    #[test]
+    fn coloured_pages_are_placed_too_or_a_reason_is_given() {
+        let placed = allocated("local", 50, Extras { colours: Some(4), ..Extras::default() });
+        assert_eq!(placed.found.as_ref(), Some(&placed.asked));
+        match (placed.colours, placed.remarks.first()) {
+            (Some(colours), None) => assert_eq!((colours.colours, colours.pages), (4, 50)),
+            (None, Some(remark)) => assert!(remark.to_string().contains("CAP_SYS_ADMIN"), "{remark}"),
+            both => panic!("{both:?}"),
+        }
     }
 
     #[test]
@@ -99,7 +137,7 @@ mod tests {
         };
         let machine = crate::discover_nodes().unwrap();
         let placement = Placement::new(MemoryPolicy::Local, &RSet::allowed(&machine), &machine).unwrap();
-        let extras = Extras { prefault: false, lock: true };
+        let extras = Extras { lock: true, ..Extras::default() };
         let (region, placed) = allocate(4 * sys::page_size(), &placement, extras).unwrap();
         // Other tests may have locked memory at the same time.
         match placed.remarks.first() {

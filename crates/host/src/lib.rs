@@ -6,6 +6,7 @@
 mod allocate;
 mod binding;
 pub mod cgroup;
+mod colour;
 mod discover;
 pub mod pages;
 mod place;
@@ -20,6 +21,7 @@ mod unreadable;
 
 pub use allocate::{Extras, allocate};
 pub use binding::{Binding, Malformed};
+pub use colour::{Colours, colour, colours};
 pub use discover::{DiscoverError, discover, discover_nodes, recorded};
 pub use place::{Placed, place};
 pub use probe::Tried;

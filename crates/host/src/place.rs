@@ -1,6 +1,7 @@
 //! Putting each page of a region on the node that is asked for, and counting where it is then.
 
 use crate::Region;
+use crate::colour::Colours;
 use crate::pages::{self, Found};
 use crate::remark::Remark;
 use crate::sys::{self, Policy};
@@ -16,6 +17,8 @@ pub struct Placed {
     pub asked: Found,
     /// Pages that the kernel counts there; nothing if it refuses to count.
     pub found: Option<Found>,
+    /// What came of colouring, if that was asked for and can be had.
+    pub colours: Option<Colours>,
     /// What could not be had.
     pub remarks: Vec<Remark>,
 }
@@ -73,7 +76,7 @@ pub fn place(region: &Region, node_of: impl Fn(usize) -> NodeId) -> Placed {
     {
         remarks.push(Remark::refused("keeping pages on their nodes", &error));
     }
-    Placed { asked, found, remarks }
+    Placed { asked, found, colours: None, remarks }
 }
 
 /// The pages in a row for each node.
@@ -168,8 +171,13 @@ mod tests {
     #[test]
     fn pages_in_a_row_are_for_one_node() {
         let runs = runs(7, &|page| NodeId([0, 0, 1, 0, 0, 2, 2][page]));
-        let expected = [(0, vec![0..2, 3..5]), (1, vec![2..3]), (2, vec![5..7])];
-        assert_eq!(runs, expected.map(|(node, runs)| (NodeId(node), runs)).into());
+        let nodes: Vec<u16> = runs.keys().map(|node| node.0).collect();
+        assert_eq!(nodes, [0, 1, 2]);
+        let of = |node| runs[&NodeId(node)].as_slice();
+        assert_eq!(
+            (of(0), of(1), of(2)),
+            (&[0..2, 3..5][..], std::slice::from_ref(&(2..3)), std::slice::from_ref(&(5..7)))
+        );
     }
 
     #[test]

@@ -94,6 +94,18 @@ impl Region {
         }
     }
 
+    /// Takes a page out of another region, without copying it; what was here is gone, and that one has an untouched
+    /// page instead.
+    pub(crate) fn take(&self, page: usize, from: &Self, other: usize) -> io::Result<()> {
+        let (target, source) = (self.address(page), from.address(other));
+        // SAFETY: both pages belong to regions, and both stay mapped: there is no hole that another mapping could take.
+        let moved = unsafe {
+            let flags = libc::MREMAP_MAYMOVE | libc::MREMAP_FIXED | libc::MREMAP_DONTUNMAP;
+            libc::syscall(libc::SYS_mremap, source, sys::page_size(), sys::page_size(), flags, target)
+        };
+        if moved == -1 { Err(io::Error::last_os_error()) } else { Ok(()) }
+    }
+
     /// Gives the memory away, for instance to C: the caller returns it with `munmap`.
     #[must_use]
     pub fn into_addresses(self) -> Range<usize> {

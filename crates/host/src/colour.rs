@@ -1,0 +1,137 @@
+//! Page colouring, as in the papers' NumaMem: pages in a row cycle through the parts of a cache.
+//!
+//! A cache that is addressed by physical addresses has a place for each page that follows from its page frame number:
+//! its colour. Pages of one colour displace each other. Which frame a page has is the kernel's choice; so more pages are
+//! taken from it than needed, and moved, without copying, to where their colours are wanted.
+
+use crate::remark::Remark;
+use crate::{Region, sys};
+use gondwana_topology::{CacheKind, Machine};
+use serde::Serialize;
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::FileExt;
+
+/// Each page that is put in its place is a mapping of its own, and the kernel allows a process some 65,000 of them.
+const MOST_PAGES: usize = 1 << 14;
+
+/// The colours of a region's pages.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct Colours {
+    /// How many there are.
+    pub colours: u64,
+    /// Pages that have the colour that follows that of the page before.
+    pub in_order: usize,
+    /// Pages in all.
+    pub pages: usize,
+}
+
+/// How many colours the pages of a machine have: those of its level 2 caches, which are the first that are addressed
+/// physically and too small for everything.
+#[must_use]
+pub fn colours(machine: &Machine) -> Option<u64> {
+    let cache =
+        machine.caches.iter().find(|cache| cache.level == 2 && cache.kind != CacheKind::Instruction)?;
+    let colours = cache.size.0.checked_div(u64::from(cache.ways))? / machine.page_size.0;
+    (colours > 1).then_some(colours)
+}
+
+/// Gives the region pages whose colours are in order, as far as the kernel has any. The region has no contents before
+/// and zeros afterwards; it comes from where the calling thread's policy says.
+pub fn colour(region: &Region, colours: u64) -> Result<Colours, Remark> {
+    if region.pages() > MOST_PAGES {
+        return Err(Remark::Other(format!(
+            "{} pages cannot be coloured: {MOST_PAGES} is the limit, because each is a mapping of its own",
+            region.pages()
+        )));
+    }
+    // Half as many again, because colours are not equally frequent among the pages that the kernel gives.
+    let spare = region.pages() / 2 + usize::try_from(colours).unwrap_or(0);
+    let pool = Region::new((region.pages() + spare) * sys::page_size())
+        .map_err(|error| Remark::refused("allocating pages to choose from", &error))?;
+    let keep_small =
+        [region, &pool].into_iter().try_for_each(|region| sys::without_huge_pages(&region.addresses()));
+    keep_small.map_err(|error| Remark::refused("keeping huge pages out", &error))?;
+    pool.touch_all(0..pool.pages());
+    let mut by_colour = vec![vec![]; usize::try_from(colours).unwrap_or(0)];
+    for (page, frame) in frames(&pool)?.into_iter().enumerate() {
+        by_colour[(frame % colours) as usize].push(page);
+    }
+    let mut in_order = 0;
+    for page in 0..region.pages() {
+        let wanted = page % by_colour.len();
+        let chosen = by_colour[wanted].pop();
+        in_order += usize::from(chosen.is_some());
+        // A colour that has run out is replaced by the one of which there is most.
+        let chosen = chosen.or_else(|| by_colour.iter_mut().max_by_key(|pages| pages.len())?.pop());
+        if let Some(chosen) = chosen {
+            region.take(page, &pool, chosen).map_err(|error| Remark::refused("moving a page", &error))?;
+        }
+    }
+    Ok(Colours { colours, in_order, pages: region.pages() })
+}
+
+/// The page frame number of each page, which all must be there.
+fn frames(region: &Region) -> Result<Vec<u64>, Remark> {
+    let failed = |error: &io::Error| Remark::refused("reading page frame numbers", error);
+    let file = File::open("/proc/self/pagemap").map_err(|error| failed(&error))?;
+    let mut entries = vec![0; region.pages() * 8];
+    let first = (region.addresses().start / sys::page_size() * 8) as u64;
+    file.read_exact_at(&mut entries, first).map_err(|error| failed(&error))?;
+    // The lower 55 bits of an entry are the number; users without privileges see zeros.
+    let number = |entry: &[u8]| {
+        let entry = entry.iter().rev().fold(0_u64, |number, byte| number << 8 | u64::from(*byte));
+        entry & ((1 << 55) - 1)
+    };
+    let frames: Vec<u64> = entries.chunks_exact(8).map(number).collect();
+    if frames.contains(&0) {
+        return Err(Remark::Other(
+            "pages cannot be coloured: the kernel shows page frame numbers to holders of CAP_SYS_ADMIN only"
+                .to_owned(),
+        ));
+    }
+    Ok(frames)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use gondwana_topology::{Bytes, Cache};
+
+    fn machine(size: u64, ways: u32) -> Machine {
+        let level_1 = Cache { level: 1, size: Bytes(48 << 10), ways: 12, ..Cache::default() };
+        let level_2 = Cache { level: 2, size: Bytes(size), ways, ..Cache::default() };
+        Machine { caches: vec![level_1, level_2], ..Machine::uniform(1, 1, Bytes(1 << 30)) }
+    }
+
+    #[test]
+    fn colours_are_pages_in_one_way_of_the_cache() {
+        assert_eq!(colours(&machine(1 << 20, 16)), Some(16));
+        // One colour is none, and so is a cache of which the ways are unknown.
+        assert_eq!(colours(&machine(64 << 10, 16)), None);
+        assert_eq!(colours(&machine(1 << 20, 0)), None);
+        assert_eq!(colours(&Machine::uniform(1, 1, Bytes(1 << 30))), None);
+    }
+
+    #[test]
+    fn pages_cycle_through_the_colours_or_a_reason_is_given() {
+        let region = Region::new(100 * sys::page_size()).unwrap();
+        match colour(&region, 8) {
+            Ok(found) => {
+                let frames = frames(&region).unwrap();
+                let in_order = (0..).zip(&frames).filter(|(page, frame)| **frame % 8 == page % 8).count();
+                assert_eq!(found, Colours { colours: 8, in_order, pages: 100 });
+                // The kernel may give pages of few colours, but not of one only.
+                assert!(in_order > 50, "{found:?}");
+            }
+            Err(remark) => assert!(remark.to_string().contains("CAP_SYS_ADMIN"), "{remark}"),
+        }
+    }
+
+    #[test]
+    fn more_pages_than_mappings_are_refused() {
+        let region = Region::new((MOST_PAGES + 1) * sys::page_size()).unwrap();
+        let refused = colour(&region, 8).unwrap_err().to_string();
+        assert!(refused.contains("16385 pages cannot be coloured"), "{refused}");
+    }
+}
