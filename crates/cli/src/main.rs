@@ -52,6 +52,7 @@ enum Command {
     /// Show on which nodes the pages of a running process are
     Where(where_::WhereOptions),
     /// Name sets of processors and memory, and show what they have
+    #[command(arg_required_else_help = false)]
     Rset(rset::RsetOptions),
     /// Start nodes on behalf of a launcher on another computer
     #[command(hide = true)]

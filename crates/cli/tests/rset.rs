@@ -174,6 +174,18 @@ fn what_makes_no_set_is_pointed_at() {
 }
 
 #[test]
+fn strange_words_reach_the_terminal_without_their_powers() {
+    let user = User::new();
+    assert_eq!(user.refused(&["remove", "a\u{1b}[2J\n"], 2), "there is no set named 'a\\u{1b}[2J\\n'\n");
+    let said = user.refused_make(&["a\tb", "all"]);
+    assert!(said.starts_with("'a\\tb' can't be the name of a set: '\\t' is neither"), "{said}");
+    user.make(&["web", " node:0\n|\tnode:1\n"]);
+    assert!(user.prints(&["list"]).ends_with("node:0 | node:1\n"));
+    let said = user.refused(&[], 2);
+    assert!(said.contains("list, show, make, remove") && said.matches('\n').count() == 1, "{said}");
+}
+
+#[test]
 fn sets_made_at_the_same_time_are_all_there() {
     let user = User::new();
     let names: Vec<String> = (0..16).map(|number| format!("set{number:02}")).collect();

@@ -15,7 +15,7 @@ pub struct Registry {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum RegistryError {
     /// No set can have this name.
-    #[error("'{name}' can't be the name of a set: {why}")]
+    #[error("'{}' can't be the name of a set: {why}", name.escape_debug())]
     Name {
         /// The name.
         name: String,
@@ -26,7 +26,7 @@ pub enum RegistryError {
     #[error("there is a set named '{0}' already")]
     Exists(String),
     /// The name isn't in use.
-    #[error("there is no set named '{0}'")]
+    #[error("there is no set named '{}'", .0.escape_debug())]
     Unknown(String),
     /// A set would hold nothing.
     #[error("the set '{0}' would be empty")]

@@ -65,7 +65,7 @@ fn names_are_checked() {
         ("web", "there is a set named 'web' already"),
         ("", "'' can't be the name of a set: a name has a character at least"),
         ("a-b", "'a-b' can't be the name of a set: '-' is neither a letter nor a digit, '_' or '.'"),
-        ("a\n", "'a\n' can't be the name of a set: '\\n' is neither a letter nor a digit, '_' or '.'"),
+        ("a\n", "'a\\n' can't be the name of a set: '\\n' is neither a letter nor a digit, '_' or '.'"),
         ("1a", "'1a' can't be the name of a set: it begins neither with a letter nor with '_'"),
         ("local", "'local' can't be the name of a set: it has a meaning of its own"),
     ] {

@@ -128,3 +128,16 @@ fn a_machine_has_nodes_and_processors() {
     let error = Machine::from_toml("[[node]]\nid = 0\nmemory.total = 4096").unwrap_err();
     assert_eq!(error.to_string(), "line 1: node[0].processors: no node of the machine has a processor");
 }
+
+proptest::proptest! {
+    /// Whatever a slip of the hand leaves of a description, it is a machine or an error with a line of the text.
+    #[test]
+    fn a_part_is_a_machine_or_an_error_with_a_line(from in 0..FOUR.len(), length in 0..80usize, instead in ".{0,3}") {
+        let text = format!("{}{instead}{}", &FOUR[..from], FOUR.get(from + length..).unwrap_or(""));
+        if let Err(error) = Machine::from_toml(&text) {
+            let line = error.line.unwrap();
+            proptest::prop_assert!((1..=text.lines().count() + 1).contains(&line), "{error}");
+            proptest::prop_assert!(!error.to_string().contains('\n'), "{error}");
+        }
+    }
+}

@@ -1,4 +1,4 @@
-use crate::{Bytes, NodeId, NodeSet, ProcessorId, ProcessorSet};
+use crate::{Bytes, MAX_NODES, MAX_PROCESSORS, NodeId, NodeSet, ProcessorId, ProcessorSet};
 use serde::{Deserialize, Serialize};
 
 /// Where the knowledge about a machine comes from.
@@ -156,22 +156,21 @@ impl Machine {
     ///
     /// # Panics
     ///
-    /// If there are more than [`crate::MAX_NODES`] nodes or [`crate::MAX_PROCESSORS`] processors.
+    /// If there are no nodes or processors, or more than [`MAX_NODES`] nodes or [`MAX_PROCESSORS`] processors.
     #[must_use]
     pub fn uniform(nodes: u16, processors_each: u16, memory_each: Bytes) -> Self {
+        let processors = usize::from(nodes) * usize::from(processors_each);
+        assert!(
+            (1..=MAX_NODES).contains(&usize::from(nodes)) && (1..=MAX_PROCESSORS).contains(&processors),
+            "{nodes} nodes of {processors_each} processors are no machine"
+        );
         let node = |number: u16| MachineNode {
             id: NodeId(number),
             processors: (number * processors_each..(number + 1) * processors_each).map(ProcessorId).collect(),
             memory: Memory { total: memory_each, ..Memory::default() },
             ..MachineNode::default()
         };
-        let machine =
-            Self { page_size: usual_page_size(), nodes: (0..nodes).map(node).collect(), ..Self::default() };
-        assert!(
-            nodes > 0 && machine.check().is_ok(),
-            "{nodes} nodes of {processors_each} processors are a machine"
-        );
-        machine
+        Self { page_size: usual_page_size(), nodes: (0..nodes).map(node).collect(), ..Self::default() }
     }
 
     /// The node with this number.

@@ -112,7 +112,8 @@ pub fn rset(options: &RsetOptions) -> Result<ExitCode, Failure> {
             let machine = place.machine()?;
             store::Store::of_user()?.change(|names| {
                 let rset = parsed(set, &machine, names)?;
-                let written = Some(set.clone());
+                // Tables have it on one line.
+                let written = Some(set.split_whitespace().collect::<Vec<_>>().join(" "));
                 names
                     .add(name, Entry { rset, parent: parent.clone(), exclusive: *exclusive, written })
                     .map_err(|error| Failure::usage(error.to_string()))
