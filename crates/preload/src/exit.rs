@@ -32,6 +32,14 @@ pub fn flush_output() {
     }
 }
 
+/// Before a thread gives up a lock: who locks it next, perhaps on another node, prints behind what this one has.
+#[inline]
+pub fn flush_before_unlock(node: &Node) {
+    if !node.is_first() || node.has_remote_threads() {
+        flush_output();
+    }
+}
+
 /// Writes out what all streams hold, waiting for threads that are using them.
 pub fn flush_all_streams() {
     // SAFETY: null means all streams.

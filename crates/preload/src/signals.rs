@@ -250,20 +250,57 @@ pub unsafe extern "C" fn sigaction(signal: c_int, new: *const Action, old: *mut 
     0
 }
 
-/// # Safety
-/// As the C library's `signal`.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn signal(number: c_int, handler: usize) -> usize {
+/// Defines functions that do as `signal` does, with other flags.
+macro_rules! handling {
+    ($($name:ident with $flags:expr;)*) => {$(
+        /// # Safety
+        /// As the C library's function of this name.
+        #[unsafe(no_mangle)]
+        pub unsafe extern "C" fn $name(number: c_int, handler: usize) -> usize {
+            handle(number, handler, $flags)
+        }
+    )*};
+}
+
+handling! {
+    signal with libc::SA_RESTART;
+    bsd_signal with libc::SA_RESTART;
+    ssignal with libc::SA_RESTART;
+    // What `signal` is for programs that are compiled for a standard older than theirs.
+    __sysv_signal with libc::SA_RESETHAND | libc::SA_NODEFER;
+    sysv_signal with libc::SA_RESETHAND | libc::SA_NODEFER;
+}
+
+fn handle(number: c_int, handler: usize, flags: c_int) -> usize {
     // SAFETY: all zero is a valid start for an action.
     let (mut new, mut old): (Action, Action) = unsafe { (zeroed(), zeroed()) };
     new.sa_sigaction = handler;
-    new.sa_flags = libc::SA_RESTART;
+    new.sa_flags = flags;
     // SAFETY: both are valid.
     if unsafe { sigaction(number, &new, &mut old) } == 0 { old.sa_sigaction } else { libc::SIG_ERR }
 }
 
+/// # Safety
+/// As the C library's `sigignore`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sigignore(number: c_int) -> c_int {
+    if handle(number, libc::SIG_IGN, 0) == libc::SIG_ERR { -1 } else { 0 }
+}
+
+/// # Safety
+/// As the C library's `sigsuspend`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sigsuspend(set: *const sigset_t) -> c_int {
+    // SAFETY: the caller passes a valid set; the call gets a private copy.
+    unsafe {
+        let mask = without_faults(libc::SIG_SETMASK, set);
+        let mask = mask.as_ref().map_or(std::ptr::null(), std::ptr::from_ref);
+        crate::real!(sigsuspend: fn(*const sigset_t) -> c_int)(mask)
+    }
+}
+
 /// Blocking the fault signals would turn the next fault on shared memory into the process's death.
-unsafe fn without_faults(how: c_int, set: *const sigset_t) -> Option<sigset_t> {
+pub unsafe fn without_faults(how: c_int, set: *const sigset_t) -> Option<sigset_t> {
     // SAFETY: the caller passes null or a valid set.
     let mut set = *unsafe { set.as_ref() }?;
     if how != libc::SIG_UNBLOCK {

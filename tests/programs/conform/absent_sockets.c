@@ -125,6 +125,10 @@ static void files(char *memory)
     EXPECT(2000, pwritev(fd, AS(struct iovec, FOUR), 2, 3000));
     EXPECT(PAGE, pread(fd, THREE, PAGE, 50));
     EXPECT('d', THREE[50]);
+    rewind(file);
+    EXPECT(2 * PAGE, fwrite_unlocked(ONE, 1, 2 * PAGE, file));
+    rewind(file);
+    EXPECT(2 * PAGE, fread_unlocked(ONE, 1, 2 * PAGE, file));
     EXPECT(0, fclose(file));
 }
 

@@ -87,7 +87,6 @@ crate::guarded! {
     }
     fn signalfd[fd](fd: c_int, mask: *const sigset_t, flags: c_int) -> c_int { Buffer::value(mask) }
     fn sigpending(result: *mut sigset_t) -> c_int { Buffer::result(result) }
-    fn sigsuspend(mask: *const sigset_t) -> c_int { Buffer::value(mask) }
     fn sigwaitinfo(set: *const sigset_t, info: *mut siginfo_t) -> c_int { Buffer::value(set), Buffer::result(info) }
     fn sigtimedwait(set: *const sigset_t, info: *mut siginfo_t, timeout: *const timespec) -> c_int {
         Buffer::value(set), Buffer::result(info), Buffer::value(timeout)

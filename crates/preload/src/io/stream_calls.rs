@@ -116,8 +116,7 @@ checked! {
     "rdi" => 1: feof feof_unlocked ferror ferror_unlocked ftrylockfile;
     "rdi" => 9: readdir_r readdir64_r; // EBADF
     "rsi" => -1: ungetc ungetwc fputc putc _IO_putc putw fputwc putwc fputc_unlocked putc_unlocked fputwc_unlocked
-        putwc_unlocked fputs_unlocked fputws fputws_unlocked;
+        putwc_unlocked fputws fputws_unlocked;
     "rdx" => 0: fgets fgets_unlocked fgetws fgetws_unlocked;
-    "rcx" => 0: __fgets_chk __fgetws_chk fread_unlocked fwrite_unlocked;
-    "r8" => 0: __fread_chk __fread_unlocked_chk;
+    "rcx" => 0: __fgets_chk __fgetws_chk;
 }

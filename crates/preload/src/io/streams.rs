@@ -7,89 +7,148 @@ use super::{BOUNCE, Buffer, is_shared, memory_streams, with_buffers};
 use crate::alloc::{Purpose, with_purpose};
 use libc::{FILE, c_char, c_int, c_void, size_t, ssize_t};
 
+/// Reads through a private buffer: `read` gets it, and how many bytes are wanted.
+///
 /// # Safety
-/// As the C library's `fread`.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn fread(
-    target: *mut c_void,
-    size: size_t,
-    count: size_t,
-    stream: *mut FILE,
-) -> size_t {
-    if !is_here(stream, "fread") {
-        return 0;
-    }
-    let real = crate::real!(fread: fn(*mut c_void, size_t, size_t, *mut FILE) -> size_t);
-    let bytes = size.saturating_mul(count);
-    if !is_shared(target, bytes) {
-        // SAFETY: forwards the caller's arguments.
-        return unsafe { real(target, size, count, stream) };
-    }
+/// The target has room for that many bytes.
+unsafe fn read_all(target: *mut c_void, bytes: usize, read: impl Fn(*mut c_void, usize) -> usize) -> usize {
     let mut bounce = vec![0u8; bytes.min(BOUNCE)];
     let mut done = 0;
     while done < bytes {
         let wanted = (bytes - done).min(BOUNCE);
-        // SAFETY: the bounce buffer holds `wanted` bytes, and the caller's target `bytes`.
-        let got = unsafe {
-            let got = real(bounce.as_mut_ptr().cast(), 1, wanted, stream);
-            std::ptr::copy_nonoverlapping(bounce.as_ptr(), target.cast::<u8>().add(done), got);
-            got
-        };
+        let got = read(bounce.as_mut_ptr().cast(), wanted);
+        // SAFETY: the bounce buffer holds what was wanted, and the target all.
+        unsafe { std::ptr::copy_nonoverlapping(bounce.as_ptr(), target.cast::<u8>().add(done), got) };
         done += got;
         if got < wanted {
             break;
         }
     }
-    done.checked_div(size).unwrap_or(0)
+    done
 }
 
+/// Writes through a private buffer: `write` gets it, and how many bytes are in it.
+///
 /// # Safety
-/// As the C library's `fwrite`.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn fwrite(
+/// The source has that many bytes.
+unsafe fn write_all(
     source: *const c_void,
-    size: size_t,
-    count: size_t,
-    stream: *mut FILE,
-) -> size_t {
-    if !is_here(stream, "fwrite") {
-        return 0;
-    }
-    let real = crate::real!(fwrite: fn(*const c_void, size_t, size_t, *mut FILE) -> size_t);
-    let bytes = size.saturating_mul(count);
-    if !is_shared(source, bytes) {
-        // SAFETY: forwards the caller's arguments.
-        return unsafe { real(source, size, count, stream) };
-    }
+    bytes: usize,
+    write: impl Fn(*const c_void, usize) -> usize,
+) -> usize {
     let mut bounce = vec![0u8; bytes.min(BOUNCE)];
     let mut done = 0;
     while done < bytes {
         let wanted = (bytes - done).min(BOUNCE);
-        // SAFETY: the bounce buffer holds `wanted` bytes, and the caller's source `bytes`.
-        let put = unsafe {
-            std::ptr::copy_nonoverlapping(source.cast::<u8>().add(done), bounce.as_mut_ptr(), wanted);
-            real(bounce.as_ptr().cast(), 1, wanted, stream)
-        };
+        // SAFETY: the bounce buffer has room for what is wanted, and the source has all.
+        unsafe { std::ptr::copy_nonoverlapping(source.cast::<u8>().add(done), bounce.as_mut_ptr(), wanted) };
+        let put = write(bounce.as_ptr().cast(), wanted);
         done += put;
         if put < wanted {
             break;
         }
     }
-    done.checked_div(size).unwrap_or(0)
+    done
 }
 
-/// # Safety
-/// As the C library's `fputs`.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn fputs(text: *const c_char, stream: *mut FILE) -> c_int {
-    if !is_here(stream, "fputs") {
-        return -1;
-    }
-    // SAFETY: forwards the caller's arguments.
-    with_buffers(&[Buffer::string(text)], || unsafe {
-        crate::real!(fputs: fn(*const c_char, *mut FILE) -> c_int)(text, stream)
-    })
+macro_rules! reading {
+    ($($name:ident)*) => {$(
+        /// # Safety
+        /// As the C library's function of this name.
+        #[unsafe(no_mangle)]
+        pub unsafe extern "C" fn $name(target: *mut c_void, size: size_t, count: size_t, stream: *mut FILE) -> size_t {
+            if !is_here(stream, stringify!($name)) {
+                return 0;
+            }
+            let real = crate::real!($name: fn(*mut c_void, size_t, size_t, *mut FILE) -> size_t);
+            let bytes = size.saturating_mul(count);
+            // SAFETY: forwards the caller's arguments, or with a buffer that holds what is wanted.
+            unsafe {
+                if !is_shared(target, bytes) {
+                    return real(target, size, count, stream);
+                }
+                let done = read_all(target, bytes, |buffer, wanted| real(buffer, 1, wanted, stream));
+                done.checked_div(size).unwrap_or(0)
+            }
+        }
+    )*};
 }
+
+reading! { fread fread_unlocked }
+
+/// `fread` that ends the program if the target is too small, as the C library does.
+macro_rules! reading_checked {
+    ($($name:ident => $unchecked:ident;)*) => {$(
+        /// # Safety
+        /// As the C library's function of this name.
+        #[unsafe(no_mangle)]
+        pub unsafe extern "C" fn $name(
+            target: *mut c_void,
+            room: size_t,
+            size: size_t,
+            count: size_t,
+            stream: *mut FILE,
+        ) -> size_t {
+            // SAFETY: forwards the caller's arguments.
+            unsafe {
+                if size.saturating_mul(count) > room {
+                    let real = crate::real!($name: fn(*mut c_void, size_t, size_t, size_t, *mut FILE) -> size_t);
+                    return real(target, room, size, count, stream);
+                }
+                $unchecked(target, size, count, stream)
+            }
+        }
+    )*};
+}
+
+reading_checked! {
+    __fread_chk => fread;
+    __fread_unlocked_chk => fread_unlocked;
+}
+
+macro_rules! writing {
+    ($($name:ident)*) => {$(
+        /// # Safety
+        /// As the C library's function of this name.
+        #[unsafe(no_mangle)]
+        pub unsafe extern "C" fn $name(source: *const c_void, size: size_t, count: size_t, stream: *mut FILE) -> size_t {
+            if !is_here(stream, stringify!($name)) {
+                return 0;
+            }
+            let real = crate::real!($name: fn(*const c_void, size_t, size_t, *mut FILE) -> size_t);
+            let bytes = size.saturating_mul(count);
+            // SAFETY: forwards the caller's arguments, or with a buffer that holds what is wanted.
+            unsafe {
+                if !is_shared(source, bytes) {
+                    return real(source, size, count, stream);
+                }
+                let done = write_all(source, bytes, |buffer, wanted| real(buffer, 1, wanted, stream));
+                done.checked_div(size).unwrap_or(0)
+            }
+        }
+    )*};
+}
+
+writing! { fwrite fwrite_unlocked }
+
+macro_rules! putting {
+    ($($name:ident)*) => {$(
+        /// # Safety
+        /// As the C library's function of this name.
+        #[unsafe(no_mangle)]
+        pub unsafe extern "C" fn $name(text: *const c_char, stream: *mut FILE) -> c_int {
+            if !is_here(stream, stringify!($name)) {
+                return -1;
+            }
+            // SAFETY: forwards the caller's arguments.
+            with_buffers(&[Buffer::string(text)], || unsafe {
+                crate::real!($name: fn(*const c_char, *mut FILE) -> c_int)(text, stream)
+            })
+        }
+    )*};
+}
+
+putting! { fputs fputs_unlocked }
 
 /// # Safety
 /// As the C library's `puts`.

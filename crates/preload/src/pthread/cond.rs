@@ -2,6 +2,7 @@
 
 use super::mutex::kind_of;
 use super::{code, deadline};
+use crate::exit::flush_before_unlock;
 use gondwana_node::Node;
 use libc::{c_int, clockid_t, pthread_cond_t, pthread_condattr_t, pthread_mutex_t, timespec};
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -27,6 +28,7 @@ fn wait(
     mutex: *mut pthread_mutex_t,
     until: Option<Instant>,
 ) -> c_int {
+    flush_before_unlock(node);
     code(node.cond_wait(cond as usize, mutex as usize, kind_of(mutex), until))
 }
 

@@ -1,6 +1,7 @@
 //! Mutexes and spin locks: tokens that stay at the node that used them last.
 
 use super::{code, deadline};
+use crate::exit::flush_before_unlock;
 use gondwana_node::{MutexKind, Node};
 use libc::{c_int, clockid_t, pthread_mutex_t, pthread_mutexattr_t, pthread_spinlock_t, timespec};
 
@@ -48,8 +49,10 @@ crate::shared_or_real! {
         code(node.mutex_lock(mutex as usize, kind_of(mutex), None));
     fn pthread_mutex_trylock(mutex: *mut pthread_mutex_t) -> c_int = |node|
         code(node.mutex_try_lock(mutex as usize, kind_of(mutex)));
-    fn pthread_mutex_unlock(mutex: *mut pthread_mutex_t) -> c_int = |node|
-        code(node.mutex_unlock(mutex as usize, kind_of(mutex)));
+    fn pthread_mutex_unlock(mutex: *mut pthread_mutex_t) -> c_int = |node| {
+        flush_before_unlock(node);
+        code(node.mutex_unlock(mutex as usize, kind_of(mutex)))
+    };
     fn pthread_mutex_timedlock(mutex: *mut pthread_mutex_t, time: *const timespec) -> c_int = |node|
         code(lock_until(node, mutex, libc::CLOCK_REALTIME, time));
     fn pthread_mutex_clocklock(mutex: *mut pthread_mutex_t, clock: clockid_t, time: *const timespec) -> c_int = |node|
@@ -65,6 +68,8 @@ crate::shared_or_real! {
         code(node.mutex_lock(lock as usize, || MutexKind::Normal, None));
     fn pthread_spin_trylock(lock: *mut pthread_spinlock_t) -> c_int = |node|
         code(node.mutex_try_lock(lock as usize, || MutexKind::Normal));
-    fn pthread_spin_unlock(lock: *mut pthread_spinlock_t) -> c_int = |node|
-        code(node.mutex_unlock(lock as usize, || MutexKind::Normal));
+    fn pthread_spin_unlock(lock: *mut pthread_spinlock_t) -> c_int = |node| {
+        flush_before_unlock(node);
+        code(node.mutex_unlock(lock as usize, || MutexKind::Normal))
+    };
 }
