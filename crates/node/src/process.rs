@@ -32,6 +32,19 @@ impl Node {
         self.change_on(node_of(node), change)
     }
 
+    /// Has the other nodes try a change until one does not say `ESRCH`: that it does not have what this is about.
+    ///
+    /// # Errors
+    /// The error number of the node that has it, or `ESRCH` if none has.
+    pub fn change_where_it_is(&'static self, change: ProcessChange) -> Result<(), i32> {
+        (0..self.boot.nodes)
+            .map(NodeId)
+            .filter(|&node| node != self.me)
+            .map(|node| self.change_on(node, change))
+            .find(|&result| result != Err(libc::ESRCH))
+            .unwrap_or(Err(libc::ESRCH))
+    }
+
     /// Asks a node for a descriptor that the program has open there. Returns the number of its process.
     ///
     /// # Errors

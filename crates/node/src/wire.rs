@@ -117,6 +117,13 @@ pub enum ProcessChange {
         /// What is there now.
         stream: StandardStream,
     },
+    /// A signal for a thread of the program, which may live on the receiver.
+    Signal {
+        /// The thread's number in the whole run.
+        thread: u64,
+        /// The signal.
+        signal: i32,
+    },
     /// A function to be called at exit; on node 0 only.
     AtExit {
         /// Address of the function.

@@ -126,6 +126,7 @@ fn apply(change: &ProcessChange) -> c_int {
             0
         }
         ProcessChange::Standard { descriptor, stream } => descriptors::follow(descriptor, stream),
+        ProcessChange::Signal { thread, signal } => pthread::kill_here(thread, signal),
         ProcessChange::AtExit { function, argument, object } => {
             exit::at_exit_here(function as usize, argument as usize, object as usize)
         }

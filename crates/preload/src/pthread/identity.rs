@@ -1,7 +1,7 @@
 //! Who a thread is, and what can only be done to a thread of the same node.
 
 use crate::io::{Buffer, with_buffers_returning_error};
-use gondwana_node::{Node, Thread};
+use gondwana_node::{Node, ProcessChange, Thread};
 use libc::{c_char, c_int, c_void, pthread_attr_t, pthread_t, sched_param, size_t};
 
 /// The C library's name for the calling thread.
@@ -58,7 +58,6 @@ macro_rules! on_this_node {
 }
 
 on_this_node! {
-    fn pthread_kill(thread: pthread_t, signal: c_int) {}
     fn pthread_sigqueue(thread: pthread_t, signal: c_int, value: libc::sigval) {}
     fn pthread_setname_np(thread: pthread_t, name: *const c_char) { Buffer::string(name) }
     fn pthread_getname_np(thread: pthread_t, name: *mut c_char, length: size_t) { Buffer::write(name, length) }
@@ -70,6 +69,45 @@ on_this_node! {
     }
     fn pthread_setschedprio(thread: pthread_t, priority: c_int) {}
     fn pthread_getcpuclockid(thread: pthread_t, clock: *mut c_int) { Buffer::result(clock) }
+}
+
+/// # Safety
+/// As the C library's `pthread_kill`, also for threads of other nodes.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pthread_kill(thread: pthread_t, signal: c_int) -> c_int {
+    match (native(thread), Node::current()) {
+        // SAFETY: forwards the caller's arguments.
+        (Ok(thread), _) => unsafe {
+            crate::real!(pthread_kill: fn(pthread_t, c_int) -> c_int)(thread, signal)
+        },
+        (Err(_), Some(node)) => {
+            node.change_where_it_is(ProcessChange::Signal { thread, signal }).err().unwrap_or(0)
+        }
+        (Err(error), None) => error,
+    }
+}
+
+/// # Safety
+/// As the C library's `pthread_cancel`, which is refused: threads wait in the runtime, where nothing ends them.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pthread_cancel(thread: pthread_t) -> c_int {
+    match Node::current() {
+        Some(node) => {
+            node.refuse("pthread_cancel(): threads cannot be cancelled; run with -n 1");
+            libc::ENOSYS
+        }
+        // SAFETY: forwards the caller's argument.
+        None => unsafe { crate::real!(pthread_cancel: fn(pthread_t) -> c_int)(thread) },
+    }
+}
+
+/// Sends a signal to a thread of the program if it lives here; 0 or an error number.
+pub fn kill_here(thread: u64, signal: c_int) -> c_int {
+    match Node::current().and_then(|node| node.native_thread(thread)) {
+        // SAFETY: a thread of this process that has not ended.
+        Some(native) => unsafe { crate::real!(pthread_kill: fn(pthread_t, c_int) -> c_int)(native, signal) },
+        None => libc::ESRCH,
+    }
 }
 
 /// # Safety

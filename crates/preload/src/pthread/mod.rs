@@ -16,7 +16,7 @@ mod semaphore;
 mod thread;
 
 pub use cond::futex;
-pub use identity::native_self;
+pub use identity::{kill_here, native_self};
 pub use thread::start as start_thread;
 
 use gondwana_node::Node;
