@@ -27,7 +27,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         let region = Region::new(BYTES).expect("memory for the test");
         let addresses = region.addresses();
         sys::without_huge_pages(&addresses).expect("small pages");
-        sys::set_policy_of(&addresses, &Policy::Interleave(nodes), false).expect("a policy");
+        sys::set_policy_of(&addresses, &Policy::Interleave(nodes)).expect("a policy");
         (0..region.pages()).for_each(|page| region.touch(page));
     });
     println!("interleave 1 GiB{kernel:8.2} ms, by the kernel");

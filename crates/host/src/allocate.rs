@@ -72,7 +72,7 @@ fn coloured(region: &Region, placement: &Placement, here: NodeId, colours: u64) 
 fn float(region: &Region, placement: &Placement, extras: Extras) -> Placed {
     let nodes: NodeSet = placement.nodes().iter().copied().collect();
     let mut remarks = vec![];
-    if let Err(error) = sys::set_policy_of(&region.addresses(), &Policy::Bind(nodes), false) {
+    if let Err(error) = sys::set_policy_of(&region.addresses(), &Policy::Bind(nodes)) {
         remarks.push(Remark::refused("binding memory", &error));
     }
     if extras.prefault || extras.lock {

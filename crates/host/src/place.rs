@@ -71,7 +71,7 @@ pub fn place(region: &Region, node_of: impl Fn(usize) -> NodeId) -> Placed {
     };
     let nodes: NodeSet = wanted.into_keys().collect();
     // From now on the kernel's balancing leaves the pages alone, and what comes back from a disk stays in the set.
-    if let Err(error) = sys::set_policy_of(&region.addresses(), &Policy::Bind(nodes), false)
+    if let Err(error) = sys::set_policy_of(&region.addresses(), &Policy::Bind(nodes))
         && remarks.is_empty()
     {
         remarks.push(Remark::refused("keeping pages on their nodes", &error));

@@ -135,13 +135,12 @@ pub fn set_policy(policy: &Policy) -> io::Result<()> {
     check(unsafe { libc::syscall(libc::SYS_set_mempolicy, policy.number(), nodes, maximum) })
 }
 
-/// Changes the policy of a range of addresses; `moving` moves pages that are elsewhere already.
-pub fn set_policy_of(range: &Range<usize>, policy: &Policy, moving: bool) -> io::Result<()> {
+/// Changes the policy of a range of addresses, for pages that are not there yet.
+pub fn set_policy_of(range: &Range<usize>, policy: &Policy) -> io::Result<()> {
     let (nodes, maximum) = policy.nodes();
-    let flags = if moving { MPOL_MF_MOVE } else { 0 };
     // SAFETY: the kernel reads as many bits as it is told. It changes where pages are, not what they hold.
     check(unsafe {
-        libc::syscall(libc::SYS_mbind, range.start, range.len(), policy.number(), nodes, maximum, flags)
+        libc::syscall(libc::SYS_mbind, range.start, range.len(), policy.number(), nodes, maximum, 0)
     })
 }
 
