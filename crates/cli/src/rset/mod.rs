@@ -8,6 +8,7 @@ use gondwana_rset::{Entry, RSet, Registry};
 use gondwana_topology::Machine;
 use std::path::PathBuf;
 use std::process::ExitCode;
+use store::Store;
 
 /// How people write sets, for those who ask for help.
 const LANGUAGE: &str = "\
@@ -94,14 +95,17 @@ impl Place {
 /// The sets that have names, for other commands that take sets.
 pub fn named_sets() -> Result<Registry, Failure> {
     // Who has no place for named sets, as in an initramfs, has none.
-    store::Store::of_user().map_or_else(|_| Ok(Registry::default()), |store| store.read())
+    Store::of_user().map_or_else(|_| Ok(Registry::default()), |store| store.read())
 }
 
 /// Does what the verb says.
 pub fn rset(options: &RsetOptions) -> Result<ExitCode, Failure> {
     match &options.verb {
-        Verb::List { json: true } => print!("{}", show::list_json(&named_sets()?)),
-        Verb::List { json: false } => print!("{}", show::list(&named_sets()?)),
+        Verb::List { json } => {
+            // Who asks for the names wants to know that there is no place for any.
+            let names = Store::of_user()?.read()?;
+            print!("{}", if *json { show::list_json(&names) } else { show::list(&names) });
+        }
         Verb::Show { set, json, place } => {
             let (machine, names) = (place.machine()?, named_sets()?);
             let rset = parsed(set, &machine, &names)?;
@@ -110,7 +114,7 @@ pub fn rset(options: &RsetOptions) -> Result<ExitCode, Failure> {
         }
         Verb::Make { name, set, parent, exclusive, place } => {
             let machine = place.machine()?;
-            store::Store::of_user()?.change(|names| {
+            Store::of_user()?.change(|names| {
                 let rset = parsed(set, &machine, names)?;
                 // Tables have it on one line.
                 let written = Some(set.split_whitespace().collect::<Vec<_>>().join(" "));
@@ -119,7 +123,7 @@ pub fn rset(options: &RsetOptions) -> Result<ExitCode, Failure> {
                     .map_err(|error| Failure::usage(error.to_string()))
             })?;
         }
-        Verb::Remove { name, parts } => store::Store::of_user()?.change(|names| {
+        Verb::Remove { name, parts } => Store::of_user()?.change(|names| {
             let removed =
                 if *parts { names.remove_all(name).map(drop) } else { names.remove(name).map(drop) };
             removed.map_err(|error| Failure::usage(error.to_string()))
