@@ -182,8 +182,8 @@ fn what_a_full_node_has_no_room_for_is_elsewhere_in_the_set() {
 fn a_full_node_is_said_to_be_full() {
     let script = format!(
         "{FREE}
-        witness hold 0 0 $(((free - 12 * 1024) / 4)) > held &
-        while ! grep -q - held; do :; done
+        witness hold 0 0 $(((free - 12 * 1024) / 4)) > full &
+        while ! grep -q - full; do :; done
         gondwana exec --rset 'proc:3|mem:1-2' -- witness pages mmap 4
         gondwana exec --strict --rset node:2 -- witness pages mmap 4"
     );
