@@ -35,8 +35,25 @@ pub fn flush_output() {
 /// Before a thread gives up a lock: who locks it next, perhaps on another node, prints behind what this one has.
 #[inline]
 pub fn flush_before_unlock(node: &Node) {
-    if !node.is_first() || node.has_remote_threads() {
+    if may_hold_output() && (!node.is_first() || node.has_remote_threads()) {
         flush_output();
+    }
+}
+
+/// False only if standard output holds nothing. Asked at each unlock, so it looks where `putc`, compiled into programs,
+/// looks as well, instead of calling the C library.
+#[inline]
+fn may_hold_output() -> bool {
+    /// Where `struct _IO_FILE` has the beginning of what is to be written, its end, and whether characters are wide.
+    const WRITE_BASE: usize = 32;
+    const WRITE_PTR: usize = 40;
+    const MODE: usize = 192;
+    let stream = STANDARD_OUTPUT.load(Ordering::Relaxed).cast::<u8>();
+    // SAFETY: the stream exists as long as the process, and these members are part of the C library's binary interface.
+    // Another thread may change them meanwhile: its output is its own business.
+    unsafe {
+        let [base, end] = [WRITE_BASE, WRITE_PTR].map(|at| stream.add(at).cast::<usize>().read_volatile());
+        base != end || stream.add(MODE).cast::<c_int>().read_volatile() > 0
     }
 }
 
