@@ -1,11 +1,12 @@
 //! The state of a node that one lock guards: the protocol machines and what they act on.
 
+use crate::Node;
 use crate::clock::{Activity, Scope};
 use crate::ports::{Continuation, Ports};
 use crate::slots::{Slot, event};
 use crate::streams::Ahead;
+use crate::thread::Uninterrupted;
 use crate::wire::Wire;
-use crate::{Node, Thread};
 use gondwana_coherence::sync::{
     Answer, BarrierCounters, BarrierEnv, BarrierMessage, Barriers, Grant, LockCounters, LockEnv, LockMessage,
     Locks, ManagerOf, Object, Reply, Request, Server, Ticket,
@@ -269,16 +270,18 @@ impl Core {
 /// The lock on a [`Core`], which signal handlers of the program must not interrupt.
 pub struct CoreGuard<'a> {
     guard: std::mem::ManuallyDrop<std::sync::MutexGuard<'a, Core>>,
-    time: Option<Scope>,
     node: &'a Node,
+    _time: Scope,
+    // Last: handlers that were put off run when it ends, and their time is the program's.
+    _uninterrupted: Uninterrupted,
 }
 
 impl<'a> CoreGuard<'a> {
     pub fn new(lock: &'a std::sync::Mutex<Core>, node: &'a Node) -> Self {
-        Thread::enter_runtime();
-        let time = Some(Scope::enter(Activity::Protocol));
+        let uninterrupted = Uninterrupted::begin();
+        let time = Scope::enter(Activity::Protocol);
         let guard = lock.lock().unwrap_or_else(|_| crate::fatal("a protocol machine failed"));
-        Self { guard: std::mem::ManuallyDrop::new(guard), time, node }
+        Self { guard: std::mem::ManuallyDrop::new(guard), node, _time: time, _uninterrupted: uninterrupted }
     }
 }
 
@@ -304,8 +307,5 @@ impl Drop for CoreGuard<'_> {
         if wanted {
             self.node.let_go_soon();
         }
-        // Signal handlers that were put off run when the thread leaves, and are the program's.
-        self.time = None;
-        Thread::leave_runtime();
     }
 }

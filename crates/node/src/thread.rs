@@ -175,22 +175,28 @@ impl Thread {
 
     /// Does what handlers of the program's signals must not interrupt.
     pub fn in_runtime<R>(call: impl FnOnce() -> R) -> R {
-        Self::enter_runtime();
-        let result = call();
-        Self::leave_runtime();
-        result
+        let _uninterrupted = Uninterrupted::begin();
+        call()
     }
 
     /// Keeps a signal for when the thread leaves the runtime.
     pub fn postpone_signal(signal: i32) {
         POSTPONED.set(POSTPONED.get() | 1 << (signal - 1));
     }
+}
 
-    pub(crate) fn enter_runtime() {
+/// A critical section of the runtime: while this value lives, handlers of the program's signals wait.
+pub(crate) struct Uninterrupted(());
+
+impl Uninterrupted {
+    pub(crate) fn begin() -> Self {
         DEPTH.set(DEPTH.get() + 1);
+        Self(())
     }
+}
 
-    pub(crate) fn leave_runtime() {
+impl Drop for Uninterrupted {
+    fn drop(&mut self) {
         DEPTH.set(DEPTH.get() - 1);
         if DEPTH.get() == 0 {
             let mut postponed = POSTPONED.replace(0);

@@ -3,6 +3,7 @@
 use crate::clock::{Activity, Scope};
 use crate::patience::Patience;
 use crate::slots::Slot;
+use crate::thread::Uninterrupted;
 use crate::{Node, Thread};
 use gondwana_fabric::Polling;
 use std::sync::atomic::Ordering;
@@ -21,14 +22,6 @@ pub(crate) struct Poller {
     _uninterrupted: Uninterrupted,
 }
 
-struct Uninterrupted;
-
-impl Drop for Uninterrupted {
-    fn drop(&mut self) {
-        Thread::leave_runtime();
-    }
-}
-
 impl Node {
     /// Waits for an event of `mask`, receiving messages meanwhile; 0 if the time is over first.
     pub(crate) fn wait(&'static self, slot: Slot, mask: u32, until: Option<Instant>) -> u32 {
@@ -41,8 +34,8 @@ impl Node {
     /// Declares that this thread is going to poll, where nodes poll at all.
     pub(crate) fn poll(&'static self) -> Option<Poller> {
         (!self.patience.is_none() && !Thread::is_service()).then(|| {
-            Thread::enter_runtime();
-            Poller { _polling: Polling::begin(self.fabric.as_ref()), _uninterrupted: Uninterrupted }
+            let uninterrupted = Uninterrupted::begin();
+            Poller { _polling: Polling::begin(self.fabric.as_ref()), _uninterrupted: uninterrupted }
         })
     }
 
