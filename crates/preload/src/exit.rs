@@ -23,9 +23,7 @@ pub fn flush_output() {
     let stream = STANDARD_OUTPUT.load(Ordering::Relaxed);
     // SAFETY: the stream exists as long as the process; the lock keeps others away from it.
     unsafe {
-        if crate::real!(__fpending: fn(*mut FILE) -> usize)(stream) > 0
-            && crate::real!(ftrylockfile: fn(*mut FILE) -> c_int)(stream) == 0
-        {
+        if may_hold_output(stream) && crate::real!(ftrylockfile: fn(*mut FILE) -> c_int)(stream) == 0 {
             crate::real!(fflush_unlocked: fn(*mut FILE) -> c_int)(stream);
             crate::real!(funlockfile: fn(*mut FILE))(stream);
         }
@@ -35,22 +33,25 @@ pub fn flush_output() {
 /// Before a thread gives up a lock: who locks it next, perhaps on another node, prints behind what this one has.
 #[inline]
 pub fn flush_before_unlock(node: &Node) {
-    if may_hold_output() && (!node.is_first() || node.has_remote_threads()) {
+    if !node.is_first() || node.has_remote_threads() {
         flush_output();
     }
 }
 
-/// False only if standard output holds nothing. Asked at each unlock, so it looks where `putc`, compiled into programs,
-/// looks as well, instead of calling the C library.
+/// False only if the stream holds nothing to write. Asked at each unlock, so it looks where `putc`, compiled into
+/// programs, looks as well, instead of calling the C library.
+///
+/// # Safety
+/// The stream is open.
 #[inline]
-fn may_hold_output() -> bool {
+unsafe fn may_hold_output(stream: *const FILE) -> bool {
     /// Where `struct _IO_FILE` has the beginning of what is to be written, its end, and whether characters are wide.
     const WRITE_BASE: usize = 32;
     const WRITE_PTR: usize = 40;
     const MODE: usize = 192;
-    let stream = STANDARD_OUTPUT.load(Ordering::Relaxed).cast::<u8>();
-    // SAFETY: the stream exists as long as the process, and these members are part of the C library's binary interface.
-    // Another thread may change them meanwhile: its output is its own business.
+    let stream = stream.cast::<u8>();
+    // SAFETY: these members are part of the C library's binary interface. Another thread may change them meanwhile: its
+    // output is its own business.
     unsafe {
         let [base, end] = [WRITE_BASE, WRITE_PTR].map(|at| stream.add(at).cast::<usize>().read_volatile());
         base != end || stream.add(MODE).cast::<c_int>().read_volatile() > 0
