@@ -11,7 +11,7 @@ const HISTORY: usize = 8;
 const LONGEST_STRIDE: u32 = 1 << 14;
 
 /// Pages that a thread will probably touch after one at which it faults.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ahead {
     /// The distance from each to the next, in pages.
     pub stride: i32,

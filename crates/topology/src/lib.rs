@@ -33,63 +33,47 @@ pub type NodeSet = IdSet<NodeId, { MAX_NODES / 64 }>;
 /// A set of processors.
 pub type ProcessorSet = IdSet<ProcessorId, { MAX_PROCESSORS / 64 }>;
 
-/// One node of the machine, numbered from 0. Node 0 runs `main`.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-pub struct NodeId(pub u16);
+macro_rules! id {
+    ($(#[$documentation:meta])* $name:ident, $noun:literal) => {
+        $(#[$documentation])*
+        #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+        pub struct $name(pub u16);
 
-impl NodeId {
-    /// The number as an index.
-    #[must_use]
-    pub fn index(self) -> usize {
-        usize::from(self.0)
-    }
+        impl $name {
+            /// The number as an index.
+            #[must_use]
+            pub fn index(self) -> usize {
+                usize::from(self.0)
+            }
+        }
+
+        impl Id for $name {
+            const NOUN: &'static str = $noun;
+
+            fn index(self) -> usize {
+                $name::index(self)
+            }
+
+            fn from_index(index: usize) -> Self {
+                Self(index as u16)
+            }
+        }
+
+        impl std::fmt::Display for $name {
+            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                write!(f, "{}", self.0)
+            }
+        }
+    };
 }
 
-impl Id for NodeId {
-    const NOUN: &'static str = "node";
-
-    fn index(self) -> usize {
-        NodeId::index(self)
-    }
-
-    fn from_index(index: usize) -> Self {
-        Self(index as u16)
-    }
+id! {
+    /// One node of the machine, numbered from 0. Node 0 runs `main`.
+    NodeId, "node"
 }
 
-impl std::fmt::Display for NodeId {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{}", self.0)
-    }
-}
-
-/// One processor of the machine: what a thread runs on, so each of those that share a core. On a Linux computer
-/// these are the kernel's numbers.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-pub struct ProcessorId(pub u16);
-
-impl ProcessorId {
-    /// The number as an index.
-    #[must_use]
-    pub fn index(self) -> usize {
-        usize::from(self.0)
-    }
-}
-
-impl Id for ProcessorId {
-    const NOUN: &'static str = "processor";
-
-    fn index(self) -> usize {
-        ProcessorId::index(self)
-    }
-
-    fn from_index(index: usize) -> Self {
-        Self(index as u16)
-    }
-}
-
-impl std::fmt::Display for ProcessorId {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{}", self.0)
-    }
+id! {
+    /// One processor of the machine: what a thread runs on, so each of those that share a core. On a Linux computer
+    /// these are the kernel's numbers.
+    ProcessorId, "processor"
 }
