@@ -82,6 +82,9 @@ pub trait Fabric: Send + Sync {
     /// Tells that this thread polls no more. What arrived since its last poll wakes the service thread.
     fn end_polling(&self);
 
+    /// True while any thread has told that it polls.
+    fn is_polled(&self) -> bool;
+
     /// The oldest event that nobody has taken yet.
     fn next_event(&self) -> Option<Event>;
 

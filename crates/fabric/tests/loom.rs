@@ -10,9 +10,18 @@ mod doorbell;
 mod ring;
 
 mod primitive {
-    pub(crate) use loom::sync::atomic::{AtomicU32, AtomicU64, Ordering, fence};
+    use loom::sync::atomic::fence as any_fence;
+    pub(crate) use loom::sync::atomic::{AtomicU32, AtomicU64, Ordering};
     use loom::sync::{Condvar, Mutex};
     use std::time::Duration;
+
+    pub(crate) fn fence() {
+        any_fence(Ordering::SeqCst);
+    }
+
+    pub(crate) fn fence_after_change() {
+        any_fence(Ordering::SeqCst);
+    }
 
     /// A futex: comparison and falling asleep are one step.
     #[derive(Default)]

@@ -81,8 +81,6 @@ pub struct Node {
     /// Threads of the program on this node, and of these, those that wait.
     live: AtomicU32,
     waiting: AtomicU32,
-    /// Of those that wait, the ones that poll.
-    polling: AtomicU32,
     /// What polling was good for, for threads that wait and for the service thread.
     patience: Patience,
     service_patience: Patience,

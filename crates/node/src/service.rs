@@ -42,7 +42,7 @@ impl Node {
             while self.receive() > 0 {}
             // To be woken costs the sender ten times a message: the next one is awaited for a moment, unless a thread
             // of the program does so already.
-            self.receive_while_idle(&self.service_patience, || self.polling.load(Ordering::Relaxed) == 0);
+            self.receive_while_idle(&self.service_patience, || !self.fabric.is_polled());
             // Asked again each time: the interruption that tells of another one may end this very wait.
             while self.holding.swap(false, Ordering::AcqRel) {
                 self.fabric.wait(Some(HOLD));

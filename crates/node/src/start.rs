@@ -152,7 +152,6 @@ impl Node {
             heard: alive::Heard::new(&boot.fabric, boot.nodes),
             control,
             stack_bytes: stack_limit(),
-            polling: AtomicU32::new(0),
             patience: Patience::new(processors(), usize::from(boot.nodes)),
             service_patience: Patience::new(processors(), usize::from(boot.nodes)),
             times: clock::Times::new(boot.stats),

@@ -74,9 +74,7 @@ impl Node {
     /// Receives messages until an event of `mask`, or until none has come for a while: then 0. Polling ends with it:
     /// a thread that sleeps must not be taken for one that receives.
     fn spin_for(&'static self, slot: Slot, mask: u32, _poller: Poller) -> u32 {
-        self.polling.fetch_add(1, Ordering::Relaxed);
         self.receive_while_idle(&self.patience, || self.slots.seen(slot, mask) == 0);
-        self.polling.fetch_sub(1, Ordering::Relaxed);
         self.slots.seen(slot, mask)
     }
 

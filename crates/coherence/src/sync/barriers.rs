@@ -99,6 +99,8 @@ impl Barrier {
 pub struct Barriers {
     tree: Tree,
     barriers: BTreeMap<Object, Barrier>,
+    /// Empty between episodes.
+    shares: Vec<Share>,
     counters: BarrierCounters,
 }
 
@@ -109,6 +111,7 @@ impl Barriers {
         Self {
             tree: Tree { me, nodes, fan_in: FAN_IN },
             barriers: BTreeMap::new(),
+            shares: Vec::new(),
             counters: BarrierCounters::default(),
         }
     }
@@ -246,29 +249,30 @@ impl Barriers {
         let repeats = state.count == count;
         state.sent = state.sent.saturating_sub(threads);
         state.expected = if repeats { expected } else { 0 };
-        let mut shares = state.gathering.release(threads, serial, repeats);
+        state.gathering.release(threads, serial, repeats, &mut self.shares);
         // Whoever goes on learns with that message what it may wait for.
         let hurried = state.gathering.restrain(state.expected);
-        for share in &mut shares {
+        for share in &mut self.shares {
             share.expected = state.gathering.expected_from(share.source);
         }
-        let goes_on = |node: &NodeId| shares.iter().any(|share| share.source == *node);
+        let goes_on = |node: &NodeId| self.shares.iter().any(|share| share.source == *node);
         for node in hurried.into_iter().filter(|node| *node != me && !goes_on(node)) {
             self.counters.hurries += 1;
             env.send(node, &BarrierMessage::Hurry { barrier });
         }
         // Other nodes first: theirs is the longer way.
-        for share in shares.iter().filter(|share| share.source != me) {
+        for share in self.shares.iter().filter(|share| share.source != me) {
             let Share { source, threads, serial, expected } = *share;
             env.send(source, &BarrierMessage::Release { barrier, count, threads, serial, expected });
         }
-        if let Some(own) = shares.iter().find(|share| share.source == me) {
+        if let Some(own) = self.shares.iter().find(|share| share.source == me) {
             env.acquire();
             for left in (0..own.threads).rev() {
                 let waiter = state.waiting.pop_front().expect("every thread that arrived waits");
                 env.resume(waiter, own.serial && left == 0);
             }
         }
+        self.shares.clear();
     }
 }
 

@@ -18,7 +18,7 @@ impl Source {
 }
 
 /// A source's part in an episode.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Share {
     pub source: NodeId,
     /// How many of its threads go on: those that arrived first.
@@ -90,10 +90,10 @@ impl Gathering {
     }
 
     /// The first `threads` arrivals go on; the last of them is the serial thread if `serial`. Each source may
-    /// expect its part to be the same next time, if `repeats`. There are at least so many arrivals.
-    pub fn release(&mut self, threads: u32, serial: bool, repeats: bool) -> Vec<Share> {
+    /// expect its part to be the same next time, if `repeats`. There are at least so many arrivals. The parts are added
+    /// to `shares`, which is empty.
+    pub fn release(&mut self, threads: u32, serial: bool, repeats: bool, shares: &mut Vec<Share>) {
         self.received -= threads;
-        let mut shares: Vec<Share> = Vec::new();
         let mut left = threads;
         while left > 0
             && let Some((source, count)) = self.queue.front_mut()
@@ -113,11 +113,10 @@ impl Gathering {
                 None => shares.push(Share { source, threads: part, serial, expected: 0 }),
             }
         }
-        for share in &shares {
+        for share in shares {
             let source = self.sources.entry(share.source).or_default();
             source.received -= share.threads;
             source.expected = if repeats { share.threads } else { 0 };
         }
-        shares
     }
 }

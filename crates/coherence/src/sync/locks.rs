@@ -7,9 +7,8 @@ use super::{Entry, LockMessage, LockTable, LockViolation, Object, SyncError, Thr
 use crate::{Outcome, Waiter};
 use gondwana_topology::NodeId;
 use line::Lines;
-use queue::{Queue, Waiting};
+use queue::{Queues, Waiting};
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// How often a mutex changes hands within a node while another node waits for it. More saves messages, fewer is
@@ -79,7 +78,7 @@ pub struct Locks {
     table: Arc<LockTable>,
     manager: ManagerOf,
     local_handovers: u32,
-    queues: BTreeMap<Object, Queue>,
+    queues: Queues,
     /// Of the mutexes that this node manages.
     lines: Lines,
     /// Trylocks that could not be decided at once, so far.
@@ -96,7 +95,7 @@ impl Locks {
             table,
             manager,
             local_handovers: LOCAL_HANDOVERS,
-            queues: BTreeMap::new(),
+            queues: Queues::default(),
             lines: Lines::new(me),
             attempts: 0,
             counters: LockCounters::default(),
@@ -112,8 +111,7 @@ impl Locks {
     /// `pthread_mutex_lock` after [`Entry::fast_lock`] said `Slow`. `Done`: the thread holds the mutex; `Wait`:
     /// the waiter is resumed with [`Grant::Acquired`] once it does.
     pub fn lock(&mut self, object: Object, thread: Thread, waiter: Waiter, env: &mut dyn LockEnv) -> Outcome {
-        let table = Arc::clone(&self.table);
-        let entry = self.settled(&table, object);
+        let entry = self.table.settled(object, || (self.manager)(object) == self.me);
         loop {
             match entry.word() {
                 Word::Free if entry.transition(Word::Free, Word::Held) => {
@@ -126,7 +124,7 @@ impl Locks {
                 _ => break,
             }
         }
-        let queue = self.queues.entry(object).or_default();
+        let queue = self.queues.of(object);
         queue.waiting.push_back(Waiting { waiter, thread, attempt: None });
         if entry.word() == Word::Absent && !queue.requested {
             self.request(object, None, env);
@@ -140,26 +138,19 @@ impl Locks {
     /// # Errors
     /// [`SyncError::NotOwner`]: no thread of this node holds the mutex.
     pub fn unlock(&mut self, object: Object, env: &mut dyn LockEnv) -> Result<(), SyncError> {
-        let table = Arc::clone(&self.table);
-        let entry = table.entry(object);
+        let entry = self.table.entry(object);
         if !entry.is_locked() {
             return Err(SyncError::NotOwner);
         }
         entry.disown();
-        let queue = self.queues.entry(object).or_default();
+        let queue = self.queues.of(object);
         match queue.next {
             Some(to) if queue.waiting.is_empty() || queue.handovers >= self.local_handovers => {
                 queue.next = None;
-                self.leave(object, entry, to, env);
+                entry.set(Word::Leaving);
+                self.leave(object, to, env);
             }
-            _ => {
-                if self.hand_over(object, entry, env) {
-                    self.counters.handovers += 1;
-                } else {
-                    entry.set(Word::Free);
-                    self.queues.remove(&object);
-                }
-            }
+            _ => self.counters.handovers += u64::from(self.hand_over(object, env)),
         }
         Ok(())
     }
@@ -167,7 +158,7 @@ impl Locks {
     /// Takes a waiter out of the queue (a timed lock whose time is over): true if it was still there, false if
     /// it is being resumed or was never queued. The token may come all the same, and rests here.
     pub fn cancel(&mut self, object: Object, waiter: Waiter) -> bool {
-        let Some(queue) = self.queues.get_mut(&object) else { return false };
+        let Some(queue) = self.queues.get_mut(object) else { return false };
         let before = queue.waiting.len();
         queue.waiting.retain(|waiting| waiting.waiter != waiter);
         queue.waiting.len() != before
@@ -175,24 +166,22 @@ impl Locks {
 
     /// The release that [`LockEnv::pass`] began is complete: the token leaves.
     pub fn flushed(&mut self, object: Object, env: &mut dyn LockEnv) {
-        let table = Arc::clone(&self.table);
-        let Some(queue) = self.queues.get_mut(&object) else { return };
+        let Some(queue) = self.queues.get_mut(object) else { return };
         let Some(to) = queue.leaving.take() else { return };
         let (wanted, attempt) = (!queue.waiting.is_empty(), queue.latest_attempt());
-        table.entry(object).set(Word::Absent);
+        self.table.entry(object).set(Word::Absent);
         self.send_token(object, to, env);
         if wanted {
             self.request(object, attempt, env);
         } else {
-            self.queues.remove(&object);
+            self.queues.forget(object);
         }
     }
 
     /// `pthread_mutex_init` and `pthread_mutex_destroy`: a mutex that was left locked here is free again. Costs
     /// no message.
     pub fn reset(&mut self, object: Object, env: &mut dyn LockEnv) {
-        let table = Arc::clone(&self.table);
-        if table.get(object).is_some_and(Entry::is_locked) {
+        if self.table.get(object).is_some_and(Entry::is_locked) {
             // A mutex found locked a moment ago may be free by now; then there is nothing to do.
             let _ = self.unlock(object, env);
         }
@@ -233,17 +222,8 @@ impl Locks {
         if permitted { Ok(()) } else { Err(LockViolation { from, message }) }
     }
 
-    /// The entry of an object, no longer `New`. Only the slow path knows who the manager is.
-    fn settled<'t>(&self, table: &'t LockTable, object: Object) -> &'t Entry {
-        let entry = table.entry(object);
-        if entry.word() == Word::New {
-            entry.set(if (self.manager)(object) == self.me { Word::Free } else { Word::Absent });
-        }
-        entry
-    }
-
     fn request(&mut self, object: Object, attempt: Option<u64>, env: &mut dyn LockEnv) {
-        self.queues.entry(object).or_default().requested = true;
+        self.queues.of(object).requested = true;
         self.counters.requests += 1;
         let manager = (self.manager)(object);
         if manager != self.me {
@@ -271,13 +251,12 @@ impl Locks {
         if to == self.me {
             return false;
         }
-        let table = Arc::clone(&self.table);
-        let entry = self.settled(&table, object);
-        let queue = self.queues.entry(object).or_default();
+        let entry = self.table.settled(object, || (self.manager)(object) == self.me);
+        let queue = self.queues.of(object);
         loop {
             match entry.word() {
                 Word::Free if entry.transition(Word::Free, Word::Leaving) => {
-                    self.leave(object, entry, to, env);
+                    self.leave(object, to, env);
                     return true;
                 }
                 // A thread's fast path raced with this one: look again.
@@ -299,9 +278,7 @@ impl Locks {
     }
 
     fn token(&mut self, object: Object, env: &mut dyn LockEnv) -> bool {
-        let table = Arc::clone(&self.table);
-        let entry = table.entry(object);
-        let Some(queue) = self.queues.get_mut(&object) else { return false };
+        let Some(queue) = self.queues.get_mut(object) else { return false };
         if !std::mem::take(&mut queue.requested) {
             return false;
         }
@@ -310,27 +287,29 @@ impl Locks {
             && queue.waiting.is_empty()
         {
             // Nobody here uses it, so there is nothing to release or acquire on the way.
-            self.queues.remove(&object);
+            self.queues.forget(object);
             self.send_token(object, to, env);
             return true;
         }
         env.arrived(object);
-        if !self.hand_over(object, entry, env) {
-            self.queues.remove(&object);
-            entry.set(Word::Free);
-        }
+        self.hand_over(object, env);
         true
     }
 
-    /// Gives the mutex to the first waiting thread; false if there is none.
-    fn hand_over(&mut self, object: Object, entry: &Entry, env: &mut dyn LockEnv) -> bool {
-        let queue = self.queues.entry(object).or_default();
-        let Some(first) = queue.waiting.pop_front() else { return false };
+    /// Gives the mutex to the first waiting thread. If there is none, it becomes free: then returns false.
+    fn hand_over(&mut self, object: Object, env: &mut dyn LockEnv) -> bool {
+        let entry = self.table.entry(object);
+        let queue = self.queues.of(object);
+        let Some(first) = queue.waiting.pop_front() else {
+            self.queues.forget(object);
+            entry.set(Word::Free);
+            return false;
+        };
         queue.handovers += u32::from(queue.next.is_some());
         let (failed, asking) = (queue.take_attempts(u64::MAX), std::mem::take(&mut queue.asking));
         let word = queue.held();
         if word == Word::Held {
-            self.queues.remove(&object);
+            self.queues.forget(object);
         }
         entry.own(first.thread);
         entry.set(word);
@@ -344,9 +323,9 @@ impl Locks {
         true
     }
 
-    fn leave(&mut self, object: Object, entry: &Entry, to: NodeId, env: &mut dyn LockEnv) {
-        entry.set(Word::Leaving);
-        self.queues.entry(object).or_default().leaving = Some(to);
+    /// The token, whose word says so already, leaves for `to`.
+    fn leave(&mut self, object: Object, to: NodeId, env: &mut dyn LockEnv) {
+        self.queues.of(object).leaving = Some(to);
         if env.pass(object, to) == Outcome::Done {
             self.flushed(object, env);
         }
@@ -384,10 +363,10 @@ impl Locks {
     }
 
     /// All that decides how the machine goes on.
-    pub(super) fn essence(&self) -> impl Eq + std::hash::Hash + std::fmt::Debug + use<> {
+    pub(super) fn essence(&self) -> impl Eq + std::hash::Hash + std::fmt::Debug {
         let words: Vec<_> =
             self.table.contents().into_iter().map(|(object, entry)| (object, entry.parts())).collect();
-        (words, self.queues.clone(), self.lines.clone(), self.attempts)
+        (words, self.queues.contents(), self.lines.contents(), self.attempts)
     }
 
     /// True if nobody waits for anything.

@@ -31,6 +31,7 @@ mod locks_model;
 mod locks_tests;
 #[cfg(test)]
 mod locks_world;
+mod object_map;
 mod once;
 mod request;
 mod rwlock;

@@ -1,3 +1,5 @@
+use super::entry::Word;
+use super::object_map::scatter;
 use super::{Entry, Object};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -65,10 +67,21 @@ impl LockTable {
         self.find(object, false)
     }
 
+    /// The entry of an object, no longer [`Word::New`]: a token rests at its manager at first, and only the slow path
+    /// knows who that is.
+    pub(super) fn settled(&self, object: Object, is_managed_here: impl FnOnce() -> bool) -> &Entry {
+        let entry = self.entry(object);
+        if entry.word() == Word::New {
+            entry.set(if is_managed_here() { Word::Free } else { Word::Absent });
+        }
+        entry
+    }
+
     #[inline]
     fn find(&self, object: Object, insert: bool) -> Option<&Entry> {
         debug_assert_ne!(object.0, 0, "no object has address 0");
-        let hash = hash(object);
+        // The upper bits select the bucket.
+        let hash = scatter(object.0);
         let mut bits = self.first_bits;
         for cell in &self.segments {
             let segment = match cell.get() {
@@ -101,15 +114,6 @@ impl LockTable {
         }
         None
     }
-}
-
-/// Mixes an address into 64 bits whose upper ones select the bucket. Mutexes lie at all kinds of strides, so
-/// one multiplication alone is not enough.
-#[inline]
-fn hash(object: Object) -> u64 {
-    let mut hash = (object.0 ^ object.0 >> 32).wrapping_mul(0x9E37_79B9_7F4A_7C15);
-    hash ^= hash >> 32;
-    hash.wrapping_mul(0xD6E8_FEB8_6659_FD93)
 }
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
 //! How a node learns, asleep or not, that there is something in its rings.
 
-use super::primitive::{FutexWord, Ordering, fence};
+use super::primitive::{FutexWord, Ordering, fence, fence_after_change};
 use std::time::{Duration, Instant};
 
 /// The service thread sleeps, or is about to.
@@ -27,7 +27,7 @@ impl Doorbell {
     /// no other thread polls.
     pub fn ring(&self) {
         // Orders the caller's publication before the look at the word, see `Doorbell`.
-        fence(Ordering::SeqCst);
+        fence();
         // Relaxed: the value carries no data, it only decides whether to wake.
         if self.word.word().load(Ordering::Relaxed) == SLEEPER {
             self.wake();
@@ -51,11 +51,16 @@ impl Doorbell {
     pub fn end_polling(&self, ready: impl FnOnce() -> bool) {
         if self.word.word().fetch_sub(POLLER, Ordering::AcqRel) - POLLER == SLEEPER {
             // Orders the change of the word before the look at the rings, see `Doorbell`.
-            fence(Ordering::SeqCst);
+            fence_after_change();
             if ready() {
                 self.wake();
             }
         }
+    }
+
+    /// True while anybody polls.
+    pub fn is_polled(&self) -> bool {
+        self.word.word().load(Ordering::Relaxed) >= POLLER
     }
 
     /// Sleeps until rung, interrupted, or the time is over. Does not begin to sleep if `ready`.
@@ -66,7 +71,7 @@ impl Doorbell {
         let deadline = timeout.and_then(|time| Instant::now().checked_add(time));
         let before = self.word.word().fetch_or(SLEEPER, Ordering::AcqRel);
         // Orders the change of the word before the look at the rings, see `Doorbell`.
-        fence(Ordering::SeqCst);
+        fence_after_change();
         if before >= POLLER || !ready() {
             loop {
                 let now = self.word.word().load(Ordering::Acquire);

@@ -235,6 +235,10 @@ impl Fabric for ShmFabric {
         self.map.doorbell(self.node).end_polling(|| self.is_ready());
     }
 
+    fn is_polled(&self) -> bool {
+        self.map.doorbell(self.node).is_polled()
+    }
+
     fn next_event(&self) -> Option<Event> {
         if self.event_count.load(Ordering::Relaxed) == 0 {
             return None;

@@ -169,7 +169,7 @@ impl Producer {
         control.blocked.store(1, Ordering::Relaxed);
         // Orders the flag before another look at the tail; the consumer does the opposite in `take_blocked`, so
         // that not both overlook the other.
-        fence(Ordering::SeqCst);
+        fence();
         self.push(lines, control, head, bulk)
     }
 
@@ -252,7 +252,7 @@ impl Consumer {
     /// After messages were popped: true if the producer waits for room and must be woken.
     pub fn take_blocked(&self, control: &RingControl) -> bool {
         // Orders the move of the tail before the look at the flag, see `Producer::push_or_block`.
-        fence(Ordering::SeqCst);
+        fence();
         control.blocked.load(Ordering::Relaxed) != 0 && control.blocked.swap(0, Ordering::Relaxed) != 0
     }
 

@@ -243,6 +243,10 @@ impl Fabric for TcpFabric {
         }
     }
 
+    fn is_polled(&self) -> bool {
+        *lock(&self.pollers) > 0
+    }
+
     fn next_event(&self) -> Option<Event> {
         lock(&self.events).pop_front()
     }

@@ -5,7 +5,6 @@ use super::{LockMessage, Object, Thread};
 use crate::Waiter;
 use crate::sync::entry::Word;
 use gondwana_topology::NodeId;
-use std::sync::Arc;
 
 /// A trylock fails only if a thread held the mutex, or got it, at some moment of the call. A token that is on its
 /// way proves nothing, so a trylock that does not find the mutex here waits until either the token comes or some
@@ -21,8 +20,7 @@ impl Locks {
         waiter: Waiter,
         env: &mut dyn LockEnv,
     ) -> TryOutcome {
-        let table = Arc::clone(&self.table);
-        let entry = self.settled(&table, object);
+        let entry = self.table.settled(object, || (self.manager)(object) == self.me);
         let word = loop {
             match entry.word() {
                 Word::Free if entry.transition(Word::Free, Word::Held) => {
@@ -36,7 +34,7 @@ impl Locks {
         };
         self.attempts += 1;
         let attempt = self.attempts;
-        let queue = self.queues.entry(object).or_default();
+        let queue = self.queues.of(object);
         queue.waiting.push_back(Waiting { waiter, thread, attempt: Some(attempt) });
         if word == Word::Absent {
             if queue.requested {
@@ -76,14 +74,13 @@ impl Locks {
 
     /// `to` wants to hear if a thread of this node holds the mutex or gets it.
     pub(super) fn asked(&mut self, object: Object, to: NodeId, attempt: u64, env: &mut dyn LockEnv) {
-        let table = Arc::clone(&self.table);
-        let entry = self.settled(&table, object);
+        let entry = self.table.settled(object, || (self.manager)(object) == self.me);
         if entry.is_locked() {
             env.send(to, &LockMessage::Busy { object, attempt });
             return;
         }
         // Without a request the token has gone on, towards nodes that were asked before this one.
-        if let Some(queue) = self.queues.get_mut(&object)
+        if let Some(queue) = self.queues.get_mut(object)
             && queue.requested
         {
             queue.note_asking(to, attempt);
@@ -93,7 +90,7 @@ impl Locks {
 
     /// Some thread has the mutex. Trylocks that began later than the question don't learn anything from that.
     pub(super) fn busy(&mut self, object: Object, attempt: u64, env: &mut dyn LockEnv) -> bool {
-        let waiters = self.queues.get_mut(&object).map(|queue| queue.take_attempts(attempt));
+        let waiters = self.queues.get_mut(object).map(|queue| queue.take_attempts(attempt));
         for waiter in waiters.into_iter().flatten() {
             env.resume(waiter, Grant::Busy);
         }

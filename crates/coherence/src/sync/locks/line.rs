@@ -1,21 +1,23 @@
-use super::Object;
+use crate::sync::Object;
+use crate::sync::object_map::ObjectMap;
 use gondwana_topology::NodeId;
+#[cfg(test)]
 use std::collections::BTreeMap;
 
 /// At the manager: the nodes in line for each token, in the order in which it reaches them.
 ///
 /// The manager does not hear when a token moves on, but a node that asks again must have had it and passed it on:
 /// that node's earlier place and all before it are history. So a line never has more places than there are nodes.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug)]
 pub(super) struct Lines {
     manager: NodeId,
-    lines: BTreeMap<Object, Vec<NodeId>>,
+    lines: ObjectMap<Vec<NodeId>>,
 }
 
 impl Lines {
     /// Every token starts at its manager.
     pub fn new(manager: NodeId) -> Self {
-        Self { manager, lines: BTreeMap::new() }
+        Self { manager, lines: ObjectMap::default() }
     }
 
     /// A node takes the last place; returns whose turn is before, or `None` if the node has the last place
@@ -37,6 +39,14 @@ impl Lines {
         let place_of = |node| line.iter().position(|other| *other == node);
         let place = place_of(node).filter(|place| Some(*place) <= place_of(until))?;
         line.get(place.checked_sub(1)?).copied()
+    }
+}
+
+#[cfg(test)]
+impl Lines {
+    /// All lines, in the order of the objects.
+    pub fn contents(&self) -> BTreeMap<Object, &[NodeId]> {
+        self.lines.iter().map(|(object, line)| (*object, line.as_slice())).collect()
     }
 }
 
