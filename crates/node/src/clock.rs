@@ -5,7 +5,7 @@
 //! nodes has a clock too, but is none of the program's: its time is told apart.
 
 use std::cell::Cell;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, OnceLock};
 use std::time::Instant;
 
@@ -55,6 +55,14 @@ thread_local! {
     static CLOCK: Cell<Option<&'static Clock>> = const { Cell::new(None) };
 }
 
+/// Set with the first clock. In a shared library a thread's variable costs a call, which every mutex would pay twice.
+static ANY: AtomicBool = AtomicBool::new(false);
+
+/// The calling thread's clock, if it has one.
+fn current() -> Option<&'static Clock> {
+    if ANY.load(Ordering::Relaxed) { CLOCK.get() } else { None }
+}
+
 impl Clock {
     fn start(epoch: Instant) -> &'static Self {
         let clock: &'static Self = Box::leak(Box::new(Self {
@@ -64,6 +72,7 @@ impl Clock {
             locked: AtomicU64::new(0),
         }));
         CLOCK.set(Some(clock));
+        ANY.store(true, Ordering::Relaxed);
         clock
     }
 
@@ -114,7 +123,7 @@ fn unpack(state: u64) -> (Activity, u64) {
 
 /// One more mutex is the calling thread's.
 pub fn count_lock() {
-    if let Some(clock) = CLOCK.get() {
+    if let Some(clock) = current() {
         grow(&clock.locked, 1);
     }
 }
@@ -128,13 +137,13 @@ pub struct Scope {
 impl Scope {
     /// Begins an activity, if the thread has a clock.
     pub fn enter(activity: Activity) -> Self {
-        Self { outer: CLOCK.get().and_then(|clock| clock.enter(activity)) }
+        Self { outer: current().and_then(|clock| clock.enter(activity)) }
     }
 }
 
 impl Drop for Scope {
     fn drop(&mut self) {
-        if let (Some(outer), Some(clock)) = (self.outer, CLOCK.get()) {
+        if let (Some(outer), Some(clock)) = (self.outer, current()) {
             clock.switch(outer);
         }
     }
@@ -168,7 +177,7 @@ impl Times {
 
     /// The calling thread ends, if it is one of the program's.
     pub fn thread_ends(&self) {
-        let Some(clock) = CLOCK.get() else { return };
+        let Some(clock) = current() else { return };
         let mut running = self.running.lock().expect("not poisoned");
         let Some(place) = running.iter().position(|other| std::ptr::eq(*other, clock)) else { return };
         running.swap_remove(place);

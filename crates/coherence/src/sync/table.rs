@@ -4,33 +4,33 @@ use super::{Entry, Object};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Keys of one bucket fill one cache line.
-const SLOTS: usize = 8;
-/// Buckets of a segment in which an object may be found.
-const WINDOW: usize = 2;
-/// Each segment has `1 << GROWTH_BITS` times the buckets of the one before.
+/// Slots of a segment in which an object may be found.
+const WINDOW: usize = 8;
+/// Each segment has `1 << GROWTH_BITS` times the slots of the one before.
 const GROWTH_BITS: u32 = 2;
-/// 512 buckets at first: 4,096 mutexes, 96 KiB.
-const FIRST_BITS: u32 = 9;
-const SEGMENTS: usize = 10;
+/// 8,192 slots at first: 256 KiB.
+const FIRST_BITS: u32 = 13;
+const SEGMENTS: usize = 9;
 
+/// Half a cache line, so that key and state of a mutex are in one.
 #[derive(Debug, Default)]
-#[repr(align(64))]
-struct Bucket {
-    /// Addresses, 0 where the slot is empty. Set once, in order, never cleared.
-    keys: [AtomicU64; SLOTS],
-    entries: [Entry; SLOTS],
+#[repr(align(32))]
+struct Slot {
+    /// The address, or 0. Set once, never cleared.
+    key: AtomicU64,
+    entry: Entry,
 }
 
 /// All mutexes that threads of this node used: a hash table that only grows, read without a lock.
 ///
-/// An object's places are the window of buckets its hash selects in the first segment, then the window in the
+/// An object's places are the window of slots that its hash selects in the first segment, then the window in the
 /// second, and so on. Slots are filled in that order and never emptied, so an empty slot proves that the object
-/// is in no later place, and of two threads inserting one object both end at the same slot.
+/// is in no later place, and of two threads inserting one object both end at the same slot. Mutexes that follow each
+/// other in memory follow each other here, so that processors foresee the one access as they foresee the other.
 #[derive(Debug)]
 pub struct LockTable {
     first_bits: u32,
-    segments: [OnceLock<Box<[Bucket]>>; SEGMENTS],
+    segments: [OnceLock<Box<[Slot]>>; SEGMENTS],
 }
 
 impl Default for LockTable {
@@ -80,40 +80,42 @@ impl LockTable {
     #[inline]
     fn find(&self, object: Object, insert: bool) -> Option<&Entry> {
         debug_assert_ne!(object.0, 0, "no object has address 0");
-        // The upper bits select the bucket.
-        let hash = scatter(object.0);
+        let start = place(object);
         let mut bits = self.first_bits;
         for cell in &self.segments {
             let segment = match cell.get() {
                 Some(segment) => segment,
-                None if insert => {
-                    cell.get_or_init(|| (0..1usize << bits).map(|_| Bucket::default()).collect())
-                }
+                None if insert => cell.get_or_init(|| (0..1usize << bits).map(|_| Slot::default()).collect()),
                 None => return None,
             };
-            let start = (hash >> (64 - bits)) as usize;
             for step in 0..WINDOW {
-                let bucket = &segment[(start + step) & (segment.len() - 1)];
-                for (key, entry) in bucket.keys.iter().zip(&bucket.entries) {
-                    let mut found = key.load(Ordering::Acquire);
-                    if found == 0 {
-                        if !insert {
-                            return None;
-                        }
-                        found = match key.compare_exchange(0, object.0, Ordering::AcqRel, Ordering::Acquire) {
-                            Ok(_) => object.0,
-                            Err(winner) => winner,
-                        };
+                let slot = &segment[start.wrapping_add(step) & (segment.len() - 1)];
+                let mut found = slot.key.load(Ordering::Acquire);
+                if found == 0 {
+                    if !insert {
+                        return None;
                     }
-                    if found == object.0 {
-                        return Some(entry);
-                    }
+                    let claimed = slot.key.compare_exchange(0, object.0, Ordering::AcqRel, Ordering::Acquire);
+                    found = claimed.map_or_else(|winner| winner, |_| object.0);
+                }
+                if found == object.0 {
+                    return Some(&slot.entry);
                 }
             }
             bits += GROWTH_BITS;
         }
         None
     }
+}
+
+/// Where the window of an object begins, in slots: objects of one page of memory in their order, pages anywhere.
+#[inline]
+fn place(object: Object) -> usize {
+    /// No mutex is shorter than two of these.
+    const GRAIN_BITS: u32 = 4;
+    const PAGE_BITS: u32 = 12;
+    let page = scatter(object.0 >> PAGE_BITS) >> 32;
+    (page + (object.0 >> GRAIN_BITS)) as usize
 }
 
 #[cfg(test)]
@@ -125,8 +127,7 @@ impl LockTable {
             .iter()
             .filter_map(OnceLock::get)
             .flat_map(|segment| segment.iter())
-            .flat_map(|bucket| bucket.keys.iter().zip(&bucket.entries))
-            .map(|(key, entry)| (Object(key.load(Ordering::Acquire)), entry))
+            .map(|slot| (Object(slot.key.load(Ordering::Acquire)), &slot.entry))
             .filter(|(object, _)| object.0 != 0)
             .collect();
         all.sort_by_key(|(object, _)| *object);
@@ -143,12 +144,12 @@ mod tests {
 
     #[test]
     fn every_object_has_one_entry_for_good() {
-        // One bucket at first, so that 40,000 objects at several strides reach the later segments.
-        let table = LockTable::with_first_bits(1);
+        // 16 slots at first, so that 20,000 objects at several strides reach the later segments.
+        let table = LockTable::with_first_bits(4);
         let objects: Vec<_> = [8u64, 40, 48, 64, 4096]
             .iter()
             .enumerate()
-            .flat_map(|(base, stride)| (1..8000).map(move |i| Object(((base as u64 + 1) << 40) + i * stride)))
+            .flat_map(|(base, stride)| (1..4000).map(move |i| Object(((base as u64 + 1) << 40) + i * stride)))
             .collect();
         let first: Vec<_> = objects.iter().map(|object| std::ptr::from_ref(table.entry(*object))).collect();
         assert_eq!(first.iter().collect::<HashSet<_>>().len(), objects.len());
