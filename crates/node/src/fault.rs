@@ -13,9 +13,9 @@ const MOST_AHEAD: u32 = 127;
 const STACK_AHEAD: u32 = 15;
 
 impl Node {
-    /// Resolves a fault at a shared address. False if the access is not ours to allow: then it is the program's
+    /// Resolves a fault at a shared address, of the instruction at the address `code`. False if the access is not ours to allow: then it is the program's
     /// own mistake.
-    pub fn fault(&'static self, address: usize, write: bool, signal: i32) -> bool {
+    pub fn fault(&'static self, address: usize, write: bool, code: usize, signal: i32) -> bool {
         let Some(number) = self.geometry.page_of(address) else { return false };
         let page = Page(number);
         let access = if write { Access::Write } else { Access::Read };
@@ -30,7 +30,7 @@ impl Node {
             self.resolve(Page(number - below), Access::Write, Ahead::next(below));
         }
         let ahead = match thread.streams.try_borrow_mut() {
-            Ok(mut streams) => streams.ahead(number, MOST_AHEAD),
+            Ok(mut streams) => streams.ahead(number, code, MOST_AHEAD),
             Err(_) => Ahead::NOTHING,
         };
         self.resolve(page, access, ahead);

@@ -11,6 +11,7 @@ mod core;
 mod exit;
 mod fault;
 mod fork;
+mod habits;
 mod heap;
 mod line;
 mod patience;
@@ -81,7 +82,9 @@ pub struct Node {
     /// Threads of the program on this node, and of these, those that wait.
     live: AtomicU32,
     waiting: AtomicU32,
-    /// What polling was good for, for threads that wait and for the service thread.
+    /// What polling was good for: for threads that wait for pages, which come soon or from a busy node; for those that
+    /// wait for what other threads do; and for the service thread.
+    page_patience: Patience,
     patience: Patience,
     service_patience: Patience,
     times: clock::Times,

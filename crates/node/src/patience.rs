@@ -3,8 +3,9 @@
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
-/// About what it takes to be woken: whoever polls for longer would have done better to sleep at once.
-const MOST: Duration = Duration::from_micros(30);
+/// About what it takes to be woken by an idle processor of a virtual machine: whoever polls for longer would have done
+/// better to sleep at once.
+const MOST: Duration = Duration::from_micros(80);
 
 /// While polling does not pay, one wait in so many tries it nevertheless.
 const PROBE: u32 = 64;

@@ -152,6 +152,7 @@ impl Node {
             heard: alive::Heard::new(&boot.fabric, boot.nodes),
             control,
             stack_bytes: stack_limit(),
+            page_patience: Patience::new(processors(), usize::from(boot.nodes)),
             patience: Patience::new(processors(), usize::from(boot.nodes)),
             service_patience: Patience::new(processors(), usize::from(boot.nodes)),
             times: clock::Times::new(boot.stats),

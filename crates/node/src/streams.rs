@@ -1,5 +1,7 @@
 //! Predicts which pages a thread will touch next, from the faults it took.
 
+use crate::habits::{Foreseen, Habits, Run};
+
 /// How many access streams of one thread are told apart: a loop over a few arrays has one stream for each.
 const STREAMS: usize = 8;
 
@@ -42,10 +44,15 @@ pub struct Streams {
     streams: [Stream; STREAMS],
     /// The latest faults, the last one first.
     history: [u32; HISTORY],
+    habits: Habits,
 }
 
 #[derive(Clone, Copy, Debug)]
 struct Stream {
+    /// The address of the instruction that began it.
+    code: usize,
+    /// Where the stream faulted first.
+    first: u32,
     /// Where the stream faulted last.
     last: u32,
     stride: i32,
@@ -57,7 +64,7 @@ struct Stream {
 
 impl Default for Stream {
     fn default() -> Self {
-        Self { last: 0, stride: 1, window: 0, vain: false }
+        Self { code: 0, first: 0, last: 0, stride: 1, window: 0, vain: false }
     }
 }
 
@@ -68,6 +75,17 @@ impl Stream {
         let stride = i64::from(self.stride);
         let steps = distance / stride;
         (steps > 0 && distance % stride == 0).then(|| u32::try_from(steps).ok()).flatten()
+    }
+
+    /// True once it has asked for pages ahead.
+    fn is_proven(&self) -> bool {
+        self.window > 0 || self.vain
+    }
+
+    /// The pages from the first fault to the last.
+    fn run(&self) -> Run {
+        let steps = (i64::from(self.last) - i64::from(self.first)) / i64::from(self.stride);
+        Run { stride: self.stride, pages: if self.vain { 1 } else { steps as u32 + 1 } }
     }
 
     /// The stream goes on at `page`.
@@ -81,12 +99,13 @@ impl Stream {
 }
 
 impl Streams {
-    /// A fault at `page`: returns which pages to bring along, at most `limit`.
+    /// A fault at `page`, of the instruction at the address `code`: returns which pages to bring along, at most `limit`.
     ///
     /// The window doubles as long as faults continue where the last window ended. A stream begins with two pages in
-    /// sequence, or with three at any other distance; a fault anywhere else asks for nothing ahead.
-    pub fn ahead(&mut self, page: u32, limit: u32) -> Ahead {
-        let stream = self.stream_of(page, limit);
+    /// sequence, or with three at any other distance. A fault anywhere else asks for nothing ahead, unless the last
+    /// runs that began with the same instruction went on for some pages: then for as many.
+    pub fn ahead(&mut self, page: u32, code: usize, limit: u32) -> Ahead {
+        let stream = self.stream_of(page, code, limit);
         self.streams.rotate_right(1);
         self.streams[0] = stream;
         self.history.rotate_right(1);
@@ -95,41 +114,73 @@ impl Streams {
     }
 
     /// The stream that the fault belongs to, taken from its place, which ends up last.
-    fn stream_of(&mut self, page: u32, limit: u32) -> Stream {
-        let steps_of = |stream: &Stream| stream.steps_to(page).filter(|&steps| steps <= stream.window + 1);
-        let established = |stream: &Stream| stream.window > 0 || stream.vain;
-        let continued = |wanted: &dyn Fn(&Stream) -> bool, streams: &[Stream]| {
-            streams
-                .iter()
-                .enumerate()
-                .filter(|(_, stream)| wanted(stream))
-                .find_map(|(place, stream)| Some((place, steps_of(stream)?)))
-        };
-        if let Some((place, steps)) = continued(&established, &self.streams) {
-            let mut stream = self.take(place);
-            stream.advance(page, steps, limit);
-            return stream;
+    fn stream_of(&mut self, page: u32, code: usize, limit: u32) -> Stream {
+        if let Some((place, steps)) = self.continued(page, |stream| stream.window > 0) {
+            return self.go_on(place, page, steps, limit);
         }
-        let again = |stream: &Stream| stream.last == page && established(stream);
-        if let Some(place) = self.streams.iter().position(again) {
+        let in_vain = self.continued(page, |stream| stream.vain);
+        if in_vain.is_none()
+            && let Some(stride) = self.stride_to(page)
+        {
+            return self.join(page, code, stride, limit);
+        }
+        let foreseen = self.habits.foresee(code);
+        if foreseen != Foreseen::Nothing {
+            if let Some((place, steps)) = in_vain {
+                self.streams[place].advance(page, steps, limit);
+            }
+            let run = if let Foreseen::Repeats(run) = foreseen { run } else { Run::SINGLE };
+            return self.begin(page, code, run, limit);
+        }
+        if let Some((place, steps)) = in_vain {
+            return self.go_on(place, page, steps, limit);
+        }
+        if let Some(place) = self.streams.iter().position(|stream| stream.last == page && stream.is_proven())
+        {
             // It was brought in before and is lost again: what followed it then may not be wanted now.
             return Stream { window: 0, ..self.take(place) };
         }
-        if let Some(stride) = self.stride_to(page) {
-            let place = self
-                .streams
-                .iter()
-                .position(|stream| stream.stride == stride && stream.steps_to(page) == Some(1));
-            self.take(place.unwrap_or(STREAMS - 1));
-            return Stream { last: page, stride, window: 1.min(limit), vain: false };
+        if let Some((place, steps)) = self.continued(page, |stream| !stream.is_proven()) {
+            return self.go_on(place, page, steps, limit);
         }
-        if let Some((place, steps)) = continued(&|stream: &Stream| !established(stream), &self.streams) {
-            let mut stream = self.take(place);
-            stream.advance(page, steps, limit);
-            return stream;
-        }
+        self.begin(page, code, Run::SINGLE, limit)
+    }
+
+    /// The place of the first stream of this kind that leads to `page`, and in how many steps.
+    fn continued(&self, page: u32, wanted: impl Fn(&Stream) -> bool) -> Option<(usize, u32)> {
+        self.streams.iter().enumerate().filter(|(_, stream)| wanted(stream)).find_map(|(place, stream)| {
+            let steps = stream.steps_to(page).filter(|&steps| steps <= stream.window + 1)?;
+            Some((place, steps))
+        })
+    }
+
+    /// A stream begins, which will go as far as `run`.
+    fn begin(&mut self, page: u32, code: usize, run: Run, limit: u32) -> Stream {
         self.take(STREAMS - 1);
-        Stream { last: page, ..Stream::default() }
+        self.habits.begin(code, run);
+        let window = (run.pages - 1).min(limit);
+        Stream { code, first: page, last: page, stride: run.stride, window, vain: false }
+    }
+
+    /// Three faults at equal distances are a stream.
+    fn join(&mut self, page: u32, code: usize, stride: i32, limit: u32) -> Stream {
+        let before = self
+            .streams
+            .iter()
+            .position(|stream| stream.stride == stride && stream.steps_to(page) == Some(1));
+        self.take(before.unwrap_or(STREAMS - 1));
+        let first = (i64::from(page) - 2 * i64::from(stride)) as u32;
+        let stream = Stream { code, first, last: page, stride, window: 1.min(limit), vain: false };
+        self.habits.join(code, stream.run());
+        stream
+    }
+
+    /// The stream at `place` goes on with a fault at `page`.
+    fn go_on(&mut self, place: usize, page: u32, steps: u32, limit: u32) -> Stream {
+        let mut stream = self.take(place);
+        stream.advance(page, steps, limit);
+        self.habits.go_on(stream.code, stream.run());
+        stream
     }
 
     /// Takes a stream from its place; those behind it move up.
@@ -154,6 +205,9 @@ impl Streams {
 mod tests {
     use super::*;
 
+    const CODE: usize = 0x40_1000;
+    const OTHER: usize = 0x40_2000;
+
     /// Walks along `pages`, whose faults are those that were not brought along; returns how many those are.
     fn faults(pages: impl IntoIterator<Item = u32>) -> usize {
         let mut streams = Streams::default();
@@ -162,7 +216,7 @@ mod tests {
         for page in pages {
             if here.insert(page) {
                 faults += 1;
-                here.extend(streams.ahead(page, 64).of(page));
+                here.extend(streams.ahead(page, CODE, 64).of(page));
             }
         }
         faults
@@ -174,7 +228,7 @@ mod tests {
         let mut page = 100;
         let mut windows = vec![];
         for _ in 0..6 {
-            let ahead = streams.ahead(page, 8);
+            let ahead = streams.ahead(page, CODE, 8);
             assert!(ahead.stride == 1);
             windows.push(ahead.count);
             page += 1 + ahead.count;
@@ -185,7 +239,7 @@ mod tests {
     #[test]
     fn interleaved_sequences_are_told_apart() {
         let mut streams = Streams::default();
-        let mut counts = |a, b| [streams.ahead(a, 64).count, streams.ahead(b, 64).count];
+        let mut counts = |a, b| [streams.ahead(a, CODE, 64).count, streams.ahead(b, OTHER, 64).count];
         assert_eq!(counts(10, 1000), [0, 0]);
         assert_eq!(counts(11, 1001), [1, 1]);
         assert_eq!(counts(13, 1003), [2, 2]);
@@ -206,14 +260,14 @@ mod tests {
     #[test]
     fn a_page_that_faults_again_and_again_brings_nothing_along() {
         let mut streams = Streams::default();
-        assert_eq!([(); 4].map(|()| streams.ahead(9, 64).count), [0; 4]);
+        assert_eq!([(); 4].map(|()| streams.ahead(9, CODE, 64).count), [0; 4]);
     }
 
     /// The next row of a matrix whose rows change at each step must not be brought before its time.
     #[test]
     fn pages_that_are_lost_before_they_are_touched_end_the_stream() {
         let mut streams = Streams::default();
-        let brought: u32 = (0..100).map(|step| streams.ahead(1000 + 8 * step, 64).count).sum();
+        let brought: u32 = (0..100).map(|step| streams.ahead(1000 + 8 * step, CODE, 64).count).sum();
         assert_eq!(brought, 1);
     }
 
@@ -221,8 +275,40 @@ mod tests {
     fn scattered_faults_bring_nothing_along() {
         let mut streams = Streams::default();
         for page in [5, 500, 50, 5000, 7, 70, 700] {
-            assert_eq!(streams.ahead(page, 64).count, 0);
+            assert_eq!(streams.ahead(page, CODE, 64).count, 0);
         }
+    }
+
+    /// Each row begins anywhere; of all but the first two only the first page faults.
+    #[test]
+    fn rows_are_as_long_as_the_rows_before() {
+        let rows =
+            |pages: u32| (0..10).flat_map(move |row| (0..pages).map(move |page| row * row * 1000 + page));
+        assert_eq!(faults(rows(5)), 2 * 4 + 8);
+        assert_eq!(faults(rows(1)), 10);
+    }
+
+    #[test]
+    fn blocks_are_as_long_as_the_blocks_before() {
+        let blocks = |rows: u32| {
+            (0..10).flat_map(move |block| (0..rows).map(move |row| 7 + block * block * 10_000 + 2 * row))
+        };
+        assert!(faults(blocks(32)) < 2 * 10 + 8 + 4, "{}", faults(blocks(32)));
+    }
+
+    /// What was brought may have been in vain, so that it is checked now and then.
+    #[test]
+    fn habits_that_end_are_given_up() {
+        let mut streams = Streams::default();
+        let mut brought = 0;
+        for row in 0..200 {
+            let first = row * row * 1000;
+            brought = streams.ahead(first, CODE, 64).count;
+            if row < 10 && brought == 0 {
+                let _ = [1, 3].map(|page| streams.ahead(first + page, CODE, 64));
+            }
+        }
+        assert_eq!(brought, 0);
     }
 
     #[test]

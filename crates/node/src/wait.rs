@@ -2,7 +2,7 @@
 
 use crate::clock::{Activity, Scope};
 use crate::patience::Patience;
-use crate::slots::Slot;
+use crate::slots::{Slot, event};
 use crate::thread::Uninterrupted;
 use crate::{Node, Thread};
 use gondwana_fabric::Polling;
@@ -74,7 +74,8 @@ impl Node {
     /// Receives messages until an event of `mask`, or until none has come for a while: then 0. Polling ends with it:
     /// a thread that sleeps must not be taken for one that receives.
     fn spin_for(&'static self, slot: Slot, mask: u32, _poller: Poller) -> u32 {
-        self.receive_while_idle(&self.patience, || self.slots.seen(slot, mask) == 0);
+        let patience = if mask == event::COHERENT { &self.page_patience } else { &self.patience };
+        self.receive_while_idle(patience, || self.slots.seen(slot, mask) == 0);
         self.slots.seen(slot, mask)
     }
 

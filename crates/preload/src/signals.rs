@@ -67,7 +67,8 @@ unsafe extern "C" fn on_fault(signal: c_int, info: *mut siginfo_t, context: *mut
     };
     let from_kernel = code > 0 && code != libc::SI_KERNEL;
     let resolved = from_kernel
-        && Node::current().is_some_and(|node| node.is_shared(address) && node.fault(address, write, signal));
+        && Node::current()
+            .is_some_and(|node| node.is_shared(address) && node.fault(address, write, at, signal));
     if !resolved {
         // SAFETY: forwards what the kernel passed.
         unsafe { deliver(signal, info, context, address, at) };
