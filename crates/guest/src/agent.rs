@@ -43,9 +43,19 @@ impl std::fmt::Display for Ran {
     }
 }
 
+/// The command of the shell that prints the lines from standard input up to [`END`].
+///
+/// The builtin `read` of busybox would not do: when a child of the shell ends meanwhile, it begins anew and forgets
+/// what it has of the line. Orphans are children of the first process, and may end at any time.
+fn take() -> String {
+    format!("busybox awk '$0 == \"{END}\" {{ exit }} {{ print }}'")
+}
+
 /// The program of the first process. It gives each script `limit`; a script that takes longer is killed. Processes that
-/// it has left are killed in any case: to the first process, -1 means all others.
+/// it has left are killed in any case: to the first process, -1 means all others. They may take a while to go with all
+/// their memory, so it answers when it has no child but the one that counts its children.
 pub(crate) fn program(limit: Duration) -> String {
+    let take = take();
     let limit = limit.as_secs();
     format!(
         "#!/bin/busybox sh
@@ -63,18 +73,14 @@ ip link set lo up
 exec </dev/ttyS1 >/dev/ttyS1
 stty raw -echo
 echo '{READY}'
-while IFS= read -r line; do
-    if [ \"$line\" != '{END}' ]; then
-        printf '%s\\n' \"$line\" >>/run/script
-        continue
-    fi
+while {take} >/run/script; do
     cd /tmp
     timeout -s KILL {limit} setsid sh /run/script </dev/null >/run/output 2>/run/errors
     status=$?
     kill -KILL -1
+    while [ $(wc -w </proc/1/task/1/children) -gt 1 ]; do :; done
     echo $status $(stat -c %s /run/output /run/errors)
     cat /run/output /run/errors
-    rm /run/script
 done
 "
     )
@@ -122,7 +128,50 @@ pub(crate) fn answer(from: &mut impl BufRead) -> io::Result<Ran> {
 
 #[cfg(test)]
 mod tests {
-    use super::{READY, Ran, answer, question, wait_until_ready};
+    use super::{READY, Ran, answer, question, take, wait_until_ready};
+    use crate::tools::Tools;
+    use std::fs;
+    use std::io::{BufRead, BufReader, Read, Write};
+    use std::os::fd::AsRawFd;
+    use std::process::{Command, Stdio};
+    use std::thread::yield_now;
+
+    #[test]
+    fn a_child_that_ends_takes_no_input_away() {
+        // Without the tools there are no guests, as other tests say.
+        let Ok(tools) = Tools::find() else { return };
+        let mut shell = Command::new(&tools.busybox);
+        shell.args(["sh", "-c", &format!("sleep 1000 & echo $!; {}", take())]);
+        let mut shell = shell.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+        let (mut port, mut output) =
+            (shell.stdin.take().unwrap(), BufReader::new(shell.stdout.take().unwrap()));
+        let mut child = String::new();
+        output.read_line(&mut child).unwrap();
+        let child: libc::pid_t = child.trim_end().parse().unwrap();
+
+        port.write_all(b"first ").unwrap();
+        let unread = || {
+            let mut count: libc::c_int = 0;
+            // SAFETY: the request writes one number.
+            assert_eq!(unsafe { libc::ioctl(port.as_raw_fd(), libc::FIONREAD, &mut count) }, 0);
+            count
+        };
+        while unread() > 0 {
+            yield_now();
+        }
+        // SAFETY: a child of the shell, which has not waited for it.
+        assert_eq!(unsafe { libc::kill(child, libc::SIGKILL) }, 0);
+        let runs =
+            || fs::read_to_string(format!("/proc/{child}/stat")).is_ok_and(|stat| !stat.contains(") Z"));
+        while runs() {
+            yield_now();
+        }
+        port.write_all(b"last\n.\nnext").unwrap();
+        let mut taken = String::new();
+        output.read_to_string(&mut taken).unwrap();
+        assert_eq!(taken, "first last\n");
+        assert!(shell.wait().unwrap().success());
+    }
 
     #[test]
     fn what_programs_print_is_not_taken_for_an_answer() {
