@@ -59,6 +59,7 @@ thread_local! {
 static ANY: AtomicBool = AtomicBool::new(false);
 
 /// The calling thread's clock, if it has one.
+#[inline]
 fn current() -> Option<&'static Clock> {
     if ANY.load(Ordering::Relaxed) { CLOCK.get() } else { None }
 }
@@ -122,6 +123,7 @@ fn unpack(state: u64) -> (Activity, u64) {
 }
 
 /// One more mutex is the calling thread's.
+#[inline]
 pub fn count_lock() {
     if let Some(clock) = current() {
         grow(&clock.locked, 1);

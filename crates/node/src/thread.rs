@@ -56,6 +56,7 @@ thread_local! {
 
 impl Thread {
     /// The calling thread. A thread that this library did not start gets its place now.
+    #[inline]
     pub fn current(node: &'static Node) -> &'static Self {
         CURRENT.get().unwrap_or_else(|| Self::attach(node, 0, 0..0))
     }

@@ -160,6 +160,7 @@ impl Entry {
         self.word.compare_exchange(from as u32, to as u32, Ordering::AcqRel, Ordering::Relaxed).is_ok()
     }
 
+    #[inline]
     pub(super) fn own(&self, thread: Thread) {
         self.owner.store(thread.0, Ordering::Relaxed);
         self.depth.store(1, Ordering::Relaxed);

@@ -32,6 +32,7 @@ impl Node {
         result.expect("the hook calls what it is given")
     }
 
+    #[inline]
     fn thread_number(&'static self) -> (ThreadId, Slot) {
         let thread = Thread::current(self);
         (ThreadId(thread.id), thread.slot)
