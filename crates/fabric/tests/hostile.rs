@@ -39,7 +39,7 @@ fn noise(seed: u64, len: usize) -> Vec<u8> {
 /// The hello of a node with another secret, as it leaves that node.
 fn recorded_hello(run: &TcpConfig) -> Vec<u8> {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    let mut config = TcpConfig { timeout: Duration::from_millis(200), ..run.clone() };
+    let mut config = TcpConfig { timeout: Duration::from_secs(1), ..run.clone() };
     config.peers[0] = listener.local_addr().unwrap();
     config.security = Security::Encrypted([6; 32]);
     let own = TcpListener::bind("127.0.0.1:0").unwrap();
@@ -104,7 +104,7 @@ fn a_node_of_another_run_is_told() {
         [|config| config.run = [2; 16], |config| config.security = Security::Plain];
     for change in changes {
         let mut nodes = nodes(2);
-        nodes[0].1.timeout = Duration::from_secs(1);
+        nodes[0].1.timeout = Duration::from_secs(2);
         change(&mut nodes[1].1);
         let mut results = start(nodes).into_iter();
         assert!(matches!(results.next(), Some(Err(ConnectError::Timeout { .. }))));
