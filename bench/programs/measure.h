@@ -1,4 +1,4 @@
-/* What every measuring program shares: the clock, lines of results, and a pair of threads.
+/* What every measuring program shares: the clock, lines of results, and threads that meet.
  *
  * Plain C with pthreads. Results are lines "NAME NANOSECONDS" on standard output. Under `gondwana run -n 2` main is on
  * node 0 and the second thread on node 1; run by itself, a program measures the same natively.
@@ -65,12 +65,12 @@ static inline void print_samples(const struct samples *s)
     fflush(stdout);
 }
 
-static pthread_barrier_t both;
+static pthread_barrier_t everybody;
 
-/* Waits for the other thread of the pair. */
+/* Waits for all other threads. */
 static inline void meet(void)
 {
-    int error = pthread_barrier_wait(&both);
+    int error = pthread_barrier_wait(&everybody);
     must(error != PTHREAD_BARRIER_SERIAL_THREAD ? error : 0, "pthread_barrier_wait");
 }
 
@@ -78,10 +78,24 @@ static inline void meet(void)
 static inline void run_pair(void (*first)(void), void *(*second)(void *))
 {
     pthread_t thread;
-    must(pthread_barrier_init(&both, NULL, 2), "pthread_barrier_init");
+    must(pthread_barrier_init(&everybody, NULL, 2), "pthread_barrier_init");
     must(pthread_create(&thread, NULL, second, NULL), "pthread_create");
     first();
     must(pthread_join(thread, NULL), "pthread_join");
+}
+
+/* Runs `routine` on so many threads, each with its number, until all have ended; main is number 0. */
+static inline void run_all(long count, void *(*routine)(void *number))
+{
+    pthread_t *others = malloc((size_t)count * sizeof(pthread_t));
+    must(others == NULL, "malloc");
+    must(pthread_barrier_init(&everybody, NULL, (unsigned)count), "pthread_barrier_init");
+    for (long i = 1; i < count; i++)
+        must(pthread_create(&others[i], NULL, routine, (void *)i), "pthread_create");
+    routine(NULL);
+    for (long i = 1; i < count; i++)
+        must(pthread_join(others[i], NULL), "pthread_join");
+    free(others);
 }
 
 /* A permutation of 0 ... count - 1, a power of 2, in which no distance comes up again and again: whoever tries to foresee

@@ -45,7 +45,8 @@ pub struct BenchOptions {
 pub fn bench(options: &BenchOptions) -> Result<ExitCode, Failure> {
     let chosen = choose(figures::all(), &options.only)?;
     let output = options.json.as_deref().map(|file| Output::open("--json", file)).transpose()?;
-    let programs = Programs::build(&chosen, &options.apps)?;
+    let programs = Programs::new(&options.apps)?;
+    programs.build(&chosen)?;
     let repetitions = if options.quick { 1 } else { REPETITIONS };
     let load_before = machine::load();
     let results = measure(&chosen, &programs, repetitions);

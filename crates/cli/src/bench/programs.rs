@@ -1,23 +1,25 @@
-//! The programs that measure: compiled anew for each benchmark, with the computer's own compiler.
+//! The programs that measure: part of the command, except for the workloads, which are compiled when they are needed.
 
 use super::figures::{Figure, Runner};
 use super::interrupt::remove_when_interrupted;
 use crate::failure::Failure;
+use std::fs::OpenOptions;
+use std::io::Write;
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-const HEADER: &str = include_str!("../../../../bench/programs/measure.h");
-
-/// Names and sources; each is one file that needs the header.
-const SOURCES: [(&str, &str); 8] = [
-    ("barrier", include_str!("../../../../bench/programs/barrier.c")),
-    ("copy", include_str!("../../../../bench/programs/copy.c")),
-    ("empty", include_str!("../../../../bench/programs/empty.c")),
-    ("faults", include_str!("../../../../bench/programs/faults.c")),
-    ("locks", include_str!("../../../../bench/programs/locks.c")),
-    ("pages", include_str!("../../../../bench/programs/pages.c")),
-    ("release", include_str!("../../../../bench/programs/release.c")),
-    ("stream", include_str!("../../../../bench/programs/stream.c")),
+/// Names and executables.
+const PROGRAMS: [(&str, &[u8]); 9] = [
+    ("barrier", include_bytes!(concat!(env!("OUT_DIR"), "/barrier"))),
+    ("copy", include_bytes!(concat!(env!("OUT_DIR"), "/copy"))),
+    ("empty", include_bytes!(concat!(env!("OUT_DIR"), "/empty"))),
+    ("faults", include_bytes!(concat!(env!("OUT_DIR"), "/faults"))),
+    ("locks", include_bytes!(concat!(env!("OUT_DIR"), "/locks"))),
+    ("memory", include_bytes!(concat!(env!("OUT_DIR"), "/memory"))),
+    ("pages", include_bytes!(concat!(env!("OUT_DIR"), "/pages"))),
+    ("release", include_bytes!(concat!(env!("OUT_DIR"), "/release"))),
+    ("stream", include_bytes!(concat!(env!("OUT_DIR"), "/stream"))),
 ];
 
 /// A temporary folder with executables; it goes away with this value.
@@ -27,36 +29,38 @@ pub struct Programs {
 }
 
 impl Programs {
-    /// Compiles what the figures need. `apps` is the folder of the workloads' sources.
-    pub fn build(figures: &[Figure], apps: &Path) -> Result<Self, Failure> {
+    /// Writes the programs that come with the command. `apps` is the folder of the workloads' sources.
+    pub fn new(apps: &Path) -> Result<Self, Failure> {
         let folder = std::env::temp_dir().join(format!("gondwana-bench-{}", std::process::id()));
         let failed = |error| Failure::system(&folder.display().to_string(), &error);
         std::fs::create_dir(&folder).map_err(failed)?;
         remove_when_interrupted(folder.clone());
         let this = Self { folder: folder.clone(), apps: apps.to_owned() };
-        std::fs::write(folder.join("measure.h"), HEADER).map_err(failed)?;
-        for (name, source) in SOURCES {
-            let file = folder.join(format!("{name}.c"));
-            std::fs::write(&file, source).map_err(failed)?;
-            let options = ["-std=c11", "-D_GNU_SOURCE", "-O2", "-pthread", "-o"];
-            succeed(Command::new("gcc").args(options).arg(this.path(name)).arg(&file))?;
-        }
-        let mut targets: Vec<PathBuf> =
-            figures.iter().flat_map(Figure::runners).filter_map(|r| this.app_target(&r)).collect();
-        targets.sort();
-        targets.dedup();
-        if !targets.is_empty() {
-            if !apps.join("Makefile").exists() {
-                return Err(Failure::cannot(format!(
-                    "{} is not the folder of the workloads: name it with --apps, or leave them out with --only",
-                    apps.display()
-                )));
-            }
-            let mut out = std::ffi::OsString::from("OUT=");
-            out.push(&folder);
-            succeed(Command::new("make").arg("-s").arg("-C").arg(apps).arg(out).args(&targets))?;
+        for (name, executable) in PROGRAMS {
+            let file = OpenOptions::new().write(true).create_new(true).mode(0o755).open(this.path(name));
+            file.and_then(|mut file| file.write_all(executable)).map_err(failed)?;
         }
         Ok(this)
+    }
+
+    /// Compiles the workloads that the figures need.
+    pub fn build(&self, figures: &[Figure]) -> Result<(), Failure> {
+        let mut targets: Vec<PathBuf> =
+            figures.iter().flat_map(Figure::runners).filter_map(|r| self.app_target(&r)).collect();
+        targets.sort();
+        targets.dedup();
+        if targets.is_empty() {
+            return Ok(());
+        }
+        if !self.apps.join("Makefile").exists() {
+            return Err(Failure::cannot(format!(
+                "{} is not the folder of the workloads: name it with --apps, or leave them out with --only",
+                self.apps.display()
+            )));
+        }
+        let mut out = std::ffi::OsString::from("OUT=");
+        out.push(&self.folder);
+        succeed(Command::new("make").arg("-s").arg("-C").arg(&self.apps).arg(out).args(&targets))
     }
 
     fn app_target(&self, runner: &Runner) -> Option<PathBuf> {
