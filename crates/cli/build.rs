@@ -8,7 +8,8 @@ fn main() {
     let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../bench/programs");
     println!("cargo::rerun-if-changed={}", sources.display());
     let out = env::var("OUT_DIR").expect("cargo sets it");
-    let compiler = cc::Build::new().opt_level(2).debug(false).warnings(true).extra_warnings(true).get_compiler();
+    let compiler =
+        cc::Build::new().opt_level(2).debug(false).warnings(true).extra_warnings(true).get_compiler();
     for entry in fs::read_dir(&sources).expect("the programs' folder is part of the repository") {
         let source = entry.expect("folders can be read").path();
         if source.extension().is_none_or(|extension| extension != "c") {

@@ -7,8 +7,8 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// After this time a process has got stuck. The slowest takes some seconds.
-const STUCK: Duration = Duration::from_secs(60);
+/// After this time a process that has little to do has got stuck. The slowest of these takes some seconds.
+pub const STUCK: Duration = Duration::from_secs(60);
 
 /// What a process that succeeded has left.
 pub struct Finished {
@@ -18,16 +18,16 @@ pub struct Finished {
     pub wall: Duration,
 }
 
-/// Runs the command to its end. What it prints goes to files in `folder` meanwhile, so that nobody has to read it.
-/// The error is for people: why it did not succeed.
-pub fn run(command: &mut Command, folder: &Path) -> Result<Finished, String> {
+/// Runs the command to its end, which must come within `limit`. What it prints goes to files in `folder` meanwhile, so
+/// that nobody has to read it. The error is for people: why it did not succeed.
+pub fn run(command: &mut Command, folder: &Path, limit: Duration) -> Result<Finished, String> {
     let (stdout, stderr) = (folder.join("stdout"), folder.join("stderr"));
     let text = |error: io::Error| error.to_string();
     command.stdin(Stdio::null());
     command.stdout(File::create(&stdout).map_err(text)?).stderr(File::create(&stderr).map_err(text)?);
     let start = Instant::now();
     let mut child = command.spawn().map_err(text)?;
-    if !ends_within(child.id(), STUCK).map_err(text)? {
+    if !ends_within(child.id(), limit).map_err(text)? {
         child.kill().map_err(text)?;
     }
     let status = child.wait().map_err(text)?;
@@ -38,7 +38,7 @@ pub fn run(command: &mut Command, folder: &Path) -> Result<Finished, String> {
     let said = std::fs::read(&stderr).map_err(text)?;
     let said = String::from_utf8_lossy(&said);
     Err(match said.trim_end().lines().last() {
-        _ if wall >= STUCK => format!("stuck for {} s", STUCK.as_secs()),
+        _ if wall >= limit => format!("stuck for {} s", limit.as_secs()),
         Some(line) => line.to_owned(),
         None => status.to_string(),
     })
@@ -75,7 +75,7 @@ mod tests {
     fn output_and_failures_are_told() {
         let folder = std::env::temp_dir().join(format!("gondwana-child-{}", std::process::id()));
         std::fs::create_dir_all(&folder).unwrap();
-        let shell = |script: &str| run(Command::new("sh").args(["-c", script]), &folder);
+        let shell = |script: &str| run(Command::new("sh").args(["-c", script]), &folder, STUCK);
         assert_eq!(shell("echo miss 5").unwrap().stdout, "miss 5\n");
         assert_eq!(shell("echo one >&2; echo two >&2; exit 3").err().unwrap(), "two");
         assert_eq!(shell("exit 3").err().unwrap(), "exit status: 3");

@@ -66,7 +66,7 @@ impl Runner {
                 if *app {
                     command.args(programs.extra_arguments(name));
                 }
-                let finished = child::run(&mut command, programs.folder())?;
+                let finished = child::run(&mut command, programs.folder(), child::STUCK)?;
                 samples.add(WALL, finished.wall.as_nanos() as u64);
                 if *app || samples.add_lines(&finished.stdout) {
                     Ok(())

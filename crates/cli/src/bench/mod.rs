@@ -2,10 +2,12 @@
 //!
 //! Figures and their bounds are measured by turns, so that a change of the computer's mood meets both.
 
+mod chart;
 mod child;
 mod figures;
 mod interrupt;
 mod machine;
+mod memory;
 mod programs;
 mod raw;
 mod report;
@@ -26,7 +28,10 @@ const REPETITIONS: usize = 5;
 
 /// Options of `gondwana bench`.
 #[derive(Debug, clap::Args)]
+#[command(args_conflicts_with_subcommands = true)]
 pub struct BenchOptions {
+    #[command(subcommand)]
+    other: Option<Other>,
     /// Measure only the figures whose names begin like this; may be given more than once
     #[arg(long, value_name = "NAME")]
     only: Vec<String>,
@@ -41,12 +46,22 @@ pub struct BenchOptions {
     apps: PathBuf,
 }
 
+/// Other things to measure.
+#[derive(Debug, clap::Subcommand)]
+enum Other {
+    /// Measure bandwidth and latency of memory, near and far, for each pair of nodes
+    Memory(memory::MemoryOptions),
+}
+
 /// Measures, and prints a table. The exit status is 0 however the figures turn out, and 1 if one was not measured.
 pub fn bench(options: &BenchOptions) -> Result<ExitCode, Failure> {
+    if let Some(Other::Memory(options)) = &options.other {
+        return memory::memory(options);
+    }
     let chosen = choose(figures::all(), &options.only)?;
     let output = options.json.as_deref().map(|file| Output::open("--json", file)).transpose()?;
-    let programs = Programs::new(&options.apps)?;
-    programs.build(&chosen)?;
+    let mut programs = Programs::new()?;
+    programs.build(&chosen, &options.apps)?;
     let repetitions = if options.quick { 1 } else { REPETITIONS };
     let load_before = machine::load();
     let results = measure(&chosen, &programs, repetitions);

@@ -25,17 +25,18 @@ const PROGRAMS: [(&str, &[u8]); 9] = [
 /// A temporary folder with executables; it goes away with this value.
 pub struct Programs {
     folder: PathBuf,
+    /// The folder of the workloads' sources; empty if none are needed.
     apps: PathBuf,
 }
 
 impl Programs {
-    /// Writes the programs that come with the command. `apps` is the folder of the workloads' sources.
-    pub fn new(apps: &Path) -> Result<Self, Failure> {
+    /// Writes the programs that come with the command.
+    pub fn new() -> Result<Self, Failure> {
         let folder = std::env::temp_dir().join(format!("gondwana-bench-{}", std::process::id()));
         let failed = |error| Failure::system(&folder.display().to_string(), &error);
         std::fs::create_dir(&folder).map_err(failed)?;
         remove_when_interrupted(folder.clone());
-        let this = Self { folder: folder.clone(), apps: apps.to_owned() };
+        let this = Self { folder: folder.clone(), apps: PathBuf::new() };
         for (name, executable) in PROGRAMS {
             let file = OpenOptions::new().write(true).create_new(true).mode(0o755).open(this.path(name));
             file.and_then(|mut file| file.write_all(executable)).map_err(failed)?;
@@ -43,8 +44,9 @@ impl Programs {
         Ok(this)
     }
 
-    /// Compiles the workloads that the figures need.
-    pub fn build(&self, figures: &[Figure]) -> Result<(), Failure> {
+    /// Compiles the workloads that the figures need. `apps` is the folder of their sources.
+    pub fn build(&mut self, figures: &[Figure], apps: &Path) -> Result<(), Failure> {
+        apps.clone_into(&mut self.apps);
         let mut targets: Vec<PathBuf> =
             figures.iter().flat_map(Figure::runners).filter_map(|r| self.app_target(&r)).collect();
         targets.sort();

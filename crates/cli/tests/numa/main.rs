@@ -11,6 +11,7 @@ mod guest;
 mod exec;
 mod host;
 mod kernel;
+mod memory;
 mod runs;
 mod topo;
 mod where_;
