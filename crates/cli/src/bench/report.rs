@@ -3,6 +3,7 @@
 use super::figures::{Figure, Series, Target};
 use super::samples::Summary;
 use super::{Results, machine};
+use crate::columns::{Side, columns};
 use serde_json::{Value, json};
 
 /// A figure with what was measured.
@@ -123,21 +124,13 @@ fn time(nanoseconds: u64) -> String {
 
 /// A line for each figure, and what the bounds are.
 pub fn table(rows: &[Row<'_>]) -> String {
-    let header = ["figure", "median", "least", "90 %", "bound", "ratio", "target", ""].map(str::to_owned);
-    let cells: Vec<_> = std::iter::once(header).chain(rows.iter().filter_map(Row::cells)).collect();
-    let widths: [usize; 8] =
-        std::array::from_fn(|column| cells.iter().map(|row| row[column].len()).max().unwrap_or(0));
-    let mut text = String::new();
-    for row in &cells {
-        let mut line = format!("{:<width$}", row[0], width = widths[0]);
-        for (cell, width) in row.iter().zip(&widths).skip(1) {
-            line += &format!("  {cell:>width$}");
-        }
-        text += line.trim_end();
-        text.push('\n');
-    }
+    let heading = ["figure", "median", "least", "90 %", "bound", "ratio", "target", ""].map(str::to_owned);
+    let cells = rows.iter().filter_map(Row::cells);
+    let lines: Vec<Vec<String>> = std::iter::once(heading).chain(cells).map(Vec::from).collect();
+    let sides: [Side; 8] = std::array::from_fn(|column| if column == 0 { Side::Left } else { Side::Right });
+    let mut text = columns(&sides, &lines);
     text.push('\n');
-    let name_width = widths[0];
+    let name_width = rows.iter().map(|row| row.figure.name.len()).max().unwrap_or(0);
     for Row { figure, outcome } in rows {
         text += &match outcome {
             Ok(_) => {

@@ -1,12 +1,11 @@
 //! Charts of bars in groups, as SVG: one file that needs no other, readable on light and on dark ground.
 
+mod drawing;
 mod scale;
 
 pub use scale::digits;
 
-use scale::Scale;
 use serde::Serialize;
-use std::fmt::Write;
 
 /// One chart.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -68,16 +67,6 @@ const WIDTH: f64 = 720.0;
 const MARGIN: f64 = 24.0;
 /// Title and subtitle of the whole.
 const HEAD: f64 = 64.0;
-/// A panel, with the space to the next one.
-const PANEL: f64 = 300.0;
-/// Within a panel: title and legend above the bars, and the names of the groups below.
-const ABOVE: f64 = 60.0;
-const BELOW: f64 = 44.0;
-/// The numbers of the vertical axis.
-const LEFT: f64 = 48.0;
-const WIDEST_BAR: f64 = 56.0;
-/// A bar that is narrower has no room for its number.
-const NARROWEST_LABELLED: f64 = 22.0;
 
 const STYLE: &str = "
 text { font: 12px system-ui, sans-serif; fill: #1f2328; }
@@ -102,12 +91,9 @@ text { fill: #e6edf3; }
 }
 ";
 
-/// How many colours there are.
-const COLOURS: usize = 8;
-
 /// The charts below each other. Without any, the subtitle has to say why.
 pub fn svg(title: &str, subtitle: &str, panels: &[Panel]) -> String {
-    let height = HEAD + MARGIN + PANEL * panels.len() as f64;
+    let height = HEAD + MARGIN + drawing::HEIGHT * panels.len() as f64;
     let (title, subtitle) = (escaped(title), escaped(subtitle));
     let mut svg = format!(
         "<svg xmlns=\"http://www.w3.org/2000/svg\" role=\"img\" width=\"{WIDTH}\" height=\"{height}\" \
@@ -117,118 +103,13 @@ pub fn svg(title: &str, subtitle: &str, panels: &[Panel]) -> String {
          <text class=\"faint\" x=\"{MARGIN}\" y=\"54\">{subtitle}</text>\n"
     );
     for (index, panel) in panels.iter().enumerate() {
-        let top = HEAD + MARGIN + PANEL * index as f64;
-        svg += &format!("<g transform=\"translate({MARGIN} {top})\">\n{}</g>\n", panel.drawn());
+        let top = HEAD + MARGIN + drawing::HEIGHT * index as f64;
+        svg += &format!(
+            "<g transform=\"translate({MARGIN} {top})\">\n{}</g>\n",
+            drawing::drawn(panel, WIDTH - 2.0 * MARGIN)
+        );
     }
     svg + "</svg>\n"
-}
-
-impl Panel {
-    fn drawn(&self) -> String {
-        let (right, bottom) = (WIDTH - 2.0 * MARGIN, PANEL - BELOW);
-        let values = self.series.iter().flat_map(|series| series.values.iter().flatten());
-        let scale = Scale::new(values.flat_map(|spread| [spread.min, spread.max]));
-        let y = |value: f64| bottom - (bottom - ABOVE) * scale.position(value);
-        let mut out = format!(
-            "<text class=\"panel\" y=\"14\">{}</text>\n<text class=\"faint\" y=\"{}\">{}</text>\n{}",
-            escaped(&self.title),
-            ABOVE - 22.0,
-            escaped(&self.axis),
-            self.legend(right)
-        );
-        for tick in scale.ticks() {
-            let (class, at) = (if tick == 1.0 { "one" } else { "grid" }, y(tick));
-            out += &format!(
-                "<line class=\"{class}\" x1=\"{LEFT}\" y1=\"{at:.1}\" x2=\"{right}\" y2=\"{at:.1}\"/>\n\
-                 <text class=\"faint end\" x=\"{}\" y=\"{:.1}\">{}</text>\n",
-                LEFT - 8.0,
-                at + 4.0,
-                digits(tick)
-            );
-        }
-        let group_width = (right - LEFT) / self.groups.len() as f64;
-        let bar = (group_width * 0.8 / self.series.len() as f64).min(WIDEST_BAR);
-        for (index, group) in self.groups.iter().enumerate() {
-            let middle = LEFT + group_width * (index as f64 + 0.5);
-            out += &format!(
-                "<text class=\"middle\" x=\"{middle:.1}\" y=\"{}\">{}</text>\n",
-                bottom + 20.0,
-                escaped(group)
-            );
-            let start = middle - bar * self.series.len() as f64 / 2.0;
-            for (number, series) in self.series.iter().enumerate() {
-                if let Some(spread) = &series.values[index] {
-                    let what = format!("{group}, {}: {spread}", series.name);
-                    out += &drawn_bar(
-                        start + bar * number as f64,
-                        bar,
-                        number,
-                        y(scale.base()),
-                        &y,
-                        spread,
-                        &what,
-                    );
-                }
-            }
-        }
-        out
-    }
-
-    /// The names of the series, from right to left; of one series, too.
-    fn legend(&self, right: f64) -> String {
-        let mut out = String::new();
-        let mut end = right;
-        for (number, series) in self.series.iter().enumerate().rev() {
-            // Letters of this size are about so wide.
-            let start = end - 6.4 * series.name.chars().count() as f64;
-            let top = ABOVE - 32.0;
-            let _ = write!(
-                out,
-                "<rect class=\"s{}\" x=\"{:.1}\" y=\"{top}\" width=\"10\" height=\"10\" rx=\"2\"/>\n\
-                 <text x=\"{start:.1}\" y=\"{}\">{}</text>\n",
-                number % COLOURS,
-                start - 16.0,
-                top + 10.0,
-                escaped(&series.name)
-            );
-            end = start - 32.0;
-        }
-        out
-    }
-}
-
-/// One bar from `base` to its value, both in pixels after `y`. `what` is shown to those who point at it.
-fn drawn_bar(
-    x: f64,
-    width: f64,
-    number: usize,
-    base: f64,
-    y: &impl Fn(f64) -> f64,
-    spread: &Spread,
-    what: &str,
-) -> String {
-    let (end, highest, lowest) = (y(spread.median), y(spread.max), y(spread.min));
-    let (top, height, middle) = (end.min(base), (base - end).abs(), x + width / 2.0);
-    let mut out = format!(
-        "<g><title>{}</title>\n<rect class=\"s{}\" x=\"{:.1}\" y=\"{top:.1}\" width=\"{:.1}\" height=\"{height:.1}\"/>\n",
-        escaped(what),
-        number % COLOURS,
-        x + 1.0,
-        width - 2.0
-    );
-    if lowest - highest > 1.0 {
-        let _ = writeln!(
-            out,
-            "<line class=\"whisker\" x1=\"{middle:.1}\" y1=\"{lowest:.1}\" x2=\"{middle:.1}\" y2=\"{highest:.1}\"/>"
-        );
-    }
-    if width >= NARROWEST_LABELLED {
-        // At the end of the bar, beyond its whisker.
-        let label = if end > base { lowest + 15.0 } else { highest - 5.0 };
-        let value = digits(spread.median);
-        let _ = writeln!(out, "<text class=\"middle\" x=\"{middle:.1}\" y=\"{label:.1}\">{value}</text>");
-    }
-    out + "</g>\n"
 }
 
 /// A text as XML.

@@ -31,13 +31,17 @@ impl Scale {
         let (min, max) =
             values.fold((1.0_f64, 1.0_f64), |(min, max), value| (min.min(value), max.max(value)));
         if max > WIDE * min {
-            return Self::Logarithmic { bottom: min.log10().floor() as i32, top: max.log10().ceil() as i32 };
+            // Numbers at the ends of bars need room too.
+            let bottom = if min < 1.0 { min.log10() - 0.2 } else { 0.0 };
+            return Self::Logarithmic {
+                bottom: bottom.floor() as i32,
+                top: (max.log10() + 0.1).ceil() as i32,
+            };
         }
         let rough = max / LINES;
         let unit = 10_f64.powf(rough.log10().floor());
         let step = [1.0, 2.0, 5.0, 10.0].map(|times| times * unit).into_iter().find(|step| *step >= rough);
         let step = step.unwrap_or(10.0 * unit);
-        // Numbers above the bars need room too.
         Self::Linear { top: (max / step + 0.5).ceil() * step, step }
     }
 

@@ -1,8 +1,9 @@
 //! The figures of the paper: remote against local memory, and scaling within a node.
 
-use super::case::Kernel;
+use super::case::{Case, Kernel};
 use super::ratios::{Passes, Results};
 use crate::bench::chart::{Panel, Series};
+use std::collections::BTreeSet;
 
 /// The figures for which there are measurements. `coherence`: pages come to who uses them, and first passes tell what
 /// that takes.
@@ -11,7 +12,41 @@ pub fn panels(results: &Results, coherence: bool) -> Vec<Panel> {
     panels.into_iter().flatten().collect()
 }
 
-/// Kinds of passes, with their names where there are several.
+/// After Figure 5: remote memory, one thread.
+fn remote_time(results: &Results, coherence: bool) -> Option<Panel> {
+    let series = phases(coherence).iter().map(|&(passes, name)| {
+        let case = |case: Case| case.threads == 1 && !case.is_local();
+        series(results, &Kernel::ALL, name, case, |case| results.times_local(case, passes))
+    });
+    panel("Remote memory, one thread", "time, local = 1", &Kernel::ALL, 1, series.collect())
+}
+
+/// After Figure 6: local memory, several threads.
+fn scaling(results: &Results) -> Option<Panel> {
+    let local = results.all.iter().map(|(case, _)| case).filter(|case| case.is_local() && case.threads > 1);
+    let counts: BTreeSet<usize> = local.map(|case| case.threads).collect();
+    let series = counts.into_iter().map(|threads| {
+        let case = |case: Case| case.threads == threads && case.is_local();
+        series(results, &BANDWIDTHS, &format!("{threads} threads"), case, |case| results.scaling(case))
+    });
+    let title = "Local memory, several threads of a node";
+    panel(title, "bandwidth, one thread = 1", &BANDWIDTHS, 2, series.collect())
+}
+
+/// After Figure 7: remote memory, all threads of a node.
+fn remote_bandwidth(results: &Results, coherence: bool) -> Option<Panel> {
+    let series = phases(coherence).iter().map(|&(passes, name)| {
+        let case = |case: Case| case.threads > 1 && !case.is_local();
+        series(results, &BANDWIDTHS, name, case, |case| results.times_local(case, passes).map(f64::recip))
+    });
+    let title = "Remote memory, all threads of a node";
+    panel(title, "bandwidth, local = 1", &BANDWIDTHS, 2, series.collect())
+}
+
+/// The kernels that have forms for several threads.
+const BANDWIDTHS: [Kernel; 3] = [Kernel::Copy, Kernel::Read, Kernel::Write];
+
+/// Kinds of passes, with names that tell them apart.
 fn phases(coherence: bool) -> &'static [(Passes, &'static str)] {
     if coherence {
         &[(Passes::First, "including coherence"), (Passes::Again, "after coherence")]
@@ -20,65 +55,23 @@ fn phases(coherence: bool) -> &'static [(Passes, &'static str)] {
     }
 }
 
-/// Groups and series of a chart; nothing if no group has a value.
-fn panel(title: &str, axis: &str, groups: &[(&str, Kernel)], series: Vec<Series>) -> Option<Panel> {
+/// A ratio of some of the cases, for each kernel.
+fn series(
+    results: &Results,
+    kernels: &[Kernel],
+    name: &str,
+    wanted: impl Fn(Case) -> bool,
+    ratio: impl Fn(Case) -> Option<f64>,
+) -> Series {
+    let of = |kernel: Kernel| results.spread(|case| case.kernel == kernel && wanted(case), &ratio);
+    Series { name: name.to_owned(), values: kernels.iter().copied().map(of).collect() }
+}
+
+/// A chart of so many threads; nothing if it has no value.
+fn panel(title: &str, axis: &str, kernels: &[Kernel], threads: usize, series: Vec<Series>) -> Option<Panel> {
     let any = series.iter().any(|series| series.values.iter().any(Option::is_some));
-    let groups = groups.iter().map(|(name, _)| (*name).to_owned()).collect();
+    let groups = kernels.iter().map(|kernel| kernel.test(threads).to_owned()).collect();
     any.then(|| Panel { title: title.to_owned(), axis: axis.to_owned(), groups, series })
-}
-
-/// After Figure 5: one thread.
-fn remote_time(results: &Results, coherence: bool) -> Option<Panel> {
-    let groups = Kernel::ALL.map(|kernel| (kernel.test(1), kernel));
-    let series = phases(coherence).iter().map(|&(passes, name)| {
-        let value = |&(_, kernel): &(_, Kernel)| {
-            results.spread(
-                |case| case.kernel == kernel && case.threads == 1 && !case.is_local(),
-                |case| results.times_local(case, passes),
-            )
-        };
-        Series { name: name.to_owned(), values: groups.iter().map(value).collect() }
-    });
-    panel("Remote memory, one thread", "time, local = 1", &groups, series.collect())
-}
-
-/// The tests that have forms for several threads.
-fn multi_threaded() -> [(&'static str, Kernel); 3] {
-    [Kernel::Copy, Kernel::Read, Kernel::Write].map(|kernel| (kernel.test(2), kernel))
-}
-
-/// After Figure 6: local memory.
-fn scaling(results: &Results) -> Option<Panel> {
-    let groups = multi_threaded();
-    let local = results.all.iter().map(|(case, _)| case).filter(|case| case.is_local() && case.threads > 1);
-    let mut counts: Vec<usize> = local.map(|case| case.threads).collect();
-    counts.sort_unstable();
-    counts.dedup();
-    let series = counts.into_iter().map(|threads| {
-        let value = |&(_, kernel): &(_, Kernel)| {
-            results.spread(
-                |case| case.kernel == kernel && case.threads == threads && case.is_local(),
-                |case| results.scaling(case),
-            )
-        };
-        Series { name: format!("{threads} threads"), values: groups.iter().map(value).collect() }
-    });
-    panel("Local memory, several threads of a node", "bandwidth, one thread = 1", &groups, series.collect())
-}
-
-/// After Figure 7: all threads of a node.
-fn remote_bandwidth(results: &Results, coherence: bool) -> Option<Panel> {
-    let groups = multi_threaded();
-    let series = phases(coherence).iter().map(|&(passes, name)| {
-        let value = |&(_, kernel): &(_, Kernel)| {
-            results.spread(
-                |case| case.kernel == kernel && case.threads > 1 && !case.is_local(),
-                |case| results.times_local(case, passes).map(f64::recip),
-            )
-        };
-        Series { name: name.to_owned(), values: groups.iter().map(value).collect() }
-    });
-    panel("Remote memory, all threads of a node", "bandwidth, local = 1", &groups, series.collect())
 }
 
 #[cfg(test)]
