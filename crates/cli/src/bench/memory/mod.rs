@@ -76,14 +76,13 @@ pub fn memory(options: &MemoryOptions) -> Result<ExitCode, Failure> {
 
 /// What the drawing is from, or why there is nothing in it.
 fn subtitle(facts: &Value, panels: &[Panel]) -> String {
-    let fact = |name: &str| facts[name].as_str().unwrap_or_default().to_owned();
     let processors = match &facts["processors"] {
         one if *one == 1 => "1 processor".to_owned(),
         more => format!("{more} processors"),
     };
     let more = match panels {
         [] => "one node and one thread: nothing to compare",
-        _ => "bars: medians over nodes; lines: from the least to the greatest",
+        _ => "bars: medians, lines: least to greatest",
     };
-    format!("{}, {processors}, Linux {}; {more}", fact("processor"), fact("kernel"))
+    format!("{}, {processors}; {more}", facts["processor"].as_str().unwrap_or_default())
 }

@@ -36,7 +36,8 @@ impl Results {
         let measured = self.measured.get(&case)?;
         let nanoseconds = match passes {
             Passes::First => measured.first,
-            Passes::Again => measured.again.median,
+            // What else the computer does only adds to a time.
+            Passes::Again => measured.again.min,
         };
         Some(measured.work as f64 / nanoseconds.max(1) as f64)
     }
@@ -79,7 +80,7 @@ pub mod tests {
         first: u64,
         again: u64,
     ) -> (Case, Measured) {
-        let again = Summary { min: again, median: again, p90: again, samples: 9 };
+        let again = Summary { min: again, median: 2 * again, p90: 3 * again, samples: 9 };
         let case = Case { kernel, threads, node: NodeId(node), memory: NodeId(memory) };
         (case, Measured { work: 1_000_000, pages: 245, first, again, places: None })
     }
@@ -97,7 +98,7 @@ pub mod tests {
     }
 
     #[test]
-    fn speeds_and_ratios_are_those_of_the_medians() {
+    fn speeds_and_ratios_are_those_of_the_fastest_passes() {
         let (results, [local, remote, many, many_remote]) = results();
         assert_eq!(results.speed(local, Passes::Again), Some(10.0));
         assert_eq!(results.speed(local, Passes::First), Some(1e6 / 120e3));
