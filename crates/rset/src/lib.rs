@@ -13,6 +13,7 @@
 
 #![forbid(unsafe_code)]
 
+mod allocation_rule;
 mod entry;
 mod memory_policy;
 mod parse;
@@ -20,13 +21,16 @@ mod placement;
 mod registry;
 mod registry_text;
 mod rset;
+mod selector;
 mod text_error;
 mod thread_policy;
 
+pub use allocation_rule::AllocationRule;
 pub use entry::{Entry, RESERVED_NAMES, check_name};
 pub use memory_policy::MemoryPolicy;
 pub use placement::{Placement, PlacementError, Run};
 pub use registry::{Registry, RegistryError};
 pub use rset::{RSet, Resource};
+pub use selector::{Selector, Site};
 pub use text_error::TextError;
 pub use thread_policy::{ThreadPlace, ThreadPlan, ThreadPolicy};

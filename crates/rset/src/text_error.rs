@@ -14,6 +14,15 @@ impl TextError {
         Self { text: text.to_owned(), at, length, message: message.into() }
     }
 
+    /// What is wrong with a part of a text; the whole of it is meant if there is no such part.
+    #[must_use]
+    pub fn about(text: &str, part: &str, message: impl Into<String>) -> Self {
+        match text.find(part) {
+            Some(at) => Self::new(text, at, part.len(), message),
+            None => Self::new(text, 0, text.len(), message),
+        }
+    }
+
     /// The same error in a text that this one is part of, from byte `at` on.
     pub(crate) fn within(self, text: &str, at: usize) -> Self {
         Self { text: text.to_owned(), at: self.at + at, ..self }
