@@ -3,6 +3,7 @@
  * calls and in /proc, and knows nothing of Gondwana.
  *
  *   witness pages malloc|mmap COUNT   touches so many pages, one after the other, and prints the node of each
+ *   witness block COUNT               allocates and touches so many pages, says where, and waits to be killed
  *   witness threads COUNT             starts so many threads and prints the processors and nodes that each may use,
  *                                     and the nodes of pages that it touches
  *   witness hold COUNT...             puts so many pages on node 0, node 1 and so on, says where, and waits to be killed
@@ -33,6 +34,17 @@ static char *map(size_t pages)
     if (start == MAP_FAILED)
         fail("mmap");
     return start;
+}
+
+/* Touches a block of so many pages, says where it is, and waits to be killed. */
+static int block(size_t count)
+{
+    char *start = malloc(count * PAGE);
+    memset(start, 1, count * PAGE);
+    printf("%d %lx\n", getpid(), (unsigned long)start);
+    fflush(stdout);
+    pause();
+    return 1;
 }
 
 /* Touches pages and writes the node of each as a digit, or a dot for a page that is nowhere. */
@@ -132,10 +144,12 @@ int main(int count, char **words)
 {
     if (count == 4 && strcmp(words[1], "pages") == 0)
         return pages(words[2], strtoul(words[3], NULL, 10));
+    if (count == 3 && strcmp(words[1], "block") == 0)
+        return block(strtoul(words[2], NULL, 10));
     if (count == 3 && strcmp(words[1], "threads") == 0)
         return threads(atoi(words[2]));
     if (count >= 3 && strcmp(words[1], "hold") == 0)
         return hold(count - 2, words + 2);
-    fprintf(stderr, "usage: witness pages malloc|mmap COUNT | threads COUNT | hold COUNT...\n");
+    fprintf(stderr, "usage: witness pages malloc|mmap COUNT | block COUNT | threads COUNT | hold COUNT...\n");
     return 2;
 }

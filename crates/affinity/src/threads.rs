@@ -1,13 +1,10 @@
-//! `libgondwana_affinity.so`: binds each thread of a program on this computer as `gondwana exec --threads` says.
+//! Binds each thread as `gondwana exec --threads` says.
 //!
-//! The launcher loads it in front of the C library and passes the bindings in the environment. Threads are numbered in
-//! the order in which they are made; the main thread is the first. A thread binds itself before it does anything else,
-//! so that the first touch of its memory is already under its policy.
-//!
-//! The launcher has tried every binding and told the user what the kernel refuses: nothing is said here.
+//! Threads are numbered in the order in which they are made; the main thread is the first. A thread binds itself before it
+//! does anything else, so that the first touch of its memory is already under its policy.
 
 use gondwana_host::{Binding, THREADS_VARIABLE, Threads};
-use libc::{c_char, c_int, c_void, pthread_attr_t, pthread_t};
+use libc::{c_int, c_void, pthread_attr_t, pthread_t};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -20,11 +17,8 @@ fn threads() -> Option<&'static Threads> {
 /// The number of the next thread; the main thread has number 0.
 static NEXT: AtomicUsize = AtomicUsize::new(1);
 
-#[used]
-#[unsafe(link_section = ".init_array")]
-static INITIALISER: extern "C" fn(c_int, *mut *mut c_char, *mut *mut c_char) = bind_main;
-
-extern "C" fn bind_main(_argc: c_int, _argv: *mut *mut c_char, _environment: *mut *mut c_char) {
+/// Binds the main thread, which calls this.
+pub fn bind_main() {
     if let Some(threads) = threads() {
         let _ = threads.of(0).apply();
     }

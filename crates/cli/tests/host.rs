@@ -194,6 +194,26 @@ fn in_a_container_the_program_runs_without_what_cannot_be_had() {
 }
 
 #[test]
+fn in_a_container_allocations_go_where_they_can() {
+    let mut command = gondwana(&[
+        "exec",
+        "--malloc",
+        "all=node:0",
+        "--malloc",
+        ">=1M=striped:2",
+        "--",
+        "sort",
+        "/etc/passwd",
+    ]);
+    as_in_a_container(&mut command);
+    let here = run(&mut command, LIMIT);
+    let native = run(Command::new("sort").arg("/etc/passwd"), LIMIT);
+    assert_eq!((here.status, &here.output), (native.status, &native.output));
+    let refused = "gondwana: setting a policy for memory is refused by the kernel: not permitted, as in containers without CAP_SYS_NICE\n";
+    assert!(here.errors.contains(refused), "{}", here.errors);
+}
+
+#[test]
 fn what_cannot_be_is_refused_in_a_sentence() {
     fails(&["exec", "--rset", "node:250", "true"], 2, "--rset: the machine has no node 250");
     fails(&["exec", "--rset", "none", "true"], 2, "has no memory");

@@ -19,6 +19,8 @@ pub struct Extras {
     pub lock: bool,
     /// Pages cycle through so many colours of a cache ([`crate::colours`]).
     pub colours: Option<u64>,
+    /// No page may be anywhere else, even if that costs the program its life ([`crate::arrange`]).
+    pub strict: bool,
 }
 
 /// Memory for at least `bytes` bytes, placed as asked for from the calling thread's point of view.
@@ -40,18 +42,25 @@ pub fn allocate(bytes: usize, placement: &Placement, extras: Extras) -> io::Resu
         Some(Err(remark)) => placed.remarks.push(remark),
         None => {}
     }
-    if extras.lock
-        && let Err(error) = sys::lock(&region.addresses())
-    {
-        placed
-            .remarks
-            .push(Remark::Other(format!("memory cannot be locked ({error}): ulimit -l sets the limit")));
+    if extras.lock {
+        placed.remarks.extend(lock(&region));
     }
     Ok((region, placed))
 }
 
+/// Keeps the region in memory, or says why not.
+pub(crate) fn lock(region: &Region) -> Option<Remark> {
+    let error = sys::lock(&region.addresses()).err()?;
+    Some(Remark::Other(format!("memory cannot be locked ({error}): ulimit -l sets the limit")))
+}
+
 /// Gives the region coloured pages of the one node that all are to be on, or of any if that is the kernel's choice.
-fn coloured(region: &Region, placement: &Placement, here: NodeId, colours: u64) -> Result<Colours, Remark> {
+pub(crate) fn coloured(
+    region: &Region,
+    placement: &Placement,
+    here: NodeId,
+    colours: u64,
+) -> Result<Colours, Remark> {
     let mut runs = placement.runs(region.pages() as u64, here);
     let (first, several) = (runs.next().and_then(|run| run.node), runs.next().is_some());
     if several {

@@ -4,25 +4,30 @@
 //! pages may have pages elsewhere than where they were asked for, and then the caller is told.
 
 mod allocate;
+mod arrange;
 mod binding;
 pub mod cgroup;
 mod colour;
 mod discover;
+mod malloc_plan;
 pub mod pages;
 mod place;
 mod probe;
 pub mod process;
 mod region;
 mod remark;
+pub mod symbols;
 pub mod sys;
 pub mod sysfs;
 mod threads;
 mod unreadable;
 
 pub use allocate::{Extras, allocate};
+pub use arrange::arrange;
 pub use binding::{Binding, Malformed};
 pub use colour::{Colours, colour, colours};
 pub use discover::{DiscoverError, discover, discover_nodes, recorded};
+pub use malloc_plan::{MALLOC_VARIABLE, MallocPlan};
 pub use place::{Placed, place};
 pub use probe::Tried;
 pub use region::Region;

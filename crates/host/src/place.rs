@@ -48,13 +48,8 @@ pub fn place(region: &Region, node_of: impl Fn(usize) -> NodeId) -> Placed {
         wanted.iter().map(|(&node, runs)| (node, runs.iter().map(ExactSizeIterator::len).sum())).collect();
     let asked = Found { pages, absent: 0 };
     let mut remarks = vec![];
-    if !fits_huge_pages(region, &node_of)
-        && let Err(error) = sys::without_huge_pages(&region.addresses())
-        // A kernel without huge pages knows no such advice.
-        && error.raw_os_error() != Some(libc::EINVAL)
-    {
-        remarks.push(Remark::refused("keeping huge pages out", &error));
-    }
+    let borders = (1..region.pages()).filter(|&page| node_of(page) != node_of(page - 1));
+    remarks.extend(keep_huge_pages_out(region, borders.map(|page| region.address(page))));
     if let Err(error) = touch(region, &wanted) {
         remarks.push(Remark::refused("setting a policy for memory", &error));
         region.touch_all(0..region.pages());
@@ -92,10 +87,17 @@ fn runs(pages: usize, node_of: &impl Fn(usize) -> NodeId) -> BTreeMap<NodeId, Ve
     runs
 }
 
-/// True if no huge page would have to be on two nodes.
-fn fits_huge_pages(region: &Region, node_of: &impl Fn(usize) -> NodeId) -> bool {
-    let borders = (1..region.pages()).filter(|&page| node_of(page) != node_of(page - 1));
-    borders.map(|page| region.address(page)).all(|address| address.is_multiple_of(HUGE))
+/// Keeps huge pages out of a region if one would have to be on two nodes, between which there are these borders.
+pub(crate) fn keep_huge_pages_out(
+    region: &Region,
+    mut borders: impl Iterator<Item = usize>,
+) -> Option<Remark> {
+    if borders.all(|address| address.is_multiple_of(HUGE)) {
+        return None;
+    }
+    let error = sys::without_huge_pages(&region.addresses()).err()?;
+    // A kernel without huge pages knows no such advice.
+    (error.raw_os_error() != Some(libc::EINVAL)).then(|| Remark::refused("keeping huge pages out", &error))
 }
 
 /// Touches the pages of each node with a preference for it.

@@ -5,13 +5,10 @@ use crate::pages::{self, Found};
 use crate::remark::Remark;
 use crate::sys::{self, Policy};
 use crate::{Region, sysfs};
-use gondwana_topology::{Bytes, NodeSet};
+use gondwana_topology::NodeSet;
 
 /// Pages for each node.
 const PAGES: usize = 16;
-
-/// A node with less memory than this left is full to people.
-const FULL: Bytes = Bytes(16 << 20);
 
 /// What came of a binding.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -23,6 +20,23 @@ pub struct Tried {
 }
 
 impl Binding {
+    /// The binding with more nodes for memory if all its own are full: the kernel kills processes that must have memory
+    /// from such nodes. What they have no room for comes from others in `set` that have some, or else from any node.
+    #[must_use]
+    pub fn around_full_nodes(&self, set: &NodeSet) -> (Self, Option<Remark>) {
+        let Policy::Bind(nodes) = self.policy else { return (*self, None) };
+        if !nodes.iter().all(sysfs::is_full) {
+            return (*self, None);
+        }
+        let others: NodeSet = set.difference(&nodes).iter().filter(|node| !sysfs::is_full(*node)).collect();
+        let (policy, instead) = if others.is_empty() {
+            (Policy::Prefer(nodes), None)
+        } else {
+            (Policy::Bind(nodes.union(&others)), Some(others))
+        };
+        (Self { policy, ..*self }, Some(Remark::Overflowing { nodes, instead }))
+    }
+
     /// Binds the calling thread, and touches a few pages to see whether memory comes from where it should.
     #[must_use]
     pub fn try_out(&self) -> Tried {
@@ -31,10 +45,7 @@ impl Binding {
             Policy::Bind(nodes) | Policy::Interleave(nodes) | Policy::Prefer(nodes) => nodes,
             Policy::Default | Policy::Local => NodeSet::EMPTY,
         };
-        let full: NodeSet = nodes
-            .iter()
-            .filter(|node| sysfs::available_memory(*node).is_some_and(|bytes| bytes < FULL))
-            .collect();
+        let full: NodeSet = nodes.iter().filter(|node| sysfs::is_full(*node)).collect();
         if !full.is_empty() {
             remarks.push(Remark::Full { nodes: full });
         }
@@ -80,6 +91,15 @@ mod tests {
         assert_eq!(tried.remarks, []);
         let found = tried.found.unwrap();
         assert_eq!((found.present(), found.absent), (PAGES * nodes.len(), 0));
+    }
+
+    #[test]
+    fn nodes_with_room_stay_alone() {
+        let nodes = sys::allowed_nodes().unwrap();
+        for policy in [Policy::Bind(nodes), Policy::Local, Policy::Interleave(nodes)] {
+            let binding = Binding { processors: sys::affinity(0).unwrap(), policy };
+            assert_eq!(binding.around_full_nodes(&nodes), (binding, None));
+        }
     }
 
     #[test]

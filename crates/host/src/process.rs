@@ -48,9 +48,17 @@ pub struct Mapping {
     pub name: String,
     /// The policy for its memory, in the kernel's words.
     pub policy: String,
+    /// Which heap it belongs to, if any: `[heap]`, an arena of the C library, or the rule for allocations
+    /// (`gondwana exec --malloc`) that its memory is for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub heap: Option<String>,
     /// Bytes on each node that holds any.
     pub bytes: BTreeMap<NodeId, u64>,
 }
+
+/// What the name of the page begins with that is in front of the memory of a rule for allocations; the length of that
+/// memory in bytes, in hexadecimal digits, and the rule follow.
+pub const RULE_MARK: &str = "gondwana malloc ";
 
 /// The mappings of a process in ascending order; `root` is where `proc` is mounted.
 pub fn mappings(root: &Path, process: u32) -> Result<Vec<Mapping>, Unreadable> {
@@ -65,13 +73,23 @@ fn join(maps: &str, nodes: &str) -> Vec<Mapping> {
     let places: BTreeMap<usize, Place> = nodes.lines().filter_map(place).collect();
     let areas: Vec<Area<'_>> = maps.lines().filter_map(area).collect();
     let following = areas.iter().skip(1).map(Some).chain([None]);
+    let mut of_rule = None;
     let found = areas.iter().zip(following).filter_map(|(area, next)| {
+        of_rule = rule(area).or(of_rule.take());
+        let rule = of_rule.as_ref().filter(|(memory, _)| memory.contains(&area.addresses.start));
         let place = places.get(&area.addresses.start)?;
+        let kind = if rule.is_some() { Kind::Heap } else { kind(area, next) };
+        let heap = (kind == Kind::Heap).then(|| match rule {
+            Some((_, rule)) => (*rule).to_owned(),
+            None if area.name.is_empty() => format!("arena {:x}", area.addresses.start),
+            None => area.name.to_owned(),
+        });
         Some(Mapping {
             addresses: area.addresses.clone(),
-            kind: kind(area, next),
+            kind,
             name: area.name.to_owned(),
             policy: place.policy.clone(),
+            heap,
             bytes: place.bytes.clone(),
         })
     });
@@ -93,6 +111,14 @@ fn area(line: &str) -> Option<Area<'_>> {
     let permissions = fields.next()?;
     let name = fields.nth(3).unwrap_or("").trim_start();
     Some(Area { addresses, permissions, name })
+}
+
+/// The memory that a page stands in front of, and the rule that it is for, if the page says so.
+fn rule<'a>(area: &Area<'a>) -> Option<(Range<usize>, &'a str)> {
+    let name = area.name.strip_prefix("/memfd:")?.strip_prefix(RULE_MARK)?;
+    let (bytes, rule) = name.split_once(' ')?;
+    let end = area.addresses.end.checked_add(usize::from_str_radix(bytes, 16).ok()?)?;
+    Some((area.addresses.end..end, rule.strip_suffix(" (deleted)").unwrap_or(rule)))
 }
 
 /// What a line of `numa_maps` tells.
@@ -173,6 +199,24 @@ mod tests {
         assert_eq!(mappings[1].bytes, BTreeMap::from([(NodeId(0), 2 * 4096), (NodeId(1), 3 * 4096)]));
         assert_eq!(mappings[4].bytes, BTreeMap::from([(NodeId(2), 2 * 2048 * 1024)]));
         assert_eq!(mappings[3].bytes, BTreeMap::new());
+    }
+
+    #[test]
+    fn heaps_have_names() {
+        const MAPS: &str = "\
+55f010000000-55f010021000 rw-p 00000000 00:00 0                          [heap]
+7f0000000000-7f0000021000 rw-p 00000000 00:00 0 
+7f0000021000-7f0004000000 ---p 00000000 00:00 0 
+7f0010000000-7f0010001000 ---p 00000000 00:01 77                         /memfd:gondwana malloc 3000 >=1M=striped:4 (deleted)
+7f0010001000-7f0010002000 rw-p 00000000 00:00 0 
+7f0010002000-7f0010004000 ---p 00000000 00:00 0 
+7f0010004000-7f0010005000 rw-p 00000000 00:00 0 
+";
+        let nodes = MAPS.lines().map(|line| format!("{} default\n", line.split('-').next().unwrap()));
+        let mappings = join(MAPS, &nodes.collect::<String>());
+        let heaps: Vec<Option<&str>> = mappings.iter().map(|mapping| mapping.heap.as_deref()).collect();
+        let rule = Some(">=1M=striped:4");
+        assert_eq!(heaps, [Some("[heap]"), Some("arena 7f0000000000"), None, None, rule, rule, None]);
     }
 
     #[test]

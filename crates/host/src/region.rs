@@ -22,6 +22,10 @@ unsafe impl Sync for Region {}
 impl Region {
     /// Memory for at least `bytes` bytes, of which nothing is touched yet.
     pub fn new(bytes: usize) -> io::Result<Self> {
+        Self::map(bytes, libc::PROT_READ | libc::PROT_WRITE)
+    }
+
+    fn map(bytes: usize, protection: libc::c_int) -> io::Result<Self> {
         let length = bytes
             .checked_next_multiple_of(sys::page_size())
             .filter(|&length| length > 0)
@@ -32,7 +36,7 @@ impl Region {
                 libc::SYS_mmap,
                 std::ptr::null_mut::<libc::c_void>(),
                 length,
-                libc::PROT_READ | libc::PROT_WRITE,
+                protection,
                 libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE,
                 -1,
                 0,
@@ -43,6 +47,35 @@ impl Region {
         }
         let start = NonNull::new(start as *mut u8).ok_or(io::ErrorKind::AddrNotAvailable)?;
         Ok(Self { start, length })
+    }
+
+    /// Addresses for at least `bytes` bytes that nothing else will be mapped at, and that nobody can use until they are
+    /// [renewed](Self::renewed).
+    pub fn reserved(bytes: usize) -> io::Result<Range<usize>> {
+        let region = Self::map(bytes, libc::PROT_NONE)?;
+        Ok(region.into_addresses())
+    }
+
+    /// Fresh memory in the place of all that is mapped at some addresses.
+    ///
+    /// # Safety
+    /// They are whole pages that belong to the caller, and nothing that is there is used any more.
+    pub unsafe fn renewed(addresses: Range<usize>) -> io::Result<Self> {
+        let (start, length) = (addresses.start, addresses.len());
+        // SAFETY: as the caller promises.
+        unsafe { map_at(start, length, libc::PROT_READ | libc::PROT_WRITE) }?;
+        let start = NonNull::new(start as *mut u8).ok_or(io::ErrorKind::AddrNotAvailable)?;
+        Ok(Self { start, length })
+    }
+
+    /// Returns the memory at some addresses to the kernel and keeps the addresses, which nobody can use until they are
+    /// [renewed](Self::renewed).
+    ///
+    /// # Safety
+    /// As for [`Region::renewed`].
+    pub unsafe fn vacate(addresses: Range<usize>) -> io::Result<()> {
+        // SAFETY: as the caller promises.
+        unsafe { map_at(addresses.start, addresses.len(), libc::PROT_NONE) }
     }
 
     /// Its addresses.
@@ -113,6 +146,17 @@ impl Region {
         std::mem::forget(self);
         addresses
     }
+}
+
+/// Maps anonymous memory in the place of what is there.
+///
+/// # Safety
+/// As for [`Region::renewed`].
+unsafe fn map_at(start: usize, length: usize, protection: libc::c_int) -> io::Result<()> {
+    let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE | libc::MAP_FIXED;
+    // SAFETY: as the caller promises.
+    let mapped = unsafe { libc::syscall(libc::SYS_mmap, start, length, protection, flags, -1, 0) };
+    if mapped == -1 { Err(io::Error::last_os_error()) } else { Ok(()) }
 }
 
 impl Drop for Region {

@@ -44,6 +44,13 @@ pub enum Remark {
         /// Those nodes.
         nodes: NodeSet,
     },
+    /// The only nodes that memory was asked for on have hardly any left.
+    Overflowing {
+        /// Those nodes.
+        nodes: NodeSet,
+        /// Where the rest comes from, if not from anywhere.
+        instead: Option<NodeSet>,
+    },
     /// Pages are where they should not be.
     Strays {
         /// How many of them.
@@ -105,6 +112,13 @@ impl fmt::Display for Remark {
                 "memory of nodes {missing} was asked for and is forbidden by a cpuset or not there: it comes from {found}"
             ),
             Self::Full { nodes } => write!(f, "node {nodes} has hardly any memory left"),
+            Self::Overflowing { nodes, instead } => {
+                write!(f, "node {nodes} has hardly any memory left: what it has no room for comes from ")?;
+                match instead {
+                    Some(instead) => write!(f, "node {instead} of the set"),
+                    None => f.write_str("other nodes"),
+                }
+            }
             Self::Strays { pages, of, on } => {
                 write!(
                     f,

@@ -97,6 +97,18 @@ pub fn available_memory(node: NodeId) -> Option<Bytes> {
     available(&text)
 }
 
+/// True if a node of this computer has hardly any memory left: so little that the kernel soon keeps it for itself.
+#[must_use]
+pub fn is_full(node: NodeId) -> bool {
+    let text = std::fs::read_to_string(format!("/{NODES}/node{node}/meminfo")).unwrap_or_default();
+    available(&text).zip(amount(&text, "MemTotal:")).is_some_and(|(left, total)| hardly_any(left, total))
+}
+
+fn hardly_any(left: Bytes, total: Bytes) -> bool {
+    // The kernel's reserves grow with the size of a node.
+    left.0 < (total.0 / 256).max(16 << 20)
+}
+
 fn available(meminfo: &str) -> Option<Bytes> {
     let files = amount(meminfo, "FilePages:")?.0.saturating_sub(amount(meminfo, "Shmem:")?.0);
     Some(Bytes(amount(meminfo, "MemFree:")?.0 + files))
@@ -194,5 +206,12 @@ mod tests {
         let meminfo = "Node 1 MemTotal: 1000 kB\nNode 1 MemFree: 100 kB\nNode 1 FilePages: 50 kB\nNode 1 Shmem: 20 kB\n";
         assert_eq!(available(meminfo), Some(Bytes(130 << 10)));
         assert_eq!(available("Node 1 MemFree: 100 kB"), None);
+    }
+
+    #[test]
+    fn large_nodes_are_full_with_more_left() {
+        let mebibytes = |left: u64, total: u64| hardly_any(Bytes(left << 20), Bytes(total << 20));
+        assert!(mebibytes(15, 128) && !mebibytes(16, 128));
+        assert!(mebibytes(255, 64 << 10) && !mebibytes(256, 64 << 10));
     }
 }

@@ -25,6 +25,9 @@ pub struct Asked {
     pub process: Binding,
     /// For each of its threads, if that is more exact.
     pub threads: Option<Threads>,
+    /// The policy for memory, if it is finer than what the kernel does for whole programs: it is for regions of memory
+    /// ([`crate::arrange`]) only, and the rest is as near to it as the kernel can do.
+    pub regions: Option<MemoryPolicy>,
     /// What the kernel has nothing for.
     pub remarks: Vec<Remark>,
 }
@@ -44,7 +47,17 @@ pub fn translate(
         policy: policy(machine, &placement, machine.nodes_of(rset.processors()).iter()),
     };
     let threads = threads.map(|threads| Threads::new(machine, rset, &plan, &threads, &placement));
-    Ok(Asked { process, threads, remarks: coarser(machine, rset, &placement).into_iter().collect() })
+    let is_on_several = placement.nodes().len() > 1;
+    let regions = match memory {
+        MemoryPolicy::Striped(stride) if stride.get() > 1 => Some(memory),
+        MemoryPolicy::Block => Some(memory),
+        _ => None,
+    };
+    let nodes_of_threads = machine.nodes_of(rset.processors()).len();
+    let depends = memory == MemoryPolicy::Remote && is_on_several && nodes_of_threads > 1;
+    let remarks = depends.then(|| Remark::Other(REMOTE_FOR_SOME.to_owned()));
+    let regions = regions.filter(|_| is_on_several);
+    Ok(Asked { process, threads, regions, remarks: remarks.into_iter().collect() })
 }
 
 /// The kernel's policy for threads that run on these nodes.
@@ -61,25 +74,8 @@ fn policy(machine: &Machine, placement: &Placement, at: impl Iterator<Item = Nod
     }
 }
 
-/// What is asked for and is finer than what kernels do for whole programs.
-fn coarser(machine: &Machine, rset: &RSet, placement: &Placement) -> Option<Remark> {
-    let sentence = match placement.policy() {
-        _ if placement.nodes().len() == 1 => return None,
-        MemoryPolicy::Striped(stride) if stride.get() > 1 => {
-            format!("stripes of {stride} pages cannot be had for a whole program: its pages are striped one by one")
-        }
-        MemoryPolicy::Block => "blocks cannot be had for a whole program, whose memory has no beginning and no end: \
-             its memory floats in the set"
-            .to_owned(),
-        MemoryPolicy::Remote if machine.nodes_of(rset.processors()).len() > 1 => {
-            "memory is remote for threads with a policy of their own (--threads) only: for others it is from any of \
-             the nodes that are remote for some"
-                .to_owned()
-        }
-        _ => return None,
-    };
-    Some(Remark::Other(sentence))
-}
+const REMOTE_FOR_SOME: &str = "memory is remote for threads with a policy of their own (--threads) only: for others it \
+     is from any of the nodes that are remote for some";
 
 impl Threads {
     fn new(
@@ -112,6 +108,12 @@ impl Threads {
             }
         }
         Self { bindings }
+    }
+
+    /// The same threads with other bindings.
+    #[must_use]
+    pub fn map(&self, other: impl Fn(&Binding) -> Binding) -> Self {
+        Self { bindings: self.bindings.iter().map(|(binding, count)| (other(binding), *count)).collect() }
     }
 
     /// The bindings that differ from those before them.
@@ -170,7 +172,7 @@ mod tests {
         let memory = MemoryPolicy::parse(memory, &machine, &registry).unwrap();
         let asked = translate(&machine, &rset, threads, memory).unwrap();
         let threads = asked.threads.map(|threads| threads.to_string()).unwrap_or_default();
-        (asked.process.to_string(), threads, asked.remarks.len())
+        (asked.process.to_string(), threads, asked.remarks.len() + usize::from(asked.regions.is_some()))
     }
 
     #[test]

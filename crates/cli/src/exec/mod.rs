@@ -1,65 +1,35 @@
 //! `gondwana exec`: an unmodified program on this computer, inside a resource set.
 //!
 //! The launcher binds itself, tries out what the kernel made of that, and becomes the program: processors and the
-//! policy for memory stay. What differs between threads is left to a small library that is loaded into the program.
+//! policy for memory stay. What differs between threads or between allocations is left to a small library that is loaded
+//! into the program.
 
+mod asked;
 mod linkage;
+mod locking;
+mod options;
+mod preload;
+mod rules;
+
+pub use options::ExecOptions;
 
 use crate::failure::Failure;
-use crate::run::{capabilities, check};
+use asked::Wanted;
 use gondwana_host::pages::Found;
-use gondwana_host::{Asked, Binding, Remark, THREADS_VARIABLE, Threads, translate};
-use gondwana_rset::{MemoryPolicy, RSet, Registry, TextError, ThreadPolicy};
-use gondwana_topology::Machine;
-use std::ffi::{OsStr, OsString};
+use gondwana_host::{Asked, Binding, Extras, MALLOC_VARIABLE, Remark, THREADS_VARIABLE};
+use gondwana_rset::MemoryPolicy;
+use preload::Loadable;
+use rules::Rules;
 use std::os::unix::process::CommandExt;
 use std::process::{Command, ExitCode};
-
-/// The library that binds threads.
-const LIBRARY: &str = "libgondwana_affinity.so";
-
-/// Options of `gondwana exec`.
-#[derive(Debug, clap::Args)]
-pub struct ExecOptions {
-    /// Processors and memory for the program, as in node:0-1 or cpu:0-7&node:0 [default: all that it may have]
-    #[arg(long, value_name = "RSET")]
-    rset: Option<String>,
-    /// Where its threads go: fill, round-robin, or sets with ; between them [default: anywhere in the set]
-    #[arg(long, value_name = "POLICY")]
-    threads: Option<String>,
-    /// Where its memory comes from: float, local, remote, striped, block, or a set [default: float]
-    #[arg(long, value_name = "POLICY")]
-    memory: Option<String>,
-    /// Do not start the program unless it has exactly what was asked for
-    #[arg(long)]
-    strict: bool,
-    /// Say on standard error what was asked for and what was found
-    #[arg(long)]
-    report: bool,
-    /// The program and its arguments
-    #[arg(required = true, trailing_var_arg = true, allow_hyphen_values = true, value_name = "PROGRAM")]
-    program: Vec<OsString>,
-}
 
 /// Becomes the program.
 pub fn exec(options: &ExecOptions) -> Result<ExitCode, Failure> {
     let name = &options.program[0];
     let mut command = Command::new(name);
     command.args(&options.program[1..]);
-    let wanted = options.rset.is_some() || options.threads.is_some() || options.memory.is_some();
-    if wanted {
-        let mut asked = options.asked()?;
-        let mut remarks = std::mem::take(&mut asked.remarks);
-        if let Some(threads) = &asked.threads {
-            remarks.extend(each_thread(threads, name, &mut command)?);
-        }
-        // The last one: it is what the program begins with.
-        let tried = asked.process.try_out();
-        remarks.extend(tried.remarks);
-        remarks.dedup();
-        if options.report {
-            report(&asked, tried.found.as_ref());
-        }
+    if options.asks_for_anything() {
+        let remarks = options.prepare(&mut command)?;
         for remark in &remarks {
             eprintln!("gondwana: {remark}");
         }
@@ -76,52 +46,106 @@ pub fn exec(options: &ExecOptions) -> Result<ExitCode, Failure> {
 }
 
 impl ExecOptions {
-    /// What the texts mean on this computer.
-    fn asked(&self) -> Result<Asked, Failure> {
-        let machine = gondwana_host::discover_nodes().map_err(|error| Failure::cannot(error.to_string()))?;
-        let registry = crate::rset::named_sets()?;
-        let rset = match &self.rset {
-            Some(text) => parsed("--rset", text, RSet::parse, &machine, &registry)?,
-            None => RSet::allowed(&machine),
-        };
-        let threads = self.threads.as_deref();
-        let threads = threads.map(|text| parsed("--threads", text, ThreadPolicy::parse, &machine, &registry));
-        let memory = match &self.memory {
-            Some(text) => parsed("--memory", text, MemoryPolicy::parse, &machine, &registry)?,
-            None => MemoryPolicy::Float,
-        };
-        translate(&machine, &rset, threads.transpose()?, memory)
-            .map_err(|error| Failure::usage(error.to_string()))
+    /// Binds this process and tells the program the rest; says what cannot be had.
+    fn prepare(&self, command: &mut Command) -> Result<Vec<Remark>, Failure> {
+        let Wanted { machine, registry, rset, mut asked } = self.wanted()?;
+        let mut remarks = std::mem::take(&mut asked.remarks);
+        if !self.strict {
+            remarks.extend(go_around_full_nodes(&mut asked, &rset));
+        }
+        let is_loaded =
+            asked.threads.is_some() || asked.regions.is_some() || !self.malloc.is_empty() || self.lock;
+        let loadable = if is_loaded { Some(Loadable::find(&self.program[0])?) } else { None };
+        let program = loadable.as_ref().and_then(|found| Some(found.as_ref().ok()?.program.as_path()));
+        let mut rules = Rules::parse(&self.malloc, program, &machine, &registry, &rset)?;
+        if let Some(policy) = asked.regions {
+            rules.add_for_large(policy);
+            remarks.push(Remark::Other(only_for_regions(policy, program.is_some())));
+        }
+        if rules.is_empty() && (self.prefault || self.colours) {
+            return Err(Failure::usage(
+                "--prefault and --colours are for the memory of --malloc, which is missing",
+            ));
+        }
+        match loadable {
+            None => {}
+            Some(Err(remark)) => remarks.push(remark),
+            Some(Ok(loadable)) => {
+                if let Some(threads) = &asked.threads {
+                    loadable.tell(command, THREADS_VARIABLE, threads.to_string());
+                    remarks.extend(threads.bindings().flat_map(|binding: Binding| binding.apply()));
+                }
+                let colours = if self.colours { gondwana_host::colours(&machine) } else { None };
+                if self.colours && colours.is_none() {
+                    remarks.push(Remark::Other(
+                        "pages cannot be coloured: this computer does not show a level 2 cache with colours"
+                            .to_owned(),
+                    ));
+                }
+                let lock = self.lock && (!rules.is_empty() || locking::is_unlimited());
+                if self.lock && !lock {
+                    remarks.push(Remark::Other(locking::LIMITED.to_owned()));
+                }
+                let extras = Extras { prefault: self.prefault, lock, colours, strict: self.strict };
+                remarks.extend(rules.try_out(extras));
+                if lock || !rules.is_empty() {
+                    loadable.tell(command, MALLOC_VARIABLE, rules.plan(self.report, extras).to_string());
+                }
+            }
+        }
+        // The last one: it is what the program begins with.
+        let tried = asked.process.try_out();
+        // A node that is said to overflow need not be said to be full.
+        for remark in tried.remarks {
+            if !is_said(&remark, &remarks) {
+                remarks.push(remark);
+            }
+        }
+        remarks.dedup();
+        if self.report {
+            report(&asked, tried.found.as_ref());
+        }
+        Ok(remarks)
     }
 }
 
-/// Reads the text of an option.
-fn parsed<T>(
-    option: &str,
-    text: &str,
-    parse: impl Fn(&str, &Machine, &Registry) -> Result<T, TextError>,
-    machine: &Machine,
-    registry: &Registry,
-) -> Result<T, Failure> {
-    parse(text, machine, registry).map_err(|error| Failure::usage(format!("{option}: {error}")))
+/// Has memory come from more nodes where those that were asked for are full.
+fn go_around_full_nodes(asked: &mut Asked, rset: &gondwana_rset::RSet) -> Vec<Remark> {
+    let around = |binding: &Binding| binding.around_full_nodes(rset.memory());
+    let mut remarks: Vec<Remark> = asked
+        .threads
+        .iter()
+        .flat_map(|threads| threads.bindings())
+        .filter_map(|binding| around(&binding).1)
+        .collect();
+    asked.threads = asked.threads.as_ref().map(|threads| threads.map(|binding| around(binding).0));
+    let (process, remark) = around(&asked.process);
+    asked.process = process;
+    remarks.extend(remark);
+    remarks
 }
 
-/// Has the threads of the program bound one by one, and finds out what the kernel will refuse then.
-fn each_thread(threads: &Threads, name: &OsStr, command: &mut Command) -> Result<Vec<Remark>, Failure> {
-    let program = check::locate(name)?;
-    if !linkage::takes_libraries(&program) {
-        return Ok(vec![Remark::Other(format!(
-            "{} is statically linked: its threads cannot be bound one by one, and are anywhere in the set",
-            name.display()
-        ))]);
-    }
-    let library = capabilities::library(LIBRARY, "gondwana-affinity")?.into_os_string();
-    let preloaded = match std::env::var_os("LD_PRELOAD").filter(|others| !others.is_empty()) {
-        Some(others) => [library, others].join(OsStr::new(":")),
-        None => library,
+/// True if a remark says no more than one of the others.
+fn is_said(remark: &Remark, others: &[Remark]) -> bool {
+    let Remark::Full { nodes } = remark else { return false };
+    others.iter().any(|other| matches!(other, Remark::Overflowing { nodes: full, .. } if full == nodes))
+}
+
+/// That a policy is for regions of memory, of which whole programs have none.
+fn only_for_regions(policy: MemoryPolicy, is_redirected: bool) -> String {
+    let what = match policy {
+        MemoryPolicy::Striped(stride) => format!("stripes of {stride} pages"),
+        _ => "blocks".to_owned(),
     };
-    command.env("LD_PRELOAD", preloaded).env(THREADS_VARIABLE, threads.to_string());
-    Ok(threads.bindings().flat_map(|binding: Binding| binding.apply()).collect())
+    let rest = match policy {
+        MemoryPolicy::Striped(_) => "is striped page by page",
+        _ => "floats in the set",
+    };
+    if is_redirected {
+        format!("{what} are for allocations of 128 KiB and more: the rest of the program's memory {rest}")
+    } else {
+        format!("{what} cannot be had for a whole program: its memory {rest}")
+    }
 }
 
 /// Says what was asked for and what there is.

@@ -53,7 +53,9 @@ fn mappings(options: &WhereOptions) -> Result<ExitCode, Failure> {
     // The numbers are worth showing without the pictures.
     let strips: Vec<String> =
         strips.map(|strip| strip.map(|strip| strip.to_string()).unwrap_or_default()).collect();
-    print!("{}\n{}", tables::kinds(&used), tables::mappings(&used, &strips));
+    let parts = [tables::kinds(&used), tables::heaps(&used), tables::mappings(&used, &strips)];
+    let parts: Vec<String> = parts.into_iter().filter(|part| !part.is_empty()).collect();
+    print!("{}", parts.join("\n"));
     Ok(ExitCode::SUCCESS)
 }
 

@@ -2,27 +2,56 @@
 
 use crate::columns::{Side, amount, columns};
 use gondwana_host::pages::Found;
-use gondwana_host::process::{Kind, Mapping};
+use gondwana_host::process::Mapping;
 use gondwana_topology::NodeId;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Memory by kind of mapping, and in all.
 pub fn kinds(mappings: &[Mapping]) -> String {
     let nodes = nodes(mappings);
-    let mut sums: BTreeMap<Kind, BTreeMap<NodeId, u64>> = BTreeMap::new();
-    let mut total = BTreeMap::new();
-    for mapping in mappings {
-        let sum = sums.entry(mapping.kind).or_default();
-        for (&node, bytes) in &mapping.bytes {
-            *sum.entry(node).or_default() += bytes;
-            *total.entry(node).or_default() += bytes;
-        }
-    }
-    let mut lines = vec![heading(&["memory"], &nodes, &["in all"])];
+    let sums = sums(mappings, |mapping| Some(mapping.kind));
+    let total = sums_of_all(mappings);
     let named = sums.iter().map(|(kind, sum)| (kind.name(), sum)).chain([("total", &total)]);
+    summed("memory", &nodes, named)
+}
+
+/// Memory by heap: the classic one, those of the C library's arenas, and those of rules for allocations.
+pub fn heaps(mappings: &[Mapping]) -> String {
+    let sums = sums(mappings, |mapping| mapping.heap.as_deref());
+    if sums.is_empty() {
+        return String::new();
+    }
+    summed("heap", &nodes(mappings), sums.iter().map(|(heap, sum)| (*heap, sum)))
+}
+
+/// The bytes on each node of all mappings that are the same in some way.
+fn sums<'a, K: Ord>(
+    mappings: &'a [Mapping],
+    key: impl Fn(&'a Mapping) -> Option<K>,
+) -> BTreeMap<K, BTreeMap<NodeId, u64>> {
+    let mut sums: BTreeMap<K, BTreeMap<NodeId, u64>> = BTreeMap::new();
+    for mapping in mappings {
+        let Some(key) = key(mapping) else { continue };
+        let sum = sums.entry(key).or_default();
+        mapping.bytes.iter().for_each(|(&node, bytes)| *sum.entry(node).or_default() += bytes);
+    }
+    sums
+}
+
+fn sums_of_all(mappings: &[Mapping]) -> BTreeMap<NodeId, u64> {
+    sums(mappings, |_| Some(())).remove(&()).unwrap_or_default()
+}
+
+/// A line for each name with the bytes on each node and in all.
+fn summed<'a>(
+    what: &str,
+    nodes: &[NodeId],
+    named: impl Iterator<Item = (&'a str, &'a BTreeMap<NodeId, u64>)>,
+) -> String {
+    let mut lines = vec![heading(&[what], nodes, &["in all"])];
     lines.extend(named.map(|(name, bytes)| {
         let all = amount(bytes.values().sum());
-        [name.to_owned()].into_iter().chain(amounts(&nodes, bytes)).chain([all]).collect()
+        [name.to_owned()].into_iter().chain(amounts(nodes, bytes)).chain([all]).collect()
     }));
     columns(&sides(1, nodes.len() + 1, 0), &lines)
 }
@@ -34,7 +63,8 @@ pub fn mappings(mappings: &[Mapping], strips: &[String]) -> String {
     lines.extend(mappings.iter().zip(strips).map(|(mapping, strip)| {
         let range = format!("{:x}-{:x}", mapping.addresses.start, mapping.addresses.end);
         let first = [range, mapping.kind.name().to_owned()].into_iter();
-        let last = [strip.clone(), mapping.policy.clone(), mapping.name.clone()];
+        let name = mapping.heap.as_ref().unwrap_or(&mapping.name);
+        let last = [strip.clone(), mapping.policy.clone(), name.clone()];
         first.chain(amounts(&nodes, &mapping.bytes)).chain(last).collect()
     }));
     columns(&sides(2, nodes.len(), 3), &lines)
@@ -71,12 +101,14 @@ fn sides(before: usize, numbers: usize, after: usize) -> Vec<Side> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use gondwana_host::process::Kind;
 
     fn mapping(start: usize, kind: Kind, bytes: &[(u16, u64)]) -> Mapping {
         let bytes = bytes.iter().map(|&(node, bytes)| (NodeId(node), bytes)).collect();
         let name = if kind == Kind::Heap { "[heap]" } else { "" };
+        let heap = (kind == Kind::Heap).then(|| name.to_owned());
         let (name, policy) = (name.to_owned(), "default".to_owned());
-        Mapping { addresses: start..start + 0x3000, kind, name, policy, bytes }
+        Mapping { addresses: start..start + 0x3000, kind, name, policy, heap, bytes }
     }
 
     #[test]
@@ -94,6 +126,22 @@ anonymous  16 KiB          16 KiB
 total      20 KiB   4 KiB  24 KiB
 ";
         assert_eq!(kinds(&some), expected);
+    }
+
+    #[test]
+    fn heaps_are_told_apart() {
+        let of_rule = |start| Mapping {
+            heap: Some(">=1M=block".to_owned()),
+            ..mapping(start, Kind::Heap, &[(1, 8192)])
+        };
+        let some = [mapping(0x1000, Kind::Heap, &[(0, 4096)]), of_rule(0x10000), of_rule(0x20000)];
+        let expected = "\
+heap        node 0  node 1  in all
+>=1M=block          16 KiB  16 KiB
+[heap]       4 KiB           4 KiB
+";
+        assert_eq!(heaps(&some), expected);
+        assert_eq!(heaps(&[mapping(0x1000, Kind::Stack, &[(0, 4096)])]), "");
     }
 
     #[test]

@@ -80,14 +80,17 @@ fn huge_pages_do_not_spoil_stripes() {
 
 #[test]
 fn what_only_regions_can_have_is_said() {
-    let Some((found, said)) = pages("--rset 'proc:0|mem:0-1' --memory striped:3", 24) else { return };
-    let counts = found.map(|found| ["0", "1"].map(|node| found.matches(node).count()));
-    assert_eq!(counts, [[12, 12]; 2]);
-    assert!(said.starts_with("gondwana: stripes of 3 pages cannot be had for a whole program"), "{said}");
+    let Some((found, said)) = pages("--rset 'proc:0|mem:0-1' --memory striped:3", 60) else { return };
+    let counts = ["0", "1"].map(|node| found[1].matches(node).count());
+    assert_eq!((found[0].as_str(), counts), ("000111".repeat(10).as_str(), [30, 30]));
+    assert!(
+        said.starts_with("gondwana: stripes of 3 pages are for allocations of 128 KiB and more"),
+        "{said}"
+    );
     let ran = run("gondwana exec --strict --rset 'proc:0|mem:0-1' --memory block -- witness pages mmap 24")
         .unwrap();
     assert_eq!((ran.status, ran.output.as_str()), (125, ""), "{ran}");
-    assert!(ran.errors.starts_with("gondwana: blocks cannot be had for a whole program"), "{ran}");
+    assert!(ran.errors.starts_with("gondwana: blocks are for allocations of 128 KiB and more"), "{ran}");
 }
 
 /// Where each of five threads may run and has its pages; the main thread, which starts them, is the first of six.
@@ -194,10 +197,42 @@ fn a_full_node_is_said_to_be_full() {
 }
 
 #[test]
+fn a_program_whose_nodes_are_full_goes_on_where_its_set_allows() {
+    // More than the node has left: a binding would be the end of the program.
+    for (options, elsewhere) in [
+        ("--rset node:1-2 --memory node:2", "what it has no room for comes from node 1 of the set"),
+        ("--rset node:2", "what it has no room for comes from other nodes"),
+    ] {
+        let script = format!(
+            "{FREE}
+            witness hold 0 0 $(((free - 12 * 1024) / 4)) > full &
+            while ! grep -q - full; do :; done
+            gondwana exec {options} -- witness pages mmap 8000 | tr -d 2 | wc -c"
+        );
+        let Some(ran) = run(&script) else { return };
+        let errors = ran.errors.clone();
+        assert_eq!(errors, format!("gondwana: node 2 has hardly any memory left: {elsewhere}\n"));
+        assert!(ran.succeeded().trim().parse::<usize>().unwrap() > 4000, "{options}");
+    }
+}
+
+#[test]
+fn threads_of_a_set_with_memory_only_run_nearby() {
+    let Some(ran) = run("gondwana exec --rset node:3 -- witness threads 1") else { return };
+    // Of the nodes with processors, node 2 is the nearest to node 3.
+    assert_eq!(ran.output, "processors 3 nodes 0-3 pages 333333\n", "{ran}");
+    assert_eq!(
+        ran.errors,
+        "gondwana: the resource set mem:3 has no processors: threads run on 3, the nearest ones\n"
+    );
+    let ran = run("gondwana exec --strict --rset node:3 -- witness threads 1").unwrap();
+    assert_eq!((ran.status, ran.output.as_str()), (125, ""), "{ran}");
+}
+
+#[test]
 fn sets_that_cannot_be_are_refused() {
     for (rset, message) in [
         ("node:4", "gondwana: --rset: the machine has no node 4 (it has 0-3)\n  node:4\n       ^\n"),
-        ("node:3", "gondwana: the resource set mem:3 has no processors\n"),
         ("cpu:1&node:2", "gondwana: the resource set none has no memory\n"),
     ] {
         let Some(ran) = run(&format!("gondwana exec --rset '{rset}' -- witness threads 1")) else { return };

@@ -11,6 +11,7 @@ mod guest;
 mod exec;
 mod host;
 mod kernel;
+mod malloc;
 mod memory;
 mod runs;
 mod topo;

@@ -1,0 +1,263 @@
+//! The memory of one rule.
+//!
+//! A range of addresses is reserved for it. Where blocks are in the range is the business of the heap that cluster nodes
+//! have as well: small blocks share slabs, large ones are pages of their own, and all records are elsewhere. A slab gets
+//! its memory when its first block is allocated, and keeps it; a large block has memory from its allocation to its end.
+
+use crate::reservation::reserve;
+use crate::rules::Rules;
+use crate::{fork, report};
+use gondwana_host::pages::{self, Found};
+use gondwana_host::{Extras, Placed, Region, Remark, arrange, sys};
+use gondwana_memory::PAGE_SIZE;
+use gondwana_memory::heap::{Cache, Heap, Layout};
+use gondwana_rset::{MemoryPolicy, Placement, RSet};
+use gondwana_topology::{Id, Machine, NodeId};
+use std::collections::BTreeMap;
+use std::ops::Range;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// The bytes of a slab of the heap.
+const SLAB: usize = 64 << 10;
+/// The largest blocks, and the largest alignments, for which the heap uses slabs.
+const MOST_SMALL: usize = 32 << 10;
+/// The smallest of the huge pages: blocks that could have some are aligned to them.
+const HUGE: usize = 2 << 20;
+
+pub struct Arena {
+    /// As the user reads it.
+    rule: String,
+    addresses: Range<usize>,
+    heap: Arc<Heap>,
+    /// A way to the heap for the threads of each node that has processors, so that the threads of one node share pages
+    /// with each other only.
+    caches: Vec<Mutex<Cache>>,
+    /// The cache for the threads on each processor.
+    cache_of: Vec<u8>,
+    /// A bit for each slab that has memory.
+    slabs: Box<[AtomicU64]>,
+    /// The bytes of each large block.
+    large: Mutex<BTreeMap<usize, usize>>,
+    placement: Placement,
+    extras: Extras,
+    tally: Mutex<Tally>,
+    /// True if pages are to be counted when blocks are freed.
+    counts: bool,
+    has_complained: AtomicBool,
+}
+
+/// What was asked of an arena so far.
+#[derive(Clone, Debug, Default)]
+pub struct Tally {
+    /// Allocations.
+    pub calls: u64,
+    /// Bytes in all of them.
+    pub bytes: u64,
+    /// Pages that were to be on each node, or on any of several (`absent`).
+    pub asked: Found,
+    /// Where the pages of large blocks were when they were freed.
+    pub found: Found,
+}
+
+/// Memory just allocated.
+#[derive(Clone, Copy)]
+pub struct Block {
+    pub address: usize,
+    /// It holds zeros.
+    pub fresh: bool,
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Arena {
+    /// The arena of a rule that says the same as the other arguments; `None` if it makes no sense here.
+    pub fn new(
+        rule: &str,
+        memory: MemoryPolicy,
+        rset: &RSet,
+        machine: &Machine,
+        rules: &Rules,
+    ) -> Option<Self> {
+        let placement = Placement::new(memory, rset, machine).ok()?;
+        let total: u64 = machine.nodes.iter().map(|node| node.memory.total.0).sum();
+        let bytes = (total as usize).saturating_mul(2).clamp(64 << 30, 16 << 40).next_power_of_two();
+        let addresses = reserve(bytes, rule).ok()?;
+        let heap = Heap::new(Layout::new(addresses.start, addresses.len(), 1), NodeId(0));
+        let mut cache_of = vec![];
+        let with_processors = machine.nodes.iter().filter(|node| !node.processors.is_empty());
+        let mut caches = vec![];
+        for (number, node) in with_processors.enumerate() {
+            caches.push(Mutex::new(Cache::new(&heap)));
+            for processor in node.processors.iter().map(Id::index) {
+                cache_of.resize(cache_of.len().max(processor + 1), 0);
+                cache_of[processor] = number as u8;
+            }
+        }
+        let slabs = addresses.len() / SLAB / 64;
+        // SAFETY: zeros are atomic zeros. They are not written, because there are many.
+        let slabs = unsafe { Box::<[AtomicU64]>::new_zeroed_slice(slabs).assume_init() };
+        Some(Self {
+            rule: rule.to_owned(),
+            addresses,
+            heap,
+            caches,
+            cache_of,
+            slabs,
+            large: Mutex::default(),
+            placement,
+            extras: rules.plan.extras,
+            tally: Mutex::default(),
+            counts: rules.plan.report.is_some(),
+            has_complained: AtomicBool::new(false),
+        })
+    }
+
+    /// True if an address is in this arena.
+    #[inline]
+    pub fn has(&self, address: usize) -> bool {
+        self.addresses.contains(&address)
+    }
+
+    /// Takes a block; `None` if there is no room. The alignment is a power of two.
+    pub fn allocate(&self, bytes: usize, alignment: usize) -> Option<Block> {
+        let _forks = fork::keep_waiting();
+        let block = if bytes <= MOST_SMALL && alignment <= MOST_SMALL {
+            self.allocate_small(bytes, alignment)
+        } else {
+            self.allocate_large(bytes, alignment)
+        }?;
+        let mut tally = lock(&self.tally);
+        tally.calls += 1;
+        tally.bytes += bytes as u64;
+        Some(block)
+    }
+
+    fn allocate_small(&self, bytes: usize, alignment: usize) -> Option<Block> {
+        let mut cache = self.cache();
+        let block = cache.allocate(bytes, alignment)?;
+        let slab = self.slab(block.address);
+        if !self.is_slab(slab) {
+            let start = self.addresses.start + slab * SLAB;
+            // Colours in row need many pages.
+            let extras = Extras { colours: None, ..self.extras };
+            let before = match self.placement.policy() {
+                MemoryPolicy::Striped(_) => slab * (SLAB / PAGE_SIZE),
+                _ => 0,
+            };
+            if !self.furnish(start..start + SLAB, before, extras) {
+                let _ = cache.free(block.address);
+                return None;
+            }
+            self.slabs[slab / 64].fetch_or(1 << (slab % 64), Ordering::Release);
+        }
+        Some(Block { address: block.address, fresh: block.fresh })
+    }
+
+    fn allocate_large(&self, bytes: usize, alignment: usize) -> Option<Block> {
+        let length = bytes.max(1).checked_next_multiple_of(PAGE_SIZE)?;
+        let alignment = if length >= HUGE { alignment.max(HUGE) } else { alignment };
+        // The heap must not take it for a small block.
+        let block = self.cache().allocate(length.max(MOST_SMALL + 1), alignment.max(PAGE_SIZE))?;
+        if !self.furnish(block.address..block.address + length, 0, self.extras) {
+            let _ = self.cache().free(block.address);
+            return None;
+        }
+        lock(&self.large).insert(block.address, length);
+        Some(Block { address: block.address, fresh: true })
+    }
+
+    /// Gives some addresses memory by the policy; false if there is none.
+    fn furnish(&self, addresses: Range<usize>, before: usize, extras: Extras) -> bool {
+        // SAFETY: the addresses are reserved for this arena, and the heap has just given them out.
+        let Ok(region) = (unsafe { Region::renewed(addresses) }) else { return false };
+        let placed = arrange(&region, &self.placement, before as u64, extras);
+        let pages = region.pages();
+        let _ = region.into_addresses();
+        self.complain(&placed);
+        let mut tally = lock(&self.tally);
+        for (node, pages) in &placed.asked.pages {
+            *tally.asked.pages.entry(*node).or_default() += pages;
+        }
+        tally.asked.absent += pages - placed.asked.present();
+        true
+    }
+
+    /// Says once that memory is not as it was asked for. What the kernel refuses, the launcher has said.
+    fn complain(&self, placed: &Placed) {
+        let mut remarks = placed.remarks.iter().filter(|remark| !matches!(remark, Remark::Refused { .. }));
+        if let Some(remark) = remarks.next()
+            && !self.has_complained.swap(true, Ordering::Relaxed)
+        {
+            report::say(&format!("{}: {remark}", self.rule));
+        }
+    }
+
+    /// Frees a block; false if none begins there.
+    pub fn free(&self, address: usize) -> bool {
+        let _forks = fork::keep_waiting();
+        if self.is_slab(self.slab(address)) {
+            return self.cache().free(address).is_ok();
+        }
+        let Some(length) = lock(&self.large).remove(&address) else { return false };
+        let addresses = address..address + length;
+        if self.counts
+            && let Ok(found) = pages::count(0, addresses.clone())
+        {
+            add(&mut lock(&self.tally).found, &found);
+        }
+        // Memory that cannot be returned now is replaced when the addresses are used again.
+        // SAFETY: the addresses were the block's, which the program does not use any more.
+        let _ = unsafe { Region::vacate(addresses) };
+        self.cache().free(address).is_ok()
+    }
+
+    /// How many bytes may be used from the beginning of a block on; `None` if none begins there.
+    pub fn usable(&self, address: usize) -> Option<usize> {
+        let _forks = fork::keep_waiting();
+        if self.is_slab(self.slab(address)) {
+            return self.heap.usable_size(address).ok();
+        }
+        lock(&self.large).get(&address).copied()
+    }
+
+    /// What was asked for, and where all pages are or were.
+    pub fn tally(&self) -> Tally {
+        let mut tally = lock(&self.tally).clone();
+        let slabs = (0..self.slabs.len() * 64).step_by(64).flat_map(|first| {
+            let bits = self.slabs[first / 64].load(Ordering::Acquire);
+            (0..64).filter(move |bit| bits >> bit & 1 == 1).map(move |bit| first + bit)
+        });
+        let slabs = slabs.map(|slab| self.addresses.start + slab * SLAB).map(|start| start..start + SLAB);
+        let large = lock(&self.large).clone();
+        for range in slabs.chain(large.into_iter().map(|(start, length)| start..start + length)) {
+            if let Ok(found) = pages::count(0, range) {
+                add(&mut tally.found, &found);
+            }
+        }
+        tally
+    }
+
+    /// The way to the heap for the calling thread.
+    fn cache(&self) -> MutexGuard<'_, Cache> {
+        let processor = sys::here().map_or(0, |(processor, _)| processor.index());
+        lock(&self.caches[usize::from(self.cache_of.get(processor).copied().unwrap_or(0))])
+    }
+
+    fn slab(&self, address: usize) -> usize {
+        (address - self.addresses.start) / SLAB
+    }
+
+    fn is_slab(&self, slab: usize) -> bool {
+        self.slabs[slab / 64].load(Ordering::Acquire) >> (slab % 64) & 1 == 1
+    }
+}
+
+fn add(sum: &mut Found, more: &Found) {
+    for (node, pages) in &more.pages {
+        *sum.pages.entry(*node).or_default() += pages;
+    }
+    sum.absent += more.absent;
+}

@@ -1,0 +1,38 @@
+//! Keeps `fork` from copying this library's records while another thread changes them.
+
+use std::cell::Cell;
+use std::mem::ManuallyDrop;
+use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+
+/// Held for reading by everybody who changes records, for writing by a thread that forks.
+static RECORDS: RwLock<()> = RwLock::new(());
+
+thread_local! {
+    /// What a thread that forks holds.
+    static FORKING: Cell<Option<ManuallyDrop<RwLockWriteGuard<'static, ()>>>> = const { Cell::new(None) };
+    static IS_FORKING: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Keeps forks waiting, except for one of the calling thread: programs may allocate and free in their own handlers.
+pub fn keep_waiting() -> Option<RwLockReadGuard<'static, ()>> {
+    (!IS_FORKING.get()).then(|| RECORDS.read().unwrap_or_else(PoisonError::into_inner))
+}
+
+/// Asks the C library to tell of forks.
+pub fn begin() {
+    // SAFETY: the functions stay where they are: this library is never unloaded.
+    unsafe { libc::pthread_atfork(Some(before), Some(after), Some(after)) };
+}
+
+unsafe extern "C" fn before() {
+    let guard = RECORDS.write().unwrap_or_else(PoisonError::into_inner);
+    IS_FORKING.set(true);
+    FORKING.set(Some(ManuallyDrop::new(guard)));
+}
+
+unsafe extern "C" fn after() {
+    IS_FORKING.set(false);
+    if let Some(guard) = FORKING.take() {
+        drop(ManuallyDrop::into_inner(guard));
+    }
+}

@@ -1,0 +1,106 @@
+//! The allocator that the program would have without this library: the C library's, or its own if it brings one.
+
+use crate::inside;
+use libc::{c_int, c_void};
+use std::cell::UnsafeCell;
+use std::ffi::CStr;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+/// The address of the function of this name that comes after ours, found in the first call; 0 while it is being looked
+/// for by this thread.
+fn address(cache: &AtomicUsize, name: &CStr) -> usize {
+    let known = cache.load(Ordering::Relaxed);
+    if known != 0 {
+        return known;
+    }
+    // The loader may allocate while it looks: those calls find this thread inside.
+    let Some(_inside) = inside::enter() else { return 0 };
+    // SAFETY: the name is a C string.
+    let found = unsafe { libc::dlsym(libc::RTLD_NEXT, name.as_ptr()) } as usize;
+    cache.store(found, Ordering::Relaxed);
+    found
+}
+
+/// Defines functions that call the next allocator's ones of the same names, or `otherwise` if there is none to call.
+macro_rules! next {
+    ($($name:ident($($argument:ident: $type:ty),*) -> $result:ty, $otherwise:expr;)*) => {$(
+        /// # Safety
+        /// As the C library's function of this name.
+        pub unsafe fn $name($($argument: $type),*) -> $result {
+            static ADDRESS: AtomicUsize = AtomicUsize::new(0);
+            const NAME: &CStr = match CStr::from_bytes_with_nul(concat!(stringify!($name), "\0").as_bytes()) {
+                Ok(name) => name,
+                Err(_) => unreachable!(),
+            };
+            match address(&ADDRESS, NAME) {
+                0 => $otherwise,
+                found => {
+                    // SAFETY: the function of this name has this type in every allocator.
+                    let function: unsafe extern "C" fn($($type),*) -> $result = unsafe { std::mem::transmute(found) };
+                    // SAFETY: as the caller promises.
+                    unsafe { function($($argument),*) }
+                }
+            }
+        }
+    )*};
+}
+
+next! {
+    malloc(size: usize) -> *mut c_void, early(size, NATURAL);
+    calloc(count: usize, size: usize) -> *mut c_void, early(count.saturating_mul(size), NATURAL);
+    realloc(block: *mut c_void, size: usize) -> *mut c_void, grown_early(block, size);
+    memalign(alignment: usize, size: usize) -> *mut c_void, early(size, alignment);
+    posix_memalign(result: *mut *mut c_void, alignment: usize, size: usize) -> c_int, {
+        let block = early(size, alignment);
+        // SAFETY: as the caller promises.
+        unsafe { *result = block };
+        if block.is_null() { libc::ENOMEM } else { 0 }
+    };
+    aligned_alloc(alignment: usize, size: usize) -> *mut c_void, early(size, alignment);
+    valloc(size: usize) -> *mut c_void, early(size, PAGE);
+    pvalloc(size: usize) -> *mut c_void, early(size.saturating_add(PAGE - 1) & !(PAGE - 1), PAGE);
+    free(block: *mut c_void) -> (), ();
+    malloc_usable_size(block: *mut c_void) -> usize, 0;
+    dlclose(handle: *mut c_void) -> c_int, -1;
+}
+
+const NATURAL: usize = 16;
+const PAGE: usize = 4096;
+
+/// Memory for the loader while it looks for the next allocator; it is never returned.
+struct Early(UnsafeCell<[u8; 16 << 10]>);
+
+// SAFETY: each byte is given to one caller only.
+unsafe impl Sync for Early {}
+
+static EARLY: Early = Early(UnsafeCell::new([0; 16 << 10]));
+static EARLY_USED: AtomicUsize = AtomicUsize::new(0);
+
+fn early(size: usize, alignment: usize) -> *mut c_void {
+    let start = EARLY.0.get() as usize;
+    let mut block = 0;
+    let taken = EARLY_USED.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |used| {
+        block = (start + used).checked_next_multiple_of(alignment.max(NATURAL))?;
+        let end = block.checked_add(size)? - start;
+        (end <= size_of::<Early>()).then_some(end)
+    });
+    if taken.is_ok() { block as *mut c_void } else { std::ptr::null_mut() }
+}
+
+fn grown_early(block: *mut c_void, size: usize) -> *mut c_void {
+    let grown = early(size, NATURAL);
+    if !block.is_null() && !grown.is_null() && is_early(block) {
+        let start = EARLY.0.get() as usize;
+        let room = (start + size_of::<Early>() - block as usize).min(size);
+        // SAFETY: both are inside the memory for early blocks; what follows the old block is none of its contents, and
+        // does no harm. They may overlap behind its end.
+        unsafe { std::ptr::copy(block.cast::<u8>(), grown.cast(), room) };
+    }
+    grown
+}
+
+/// True if the block was allocated while the next allocator was being looked for: it is nobody's to free.
+pub fn is_early(block: *const c_void) -> bool {
+    let start = EARLY.0.get() as usize;
+    (start..start + size_of::<Early>()).contains(&(block as usize))
+}

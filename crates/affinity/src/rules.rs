@@ -1,0 +1,135 @@
+//! The rules of this process, and the arena of each.
+
+use crate::arena::Arena;
+use crate::site::{MOST, Sites};
+use crate::{fork, inside};
+use gondwana_host::{MALLOC_VARIABLE, MallocPlan};
+use gondwana_rset::{AllocationRule, RSet, Registry, Selector};
+use gondwana_topology::Machine;
+use std::ffi::c_char;
+use std::os::fd::RawFd;
+use std::sync::OnceLock;
+
+pub struct Rules {
+    pub plan: MallocPlan,
+    pub rules: Vec<Rule>,
+    sites: Option<Sites>,
+    /// Standard error as it was at first: programs close theirs before everything is over.
+    pub errors: RawFd,
+    /// The process that has read them; what it forks reports nothing.
+    pub process: u32,
+}
+
+/// Some allocations.
+pub struct Rule {
+    /// As the user reads it.
+    pub text: String,
+    selector: Selector,
+    /// The bit of its site.
+    site: u16,
+    /// Nothing if the rule means nothing on this computer, or there are no addresses for it.
+    arena: OnceLock<Option<Arena>>,
+}
+
+static RULES: OnceLock<Option<Rules>> = OnceLock::new();
+
+/// The rules, if there are any.
+#[inline]
+pub fn rules() -> Option<&'static Rules> {
+    match RULES.get() {
+        Some(rules) => rules.as_ref(),
+        None => first(),
+    }
+}
+
+#[cold]
+fn first() -> Option<&'static Rules> {
+    unsafe extern "C" {
+        static environ: *const *const c_char;
+    }
+    // The loader allocates before there is an environment.
+    // SAFETY: the C library's variable, which is only compared with null.
+    if unsafe { environ.is_null() } {
+        return None;
+    }
+    let _inside = inside::enter()?;
+    RULES.get_or_init(read).as_ref()
+}
+
+fn read() -> Option<Rules> {
+    let plan: MallocPlan = std::env::var(MALLOC_VARIABLE).ok()?.parse().ok()?;
+    let mut sites = vec![];
+    let mut rules = vec![];
+    for text in &plan.rules {
+        let (selector, _) = Selector::parse_prefix(text).ok()?;
+        let site = match &selector.site {
+            Some(site) if sites.len() < MOST => {
+                sites.push(site.clone());
+                1 << (sites.len() - 1)
+            }
+            _ => 0,
+        };
+        rules.push(Rule { text: text.clone(), selector, site, arena: OnceLock::new() });
+    }
+    // SAFETY: a copy of a descriptor, out of the way of those that programs count on.
+    let errors = plan.report.map_or(libc::STDERR_FILENO, |_| unsafe {
+        libc::fcntl(libc::STDERR_FILENO, libc::F_DUPFD_CLOEXEC, 200)
+    });
+    fork::begin();
+    let sites = (!sites.is_empty()).then(|| Sites::new(sites));
+    Some(Rules { plan, rules, sites, errors, process: std::process::id() })
+}
+
+/// Keeps all memory of the program from being swapped out if that is asked for.
+pub fn lock_all() {
+    let Some(rules) = rules() else { return };
+    if rules.plan.extras.lock && rules.rules.is_empty() {
+        // SAFETY: locking changes nothing that a program could read.
+        unsafe { libc::mlockall(libc::MCL_CURRENT | libc::MCL_FUTURE) };
+    }
+}
+
+impl Rules {
+    /// The first rule that means an allocation of so many bytes by a call that returns to `caller`.
+    #[inline]
+    pub fn of(&self, bytes: usize, caller: usize) -> Option<&Rule> {
+        self.rules.iter().find(|rule| {
+            rule.selector.has_size(bytes)
+                && (rule.selector.site.is_none()
+                    || self.sites.as_ref().is_some_and(|sites| sites.of(caller) & rule.site != 0))
+        })
+    }
+
+    /// The arena whose memory an address is in.
+    #[inline]
+    pub fn owner(&self, address: usize) -> Option<&Arena> {
+        self.rules.iter().filter_map(Rule::arena_so_far).find(|arena| arena.has(address))
+    }
+
+    /// Forgets which calls are at which sites.
+    pub fn forget_sites(&self) {
+        if let Some(sites) = &self.sites {
+            sites.forget();
+        }
+    }
+}
+
+impl Rule {
+    /// The arena if anything was ever asked of it.
+    pub fn arena_so_far(&self) -> Option<&Arena> {
+        self.arena.get()?.as_ref()
+    }
+
+    /// The arena, which the first call makes.
+    pub fn arena(&self, rules: &Rules) -> Option<&Arena> {
+        self.arena.get_or_init(|| self.make_arena(rules)).as_ref()
+    }
+
+    fn make_arena(&self, rules: &Rules) -> Option<Arena> {
+        static MACHINE: OnceLock<Option<Machine>> = OnceLock::new();
+        let machine = MACHINE.get_or_init(|| gondwana_host::discover_nodes().ok()).as_ref()?;
+        let rule = AllocationRule::parse(&self.text, machine, &Registry::default()).ok()?;
+        let rset = rule.rset.unwrap_or_else(|| RSet::allowed(machine));
+        Arena::new(&self.text, rule.memory, &rset, machine, rules)
+    }
+}

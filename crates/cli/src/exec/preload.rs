@@ -1,0 +1,51 @@
+//! Having the library loaded that does inside of a program what cannot be done from outside.
+
+use super::linkage::{self, Linkage};
+use crate::failure::Failure;
+use crate::run::{capabilities, check};
+use gondwana_host::Remark;
+use std::ffi::{OsStr, OsString};
+use std::path::PathBuf;
+use std::process::Command;
+
+/// The library.
+const LIBRARY: &str = "libgondwana_affinity.so";
+
+/// A program that the library can be loaded into.
+pub struct Loadable {
+    /// Where it is.
+    pub program: PathBuf,
+    library: OsString,
+}
+
+impl Loadable {
+    /// Finds the program and the library; says why the one cannot be loaded into the other.
+    pub fn find(name: &OsStr) -> Result<Result<Self, Remark>, Failure> {
+        let program = check::locate(name)?;
+        let why = match linkage::of(&program) {
+            Linkage::Dynamic => None,
+            Linkage::Static => Some("is statically linked"),
+            Linkage::Privileged => Some("is a set-user-id or set-group-id program"),
+        };
+        if let Some(why) = why {
+            let sentence = format!(
+                "{} {why}: its threads cannot be bound one by one, and are anywhere in the set, and its allocations \
+                 cannot be told apart",
+                name.display()
+            );
+            return Ok(Err(Remark::Other(sentence)));
+        }
+        let library = capabilities::library(LIBRARY, "gondwana-affinity")?.into_os_string();
+        Ok(Ok(Self { program, library }))
+    }
+
+    /// Has the library loaded, and tells it something.
+    pub fn tell(&self, command: &mut Command, variable: &str, text: String) {
+        let others = std::env::var_os("LD_PRELOAD").filter(|others| !others.is_empty());
+        let preloaded = match others {
+            Some(others) => [self.library.clone(), others].join(OsStr::new(":")),
+            None => self.library.clone(),
+        };
+        command.env("LD_PRELOAD", preloaded).env(variable, text);
+    }
+}

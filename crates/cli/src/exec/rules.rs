@@ -1,0 +1,125 @@
+//! `--malloc`: the rules for a program's own allocations.
+
+use super::linkage;
+use crate::failure::Failure;
+use gondwana_host::{Extras, MallocPlan, Region, Remark, arrange, symbols, sys};
+use gondwana_rset::{AllocationRule, MemoryPolicy, Placement, RSet, Registry, Selector, TextError};
+use gondwana_topology::Machine;
+use std::path::Path;
+
+/// Call sites that the library can tell apart.
+const MOST_SITES: usize = 16;
+
+/// Allocations of which policies for regions make sense without being asked for by size: the C library gives them pages of
+/// their own, too.
+const LARGE: usize = 128 << 10;
+
+/// Pages that are tried for each node.
+const TRIED: usize = 16;
+
+/// Rules for a program in a set.
+pub struct Rules<'a> {
+    machine: &'a Machine,
+    rset: &'a RSet,
+    rules: Vec<AllocationRule>,
+}
+
+impl<'a> Rules<'a> {
+    /// Reads rules as the user wrote them.
+    pub fn parse(
+        texts: &[String],
+        program: Option<&Path>,
+        machine: &'a Machine,
+        registry: &Registry,
+        rset: &'a RSet,
+    ) -> Result<Self, Failure> {
+        let mut rules = vec![];
+        for text in texts {
+            let wrong = |error: TextError| Failure::usage(format!("--malloc: {error}"));
+            let rule = AllocationRule::parse(text, machine, registry).map_err(wrong)?;
+            let outside = rule.rset.map(|own| own.difference(rset)).filter(|outside| !outside.is_empty());
+            if let Some(outside) = outside {
+                let set = text.split_once('@').map_or("", |(_, set)| set);
+                let message = format!("{outside} isn't in the set of the program, {rset}");
+                return Err(wrong(TextError::about(text, set, message)));
+            }
+            // The set of the rule, if it has none of its own, is the one that the user sees.
+            let rule = AllocationRule { rset: Some(rule.rset.unwrap_or(*rset)), ..rule };
+            placement(&rule, rset, machine).map_err(|error| {
+                wrong(TextError::about(text, &text[text.find('=').unwrap_or(0)..], error.to_string()))
+            })?;
+            if let Some(program) = program {
+                check_site(&rule.selector, program, text).map_err(wrong)?;
+            }
+            rules.push(rule);
+        }
+        if rules.iter().filter(|rule| rule.selector.site.is_some()).count() > MOST_SITES {
+            return Err(Failure::usage(format!("--malloc: at most {MOST_SITES} rules can name functions")));
+        }
+        Ok(Self { machine, rset, rules })
+    }
+
+    /// Adds one for all large allocations, after the others.
+    pub fn add_for_large(&mut self, memory: MemoryPolicy) {
+        let selector = Selector { sizes: LARGE..=usize::MAX, site: None };
+        self.rules.push(AllocationRule { selector, memory, rset: Some(*self.rset) });
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.rules.is_empty()
+    }
+
+    /// Tries each rule, to find out what will not be as it should.
+    pub fn try_out(&self, extras: Extras) -> Vec<Remark> {
+        let tried = self.rules.iter().filter_map(|rule| {
+            let placement = placement(rule, self.rset, self.machine).ok()?;
+            let region = match Region::new(TRIED * placement.nodes().len() * sys::page_size()) {
+                Ok(region) => region,
+                Err(error) => return Some(vec![Remark::Other(format!("memory cannot be tried: {error}"))]),
+            };
+            Some(arrange(&region, &placement, 0, extras).remarks)
+        });
+        let mut remarks: Vec<Remark> = vec![];
+        for remark in tried.flatten() {
+            if !remarks.contains(&remark) {
+                remarks.push(remark);
+            }
+        }
+        remarks
+    }
+
+    /// What the program is told.
+    pub fn plan(&self, report: bool, extras: Extras) -> MallocPlan {
+        let report = report.then(std::process::id);
+        MallocPlan { report, extras, rules: self.rules.iter().map(ToString::to_string).collect() }
+    }
+}
+
+/// Where the pages of a rule's allocations go.
+fn placement(
+    rule: &AllocationRule,
+    rset: &RSet,
+    machine: &Machine,
+) -> Result<Placement, gondwana_rset::PlacementError> {
+    Placement::new(rule.memory, rule.rset.as_ref().unwrap_or(rset), machine)
+}
+
+/// Refuses functions that the executable has not got. Libraries are not looked at: which of them are loaded is known only
+/// when the program runs.
+fn check_site(selector: &Selector, program: &Path, text: &str) -> Result<(), TextError> {
+    let Some(site) = selector.site.as_ref().filter(|site| site.object.is_none()) else { return Ok(()) };
+    match symbols::functions(program, &site.function) {
+        Ok(functions) if functions.is_empty() => {
+            let stripped = linkage::is_stripped(program);
+            let why = if stripped {
+                ", or it was stripped of its name"
+            } else {
+                ", or the compiler has inlined it"
+            };
+            let message = format!("{} has no function '{}'{why}", program.display(), site.function);
+            Err(TextError::about(text, &site.function, message))
+        }
+        // Scripts have functions in their interpreters only, which nobody means.
+        _ => Ok(()),
+    }
+}

@@ -1,0 +1,81 @@
+//! What a program is told about the placement of its own allocations.
+
+use crate::allocate::Extras;
+use crate::binding::Malformed;
+use std::fmt;
+use std::str::FromStr;
+
+/// The variable of the environment in which a program is told where its allocations go.
+pub const MALLOC_VARIABLE: &str = "GONDWANA_MALLOC";
+
+/// Rules for the allocations of a program.
+///
+/// Its text, settings on the first line and a rule on each of the others, carries it to other processes. Rules are texts
+/// that `AllocationRule::parse` reads: what policies mean can be known only with the computer at hand, which takes time
+/// and is put off until a rule is needed.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct MallocPlan {
+    /// The process that tells at its end what came of each rule, even if nothing; others tell it if it is anything.
+    /// Nobody does if there is none.
+    pub report: Option<u32>,
+    /// What else the memory is to be.
+    pub extras: Extras,
+    /// The rules; the first that an allocation fits counts.
+    pub rules: Vec<String>,
+}
+
+impl fmt::Display for MallocPlan {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Extras { prefault, lock, colours, strict } = self.extras;
+        let mut settings = vec![];
+        settings.extend(self.report.map(|process| format!("report={process}")));
+        settings.extend(prefault.then(|| "prefault".to_owned()));
+        settings.extend(lock.then(|| "lock".to_owned()));
+        settings.extend(strict.then(|| "strict".to_owned()));
+        settings.extend(colours.map(|colours| format!("colours={colours}")));
+        f.write_str(&settings.join(" "))?;
+        self.rules.iter().try_for_each(|rule| write!(f, "\n{rule}"))
+    }
+}
+
+impl FromStr for MallocPlan {
+    type Err = Malformed;
+
+    fn from_str(text: &str) -> Result<Self, Malformed> {
+        let mut lines = text.split('\n');
+        let mut plan = Self::default();
+        for setting in lines.next().unwrap_or_default().split_whitespace() {
+            match setting.split_once('=') {
+                Some(("report", process)) => plan.report = Some(process.parse().map_err(|_| Malformed)?),
+                Some(("colours", colours)) => {
+                    plan.extras.colours = Some(colours.parse().map_err(|_| Malformed)?);
+                }
+                None if setting == "prefault" => plan.extras.prefault = true,
+                None if setting == "lock" => plan.extras.lock = true,
+                None if setting == "strict" => plan.extras.strict = true,
+                _ => return Err(Malformed),
+            }
+        }
+        plan.rules = lines.map(str::to_owned).collect();
+        Ok(plan)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn texts_come_back_as_they_were() {
+        for text in [
+            "",
+            "\nall=local",
+            "report=7 prefault lock strict colours=16\n>=1M=striped:4\nf+0x1a=mem:1@mem:0-1",
+        ] {
+            assert_eq!(text.parse::<MallocPlan>().unwrap().to_string(), text);
+        }
+        for text in ["report", "report=x", "colours=-1", "fast", "strict=1"] {
+            assert_eq!(text.parse::<MallocPlan>(), Err(Malformed), "{text}");
+        }
+    }
+}
