@@ -55,3 +55,9 @@ impl fmt::Display for Failure {
 }
 
 impl std::error::Error for Failure {}
+
+impl From<gondwana_host::NamesError> for Failure {
+    fn from(error: gondwana_host::NamesError) -> Self {
+        Self::cannot(error.to_string())
+    }
+}

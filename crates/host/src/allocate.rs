@@ -17,6 +17,8 @@ pub struct Extras {
     pub prefault: bool,
     /// Pages stay in memory, as those of the papers' drivers did.
     pub lock: bool,
+    /// No huge pages, even where they would fit.
+    pub small_pages: bool,
     /// Pages cycle through so many colours of a cache ([`crate::colours`]).
     pub colours: Option<u64>,
     /// No page may be anywhere else, even if that costs the program its life ([`crate::arrange`]).
@@ -29,14 +31,23 @@ pub struct Extras {
 /// touched first, among the nodes of the resource set.
 pub fn allocate(bytes: usize, placement: &Placement, extras: Extras) -> io::Result<(Region, Placed)> {
     let region = Region::new(bytes)?;
-    let pages = region.pages() as u64;
     // A kernel that does not say where a thread is has one node.
     let here = sys::here().map_or(NodeId(0), |(_, node)| node);
-    let coloured = extras.colours.map(|colours| coloured(&region, placement, here, colours));
+    let placed = fill(&region, placement, here, extras);
+    Ok((region, placed))
+}
+
+/// As [`allocate`], for memory that is there and was not touched yet, from the point of view of a thread on node
+/// `here`.
+pub fn fill(region: &Region, placement: &Placement, here: NodeId, extras: Extras) -> Placed {
+    let pages = region.pages() as u64;
+    let small = if extras.small_pages { keep_small(region) } else { None };
+    let coloured = extras.colours.map(|colours| coloured(region, placement, here, colours));
     let mut placed = match placement.node_of(0, pages, here) {
-        None => float(&region, placement, extras),
-        Some(first) => place(&region, |page| placement.node_of(page as u64, pages, here).unwrap_or(first)),
+        None => float(region, placement, extras),
+        Some(first) => place(region, |page| placement.node_of(page as u64, pages, here).unwrap_or(first)),
     };
+    placed.remarks.extend(small);
     match coloured {
         Some(Ok(colours)) => placed.colours = Some(colours),
         Some(Err(remark)) => placed.remarks.push(remark),
@@ -45,7 +56,18 @@ pub fn allocate(bytes: usize, placement: &Placement, extras: Extras) -> io::Resu
     if extras.lock {
         placed.remarks.extend(lock(&region));
     }
-    Ok((region, placed))
+    placed
+}
+
+/// Has the region consist of small pages.
+fn keep_small(region: &Region) -> Option<Remark> {
+    match sys::without_huge_pages(&region.addresses()) {
+        // A kernel without huge pages knows no such advice.
+        Err(error) if error.raw_os_error() != Some(libc::EINVAL) => {
+            Some(Remark::refused("keeping huge pages out", &error))
+        }
+        _ => None,
+    }
 }
 
 /// Keeps the region in memory, or says why not.

@@ -24,7 +24,7 @@ impl Binding {
     /// Asks the kernel afterwards: cpusets take processors and nodes away without an error as long as any are left.
     #[must_use]
     pub fn apply(&self) -> Vec<Remark> {
-        [self.apply_processors(), self.apply_policy()].into_iter().flatten().collect()
+        [self.apply_processors(), self.policy.apply()].into_iter().flatten().collect()
     }
 
     fn apply_processors(&self) -> Option<Remark> {
@@ -39,14 +39,18 @@ impl Binding {
             Err(error) => Some(Remark::refused("binding threads", &error)),
         }
     }
+}
 
-    fn apply_policy(&self) -> Option<Remark> {
+impl Policy {
+    /// Makes it the policy of the calling thread, as far as the kernel lets it, and says what it did not.
+    #[must_use]
+    pub fn apply(&self) -> Option<Remark> {
         // A huge page would be 512 pages in a row on one node. A kernel without huge pages refuses, for nothing.
-        if matches!(self.policy, Policy::Interleave(nodes) if nodes.len() > 1) {
+        if matches!(self, Self::Interleave(nodes) if nodes.len() > 1) {
             let _ = sys::without_huge_pages_at_all();
         }
-        let set = sys::set_policy(&self.policy).and_then(|()| sys::policy());
-        match (set, self.policy) {
+        let set = sys::set_policy(self).and_then(|()| sys::policy());
+        match (set, *self) {
             (Ok(found), asked) if found == asked => None,
             (Ok(Policy::Bind(found)), Policy::Bind(asked))
             | (Ok(Policy::Interleave(found)), Policy::Interleave(asked))

@@ -60,6 +60,25 @@ pub fn nodes_of(process: libc::pid_t, pages: &[usize]) -> io::Result<Vec<Option<
     Ok(status.into_iter().map(|node| u16::try_from(node).ok().map(NodeId)).collect())
 }
 
+/// Writes the nodes of pages of this process in a row, or -1 where a page is nowhere, without allocating anything.
+///
+/// # Panics
+/// If `address` is not the start of a page.
+pub fn nodes_into(address: usize, nodes: &mut [i32]) -> io::Result<()> {
+    /// Little enough for any stack.
+    const AT_ONCE: usize = 512;
+    assert!(address.is_multiple_of(sys::page_size()), "pages begin where addresses divide by their size");
+    let mut next = address;
+    for some in nodes.chunks_mut(AT_ONCE) {
+        let addresses: [usize; AT_ONCE] = std::array::from_fn(|index| next + index * sys::page_size());
+        sys::nodes_of_pages(0, &addresses[..some.len()], some)?;
+        // Other negative numbers are reasons why a page is nowhere.
+        some.iter_mut().for_each(|node| *node = (*node).max(-1));
+        next += some.len() * sys::page_size();
+    }
+    Ok(())
+}
+
 /// Counts the pages of a range on each node.
 pub fn count(process: libc::pid_t, range: Range<usize>) -> io::Result<Found> {
     let mut found = Found::default();

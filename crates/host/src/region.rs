@@ -127,6 +127,20 @@ impl Region {
         }
     }
 
+    /// The first pages, and the rest, as regions of their own.
+    ///
+    /// # Panics
+    /// If either would be empty.
+    #[must_use]
+    pub fn split(self, pages: usize) -> (Self, Self) {
+        assert!((1..self.pages()).contains(&pages), "both parts have a page at least");
+        let (start, length) = (self.start, pages * sys::page_size());
+        let rest = self.into_addresses().len() - length;
+        // SAFETY: still inside the mapping.
+        let middle = unsafe { start.add(length) };
+        (Self { start, length }, Self { start: middle, length: rest })
+    }
+
     /// Takes a page out of another region, without copying it; what was here is gone, and that one has an untouched
     /// page instead.
     pub(crate) fn take(&self, page: usize, from: &Self, other: usize) -> io::Result<()> {
@@ -180,6 +194,15 @@ mod tests {
         [1, 4, 9].into_iter().for_each(|page| region.touch(page));
         let found = pages::count(0, region.addresses()).unwrap();
         assert_eq!((found.present(), found.absent), (3, 7));
+    }
+
+    #[test]
+    fn parts_of_a_region_go_one_by_one() {
+        let (first, rest) = Region::new(3 * sys::page_size()).unwrap().split(1);
+        assert_eq!((first.pages(), rest.pages(), first.addresses().end), (1, 2, rest.addresses().start));
+        drop(first);
+        rest.touch(0);
+        assert_eq!(pages::count(0, rest.addresses()).unwrap().present(), 1);
     }
 
     #[test]

@@ -66,12 +66,14 @@ pub enum Remark {
 
 impl Remark {
     /// The kernel does not do what it was asked to.
-    pub(crate) fn refused(what: &'static str, error: &io::Error) -> Self {
+    #[must_use]
+    pub fn refused(what: &'static str, error: &io::Error) -> Self {
         Self::Refused { what, error: error.raw_os_error().unwrap_or(0) }
     }
 
     /// What was asked for and is not there, if anything.
-    pub(crate) fn processors(asked: &ProcessorSet, found: &ProcessorSet) -> Option<Self> {
+    #[must_use]
+    pub fn processors(asked: &ProcessorSet, found: &ProcessorSet) -> Option<Self> {
         (asked != found)
             .then(|| Self::Processors { missing: Box::new(asked.difference(found)), found: Box::new(*found) })
     }

@@ -1,14 +1,13 @@
 //! `gondwana rset`: named resource sets.
 
 mod show;
-mod store;
 
 use crate::failure::Failure;
+use gondwana_host::Names;
 use gondwana_rset::{Entry, RSet, Registry};
 use gondwana_topology::Machine;
 use std::path::PathBuf;
 use std::process::ExitCode;
-use store::Store;
 
 /// How people write sets, for those who ask for help.
 const LANGUAGE: &str = "\
@@ -94,8 +93,7 @@ impl Place {
 
 /// The sets that have names, for other commands that take sets.
 pub fn named_sets() -> Result<Registry, Failure> {
-    // Who has no place for named sets, as in an initramfs, has none.
-    Store::of_user().map_or_else(|_| Ok(Registry::default()), |store| store.read())
+    Ok(Names::known()?)
 }
 
 /// Does what the verb says.
@@ -103,7 +101,7 @@ pub fn rset(options: &RsetOptions) -> Result<ExitCode, Failure> {
     match &options.verb {
         Verb::List { json } => {
             // Who asks for the names wants to know that there is no place for any.
-            let names = Store::of_user()?.read()?;
+            let names = Names::of_user()?.read()?;
             print!("{}", if *json { show::list_json(&names) } else { show::list(&names) });
         }
         Verb::Show { set, json, place } => {
@@ -114,7 +112,7 @@ pub fn rset(options: &RsetOptions) -> Result<ExitCode, Failure> {
         }
         Verb::Make { name, set, parent, exclusive, place } => {
             let machine = place.machine()?;
-            Store::of_user()?.change(|names| {
+            Names::of_user()?.change(|names| {
                 let rset = parsed(set, &machine, names)?;
                 // Tables have it on one line.
                 let written = Some(set.split_whitespace().collect::<Vec<_>>().join(" "));
@@ -123,7 +121,7 @@ pub fn rset(options: &RsetOptions) -> Result<ExitCode, Failure> {
                     .map_err(|error| Failure::usage(error.to_string()))
             })?;
         }
-        Verb::Remove { name, parts } => Store::of_user()?.change(|names| {
+        Verb::Remove { name, parts } => Names::of_user()?.change(|names| {
             let removed =
                 if *parts { names.remove_all(name).map(drop) } else { names.remove(name).map(drop) };
             removed.map_err(|error| Failure::usage(error.to_string()))
