@@ -2,9 +2,15 @@
 # make test     all tests that every change must pass (minutes)
 # make nightly  the tests that take longer: all programs in all ways, papers' problem sizes, many rounds
 # make lint     formatting, lints, documentation
+# make install  after make: the command, the libraries, headers and manual pages go below PREFIX (of DESTDIR)
 CARGO = cargo
 TARGET = $(or $(CARGO_TARGET_DIR),target)
-GONDWANA = $(TARGET)/release/gondwana
+BUILT = $(TARGET)/release
+GONDWANA = $(BUILT)/gondwana
+PREFIX = /usr/local
+INSTALL = install
+ROOT = $(DESTDIR)$(PREFIX)
+VERSION = $(shell sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml)
 
 all: programs
 	$(CARGO) build --release --workspace
@@ -29,9 +35,23 @@ lint:
 	$(CARGO) clippy --workspace --all-targets -- -D warnings
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --no-deps --quiet
 
+# The runtime libraries are where the command looks for them; programs are linked with the one in lib.
+install:
+	$(INSTALL) -d $(ROOT)/bin $(ROOT)/lib/gondwana $(ROOT)/lib/pkgconfig $(ROOT)/include
+	$(INSTALL) -d $(ROOT)/share/man/man3 $(ROOT)/share/man/man7
+	$(INSTALL) $(BUILT)/gondwana $(ROOT)/bin
+	$(INSTALL) -m 644 $(BUILT)/libgondwana.so $(BUILT)/libgondwana_affinity.so $(ROOT)/lib/gondwana
+	$(INSTALL) -m 644 $(BUILT)/libgondwana_api.so $(ROOT)/lib/libgondwana_api.so.$(VERSION)
+	ln -sf libgondwana_api.so.$(VERSION) $(ROOT)/lib/libgondwana_api.so.0
+	ln -sf libgondwana_api.so.0 $(ROOT)/lib/libgondwana_api.so
+	$(INSTALL) -m 644 include/gondwana.h include/cg.h $(ROOT)/include
+	$(INSTALL) -m 644 man/man3/*.3 $(ROOT)/share/man/man3
+	$(INSTALL) -m 644 man/man7/*.7 $(ROOT)/share/man/man7
+	sed -e 's|@PREFIX@|$(PREFIX)|' -e 's|@VERSION@|$(VERSION)|' gondwana.pc.in >$(ROOT)/lib/pkgconfig/gondwana.pc
+
 clean:
 	$(CARGO) clean
 	$(MAKE) -C apps clean
 	$(MAKE) -C tests/programs clean
 
-.PHONY: all programs demo test nightly lint clean
+.PHONY: all programs demo test nightly lint install clean

@@ -40,11 +40,11 @@ pub unsafe extern "C" fn gw_alloc(
         // SAFETY: the caller's promise.
         let rset = unsafe { Handle::rset(set, "the set")? };
         let given = flags(given, STRICT | PREFAULT | LOCK | SMALL_PAGES | COLOURED)?;
-        let (number, stride) = (policy.cast_unsigned(), stride as u64);
+        let stride = stride as u64;
         if bytes == 0 {
             return Err(Error::invalid("0 bytes were asked for"));
         }
-        let placement = Placement::new(record::policy(number, stride)?, &rset, backend().machine()?)?;
+        let placement = Placement::new(record::policy(policy, stride)?, &rset, backend().machine()?)?;
         let pages = bytes.div_ceil(backend().page_size());
         let extras = Extras {
             prefault: given & PREFAULT != 0,
@@ -59,7 +59,7 @@ pub unsafe extern "C" fn gw_alloc(
             return Err(Error::new(libc::ENOTSUP, block.remarks.join("; ")));
         }
         // SAFETY: as above.
-        unsafe { Record::write(&block, pages, rset, number, stride) };
+        unsafe { Record::write(&block, pages, rset, policy, stride) };
         keep_remarks(&block.remarks);
         Ok(block.address as *mut c_void)
     })

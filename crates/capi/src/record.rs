@@ -4,6 +4,7 @@ use crate::backend::{Block, backend};
 use crate::error::Error;
 use gondwana_rset::{MemoryPolicy, Placement, RSet};
 use gondwana_topology::NodeId;
+use libc::c_int;
 use std::mem::MaybeUninit;
 use std::num::NonZeroU64;
 
@@ -16,7 +17,7 @@ pub struct Record {
     address: u64,
     pages: u64,
     rset: RSet,
-    policy: u32,
+    policy: c_int,
     /// The node from whose point of view pages were placed, or `EACH_PAGE`.
     seen_from: u32,
     stride: u64,
@@ -29,14 +30,14 @@ const MAGIC: u64 = u64::from_le_bytes(*b"gw_alloc");
 const EACH_PAGE: u32 = u32::MAX;
 
 /// The policies by their numbers in C.
-const FLOAT: u32 = 1;
-const LOCAL: u32 = 2;
-const REMOTE: u32 = 3;
-const STRIPED: u32 = 4;
-const BLOCK: u32 = 5;
+const FLOAT: c_int = 1;
+const LOCAL: c_int = 2;
+const REMOTE: c_int = 3;
+const STRIPED: c_int = 4;
+const BLOCK: c_int = 5;
 
 /// The policy that a number of C and a stride mean.
-pub fn policy(number: u32, stride: u64) -> Result<MemoryPolicy, Error> {
+pub fn policy(number: c_int, stride: u64) -> Result<MemoryPolicy, Error> {
     let policy = match (number, NonZeroU64::new(stride)) {
         (STRIPED, Some(stride)) => return Ok(MemoryPolicy::Striped(stride)),
         (STRIPED, None) => {
@@ -59,7 +60,7 @@ impl Record {
     ///
     /// # Safety
     /// The block with the page before it is there and nobody else's.
-    pub unsafe fn write(block: &Block, pages: usize, rset: RSet, number: u32, stride: u64) {
+    pub unsafe fn write(block: &Block, pages: usize, rset: RSet, number: c_int, stride: u64) {
         let address = block.address as u64;
         let seen_from = block.seen_from.map_or(EACH_PAGE, |node| node.0.into());
         let record =

@@ -1,6 +1,7 @@
 //! What tests of whole runs share.
 #![allow(dead_code, reason = "each test binary uses a part")]
 
+pub mod c_api;
 pub mod endless;
 pub mod folder;
 pub mod installation;

@@ -1,5 +1,6 @@
 //! The computer on which the tests run.
 
+use crate::common::c_api;
 use crate::common::whole::whole;
 use gondwana_guest::{Guest, Image, Machine, Node, Ran, Tools};
 use std::fs::{self, File};
@@ -71,6 +72,16 @@ fn image() -> Image {
     assert!(compiler.status().unwrap().success());
     image.program(&witness, "/bin/witness").unwrap();
     image.program(&unit_tests(&whole.gondwana), "/tests/host").unwrap();
+    for folder in ["tests/capi", "examples"] {
+        for name in c_api::sources(folder) {
+            let program = c_api::prefix().join(&name);
+            c_api::compile("gcc", &c_api::root().join(folder).join(format!("{name}.c")), &[], &program);
+            image.program(&program, Path::new("/").join(folder).join(name)).unwrap();
+        }
+    }
+    // The one that the loader looks for, without what only debuggers read.
+    let library = c_api::prefix().join("lib/libgondwana_api.so.0");
+    image.program(&library, &library).unwrap();
     image
 }
 

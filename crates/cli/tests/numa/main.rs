@@ -8,6 +8,7 @@
 mod common;
 mod guest;
 
+mod c_api;
 mod exec;
 mod host;
 mod kernel;
