@@ -13,6 +13,7 @@ mod malloc_plan;
 mod names;
 pub mod pages;
 mod place;
+mod presence;
 mod probe;
 pub mod process;
 mod region;

@@ -1,6 +1,6 @@
 //! The nodes of pages, page by page, as the kernel counts them.
 
-use crate::sys;
+use crate::{presence, sys};
 use gondwana_topology::NodeId;
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -61,20 +61,31 @@ pub fn nodes_of(process: libc::pid_t, pages: &[usize]) -> io::Result<Vec<Option<
 }
 
 /// Writes the nodes of pages of this process in a row, or -1 where a page is nowhere, without allocating anything.
+/// `only` is the node that all memory of the machine is on, if it is on one: then it is enough to ask which pages are
+/// there, which is fifty times as fast.
 ///
 /// # Panics
 /// If `address` is not the start of a page.
-pub fn nodes_into(address: usize, nodes: &mut [i32]) -> io::Result<()> {
-    /// Little enough for any stack.
-    const AT_ONCE: usize = 512;
-    assert!(address.is_multiple_of(sys::page_size()), "pages begin where addresses divide by their size");
-    let mut next = address;
-    for some in nodes.chunks_mut(AT_ONCE) {
-        let addresses: [usize; AT_ONCE] = std::array::from_fn(|index| next + index * sys::page_size());
+pub fn nodes_into(address: usize, nodes: &mut [i32], only: Option<NodeId>) -> io::Result<()> {
+    /// Little enough for any stack, and too few for opening a file.
+    const SOME: usize = 512;
+    let page = sys::page_size();
+    assert!(address.is_multiple_of(page), "pages begin where addresses divide by their size");
+    if let Some(only) = only.filter(|_| nodes.len() > SOME) {
+        nodes.fill(-1);
+        let scanned = presence::present(address..address.saturating_add(nodes.len() * page), |range| {
+            nodes[(range.start - address) / page..(range.end - address) / page].fill(only.0.into());
+        });
+        if scanned.is_ok() {
+            return Ok(());
+        }
+    }
+    for (index, some) in nodes.chunks_mut(SOME).enumerate() {
+        let first = address.wrapping_add(index * SOME * page);
+        let addresses: [usize; SOME] = std::array::from_fn(|index| first.wrapping_add(index * page));
         sys::nodes_of_pages(0, &addresses[..some.len()], some)?;
         // Other negative numbers are reasons why a page is nowhere.
         some.iter_mut().for_each(|node| *node = (*node).max(-1));
-        next += some.len() * sys::page_size();
     }
     Ok(())
 }

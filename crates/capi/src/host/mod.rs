@@ -154,7 +154,9 @@ impl Backend for Host {
     }
 
     fn nodes_of_pages(&self, address: usize, nodes: &mut [c_int]) -> Result<(), Error> {
-        gondwana_host::pages::nodes_into(address, nodes)
+        let with_memory = self.machine()?.memory_nodes();
+        let only = with_memory.first().filter(|_| with_memory.len() == 1);
+        gondwana_host::pages::nodes_into(address, nodes, only)
             .map_err(|error| refused("the kernel does not say where pages are", &error))
     }
 
