@@ -1,7 +1,7 @@
 /* The same machine in the words of UnixWare: its CPU groups, and the process on one after the other.
  *
  *   cc groups.c $(pkg-config --cflags --libs gondwana) -o groups */
-#define _GNU_SOURCE
+#define _XOPEN_SOURCE 700
 #include <cg.h>
 #include <gondwana.h>
 #include <stdio.h>

@@ -61,7 +61,7 @@ fn examples_show_the_nodes() {
         "/examples/striped",
         "001122330011223300112233\n12288 numbers, 0 pages elsewhere than asked for\n",
     );
-    let worker = |node| format!("node {node}: ran on {node}, memory on {node}, sum 13.053872\n");
+    let worker = |node| format!("node {node}: ran on {node}, memory on {node}, sum 13.053867\n");
     prints("/examples/workers", &[0, 1, 2].map(worker).concat());
     prints(
         "/examples/groups",
