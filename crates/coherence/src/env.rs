@@ -64,6 +64,26 @@ pub trait Env {
     fn resume(&mut self, waiter: Waiter);
 }
 
+/// What a node is to the home of a page.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Standing {
+    /// The home is another node.
+    Elsewhere,
+    /// This node answers for the page; nobody has touched it, so that it is nowhere yet.
+    Untouched,
+    /// This node is the home.
+    Home,
+}
+
+/// How many pages of which a node is in charge were placed ([`Protocol::place`]).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct PlacedPages {
+    /// Their home is this node.
+    pub home: u64,
+    /// Nobody has touched them.
+    pub untouched: u64,
+}
+
 /// A coherence protocol on one node.
 ///
 /// The node calls these one at a time (under one lock).
@@ -97,6 +117,16 @@ pub trait Protocol: Send {
     fn settle(&mut self, _env: &mut dyn Env) -> Result<(), crate::Violation> {
         Ok(())
     }
+    /// The home of `count` pages from `first` is to be `home`, and to stay there; with `None` it may be anywhere again.
+    /// Takes effect at once for pages that no thread has touched, and for those that only this node has used if
+    /// `used` is false, which promises that nobody uses them now either. Others go to their home when that writes
+    /// them.
+    fn place(&mut self, first: Page, count: u32, home: Option<NodeId>, used: bool, env: &mut dyn Env);
+    /// What this node is to the home of a page. At any time at most one node says [`Standing::Home`]; while the home
+    /// moves, none does.
+    fn standing(&self, page: Page) -> Standing;
+    /// Counts what was placed. Takes time in proportion to the memory in use.
+    fn placed(&self) -> PlacedPages;
     /// What happened so far.
     fn counters(&self) -> &crate::Counters;
 }

@@ -78,6 +78,25 @@ pub enum CsmMessage {
         /// The number of the flush.
         flush: u64,
     },
+    /// Tells the home of these pages which node is to be their home. A node that is not the home passes it on.
+    Place {
+        /// The first page.
+        first: Page,
+        /// How many there are.
+        count: u32,
+        /// The node; `None` if homes may move as they like again.
+        home: Option<NodeId>,
+        /// Threads may have used the pages.
+        used: bool,
+    },
+    /// The receiver is home of these pages from now on, and stays it. Bulk: the contents, or nothing if nobody
+    /// touched the pages.
+    Placed {
+        /// The first page.
+        first: Page,
+        /// How many there are.
+        count: u32,
+    },
 }
 
 /// What a requester gets with [`CsmMessage::Pages`].
@@ -89,6 +108,10 @@ pub enum Grant {
     Home(Vec<History>),
     /// The home moves to the requester; nobody touched the pages before, so that they are zero. No bulk.
     Untouched,
+    /// As `Untouched`, and the home is to stay there.
+    Placed,
+    /// The requester has become home with [`CsmMessage::Placed`] while it asked. No bulk.
+    Crossed,
 }
 
 /// One page in [`CsmMessage::DiffAck`] whose home moves to the origin of the diff.
@@ -118,7 +141,8 @@ pub struct DiffEntry {
 /// The manager of a page handles one request for it at a time, from `Request` to `Confirm`.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum ScMessage {
-    /// Asks the manager of `first` for that page and, where it is cheap, the pages after it.
+    /// Asks the manager of `first` for that page and, where it is cheap, the pages after it. A node that is not the
+    /// manager any more passes the message on.
     Request {
         /// The page that a thread waits for.
         first: Page,
@@ -126,6 +150,8 @@ pub enum ScMessage {
         count: u32,
         /// For writing; else for reading.
         write: bool,
+        /// The node that asks.
+        requester: NodeId,
     },
     /// Manager to owner: serve this request.
     Forward {
@@ -153,6 +179,8 @@ pub enum ScMessage {
         served: u32,
         /// The requester becomes owner.
         write: bool,
+        /// The manager of these pages.
+        manager: NodeId,
         /// Nobody touched the pages before.
         untouched: bool,
         /// How many acknowledgements of invalidations the requester has to wait for.
@@ -174,5 +202,23 @@ pub enum ScMessage {
     Confirm {
         /// The page.
         page: Page,
+    },
+    /// Tells the manager of these pages which node is to manage them. A node that is not the manager passes it on.
+    Place {
+        /// The first page.
+        first: Page,
+        /// How many there are.
+        count: u32,
+        /// The node; `None` if it does not matter any more.
+        home: Option<NodeId>,
+    },
+    /// The receiver is the manager of these pages from now on.
+    Manage {
+        /// The first page.
+        first: Page,
+        /// How many there are.
+        count: u32,
+        /// Who owns them, without copies elsewhere; `None` if nobody touched them.
+        owner: Option<NodeId>,
     },
 }

@@ -33,6 +33,11 @@ impl<T: Copy> Table<T> {
         &mut block[(page.0 & (BLOCK - 1)) as usize]
     }
 
+    /// All entries that exist.
+    pub(crate) fn entries(&self) -> impl Iterator<Item = &T> {
+        self.blocks.iter().flatten().flat_map(|block| block.iter())
+    }
+
     /// The entry of `page` if its block exists.
     pub(crate) fn get(&self, page: Page) -> Option<&T> {
         self.blocks.get((page.0 >> SHIFT) as usize)?.as_ref()?.get((page.0 & (BLOCK - 1)) as usize)

@@ -5,7 +5,7 @@ mod common;
 
 use common::model::Schedules;
 use common::programs;
-use common::world::Op::{self, Barrier, Lock, Read, Unlock, Write};
+use common::world::Op::{self, Barrier, Lock, Place, Read, Unlock, Write};
 use gondwana_coherence::{Csm, CsmOptions, Layout};
 
 fn machine(layout: Layout) -> Csm {
@@ -91,6 +91,56 @@ fn a_notice_overtakes_an_older_answer() {
         .check();
 }
 
+/// The manager, a node that uses the page and one that does not are told to be its home.
+#[test]
+fn a_policy_decides_the_home_before_anybody_uses_the_page() {
+    let (a, b) = ([update(0, 1), update(0, 2)].concat(), [update(0, 3), update(0, 4)].concat());
+    for machine in [machine, fixed_homes] {
+        for home in 0..3 {
+            let placed = vec![Some(home)];
+            let threads = [(0, &a[..]), (1, &b)];
+            Schedules::new(3, 1, &threads, machine).with(|setup| setup.placed = placed).check();
+        }
+    }
+}
+
+/// Node 2 makes the manager give page 1 to node 1, while that asks for it ahead of page 0 or by itself.
+#[test]
+fn a_page_is_given_to_a_node_that_asks_for_it() {
+    let (a, b) = ([Write(0, 1), Lock(0), Read(2), Unlock(0)], [Lock(0), Write(2, 2), Unlock(0), Read(3)]);
+    for first in [None, Some(1), Some(2)] {
+        Schedules::new(3, 2, &[(1, &a), (2, &b)], machine)
+            .with(|setup| {
+                (setup.manager, setup.ahead) = (Some(0), 1);
+                setup.placed = vec![first, Some(1)];
+            })
+            .check();
+    }
+}
+
+/// Page 1 was brought ahead before it is first allocated and its home decided.
+#[test]
+fn a_policy_decides_about_pages_that_were_brought_ahead() {
+    for home in [0, 1, 2] {
+        let place = Place { first: 1, count: 1, home: Some(home), used: false };
+        let (a, b) = ([place, Barrier, Lock(0), Read(2), Unlock(0)], [Write(0, 1), Barrier, Write(3, 1)]);
+        let c = [Read(1), Barrier, Lock(0), Write(2, 1), Unlock(0)];
+        Schedules::new(3, 2, &[(0, &a), (1, &b), (2, &c)], machine)
+            .with(|setup| (setup.manager, setup.ahead) = (Some(0), 1))
+            .check();
+    }
+}
+
+#[test]
+fn a_policy_decides_about_pages_in_use() {
+    for home in [None, Some(0), Some(1), Some(2)] {
+        let place = Place { first: 0, count: 1, home, used: true };
+        let a = [&[place][..], &update(0, 1), &update(0, 2)].concat();
+        let b = [&update(0, 3)[..], &[Place { first: 0, count: 1, home: Some(1), used: true }]].concat();
+        Schedules::new(3, 1, &[(0, &a), (1, &b), (2, &update(0, 4))], machine).check();
+    }
+}
+
 /// Many programs with every schedule of each. Threads are on two or three nodes.
 fn many_programs(seeds: impl Iterator<Item = u64>, sections: usize) {
     for seed in seeds {
@@ -105,6 +155,9 @@ fn many_programs(seeds: impl Iterator<Item = u64>, sections: usize) {
                 // A third thread would have too many schedules.
                 setup.stride = u32::from(seed % 5 > 2);
                 programs::sections(setup, sections, seed);
+                if seed % 4 == 0 {
+                    setup.placed = vec![Some((seed / 4 % 3) as u16); pages];
+                }
             })
             .check();
     }

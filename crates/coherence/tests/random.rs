@@ -3,9 +3,9 @@
 
 mod common;
 
-use common::programs::{Rng, race_free, racy};
+use common::programs::{Rng, place_anywhere, race_free, racy, with_new_pages};
 use common::world::{Action, Machine, Setup, World};
-use gondwana_coherence::{Csm, CsmOptions, Layout, Sc, ScOptions};
+use gondwana_coherence::{Csm, CsmOptions, Layout, Page, Sc, ScOptions, Standing};
 use proptest::prelude::*;
 
 #[derive(Clone, Debug)]
@@ -22,6 +22,11 @@ struct Case {
     csm: CsmOptions,
     sc: ScOptions,
     racy: bool,
+    /// Homes that are decided before the start, and how many times threads decide others.
+    placed: Vec<Option<u16>>,
+    places: usize,
+    /// Pages that are used later, with homes decided before.
+    new_pages: usize,
     seed: u64,
 }
 
@@ -30,9 +35,22 @@ fn case() -> impl Strategy<Value = Case> {
         (2usize..=4, 1usize..=2, 1usize..=6, prop_oneof![Just(4usize), Just(8), Just(4096)], 0usize..=3),
         (any::<bool>(), (0u32..4, 0u32..3), prop_oneof![Just(None), Just(Some(0)), Just(Some(1))]),
         (any::<bool>(), prop_oneof![Just(1usize), Just(1 << 19)], any::<bool>(), any::<u64>()),
+        prop_oneof![
+            Just((vec![], 0, 0)),
+            (proptest::collection::vec(proptest::option::of(0u16..4), 0..6), 0usize..6, 0usize..3)
+        ],
     )
         .prop_map(
-            |((nodes, threads_per_node, pages, page_size, locks), (lazy, (ahead, stride), manager), rest)| {
+            |(
+                (nodes, threads_per_node, pages, page_size, locks),
+                (lazy, (ahead, stride), manager),
+                rest,
+                (mut placed, places, new_pages),
+            )| {
+                placed.truncate(pages);
+                for home in placed.iter_mut().flatten() {
+                    *home %= nodes as u16;
+                }
                 let (migrate, bulk_limit, hold, seed) = rest;
                 let (csm, sc) = (CsmOptions { migrate, bulk_limit }, ScOptions { hold });
                 let racy = false;
@@ -49,10 +67,23 @@ fn case() -> impl Strategy<Value = Case> {
                     csm,
                     sc,
                     racy,
+                    placed,
+                    places,
+                    new_pages,
                     seed,
                 }
             },
         )
+}
+
+/// Homes that were decided before the start are where they were asked to be, if anybody has used the pages.
+fn homes_are_as_asked<P: Machine>(case: &Case, world: &World<P>) -> Result<(), TestCaseError> {
+    for (page, home) in (0..).map(Page).zip(&case.placed) {
+        let Some(home) = home else { continue };
+        let found = (0..case.nodes).find(|&node| world.nodes[node].machine.standing(page) == Standing::Home);
+        prop_assert!(found.is_none_or(|found| found == usize::from(*home)), "page {} is on {:?}", page.0, found);
+    }
+    Ok(())
 }
 
 fn run<P: Machine>(case: &Case, machine: impl Fn(Layout) -> P) -> Result<(), TestCaseError> {
@@ -68,11 +99,16 @@ fn run<P: Machine>(case: &Case, machine: impl Fn(Layout) -> P) -> Result<(), Tes
         ahead: case.ahead,
         stride: case.stride,
         manager: case.manager,
+        placed: case.placed.clone(),
     };
-    if case.racy {
-        racy(&mut setup, 100, case.seed);
-    } else {
-        race_free(&mut setup, 4, 25, case.seed);
+    let program = |setup: &mut Setup, seed| match case.racy {
+        true => racy(setup, 100, seed),
+        false => race_free(setup, 4, 25, seed),
+    };
+    program(&mut setup, case.seed);
+    place_anywhere(&mut setup, case.places, case.seed);
+    if case.new_pages > 0 {
+        with_new_pages(&mut setup, case.new_pages, case.seed, program);
     }
     let mut world = World::new(&setup, machine);
     let mut rng = Rng(!case.seed);
@@ -82,6 +118,9 @@ fn run<P: Machine>(case: &Case, machine: impl Fn(Layout) -> P) -> Result<(), Tes
         if actions.is_empty() {
             prop_assert_eq!(&world.failure, &None);
             prop_assert!(world.finished(&setup), "stuck: {:?}", world.threads);
+            if case.places == 0 {
+                homes_are_as_asked(case, &world)?;
+            }
             return world.check_quiet(&setup).map_err(TestCaseError::fail);
         }
         // Some channels are slow for a while, so that messages of different pairs overtake each other by far.

@@ -7,7 +7,7 @@ mod common;
 
 use common::model::Schedules;
 use common::programs::{self, Rng};
-use common::world::Op::{self, Lock, Read, Unlock, Write};
+use common::world::Op::{self, Barrier, Lock, Place, Read, Unlock, Write};
 use gondwana_coherence::{Layout, Sc, ScOptions};
 
 const X: usize = 0;
@@ -95,6 +95,44 @@ fn two_threads_of_one_node_and_one_of_another() {
         ([Read(X), Write(X, 1)], [Write(1, 2), Read(X)], [Lock(0), Read(X), Write(X, 3), Unlock(0)]);
     check_all(2, &[(0, &a), (0, &b), (1, &c)], |_| ());
     check_all(2, &[(1, &a), (1, &b), (0, &c)], |_| ());
+}
+
+/// The manager, a node that uses the pages and one that does not are told to manage them.
+#[test]
+fn a_policy_decides_the_manager() {
+    let (a, b) = ([Read(X), Write(X, 1), Read(Y)], [Write(Y, 1), Read(X), Write(1, 2)]);
+    for machine in [machine, holding] {
+        for (first, second) in [(0, 0), (1, 2), (2, 1), (2, 2)] {
+            Schedules::new(3, 2, &[(0, &a), (1, &b)], machine)
+                .with(|setup| {
+                    (setup.manager, setup.ahead) = (Some(0), 1);
+                    setup.placed = vec![Some(first), Some(second)];
+                })
+                .check();
+        }
+    }
+}
+
+#[test]
+fn a_policy_decides_about_pages_in_use() {
+    for machine in [machine, holding] {
+        for home in [None, Some(0), Some(1), Some(2)] {
+            let a = [Read(X), Place { first: 0, count: 1, home, used: true }, Write(X, 1)];
+            let b = [Write(X, 2), Place { first: 0, count: 1, home: Some(1), used: true }];
+            Schedules::new(3, 1, &[(0, &a), (1, &b), (2, &[Write(1, 3), Read(X)])], machine).check();
+        }
+    }
+}
+
+#[test]
+fn a_policy_decides_about_pages_that_were_brought_ahead() {
+    for home in [0, 1, 2] {
+        let place = Place { first: 1, count: 1, home: Some(home), used: false };
+        let (a, b) = ([place, Barrier, Read(Y)], [Write(X, 1), Barrier, Write(3, 1)]);
+        Schedules::new(3, 2, &[(0, &a), (1, &b), (2, &[Read(1), Barrier, Write(Y, 1)])], machine)
+            .with(|setup| (setup.manager, setup.ahead) = (Some(0), 1))
+            .check();
+    }
 }
 
 fn many_programs(seeds: std::ops::Range<u64>, steps: usize) {

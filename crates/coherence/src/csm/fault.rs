@@ -1,6 +1,6 @@
 //! Faults of this node's threads and the pages that come in because of them.
 
-use super::state::{PENDING, REFETCH, State, TWIN, WRITE};
+use super::state::{CROSSED, PENDING, PINNED, REFETCH, State, TWIN, WRITE};
 use super::{Csm, History};
 use crate::runs::span;
 use crate::{Access, CsmMessage, Env, Grant, Message, Outcome, Page, Violation, Waiter};
@@ -21,10 +21,16 @@ impl Csm {
             self.counters.read_faults += 1;
         }
         let ahead = ahead.saturating_add(1);
-        match self.entry(page).state {
+        let state = self.entry(page).state;
+        match state {
             // Another thread of this node was faster.
             State::HomeExclusive | State::HomeDirty | State::Dirty => Outcome::Done,
             State::HomeShared | State::Shared if !write => Outcome::Done,
+            State::Untouched if self.place_first(page, ahead, env) => {
+                self.waiting.push((page, waiter));
+                self.request(page, ahead, write, env);
+                Outcome::Wait
+            }
             State::Untouched => {
                 self.touch_first(page, ahead, env);
                 Outcome::Done
@@ -57,8 +63,10 @@ impl Csm {
         }
     }
 
-    fn touch_first(&mut self, first: Page, most: u32, env: &mut dyn Env) {
-        let count = self.run(first, most, |entry| entry.state == State::Untouched);
+    /// Makes use of untouched pages of which this node is to be home.
+    pub(super) fn touch_first(&mut self, first: Page, most: u32, env: &mut dyn Env) {
+        let like = *self.entry(first);
+        let count = self.run(first, most, |entry| entry.is_alike(&like));
         for page in span(first, count) {
             self.entry(page).state = State::HomeExclusive;
         }
@@ -164,20 +172,26 @@ impl Csm {
         let fits = match &grant {
             Grant::Copy => sized,
             Grant::Home(histories) => sized && histories.len() == served as usize,
-            Grant::Untouched => bulk.is_empty(),
+            Grant::Untouched | Grant::Placed | Grant::Crossed => bulk.is_empty(),
         };
         if !fits || served == 0 || served > asked {
             return Err(Violation::Contents { message: NAME });
         }
         let moves = grant != Grant::Copy;
         for page in span(first, asked) {
-            let entry = self.entry(page);
-            if entry.state != State::Fetching || moves && entry.has(TWIN) {
+            let entry = *self.entry(page);
+            let crosses = grant == Grant::Crossed && page.0 - first.0 < served;
+            let awaited = entry.state == State::Fetching && !crosses && !(moves && entry.has(TWIN));
+            let crossed = entry.has(CROSSED) && (crosses || page.0 - first.0 >= served);
+            if !awaited && !crossed {
                 return Err(Violation::Unexpected { message: NAME, page });
             }
         }
         for page in span(Page(first.0 + served), asked - served) {
             let entry = self.entry(page);
+            if entry.take(CROSSED) {
+                continue;
+            }
             entry.state = if entry.has(TWIN) { State::StaleDirty } else { State::Invalid };
             entry.take(REFETCH);
         }
@@ -188,10 +202,16 @@ impl Csm {
                 self.counters.page_transfers += u64::from(served);
                 self.become_home(first, &histories, env);
             }
-            Grant::Untouched => {
+            Grant::Untouched | Grant::Placed => {
                 // Never touched anywhere, so this node's frames are zero as well.
                 self.counters.first_touches += u64::from(served);
-                self.become_home(first, &vec![History::default(); served as usize], env);
+                let history = History::default().pinned(grant == Grant::Placed);
+                self.become_home(first, &vec![history; served as usize], env);
+            }
+            Grant::Crossed => {
+                for page in span(first, served) {
+                    self.entry(page).take(CROSSED);
+                }
             }
         }
         self.resume(first, asked, env);
@@ -242,6 +262,7 @@ impl Csm {
     /// Makes this node the home of one page for each history; the frames hold the contents already.
     pub(super) fn become_home(&mut self, first: Page, histories: &[History], env: &mut dyn Env) {
         let count = histories.len() as u32;
+        let me = self.me();
         for (page, &history) in span(first, count).zip(histories) {
             let (entry, directory) = self.split(page);
             if entry.has(TWIN) {
@@ -249,6 +270,11 @@ impl Csm {
             }
             entry.flags = 0;
             entry.state = State::HomeExclusive;
+            if history.is_pinned() {
+                entry.set(PINNED);
+                entry.hint = me;
+            }
+            let history = history.pinned(false);
             if history != History::default() {
                 directory.record(&mut entry.directory).history = history;
                 self.counters.home_moves += 1;

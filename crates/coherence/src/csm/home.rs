@@ -1,7 +1,7 @@
 //! What the home of a page does for other nodes.
 
 use super::outbox::FlushId;
-use super::state::{PageEntry, State};
+use super::state::{GIVEN, PINNED, PageEntry, State};
 use super::{Csm, History};
 use crate::runs::{runs, span};
 use crate::{Access, CsmMessage, DiffEntry, Env, Grant, HomeGrant, Message, Page, Violation};
@@ -20,11 +20,24 @@ impl Csm {
         self.check_node(NAME, requester)?;
         self.check(first, count)?;
         let entry = *self.entry(first);
+        if entry.state == State::Untouched && entry.hint != requester {
+            if entry.has(PINNED) && entry.hint == self.me() {
+                self.touch_first(first, count, env);
+            } else {
+                self.place_first(first, count, env);
+            }
+        }
+        let entry = *self.entry(first);
         if !entry.state.is_home() {
-            // A hop always leads to a later home, and the requester knows whether it is home itself.
+            // A hop always leads to a later home, and the requester knows whether it is home itself, unless it became
+            // home while it asked.
             self.check_node(NAME, entry.hint)?;
             if entry.hint == requester {
-                return Err(Violation::Unexpected { message: NAME, page: first });
+                if !entry.has(GIVEN) {
+                    return Err(Violation::Unexpected { message: NAME, page: first });
+                }
+                self.answer_crossed(first, count, requester, env);
+                return Ok(());
             }
             self.counters.fetches_forwarded += 1;
             let completed = self.completed[requester.index()];
@@ -41,13 +54,16 @@ impl Csm {
     }
 
     fn grant_untouched(&mut self, first: Page, asked: u32, requester: NodeId, env: &mut dyn Env) {
-        let served = self.run(first, asked, |entry| entry.state == State::Untouched);
+        let like = *self.entry(first);
+        let served = self.run(first, asked, |entry| entry.is_alike(&like));
         for page in span(first, served) {
             let entry = self.entry(page);
             entry.state = State::Invalid;
             entry.hint = requester;
+            entry.take(PINNED);
         }
-        let message = CsmMessage::Pages { first, asked, served, grant: Grant::Untouched };
+        let grant = if like.has(PINNED) { Grant::Placed } else { Grant::Untouched };
+        let message = CsmMessage::Pages { first, asked, served, grant };
         env.send(requester, &Message::Csm(message), &[]);
     }
 
@@ -56,11 +72,11 @@ impl Csm {
     fn may_grant(&self, entry: &PageEntry, write: bool, requester: NodeId) -> bool {
         let known = self.known(entry);
         write
-            && self.options.migrate
+            && (self.options.migrate || entry.has(PINNED))
             && matches!(entry.state, State::HomeExclusive | State::HomeShared)
             && known.sharers.is_subset_of(requester)
             && known.unconfirmed(&self.completed).is_subset_of(requester)
-            && known.history.may_move_to(requester)
+            && entry.may_move_to(requester, &known.history)
     }
 
     fn grant(&mut self, first: Page, asked: u32, requester: NodeId, env: &mut dyn Env) {
@@ -79,14 +95,15 @@ impl Csm {
     }
 
     /// Makes `to` the probable home; returns the page's history for it.
-    fn leave_home(&mut self, page: Page, to: NodeId) -> History {
+    pub(super) fn leave_home(&mut self, page: Page, to: NodeId) -> History {
         if self.entry(page).state == State::HomeExclusive {
             self.counters.exclusive_left += 1;
         }
         let (entry, directory) = self.split(page);
         entry.state = State::Invalid;
         entry.hint = to;
-        directory.take(&mut entry.directory).history.moved()
+        let pinned = entry.take(PINNED);
+        directory.take(&mut entry.directory).history.moved().pinned(pinned)
     }
 
     fn share(&mut self, first: Page, asked: u32, write: bool, requester: NodeId, env: &mut dyn Env) {
@@ -250,10 +267,10 @@ impl Csm {
     fn after_diff(&mut self, page: Page, origin: NodeId, valid: bool) -> Option<History> {
         let migrate = self.options.migrate;
         let (entry, directory) = self.split(page);
-        let state = entry.state;
         let known = directory.record(&mut entry.directory);
-        let only_copy = known.sharers.contains(origin) && state == State::HomeShared;
-        if only_copy && valid && migrate && known.history.may_move_to(origin) {
+        let only_copy = known.sharers.contains(origin) && entry.state == State::HomeShared;
+        let migrate = migrate || entry.has(PINNED);
+        if only_copy && valid && migrate && entry.may_move_to(origin, &known.history) {
             return Some(self.leave_home(page, origin));
         }
         known.history.wrote(origin);

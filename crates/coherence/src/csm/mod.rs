@@ -11,6 +11,8 @@
 //! once. A request that reaches a former home is passed on along its hint; each hop leads to a later home, and a
 //! grant travels before anything that is passed on behind it, so the chase ends.
 //!
+//! A policy can decide the home instead ([`Protocol::place`]): then it stays there. See `place.rs`.
+//!
 //! # Why nothing is lost
 //!
 //! - *One diff of a page under way.* A page whose diff is not acknowledged is not flushed again, because a diff that
@@ -39,6 +41,7 @@ mod fault;
 mod flush;
 mod home;
 mod outbox;
+mod place;
 mod policy;
 mod state;
 
@@ -47,11 +50,14 @@ pub use state::State;
 
 use crate::runs::span;
 use crate::table::Table;
-use crate::{Access, Counters, CsmMessage, Env, Layout, Message, Outcome, Page, Protocol, Violation, Waiter};
+use crate::{
+    Access, Counters, CsmMessage, Env, Layout, Message, Outcome, Page, PlacedPages, Protocol, Standing, Violation,
+    Waiter,
+};
 use flush::Flushes;
 use gondwana_topology::{NodeId, NodeSet};
 use outbox::{FlushId, Notices, Parcels};
-use state::{Directory, DirectoryEntry, PENDING, PageEntry, TWIN};
+use state::{Directory, DirectoryEntry, PENDING, PINNED, PageEntry, TWIN};
 use std::hash::{Hash, Hasher};
 
 /// What may be tuned.
@@ -82,6 +88,8 @@ pub struct PageView {
     pub probable_home: NodeId,
     /// At the home: the nodes with a copy that were not sent a notice.
     pub sharers: NodeSet,
+    /// At the home: the node that was asked to be it.
+    pub placed: Option<NodeId>,
 }
 
 /// The `csm` protocol on one node.
@@ -168,6 +176,7 @@ impl Csm {
             notice_pending: entry.has(PENDING),
             probable_home: entry.hint,
             sharers: self.known(&entry).sharers,
+            placed: (entry.state.is_home() && entry.has(PINNED)).then_some(entry.hint),
         }
     }
 
@@ -315,7 +324,33 @@ impl Protocol for Csm {
                 self.take_notices(from, flush, origin, &pages, env)
             }
             CsmMessage::NoticeAck { flush } => self.take_notice_ack(flush, env),
+            CsmMessage::Place { first, count, home, used } => self.take_place(first, count, home, used, env),
+            CsmMessage::Placed { first, count } => self.take_placed(from, first, count, bulk, env),
         }
+    }
+
+    fn place(&mut self, first: Page, count: u32, home: Option<NodeId>, used: bool, env: &mut dyn Env) {
+        let count = self.layout.clip(first, count);
+        self.place_pages(first, count, home, used, env);
+    }
+
+    fn standing(&self, page: Page) -> Standing {
+        match self.page(page).state {
+            State::Untouched => Standing::Untouched,
+            state if state.is_home() => Standing::Home,
+            _ => Standing::Elsewhere,
+        }
+    }
+
+    fn placed(&self) -> PlacedPages {
+        let mut sum = PlacedPages::default();
+        for entry in self.table.entries().filter(|entry| entry.has(PINNED)) {
+            match entry.state {
+                State::Untouched => sum.untouched += 1,
+                _ => sum.home += 1,
+            }
+        }
+        sum
     }
 
     fn counters(&self) -> &Counters {

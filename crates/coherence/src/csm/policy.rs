@@ -17,6 +17,8 @@ pub struct History {
     moves: u8,
     streak: u8,
     writer: Option<NodeId>,
+    /// The home moves to where it was asked to be, and stays there.
+    pinned: bool,
 }
 
 impl History {
@@ -30,6 +32,10 @@ impl History {
         }
     }
 
+    pub(super) fn is_pinned(&self) -> bool {
+        self.pinned
+    }
+
     /// True if the home may move to `node`, which is just writing: before that, it wrote `2^moves - 1` times
     /// without any other node writing in between.
     #[must_use]
@@ -38,10 +44,15 @@ impl History {
         streak >= (1u8 << self.moves.min(DEAREST)) - 1
     }
 
+    /// The same past, for a home that is to stay where it goes, or not.
+    pub(super) fn pinned(self, pinned: bool) -> Self {
+        Self { pinned, ..self }
+    }
+
     /// The history that the new home starts with.
     #[must_use]
     pub fn moved(&self) -> Self {
-        Self { moves: self.moves.saturating_add(1).min(DEAREST), streak: 0, writer: None }
+        Self { moves: self.moves.saturating_add(1).min(DEAREST), ..Self::default() }
     }
 }
 

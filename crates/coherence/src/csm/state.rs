@@ -46,6 +46,12 @@ pub(super) const PENDING: u8 = 2;
 pub(super) const REFETCH: u8 = 4;
 /// The fetch was begun by a write.
 pub(super) const WRITE: u8 = 8;
+/// At the home: `hint` is the node that the home was asked to be at, and moves to if it is elsewhere.
+pub(super) const PINNED: u8 = 16;
+/// Became home while a fetch is under way, whose answer is yet to come.
+pub(super) const CROSSED: u8 = 32;
+/// This node made `hint` the home without being asked for the page by it.
+pub(super) const GIVEN: u8 = 64;
 
 /// 16 bytes a page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -54,7 +60,7 @@ pub(super) struct PageEntry {
     pub flush: u64,
     /// Where the directory entry is, at the home of a page that others use too.
     pub directory: u32,
-    /// The node that was home when this node last knew.
+    /// The node that was home when this node last knew. At the home: where it is to be, if that was decided.
     pub hint: NodeId,
     pub state: State,
     pub flags: u8,
@@ -65,6 +71,17 @@ impl PageEntry {
         let hint = layout.manager(page);
         let state = if hint == layout.me() { State::Untouched } else { State::Invalid };
         Self { flush: 0, directory: NO_RECORD, hint, state, flags: 0 }
+    }
+
+    /// True if a page that nobody touched is to have the same home as this one.
+    pub fn is_alike(&self, other: &Self) -> bool {
+        self.state == other.state && self.hint == other.hint && (self.flags ^ other.flags) & PINNED == 0
+    }
+
+    /// True if the home may move from here to a node that writes the page and has this past.
+    pub fn may_move_to(&self, node: NodeId, history: &History) -> bool {
+        let wanted = if self.has(PINNED) { self.hint == node } else { history.may_move_to(node) };
+        wanted && !self.has(CROSSED)
     }
 
     pub fn has(&self, flag: u8) -> bool {

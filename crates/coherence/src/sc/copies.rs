@@ -12,6 +12,7 @@ pub(super) struct Pages {
     pub asked: u32,
     pub served: u32,
     pub write: bool,
+    pub manager: NodeId,
     pub untouched: bool,
     pub acks: u32,
 }
@@ -25,7 +26,7 @@ impl Sc {
         env: &mut dyn Env,
     ) -> Result<(), Violation> {
         const NAME: &str = "Pages";
-        let &Pages { first, asked, served, write, untouched, acks } = pages;
+        let &Pages { first, asked, served, write, manager, untouched, acks } = pages;
         self.check(first, asked)?;
         let has_copy = self.entry(first).state != ScState::None;
         let sized = !bulk.is_empty() && bulk.len().is_multiple_of(served.max(1) as usize);
@@ -45,6 +46,9 @@ impl Sc {
         for page in span(Page(first.0 + served), asked - served) {
             self.resume(page, false, env);
         }
+        for page in span(first, served) {
+            self.learn_manager(NAME, page, manager)?;
+        }
         if untouched {
             // Never touched anywhere, so this node's frames are zero as well.
             self.gain(first, served, ScState::Write, env);
@@ -61,7 +65,7 @@ impl Sc {
         } else {
             self.gain(first, served, ScState::Read, env);
             // A manager that sent its own copies knows already.
-            if from != self.layout.manager(first) {
+            if from != manager {
                 self.tell_manager(first, env);
             }
         }
@@ -101,16 +105,16 @@ impl Sc {
 
     /// The request for the page is complete.
     fn tell_manager(&mut self, page: Page, env: &mut dyn Env) {
-        let manager = self.layout.manager(page);
+        let manager = self.manager(page);
         if manager == self.me() {
-            self.confirm(page);
+            self.confirm(page, env);
         } else {
             env.send(manager, &Message::Sc(ScMessage::Confirm { page }), &[]);
         }
     }
 
     fn serve_if_managed(&mut self, page: Page, env: &mut dyn Env) {
-        if self.layout.manager(page) == self.me() {
+        if self.manager(page) == self.me() {
             self.serve_next(page, env);
         }
     }
@@ -152,9 +156,10 @@ impl Sc {
         let entry = *self.entry(page);
         let is_owner = matches!(entry.state, ScState::Owner | ScState::Write);
         let fits = if name == "Forward" { is_owner } else { entry.state == ScState::Read };
-        if from != self.layout.manager(page) || !fits {
+        if !fits {
             return Err(Violation::Unexpected { message: name, page });
         }
+        self.learn_manager(name, page, from)?;
         if entry.has(HELD) {
             self.parked.push((from, message));
             return Ok(());
@@ -171,7 +176,8 @@ impl Sc {
             self.entry(page).state = ScState::Owner;
             self.counters.exclusive_left += 1;
         }
-        let answer = ScMessage::Pages { first: page, asked, served: 1, write, untouched: false, acks };
+        let answer =
+            ScMessage::Pages { first: page, asked, served: 1, write, manager: from, untouched: false, acks };
         if contents {
             env.send_pages(requester, &Message::Sc(answer), page, 1);
         } else {

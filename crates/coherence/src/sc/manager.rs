@@ -1,25 +1,31 @@
 //! What the manager of a page does: one request at a time.
 
 use super::Sc;
-use super::state::{BUSY, HELD, Managed, NOBODY, Request, ScState};
+use super::state::{BUSY, GIVE, HELD, Managed, NOBODY, Request, ScState};
 use crate::runs::{runs, span};
 use crate::{Access, Env, Message, Page, ScMessage, Violation};
 use gondwana_topology::{NodeId, NodeSet};
 
 impl Sc {
     fn managed(&mut self, page: Page) -> &mut Managed {
-        let entry = self.table.entry(page, |_| super::PageEntry::FRESH);
+        let entry = self.table.entry(page, |page| super::PageEntry::fresh(&self.layout, page));
         self.managed.record(&mut entry.record)
     }
 
-    fn copies(&mut self, page: Page) -> NodeSet {
+    pub(super) fn copies(&mut self, page: Page) -> NodeSet {
         let record = self.entry(page).record;
         self.managed.get(record).map_or(NodeSet::EMPTY, |managed| managed.copies)
     }
 
+    /// True if nobody waits for the page here.
+    pub(super) fn has_no_requests(&mut self, page: Page) -> bool {
+        let entry = *self.entry(page);
+        !entry.has(BUSY) && self.managed.get(entry.record).is_none_or(|managed| managed.queue.is_empty())
+    }
+
     /// Forgets the record of a page that has neither copies nor requests.
-    fn tidy(&mut self, page: Page) {
-        let entry = self.table.entry(page, |_| super::PageEntry::FRESH);
+    pub(super) fn tidy(&mut self, page: Page) {
+        let entry = self.table.entry(page, |page| super::PageEntry::fresh(&self.layout, page));
         let empty = |managed: &Managed| managed.copies.is_empty() && managed.queue.is_empty();
         if self.managed.get(entry.record).is_some_and(empty) {
             self.managed.take(&mut entry.record);
@@ -72,14 +78,12 @@ impl Sc {
 
     fn give_untouched(&mut self, first: Page, request: Request, env: &mut dyn Env) {
         let Request { requester, asked, .. } = request;
-        let me = self.me();
-        let untouched = self.run(first, asked, |entry| entry.owner == NOBODY);
-        let mine = |page: &Page| self.layout.manager(*page) == me;
-        let served = span(first, untouched).take_while(mine).count() as u32;
+        let manager = self.me();
+        let served = self.untouched(first, asked);
         for page in span(first, served) {
             self.entry(page).owner = requester;
         }
-        let message = ScMessage::Pages { first, asked, served, write: true, untouched: true, acks: 0 };
+        let message = ScMessage::Pages { first, asked, served, write: true, manager, untouched: true, acks: 0 };
         env.send(requester, &Message::Sc(message), &[]);
     }
 
@@ -105,7 +109,7 @@ impl Sc {
             env.protect(first, count, Access::Read);
         }
         self.counters.exclusive_left += written.len() as u64;
-        let message = ScMessage::Pages { first, asked, served, write: false, untouched: false, acks: 0 };
+        let message = ScMessage::Pages { first, asked, served, write: false, manager: me, untouched: false, acks: 0 };
         env.send_pages(requester, &Message::Sc(message), first, served);
     }
 
@@ -134,7 +138,7 @@ impl Sc {
                 self.lose(page, env);
             }
             let message =
-                ScMessage::Pages { first: page, asked, served: 1, write: true, untouched: false, acks };
+                ScMessage::Pages { first: page, asked, served: 1, write: true, manager: me, untouched: false, acks };
             if contents {
                 env.send_pages(requester, &Message::Sc(message), page, 1);
             } else {
@@ -164,13 +168,13 @@ impl Sc {
         if !entry.has(BUSY) || !front.is_some_and(expected) {
             return Err(Violation::Unexpected { message: "Confirm", page });
         }
-        self.confirm(page);
+        self.confirm(page, env);
         self.serve_next(page, env);
         Ok(())
     }
 
     /// Ends the request that is being served.
-    pub(super) fn confirm(&mut self, page: Page) {
+    pub(super) fn confirm(&mut self, page: Page, env: &mut dyn Env) {
         let managed = self.managed(page);
         let Some(request) = managed.queue.pop_front() else { return };
         if request.write {
@@ -179,6 +183,11 @@ impl Sc {
         } else {
             managed.copies.insert(request.requester);
         }
-        self.entry(page).take(BUSY);
+        let entry = self.entry(page);
+        entry.take(BUSY);
+        // Every copy is gone, and nothing is on its way to anybody.
+        if request.write && entry.has(GIVE) && self.has_no_requests(page) {
+            self.give(page, 1, env);
+        }
     }
 }

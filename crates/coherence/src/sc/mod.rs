@@ -1,5 +1,5 @@
 //! One writer or many readers for each page: right for every program, with or without locks (Li and Hudak's Ivy,
-//! with a fixed manager for each page).
+//! with a fixed manager for each page, unless a policy decides it: see `place.rs`).
 //!
 //! The page's manager handles one request for a page at a time. It knows the owner and the nodes with copies. A
 //! read request is passed to the owner, which gives up write access and sends a copy. A write request makes all
@@ -19,6 +19,7 @@
 
 mod copies;
 mod manager;
+mod place;
 mod state;
 
 pub use state::ScState;
@@ -26,9 +27,12 @@ pub use state::ScState;
 use crate::runs::span;
 use crate::slab::Slab;
 use crate::table::Table;
-use crate::{Access, Counters, Env, Layout, Message, Outcome, Page, Protocol, ScMessage, Violation, Waiter};
+use crate::{
+    Access, Counters, Env, Layout, Message, Outcome, Page, PlacedPages, Protocol, ScMessage, Standing, Violation,
+    Waiter,
+};
 use gondwana_topology::{NodeId, NodeSet};
-use state::{ASKED, HELD, Managed, NOBODY, PageEntry};
+use state::{ASKED, GIVE, HELD, Managed, NOBODY, PINNED, PageEntry};
 use std::hash::{Hash, Hasher};
 
 /// What may be tuned.
@@ -44,6 +48,8 @@ pub struct ScOptions {
 pub struct ScView {
     /// What this node has of the page.
     pub state: ScState,
+    /// The node that a request would be sent to; this one if it is the manager.
+    pub manager: NodeId,
     /// At the manager: the owner, if anybody touched the page.
     pub owner: Option<NodeId>,
     /// At the manager: the nodes with copies, without the owner.
@@ -108,9 +114,10 @@ impl Sc {
     #[must_use]
     pub fn page(&self, page: Page) -> ScView {
         assert!(self.layout.holds(page, 1), "page {} is outside the span", page.0);
-        let entry = self.table.get(page).copied().unwrap_or(PageEntry::FRESH);
+        let entry = self.known(page);
         ScView {
             state: entry.state,
+            manager: if entry.is_manager(self.me()) { self.me() } else { entry.manager },
             owner: (entry.owner != NOBODY).then_some(entry.owner),
             copies: self.managed.get(entry.record).map_or(NodeSet::EMPTY, |managed| managed.copies),
         }
@@ -156,7 +163,13 @@ impl Sc {
     }
 
     fn entry(&mut self, page: Page) -> &mut PageEntry {
-        self.table.entry(page, |_| PageEntry::FRESH)
+        let layout = &self.layout;
+        self.table.entry(page, |page| PageEntry::fresh(layout, page))
+    }
+
+    /// A page's entry, to look at.
+    fn known(&self, page: Page) -> PageEntry {
+        self.table.get(page).copied().unwrap_or_else(|| PageEntry::fresh(&self.layout, page))
     }
 
     /// Makes this node, the manager, owner of a page that nobody touched.
@@ -213,7 +226,8 @@ impl Sc {
     }
 
     fn ask(&mut self, first: Page, most: u32, write: bool, env: &mut dyn Env) {
-        let manager = self.layout.manager(first);
+        self.give_first(first, most, env);
+        let manager = self.manager(first);
         let me = self.me();
         let mut asked = 1;
         if manager == me && self.entry(first).owner == NOBODY {
@@ -221,10 +235,9 @@ impl Sc {
             return;
         }
         if manager != me && self.entry(first).state == ScState::None {
-            let more = self
-                .run(Page(first.0 + 1), most - 1, |entry| entry.state == ScState::None && !entry.has(ASKED));
-            let managed = |page: &Page| self.layout.manager(*page) == manager;
-            asked += span(Page(first.0 + 1), more).take_while(managed).count() as u32;
+            asked += self.run(Page(first.0 + 1), most - 1, |entry| {
+                entry.manager == manager && entry.state == ScState::None && !entry.has(ASKED) && !entry.has(GIVE)
+            });
         }
         for page in span(first, asked) {
             self.entry(page).set(ASKED);
@@ -233,21 +246,27 @@ impl Sc {
             self.enqueue(first, state::Request { requester: me, write, asked }, env);
         } else {
             self.counters.fetches += 1;
-            env.send(manager, &Message::Sc(ScMessage::Request { first, count: asked, write }), &[]);
+            let message = ScMessage::Request { first, count: asked, write, requester: me };
+            env.send(manager, &Message::Sc(message), &[]);
         }
     }
 
     fn touch_first(&mut self, first: Page, most: u32, env: &mut dyn Env) {
-        let me = self.me();
-        let untouched = self.run(first, most, |entry| entry.owner == NOBODY);
-        let mine = |page: &Page| self.layout.manager(*page) == me;
-        let count = span(first, untouched).take_while(mine).count() as u32;
+        let count = self.untouched(first, most);
         for page in span(first, count) {
             self.own(page);
         }
         self.counters.first_touches += u64::from(count);
         self.counters.exclusive_entered += u64::from(count);
         env.protect(first, count, Access::Write);
+    }
+
+    /// How many pages from the untouched page `first` on, at most `most`, are like it.
+    fn untouched(&mut self, first: Page, most: u32) -> u32 {
+        let (me, like) = (self.me(), *self.entry(first));
+        self.run(first, most, |entry| {
+            entry.owner == NOBODY && entry.manager == me && (entry.flags ^ like.flags) & (PINNED | GIVE) == 0
+        })
     }
 
     /// Ends the request for a page and resumes the threads that wait for it. If `arrived`, the page is theirs for a
@@ -275,21 +294,18 @@ impl Sc {
         env: &mut dyn Env,
     ) -> Result<(), Violation> {
         match message {
-            ScMessage::Request { first, count, write } => {
-                self.check(first, count)?;
-                if self.layout.manager(first) != self.me() {
-                    return Err(Violation::Unexpected { message: "Request", page: first });
-                }
-                self.enqueue(first, state::Request { requester: from, write, asked: count }, env);
-                Ok(())
+            ScMessage::Request { first, count, write, requester } => {
+                self.take_request(first, state::Request { requester, write, asked: count }, env)
             }
             ScMessage::Forward { .. } | ScMessage::Invalidate { .. } => self.give_up(from, message, env),
-            ScMessage::Pages { first, asked, served, write, untouched, acks } => {
-                let pages = copies::Pages { first, asked, served, write, untouched, acks };
+            ScMessage::Pages { first, asked, served, write, manager, untouched, acks } => {
+                let pages = copies::Pages { first, asked, served, write, manager, untouched, acks };
                 self.take_pages(from, &pages, bulk, env)
             }
             ScMessage::InvalidateAck { page } => self.take_ack(page, env),
             ScMessage::Confirm { page } => self.take_confirm(from, page, env),
+            ScMessage::Place { first, count, home } => self.take_place(first, count, home, env),
+            ScMessage::Manage { first, count, owner } => self.take_manage(first, count, owner),
         }
     }
 
@@ -346,6 +362,33 @@ impl Protocol for Sc {
 
     fn is_wanted(&self) -> bool {
         Self::is_wanted(self)
+    }
+
+    fn place(&mut self, first: Page, count: u32, home: Option<NodeId>, _used: bool, env: &mut dyn Env) {
+        let count = self.layout.clip(first, count);
+        self.place_pages(first, count, home, env);
+    }
+
+    fn standing(&self, page: Page) -> Standing {
+        let entry = self.known(page);
+        if !entry.is_manager(self.me()) {
+            Standing::Elsewhere
+        } else if entry.owner == NOBODY {
+            Standing::Untouched
+        } else {
+            Standing::Home
+        }
+    }
+
+    fn placed(&self) -> PlacedPages {
+        let mut sum = PlacedPages::default();
+        for entry in self.table.entries().filter(|entry| entry.has(PINNED)) {
+            match entry.owner {
+                NOBODY => sum.untouched += 1,
+                _ => sum.home += 1,
+            }
+        }
+        sum
     }
 
     fn settle(&mut self, env: &mut dyn Env) -> Result<(), Violation> {

@@ -1,6 +1,7 @@
 //! What a node knows of one page.
 
 use crate::slab::NO_RECORD;
+use crate::{Layout, Page};
 use gondwana_topology::{NodeId, NodeSet};
 use std::collections::VecDeque;
 
@@ -25,11 +26,15 @@ pub(super) const ARRIVED: u8 = 2;
 pub(super) const BUSY: u8 = 4;
 /// Came for a thread that perhaps has not used it yet.
 pub(super) const HELD: u8 = 8;
+/// `manager` is to be the manager, but does not know it yet: this node still is.
+pub(super) const GIVE: u8 = 16;
+/// At the manager: a policy decided that it is.
+pub(super) const PINNED: u8 = 32;
 
 /// The owner of a page that nobody touched.
 pub(super) const NOBODY: NodeId = NodeId(u16::MAX);
 
-/// 12 bytes a page.
+/// 16 bytes a page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct PageEntry {
     /// Acknowledgements that the writer on this node waits for; negative while they are ahead of the page.
@@ -38,13 +43,22 @@ pub(super) struct PageEntry {
     pub record: u32,
     /// At the manager: the owner.
     pub owner: NodeId,
+    /// The manager when this node last knew.
+    pub manager: NodeId,
     pub state: ScState,
     pub flags: u8,
 }
 
 impl PageEntry {
-    pub const FRESH: Self =
-        Self { acks: 0, record: NO_RECORD, owner: NOBODY, state: ScState::None, flags: 0 };
+    pub fn fresh(layout: &Layout, page: Page) -> Self {
+        let manager = layout.manager(page);
+        Self { acks: 0, record: NO_RECORD, owner: NOBODY, manager, state: ScState::None, flags: 0 }
+    }
+
+    /// True if the node `me`, whose entry this is, manages the page.
+    pub fn is_manager(&self, me: NodeId) -> bool {
+        self.manager == me || self.has(GIVE)
+    }
 
     pub fn has(&self, flag: u8) -> bool {
         self.flags & flag != 0

@@ -26,6 +26,7 @@ impl<P: Machine + Send> Schedules<P> {
             ahead: 0,
             stride: 0,
             manager: None,
+            placed: Vec::new(),
         };
         Self { setup, machine, forbidden: |_| false, possible: |_| true }
     }

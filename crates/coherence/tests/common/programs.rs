@@ -79,6 +79,37 @@ pub fn race_free(setup: &mut Setup, phases: usize, steps: usize, seed: u64) {
     }
 }
 
+/// Lets threads decide where homes are to be, at any time and of any pages.
+pub fn place_anywhere(setup: &mut Setup, times: usize, seed: u64) {
+    let mut rng = Rng(seed);
+    for _ in 0..times {
+        let home = rng.chance(80).then(|| rng.below(setup.nodes) as u16);
+        let first = rng.below(setup.pages);
+        let count = 1 + rng.below(setup.pages - first);
+        let place = Op::Place { first: first as u32, count: count as u32, home, used: true };
+        let thread = rng.below(setup.threads.len());
+        let program = &mut setup.threads[thread].1;
+        program.insert(rng.below(program.len() + 1), place);
+    }
+}
+
+/// Adds pages to those that the threads of `setup` use already: their homes are decided before anybody uses them.
+/// Where pages are brought ahead, some have been brought by then. `more` adds to the programs.
+pub fn with_new_pages(setup: &mut Setup, pages: usize, seed: u64, more: impl Fn(&mut Setup, u64)) {
+    let mut rng = Rng(seed);
+    for page in setup.pages..setup.pages + pages {
+        let home = Some(rng.below(setup.nodes) as u16);
+        let place = Op::Place { first: page as u32, count: 1, home, used: false };
+        let thread = rng.below(setup.threads.len());
+        setup.threads[thread].1.push(place);
+    }
+    for (_, program) in &mut setup.threads {
+        program.push(Op::Barrier);
+    }
+    setup.pages += pages;
+    more(setup, !seed);
+}
+
 /// Gives the threads of `setup` programs that read and write a few bytes in any order, with no synchronisation.
 pub fn racy(setup: &mut Setup, steps: usize, seed: u64) {
     let mut rng = Rng(seed);
@@ -92,7 +123,7 @@ pub fn racy(setup: &mut Setup, steps: usize, seed: u64) {
     };
     let programs: Vec<Vec<Op>> = setup.threads.iter().map(|_| program(&mut rng)).collect();
     for (thread, program) in setup.threads.iter_mut().zip(programs) {
-        thread.1 = program;
+        thread.1.extend(program);
     }
 }
 

@@ -10,7 +10,14 @@ impl Machine for Sc {
         for page in (0..layout.pages()).map(Page) {
             let views: Vec<_> = nodes.iter().map(|node| node.machine.page(page)).collect();
             let fail = |what: &str| Err(format!("page {}: {what}: {views:?}", page.0));
-            let manager = views[layout.manager(page).index()];
+            let mut at = layout.manager(page);
+            for _ in 0..nodes.len() {
+                at = views[at.index()].manager;
+            }
+            let manager = views[at.index()];
+            if manager.manager != at {
+                return fail("requests do not reach a manager");
+            }
             let mut copies = NodeSet::EMPTY;
             for (node, view) in views.iter().enumerate() {
                 let id = NodeId(node as u16);

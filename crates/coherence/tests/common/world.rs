@@ -16,6 +16,8 @@ pub enum Op {
     Write(usize, u8),
     /// Waits for all threads.
     Barrier,
+    /// The home of these pages is to be that node.
+    Place { first: u32, count: u32, home: Option<u16>, used: bool },
 }
 
 /// What a machine must offer to be simulated.
@@ -91,6 +93,8 @@ pub struct Setup {
     pub stride: u32,
     /// All pages are managed by this node; else evenly.
     pub manager: Option<u16>,
+    /// Where the home of the first pages is to be from the beginning.
+    pub placed: Vec<Option<u16>>,
 }
 
 impl Setup {
@@ -128,7 +132,7 @@ impl<P: Machine> World<P> {
             machine: machine(setup.layout(me)),
             memory: Memory::new(setup.pages, setup.page_size),
         };
-        Self {
+        let mut world = Self {
             nodes: (0..setup.nodes).map(node).collect(),
             channels: vec![vec![Channel::new(); setup.nodes]; setup.nodes],
             threads: setup
@@ -141,7 +145,14 @@ impl<P: Machine> World<P> {
             barrier: 0,
             reference: vec![0; setup.pages * setup.page_size],
             failure: None,
+        };
+        for (page, home) in (0..).map(Page).zip(&setup.placed) {
+            let manager = setup.layout(0).manager(page);
+            world.call(manager.index(), |machine, env| {
+                machine.place(page, 1, home.map(NodeId), false, env);
+            });
         }
+        world
     }
 
     /// Every step that is possible. None at all: finished, or stuck.
@@ -286,6 +297,11 @@ impl<P: Machine> World<P> {
             (Op::Barrier, Phase::Run) => self.release(node, index),
             (Op::Barrier, Phase::Barrier(_)) => {
                 self.call(node, |machine, env| machine.acquire(env));
+                self.advance(index);
+            }
+            (Op::Place { first, count, home, used }, _) => {
+                let home = home.map(NodeId);
+                self.call(node, |machine, env| machine.place(Page(first), count, home, used, env));
                 self.advance(index);
             }
             (Op::Barrier, _) => {

@@ -1,0 +1,170 @@
+//! Homes that a policy decides.
+//!
+//! The manager of an untouched page keeps in `hint` where its home is to be. Whoever touches the page first, the manager
+//! then *gives* it to that node ([`CsmMessage::Placed`]), ahead of any request that it passes on, so that the usual
+//! chase along the hints finds the new home. Nothing is sent for pages that nobody touches.
+//!
+//! A node can be given a page that it is just asking for. It is home at once, and notes that an answer is yet to come
+//! (`CROSSED`): until then the home does not move on, and the answer changes nothing. Whoever gave the page away
+//! (`GIVEN`) answers, because passing the request on would lead back to the requester.
+//!
+//! Pages that were used before may have copies, diffs and notices under way, so they are not given: the home notes the
+//! node (`PINNED`), and moves there as it would to any node that writes, in place of what the page's past says.
+
+use super::Csm;
+use super::state::{CROSSED, GIVEN, PINNED, State};
+use crate::runs::{runs, span};
+use crate::{Access, CsmMessage, Env, Grant, Message, Page, Violation};
+use gondwana_topology::NodeId;
+
+/// Most pages that are given with their contents in one message.
+const MOST_GIVEN: u32 = 64;
+
+impl Csm {
+    pub(super) fn place_pages(
+        &mut self,
+        first: Page,
+        count: u32,
+        home: Option<NodeId>,
+        used: bool,
+        env: &mut dyn Env,
+    ) {
+        let me = self.me();
+        let mut given = Vec::new();
+        let mut elsewhere: Vec<(NodeId, Page)> = Vec::new();
+        for page in span(first, count) {
+            let entry = *self.entry(page);
+            if !entry.state.is_home() {
+                elsewhere.push((entry.hint, page));
+            } else if !used && home.is_some_and(|home| home != me) && self.is_unshared(page) {
+                given.push(page);
+            } else {
+                let entry = self.entry(page);
+                entry.take(PINNED);
+                entry.hint = home.unwrap_or(me);
+                if home.is_some() {
+                    entry.set(PINNED);
+                }
+            }
+        }
+        for list in elsewhere.chunk_by(|(a, p), (b, q)| a == b && p.0 + 1 == q.0) {
+            let (to, first) = list[0];
+            let message = CsmMessage::Place { first, count: list.len() as u32, home, used };
+            env.send(to, &Message::Csm(message), &[]);
+        }
+        let Some(home) = home else { return };
+        for (first, count) in runs(&given) {
+            self.give(first, count, home, env);
+        }
+    }
+
+    /// True if the page has contents, and no other node has to be told if they move.
+    fn is_unshared(&mut self, page: Page) -> bool {
+        let entry = *self.entry(page);
+        let known = self.known(&entry);
+        matches!(entry.state, State::HomeExclusive | State::HomeShared)
+            && !entry.has(CROSSED)
+            && known.sharers.is_empty()
+            && known.unconfirmed(&self.completed).is_empty()
+    }
+
+    /// Makes another node home of pages that have contents and are only here.
+    fn give(&mut self, first: Page, count: u32, home: NodeId, env: &mut dyn Env) {
+        for page in span(first, count) {
+            self.leave_home(page, home);
+            self.entry(page).flags = GIVEN;
+        }
+        env.protect(first, count, Access::None);
+        for start in (0..count).step_by(MOST_GIVEN as usize) {
+            let (first, count) = (Page(first.0 + start), MOST_GIVEN.min(count - start));
+            env.send_pages(home, &Message::Csm(CsmMessage::Placed { first, count }), first, count);
+        }
+    }
+
+    /// Untouched pages are being touched: makes the node home that is to be, if it is another one. False if there is
+    /// none.
+    pub(super) fn place_first(&mut self, first: Page, most: u32, env: &mut dyn Env) -> bool {
+        let like = *self.entry(first);
+        if !like.has(PINNED) || like.hint == self.me() {
+            return false;
+        }
+        let count = self.run(first, most, |entry| entry.is_alike(&like));
+        for page in span(first, count) {
+            let entry = self.entry(page);
+            entry.state = State::Invalid;
+            entry.flags = GIVEN;
+        }
+        env.send(like.hint, &Message::Csm(CsmMessage::Placed { first, count }), &[]);
+        true
+    }
+
+    /// The home of these pages is to be elsewhere; a former home passes the message on.
+    pub(super) fn take_place(
+        &mut self,
+        first: Page,
+        count: u32,
+        home: Option<NodeId>,
+        used: bool,
+        env: &mut dyn Env,
+    ) -> Result<(), Violation> {
+        const NAME: &str = "Place";
+        self.check(first, count)?;
+        if let Some(home) = home.filter(|home| home.0 >= self.layout.nodes()) {
+            return Err(Violation::Node { message: NAME, node: home.0 });
+        }
+        for page in span(first, count) {
+            let entry = *self.entry(page);
+            if !entry.state.is_home() {
+                self.check_node(NAME, entry.hint)?;
+            }
+        }
+        self.place_pages(first, count, home, used, env);
+        Ok(())
+    }
+
+    /// This node is home from now on.
+    pub(super) fn take_placed(
+        &mut self,
+        from: NodeId,
+        first: Page,
+        count: u32,
+        bulk: &[u8],
+        env: &mut dyn Env,
+    ) -> Result<(), Violation> {
+        const NAME: &str = "Placed";
+        self.check_node(NAME, from)?;
+        self.check(first, count)?;
+        if !bulk.len().is_multiple_of(count as usize) {
+            return Err(Violation::Contents { message: NAME });
+        }
+        let me = self.me();
+        for page in span(first, count) {
+            let entry = self.entry(page);
+            if !matches!(entry.state, State::Invalid | State::Fetching) || entry.has(super::TWIN) {
+                return Err(Violation::Unexpected { message: NAME, page });
+            }
+            entry.flags = PINNED | if entry.state == State::Fetching { CROSSED } else { 0 };
+            entry.state = State::HomeExclusive;
+            entry.hint = me;
+        }
+        if bulk.is_empty() {
+            // Never touched anywhere, so this node's frames are zero as well.
+            self.counters.first_touches += u64::from(count);
+        } else {
+            env.install(first, bulk);
+            self.counters.page_transfers += u64::from(count);
+        }
+        self.counters.exclusive_entered += u64::from(count);
+        env.protect(first, count, Access::Write);
+        self.resume(first, count, env);
+        Ok(())
+    }
+
+    /// Answers a request that was sent before its sender knew that it is home.
+    pub(super) fn answer_crossed(&mut self, first: Page, asked: u32, requester: NodeId, env: &mut dyn Env) {
+        let served =
+            self.run(first, asked, |entry| !entry.state.is_home() && entry.hint == requester && entry.has(GIVEN));
+        let message = CsmMessage::Pages { first, asked, served, grant: Grant::Crossed };
+        env.send(requester, &Message::Csm(message), &[]);
+    }
+}

@@ -1,0 +1,182 @@
+//! Managers that a policy decides: what a *home* is to this protocol is the node that orders the requests for a page.
+//!
+//! The node that manages a page by its address notes which other node is to do it (`GIVE`), and goes on until it can
+//! hand over what it knows: while nobody has touched the page, while the page is on this node alone, or when a writer has
+//! confirmed that it has the only copy. At other times something can be on its way to a node with a copy, and must not
+//! be overtaken by what the next manager sends. A node that asks a former manager is passed on.
+
+use super::Sc;
+use super::state::{GIVE, NOBODY, PINNED, Request};
+use crate::runs::{runs, span};
+use crate::{Env, Message, Page, ScMessage, Violation};
+use gondwana_topology::NodeId;
+
+impl Sc {
+    /// The node to ask for a page.
+    pub(super) fn manager(&mut self, page: Page) -> NodeId {
+        let me = self.me();
+        let entry = self.entry(page);
+        if entry.is_manager(me) { me } else { entry.manager }
+    }
+
+    /// Another node, or this one, has just shown who manages the page.
+    pub(super) fn learn_manager(
+        &mut self,
+        message: &'static str,
+        page: Page,
+        manager: NodeId,
+    ) -> Result<(), Violation> {
+        if manager.0 >= self.layout.nodes() {
+            return Err(Violation::Node { message, node: manager.0 });
+        }
+        let me = self.me();
+        let entry = self.entry(page);
+        if entry.is_manager(me) != (manager == me) {
+            return Err(Violation::Unexpected { message, page });
+        }
+        if manager != me {
+            entry.manager = manager;
+        }
+        Ok(())
+    }
+
+    pub(super) fn place_pages(&mut self, first: Page, count: u32, home: Option<NodeId>, env: &mut dyn Env) {
+        let me = self.me();
+        let mut given = Vec::new();
+        let mut elsewhere: Vec<(NodeId, Page)> = Vec::new();
+        for page in span(first, count) {
+            let entry = self.entry(page);
+            if !entry.is_manager(me) {
+                elsewhere.push((entry.manager, page));
+                continue;
+            }
+            entry.take(GIVE);
+            entry.take(PINNED);
+            entry.manager = home.unwrap_or(me);
+            if home.is_some() {
+                entry.set(PINNED);
+            }
+            if entry.manager != me {
+                entry.set(GIVE);
+                // What nobody has touched is left until somebody does.
+                if entry.owner != NOBODY && self.can_give(page) {
+                    given.push(page);
+                }
+            }
+        }
+        for (first, count) in runs(&given) {
+            self.give(first, count, env);
+        }
+        for list in elsewhere.chunk_by(|(a, p), (b, q)| a == b && p.0 + 1 == q.0) {
+            let (to, first) = list[0];
+            let message = ScMessage::Place { first, count: list.len() as u32, home };
+            env.send(to, &Message::Sc(message), &[]);
+        }
+    }
+
+    /// True if the next manager can take over a page now.
+    fn can_give(&mut self, page: Page) -> bool {
+        let (me, entry) = (self.me(), *self.entry(page));
+        let quiet = entry.owner == NOBODY || entry.owner == me && self.copies(page).is_empty();
+        entry.has(GIVE) && quiet && self.has_no_requests(page)
+    }
+
+    /// Hands pages over, all of which have the same owner and next manager.
+    pub(super) fn give(&mut self, first: Page, count: u32, env: &mut dyn Env) {
+        let like = *self.entry(first);
+        for page in span(first, count) {
+            let entry = self.entry(page);
+            entry.take(GIVE);
+            entry.take(PINNED);
+            entry.owner = NOBODY;
+            self.tidy(page);
+        }
+        let owner = (like.owner != NOBODY).then_some(like.owner);
+        env.send(like.manager, &Message::Sc(ScMessage::Manage { first, count, owner }), &[]);
+    }
+
+    /// Somebody wants pages that another node is to manage: hands them over if that is possible now.
+    pub(super) fn give_first(&mut self, first: Page, most: u32, env: &mut dyn Env) {
+        if !self.entry(first).has(GIVE) || !self.can_give(first) {
+            return;
+        }
+        let like = *self.entry(first);
+        let alike = self.run(first, most, |entry| {
+            entry.manager == like.manager && entry.owner == like.owner && entry.has(GIVE)
+        });
+        let count = span(first, alike).take_while(|&page| self.can_give(page)).count() as u32;
+        self.give(first, count, env);
+    }
+
+    pub(super) fn take_request(
+        &mut self,
+        first: Page,
+        request: Request,
+        env: &mut dyn Env,
+    ) -> Result<(), Violation> {
+        const NAME: &str = "Request";
+        let Request { requester, write, asked: count } = request;
+        self.check(first, count)?;
+        if requester.0 >= self.layout.nodes() {
+            return Err(Violation::Node { message: NAME, node: requester.0 });
+        }
+        if requester == self.me() {
+            // This node has become the manager while it asked: its threads fault again, without a message.
+            for page in span(first, count) {
+                self.resume(page, false, env);
+            }
+            return Ok(());
+        }
+        self.give_first(first, count, env);
+        let manager = self.manager(first);
+        if manager == self.me() {
+            self.enqueue(first, request, env);
+        } else {
+            self.counters.fetches_forwarded += 1;
+            env.send(manager, &Message::Sc(ScMessage::Request { first, count, write, requester }), &[]);
+        }
+        Ok(())
+    }
+
+    /// Another node is to manage these pages; a former manager passes the message on.
+    pub(super) fn take_place(
+        &mut self,
+        first: Page,
+        count: u32,
+        home: Option<NodeId>,
+        env: &mut dyn Env,
+    ) -> Result<(), Violation> {
+        self.check(first, count)?;
+        if let Some(home) = home.filter(|home| home.0 >= self.layout.nodes()) {
+            return Err(Violation::Node { message: "Place", node: home.0 });
+        }
+        self.place_pages(first, count, home, env);
+        Ok(())
+    }
+
+    /// This node manages the pages from now on.
+    pub(super) fn take_manage(
+        &mut self,
+        first: Page,
+        count: u32,
+        owner: Option<NodeId>,
+    ) -> Result<(), Violation> {
+        const NAME: &str = "Manage";
+        self.check(first, count)?;
+        let me = self.me();
+        let owner = owner.unwrap_or(NOBODY);
+        if owner != NOBODY && owner.0 >= self.layout.nodes() {
+            return Err(Violation::Node { message: NAME, node: owner.0 });
+        }
+        for page in span(first, count) {
+            let entry = self.entry(page);
+            if entry.is_manager(me) {
+                return Err(Violation::Unexpected { message: NAME, page });
+            }
+            entry.manager = me;
+            entry.owner = owner;
+            entry.set(PINNED);
+        }
+        Ok(())
+    }
+}
