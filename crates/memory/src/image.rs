@@ -52,6 +52,38 @@ pub fn text_of(names: &[&str]) -> Vec<Range<usize>> {
     search.found
 }
 
+/// What was added to the addresses in the file when the executable (`None`) or the library with this file name was
+/// loaded; `None` if it is not loaded.
+#[must_use]
+pub fn base_of(library: Option<&str>) -> Option<usize> {
+    let mut search = BaseSearch { library, found: None };
+    // SAFETY: the callback gets the pointer to `search` that is given here, and only during this call.
+    unsafe { libc::dl_iterate_phdr(Some(visit_base), (&raw mut search).cast()) };
+    search.found
+}
+
+struct BaseSearch<'a> {
+    library: Option<&'a str>,
+    found: Option<usize>,
+}
+
+unsafe extern "C" fn visit_base(
+    info: *mut libc::dl_phdr_info,
+    _size: usize,
+    data: *mut libc::c_void,
+) -> libc::c_int {
+    // SAFETY: `base_of` passes a pointer to its `BaseSearch`, which nobody else uses during the walk.
+    let search = unsafe { &mut *data.cast::<BaseSearch<'_>>() };
+    // SAFETY: the loader hands out a valid description of one object.
+    let object = unsafe { Object::new(info) };
+    // The executable comes first, and has no name.
+    let file = object.path.file_name().and_then(|name| name.to_str());
+    if search.found.is_none() && file == search.library {
+        search.found = Some(object.base);
+    }
+    0
+}
+
 struct TextSearch<'a> {
     names: &'a [&'a str],
     found: Vec<Range<usize>>,

@@ -4,6 +4,8 @@
 //! The description travels in a memfd, so that neither the command line nor the environment of the user's program
 //! ever shows it. Only the number of that memfd is in the environment, and the node takes it out again.
 
+use crate::placement::Homes;
+use gondwana_rset::ThreadPolicy;
 use serde::{Deserialize, Serialize};
 use std::fs::File;
 use std::io::{self, Read, Seek, Write};
@@ -42,8 +44,12 @@ pub struct Boot {
     pub mechanism: Mechanism,
     /// Length of the span in bytes, a multiple of the page size.
     pub span: u64,
+    /// How many processors each node counts as having where sets of processors are concerned; the same on all nodes.
+    pub processors_each: u16,
     /// Where new threads go.
-    pub threads: Placement,
+    pub threads: ThreadPolicy,
+    /// Where the homes of pages are.
+    pub homes: Homes,
     /// Whether a [`Report::Stats`] is wanted at the end.
     pub stats: bool,
     /// Whether [`Report::Progress`] is wanted now and then.
@@ -93,16 +99,6 @@ pub enum Mechanism {
     Userfaultfd,
     /// mprotect and SIGSEGV, for places that refuse userfaultfd.
     Mprotect,
-}
-
-/// Where new threads go.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Placement {
-    /// One after the other to each node.
-    RoundRobin,
-    /// To a node until each of its processors has one, then to the next.
-    Fill,
 }
 
 /// From a node to the launcher.
@@ -383,7 +379,9 @@ mod tests {
             reason: "no inline atomic instruction".to_owned(),
             mechanism: Mechanism::Userfaultfd,
             span: 1 << 38,
-            threads: Placement::RoundRobin,
+            processors_each: 1,
+            threads: ThreadPolicy::RoundRobin,
+            homes: Homes::default(),
             stats: true,
             progress: false,
             control_fd: 200,

@@ -11,7 +11,7 @@ use gondwana_coherence::sync::{
     Answer, BarrierCounters, BarrierEnv, BarrierMessage, Barriers, Grant, LockCounters, LockEnv, LockMessage,
     Locks, ManagerOf, Object, Reply, Request, Server, Ticket,
 };
-use gondwana_coherence::{Access, Message, Outcome, Page, Protocol, Waiter};
+use gondwana_coherence::{Access, Message, Outcome, Page, PlacedPages, Protocol, Standing, Waiter};
 use gondwana_topology::NodeId;
 
 /// Machines and ports.
@@ -172,6 +172,21 @@ impl Core {
         }
         self.settle();
         outcome
+    }
+
+    /// The homes of pages are to be on a node; see [`Protocol::place`].
+    pub fn place(&mut self, first: Page, count: u32, home: Option<NodeId>, used: bool) {
+        self.protocol.place(first, count, home, used, &mut self.ports);
+    }
+
+    /// What this node is to the home of a page.
+    pub fn standing(&self, page: Page) -> Standing {
+        self.protocol.standing(page)
+    }
+
+    /// How many pages that were placed are in this node's charge.
+    pub fn placed(&self) -> PlacedPages {
+        self.protocol.placed()
     }
 
     /// A release by the thread that waits at `slot`.

@@ -116,10 +116,11 @@ impl Node {
             return;
         }
         let load = |counter: &std::sync::atomic::AtomicU64| counter.load(Ordering::Relaxed);
+        let homes = self.placement_stats();
         let core = self.core();
         let (c, l, b) = (core.counters(), core.lock_counters(), core.barrier_counters());
         let (split, locked) = self.times.program();
-        let stats = json!({
+        let mut stats = json!({
             "faults": {"read": c.read_faults, "write": c.write_faults, "first_touches": c.first_touches},
             "pages": {
                 "transfers": c.page_transfers,
@@ -155,6 +156,9 @@ impl Node {
             "service_us": self.times.service_micros(),
         });
         drop(core);
+        if let Some(homes) = homes {
+            stats["homes"] = homes;
+        }
         self.report(&Report::Stats(stats));
     }
 }

@@ -40,14 +40,25 @@ impl Node {
         with(cache.get_or_insert_with(|| Cache::new(&self.heap)))
     }
 
-    /// Allocates shared memory; `None` when this node's part of the span is used up.
-    pub fn allocate(&'static self, size: usize, align: usize) -> Option<usize> {
-        self.with_cache(|cache| cache.allocate(size, align)).map(|block| block.address)
+    /// Allocates shared memory for the function that goes on at `caller` (0 if that is none of the program's); `None`
+    /// when this node's part of the span is used up.
+    pub fn allocate(&'static self, size: usize, align: usize, caller: usize) -> Option<usize> {
+        self.allocate_for(size, align, caller).map(|block| block.address)
+    }
+
+    fn allocate_for(&'static self, size: usize, align: usize, caller: usize) -> Option<Block> {
+        if let Some(rule) = self.rule_for(caller, size) {
+            let block = self.heap.allocate_block(size, align)?;
+            return Some(self.place_block(block, size, Some(rule)));
+        }
+        let block = self.with_cache(|cache| cache.allocate(size, align))?;
+        let whole_pages = self.placer.is_some() && self.heap.is_block(block.address);
+        Some(if whole_pages { self.place_block(block, size, None) } else { block })
     }
 
     /// Allocates shared memory that reads as zero.
-    pub fn allocate_zeroed(&'static self, size: usize) -> Option<usize> {
-        let Block { address, fresh } = self.with_cache(|cache| cache.allocate(size, 16))?;
+    pub fn allocate_zeroed(&'static self, size: usize, caller: usize) -> Option<usize> {
+        let Block { address, fresh } = self.allocate_for(size, 16, caller)?;
         if !fresh {
             // SAFETY: the block was just allocated for this caller and is `size` bytes long.
             unsafe { std::ptr::write_bytes(address as *mut u8, 0, size) };
@@ -79,8 +90,9 @@ impl Node {
     }
 
     /// Allocates whole pages that read as zero, as for an anonymous mapping.
-    pub fn map_pages(&'static self, bytes: usize) -> Option<usize> {
-        let Block { address, fresh } = self.heap.allocate_pages(bytes.div_ceil(PAGE_SIZE))?;
+    pub fn map_pages(&'static self, bytes: usize, caller: usize) -> Option<usize> {
+        let block = self.heap.allocate_pages(bytes.div_ceil(PAGE_SIZE))?;
+        let Block { address, fresh } = self.place_block(block, bytes, self.rule_for(caller, bytes));
         if !fresh {
             // SAFETY: the pages were just allocated for this caller.
             unsafe { std::ptr::write_bytes(address as *mut u8, 0, bytes.next_multiple_of(PAGE_SIZE)) };
@@ -88,9 +100,11 @@ impl Node {
         Some(address)
     }
 
-    /// Allocates whole pages that may hold anything.
+    /// Allocates whole pages for a stack, which may hold anything.
     pub fn reserve_pages(&'static self, bytes: usize) -> Option<usize> {
-        self.heap.allocate_pages(bytes.div_ceil(PAGE_SIZE)).map(|block| block.address)
+        let block = self.heap.allocate_pages(bytes.div_ceil(PAGE_SIZE))?;
+        self.unplace_block(block, bytes);
+        Some(block.address)
     }
 
     /// Gives whole pages back. Pages of another node's part stay reserved: unmapping memory that another node

@@ -15,6 +15,7 @@ mod habits;
 mod heap;
 mod line;
 mod patience;
+pub mod placement;
 mod ports;
 mod process;
 mod schedule;
@@ -87,6 +88,11 @@ pub struct Node {
     page_patience: Patience,
     patience: Patience,
     service_patience: Patience,
+    /// Where pages go, unless that is left to the system.
+    placer: Option<placement::Placer>,
+    asked: Mutex<placement::Asked>,
+    /// Homes that other nodes have told, by the name of the question.
+    found: Mutex<HashMap<u64, Vec<(u32, u32)>>>,
     times: clock::Times,
     events: stats::Events,
 }

@@ -99,7 +99,7 @@ impl Node {
             }
             Wire::Request { ticket, request } => self.core().serve(from, ticket, request),
             Wire::Reply { ticket, answer } => self.core().announce(ticket, answer),
-            Wire::Place { ticket } => self.place_for(from, ticket),
+            Wire::Place { ticket, node } => self.place_for(from, ticket, node),
             Wire::Start { ticket, thread } => {
                 // Starting a thread calls into the C library, which a thread of the program that happens to poll
                 // here may be in the middle of; the service thread never is.
@@ -116,6 +116,13 @@ impl Node {
                 let size = self.heap.usable_size(address as usize).unwrap_or(0);
                 self.core().answer(from, ticket, Answer::Done(size as i64));
             }
+            Wire::Homes { ticket, name, first, count } => {
+                let runs = self.own_homes(first, count);
+                let mut core = self.core();
+                core.ports.post(from, &Wire::HomesFound { name, runs }, &[]);
+                core.answer(from, ticket, Answer::Done(0));
+            }
+            Wire::HomesFound { name, runs } => self.note_homes(name, runs),
             Wire::Everywhere { ticket, change } => {
                 let error = (self.hooks.apply)(&change);
                 self.core().answer(from, ticket, Answer::Done(i64::from(error)));

@@ -5,12 +5,14 @@ use crate::core::Core;
 use crate::patience::Patience;
 use crate::ports::Ports;
 use crate::slots::Slots;
+use crate::placement::{self, Placer};
 use crate::{CURRENT, Node, ProcessChange, ThreadSpec, alive, clock, heap, stats, threads};
 use gondwana_coherence::sync::{Barriers, LockTable, Locks, ManagerOf, Object};
 use gondwana_coherence::{Csm, CsmOptions, Layout, Managers, Page, Protocol, Region, Sc, ScOptions};
 use gondwana_fabric::{ConnectError, Fabric, Security, SegmentError, ShmFabric, TcpConfig, TcpFabric};
 use gondwana_memory::heap::{Heap, Layout as HeapLayout};
 use gondwana_memory::{Access, MemoryError, PAGE_SIZE, Pages, SPAN_BASE, data_segments};
+use gondwana_rset::{PlacementError, RSet, ThreadPlan};
 use gondwana_topology::NodeId;
 use std::ffi::CStr;
 use std::fmt::Write;
@@ -54,6 +56,9 @@ pub enum StartError {
     /// Of the connections to the other nodes.
     #[error(transparent)]
     Connect(#[from] ConnectError),
+    /// Of the policies for threads and memory.
+    #[error(transparent)]
+    Placement(#[from] PlacementError),
     /// The span is too small for its parts or too large for page numbers.
     #[error("a span of {0} bytes cannot be divided among the nodes; give another --span")]
     Span(u64),
@@ -126,7 +131,17 @@ impl Node {
         let heap = Heap::new(HeapLayout::new(SPAN_BASE, part as usize, usize::from(boot.nodes)), me);
         // SAFETY: the launcher left this descriptor to this process alone.
         let control = Control::new(unsafe { OwnedFd::from_raw_fd(boot.control_fd) });
-        let registry = threads::Registry::new(boot.threads, boot.nodes, boot.processors);
+        let machine = placement::machine(boot.nodes, boot.processors_each, boot.span);
+        let plan = ThreadPlan::new(boot.threads.clone(), &RSet::global(&machine), &machine)?;
+        let registry = threads::Registry::new(plan, boot.nodes, boot.processors);
+        let placer = Placer::new(&boot, gondwana_memory::base_of)?;
+        if placer.is_some() {
+            heap.watch_slabs(|addresses, fresh| {
+                if let Some(node) = Self::current() {
+                    node.place_slab(&addresses, fresh);
+                }
+            });
+        }
         let node = Box::leak(Box::new(Self {
             me,
             hooks,
@@ -155,11 +170,15 @@ impl Node {
             page_patience: Patience::new(processors(), usize::from(boot.nodes)),
             patience: Patience::new(processors(), usize::from(boot.nodes)),
             service_patience: Patience::new(processors(), usize::from(boot.nodes)),
+            placer,
+            asked: Mutex::default(),
+            found: Mutex::default(),
             times: clock::Times::new(boot.stats),
             events: stats::Events::default(),
             boot,
         }));
         CURRENT.store(node, Ordering::Release);
+        node.place_data();
         Ok(node)
     }
 }

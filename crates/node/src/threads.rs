@@ -1,7 +1,6 @@
 //! Threads over all nodes: where they go, and what is done when they start and end.
 
 use crate::Node;
-use crate::boot::Placement;
 use crate::clock::{Activity, Scope};
 use crate::slots::Slot;
 use crate::streams::Ahead;
@@ -10,6 +9,7 @@ use crate::wire::{ThreadSpec, Wire};
 use gondwana_coherence::sync::{Answer, Request, SyncError, Thread as ThreadId, Ticket};
 use gondwana_coherence::{Access, Page};
 use gondwana_memory::PAGE_SIZE;
+use gondwana_rset::{ThreadPlan, ThreadPolicy};
 use gondwana_topology::NodeId;
 use std::ops::Range;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -20,7 +20,7 @@ const STACK_TOP_PAGES: u32 = 32;
 
 /// What node 0 knows of all threads.
 pub struct Registry {
-    placement: Placement,
+    plan: ThreadPlan,
     nodes: u16,
     processors: u16,
     /// Threads on each node, main included.
@@ -35,20 +35,23 @@ pub struct Registry {
 }
 
 impl Registry {
-    pub fn new(placement: Placement, nodes: u16, processors: u16) -> Self {
+    pub fn new(plan: ThreadPlan, nodes: u16, processors: u16) -> Self {
         let mut running = vec![0; usize::from(nodes)];
         running[0] = 1;
-        Self { placement, nodes, processors, running, last: 0, numbers: 1, live: 1, waiting: false }
+        Self { plan, nodes, processors, running, last: 0, numbers: 1, live: 1, waiting: false }
     }
 
-    /// A node and a number for a new thread.
-    fn place(&mut self) -> u64 {
-        let node = match self.placement {
-            Placement::RoundRobin => {
+    /// A node, unless that is chosen already, and a number for a new thread.
+    fn place(&mut self, chosen: Option<NodeId>) -> u64 {
+        let node = match self.plan.policy() {
+            _ if chosen.is_some() => chosen.map_or(0, |node| node.0 % self.nodes),
+            // `main` is thread 0, and on node 0 whatever the first set is.
+            ThreadPolicy::Explicit(_) => self.plan.place_of(self.numbers as usize).node.0,
+            ThreadPolicy::RoundRobin => {
                 self.last = (self.last + 1) % self.nodes;
                 self.last
             }
-            Placement::Fill => {
+            ThreadPolicy::Fill => {
                 let full = |node: &u16| self.running[usize::from(*node)] >= u32::from(self.processors);
                 (0..self.nodes).find(|node| !full(node)).unwrap_or_else(|| {
                     (0..self.nodes).min_by_key(|node| self.running[usize::from(*node)]).unwrap_or(0)
@@ -123,12 +126,27 @@ impl Node {
     ///
     /// # Errors
     /// `EAGAIN` when the node that it would go to has no room.
-    pub fn create_thread(&'static self, mut spec: ThreadSpec) -> Result<u64, i32> {
+    pub fn create_thread(&'static self, spec: ThreadSpec) -> Result<u64, i32> {
+        self.start_thread(spec, None)
+    }
+
+    /// As [`Node::create_thread`], on a node of the caller's choice.
+    ///
+    /// # Errors
+    /// `EINVAL` if the run has no such node, `EAGAIN` if it has no room.
+    pub fn create_thread_on(&'static self, node: NodeId, spec: ThreadSpec) -> Result<u64, i32> {
+        if node.index() >= self.nodes() {
+            return Err(libc::EINVAL);
+        }
+        self.start_thread(spec, Some(node))
+    }
+
+    fn start_thread(&'static self, mut spec: ThreadSpec, node: Option<NodeId>) -> Result<u64, i32> {
         self.privately(move || {
             spec.id = if self.is_first() {
-                self.registry.lock().expect("not poisoned").place()
+                self.registry.lock().expect("not poisoned").place(node)
             } else {
-                self.ask_for(NodeId(0), move |ticket| Wire::Place { ticket })?.cast_unsigned()
+                self.ask_for(NodeId(0), move |ticket| Wire::Place { ticket, node })?.cast_unsigned()
             };
             let to = Self::node_of(spec.id);
             if to == self.me {
@@ -201,8 +219,8 @@ impl Node {
     }
 
     /// Another node asks where a thread may go.
-    pub(crate) fn place_for(&'static self, from: NodeId, ticket: Ticket) {
-        let number = self.registry.lock().expect("not poisoned").place();
+    pub(crate) fn place_for(&'static self, from: NodeId, ticket: Ticket, node: Option<NodeId>) {
+        let number = self.registry.lock().expect("not poisoned").place(node);
         self.remote_threads.store(true, Ordering::Relaxed);
         self.core().answer(from, ticket, Answer::Done(number.cast_signed()));
     }

@@ -2,6 +2,7 @@
 
 use gondwana_coherence::sync::{Answer, BarrierMessage, LockMessage, Request, Ticket};
 use gondwana_coherence::{CsmMessage, Message};
+use gondwana_topology::NodeId;
 use serde::{Deserialize, Serialize};
 
 /// Everything that one node may send to another. Bulk data travels beside it.
@@ -31,6 +32,8 @@ pub enum Wire {
     Place {
         /// The sender's name for the operation.
         ticket: Ticket,
+        /// The node, if it is chosen already.
+        node: Option<NodeId>,
     },
     /// Start a thread; answered with 0 or an error.
     Start {
@@ -64,6 +67,24 @@ pub enum Wire {
         ticket: Ticket,
         /// The descriptor's number.
         descriptor: i32,
+    },
+    /// Of which of these pages is the receiver home? Answered with `HomesFound`, and then with 0.
+    Homes {
+        /// The sender's name for the operation.
+        ticket: Ticket,
+        /// The sender's name for the question.
+        name: u64,
+        /// The first page.
+        first: u32,
+        /// How many there are.
+        count: u32,
+    },
+    /// The sender is home of these pages.
+    HomesFound {
+        /// The receiver's name for the question.
+        name: u64,
+        /// First pages and how many.
+        runs: Vec<(u32, u32)>,
     },
     /// To node 0: the program ends with this status.
     Exit(i32),
@@ -164,7 +185,7 @@ pub struct ThreadSpec {
 }
 
 /// Names of message types, for statistics; the index is the type's number.
-pub const KINDS: [&str; 15] = [
+pub const KINDS: [&str; 16] = [
     "fetch",
     "pages",
     "diffs",
@@ -180,6 +201,7 @@ pub const KINDS: [&str; 15] = [
     "heap",
     "process",
     "alive",
+    "homes",
 ];
 
 impl Wire {
@@ -193,7 +215,7 @@ impl Wire {
             Self::Request { .. } => 9,
             Self::Reply { .. } => 10,
             Self::Place { .. } | Self::Start { .. } | Self::Ended => 11,
-            Self::Free(_) | Self::UsableSize { .. } => 12,
+            Self::Free(_) | Self::UsableSize { .. } | Self::Homes { .. } | Self::HomesFound { .. } => 12,
             Self::Everywhere { .. } | Self::Lend { .. } | Self::Exit(_) | Self::Close | Self::Closed => 13,
             Self::Alive => 14,
         }
@@ -210,6 +232,7 @@ pub fn kind_of(message: &Message) -> usize {
         Message::Csm(CsmMessage::DiffAck { .. }) => 3,
         Message::Csm(CsmMessage::Notices { .. }) => 4,
         Message::Csm(CsmMessage::NoticeAck { .. }) => 5,
+        Message::Csm(CsmMessage::Place { .. } | CsmMessage::Placed { .. }) => 15,
         Message::Sc(_) => 6,
     }
 }

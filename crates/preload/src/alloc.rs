@@ -126,7 +126,7 @@ pub unsafe fn resize(pointer: *mut c_void, size: usize) -> *mut c_void {
 
 unsafe extern "C" fn allocate(size: usize, caller: usize) -> *mut c_void {
     match place(caller) {
-        Place::Shared(node) => or_enomem(node.allocate(size, 16)),
+        Place::Shared(node) => or_enomem(node.allocate(size, 16, caller)),
         Place::Stream => stream_memory::allocate(size),
         // SAFETY: plain allocation.
         Place::Private => unsafe { __libc_malloc(size) },
@@ -136,7 +136,7 @@ unsafe extern "C" fn allocate(size: usize, caller: usize) -> *mut c_void {
 unsafe extern "C" fn allocate_zeroed(count: usize, size: usize, caller: usize) -> *mut c_void {
     match place(caller) {
         Place::Shared(node) => {
-            or_enomem(count.checked_mul(size).and_then(|bytes| node.allocate_zeroed(bytes)))
+            or_enomem(count.checked_mul(size).and_then(|bytes| node.allocate_zeroed(bytes, caller)))
         }
         Place::Stream => stream_memory::allocate_zeroed(count.saturating_mul(size)),
         // SAFETY: plain allocation.
@@ -150,7 +150,7 @@ unsafe extern "C" fn allocate_aligned(alignment: usize, size: usize, caller: usi
         return std::ptr::null_mut();
     }
     match place(caller) {
-        Place::Shared(node) => or_enomem(node.allocate(size, alignment.max(16))),
+        Place::Shared(node) => or_enomem(node.allocate(size, alignment.max(16), caller)),
         // SAFETY: plain allocation.
         Place::Stream | Place::Private => unsafe { __libc_memalign(alignment, size) },
     }
@@ -222,7 +222,7 @@ unsafe extern "C" fn reallocate(pointer: *mut c_void, size: usize, caller: usize
     if size <= old && size >= old / 2 {
         return pointer;
     }
-    let Some(moved) = node.allocate(size, 16) else {
+    let Some(moved) = node.allocate(size, 16, caller) else {
         return or_enomem(None);
     };
     // SAFETY: both blocks are at least this long and do not overlap.

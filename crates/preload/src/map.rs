@@ -4,6 +4,7 @@ use crate::handler_stack::uninterrupted;
 use gondwana_memory::PAGE_SIZE;
 use gondwana_node::{Node, ProcessChange};
 use libc::{c_int, c_void, off_t, size_t};
+use std::arch::naked_asm;
 use std::sync::Mutex;
 
 /// What the program may not do with parts of shared memory, because it asked for that or because a mapped file
@@ -30,6 +31,7 @@ pub fn is_beyond_file(address: usize) -> bool {
 
 type Mmap = unsafe extern "C" fn(*mut c_void, size_t, c_int, c_int, c_int, off_t) -> *mut c_void;
 
+#[allow(clippy::too_many_arguments, reason = "those of mmap")]
 fn map(
     real: Mmap,
     address: *mut c_void,
@@ -38,6 +40,7 @@ fn map(
     flags: c_int,
     fd: c_int,
     offset: off_t,
+    caller: usize,
 ) -> *mut c_void {
     let readable = protection & libc::PROT_READ != 0 && protection & libc::PROT_EXEC == 0;
     let movable = flags & (libc::MAP_FIXED | libc::MAP_FIXED_NOREPLACE) == 0;
@@ -47,10 +50,10 @@ fn map(
         && movable
     {
         if flags & libc::MAP_ANONYMOUS != 0 {
-            return share(node, length);
+            return share(node, length, caller);
         }
         if flags & libc::MAP_PRIVATE != 0 || protection & libc::PROT_WRITE == 0 {
-            return copy_file(node, length, fd, offset);
+            return copy_file(node, length, fd, offset, caller);
         }
         node.refuse("a writable shared mapping of a file: its pages stay on the node that maps it");
     }
@@ -61,8 +64,8 @@ fn map(
     unsafe { real(address, length, protection, flags, fd, offset) }
 }
 
-fn share(node: &'static Node, length: size_t) -> *mut c_void {
-    node.map_pages(length).map_or_else(
+fn share(node: &'static Node, length: size_t, caller: usize) -> *mut c_void {
+    node.map_pages(length, caller).map_or_else(
         || {
             crate::errno::set(libc::ENOMEM);
             libc::MAP_FAILED
@@ -72,12 +75,18 @@ fn share(node: &'static Node, length: size_t) -> *mut c_void {
 }
 
 /// A private or read-only mapping of a file is a copy of it that every node can read.
-fn copy_file(node: &'static Node, length: size_t, fd: c_int, offset: off_t) -> *mut c_void {
+fn copy_file(
+    node: &'static Node,
+    length: size_t,
+    fd: c_int,
+    offset: off_t,
+    caller: usize,
+) -> *mut c_void {
     if offset % PAGE_SIZE as off_t != 0 {
         crate::errno::set(libc::EINVAL);
         return libc::MAP_FAILED;
     }
-    let address = share(node, length);
+    let address = share(node, length, caller);
     if address == libc::MAP_FAILED {
         return address;
     }
@@ -104,26 +113,36 @@ fn copy_file(node: &'static Node, length: size_t, fd: c_int, offset: off_t) -> *
 }
 
 macro_rules! mapping {
-    ($($name:ident)*) => {$(
+    ($($name:ident => $with_caller:ident;)*) => {$(
         /// # Safety
         /// As the C library's function of this name.
+        #[unsafe(naked)]
         #[unsafe(no_mangle)]
-        pub unsafe extern "C" fn $name(
+        pub unsafe extern "C" fn $name() {
+            // All registers for arguments are in use: the return address goes on the stack as one more.
+            naked_asm!("push qword ptr [rsp]", "call {}", "add rsp, 8", "ret", sym $with_caller)
+        }
+
+        unsafe extern "C" fn $with_caller(
             address: *mut c_void,
             length: size_t,
             protection: c_int,
             flags: c_int,
             fd: c_int,
             offset: off_t,
+            caller: usize,
         ) -> *mut c_void {
             let real =
                 crate::real!($name: fn(*mut c_void, size_t, c_int, c_int, c_int, off_t) -> *mut c_void);
-            map(real, address, length, protection, flags, fd, offset)
+            map(real, address, length, protection, flags, fd, offset, caller)
         }
     )*};
 }
 
-mapping! { mmap mmap64 }
+mapping! {
+    mmap => map_for;
+    mmap64 => map64_for;
+}
 
 /// # Safety
 /// As the C library's `munmap`.

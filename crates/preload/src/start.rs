@@ -162,7 +162,7 @@ fn share_arguments(node: &'static Node, start: &mut Start) {
         // SAFETY: the initial stack holds `argc` strings.
         unsafe {
             let text = CStr::from_ptr(*start.argv.add(index)).to_bytes_with_nul();
-            if let Some(address) = node.allocate(text.len(), 16) {
+            if let Some(address) = node.allocate(text.len(), 16, 0) {
                 std::ptr::copy_nonoverlapping(text.as_ptr(), address as *mut u8, text.len());
                 *start.argv.add(index) = address as *mut c_char;
             }

@@ -55,7 +55,7 @@ fn with_processors(rset: RSet, machine: &Machine) -> (RSet, Option<Remark>) {
 }
 
 /// Reads the text of an option.
-fn parsed<T>(
+pub fn parsed<T>(
     option: &str,
     text: &str,
     parse: impl Fn(&str, &Machine, &Registry) -> Result<T, TextError>,

@@ -11,6 +11,7 @@ mod options;
 mod preload;
 mod rules;
 
+pub use asked::parsed;
 pub use options::ExecOptions;
 
 use crate::failure::Failure;

@@ -3,7 +3,9 @@
 pub mod capabilities;
 pub mod check;
 pub mod exit;
+mod homes;
 pub mod options;
+mod policies;
 mod supervise;
 
 use crate::atomics;
@@ -24,6 +26,7 @@ use std::net::{SocketAddr, TcpListener};
 use std::os::fd::OwnedFd;
 use std::process::ExitCode;
 use std::time::Instant;
+use policies::Policies;
 pub use supervise::Outcome;
 use supervise::Supervisor;
 
@@ -31,8 +34,7 @@ use supervise::Supervisor;
 pub fn run(options: RunOptions) -> Result<ExitCode, Failure> {
     let nodes = options.nodes()?;
     let fabric = options.fabric()?;
-    options.processors()?;
-    options.span()?;
+    let policies = Policies::of(&options)?;
     let name = options.program_name()?;
     let program = check::find(name)?;
     check::loadable(&name.to_string_lossy(), &program.image)?;
@@ -52,7 +54,7 @@ pub fn run(options: RunOptions) -> Result<ExitCode, Failure> {
     let file = file.map(|path| Output::open("--stats", path)).transpose()?;
     let start = Instant::now();
     let run = u64::from_ne_bytes(random()?);
-    let job = Job { options: &options, run, nodes, fabric, consistency, reason: reason.clone() };
+    let job = Job { options: &options, run, nodes, fabric, consistency, reason: reason.clone(), policies };
     let (outcome, mechanism) = if alone {
         (job.alone(&image)?, "native")
     } else if options.hosts.is_empty() {
@@ -71,7 +73,7 @@ pub fn run(options: RunOptions) -> Result<ExitCode, Failure> {
             reason,
             mechanism,
             seconds: start.elapsed().as_secs_f64(),
-            nodes: outcome.stats,
+            nodes: homes::by_node(outcome.stats),
         };
         eprint!("{}", summary.to_table());
         if let Some(file) = file {
@@ -128,6 +130,8 @@ pub struct Job<'a> {
     pub consistency: Consistency,
     /// Why.
     pub reason: String,
+    /// Where threads and pages go.
+    pub policies: Policies,
 }
 
 impl Job<'_> {
@@ -211,7 +215,9 @@ impl Job<'_> {
             reason: self.reason.clone(),
             mechanism: can.mechanism,
             span: can.span,
-            threads: self.options.threads.into(),
+            processors_each: self.policies.processors_each,
+            threads: self.policies.threads.clone(),
+            homes: self.policies.homes.clone(),
             stats: self.options.stats.is_some(),
             progress,
             control_fd: -1,

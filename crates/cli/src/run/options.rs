@@ -2,7 +2,6 @@
 
 use crate::failure::Failure;
 use gondwana_memory::{PAGE_SIZE, RUNTIME_BASE, SPAN_BASE};
-use gondwana_node::boot;
 use gondwana_topology::MAX_NODES;
 use std::ffi::{OsStr, OsString};
 use std::path::PathBuf;
@@ -33,9 +32,12 @@ pub struct RunOptions {
     /// Which programs the memory is right for
     #[arg(long, value_enum, default_value_t = Consistency::Auto)]
     pub consistency: Consistency,
-    /// Where new threads go
-    #[arg(long, value_enum, default_value_t = Threads::RoundRobin)]
-    pub threads: Threads,
+    /// Where new threads go: fill, round-robin, or sets with ; between them, as in node:0;node:1
+    #[arg(long, value_name = "POLICY", default_value = "round-robin")]
+    pub threads: String,
+    /// Where the homes of pages are: float, local, remote, striped, striped:PAGES, block, or a set as in node:0-1
+    #[arg(long, value_name = "POLICY", default_value = "float")]
+    pub memory: String,
     /// Computers to run on, as in alpha,beta=10.0.0.7 (name=address where the name does not tell it); nodes go to them
     /// in turn
     #[arg(long, value_name = "LIST", value_delimiter = ',')]
@@ -98,24 +100,6 @@ pub enum Consistency {
     Rc,
     /// Sequential consistency: for all programs.
     Sc,
-}
-
-/// Where new threads go.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
-pub enum Threads {
-    /// To each node in turn.
-    RoundRobin,
-    /// To the first node that has a processor for them.
-    Fill,
-}
-
-impl From<Threads> for boot::Placement {
-    fn from(threads: Threads) -> Self {
-        match threads {
-            Threads::RoundRobin => Self::RoundRobin,
-            Threads::Fill => Self::Fill,
-        }
-    }
 }
 
 impl RunOptions {

@@ -28,6 +28,9 @@ use std::sync::Arc;
 use supply::{Supply, lock};
 use thiserror::Error;
 
+/// Called with the addresses of a new slab, and true if they were never used before.
+pub type SlabWatcher = fn(std::ops::Range<usize>, bool);
+
 /// Memory just allocated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Block {
@@ -176,6 +179,24 @@ impl Heap {
     pub fn usage(&self) -> Usage {
         let extents = lock(&self.supply.extents);
         Usage { live_pages: extents.live_pages(), free_runs: extents.free_runs() }
+    }
+
+    /// Allocates whole pages as a block, whatever its size; otherwise as [`Cache::allocate`].
+    #[must_use]
+    pub fn allocate_block(&self, size: usize, align: usize) -> Option<Block> {
+        align.is_power_of_two().then(|| self.allocate_large(size, align))?
+    }
+
+    /// True if an address of this node's part is of whole pages, rather than of a slab.
+    #[must_use]
+    pub fn is_block(&self, address: usize) -> bool {
+        self.offset(address).is_ok_and(|offset| self.supply.table.get(offset).is_none())
+    }
+
+    /// From now on each new slab is told of: its addresses, and whether they were never used before. To be called once.
+    pub fn watch_slabs(&self, tell: SlabWatcher) {
+        // A second watcher would be a mistake in the program around it, and is ignored.
+        let _ = self.supply.watcher.set(tell);
     }
 
     fn allocate_large(&self, size: usize, align: usize) -> Option<Block> {

@@ -7,8 +7,9 @@ use super::inbox::{Inbox, Inboxes};
 use super::layout::{Layout, SLAB_BYTES};
 use super::slab::{CacheId, Slab};
 use super::slab_table::SlabTable;
+use super::SlabWatcher;
 use crate::PAGE_SIZE;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 /// Slabs that no cache has, and where new ones come from.
 #[derive(Debug)]
@@ -32,6 +33,8 @@ pub(super) struct Supply {
     /// The owner of the empty slabs in the store.
     nobody: (CacheId, Arc<Inbox>),
     pub table: SlabTable,
+    /// Wants to know of new slabs.
+    pub watcher: OnceLock<SlabWatcher>,
 }
 
 impl Supply {
@@ -49,6 +52,7 @@ impl Supply {
             nobody: inboxes.add(),
             inboxes,
             table: SlabTable::new(layout.bytes_per_node()),
+            watcher: OnceLock::new(),
         }
     }
 
@@ -104,6 +108,9 @@ impl Supply {
         })?;
         let slab = Arc::new(Slab::new(address, class, owner, fresh));
         self.table.enter(address - self.base, Arc::clone(&slab));
+        if let Some(tell) = self.watcher.get() {
+            tell(address..address + SLAB_BYTES, fresh);
+        }
         Some(slab)
     }
 

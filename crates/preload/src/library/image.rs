@@ -29,7 +29,7 @@ struct Part {
 pub fn give(node: &'static Node, object: &Object, parts: &[(Range<usize>, c_int)]) -> Option<()> {
     let head = size_of::<Image>() + parts.len() * size_of::<Part>();
     let bytes: usize = parts.iter().map(|(part, _)| part.len()).sum();
-    let address = node.allocate(head + bytes, 16)?;
+    let address = node.allocate(head + bytes, 16, 0)?;
     let mut contents = address + head;
     // SAFETY: the block is long enough for all that is written to it; the loader has mapped the parts.
     unsafe {

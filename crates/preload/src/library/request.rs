@@ -43,7 +43,7 @@ pub fn ask(
 ) -> Result<usize, String> {
     let text = text.to_bytes_with_nul();
     let head = size_of::<Request>();
-    let address = node.allocate(head + text.len(), 16).ok_or("out of memory")?;
+    let address = node.allocate(head + text.len(), 16, 0).ok_or("out of memory")?;
     let request = address as *mut Request;
     // SAFETY: the block is this long and nobody else's; node 0 changes it only during the call.
     unsafe {
