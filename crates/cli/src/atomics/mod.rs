@@ -6,7 +6,7 @@
 //! instructions that lock memory. Plain loads and stores used for synchronisation leave no trace in the code; their
 //! authors must ask for `--consistency sc`.
 
-mod libraries;
+pub mod libraries;
 mod scan;
 
 use crate::failure::Failure;

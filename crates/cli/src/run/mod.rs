@@ -5,6 +5,7 @@ pub mod check;
 pub mod exit;
 mod homes;
 pub mod options;
+mod plan;
 mod policies;
 mod supervise;
 
@@ -45,6 +46,7 @@ pub fn run(options: RunOptions) -> Result<ExitCode, Failure> {
         let error = image.replace_process();
         return Err(Failure::not_runnable(format!("{}: {error}", name.display())));
     }
+    let policies = policies.with_plan(&options, &program)?;
     let (consistency, reason) = if alone {
         (Consistency::Sc, "one node: the program runs as it is".to_owned())
     } else {

@@ -38,6 +38,12 @@ pub struct RunOptions {
     /// Where the homes of pages are: float, local, remote, striped, striped:PAGES, block, or a set as in node:0-1
     #[arg(long, value_name = "POLICY", default_value = "float")]
     pub memory: String,
+    /// A file (TOML) that says where the memory of single variables and allocations goes: see docs/plan-file.md
+    #[arg(long, value_name = "FILE")]
+    pub plan: Option<PathBuf>,
+    /// Do not start the program if the plan has names that it does not have
+    #[arg(long)]
+    pub strict: bool,
     /// Computers to run on, as in alpha,beta=10.0.0.7 (name=address where the name does not tell it); nodes go to them
     /// in turn
     #[arg(long, value_name = "LIST", value_delimiter = ',')]

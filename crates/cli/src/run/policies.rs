@@ -1,10 +1,13 @@
 //! What the user has said about threads and memory, on the nodes of a run.
 
+use super::check::Program;
 use super::options::RunOptions;
+use super::plan;
 use crate::doctor::{DEFAULT_SPAN, probes};
 use crate::exec::parsed;
 use crate::failure::Failure;
 use gondwana_node::placement::{Homes, machine};
+use gondwana_plan::Plan;
 use gondwana_rset::{MemoryPolicy, Placement, PlacementError, RSet, Registry, ThreadPlan, ThreadPolicy};
 
 /// Where threads and pages go.
@@ -14,6 +17,7 @@ pub struct Policies {
     pub threads: ThreadPolicy,
     /// Homes of pages.
     pub homes: Homes,
+    plan: Plan,
     /// How many processors each node has for those who name some.
     pub processors_each: u16,
 }
@@ -28,7 +32,7 @@ impl Policies {
         let (threads, memory) = (options.threads.as_str(), options.memory.as_str());
         // Whoever names no set need not have names that can be read.
         let plain = |text: &str| matches!(text, "fill" | "round-robin" | "float" | "local" | "remote");
-        let names = match plain(threads) && plain(memory) {
+        let names = match plain(threads) && plain(memory) && options.plan.is_none() {
             true => Registry::default(),
             false => crate::rset::named_sets()?,
         };
@@ -39,6 +43,22 @@ impl Policies {
             |option: &str, error: PlacementError| Failure::usage(format!("{option}: {error}"));
         ThreadPlan::new(threads.clone(), &global, &machine).map_err(|error| refused("--threads", error))?;
         Placement::new(policy, &global, &machine).map_err(|error| refused("--memory", error))?;
-        Ok(Self { threads, homes: Homes { policy, rules: vec![] }, processors_each })
+        let plan = options.plan.as_ref().map(|path| plan::read(path, &machine, &names)).transpose()?;
+        let homes = Homes { policy, rules: vec![] };
+        Ok(Self { threads, homes, plan: plan.unwrap_or_default(), processors_each })
+    }
+
+    /// Adds what the plan means in this program; says what means nothing there.
+    pub fn with_plan(mut self, options: &RunOptions, program: &Program) -> Result<Self, Failure> {
+        let Some(path) = &options.plan else { return Ok(self) };
+        let (rules, missing) = plan::resolve(&self.plan, path, program);
+        for sentence in &missing {
+            eprintln!("gondwana: {sentence}");
+        }
+        if options.strict && !missing.is_empty() {
+            return Err(Failure::cannot("the program was not started, because of --strict"));
+        }
+        self.homes.rules = rules;
+        Ok(self)
     }
 }

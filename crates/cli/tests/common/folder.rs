@@ -22,7 +22,7 @@ impl Folder {
     pub fn compile(&self, name: &str) {
         let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/programs").join(format!("{name}.c"));
         let mut compiler = Command::new("gcc");
-        compiler.args(["-O1", "-pthread", "-o", name]).arg(source).current_dir(&self.0);
+        compiler.args(["-O1", "-g", "-pthread", "-o", name]).arg(source).current_dir(&self.0);
         assert!(compiler.status().unwrap().success());
     }
 }

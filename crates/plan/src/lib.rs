@@ -1,0 +1,15 @@
+//! Placement plans: which memory of a program goes where, as a text that people and the advisor write.
+//!
+//! docs/plan-file.md describes the text. Names are only names here: what they mean in a program is found out by whoever
+//! applies the plan.
+
+#![forbid(unsafe_code)]
+
+mod entry;
+mod error;
+mod site;
+mod text;
+
+pub use entry::{Allocation, Plan, Variable};
+pub use error::PlanError;
+pub use site::{Site, SiteError};

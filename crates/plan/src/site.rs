@@ -1,0 +1,84 @@
+//! Places in a program where memory is allocated.
+
+use std::fmt;
+use std::str::FromStr;
+
+/// Where a call that allocates memory is.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Site {
+    /// Anywhere in a function: `solve`.
+    Function(String),
+    /// The call that returns to so many bytes behind the beginning of a function, as in a debugger's list of calls:
+    /// `solve+0x4f`.
+    Call(String, u64),
+    /// A line of the source, for programs with debugging information: `grid.c:120`.
+    Line(String, u32),
+}
+
+/// Why a text is no place.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("\"{0}\" is no place in a program: write function, function+0x4f or file.c:120")]
+pub struct SiteError(String);
+
+impl FromStr for Site {
+    type Err = SiteError;
+
+    fn from_str(text: &str) -> Result<Self, SiteError> {
+        let wrong = || SiteError(text.to_owned());
+        if text.trim() != text || text.is_empty() {
+            return Err(wrong());
+        }
+        // C++ names have pairs of colons.
+        if let Some((file, line)) = text.rsplit_once(':').filter(|(file, _)| !file.ends_with(':'))
+            && line.starts_with(|first: char| first.is_ascii_digit())
+        {
+            let line = line.parse().ok().filter(|line| *line > 0).ok_or_else(wrong)?;
+            return if file.is_empty() { Err(wrong()) } else { Ok(Self::Line(file.to_owned(), line)) };
+        }
+        match text.rsplit_once("+0x") {
+            Some((function, offset)) if !function.is_empty() => {
+                let offset = u64::from_str_radix(offset, 16).map_err(|_| wrong())?;
+                Ok(Self::Call(function.to_owned(), offset))
+            }
+            Some(_) => Err(wrong()),
+            None => Ok(Self::Function(text.to_owned())),
+        }
+    }
+}
+
+/// As [`Site::from_str`] reads it.
+impl fmt::Display for Site {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Function(name) => f.write_str(name),
+            Self::Call(name, offset) => write!(f, "{name}+{offset:#x}"),
+            Self::Line(file, line) => write!(f, "{file}:{line}"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn places_are_read_as_they_are_written() {
+        for (text, site) in [
+            ("solve", Site::Function("solve".into())),
+            ("a::b<int>::c(long)", Site::Function("a::b<int>::c(long)".into())),
+            ("operator+", Site::Function("operator+".into())),
+            ("solve+0x4f", Site::Call("solve".into(), 0x4f)),
+            ("src/grid.c:120", Site::Line("src/grid.c".into(), 120)),
+        ] {
+            assert_eq!(text.parse(), Ok(site.clone()));
+            assert_eq!(site.to_string(), text);
+        }
+    }
+
+    #[test]
+    fn what_is_no_place_is_refused() {
+        for text in ["", " a", "+0x4", "f+0x", "f+0xzz", "grid.c:0", ":7", "grid.c:99999999999"] {
+            assert_eq!(text.parse::<Site>(), Err(SiteError(text.to_owned())), "{text}");
+        }
+    }
+}
