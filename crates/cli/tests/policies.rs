@@ -24,7 +24,7 @@ impl Placed {
     }
 
     fn native(&self) -> String {
-        run(Command::new("./placed").current_dir(&self.0), LIMIT).output
+        run(Command::new("./placed").current_dir(&*self.0), LIMIT).output
     }
 
     fn plan(&self, text: &str) {
@@ -54,7 +54,9 @@ fn programs_do_as_they_do_alone_under_every_policy() {
     for nodes in ["2", "4"] {
         for fabric in ["shm", "tcp"] {
             for consistency in ["rc", "sc"] {
-                for memory in ["float", "local", "remote", "striped:1", "striped:16", "block", "node:1", "mem:0-1"] {
+                for memory in
+                    ["float", "local", "remote", "striped:1", "striped:16", "block", "node:1", "mem:0-1"]
+                {
                     let options =
                         ["-n", nodes, "--fabric", fabric, "--consistency", consistency, "--memory", memory];
                     let ran = placed.run(&options);
@@ -125,7 +127,9 @@ fn what_cannot_be_is_said_in_a_sentence() {
     let plan = |text: &str| placed.plan(text);
     plan("version = 1\n[[variable]]\nname = \"x\"\npolicy = \"stripy\"\n");
     says(&["--plan", "plan.toml"], 2, &["plan.toml: line 4: policy: "]);
-    plan("version = 1\n[[variable]]\nname = \"x\"\npolicy = \"block\"\n[[allocation]]\nsite = \"y+0x1\"\npolicy = \"block\"\n");
+    plan(
+        "version = 1\n[[variable]]\nname = \"x\"\npolicy = \"block\"\n[[allocation]]\nsite = \"y+0x1\"\npolicy = \"block\"\n",
+    );
     let missing = ["plan.toml: line 3: there is no variable x in", "line 6: there is no y+0x1 in"];
     says(&["--plan", "plan.toml"], 0, &missing);
     says(&["--plan", "plan.toml", "--strict"], 125, &missing);

@@ -81,7 +81,12 @@ fn homes_are_as_asked<P: Machine>(case: &Case, world: &World<P>) -> Result<(), T
     for (page, home) in (0..).map(Page).zip(&case.placed) {
         let Some(home) = home else { continue };
         let found = (0..case.nodes).find(|&node| world.nodes[node].machine.standing(page) == Standing::Home);
-        prop_assert!(found.is_none_or(|found| found == usize::from(*home)), "page {} is on {:?}", page.0, found);
+        prop_assert!(
+            found.is_none_or(|found| found == usize::from(*home)),
+            "page {} is on {:?}",
+            page.0,
+            found
+        );
     }
     Ok(())
 }

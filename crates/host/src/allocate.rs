@@ -54,7 +54,7 @@ pub fn fill(region: &Region, placement: &Placement, here: NodeId, extras: Extras
         None => {}
     }
     if extras.lock {
-        placed.remarks.extend(lock(&region));
+        placed.remarks.extend(lock(region));
     }
     placed
 }

@@ -26,11 +26,12 @@ pub struct MallocPlan {
 
 impl fmt::Display for MallocPlan {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Extras { prefault, lock, colours, strict } = self.extras;
+        let Extras { prefault, lock, small_pages, colours, strict } = self.extras;
         let mut settings = vec![];
         settings.extend(self.report.map(|process| format!("report={process}")));
         settings.extend(prefault.then(|| "prefault".to_owned()));
         settings.extend(lock.then(|| "lock".to_owned()));
+        settings.extend(small_pages.then(|| "small-pages".to_owned()));
         settings.extend(strict.then(|| "strict".to_owned()));
         settings.extend(colours.map(|colours| format!("colours={colours}")));
         f.write_str(&settings.join(" "))?;
@@ -52,6 +53,7 @@ impl FromStr for MallocPlan {
                 }
                 None if setting == "prefault" => plan.extras.prefault = true,
                 None if setting == "lock" => plan.extras.lock = true,
+                None if setting == "small-pages" => plan.extras.small_pages = true,
                 None if setting == "strict" => plan.extras.strict = true,
                 _ => return Err(Malformed),
             }
@@ -70,7 +72,7 @@ mod tests {
         for text in [
             "",
             "\nall=local",
-            "report=7 prefault lock strict colours=16\n>=1M=striped:4\nf+0x1a=mem:1@mem:0-1",
+            "report=7 prefault lock small-pages strict colours=16\n>=1M=striped:4\nf+0x1a=mem:1@mem:0-1",
         ] {
             assert_eq!(text.parse::<MallocPlan>().unwrap().to_string(), text);
         }

@@ -3,9 +3,9 @@
 use crate::boot::{Boot, Consistency, Control, FabricBoot, Mechanism};
 use crate::core::Core;
 use crate::patience::Patience;
+use crate::placement::{self, Placer};
 use crate::ports::Ports;
 use crate::slots::Slots;
-use crate::placement::{self, Placer};
 use crate::{CURRENT, Node, ProcessChange, ThreadSpec, alive, clock, heap, stats, threads};
 use gondwana_coherence::sync::{Barriers, LockTable, Locks, ManagerOf, Object};
 use gondwana_coherence::{Csm, CsmOptions, Layout, Managers, Page, Protocol, Region, Sc, ScOptions};

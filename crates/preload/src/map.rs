@@ -75,13 +75,7 @@ fn share(node: &'static Node, length: size_t, caller: usize) -> *mut c_void {
 }
 
 /// A private or read-only mapping of a file is a copy of it that every node can read.
-fn copy_file(
-    node: &'static Node,
-    length: size_t,
-    fd: c_int,
-    offset: off_t,
-    caller: usize,
-) -> *mut c_void {
+fn copy_file(node: &'static Node, length: size_t, fd: c_int, offset: off_t, caller: usize) -> *mut c_void {
     if offset % PAGE_SIZE as off_t != 0 {
         crate::errno::set(libc::EINVAL);
         return libc::MAP_FAILED;

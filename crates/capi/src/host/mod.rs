@@ -133,7 +133,7 @@ impl Backend for Host {
             }
         };
         let Extras { prefault, lock, small_pages, coloured: _ } = extras;
-        let extras = gondwana_host::Extras { prefault, lock, small_pages, colours };
+        let extras = gondwana_host::Extras { prefault, lock, small_pages, colours, strict: false };
         // A kernel that does not say where a thread is has one node.
         let here = sys::here().map_or(NodeId(0), |(_, node)| node);
         let placed = gondwana_host::fill(&block, placement, here, extras);

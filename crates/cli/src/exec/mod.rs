@@ -87,7 +87,13 @@ impl ExecOptions {
                 if self.lock && !lock {
                     remarks.push(Remark::Other(locking::LIMITED.to_owned()));
                 }
-                let extras = Extras { prefault: self.prefault, lock, colours, strict: self.strict };
+                let extras = Extras {
+                    prefault: self.prefault,
+                    lock,
+                    small_pages: false,
+                    colours,
+                    strict: self.strict,
+                };
                 remarks.extend(rules.try_out(extras));
                 if lock || !rules.is_empty() {
                     loadable.tell(command, MALLOC_VARIABLE, rules.plan(self.report, extras).to_string());

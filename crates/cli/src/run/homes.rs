@@ -32,7 +32,8 @@ mod tests {
 
     #[test]
     fn what_was_asked_for_stands_with_the_node_that_was_asked_for() {
-        let report = |asked: [u64; 2], found: u64| Some(json!({"homes": {"asked_of": asked, "found": found}}));
+        let report =
+            |asked: [u64; 2], found: u64| Some(json!({"homes": {"asked_of": asked, "found": found}}));
         let nodes = by_node(vec![report([3, 5], 4), report([10, 0], 5)]);
         assert_eq!(nodes[0], Some(json!({"homes": {"asked": 13, "found": 4}})));
         assert_eq!(nodes[1], Some(json!({"homes": {"asked": 5, "found": 5}})));

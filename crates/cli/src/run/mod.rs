@@ -23,11 +23,11 @@ use capabilities::Capabilities;
 use gondwana_fabric::{DEFAULT_RING_BYTES, ShmSegment};
 use gondwana_node::boot::{Boot, Consistency, FabricBoot, Mechanism, VERSION};
 use options::{Fabric, RunOptions};
+use policies::Policies;
 use std::net::{SocketAddr, TcpListener};
 use std::os::fd::OwnedFd;
 use std::process::ExitCode;
 use std::time::Instant;
-use policies::Policies;
 pub use supervise::Outcome;
 use supervise::Supervisor;
 

@@ -39,8 +39,7 @@ impl Policies {
         let threads = parsed("--threads", threads, ThreadPolicy::parse, &machine, &names)?;
         let policy = parsed("--memory", memory, MemoryPolicy::parse, &machine, &names)?;
         let global = RSet::global(&machine);
-        let refused =
-            |option: &str, error: PlacementError| Failure::usage(format!("{option}: {error}"));
+        let refused = |option: &str, error: PlacementError| Failure::usage(format!("{option}: {error}"));
         ThreadPlan::new(threads.clone(), &global, &machine).map_err(|error| refused("--threads", error))?;
         Placement::new(policy, &global, &machine).map_err(|error| refused("--memory", error))?;
         let plan = options.plan.as_ref().map(|path| plan::read(path, &machine, &names)).transpose()?;

@@ -51,8 +51,8 @@ pub use state::State;
 use crate::runs::span;
 use crate::table::Table;
 use crate::{
-    Access, Counters, CsmMessage, Env, Layout, Message, Outcome, Page, PlacedPages, Protocol, Standing, Violation,
-    Waiter,
+    Access, Counters, CsmMessage, Env, Layout, Message, Outcome, Page, PlacedPages, Protocol, Standing,
+    Violation, Waiter,
 };
 use flush::Flushes;
 use gondwana_topology::{NodeId, NodeSet};

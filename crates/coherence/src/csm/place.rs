@@ -162,8 +162,8 @@ impl Csm {
 
     /// Answers a request that was sent before its sender knew that it is home.
     pub(super) fn answer_crossed(&mut self, first: Page, asked: u32, requester: NodeId, env: &mut dyn Env) {
-        let served =
-            self.run(first, asked, |entry| !entry.state.is_home() && entry.hint == requester && entry.has(GIVEN));
+        let served = self
+            .run(first, asked, |entry| !entry.state.is_home() && entry.hint == requester && entry.has(GIVEN));
         let message = CsmMessage::Pages { first, asked, served, grant: Grant::Crossed };
         env.send(requester, &Message::Csm(message), &[]);
     }

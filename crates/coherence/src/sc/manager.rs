@@ -83,7 +83,8 @@ impl Sc {
         for page in span(first, served) {
             self.entry(page).owner = requester;
         }
-        let message = ScMessage::Pages { first, asked, served, write: true, manager, untouched: true, acks: 0 };
+        let message =
+            ScMessage::Pages { first, asked, served, write: true, manager, untouched: true, acks: 0 };
         env.send(requester, &Message::Sc(message), &[]);
     }
 
@@ -109,7 +110,8 @@ impl Sc {
             env.protect(first, count, Access::Read);
         }
         self.counters.exclusive_left += written.len() as u64;
-        let message = ScMessage::Pages { first, asked, served, write: false, manager: me, untouched: false, acks: 0 };
+        let message =
+            ScMessage::Pages { first, asked, served, write: false, manager: me, untouched: false, acks: 0 };
         env.send_pages(requester, &Message::Sc(message), first, served);
     }
 
@@ -137,8 +139,15 @@ impl Sc {
             if owner == me {
                 self.lose(page, env);
             }
-            let message =
-                ScMessage::Pages { first: page, asked, served: 1, write: true, manager: me, untouched: false, acks };
+            let message = ScMessage::Pages {
+                first: page,
+                asked,
+                served: 1,
+                write: true,
+                manager: me,
+                untouched: false,
+                acks,
+            };
             if contents {
                 env.send_pages(requester, &Message::Sc(message), page, 1);
             } else {

@@ -28,8 +28,8 @@ use crate::runs::span;
 use crate::slab::Slab;
 use crate::table::Table;
 use crate::{
-    Access, Counters, Env, Layout, Message, Outcome, Page, PlacedPages, Protocol, ScMessage, Standing, Violation,
-    Waiter,
+    Access, Counters, Env, Layout, Message, Outcome, Page, PlacedPages, Protocol, ScMessage, Standing,
+    Violation, Waiter,
 };
 use gondwana_topology::{NodeId, NodeSet};
 use state::{ASKED, GIVE, HELD, Managed, NOBODY, PINNED, PageEntry};
@@ -236,7 +236,10 @@ impl Sc {
         }
         if manager != me && self.entry(first).state == ScState::None {
             asked += self.run(Page(first.0 + 1), most - 1, |entry| {
-                entry.manager == manager && entry.state == ScState::None && !entry.has(ASKED) && !entry.has(GIVE)
+                entry.manager == manager
+                    && entry.state == ScState::None
+                    && !entry.has(ASKED)
+                    && !entry.has(GIVE)
             });
         }
         for page in span(first, asked) {

@@ -17,7 +17,12 @@ pub enum Op {
     /// Waits for all threads.
     Barrier,
     /// The home of these pages is to be that node.
-    Place { first: u32, count: u32, home: Option<u16>, used: bool },
+    Place {
+        first: u32,
+        count: u32,
+        home: Option<u16>,
+        used: bool,
+    },
 }
 
 /// What a machine must offer to be simulated.

@@ -1,5 +1,6 @@
 //! Where caches get slabs from and give them back to.
 
+use super::SlabWatcher;
 use super::bins::Bins;
 use super::class::{CLASSES, Class};
 use super::extents::{Extents, Purpose};
@@ -7,7 +8,6 @@ use super::inbox::{Inbox, Inboxes};
 use super::layout::{Layout, SLAB_BYTES};
 use super::slab::{CacheId, Slab};
 use super::slab_table::SlabTable;
-use super::SlabWatcher;
 use crate::PAGE_SIZE;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 

@@ -31,8 +31,11 @@ impl Asked {
     pub fn remove(&mut self, first: u32, count: u32) -> bool {
         let end = first + count;
         let before = self.0.range(..first).next_back().filter(|(start, part)| *start + part.count > first);
-        let touched: Vec<u32> =
-            before.map(|(start, _)| *start).into_iter().chain(self.0.range(first..end).map(|(start, _)| *start)).collect();
+        let touched: Vec<u32> = before
+            .map(|(start, _)| *start)
+            .into_iter()
+            .chain(self.0.range(first..end).map(|(start, _)| *start))
+            .collect();
         for start in &touched {
             let Some(part) = self.0.remove(start) else { continue };
             let part_end = start + part.count;

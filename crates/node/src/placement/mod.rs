@@ -63,8 +63,7 @@ impl Placer {
         let global = RSet::global(&machine);
         let prepare = |policy: MemoryPolicy| Placement::new(policy, &global, &machine).map(Arc::new);
         let everything = (*policy != MemoryPolicy::Float).then(|| prepare(*policy)).transpose()?;
-        let mut placer =
-            Self { everything, sites: vec![], variables: vec![] };
+        let mut placer = Self { everything, sites: vec![], variables: vec![] };
         for rule in rules {
             let Some(base) = base_of(rule.library.as_deref()) else { continue };
             let here = |range: &Range<u64>| base + range.start as usize..base + range.end as usize;
@@ -128,10 +127,8 @@ impl Node {
     /// touched, that are not shared, or whose home is just moving. Asks every node once.
     pub fn homes(&'static self, addresses: &Range<usize>) -> Vec<Option<NodeId>> {
         let start = addresses.start / PAGE_SIZE * PAGE_SIZE;
-        let pages: Vec<Option<u32>> = (start..addresses.end)
-            .step_by(PAGE_SIZE)
-            .map(|address| self.geometry.page_of(address))
-            .collect();
+        let pages: Vec<Option<u32>> =
+            (start..addresses.end).step_by(PAGE_SIZE).map(|address| self.geometry.page_of(address)).collect();
         let mut homes = vec![None; pages.len()];
         for run in pages.chunk_by(|a, b| a.is_some() && a.map(|page| page + 1) == *b) {
             let Some(first) = run[0] else { continue };
@@ -225,7 +222,9 @@ impl Node {
     /// Decides the homes of pages that small blocks will be in.
     pub(crate) fn place_slab(&'static self, addresses: &Range<usize>, fresh: bool) {
         let everything = self.placer.as_ref().and_then(|placer| placer.everything.as_ref());
-        let (Some(placement), Some(first)) = (everything, self.geometry.page_of(addresses.start)) else { return };
+        let (Some(placement), Some(first)) = (everything, self.geometry.page_of(addresses.start)) else {
+            return;
+        };
         let count = (addresses.len() / PAGE_SIZE) as u32;
         // Stripes go on from one slab to the next: each by itself might be too short for more than one.
         let region = match placement.policy() {

@@ -25,10 +25,11 @@ pub fn read(path: &Path, machine: &Machine, names: &Registry) -> Result<Plan, Fa
 pub fn resolve(plan: &Plan, path: &Path, program: &Program) -> (Vec<Rule>, Vec<String>) {
     let mut files = Files { program, executable: None, libraries: vec![] };
     let (mut rules, mut missing) = (vec![], vec![]);
-    let mut note = |line: usize, library: &Option<String>, policy, target: Result<Target, String>| match target {
-        Ok(target) => rules.push(Rule { library: library.clone(), target, policy }),
-        Err(what) => missing.push(format!("{}: line {line}: {what}", path.display())),
-    };
+    let mut note =
+        |line: usize, library: &Option<String>, policy, target: Result<Target, String>| match target {
+            Ok(target) => rules.push(Rule { library: library.clone(), target, policy }),
+            Err(what) => missing.push(format!("{}: line {line}: {what}", path.display())),
+        };
     for entry in &plan.variables {
         note(entry.line, &entry.library, entry.policy, variable(&mut files, entry));
     }
@@ -41,7 +42,9 @@ pub fn resolve(plan: &Plan, path: &Path, program: &Program) -> (Vec<Rule>, Vec<S
 fn variable(files: &mut Files<'_>, entry: &Variable) -> Result<Target, String> {
     let symbols = files.symbols(entry.library.as_deref())?;
     let range = symbols.variable(&entry.name);
-    range.map(Target::Variable).ok_or_else(|| format!("there is no variable {} in {}", entry.name, symbols.file))
+    range
+        .map(Target::Variable)
+        .ok_or_else(|| format!("there is no variable {} in {}", entry.name, symbols.file))
 }
 
 fn allocation(files: &mut Files<'_>, entry: &Allocation) -> Result<Target, String> {
@@ -81,7 +84,8 @@ impl Files<'_> {
         let all = libraries::of(&self.program.path).unwrap_or_default();
         let path = all.iter().find(|path| path.file_name().is_some_and(|file| file == name));
         let path = path.ok_or_else(|| format!("the program does not load a library {name}"))?;
-        let image = std::fs::read(path).map_err(|error| format!("{} cannot be read: {error}", path.display()))?;
+        let image =
+            std::fs::read(path).map_err(|error| format!("{} cannot be read: {error}", path.display()))?;
         self.libraries.push((name.to_owned(), Symbols::new(path.display().to_string(), &image)));
         Ok(&self.libraries[self.libraries.len() - 1].1)
     }

@@ -56,7 +56,10 @@ impl Symbols {
     pub fn line(&self, file: &str, line: u32) -> Result<Vec<Range<u64>>, String> {
         let sections = sections(&self.image);
         if !sections.contains_key(SectionId::DebugLine.name()) {
-            return Err(format!("{} has no debugging information (compile with -g): {file}:{line}", self.file));
+            return Err(format!(
+                "{} has no debugging information (compile with -g): {file}:{line}",
+                self.file
+            ));
         }
         code_of_line(&sections, file, line).map_err(|error| format!("{}: {error}", self.file))
     }
@@ -102,7 +105,10 @@ fn code_of_line(sections: &Sections<'_>, file: &str, line: u32) -> Result<Vec<Ra
             }
             let named = row.file(header).and_then(|entry| dwarf.attr_string(&unit, entry.path_name()).ok());
             let meant = named.is_some_and(|name| is_file(&name.to_string_lossy(), file));
-            if meant && row.line().is_some_and(|number| number.get() == u64::from(line)) && !row.end_sequence() {
+            if meant
+                && row.line().is_some_and(|number| number.get() == u64::from(line))
+                && !row.end_sequence()
+            {
                 begun = Some(row.address());
             }
         }
