@@ -93,9 +93,13 @@ pub trait Protocol: Send {
     /// touch next in the same way: the machine brings them along where that is cheap.
     fn fault(&mut self, page: Page, access: Access, ahead: u32, waiter: Waiter, env: &mut dyn Env)
     -> Outcome;
-    /// A thread will probably touch `page` before long: the machine may bring it, while nobody waits. A page outside
-    /// the span is no error.
-    fn prefetch(&mut self, _page: Page, _access: Access, _env: &mut dyn Env) {}
+    /// A thread will probably touch `count` pages from `first` on before long: the machine may bring them, while nobody
+    /// waits. Pages outside the span are no error.
+    fn prefetch(&mut self, _first: Page, _count: u32, _access: Access, _env: &mut dyn Env) {}
+    /// True while a page that was asked for is on its way to this node.
+    fn is_coming(&self, _page: Page) -> bool {
+        false
+    }
     /// Everything that threads of this node wrote so far becomes visible to whoever acquires later.
     fn release(&mut self, waiter: Waiter, env: &mut dyn Env) -> Outcome;
     /// Whatever others released before becomes visible to the threads of this node.

@@ -166,8 +166,11 @@ impl Core {
             self.protocol.fault(page, access, run, Continuation::Thread(slot).into(), &mut self.ports);
         if ahead.stride != 1 {
             let array = self.ports.pages.geometry().segment_of(page.0);
-            for later in ahead.of(page.0).take_while(|&later| array.address_of(later).is_some()) {
-                self.protocol.prefetch(Page(later), access, &mut self.ports);
+            let inside = |&(first, count): &(u32, u32)| {
+                array.address_of(first).is_some() && array.address_of(first + count - 1).is_some()
+            };
+            for (first, count) in ahead.runs(page.0).take_while(inside) {
+                self.protocol.prefetch(Page(first), count, access, &mut self.ports);
             }
         }
         self.settle();
@@ -187,6 +190,11 @@ impl Core {
     /// How many pages that were placed are in this node's charge.
     pub fn placed(&self) -> PlacedPages {
         self.protocol.placed()
+    }
+
+    /// True if a page is neither here nor on its way.
+    pub fn is_lost(&self, page: Page) -> bool {
+        self.ports.pages.access(page.0) == gondwana_memory::Access::None && !self.protocol.is_coming(page)
     }
 
     /// A release by the thread that waits at `slot`.

@@ -30,7 +30,7 @@ impl Node {
             self.resolve(Page(number - below), Access::Write, Ahead::next(below));
         }
         let ahead = match thread.streams.try_borrow_mut() {
-            Ok(mut streams) => streams.ahead(number, code, MOST_AHEAD),
+            Ok(mut streams) => streams.ahead(number, code, MOST_AHEAD, || self.core().is_lost(page)),
             Err(_) => Ahead::NOTHING,
         };
         self.resolve(page, access, ahead);

@@ -12,6 +12,9 @@ const HISTORY: usize = 8;
 /// The longest stride, in pages: farther apart, pages hardly belong to one array walked in order.
 const LONGEST_STRIDE: u32 = 1 << 14;
 
+/// How many pages before a page are asked for together: not all, so that the nearest come soon.
+const BACKWARDS: u32 = 16;
+
 /// Pages that a thread will probably touch after one at which it faults.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ahead {
@@ -30,10 +33,17 @@ impl Ahead {
         Self { stride: 1, count }
     }
 
-    /// The pages ahead of `page`, if they are numbers of pages at all.
-    pub fn of(self, page: u32) -> impl Iterator<Item = u32> {
-        (1..=i64::from(self.count))
-            .map_while(move |step| u32::try_from(i64::from(page) + step * i64::from(self.stride)).ok())
+    /// The pages ahead of `page`, if they are numbers of pages at all, as runs of pages to be asked for together: the
+    /// first of each and how many. The nearest come first.
+    pub fn runs(self, page: u32) -> impl Iterator<Item = (u32, u32)> {
+        let together = if self.stride == -1 { BACKWARDS } else { 1 };
+        let numbers =
+            move |steps: u32| u32::try_from(i64::from(page) + i64::from(steps) * i64::from(self.stride));
+        (0..self.count.div_ceil(together)).map_while(move |run| {
+            let before = run * together;
+            let count = together.min(self.count - before);
+            Some((numbers(before + count).ok()?, count))
+        })
     }
 }
 
@@ -89,10 +99,10 @@ impl Stream {
     }
 
     /// The stream goes on at `page`.
-    fn advance(&mut self, page: u32, steps: u32, limit: u32) {
+    fn advance(&mut self, page: u32, steps: u32, limit: u32, is_lost: impl FnOnce() -> bool) {
         // Of a run, less may have been brought than was asked for. Of pages farther apart each was asked for by itself:
-        // one that faults again was lost meanwhile.
-        self.vain |= self.stride != 1 && steps <= self.window;
+        // one that faults again may have been lost meanwhile.
+        self.vain |= self.stride.abs() != 1 && steps <= self.window && is_lost();
         self.window = if self.vain { 0 } else { (self.window * 2).clamp(1, limit.max(1)).min(limit) };
         self.last = page;
     }
@@ -103,9 +113,10 @@ impl Streams {
     ///
     /// The window doubles as long as faults continue where the last window ended. A stream begins with two pages in
     /// sequence, or with three at any other distance. A fault anywhere else asks for nothing ahead, unless the last
-    /// runs that began with the same instruction went on for some pages: then for as many.
-    pub fn ahead(&mut self, page: u32, code: usize, limit: u32) -> Ahead {
-        let stream = self.stream_of(page, code, limit);
+    /// runs that began with the same instruction went on for some pages: then for as many. `is_lost` tells whether the
+    /// page is neither here nor on its way.
+    pub fn ahead(&mut self, page: u32, code: usize, limit: u32, is_lost: impl FnOnce() -> bool) -> Ahead {
+        let stream = self.stream_of(page, code, limit, is_lost);
         self.streams.rotate_right(1);
         self.streams[0] = stream;
         self.history.rotate_right(1);
@@ -114,9 +125,9 @@ impl Streams {
     }
 
     /// The stream that the fault belongs to, taken from its place, which ends up last.
-    fn stream_of(&mut self, page: u32, code: usize, limit: u32) -> Stream {
+    fn stream_of(&mut self, page: u32, code: usize, limit: u32, is_lost: impl FnOnce() -> bool) -> Stream {
         if let Some((place, steps)) = self.continued(page, |stream| stream.window > 0) {
-            return self.go_on(place, page, steps, limit);
+            return self.go_on(place, page, steps, limit, is_lost);
         }
         let in_vain = self.continued(page, |stream| stream.vain);
         if in_vain.is_none()
@@ -127,13 +138,13 @@ impl Streams {
         let foreseen = self.habits.foresee(code);
         if foreseen != Foreseen::Nothing {
             if let Some((place, steps)) = in_vain {
-                self.streams[place].advance(page, steps, limit);
+                self.streams[place].advance(page, steps, limit, is_lost);
             }
             let run = if let Foreseen::Repeats(run) = foreseen { run } else { Run::SINGLE };
             return self.begin(page, code, run, limit);
         }
         if let Some((place, steps)) = in_vain {
-            return self.go_on(place, page, steps, limit);
+            return self.go_on(place, page, steps, limit, is_lost);
         }
         if let Some(place) = self.streams.iter().position(|stream| stream.last == page && stream.is_proven())
         {
@@ -141,7 +152,7 @@ impl Streams {
             return Stream { window: 0, ..self.take(place) };
         }
         if let Some((place, steps)) = self.continued(page, |stream| !stream.is_proven()) {
-            return self.go_on(place, page, steps, limit);
+            return self.go_on(place, page, steps, limit, is_lost);
         }
         self.begin(page, code, Run::SINGLE, limit)
     }
@@ -176,9 +187,16 @@ impl Streams {
     }
 
     /// The stream at `place` goes on with a fault at `page`.
-    fn go_on(&mut self, place: usize, page: u32, steps: u32, limit: u32) -> Stream {
+    fn go_on(
+        &mut self,
+        place: usize,
+        page: u32,
+        steps: u32,
+        limit: u32,
+        is_lost: impl FnOnce() -> bool,
+    ) -> Stream {
         let mut stream = self.take(place);
-        stream.advance(page, steps, limit);
+        stream.advance(page, steps, limit, is_lost);
         self.habits.go_on(stream.code, stream.run());
         stream
     }
@@ -216,7 +234,8 @@ mod tests {
         for page in pages {
             if here.insert(page) {
                 faults += 1;
-                here.extend(streams.ahead(page, CODE, 64).of(page));
+                let ahead = streams.ahead(page, CODE, 64, || true);
+                here.extend(ahead.runs(page).flat_map(|(first, count)| first..first + count));
             }
         }
         faults
@@ -228,7 +247,7 @@ mod tests {
         let mut page = 100;
         let mut windows = vec![];
         for _ in 0..6 {
-            let ahead = streams.ahead(page, CODE, 8);
+            let ahead = streams.ahead(page, CODE, 8, || true);
             assert!(ahead.stride == 1);
             windows.push(ahead.count);
             page += 1 + ahead.count;
@@ -239,7 +258,8 @@ mod tests {
     #[test]
     fn interleaved_sequences_are_told_apart() {
         let mut streams = Streams::default();
-        let mut counts = |a, b| [streams.ahead(a, CODE, 64).count, streams.ahead(b, OTHER, 64).count];
+        let mut counts =
+            |a, b| [streams.ahead(a, CODE, 64, || true).count, streams.ahead(b, OTHER, 64, || true).count];
         assert_eq!(counts(10, 1000), [0, 0]);
         assert_eq!(counts(11, 1001), [1, 1]);
         assert_eq!(counts(13, 1003), [2, 2]);
@@ -254,20 +274,20 @@ mod tests {
 
     #[test]
     fn walking_backwards_is_a_stream() {
-        assert!(faults((0..256).rev()) < 16);
+        assert!(faults((1000..1256).rev()) < 16);
     }
 
     #[test]
     fn a_page_that_faults_again_and_again_brings_nothing_along() {
         let mut streams = Streams::default();
-        assert_eq!([(); 4].map(|()| streams.ahead(9, CODE, 64).count), [0; 4]);
+        assert_eq!([(); 4].map(|()| streams.ahead(9, CODE, 64, || true).count), [0; 4]);
     }
 
     /// The next row of a matrix whose rows change at each step must not be brought before its time.
     #[test]
     fn pages_that_are_lost_before_they_are_touched_end_the_stream() {
         let mut streams = Streams::default();
-        let brought: u32 = (0..100).map(|step| streams.ahead(1000 + 8 * step, CODE, 64).count).sum();
+        let brought: u32 = (0..100).map(|step| streams.ahead(1000 + 8 * step, CODE, 64, || true).count).sum();
         assert_eq!(brought, 1);
     }
 
@@ -275,7 +295,7 @@ mod tests {
     fn scattered_faults_bring_nothing_along() {
         let mut streams = Streams::default();
         for page in [5, 500, 50, 5000, 7, 70, 700] {
-            assert_eq!(streams.ahead(page, CODE, 64).count, 0);
+            assert_eq!(streams.ahead(page, CODE, 64, || true).count, 0);
         }
     }
 
@@ -303,16 +323,29 @@ mod tests {
         let mut brought = 0;
         for row in 0..200 {
             let first = row * row * 1000;
-            brought = streams.ahead(first, CODE, 64).count;
+            brought = streams.ahead(first, CODE, 64, || true).count;
             if row < 10 && brought == 0 {
-                let _ = [1, 3].map(|page| streams.ahead(first + page, CODE, 64));
+                let _ = [1, 3].map(|page| streams.ahead(first + page, CODE, 64, || true));
             }
         }
         assert_eq!(brought, 0);
     }
 
+    /// A thread that overtakes what it has asked for has lost nothing.
+    #[test]
+    fn pages_on_their_way_are_not_lost() {
+        let mut streams = Streams::default();
+        let mut brought = |page, lost| streams.ahead(page, CODE, 64, || lost).count;
+        assert_eq!([10, 12, 14].map(|page| brought(page, true)), [0, 0, 1]);
+        assert_eq!([16, 18, 20].map(|page| brought(page, false)), [2, 4, 8]);
+        assert_eq!([22, 24].map(|page| brought(page, true)), [0, 0]);
+    }
+
     #[test]
     fn nothing_lies_before_the_first_page() {
-        assert_eq!(Ahead { stride: -2, count: 5 }.of(5).collect::<Vec<_>>(), [3, 1]);
+        let runs = |stride, count, page| Ahead { stride, count }.runs(page).collect::<Vec<_>>();
+        assert_eq!(runs(-2, 5, 5), [(3, 1), (1, 1)]);
+        assert_eq!(runs(-1, 20, 30), [(14, 16), (10, 4)]);
+        assert_eq!(runs(-1, 20, 19), [(3, 16)]);
     }
 }

@@ -109,12 +109,16 @@ impl Csm {
         self.counters.twins += u64::from(count);
     }
 
-    /// Asks for a page that nobody waits for, unless that is to wait for something itself.
-    pub(super) fn fetch_early(&mut self, page: Page, write: bool, env: &mut dyn Env) {
+    /// Asks for pages that nobody waits for, except for those that are here and those that would have to wait for
+    /// something themselves.
+    pub(super) fn fetch_early(&mut self, first: Page, count: u32, write: bool, env: &mut dyn Env) {
         let completed = self.flushes.completed();
-        let entry = self.entry(page);
-        if entry.state == State::Invalid && entry.flush <= completed {
-            self.request(page, 1, write, env);
+        for page in span(first, count) {
+            let entry = self.entry(page);
+            if entry.state == State::Invalid && entry.flush <= completed {
+                // Those that go with it are no longer invalid when their turn comes.
+                self.request(page, first.0 + count - page.0, write, env);
+            }
         }
     }
 

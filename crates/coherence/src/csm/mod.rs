@@ -283,10 +283,16 @@ impl Protocol for Csm {
         self.take_fault(page, access == Access::Write, ahead, waiter, env)
     }
 
-    fn prefetch(&mut self, page: Page, access: Access, env: &mut dyn Env) {
-        if self.layout.holds(page, 1) {
-            self.fetch_early(page, access == Access::Write, env);
+    fn prefetch(&mut self, first: Page, count: u32, access: Access, env: &mut dyn Env) {
+        if self.layout.holds(first, 1) {
+            let count = self.layout.clip(first, count);
+            self.fetch_early(first, count, access == Access::Write, env);
         }
+    }
+
+    fn is_coming(&self, page: Page) -> bool {
+        let state = self.table.get(page).map(|entry| entry.state);
+        matches!(state, Some(State::Fetching | State::Deferred))
     }
 
     fn release(&mut self, waiter: Waiter, env: &mut dyn Env) -> Outcome {

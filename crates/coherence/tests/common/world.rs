@@ -345,7 +345,7 @@ impl<P: Machine> World<P> {
         let outcome = self.call(node, |machine, env| {
             let outcome = machine.fault(page, access, setup.ahead, waiter, env);
             if setup.stride > 0 {
-                machine.prefetch(Page(page.0 + setup.stride), access, env);
+                machine.prefetch(Page(page.0 + setup.stride), 1, access, env);
             }
             outcome
         });
