@@ -173,7 +173,7 @@ macro_rules! lines {
     };
 }
 
-lines! { conform: "conform/", cxx: "cxx/", litmus: "litmus/" }
+lines! { conform: "conform/", cxx: "cxx/", litmus: "litmus/", openmp: "openmp/" }
 
 #[test]
 #[ignore = "takes minutes: make nightly"]

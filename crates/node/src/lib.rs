@@ -120,6 +120,12 @@ impl Node {
         usize::from(self.boot.nodes)
     }
 
+    /// How many processors the whole machine has, if all nodes have as many as this one.
+    #[must_use]
+    pub fn processors(&self) -> u32 {
+        u32::from(self.boot.nodes) * u32::from(self.boot.processors)
+    }
+
     /// True if all nodes are known to be processes of one computer.
     #[must_use]
     pub fn is_on_one_computer(&self) -> bool {

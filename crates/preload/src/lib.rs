@@ -10,6 +10,7 @@ mod io;
 mod library;
 mod map;
 mod object;
+mod openmp;
 mod private;
 mod pthread;
 mod real;

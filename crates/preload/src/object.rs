@@ -10,12 +10,14 @@ use std::path::Path;
 pub mod tag {
     pub const NEEDED: i64 = 1;
     pub const STRTAB: i64 = 5;
+    pub const SYMTAB: i64 = 6;
     pub const INIT: i64 = 12;
     pub const SONAME: i64 = 14;
     pub const INIT_ARRAY: i64 = 25;
     pub const INIT_ARRAYSZ: i64 = 27;
     pub const PREINIT_ARRAY: i64 = 32;
     pub const PREINIT_ARRAYSZ: i64 = 33;
+    pub const GNU_HASH: i64 = 0x6fff_fef5;
 }
 
 /// One entry of a dynamic section.
@@ -116,6 +118,26 @@ impl Object {
         unsafe {
             let entries = self.dynamic().map(|entry| *entry).filter(|entry| entry.tag == tag);
             entries.map(|entry| CStr::from_ptr((table + entry.value as usize) as *const _)).collect()
+        }
+    }
+
+    /// True if it takes a symbol from elsewhere whose name is `wanted`.
+    pub fn needs(&self, wanted: impl Fn(&str) -> bool) -> bool {
+        let table = |tag| self.value(tag).filter(|&address| address >= self.base);
+        let (Some(hash), Some(symbols), Some(texts)) =
+            (table(tag::GNU_HASH), table(tag::SYMTAB), table(tag::STRTAB))
+        else {
+            return false;
+        };
+        // SAFETY: the loader has mapped the tables. Symbols that the object does not define itself come before the
+        // first one that can be found by its hash, whose number is the second word of that table.
+        unsafe {
+            let first_defined = *(hash as *const u32).add(1) as usize;
+            let needed = std::slice::from_raw_parts(symbols as *const libc::Elf64_Sym, first_defined);
+            let undefined = needed.iter().filter(|symbol| symbol.st_shndx == 0);
+            let name =
+                |symbol: &libc::Elf64_Sym| CStr::from_ptr((texts + symbol.st_name as usize) as *const _);
+            undefined.map(name).any(|name| name.to_str().is_ok_and(&wanted))
         }
     }
 

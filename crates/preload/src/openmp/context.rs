@@ -1,0 +1,102 @@
+//! Where the calling thread is: in which team, at which piece of work, in which task.
+
+use super::share::Share;
+use super::sync;
+use super::task::{Group, Task};
+use super::team::{Controls, Team};
+use std::cell::Cell;
+use std::ops::Range;
+use std::ptr::null_mut;
+
+/// What a thread knows of itself. Private to it.
+#[derive(Clone, Copy)]
+pub struct Context {
+    /// Null for a thread outside all regions that has not asked for it yet.
+    pub team: *mut Team,
+    pub number: u32,
+    pub controls: Controls,
+    /// How many pieces of work the thread has come upon in its region.
+    pub sequence: u64,
+    /// The piece of work that the thread is in.
+    pub share: *mut Share,
+    /// How often it was given iterations of a static loop.
+    pub trip: u64,
+    /// The iterations that it was given last, of an ordered loop.
+    pub chunk: (u64, u64),
+    /// The task that it runs; null until the task has children.
+    pub task: *mut Task,
+    pub group: *mut Group,
+    /// The task's children are run at once.
+    pub last: bool,
+}
+
+thread_local! {
+    static CONTEXT: Cell<Option<Context>> = const { Cell::new(None) };
+}
+
+/// The calling thread's context.
+pub fn get() -> Context {
+    CONTEXT.get().unwrap_or_else(|| {
+        let context = Context::new(null_mut(), 0, Controls::at(0));
+        CONTEXT.set(Some(context));
+        context
+    })
+}
+
+/// Goes on elsewhere.
+pub fn set(context: Context) {
+    CONTEXT.set(Some(context));
+}
+
+/// Changes the calling thread's context.
+pub fn update(change: impl FnOnce(&mut Context)) {
+    let mut context = get();
+    change(&mut context);
+    set(context);
+}
+
+/// The calling thread's team: itself alone outside all regions.
+pub fn team() -> *mut Team {
+    let context = get();
+    if !context.team.is_null() {
+        return context.team;
+    }
+    let team = sync::create(Team::initial());
+    set(Context { team, ..context });
+    team
+}
+
+impl Context {
+    /// The context in which a thread begins a region.
+    pub fn new(team: *mut Team, number: u32, controls: Controls) -> Self {
+        Self {
+            team,
+            number,
+            controls,
+            sequence: 0,
+            share: null_mut(),
+            trip: 0,
+            chunk: (0, 0),
+            task: null_mut(),
+            group: null_mut(),
+            last: false,
+        }
+    }
+
+    /// How many threads the team has.
+    pub fn threads(&self) -> u32 {
+        // SAFETY: the team lives as long as its threads are in it; the number never changes.
+        unsafe { self.team.as_ref() }.map_or(1, |team| team.threads)
+    }
+
+    /// How many regions the thread is inside; only those with several threads for the second number.
+    pub fn levels(&self) -> (u32, u32) {
+        // SAFETY: as above.
+        unsafe { self.team.as_ref() }.map_or((0, 0), |team| (team.level, team.active))
+    }
+
+    /// The thread's latest iterations of an ordered loop, as a range.
+    pub fn iterations(&self) -> Range<u64> {
+        self.chunk.0..self.chunk.1
+    }
+}

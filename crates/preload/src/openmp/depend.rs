@@ -1,0 +1,112 @@
+//! `depend`: which tasks of one parent must be finished before another may begin.
+
+use super::sync;
+use super::task::Task;
+use libc::c_void;
+use std::ptr::null_mut;
+
+/// What a task depends on.
+#[repr(C)]
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub struct Dependence {
+    address: usize,
+    /// It changes what is there, so that it cannot run beside others that use it.
+    changes: bool,
+}
+
+/// A task that waits for another one.
+#[repr(C)]
+pub struct Follower {
+    next: *mut Self,
+    task: *mut Task,
+}
+
+/// Reads the list that gcc makes.
+///
+/// # Safety
+/// `list` is null or such a list.
+pub unsafe fn parse(list: *const *mut c_void) -> Vec<Dependence> {
+    if list.is_null() {
+        return vec![];
+    }
+    // SAFETY: the list begins with how many entries it has of each kind; addresses follow.
+    let (header, count, [out, exclusive, input]) = unsafe {
+        let at = |index: usize| *list.add(index) as usize;
+        match at(0) {
+            0 => (5, at(1), [at(2), at(3), at(4)]),
+            count => (2, count, [at(1), 0, count - at(1)]),
+        }
+    };
+    if out + exclusive + input < count {
+        crate::report::fatal("OpenMP: a depend clause with depobj or inoutset cannot run on several nodes");
+    }
+    let changing = out + exclusive;
+    // SAFETY: as above.
+    let dependence = |index| unsafe {
+        Dependence { address: *list.add(header + index) as usize, changes: index < changing }
+    };
+    (0..count).map(dependence).collect()
+}
+
+/// True if tasks with these dependences must run one after the other.
+pub fn conflict(one: &[Dependence], other: &[Dependence]) -> bool {
+    one.iter().any(|a| other.iter().any(|b| a.address == b.address && (a.changes || b.changes)))
+}
+
+/// Makes a task wait for another one.
+///
+/// # Safety
+/// Both live, and the team's lock is held.
+pub unsafe fn follow(task: *mut Task, before: *mut Task) {
+    // SAFETY: the caller's promise.
+    unsafe {
+        (*before).followers = sync::create(Follower { next: (*before).followers, task });
+        (*task).blockers += 1;
+    }
+}
+
+/// Lets those go on that waited for a task, and hands those that are ready to `ready`.
+///
+/// # Safety
+/// It lives, and the team's lock is held.
+pub unsafe fn finished(task: *mut Task, mut ready: impl FnMut(*mut Task)) {
+    // SAFETY: the caller's promise; followers live, because they have not begun.
+    unsafe {
+        let mut follower = std::mem::replace(&mut (*task).followers, null_mut());
+        while !follower.is_null() {
+            let Follower { next, task } = *follower;
+            (*task).blockers -= 1;
+            if (*task).blockers == 0 {
+                ready(task);
+            }
+            sync::discard(follower);
+            follower = next;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn list(words: &[usize]) -> Vec<Dependence> {
+        let words: Vec<*mut c_void> = words.iter().map(|&word| word as *mut c_void).collect();
+        // SAFETY: the tests give well-formed lists.
+        unsafe { parse(words.as_ptr()) }
+    }
+
+    #[test]
+    fn both_forms_of_the_list_are_read() {
+        assert!(list(&[2, 1, 100, 200]) == list(&[0, 2, 1, 0, 1, 100, 200]));
+        // SAFETY: null is allowed.
+        assert!(unsafe { parse(std::ptr::null()) }.is_empty());
+    }
+
+    #[test]
+    fn readers_run_side_by_side() {
+        let (reads, changes) = (list(&[1, 0, 100]), list(&[1, 1, 100]));
+        assert!(!conflict(&reads, &reads));
+        assert!(conflict(&reads, &changes) && conflict(&changes, &reads) && conflict(&changes, &changes));
+        assert!(!conflict(&changes, &list(&[1, 1, 200])));
+    }
+}

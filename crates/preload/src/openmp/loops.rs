@@ -1,0 +1,272 @@
+//! Loops whose iterations are dealt out while they run.
+
+use super::context;
+use super::region::{self, Body};
+use super::schedule::{Kind, Loop, Schedule};
+use super::share::{self, Share};
+use libc::{c_long, c_uint, c_ulonglong, c_void};
+
+/// Deals out the next iterations of the loop that the thread is in.
+///
+/// # Safety
+/// Both results can be written to.
+unsafe fn next<T: From64>(start: *mut T, end: *mut T) -> bool {
+    let Some((from, to)) = share::next() else { return false };
+    // SAFETY: the caller's promise.
+    unsafe {
+        start.write(T::from64(from));
+        end.write(T::from64(to));
+    }
+    true
+}
+
+/// The types of loop variables.
+trait From64 {
+    fn from64(number: u64) -> Self;
+}
+
+impl From64 for c_long {
+    fn from64(number: u64) -> Self {
+        number as Self
+    }
+}
+
+impl From64 for c_ulonglong {
+    fn from64(number: u64) -> Self {
+        number
+    }
+}
+
+/// The schedule of a loop whose author has named it.
+fn named(kind: Kind, chunk: u64) -> Schedule {
+    Schedule { kind, chunk }
+}
+
+/// The schedule that was set while the program runs.
+fn runtime() -> Schedule {
+    context::get().controls.schedule
+}
+
+/// Defines the functions that begin a loop over signed numbers, beside threads that exist already or with a new team.
+macro_rules! beginning {
+    ($($kind:ident: $start:ident $($ordered:ident)?, $parallel:ident $($old:ident)?;)*) => {$(
+        /// # Safety
+        /// Called by code that gcc has compiled.
+        #[unsafe(no_mangle)]
+        pub unsafe extern "C" fn $start(
+            start: c_long, end: c_long, step: c_long, chunk: c_long, from: *mut c_long, to: *mut c_long,
+        ) -> bool {
+            share::enter(|| Share::of_loop(Loop::signed(start, end, step), named(Kind::$kind, chunk as u64), false));
+            // SAFETY: forwards the caller's places.
+            unsafe { next(from, to) }
+        }
+
+        $(/// # Safety
+        /// Called by code that gcc has compiled.
+        #[unsafe(no_mangle)]
+        pub unsafe extern "C" fn $ordered(
+            start: c_long, end: c_long, step: c_long, chunk: c_long, from: *mut c_long, to: *mut c_long,
+        ) -> bool {
+            share::enter(|| Share::of_loop(Loop::signed(start, end, step), named(Kind::$kind, chunk as u64), true));
+            // SAFETY: forwards the caller's places.
+            unsafe { next(from, to) }
+        })?
+
+        /// # Safety
+        /// Called by code that gcc has compiled.
+        #[unsafe(no_mangle)]
+        pub unsafe extern "C" fn $parallel(
+            function: Body, data: *mut c_void, threads: c_uint,
+            start: c_long, end: c_long, step: c_long, chunk: c_long, _flags: c_uint,
+        ) {
+            let work = Share::of_loop(Loop::signed(start, end, step), named(Kind::$kind, chunk as u64), false);
+            // SAFETY: forwards the caller's function and argument.
+            unsafe { region::run(function, data, threads, Some(work)) };
+        }
+
+        $(/// # Safety
+        /// Called by code that an older gcc has compiled.
+        #[unsafe(no_mangle)]
+        pub unsafe extern "C" fn $old(
+            function: Body, data: *mut c_void, threads: c_uint,
+            start: c_long, end: c_long, step: c_long, chunk: c_long,
+        ) {
+            let work = Share::of_loop(Loop::signed(start, end, step), named(Kind::$kind, chunk as u64), false);
+            region::begin(function, data, threads, Some(work)).keep();
+        })?
+    )*};
+}
+
+beginning! {
+    Static: GOMP_loop_static_start GOMP_loop_ordered_static_start,
+        GOMP_parallel_loop_static GOMP_parallel_loop_static_start;
+    Dynamic: GOMP_loop_dynamic_start GOMP_loop_ordered_dynamic_start,
+        GOMP_parallel_loop_dynamic GOMP_parallel_loop_dynamic_start;
+    Guided: GOMP_loop_guided_start GOMP_loop_ordered_guided_start,
+        GOMP_parallel_loop_guided GOMP_parallel_loop_guided_start;
+    Dynamic: GOMP_loop_nonmonotonic_dynamic_start, GOMP_parallel_loop_nonmonotonic_dynamic;
+    Guided: GOMP_loop_nonmonotonic_guided_start, GOMP_parallel_loop_nonmonotonic_guided;
+}
+
+/// Defines the functions that begin a loop whose schedule is set while the program runs.
+macro_rules! beginning_as_set {
+    ($($name:ident $ordered:literal;)*) => {$(
+        /// # Safety
+        /// Called by code that gcc has compiled.
+        #[unsafe(no_mangle)]
+        pub unsafe extern "C" fn $name(
+            start: c_long, end: c_long, step: c_long, from: *mut c_long, to: *mut c_long,
+        ) -> bool {
+            share::enter(|| Share::of_loop(Loop::signed(start, end, step), runtime(), $ordered));
+            // SAFETY: forwards the caller's places.
+            unsafe { next(from, to) }
+        }
+    )*};
+}
+
+beginning_as_set! {
+    GOMP_loop_runtime_start false;
+    GOMP_loop_nonmonotonic_runtime_start false;
+    GOMP_loop_maybe_nonmonotonic_runtime_start false;
+    GOMP_loop_ordered_runtime_start true;
+}
+
+/// Defines the functions that run such a loop with a new team.
+macro_rules! parallel_as_set {
+    ($($name:ident)*) => {$(
+        /// # Safety
+        /// Called by code that gcc has compiled.
+        #[unsafe(no_mangle)]
+        pub unsafe extern "C" fn $name(
+            function: Body, data: *mut c_void, threads: c_uint,
+            start: c_long, end: c_long, step: c_long, _flags: c_uint,
+        ) {
+            let work = Share::of_loop(Loop::signed(start, end, step), runtime(), false);
+            // SAFETY: forwards the caller's function and argument.
+            unsafe { region::run(function, data, threads, Some(work)) };
+        }
+    )*};
+}
+
+parallel_as_set! {
+    GOMP_parallel_loop_runtime
+    GOMP_parallel_loop_nonmonotonic_runtime
+    GOMP_parallel_loop_maybe_nonmonotonic_runtime
+}
+
+/// # Safety
+/// Called by code that an older gcc has compiled.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn GOMP_parallel_loop_runtime_start(
+    function: Body,
+    data: *mut c_void,
+    threads: c_uint,
+    start: c_long,
+    end: c_long,
+    step: c_long,
+) {
+    let work = Share::of_loop(Loop::signed(start, end, step), runtime(), false);
+    region::begin(function, data, threads, Some(work)).keep();
+}
+
+/// Defines the functions that begin a loop over unsigned numbers.
+macro_rules! beginning_unsigned {
+    ($($kind:ident $ordered:literal $name:ident;)*) => {$(
+        /// # Safety
+        /// Called by code that gcc has compiled.
+        #[unsafe(no_mangle)]
+        pub unsafe extern "C" fn $name(
+            up: bool, start: c_ulonglong, end: c_ulonglong, step: c_ulonglong, chunk: c_ulonglong,
+            from: *mut c_ulonglong, to: *mut c_ulonglong,
+        ) -> bool {
+            let work = || Loop::unsigned(up, start, end, step);
+            share::enter(|| Share::of_loop(work(), named(Kind::$kind, chunk), $ordered));
+            // SAFETY: forwards the caller's places.
+            unsafe { next(from, to) }
+        }
+    )*};
+}
+
+beginning_unsigned! {
+    Static false GOMP_loop_ull_static_start;
+    Dynamic false GOMP_loop_ull_dynamic_start;
+    Guided false GOMP_loop_ull_guided_start;
+    Dynamic false GOMP_loop_ull_nonmonotonic_dynamic_start;
+    Guided false GOMP_loop_ull_nonmonotonic_guided_start;
+    Static true GOMP_loop_ull_ordered_static_start;
+    Dynamic true GOMP_loop_ull_ordered_dynamic_start;
+    Guided true GOMP_loop_ull_ordered_guided_start;
+}
+
+/// Defines the functions that begin such a loop whose schedule is set while the program runs.
+macro_rules! beginning_unsigned_as_set {
+    ($($name:ident $ordered:literal;)*) => {$(
+        /// # Safety
+        /// Called by code that gcc has compiled.
+        #[unsafe(no_mangle)]
+        pub unsafe extern "C" fn $name(
+            up: bool, start: c_ulonglong, end: c_ulonglong, step: c_ulonglong,
+            from: *mut c_ulonglong, to: *mut c_ulonglong,
+        ) -> bool {
+            share::enter(|| Share::of_loop(Loop::unsigned(up, start, end, step), runtime(), $ordered));
+            // SAFETY: forwards the caller's places.
+            unsafe { next(from, to) }
+        }
+    )*};
+}
+
+beginning_unsigned_as_set! {
+    GOMP_loop_ull_runtime_start false;
+    GOMP_loop_ull_nonmonotonic_runtime_start false;
+    GOMP_loop_ull_maybe_nonmonotonic_runtime_start false;
+    GOMP_loop_ull_ordered_runtime_start true;
+}
+
+/// Defines the functions that ask for more iterations: the loop itself knows how they are dealt out.
+macro_rules! continuing {
+    ($($type:ty: $($name:ident)*;)*) => {$($(
+        /// # Safety
+        /// Called by code that gcc has compiled.
+        #[unsafe(no_mangle)]
+        pub unsafe extern "C" fn $name(from: *mut $type, to: *mut $type) -> bool {
+            // SAFETY: forwards the caller's places.
+            unsafe { next(from, to) }
+        }
+    )*)*};
+}
+
+continuing! {
+    c_long: GOMP_loop_static_next GOMP_loop_dynamic_next GOMP_loop_guided_next GOMP_loop_runtime_next
+        GOMP_loop_nonmonotonic_dynamic_next GOMP_loop_nonmonotonic_guided_next GOMP_loop_nonmonotonic_runtime_next
+        GOMP_loop_maybe_nonmonotonic_runtime_next GOMP_loop_ordered_static_next GOMP_loop_ordered_dynamic_next
+        GOMP_loop_ordered_guided_next GOMP_loop_ordered_runtime_next;
+    c_ulonglong: GOMP_loop_ull_static_next GOMP_loop_ull_dynamic_next GOMP_loop_ull_guided_next
+        GOMP_loop_ull_runtime_next GOMP_loop_ull_nonmonotonic_dynamic_next GOMP_loop_ull_nonmonotonic_guided_next
+        GOMP_loop_ull_nonmonotonic_runtime_next GOMP_loop_ull_maybe_nonmonotonic_runtime_next
+        GOMP_loop_ull_ordered_static_next GOMP_loop_ull_ordered_dynamic_next GOMP_loop_ull_ordered_guided_next
+        GOMP_loop_ull_ordered_runtime_next;
+}
+
+/// # Safety
+/// Called by code that gcc has compiled.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn GOMP_loop_end() {
+    share::leave();
+    region::barrier();
+}
+
+/// # Safety
+/// Called by code that gcc has compiled.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn GOMP_loop_end_cancel() -> bool {
+    share::leave();
+    region::barrier();
+    false
+}
+
+/// # Safety
+/// Called by code that gcc has compiled.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn GOMP_loop_end_nowait() {
+    share::leave();
+}

@@ -1,0 +1,57 @@
+//! `parallel`, `barrier`, and what there is of `cancel`.
+
+use super::region::{self, Body};
+use libc::{c_int, c_uint, c_void};
+
+/// # Safety
+/// Called by code that gcc has compiled.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn GOMP_parallel(function: Body, data: *mut c_void, threads: c_uint, _flags: c_uint) {
+    // SAFETY: forwards the caller's function and argument.
+    unsafe { region::run(function, data, threads, None) };
+}
+
+/// # Safety
+/// Called by code that an older gcc has compiled.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn GOMP_parallel_start(function: Body, data: *mut c_void, threads: c_uint) {
+    region::begin(function, data, threads, None).keep();
+}
+
+/// # Safety
+/// Called by code that an older gcc has compiled.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn GOMP_parallel_end() {
+    region::end_kept();
+}
+
+/// # Safety
+/// Called by code that gcc has compiled.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn GOMP_barrier() {
+    region::barrier();
+}
+
+/// # Safety
+/// Called by code that gcc has compiled.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn GOMP_barrier_cancel() -> bool {
+    region::barrier();
+    false
+}
+
+/// Nothing is ever cancelled, as where `OMP_CANCELLATION` is not set.
+///
+/// # Safety
+/// Called by code that gcc has compiled.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn GOMP_cancel(_which: c_int, _wanted: bool) -> bool {
+    false
+}
+
+/// # Safety
+/// Called by code that gcc has compiled.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn GOMP_cancellation_point(_which: c_int) -> bool {
+    false
+}

@@ -1,0 +1,168 @@
+//! The threads behind the teams.
+//!
+//! Those that the main thread's regions need stay, so that each keeps its number and its thread-local variables from
+//! one region to the next: between regions they wait at a barrier, the dock. Regions inside others, and those of other
+//! threads, start threads of their own.
+
+use super::region;
+use super::settings;
+use super::sync::{self, Name};
+use super::team::Team;
+use crate::object;
+use gondwana_node::{Node, Thread};
+use libc::{c_void, pthread_attr_t, pthread_t};
+use std::cell::Cell;
+use std::mem::MaybeUninit;
+use std::ptr::null_mut;
+use std::sync::OnceLock;
+
+/// Where the threads of the main thread's teams wait, in shared memory. Written by the main thread while they do.
+#[repr(C)]
+struct Dock {
+    barrier: Name,
+    /// How many threads meet there, the main one included.
+    threads: u32,
+    /// The dock to go to instead; null to stay.
+    moved: *mut Self,
+    /// The team that is to begin, and stays until all of its threads are back.
+    team: *mut Team,
+}
+
+/// What a new thread is told, in shared memory.
+#[repr(C)]
+struct Place {
+    dock: *mut Dock,
+    /// A team that has no dock.
+    team: *mut Team,
+    number: u32,
+}
+
+/// The other threads of a region.
+pub enum Started {
+    /// There are none.
+    None,
+    /// They go back to the dock.
+    Docked,
+    /// They end.
+    Own(Vec<pthread_t>),
+}
+
+thread_local! {
+    static DOCK: Cell<*mut Dock> = const { Cell::new(null_mut()) };
+}
+
+/// True if there can be other threads at all.
+pub fn is_possible() -> bool {
+    Node::current().is_some()
+}
+
+/// True if some object of the program makes tasks.
+pub fn has_tasks() -> bool {
+    static HAS: OnceLock<bool> = OnceLock::new();
+    *HAS.get_or_init(|| {
+        let makes = |name: &str| matches!(name, "GOMP_task" | "GOMP_taskloop" | "GOMP_taskloop_ull");
+        object::loaded().iter().any(|object| object.needs(makes))
+    })
+}
+
+/// Sets other threads to work in a team that the calling thread is number 0 of.
+pub fn start(team: Team) -> (*mut Team, Started) {
+    let (threads, level) = (team.threads, team.level);
+    let team = sync::create(team);
+    if threads == 1 {
+        return (team, Started::None);
+    }
+    let main = Node::current().is_some_and(|node| Thread::current(node).id == node.main_thread());
+    if main && level == 1 {
+        start_docked(team, threads);
+        return (team, Started::Docked);
+    }
+    let place = |number| Place { dock: null_mut(), team, number };
+    (team, Started::Own((1..threads).map(|number| create(place(number))).collect()))
+}
+
+fn start_docked(team: *mut Team, threads: u32) {
+    let mut dock = DOCK.get();
+    // SAFETY: the threads at the dock read it only when the main thread has come, too. When all have come, nobody is in
+    // the last team any more.
+    unsafe {
+        if dock.is_null() || (*dock).threads < threads {
+            let new =
+                sync::create(Dock { barrier: Name::new(), threads, moved: null_mut(), team: null_mut() });
+            let there = if dock.is_null() { 1 } else { (*dock).threads };
+            if !dock.is_null() {
+                (*dock).moved = new;
+                sync::meet(&raw const (*dock).barrier, (*dock).threads);
+                sync::discard((*dock).team);
+            }
+            for number in there..threads {
+                create(Place { dock: new, team: null_mut(), number });
+            }
+            DOCK.set(new);
+            dock = new;
+        }
+        let last = std::mem::replace(&mut (*dock).team, team);
+        sync::meet(&raw const (*dock).barrier, (*dock).threads);
+        if !last.is_null() {
+            sync::discard(last);
+        }
+    }
+}
+
+impl Started {
+    /// After the last barrier of a region.
+    pub fn end(self, team: *mut Team) {
+        let threads = match self {
+            Self::None => vec![],
+            Self::Docked => return,
+            Self::Own(threads) => threads,
+        };
+        for thread in threads {
+            // SAFETY: this thread has started them and joins each once.
+            unsafe { libc::pthread_join(thread, null_mut()) };
+        }
+        sync::discard(team);
+    }
+}
+
+fn create(place: Place) -> pthread_t {
+    let place = sync::create(place).cast::<c_void>();
+    let mut attributes = MaybeUninit::<pthread_attr_t>::uninit();
+    let mut thread = 0;
+    // SAFETY: the attributes are initialised before use; the new thread owns its place.
+    let result = unsafe {
+        libc::pthread_attr_init(attributes.as_mut_ptr());
+        if let Some(stack) = settings::get().stack {
+            libc::pthread_attr_setstacksize(attributes.as_mut_ptr(), stack);
+        }
+        libc::pthread_create(&mut thread, attributes.as_ptr(), begin, place)
+    };
+    if result != 0 {
+        crate::report::fatal("OpenMP: no further thread can be started; ask for fewer with OMP_NUM_THREADS");
+    }
+    thread
+}
+
+extern "C" fn begin(place: *mut c_void) -> *mut c_void {
+    let place = place.cast::<Place>();
+    // SAFETY: whoever has started the thread passes its place; docks stay for good.
+    unsafe {
+        let Place { mut dock, team, number } = place.read();
+        sync::discard(place);
+        if dock.is_null() {
+            region::take_part(team, number);
+            return null_mut();
+        }
+        loop {
+            sync::meet(&raw const (*dock).barrier, (*dock).threads);
+            if !(*dock).moved.is_null() {
+                dock = (*dock).moved;
+                continue;
+            }
+            let team = (*dock).team;
+            if number < (*team).threads {
+                region::take_part(team, number);
+            }
+        }
+    }
+}

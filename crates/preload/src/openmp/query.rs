@@ -1,0 +1,116 @@
+//! The functions by which programs ask OpenMP and tell it what they want.
+
+use super::context::{self, Context};
+use super::schedule::Schedule;
+use super::settings::{self, MOST_LEVELS};
+use super::team::Team;
+use libc::{c_double, c_int};
+
+/// Defines functions under their names in C and, with pointers to their arguments, in Fortran.
+macro_rules! exported {
+    ($(fn $name:ident, $fortran:ident($($argument:ident: $type:ty),*) $(-> $result:ty)? = $body:expr;)*) => {$(
+        /// # Safety
+        /// As OpenMP says.
+        #[unsafe(no_mangle)]
+        pub unsafe extern "C" fn $name($($argument: $type),*) $(-> $result)? {
+            $body
+        }
+
+        /// # Safety
+        /// As OpenMP says.
+        #[unsafe(no_mangle)]
+        pub unsafe extern "C" fn $fortran($($argument: *const $type),*) $(-> $result)? {
+            // SAFETY: Fortran passes the addresses of its arguments.
+            $(let $argument = unsafe { *$argument };)*
+            $body
+        }
+    )*};
+}
+
+exported! {
+    fn omp_get_thread_num, omp_get_thread_num_() -> c_int = context::get().number as c_int;
+    fn omp_get_num_threads, omp_get_num_threads_() -> c_int = context::get().threads() as c_int;
+    fn omp_get_max_threads, omp_get_max_threads_() -> c_int = context::get().controls.threads as c_int;
+    fn omp_get_num_procs, omp_get_num_procs_() -> c_int = settings::processors() as c_int;
+    fn omp_in_parallel, omp_in_parallel_() -> c_int = c_int::from(context::get().levels().1 > 0);
+    fn omp_in_final, omp_in_final_() -> c_int = c_int::from(context::get().last);
+    fn omp_set_num_threads, omp_set_num_threads_(threads: c_int) = context::update(|context| {
+        context.controls.threads = threads.max(1) as u32;
+    });
+    fn omp_set_dynamic, omp_set_dynamic_(dynamic: c_int) = context::update(|context| {
+        context.controls.dynamic = dynamic != 0;
+    });
+    fn omp_get_dynamic, omp_get_dynamic_() -> c_int = c_int::from(context::get().controls.dynamic);
+    fn omp_set_nested, omp_set_nested_(nested: c_int) = context::update(|context| {
+        context.controls.levels = if nested != 0 { MOST_LEVELS } else { 1 };
+    });
+    fn omp_get_nested, omp_get_nested_() -> c_int = {
+        let context = context::get();
+        c_int::from(context.controls.levels > 1 && context.controls.levels > context.levels().1)
+    };
+    fn omp_set_max_active_levels, omp_set_max_active_levels_(levels: c_int) = if levels >= 0 {
+        context::update(|context| context.controls.levels = (levels as u32).min(MOST_LEVELS));
+    };
+    fn omp_get_max_active_levels, omp_get_max_active_levels_() -> c_int = context::get().controls.levels as c_int;
+    fn omp_get_supported_active_levels, omp_get_supported_active_levels_() -> c_int = MOST_LEVELS as c_int;
+    fn omp_get_thread_limit, omp_get_thread_limit_() -> c_int = settings::get().limit.min(i32::MAX as u32) as c_int;
+    fn omp_get_level, omp_get_level_() -> c_int = context::get().levels().0 as c_int;
+    fn omp_get_active_level, omp_get_active_level_() -> c_int = context::get().levels().1 as c_int;
+    fn omp_get_ancestor_thread_num, omp_get_ancestor_thread_num_(level: c_int) -> c_int =
+        at_level(level).map_or(-1, |(_, number)| number as c_int);
+    fn omp_get_team_size, omp_get_team_size_(level: c_int) -> c_int =
+        at_level(level).map_or(-1, |(threads, _)| threads as c_int);
+    fn omp_get_cancellation, omp_get_cancellation_() -> c_int = 0;
+    fn omp_get_proc_bind, omp_get_proc_bind_() -> c_int = 0;
+    fn omp_get_num_places, omp_get_num_places_() -> c_int = 0;
+    fn omp_get_place_num, omp_get_place_num_() -> c_int = -1;
+    fn omp_get_max_task_priority, omp_get_max_task_priority_() -> c_int = 0;
+    fn omp_get_wtime, omp_get_wtime_() -> c_double = seconds(libc::clock_gettime);
+    fn omp_get_wtick, omp_get_wtick_() -> c_double = seconds(libc::clock_getres);
+    fn omp_set_schedule, omp_set_schedule_(kind: c_int, chunk: c_int) =
+        if let Some(schedule) = Schedule::of(kind as u32, i64::from(chunk)) {
+            context::update(|context| context.controls.schedule = schedule);
+        };
+}
+
+/// The number of threads of the calling thread's ancestor team at a level, and the ancestor's number in it.
+fn at_level(level: c_int) -> Option<(u32, u32)> {
+    let context = context::get();
+    let (mut team, mut number) = (context.team, context.number);
+    let mut up = context.levels().0.checked_sub(u32::try_from(level).ok()?)?;
+    // SAFETY: teams live as long as the regions inside them; what is read never changes.
+    unsafe {
+        while up > 0 {
+            let Team { parent, number_in_parent, .. } = *team;
+            (team, number, up) = (parent, number_in_parent, up - 1);
+        }
+        Some((team.as_ref().map_or(1, |team| team.threads), number))
+    }
+}
+
+fn seconds(clock: unsafe extern "C" fn(libc::clockid_t, *mut libc::timespec) -> c_int) -> c_double {
+    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: the result goes to a private variable.
+    unsafe { clock(libc::CLOCK_MONOTONIC, &mut time) };
+    time.tv_sec as c_double + time.tv_nsec as c_double / 1e9
+}
+
+/// # Safety
+/// As OpenMP says.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn omp_get_schedule(kind: *mut c_int, chunk: *mut c_int) {
+    let Context { controls, .. } = context::get();
+    // SAFETY: the caller passes places for the results.
+    unsafe {
+        *kind = controls.schedule.kind as c_int;
+        *chunk = controls.schedule.chunk as c_int;
+    }
+}
+
+/// # Safety
+/// As OpenMP says.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn omp_get_schedule_(kind: *mut c_int, chunk: *mut c_int) {
+    // SAFETY: forwards the caller's places.
+    unsafe { omp_get_schedule(kind, chunk) };
+}

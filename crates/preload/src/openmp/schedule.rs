@@ -1,0 +1,176 @@
+//! How the iterations of a loop are divided. Iterations are numbered from 0; pure arithmetic.
+
+use std::ops::Range;
+
+/// Ways to divide a loop, by the numbers that programs know them by.
+#[repr(u32)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    Static = 1,
+    Dynamic = 2,
+    Guided = 3,
+    Auto = 4,
+}
+
+/// A way, and how many iterations are dealt out at once; 0 for whatever is usual.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Schedule {
+    pub kind: Kind,
+    pub chunk: u64,
+}
+
+impl Default for Schedule {
+    fn default() -> Self {
+        Self { kind: Kind::Dynamic, chunk: 1 }
+    }
+}
+
+impl Schedule {
+    /// A way by its number; bits that allow or forbid reordering do not matter.
+    pub fn of(number: u32, chunk: i64) -> Option<Self> {
+        let kind = match number & 0x7fff_ffff {
+            1 => Kind::Static,
+            2 => Kind::Dynamic,
+            3 => Kind::Guided,
+            4 => Kind::Auto,
+            _ => return None,
+        };
+        Some(Self { kind, chunk: chunk.max(0) as u64 })
+    }
+
+    /// Reads what `OMP_SCHEDULE` may hold, such as `guided,4`.
+    pub fn parse(text: &str) -> Option<Self> {
+        let text = text.to_ascii_lowercase();
+        let text = text.split_once(':').map_or(text.as_str(), |(_, rest)| rest);
+        let (name, chunk) = text.split_once(',').unwrap_or((text, ""));
+        let kind = match name.trim() {
+            "static" => Kind::Static,
+            "dynamic" => Kind::Dynamic,
+            "guided" => Kind::Guided,
+            "auto" => Kind::Auto,
+            _ => return None,
+        };
+        let usual = if matches!(kind, Kind::Static | Kind::Auto) { 0 } else { 1 };
+        let chunk = if chunk.is_empty() { usual } else { chunk.trim().parse().ok()? };
+        Some(Self { kind, chunk })
+    }
+}
+
+/// A loop: `count` iterations from `start` on, `step` apart, in arithmetic modulo 2^64.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Loop {
+    pub start: u64,
+    pub end: u64,
+    pub step: u64,
+    pub count: u64,
+}
+
+impl Loop {
+    /// A loop over signed numbers, from `start` to before `end`.
+    pub fn signed(start: i64, end: i64, step: i64) -> Self {
+        let up = step > 0;
+        Self::new(up, start as u64, end as u64, step as u64, if up { start < end } else { start > end })
+    }
+
+    /// A loop over unsigned numbers; `step` is negated if the loop runs down.
+    pub fn unsigned(up: bool, start: u64, end: u64, step: u64) -> Self {
+        Self::new(up, start, end, step, if up { start < end } else { start > end })
+    }
+
+    fn new(up: bool, start: u64, end: u64, step: u64, any: bool) -> Self {
+        let (distance, stride) = match up {
+            true => (end.wrapping_sub(start), step),
+            false => (start.wrapping_sub(end), step.wrapping_neg()),
+        };
+        let count = if any { (distance - 1) / stride.max(1) + 1 } else { 0 };
+        Self { start, end, step, count }
+    }
+
+    /// The values from which and before which some iterations run.
+    pub fn values(&self, iterations: &Range<u64>) -> (u64, u64) {
+        let value = |number: u64| self.start.wrapping_add(self.step.wrapping_mul(number));
+        let end = if iterations.end == self.count { self.end } else { value(iterations.end) };
+        (value(iterations.start), end)
+    }
+}
+
+/// What thread `number` of `threads` gets in its turn `trip` of a static loop.
+pub fn fixed(count: u64, chunk: u64, threads: u64, number: u64, trip: u64) -> Option<Range<u64>> {
+    let range = if chunk > 0 {
+        let start = trip.checked_mul(threads)?.checked_add(number)?.checked_mul(chunk)?;
+        start..start.saturating_add(chunk).min(count)
+    } else {
+        let (each, more) = (count / threads, count % threads);
+        let start = number * each + number.min(more);
+        if trip > 0 { 0..0 } else { start..start + each + u64::from(number < more) }
+    };
+    (range.start < range.end).then_some(range)
+}
+
+/// How many of the iterations that are left the next thread gets.
+pub fn next(kind: Kind, left: u64, chunk: u64, threads: u64) -> u64 {
+    let chunk = chunk.max(1);
+    if kind == Kind::Guided { left.div_ceil(threads).max(chunk).min(left) } else { chunk.min(left) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn iterations_are_counted_as_a_loop_would() {
+        for (start, end, step) in [(0, 10, 3), (0, 9, 3), (5, 5, 1), (7, -8, -2), (-9, 9, 1), (3, 0, 1)] {
+            let mut values = vec![];
+            let mut at = start;
+            while if step > 0 { at < end } else { at > end } {
+                values.push(at);
+                at += step;
+            }
+            assert_eq!(Loop::signed(start, end, step).count, values.len() as u64, "{start} {end} {step}");
+        }
+        assert_eq!(Loop::signed(i64::MIN, i64::MAX, 1).count, u64::MAX);
+        assert_eq!(Loop::unsigned(false, 10, 0, 3u64.wrapping_neg()).count, 4);
+    }
+
+    #[test]
+    fn the_last_values_end_where_the_loop_does() {
+        let all = Loop::signed(0, 10, 3);
+        assert_eq!(all.values(&(0..2)), (0, 6));
+        assert_eq!(all.values(&(2..4)), (6, 10));
+    }
+
+    #[test]
+    fn static_loops_deal_out_each_iteration_once() {
+        for (count, chunk, threads) in [(10, 0, 4), (3, 0, 4), (10, 3, 2), (100, 7, 3), (0, 0, 2)] {
+            let mut all = vec![];
+            for number in 0..threads {
+                for trip in 0.. {
+                    let Some(range) = fixed(count, chunk, threads, number, trip) else { break };
+                    all.extend(range);
+                }
+            }
+            all.sort_unstable();
+            assert_eq!(all, (0..count).collect::<Vec<_>>());
+        }
+    }
+
+    #[test]
+    fn guided_loops_deal_out_less_and_less() {
+        let mut left = 100;
+        let mut sizes = vec![];
+        while left > 0 {
+            sizes.push(next(Kind::Guided, left, 4, 4));
+            left -= sizes[sizes.len() - 1];
+        }
+        assert_eq!(&sizes[..3], [25, 19, 14]);
+        assert!(sizes.is_sorted_by(|a, b| a >= b) && sizes.iter().rev().skip(1).all(|&size| size >= 4));
+    }
+
+    #[test]
+    fn schedules_are_read() {
+        assert_eq!(Schedule::parse("guided,4"), Some(Schedule { kind: Kind::Guided, chunk: 4 }));
+        assert_eq!(Schedule::parse("monotonic:STATIC"), Some(Schedule { kind: Kind::Static, chunk: 0 }));
+        assert_eq!(Schedule::parse("dynamic,x"), None);
+        assert_eq!(Schedule::of(0x8000_0002, 5), Some(Schedule { kind: Kind::Dynamic, chunk: 5 }));
+    }
+}

@@ -1,0 +1,74 @@
+//! `sections`: numbers dealt out one by one.
+
+use super::region;
+use super::share::{self, Share};
+use libc::{c_uint, c_void};
+
+fn next() -> c_uint {
+    share::next().map_or(0, |(number, _)| number as c_uint)
+}
+
+/// # Safety
+/// Called by code that gcc has compiled.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn GOMP_sections_start(count: c_uint) -> c_uint {
+    share::enter(|| Share::of_sections(count));
+    next()
+}
+
+/// # Safety
+/// Called by code that gcc has compiled.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn GOMP_sections_next() -> c_uint {
+    next()
+}
+
+/// # Safety
+/// Called by code that gcc has compiled.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn GOMP_sections_end() {
+    share::leave();
+    region::barrier();
+}
+
+/// # Safety
+/// Called by code that gcc has compiled.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn GOMP_sections_end_cancel() -> bool {
+    share::leave();
+    region::barrier();
+    false
+}
+
+/// # Safety
+/// Called by code that gcc has compiled.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn GOMP_sections_end_nowait() {
+    share::leave();
+}
+
+/// # Safety
+/// Called by code that gcc has compiled.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn GOMP_parallel_sections(
+    function: region::Body,
+    data: *mut c_void,
+    threads: c_uint,
+    count: c_uint,
+    _flags: c_uint,
+) {
+    // SAFETY: forwards the caller's function and argument.
+    unsafe { region::run(function, data, threads, Some(Share::of_sections(count))) };
+}
+
+/// # Safety
+/// Called by code that an older gcc has compiled.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn GOMP_parallel_sections_start(
+    function: region::Body,
+    data: *mut c_void,
+    threads: c_uint,
+    count: c_uint,
+) {
+    region::begin(function, data, threads, Some(Share::of_sections(count))).keep();
+}

@@ -1,0 +1,106 @@
+//! What the environment says of OpenMP.
+
+use super::schedule::Schedule;
+use gondwana_node::Node;
+use std::sync::OnceLock;
+
+/// Levels of parallel regions that may have several threads each, if the environment does not limit them but allows
+/// several.
+pub const MOST_LEVELS: u32 = 255;
+
+/// The settings of the whole run.
+pub struct Settings {
+    /// How many threads a region gets, by level; the last one is for all deeper levels.
+    pub threads: Vec<u32>,
+    /// Whether a region may get fewer.
+    pub dynamic: bool,
+    /// How many levels of regions may have several threads.
+    pub levels: u32,
+    /// What `schedule(runtime)` means.
+    pub schedule: Schedule,
+    /// The most threads.
+    pub limit: u32,
+    /// Bytes of each stack, if they are not the system's choice.
+    pub stack: Option<usize>,
+}
+
+/// The settings of the whole run.
+pub fn get() -> &'static Settings {
+    static SETTINGS: OnceLock<Settings> = OnceLock::new();
+    SETTINGS.get_or_init(|| read(&|name| std::env::var(name).ok(), processors()))
+}
+
+/// The processors of the whole machine.
+pub fn processors() -> u32 {
+    match Node::current() {
+        Some(node) => node.processors(),
+        None => std::thread::available_parallelism().map_or(1, |count| count.get() as u32),
+    }
+}
+
+/// Makes sense of the variables; what makes none counts as not said, as in the compiler's own runtime.
+fn read(variable: &dyn Fn(&str) -> Option<String>, processors: u32) -> Settings {
+    let number = |name: &str| variable(name)?.trim().parse::<u32>().ok().filter(|&number| number > 0);
+    let truth = |name: &str| Some(variable(name)?.trim().eq_ignore_ascii_case("true"));
+    let threads = variable("OMP_NUM_THREADS").and_then(|list| {
+        let numbers = list.split(',').map(|one| one.trim().parse().ok().filter(|&number: &u32| number > 0));
+        numbers.collect::<Option<Vec<_>>>()
+    });
+    let several = threads.as_ref().is_some_and(|list| list.len() > 1);
+    let nested = truth("OMP_NESTED").unwrap_or(several);
+    Settings {
+        threads: threads.unwrap_or_else(|| vec![processors]),
+        dynamic: truth("OMP_DYNAMIC").unwrap_or(false),
+        levels: variable("OMP_MAX_ACTIVE_LEVELS")
+            .and_then(|text| text.trim().parse().ok())
+            .unwrap_or(if nested { MOST_LEVELS } else { 1 }),
+        schedule: variable("OMP_SCHEDULE").and_then(|text| Schedule::parse(&text)).unwrap_or_default(),
+        limit: number("OMP_THREAD_LIMIT").unwrap_or(u32::MAX),
+        stack: variable("OMP_STACKSIZE").and_then(|text| bytes(&text)),
+    }
+}
+
+/// A size, in kilobytes unless it says otherwise.
+fn bytes(text: &str) -> Option<usize> {
+    let text = text.trim().to_ascii_lowercase();
+    let digits = text.trim_end_matches(|letter: char| letter.is_ascii_alphabetic());
+    let shift = match text[digits.len()..].trim() {
+        "b" => 0,
+        "" | "k" => 10,
+        "m" => 20,
+        "g" => 30,
+        _ => return None,
+    };
+    digits.trim().parse::<usize>().ok()?.checked_shl(shift)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn with(variables: &'static [(&str, &str)]) -> Settings {
+        let find = |name: &str| variables.iter().find(|(other, _)| *other == name);
+        read(&|name| find(name).map(|(_, value)| (*value).to_owned()), 6)
+    }
+
+    #[test]
+    fn without_variables_each_processor_has_a_thread() {
+        let settings = with(&[]);
+        assert_eq!((settings.threads, settings.levels, settings.stack), (vec![6], 1, None));
+    }
+
+    #[test]
+    fn a_list_of_numbers_allows_nesting() {
+        let settings = with(&[("OMP_NUM_THREADS", "4, 2"), ("OMP_STACKSIZE", "2M")]);
+        assert_eq!((settings.threads, settings.levels), (vec![4, 2], MOST_LEVELS));
+        assert_eq!(settings.stack, Some(2 << 20));
+    }
+
+    #[test]
+    fn nonsense_is_as_if_unsaid() {
+        let settings =
+            with(&[("OMP_NUM_THREADS", "4,x"), ("OMP_STACKSIZE", "big"), ("OMP_SCHEDULE", "fair")]);
+        assert_eq!((settings.threads, settings.stack), (vec![6], None));
+        assert_eq!(settings.schedule, Schedule::default());
+    }
+}

@@ -1,0 +1,41 @@
+//! `single`: the thread that comes first does it, with or without something for the others.
+
+use super::share::{self, Share};
+use super::{context, region};
+use libc::c_void;
+use std::ptr::null_mut;
+
+/// # Safety
+/// Called by code that gcc has compiled.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn GOMP_single_start() -> bool {
+    let first = share::enter(|| Share::of_sections(0));
+    share::leave();
+    first
+}
+
+/// Null for the thread that comes first; the others wait for what it has for them.
+///
+/// # Safety
+/// Called by code that gcc has compiled.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn GOMP_single_copy_start() -> *mut c_void {
+    if share::enter(|| Share::of_sections(0)) {
+        return null_mut();
+    }
+    region::barrier();
+    // SAFETY: the thread is in this piece of work; the first thread has written before the barrier.
+    let copy = unsafe { (*context::get().share).copy };
+    share::leave();
+    copy as *mut c_void
+}
+
+/// # Safety
+/// Called by code that gcc has compiled.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn GOMP_single_copy_end(data: *mut c_void) {
+    // SAFETY: the thread is in this piece of work; the others read after the barrier.
+    unsafe { (*context::get().share).copy = data as usize };
+    region::barrier();
+    share::leave();
+}

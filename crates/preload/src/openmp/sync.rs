@@ -1,0 +1,97 @@
+//! What threads of all nodes wait for and allocate. In a process that is no node there is but one thread, which never
+//! waits.
+
+use crate::exit::flush_before_unlock;
+use gondwana_node::{MutexKind, Node};
+
+/// Something in shared memory whose address names a lock, a condition or a barrier.
+#[repr(C)]
+#[derive(Clone, Copy, Default)]
+pub struct Name(u64);
+
+impl Name {
+    /// A place that nothing is known by yet.
+    pub const fn new() -> Self {
+        Self(0)
+    }
+}
+
+fn kind() -> MutexKind {
+    MutexKind::Normal
+}
+
+fn done(result: Result<(), i32>) {
+    if let Err(error) = result {
+        crate::report::fatal(&format!("OpenMP: {}", std::io::Error::from_raw_os_error(error)));
+    }
+}
+
+/// Locks. Nothing but its address matters of what `lock` points to.
+pub fn lock<T>(lock: *const T) {
+    if let Some(node) = Node::current() {
+        done(node.mutex_lock(lock as usize, kind, None));
+    }
+}
+
+/// Locks if nobody else has.
+pub fn try_lock<T>(lock: *const T) -> bool {
+    Node::current().is_none_or(|node| node.mutex_try_lock(lock as usize, kind).is_ok())
+}
+
+/// Unlocks.
+pub fn unlock<T>(lock: *const T) {
+    if let Some(node) = Node::current() {
+        flush_before_unlock(node);
+        done(node.mutex_unlock(lock as usize, kind));
+    }
+}
+
+/// Unlocks, waits to be woken and locks again.
+pub fn wait(changed: *const Name, lock: *const Name) {
+    if let Some(node) = Node::current() {
+        flush_before_unlock(node);
+        done(node.cond_wait(changed as usize, lock as usize, kind, None));
+    }
+}
+
+/// Wakes all that wait.
+pub fn wake(changed: *const Name) {
+    if let Some(node) = Node::current() {
+        done(node.cond_signal(changed as usize, true));
+    }
+}
+
+/// Waits until so many threads have come.
+pub fn meet(barrier: *const Name, threads: u32) {
+    if let Some(node) = Node::current().filter(|_| threads > 1) {
+        flush_before_unlock(node);
+        node.barrier_wait(barrier as usize, threads);
+    }
+}
+
+/// Memory that all threads can use.
+pub fn allocate(bytes: usize, align: usize) -> *mut u8 {
+    let address = match Node::current() {
+        Some(node) => node.allocate(bytes, align.max(16)).unwrap_or(0),
+        // SAFETY: plain allocation.
+        None => unsafe { crate::private::__libc_memalign(align.max(16), bytes) as usize },
+    };
+    if address == 0 {
+        crate::report::fatal("OpenMP: out of memory");
+    }
+    address as *mut u8
+}
+
+/// Memory for one value that all threads can use.
+pub fn create<T>(value: T) -> *mut T {
+    let place = allocate(size_of::<T>(), align_of::<T>()).cast::<T>();
+    // SAFETY: the block was just allocated for it.
+    unsafe { place.write(value) };
+    place
+}
+
+/// Frees what [`allocate`] or [`create`] gave. Nobody uses it any more.
+pub fn discard<T>(place: *mut T) {
+    // SAFETY: a block from the heap that `free` knows.
+    unsafe { crate::alloc::free(place.cast()) };
+}

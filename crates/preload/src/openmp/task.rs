@@ -1,0 +1,421 @@
+//! Tasks: pieces of work that any thread of the team may do, at a barrier or while it waits for tasks.
+
+use super::context::{self, Context};
+use super::depend::{self, Dependence, Follower};
+use super::sync;
+use super::team::{self, Team};
+use libc::{c_int, c_long, c_uint, c_void};
+use std::ptr::null_mut;
+
+/// What tasks run.
+pub type Function = unsafe extern "C" fn(*mut c_void);
+/// What copies the arguments of a task.
+pub type Copy = Option<unsafe extern "C" fn(*mut c_void, *mut c_void)>;
+
+/// Bits that gcc passes.
+pub mod flag {
+    pub const FINAL: u32 = 1 << 1;
+    pub const DEPEND: u32 = 1 << 3;
+    pub const UP: u32 = 1 << 8;
+    pub const GRAIN: u32 = 1 << 9;
+    pub const IF: u32 = 1 << 10;
+    pub const NO_GROUP: u32 = 1 << 11;
+    pub const REDUCTION: u32 = 1 << 12;
+    pub const DETACH: u32 = 1 << 13;
+}
+
+/// Unfinished tasks for each thread of the team; whoever makes more runs them itself.
+const MOST_WAITING: usize = 64;
+
+/// A task, or what stands for the work of a thread that has made tasks, in shared memory. Used with the team's lock
+/// held, but for what it is to run.
+#[repr(C)]
+pub struct Task {
+    pub next: *mut Self,
+    parent: *mut Self,
+    group: *mut Group,
+    function: usize,
+    /// The copy of its arguments; its own if it is not null.
+    data: *mut u8,
+    /// Its children are run at once.
+    last: bool,
+    finished: bool,
+    /// Children that are not finished.
+    children: usize,
+    /// Its children that have dependences and are not finished, linked through `sibling`.
+    dependent: *mut Self,
+    sibling: *mut Self,
+    dependences: *mut Dependence,
+    count: usize,
+    /// Tasks that must be finished before this one, and the other way round.
+    pub blockers: usize,
+    pub followers: *mut Follower,
+}
+
+/// The tasks of a `taskgroup`, in shared memory.
+#[repr(C)]
+pub struct Group {
+    outer: *mut Self,
+    /// Tasks that are not finished.
+    unfinished: usize,
+}
+
+impl Task {
+    fn new(parent: *mut Self, group: *mut Group) -> Self {
+        Self {
+            next: null_mut(),
+            parent,
+            group,
+            function: 0,
+            data: null_mut(),
+            last: false,
+            finished: false,
+            children: 0,
+            dependent: null_mut(),
+            sibling: null_mut(),
+            dependences: null_mut(),
+            count: 0,
+            blockers: 0,
+            followers: null_mut(),
+        }
+    }
+
+    /// What it depends on.
+    fn dependences(&self) -> &[Dependence] {
+        if self.dependences.is_null() {
+            return &[];
+        }
+        // SAFETY: the list was made with so many entries, and lives as long as the task.
+        unsafe { std::slice::from_raw_parts(self.dependences, self.count) }
+    }
+}
+
+/// The arguments of a task, as gcc describes them.
+#[derive(Clone, Copy)]
+pub struct Arguments {
+    pub data: *mut c_void,
+    pub copy: Copy,
+    pub size: usize,
+    pub align: usize,
+}
+
+impl Arguments {
+    /// A copy in memory that all threads can use.
+    ///
+    /// # Safety
+    /// They are what gcc says they are.
+    pub unsafe fn copied(&self) -> *mut u8 {
+        let place = sync::allocate(self.size.max(1), self.align);
+        // SAFETY: the block has room for the arguments.
+        unsafe {
+            match self.copy {
+                Some(copy) => copy(place.cast(), self.data),
+                None => std::ptr::copy_nonoverlapping(self.data.cast::<u8>(), place, self.size),
+            }
+        }
+        place
+    }
+}
+
+/// What stands for the calling thread's work as the parent of tasks.
+fn current() -> *mut Task {
+    let context = context::get();
+    if !context.task.is_null() {
+        return context.task;
+    }
+    let task = sync::create(Task::new(null_mut(), null_mut()));
+    context::set(Context { task, ..context });
+    task
+}
+
+/// True if the calling thread leaves a task for others.
+///
+/// # Safety
+/// The team is the calling thread's.
+unsafe fn is_left_for_others(team: *mut Team, wanted: bool) -> bool {
+    // SAFETY: a number that is off by a few decides nothing but who runs the task.
+    unsafe {
+        wanted
+            && (*team).tasking
+            && !context::get().last
+            && (*team).unfinished < MOST_WAITING * (*team).threads as usize
+    }
+}
+
+/// Makes a task.
+///
+/// # Safety
+/// As gcc calls `GOMP_task`.
+pub unsafe fn make(
+    function: Function,
+    arguments: Arguments,
+    wanted: bool,
+    flags: u32,
+    depend: *const *mut c_void,
+) {
+    let team = context::team();
+    let last = flags & flag::FINAL != 0;
+    // SAFETY: the caller's promise.
+    unsafe {
+        let dependences = if flags & flag::DEPEND != 0 { depend::parse(depend) } else { vec![] };
+        if !is_left_for_others(team, wanted) {
+            await_siblings(&dependences);
+            return run_at_once(function, arguments, last);
+        }
+        let parent = current();
+        let group = context::get().group;
+        let task = sync::create(Task {
+            function: function as usize,
+            data: arguments.copied(),
+            last,
+            ..Task::new(parent, group)
+        });
+        if !dependences.is_empty() {
+            let list = sync::allocate(size_of_val(&dependences[..]), align_of::<Dependence>()).cast();
+            std::ptr::copy_nonoverlapping(dependences.as_ptr(), list, dependences.len());
+            ((*task).dependences, (*task).count) = (list, dependences.len());
+        }
+        sync::lock(&raw const (*team).lock);
+        (*team).unfinished += 1;
+        (*parent).children += 1;
+        if !group.is_null() {
+            (*group).unfinished += 1;
+        }
+        if !dependences.is_empty() {
+            let mut sibling = (*parent).dependent;
+            while !sibling.is_null() {
+                if depend::conflict(&dependences, (*sibling).dependences()) {
+                    depend::follow(task, sibling);
+                }
+                sibling = (*sibling).sibling;
+            }
+            (*task).sibling = (*parent).dependent;
+            (*parent).dependent = task;
+        }
+        if (*task).blockers == 0 {
+            (*team).ready.push(task);
+            team::wake(team);
+        }
+        sync::unlock(&raw const (*team).lock);
+    }
+}
+
+/// Runs a task in the thread that has made it.
+unsafe fn run_at_once(function: Function, arguments: Arguments, last: bool) {
+    let before = context::get();
+    // SAFETY: the caller's promise; the copy is this task's alone.
+    unsafe {
+        let copy = arguments.copy.map(|_| arguments.copied());
+        context::set(Context { task: null_mut(), last: before.last || last, ..before });
+        function(copy.map_or(arguments.data, |copy| copy.cast()));
+        end();
+        if let Some(copy) = copy {
+            sync::discard(copy);
+        }
+    }
+    context::update(|context| {
+        (context.task, context.last, context.group) = (before.task, before.last, before.group)
+    });
+}
+
+/// The calling thread's present task is over; its children may not be.
+pub fn end() {
+    let Context { team, task, .. } = context::get();
+    if task.is_null() {
+        return;
+    }
+    // SAFETY: the task is the calling thread's own; the last child frees it if there are any.
+    unsafe {
+        sync::lock(&raw const (*team).lock);
+        (*task).finished = true;
+        if (*task).children == 0 {
+            sync::discard(task);
+        }
+        sync::unlock(&raw const (*team).lock);
+    }
+    context::update(|context| context.task = null_mut());
+}
+
+/// Runs a task that was left for others. The lock is held before and after, and not meanwhile.
+///
+/// # Safety
+/// The team is the calling thread's, and the task was taken from its queue.
+unsafe fn run(team: *mut Team, task: *mut Task) {
+    // SAFETY: the task is this thread's now; what it runs was written before it was put into the queue.
+    unsafe {
+        sync::unlock(&raw const (*team).lock);
+        let before = context::get();
+        context::set(Context { task, group: (*task).group, last: (*task).last, ..before });
+        let function: Function = std::mem::transmute((*task).function);
+        function((*task).data.cast());
+        context::update(|context| {
+            (context.task, context.group, context.last) = (before.task, before.group, before.last);
+        });
+        sync::lock(&raw const (*team).lock);
+        finish(team, task);
+    }
+}
+
+/// A task that was run is finished; the lock is held.
+unsafe fn finish(team: *mut Team, task: *mut Task) {
+    // SAFETY: parents and groups live until their last child or task has come here.
+    unsafe {
+        sync::discard((*task).data);
+        let Task { parent, group, .. } = *task;
+        (*team).unfinished -= 1;
+        if !group.is_null() {
+            (*group).unfinished -= 1;
+        }
+        if !(*task).dependences.is_null() {
+            let mut link = &raw mut (*parent).dependent;
+            while *link != task {
+                link = &raw mut (**link).sibling;
+            }
+            *link = (*task).sibling;
+            depend::finished(task, |follower| (*team).ready.push(follower));
+            sync::discard((*task).dependences);
+        }
+        (*parent).children -= 1;
+        if (*parent).finished && (*parent).children == 0 {
+            sync::discard(parent);
+        }
+        (*task).finished = true;
+        if (*task).children == 0 {
+            sync::discard(task);
+        }
+        team::wake(team);
+    }
+}
+
+/// Runs tasks that are `wanted` until `done`; waits where there is none.
+///
+/// # Safety
+/// The team is the calling thread's. Both questions are asked with the lock held.
+unsafe fn run_until(team: *mut Team, wanted: impl Fn(&Task) -> bool, done: impl Fn() -> bool) {
+    // SAFETY: the caller's promise.
+    unsafe {
+        sync::lock(&raw const (*team).lock);
+        while !done() {
+            match (*team).ready.take(&wanted) {
+                task if task.is_null() => team::wait(team),
+                task => run(team, task),
+            }
+        }
+        sync::unlock(&raw const (*team).lock);
+    }
+}
+
+/// Waits until all threads of the team are here and all tasks are finished, and runs tasks meanwhile.
+///
+/// # Safety
+/// The team is the calling thread's, and has tasks.
+pub unsafe fn barrier(team: *mut Team) {
+    // SAFETY: the caller's promise; all is used with the lock held.
+    unsafe {
+        sync::lock(&raw const (*team).lock);
+        (*team).arrived += 1;
+        let phase = (*team).phase;
+        while (*team).phase == phase {
+            match (*team).ready.take(|_| true) {
+                task if !task.is_null() => run(team, task),
+                _ if (*team).arrived == (*team).threads && (*team).unfinished == 0 => {
+                    (*team).arrived = 0;
+                    (*team).phase = phase.wrapping_add(1);
+                    team::wake(team);
+                }
+                _ => team::wait(team),
+            }
+        }
+        sync::unlock(&raw const (*team).lock);
+    }
+}
+
+/// Waits for those children of the present task that must be finished before something with these dependences.
+unsafe fn await_siblings(dependences: &[Dependence]) {
+    let Context { team, task: parent, .. } = context::get();
+    if parent.is_null() || dependences.is_empty() {
+        return;
+    }
+    // SAFETY: the parent is the calling thread's own; its children live while they are in its list.
+    unsafe {
+        let in_the_way = || {
+            let mut child = (*parent).dependent;
+            while !child.is_null() && !depend::conflict(dependences, (*child).dependences()) {
+                child = (*child).sibling;
+            }
+            !child.is_null()
+        };
+        run_until(team, |task| task.parent == parent, || !in_the_way());
+    }
+}
+
+/// # Safety
+/// Called by code that gcc has compiled.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn GOMP_task(
+    function: Function,
+    data: *mut c_void,
+    copy: Copy,
+    size: c_long,
+    align: c_long,
+    wanted: bool,
+    flags: c_uint,
+    depend: *mut *mut c_void,
+    _priority: c_int,
+    _detach: *mut c_void,
+) {
+    if flags & flag::DETACH != 0 {
+        super::refused::refuse("a task with a detach clause");
+    }
+    let arguments = Arguments { data, copy, size: size as usize, align: align as usize };
+    // SAFETY: forwards what gcc passed.
+    unsafe { make(function, arguments, wanted, flags, depend) };
+}
+
+/// # Safety
+/// Called by code that gcc has compiled.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn GOMP_taskwait() {
+    let Context { team, task: parent, .. } = context::get();
+    if !parent.is_null() {
+        // SAFETY: the parent is the calling thread's own.
+        unsafe { run_until(team, |task| task.parent == parent, || (*parent).children == 0) };
+    }
+}
+
+/// # Safety
+/// Called by code that gcc has compiled.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn GOMP_taskwait_depend(depend: *mut *mut c_void) {
+    // SAFETY: forwards what gcc passed.
+    unsafe { await_siblings(&depend::parse(depend)) };
+}
+
+/// # Safety
+/// Called by code that gcc has compiled.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn GOMP_taskyield() {}
+
+/// # Safety
+/// Called by code that gcc has compiled.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn GOMP_taskgroup_start() {
+    context::team();
+    context::update(|context| context.group = sync::create(Group { outer: context.group, unfinished: 0 }));
+}
+
+/// # Safety
+/// Called by code that gcc has compiled.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn GOMP_taskgroup_end() {
+    let Context { team, group, .. } = context::get();
+    if group.is_null() {
+        return;
+    }
+    // SAFETY: the group is the calling thread's own; its last task is finished when it is freed.
+    unsafe {
+        run_until(team, |task| task.group == group, || (*group).unfinished == 0);
+        context::update(|context| context.group = (*group).outer);
+        sync::discard(group);
+    }
+}

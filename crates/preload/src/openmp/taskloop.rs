@@ -1,0 +1,124 @@
+//! `taskloop`: a loop cut into tasks.
+
+use super::context;
+use super::schedule::Loop;
+use super::task::{self, Arguments, Copy, Function, flag};
+use libc::{c_int, c_long, c_uint, c_ulong, c_ulonglong, c_void};
+
+/// How many iterations each of the tasks gets: `each`, and one more the first `more` of them.
+#[derive(Debug, PartialEq, Eq)]
+struct Cut {
+    tasks: u64,
+    each: u64,
+    more: u64,
+}
+
+/// Cuts a loop. `wanted` is how many tasks there shall be or, with `grain`, how many iterations each has at least.
+fn cut(count: u64, wanted: u64, grain: bool, threads: u64) -> Cut {
+    let tasks = match (grain, wanted) {
+        (true, least) => count / least.max(1),
+        (false, 0) => threads,
+        (false, tasks) => tasks,
+    };
+    let tasks = tasks.clamp(1, count.max(1));
+    Cut { tasks, each: count / tasks, more: count % tasks }
+}
+
+/// Makes the tasks of a loop. Their arguments begin with the values from which and before which they run.
+unsafe fn run(
+    function: Function,
+    data: *mut c_void,
+    arguments: Arguments,
+    flags: u32,
+    wanted: u64,
+    work: Loop,
+) {
+    if work.count == 0 {
+        return;
+    }
+    if flags & flag::REDUCTION != 0 {
+        super::refused::refuse("a taskloop with a reduction");
+    }
+    context::team();
+    let Cut { tasks, each, more } =
+        cut(work.count, wanted, flags & flag::GRAIN != 0, context::get().threads().into());
+    // SAFETY: forwards what gcc passed; the arguments begin with two numbers, which are set before they are copied.
+    unsafe {
+        if flags & flag::NO_GROUP == 0 {
+            task::GOMP_taskgroup_start();
+        }
+        let bounds = data.cast::<u64>();
+        let mut first = 0;
+        for number in 0..tasks {
+            let next = first + each + u64::from(number < more);
+            let (start, end) = work.values(&(first..next));
+            bounds.write(start);
+            bounds.add(1).write(end);
+            task::make(function, arguments, flags & flag::IF != 0, flags & flag::FINAL, std::ptr::null());
+            first = next;
+        }
+        if flags & flag::NO_GROUP == 0 {
+            task::GOMP_taskgroup_end();
+        }
+    }
+}
+
+/// # Safety
+/// Called by code that gcc has compiled.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn GOMP_taskloop(
+    function: Function,
+    data: *mut c_void,
+    copy: Copy,
+    size: c_long,
+    align: c_long,
+    flags: c_uint,
+    wanted: c_ulong,
+    _priority: c_int,
+    start: c_long,
+    end: c_long,
+    step: c_long,
+) {
+    let arguments = Arguments { data, copy, size: size as usize, align: align as usize };
+    // SAFETY: forwards what gcc passed.
+    unsafe { run(function, data, arguments, flags, wanted, Loop::signed(start, end, step)) };
+}
+
+/// # Safety
+/// Called by code that gcc has compiled.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn GOMP_taskloop_ull(
+    function: Function,
+    data: *mut c_void,
+    copy: Copy,
+    size: c_long,
+    align: c_long,
+    flags: c_uint,
+    wanted: c_ulong,
+    _priority: c_int,
+    start: c_ulonglong,
+    end: c_ulonglong,
+    step: c_ulonglong,
+) {
+    let arguments = Arguments { data, copy, size: size as usize, align: align as usize };
+    let work = Loop::unsigned(flags & flag::UP != 0, start, end, step);
+    // SAFETY: forwards what gcc passed.
+    unsafe { run(function, data, arguments, flags, wanted, work) };
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn all_iterations_are_in_tasks() {
+        for (count, wanted, grain) in
+            [(10, 3, false), (10, 3, true), (2, 8, false), (5, 9, true), (7, 0, false)]
+        {
+            let Cut { tasks, each, more } = cut(count, wanted, grain, 4);
+            assert_eq!(tasks * each + more, count);
+            assert!(more < tasks && (!grain || each >= wanted.min(count)));
+        }
+        assert_eq!(cut(100, 0, false, 4), Cut { tasks: 4, each: 25, more: 0 });
+    }
+}

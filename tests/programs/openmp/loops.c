@@ -1,0 +1,99 @@
+/* OpenMP: loops of all schedules, signed and unsigned, up and down, ordered, collapsed, with the last value kept. */
+#include "../harness.h"
+#include <omp.h>
+
+#define CHECK(condition, ...) ((condition) ? (void)0 : fail(__VA_ARGS__))
+
+enum { MOST = 2000 };
+static int done[MOST];
+
+static void each_once(const char *what, int count)
+{
+    for (int i = 0; i < MOST; i++) {
+        CHECK(done[i] == (i < count), "%s: iteration %d was run %d times", what, i, done[i]);
+        done[i] = 0;
+    }
+}
+
+int main(int argc, char **argv)
+{
+    parse(argc, argv, 4, 1);
+    omp_set_num_threads(threads);
+    int last = -1;
+#pragma omp parallel for schedule(static, 7)
+    for (int i = 0; i < 1000; i++)
+        done[i]++;
+    each_once("static", 1000);
+#pragma omp parallel for schedule(dynamic) lastprivate(last)
+    for (int i = 0; i < 100; i++) {
+        done[i]++;
+        last = i;
+    }
+    each_once("dynamic", 100);
+    CHECK(last == 99, "the last value is %d", last);
+#pragma omp parallel for schedule(dynamic, 13)
+    for (int i = 998; i >= 0; i -= 2)
+        done[i / 2]++;
+    each_once("downwards", 500);
+#pragma omp parallel for schedule(guided, 5)
+    for (unsigned long long i = ~0ull - 1500; i < ~0ull; i++)
+        done[i - (~0ull - 1500)]++;
+    each_once("unsigned", 1500);
+#pragma omp parallel for schedule(guided)
+    for (unsigned long i = 600; i > 0; i -= 3)
+        done[i / 3 - 1]++;
+    each_once("unsigned, downwards", 200);
+#pragma omp parallel for collapse(2) schedule(monotonic : dynamic, 11)
+    for (int i = 0; i < 30; i++)
+        for (int j = 0; j < 40; j++)
+            done[i * 40 + j]++;
+    each_once("collapsed", 1200);
+    int kinds[] = {omp_sched_static, omp_sched_dynamic, omp_sched_guided, omp_sched_auto};
+    for (int kind = 0; kind < 4; kind++) {
+        omp_sched_t set;
+        int chunk;
+        omp_set_schedule(kinds[kind], 3);
+        omp_get_schedule(&set, &chunk);
+        CHECK(set == (omp_sched_t)kinds[kind], "schedule %d was not set", kinds[kind]);
+#pragma omp parallel for schedule(runtime)
+        for (int i = 0; i < 777; i++)
+            done[i]++;
+        each_once("as set", 777);
+    }
+#pragma omp parallel
+    {
+#pragma omp for schedule(dynamic, 2) nowait
+        for (int i = 0; i < 300; i++)
+            done[i]++;
+#pragma omp for schedule(dynamic, 3) nowait
+        for (int i = 300; i < 600; i++)
+            done[i]++;
+#pragma omp for schedule(guided) nowait
+        for (int i = 600; i < 900; i++)
+            done[i]++;
+    }
+    each_once("one after the other", 900);
+    int order[200], next = 0;
+#pragma omp parallel for ordered schedule(dynamic, 3)
+    for (int i = 0; i < 100; i++) {
+        done[i]++;
+#pragma omp ordered
+        order[next++] = i;
+    }
+#pragma omp parallel for ordered schedule(static)
+    for (int i = 100; i < 200; i++) {
+#pragma omp ordered
+        if (i % 3)
+            order[next++] = i;
+        else
+            order[next++] = i;
+    }
+    each_once("ordered", 100);
+    for (int i = 0; i < 200; i++)
+        CHECK(order[i] == i, "in place %d came iteration %d", i, order[i]);
+#pragma omp parallel for schedule(dynamic)
+    for (int i = 5; i < 5; i++)
+        done[i]++;
+    each_once("empty", 0);
+    return pass();
+}
