@@ -146,6 +146,14 @@ fn a_library_that_cannot_be_shared_is_refused_with_a_sentence() {
         assert_eq!((ran.output, ran.errors), (sentence.clone(), format!("gondwana: node 0: {sentence}")));
         assert!(ran.status.unwrap().success());
     }
+    let name = library("libcounts.so");
+    let why = "the library has atomic instructions, and the program had none; run it with --consistency sc";
+    let sentence = format!("dlopen({name}): {why}\n");
+    let ran = open(&name);
+    assert_eq!((ran.output, ran.errors), (sentence.clone(), format!("gondwana: node 0: {sentence}")));
+    let options = ["-n", "2", "--consistency", "sc", "--", "./opens", &name];
+    let ran = run(&mut whole().run(&folder, &options), LIMIT);
+    assert!(ran.errors.is_empty() && !ran.output.contains("dlopen"), "{}{}", ran.output, ran.errors);
     let ran = open("./absent.so");
     assert_eq!(ran.output, "./absent.so: cannot open shared object file: No such file or directory\n");
     assert_eq!(ran.errors, "");

@@ -4,6 +4,7 @@ mod common;
 
 use common::folder::Folder;
 use common::whole::{LIMIT, run, whole};
+use std::os::unix::process::ExitStatusExt;
 
 /// What the program prints at last, if main's files are as they were.
 const UNHARMED: &str = "4 ELF /* Uses 1\n0 0 0\n";
@@ -31,6 +32,43 @@ fn descriptors_between_computers_are_refused() {
 fn streams_are_refused() {
     for fabric in ["shm", "tcp"] {
         refused(fabric, "streams", "gondwana: node 1: fgets() on a stream that node 0 has opened, ");
+    }
+}
+
+#[test]
+fn code_in_place_of_a_call_on_a_stream_ends_with_a_sentence() {
+    let folder = Folder::new();
+    folder.compile("inlined");
+    let ran = run(&mut whole().run(&folder, &["-n", "2", "--", "./inlined"]), LIMIT);
+    assert_eq!(ran.status.unwrap().signal(), Some(libc::SIGSEGV), "{}", ran.errors);
+    assert!(
+        ran.errors.contains("has touched a stream that node 0 has opened, and only that node"),
+        "{}",
+        ran.errors
+    );
+}
+
+#[test]
+fn standard_input_is_read_by_threads_of_other_nodes_or_refused() {
+    let folder = Folder::new();
+    folder.compile("input");
+    std::fs::write(folder.join("given"), [7; 100_000]).unwrap();
+    let read = |fabric: &str, more: &[&str]| {
+        let arguments = [&["-n", "2", "--fabric", fabric, "--", "./input"], more].concat();
+        let command = whole().run(&folder, &arguments);
+        let mut shell = std::process::Command::new("sh");
+        shell.args(["-c", "exec \"$0\" \"$@\" < given"]).arg(command.get_program()).args(command.get_args());
+        run(shell.current_dir(&*folder), LIMIT)
+    };
+    let ran = read("shm", &[]);
+    assert_eq!((ran.output.as_str(), ran.errors.as_str()), ("100000\n", ""));
+    let ran = read("tcp", &[]);
+    assert_eq!(ran.output, "0\n");
+    assert!(ran.errors.contains("read() on descriptor 0, which only node 0 has open"), "{}", ran.errors);
+    for fabric in ["shm", "tcp"] {
+        let ran = read(fabric, &["stream"]);
+        assert_eq!(ran.output, "-1\n");
+        assert!(ran.errors.contains("getc() on a stream that node 0 has opened"), "{}", ran.errors);
     }
 }
 

@@ -1,5 +1,5 @@
 //! The writable data of the program: which addresses hold `.data` and `.bss` of the executable and of the
-//! libraries that came with it.
+//! libraries that it uses.
 
 use crate::geometry::PAGE_SIZE;
 use std::ffi::CStr;
@@ -15,20 +15,40 @@ pub struct DataSegment {
     pub pages: u32,
 }
 
-/// Folders whose libraries belong to the system: their data stays private to each node.
-const SYSTEM: [&str; 6] = ["/lib", "/lib64", "/usr/lib", "/usr/lib64", "/usr/local/lib/gondwana", "/lib32"];
+/// The libraries of the C, C++ and OpenMP runtimes, as far as their names do not change between versions: their data
+/// stays private to each node.
+const RUNTIME: [&str; 16] = [
+    "ld-linux-x86-64.so.",
+    "libBrokenLocale.so.",
+    "libanl.so.",
+    "libc.so.",
+    "libdl.so.",
+    "libgcc_s.so.",
+    "libgomp.so.",
+    "libgondwana.so",
+    "libm.so.",
+    "libmvec.so.",
+    "libnss_",
+    "libpthread.so.",
+    "libresolv.so.",
+    "librt.so.",
+    "libstdc++.so.",
+    "libthread_db.so.",
+];
 
-/// True for a library that belongs to the system rather than to the program.
+/// True for a library of the language runtimes. Every other library counts as the program's own, wherever it is: its
+/// variables must be common to all threads, as the blocks are that they point to.
 #[must_use]
-pub fn is_system_library(path: &Path) -> bool {
-    SYSTEM.iter().any(|folder| path.starts_with(folder))
+pub fn is_runtime_library(path: &Path) -> bool {
+    let name = path.file_name().map_or(&[][..], |name| name.as_encoded_bytes());
+    RUNTIME.iter().any(|runtime| name.starts_with(runtime.as_bytes()))
 }
 
-/// True for the file of a library that came with the program. The executable, and what the kernel puts into each
-/// process, have no path.
+/// True for the file of a library whose variables all threads share. The executable, and what the kernel puts into
+/// each process, have no path.
 #[must_use]
 pub fn is_of_program(path: &Path) -> bool {
-    path.as_os_str().as_encoded_bytes().contains(&b'/') && !is_system_library(path)
+    path.as_os_str().as_encoded_bytes().contains(&b'/') && !is_runtime_library(path)
 }
 
 /// The data segments of the running program, in ascending order of address. `own` is an address inside the
@@ -186,4 +206,21 @@ fn page_down(address: usize) -> usize {
 
 fn page_up(address: usize) -> usize {
     page_down(address + PAGE_SIZE - 1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_the_languages_runtimes_are_private() {
+        let of_program = |path: &str| is_of_program(Path::new(path));
+        assert!(
+            !of_program("/lib/x86_64-linux-gnu/libc.so.6")
+                && !of_program("/opt/gcc/lib64/libstdc++.so.6.0.30")
+        );
+        assert!(!of_program("/usr/lib/x86_64-linux-gnu/libgomp.so.1") && !of_program(""));
+        assert!(of_program("/lib/x86_64-linux-gnu/libcrypto.so.3") && of_program("./libcrypt.so"));
+        assert!(of_program("/home/me/libmine.so") && of_program("/home/me/libm_fast.so"));
+    }
 }

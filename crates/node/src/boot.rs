@@ -38,6 +38,9 @@ pub struct Boot {
     pub fabric: FabricBoot,
     /// Which coherence protocol family runs.
     pub consistency: Consistency,
+    /// Whether the launcher has chosen it, from the code of the program: libraries that come later must not call that
+    /// into question.
+    pub chosen: bool,
     /// Why that consistency was chosen, for people.
     pub reason: String,
     /// How faults are raised and resolved.
@@ -376,6 +379,7 @@ mod tests {
                 secret: Some([7; 32]),
             },
             consistency: Consistency::Rc,
+            chosen: true,
             reason: "no inline atomic instruction".to_owned(),
             mechanism: Mechanism::Userfaultfd,
             span: 1 << 38,

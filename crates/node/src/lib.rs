@@ -126,6 +126,12 @@ impl Node {
         u32::from(self.boot.nodes) * u32::from(self.boot.processors)
     }
 
+    /// True if the program runs release consistent only because no atomic instruction was found in it.
+    #[must_use]
+    pub fn relies_on_no_atomics(&self) -> bool {
+        self.boot.chosen && self.boot.consistency == boot::Consistency::Rc
+    }
+
     /// True if all nodes are known to be processes of one computer.
     #[must_use]
     pub fn is_on_one_computer(&self) -> bool {

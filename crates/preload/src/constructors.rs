@@ -1,9 +1,9 @@
-//! The constructors of the program's own libraries.
+//! The constructors of the libraries that the program uses.
 //!
 //! The loader runs them in every process before the program's entry code, when the process is not yet a node: what
 //! they allocate would be each node's own, and what they print would be printed by each. So this library's
 //! initialiser, which the loader runs before all others (see `build.rs`), takes them out of the loader's hands; node
-//! 0 runs them when it is a node. Those of the system's libraries stay, because their data is private to each node.
+//! 0 runs them when it is a node. Those of the language runtimes stay, because their data is private to each node.
 
 use crate::object::{self, Object, tag};
 use gondwana_memory::PAGE_SIZE;

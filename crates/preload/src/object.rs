@@ -11,6 +11,10 @@ pub mod tag {
     pub const NEEDED: i64 = 1;
     pub const STRTAB: i64 = 5;
     pub const SYMTAB: i64 = 6;
+    pub const PLTRELSZ: i64 = 2;
+    pub const RELA: i64 = 7;
+    pub const RELASZ: i64 = 8;
+    pub const JMPREL: i64 = 23;
     pub const INIT: i64 = 12;
     pub const SONAME: i64 = 14;
     pub const INIT_ARRAY: i64 = 25;

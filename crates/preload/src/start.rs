@@ -2,7 +2,9 @@
 
 use crate::io::{descriptors, stream_memory};
 use crate::stack::on_stack;
-use crate::{alloc, constructors, exit, handler_stack, library, map, pthread, report, signals, span_stack};
+use crate::{
+    alloc, canonical, constructors, exit, handler_stack, library, map, pthread, report, signals, span_stack,
+};
 use gondwana_node::boot::Boot;
 use gondwana_node::{Hooks, Node, ProcessChange, Thread};
 use libc::{c_char, c_int, c_void};
@@ -72,6 +74,7 @@ pub unsafe extern "C" fn __libc_start_main(
     unsafe { restore_environment(argv.add(argc as usize + 1), &boot.hidden_env) };
     let (first, me, nodes) = (boot.node == 0, usize::from(boot.node), usize::from(boot.nodes));
     begin_standard_streams();
+    canonical::replace_stubs();
     exit::begin();
     library::begin();
     let hooks = Hooks {

@@ -2,17 +2,16 @@
 //!
 //! A program that synchronises through pthread calls alone can run release consistent: the calls tell when memory
 //! must agree. One that synchronises through atomic instructions of its own cannot: nothing tells of them. So the
-//! executable code of the program, and of the libraries that came with it, is disassembled and searched for
+//! executable code of the program, and of the libraries that it uses, is disassembled and searched for
 //! instructions that lock memory. Plain loads and stores used for synchronisation leave no trace in the code; their
 //! authors must ask for `--consistency sc`.
 
 pub mod libraries;
-mod scan;
 
 use crate::failure::Failure;
 use crate::run::check::Program;
-use gondwana_memory::is_system_library;
-use scan::Finding;
+use gondwana_atomics::{Finding, scan};
+use gondwana_memory::is_runtime_library;
 use std::fmt;
 use std::path::{Path, PathBuf};
 
@@ -30,8 +29,8 @@ impl Atomics {
     }
 
     /// Adds the instructions of one file; `library` is its path unless it is the program itself.
-    fn add(&mut self, image: &[u8], library: Option<&Path>) -> Result<(), object::Error> {
-        let findings = scan::scan(image)?;
+    fn add(&mut self, image: &[u8], library: Option<&Path>) -> Result<(), gondwana_atomics::Error> {
+        let findings = scan(image)?;
         self.count += findings.count;
         if self.first.is_none() {
             self.first = findings.first.map(|first| (first, library.map(Path::to_owned)));
@@ -58,7 +57,7 @@ impl fmt::Display for Atomics {
     }
 }
 
-/// Searches a program and the libraries that came with it.
+/// Searches a program and the libraries that it uses.
 pub fn of_program(program: &Program) -> Result<Atomics, Failure> {
     let shown = |path: &Path, error: &dyn fmt::Display| {
         Failure::cannot(format!(
@@ -69,7 +68,7 @@ pub fn of_program(program: &Program) -> Result<Atomics, Failure> {
     let mut atomics = Atomics::default();
     atomics.add(&program.image, None).map_err(|error| shown(&program.path, &error))?;
     for library in libraries::of(&program.path).map_err(|error| shown(&program.path, &error))? {
-        if is_system_library(&library) {
+        if is_runtime_library(&library) {
             continue;
         }
         let image = std::fs::read(&library).map_err(|error| shown(&library, &error))?;

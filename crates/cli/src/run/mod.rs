@@ -214,6 +214,7 @@ impl Job<'_> {
             processors: self.options.processors()?.unwrap_or(share),
             fabric,
             consistency: self.consistency,
+            chosen: matches!(self.options.consistency, options::Consistency::Auto),
             reason: self.reason.clone(),
             mechanism: can.mechanism,
             span: can.span,

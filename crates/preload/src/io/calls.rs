@@ -1,6 +1,8 @@
 //! System calls with plain buffers: sockets, time, signals, processes.
 
 use super::Buffer;
+use super::descriptors::is_here;
+use crate::signals::without_faults;
 use gondwana_memory::PAGE_SIZE;
 use libc::{
     c_char, c_int, c_uint, c_void, clockid_t, epoll_event, gid_t, id_t, itimerspec, itimerval, off_t, pid_t,
@@ -78,13 +80,6 @@ crate::guarded! {
     fn sched_getaffinity(pid: pid_t, size: size_t, set: *mut c_void) -> c_int { Buffer::write(set, size) }
     fn gethostname(name: *mut c_char, length: size_t) -> c_int { Buffer::write(name, length) }
     fn getentropy(buffer: *mut c_void, count: size_t) -> c_int { Buffer::write(buffer, count) }
-    fn epoll_pwait[fd](fd: c_int, events: *mut epoll_event, most: c_int, timeout: c_int, mask: *const sigset_t) -> c_int {
-        Buffer::write(events, most.max(0) as usize * size_of::<epoll_event>()), Buffer::value(mask)
-    }
-    fn epoll_pwait2[fd](fd: c_int, events: *mut epoll_event, most: c_int, timeout: *const timespec,
-        mask: *const sigset_t) -> c_int {
-        Buffer::write(events, most.max(0) as usize * size_of::<epoll_event>()), Buffer::value(timeout), Buffer::value(mask)
-    }
     fn signalfd[fd](fd: c_int, mask: *const sigset_t, flags: c_int) -> c_int { Buffer::value(mask) }
     fn sigpending(result: *mut sigset_t) -> c_int { Buffer::result(result) }
     fn sigwaitinfo(set: *const sigset_t, info: *mut siginfo_t) -> c_int { Buffer::value(set), Buffer::result(info) }
@@ -181,4 +176,42 @@ pub unsafe extern "C" fn clock_nanosleep(
             )
         }
     })
+}
+
+/// Defines functions that wait for events with other signals blocked than usual.
+macro_rules! waiting_for_events {
+    ($($name:ident($type:ty) $buffer:expr;)*) => {$(
+        /// # Safety
+        /// As the C library's function of this name.
+        #[unsafe(no_mangle)]
+        pub unsafe extern "C" fn $name(
+            fd: c_int,
+            events: *mut epoll_event,
+            most: c_int,
+            timeout: $type,
+            mask: *const sigset_t,
+        ) -> c_int {
+            if !is_here(fd, stringify!($name)) {
+                return -1;
+            }
+            // SAFETY: the caller passes null or a set; the call gets a copy.
+            let own = unsafe { without_faults(libc::SIG_SETMASK, mask) };
+            let mask = own.as_ref().map_or(std::ptr::null(), std::ptr::from_ref);
+            let events_size = most.max(0) as usize * size_of::<epoll_event>();
+            let time: fn($type) -> Buffer = $buffer;
+            super::with_buffers(&[Buffer::write(events, events_size), time(timeout), Buffer::value(mask)], || {
+                // SAFETY: forwards the caller's arguments.
+                unsafe {
+                    crate::real!($name: fn(c_int, *mut epoll_event, c_int, $type, *const sigset_t) -> c_int)(
+                        fd, events, most, timeout, mask,
+                    )
+                }
+            })
+        }
+    )*};
+}
+
+waiting_for_events! {
+    epoll_pwait(c_int) |_| Buffer::read(std::ptr::null::<u8>(), 0);
+    epoll_pwait2(*const timespec) |time| Buffer::value(time);
 }

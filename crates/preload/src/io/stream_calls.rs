@@ -1,7 +1,7 @@
 //! Calls on open streams that only need to know whether the stream is this node's. Many take any number of
 //! arguments, so they go on by a jump, with all registers as they were.
 
-use super::stream_memory::{BASE, OWN, RANGES, SHIFT, refuse_call};
+use super::stream_memory::{BASE, OWN, RANGES, SHIFT, STDIN, refuse_call};
 use crate::real::Real;
 use std::arch::naked_asm;
 
@@ -74,10 +74,16 @@ macro_rules! checked {
                     "sub r10, r11",
                     "shr r10, {shift}",
                     "lea r11, [rip + {real}]",
+                    concat!("cmp ", $stream, ", [rip + {stdin}]"),
+                    "je 3f",
                     "cmp r10, {ranges}",
                     "jae 2f",
                     "cmp r10, [rip + {own}]",
                     "je 2f",
+                    "jmp 4f",
+                    "3:",
+                    "xor r10d, r10d",
+                    "4:",
                     "sub rsp, 8",
                     "mov rdi, r10",
                     "mov rsi, r11",
@@ -94,6 +100,7 @@ macro_rules! checked {
                     shift = const SHIFT,
                     ranges = const RANGES,
                     own = sym OWN,
+                    stdin = sym STDIN,
                     real = sym REAL,
                     refuse = sym refuse_call,
                     find = sym find,
@@ -119,4 +126,51 @@ checked! {
         putwc_unlocked fputws fputws_unlocked;
     "rdx" => 0: fgets fgets_unlocked fgetws fgetws_unlocked;
     "rcx" => 0: __fgets_chk __fgetws_chk;
+}
+
+/// Defines functions in front of the C library's that read standard input, which is node 0's, and what a call gives that
+/// is refused.
+macro_rules! reading_stdin {
+    ($($refused:literal: $($name:ident)*;)*) => {$($(
+        const _: () = {
+            static REAL: Real = Real::new(
+                // SAFETY: `concat!` ends it with the only NUL.
+                unsafe { std::ffi::CStr::from_bytes_with_nul_unchecked(concat!(stringify!($name), "\0").as_bytes()) },
+            );
+
+            /// # Safety
+            /// As the C library's function of this name.
+            #[unsafe(naked)]
+            #[unsafe(no_mangle)]
+            unsafe extern "C" fn $name() {
+                naked_asm!(
+                    "lea r11, [rip + {real}]",
+                    "cmp qword ptr [rip + {stdin}], -1",
+                    "je 2f",
+                    "sub rsp, 8",
+                    "xor edi, edi",
+                    "mov rsi, r11",
+                    "call {refuse}",
+                    concat!("mov rax, ", $refused),
+                    "add rsp, 8",
+                    "ret",
+                    "2:",
+                    "mov r10, [r11]",
+                    "test r10, r10",
+                    "jz {find}",
+                    "jmp r10",
+                    real = sym REAL,
+                    stdin = sym STDIN,
+                    refuse = sym refuse_call,
+                    find = sym find,
+                )
+            }
+        };
+    )*)*};
+}
+
+reading_stdin! {
+    -1: getchar getchar_unlocked getwchar getwchar_unlocked scanf vscanf __isoc99_scanf __isoc99_vscanf
+        __isoc23_scanf __isoc23_vscanf wscanf vwscanf __isoc99_wscanf __isoc99_vwscanf __isoc23_wscanf
+        __isoc23_vwscanf;
 }

@@ -21,6 +21,9 @@ pub const RANGES: usize = 256;
 /// The number of this node; that of none as long as streams are anywhere.
 pub static OWN: AtomicUsize = AtomicUsize::new(usize::MAX);
 
+/// The C library's standard input, where it is not this node's; otherwise the address of nothing. Its buffer is node 0's.
+pub static STDIN: AtomicUsize = AtomicUsize::new(usize::MAX);
+
 /// What stands ahead of each block: its class. Keeps blocks aligned as `malloc` does.
 const HEADER: usize = 16;
 
@@ -48,6 +51,14 @@ pub fn begin(node: usize) {
     let mut blocks = BLOCKS.lock().expect("not poisoned");
     (blocks.fresh, blocks.end) = (start, start + (1 << SHIFT));
     OWN.store(node, Ordering::Relaxed);
+    if node != 0 {
+        // SAFETY: the C library has set the variable, and no other thread runs yet.
+        STDIN.store(unsafe { stdin } as usize, Ordering::Relaxed);
+    }
+}
+
+unsafe extern "C" {
+    static stdin: *mut libc::FILE;
 }
 
 /// The node in whose range an address is.
@@ -128,7 +139,23 @@ pub fn is_here<T>(stream: *mut T, call: &str) -> bool {
             refuse(opener, call);
             false
         }
+        None if stream as usize == STDIN.load(Ordering::Relaxed) => {
+            refuse(0, call);
+            false
+        }
         _ => true,
+    }
+}
+
+/// Says what has happened if the program is about to die because it touched a stream of another node by itself: the
+/// compiler puts code in place of some calls.
+pub fn explain_crash(address: usize) {
+    let opener = range_of(address).filter(|&opener| opener != OWN.load(Ordering::Relaxed));
+    if let (Some(opener), Some(node)) = (opener, Node::current()) {
+        node.refuse(&format!(
+            "code that stands in place of a call such as getc_unlocked() has touched a stream that node {opener} has \
+             opened, and only that node can use: open it in the thread that uses it, or run with --threads fill or -n 1"
+        ));
     }
 }
 

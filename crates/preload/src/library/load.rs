@@ -47,6 +47,9 @@ impl Loading {
 /// Pages of the stack that the loader's own system calls may write to.
 const STACK_PAGES: usize = 16;
 
+/// What the kernel likes to map the beginning of a long file at a multiple of.
+const HUGE_PAGE: usize = 2 << 20;
+
 /// Brings in the part of the stack that the loader will use: the kernel could not write to a page that is absent.
 #[inline(never)]
 pub fn touch_stack() {
@@ -92,6 +95,14 @@ fn open_alone(node: &'static Node, path: &Path, flags: c_int) -> Result<usize, S
     if file.has_thread_locals {
         return Err(refuse("the library has thread-local variables, which only node 0 would have"));
     }
+    if node.relies_on_no_atomics() && has_atomics(path) {
+        let sentence = format!(
+            "dlopen({}): the library has atomic instructions, and the program had none; run it with --consistency sc",
+            path.display()
+        );
+        node.refuse(&sentence);
+        return Err(sentence);
+    }
     for name in &file.needed {
         let text = CString::new(name.as_str()).unwrap_or_default();
         if search::is_from_start(&text) {
@@ -102,7 +113,7 @@ fn open_alone(node: &'static Node, path: &Path, flags: c_int) -> Result<usize, S
         };
         open_alone(node, &needed, flags)?;
     }
-    let room = file.length + if file.align > PAGE_SIZE { file.align } else { 0 };
+    let room = file.length + slack(&file);
     let start = node.map_pages(room, 0).ok_or("out of memory")?;
     let hole = start..start + room;
     // SAFETY: the pages were just allocated, so nobody uses them.
@@ -119,6 +130,19 @@ fn open_alone(node: &'static Node, path: &Path, flags: c_int) -> Result<usize, S
     share(node, &object).ok_or_else(|| refuse("the other nodes have no room for it"))?;
     LOADED.lock().expect("not poisoned").push(Library { path: path.to_owned(), handle, real });
     Ok(handle)
+}
+
+/// True if it cannot be ruled out that a library has atomic instructions.
+fn has_atomics(path: &Path) -> bool {
+    let findings = std::fs::read(path).ok().and_then(|image| gondwana_atomics::scan(&image).ok());
+    findings.is_none_or(|findings| findings.count > 0)
+}
+
+/// Bytes beside the library that must be free where it is loaded: the loader and, for files that long, the kernel ask
+/// for more, to begin at a round address.
+fn slack(file: &LibraryFile) -> usize {
+    let round = if file.length >= HUGE_PAGE { HUGE_PAGE } else { 0 };
+    round.max(if file.align > PAGE_SIZE { file.align } else { 0 })
 }
 
 /// Has the loader load a library into a hole of the span.

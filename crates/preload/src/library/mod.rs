@@ -1,9 +1,8 @@
 //! Libraries that the program loads while it runs.
 //!
-//! System libraries are loaded by the loader of the node that asks, and their data is private to it, as for those
-//! that were there from the start. A library of the program's own is loaded by node 0 alone, to addresses of the
-//! span: its variables are shared like all of the span, and its code is copied to the other nodes. What a thread of
-//! another node asks about such a library, node 0 answers.
+//! A library is loaded by node 0 alone, to addresses of the span: its variables are shared like all of the span, and
+//! its code is copied to the other nodes. What a thread of another node asks about it, node 0 answers. Only the
+//! libraries of the language runtimes are loaded by the loader of each node, at the start.
 
 mod error;
 mod file;

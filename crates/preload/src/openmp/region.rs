@@ -120,8 +120,9 @@ pub fn barrier() {
     unsafe {
         match team.as_ref() {
             None => {}
-            Some(Team { tasking: true, .. }) => task::barrier(team),
-            Some(Team { threads, .. }) => sync::meet(&raw const (*team).barrier, *threads),
+            Some(Team { threads: 1, .. }) => {}
+            Some(Team { tasking, barrier, .. }) if *tasking || barrier.is_null() => task::barrier(team),
+            Some(Team { threads, barrier, .. }) => sync::meet(*barrier, *threads),
         }
     }
 }

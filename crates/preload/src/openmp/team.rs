@@ -39,7 +39,8 @@ pub struct Team {
     pub lock: Name,
     /// Told when something that threads of the team wait for may have happened.
     pub changed: Name,
-    pub barrier: Name,
+    /// A barrier at which always the same threads meet; null for teams that wait under their lock.
+    pub barrier: *const Name,
     pub threads: u32,
     /// How many regions this one is inside, and how many of them have several threads; itself included.
     pub level: u32,
@@ -54,9 +55,9 @@ pub struct Team {
     pub first: *mut Share,
     /// The pieces of work that not all threads are done with.
     pub shares: *mut Share,
-    /// There may be tasks that wait for a thread: whoever waits at the barrier looks for them.
+    /// There may be tasks that wait for a thread: whoever waits for the team looks for them.
     pub tasking: bool,
-    /// Threads at the barrier, and how often all were; for teams with tasks.
+    /// Threads at the barrier, and how often all were; for teams that wait under their lock.
     pub arrived: u32,
     pub phase: u32,
     /// Threads that wait to be told of a change.
@@ -81,7 +82,7 @@ impl Team {
         Self {
             lock: Name::default(),
             changed: Name::default(),
-            barrier: Name::default(),
+            barrier: std::ptr::null(),
             threads,
             level: level + 1,
             active: active + u32::from(threads > 1),

@@ -2,7 +2,7 @@
 //!
 //! Keys mean the same on every node: node 0 hands them out. Values belong to one thread, and stay with it.
 
-use gondwana_memory::is_system_library;
+use gondwana_memory::is_runtime_library;
 use gondwana_node::{Node, Thread};
 use libc::{c_int, c_void, pthread_key_t};
 use std::collections::BTreeSet;
@@ -21,14 +21,14 @@ static DELETED: Mutex<BTreeSet<pthread_key_t>> = Mutex::new(BTreeSet::new());
 
 type Destructor = extern "C-unwind" fn(*mut c_void);
 
-/// A system library's keys are its own, like all its data.
-fn of_system_library(destructor: Destructor) -> bool {
+/// The keys of the language runtimes are their own, like all their data.
+fn of_runtime(destructor: Destructor) -> bool {
     // SAFETY: all zero is valid; dladdr fills it in with a pointer to a string that lives as long as the object.
     unsafe {
         let mut info: libc::Dl_info = std::mem::zeroed();
         libc::dladdr(destructor as *const c_void, &mut info) != 0
             && !info.dli_fname.is_null()
-            && CStr::from_ptr(info.dli_fname).to_str().is_ok_and(|path| is_system_library(Path::new(path)))
+            && CStr::from_ptr(info.dli_fname).to_str().is_ok_and(|path| is_runtime_library(Path::new(path)))
     }
 }
 
@@ -39,7 +39,7 @@ pub unsafe extern "C" fn pthread_key_create(
     key: *mut pthread_key_t,
     destructor: Option<Destructor>,
 ) -> c_int {
-    let Some(node) = Node::current().filter(|_| !destructor.is_some_and(of_system_library)) else {
+    let Some(node) = Node::current().filter(|_| !destructor.is_some_and(of_runtime)) else {
         // SAFETY: forwards the caller's arguments.
         return unsafe {
             crate::real!(pthread_key_create: fn(*mut pthread_key_t, Option<Destructor>) -> c_int)(

@@ -2,6 +2,7 @@
 
 use super::{is_here, stops};
 use crate::io::{Buffer, with_buffers};
+use crate::signals::without_faults;
 use libc::{c_int, fd_set, nfds_t, pollfd, sigset_t, timespec, timeval};
 
 /// Looks at each descriptor of a set. The kernel answers `POLLNVAL` for those that are not here.
@@ -35,6 +36,9 @@ pub unsafe extern "C" fn ppoll(
 ) -> c_int {
     // SAFETY: forwards the caller's arguments.
     unsafe { look_at_all(set, count, "ppoll") };
+    // SAFETY: the caller passes null or a set; the call gets a copy.
+    let own = unsafe { without_faults(libc::SIG_SETMASK, mask) };
+    let mask = own.as_ref().map_or(std::ptr::null(), std::ptr::from_ref);
     let buffers = [
         Buffer::write(set, count as usize * size_of::<pollfd>()),
         Buffer::value(timeout),
@@ -125,6 +129,9 @@ pub unsafe extern "C" fn pselect(
     if !unsafe { sets.are_here("pselect") } {
         return -1;
     }
+    // SAFETY: the caller passes null or a set; the call gets a copy.
+    let own = unsafe { without_faults(libc::SIG_SETMASK, mask) };
+    let mask = own.as_ref().map_or(std::ptr::null(), std::ptr::from_ref);
     let [r, w, e] = sets.buffers();
     with_buffers(&[r, w, e, Buffer::value(timeout), Buffer::value(mask)], || {
         // SAFETY: forwards the caller's arguments.

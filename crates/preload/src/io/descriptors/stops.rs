@@ -59,7 +59,8 @@ impl Numbers {
 
     /// True for a number that must have a stop whenever nothing else is there.
     pub fn is_foreign(&self, number: c_int) -> bool {
-        (FIRST..self.division.room()).contains(&number) && !self.own.iter().any(|own| own.contains(&number))
+        (number == libc::STDIN_FILENO || (FIRST..self.division.room()).contains(&number))
+            && !self.own.iter().any(|own| own.contains(&number))
     }
 
     /// Replaces what is at a number by a stop, in one step: no other thread can open anything there.
@@ -110,6 +111,10 @@ pub fn reserve(nodes: usize, node: usize) {
             inherited.filter(|&number| passes_exec(number)).for_each(|number| numbers.close(number));
         }
         next = number + 1;
+    }
+    if node != 0 {
+        // What is there, for the sake of children, is not what the program means by it.
+        STOPS.set(libc::STDIN_FILENO);
     }
     let _ = NUMBERS.set(numbers);
 }

@@ -33,7 +33,10 @@ struct Piece<'a> {
     code: &'a [u8],
 }
 
-/// Finds the atomic instructions of a file.
+/// Finds the atomic instructions of an ELF file.
+///
+/// # Errors
+/// If it is none, or a damaged one.
 pub fn scan(image: &[u8]) -> Result<Findings, object::Error> {
     let file = object::File::parse(image)?;
     let mut functions = functions(&file);
