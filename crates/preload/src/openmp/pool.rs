@@ -22,8 +22,6 @@ struct Dock {
     barrier: Name,
     /// How many threads meet there, the main one included.
     threads: u32,
-    /// For each smaller or equal number of threads, where a team of so many meets.
-    barriers: *mut Name,
     /// The dock to go to instead; null to stay.
     moved: *mut Self,
     /// The team that is to begin, and stays until all of its threads are back.
@@ -89,14 +87,8 @@ fn start_docked(team: *mut Team, threads: u32) {
     // the last team any more.
     unsafe {
         if dock.is_null() || (*dock).threads < threads {
-            let barriers = sync::allocate((threads as usize + 1) * size_of::<Name>(), align_of::<Name>());
-            let new = sync::create(Dock {
-                barrier: Name::new(),
-                threads,
-                barriers: barriers.cast(),
-                moved: null_mut(),
-                team: null_mut(),
-            });
+            let new =
+                sync::create(Dock { barrier: Name::new(), threads, moved: null_mut(), team: null_mut() });
             let there = if dock.is_null() { 1 } else { (*dock).threads };
             if !dock.is_null() {
                 (*dock).moved = new;
@@ -109,7 +101,6 @@ fn start_docked(team: *mut Team, threads: u32) {
             DOCK.set(new);
             dock = new;
         }
-        (*team).barrier = (*dock).barriers.add(threads as usize);
         let last = std::mem::replace(&mut (*dock).team, team);
         sync::meet(&raw const (*dock).barrier, (*dock).threads);
         if !last.is_null() {

@@ -4,7 +4,6 @@ use super::context::{self, Context};
 use super::pool::{self, Started};
 use super::settings;
 use super::share::Share;
-use super::sync;
 use super::task;
 use super::team::{Controls, Team};
 use libc::{c_uint, c_void};
@@ -121,8 +120,7 @@ pub fn barrier() {
         match team.as_ref() {
             None => {}
             Some(Team { threads: 1, .. }) => {}
-            Some(Team { tasking, barrier, .. }) if *tasking || barrier.is_null() => task::barrier(team),
-            Some(Team { threads, barrier, .. }) => sync::meet(*barrier, *threads),
+            Some(_) => task::barrier(team),
         }
     }
 }

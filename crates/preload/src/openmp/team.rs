@@ -39,8 +39,6 @@ pub struct Team {
     pub lock: Name,
     /// Told when something that threads of the team wait for may have happened.
     pub changed: Name,
-    /// A barrier at which always the same threads meet; null for teams that wait under their lock.
-    pub barrier: *const Name,
     pub threads: u32,
     /// How many regions this one is inside, and how many of them have several threads; itself included.
     pub level: u32,
@@ -57,7 +55,7 @@ pub struct Team {
     pub shares: *mut Share,
     /// There may be tasks that wait for a thread: whoever waits for the team looks for them.
     pub tasking: bool,
-    /// Threads at the barrier, and how often all were; for teams that wait under their lock.
+    /// Threads at the barrier, and how often all were.
     pub arrived: u32,
     pub phase: u32,
     /// Threads that wait to be told of a change.
@@ -82,7 +80,6 @@ impl Team {
         Self {
             lock: Name::default(),
             changed: Name::default(),
-            barrier: std::ptr::null(),
             threads,
             level: level + 1,
             active: active + u32::from(threads > 1),
