@@ -178,7 +178,6 @@ impl Node {
             boot,
         }));
         CURRENT.store(node, Ordering::Release);
-        node.place_data();
         Ok(node)
     }
 }

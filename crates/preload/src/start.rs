@@ -144,6 +144,7 @@ fn start_main(node: &'static Node, mut start: Start) -> c_int {
     let top = stack.end;
     Thread::attach(node, node.main_thread(), stack);
     node.serve_in_background();
+    node.place_data();
     share_arguments(node, &mut start);
     // SAFETY: the stack is main's own, and `start` outlives the call.
     unsafe { on_stack(enter, (&raw mut start).cast(), top) };

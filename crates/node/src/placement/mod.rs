@@ -237,8 +237,9 @@ impl Node {
         self.place(region, Some(placement), !fresh);
     }
 
-    /// Node 0, before the program begins: decides the homes of its data.
-    pub(crate) fn place_data(&'static self) {
+    /// Node 0, before the program begins: decides the homes of its data. Somebody must be receiving already: the C
+    /// library itself reads a variable that may be among them.
+    pub fn place_data(&'static self) {
         let Some(placer) = self.placer.as_ref().filter(|_| self.is_first()) else { return };
         if let Some(placement) = &placer.everything {
             for segment in self.geometry.overlays() {
