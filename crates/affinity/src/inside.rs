@@ -12,7 +12,8 @@ pub struct Inside;
 
 /// Goes inside; `None` if the calling thread is there already.
 pub fn enter() -> Option<Inside> {
-    (!INSIDE.replace(true)).then_some(Inside)
+    // Not made at all if the thread is inside: dropping it would take the thread outside.
+    if INSIDE.replace(true) { None } else { Some(Inside) }
 }
 
 impl Drop for Inside {

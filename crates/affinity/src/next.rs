@@ -2,9 +2,14 @@
 
 use crate::inside;
 use libc::{c_int, c_void};
-use std::cell::UnsafeCell;
+use std::cell::{Cell, UnsafeCell};
 use std::ffi::CStr;
 use std::sync::atomic::{AtomicUsize, Ordering};
+
+thread_local! {
+    /// Whether a thread is looking for one of the functions. It may well be inside already.
+    static LOOKING: Cell<bool> = const { Cell::new(false) };
+}
 
 /// The address of the function of this name that comes after ours, found in the first call; 0 while it is being looked
 /// for by this thread.
@@ -13,10 +18,14 @@ fn address(cache: &AtomicUsize, name: &CStr) -> usize {
     if known != 0 {
         return known;
     }
-    // The loader may allocate while it looks: those calls find this thread inside.
-    let Some(_inside) = inside::enter() else { return 0 };
+    // The loader may allocate while it looks.
+    if LOOKING.replace(true) {
+        return 0;
+    }
+    let _inside = inside::enter();
     // SAFETY: the name is a C string.
     let found = unsafe { libc::dlsym(libc::RTLD_NEXT, name.as_ptr()) } as usize;
+    LOOKING.set(false);
     cache.store(found, Ordering::Relaxed);
     found
 }
