@@ -72,7 +72,7 @@ pub fn meet(barrier: *const Name, threads: u32) {
 /// Memory that all threads can use.
 pub fn allocate(bytes: usize, align: usize) -> *mut u8 {
     let address = match Node::current() {
-        Some(node) => node.allocate(bytes, align.max(16)).unwrap_or(0),
+        Some(node) => node.allocate(bytes, align.max(16), 0).unwrap_or(0),
         // SAFETY: plain allocation.
         None => unsafe { crate::private::__libc_memalign(align.max(16), bytes) as usize },
     };
