@@ -16,15 +16,39 @@ use std::mem::MaybeUninit;
 use std::ptr::null_mut;
 use std::sync::OnceLock;
 
-/// Where the threads of the main thread's teams wait, in shared memory. Written by the main thread while they do.
+/// Where the threads of the main thread's teams wait, in shared memory.
 #[repr(C)]
 struct Dock {
     barrier: Name,
     /// How many threads meet there, the main one included.
     threads: u32,
+    /// What the main thread says before each meeting, in turn: threads that are not needed may still be reading what it
+    /// said before the last one, but not before the one before, as they have come to the last.
+    words: [Word; 2],
+}
+
+/// What is to be done after a meeting.
+#[repr(C)]
+#[derive(Clone, Copy)]
+struct Word {
     /// The dock to go to instead; null to stay.
-    moved: *mut Self,
+    moved: *mut Dock,
     /// The team that is to begin, and stays until all of its threads are back.
+    team: *mut Team,
+}
+
+impl Dock {
+    fn new(threads: u32) -> Self {
+        let nothing = Word { moved: null_mut(), team: null_mut() };
+        Self { barrier: Name::new(), threads, words: [nothing; 2] }
+    }
+}
+
+/// The main thread's dock, how often it has been there, and the team that began the last time.
+#[derive(Clone, Copy)]
+struct Berth {
+    dock: *mut Dock,
+    meetings: usize,
     team: *mut Team,
 }
 
@@ -48,7 +72,8 @@ pub enum Started {
 }
 
 thread_local! {
-    static DOCK: Cell<*mut Dock> = const { Cell::new(null_mut()) };
+    static BERTH: Cell<Berth> =
+        const { Cell::new(Berth { dock: null_mut(), meetings: 0, team: null_mut() }) };
 }
 
 /// True if there can be other threads at all.
@@ -82,27 +107,38 @@ pub fn start(team: Team) -> (*mut Team, Started) {
 }
 
 fn start_docked(team: *mut Team, threads: u32) {
-    let mut dock = DOCK.get();
-    // SAFETY: the threads at the dock read it only when the main thread has come, too. When all have come, nobody is in
-    // the last team any more.
+    let mut berth = BERTH.get();
+    // SAFETY: docks stay for good, and who reads what when is the rule of `Dock::words`.
     unsafe {
-        if dock.is_null() || (*dock).threads < threads {
-            let new =
-                sync::create(Dock { barrier: Name::new(), threads, moved: null_mut(), team: null_mut() });
-            let there = if dock.is_null() { 1 } else { (*dock).threads };
-            if !dock.is_null() {
-                (*dock).moved = new;
-                sync::meet(&raw const (*dock).barrier, (*dock).threads);
-                sync::discard((*dock).team);
+        if berth.dock.is_null() || (*berth.dock).threads < threads {
+            let new = sync::create(Dock::new(threads));
+            let there = berth.dock.as_ref().map_or(1, |dock| dock.threads);
+            if !berth.dock.is_null() {
+                berth.meet(Word { moved: new, team: null_mut() });
             }
             for number in there..threads {
                 create(Place { dock: new, team: null_mut(), number });
             }
-            DOCK.set(new);
-            dock = new;
+            (berth.dock, berth.meetings) = (new, 0);
         }
-        let last = std::mem::replace(&mut (*dock).team, team);
-        sync::meet(&raw const (*dock).barrier, (*dock).threads);
+        berth.meet(Word { moved: null_mut(), team });
+    }
+    BERTH.set(berth);
+}
+
+impl Berth {
+    /// Meets the others, who then know what to do. When all have come, nobody is in the last team any more.
+    ///
+    /// # Safety
+    /// Called by the main thread, outside regions.
+    unsafe fn meet(&mut self, word: Word) {
+        // SAFETY: see `Dock::words`.
+        unsafe {
+            (*self.dock).words[self.meetings % 2] = word;
+            self.meetings += 1;
+            sync::meet(&raw const (*self.dock).barrier, (*self.dock).threads);
+        }
+        let last = std::mem::replace(&mut self.team, word.team);
         if !last.is_null() {
             sync::discard(last);
         }
@@ -153,14 +189,14 @@ extern "C" fn begin(place: *mut c_void) -> *mut c_void {
             region::take_part(team, number);
             return null_mut();
         }
+        let mut meetings = 0;
         loop {
             sync::meet(&raw const (*dock).barrier, (*dock).threads);
-            if !(*dock).moved.is_null() {
-                dock = (*dock).moved;
-                continue;
-            }
-            let team = (*dock).team;
-            if number < (*team).threads {
+            let Word { moved, team } = (*dock).words[meetings % 2];
+            meetings += 1;
+            if !moved.is_null() {
+                (dock, meetings) = (moved, 0);
+            } else if number < (*team).threads {
                 region::take_part(team, number);
             }
         }
