@@ -2,7 +2,7 @@
 
 use std::fs::File;
 use std::io::{Read, Write};
-use std::os::fd::{FromRawFd, OwnedFd};
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
@@ -36,11 +36,19 @@ impl Terminal {
         assert_eq!(made, 0, "{}", std::io::Error::last_os_error());
         // SAFETY: both descriptors are new and nobody else's.
         let (ours, theirs) = unsafe { (OwnedFd::from_raw_fd(ours), OwnedFd::from_raw_fd(theirs)) };
+        // A child that had our end, too, would keep its own terminal from hanging up.
+        // SAFETY: sets a flag of our descriptors.
+        let set = |end: &OwnedFd| unsafe { libc::fcntl(end.as_raw_fd(), libc::F_SETFD, libc::FD_CLOEXEC) };
+        assert_eq!((set(&ours), set(&theirs)), (0, 0));
         let stream = || Stdio::from(theirs.try_clone().unwrap());
         command.stdin(stream()).stdout(stream()).stderr(stream()).env("TERM", "xterm");
-        // SAFETY: both calls are async-signal-safe and touch no memory. Our end must not stay open in the child.
+        // SAFETY: all calls are async-signal-safe and touch no memory.
         unsafe {
             command.pre_exec(|| {
+                // What runs in the background may ignore these, as those who log in do not.
+                for signal in [libc::SIGINT, libc::SIGQUIT, libc::SIGHUP] {
+                    libc::signal(signal, libc::SIG_DFL);
+                }
                 let failed = libc::setsid() < 0 || libc::ioctl(0, libc::TIOCSCTTY, 0) < 0;
                 if failed { Err(std::io::Error::last_os_error()) } else { Ok(()) }
             });
@@ -77,7 +85,6 @@ impl Terminal {
 
     /// Reads what there is; false at the end.
     fn read(&mut self, deadline: Instant) -> bool {
-        use std::os::fd::AsRawFd;
         let left = deadline.saturating_duration_since(Instant::now()).as_millis() as i32;
         let mut fd = libc::pollfd { fd: self.keyboard.as_raw_fd(), events: libc::POLLIN, revents: 0 };
         // SAFETY: the kernel reads and writes one pollfd.
