@@ -23,9 +23,13 @@ impl LastRow {
         (capable && stream.is_terminal()).then(|| Self { fd: stream.as_raw_fd(), kept: 0 })
     }
 
-    /// Shows a line instead of the one before, cut off where the terminal ends.
+    /// Shows a line instead of the one before, cut off where the terminal ends. Does nothing while the terminal belongs
+    /// to another job or takes no output.
     pub fn show(&mut self, line: &str) {
-        let Some((rows, columns)) = size(self.fd).filter(|_| in_foreground(self.fd)) else { return };
+        if !in_foreground(self.fd) || !takes_output(self.fd) {
+            return;
+        }
+        let Some((rows, columns)) = size(self.fd) else { return };
         // A terminal of another size has forgotten which rows scroll.
         let keep = if self.kept == rows { String::new() } else { keep(rows) };
         self.kept = rows;
@@ -77,6 +81,13 @@ fn size(fd: RawFd) -> Option<(u16, u16)> {
 pub fn columns_of_standard_output() -> usize {
     let (_, columns) = size(std::io::stdout().as_raw_fd()).unwrap_or(USUAL);
     usize::from(columns)
+}
+
+/// False while the user has stopped the terminal, or nobody reads what it is sent: writing would wait.
+fn takes_output(fd: RawFd) -> bool {
+    let mut poll = libc::pollfd { fd, events: libc::POLLOUT, revents: 0 };
+    // SAFETY: the kernel reads and writes one pollfd.
+    unsafe { libc::poll(&raw mut poll, 1, 0) == 1 }
 }
 
 /// True unless the terminal belongs to another job at the moment.

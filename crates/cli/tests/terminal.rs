@@ -2,8 +2,10 @@
 
 mod common;
 
+use common::endless::children;
 use common::folder::Folder;
 use common::installation::Installation;
+use common::process::Process;
 use common::screen::Terminal;
 use common::whole::{LIMIT, whole};
 use std::fs;
@@ -15,6 +17,8 @@ use std::time::Duration;
 const SOON: Duration = Duration::from_secs(2);
 
 const INTERRUPT: &[u8] = b"\x03";
+const STOP: &[u8] = b"\x13";
+const CONTINUE: &[u8] = b"\x11";
 
 /// Two hosts, which are both this computer.
 const HOSTS: [&str; 4] = ["--hosts", "a=127.0.0.1,b=127.0.0.1", "--launcher", "{command}"];
@@ -33,6 +37,24 @@ fn a_line_shows_progress_and_the_interrupt_key_ends_everything() {
         assert_eq!(terminal.end(SOON), "all have started\n^C", "{options:?}");
         assert_eq!(launcher.wait().unwrap().signal(), Some(libc::SIGINT), "{options:?}");
     }
+}
+
+#[test]
+fn a_run_is_followed_while_the_terminal_is_stopped() {
+    let folder = Folder::new();
+    folder.compile("silent");
+    let (mut terminal, mut launcher) =
+        Terminal::start(&mut whole().run(&folder, &["-n", "2", "--", "./silent"]));
+    terminal.shows("2 of 2 nodes up, ", LIMIT);
+    terminal.press(STOP);
+    // The line would have been drawn again in that time.
+    std::thread::sleep(Duration::from_secs(1));
+    let nodes: Vec<_> = children(launcher.id()).into_iter().map(|pid| Process::open(pid).unwrap()).collect();
+    nodes[0].signal(libc::SIGKILL);
+    assert!(nodes.iter().all(|node| node.ends_within(SOON)));
+    terminal.press(CONTINUE);
+    terminal.end(SOON);
+    assert_eq!(launcher.wait().unwrap().signal(), Some(libc::SIGKILL));
 }
 
 #[test]

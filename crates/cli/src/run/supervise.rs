@@ -117,8 +117,8 @@ impl<'a> Supervisor<'a> {
                     && self.passed_on.contains(&signal)
                     && machine.holds_back(0, signal) =>
             {
-                self.say(&format!("the program blocks {}: ended by force", signal_name(signal)));
                 self.finish(End::Signalled(signal), machine);
+                self.say(&format!("the program blocks {}: ended by force", signal_name(signal)));
             }
             Event::Signal { signal, from_terminal } => {
                 self.passed_on.push(signal);
@@ -182,36 +182,37 @@ impl<'a> Supervisor<'a> {
         match end {
             End::Signalled(signal) => {
                 let expected = number == 0 && self.passed_on.contains(&signal);
+                self.finish(end, machine);
                 if self.reporting && !expected {
                     let line = obituary(number, signal, node.crash.as_ref());
                     self.say(&line);
                 }
-                self.finish(end, machine);
             }
             // Node 0 has seen to it that the others have written everything out and stand still.
             End::Exited(_) if node.exit => self.finish(end, machine),
             // The others end when they learn that the program is ending.
             End::Exited(_) if self.exiting() => {}
             End::Exited(status) if self.reporting && !node.up => {
+                self.finish(End::Exited(i32::from(CANNOT)), machine);
                 if status != i32::from(CANNOT) {
                     self.say(&format!(
                         "node {number} ended with status {status} before it had joined the others: is the runtime \
                          library complete, and made for this system?"
                     ));
                 }
-                self.finish(End::Exited(i32::from(CANNOT)), machine);
             }
             // `_exit`, or the runtime library itself, which has said why.
             End::Exited(status) if number == 0 || status == i32::from(CANNOT) => self.finish(end, machine),
             End::Exited(status) => {
+                let failure = if status == 0 { i32::from(CANNOT) } else { status };
+                self.finish(End::Exited(failure), machine);
                 self.say(&format!("node {number} ended with status {status}, but the program had not"));
-                let status = if status == 0 { i32::from(CANNOT) } else { status };
-                self.finish(End::Exited(status), machine);
             }
         }
     }
 
-    /// Decides how the run ends, and ends what is left of it.
+    /// Decides how the run ends, and ends what is left of it. Why is said afterwards: a terminal that the user has stopped
+    /// takes its time.
     fn finish(&mut self, end: End, machine: &mut dyn Nodes) {
         self.end = Some(end);
         machine.kill();
@@ -241,11 +242,12 @@ impl<'a> Supervisor<'a> {
 
     /// No better explanation than a broken connection has come.
     fn finish_lost(&mut self, machine: &mut dyn Nodes) {
-        if let (None, Some(lost)) = (self.end, self.lost.take()) {
-            self.say(&lost);
-        }
+        let lost = self.lost.take().filter(|_| self.end.is_none());
         let end = self.end.unwrap_or(End::Exited(i32::from(CANNOT)));
         self.finish(end, machine);
+        if let Some(lost) = lost {
+            self.say(&lost);
+        }
     }
 
     /// The stop key of the terminal: node 0 may have had the signal itself, the others follow, then the launcher.

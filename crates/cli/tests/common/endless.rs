@@ -76,7 +76,7 @@ impl Endless {
 }
 
 /// The processes that a process has started.
-fn children(parent: u32) -> Vec<u32> {
+pub fn children(parent: u32) -> Vec<u32> {
     let processes = fs::read_dir("/proc").unwrap();
     let numbers = processes.filter_map(|entry| entry.unwrap().file_name().to_str()?.parse().ok());
     numbers.filter(|&pid| parent_of(pid) == Some(parent)).collect()
