@@ -72,7 +72,7 @@ fn bind_memory(machine: &Machine, whom: Whom, rset: &RSet) -> Result<Option<Stri
         return Ok(Some(remark.to_string()));
     }
     Ok((others > 0).then(|| {
-        format!("{others} other threads run already, and the kernel lets each bind only its own memory")
+        format!("other threads run already ({others}), and the kernel lets each bind only its own memory")
     }))
 }
 

@@ -30,7 +30,8 @@ pub fn nobody(whom: Whom) -> Error {
     Error::new(libc::ESRCH, sentence)
 }
 
-/// The numbers of the threads that are meant, in ascending order.
+/// The numbers of the threads that are meant, in ascending order. Those that end are none any more: a thread that was
+/// joined can be there for a moment.
 pub fn threads(whom: Whom) -> Result<Vec<c_int>, Error> {
     match whom {
         // The kernel's number for the calling thread, whichever it is.
@@ -39,8 +40,13 @@ pub fn threads(whom: Whom) -> Result<Vec<c_int>, Error> {
         Whom::Thread(_) => Err(nobody(whom)),
         Whom::ThisProcess | Whom::Process(_) => {
             let folder = fs::read_dir(folder(whom).join("task")).map_err(|_| nobody(whom))?;
-            let mut numbers: Vec<c_int> =
-                folder.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok()).collect();
+            let running = folder.filter_map(|entry| {
+                let entry = entry.ok()?;
+                let stat = fs::read_to_string(entry.path().join("stat")).ok()?;
+                let number = entry.file_name().to_str()?.parse().ok()?;
+                (!is_ending(&stat)).then_some(number)
+            });
+            let mut numbers: Vec<c_int> = running.collect();
             numbers.sort_unstable();
             Ok(numbers)
         }
@@ -53,10 +59,21 @@ pub fn processor_of(whom: Whom) -> Result<ProcessorId, Error> {
     processor_in(&stat).ok_or_else(|| Error::new(libc::ENOSYS, "/proc does not say where threads are"))
 }
 
-/// The field "processor" of a line of `stat`: number 39, where the second is a name that may hold anything.
+/// The field "processor" of a line of `stat`.
 fn processor_in(stat: &str) -> Option<ProcessorId> {
+    field(stat, 39).map(ProcessorId)
+}
+
+/// Whether a line of `stat` has the flag of a thread that has begun to end.
+fn is_ending(stat: &str) -> bool {
+    const PF_EXITING: u32 = 4;
+    field::<u32>(stat, 9).is_some_and(|flags| flags & PF_EXITING != 0)
+}
+
+/// A numbered field of a line of `stat`, where the second is a name that may hold anything; the third or a later one.
+fn field<T: std::str::FromStr>(stat: &str, number: usize) -> Option<T> {
     let (_, fields) = stat.rsplit_once(')')?;
-    fields.split_whitespace().nth(39 - 3)?.parse().ok().map(ProcessorId)
+    fields.split_whitespace().nth(number - 3)?.parse().ok()
 }
 
 /// Copies bytes of this process at an address that may be wrong; false if it is.
@@ -105,6 +122,7 @@ mod tests {
         let fields = (4..=52).map(|field| field.to_string()).collect::<Vec<_>>().join(" ");
         assert_eq!(processor_in(&format!("7 (a) R) S {fields}")), Some(ProcessorId(39)));
         assert_eq!(processor_in("7 (a) S 1"), None);
+        assert!(is_ending("7 (a) R 1 1 1 0 -1 4194372 0") && !is_ending("7 (a) R 1 1 1 0 -1 4194368 0"));
     }
 
     #[test]
