@@ -1,6 +1,7 @@
 //! Which allocations of a program are meant: by size and by the place in its code that asks for them.
 
 use crate::TextError;
+use gondwana_topology::Bytes;
 use std::fmt;
 use std::ops::RangeInclusive;
 
@@ -105,19 +106,8 @@ impl<'a> Parser<'a> {
         self.skip_spaces();
         let start = self.at;
         let word = self.word();
-        let digits = word.find(|c: char| !c.is_ascii_digit()).unwrap_or(word.len());
-        let (number, unit) = word.split_at(digits);
-        let shift = match unit {
-            "" | "B" => Some(0),
-            "K" | "KiB" => Some(10),
-            "M" | "MiB" => Some(20),
-            "G" | "GiB" => Some(30),
-            "T" | "TiB" => Some(40),
-            _ => None,
-        };
         self.at += word.len();
-        let bytes = number.parse::<usize>().ok().zip(shift);
-        let bytes = bytes.and_then(|(number, shift)| number.checked_mul(1 << shift));
+        let bytes = word.parse().ok().and_then(|Bytes(bytes)| usize::try_from(bytes).ok());
         bytes.ok_or_else(|| {
             TextError::new(self.text, start, word.len(), "a size is missing, such as 4096, 64K, 1M or 2G")
         })

@@ -3,7 +3,7 @@ use serde::{Deserialize, Deserializer, Serialize};
 use std::fmt;
 use std::str::FromStr;
 
-/// An amount of memory. Written as `64GiB` by people; data formats hold the number of bytes and also take the
+/// An amount of memory. Written as `64GiB` or `64G` by people; data formats hold the number of bytes and also take the
 /// text.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(transparent)]
@@ -17,7 +17,7 @@ pub struct BytesError(String);
 
 impl fmt::Display for BytesError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "'{}' is no amount of memory such as 4096, 512KiB, 64MiB, 16GiB or 1TiB", self.0)
+        write!(f, "'{}' is no amount of memory such as 4096, 512KiB, 64M or 1TiB", self.0)
     }
 }
 
@@ -39,7 +39,7 @@ impl FromStr for Bytes {
     fn from_str(text: &str) -> Result<Self, BytesError> {
         let digits = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
         let (number, unit) = (&text[..digits], text[digits..].trim_start());
-        let shift = match UNITS.iter().find(|(name, _)| *name == unit) {
+        let shift = match UNITS.iter().find(|(name, _)| *name == unit || name[..1] == *unit) {
             Some((_, shift)) => Some(*shift),
             None => (unit.is_empty() || unit == "B").then_some(0),
         };
@@ -92,6 +92,7 @@ mod tests {
             let bytes: Bytes = text.parse().unwrap();
             assert_eq!(bytes.to_string().parse(), Ok(bytes), "{text}");
         }
+        assert_eq!("64K".parse(), Ok(Bytes(64 << 10)));
         assert_eq!("1536 MiB".parse::<Bytes>().unwrap().to_string(), "1536MiB");
         assert_eq!(Bytes(3 << 29).to_string(), "1536MiB");
     }

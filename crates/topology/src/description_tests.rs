@@ -97,7 +97,7 @@ fn errors_name_the_line_and_the_field() {
         (
             "\"4KiB\"",
             "\"4KB\"",
-            "line 3: page_size: '4KB' is no amount of memory such as 4096, 512KiB, 64MiB, 16GiB or 1TiB",
+            "line 3: page_size: '4KB' is no amount of memory such as 4096, 512KiB, 64M or 1TiB",
         ),
         ("free = 1048576", "free = \"17GiB\"", "line 10: node[0].memory: more is free than there is"),
         ("free = 3 }", "free = 9 }", "line 10: node[0].memory: more pages of 2MiB are free than there are"),
