@@ -71,6 +71,8 @@ pub enum Standing {
     Elsewhere,
     /// This node answers for the page; nobody has touched it, so that it is nowhere yet.
     Untouched,
+    /// As [`Standing::Untouched`], but a policy has decided which node will be the home.
+    Placed(NodeId),
     /// This node is the home.
     Home,
 }

@@ -161,8 +161,9 @@ impl Node {
     }
 
     /// Another node freed blocks of this node's part.
-    pub(crate) fn freed_by_peer(&self, addresses: &[u64]) {
+    pub(crate) fn freed_by_peer(&'static self, addresses: &[u64]) {
         for &address in addresses {
+            self.unplace_freed(address as usize);
             if let Err(refusal) = self.heap.free(address as usize) {
                 invalid_free(address as usize, refusal);
             }

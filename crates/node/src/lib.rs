@@ -90,9 +90,11 @@ pub struct Node {
     service_patience: Patience,
     /// Where pages go, unless that is left to the system.
     placer: Option<placement::Placer>,
+    /// The program has allocated memory with a policy of its own.
+    has_placed: AtomicBool,
     asked: Mutex<placement::Asked>,
     /// Homes that other nodes have told, by the name of the question.
-    found: Mutex<HashMap<u64, Vec<(u32, u32)>>>,
+    found: Mutex<HashMap<u64, Vec<placement::HomeRun>>>,
     times: clock::Times,
     events: stats::Events,
 }

@@ -99,7 +99,7 @@ impl Node {
             }
             Wire::Request { ticket, request } => self.core().serve(from, ticket, request),
             Wire::Reply { ticket, answer } => self.core().announce(ticket, answer),
-            Wire::Place { ticket, node } => self.place_for(from, ticket, node),
+            Wire::Place { ticket, among } => self.place_for(from, ticket, among),
             Wire::Start { ticket, thread } => {
                 // Starting a thread calls into the C library, which a thread of the program that happens to poll
                 // here may be in the middle of; the service thread never is.
@@ -117,7 +117,7 @@ impl Node {
                 self.core().answer(from, ticket, Answer::Done(size as i64));
             }
             Wire::Homes { ticket, name, first, count } => {
-                let runs = self.own_homes(first, count);
+                let runs = self.known_homes(first, count);
                 let mut core = self.core();
                 core.ports.post(from, &Wire::HomesFound { name, runs }, &[]);
                 core.answer(from, ticket, Answer::Done(0));

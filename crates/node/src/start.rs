@@ -171,6 +171,7 @@ impl Node {
             patience: Patience::new(processors(), usize::from(boot.nodes)),
             service_patience: Patience::new(processors(), usize::from(boot.nodes)),
             placer,
+            has_placed: AtomicBool::new(false),
             asked: Mutex::default(),
             found: Mutex::default(),
             times: clock::Times::new(boot.stats),

@@ -10,7 +10,7 @@ use gondwana_coherence::sync::{Answer, Request, SyncError, Thread as ThreadId, T
 use gondwana_coherence::{Access, Page};
 use gondwana_memory::PAGE_SIZE;
 use gondwana_rset::{ThreadPlan, ThreadPolicy};
-use gondwana_topology::NodeId;
+use gondwana_topology::{NodeId, NodeSet};
 use std::ops::Range;
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -41,10 +41,14 @@ impl Registry {
         Self { plan, nodes, processors, running, last: 0, numbers: 1, live: 1, waiting: false }
     }
 
-    /// A node, unless that is chosen already, and a number for a new thread.
-    fn place(&mut self, chosen: Option<NodeId>) -> u64 {
+    /// A node, of all or of some, and a number for a new thread.
+    fn place(&mut self, among: Option<NodeSet>) -> u64 {
+        let running = |node: &u16| self.running[usize::from(*node)];
+        let chosen = among.and_then(|among| {
+            (0..self.nodes).filter(|node| among.contains(NodeId(*node))).min_by_key(running)
+        });
         let node = match self.plan.policy() {
-            _ if chosen.is_some() => chosen.map_or(0, |node| node.0 % self.nodes),
+            _ if chosen.is_some() => chosen.unwrap_or(0),
             // `main` is thread 0, and on node 0 whatever the first set is.
             ThreadPolicy::Explicit(_) => self.plan.place_of(self.numbers as usize).node.0,
             ThreadPolicy::RoundRobin => {
@@ -130,23 +134,23 @@ impl Node {
         self.start_thread(spec, None)
     }
 
-    /// As [`Node::create_thread`], on a node of the caller's choice.
+    /// As [`Node::create_thread`], on the one of some nodes that has the fewest threads.
     ///
     /// # Errors
-    /// `EINVAL` if the run has no such node, `EAGAIN` if it has no room.
-    pub fn create_thread_on(&'static self, node: NodeId, spec: ThreadSpec) -> Result<u64, i32> {
-        if node.index() >= self.nodes() {
+    /// `EINVAL` if the run has none of the nodes, `EAGAIN` if the chosen one has no room.
+    pub fn create_thread_in(&'static self, among: NodeSet, spec: ThreadSpec) -> Result<u64, i32> {
+        if !among.iter().any(|node| node.index() < self.nodes()) {
             return Err(libc::EINVAL);
         }
-        self.start_thread(spec, Some(node))
+        self.start_thread(spec, Some(among))
     }
 
-    fn start_thread(&'static self, mut spec: ThreadSpec, node: Option<NodeId>) -> Result<u64, i32> {
+    fn start_thread(&'static self, mut spec: ThreadSpec, among: Option<NodeSet>) -> Result<u64, i32> {
         self.privately(move || {
             spec.id = if self.is_first() {
-                self.registry.lock().expect("not poisoned").place(node)
+                self.registry.lock().expect("not poisoned").place(among)
             } else {
-                self.ask_for(NodeId(0), move |ticket| Wire::Place { ticket, node })?.cast_unsigned()
+                self.ask_for(NodeId(0), move |ticket| Wire::Place { ticket, among })?.cast_unsigned()
             };
             let to = Self::node_of(spec.id);
             if to == self.me {
@@ -219,8 +223,8 @@ impl Node {
     }
 
     /// Another node asks where a thread may go.
-    pub(crate) fn place_for(&'static self, from: NodeId, ticket: Ticket, node: Option<NodeId>) {
-        let number = self.registry.lock().expect("not poisoned").place(node);
+    pub(crate) fn place_for(&'static self, from: NodeId, ticket: Ticket, among: Option<NodeSet>) {
+        let number = self.registry.lock().expect("not poisoned").place(among);
         self.remote_threads.store(true, Ordering::Relaxed);
         self.core().answer(from, ticket, Answer::Done(number.cast_signed()));
     }

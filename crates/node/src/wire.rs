@@ -2,7 +2,7 @@
 
 use gondwana_coherence::sync::{Answer, BarrierMessage, LockMessage, Request, Ticket};
 use gondwana_coherence::{CsmMessage, Message};
-use gondwana_topology::NodeId;
+use gondwana_topology::{NodeId, NodeSet};
 use serde::{Deserialize, Serialize};
 
 /// Everything that one node may send to another. Bulk data travels beside it.
@@ -32,8 +32,8 @@ pub enum Wire {
     Place {
         /// The sender's name for the operation.
         ticket: Ticket,
-        /// The node, if it is chosen already.
-        node: Option<NodeId>,
+        /// The nodes to choose from, if they are not all.
+        among: Option<NodeSet>,
     },
     /// Start a thread; answered with 0 or an error.
     Start {
@@ -68,7 +68,8 @@ pub enum Wire {
         /// The descriptor's number.
         descriptor: i32,
     },
-    /// Of which of these pages is the receiver home? Answered with `HomesFound`, and then with 0.
+    /// Of which of these pages is the receiver home, or knows where nobody else does? Answered with `HomesFound`, and
+    /// then with 0.
     Homes {
         /// The sender's name for the operation.
         ticket: Ticket,
@@ -79,12 +80,12 @@ pub enum Wire {
         /// How many there are.
         count: u32,
     },
-    /// The sender is home of these pages.
+    /// The homes of some pages.
     HomesFound {
         /// The receiver's name for the question.
         name: u64,
-        /// First pages and how many.
-        runs: Vec<(u32, u32)>,
+        /// First pages, how many, and their home.
+        runs: Vec<(u32, u32, NodeId)>,
     },
     /// To node 0: the program ends with this status.
     Exit(i32),

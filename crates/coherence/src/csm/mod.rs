@@ -169,7 +169,7 @@ impl Csm {
     #[must_use]
     pub fn page(&self, page: Page) -> PageView {
         assert!(self.layout.holds(page, 1), "page {} is outside the span", page.0);
-        let entry = self.table.get(page).copied().unwrap_or_else(|| PageEntry::fresh(&self.layout, page));
+        let entry = self.looked_up(page);
         PageView {
             state: entry.state,
             twin: entry.has(TWIN),
@@ -193,6 +193,11 @@ impl Csm {
     fn entry(&mut self, page: Page) -> &mut PageEntry {
         let layout = &self.layout;
         self.table.entry(page, |page| PageEntry::fresh(layout, page))
+    }
+
+    /// A page's entry, to look at.
+    fn looked_up(&self, page: Page) -> PageEntry {
+        self.table.get(page).copied().unwrap_or_else(|| PageEntry::fresh(&self.layout, page))
     }
 
     /// A page's entry and the directory, to be changed together.
@@ -341,7 +346,9 @@ impl Protocol for Csm {
     }
 
     fn standing(&self, page: Page) -> Standing {
-        match self.page(page).state {
+        let entry = self.looked_up(page);
+        match entry.state {
+            State::Untouched if entry.has(PINNED) => Standing::Placed(entry.hint),
             State::Untouched => Standing::Untouched,
             state if state.is_home() => Standing::Home,
             _ => Standing::Elsewhere,

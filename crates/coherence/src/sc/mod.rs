@@ -376,6 +376,8 @@ impl Protocol for Sc {
         let entry = self.known(page);
         if !entry.is_manager(self.me()) {
             Standing::Elsewhere
+        } else if entry.owner == NOBODY && entry.has(PINNED) {
+            Standing::Placed(entry.manager)
         } else if entry.owner == NOBODY {
             Standing::Untouched
         } else {

@@ -4,15 +4,17 @@
 //! manages the pages, and no other node need be told. The program's data is node 0's to place, before `main`.
 
 mod asked;
+mod block;
+mod found;
 mod rule;
 
 pub(crate) use asked::Asked;
+pub(crate) use found::HomeRun;
 pub use rule::{Homes, Rule, Target};
 
 use crate::boot::Boot;
-use crate::wire::Wire;
 use crate::{Node, Thread};
-use gondwana_coherence::{Page, Standing};
+use gondwana_coherence::Page;
 use gondwana_memory::PAGE_SIZE;
 use gondwana_memory::heap::Block;
 use gondwana_rset::{MemoryPolicy, Placement, PlacementError, RSet};
@@ -20,10 +22,6 @@ use gondwana_topology::{Bytes, MAX_PROCESSORS, Machine, NodeId, View};
 use serde_json::{Value, json};
 use std::ops::Range;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
-
-/// Most pages that one message asks about.
-const MOST_ASKED: u32 = 8192;
 
 /// The nodes of a run as a machine: each has its processors, and its part of the span as memory.
 #[must_use]
@@ -110,79 +108,6 @@ impl Node {
     #[must_use]
     pub fn number(&self) -> NodeId {
         self.me
-    }
-
-    /// Allocates whole pages, with homes by policy, that read as zero. `None` when this node's part of the span is used
-    /// up. To be given back with [`Node::free`].
-    pub fn allocate_placed(&'static self, bytes: usize, placement: &Arc<Placement>) -> Option<usize> {
-        let block = self.place_block(self.heap.allocate_block(bytes, PAGE_SIZE)?, bytes, Some(placement));
-        if !block.fresh {
-            // SAFETY: the block was just allocated for this caller, and is at least that long.
-            unsafe { std::ptr::write_bytes(block.address as *mut u8, 0, bytes) };
-        }
-        Some(block.address)
-    }
-
-    /// The home of each page that has a byte in a range of addresses, as found now: `None` for pages that nobody has
-    /// touched, that are not shared, or whose home is just moving. Asks every node once.
-    pub fn homes(&'static self, addresses: &Range<usize>) -> Vec<Option<NodeId>> {
-        let start = addresses.start / PAGE_SIZE * PAGE_SIZE;
-        let pages: Vec<Option<u32>> =
-            (start..addresses.end).step_by(PAGE_SIZE).map(|address| self.geometry.page_of(address)).collect();
-        let mut homes = vec![None; pages.len()];
-        for run in pages.chunk_by(|a, b| a.is_some() && a.map(|page| page + 1) == *b) {
-            let Some(first) = run[0] else { continue };
-            let offset = pages.iter().position(|page| *page == run[0]).unwrap_or(0);
-            for (node, at, count) in self.homes_of_pages(first, run.len() as u32) {
-                let at = offset + (at - first) as usize;
-                homes[at..at + count as usize].fill(Some(node));
-            }
-        }
-        homes
-    }
-
-    /// The homes of pages, as runs of pages that have the same one.
-    fn homes_of_pages(&'static self, first: u32, count: u32) -> Vec<(NodeId, u32, u32)> {
-        let end = first + count;
-        let mut found = vec![];
-        for start in (first..end).step_by(MOST_ASKED as usize) {
-            let count = MOST_ASKED.min(end - start);
-            for node in (0..self.boot.nodes).map(NodeId) {
-                let runs = match node == self.me {
-                    true => self.privately(move || self.own_homes(start, count)),
-                    false => self.ask_homes(node, start, count),
-                };
-                found.extend(runs.into_iter().map(|(first, count)| (node, first, count)));
-            }
-        }
-        found
-    }
-
-    fn ask_homes(&'static self, node: NodeId, first: u32, count: u32) -> Vec<(u32, u32)> {
-        let name = self.stamps.fetch_add(1, Ordering::Relaxed);
-        self.ask(node, move |ticket| Wire::Homes { ticket, name, first, count });
-        self.privately(move || self.found.lock().expect("not poisoned").remove(&name)).unwrap_or_default()
-    }
-
-    /// Another node has said of which pages it is home; the answer to the question as such follows.
-    pub(crate) fn note_homes(&self, name: u64, runs: Vec<(u32, u32)>) {
-        self.found.lock().expect("not poisoned").insert(name, runs);
-    }
-
-    /// The pages of which this node is home, as runs.
-    pub(crate) fn own_homes(&self, first: u32, count: u32) -> Vec<(u32, u32)> {
-        let core = self.core();
-        let mut runs: Vec<(u32, u32)> = vec![];
-        for page in first..first + count {
-            if core.standing(Page(page)) != Standing::Home {
-                continue;
-            }
-            match runs.last_mut() {
-                Some((start, length)) if *start + *length == page => *length += 1,
-                _ => runs.push((page, 1)),
-            }
-        }
-        runs
     }
 
     /// What a rule says about `bytes` bytes that the call before `caller` allocates.
