@@ -15,9 +15,9 @@ pub struct DataSegment {
     pub pages: u32,
 }
 
-/// The libraries of the C, C++ and OpenMP runtimes, as far as their names do not change between versions: their data
-/// stays private to each node.
-const RUNTIME: [&str; 16] = [
+/// The libraries of the C, C++ and OpenMP runtimes, as far as their names do not change between versions, and our own:
+/// their data stays private to each node.
+const RUNTIME: [&str; 17] = [
     "ld-linux-x86-64.so.",
     "libBrokenLocale.so.",
     "libanl.so.",
@@ -26,6 +26,7 @@ const RUNTIME: [&str; 16] = [
     "libgcc_s.so.",
     "libgomp.so.",
     "libgondwana.so",
+    "libgondwana_api.so",
     "libm.so.",
     "libmvec.so.",
     "libnss_",

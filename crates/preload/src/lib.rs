@@ -2,6 +2,7 @@
 //! in front of what programs use to share memory, synchronise, start threads and end.
 
 mod alloc;
+mod api;
 mod canonical;
 mod constructors;
 mod errno;

@@ -3,7 +3,8 @@
 use crate::io::{descriptors, stream_memory};
 use crate::stack::on_stack;
 use crate::{
-    alloc, canonical, constructors, exit, handler_stack, library, map, pthread, report, signals, span_stack,
+    alloc, api, canonical, constructors, exit, handler_stack, library, map, pthread, report, signals,
+    span_stack,
 };
 use gondwana_node::boot::Boot;
 use gondwana_node::{Hooks, Node, ProcessChange, Thread};
@@ -99,6 +100,9 @@ pub unsafe extern "C" fn __libc_start_main(
     descriptors::begin();
     alloc::begin();
     signals::begin();
+    if nodes > 1 {
+        api::begin(node);
+    }
     if first {
         if let Some(fini) = loader_fini {
             LOADER_FINI.store(fini as usize, Ordering::Relaxed);

@@ -59,23 +59,8 @@ pub unsafe extern "C" fn pthread_create(
     let Some(node) = Node::current().filter(|_| !Thread::is_starting_native()) else {
         return real_create(thread, attributes, routine, argument);
     };
-    let mut stack = node.default_stack();
-    let mut detached = libc::PTHREAD_CREATE_JOINABLE;
-    if !attributes.is_null() {
-        // SAFETY: the attributes are the caller's; the results are private variables.
-        unsafe {
-            libc::pthread_attr_getstacksize(attributes, &mut stack);
-            pthread_attr_getdetachstate(attributes, &mut detached);
-        }
-    }
-    let spec = ThreadSpec {
-        id: 0,
-        function: routine as usize as u64,
-        argument: argument as u64,
-        stack: stack.max(LEAST_STACK).next_multiple_of(PAGE_SIZE) as u64,
-        detached: detached == libc::PTHREAD_CREATE_DETACHED,
-        blocked: signals::blocked(),
-    };
+    // SAFETY: the attributes are the caller's.
+    let spec = unsafe { spec(attributes, routine as usize, argument as usize) };
     match node.create_thread(spec) {
         Ok(id) => {
             // SAFETY: the caller passes a place for the name.
@@ -83,6 +68,30 @@ pub unsafe extern "C" fn pthread_create(
             0
         }
         Err(error) => error,
+    }
+}
+
+/// What is to be started, for a caller of `pthread_create` with these attributes.
+///
+/// # Safety
+/// The attributes are null or valid.
+pub unsafe fn spec(attributes: *const pthread_attr_t, function: usize, argument: usize) -> ThreadSpec {
+    let mut stack = Node::current().map_or(LEAST_STACK, Node::default_stack);
+    let mut detached = libc::PTHREAD_CREATE_JOINABLE;
+    if !attributes.is_null() {
+        // SAFETY: the caller's promise; the results are private variables.
+        unsafe {
+            libc::pthread_attr_getstacksize(attributes, &mut stack);
+            pthread_attr_getdetachstate(attributes, &mut detached);
+        }
+    }
+    ThreadSpec {
+        id: 0,
+        function: function as u64,
+        argument: argument as u64,
+        stack: stack.max(LEAST_STACK).next_multiple_of(PAGE_SIZE) as u64,
+        detached: detached == libc::PTHREAD_CREATE_DETACHED,
+        blocked: signals::blocked(),
     }
 }
 

@@ -1,0 +1,146 @@
+//! `gw_*` and `cg_*` on the nodes of a run: the machine behind the functions for C.
+//!
+//! The functions themselves are those of `gondwana_api`, which this library exports, too; it is found first, being
+//! preloaded. They run on the program's own stack and call the backend here, which goes to a private stack for whatever
+//! asks the kernel: the kernel raises no faults on shared memory.
+
+mod memory;
+mod processors;
+mod threads;
+
+use crate::handler_stack::on_private_stack;
+use gondwana_api::{Backend, Block, Error, Extras, Host, Kind, NewThread, Whom};
+use gondwana_node::Node;
+use gondwana_rset::{Placement, RSet, Registry};
+use gondwana_topology::{Bytes, Machine, NodeId, ProcessorId};
+use libc::{c_int, c_void};
+use processors::Processors;
+use std::sync::OnceLock;
+
+/// The run, seen from this node.
+struct Cluster {
+    machine: Machine,
+    processors: Processors,
+    /// This node's computer.
+    host: Host,
+}
+
+static CLUSTER: OnceLock<Cluster> = OnceLock::new();
+
+/// Puts the run behind the functions for C.
+pub fn begin(node: &'static Node) {
+    let cluster = CLUSTER.get_or_init(|| {
+        let machine = node.machine();
+        let processors = Processors::of(&machine, node.number());
+        Cluster { machine, processors, host: Host::new() }
+    });
+    gondwana_api::install(cluster);
+}
+
+/// The run, once it is there.
+fn cluster() -> Option<&'static Cluster> {
+    CLUSTER.get()
+}
+
+/// The node, unless this is a process of its own by now.
+fn node() -> Result<&'static Node, Error> {
+    Node::current().ok_or_else(|| unsupported("the child of a fork is no part of the run"))
+}
+
+fn unsupported(sentence: impl Into<String>) -> Error {
+    Error::new(libc::ENOTSUP, sentence)
+}
+
+/// Calls what asks the kernel, on a stack that the kernel can write to.
+fn asking<R>(call: impl FnOnce() -> R) -> R {
+    let mut call = Some(call);
+    let mut result = None;
+    on_private_stack(&mut || result = call.take().map(|call| call()));
+    result.expect("the function is called")
+}
+
+impl Backend for Cluster {
+    fn kind(&self) -> Kind {
+        Kind::Cluster
+    }
+
+    fn machine(&self) -> Result<&Machine, Error> {
+        Ok(&self.machine)
+    }
+
+    fn available_memory(&self, _node: NodeId) -> Option<Bytes> {
+        None
+    }
+
+    fn colours(&self) -> Result<u64, Error> {
+        Err(unsupported("pages cannot be coloured on the nodes of a run"))
+    }
+
+    fn here(&self) -> Result<(ProcessorId, NodeId), Error> {
+        let node = node()?.number();
+        Ok((asking(|| self.processors.here()), node))
+    }
+
+    fn node_of(&self, whom: Whom) -> Result<NodeId, Error> {
+        self.home_of(threads::named(whom))
+    }
+
+    fn registry(&self) -> Result<Registry, Error> {
+        asking(|| self.host.registry())
+    }
+
+    fn change_registry(
+        &self,
+        change: &mut dyn FnMut(&mut Registry) -> Result<(), Error>,
+    ) -> Result<(), Error> {
+        asking(|| self.host.change_registry(change))
+    }
+
+    fn allocate_handle(&self, bytes: usize) -> *mut c_void {
+        match Node::current() {
+            Some(node) => {
+                node.allocate(bytes, 16, 0).map_or(std::ptr::null_mut(), |address| address as *mut c_void)
+            }
+            None => self.host.allocate_handle(bytes),
+        }
+    }
+
+    unsafe fn free_handle(&self, handle: *mut c_void) {
+        // SAFETY: the caller's promise; our own `free` tells shared blocks from others.
+        unsafe { self.host.free_handle(handle) };
+    }
+
+    fn peek(&self, address: usize, bytes: &mut [u8]) -> bool {
+        memory::peek(&self.host, address, bytes)
+    }
+
+    fn allocate(&self, pages: usize, placement: &Placement, extras: Extras) -> Result<Block, Error> {
+        self.allocate_block(node()?, pages, placement, extras)
+    }
+
+    unsafe fn free(&self, address: usize, _pages: usize) -> Result<(), Error> {
+        node()?.free_placed(address - self.page_size());
+        Ok(())
+    }
+
+    fn nodes_of_pages(&self, address: usize, nodes: &mut [c_int]) -> Result<(), Error> {
+        memory::nodes_of_pages(node()?, &self.host, address, nodes)
+    }
+
+    fn page_size(&self) -> usize {
+        gondwana_memory::PAGE_SIZE
+    }
+
+    fn bind(&self, whom: Whom, rset: &RSet, strict: bool) -> Result<Vec<String>, Error> {
+        self.bind_named(threads::named(whom), rset, strict)
+    }
+
+    fn binding(&self, whom: Whom) -> Result<RSet, Error> {
+        self.binding_of(threads::named(whom))
+    }
+
+    unsafe fn start_thread(&self, thread: NewThread<'_>) -> Result<(libc::pthread_t, Vec<String>), Error> {
+        // SAFETY: the caller's promise.
+        unsafe { self.start_bound(node()?, thread) }
+    }
+}
