@@ -32,13 +32,20 @@ static void *is_inside(void *set)
     CHECK(kernel_runs_on(0, set) && kernel_allocates_on(set));
     CHECK(has_node(set, node_of_fresh_page()));
     gw_rset *binding = gw_binding(GW_THREAD);
-    CHECK(binding && gw_rset_equal(binding, set) == 1);
+    CHECK(binding && gw_rset_contains(set, binding) == 1 && !gw_rset_is_empty(binding));
+    /* Threads of a run stay on their node, whatever else is in the set. */
+    CHECK(on_cluster() || gw_rset_equal(binding, set) == 1);
     gw_rset_free(binding);
     return set;
 }
 
 static void a_thread_is_bound(gw_rset *set)
 {
+    if (on_cluster() && !has_node(set, gw_here(NULL))) {
+        REFUSES(gw_bind(GW_THREAD, set, 0), ENOTSUP, "threads stay on their node: this one is on node 0");
+        is_inside(allowed);
+        return;
+    }
     CHECK(gw_bind(GW_THREAD, set, GW_STRICT) == 0 && *gw_remark() == 0);
     is_inside(set);
     int node = gw_here(NULL), processors[1];
@@ -72,6 +79,14 @@ static void *wait_for_the_end(void *argument)
 static void a_process_is_bound(gw_rset *set)
 {
     pthread_t thread;
+    if (on_cluster()) {
+        REFUSES(gw_bind(GW_PROCESS, set, 0), ENOTSUP, "stay on their nodes");
+        CHECK(gw_bind(GW_PROCESS, allowed, 0) == 0);
+        gw_rset *binding = gw_binding(GW_PROCESS);
+        CHECK(binding && gw_rset_equal(binding, allowed) == 1);
+        gw_rset_free(binding);
+        return;
+    }
     pthread_barrier_init(&meeting, NULL, 2);
     CHECK(pthread_create(&thread, NULL, wait_for_the_end, NULL) == 0);
     pthread_barrier_wait(&meeting);

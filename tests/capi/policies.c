@@ -52,7 +52,8 @@ static void pages_are_where_they_should_be(const gw_rset *set, int policy, size_
     char *memory = gw_alloc(BYTES, set, policy, stride, flags);
     CHECK(memory && (uintptr_t)memory % page_size == 0);
     /* Without privileges little memory can be locked. */
-    CHECK(*gw_remark() == 0 || (flags == GW_LOCK && strstr(gw_remark(), "ulimit -l")));
+    CHECK(*gw_remark() == 0 ||
+          (flags == GW_LOCK && strstr(gw_remark(), on_cluster() ? "cannot be locked" : "ulimit -l")));
     CHECK(gw_asked(memory, asked, PAGES + 1) == PAGES);
     CHECK(gw_where(memory, BYTES, found, PAGES + 1) == PAGES);
     for (size_t page = 0; page < PAGES; page++) {
@@ -86,7 +87,8 @@ static void floating_pages_stay_in_the_set(const gw_rset *set)
     int of_set = gw_rset_memory(set, memory_nodes, MOST_NODES);
     char *memory = gw_alloc(BYTES, set, GW_FLOAT, 0, GW_STRICT);
     CHECK(memory);
-    CHECK(gw_where(memory, BYTES, found, PAGES) == PAGES && found[0] == GW_NOWHERE);
+    /* In a run, memory that was used before has been cleared, and the pages of a set have homes. */
+    CHECK(gw_where(memory, BYTES, found, PAGES) == PAGES && (on_cluster() || found[0] == GW_NOWHERE));
     memset(memory, 1, BYTES);
     CHECK(gw_where(memory, BYTES, found, PAGES) == PAGES && gw_asked(memory, asked, PAGES) == PAGES);
     for (int page = 0; page < PAGES; page++) {
@@ -137,7 +139,7 @@ int main(int argc, char **argv)
     if (argc > 1 && strcmp(argv[1], "forbidden") == 0)
         return forbidden();
     gw_rset *set = gw_rset_allowed();
-    CHECK(set && gw_kind() == GW_HOST);
+    CHECK(set);
     every_policy_keeps_its_word(set);
     floating_pages_stay_in_the_set(set);
     a_range_is_its_pages(set);

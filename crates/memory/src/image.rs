@@ -223,5 +223,7 @@ mod tests {
         assert!(!of_program("/usr/lib/x86_64-linux-gnu/libgomp.so.1") && !of_program(""));
         assert!(of_program("/lib/x86_64-linux-gnu/libcrypto.so.3") && of_program("./libcrypt.so"));
         assert!(of_program("/home/me/libmine.so") && of_program("/home/me/libm_fast.so"));
+        assert!(!of_program("/opt/gondwana/lib/libgondwana_api.so.0"));
+        assert!(of_program("/home/me/libgondwana_api.so.d/libmine.so"));
     }
 }

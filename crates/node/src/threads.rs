@@ -302,3 +302,23 @@ impl Node {
         self.privately(move || self.resolve(Page(last + 1 - count), Access::Write, Ahead::next(count - 1)));
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use gondwana_rset::RSet;
+    use gondwana_topology::{Bytes, Machine};
+
+    #[test]
+    fn of_some_nodes_the_least_busy_one_gets_a_thread() {
+        let machine = Machine::uniform(4, 2, Bytes(1 << 30));
+        let plan = ThreadPlan::new(ThreadPolicy::Fill, &RSet::global(&machine), &machine).unwrap();
+        let mut registry = Registry::new(plan, 4, 2);
+        let some: NodeSet = [NodeId(0), NodeId(2), NodeId(3)].into_iter().collect();
+        // `main` is on node 0.
+        let mut next = |among| Node::node_of(registry.place(among)).0;
+        assert_eq!([(); 4].map(|()| next(Some(some))), [2, 3, 0, 2]);
+        assert_eq!([(); 2].map(|()| next(Some(NodeSet::only(NodeId(1))))), [1, 1]);
+        assert_eq!(next(None), 3);
+    }
+}

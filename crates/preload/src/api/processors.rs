@@ -16,11 +16,14 @@ impl Processors {
     /// The processors of a node, on those of the computer that this process may use now.
     pub fn of(machine: &Machine, node: NodeId) -> Self {
         let own = machine.node(node).map(|node| node.processors).unwrap_or_default();
-        let usable = sys::affinity(0).unwrap_or_default();
+        Self::new(own, sys::affinity(0).unwrap_or_default())
+    }
+
+    fn new(own: ProcessorSet, usable: ProcessorSet) -> Self {
         let (of_machine, of_computer): (Vec<_>, Vec<_>) = (own.iter().collect(), usable.iter().collect());
-        let count = match of_computer.len() {
-            0 => 0,
-            usable => usable.max(of_machine.len()),
+        let count = match (of_machine.len(), of_computer.len()) {
+            (0, _) | (_, 0) => 0,
+            (own, usable) => own.max(usable),
         };
         let pair =
             |index: usize| (of_machine[index % of_machine.len()], of_computer[index % of_computer.len()]);
@@ -51,5 +54,36 @@ impl Processors {
         let bound = super::threads::bound_processors().unwrap_or(self.own);
         let here = candidates.intersection(&bound).first().or(bound.intersection(&self.own).first());
         here.or(self.own.first()).unwrap_or_default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn set(text: &str) -> ProcessorSet {
+        text.parse().unwrap()
+    }
+
+    #[test]
+    fn as_many_stand_for_each_other_in_order() {
+        let processors = Processors::new(set("4-5"), set("1,3"));
+        assert_eq!(processors.on_computer(&set("5")), set("3"));
+        assert_eq!(processors.on_computer(&set("0-4")), set("1"));
+        assert_eq!(processors.of_computer(&set("0-1")), set("4"));
+    }
+
+    #[test]
+    fn none_is_left_out_where_numbers_differ() {
+        let few = Processors::new(set("8"), set("0-2"));
+        assert_eq!((few.on_computer(&set("8")), few.of_computer(&set("2"))), (set("0-2"), set("8")));
+        let many = Processors::new(set("8-10"), set("0-1"));
+        assert_eq!((many.on_computer(&set("10")), many.on_computer(&set("9"))), (set("0"), set("1")));
+        assert_eq!(many.of_computer(&set("0")), set("8,10"));
+    }
+
+    #[test]
+    fn the_calling_thread_is_on_one_of_them() {
+        assert_eq!(Processors::new(set("7"), sys::affinity(0).unwrap()).here(), ProcessorId(7));
     }
 }
