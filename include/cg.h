@@ -1,4 +1,6 @@
 /* The calls of UnixWare 7 for CPU groups (CG): a CG is a node, an LWP is a thread. Link with -lgondwana_api.
+ * Under `gondwana run` nodes are those of the run, a page is on its home, and threads can be bound to their own node only:
+ * another one, or the whole process to one, is ENOTSUP. Numbers of threads are those of the node's computer.
  *
  * Calls that fail return -1 and set errno; gw_error_message() of gondwana.h says in a sentence what is wrong. cg_bind(3)
  * and so on tell details. */

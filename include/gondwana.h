@@ -6,7 +6,10 @@
  * succeed may still not have had everything that was asked for, because a container, a cpuset or a full node is in the
  * way: gw_remark() says so, and GW_STRICT makes it an error.
  *
- * Sets belong to the program, which gives them back with gw_rset_free(). Any thread may use them, on any node. */
+ * Sets belong to the program, which gives them back with gw_rset_free(). Any thread may use them, on any node.
+ *
+ * The same executable runs on one computer and under `gondwana run`, where nodes are those of the run and a page is on its
+ * home. gondwana(7) says what differs there. */
 #ifndef GONDWANA_H
 #define GONDWANA_H
 
@@ -23,7 +26,8 @@ extern "C" {
 
 const char *gw_version(void);
 
-/* What the last call of this thread that failed says; "" if none has. Stays until the next one fails. */
+/* What the last call of this thread that failed says; "" if none has. Stays until the next one fails. On a cluster, only
+ * the thread itself can read it. */
 const char *gw_error_message(void);
 
 /* What the last call of this thread to gw_alloc, gw_bind, gw_thread_create or gw_misplaced that succeeded could not
@@ -110,14 +114,15 @@ int gw_rset_names(const char *parent, char *names, size_t room);
 #define GW_THREAD 1  /* the calling thread */
 #define GW_PROCESS 2 /* all threads of the program */
 
-/* Threads inherit the binding of the one that starts them. Flag: GW_STRICT. */
+/* Threads inherit the binding of the one that starts them. Flag: GW_STRICT. On a cluster threads stay on their node: a set
+ * without processors of it is ENOTSUP, as is GW_PROCESS with less than everything. */
 int gw_bind(int whom, const gw_rset *set, unsigned flags);
 
 /* The set as the system has it now, which need not be what was asked for. */
 gw_rset *gw_binding(int whom);
 
 /* As pthread_create, for a thread that is in the set before it does anything. pthread_join and all other functions for
- * threads take its name. */
+ * threads take its name. On a cluster it is on the node of the set that has the fewest threads. */
 int gw_thread_create(pthread_t *thread, const pthread_attr_t *attributes, const gw_rset *set,
                      void *(*routine)(void *), void *argument);
 
@@ -136,7 +141,8 @@ void *gw_alloc(size_t bytes, const gw_rset *set, int policy, size_t stride, unsi
 /* NULL is none. */
 int gw_free(void *memory);
 
-#define GW_NOWHERE (-1) /* a page that was never touched, or is out on a disk */
+/* A page that was never touched, or is out on a disk. On a cluster, pages with a policy have a home before that. */
+#define GW_NOWHERE (-1)
 #define GW_ANY (-2)     /* a page for which no particular node was asked for */
 
 /* How many pages a range of any memory has, and the nodes where as many as there is room for really are. */

@@ -140,7 +140,8 @@ pub trait Backend: Sync {
     unsafe fn free(&self, address: usize, pages: usize) -> Result<(), Error>;
 
     /// Writes the node of each page from an address on, which begins a page, or -1 for pages that are nowhere: never
-    /// touched, or out on a disk. On a cluster, a page is on its home. The pages need not be from `allocate`.
+    /// touched, or out on a disk. On a cluster, a page is on its home, which those with a policy have before they are
+    /// touched. The pages need not be from `allocate`.
     ///
     /// `nodes` may be the program's memory. A backend that takes locks must not do so while it writes there.
     fn nodes_of_pages(&self, address: usize, nodes: &mut [c_int]) -> Result<(), Error>;
