@@ -35,14 +35,11 @@ impl Cluster {
             remarks.extend(self.colours().err().map(|error| error.sentence));
         }
         let wanted = Arc::new(self.within_its_set(placement)?);
-        let address = node.allocate_placed(1, pages, &wanted, extras.prefault).map_err(|error| match error {
-            libc::ENOMEM => {
-                let bytes = pages.saturating_mul(PAGE_SIZE);
-                let part = node.number();
-                Error::new(error, format!("there is no room for {bytes} bytes in the part of the span of node {part}, which a larger --span makes larger"))
-            }
-            _ => Error::new(error, "a node has no room for the thread that clears its pages"),
-        })?;
+        let address =
+            node.allocate_placed(1, pages, &wanted, extras.prefault).map_err(|error| match error {
+                libc::ENOMEM => no_room(node, pages),
+                _ => Error::new(error, "a node has no room for the thread that clears its pages"),
+            })?;
         let seen_from = placement.follows_touch().then_some(node.number());
         Ok(Block { address, seen_from, remarks })
     }
@@ -57,6 +54,14 @@ impl Cluster {
         Placement::new(MemoryPolicy::Local, &set, &self.machine)
             .map_err(|error| unsupported(error.to_string()))
     }
+}
+
+fn no_room(node: &Node, pages: usize) -> Error {
+    let (bytes, part) = (pages.saturating_mul(PAGE_SIZE), node.number());
+    let sentence = format!(
+        "there is no room for {bytes} bytes in node {part}'s part of the span; give a larger --span to the run"
+    );
+    Error::new(libc::ENOMEM, sentence)
 }
 
 /// As [`Backend::nodes_of_pages`]: shared pages are on their homes, others on this node if they are anywhere.
