@@ -128,6 +128,9 @@ pub trait Protocol: Send {
     /// `used` is false, which promises that nobody uses them now either. Others go to their home when that writes
     /// them.
     fn place(&mut self, first: Page, count: u32, home: Option<NodeId>, used: bool, env: &mut dyn Env);
+    /// Makes those nodes home that [`Protocol::place`] has decided on, of pages that nobody has touched and that this node
+    /// answers for: when they are touched there, nobody need be asked.
+    fn give_placed(&mut self, first: Page, count: u32, env: &mut dyn Env);
     /// What this node is to the home of a page. At any time at most one node says [`Standing::Home`]; while the home
     /// moves, none does.
     fn standing(&self, page: Page) -> Standing;

@@ -96,10 +96,11 @@ fn a_notice_overtakes_an_older_answer() {
 fn a_policy_decides_the_home_before_anybody_uses_the_page() {
     let (a, b) = ([update(0, 1), update(0, 2)].concat(), [update(0, 3), update(0, 4)].concat());
     for machine in [machine, fixed_homes] {
-        for home in 0..3 {
-            let placed = vec![Some(home)];
+        for (home, given) in (0..3).flat_map(|home| [(home, false), (home, true)]) {
             let threads = [(0, &a[..]), (1, &b)];
-            Schedules::new(3, 1, &threads, machine).with(|setup| setup.placed = placed).check();
+            Schedules::new(3, 1, &threads, machine)
+                .with(|setup| (setup.placed, setup.given) = (vec![Some(home)], given))
+                .check();
         }
     }
 }
@@ -113,6 +114,7 @@ fn a_page_is_given_to_a_node_that_asks_for_it() {
             .with(|setup| {
                 (setup.manager, setup.ahead) = (Some(0), 1);
                 setup.placed = vec![first, Some(1)];
+                setup.given = first == Some(2);
             })
             .check();
     }

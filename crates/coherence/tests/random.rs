@@ -105,6 +105,7 @@ fn run<P: Machine>(case: &Case, machine: impl Fn(Layout) -> P) -> Result<(), Tes
         stride: case.stride,
         manager: case.manager,
         placed: case.placed.clone(),
+        given: case.seed % 2 == 1,
     };
     let program = |setup: &mut Setup, seed| match case.racy {
         true => racy(setup, 100, seed),

@@ -107,6 +107,7 @@ fn a_policy_decides_the_manager() {
                 .with(|setup| {
                     (setup.manager, setup.ahead) = (Some(0), 1);
                     setup.placed = vec![Some(first), Some(second)];
+                    setup.given = first == 2;
                 })
                 .check();
         }

@@ -182,6 +182,11 @@ impl Core {
         self.protocol.place(first, count, home, used, &mut self.ports);
     }
 
+    /// Gives pages to their homes that nobody has touched.
+    pub fn give_placed(&mut self, first: Page, count: u32) {
+        self.protocol.give_placed(first, count, &mut self.ports);
+    }
+
     /// What this node is to the home of a page.
     pub fn standing(&self, page: Page) -> Standing {
         self.protocol.standing(page)

@@ -345,6 +345,10 @@ impl Protocol for Csm {
         self.place_pages(first, count, home, used, env);
     }
 
+    fn give_placed(&mut self, first: Page, count: u32, env: &mut dyn Env) {
+        self.give_untouched(first, count, env);
+    }
+
     fn standing(&self, page: Page) -> Standing {
         let entry = self.looked_up(page);
         match entry.state {

@@ -98,6 +98,16 @@ impl Csm {
         true
     }
 
+    /// Gives away what nobody has touched of these pages, ahead of the first touch.
+    pub(super) fn give_untouched(&mut self, first: Page, count: u32, env: &mut dyn Env) {
+        let end = first.0 + count;
+        for page in span(first, count) {
+            if self.entry(page).state == State::Untouched {
+                self.place_first(page, end - page.0, env);
+            }
+        }
+    }
+
     /// The home of these pages is to be elsewhere; a former home passes the message on.
     pub(super) fn take_place(
         &mut self,

@@ -372,6 +372,12 @@ impl Protocol for Sc {
         self.place_pages(first, count, home, env);
     }
 
+    fn give_placed(&mut self, first: Page, count: u32, env: &mut dyn Env) {
+        for page in span(first, count) {
+            self.give_first(page, first.0 + count - page.0, env);
+        }
+    }
+
     fn standing(&self, page: Page) -> Standing {
         let entry = self.known(page);
         if !entry.is_manager(self.me()) {

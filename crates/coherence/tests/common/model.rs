@@ -27,6 +27,7 @@ impl<P: Machine + Send> Schedules<P> {
             stride: 0,
             manager: None,
             placed: Vec::new(),
+            given: false,
         };
         Self { setup, machine, forbidden: |_| false, possible: |_| true }
     }

@@ -100,6 +100,8 @@ pub struct Setup {
     pub manager: Option<u16>,
     /// Where the home of the first pages is to be from the beginning.
     pub placed: Vec<Option<u16>>,
+    /// The homes are given these pages before anybody touches them.
+    pub given: bool,
 }
 
 impl Setup {
@@ -155,6 +157,9 @@ impl<P: Machine> World<P> {
             let manager = setup.layout(0).manager(page);
             world.call(manager.index(), |machine, env| {
                 machine.place(page, 1, home.map(NodeId), false, env);
+                if setup.given {
+                    machine.give_placed(page, 1, env);
+                }
             });
         }
         world

@@ -3,6 +3,7 @@
 use super::Region;
 use crate::Node;
 use crate::boot::Consistency;
+use gondwana_coherence::Page;
 use gondwana_memory::PAGE_SIZE;
 use gondwana_rset::Placement;
 use gondwana_topology::NodeId;
@@ -11,6 +12,9 @@ use std::sync::atomic::Ordering;
 
 /// How often homes that do not move are asked to.
 const ROUNDS: usize = 4;
+
+/// Pages that are given away without letting others have the node's lock in between.
+const GIVEN_AT_ONCE: u32 = 1024;
 
 /// What a node is to do to pages of which it is to be home: runs of pages follow in memory.
 #[repr(C)]
@@ -70,11 +74,21 @@ impl Node {
         let filled = match block.fresh {
             true => {
                 self.place(region, Some(placement), false);
-                if present { self.fill(&wanted.by_home(self), false) } else { Ok(()) }
+                if present { self.bring_in(&wanted) } else { Ok(()) }
             }
             false => self.clear(&wanted),
         };
         filled.map(|()| address).inspect_err(|_| self.free_placed(block.address))
+    }
+
+    /// Has pages that nobody has touched be there, at their homes.
+    fn bring_in(&'static self, wanted: &Wanted<'_>) -> Result<(), i32> {
+        let Region { first, count, .. } = wanted.region;
+        for first in (first..first + count).step_by(GIVEN_AT_ONCE as usize) {
+            let count = GIVEN_AT_ONCE.min(wanted.region.first + wanted.region.count - first);
+            self.privately(move || self.core().give_placed(Page(first), count));
+        }
+        self.fill(&wanted.by_home(self), false)
     }
 
     /// Clears memory that was used before, and has it move to its homes.
