@@ -12,6 +12,7 @@ mod output;
 mod process;
 mod rset;
 mod run;
+mod running;
 mod stats;
 mod terminal;
 mod topo;

@@ -89,6 +89,7 @@ fn converse(input: &mut File, launcher: &Launcher) -> Result<(), Failure> {
     let mut deadline = None;
     loop {
         match machine.next(deadline)? {
+            Some(Event::Started(node, process)) => launcher.answer(&Answer::Started(node, process)),
             Some(Event::Report(node, report)) => {
                 if matches!(report, Report::Lost { .. }) && deadline.is_none() {
                     deadline = Some(Instant::now() + ORPHANED);

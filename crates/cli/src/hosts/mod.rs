@@ -14,6 +14,7 @@ use crate::failure::Failure;
 use crate::live::Live;
 use crate::run::check::Program;
 use crate::run::{Job, Outcome, mechanism_name, say_degraded};
+use crate::running::answer::Desk;
 use gondwana_node::boot::{FabricBoot, Mechanism, VERSION};
 use list::Host;
 use protocol::{Prepare, Ready, digest, from_os};
@@ -43,13 +44,16 @@ pub fn run(job: &Job<'_>, program: &Program) -> Result<(Outcome, &'static str), 
         }
     }
     let live = Live::new(job.nodes);
+    let desk = Desk::open();
     start(job, &mut machine, &ready, &live)?;
+    let names: Vec<&str> = hosts.iter().map(|host| host.name.as_str()).collect();
+    let register = desk.serve(job.running(span, &names));
     let weakest = if ready.iter().all(|host| host.can.mechanism == Mechanism::Userfaultfd) {
         Mechanism::Userfaultfd
     } else {
         Mechanism::Mprotect
     };
-    Ok((job.supervise(&mut machine, live, true)?, mechanism_name(weakest)))
+    Ok((job.supervise(&mut machine, live, Some(register))?, mechanism_name(weakest)))
 }
 
 fn prepare(

@@ -78,6 +78,8 @@ pub enum Answer {
     Ready(Box<Ready>),
     /// It is not. The agent ends.
     Failed(String),
+    /// A node has got a process, with this number there.
+    Started(u16, u32),
     /// A node has reported something.
     Report(u16, Report),
     /// A node has ended, and all its output has been sent.

@@ -149,6 +149,9 @@ impl RemoteNodes {
     fn incoming(&mut self, incoming: Incoming) {
         match incoming {
             Incoming::Signal(signal) => self.ready.push_back(Event::Signal { signal, from_terminal: false }),
+            Incoming::Answer(_, Answer::Started(node, process)) => {
+                self.ready.push_back(Event::Started(node, process));
+            }
             Incoming::Answer(_, Answer::Report(node, report)) => {
                 self.ready.push_back(Event::Report(node, report))
             }

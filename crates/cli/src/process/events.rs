@@ -17,6 +17,8 @@ pub enum End {
 /// Something that the launcher has to know.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Event {
+    /// A node has got a process, with this number on its computer.
+    Started(u16, u32),
     /// A node has reported something.
     Report(u16, Report),
     /// The process of a node is gone. All its reports have come before.

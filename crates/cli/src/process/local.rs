@@ -90,6 +90,7 @@ impl LocalNodes {
         };
         let pid = spawn(&image.with_variables(&variables), &setup).map_err(failed)?;
         self.nodes.push(Node { number, pid, ended: false, control: Some(ours) });
+        self.ready.push_back(Event::Started(number, pid.unsigned_abs()));
         Ok(())
     }
 

@@ -18,6 +18,8 @@ use crate::process::events::Nodes;
 use crate::process::local::LocalNodes;
 use crate::process::signals::Signals;
 use crate::process::spawn::Image;
+use crate::running::answer::{Desk, Register};
+use crate::running::{Running, RunningNode};
 use crate::stats::Summary;
 use capabilities::Capabilities;
 use gondwana_fabric::{DEFAULT_RING_BYTES, ShmSegment};
@@ -27,6 +29,7 @@ use policies::Policies;
 use std::net::{SocketAddr, TcpListener};
 use std::os::fd::OwnedFd;
 use std::process::ExitCode;
+use std::sync::Arc;
 use std::time::Instant;
 pub use supervise::Outcome;
 use supervise::Supervisor;
@@ -68,10 +71,7 @@ pub fn run(options: RunOptions) -> Result<ExitCode, Failure> {
         let summary = Summary {
             program: options.program.iter().map(|word| word.to_string_lossy().into_owned()).collect(),
             fabric: fabric.name(),
-            consistency: match consistency {
-                Consistency::Rc => "rc",
-                Consistency::Sc => "sc",
-            },
+            consistency: consistency_name(consistency),
             reason,
             mechanism,
             seconds: start.elapsed().as_secs_f64(),
@@ -103,6 +103,14 @@ pub fn mechanism_name(mechanism: Mechanism) -> &'static str {
     match mechanism {
         Mechanism::Userfaultfd => "userfaultfd",
         Mechanism::Mprotect => "mprotect",
+    }
+}
+
+/// The name of a consistency that the user knows.
+fn consistency_name(consistency: Consistency) -> &'static str {
+    match consistency {
+        Consistency::Rc => "rc",
+        Consistency::Sc => "sc",
     }
 }
 
@@ -141,7 +149,7 @@ impl Job<'_> {
     fn alone(&self, image: &Image) -> Result<Outcome, Failure> {
         let mut machine = LocalNodes::new(signals(true)?)?;
         machine.start_plain(image)?;
-        let mut outcome = self.supervise(&mut machine, Live::hidden(), false)?;
+        let mut outcome = self.supervise(&mut machine, Live::hidden(), None)?;
         outcome.stats = vec![Some(serde_json::json!({}))];
         Ok(outcome)
     }
@@ -154,12 +162,14 @@ impl Job<'_> {
         }
         let live = Live::new(self.nodes);
         let mut machine = LocalNodes::new(signals(true)?)?;
+        let desk = Desk::open();
         for (node, (fabric, fd)) in self.fabrics()?.into_iter().enumerate() {
             let boot = self.boot(node as u16, fabric, &can, live.is_shown())?;
             let streams = [(node > 0).then(null).transpose()?, None, None];
             machine.start(image, &can.library, boot, &fd, streams)?;
         }
-        Ok((self.supervise(&mut machine, live, true)?, mechanism_name(can.mechanism)))
+        let register = desk.serve(self.running(can.span, &[]));
+        Ok((self.supervise(&mut machine, live, Some(register))?, mechanism_name(can.mechanism)))
     }
 
     /// What each node finds under its fabric descriptor.
@@ -228,15 +238,32 @@ impl Job<'_> {
         })
     }
 
-    /// Follows the nodes to their ends.
+    /// What others can know about the run before anything has been heard of its nodes; they are on these hosts in turn,
+    /// or on this computer if there are none.
+    pub fn running(&self, span: u64, hosts: &[&str]) -> Running {
+        let host =
+            |node: u16| hosts.get(usize::from(node) % hosts.len().max(1)).map(|host| (*host).to_owned());
+        Running {
+            program: self.options.program[0].to_string_lossy().into_owned(),
+            seconds: 0.0,
+            fabric: self.fabric.name().to_owned(),
+            consistency: consistency_name(self.consistency).to_owned(),
+            processors_each: self.policies.processors_each,
+            span,
+            nodes: (0..self.nodes).map(|node| RunningNode::starting(host(node))).collect(),
+        }
+    }
+
+    /// Follows the nodes to their ends. Nodes with the runtime library report, and others can ask about them.
     pub fn supervise(
         &self,
         machine: &mut dyn Nodes,
         live: Live,
-        reporting: bool,
+        register: Option<Arc<Register>>,
     ) -> Result<Outcome, Failure> {
         let mut say = |line: &str| eprintln!("gondwana: {line}");
-        Supervisor::new(self.nodes, reporting, live, &mut say).run(machine)
+        let reporting = register.is_some();
+        Supervisor::new(self.nodes, reporting, live, &mut say).keeping(register).run(machine)
     }
 }
 

@@ -4,8 +4,11 @@ use crate::failure::{CANNOT, Failure};
 use crate::live::Live;
 use crate::process::events::{End, Event, Nodes};
 use crate::process::signal_name;
+use crate::running::State;
+use crate::running::answer::Register;
 use gondwana_node::boot::Report;
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// How long to wait for the cause when a connection was closed: most often its other end has just died, and on a loaded
@@ -56,6 +59,8 @@ pub struct Supervisor<'a> {
     reporting: bool,
     stats: BTreeMap<u16, serde_json::Value>,
     live: Live,
+    /// What those are told who ask about the run, if anybody can.
+    register: Option<Arc<Register>>,
     say: &'a mut dyn FnMut(&str),
     end: Option<End>,
     /// Signals passed on to node 0: no surprise if it dies of one of them.
@@ -75,6 +80,7 @@ impl<'a> Supervisor<'a> {
             reporting,
             stats: BTreeMap::new(),
             live,
+            register: None,
             say,
             end: None,
             passed_on: vec![],
@@ -83,6 +89,11 @@ impl<'a> Supervisor<'a> {
             killed: false,
             deadline: None,
         }
+    }
+
+    /// Keeps a register of the nodes.
+    pub fn keeping(self, register: Option<Arc<Register>>) -> Self {
+        Self { register, ..self }
     }
 
     /// Follows the nodes to their ends.
@@ -106,6 +117,11 @@ impl<'a> Supervisor<'a> {
 
     fn event(&mut self, event: Event, machine: &mut dyn Nodes) {
         match event {
+            Event::Started(node, process) => {
+                if let Some(register) = &self.register {
+                    register.started(node, process);
+                }
+            }
             Event::Report(node, report) => self.report(node, report, machine),
             Event::Ended(node, end) => self.ended(node, end, machine),
             Event::Signal { signal: libc::SIGTSTP, from_terminal } => self.stop(from_terminal, machine),
@@ -136,6 +152,7 @@ impl<'a> Supervisor<'a> {
             Report::Up => {
                 node.up = true;
                 self.live.up();
+                self.reached(number, State::Up);
             }
             Report::Progress { faults, bytes } => self.live.progress(number, faults, bytes),
             Report::Stats(counters) => {
@@ -151,6 +168,12 @@ impl<'a> Supervisor<'a> {
                     self.finish_lost(machine);
                 }
             }
+        }
+    }
+
+    fn reached(&self, number: u16, state: State) {
+        if let Some(register) = &self.register {
+            register.reached(number, state);
         }
     }
 
@@ -175,6 +198,7 @@ impl<'a> Supervisor<'a> {
             return;
         }
         self.nodes[index].ended = true;
+        self.reached(number, State::Ended);
         if self.end.is_some() {
             return;
         }

@@ -1,5 +1,6 @@
 //! `gondwana topo`: the nodes of a machine, their processors, caches and memory, and how far they are apart.
 
+mod cluster;
 mod picture;
 mod tables;
 
@@ -14,6 +15,11 @@ pub struct TopoOptions {
     /// Show the machine that a file (TOML) describes instead of this computer
     #[arg(long, value_name = "FILE")]
     machine: Option<PathBuf>,
+    /// Show the nodes of a running cluster: PID is the process of its gondwana run; without it, your only run or a list of
+    /// all
+    #[arg(long, value_name = "PID", num_args = 0..=1, conflicts_with = "machine",
+        value_parser = clap::value_parser!(u32).range(1..=i64::from(i32::MAX)))]
+    run: Option<Option<u32>>,
     /// Print JSON
     #[arg(long)]
     json: bool,
@@ -21,6 +27,15 @@ pub struct TopoOptions {
 
 /// Shows a machine.
 pub fn topo(options: &TopoOptions) -> Result<ExitCode, Failure> {
+    let columns = crate::terminal::columns_of_standard_output();
+    if let Some(run) = options.run {
+        let shown = match run {
+            Some(process) => cluster::one(process, options.json, columns)?,
+            None => cluster::all(options.json, columns)?,
+        };
+        print!("{shown}");
+        return Ok(ExitCode::SUCCESS);
+    }
     let machine = match &options.machine {
         Some(path) => described(path)?,
         None => gondwana_host::discover().map_err(|error| Failure::cannot(error.to_string()))?,
@@ -30,7 +45,7 @@ pub fn topo(options: &TopoOptions) -> Result<ExitCode, Failure> {
             serde_json::to_string_pretty(&machine).map_err(|error| Failure::cannot(error.to_string()))?;
         println!("{json}");
     } else {
-        print!("{}", text(&machine, crate::terminal::columns_of_standard_output()));
+        print!("{}", text(&machine, columns));
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -54,11 +69,15 @@ fn text(machine: &Machine, columns: usize) -> String {
     parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join("\n")
 }
 
-fn title(machine: &Machine) -> String {
-    let count = |number: usize, what: &str| match number {
+/// A number of things.
+fn count(number: usize, what: &str) -> String {
+    match number {
         1 => format!("1 {what}"),
         more => format!("{more} {what}s"),
-    };
+    }
+}
+
+fn title(machine: &Machine) -> String {
     let name = match (machine.name.as_str(), machine.view) {
         ("", View::Host) => "this computer",
         ("", View::Cluster) => "cluster",

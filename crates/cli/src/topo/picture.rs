@@ -2,7 +2,7 @@
 
 use super::tables::name;
 use crate::columns::amount;
-use gondwana_topology::{Cache, Machine, MachineNode, ProcessorId, ProcessorSet};
+use gondwana_topology::{Cache, Machine, MachineNode, NodeId, ProcessorId, ProcessorSet};
 
 /// Nothing inside a box is wider.
 const WIDEST: usize = 40;
@@ -11,20 +11,30 @@ const NARROWEST: usize = 22;
 
 /// The picture, for a terminal with so many columns.
 pub fn picture(machine: &Machine, columns: usize) -> String {
-    let contents: Vec<Vec<String>> = machine.nodes.iter().map(|node| content(machine, node)).collect();
-    let widest = contents.iter().flatten().map(|line| line.chars().count()).max().unwrap_or(0);
-    let width = widest.clamp(NARROWEST, WIDEST);
+    boxes(machine.nodes.iter().map(|node| (node.id, content(machine, node))).collect(), columns)
+}
+
+/// A box for each node with these lines, cut off where they are too long, as many beside each other as fit.
+pub fn boxes(mut nodes: Vec<(NodeId, Vec<String>)>, columns: usize) -> String {
+    for line in nodes.iter_mut().flat_map(|(_, lines)| lines) {
+        *line = line.chars().take(WIDEST).collect();
+    }
+    let lines = nodes.iter().flat_map(|(_, lines)| lines);
+    let widest = lines.map(|line| line.chars().count()).max().unwrap_or(0);
+    let width = widest.max(NARROWEST);
     let beside = (columns / (width + 5)).max(1);
-    let nodes: Vec<_> = machine.nodes.iter().zip(contents).collect();
-    nodes.chunks(beside).map(|row| boxes(row, width)).collect()
+    nodes.chunks(beside).map(|nodes| row(nodes, width)).collect()
+}
+
+/// The processors of a node, in lines that fit into its box.
+pub fn processors(machine: &Machine, node: &MachineNode) -> Vec<String> {
+    let lines = wrapped(cores(machine, node));
+    if lines.is_empty() { vec!["no processors".to_owned()] } else { lines }
 }
 
 /// What is in the box of a node.
 fn content(machine: &Machine, node: &MachineNode) -> Vec<String> {
-    let mut lines = wrapped(cores(machine, node));
-    if lines.is_empty() {
-        lines.push("no processors".to_owned());
-    }
+    let mut lines = processors(machine, node);
     let own: Vec<&Cache> =
         machine.caches.iter().filter(|cache| cache.processors.intersects(&node.processors)).collect();
     for alike in
@@ -85,22 +95,23 @@ fn bar(used: u64, total: u64) -> String {
 }
 
 /// Boxes beside each other, all as high as the highest.
-fn boxes(row: &[(&MachineNode, Vec<String>)], width: usize) -> String {
+fn row(nodes: &[(NodeId, Vec<String>)], width: usize) -> String {
     let line = |cells: Vec<String>| format!("{}\n", cells.join(" "));
     let top = line(
-        row.iter()
-            .map(|(node, _)| {
-                let title = format!("- node {} ", node.id);
+        nodes
+            .iter()
+            .map(|(id, _)| {
+                let title = format!("- node {id} ");
                 format!("+{title:-<0$}+", width + 2)
             })
             .collect(),
     );
-    let height = row.iter().map(|(_, lines)| lines.len()).max().unwrap_or(0);
+    let height = nodes.iter().map(|(_, lines)| lines.len()).max().unwrap_or(0);
     let middle = (0..height).map(|index| {
         let text = |lines: &Vec<String>| lines.get(index).cloned().unwrap_or_default();
-        line(row.iter().map(|(_, lines)| format!("| {:<width$} |", text(lines))).collect())
+        line(nodes.iter().map(|(_, lines)| format!("| {:<width$} |", text(lines))).collect())
     });
-    let bottom = line(row.iter().map(|_| format!("+{}+", "-".repeat(width + 2))).collect());
+    let bottom = line(nodes.iter().map(|_| format!("+{}+", "-".repeat(width + 2))).collect());
     format!("{top}{}{bottom}", middle.collect::<String>())
 }
 

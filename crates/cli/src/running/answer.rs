@@ -1,0 +1,140 @@
+//! The launcher's side: a thread that sleeps until somebody asks.
+
+use super::{Launcher, Running, State, credentials};
+use std::io::{self, ErrorKind, Write};
+use std::os::linux::net::SocketAddrExt;
+use std::os::unix::net::{SocketAddr, UnixListener, UnixStream};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread;
+use std::time::Instant;
+
+/// Where a run can be asked.
+#[derive(Debug)]
+pub struct Desk {
+    /// `None` if the name is taken, as by a process with this number in another container: then nobody can ask.
+    listener: Option<UnixListener>,
+    opened: Instant,
+}
+
+impl Desk {
+    /// Lets others connect; they wait until [`Desk::serve`].
+    pub fn open() -> Self {
+        let address = SocketAddr::from_abstract_name(Launcher::this().name());
+        let listener = address.and_then(|address| UnixListener::bind_addr(&address)).ok();
+        Self { listener, opened: Instant::now() }
+    }
+
+    /// Answers from now on until this process ends. Signals that this process reads must be blocked already.
+    pub fn serve(self, run: Running) -> Arc<Register> {
+        let register = Arc::new(Register { started: self.opened, run: Mutex::new(run) });
+        if let Some(listener) = self.listener {
+            let register = Arc::clone(&register);
+            let thread = thread::Builder::new().name("answers".to_owned());
+            // Where no thread can be had the run goes on without.
+            let _ = thread.spawn(move || serve(&listener, &register));
+        }
+        register
+    }
+}
+
+/// What is known about the run at the moment.
+#[derive(Debug)]
+pub struct Register {
+    started: Instant,
+    run: Mutex<Running>,
+}
+
+impl Register {
+    /// A node has got a process.
+    pub fn started(&self, node: u16, process: u32) {
+        if let Some(node) = self.lock().nodes.get_mut(usize::from(node)) {
+            node.process = Some(process);
+        }
+    }
+
+    /// A node is further than it was.
+    pub fn reached(&self, node: u16, state: State) {
+        if let Some(node) = self.lock().nodes.get_mut(usize::from(node)) {
+            node.state = state;
+        }
+    }
+
+    fn now(&self) -> Running {
+        Running { seconds: self.started.elapsed().as_secs_f64(), ..self.lock().clone() }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Running> {
+        self.run.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn serve(listener: &UnixListener, register: &Register) {
+    loop {
+        match listener.accept() {
+            // Whoever does not take the answer gets none.
+            Ok((stream, _)) => drop(answer(stream, register)),
+            Err(error) if matches!(error.kind(), ErrorKind::Interrupted | ErrorKind::ConnectionAborted) => {}
+            // Trying again, as with no descriptors left, might fail as fast for ever.
+            Err(_) => return,
+        }
+    }
+}
+
+/// Sends the document, which the kernel keeps for the reader: it is far shorter than what a socket holds.
+fn answer(mut stream: UnixStream, register: &Register) -> io::Result<()> {
+    let asker = credentials::of_peer(&stream)?;
+    if ![credentials::this_user(), 0].contains(&asker.user) {
+        return Ok(());
+    }
+    stream.set_nonblocking(true)?;
+    stream.write_all(&serde_json::to_vec(&register.now())?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::RunningNode;
+    use super::*;
+    use std::io::Read;
+
+    #[test]
+    fn the_largest_run_is_told_to_somebody_who_does_not_read() {
+        let node = RunningNode::starting(Some("h".repeat(64)));
+        let run = Running {
+            program: "p".repeat(4096),
+            seconds: 0.0,
+            fabric: "tcp".to_owned(),
+            consistency: "sc".to_owned(),
+            processors_each: 1,
+            span: 1 << 40,
+            nodes: vec![node; gondwana_topology::MAX_NODES],
+        };
+        let register = Register { started: Instant::now(), run: Mutex::new(run) };
+        register.started(255, u32::MAX);
+        register.reached(255, State::Up);
+        register.reached(256, State::Up);
+        let (ours, mut theirs) = UnixStream::pair().unwrap();
+        answer(ours, &register).unwrap();
+        let mut text = String::new();
+        theirs.read_to_string(&mut text).unwrap();
+        let told: Running = serde_json::from_str(&text).unwrap();
+        assert_eq!((told.nodes[255].process, told.nodes[255].state), (Some(u32::MAX), State::Up));
+        assert_eq!(told.nodes[0].state, State::Starting);
+    }
+
+    #[test]
+    fn somebody_who_has_gone_away_does_no_harm() {
+        let run = Running {
+            program: "p".to_owned(),
+            seconds: 0.0,
+            fabric: "shm".to_owned(),
+            consistency: "rc".to_owned(),
+            processors_each: 1,
+            span: 1 << 40,
+            nodes: vec![],
+        };
+        let register = Register { started: Instant::now(), run: Mutex::new(run) };
+        let (ours, theirs) = UnixStream::pair().unwrap();
+        drop(theirs);
+        assert_eq!(answer(ours, &register).unwrap_err().kind(), ErrorKind::BrokenPipe);
+    }
+}
