@@ -38,11 +38,12 @@ pub use wire::{ProcessChange, StandardStream, ThreadSpec};
 
 use crate::core::{Core, CoreGuard};
 use boot::{Boot, Control, Report};
-use gondwana_coherence::sync::{LockTable, Ticket};
+use gondwana_coherence::sync::LockTable;
 use gondwana_fabric::Fabric;
 use gondwana_memory::Geometry;
 use gondwana_topology::NodeId;
 use patience::Patience;
+use service::Errand;
 use slots::Slots;
 use std::collections::{HashMap, VecDeque};
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, Ordering};
@@ -68,8 +69,8 @@ pub struct Node {
     stamps: AtomicU64,
     /// Node 0's record of all threads.
     registry: Mutex<threads::Registry>,
-    /// Threads to be started for other nodes.
-    starts: Mutex<VecDeque<(NodeId, Ticket, ThreadSpec)>>,
+    /// What the service thread is to do once it is not receiving.
+    errands: Mutex<VecDeque<Errand>>,
     remote_threads: AtomicBool,
     /// Set and woken when the last thread has ended while main waits for it.
     idle: AtomicU32,

@@ -2,9 +2,9 @@
 
 use crate::boot::Report;
 use crate::clock::{Activity, Scope};
-use crate::wire::Wire;
+use crate::wire::{ThreadSpec, Wire};
 use crate::{Node, Thread};
-use gondwana_coherence::sync::Answer;
+use gondwana_coherence::sync::{Answer, Ticket};
 use gondwana_fabric::{Event, LostReason};
 use gondwana_topology::NodeId;
 use std::sync::atomic::Ordering;
@@ -16,6 +16,20 @@ const PROGRESS: Duration = Duration::from_millis(250);
 /// How long a page stays for the thread that waited for it, when another node wants it: the thread must get the
 /// chance to repeat its access, or nodes that fight for a page could take it from each other for ever.
 const HOLD: Duration = Duration::from_micros(20);
+
+/// What messages ask for that starts threads.
+///
+/// The C library does that, which a thread of the program that happens to poll may be in the middle of, and it reads
+/// variables that a program with copies of them shares: the thread that receives could not wait for their pages. The
+/// service thread, between two polls, can.
+pub(crate) enum Errand {
+    /// A thread of the program, for another node.
+    Start { from: NodeId, ticket: Ticket, thread: ThreadSpec },
+    /// A thread of another node ends the program, with this status.
+    Exit(i32),
+    /// The run ends.
+    Close,
+}
 
 impl Node {
     /// Starts the service thread beside the program.
@@ -53,7 +67,7 @@ impl Node {
                 let silent = matches!(reason, LostReason::Silent(_));
                 self.report(&Report::Lost { node: node.0, reason: reason.to_string(), silent });
             }
-            self.start_waiting_threads();
+            self.run_errands();
             if self.boot.progress && told.elapsed() >= PROGRESS {
                 told = Instant::now();
                 self.report_progress();
@@ -82,6 +96,22 @@ impl Node {
         })
     }
 
+    fn leave_to_service(&self, errand: Errand) {
+        self.errands.lock().expect("not poisoned").push_back(errand);
+        self.fabric.interrupt();
+    }
+
+    fn run_errands(&'static self) {
+        loop {
+            let Some(errand) = self.errands.lock().expect("not poisoned").pop_front() else { return };
+            match errand {
+                Errand::Start { from, ticket, thread } => self.start_for_peer(from, ticket, thread),
+                Errand::Exit(status) => self.exit_for_peer(status),
+                Errand::Close => self.close_here(),
+            }
+        }
+    }
+
     fn handle(&'static self, from: NodeId, wire: Wire, bulk: &[u8]) {
         match wire {
             Wire::Coherence(message) => self.core().coherence(from, message, bulk),
@@ -100,12 +130,7 @@ impl Node {
             Wire::Request { ticket, request } => self.core().serve(from, ticket, request),
             Wire::Reply { ticket, answer } => self.core().announce(ticket, answer),
             Wire::Place { ticket, among } => self.place_for(from, ticket, among),
-            Wire::Start { ticket, thread } => {
-                // Starting a thread calls into the C library, which a thread of the program that happens to poll
-                // here may be in the middle of; the service thread never is.
-                self.starts.lock().expect("not poisoned").push_back((from, ticket, thread));
-                self.fabric.interrupt();
-            }
+            Wire::Start { ticket, thread } => self.leave_to_service(Errand::Start { from, ticket, thread }),
             Wire::Ended => self.thread_gone(from),
             Wire::Free(addresses) => {
                 // What the freeing node wrote must not be found stale in a block that is handed out again.
@@ -132,8 +157,8 @@ impl Node {
                 self.core().answer(from, ticket, Answer::Done(i64::from(answer)));
             }
             Wire::Alive => {}
-            Wire::Exit(status) => self.exit_for_peer(status),
-            Wire::Close => self.close_here(),
+            Wire::Exit(status) => self.leave_to_service(Errand::Exit(status)),
+            Wire::Close => self.leave_to_service(Errand::Close),
             Wire::Closed => {
                 self.closed.fetch_add(1, Ordering::Release);
                 crate::slots::futex_wake(&self.closed);

@@ -157,7 +157,7 @@ impl Node {
             onces: RwLock::default(),
             stamps: AtomicU64::new(0),
             registry: Mutex::new(registry),
-            starts: Mutex::default(),
+            errands: Mutex::default(),
             remote_threads: AtomicBool::new(false),
             idle: AtomicU32::new(0),
             closed: AtomicU32::new(0),

@@ -207,19 +207,14 @@ impl Node {
         })
     }
 
-    /// The service thread starts what other nodes asked for.
-    pub(crate) fn start_waiting_threads(&'static self) {
-        loop {
-            let Some((from, ticket, spec)) = self.starts.lock().expect("not poisoned").pop_front() else {
-                return;
-            };
-            self.acquire();
-            let answer = match self.start_here(spec) {
-                Ok(()) => Answer::Done(0),
-                Err(_) => Answer::Failed(SyncError::Exhausted),
-            };
-            self.core().answer(from, ticket, answer);
-        }
+    /// The service thread starts what another node asked for.
+    pub(crate) fn start_for_peer(&'static self, from: NodeId, ticket: Ticket, spec: ThreadSpec) {
+        self.acquire();
+        let answer = match self.start_here(spec) {
+            Ok(()) => Answer::Done(0),
+            Err(_) => Answer::Failed(SyncError::Exhausted),
+        };
+        self.core().answer(from, ticket, answer);
     }
 
     /// Another node asks where a thread may go.

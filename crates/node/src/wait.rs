@@ -65,9 +65,15 @@ impl Node {
             self.receive();
             let seen = self.slots.seen(slot, mask);
             if seen != 0 {
+                // Interruptions that ended a wait here may have been about what the service thread does otherwise.
+                self.fabric.interrupt();
                 return seen;
             }
             self.fabric.wait(Some(SERVICE_WAIT));
+            // Whoever has the awaited page may be waiting for one that is kept here.
+            if self.holding.swap(false, Ordering::AcqRel) {
+                self.core().let_go();
+            }
         }
     }
 
