@@ -8,6 +8,7 @@ use gondwana_coherence::sync::{Answer, Ticket};
 use gondwana_fabric::{Event, LostReason};
 use gondwana_topology::NodeId;
 use std::sync::atomic::Ordering;
+use std::sync::{Arc, Barrier};
 use std::time::{Duration, Instant};
 
 /// How often the launcher is told of progress, when it wants to know.
@@ -34,10 +35,21 @@ pub(crate) enum Errand {
 impl Node {
     /// Starts the service thread beside the program.
     pub fn serve_in_background(&'static self) {
-        let started = Thread::start_native("gondwana", move || self.serve());
+        let settled = Arc::new(Barrier::new(2));
+        let started = Thread::start_native("gondwana", {
+            let settled = Arc::clone(&settled);
+            move || {
+                // With the first block that a thread allocates, the C library maps memory and unmaps part of it again.
+                // A library that the program opens at that moment could be loaded there instead of in its place.
+                drop(std::hint::black_box(Box::new(0_u8)));
+                settled.wait();
+                self.serve()
+            }
+        });
         if let Err(error) = started {
             crate::fatal(&format!("starting the service thread: {error}"));
         }
+        settled.wait();
     }
 
     /// Serves the other nodes until the process ends.
