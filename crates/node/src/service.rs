@@ -102,7 +102,7 @@ impl Node {
             self.heard.note(from);
             let _time = Scope::enter(Activity::Message);
             match postcard::from_bytes(head) {
-                Ok(wire) => self.handle(from, wire, bulk),
+                Ok(wire) => Thread::handling_message(|| self.handle(from, wire, bulk)),
                 Err(error) => crate::fatal(&format!("node {from} sent something unintelligible: {error}")),
             }
         })

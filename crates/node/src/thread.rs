@@ -48,6 +48,7 @@ thread_local! {
     static CURRENT: Cell<Option<&'static Thread>> = const { Cell::new(None) };
     static NATIVE: Cell<bool> = const { Cell::new(false) };
     static SERVICE: Cell<bool> = const { Cell::new(false) };
+    static HANDLING: Cell<bool> = const { Cell::new(false) };
     /// How many of the runtime's critical sections the thread is in.
     static DEPTH: Cell<u32> = const { Cell::new(0) };
     /// Signals whose handlers wait for the thread to leave the runtime.
@@ -154,6 +155,19 @@ impl Thread {
     /// True for the thread that receives for this node.
     pub(crate) fn is_service() -> bool {
         SERVICE.get()
+    }
+
+    /// Does what a message asks for: meanwhile nobody else of this node receives.
+    pub(crate) fn handling_message<R>(call: impl FnOnce() -> R) -> R {
+        HANDLING.set(true);
+        let result = call();
+        HANDLING.set(false);
+        result
+    }
+
+    /// True while the calling thread does what a message asks for: it must not wait for another one.
+    pub(crate) fn is_handling_message() -> bool {
+        HANDLING.get()
     }
 
     /// True for a thread that the program started, and for the one that runs `main`.

@@ -47,6 +47,11 @@ impl Node {
         mask: u32,
         until: Option<Instant>,
     ) -> u32 {
+        if Thread::is_handling_message() {
+            crate::fatal(
+                "a message cannot be handled without another one: this is an error of gondwana's own",
+            );
+        }
         if Thread::is_service() {
             // Starting a thread, the C library may touch a variable of its own that the program has a copy of.
             return self.receive_until(slot, mask);
