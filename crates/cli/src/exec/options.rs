@@ -14,7 +14,7 @@ pub struct ExecOptions {
     /// Where its memory comes from: float, local, remote, striped, block, or a set [default: float]
     #[arg(long, value_name = "POLICY")]
     pub memory: Option<String>,
-    /// Where some of its allocations go: WHICH=POLICY[@RSET], as in '>=1M=striped:4', '<64K=local@node:0-1',
+    /// Where some of its allocations go: WHICH=POLICY or WHICH=POLICY@RSET, as in '>=1M=striped:4', '<64K=local@node:0-1',
     /// 'read_table=node:1', 'libz.so!deflateInit2_+0x1f&>=64K=block'; the first rule that fits counts
     #[arg(long, value_name = "RULE")]
     pub malloc: Vec<String>,
