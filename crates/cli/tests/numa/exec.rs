@@ -166,6 +166,19 @@ fn what_a_control_group_forbids_is_said_and_the_program_runs_where_it_may() {
 /// Sets a variable to the KiB that are free on the small node.
 const FREE: &str = "free=$(awk '/MemFree/ { print $4 }' /sys/devices/system/node/node2/meminfo)";
 
+/// A script that leaves hardly any memory free on the small node. More may become free while it is being filled.
+fn fill() -> String {
+    format!(
+        "{FREE}
+        while [ $free -gt $((10 * 1024)) ]; do
+            : > full
+            witness hold 0 0 $(((free - 8 * 1024) / 4)) >> full &
+            while ! grep -q - full; do :; done
+            {FREE}
+        done"
+    )
+}
+
 #[test]
 fn what_a_full_node_has_no_room_for_is_elsewhere_in_the_set() {
     let script = format!(
@@ -183,17 +196,11 @@ fn what_a_full_node_has_no_room_for_is_elsewhere_in_the_set() {
 
 #[test]
 fn a_full_node_is_said_to_be_full() {
-    // More may have become free while the node was being filled.
     let script = format!(
-        "{FREE}
-        while [ $free -gt $((10 * 1024)) ]; do
-            : > full
-            witness hold 0 0 $(((free - 8 * 1024) / 4)) >> full &
-            while ! grep -q - full; do :; done
-            {FREE}
-        done
+        "{fill}
         gondwana exec --rset 'proc:3|mem:1-2' -- witness pages mmap 4
-        gondwana exec --strict --rset node:2 -- witness pages mmap 4"
+        gondwana exec --strict --rset node:2 -- witness pages mmap 4",
+        fill = fill()
     );
     let Some(ran) = run(&script) else { return };
     assert_eq!((ran.status, ran.output.len()), (125, "2222\n".len()), "{ran}");
@@ -209,10 +216,9 @@ fn a_program_whose_nodes_are_full_goes_on_where_its_set_allows() {
         ("--rset node:2", "what it has no room for comes from other nodes"),
     ] {
         let script = format!(
-            "{FREE}
-            witness hold 0 0 $(((free - 12 * 1024) / 4)) > full &
-            while ! grep -q - full; do :; done
-            gondwana exec {options} -- witness pages mmap 8000 | tr -d 2 | wc -c"
+            "{fill}
+            gondwana exec {options} -- witness pages mmap 8000 | tr -d 2 | wc -c",
+            fill = fill()
         );
         let Some(ran) = run(&script) else { return };
         let errors = ran.errors.clone();

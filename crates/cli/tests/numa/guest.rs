@@ -79,9 +79,10 @@ fn image() -> Image {
             image.program(&program, Path::new("/").join(folder).join(name)).unwrap();
         }
     }
-    // The one that the loader looks for, without what only debuggers read.
+    // Without what only debuggers read. Where loaders look in any case: the folder that the programs name may be below
+    // /tmp, which the guest has covered.
     let library = c_api::prefix().join("lib/libgondwana_api.so.0");
-    image.program(&library, &library).unwrap();
+    image.program(&library, "/lib/libgondwana_api.so.0").unwrap();
     image
 }
 
