@@ -41,12 +41,23 @@ pub fn allocate(bytes: usize, placement: &Placement, extras: Extras) -> io::Resu
 /// `here`.
 pub fn fill(region: &Region, placement: &Placement, here: NodeId, extras: Extras) -> Placed {
     let pages = region.pages() as u64;
-    let small = if extras.small_pages { keep_small(region) } else { None };
-    let coloured = extras.colours.map(|colours| coloured(region, placement, here, colours));
-    let mut placed = match placement.node_of(0, pages, here) {
+    with_extras(region, placement, here, extras, || match placement.node_of(0, pages, here) {
         None => float(region, placement, extras),
         Some(first) => place(region, |page| placement.node_of(page as u64, pages, here).unwrap_or(first)),
-    };
+    })
+}
+
+/// Places a region by `place`, and gives its pages their size and colours before and locks them afterwards.
+pub fn with_extras(
+    region: &Region,
+    placement: &Placement,
+    here: NodeId,
+    extras: Extras,
+    place: impl FnOnce() -> Placed,
+) -> Placed {
+    let small = if extras.small_pages { keep_small(region) } else { None };
+    let coloured = extras.colours.map(|colours| coloured(region, placement, here, colours));
+    let mut placed = place();
     placed.remarks.extend(small);
     match coloured {
         Some(Ok(colours)) => placed.colours = Some(colours),
@@ -71,18 +82,13 @@ fn keep_small(region: &Region) -> Option<Remark> {
 }
 
 /// Keeps the region in memory, or says why not.
-pub(crate) fn lock(region: &Region) -> Option<Remark> {
+fn lock(region: &Region) -> Option<Remark> {
     let error = sys::lock(&region.addresses()).err()?;
     Some(Remark::Other(format!("memory cannot be locked ({error}): ulimit -l sets the limit")))
 }
 
 /// Gives the region coloured pages of the one node that all are to be on, or of any if that is the kernel's choice.
-pub(crate) fn coloured(
-    region: &Region,
-    placement: &Placement,
-    here: NodeId,
-    colours: u64,
-) -> Result<Colours, Remark> {
+fn coloured(region: &Region, placement: &Placement, here: NodeId, colours: u64) -> Result<Colours, Remark> {
     let mut runs = placement.runs(region.pages() as u64, here);
     let (first, several) = (runs.next().and_then(|run| run.node), runs.next().is_some());
     if several {

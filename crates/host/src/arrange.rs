@@ -1,7 +1,7 @@
 //! Memory of a program's own allocations, which it touches when it likes.
 
 use crate::Region;
-use crate::allocate::{Extras, coloured, lock};
+use crate::allocate::{Extras, with_extras};
 use crate::pages::Found;
 use crate::place::{Placed, keep_huge_pages_out, place};
 use crate::remark::Remark;
@@ -26,8 +26,7 @@ pub fn arrange(region: &Region, placement: &Placement, before: u64, extras: Extr
     let pages = region.pages() as u64;
     // A kernel that does not say where a thread is has one node.
     let here = sys::here().map_or(NodeId(0), |(_, node)| node);
-    let coloured = extras.colours.map(|colours| coloured(region, placement, here, colours));
-    let mut placed = match placement.policy() {
+    with_extras(region, placement, here, extras, || match placement.policy() {
         MemoryPolicy::Striped(_) if placement.nodes().len() > 1 => {
             place(region, |page| placement.node_of(before + page as u64, pages, here).unwrap_or(here))
         }
@@ -42,16 +41,7 @@ pub fn arrange(region: &Region, placement: &Placement, before: u64, extras: Extr
             }
         },
         _ => later(region, placement, here, extras.strict),
-    };
-    match coloured {
-        Some(Ok(colours)) => placed.colours = Some(colours),
-        Some(Err(remark)) => placed.remarks.push(remark),
-        None => {}
-    }
-    if extras.lock {
-        placed.remarks.extend(lock(region));
-    }
-    placed
+    })
 }
 
 /// Tells the kernel where pages are to be once they are touched.

@@ -32,6 +32,7 @@ pub use discover::{DiscoverError, discover, discover_nodes, recorded};
 pub use malloc_plan::{MALLOC_VARIABLE, MallocPlan};
 pub use names::{Names, NamesError};
 pub use place::{Placed, place};
+pub use presence::present;
 pub use probe::Tried;
 pub use region::Region;
 pub use remark::Remark;
