@@ -1,0 +1,15 @@
+//! What a recording tells: which data is remote, who touches it, and what to change. After Opium's methodology
+//! (Olifant, section 6).
+//!
+//! Pure: names of addresses come from whoever can read the program's files, by way of [`Names`].
+
+#![forbid(unsafe_code)]
+
+mod names;
+mod result;
+
+pub use names::{Code, Names, NoNames, Variable};
+pub use result::{
+    Analysis, Area, AreaNode, Cell, Flow, Lock, NodeTotal, Origin, Pattern, Place, Shared, Slot, ThreadInfo,
+    Totals, Writer,
+};

@@ -1,0 +1,70 @@
+//! What the analysis asks of the program's files.
+
+/// A place in the source.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Code {
+    /// The function, in C++ with its namespaces; empty if nobody knows.
+    pub function: String,
+    /// How far into the function, in bytes.
+    pub offset: u64,
+    /// The file, as the compiler was told; empty if nobody knows.
+    pub file: String,
+    /// The line, from 1; 0 if nobody knows.
+    pub line: u32,
+    /// The file name of the library; empty for the executable.
+    pub library: String,
+}
+
+/// A variable of the program.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Variable {
+    /// Its name, in C++ with its namespaces.
+    pub name: String,
+    /// The file name of the library that defines it; empty for the executable.
+    pub library: String,
+    /// Its first address.
+    pub start: u64,
+    /// Its length in bytes.
+    pub bytes: u64,
+}
+
+/// Names of addresses in a program that has run.
+pub trait Names {
+    /// The places of an instruction, the innermost first: more than one where functions were inlined. Empty if nobody knows.
+    fn code(&self, address: u64) -> Vec<Code>;
+    /// The variable that holds an address.
+    fn variable(&self, address: u64) -> Option<Variable>;
+    /// What is at an offset into a variable, as one writes it behind its name: `.count`, `[3].x`; empty if nobody knows or
+    /// if the variable has no parts.
+    fn field(&self, variable: &Variable, offset: u64) -> String;
+    /// The variable at the address of a pointer, and how long one of the things is that it points to, in bytes (0 if that is not known).
+    fn pointer(&self, address: u64) -> Option<(String, u64)>;
+    /// As [`Names::field`], for what the pointer at `address` points to: its block begins where the pointer points.
+    fn target_field(&self, address: u64, offset: u64) -> String;
+}
+
+/// Knows no names.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct NoNames;
+
+impl Names for NoNames {
+    fn code(&self, _address: u64) -> Vec<Code> {
+        vec![]
+    }
+
+    fn variable(&self, _address: u64) -> Option<Variable> {
+        None
+    }
+
+    fn field(&self, _variable: &Variable, _offset: u64) -> String {
+        String::new()
+    }
+
+    fn pointer(&self, _address: u64) -> Option<(String, u64)> {
+        None
+    }
+
+    fn target_field(&self, _address: u64, _offset: u64) -> String {
+        String::new()
+    }
+}

@@ -1,0 +1,273 @@
+//! What comes out of an analysis: the contents of tables, pictures and advice.
+
+use gondwana_recording::Run;
+use serde::{Deserialize, Serialize};
+use std::ops::Range;
+
+/// A recording, understood.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Analysis {
+    /// What was run.
+    pub run: Run,
+    /// How long was recorded, in seconds.
+    pub seconds: f64,
+    /// All nodes together.
+    pub totals: Totals,
+    /// Each node.
+    pub nodes: Vec<NodeTotal>,
+    /// The threads of the program, by number.
+    pub threads: Vec<ThreadInfo>,
+    /// The data areas that crossed between nodes, hottest first.
+    pub areas: Vec<Area>,
+    /// What went from one node to another: `flows[from][to]`.
+    pub flows: Vec<Vec<Flow>>,
+    /// What happened when.
+    pub timeline: Vec<Slot>,
+    /// The locks that passed between nodes, hottest first.
+    pub locks: Vec<Lock>,
+    /// Where transactions were, for the picture: ascending addresses.
+    pub cells: Vec<Cell>,
+    /// What people should know about the recording itself, as sentences: that it is cut, that the program has changed since.
+    pub notes: Vec<String>,
+}
+
+/// Numbers of transactions.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Totals {
+    /// Pages fetched for reads, in which a thread waited; of all kinds of misses.
+    pub reads: u64,
+    /// Pages fetched for writes.
+    pub writes: u64,
+    /// Of both, those that the node never had before.
+    pub cold: u64,
+    /// Of both, excess misses.
+    pub excess: u64,
+    /// Pages that came along with others.
+    pub ahead: u64,
+    /// First writes of pages that were here for reading.
+    pub upgrades: u64,
+    /// Diffs sent.
+    pub diffs: u64,
+    /// Write notices received.
+    pub notices: u64,
+    /// Copies given up.
+    pub invalidations: u64,
+    /// Pages that a node had for itself alone and others asked for.
+    pub recalls: u64,
+    /// Bytes of pages and diffs that moved.
+    pub bytes: u64,
+}
+
+impl Totals {
+    /// What is asked of other nodes: the number that the papers and the advice count.
+    #[must_use]
+    pub fn requests(&self) -> u64 {
+        self.reads + self.writes + self.diffs + self.notices
+    }
+}
+
+/// One node.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct NodeTotal {
+    /// The name of its computer.
+    pub host: String,
+    /// What it did.
+    pub totals: Totals,
+    /// Messages that it has sent; 0 if it did not end in order.
+    pub messages: u64,
+    /// Bytes that it has sent.
+    pub sent: u64,
+}
+
+/// One thread.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ThreadInfo {
+    /// Its number; 0 runs `main`.
+    pub number: u32,
+    /// Its node.
+    pub node: u16,
+    /// The function that it began with; empty if nobody knows.
+    pub routine: String,
+}
+
+/// Data that belongs together: a variable, all blocks of one place of allocation, a stack, a mapping.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Area {
+    /// What people call it: a variable's name, `name = malloc` by way of a pointer, or the place.
+    pub name: String,
+    /// What it is.
+    pub origin: Origin,
+    /// Where it is: ranges of addresses that do not overlap, in ascending order.
+    pub ranges: Vec<Range<u64>>,
+    /// How many blocks it has; 1 for a variable.
+    pub objects: u64,
+    /// All its bytes.
+    pub bytes: u64,
+    /// All nodes together.
+    pub totals: Totals,
+    /// Each node.
+    pub nodes: Vec<AreaNode>,
+    /// How it is shared.
+    pub pattern: Pattern,
+    /// The instructions that fetched it, hottest first.
+    pub places: Vec<Place>,
+    /// Where nodes write different bytes of one page and one of them lost the page to another: the hottest pages first.
+    pub falsely_shared: Vec<Shared>,
+}
+
+/// What an area is.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Origin {
+    /// A variable of the executable (`library` is empty) or a library.
+    Variable {
+        /// Its name as a plan needs it.
+        name: String,
+        /// The file name of the library.
+        library: String,
+    },
+    /// Blocks that were allocated by one chain of calls.
+    Allocation {
+        /// The call as a plan needs it (`function+0x4f`), the innermost that is the program's; empty if there is none.
+        site: String,
+        /// The file name of the library that the call is in; empty for the executable.
+        library: String,
+        /// The calls, the innermost first, as lines for people.
+        stack: Vec<String>,
+        /// The threads that allocated.
+        threads: Vec<u32>,
+    },
+    /// The stack of a thread.
+    Stack {
+        /// The thread.
+        thread: u32,
+    },
+    /// Memory that the program has mapped.
+    Mapping,
+    /// Anything else.
+    Other,
+}
+
+/// What a node did with an area.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AreaNode {
+    /// Its transactions.
+    pub totals: Totals,
+    /// Bytes of the area that it has written, if that is known: of diffs.
+    pub written: u64,
+    /// Threads of this node that touched the area.
+    pub threads: Vec<u32>,
+    /// Pages of the area that this node fetched from each other node, by node.
+    pub from: Vec<u64>,
+}
+
+/// How an area is shared.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Pattern {
+    /// Each part is used by one node, which may not be its home.
+    #[default]
+    Private,
+    /// Nobody writes it once it is initialised.
+    ReadOnly,
+    /// One node writes each part, others read it.
+    ProducerConsumer,
+    /// Parts are read and written by one node after the other.
+    Migratory,
+    /// Nodes write different bytes of the same pages.
+    FalselyShared,
+    /// Many nodes write the same bytes.
+    WidelyWritten,
+}
+
+/// A place in the program that fetched an area.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Place {
+    /// `file:line`, or `function+0x4f`, or an address, as far as is known.
+    pub text: String,
+    /// The function; empty if nobody knows.
+    pub function: String,
+    /// Fetches for reads.
+    pub reads: u64,
+    /// Fetches and upgrades for writes.
+    pub writes: u64,
+}
+
+/// A page that is falsely shared.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Shared {
+    /// First address of the page.
+    pub page: u64,
+    /// How often it was fetched.
+    pub fetches: u64,
+    /// Who writes or reads which bytes of it, in ascending order of the bytes.
+    pub writers: Vec<Writer>,
+}
+
+/// Bytes of a falsely shared page that one node uses.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Writer {
+    /// The node.
+    pub node: u16,
+    /// It writes them; else it reads them.
+    pub writes: bool,
+    /// First address and, behind the last, the end.
+    pub bytes: Range<u64>,
+    /// What is there: `counters[3]`, `bodies[17].position`; as far as is known.
+    pub name: String,
+}
+
+/// What went from one node to another.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Flow {
+    /// Pages.
+    pub pages: u64,
+    /// Diffs.
+    pub diffs: u64,
+    /// Write notices.
+    pub notices: u64,
+    /// Bytes of both.
+    pub bytes: u64,
+}
+
+/// Some time of the run.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Slot {
+    /// When it began, in seconds.
+    pub begin: f64,
+    /// When it ended.
+    pub end: f64,
+    /// What each node did.
+    pub nodes: Vec<Totals>,
+}
+
+/// A lock that passed between nodes.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Lock {
+    /// What people call it.
+    pub name: String,
+    /// Its address.
+    pub address: u64,
+    /// How often it passed to each node, by node.
+    pub hand_offs: Vec<u64>,
+}
+
+/// Transactions at one place of memory, by one thread.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Cell {
+    /// First address of the unit.
+    pub address: u64,
+    /// Its length as a power of two of bytes.
+    pub unit: u8,
+    /// The area, by its place in [`Analysis::areas`].
+    pub area: u32,
+    /// The node.
+    pub node: u16,
+    /// The thread, plus 1; 0 if none.
+    pub thread: u32,
+    /// Fetches for reads.
+    pub reads: u32,
+    /// Fetches and upgrades for writes.
+    pub writes: u32,
+    /// Bytes that moved.
+    pub bytes: u64,
+}

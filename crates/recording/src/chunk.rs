@@ -1,0 +1,70 @@
+//! The file: a header, then chunks.
+//!
+//! A chunk is, in little-endian numbers of 4, 4, 2 and 2 bytes: the length of its contents, the CRC-32 of what follows, the number of
+//! the kind of record, and the node. Then come the contents, in postcard's encoding.
+
+use crate::{Board, End, Interval, Object, Reference, Run, Site, Started, Thread, Written};
+use serde::Serialize;
+
+/// The version of the format. It changes when old readers can do nothing with new files; new kinds of records,
+/// which readers pass over, leave it as it is.
+pub const FORMAT: u16 = 1;
+
+/// What each file begins with.
+pub const FILE_HEADER: [u8; 16] = {
+    let mut header = *b"gondwana-rec\n\0\0\n";
+    header[13] = FORMAT.to_le_bytes()[0];
+    header[14] = FORMAT.to_le_bytes()[1];
+    header
+};
+
+/// Longest contents of a chunk, in bytes.
+pub const MAX_CHUNK: usize = 16 << 20;
+
+/// Bytes before the contents of a chunk.
+pub(crate) const CHUNK_HEADER: usize = 12;
+
+/// What can be in a chunk.
+pub trait Record: Serialize {
+    /// The number of its kind.
+    const KIND: u16;
+}
+
+macro_rules! records {
+    ($($kind:literal => $record:ty;)*) => {$(
+        impl Record for $record {
+            const KIND: u16 = $kind;
+        }
+    )*};
+}
+
+records! {
+    1 => Run;
+    2 => Started;
+    3 => Vec<Thread>;
+    4 => Vec<Site>;
+    5 => Vec<Object>;
+    6 => Interval;
+    7 => Vec<Written>;
+    8 => Vec<Reference>;
+    9 => Board;
+    10 => End;
+}
+
+/// A record of a node (or of [`crate::LAUNCHER`]) as a chunk.
+///
+/// # Panics
+/// If the record takes more than [`MAX_CHUNK`] bytes: who records splits long lists.
+#[must_use]
+pub fn encode<R: Record>(node: u16, record: &R) -> Vec<u8> {
+    let mut chunk = vec![0; CHUNK_HEADER];
+    chunk[8..10].copy_from_slice(&R::KIND.to_le_bytes());
+    chunk[10..12].copy_from_slice(&node.to_le_bytes());
+    let mut chunk = postcard::to_extend(record, chunk).expect("records can be encoded");
+    let length = chunk.len() - CHUNK_HEADER;
+    assert!(length <= MAX_CHUNK, "a record of {length} bytes");
+    let check = crc32fast::hash(&chunk[8..]);
+    chunk[..4].copy_from_slice(&(length as u32).to_le_bytes());
+    chunk[4..8].copy_from_slice(&check.to_le_bytes());
+    chunk
+}

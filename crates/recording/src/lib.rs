@@ -1,0 +1,17 @@
+//! What a monitored run writes down: the records, and the file that they are in.
+//!
+//! docs/recording-format.md describes the file. A node makes whole chunks and the launcher appends them as they come, so
+//! that a run that is killed leaves everything that was written until then.
+
+#![forbid(unsafe_code)]
+
+mod chunk;
+mod read;
+mod record;
+
+pub use chunk::{FILE_HEADER, FORMAT, MAX_CHUNK, encode};
+pub use read::{Cut, ReadError, Recording, read};
+pub use record::{
+    Board, Counted, End, FilterCounts, Image, Interval, LAUNCHER, Object, Reference, Row, Run, Segment,
+    SegmentKind, Site, Started, Thread, Written,
+};

@@ -1,0 +1,188 @@
+//! Reads recordings, whole ones and others.
+
+use crate::chunk::{CHUNK_HEADER, Record};
+use crate::{
+    Board, End, FILE_HEADER, FORMAT, Interval, LAUNCHER, MAX_CHUNK, Object, Reference, Run, Site, Started,
+    Thread, Written,
+};
+use serde::de::DeserializeOwned;
+use std::io::{self, Read};
+
+/// Everything that a file says. What comes with a number of a node is in the order in which it was recorded.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Recording {
+    /// What was run.
+    pub run: Run,
+    /// The nodes that have begun to record.
+    pub started: Vec<(u16, Started)>,
+    /// The threads of the program.
+    pub threads: Vec<(u16, Thread)>,
+    /// The places of allocations.
+    pub sites: Vec<(u16, Site)>,
+    /// The blocks that were allocated.
+    pub objects: Vec<(u16, Object)>,
+    /// The transactions.
+    pub intervals: Vec<(u16, Interval)>,
+    /// The bytes that were written.
+    pub written: Vec<(u16, Written)>,
+    /// Pointers in variables.
+    pub references: Vec<(u16, Reference)>,
+    /// The counters of filters.
+    pub boards: Vec<(u16, Board)>,
+    /// The nodes that have ended in order.
+    pub ended: Vec<(u16, End)>,
+    /// Chunks of kinds that this version does not know.
+    pub unknown: u64,
+    /// Why the file was not read to its end.
+    pub cut: Option<Cut>,
+}
+
+/// Where and why reading stopped before the end.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Cut {
+    /// The file ends within a chunk, as when the run was killed.
+    #[error("the file ends within a chunk at byte {0}, as if the run had been killed")]
+    Short(u64),
+    /// The contents of a chunk are not those that were written.
+    #[error("the chunk at byte {0} is damaged")]
+    Damaged(u64),
+}
+
+/// Why there is nothing to be read.
+#[derive(Debug, thiserror::Error)]
+pub enum ReadError {
+    /// The file could not be read.
+    #[error("reading failed: {0}")]
+    Io(#[from] io::Error),
+    /// The file is something else.
+    #[error("this is no recording of a run with --monitor")]
+    NotARecording,
+    /// The file has a format that this version does not know.
+    #[error(
+        "the recording has format {0}, and this version of gondwana reads format {FORMAT}: use the version that recorded it, or record again"
+    )]
+    Format(u16),
+    /// There is no record of what was run.
+    #[error("the recording ends before it says what was run")]
+    Empty,
+}
+
+/// Reads a recording, as far as it is undamaged.
+///
+/// # Errors
+/// If nothing can be read of it.
+pub fn read(mut file: impl Read) -> Result<Recording, ReadError> {
+    let mut header = [0; FILE_HEADER.len()];
+    if fill(&mut file, &mut header)? < header.len() || header[..13] != FILE_HEADER[..13] {
+        return Err(ReadError::NotARecording);
+    }
+    let format = u16::from_le_bytes([header[13], header[14]]);
+    if format != FORMAT {
+        return Err(ReadError::Format(format));
+    }
+    let mut recording = Recording::default();
+    let mut has_run = false;
+    let mut at = header.len() as u64;
+    let mut contents = Vec::new();
+    loop {
+        let mut header = [0; CHUNK_HEADER];
+        match fill(&mut file, &mut header)? {
+            0 => break,
+            CHUNK_HEADER => {}
+            _ => {
+                recording.cut = Some(Cut::Short(at));
+                break;
+            }
+        }
+        let word = |from: usize| u32::from_le_bytes(header[from..from + 4].try_into().expect("four bytes"));
+        let half = |from: usize| u16::from_le_bytes(header[from..from + 2].try_into().expect("two bytes"));
+        let (length, check, kind, node) = (word(0) as usize, word(4), half(8), half(10));
+        if length > MAX_CHUNK {
+            recording.cut = Some(Cut::Damaged(at));
+            break;
+        }
+        contents.clear();
+        if file.by_ref().take(length as u64).read_to_end(&mut contents)? < length {
+            recording.cut = Some(Cut::Short(at));
+            break;
+        }
+        let mut sum = crc32fast::Hasher::new();
+        sum.update(&header[8..]);
+        sum.update(&contents);
+        if sum.finalize() != check || !recording.take(kind, node, &contents, &mut has_run) {
+            recording.cut = Some(Cut::Damaged(at));
+            break;
+        }
+        at += (CHUNK_HEADER + length) as u64;
+    }
+    if has_run { Ok(recording) } else { Err(ReadError::Empty) }
+}
+
+/// Reads until the buffer is full or the file ends; returns how many bytes there were.
+fn fill(file: &mut impl Read, buffer: &mut [u8]) -> io::Result<usize> {
+    let mut filled = 0;
+    while filled < buffer.len() {
+        match file.read(&mut buffer[filled..]) {
+            Ok(0) => break,
+            Ok(count) => filled += count,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(filled)
+}
+
+/// The contents of a chunk, if they are such a record and nothing else.
+fn decode<R: Record + DeserializeOwned>(contents: &[u8]) -> Option<R> {
+    let (record, rest) = postcard::take_from_bytes(contents).ok()?;
+    rest.is_empty().then_some(record)
+}
+
+/// Adds the entries of a list.
+fn extend<T>(to: &mut Vec<(u16, T)>, node: u16, contents: &[u8]) -> bool
+where
+    Vec<T>: Record + DeserializeOwned,
+{
+    let Some(records) = decode::<Vec<T>>(contents) else { return false };
+    to.extend(records.into_iter().map(|record| (node, record)));
+    true
+}
+
+/// Adds one record.
+fn push<T: Record + DeserializeOwned>(to: &mut Vec<(u16, T)>, node: u16, contents: &[u8]) -> bool {
+    let Some(record) = decode(contents) else { return false };
+    to.push((node, record));
+    true
+}
+
+impl Recording {
+    /// Takes a chunk in; false if its contents make no sense.
+    fn take(&mut self, kind: u16, node: u16, contents: &[u8], has_run: &mut bool) -> bool {
+        if kind == Run::KIND {
+            let Some(run) = decode::<Run>(contents).filter(|_| node == LAUNCHER && !*has_run) else {
+                return false;
+            };
+            self.run = run;
+            *has_run = true;
+            return true;
+        }
+        if !*has_run || node >= self.run.nodes {
+            return kind > End::KIND;
+        }
+        match kind {
+            Started::KIND => push(&mut self.started, node, contents),
+            Vec::<Thread>::KIND => extend(&mut self.threads, node, contents),
+            Vec::<Site>::KIND => extend(&mut self.sites, node, contents),
+            Vec::<Object>::KIND => extend(&mut self.objects, node, contents),
+            Interval::KIND => push(&mut self.intervals, node, contents),
+            Vec::<Written>::KIND => extend(&mut self.written, node, contents),
+            Vec::<Reference>::KIND => extend(&mut self.references, node, contents),
+            Board::KIND => push(&mut self.boards, node, contents),
+            End::KIND => push(&mut self.ended, node, contents),
+            _ => {
+                self.unknown += 1;
+                true
+            }
+        }
+    }
+}

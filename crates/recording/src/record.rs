@@ -1,0 +1,229 @@
+//! The records. Addresses are those of the program, which are the same on all nodes; times are nanoseconds since the
+//! node has begun to record.
+//!
+//! Records are encoded by position, so a field is never added to one: a record that says more gets a number of its own
+//! (see [`crate::FORMAT`]).
+
+use gondwana_monitor::{Direction, Kind};
+use serde::{Deserialize, Serialize};
+
+/// The number of the launcher where a chunk says which node it is from.
+pub const LAUNCHER: u16 = u16::MAX;
+
+/// What was run. The first record, by the launcher.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Run {
+    /// The version of Gondwana that has recorded.
+    pub version: String,
+    /// The executable, as an absolute path.
+    pub executable: String,
+    /// The program and its arguments, as the user has called it.
+    pub command: Vec<String>,
+    /// How many nodes there were.
+    pub nodes: u16,
+    /// `rc` or `sc`.
+    pub consistency: String,
+    /// `shm` or `tcp`.
+    pub fabric: String,
+    /// The policies of threads and memory in the words of the options.
+    pub threads: String,
+    /// See `threads`.
+    pub memory: String,
+    /// The plan that was applied; empty if there was none.
+    pub plan: String,
+    /// When the run began, in seconds since 1970.
+    pub began: u64,
+    /// Bytes in a page.
+    pub page_bytes: u32,
+}
+
+/// A node has begun to record.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Started {
+    /// The name of its computer.
+    pub host: String,
+    /// Its process.
+    pub process: u32,
+    /// Shared addresses, as this node knows them now. Later ones come with later records.
+    pub segments: Vec<Segment>,
+    /// Files that are loaded.
+    pub images: Vec<Image>,
+}
+
+/// A range of shared addresses.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Segment {
+    /// First address.
+    pub start: u64,
+    /// Behind the last address.
+    pub end: u64,
+    /// What is there.
+    pub kind: SegmentKind,
+}
+
+/// What is in a range of addresses.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum SegmentKind {
+    /// Memory that this node allocates from.
+    Heap,
+    /// Stacks of threads.
+    Stacks,
+    /// Variables of the executable or a library.
+    Data,
+    /// A mapping that the program has made.
+    Mapping,
+}
+
+/// A file that is loaded, the executable first.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Image {
+    /// Its path.
+    pub path: String,
+    /// What has to be added to addresses in the file.
+    pub base: u64,
+    /// The addresses that it takes.
+    pub start: u64,
+    /// Behind the last of them.
+    pub end: u64,
+    /// Its build ID; empty if it has none.
+    pub build_id: Vec<u8>,
+}
+
+/// A thread of the program that has started on this node.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Thread {
+    /// Its number for people; 0 runs `main`.
+    pub number: u32,
+    /// First address of its stack; 0 if it has none in shared memory.
+    pub stack_start: u64,
+    /// Behind the last address of its stack.
+    pub stack_end: u64,
+    /// The function that it began with.
+    pub routine: u64,
+    /// When.
+    pub time: u64,
+}
+
+/// A place where memory is allocated. Numbers of sites belong to the node that has recorded them.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Site {
+    /// Its number on this node, from 1.
+    pub number: u32,
+    /// Return addresses, that of the call of `malloc` first.
+    pub stack: Vec<u64>,
+}
+
+/// A block of memory that was allocated on this node. A later one at the same address takes its place.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Object {
+    /// Its first address.
+    pub address: u64,
+    /// How long it is, as the program has asked.
+    pub bytes: u64,
+    /// Where it was allocated: the number of a [`Site`] of this node, 0 if that is not known.
+    pub site: u32,
+    /// The thread that has allocated it.
+    pub thread: u32,
+}
+
+/// Transactions of one node within some time.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Interval {
+    /// When it began.
+    pub begin: u64,
+    /// When it ended.
+    pub end: u64,
+    /// What happened. Each transaction is in the record of one node only: that which caused it
+    /// ([`Direction::Out`]), or for notices, invalidations and recalls that which suffered it.
+    pub rows: Vec<Row>,
+}
+
+/// Like transactions taken together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Row {
+    /// First address of the unit of memory that they were about.
+    pub address: u64,
+    /// The length of the unit, as a power of two of bytes (5 for 32 bytes).
+    pub unit: u8,
+    /// What they were.
+    pub kind: Kind,
+    /// Which way they went.
+    pub direction: Direction,
+    /// The other node.
+    pub peer: u16,
+    /// The number of the thread, plus 1; 0 if none.
+    pub thread: u32,
+    /// The address of the instruction that touched the memory; 0 if nobody knows.
+    pub code: u64,
+    /// How many there were.
+    pub count: u32,
+    /// Bytes of contents that moved.
+    pub bytes: u64,
+}
+
+/// Which bytes of a page this node has written, since it has begun to record. A later record of a page takes the place
+/// of an earlier one.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Written {
+    /// First address of the page.
+    pub address: u64,
+    /// Which blocks of 64 bytes have written bytes, a bit each.
+    pub blocks: u64,
+    /// For each of those blocks, in ascending order, a bit for each byte.
+    pub bytes: Vec<u64>,
+}
+
+/// A pointer in a variable of the program: the word at `address` holds `value`, the address of an allocated block.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Reference {
+    /// Where the pointer is.
+    pub address: u64,
+    /// Where it points.
+    pub value: u64,
+}
+
+/// The counters of a node's filters, when it was asked for them or ended.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Board {
+    /// When.
+    pub time: u64,
+    /// The filters that are set.
+    pub filters: Vec<FilterCounts>,
+}
+
+/// What one filter has counted.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FilterCounts {
+    /// First address.
+    pub start: u64,
+    /// Behind the last address.
+    pub end: u64,
+    /// The length of a unit, as a power of two of bytes.
+    pub unit: u8,
+    /// The kinds, as [`gondwana_monitor::Kinds::bits`] has them.
+    pub kinds: u16,
+    /// Counters that are not 0, in ascending order.
+    pub counters: Vec<Counted>,
+}
+
+/// One counter.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Counted {
+    /// Its number within the filter: that of the unit, from the start.
+    pub unit: u32,
+    /// What it counted.
+    pub count: u64,
+}
+
+/// A node has ended in order.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct End {
+    /// When.
+    pub time: u64,
+    /// Messages that the node has sent since it has begun to record.
+    pub messages: u64,
+    /// Bytes that it has sent.
+    pub bytes: u64,
+    /// Transactions that are in no interval because there were too many to be kept.
+    pub lost: u64,
+}
