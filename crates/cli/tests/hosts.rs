@@ -3,9 +3,11 @@
 mod common;
 
 use common::endless::Endless;
+use common::folder::Folder;
 use common::installation::{Installation, errors};
 use common::process::Process;
 use common::whole::{LIMIT, run, whole};
+use serde_json::Value;
 use std::io::{Read, Write};
 use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -142,6 +144,36 @@ fn a_program_runs_on_two_hosts_as_natively() {
         let ran = run(&mut whole.run(&whole.apps, &[&options[..], &program].concat()), LIMIT);
         assert_eq!(ran.output, native.output, "{consistency}: {}", ran.errors);
         assert!(ran.status.unwrap().success(), "{consistency}");
+    }
+}
+
+/// Half of the threads and of the pages are on the other computer, as asked for.
+#[test]
+fn policies_hold_across_hosts() {
+    let Some(hosts) = Namespaces::new() else { return };
+    let whole = whole();
+    let folder = Folder::new();
+    folder.compile("placed");
+    let native = run(Command::new("./placed").current_dir(&*folder), LIMIT);
+    let list = hosts.list();
+    for memory in ["striped:16", "block", "node:1", "remote"] {
+        let options =
+            ["--hosts", &list, "--launcher", INTO, "--threads", "node:1;node:0", "--memory", memory];
+        let ran = run(
+            &mut whole.run(&folder, &[&options[..], &["--stats=stats.json", "--", "./placed"]].concat()),
+            LIMIT,
+        );
+        assert_eq!(ran.output, native.output, "{memory}: {}", ran.errors);
+        let stats: Value =
+            serde_json::from_slice(&std::fs::read(folder.join("stats.json")).unwrap()).unwrap();
+        let started = [0, 1].map(|node| stats["nodes"][node]["threads"]["started"].as_u64().unwrap());
+        assert_eq!(started, [2, 2], "{memory}");
+        let sum = |name: &str| {
+            let of = |node: usize| stats["nodes"][node]["homes"][name].as_u64().unwrap();
+            of(0) + of(1)
+        };
+        assert_eq!(sum("asked"), sum("found") + sum("untouched"), "{memory}: {stats}");
+        assert!(stats["nodes"][1]["homes"]["found"].as_u64().unwrap() > 100, "{memory}: {stats}");
     }
 }
 

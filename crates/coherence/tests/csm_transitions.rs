@@ -2,110 +2,12 @@
 
 mod common;
 
-use common::memory::{Effects, Memory, SimEnv};
+use common::rig::{A, B, ME, Rig, SIZE, WAITER, diffs, fetch, notices, only, pages};
 use gondwana_coherence::{
-    Access, Csm, CsmMessage, CsmOptions, DiffEntry, Grant, History, Layout, Managers, Message, Outcome, Page,
-    Protocol, Region, ScMessage, State, Violation, Waiter,
+    Access, CsmMessage, CsmOptions, DiffEntry, Grant, History, Message, Outcome, Page, Protocol, ScMessage,
+    State, Violation, Waiter,
 };
 use gondwana_topology::{NodeId, NodeSet};
-
-const PAGES: u32 = 8;
-const SIZE: usize = 4;
-const ME: NodeId = NodeId(0);
-const A: NodeId = NodeId(1);
-const B: NodeId = NodeId(2);
-const WAITER: Waiter = Waiter(7);
-
-/// Node 0 of three; it manages pages 0 to 3, node 1 the others.
-struct Rig {
-    machine: Csm,
-    memory: Memory,
-}
-
-impl Rig {
-    fn new() -> Self {
-        Self::with(CsmOptions::default())
-    }
-
-    fn with(options: CsmOptions) -> Self {
-        let half = |first, node| Region { first: Page(first), count: 4, managers: Managers::Node(node) };
-        let layout = Layout::new(3, ME, vec![half(0, ME), half(4, A)]);
-        Self { machine: Csm::new(layout, options), memory: Memory::new(PAGES as usize, SIZE) }
-    }
-
-    fn call<R>(&mut self, act: impl FnOnce(&mut Csm, &mut SimEnv<'_>) -> R) -> (R, Effects) {
-        let mut effects = Effects::default();
-        let mut env = SimEnv::new(ME, &mut self.memory, &mut effects);
-        let result = act(&mut self.machine, &mut env);
-        (result, effects)
-    }
-
-    fn fault(&mut self, page: u32, access: Access, ahead: u32) -> (Outcome, Effects) {
-        self.call(|machine, env| machine.fault(Page(page), access, ahead, WAITER, env))
-    }
-
-    fn release(&mut self) -> (Outcome, Effects) {
-        self.call(|machine, env| machine.release(WAITER, env))
-    }
-
-    fn acquire(&mut self) {
-        self.call(|machine, env| machine.acquire(env));
-    }
-
-    fn take(&mut self, from: NodeId, message: CsmMessage, bulk: &[u8]) -> Effects {
-        let (result, effects) = self.try_take(from, message, bulk);
-        result.expect("the message is right");
-        effects
-    }
-
-    fn try_take(
-        &mut self,
-        from: NodeId,
-        message: CsmMessage,
-        bulk: &[u8],
-    ) -> (Result<(), Violation>, Effects) {
-        self.call(|machine, env| machine.message(from, Message::Csm(message), bulk, env))
-    }
-
-    fn state(&self, page: u32) -> State {
-        self.machine.page(Page(page)).state
-    }
-
-    fn access(&self, page: u32) -> Access {
-        self.memory.access[page as usize]
-    }
-
-    /// Brings copies of `count` pages from node 1.
-    fn fetch(&mut self, first: u32, count: u32, access: Access) {
-        assert_eq!(self.fault(first, access, count - 1).0, Outcome::Wait);
-        let effects = self.take(A, pages(first, count, Grant::Copy), &vec![0; count as usize * SIZE]);
-        assert_eq!(effects.resumed, [WAITER]);
-    }
-}
-
-fn fetch(first: u32, count: u32, write: bool, requester: NodeId) -> CsmMessage {
-    CsmMessage::Fetch { first: Page(first), count, write, requester, completed: 0 }
-}
-
-fn pages(first: u32, count: u32, grant: Grant) -> CsmMessage {
-    CsmMessage::Pages { first: Page(first), asked: count, served: count, grant }
-}
-
-fn notices(origin: NodeId, page: u32) -> CsmMessage {
-    CsmMessage::Notices { flush: 1, origin, pages: vec![Page(page)] }
-}
-
-fn diffs(origin: NodeId, page: u32, valid: bool) -> CsmMessage {
-    let entries = vec![DiffEntry { page: Page(page), length: 3, valid }];
-    CsmMessage::Diffs { flush: 1, origin, completed: 0, entries }
-}
-
-fn only(effects: Effects) -> (NodeId, CsmMessage, Vec<u8>) {
-    let [(to, Message::Csm(message), bulk)] = &effects.sent[..] else {
-        panic!("one message was expected, not {:?}", effects.sent)
-    };
-    (*to, message.clone(), bulk.clone())
-}
 
 #[test]
 fn first_touch_at_the_manager_is_local_and_takes_the_pages_ahead() {

@@ -5,5 +5,6 @@ mod csm;
 pub mod memory;
 pub mod model;
 pub mod programs;
+pub mod rig;
 mod sc;
 pub mod world;
