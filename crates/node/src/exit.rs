@@ -111,7 +111,7 @@ impl Node {
         self.report(&Report::Progress { faults, bytes });
     }
 
-    fn report_stats(&self) {
+    fn report_stats(&'static self) {
         if !self.boot.stats {
             return;
         }

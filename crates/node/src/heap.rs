@@ -30,14 +30,30 @@ impl FreedElsewhere {
 }
 
 impl Node {
-    fn with_cache<R>(&'static self, with: impl FnOnce(&mut Cache) -> R) -> R {
+    /// Takes the heap's locks, of this node's part and of the lists beside it, where nothing can stop the thread midway.
+    ///
+    /// Whoever receives messages takes them, too. A thread that held one while it waited for a page of its own stack
+    /// could not get it: it would be the receiver, or the receiver would wait for it.
+    pub(crate) fn undisturbed<R>(&self, call: impl FnOnce() -> R + 'static) -> R {
+        self.privately(move || Thread::in_runtime(call))
+    }
+
+    /// The calling thread's share of the heap, with the locks of the heap.
+    fn with_cache<R>(&'static self, with: impl FnOnce(&mut Cache) -> R + 'static) -> R {
         let thread = Thread::current(self);
-        // A signal handler of the program may have interrupted this very thread inside the allocator.
-        let Ok(mut cache) = thread.cache.try_borrow_mut() else {
-            let mut cache = Cache::new(&self.heap);
-            return with(&mut cache);
-        };
-        with(cache.get_or_insert_with(|| Cache::new(&self.heap)))
+        self.undisturbed(move || {
+            // A signal handler of the program may have interrupted this very thread inside the allocator.
+            let Ok(mut cache) = thread.cache.try_borrow_mut() else {
+                return with(&mut Cache::new(&self.heap));
+            };
+            with(cache.get_or_insert_with(|| Cache::new(&self.heap)))
+        })
+    }
+
+    /// What the calling thread's share of the heap can do without a lock; `None` if it has none yet.
+    #[inline]
+    fn at_hand<R>(&'static self, with: impl FnOnce(&mut Cache) -> R) -> Option<R> {
+        Some(with(Thread::current(self).cache.try_borrow_mut().ok()?.as_mut()?))
     }
 
     /// Allocates shared memory for the function that goes on at `caller` (0 if that is none of the program's); `None`
@@ -48,10 +64,13 @@ impl Node {
 
     fn allocate_for(&'static self, size: usize, align: usize, caller: usize) -> Option<Block> {
         if let Some(rule) = self.rule_for(caller, size) {
-            let block = self.heap.allocate_block(size, align)?;
+            let block = self.undisturbed(move || self.heap.allocate_block(size, align))?;
             return Some(self.place_block(block, size, Some(rule)));
         }
-        let block = self.with_cache(|cache| cache.allocate(size, align))?;
+        if let Some(block) = self.at_hand(|cache| cache.allocate_at_hand(size, align)).flatten() {
+            return Some(block);
+        }
+        let block = self.with_cache(move |cache| cache.allocate(size, align))?;
         let whole_pages = self.placer.is_some() && self.heap.is_block(block.address);
         Some(if whole_pages { self.place_block(block, size, None) } else { block })
     }
@@ -68,18 +87,21 @@ impl Node {
 
     /// Frees a block, whichever node it came from. Ends the program if there is no such block, as natively.
     pub fn free(&'static self, address: usize) {
-        match self.with_cache(|cache| cache.free(address)) {
+        if self.at_hand(|cache| cache.free_at_hand(address)) == Some(true) {
+            return;
+        }
+        match self.with_cache(move |cache| cache.free(address)) {
             Ok(()) => {}
-            Err(Refusal::Remote(owner)) => {
+            Err(Refusal::Remote(owner)) => self.undisturbed(move || {
                 self.freed_elsewhere.lock().expect("not poisoned").0.push((owner, address as u64));
-            }
+            }),
             Err(refusal) => invalid_free(address, refusal),
         }
     }
 
     /// How many bytes of a block the program may use.
     pub fn usable_size(&'static self, address: usize) -> usize {
-        match self.heap.usable_size(address) {
+        match self.undisturbed(move || self.heap.usable_size(address)) {
             Ok(size) => size,
             Err(Refusal::Remote(owner)) => {
                 let address = address as u64;
@@ -91,7 +113,7 @@ impl Node {
 
     /// Allocates whole pages that read as zero, as for an anonymous mapping.
     pub fn map_pages(&'static self, bytes: usize, caller: usize) -> Option<usize> {
-        let block = self.heap.allocate_pages(bytes.div_ceil(PAGE_SIZE))?;
+        let block = self.take_pages(bytes)?;
         let Block { address, fresh } = self.place_block(block, bytes, self.rule_for(caller, bytes));
         if !fresh {
             // SAFETY: the pages were just allocated for this caller.
@@ -102,15 +124,21 @@ impl Node {
 
     /// Allocates whole pages for a stack, which may hold anything.
     pub fn reserve_pages(&'static self, bytes: usize) -> Option<usize> {
-        let block = self.heap.allocate_pages(bytes.div_ceil(PAGE_SIZE))?;
+        let block = self.take_pages(bytes)?;
         self.unplace_block(block, bytes);
         Some(block.address)
+    }
+
+    fn take_pages(&'static self, bytes: usize) -> Option<Block> {
+        self.undisturbed(move || self.heap.allocate_pages(bytes.div_ceil(PAGE_SIZE)))
     }
 
     /// Gives whole pages back. Pages of another node's part stay reserved: unmapping memory that another node
     /// mapped is too rare to be worth a message.
     pub fn unmap_pages(&'static self, address: usize, bytes: usize) {
-        let _ = self.heap.free_pages(address, bytes.div_ceil(PAGE_SIZE));
+        self.undisturbed(move || {
+            let _ = self.heap.free_pages(address, bytes.div_ceil(PAGE_SIZE));
+        });
     }
 
     /// Leaves a hole in place of whole pages, for something that is to be private to this node; false if the kernel
@@ -156,8 +184,9 @@ impl Node {
         Some(self.geometry.page_of(addresses.start)?..self.geometry.page_of(addresses.end - 1)? + 1)
     }
 
+    /// The share of a thread that ends goes to the next one.
     pub(crate) fn return_cache(&self, cache: Cache) {
-        drop(cache);
+        self.undisturbed(move || drop(cache));
     }
 
     /// Another node freed blocks of this node's part.

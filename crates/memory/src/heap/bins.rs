@@ -58,8 +58,18 @@ impl Bins {
         self.take(class)
     }
 
-    /// Returns a block of a slab. `None` if another owner has the slab; false if the block was not live.
+    /// As [`Bins::put`] where no list changes, and so no lock is taken; false if nothing was done.
     #[inline]
+    pub fn put_at_hand(&mut self, slab: &Slab, block: u16) -> bool {
+        let stays = match slab.listing() {
+            CURRENT => true,
+            UNLISTED => false,
+            _ => !slab.is_last(),
+        };
+        stays && slab.owner() == self.id && slab.put(block)
+    }
+
+    /// Returns a block of a slab. `None` if another owner has the slab; false if the block was not live.
     pub fn put(&mut self, slab: &Arc<Slab>, block: u16, supply: &Supply) -> Option<bool> {
         if slab.owner() != self.id {
             return None;

@@ -9,8 +9,8 @@ use std::sync::Arc;
 ///
 /// A slab belongs to one cache at a time, so small blocks of different threads are on different pages unless a
 /// thread takes over what a finished one left. Any cache of the node can free any block of the node's part.
-/// Allocating and freeing a small block take no lock as long as the current slab lasts and the block is the
-/// cache's own.
+/// What needs no lock has functions of its own ([`Cache::allocate_at_hand`], [`Cache::free_at_hand`]): callers that
+/// may be stopped at any point, as by a fault on their own stack, take locks only where they cannot be.
 ///
 /// Dropping the cache leaves its slabs to the next one; its blocks stay valid.
 #[derive(Debug)]
@@ -33,22 +33,46 @@ impl Cache {
         &self.heap
     }
 
+    /// As [`Cache::allocate`], without a lock; `None` if that takes one.
+    #[inline]
+    pub fn allocate_at_hand(&mut self, size: usize, align: usize) -> Option<Block> {
+        if size > MAX_SMALL || !align.is_power_of_two() {
+            return None;
+        }
+        let taken = self.bins.as_mut()?.take(Class::fitting(size, align)?)?;
+        Some(Block { address: taken.address, fresh: taken.fresh })
+    }
+
     /// Allocates at least `size` bytes (also of 0) at a multiple of `align` and of 16.
     ///
     /// `None` if this node's part has no room for it or `align` is no power of two.
     #[inline]
     pub fn allocate(&mut self, size: usize, align: usize) -> Option<Block> {
+        self.allocate_at_hand(size, align).or_else(|| self.allocate_with_locks(size, align))
+    }
+
+    #[cold]
+    fn allocate_with_locks(&mut self, size: usize, align: usize) -> Option<Block> {
         if !align.is_power_of_two() {
             return None;
         }
         if size <= MAX_SMALL
             && let Some(class) = Class::fitting(size, align)
         {
-            let bins = self.bins.as_mut()?;
-            let taken = bins.take(class).or_else(|| bins.refill_and_take(class, &self.heap.supply))?;
+            let taken = self.bins.as_mut()?.refill_and_take(class, &self.heap.supply)?;
             return Some(Block { address: taken.address, fresh: taken.fresh });
         }
         self.heap.allocate_large(size, align)
+    }
+
+    /// As [`Cache::free`], without a lock; false if that takes one, or the block cannot be freed at all.
+    #[inline]
+    pub fn free_at_hand(&mut self, address: usize) -> bool {
+        let Ok(offset) = self.heap.offset(address) else { return false };
+        let (Some(slab), Some(bins)) = (self.heap.supply.table.get(offset), self.bins.as_mut()) else {
+            return false;
+        };
+        slab.block_at(address).is_some_and(|block| bins.put_at_hand(slab, block))
     }
 
     /// Frees a block of this node's part.
@@ -57,6 +81,11 @@ impl Cache {
     /// If it is another node's, which must then be asked to [`Heap::free`] it, or no live block begins there.
     #[inline]
     pub fn free(&mut self, address: usize) -> Result<(), Refusal> {
+        if self.free_at_hand(address) { Ok(()) } else { self.free_with_locks(address) }
+    }
+
+    #[cold]
+    fn free_with_locks(&mut self, address: usize) -> Result<(), Refusal> {
         let offset = self.heap.offset(address)?;
         let Some(slab) = self.heap.supply.table.get(offset) else { return self.heap.free(address) };
         let block = slab.block_at(address).ok_or(Refusal::Invalid)?;

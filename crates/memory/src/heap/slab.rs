@@ -110,6 +110,11 @@ impl Slab {
         self.free_count() == self.capacity
     }
 
+    /// True if a single block is live, as far as the owner knows.
+    pub fn is_last(&self) -> bool {
+        self.free_count() + 1 == self.capacity
+    }
+
     /// The number of the block that begins at an address of this slab.
     #[inline]
     pub fn block_at(&self, address: usize) -> Option<u16> {

@@ -65,7 +65,8 @@ impl Node {
         let bytes = before.checked_add(pages).and_then(|pages| pages.checked_mul(PAGE_SIZE));
         let bytes =
             bytes.filter(|bytes| *bytes <= self.heap.layout().bytes_per_node()).ok_or(libc::ENOMEM)?;
-        let block = self.heap.allocate_block(bytes, PAGE_SIZE).ok_or(libc::ENOMEM)?;
+        let block =
+            self.undisturbed(move || self.heap.allocate_block(bytes, PAGE_SIZE)).ok_or(libc::ENOMEM)?;
         let address = block.address + before * PAGE_SIZE;
         self.has_placed.store(true, Ordering::Relaxed);
         let Some(first) = self.geometry.page_of(address) else { return Err(libc::ENOMEM) };
@@ -144,7 +145,8 @@ impl Node {
         if !self.has_placed.load(Ordering::Relaxed) || !self.heap.is_block(address) {
             return;
         }
-        if let (Ok(bytes), Some(first)) = (self.heap.usable_size(address), self.geometry.page_of(address)) {
+        let bytes = self.undisturbed(move || self.heap.usable_size(address));
+        if let (Ok(bytes), Some(first)) = (bytes, self.geometry.page_of(address)) {
             let count = (bytes / PAGE_SIZE) as u32;
             self.place(Region { first, count, offset: 0, of: count.into() }, None, true);
         }

@@ -13,7 +13,7 @@ pub(crate) use found::HomeRun;
 pub use rule::{Homes, Rule, Target};
 
 use crate::boot::Boot;
-use crate::{Node, Thread};
+use crate::Node;
 use gondwana_coherence::Page;
 use gondwana_memory::PAGE_SIZE;
 use gondwana_memory::heap::Block;
@@ -185,15 +185,16 @@ impl Node {
 
     fn place(&'static self, region: Region, placement: Option<&Arc<Placement>>, used: bool) {
         let Some(placement) = placement.filter(|placement| placement.policy() != MemoryPolicy::Float) else {
-            let forgotten = self.note_asked(|asked| asked.remove(region.first, region.count));
+            let forgotten = self.note_asked(move |asked| asked.remove(region.first, region.count));
             if forgotten {
                 self.privately(move || self.core().place(Page(region.first), region.count, None, used));
             }
             return;
         };
         let Region { first, count, offset, of } = region;
-        self.note_asked(|asked| asked.insert(first, count, offset, of, Arc::clone(placement)));
         let placement = Arc::clone(placement);
+        let noted = Arc::clone(&placement);
+        self.note_asked(move |asked| asked.insert(first, count, offset, of, noted));
         self.privately(move || {
             let home = |index: u32| placement.node_of(offset + u64::from(index), of, self.me);
             let mut core = self.core();
@@ -207,13 +208,14 @@ impl Node {
         });
     }
 
-    fn note_asked<R>(&self, note: impl FnOnce(&mut Asked) -> R) -> R {
-        Thread::in_runtime(|| note(&mut self.asked.lock().expect("not poisoned")))
+    /// Messages note it, too: see [`Node::undisturbed`].
+    fn note_asked<R>(&'static self, note: impl FnOnce(&mut Asked) -> R + 'static) -> R {
+        self.undisturbed(move || note(&mut self.asked.lock().expect("not poisoned")))
     }
 
     /// For `--stats`: how many pages were asked to be where, and how many of those that were asked for are here.
-    pub(crate) fn placement_stats(&self) -> Option<Value> {
-        let asked = self.note_asked(|asked| asked.by_node(self.boot.nodes, self.me));
+    pub(crate) fn placement_stats(&'static self) -> Option<Value> {
+        let asked = self.note_asked(move |asked| asked.by_node(self.boot.nodes, self.me));
         if self.placer.is_none() && asked.iter().all(|pages| *pages == 0) {
             return None;
         }
