@@ -33,6 +33,28 @@ pub enum Outcome {
     Wait,
 }
 
+/// What happens to a page without a message of its own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Incident {
+    /// A thread writes a page that this node had for reading; the peer is its home or former owner, this node itself
+    /// if it is that.
+    Upgraded,
+    /// A copy was given up because another node has written, or is about to. The peer is the node that has told of it,
+    /// which need not be the writer.
+    Invalidated,
+    /// A page that has come from the peer may lack writes and is asked for again.
+    Overtaken,
+    /// A page that this node had for itself alone is the peer's to read, too.
+    Shared,
+    /// A page went to the peer for good, and no copy stays.
+    Left {
+        /// Until now nobody else had it.
+        exclusive: bool,
+        /// The peer writes it; else a policy wants it there.
+        written: bool,
+    },
+}
+
 /// The node as a machine sees it: memory, network and threads.
 ///
 /// A machine works on whole pages through the node's own view, which never faults; `protect` changes what the
@@ -62,6 +84,8 @@ pub trait Env {
     fn send_pages(&mut self, to: NodeId, message: &Message, first: Page, count: u32);
     /// The operation begun with this waiter is complete.
     fn resume(&mut self, waiter: Waiter);
+    /// For whoever observes the node: this happened to `count` pages from `first`.
+    fn observe(&mut self, _incident: Incident, _first: Page, _count: u32, _peer: NodeId) {}
 }
 
 /// What a node is to the home of a page.

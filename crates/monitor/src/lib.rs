@@ -5,6 +5,10 @@
 
 #![forbid(unsafe_code)]
 
+mod journal;
+mod misses;
 mod transaction;
 
+pub use journal::{Journal, Like, Tally};
+pub use misses::Misses;
 pub use transaction::{Direction, Kind, Kinds, Transaction};

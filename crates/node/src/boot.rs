@@ -21,6 +21,12 @@ pub const VERSION: &str = env!("CARGO_PKG_VERSION");
 /// Longest datagram of the control channel, in bytes.
 pub const MAX_REPORT: usize = 128 * 1024;
 
+/// Longest chunk of a recording that the control channel carries, in bytes: [`Control::send_chunk`] adds one.
+pub const MAX_CHUNK: usize = MAX_REPORT - 1;
+
+/// What a datagram with a chunk of a recording begins with; no JSON text does.
+const CHUNK_MARK: u8 = 0;
+
 /// Everything a node process is told when it starts.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Boot {
@@ -57,12 +63,18 @@ pub struct Boot {
     pub stats: bool,
     /// Whether [`Report::Progress`] is wanted now and then.
     pub progress: bool,
+    /// What is to be recorded, if anything is.
+    pub monitor: Option<Monitoring>,
     /// The node's end of the control channel.
     pub control_fd: RawFd,
     /// What the environment held for each variable that the launcher has set, to be put back before the program
     /// looks.
     pub hidden_env: Vec<(String, Option<String>)>,
 }
+
+/// What the monitor of a node is to do.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Monitoring {}
 
 /// How the nodes talk to each other.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -148,6 +160,15 @@ pub enum Report {
         /// The status as the parent process of the program would see it, 0 to 255.
         status: i32,
     },
+}
+
+/// What the launcher hears from a node.
+#[derive(Clone, Debug, PartialEq)]
+pub enum News {
+    /// A report.
+    Report(Report),
+    /// A chunk of the recording.
+    Chunk(Vec<u8>),
 }
 
 /// From the launcher to a node.
@@ -249,7 +270,8 @@ struct VersionOnly {
     version: String,
 }
 
-/// One end of a control channel: a `SOCK_SEQPACKET` socket that carries one JSON message in each datagram.
+/// One end of a control channel: a `SOCK_SEQPACKET` socket that carries one JSON message in each datagram, or a chunk of
+/// a recording.
 #[derive(Debug)]
 pub struct Control(OwnedFd);
 
@@ -291,6 +313,36 @@ impl Control {
     /// # Errors
     /// Of the system, or if the message is not one of ours.
     pub fn receive<M: for<'a> Deserialize<'a>>(&self, wait: bool) -> io::Result<Option<M>> {
+        let Some(datagram) = self.receive_datagram(wait)? else { return Ok(None) };
+        Ok(Some(serde_json::from_slice(&datagram)?))
+    }
+
+    /// Sends a chunk of a recording to the launcher.
+    ///
+    /// # Errors
+    /// As for [`Control::send`], and if the chunk is longer than [`MAX_CHUNK`].
+    pub fn send_chunk(&self, chunk: &[u8]) -> io::Result<()> {
+        if chunk.len() > MAX_CHUNK {
+            return Err(io::ErrorKind::InvalidInput.into());
+        }
+        let datagram = [&[CHUNK_MARK], chunk].concat();
+        send(self.0.as_raw_fd(), &datagram)
+    }
+
+    /// Receives what a node says, as [`Control::receive`] does.
+    ///
+    /// # Errors
+    /// As for [`Control::receive`].
+    pub fn receive_news(&self, wait: bool) -> io::Result<Option<News>> {
+        let Some(mut datagram) = self.receive_datagram(wait)? else { return Ok(None) };
+        if datagram.first() == Some(&CHUNK_MARK) {
+            datagram.remove(0);
+            return Ok(Some(News::Chunk(datagram)));
+        }
+        Ok(Some(News::Report(serde_json::from_slice(&datagram)?)))
+    }
+
+    fn receive_datagram(&self, wait: bool) -> io::Result<Option<Vec<u8>>> {
         let mut buffer = vec![0u8; MAX_REPORT];
         let flags = if wait { 0 } else { libc::MSG_DONTWAIT };
         let length = loop {
@@ -310,7 +362,8 @@ impl Control {
         if length == 0 {
             return Ok(None);
         }
-        Ok(Some(serde_json::from_slice(&buffer[..length])?))
+        buffer.truncate(length);
+        Ok(Some(buffer))
     }
 }
 
@@ -388,6 +441,7 @@ mod tests {
             homes: Homes::default(),
             stats: true,
             progress: false,
+            monitor: Some(Monitoring::default()),
             control_fd: 200,
             hidden_env: vec![
                 ("LD_PRELOAD".to_owned(), None),

@@ -2,6 +2,7 @@
 
 use crate::Node;
 use crate::clock::{Activity, Scope};
+use crate::monitor::Touch;
 use crate::ports::{Continuation, Ports};
 use crate::slots::{Slot, event};
 use crate::streams::Ahead;
@@ -104,6 +105,9 @@ impl LockEnv for SyncPorts<'_> {
             Grant::Acquired => event::GRANTED,
             Grant::Busy => event::BUSY,
         };
+        if let (Some(tap), Continuation::Thread(slot)) = (&mut self.ports.tap, waiter.into()) {
+            tap.grants_lock(self.ports.slots.thread(slot));
+        }
         self.announce(waiter, events, 0);
     }
 }
@@ -159,8 +163,11 @@ impl Core {
     }
 
     /// A fault of the thread that waits at `slot`. Its earlier faults are over: it has come as far as this one.
-    pub fn fault(&mut self, page: Page, access: Access, ahead: Ahead, slot: Slot) -> Outcome {
+    pub fn fault(&mut self, page: Page, access: Access, ahead: Ahead, slot: Slot, touch: Touch) -> Outcome {
         self.let_go();
+        if let Some(tap) = &mut self.ports.tap {
+            tap.touches(slot, self.ports.slots.thread(slot), page, access, touch);
+        }
         let run = if ahead.stride == 1 { ahead.count } else { 0 };
         let outcome =
             self.protocol.fault(page, access, run, Continuation::Thread(slot).into(), &mut self.ports);
@@ -172,6 +179,9 @@ impl Core {
             for (first, count) in ahead.runs(page.0).take_while(inside) {
                 self.protocol.prefetch(Page(first), count, access, &mut self.ports);
             }
+        }
+        if let Some(tap) = self.ports.tap.as_mut().filter(|_| outcome == Outcome::Done) {
+            tap.resumed(slot);
         }
         self.settle();
         outcome
@@ -217,6 +227,9 @@ impl Core {
 
     /// A coherence message arrived.
     pub fn coherence(&mut self, from: NodeId, message: Message, bulk: &[u8]) {
+        if let Some(tap) = &mut self.ports.tap {
+            tap.receives(from, &message, bulk.len());
+        }
         if let Err(violation) = self.protocol.message(from, message, bulk, &mut self.ports) {
             crate::fatal(&format!("node {from} broke the coherence protocol: {violation}"));
         }
@@ -241,6 +254,19 @@ impl Core {
         let result = call(locks, &mut SyncPorts { protocol: protocol.as_mut(), ports, works, manager });
         self.settle();
         result
+    }
+
+    /// A message about mutex tokens arrived.
+    pub fn lock(&mut self, from: NodeId, message: LockMessage) {
+        if let Some(tap) = &mut self.ports.tap {
+            tap.begins_lock();
+        }
+        if let Err(violation) = self.with_locks(|locks, env| locks.message(from, message, env)) {
+            crate::fatal(&violation.to_string());
+        }
+        if let (Some(tap), LockMessage::Token { object }) = (&mut self.ports.tap, message) {
+            tap.takes_lock(from, object.0);
+        }
     }
 
     /// Something about barriers.

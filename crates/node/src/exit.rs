@@ -41,6 +41,7 @@ impl Node {
                 let closed = self.closed.load(Ordering::Acquire);
                 let left = deadline.saturating_duration_since(Instant::now());
                 if closed == others || left.is_zero() {
+                    self.end_recording();
                     return;
                 }
                 crate::slots::futex_wait(&self.closed, closed, Some(left));
@@ -80,6 +81,7 @@ impl Node {
         let closing = Thread::start_native("close", move || {
             (self.hooks.flush_all_streams)();
             self.report_stats();
+            self.end_recording();
             self.core().ports.post(NodeId(0), &Wire::Closed, &[]);
         });
         if let Err(error) = closing {

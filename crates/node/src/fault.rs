@@ -1,5 +1,6 @@
 //! Faults of the program on shared memory.
 
+use crate::monitor::Touch;
 use crate::slots::event;
 use crate::streams::Ahead;
 use crate::{Node, Thread};
@@ -23,22 +24,23 @@ impl Node {
             // The program's own protection (a guard page) forbids what the protocol allows.
             return false;
         }
+        let touch = Touch { address, code };
         let thread = Thread::current(self);
         if thread.stack.contains(&address) {
             let lowest = (address - thread.stack.start) / PAGE_SIZE;
             let below = STACK_AHEAD.min(lowest as u32);
-            self.resolve(Page(number - below), Access::Write, Ahead::next(below));
+            self.resolve(Page(number - below), Access::Write, Ahead::next(below), touch);
         }
         let ahead = match thread.streams.try_borrow_mut() {
             Ok(mut streams) => streams.ahead(number, code, MOST_AHEAD, || self.core().is_lost(page)),
             Err(_) => Ahead::NOTHING,
         };
-        self.resolve(page, access, ahead);
+        self.resolve(page, access, ahead, touch);
         true
     }
 
     /// Brings a page in for the calling thread, with those after it where that is cheap.
-    pub(crate) fn resolve(&'static self, page: Page, access: Access, ahead: Ahead) {
+    pub(crate) fn resolve(&'static self, page: Page, access: Access, ahead: Ahead, touch: Touch) {
         let slot = Thread::current(self).slot;
         self.slots.arm(slot, event::COHERENT);
         // Declared before the request leaves: the answer is this thread's to receive, however soon it comes.
@@ -51,7 +53,7 @@ impl Node {
             }
             return;
         }
-        let outcome = core.fault(page, access, ahead, slot);
+        let outcome = core.fault(page, access, ahead, slot, touch);
         drop(core);
         if outcome == Outcome::Wait {
             self.wait_polling(poller, slot, event::COHERENT, None);

@@ -14,6 +14,7 @@ mod fork;
 mod habits;
 mod heap;
 mod line;
+mod monitor;
 mod patience;
 pub mod placement;
 mod ports;
@@ -96,6 +97,8 @@ pub struct Node {
     asked: Mutex<placement::Asked>,
     /// Homes that other nodes have told, by the name of the question.
     found: Mutex<HashMap<u64, Vec<placement::HomeRun>>>,
+    /// Records what the tap of the ports sees, if the run is monitored.
+    monitor: Option<monitor::Monitor>,
     times: clock::Times,
     events: stats::Events,
 }

@@ -1,9 +1,11 @@
 //! What the protocol machines act on: this node's pages, the fabric and the waiting threads.
 
+use crate::Thread;
+use crate::monitor::Tap;
 use crate::slots::{Slots, event};
 use crate::stats::MessageCounts;
 use crate::wire::{Wire, kind_of};
-use gondwana_coherence::{Access, Env, Message, Page, Waiter};
+use gondwana_coherence::{Access, Env, Incident, Message, Page, Waiter};
 use gondwana_fabric::{Fabric, SendError};
 use gondwana_memory::{PAGE_SIZE, PageBytes, Pages};
 use gondwana_topology::NodeId;
@@ -45,12 +47,15 @@ pub struct Ports {
     /// Work of the node itself that may go on.
     pub ready: Vec<u32>,
     pub messages: MessageCounts,
+    /// Who observes the node, if it is monitored.
+    pub tap: Option<Box<Tap>>,
     head: Vec<u8>,
 }
 
 impl Ports {
-    pub fn new(pages: Pages, fabric: Arc<dyn Fabric>, slots: Arc<Slots>) -> Self {
-        Self { pages, fabric, slots, ready: vec![], messages: MessageCounts::default(), head: vec![] }
+    pub fn new(pages: Pages, fabric: Arc<dyn Fabric>, slots: Arc<Slots>, tap: Option<Box<Tap>>) -> Self {
+        let messages = MessageCounts::default();
+        Self { pages, fabric, slots, ready: vec![], messages, tap, head: vec![] }
     }
 
     /// Sends anything to another node. A peer that is lost is noticed by the service thread, which ends the run.
@@ -133,6 +138,9 @@ impl Env for Ports {
     }
 
     fn send(&mut self, to: NodeId, message: &Message, bulk: &[u8]) {
+        if let Some(tap) = &mut self.tap {
+            tap.sends(to, message, Thread::acting_number());
+        }
         let head = self.encode(&Coherent::Coherence(message));
         self.messages.count(kind_of(message), head.len() + bulk.len());
         self.transmit(to, head, &[bulk]);
@@ -147,8 +155,19 @@ impl Env for Ports {
 
     fn resume(&mut self, waiter: Waiter) {
         match waiter.into() {
-            Continuation::Thread(slot) => self.slots.announce(slot, event::COHERENT, 0),
+            Continuation::Thread(slot) => {
+                if let Some(tap) = &mut self.tap {
+                    tap.resumed(slot);
+                }
+                self.slots.announce(slot, event::COHERENT, 0);
+            }
             Continuation::Work(number) => self.ready.push(number),
+        }
+    }
+
+    fn observe(&mut self, incident: Incident, first: Page, count: u32, peer: NodeId) {
+        if let Some(tap) = &mut self.tap {
+            (first.0..first.0 + count).for_each(|page| tap.observes(incident, Page(page), peer));
         }
     }
 }

@@ -127,12 +127,7 @@ impl Node {
     fn handle(&'static self, from: NodeId, wire: Wire, bulk: &[u8]) {
         match wire {
             Wire::Coherence(message) => self.core().coherence(from, message, bulk),
-            Wire::Lock(message) => {
-                if let Err(violation) = self.core().with_locks(|locks, env| locks.message(from, message, env))
-                {
-                    crate::fatal(&violation.to_string());
-                }
-            }
+            Wire::Lock(message) => self.core().lock(from, message),
             Wire::Barrier(message) => {
                 let result = self.core().with_barriers(|barriers, env| barriers.message(from, message, env));
                 if let Err(violation) = result {
@@ -180,7 +175,7 @@ impl Node {
 }
 
 /// Signals sent to the process are for the program's own threads.
-fn block_all_signals() {
+pub(crate) fn block_all_signals() {
     // SAFETY: the set is a private variable.
     unsafe {
         let mut all: libc::sigset_t = std::mem::zeroed();

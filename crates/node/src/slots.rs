@@ -40,6 +40,8 @@ const SLEEPING: u32 = 1 << 31;
 #[derive(Default)]
 struct Place {
     events: AtomicU32,
+    /// The number of the owner plus 1; 0 if it is no thread of the program.
+    thread: AtomicU32,
     result: AtomicI64,
 }
 
@@ -62,6 +64,17 @@ impl Slots {
     /// A place for one thread, until it is given back; `None` when all are taken.
     pub fn take(&self) -> Option<Slot> {
         self.free.lock().expect("not poisoned").pop().map(Slot)
+    }
+
+    /// Says which thread of the program the owner of a place is, by its number for people.
+    pub fn name(&self, slot: Slot, thread: Option<u32>) {
+        self.place(slot).thread.store(thread.map_or(0, |thread| thread + 1), Ordering::Relaxed);
+    }
+
+    /// What [`Slots::name`] has said.
+    #[must_use]
+    pub fn thread(&self, slot: Slot) -> Option<u32> {
+        self.place(slot).thread.load(Ordering::Relaxed).checked_sub(1)
     }
 
     /// The thread has ended.

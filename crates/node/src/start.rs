@@ -2,6 +2,7 @@
 
 use crate::boot::{Boot, Consistency, Control, FabricBoot, Mechanism};
 use crate::core::Core;
+use crate::monitor::{Monitor, Tap};
 use crate::patience::Patience;
 use crate::placement::{self, Placer};
 use crate::ports::Ports;
@@ -85,7 +86,7 @@ impl Node {
     /// If memory or the other nodes cannot be had.
     pub unsafe fn start(boot: Boot, hooks: Hooks, own: usize) -> Result<&'static Self, StartError> {
         let me = NodeId(boot.node);
-        let part = boot.span / u64::from(boot.nodes) / PART_UNIT * PART_UNIT;
+        let part = part(&boot);
         let part_pages = u32::try_from(part / PAGE_SIZE as u64).map_err(|_| StartError::Span(boot.span))?;
         let span_pages = part_pages.checked_mul(u32::from(boot.nodes)).ok_or(StartError::Span(boot.span))?;
         if part_pages == 0 {
@@ -121,7 +122,8 @@ impl Node {
         let fabric = connect(&boot, me)?;
         let slots = Arc::new(Slots::new());
         let lock_table = Arc::new(LockTable::new());
-        let ports = Ports::new(pages, Arc::clone(&fabric), Arc::clone(&slots));
+        let tap = boot.monitor.as_ref().map(|_| Box::new(Tap::new(me, geometry.clone())));
+        let ports = Ports::new(pages, Arc::clone(&fabric), Arc::clone(&slots), tap);
         let manager: ManagerOf = {
             let (geometry, layout) = (geometry.clone(), layout.clone());
             Arc::new(move |object: Object| crate::manager_of(&geometry, &layout, object.0 as usize))
@@ -174,6 +176,7 @@ impl Node {
             has_placed: AtomicBool::new(false),
             asked: Mutex::default(),
             found: Mutex::default(),
+            monitor: boot.monitor.as_ref().map(|_| Monitor::new()),
             times: clock::Times::new(boot.stats),
             events: stats::Events::default(),
             boot,
@@ -181,6 +184,11 @@ impl Node {
         CURRENT.store(node, Ordering::Release);
         Ok(node)
     }
+}
+
+/// How many bytes of the span each node allocates from.
+pub(crate) fn part(boot: &Boot) -> u64 {
+    boot.span / u64::from(boot.nodes) / PART_UNIT * PART_UNIT
 }
 
 fn protocol(boot: &Boot, layout: &Layout, first_data: Page, data_pages: u32) -> Box<dyn Protocol> {

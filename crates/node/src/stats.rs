@@ -15,6 +15,12 @@ impl MessageCounts {
         self.0[kind].1 += bytes as u64;
     }
 
+    /// All messages sent.
+    #[must_use]
+    pub fn messages(&self) -> u64 {
+        self.0.iter().map(|(count, _)| count).sum()
+    }
+
     /// All bytes sent.
     #[must_use]
     pub fn bytes(&self) -> u64 {

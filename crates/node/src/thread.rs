@@ -42,6 +42,13 @@ impl Deref for Thread {
     }
 }
 
+impl Common {
+    /// The thread's number for people: 0 is the one that runs `main`.
+    fn number(&self) -> u32 {
+        ((self.id & 0xffff_ffff) as u32).saturating_sub(1)
+    }
+}
+
 thread_local! {
     /// The thread as it began, and as it is now.
     static FIRST: Cell<Option<&'static Thread>> = const { Cell::new(None) };
@@ -65,7 +72,13 @@ impl Thread {
     /// The calling thread's number for people: 0 is the one that runs `main`.
     #[must_use]
     pub fn current_number() -> u64 {
-        CURRENT.get().map_or(0, |thread| (thread.id & 0xffff_ffff).saturating_sub(1))
+        CURRENT.get().map_or(0, |thread| u64::from(thread.number()))
+    }
+
+    /// The number for people of the thread of the program that is running, unless it is doing what a message asks for.
+    pub(crate) fn acting_number() -> Option<u32> {
+        let thread = CURRENT.get().filter(|thread| !thread.stack.is_empty())?;
+        (!Self::is_handling_message()).then(|| thread.number())
     }
 
     /// Gives the calling thread its number and stack. Number 0 stands for a thread that the run does not know.
@@ -88,6 +101,8 @@ impl Thread {
         let thread = Box::leak(Box::new(Self { slot, common, handling: Some(handling) }));
         FIRST.set(Some(thread));
         CURRENT.set(Some(thread));
+        let number = (!thread.stack.is_empty()).then(|| thread.number());
+        [slot, other].into_iter().for_each(|slot| node.slots.name(slot, number));
         if !thread.stack.is_empty() {
             node.live.fetch_add(1, Ordering::Relaxed);
             node.times.thread_begins();

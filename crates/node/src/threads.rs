@@ -2,6 +2,7 @@
 
 use crate::Node;
 use crate::clock::{Activity, Scope};
+use crate::monitor::Touch;
 use crate::slots::Slot;
 use crate::streams::Ahead;
 use crate::sync::JoinWait;
@@ -294,7 +295,10 @@ impl Node {
     pub fn populate_stack_top(&'static self, stack: &Range<usize>) {
         let Some(last) = self.geometry.page_of(stack.end - PAGE_SIZE) else { return };
         let count = STACK_TOP_PAGES.min((stack.len() / PAGE_SIZE) as u32);
-        self.privately(move || self.resolve(Page(last + 1 - count), Access::Write, Ahead::next(count - 1)));
+        let touch = Touch { address: self.geometry.address_of(last + 1 - count), code: 0 };
+        self.privately(move || {
+            self.resolve(Page(last + 1 - count), Access::Write, Ahead::next(count - 1), touch);
+        });
     }
 }
 

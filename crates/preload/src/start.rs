@@ -147,6 +147,7 @@ fn start_main(node: &'static Node, mut start: Start) -> c_int {
     };
     let top = stack.end;
     Thread::attach(node, node.main_thread(), stack);
+    node.begin_monitoring();
     node.serve_in_background();
     node.place_data();
     share_arguments(node, &mut start);
@@ -180,7 +181,9 @@ fn share_arguments(node: &'static Node, start: &mut Start) {
 
 /// What a worker node runs in place of `main`: it serves the others until the run ends.
 extern "C" fn serve(_argc: c_int, _argv: *mut *mut c_char, _environment: *mut *mut c_char) -> c_int {
-    Node::current().expect("started").serve()
+    let node = Node::current().expect("started");
+    node.begin_monitoring();
+    node.serve()
 }
 
 /// Worker nodes get what the program's constructors did from node 0, through shared memory.

@@ -9,7 +9,7 @@ mod chunk;
 mod read;
 mod record;
 
-pub use chunk::{FILE_HEADER, FORMAT, MAX_CHUNK, encode};
+pub use chunk::{FILE_HEADER, FORMAT, MAX_CHUNK, Record, encode};
 pub use read::{Cut, ReadError, Recording, read};
 pub use record::{
     Board, Counted, End, FilterCounts, Image, Interval, LAUNCHER, Object, Reference, Row, Run, Segment,

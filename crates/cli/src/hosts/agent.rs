@@ -96,6 +96,7 @@ fn converse(input: &mut File, launcher: &Launcher) -> Result<(), Failure> {
                 }
                 launcher.answer(&Answer::Report(node, report));
             }
+            Some(Event::Chunk(node, chunk)) => launcher.frame(&Frame::Chunk(node, chunk)),
             Some(Event::Ended(node, end)) => {
                 relays.finish(node);
                 launcher.answer(&Answer::Ended(node, end));
@@ -128,7 +129,7 @@ fn receive(input: &mut File) -> Result<Option<Received>, Failure> {
         None => None,
         Some(Frame::Message(contents)) => Some(Received::Command(parse(&contents).map_err(failed)?)),
         Some(Frame::Input(contents)) => Some(Received::Input(contents)),
-        Some(Frame::Output(_) | Frame::Errors(_)) => {
+        Some(Frame::Output(_) | Frame::Errors(_) | Frame::Chunk(..)) => {
             return Err(Failure::cannot("the launcher has sent output"));
         }
     })

@@ -119,6 +119,8 @@ pub enum Frame {
     Errors(Vec<u8>),
     /// Standard input of node 0.
     Input(Vec<u8>),
+    /// A chunk of the recording, of this node.
+    Chunk(u16, Vec<u8>),
 }
 
 impl Frame {
@@ -129,17 +131,21 @@ impl Frame {
 
     /// Writes the frame and sends it off.
     pub fn write(&self, to: &mut impl Write) -> io::Result<()> {
-        let (kind, contents) = match self {
-            Self::Message(contents) => (0u8, contents),
-            Self::Output(contents) => (1, contents),
-            Self::Errors(contents) => (2, contents),
-            Self::Input(contents) => (3, contents),
+        let (kind, node, contents) = match self {
+            Self::Message(contents) => (0u8, None, contents),
+            Self::Output(contents) => (1, None, contents),
+            Self::Errors(contents) => (2, None, contents),
+            Self::Input(contents) => (3, None, contents),
+            Self::Chunk(node, contents) => (4, Some(node.to_le_bytes()), contents),
         };
-        let length = u32::try_from(contents.len()).ok().filter(|&length| length as usize <= MAX_FRAME);
+        let node = node.as_ref().map_or(&[][..], |node| &node[..]);
+        let length =
+            u32::try_from(node.len() + contents.len()).ok().filter(|&length| length as usize <= MAX_FRAME);
         let length = length.ok_or_else(|| io::Error::other("arguments and environment are too long"))?;
-        let mut bytes = Vec::with_capacity(contents.len() + 5);
+        let mut bytes = Vec::with_capacity(contents.len() + 7);
         bytes.extend_from_slice(&length.to_le_bytes());
         bytes.push(kind);
+        bytes.extend_from_slice(node);
         bytes.extend_from_slice(contents);
         to.write_all(&bytes)?;
         to.flush()
@@ -172,6 +178,10 @@ impl Frame {
             1 => Self::Output(contents),
             2 => Self::Errors(contents),
             3 => Self::Input(contents),
+            4 if length >= 2 => {
+                let chunk = contents.split_off(2);
+                Self::Chunk(u16::from_le_bytes([contents[0], contents[1]]), chunk)
+            }
             _ => return Err(io::Error::other("a frame of unknown kind")),
         }))
     }
@@ -230,6 +240,8 @@ mod tests {
             Frame::Output(vec![0, 255, 10]),
             Frame::Errors(vec![]),
             Frame::Input(vec![7; 100_000]),
+            Frame::Chunk(258, vec![1, 2, 3]),
+            Frame::Chunk(0, vec![]),
         ];
         let mut bytes = vec![];
         for frame in &frames {
@@ -244,7 +256,13 @@ mod tests {
 
     #[test]
     fn damaged_frames_are_errors() {
-        for bytes in [&[1, 0][..], &[2, 0, 0, 0, 0, 1], &[0, 0, 0, 0, 9], &[255, 255, 255, 255, 0]] {
+        for bytes in [
+            &[1, 0][..],
+            &[2, 0, 0, 0, 0, 1],
+            &[0, 0, 0, 0, 9],
+            &[255, 255, 255, 255, 0],
+            &[1, 0, 0, 0, 4, 0],
+        ] {
             assert!(Frame::read(&mut &bytes[..]).is_err(), "{bytes:?}");
         }
     }

@@ -28,6 +28,8 @@ const FAREWELL: Duration = Duration::from_millis(300);
 /// What the threads that read tell the main thread.
 enum Incoming {
     Answer(usize, Answer),
+    /// A node has recorded something.
+    Chunk(u16, Vec<u8>),
     /// The agent's stream has ended, and why as far as it is known.
     Gone(usize, String),
     Signal(i32),
@@ -122,6 +124,8 @@ impl RemoteNodes {
                     "host {} does not answer: {why} (--launcher says how to reach a host)",
                     self.agents[host].host
                 ),
+                // Nothing is recorded before nodes are started.
+                Ok(Incoming::Chunk(..)) => continue,
                 Ok(Incoming::Signal(signal)) => {
                     let message = format!("stopped by {} before all hosts had answered", signal_name(signal));
                     return Err(Failure { status: 128u8.wrapping_add(signal as u8), message });
@@ -149,6 +153,7 @@ impl RemoteNodes {
     fn incoming(&mut self, incoming: Incoming) {
         match incoming {
             Incoming::Signal(signal) => self.ready.push_back(Event::Signal { signal, from_terminal: false }),
+            Incoming::Chunk(node, chunk) => self.ready.push_back(Event::Chunk(node, chunk)),
             Incoming::Answer(_, Answer::Started(node, process)) => {
                 self.ready.push_back(Event::Started(node, process));
             }
@@ -294,6 +299,11 @@ fn read_agent(host: usize, mut from: ChildStdout, sender: &Sender<Incoming>) {
                 }
                 Frame::Errors(contents) => {
                     let _ = io::stderr().write_all(&contents);
+                }
+                Frame::Chunk(node, chunk) => {
+                    if sender.send(Incoming::Chunk(node, chunk)).is_err() {
+                        break;
+                    }
                 }
                 Frame::Input(_) => return Err(io::Error::other("an agent has sent input")),
             }

@@ -21,6 +21,8 @@ pub enum Event {
     Started(u16, u32),
     /// A node has reported something.
     Report(u16, Report),
+    /// A node has recorded something: a chunk of the recording.
+    Chunk(u16, Vec<u8>),
     /// The process of a node is gone. All its reports have come before.
     Ended(u16, End),
     /// The launcher itself was sent a signal.

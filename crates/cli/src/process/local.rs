@@ -5,7 +5,7 @@ use super::events::{End, Event, Nodes};
 use super::signals::Signals;
 use super::spawn::{Image, Setup, spawn};
 use crate::failure::Failure;
-use gondwana_node::boot::{BOOT_VARIABLE, Boot, Control, FabricBoot, Report};
+use gondwana_node::boot::{BOOT_VARIABLE, Boot, Control, FabricBoot, News};
 use std::collections::VecDeque;
 use std::ffi::OsString;
 use std::io;
@@ -114,8 +114,9 @@ impl LocalNodes {
     fn drain(&mut self, index: usize) {
         let node = &mut self.nodes[index];
         while let Some(control) = &node.control {
-            match control.receive::<Report>(false) {
-                Ok(Some(report)) => self.ready.push_back(Event::Report(node.number, report)),
+            match control.receive_news(false) {
+                Ok(Some(News::Report(report))) => self.ready.push_back(Event::Report(node.number, report)),
+                Ok(Some(News::Chunk(chunk))) => self.ready.push_back(Event::Chunk(node.number, chunk)),
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
                 Ok(None) | Err(_) => node.control = None,
             }

@@ -8,6 +8,7 @@ pub mod options;
 mod plan;
 mod policies;
 mod supervise;
+mod tape;
 
 use crate::atomics;
 use crate::failure::Failure;
@@ -23,16 +24,21 @@ use crate::running::{Running, RunningNode};
 use crate::stats::Summary;
 use capabilities::Capabilities;
 use gondwana_fabric::{DEFAULT_RING_BYTES, ShmSegment};
-use gondwana_node::boot::{Boot, Consistency, FabricBoot, Mechanism, VERSION};
+use gondwana_memory::PAGE_SIZE;
+use gondwana_node::boot::{Boot, Consistency, FabricBoot, Mechanism, Monitoring, VERSION};
+use gondwana_recording::Run;
 use options::{Fabric, RunOptions};
 use policies::Policies;
+use std::cell::Cell;
 use std::net::{SocketAddr, TcpListener};
 use std::os::fd::OwnedFd;
+use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Instant, SystemTime, UNIX_EPOCH};
 pub use supervise::Outcome;
 use supervise::Supervisor;
+use tape::Tape;
 
 /// Runs a program as the options say, and ends as the program does.
 pub fn run(options: RunOptions) -> Result<ExitCode, Failure> {
@@ -45,6 +51,9 @@ pub fn run(options: RunOptions) -> Result<ExitCode, Failure> {
     let image = Image::new(&program.path, &options.program, std::env::vars_os().collect())
         .map_err(|error| Failure::system("passing on arguments and environment", &error))?;
     let alone = nodes == 1 && options.hosts.is_empty();
+    if alone && options.monitor.is_some() {
+        eprintln!("gondwana: --monitor: a run on one node has no remote accesses to record");
+    }
     if alone && options.stats.is_none() {
         let error = image.replace_process();
         return Err(Failure::not_runnable(format!("{}: {error}", name.display())));
@@ -57,9 +66,20 @@ pub fn run(options: RunOptions) -> Result<ExitCode, Failure> {
     };
     let file = options.stats.iter().flatten().next();
     let file = file.map(|path| Output::open("--stats", path)).transpose()?;
+    let tape = options.recording(name).filter(|_| !alone).map(|path| Tape::open(&path)).transpose()?;
     let start = Instant::now();
     let run = u64::from_ne_bytes(random()?);
-    let job = Job { options: &options, run, nodes, fabric, consistency, reason: reason.clone(), policies };
+    let job = Job {
+        options: &options,
+        run,
+        nodes,
+        fabric,
+        consistency,
+        reason: reason.clone(),
+        policies,
+        path: &program.path,
+        tape: Cell::new(tape),
+    };
     let (outcome, mechanism) = if alone {
         (job.alone(&image)?, "native")
     } else if options.hosts.is_empty() {
@@ -142,6 +162,10 @@ pub struct Job<'a> {
     pub reason: String,
     /// Where threads and pages go.
     pub policies: Policies,
+    /// The program's file.
+    path: &'a Path,
+    /// Where the recording goes, until the nodes are followed.
+    tape: Cell<Option<Tape>>,
 }
 
 impl Job<'_> {
@@ -233,6 +257,7 @@ impl Job<'_> {
             homes: self.policies.homes.clone(),
             stats: self.options.stats.is_some(),
             progress,
+            monitor: self.options.monitor.is_some().then(Monitoring::default),
             control_fd: -1,
             hidden_env: vec![],
         })
@@ -263,7 +288,35 @@ impl Job<'_> {
     ) -> Result<Outcome, Failure> {
         let mut say = |line: &str| eprintln!("gondwana: {line}");
         let reporting = register.is_some();
-        Supervisor::new(self.nodes, reporting, live, &mut say).keeping(register).run(machine)
+        let mut tape = self.tape.take();
+        let supervisor = Supervisor::new(self.nodes, reporting, live, &mut say).keeping(register);
+        let outcome = match &mut tape {
+            Some(tape) => supervisor.recording(tape, &self.described()).run(machine),
+            None => supervisor.run(machine),
+        };
+        if let Some(sentence) = tape.as_mut().and_then(Tape::finish) {
+            say(&sentence);
+        }
+        outcome
+    }
+
+    /// What a recording says about the run.
+    fn described(&self) -> Run {
+        let path = std::path::absolute(self.path).unwrap_or_else(|_| self.path.to_owned());
+        let began = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        Run {
+            version: VERSION.to_owned(),
+            executable: path.to_string_lossy().into_owned(),
+            command: self.options.program.iter().map(|word| word.to_string_lossy().into_owned()).collect(),
+            nodes: self.nodes,
+            consistency: consistency_name(self.consistency).to_owned(),
+            fabric: self.fabric.name().to_owned(),
+            threads: self.options.threads.clone(),
+            memory: self.options.memory.clone(),
+            plan: self.options.plan.as_ref().map_or_else(String::new, |plan| plan.display().to_string()),
+            began: began.as_secs(),
+            page_bytes: PAGE_SIZE as u32,
+        }
     }
 }
 

@@ -4,7 +4,8 @@ use crate::failure::Failure;
 use gondwana_memory::{PAGE_SIZE, RUNTIME_BASE, SPAN_BASE};
 use gondwana_topology::MAX_NODES;
 use std::ffi::{OsStr, OsString};
-use std::path::PathBuf;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
 
 /// The longest span, in bytes: half of what 32-bit page numbers and the layout of the address space allow, so that
 /// the program's own data has numbers too.
@@ -69,6 +70,10 @@ pub struct RunOptions {
     /// Print what crossed between the nodes on standard error; with a file name, write it there as JSON too
     #[arg(long, value_name = "FILE.json", num_args = 0..=1, require_equals = true)]
     pub stats: Option<Option<PathBuf>>,
+    /// Record which data crosses between nodes, who touches it and where in the code; `auto` looks closer at the data
+    /// that crosses most [default file: the program's name with .gwr; one of that name is kept as FILE.old]
+    #[arg(long, value_name = "FILE|auto[:FILE]", num_args = 0..=1, require_equals = true)]
+    pub monitor: Option<Option<OsString>>,
     /// The program and its arguments
     #[arg(required = true, trailing_var_arg = true, allow_hyphen_values = true, value_name = "PROGRAM")]
     pub program: Vec<OsString>,
@@ -156,6 +161,20 @@ impl RunOptions {
             (fabric, true) => Ok(fabric.unwrap_or(Fabric::Shm)),
             (_, false) => Ok(Fabric::Tcp),
         }
+    }
+
+    /// The file to record in, if the user wants that.
+    pub fn recording(&self, program: &OsStr) -> Option<PathBuf> {
+        let asked = self.monitor.as_ref()?.as_deref().filter(|word| *word != "auto");
+        let file = asked.map(|word| match word.as_encoded_bytes().strip_prefix(b"auto:") {
+            Some(file) => PathBuf::from(OsStr::from_bytes(file)),
+            None => PathBuf::from(word),
+        });
+        Some(file.unwrap_or_else(|| {
+            let mut name = Path::new(program).file_name().unwrap_or(program).to_owned();
+            name.push(".gwr");
+            name.into()
+        }))
     }
 
     /// Length of the span in bytes, if the user has said so.

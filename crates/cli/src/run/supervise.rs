@@ -1,5 +1,6 @@
 //! Follows the nodes of a run to its end, and sees to it that there is one.
 
+use super::tape::Tape;
 use crate::failure::{CANNOT, Failure};
 use crate::live::Live;
 use crate::process::events::{End, Event, Nodes};
@@ -7,6 +8,7 @@ use crate::process::signal_name;
 use crate::running::State;
 use crate::running::answer::Register;
 use gondwana_node::boot::Report;
+use gondwana_recording::{LAUNCHER, Run, encode};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -61,6 +63,8 @@ pub struct Supervisor<'a> {
     live: Live,
     /// What those are told who ask about the run, if anybody can.
     register: Option<Arc<Register>>,
+    /// Where what nodes record goes.
+    tape: Option<&'a mut Tape>,
     say: &'a mut dyn FnMut(&str),
     end: Option<End>,
     /// Signals passed on to node 0: no surprise if it dies of one of them.
@@ -81,6 +85,7 @@ impl<'a> Supervisor<'a> {
             stats: BTreeMap::new(),
             live,
             register: None,
+            tape: None,
             say,
             end: None,
             passed_on: vec![],
@@ -94,6 +99,13 @@ impl<'a> Supervisor<'a> {
     /// Keeps a register of the nodes.
     pub fn keeping(self, register: Option<Arc<Register>>) -> Self {
         Self { register, ..self }
+    }
+
+    /// Records a run.
+    pub fn recording(mut self, tape: &'a mut Tape, run: &Run) -> Self {
+        self.tape = Some(tape);
+        self.record(encode(LAUNCHER, run));
+        self
     }
 
     /// Follows the nodes to their ends.
@@ -125,6 +137,7 @@ impl<'a> Supervisor<'a> {
             Event::Report(node, report) => self.report(node, report, machine),
             Event::Ended(node, end) => self.ended(node, end, machine),
             Event::Signal { signal: libc::SIGTSTP, from_terminal } => self.stop(from_terminal, machine),
+            Event::Chunk(_, chunk) => self.record(chunk),
             Event::Watched => {}
             // A program may handle such a signal as often as it likes; one that does not let it through has been
             // asked once.
@@ -168,6 +181,12 @@ impl<'a> Supervisor<'a> {
                     self.finish_lost(machine);
                 }
             }
+        }
+    }
+
+    fn record(&mut self, chunk: Vec<u8>) {
+        if let Some(sentence) = self.tape.as_mut().and_then(|tape| tape.append(chunk)) {
+            self.say(&sentence);
         }
     }
 

@@ -3,7 +3,7 @@
 use super::Csm;
 use super::state::{PENDING, REFETCH, State};
 use crate::runs::runs;
-use crate::{Access, CsmMessage, Env, Message, Page, Violation};
+use crate::{Access, CsmMessage, Env, Incident, Message, Page, Violation};
 use gondwana_topology::NodeId;
 
 impl Csm {
@@ -61,6 +61,8 @@ impl Csm {
         });
         for (first, count) in runs(&pages) {
             env.protect(first, count, Access::None);
+            let home = self.entry(first).hint;
+            env.observe(Incident::Invalidated, first, count, home);
         }
         self.counters.invalidations += pages.len() as u64;
         pages.clear();

@@ -3,7 +3,7 @@
 use super::state::{CROSSED, PENDING, PINNED, REFETCH, State, TWIN, WRITE};
 use super::{Csm, History};
 use crate::runs::span;
-use crate::{Access, CsmMessage, Env, Grant, Message, Outcome, Page, Violation, Waiter};
+use crate::{Access, CsmMessage, Env, Grant, Incident, Message, Outcome, Page, Violation, Waiter};
 use gondwana_topology::NodeId;
 
 impl Csm {
@@ -89,12 +89,16 @@ impl Csm {
             self.dirty.push(page);
         }
         env.protect(page, 1, Access::Write);
+        env.observe(Incident::Upgraded, page, 1, me);
     }
 
     fn write_copy(&mut self, first: Page, most: u32, env: &mut dyn Env) {
         let count = self.run(first, most, |entry| entry.state == State::Shared);
         self.twin(first, count, env);
         env.protect(first, count, Access::Write);
+        for page in span(first, count) {
+            env.observe(Incident::Upgraded, page, 1, self.entry(page).hint);
+        }
     }
 
     /// Makes copies that nobody here may write yet `Dirty`; their protection is the caller's business.
@@ -236,6 +240,7 @@ impl Csm {
             self.entry(page).hint = from;
             if like.has(REFETCH) {
                 self.counters.refetches += 1;
+                env.observe(Incident::Overtaken, page, 1, from);
                 self.request(page, 1, like.has(WRITE), env);
             } else if like.has(TWIN) {
                 env.merge(page, bytes(page, 1));

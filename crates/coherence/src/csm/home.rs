@@ -4,7 +4,7 @@ use super::outbox::FlushId;
 use super::state::{GIVEN, PINNED, PageEntry, State};
 use super::{Csm, History};
 use crate::runs::{runs, span};
-use crate::{Access, CsmMessage, DiffEntry, Env, Grant, HomeGrant, Message, Page, Violation};
+use crate::{Access, CsmMessage, DiffEntry, Env, Grant, HomeGrant, Incident, Message, Page, Violation};
 use gondwana_topology::{NodeId, NodeSet};
 
 impl Csm {
@@ -87,6 +87,8 @@ impl Csm {
                 break;
             }
             histories.push(self.leave_home(page, requester));
+            let exclusive = entry.state == State::HomeExclusive;
+            env.observe(Incident::Left { exclusive, written: true }, page, 1, requester);
         }
         let served = histories.len() as u32;
         env.protect(first, served, Access::None);
@@ -132,6 +134,7 @@ impl Csm {
         }
         for (first, count) in runs(&exclusive) {
             env.protect(first, count, Access::Read);
+            env.observe(Incident::Shared, first, count, requester);
         }
         self.counters.exclusive_left += exclusive.len() as u64;
         exclusive.clear();
@@ -235,6 +238,7 @@ impl Csm {
         let granted: Vec<Page> = grants.iter().map(|grant| grant.page).collect();
         for (first, count) in runs(&granted) {
             env.protect(first, count, Access::None);
+            env.observe(Incident::Left { exclusive: false, written: true }, first, count, origin);
         }
         parcels.send(flush, env);
         let (messages, pages) = notices.send(flush, env);

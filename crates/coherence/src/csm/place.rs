@@ -14,7 +14,7 @@
 use super::Csm;
 use super::state::{CROSSED, GIVEN, PINNED, State};
 use crate::runs::{runs, span};
-use crate::{Access, CsmMessage, Env, Grant, Message, Page, Violation};
+use crate::{Access, CsmMessage, Env, Grant, Incident, Message, Page, Violation};
 use gondwana_topology::NodeId;
 
 /// Most pages that are given with their contents in one message.
@@ -75,6 +75,7 @@ impl Csm {
             self.entry(page).flags = GIVEN;
         }
         env.protect(first, count, Access::None);
+        env.observe(Incident::Left { exclusive: true, written: false }, first, count, home);
         for start in (0..count).step_by(MOST_GIVEN as usize) {
             let (first, count) = (Page(first.0 + start), MOST_GIVEN.min(count - start));
             env.send_pages(home, &Message::Csm(CsmMessage::Placed { first, count }), first, count);

@@ -3,7 +3,7 @@
 use super::Sc;
 use super::state::{ARRIVED, ASKED, HELD, ScState};
 use crate::runs::span;
-use crate::{Access, Env, Message, Page, ScMessage, Violation};
+use crate::{Access, Env, Incident, Message, Page, ScMessage, Violation};
 use gondwana_topology::NodeId;
 
 /// The header of [`ScMessage::Pages`].
@@ -61,6 +61,9 @@ impl Sc {
             self.counters.page_transfers += u64::from(served);
         }
         if write {
+            if has_copy {
+                env.observe(Incident::Upgraded, first, 1, from);
+            }
             self.take_ownership(first, acks, env);
         } else {
             self.gain(first, served, ScState::Read, env);
@@ -129,13 +132,18 @@ impl Sc {
         }
     }
 
-    /// Ends this node's use of a page, before it is sent away or written elsewhere.
-    pub(super) fn lose(&mut self, page: Page, env: &mut dyn Env) {
+    /// Ends this node's use of a page, before it is sent away to be written by `writer`, or written there.
+    pub(super) fn lose(&mut self, page: Page, writer: NodeId, env: &mut dyn Env) {
         env.protect(page, 1, Access::None);
         let entry = self.entry(page);
-        if std::mem::replace(&mut entry.state, ScState::None) == ScState::Write {
-            self.counters.exclusive_left += 1;
-        }
+        let incident = match std::mem::replace(&mut entry.state, ScState::None) {
+            ScState::Write => {
+                self.counters.exclusive_left += 1;
+                Incident::Left { exclusive: true, written: true }
+            }
+            _ => Incident::Invalidated,
+        };
+        env.observe(incident, page, 1, writer);
         self.counters.invalidations += 1;
     }
 
@@ -165,14 +173,15 @@ impl Sc {
             return Ok(());
         }
         let ScMessage::Forward { asked, write, contents, acks, requester, .. } = message else {
-            self.lose(page, env);
+            self.lose(page, to, env);
             env.send(to, &Message::Sc(ScMessage::InvalidateAck { page }), &[]);
             return Ok(());
         };
         if write {
-            self.lose(page, env);
+            self.lose(page, requester, env);
         } else if entry.state == ScState::Write {
             env.protect(page, 1, Access::Read);
+            env.observe(Incident::Shared, page, 1, requester);
             self.entry(page).state = ScState::Owner;
             self.counters.exclusive_left += 1;
         }

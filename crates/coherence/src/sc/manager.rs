@@ -3,7 +3,7 @@
 use super::Sc;
 use super::state::{BUSY, GIVE, HELD, Managed, NOBODY, Request, ScState};
 use crate::runs::{runs, span};
-use crate::{Access, Env, Message, Page, ScMessage, Violation};
+use crate::{Access, Env, Incident, Message, Page, ScMessage, Violation};
 use gondwana_topology::{NodeId, NodeSet};
 
 impl Sc {
@@ -108,6 +108,7 @@ impl Sc {
         }
         for (first, count) in runs(&written) {
             env.protect(first, count, Access::Read);
+            env.observe(Incident::Shared, first, count, requester);
         }
         self.counters.exclusive_left += written.len() as u64;
         let message =
@@ -125,7 +126,7 @@ impl Sc {
         self.entry(page).set(BUSY);
         for node in others.iter() {
             if node == me {
-                self.lose(page, env);
+                self.lose(page, requester, env);
                 env.send(requester, &Message::Sc(ScMessage::InvalidateAck { page }), &[]);
             } else {
                 env.send(node, &Message::Sc(ScMessage::Invalidate { page, writer: requester }), &[]);
@@ -134,10 +135,11 @@ impl Sc {
         if owner != requester && owner != me {
             self.forward(page, request, contents, acks, env);
         } else if requester == me {
+            env.observe(Incident::Upgraded, page, 1, me);
             self.take_ownership(page, acks, env);
         } else {
             if owner == me {
-                self.lose(page, env);
+                self.lose(page, requester, env);
             }
             let message = ScMessage::Pages {
                 first: page,

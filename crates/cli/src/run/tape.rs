@@ -1,0 +1,198 @@
+//! The file of a recording: what nodes send is appended as it comes, by a thread of its own, so that a slow disk does
+//! not hold up the run.
+
+use crate::failure::Failure;
+use gondwana_recording::FILE_HEADER;
+use std::fs::{self, File};
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::thread::{self, JoinHandle};
+
+/// Bytes that may wait for the disk; more are left out.
+const MOST_WAITING: usize = 64 << 20;
+
+/// A recording that is being made.
+#[derive(Debug)]
+pub struct Tape {
+    path: PathBuf,
+    /// Where the file of that name is that was there before.
+    old: Option<PathBuf>,
+    state: State,
+    waiting: Arc<AtomicUsize>,
+    /// Chunks that the disk was too slow for.
+    left_out: u64,
+}
+
+#[derive(Debug)]
+enum State {
+    /// No node has recorded anything: what is to be written first.
+    Blank(File),
+    Running(Sender<Vec<u8>>, JoinHandle<io::Result<()>>),
+    /// Nothing more can be written.
+    Over,
+}
+
+impl Tape {
+    /// Makes the file; one of that name is kept, with `.old` behind its name.
+    pub fn open(path: &Path) -> Result<Self, Failure> {
+        let failed = |error: io::Error| {
+            Failure::cannot(format!("--monitor: {} cannot be written: {error}", path.display()))
+        };
+        // Devices and pipes stay what they are.
+        let old = fs::symlink_metadata(path).is_ok_and(|there| there.is_file()).then(|| {
+            let mut name = path.as_os_str().to_owned();
+            name.push(".old");
+            PathBuf::from(name)
+        });
+        if let Some(old) = &old {
+            fs::rename(path, old).map_err(failed)?;
+        }
+        let written = File::create(path).and_then(|mut file| file.write_all(&FILE_HEADER).map(|()| file));
+        match written {
+            Ok(file) => Ok(Self {
+                path: path.to_owned(),
+                old,
+                state: State::Blank(file),
+                waiting: Arc::default(),
+                left_out: 0,
+            }),
+            Err(error) => {
+                put_back(path, old.as_deref());
+                Err(failed(error))
+            }
+        }
+    }
+
+    /// Appends a chunk. Gives a sentence for the user when it is found that nothing more can be written.
+    pub fn append(&mut self, chunk: Vec<u8>) -> Option<String> {
+        if let State::Blank(_) = &self.state {
+            let State::Blank(file) = std::mem::replace(&mut self.state, State::Over) else { return None };
+            let (sender, receiver) = channel();
+            let waiting = Arc::clone(&self.waiting);
+            self.state = State::Running(sender, thread::spawn(move || write(file, &receiver, &waiting)));
+        }
+        let State::Running(sender, _) = &self.state else { return None };
+        let length = chunk.len();
+        if self.waiting.load(Ordering::Relaxed) + length > MOST_WAITING {
+            self.left_out += 1;
+            return None;
+        }
+        self.waiting.fetch_add(length, Ordering::Relaxed);
+        if sender.send(chunk).is_ok() { None } else { self.finish() }
+    }
+
+    /// Waits until everything is written. Gives a sentence for the user if that is not possible.
+    pub fn finish(&mut self) -> Option<String> {
+        let State::Running(sender, writer) = std::mem::replace(&mut self.state, State::Over) else {
+            return None;
+        };
+        drop(sender);
+        let path = self.path.display();
+        match writer.join() {
+            Ok(Ok(())) if self.left_out == 0 => None,
+            Ok(Ok(())) => Some(format!(
+                "--monitor: {path} lacks {} pieces, which the disk was too slow for: use a faster one",
+                self.left_out
+            )),
+            Ok(Err(error)) => Some(format!(
+                "--monitor: {path} cannot be written any more ({error}): it ends with what had been recorded before"
+            )),
+            Err(_) => {
+                Some(format!("--monitor: writing {path} has failed: this is an error of gondwana's own"))
+            }
+        }
+    }
+}
+
+impl Drop for Tape {
+    /// A run that did not come to pass leaves the files as they were.
+    fn drop(&mut self) {
+        match self.state {
+            State::Blank(_) => put_back(&self.path, self.old.as_deref()),
+            State::Running(..) | State::Over => {
+                // Whoever wants to know what went wrong has asked before.
+                let _ = self.finish();
+            }
+        }
+    }
+}
+
+fn put_back(path: &Path, old: Option<&Path>) {
+    // An empty recording is left at the worst.
+    let _ = match old {
+        Some(old) => fs::rename(old, path),
+        None if path.is_file() => fs::remove_file(path),
+        None => Ok(()),
+    };
+}
+
+/// Writes chunks until there are no more, whole ones only.
+fn write(mut file: File, chunks: &Receiver<Vec<u8>>, waiting: &AtomicUsize) -> io::Result<()> {
+    let mut end = FILE_HEADER.len() as u64;
+    for chunk in chunks {
+        if let Err(error) = file.write_all(&chunk) {
+            // Where that is not possible readers stop at the piece.
+            let _ = file.set_len(end);
+            return Err(error);
+        }
+        end += chunk.len() as u64;
+        waiting.fetch_sub(chunk.len(), Ordering::Relaxed);
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use gondwana_recording::{LAUNCHER, Run, encode, read};
+
+    fn folder(name: &str) -> PathBuf {
+        let folder = std::env::temp_dir().join(format!("gondwana-tape-{}-{name}", std::process::id()));
+        fs::create_dir_all(&folder).unwrap();
+        folder
+    }
+
+    fn run(nodes: u16) -> Vec<u8> {
+        encode(LAUNCHER, &Run { nodes, ..Run::default() })
+    }
+
+    #[test]
+    fn the_recording_before_is_kept() {
+        let folder = folder("kept");
+        let path = folder.join("a.gwr");
+        for nodes in [2, 3] {
+            let mut tape = Tape::open(&path).unwrap();
+            assert_eq!(tape.append(run(nodes)), None);
+            assert_eq!(tape.finish(), None);
+        }
+        let nodes = |path: &Path| read(File::open(path).unwrap()).unwrap().run.nodes;
+        assert_eq!((nodes(&path), nodes(&folder.join("a.gwr.old"))), (3, 2));
+        // A run that was not started changes nothing.
+        drop(Tape::open(&path).unwrap());
+        assert_eq!(nodes(&path), 3);
+        fs::remove_dir_all(folder).unwrap();
+    }
+
+    #[test]
+    fn a_file_that_cannot_be_made_is_refused() {
+        let error = Tape::open(Path::new("/nowhere/a.gwr")).unwrap_err();
+        assert!(error.message.starts_with("--monitor: /nowhere/a.gwr cannot be written: "), "{error}");
+        assert!(Tape::open(Path::new("/dev/full")).is_err());
+    }
+
+    #[test]
+    fn a_disk_that_is_full_gives_one_sentence() {
+        let file = fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
+        let path = PathBuf::from("full.gwr");
+        let mut tape =
+            Tape { path, old: None, state: State::Blank(file), waiting: Arc::default(), left_out: 0 };
+        let mut said: Vec<String> = (0..100).filter_map(|_| tape.append(run(2))).collect();
+        said.extend(tape.finish());
+        assert_eq!(said.len(), 1, "{said:?}");
+        assert!(said[0].contains("No space left"), "{said:?}");
+        assert_eq!(tape.append(run(2)), None);
+    }
+}

@@ -1,0 +1,248 @@
+//! Sees what crosses between this node and others: the messages, as a card on an interconnect would, and the incidents
+//! that no message shows.
+//!
+//! Everything here is called under the node's lock, and only if the run is monitored.
+
+use crate::slots::Slot;
+use gondwana_coherence::{Access, CsmMessage, Grant, Incident, Message, Page, ScMessage};
+use gondwana_memory::{Geometry, PAGE_SIZE};
+use gondwana_monitor::{Direction, Journal, Kind, Misses, Transaction};
+use gondwana_topology::NodeId;
+
+/// log2 of the unit that transactions with an exact address are recorded for, in bytes.
+const FINEST: u8 = 5;
+
+/// log2 of the bytes of a page.
+const PAGE: u8 = PAGE_SIZE.trailing_zeros() as u8;
+
+/// What a thread did that a page was missing for.
+#[derive(Clone, Copy, Debug)]
+pub struct Touch {
+    /// The address.
+    pub address: usize,
+    /// The instruction that touched it; 0 if nobody knows.
+    pub code: usize,
+}
+
+/// A thread whose fault is being resolved.
+#[derive(Clone, Copy)]
+struct Waiting {
+    slot: Slot,
+    thread: Option<u32>,
+    page: Page,
+    write: bool,
+    touch: Touch,
+}
+
+/// What is known of the cause of a transaction.
+#[derive(Clone, Copy, Default)]
+struct Cause {
+    thread: Option<u32>,
+    code: u64,
+}
+
+/// The observer of one node.
+pub struct Tap {
+    me: NodeId,
+    geometry: Geometry,
+    /// What the recording gets: each transaction on the node that has caused it or, of notices, invalidations and
+    /// recalls, on the one that suffers it.
+    pub journal: Journal,
+    misses: Misses,
+    waiting: Vec<Waiting>,
+    /// The thread that got a lock with the message that is being handled.
+    granted: Option<u32>,
+}
+
+impl Tap {
+    /// Observes node `me`.
+    pub fn new(me: NodeId, geometry: Geometry) -> Self {
+        let misses = Misses::new(geometry.pages());
+        let journal = Journal::default();
+        Self { me, geometry, journal, misses, waiting: Vec::with_capacity(64), granted: None }
+    }
+
+    fn note(&mut self, transaction: Transaction, exact: bool) {
+        self.journal.note(&transaction, if exact { FINEST } else { PAGE });
+    }
+
+    /// The first address of a page.
+    fn address_of(&self, page: Page) -> u64 {
+        self.geometry.address_of(page.0) as u64
+    }
+
+    /// Messages are checked by those that they are for, later.
+    fn holds(&self, first: Page, count: u32) -> bool {
+        first.0.checked_add(count).is_some_and(|end| end <= self.geometry.pages())
+    }
+
+    /// A fault of a thread: until [`Tap::resumed`], what comes of this page comes for it.
+    pub fn touches(&mut self, slot: Slot, thread: Option<u32>, page: Page, access: Access, touch: Touch) {
+        self.waiting.push(Waiting { slot, thread, page, write: access == Access::Write, touch });
+    }
+
+    /// The thread goes on.
+    pub fn resumed(&mut self, slot: Slot) {
+        self.waiting.retain(|waiting| waiting.slot != slot);
+    }
+
+    /// A message of the coherence protocol leaves. `thread` sends it, or nobody in particular.
+    pub fn sends(&mut self, to: NodeId, message: &Message, thread: Option<u32>) {
+        match message {
+            Message::Csm(CsmMessage::Diffs { origin, entries, .. }) if *origin == self.me => {
+                for entry in entries.iter().filter(|entry| entry.length > 0) {
+                    let transaction = Transaction {
+                        kind: Kind::Diff,
+                        direction: Direction::Out,
+                        address: self.address_of(entry.page),
+                        bytes: entry.length,
+                        peer: to.0,
+                        thread,
+                        code: 0,
+                    };
+                    self.note(transaction, false);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// A message of the coherence protocol has arrived, with as many bytes beside it, and is about to be handled.
+    pub fn receives(&mut self, from: NodeId, message: &Message, bulk: usize) {
+        match *message {
+            Message::Csm(CsmMessage::Pages { first, served, ref grant, .. }) if *grant != Grant::Crossed => {
+                self.arrived(from, first, served, bulk);
+            }
+            Message::Csm(CsmMessage::Placed { first, count }) => self.placed(from, first, count, bulk),
+            Message::Csm(CsmMessage::Notices { origin, ref pages, .. }) => self.noticed(origin, pages),
+            // Without contents the node has them already: an upgrade, of which the protocol tells.
+            Message::Sc(ScMessage::Pages { first, served, untouched, .. }) if untouched || bulk > 0 => {
+                self.arrived(from, first, served, bulk);
+            }
+            _ => {}
+        }
+    }
+
+    /// Pages that were asked for.
+    fn arrived(&mut self, from: NodeId, first: Page, served: u32, bulk: usize) {
+        if !self.holds(first, served) {
+            return;
+        }
+        let bytes = (bulk / served.max(1) as usize) as u32;
+        let mut cause = Cause::default();
+        for page in (first.0..first.0 + served).map(Page) {
+            let waiting = self.waiting.iter().find(|waiting| waiting.page == page).copied();
+            let kind = self.misses.fetched(page.0, waiting.is_some_and(|waiting| waiting.write));
+            let mut transaction = Transaction {
+                kind: Kind::Ahead,
+                direction: Direction::Out,
+                address: self.address_of(page),
+                bytes,
+                peer: from.0,
+                thread: cause.thread,
+                code: cause.code,
+            };
+            if let Some(Waiting { thread, touch, .. }) = waiting {
+                cause = Cause { thread, code: touch.code as u64 };
+                transaction.kind = kind;
+                transaction.address = touch.address as u64;
+                transaction.thread = thread;
+                transaction.code = cause.code;
+            }
+            self.note(transaction, waiting.is_some());
+        }
+    }
+
+    /// Pages that another node has made this one the home of.
+    fn placed(&mut self, from: NodeId, first: Page, count: u32, bulk: usize) {
+        if !self.holds(first, count) {
+            return;
+        }
+        let bytes = (bulk / count.max(1) as usize) as u32;
+        for page in (first.0..first.0 + count).map(Page) {
+            self.misses.fetched(page.0, false);
+            self.suffers(Kind::Ahead, page, bytes, from);
+        }
+    }
+
+    fn noticed(&mut self, writer: NodeId, pages: &[Page]) {
+        for &page in pages {
+            if self.holds(page, 1) {
+                self.misses.noticed(page.0, writer.0);
+                self.suffers(Kind::Notice, page, 0, writer);
+            }
+        }
+    }
+
+    /// Something that another node has caused.
+    fn suffers(&mut self, kind: Kind, page: Page, bytes: u32, by: NodeId) {
+        let transaction = Transaction {
+            kind,
+            direction: Direction::In,
+            address: self.address_of(page),
+            bytes,
+            peer: by.0,
+            thread: None,
+            code: 0,
+        };
+        self.note(transaction, false);
+    }
+
+    /// Something that no message shows has happened to a page.
+    pub fn observes(&mut self, incident: Incident, page: Page, peer: NodeId) {
+        match incident {
+            Incident::Upgraded => self.upgraded(page, peer),
+            Incident::Invalidated => {
+                let writer = self.misses.writer(page.0).map_or(peer, NodeId);
+                self.misses.left(page.0, true);
+                self.suffers(Kind::Invalidation, page, 0, writer);
+            }
+            Incident::Overtaken => self.misses.left(page.0, true),
+            Incident::Shared => self.suffers(Kind::Recall, page, 0, peer),
+            Incident::Left { exclusive, written } => {
+                self.misses.left(page.0, written);
+                if exclusive && written {
+                    self.suffers(Kind::Recall, page, 0, peer);
+                }
+            }
+        }
+    }
+
+    fn upgraded(&mut self, page: Page, home: NodeId) {
+        let writer = self.waiting.iter().find(|waiting| waiting.page == page && waiting.write).copied();
+        let transaction = Transaction {
+            kind: Kind::Upgrade,
+            direction: Direction::Out,
+            address: writer.map_or_else(|| self.address_of(page), |writer| writer.touch.address as u64),
+            bytes: 0,
+            peer: home.0,
+            thread: writer.and_then(|writer| writer.thread),
+            code: writer.map_or(0, |writer| writer.touch.code as u64),
+        };
+        self.note(transaction, writer.is_some());
+    }
+
+    /// A message about locks is about to be handled.
+    pub fn begins_lock(&mut self) {
+        self.granted = None;
+    }
+
+    /// A thread has got a lock.
+    pub fn grants_lock(&mut self, thread: Option<u32>) {
+        self.granted = self.granted.or(thread);
+    }
+
+    /// The lock at an address has come from another node; it went to the thread that has just got one, if any.
+    pub fn takes_lock(&mut self, from: NodeId, address: u64) {
+        let transaction = Transaction {
+            kind: Kind::LockHandOff,
+            direction: Direction::Out,
+            address,
+            bytes: 0,
+            peer: from.0,
+            thread: self.granted.take(),
+            code: 0,
+        };
+        self.note(transaction, true);
+    }
+}
