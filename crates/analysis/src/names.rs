@@ -1,11 +1,14 @@
 //! What the analysis asks of the program's files.
 
+use gondwana_plan::Site;
+
 /// A place in the source.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Code {
     /// The function, in C++ with its namespaces; empty if nobody knows.
     pub function: String,
-    /// How far into the function, in bytes.
+    /// How far into the function, in bytes; 0 in functions that were inlined. If nobody knows the function, how far into the
+    /// addresses of the file.
     pub offset: u64,
     /// The file, as the compiler was told; empty if nobody knows.
     pub file: String,
@@ -31,6 +34,9 @@ pub struct Variable {
 /// Names of addresses in a program that has run.
 pub trait Names {
     /// The places of an instruction, the innermost first: more than one where functions were inlined. Empty if nobody knows.
+    ///
+    /// The call that returns to an address is the instruction before it: one asks for the address less 1. The site of that call,
+    /// as a plan needs it, is the function of the last place with its offset plus 1.
     fn code(&self, address: u64) -> Vec<Code>;
     /// The variable that holds an address.
     fn variable(&self, address: u64) -> Option<Variable>;
@@ -41,6 +47,14 @@ pub trait Names {
     fn pointer(&self, address: u64) -> Option<(String, u64)>;
     /// As [`Names::field`], for what the pointer at `address` points to: its block begins where the pointer points.
     fn target_field(&self, address: u64, offset: u64) -> String;
+    /// Whether a plan would find a variable of this name in a library, or in the executable if `library` is empty.
+    fn has_variable(&self, _name: &str, _library: &str) -> bool {
+        false
+    }
+    /// Whether a plan would find this place, as [`Names::has_variable`].
+    fn has_site(&self, _site: &Site, _library: &str) -> bool {
+        false
+    }
 }
 
 /// Knows no names.

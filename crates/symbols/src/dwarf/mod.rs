@@ -1,0 +1,97 @@
+//! Debugging information: what a file tells about its code, variables and types, each read when somebody asks for it.
+//!
+//! Nothing here trusts the file. What is damaged has no name; chains of references end after [`CHAIN`] links.
+
+mod code;
+mod entry;
+mod lines;
+mod scopes;
+mod survey;
+mod types;
+mod variables;
+
+pub(crate) use code::Frame;
+
+use crate::elf::Elf;
+use crate::layout::Type;
+use addr2line::Context;
+use gimli::{DwarfSections, EndianArcSlice, EndianSlice, LittleEndian, SectionId};
+use std::cell::{OnceCell, RefCell};
+use std::collections::HashMap;
+use std::rc::Rc;
+use std::sync::Arc;
+use survey::Survey;
+
+type Reader = EndianArcSlice<LittleEndian>;
+type Dwarf = gimli::Dwarf<Reader>;
+type Entry = gimli::DebuggingInformationEntry<Reader>;
+type Value = gimli::AttributeValue<Reader>;
+
+/// Most references that are followed from one entry to what it means.
+const CHAIN: usize = 32;
+
+/// An entry of the debugging information.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) struct Id {
+    /// The unit, by its place in the survey.
+    unit: u32,
+    /// The place in the unit, in bytes.
+    entry: usize,
+}
+
+/// The debugging information of a file.
+pub(crate) struct Debug {
+    sections: DwarfSections<Arc<[u8]>>,
+    dwarf: Arc<Dwarf>,
+    survey: OnceCell<Survey>,
+    context: OnceCell<Option<Context<Reader>>>,
+    types: RefCell<HashMap<Id, Option<Rc<Type<Id>>>>>,
+}
+
+impl Debug {
+    /// Takes the sections out of a file.
+    pub fn new(elf: &Elf) -> Self {
+        let load = |id: SectionId| {
+            Ok::<_, gimli::Error>(if is_needed(id) { elf.section(id.name()) } else { Arc::default() })
+        };
+        let sections = DwarfSections::load(load).unwrap_or_default();
+        let mut dwarf = sections.borrow(|section| EndianArcSlice::new(section.clone(), LittleEndian));
+        dwarf.populate_abbreviations_cache(gimli::AbbreviationsCacheStrategy::Duplicates);
+        Self {
+            sections,
+            dwarf: Arc::new(dwarf),
+            survey: OnceCell::new(),
+            context: OnceCell::new(),
+            types: RefCell::default(),
+        }
+    }
+
+    /// The same, for reading much of it at once: without counting who reads.
+    fn borrowed(&self) -> gimli::Dwarf<EndianSlice<'_, LittleEndian>> {
+        let mut dwarf = self.sections.borrow(|section| EndianSlice::new(section, LittleEndian));
+        dwarf.populate_abbreviations_cache(gimli::AbbreviationsCacheStrategy::Duplicates);
+        dwarf
+    }
+
+    fn survey(&self) -> &Survey {
+        self.survey.get_or_init(|| Survey::new(&self.borrowed(), &self.dwarf))
+    }
+}
+
+/// False for sections about variables on the stack, macros and the like, which can be large.
+fn is_needed(id: SectionId) -> bool {
+    matches!(
+        id,
+        SectionId::DebugAbbrev
+            | SectionId::DebugAddr
+            | SectionId::DebugAranges
+            | SectionId::DebugInfo
+            | SectionId::DebugLine
+            | SectionId::DebugLineStr
+            | SectionId::DebugRanges
+            | SectionId::DebugRngLists
+            | SectionId::DebugStr
+            | SectionId::DebugStrOffsets
+            | SectionId::DebugTypes
+    )
+}

@@ -1,0 +1,135 @@
+//! What is where: all debugging information is looked through once, for units, variables with an address, and how deep it is.
+
+use super::{Dwarf, Id, Reader};
+use gimli::{AttributeValue, DebugTypeSignature, EndianSlice, Expression, LittleEndian, Operation};
+use gimli::{Unit, UnitHeader, UnitOffset, UnitSectionOffset, UnitType};
+use std::cell::OnceCell;
+use std::collections::HashMap;
+
+/// How deep entries may be in each other: `addr2line` calls itself for functions that are inlined into others.
+const DEEPEST: isize = 500;
+
+type Slice<'a> = EndianSlice<'a, LittleEndian>;
+
+/// The index of a file's debugging information.
+pub(super) struct Survey {
+    /// The units: those of `.debug_info` in the order of their places, then those of `.debug_types`.
+    pub units: Vec<Known>,
+    /// Variables with one address for ever, in ascending order.
+    pub variables: Vec<(u64, Id)>,
+    /// Definitions of types by their signatures.
+    pub signatures: HashMap<DebugTypeSignature, Id>,
+    /// It is too deep for a library that calls itself for each step.
+    pub is_too_deep: bool,
+}
+
+/// A unit.
+pub(super) struct Known {
+    header: UnitHeader<Reader>,
+    unit: OnceCell<Option<Unit<Reader>>>,
+    /// See [`super::scopes`].
+    pub scopes: OnceCell<Vec<super::scopes::Scope>>,
+}
+
+impl Known {
+    fn new(header: UnitHeader<Reader>) -> Self {
+        Self { header, unit: OnceCell::new(), scopes: OnceCell::new() }
+    }
+
+    /// Its beginning is read; none if it is damaged.
+    pub fn unit(&self, dwarf: &Dwarf) -> Option<&Unit<Reader>> {
+        self.unit.get_or_init(|| dwarf.unit(self.header.clone()).ok()).as_ref()
+    }
+
+    /// Where it begins in `.debug_info`; none if it is elsewhere.
+    pub fn start(&self) -> Option<usize> {
+        self.header.debug_info_offset().map(|offset| offset.0)
+    }
+
+    /// The entry at a place in its section.
+    pub fn entry(&self, offset: usize) -> Option<usize> {
+        let offset = UnitSectionOffset(offset).to_unit_offset(&self.header)?;
+        Some(offset.0)
+    }
+}
+
+impl Survey {
+    /// Looks through all units, by way of slices, since that is faster.
+    pub fn new(slices: &gimli::Dwarf<Slice<'_>>, dwarf: &Dwarf) -> Self {
+        let mut survey =
+            Self { units: vec![], variables: vec![], signatures: HashMap::new(), is_too_deep: false };
+        let mut headers = dwarf.units();
+        while let Ok(Some(header)) = headers.next() {
+            survey.add(header);
+        }
+        let mut headers = dwarf.type_units();
+        while let Ok(Some(header)) = headers.next() {
+            survey.add(header);
+        }
+        let mut headers = slices.units();
+        let mut number = 0;
+        while let Ok(Some(header)) = headers.next() {
+            if let Ok(unit) = slices.unit(header) {
+                // What comes before the damage, if there is any, is as good as ever.
+                let _ = survey.look_through(slices, &unit, number);
+            }
+            number += 1;
+        }
+        survey.variables.sort_unstable();
+        survey
+    }
+
+    fn add(&mut self, header: UnitHeader<Reader>) {
+        if let UnitType::Type { type_signature, type_offset }
+        | UnitType::SplitType { type_signature, type_offset } = header.type_()
+        {
+            let id = Id { unit: self.units.len() as u32, entry: type_offset.0 };
+            self.signatures.insert(type_signature, id);
+        }
+        self.units.push(Known::new(header));
+    }
+
+    fn look_through(
+        &mut self,
+        dwarf: &gimli::Dwarf<Slice<'_>>,
+        unit: &Unit<Slice<'_>>,
+        number: u32,
+    ) -> gimli::Result<()> {
+        let mut entries = unit.entries_raw(None)?;
+        while !entries.is_empty() {
+            let UnitOffset(entry) = entries.next_offset();
+            self.is_too_deep |= entries.next_depth() > DEEPEST;
+            let Some(kind) = entries.read_abbreviation()? else { continue };
+            if kind.tag() != gimli::DW_TAG_variable {
+                entries.skip_attributes(kind.attributes())?;
+                continue;
+            }
+            for &attribute in kind.attributes() {
+                let attribute = entries.read_attribute(attribute)?;
+                if attribute.name() == gimli::DW_AT_location
+                    && let AttributeValue::Exprloc(expression) = attribute.value()
+                    && let Some(address) = fixed_address(dwarf, unit, expression)
+                {
+                    self.variables.push((address, Id { unit: number, entry }));
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The address that an expression is, if it is nothing else: variables of threads have more to compute.
+fn fixed_address(
+    dwarf: &gimli::Dwarf<Slice<'_>>,
+    unit: &Unit<Slice<'_>>,
+    expression: Expression<Slice<'_>>,
+) -> Option<u64> {
+    let mut operations = expression.operations(unit.encoding());
+    let address = match operations.next().ok()?? {
+        Operation::Address { address } => address,
+        Operation::AddressIndex { index } => dwarf.address(unit, index).ok()?,
+        _ => return None,
+    };
+    // Linkers leave 0 where they have thrown something away.
+    (operations.next().ok()?.is_none() && address != 0).then_some(address)
+}

@@ -1,0 +1,194 @@
+//! The names in one executable or library.
+
+use crate::dwarf::{Debug, Frame};
+use crate::elf::Elf;
+use crate::layout;
+use crate::separate;
+use crate::table::{self, Table};
+use gondwana_plan::Site;
+use std::cell::OnceCell;
+use std::io;
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+
+/// An executable or library. Addresses are those of the file, before it is loaded anywhere; what it says is read when
+/// somebody asks for it.
+pub struct File {
+    path: PathBuf,
+    elf: Elf,
+    /// The file with the debugging information, if that is another one.
+    separate: OnceCell<Option<Elf>>,
+    tables: OnceCell<(Table, Table)>,
+    debug: OnceCell<Option<Debug>>,
+}
+
+impl File {
+    /// Opens a file.
+    ///
+    /// # Errors
+    /// If it cannot be read or is no ELF file for 64-bit computers.
+    pub fn open(path: &Path) -> io::Result<Self> {
+        let elf = Elf::open(path)?;
+        let (separate, tables, debug) = (OnceCell::new(), OnceCell::new(), OnceCell::new());
+        Ok(Self { path: path.to_owned(), elf, separate, tables, debug })
+    }
+
+    /// Where it is.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Its build ID; empty if it has none.
+    #[must_use]
+    pub fn build_id(&self) -> &[u8] {
+        &self.elf.build_id
+    }
+
+    /// True if the names of functions and variables that other files cannot use were taken out of it, and are nowhere else.
+    #[must_use]
+    pub fn is_stripped(&self) -> bool {
+        !self.elf.has_symbols && !self.separate().is_some_and(|elf| elf.has_symbols)
+    }
+
+    /// True if it has debugging information, in itself or in another file.
+    #[must_use]
+    pub fn has_debug(&self) -> bool {
+        self.elf.has_debug || self.separate().is_some_and(|elf| elf.has_debug)
+    }
+
+    /// Where a variable is, by the name that it has in the source: in C++ with its namespaces; the variables of a function that
+    /// stay behind its name, as `work::count`.
+    ///
+    /// # Errors
+    /// A sentence, if there is no such variable or more than one.
+    pub fn variable(&self, name: &str) -> Result<Range<u64>, String> {
+        let entries: Vec<_> = self.tables().1.named(name).collect();
+        let global = entries.iter().find(|entry| entry.is_global);
+        let mut found: Vec<_> = match global {
+            Some(global) => vec![global.range.clone()],
+            None => entries.into_iter().map(|entry| entry.range.clone()).collect(),
+        };
+        if found.is_empty() {
+            found = self.debug().map(|debug| debug.named(name)).unwrap_or_default();
+        }
+        found.dedup_by_key(|range| range.start);
+        let file = self.path.display();
+        match &found[..] {
+            [] => Err(format!("there is no variable {name} in {file}")),
+            [range] => Ok(range.clone()),
+            several => Err(format!(
+                "there are {} variables {name} in {file}, and no telling them apart: give them different names",
+                several.len()
+            )),
+        }
+    }
+
+    /// Where the code of a place is: functions, lines, or for calls the last byte of each that could be meant, since functions
+    /// of several files of the source may have one name.
+    ///
+    /// # Errors
+    /// A sentence, if there is no such place.
+    pub fn code_of(&self, site: &Site) -> Result<Vec<Range<u64>>, String> {
+        let found = match site {
+            Site::Function(name) => self.functions(name),
+            Site::Call(name, offset) => {
+                // The call is before the address that it returns to.
+                let inside = |range: &Range<u64>| (1..=range.end - range.start).contains(offset);
+                let functions = self.functions(name).into_iter().filter(inside);
+                functions.map(|range| range.start + offset - 1..range.start + offset).collect()
+            }
+            Site::Line(file, line) => match self.debug().filter(|debug| debug.has_lines()) {
+                Some(debug) => debug.code_of_line(file, *line),
+                None => {
+                    let own = self.path.display();
+                    return Err(format!("{own} has no debugging information (compile with -g): {site}"));
+                }
+            },
+        };
+        if found.is_empty() {
+            return Err(format!("there is no {site} in {}", self.path.display()));
+        }
+        Ok(found)
+    }
+
+    /// Where the functions with a name are.
+    fn functions(&self, name: &str) -> Vec<Range<u64>> {
+        let mut found: Vec<_> = self.tables().0.named(name).map(|entry| entry.range.clone()).collect();
+        found.dedup_by_key(|range| range.start);
+        found
+    }
+
+    /// The places of an instruction, the innermost first, and how far it is from the beginning of the outermost function, or
+    /// from that of the file if nobody knows the function.
+    pub(crate) fn code(&self, address: u64) -> (Vec<Frame>, u64) {
+        let mut frames = self.debug().map(|debug| debug.frames(address)).unwrap_or_default();
+        if frames.is_empty() {
+            frames.push(Frame::default());
+        }
+        let offset = match (self.tables().0.at(address), frames.last_mut()) {
+            // The name by which a plan finds it.
+            (Some(entry), Some(outermost)) => {
+                outermost.function = entry.name();
+                address - entry.range.start
+            }
+            (None, Some(outermost)) if outermost.function.is_empty() => address,
+            _ => 0,
+        };
+        (frames, offset)
+    }
+
+    /// The variable that holds an address: its name and where it is.
+    pub(crate) fn variable_at(&self, address: u64) -> Option<(String, Range<u64>)> {
+        if let Some(entry) = self.tables().1.at(address) {
+            let described = self.debug().and_then(|debug| debug.variable(entry.range.start));
+            let name = described.map_or_else(|| entry.name(), |described| described.name);
+            return Some((name, entry.range.clone()));
+        }
+        let debug = self.debug()?;
+        let range = debug.extent(address)?;
+        Some((debug.variable(range.start)?.name, range))
+    }
+
+    /// What is at an offset into the variable that begins at an address.
+    pub(crate) fn field(&self, start: u64, offset: u64) -> Option<String> {
+        let debug = self.debug()?;
+        Some(layout::part(debug, debug.variable(start)?.kind?, offset).text)
+    }
+
+    /// What is known about a pointer: its name, how long one of the things is that it points to, and a part of what it points to at
+    /// an offset.
+    pub(crate) fn pointer(&self, address: u64, offset: u64) -> Option<(String, u64, String)> {
+        let (name, range) = self.variable_at(address)?;
+        let debug = self.debug()?;
+        let part = layout::part(debug, debug.variable(range.start)?.kind?, address - range.start);
+        let (to, bytes) = layout::pointee(debug, part.of).filter(|_| part.rest == 0)?;
+        let text = to.map(|to| layout::element(debug, to, offset)).unwrap_or_default();
+        Some((name + &part.text, bytes, text))
+    }
+
+    fn separate(&self) -> Option<&Elf> {
+        let find = || {
+            let is_complete = self.elf.has_symbols && self.elf.has_debug;
+            (!is_complete)
+                .then(|| separate::find(&self.path, &self.elf, Path::new(separate::SYSTEM)))
+                .flatten()
+        };
+        self.separate.get_or_init(find).as_ref()
+    }
+
+    fn tables(&self) -> &(Table, Table) {
+        self.tables.get_or_init(|| {
+            let files: Vec<_> = [Some(&self.elf), self.separate()].into_iter().flatten().collect();
+            table::read(&files)
+        })
+    }
+
+    fn debug(&self) -> Option<&Debug> {
+        let make = || {
+            let own = Some(&self.elf).filter(|elf| elf.has_debug);
+            own.or_else(|| self.separate().filter(|elf| elf.has_debug)).map(Debug::new)
+        };
+        self.debug.get_or_init(make).as_ref()
+    }
+}

@@ -1,0 +1,108 @@
+//! Variables, parts of them, pointers and code of C and C++.
+
+use crate::program::{Folder, Said};
+use gondwana_analysis::Names;
+use gondwana_plan::Site;
+use gondwana_symbols::File;
+use std::path::Path;
+
+/// Compares everything that a program says with the names that are found.
+fn check(source: &str, options: &str) {
+    let folder = Folder::new();
+    let program = folder.compile(source, "program", options);
+    let said = Said::by(&program);
+    let (names, notes) = said.open();
+    assert_eq!(notes, [] as [String; 0], "{options}");
+    check_data(&said, &names, options);
+    check_code(&said, &names, source, options);
+    check_round_trip(&said, &names, options);
+}
+
+fn check_data(said: &Said, names: &impl Names, options: &str) {
+    for (address, rest) in said.of_kind("part") {
+        let variable = names.variable(address).unwrap_or_else(|| panic!("{options}: no {rest:?}"));
+        let field = names.field(&variable, address - variable.start);
+        assert_eq!(format!("{}{field}", variable.name), rest[0], "{options}");
+    }
+    for (address, rest) in said.of_kind("pointer") {
+        let bytes = rest[1].parse().unwrap();
+        assert_eq!(names.pointer(address), Some((rest[0].clone(), bytes)), "{options}");
+        assert_eq!(names.pointer(address + 1), None, "{options}: {rest:?}");
+    }
+    for (address, rest) in said.of_kind("target") {
+        let offset = rest[1].parse().unwrap();
+        assert_eq!(names.target_field(address, offset), rest[0], "{options}");
+    }
+}
+
+fn check_code(said: &Said, names: &impl Names, source: &str, options: &str) {
+    for (address, rest) in said.of_kind("code") {
+        let places = names.code(address - 1);
+        let place = &places[0];
+        assert!(
+            place.function == rest[0] || place.function.starts_with(&format!("{}.", rest[0])),
+            "{options}: {place:?} for {rest:?}"
+        );
+        assert!(place.file.ends_with(&format!("tests/programs/{source}")), "{options}: {place:?}");
+        assert_eq!(place.line.to_string(), rest[1], "{options}");
+        assert_eq!(place.library, "");
+        if rest[0] == "inner" {
+            assert_eq!(places.len(), 2, "{options}");
+            assert!(places[1].function.starts_with("outer") || places[1].function == "main", "{options}");
+        }
+    }
+}
+
+/// What has a name is found again by that name.
+fn check_round_trip(said: &Said, names: &impl Names, options: &str) {
+    let image = &said.images[0];
+    let file = File::open(Path::new(&image.path)).unwrap();
+    for (address, rest) in said.of_kind("part") {
+        let variable = names.variable(address).unwrap();
+        let start = variable.start - image.base;
+        let found = file.variable(&variable.name);
+        assert_eq!(found, Ok(start..start + variable.bytes), "{options}: {rest:?}");
+        assert!(names.has_variable(&variable.name, "") && !names.has_variable(&variable.name, "libc.so.6"));
+    }
+    for (address, rest) in said.of_kind("code") {
+        let places = names.code(address - 1);
+        let function = places.last().unwrap();
+        let text = format!("{}+{:#x}", function.function, function.offset + 1);
+        let call: Site = text.parse().unwrap();
+        let line: Site = format!("{}:{}", places[0].file, places[0].line).parse().unwrap();
+        for site in [call, line] {
+            assert!(names.has_site(&site, ""));
+            let found = file.code_of(&site).unwrap();
+            let at = address - image.base - 1;
+            assert!(found.iter().any(|range| range.contains(&at)), "{options}: {site} for {rest:?}");
+        }
+    }
+    assert!(!names.has_variable("missing", "") && !names.has_site(&"missing+0x4".parse().unwrap(), ""));
+}
+
+#[test]
+fn names_in_c_are_those_of_the_source() {
+    for options in [
+        "-g",
+        "-O2 -g",
+        "-O2 -g -no-pie",
+        "-O2 -g -gdwarf-4",
+        "-O1 -g -gdwarf-4 -fdebug-types-section",
+        "-O2 -g -fdebug-types-section",
+        "-O2 -g -gz",
+        "-g -gz=zlib-gnu",
+        "-O2 -g -flto",
+        "-O2 -g -gstrict-dwarf -gdwarf-3",
+    ] {
+        check("shapes.c", options);
+    }
+}
+
+#[test]
+fn names_in_cpp_are_those_of_the_source() {
+    for options in
+        ["-g", "-O2 -g", "-O2 -g -no-pie", "-O2 -g -gdwarf-4 -fdebug-types-section", "-O2 -g -flto -gz"]
+    {
+        check("shapes.cc", options);
+    }
+}
