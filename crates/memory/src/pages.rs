@@ -9,6 +9,7 @@ use crate::mapping::{SparseTable, map_at, map_copy, map_over, unmap};
 use std::io;
 use std::ops::Range;
 use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
+use std::sync::atomic::AtomicU64;
 
 /// The contents of one page.
 pub type PageBytes = [u8; PAGE_SIZE];
@@ -175,6 +176,16 @@ impl Pages {
         // SAFETY: the pages exist and stay mapped as long as the process. The program may be writing them; the
         // slice is only ever copied out, and see the type's documentation for what such a copy promises.
         unsafe { std::slice::from_raw_parts(runtime(first), count as usize * PAGE_SIZE) }
+    }
+
+    /// The present contents of pages as words that threads of the program may write meanwhile. They stay when this value
+    /// is no longer locked.
+    #[must_use]
+    pub fn words(&self, pages: Range<u32>) -> &'static [AtomicU64] {
+        assert!(pages.start <= pages.end && pages.end <= self.geometry.pages());
+        let count = (pages.end - pages.start) as usize * PAGE_SIZE / size_of::<u64>();
+        // SAFETY: the pages exist and stay mapped as long as the process; atomic words may change at any time.
+        unsafe { std::slice::from_raw_parts(runtime(pages.start).cast(), count) }
     }
 
     /// Leaves a hole in the program's view, for something that is to be private to this node. The pages go on

@@ -18,12 +18,15 @@
 //!
 //! The format delimits itself, so diffs can follow one another in a message.
 
+mod footprint;
 mod kernel;
 mod portable;
 #[cfg(test)]
 mod tests;
 #[cfg(target_arch = "x86_64")]
 mod x86;
+
+pub use footprint::Footprint;
 
 use crate::{PAGE_SIZE, PageBytes};
 use kernel::Kernel;
@@ -165,6 +168,11 @@ impl<'a> Diff<'a> {
         self.data.len()
     }
 
+    /// The masks of the blocks that changed in part, in ascending order.
+    fn masks(&self) -> impl Iterator<Item = u64> {
+        self.masks.chunks_exact(8).map(load_le)
+    }
+
     /// Writes the changed bytes to a page, and no other byte of it, not even with its own value.
     ///
     /// # Safety
@@ -184,7 +192,7 @@ impl<'a> Diff<'a> {
     /// As for [`Diff::apply`], and this processor must be able to run `kernel`.
     unsafe fn apply_with(&self, kernel: &Kernel, page: *mut u8) {
         let mut masks = [0; BLOCKS];
-        let mut partial = self.masks.chunks_exact(8).map(load_le);
+        let mut partial = self.masks();
         for block in bits(self.changed) {
             let is_full = self.full >> block & 1 == 1;
             masks[block] = if is_full { u64::MAX } else { partial.next().unwrap_or(0) };
