@@ -167,7 +167,7 @@ fn flatten(value: &Value) -> Vec<(String, u64)> {
 }
 
 /// The number with a comma between groups of three digits.
-fn grouped(number: u64) -> String {
+pub fn grouped(number: u64) -> String {
     let digits = number.to_string();
     let mut text = String::new();
     for (index, digit) in digits.chars().enumerate() {

@@ -73,6 +73,35 @@ pub fn text_of(names: &[&str]) -> Vec<Range<usize>> {
     search.found
 }
 
+/// The addresses of the executable's code.
+#[must_use]
+pub fn program_text() -> Range<usize> {
+    let mut found = 0..0;
+    // SAFETY: the callback gets the pointer to `found` that is given here, and only during this call.
+    unsafe { libc::dl_iterate_phdr(Some(visit_program), (&raw mut found).cast()) };
+    found
+}
+
+unsafe extern "C" fn visit_program(
+    info: *mut libc::dl_phdr_info,
+    _size: usize,
+    data: *mut libc::c_void,
+) -> libc::c_int {
+    // SAFETY: `program_text` passes a pointer to its range, which nobody else uses during the walk.
+    let found = unsafe { &mut *data.cast::<Range<usize>>() };
+    // SAFETY: the loader hands out a valid description of one object.
+    let object = unsafe { Object::new(info) };
+    let code = object
+        .headers
+        .iter()
+        .filter(|header| header.p_type == libc::PT_LOAD && header.p_flags & libc::PF_X != 0);
+    let start = |header: &libc::Elf64_Phdr| object.base + header.p_vaddr as usize;
+    let end = |header: &libc::Elf64_Phdr| start(header) + header.p_memsz as usize;
+    *found = code.clone().map(start).min().unwrap_or(0)..code.map(end).max().unwrap_or(0);
+    // The executable comes first: that was all.
+    1
+}
+
 /// What was added to the addresses in the file when the executable (`None`) or the library with this file name was
 /// loaded; `None` if it is not loaded.
 #[must_use]
@@ -212,6 +241,12 @@ fn page_up(address: usize) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_code_of_the_executable_is_found() {
+        let here = the_code_of_the_executable_is_found as fn() as usize;
+        assert!(program_text().contains(&here));
+    }
 
     #[test]
     fn only_the_languages_runtimes_are_private() {

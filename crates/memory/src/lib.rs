@@ -17,7 +17,9 @@ pub use access::{Access, Mechanism, Missing, probe_userfaultfd};
 pub use error::MemoryError;
 pub use files::out_of_the_way;
 pub use geometry::{Geometry, PAGE_SIZE, RUNTIME_BASE, SPAN_BASE, Segment};
-pub use image::{DataSegment, base_of, data_segments, is_of_program, is_runtime_library, text_of};
+pub use image::{
+    DataSegment, base_of, data_segments, is_of_program, is_runtime_library, program_text, text_of,
+};
 pub use loaded::{LoadedImage, loaded_images};
 pub use pages::{PageBytes, Pages};
 pub use sparse_words::SparseWords;

@@ -53,8 +53,10 @@ unsafe extern "C" fn visit(
         let addresses = loads().map(|load| load.start).min().unwrap_or(0)
             ..loads().map(|load| load.end).max().unwrap_or(0);
         // Notes that are not loaded are not there to be read.
-        let is_loaded = |note: &Range<usize>| loads().any(|load| load.start <= note.start && note.end <= load.end);
-        let notes = headers.iter().filter(|header| header.p_type == libc::PT_NOTE).map(range).filter(is_loaded);
+        let is_loaded =
+            |note: &Range<usize>| loads().any(|load| load.start <= note.start && note.end <= load.end);
+        let notes =
+            headers.iter().filter(|header| header.p_type == libc::PT_NOTE).map(range).filter(is_loaded);
         let build_id = notes
             .map(|note| std::slice::from_raw_parts(note.start as *const u8, note.len()))
             .find_map(build_id)
@@ -97,7 +99,8 @@ mod tests {
     #[test]
     fn the_build_id_is_found_behind_other_notes() {
         let note = |kind: u32, name: &[u8], contents: &[u8]| {
-            let mut bytes = [(name.len() as u32), (contents.len() as u32), kind].map(u32::to_ne_bytes).concat();
+            let mut bytes =
+                [(name.len() as u32), (contents.len() as u32), kind].map(u32::to_ne_bytes).concat();
             for part in [name, contents] {
                 bytes.extend_from_slice(part);
                 bytes.resize(bytes.len().next_multiple_of(4), 0);

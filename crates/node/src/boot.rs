@@ -4,7 +4,7 @@
 //! The description travels in a memfd, so that neither the command line nor the environment of the user's program
 //! ever shows it. Only the number of that memfd is in the environment, and the node takes it out again.
 
-use crate::placement::Homes;
+use crate::placement::{Homes, ThreadGroup};
 use gondwana_rset::ThreadPolicy;
 use serde::{Deserialize, Serialize};
 use std::fs::File;
@@ -57,6 +57,8 @@ pub struct Boot {
     pub processors_each: u16,
     /// Where new threads go.
     pub threads: ThreadPolicy,
+    /// Threads that go to the same node, whatever is said about the others.
+    pub groups: Vec<ThreadGroup>,
     /// Where the homes of pages are.
     pub homes: Homes,
     /// Whether a [`Report::Stats`] is wanted at the end.
@@ -438,6 +440,7 @@ mod tests {
             span: 1 << 38,
             processors_each: 1,
             threads: ThreadPolicy::RoundRobin,
+            groups: vec![ThreadGroup { threads: vec![1, 3], node: None }],
             homes: Homes::default(),
             stats: true,
             progress: false,

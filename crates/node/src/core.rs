@@ -15,6 +15,9 @@ use gondwana_coherence::sync::{
 use gondwana_coherence::{Access, Message, Outcome, Page, PlacedPages, Protocol, Standing, Waiter};
 use gondwana_topology::NodeId;
 
+/// Pages of mostly read memory that one message asks for.
+const MOST_REPLICATED: u32 = 128;
+
 /// Machines and ports.
 pub struct Core {
     me: NodeId,
@@ -185,6 +188,17 @@ impl Core {
         }
         self.settle();
         outcome
+    }
+
+    /// Asks for pages that threads will read, `wanted` and those right behind it first.
+    pub fn replicate(&mut self, first: Page, count: u32, wanted: Page) {
+        let runs = |from: u32, to: u32| {
+            (from..to).step_by(MOST_REPLICATED as usize).map(move |run| (run, MOST_REPLICATED.min(to - run)))
+        };
+        for (run, length) in runs(wanted.0, first.0 + count).chain(runs(first.0, wanted.0)) {
+            self.protocol.prefetch(Page(run), length, Access::Read, &mut self.ports);
+        }
+        self.settle();
     }
 
     /// The homes of pages are to be on a node; see [`Protocol::place`].

@@ -127,6 +127,7 @@ impl Node {
             "pages": {
                 "transfers": c.page_transfers,
                 "fetches": c.fetches,
+                "fetched_early": c.fetched_early,
                 "forwarded": c.fetches_forwarded,
                 "deferred": c.fetches_deferred,
                 "refetches": c.refetches,

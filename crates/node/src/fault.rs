@@ -31,6 +31,11 @@ impl Node {
             let below = STACK_AHEAD.min(lowest as u32);
             self.resolve(Page(number - below), Access::Write, Ahead::next(below), touch);
         }
+        if access == Access::Read
+            && let Some(window) = self.replicated.around(number)
+        {
+            self.bring_around(number, &window);
+        }
         let ahead = match thread.streams.try_borrow_mut() {
             Ok(mut streams) => streams.ahead(number, code, MOST_AHEAD, || self.core().is_lost(page)),
             Err(_) => Ahead::NOTHING,

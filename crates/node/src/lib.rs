@@ -95,6 +95,7 @@ pub struct Node {
     /// The program has allocated memory with a policy of its own.
     has_placed: AtomicBool,
     asked: Mutex<placement::Asked>,
+    replicated: placement::Replicated,
     /// Homes that other nodes have told, by the name of the question.
     found: Mutex<HashMap<u64, Vec<placement::HomeRun>>>,
     /// Records what the tap of the ports sees, if the run is monitored.

@@ -155,6 +155,10 @@ impl Node {
                 core.answer(from, ticket, Answer::Done(0));
             }
             Wire::HomesFound { name, runs } => self.note_homes(name, runs),
+            Wire::Replicate { first, count, on: true } => self.replicated.insert(first, count),
+            Wire::Replicate { first, count, on: false } => {
+                self.replicated.remove(first, count);
+            }
             Wire::Everywhere { ticket, change } => {
                 let error = (self.hooks.apply)(&change);
                 self.core().answer(from, ticket, Answer::Done(i64::from(error)));

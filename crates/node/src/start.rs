@@ -135,7 +135,7 @@ impl Node {
         let control = Control::new(unsafe { OwnedFd::from_raw_fd(boot.control_fd) });
         let machine = placement::machine(boot.nodes, boot.processors_each, boot.span);
         let plan = ThreadPlan::new(boot.threads.clone(), &RSet::global(&machine), &machine)?;
-        let registry = threads::Registry::new(plan, boot.nodes, boot.processors);
+        let registry = threads::Registry::new(plan, boot.groups.clone(), boot.nodes, boot.processors);
         let placer = Placer::new(&boot, gondwana_memory::base_of)?;
         if placer.is_some() {
             heap.watch_slabs(|addresses, fresh| {
@@ -143,6 +143,12 @@ impl Node {
                     node.place_slab(&addresses, fresh);
                 }
             });
+        }
+        let replicated = placement::Replicated::default();
+        for addresses in placer.iter().flat_map(Placer::replicated_variables) {
+            if let Some((first, count)) = placement::pages_of(&geometry, addresses) {
+                replicated.insert(first, count);
+            }
         }
         let node = Box::leak(Box::new(Self {
             me,
@@ -175,6 +181,7 @@ impl Node {
             placer,
             has_placed: AtomicBool::new(false),
             asked: Mutex::default(),
+            replicated,
             found: Mutex::default(),
             monitor: boot.monitor.as_ref().map(|_| Monitor::new()),
             times: clock::Times::new(boot.stats),

@@ -3,6 +3,7 @@
 use crate::Node;
 use crate::clock::{Activity, Scope};
 use crate::monitor::Touch;
+use crate::placement::ThreadGroup;
 use crate::slots::Slot;
 use crate::streams::Ahead;
 use crate::sync::JoinWait;
@@ -22,6 +23,8 @@ const STACK_TOP_PAGES: u32 = 32;
 /// What node 0 knows of all threads.
 pub struct Registry {
     plan: ThreadPlan,
+    /// Groups of threads that go to the same node; once one of them has started, it is known which.
+    groups: Vec<ThreadGroup>,
     nodes: u16,
     processors: u16,
     /// Threads on each node, main included.
@@ -36,10 +39,13 @@ pub struct Registry {
 }
 
 impl Registry {
-    pub fn new(plan: ThreadPlan, nodes: u16, processors: u16) -> Self {
+    pub fn new(plan: ThreadPlan, mut groups: Vec<ThreadGroup>, nodes: u16, processors: u16) -> Self {
         let mut running = vec![0; usize::from(nodes)];
         running[0] = 1;
-        Self { plan, nodes, processors, running, last: 0, numbers: 1, live: 1, waiting: false }
+        for group in groups.iter_mut().filter(|group| group.threads.contains(&0)) {
+            group.node = Some(NodeId(0));
+        }
+        Self { plan, groups, nodes, processors, running, last: 0, numbers: 1, live: 1, waiting: false }
     }
 
     /// A node, of all or of some, and a number for a new thread.
@@ -48,6 +54,10 @@ impl Registry {
         let chosen = among.and_then(|among| {
             (0..self.nodes).filter(|node| among.contains(NodeId(*node))).min_by_key(running)
         });
+        // The program itself knows best.
+        let number = self.numbers;
+        let group = self.groups.iter().position(|group| chosen.is_none() && group.threads.contains(&number));
+        let chosen = chosen.or_else(|| Some(self.groups[group?].node?.0));
         let node = match self.plan.policy() {
             _ if chosen.is_some() => chosen.unwrap_or(0),
             // `main` is thread 0, and on node 0 whatever the first set is.
@@ -63,6 +73,9 @@ impl Registry {
                 })
             }
         };
+        if let Some(group) = group {
+            self.groups[group].node = Some(NodeId(node));
+        }
         self.running[usize::from(node)] += 1;
         self.live += 1;
         self.numbers += 1;
@@ -312,12 +325,28 @@ mod tests {
     fn of_some_nodes_the_least_busy_one_gets_a_thread() {
         let machine = Machine::uniform(4, 2, Bytes(1 << 30));
         let plan = ThreadPlan::new(ThreadPolicy::Fill, &RSet::global(&machine), &machine).unwrap();
-        let mut registry = Registry::new(plan, 4, 2);
+        let mut registry = Registry::new(plan, vec![], 4, 2);
         let some: NodeSet = [NodeId(0), NodeId(2), NodeId(3)].into_iter().collect();
         // `main` is on node 0.
         let mut next = |among| Node::node_of(registry.place(among)).0;
         assert_eq!([(); 4].map(|()| next(Some(some))), [2, 3, 0, 2]);
         assert_eq!([(); 2].map(|()| next(Some(NodeSet::only(NodeId(1))))), [1, 1]);
         assert_eq!(next(None), 3);
+    }
+
+    #[test]
+    fn threads_of_a_group_go_to_one_node() {
+        let machine = Machine::uniform(3, 1, Bytes(1 << 30));
+        let plan = ThreadPlan::new(ThreadPolicy::RoundRobin, &RSet::global(&machine), &machine).unwrap();
+        let group = |threads: &[u32], node: Option<u16>| ThreadGroup {
+            threads: threads.to_vec(),
+            node: node.map(NodeId),
+        };
+        let groups = vec![group(&[2, 6], Some(2)), group(&[1, 4], None), group(&[0, 7], None)];
+        let mut registry = Registry::new(plan, groups, 3, 1);
+        let mut next = |among| Node::node_of(registry.place(among)).0;
+        // Round-robin goes on where it stood: at the nodes 1, 2, 0 for threads 1, 3 and 5.
+        assert_eq!([(); 7].map(|()| next(None)), [1, 2, 2, 1, 0, 2, 0]);
+        assert_eq!(next(Some(NodeSet::only(NodeId(1)))), 1);
     }
 }

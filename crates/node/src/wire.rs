@@ -87,6 +87,15 @@ pub enum Wire {
         /// First pages, how many, and their home.
         runs: Vec<(u32, u32, NodeId)>,
     },
+    /// These pages of the sender's part of the span are mostly read, or no longer.
+    Replicate {
+        /// The first page.
+        first: u32,
+        /// How many there are.
+        count: u32,
+        /// They are.
+        on: bool,
+    },
     /// To node 0: the program ends with this status.
     Exit(i32),
     /// From node 0: write out what the streams hold and stand still.
@@ -216,7 +225,11 @@ impl Wire {
             Self::Request { .. } => 9,
             Self::Reply { .. } => 10,
             Self::Place { .. } | Self::Start { .. } | Self::Ended => 11,
-            Self::Free(_) | Self::UsableSize { .. } | Self::Homes { .. } | Self::HomesFound { .. } => 12,
+            Self::Free(_)
+            | Self::UsableSize { .. }
+            | Self::Homes { .. }
+            | Self::HomesFound { .. }
+            | Self::Replicate { .. } => 12,
             Self::Everywhere { .. } | Self::Lend { .. } | Self::Exit(_) | Self::Close | Self::Closed => 13,
             Self::Alive => 14,
         }

@@ -7,9 +7,12 @@
 
 mod entry;
 mod error;
+mod read;
 mod site;
-mod text;
+#[cfg(test)]
+mod tests;
+mod write;
 
-pub use entry::{Allocation, Plan, Variable};
+pub use entry::{Allocation, Homes, Plan, ThreadGroup, Traffic, Variable};
 pub use error::PlanError;
 pub use site::{Site, SiteError};

@@ -124,7 +124,11 @@ pub unsafe fn resize(pointer: *mut c_void, size: usize) -> *mut c_void {
     unsafe { reallocate(pointer, size, 0) }
 }
 
-unsafe extern "C" fn allocate(size: usize, caller: usize) -> *mut c_void {
+/// `malloc` for the code that goes on at `caller`.
+///
+/// # Safety
+/// As the C library's `malloc`.
+pub unsafe extern "C" fn allocate(size: usize, caller: usize) -> *mut c_void {
     match place(caller) {
         Place::Shared(node) => or_enomem(node.allocate(size, 16, caller)),
         Place::Stream => stream_memory::allocate(size),
@@ -144,7 +148,11 @@ unsafe extern "C" fn allocate_zeroed(count: usize, size: usize, caller: usize) -
     }
 }
 
-unsafe extern "C" fn allocate_aligned(alignment: usize, size: usize, caller: usize) -> *mut c_void {
+/// `aligned_alloc` for the code that goes on at `caller`.
+///
+/// # Safety
+/// As the C library's `aligned_alloc`.
+pub unsafe extern "C" fn allocate_aligned(alignment: usize, size: usize, caller: usize) -> *mut c_void {
     if !alignment.is_power_of_two() {
         crate::errno::set(libc::EINVAL);
         return std::ptr::null_mut();

@@ -13,6 +13,7 @@ mod library;
 mod map;
 mod object;
 mod openmp;
+mod operators;
 mod private;
 mod pthread;
 mod real;

@@ -28,7 +28,7 @@ mod thread_policy;
 pub use allocation_rule::AllocationRule;
 pub use entry::{Entry, RESERVED_NAMES, check_name};
 pub use memory_policy::MemoryPolicy;
-pub use placement::{Placement, PlacementError, Run};
+pub use placement::{Part, Placement, PlacementError, Run};
 pub use registry::{Registry, RegistryError};
 pub use rset::{RSet, Resource};
 pub use selector::{Selector, Site};

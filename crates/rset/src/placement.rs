@@ -2,6 +2,7 @@
 
 use crate::{MemoryPolicy, RSet};
 use gondwana_topology::{MAX_NODES, Machine, NodeId, NodeSet, ProcessorSet};
+use serde::{Deserialize, Serialize};
 
 /// A memory policy for a resource set on a machine, ready to be asked about any page.
 ///
@@ -14,6 +15,17 @@ pub struct Placement {
     nodes: Vec<NodeId>,
     /// For each node that a thread may be on, which one its pages are on if that depends on it.
     for_touching: Box<[NodeId; MAX_NODES]>,
+    /// Where each part of a region ends that is given page by page, and its node; else empty.
+    parts: Vec<(u64, NodeId)>,
+}
+
+/// Consecutive pages of a region that are on one node.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Part {
+    /// How many they are.
+    pub pages: u64,
+    /// The node.
+    pub node: NodeId,
 }
 
 /// Why pages can't be placed.
@@ -91,10 +103,22 @@ impl Placement {
                 _ => machine.nearest(touching, &nodes).unwrap_or(touching),
             }
         }));
-        Ok(Self { policy, nodes: nodes.iter().collect(), for_touching })
+        Ok(Self { policy, nodes: nodes.iter().collect(), for_touching, parts: vec![] })
     }
 
-    /// The policy.
+    /// Prepares to place pages part by part. Pages behind the last part are where that is. Refuses nodes that aren't in
+    /// the set; without parts, nothing is placed.
+    pub fn of_parts(parts: &[Part], rset: &RSet, machine: &Machine) -> Result<Self, PlacementError> {
+        let nodes: NodeSet = parts.iter().map(|part| part.node).collect();
+        let placement = Self::new(MemoryPolicy::Explicit(nodes), rset, machine)?;
+        let ends = parts.iter().scan(0_u64, |end, part| {
+            *end = end.saturating_add(part.pages);
+            Some((*end, part.node))
+        });
+        Ok(Self { parts: ends.collect(), ..placement })
+    }
+
+    /// The policy. Of parts, the nodes that they are on.
     #[must_use]
     pub fn policy(&self) -> MemoryPolicy {
         self.policy
@@ -111,6 +135,7 @@ impl Placement {
     #[must_use]
     pub fn follows_touch(&self) -> bool {
         matches!(self.policy, MemoryPolicy::Local | MemoryPolicy::Remote | MemoryPolicy::Explicit(_))
+            && self.parts.is_empty()
     }
 
     /// The node of page number `page` of a region of `pages` pages that a thread on node `touching` touches first;
@@ -119,6 +144,10 @@ impl Placement {
     /// A page beyond the end of the region is where the last one is, or where it would be in a longer region.
     #[must_use]
     pub fn node_of(&self, page: u64, pages: u64, touching: NodeId) -> Option<NodeId> {
+        if let Some(last) = self.parts.last() {
+            let part = self.parts.partition_point(|(end, _)| *end <= page);
+            return Some(self.parts.get(part).unwrap_or(last).1);
+        }
         let count = self.nodes.len() as u64;
         let nth = |index: u64| Some(self.nodes[index as usize]);
         match self.policy {
@@ -151,6 +180,14 @@ impl Placement {
     fn end_of_run(&self, page: u64, pages: u64) -> u64 {
         match self.policy {
             _ if self.nodes.len() == 1 => pages,
+            _ if !self.parts.is_empty() => {
+                let node = self.node_of(page, pages, NodeId(0));
+                let others = self.parts.iter().filter(|(end, _)| *end > page);
+                // The end of a part whose successor is on another node.
+                let ends = others.clone().zip(others.skip(1));
+                let mut ends = ends.filter(|(_, next)| Some(next.1) != node);
+                ends.next().map_or(pages, |((end, _), _)| (*end).min(pages))
+            }
             MemoryPolicy::Striped(stride) => (page / stride + 1).saturating_mul(stride.get()).min(pages),
             MemoryPolicy::Block => {
                 // The smallest number whose part is the next one.

@@ -43,6 +43,29 @@ fn pages_are_where_the_policy_says() {
 }
 
 #[test]
+fn parts_follow_each_other() {
+    let part = |pages, node| Part { pages, node: NodeId(node) };
+    let parts = [part(2, 1), part(1, 0), part(1, 0), part(0, 2), part(2, 3)];
+    let placement = Placement::of_parts(&parts, &set("0-3", "0-3"), &machine()).unwrap();
+    let nodes = |pages| -> Vec<u16> {
+        (0..pages).map(|page| placement.node_of(page, pages, NodeId(2)).unwrap().0).collect()
+    };
+    assert_eq!(nodes(8), [1, 1, 0, 0, 3, 3, 3, 3], "the last part goes on");
+    assert!(!placement.follows_touch());
+    let runs = |pages| placement.runs(pages, NodeId(2)).map(|run| (run.first, run.count)).collect::<Vec<_>>();
+    assert_eq!(runs(8), [(0, 2), (2, 2), (4, 4)]);
+    assert_eq!(runs(3), [(0, 2), (2, 1)]);
+    let refused = |parts: &[Part], memory| {
+        Placement::of_parts(parts, &set("0-3", memory), &machine()).unwrap_err().to_string()
+    };
+    assert_eq!(
+        refused(&parts, "0-2"),
+        "mem:3 is asked for, which isn't in the resource set proc:0-3|mem:0-2"
+    );
+    assert_eq!(refused(&[], "0-2"), "the resource set none has no memory");
+}
+
+#[test]
 fn the_system_chooses_where_pages_float() {
     let placement = Placement::new(MemoryPolicy::Float, &set("0", "1-2"), &machine()).unwrap();
     assert_eq!(placement.node_of(0, 1, NodeId(0)), None);

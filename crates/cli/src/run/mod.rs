@@ -3,6 +3,7 @@
 pub mod capabilities;
 pub mod check;
 pub mod exit;
+mod expected;
 mod homes;
 pub mod options;
 mod plan;
@@ -87,6 +88,14 @@ pub fn run(options: RunOptions) -> Result<ExitCode, Failure> {
     } else {
         hosts::run(&job, &program)?
     };
+    if let Some(before) = job.policies.before() {
+        match expected::traffic(&outcome.stats) {
+            Some(now) => {
+                eprintln!("gondwana: {}", expected::comparison(now, before, job.policies.expected()))
+            }
+            None => eprintln!("gondwana: plan: not every node has counted what it asked for"),
+        }
+    }
     if options.stats.is_some() {
         let summary = Summary {
             program: options.program.iter().map(|word| word.to_string_lossy().into_owned()).collect(),
@@ -254,8 +263,9 @@ impl Job<'_> {
             span: can.span,
             processors_each: self.policies.processors_each,
             threads: self.policies.threads.clone(),
+            groups: self.policies.groups.clone(),
             homes: self.policies.homes.clone(),
-            stats: self.options.stats.is_some(),
+            stats: self.options.stats.is_some() || self.policies.before().is_some(),
             progress,
             monitor: self.options.monitor.is_some().then(Monitoring::default),
             control_fd: -1,

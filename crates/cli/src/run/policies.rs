@@ -6,8 +6,8 @@ use super::plan;
 use crate::doctor::{DEFAULT_SPAN, probes};
 use crate::exec::parsed;
 use crate::failure::Failure;
-use gondwana_node::placement::{Homes, machine};
-use gondwana_plan::Plan;
+use gondwana_node::placement::{Homes, ThreadGroup, machine};
+use gondwana_plan::{Plan, Traffic};
 use gondwana_rset::{MemoryPolicy, Placement, PlacementError, RSet, Registry, ThreadPlan, ThreadPolicy};
 
 /// Where threads and pages go.
@@ -15,6 +15,8 @@ use gondwana_rset::{MemoryPolicy, Placement, PlacementError, RSet, Registry, Thr
 pub struct Policies {
     /// Threads.
     pub threads: ThreadPolicy,
+    /// Threads that the plan names.
+    pub groups: Vec<ThreadGroup>,
     /// Homes of pages.
     pub homes: Homes,
     plan: Plan,
@@ -44,7 +46,23 @@ impl Policies {
         Placement::new(policy, &global, &machine).map_err(|error| refused("--memory", error))?;
         let plan = options.plan.as_ref().map(|path| plan::read(path, &machine, &names)).transpose()?;
         let homes = Homes { policy, rules: vec![] };
-        Ok(Self { threads, homes, plan: plan.unwrap_or_default(), processors_each })
+        let plan = plan.unwrap_or_default();
+        let group = |group: &gondwana_plan::ThreadGroup| ThreadGroup {
+            threads: group.threads.clone(),
+            node: group.node,
+        };
+        let groups = plan.threads.iter().map(group).collect();
+        Ok(Self { threads, groups, homes, plan, processors_each })
+    }
+
+    /// What the run asked for that the plan was made from.
+    pub fn before(&self) -> Option<Traffic> {
+        self.plan.before
+    }
+
+    /// What a run under the plan is expected to ask for.
+    pub fn expected(&self) -> Option<Traffic> {
+        self.plan.expected
     }
 
     /// Adds what the plan means in this program; says what means nothing there.

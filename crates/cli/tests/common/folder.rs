@@ -18,10 +18,15 @@ impl Folder {
         Self(folder)
     }
 
-    /// Compiles one of the programs in `tests/programs`.
+    /// Compiles one of the programs in `tests/programs`, in C or C++.
     pub fn compile(&self, name: &str) {
-        let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/programs").join(format!("{name}.c"));
-        let mut compiler = Command::new("gcc");
+        let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/programs");
+        let cpp = sources.join(format!("{name}.cpp"));
+        let (compiler, source) = match cpp.exists() {
+            true => ("g++", cpp),
+            false => ("gcc", sources.join(format!("{name}.c"))),
+        };
+        let mut compiler = Command::new(compiler);
         compiler.args(["-O1", "-g", "-pthread", "-o", name]).arg(source).current_dir(&self.0);
         assert!(compiler.status().unwrap().success());
     }

@@ -120,6 +120,7 @@ impl Csm {
         for page in span(first, count) {
             let entry = self.entry(page);
             if entry.state == State::Invalid && entry.flush <= completed {
+                self.counters.fetched_early += 1;
                 // Those that go with it are no longer invalid when their turn comes.
                 self.request(page, first.0 + count - page.0, write, env);
             }

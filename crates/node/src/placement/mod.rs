@@ -5,18 +5,21 @@
 
 mod asked;
 mod block;
+mod callers;
 mod found;
+mod replicas;
 mod rule;
 
 pub(crate) use asked::Asked;
 pub(crate) use found::HomeRun;
-pub use rule::{Homes, Rule, Target};
+pub(crate) use replicas::Replicated;
+pub use rule::{Homes, Rule, Target, ThreadGroup, Wish};
 
-use crate::boot::Boot;
 use crate::Node;
+use crate::boot::Boot;
 use gondwana_coherence::Page;
-use gondwana_memory::PAGE_SIZE;
 use gondwana_memory::heap::Block;
+use gondwana_memory::{Geometry, PAGE_SIZE};
 use gondwana_rset::{MemoryPolicy, Placement, PlacementError, RSet};
 use gondwana_topology::{Bytes, MAX_PROCESSORS, Machine, NodeId, View};
 use serde_json::{Value, json};
@@ -32,18 +35,27 @@ pub fn machine(nodes: u16, processors_each: u16, span: u64) -> Machine {
     Machine { view: View::Cluster, ..Machine::uniform(nodes, processors_each.min(most), memory) }
 }
 
-/// An allocation whose homes a rule decides.
+/// What a rule says about memory.
+pub(crate) struct Care {
+    /// `None` if its homes are as those of all other memory.
+    placement: Option<Arc<Placement>>,
+    replicate: bool,
+}
+
+/// An allocation that a rule is about.
 struct Site {
     calls: Vec<Range<usize>>,
     bytes: (u64, u64),
-    placement: Arc<Placement>,
+    care: Care,
 }
 
 /// Where pages go, if anybody has said anything about that.
 pub struct Placer {
     everything: Option<Arc<Placement>>,
     sites: Vec<Site>,
-    variables: Vec<(Range<usize>, Arc<Placement>)>,
+    variables: Vec<(Range<usize>, Care)>,
+    /// The code of the executable.
+    program: Range<usize>,
 }
 
 impl Placer {
@@ -61,30 +73,55 @@ impl Placer {
         let global = RSet::global(&machine);
         let prepare = |policy: MemoryPolicy| Placement::new(policy, &global, &machine).map(Arc::new);
         let everything = (*policy != MemoryPolicy::Float).then(|| prepare(*policy)).transpose()?;
-        let mut placer = Self { everything, sites: vec![], variables: vec![] };
+        let program = gondwana_memory::program_text();
+        let mut placer = Self { everything, sites: vec![], variables: vec![], program };
         for rule in rules {
             let Some(base) = base_of(rule.library.as_deref()) else { continue };
             let here = |range: &Range<u64>| base + range.start as usize..base + range.end as usize;
-            let placement = prepare(rule.policy)?;
+            let placement = match &rule.homes {
+                None => None,
+                Some(Wish::Policy(policy)) => Some(prepare(*policy)?),
+                Some(Wish::Parts(parts)) => Some(Arc::new(Placement::of_parts(parts, &global, &machine)?)),
+            };
+            let care = Care { placement, replicate: rule.replicate };
             match &rule.target {
-                Target::Variable(range) => placer.variables.push((here(range), placement)),
+                Target::Variable(range) => placer.variables.push((here(range), care)),
                 Target::Site { calls, bytes } => {
                     let calls = calls.iter().map(here).collect();
-                    placer.sites.push(Site { calls, bytes: *bytes, placement });
+                    placer.sites.push(Site { calls, bytes: *bytes, care });
                 }
             }
         }
         Ok(Some(placer))
     }
 
-    /// What a rule says about `bytes` bytes that the call before `caller` allocates.
-    pub fn site(&self, caller: usize, bytes: usize) -> Option<&Arc<Placement>> {
-        let meant = |site: &&Site| {
-            (site.bytes.0..=site.bytes.1).contains(&(bytes as u64))
-                && site.calls.iter().any(|calls| calls.contains(&caller.wrapping_sub(1)))
+    /// What a rule says about `bytes` bytes that the call before `caller` allocates. Where that is none of the
+    /// program's, the call of the program behind it counts as well.
+    fn site(&self, caller: usize, bytes: usize) -> Option<&Care> {
+        let fits = |site: &&Site| (site.bytes.0..=site.bytes.1).contains(&(bytes as u64));
+        let of = |caller: usize| {
+            let called =
+                |site: &&Site| site.calls.iter().any(|calls| calls.contains(&caller.wrapping_sub(1)));
+            self.sites.iter().filter(fits).find(called).map(|site| &site.care)
         };
-        self.sites.iter().find(meant).map(|site| &site.placement)
+        // The walk takes a while: not for sizes that no rule is about.
+        of(caller).or_else(|| {
+            self.sites.iter().find(fits)?;
+            of(callers::beyond(caller, &self.program)?)
+        })
     }
+
+    /// The variables that are mostly read.
+    pub(crate) fn replicated_variables(&self) -> impl Iterator<Item = &Range<usize>> {
+        self.variables.iter().filter(|(_, care)| care.replicate).map(|(addresses, _)| addresses)
+    }
+}
+
+/// The pages that hold a variable: the first one, and how many.
+pub(crate) fn pages_of(geometry: &Geometry, addresses: &Range<usize>) -> Option<(u32, u32)> {
+    let last = addresses.end.saturating_sub(1).max(addresses.start);
+    let (first, last) = (geometry.page_of(addresses.start)?, geometry.page_of(last)?);
+    Some((first, last + 1 - first))
 }
 
 /// Pages that belong together: what a policy divides.
@@ -110,26 +147,23 @@ impl Node {
         self.me
     }
 
-    /// What a rule says about `bytes` bytes that the call before `caller` allocates.
+    /// What a rule says about `bytes` bytes that the call before `caller` allocates; 0 stands for the runtime itself.
     #[inline]
-    pub(crate) fn rule_for(&self, caller: usize, bytes: usize) -> Option<&Arc<Placement>> {
-        self.placer.as_ref()?.site(caller, bytes)
+    pub(crate) fn rule_for(&self, caller: usize, bytes: usize) -> Option<&Care> {
+        self.placer.as_ref().filter(|_| caller != 0)?.site(caller, bytes)
     }
 
     /// Decides the homes of a block of whole pages, by a rule or else by what was said about everything.
-    pub(crate) fn place_block(
-        &'static self,
-        block: Block,
-        bytes: usize,
-        rule: Option<&Arc<Placement>>,
-    ) -> Block {
+    pub(crate) fn place_block(&'static self, block: Block, bytes: usize, rule: Option<&Care>) -> Block {
         if (self.placer.is_some() || rule.is_some())
             && let Some(first) = self.geometry.page_of(block.address)
         {
             let count = bytes.div_ceil(PAGE_SIZE).max(1) as u32;
             let region = Region { first, count, offset: 0, of: count.into() };
             let everything = self.placer.as_ref().and_then(|placer| placer.everything.as_ref());
-            self.place(region, rule.or(everything), !block.fresh);
+            let asked = rule.and_then(|care| care.placement.as_ref());
+            self.place(region, asked.or(everything), !block.fresh);
+            self.replicate(first, count, rule.is_some_and(|care| care.replicate));
         }
         block
     }
@@ -174,11 +208,9 @@ impl Node {
             }
         }
         // Of two rules about one page the first one counts.
-        for (addresses, placement) in placer.variables.iter().rev() {
-            let last = addresses.end.saturating_sub(1).max(addresses.start);
-            let ends = (self.geometry.page_of(addresses.start), self.geometry.page_of(last));
-            let (Some(first), Some(last)) = ends else { continue };
-            let count = last + 1 - first;
+        for (addresses, care) in placer.variables.iter().rev() {
+            let Some((first, count)) = pages_of(&self.geometry, addresses) else { continue };
+            let Some(placement) = &care.placement else { continue };
             self.place(Region { first, count, offset: 0, of: count.into() }, Some(placement), false);
         }
     }

@@ -1,6 +1,7 @@
-//! What a run is told about the homes of its pages.
+//! What a run is told about the homes of its pages and the nodes of its threads.
 
-use gondwana_rset::MemoryPolicy;
+use gondwana_rset::{MemoryPolicy, Part};
+use gondwana_topology::NodeId;
 use serde::{Deserialize, Serialize};
 use std::ops::Range;
 
@@ -13,15 +14,26 @@ pub struct Homes {
     pub rules: Vec<Rule>,
 }
 
-/// The homes of some memory.
+/// What is to be done with some memory.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Rule {
     /// The file name of the library that the addresses are in; `None` for the executable.
     pub library: Option<String>,
     /// Which memory.
     pub target: Target,
-    /// Its homes.
-    pub policy: MemoryPolicy,
+    /// Its homes; `None` for those that it would have without the rule.
+    pub homes: Option<Wish>,
+    /// A node that reads one of its pages gets those around it as well.
+    pub replicate: bool,
+}
+
+/// The homes of a region.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub enum Wish {
+    /// By policy.
+    Policy(MemoryPolicy),
+    /// Part by part.
+    Parts(Vec<Part>),
 }
 
 /// Which memory a rule is about. Addresses are those in the file, as the linker gave them.
@@ -36,4 +48,13 @@ pub enum Target {
         /// Fewest and most bytes of an allocation that is meant.
         bytes: (u64, u64),
     },
+}
+
+/// Threads that go to the same node.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ThreadGroup {
+    /// Their numbers: 0 runs `main`, the others count in the order of creation.
+    pub threads: Vec<u32>,
+    /// The node; `None` for that of the first of them to start.
+    pub node: Option<NodeId>,
 }

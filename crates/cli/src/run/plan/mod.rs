@@ -3,9 +3,9 @@
 use super::check::Program;
 use crate::atomics::libraries;
 use crate::failure::Failure;
-use gondwana_node::placement::{Rule, Target};
-use gondwana_plan::{Allocation, Plan, Variable};
-use gondwana_rset::Registry;
+use gondwana_node::placement::{Rule, Target, Wish};
+use gondwana_plan::{Allocation, Homes, Plan, Variable};
+use gondwana_rset::{MemoryPolicy, Registry};
 use gondwana_symbols::File;
 use gondwana_topology::Machine;
 use std::path::Path;
@@ -22,18 +22,36 @@ pub fn read(path: &Path, machine: &Machine, names: &Registry) -> Result<Plan, Fa
 pub fn resolve(plan: &Plan, path: &Path, program: &Program) -> (Vec<Rule>, Vec<String>) {
     let mut files = Files { program, open: vec![] };
     let (mut rules, mut missing) = (vec![], vec![]);
-    let mut note =
-        |line: usize, library: &Option<String>, policy, target: Result<Target, String>| match target {
-            Ok(target) => rules.push(Rule { library: library.clone(), target, policy }),
-            Err(what) => missing.push(format!("{}: line {line}: {what}", path.display())),
-        };
+    let mut note = |line: usize, target: Result<Target, String>, rule: &dyn Fn(Target) -> Rule| match target {
+        Ok(target) => rules.push(rule(target)),
+        Err(what) => missing.push(format!("{}: line {line}: {what}", path.display())),
+    };
     for entry in &plan.variables {
-        note(entry.line, &entry.library, entry.policy, variable(&mut files, entry));
+        note(entry.line, variable(&mut files, entry), &|target| Rule {
+            library: entry.library.clone(),
+            target,
+            homes: wish(&entry.homes, entry.replicate),
+            replicate: entry.replicate,
+        });
     }
     for entry in &plan.allocations {
-        note(entry.line, &entry.library, entry.policy, allocation(&mut files, entry));
+        note(entry.line, allocation(&mut files, entry), &|target| Rule {
+            library: entry.library.clone(),
+            target,
+            homes: wish(&entry.homes, entry.replicate),
+            replicate: entry.replicate,
+        });
     }
     (rules, missing)
+}
+
+fn wish(homes: &Homes, replicate: bool) -> Option<Wish> {
+    match homes {
+        // An entry that only replicates leaves the homes to `--memory`.
+        Homes::Policy(MemoryPolicy::Float) if replicate => None,
+        Homes::Policy(policy) => Some(Wish::Policy(*policy)),
+        Homes::Parts(parts) => Some(Wish::Parts(parts.clone())),
+    }
 }
 
 fn variable(files: &mut Files<'_>, entry: &Variable) -> Result<Target, String> {
