@@ -3,6 +3,7 @@
 //! Nothing here trusts the file. What is damaged has no name; chains of references end after [`CHAIN`] links.
 
 mod code;
+mod definitions;
 mod entry;
 mod lines;
 mod scopes;
@@ -45,6 +46,8 @@ pub(crate) struct Debug {
     dwarf: Arc<Dwarf>,
     survey: OnceCell<Survey>,
     context: OnceCell<Option<Context<Reader>>>,
+    /// See [`definitions`].
+    definitions: OnceCell<Vec<(u64, Id)>>,
     types: RefCell<HashMap<Id, Option<Rc<Type<Id>>>>>,
 }
 
@@ -62,6 +65,7 @@ impl Debug {
             dwarf: Arc::new(dwarf),
             survey: OnceCell::new(),
             context: OnceCell::new(),
+            definitions: OnceCell::new(),
             types: RefCell::default(),
         }
     }

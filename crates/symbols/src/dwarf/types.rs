@@ -21,9 +21,11 @@ impl Types for Debug {
 impl Debug {
     fn read_type(&self, id: Id) -> Option<Type<Id>> {
         let entry = self.entry(id)?;
-        // A type of which only the name is here may be in a unit of its own.
         if let Some(full) = self.reference(id, &entry, gimli::DW_AT_signature) {
             return Some(Type { bytes: None, shape: Shape::Alias(Some(full)) });
+        }
+        if entry.has_attr(gimli::DW_AT_declaration) {
+            return Some(Type { bytes: None, shape: Shape::Alias(self.definition(id, &entry)) });
         }
         let of = self.reference(id, &entry, gimli::DW_AT_type);
         let shape = match entry.tag() {

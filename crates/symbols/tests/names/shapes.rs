@@ -81,6 +81,16 @@ fn check_round_trip(said: &Said, names: &impl Names, options: &str) {
 }
 
 #[test]
+fn types_may_be_defined_in_another_file() {
+    let folder = Folder::new();
+    let grid = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/programs/opaque_grid.c");
+    for options in ["-g", "-g -gdwarf-4 -fdebug-types-section", "-g -O2 -flto"] {
+        let said = Said::by(&folder.compile("opaque.c", "program", &format!("{grid} {options}")));
+        check_data(&said, &said.open().0, options);
+    }
+}
+
+#[test]
 fn names_in_c_are_those_of_the_source() {
     for options in [
         "-g",
