@@ -5,11 +5,26 @@
 
 #![forbid(unsafe_code)]
 
+mod analyse;
+mod areas;
+mod cells;
+mod flows;
+mod locks;
 mod names;
+mod naming;
+mod notes;
 mod result;
+mod rows;
+mod sharing;
+mod span;
+mod split;
+mod timeline;
+mod written;
+
+pub use analyse::analyse;
 
 pub use names::{Code, Names, NoNames, Variable};
 pub use result::{
-    Analysis, Area, AreaNode, Cell, Flow, Lock, NodeTotal, Origin, Pattern, Place, Shared, Slot, ThreadInfo,
-    Totals, Writer,
+    Analysis, Area, AreaNode, Cell, Field, Flow, Lock, NodeTotal, Origin, Pattern, Place, Shared, Slot,
+    ThreadInfo, Totals, Writer,
 };

@@ -97,7 +97,8 @@ pub struct Area {
     pub name: String,
     /// What it is.
     pub origin: Origin,
-    /// Where it is: ranges of addresses that do not overlap, in ascending order.
+    /// Where it is: ranges of addresses that do not overlap, in ascending order. Of very many blocks those that are near to
+    /// each other make one range.
     pub ranges: Vec<Range<u64>>,
     /// How many blocks it has; 1 for a variable.
     pub objects: u64,
@@ -109,9 +110,12 @@ pub struct Area {
     pub nodes: Vec<AreaNode>,
     /// How it is shared.
     pub pattern: Pattern,
-    /// The instructions that fetched it, hottest first.
+    /// The instructions that fetched it, hottest first: the hottest few.
     pub places: Vec<Place>,
-    /// Where nodes write different bytes of one page and one of them lost the page to another: the hottest pages first.
+    /// Its parts with names at which it was fetched, hottest first.
+    #[serde(default)]
+    pub fields: Vec<Field>,
+    /// The pages that nodes lost to writers of bytes that they do not use themselves, hottest first: the hottest few.
     pub falsely_shared: Vec<Shared>,
 }
 
@@ -189,6 +193,17 @@ pub struct Place {
     /// Fetches for reads.
     pub reads: u64,
     /// Fetches and upgrades for writes.
+    pub writes: u64,
+}
+
+/// A part of an area that has a name of its own.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Field {
+    /// What one writes behind the name of the variable, without the numbers of elements: `.count`, `[].position`.
+    pub name: String,
+    /// Fetches for reads that began there.
+    pub reads: u64,
+    /// Fetches and upgrades for writes that began there.
     pub writes: u64,
 }
 

@@ -1,0 +1,269 @@
+//! From a recording to what it tells.
+
+use crate::areas::{Map, Owner, Tally, tallies};
+use crate::naming::{Codes, Naming};
+use crate::rows::{self, Amount, Like, Shape};
+use crate::sharing::{self, Key, Page};
+use crate::span::Span;
+use crate::written::Writes;
+use crate::{
+    Analysis, Area, Field, Names, NodeTotal, Place, Shared, ThreadInfo, Totals, Writer, cells, flows, locks,
+    notes, timeline,
+};
+use gondwana_recording::Recording;
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, HashMap};
+use std::ops::Range;
+
+/// Falsely shared pages that are listed of an area at most.
+const PAGES: usize = 32;
+/// Places in the program that are listed of an area at most.
+const PLACES: usize = 64;
+/// Named parts that are listed of an area at most.
+const FIELDS: usize = 32;
+/// Addresses whose names are asked for the list of parts at most: the hottest of an area.
+const ADDRESSES: usize = 4096;
+/// Ranges of addresses of an area at most.
+const RANGES: usize = 4096;
+
+/// Understands a recording.
+///
+/// Every transaction is counted for the data area that it was about. If it was about a unit of memory with several areas,
+/// it is about those whose bytes the node writes, for transactions of writers of whom that is known, and else about each in
+/// proportion to the part of the unit that it takes: of many transactions each gets its part, and of a single one the
+/// largest gets all. Memory that the program has not asked for counts only in units that hold nothing else.
+#[must_use]
+pub fn analyse(recording: &Recording, names: &dyn Names) -> Analysis {
+    let shape = Shape::of(recording);
+    let rows = rows::of_data(recording, shape.nodes);
+    let writes = Writes::of(recording, shape.nodes);
+    let locks = locks::locks(recording, shape.nodes);
+    let whole = |range: Range<u64>| {
+        let mask = shape.page_bytes - 1;
+        range.start & !mask..range.end.saturating_add(mask) & !mask
+    };
+    let of_rows = rows.iter().map(|(like, _)| like.range());
+    let of_locks = locks.iter().map(|lock| lock.address..lock.address.saturating_add(1));
+    let touched: Span = of_rows.chain(of_locks).map(whole).chain(writes.pages()).collect();
+    let map = Map::new(recording, names, &touched);
+    let pages = sharing::pages(&rows, &shape, &map, &writes);
+    let (tallies, owners) = tallies(&rows, &shape, &map, &writes, &pages);
+
+    let mut codes = Codes::new(names);
+    let naming = Naming::new(recording, names, &map, &mut codes);
+    let mut describe =
+        Describe { shape, map: &map, naming: &naming, pages: &pages, codes, ranges: ranges(&map) };
+    let mut areas: Vec<(usize, Area)> =
+        tallies.into_iter().map(|(owner, tally)| (owner, describe.area(owner, tally))).collect();
+    areas.sort_by(|(_, a), (_, b)| {
+        let heat = |area: &Area| Reverse((area.totals.requests(), area.totals.bytes, area.totals.ahead));
+        (heat(a), &a.name, a.ranges.first().map(|range| range.start)).cmp(&(
+            heat(b),
+            &b.name,
+            b.ranges.first().map(|range| range.start),
+        ))
+    });
+    let places: HashMap<usize, u32> =
+        areas.iter().zip(0..).map(|((owner, _), place)| (*owner, place)).collect();
+    let of_rows: Vec<u32> = owners.iter().map(|owner| places.get(owner).copied().unwrap_or(0)).collect();
+    let threads = threads(recording, &mut describe.codes);
+    let nodes = nodes(recording, &rows, &shape);
+    Analysis {
+        run: recording.run.clone(),
+        seconds: timeline::end(recording) as f64 / 1e9,
+        totals: nodes.iter().fold(Totals::default(), |mut sum, node| {
+            sum.add(&node.totals);
+            sum
+        }),
+        nodes,
+        threads,
+        areas: areas.into_iter().map(|(_, area)| area).collect(),
+        flows: flows::flows(&rows, shape.nodes),
+        timeline: timeline::timeline(recording, &shape),
+        locks: locks
+            .into_iter()
+            .map(|lock| crate::Lock { name: naming.at(map.at(lock.address), lock.address), ..lock })
+            .collect(),
+        cells: cells::cells(&rows, &of_rows),
+        notes: notes::notes(recording, &shape, &describe.codes),
+    }
+}
+
+/// What each node did.
+fn nodes(recording: &Recording, rows: &[(Like, Amount)], shape: &Shape) -> Vec<NodeTotal> {
+    let mut nodes = vec![NodeTotal::default(); shape.nodes];
+    for (like, amount) in rows {
+        nodes[usize::from(like.node)].totals.count(like.kind, *amount);
+    }
+    for (node, started) in &recording.started {
+        if let Some(total) = nodes.get_mut(usize::from(*node)) {
+            total.host.clone_from(&started.host);
+        }
+    }
+    for (node, end) in &recording.ended {
+        if let Some(total) = nodes.get_mut(usize::from(*node)) {
+            (total.messages, total.sent) = (end.messages, end.bytes);
+        }
+    }
+    nodes
+}
+
+/// The threads, by number.
+fn threads(recording: &Recording, codes: &mut Codes<'_>) -> Vec<ThreadInfo> {
+    let mut threads: Vec<ThreadInfo> = recording
+        .threads
+        .iter()
+        .map(|(node, thread)| ThreadInfo {
+            number: thread.number,
+            node: *node,
+            routine: if thread.routine == 0 { String::new() } else { codes.function(thread.routine) },
+        })
+        .collect();
+    threads.sort_by_key(|thread| (thread.number, thread.node));
+    threads.dedup();
+    threads
+}
+
+/// Where the blocks of each group are.
+fn ranges(map: &Map) -> HashMap<usize, Vec<Range<u64>>> {
+    let mut ranges: HashMap<usize, Vec<Range<u64>>> = HashMap::new();
+    for (range, object) in map.blocks.layer.iter() {
+        ranges.entry(map.blocks.objects[object].1).or_default().push(range);
+    }
+    for found in ranges.values_mut() {
+        let mut hole = 64;
+        loop {
+            found.dedup_by(|next, range| {
+                let near = next.start - range.end <= hole;
+                if near {
+                    range.end = next.end;
+                }
+                near
+            });
+            if found.len() <= RANGES {
+                break;
+            }
+            hole *= 4;
+        }
+    }
+    ranges
+}
+
+/// Turns tallies into areas.
+struct Describe<'a> {
+    shape: Shape,
+    map: &'a Map,
+    naming: &'a Naming<'a>,
+    pages: &'a BTreeMap<Key, Page>,
+    codes: Codes<'a>,
+    /// Where the blocks of each group are.
+    ranges: HashMap<usize, Vec<Range<u64>>>,
+}
+
+impl Describe<'_> {
+    fn area(&mut self, owner: usize, mut tally: Tally) -> Area {
+        let (objects, bytes, ranges) = self.extent(owner);
+        let nodes = (0..self.shape.nodes).map(|node| {
+            let mut node =
+                u16::try_from(node).ok().and_then(|node| tally.nodes.remove(&node)).unwrap_or_default();
+            node.from.resize(self.shape.nodes, 0);
+            node
+        });
+        Area {
+            nodes: nodes.collect(),
+            name: self.naming.area(owner).to_owned(),
+            origin: self.naming.origin(owner, &mut self.codes),
+            ranges,
+            objects,
+            bytes,
+            totals: tally.totals,
+            pattern: tally.pattern(),
+            places: self.places(&tally),
+            fields: self.fields(owner, &tally),
+            falsely_shared: tally
+                .falsely_shared
+                .iter()
+                .take(PAGES)
+                .map(|(key, _)| self.shared(*key))
+                .collect(),
+        }
+    }
+
+    /// How many blocks it has, all their bytes, and where they are.
+    fn extent(&self, owner: usize) -> (u64, u64, Vec<Range<u64>>) {
+        let one = |range: &Range<u64>| (1, crate::span::length(range), vec![range.clone()]);
+        match &self.map.owners[owner] {
+            Owner::Variable(variable) => {
+                one(&(variable.start..variable.start.saturating_add(variable.bytes)))
+            }
+            Owner::Group(group) => {
+                let blocks = &self.map.blocks.groups[*group];
+                (blocks.objects, blocks.bytes, self.ranges.get(group).cloned().unwrap_or_default())
+            }
+            Owner::Mapping(range) | Owner::Heap(range) => one(range),
+            Owner::Stack(_) | Owner::Unnamed(_) | Owner::Other => {
+                let ranges = self.map.ranges(owner);
+                (1, ranges.iter().map(crate::span::length).sum(), ranges)
+            }
+        }
+    }
+
+    fn places(&mut self, tally: &Tally) -> Vec<Place> {
+        let mut places: HashMap<(String, String), (u64, u64)> = HashMap::new();
+        for (&code, &(reads, writes)) in &tally.codes {
+            let sum = places.entry(self.codes.place(code)).or_default();
+            *sum = (sum.0.saturating_add(reads), sum.1.saturating_add(writes));
+        }
+        let places = places.into_iter();
+        let mut places: Vec<Place> = places
+            .map(|((text, function), (reads, writes))| Place { text, function, reads, writes })
+            .collect();
+        places.sort_by(|a, b| {
+            let heat = |place: &Place| Reverse(place.reads.saturating_add(place.writes));
+            (heat(a), &a.text, &a.function).cmp(&(heat(b), &b.text, &b.function))
+        });
+        places.truncate(PLACES);
+        places
+    }
+
+    fn fields(&self, owner: usize, tally: &Tally) -> Vec<Field> {
+        let mut touched: Vec<_> =
+            tally.touched.iter().map(|(&at, &(reads, writes))| (at, reads, writes)).collect();
+        touched.sort_by_key(|&(at, reads, writes)| (Reverse(reads.saturating_add(writes)), at));
+        touched.truncate(ADDRESSES);
+        let mut fields: BTreeMap<String, (u64, u64)> = BTreeMap::new();
+        for (at, reads, writes) in touched {
+            let name = self.naming.field(owner, at);
+            if !name.is_empty() {
+                let sum = fields.entry(name).or_default();
+                *sum = (sum.0.saturating_add(reads), sum.1.saturating_add(writes));
+            }
+        }
+        let fields = fields.into_iter().map(|(name, (reads, writes))| Field { name, reads, writes });
+        let mut fields: Vec<Field> = fields.collect();
+        fields.sort_by_key(|field| Reverse(field.reads.saturating_add(field.writes)));
+        fields.truncate(FIELDS);
+        fields
+    }
+
+    fn shared(&self, key: Key) -> Shared {
+        let page = &self.pages[&key];
+        let mut writers = vec![];
+        for side in sharing::sides(page) {
+            let mut at = side.bytes.start;
+            let mut piece = |owner: usize, bytes: Range<u64>| {
+                let name = self.naming.range(owner, &bytes);
+                writers.push(Writer { node: side.node, writes: side.writes, bytes, name });
+            };
+            for (owner, bytes) in self.map.pieces(&side.bytes) {
+                at = bytes.end;
+                piece(owner, bytes);
+            }
+            if at == side.bytes.start {
+                piece(self.map.owners.len() - 1, side.bytes.clone());
+            }
+        }
+        let fetches = page.uses.values().fold(0_u64, |sum, used| sum.saturating_add(used.fetches));
+        Shared { page: key.0, fetches, writers }
+    }
+}

@@ -1,0 +1,110 @@
+//! Blocks of memory that the program has allocated, by the place where it did.
+
+use super::layer::Layer;
+use gondwana_recording::{Object, Recording};
+use std::collections::HashMap;
+
+/// Blocks of one chain of calls, on all nodes.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Group {
+    /// Return addresses, the innermost first; empty if nobody knows.
+    pub(crate) stack: Vec<u64>,
+    /// How many blocks there are.
+    pub(crate) objects: u64,
+    /// Their bytes.
+    pub(crate) bytes: u64,
+    /// The threads that allocated, in ascending order.
+    pub(crate) threads: Vec<u32>,
+}
+
+/// All blocks.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Blocks {
+    /// Where they are, by their place in `objects`.
+    pub(crate) layer: Layer<usize>,
+    /// The records, each with its group.
+    pub(crate) objects: Vec<(Object, usize)>,
+    /// The chains of calls.
+    pub(crate) groups: Vec<Group>,
+}
+
+impl Blocks {
+    /// Finds the blocks. Of records that are about the same addresses the latest counts; a block of which others have
+    /// left nothing is none.
+    pub(crate) fn of(recording: &Recording) -> Self {
+        let sites: HashMap<(u16, u32), &[u64]> =
+            recording.sites.iter().map(|(node, site)| ((*node, site.number), &site.stack[..])).collect();
+        let mut blocks = Self::default();
+        let mut known: HashMap<&[u64], usize> = HashMap::new();
+        for (node, object) in &recording.objects {
+            let stack = sites.get(&(*node, object.site)).copied().unwrap_or_default();
+            let group = *known.entry(stack).or_insert_with(|| {
+                blocks.groups.push(Group { stack: stack.to_vec(), ..Group::default() });
+                blocks.groups.len() - 1
+            });
+            // A block of no bytes has an address of its own.
+            let end = object.address.saturating_add(object.bytes.max(1));
+            blocks.layer.put(object.address..end, blocks.objects.len());
+            blocks.objects.push((*object, group));
+        }
+        let mut seen: Vec<usize> = blocks.layer.iter().map(|(_, object)| object).collect();
+        seen.sort_unstable();
+        seen.dedup();
+        for object in seen {
+            let (object, group) = &blocks.objects[object];
+            let group = &mut blocks.groups[*group];
+            group.objects += 1;
+            group.bytes = group.bytes.saturating_add(object.bytes);
+            group.threads.push(object.thread);
+        }
+        for group in &mut blocks.groups {
+            group.threads.sort_unstable();
+            group.threads.dedup();
+        }
+        blocks
+    }
+
+    /// The block at an address.
+    pub(crate) fn at(&self, address: u64) -> Option<usize> {
+        self.layer.at(address)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use gondwana_recording::Site;
+
+    #[test]
+    fn the_same_calls_on_two_nodes_are_one_group_and_the_latest_block_counts() {
+        let object = |address, bytes, site, thread| Object { address, bytes, site, thread };
+        let recording = Recording {
+            sites: vec![
+                (0, Site { number: 1, stack: vec![10, 20] }),
+                (0, Site { number: 2, stack: vec![11, 20] }),
+                (1, Site { number: 7, stack: vec![10, 20] }),
+            ],
+            objects: vec![
+                (0, object(0x1000, 0x100, 2, 0)),
+                (0, object(0x1000, 0x100, 1, 3)),
+                (1, object(0x9000, 0x10, 7, 1)),
+                (1, object(0xa000, 0, 9, 1)),
+            ],
+            ..Recording::default()
+        };
+        let blocks = Blocks::of(&recording);
+        let group = |stack: &[u64], objects, bytes, threads: &[u32]| Group {
+            stack: stack.to_vec(),
+            objects,
+            bytes,
+            threads: threads.to_vec(),
+        };
+        assert_eq!(
+            blocks.groups,
+            [group(&[11, 20], 0, 0, &[]), group(&[10, 20], 2, 0x110, &[1, 3]), group(&[], 1, 0, &[1])]
+        );
+        assert_eq!(blocks.at(0x10ff).map(|object| blocks.objects[object].0.site), Some(1));
+        assert_eq!(blocks.at(0x1100), None);
+        assert!(blocks.at(0xa000).is_some());
+    }
+}

@@ -1,0 +1,95 @@
+//! Ranges of addresses, of which a later one hides what it covers of earlier ones.
+
+use crate::span::common;
+use std::collections::BTreeMap;
+use std::ops::Range;
+
+/// What is where.
+#[derive(Clone, Debug)]
+pub(crate) struct Layer<T> {
+    /// By first address: the end, and what is there.
+    ranges: BTreeMap<u64, (u64, T)>,
+}
+
+impl<T> Default for Layer<T> {
+    fn default() -> Self {
+        Self { ranges: BTreeMap::new() }
+    }
+}
+
+impl<T: Copy> Layer<T> {
+    /// Puts something there. Takes, on average, a time that grows with the logarithm of the count of ranges.
+    pub(crate) fn put(&mut self, range: Range<u64>, what: T) {
+        if range.is_empty() {
+            return;
+        }
+        while let Some((&start, &(end, below))) = self.ranges.range(..range.end).next_back() {
+            if end <= range.start {
+                break;
+            }
+            self.ranges.remove(&start);
+            if end > range.end {
+                self.ranges.insert(range.end, (end, below));
+            }
+            if start < range.start {
+                self.ranges.insert(start, (range.start, below));
+            }
+        }
+        self.ranges.insert(range.start, (range.end, what));
+    }
+
+    /// What is at an address.
+    pub(crate) fn at(&self, address: u64) -> Option<T> {
+        let (_, &(end, what)) = self.ranges.range(..=address).next_back()?;
+        (address < end).then_some(what)
+    }
+
+    /// What is in a range, in ascending order.
+    pub(crate) fn within(&self, range: &Range<u64>) -> impl Iterator<Item = (Range<u64>, T)> {
+        let first = self.ranges.range(..=range.start).next_back().map_or(range.start, |(&start, _)| start);
+        let range = range.clone();
+        let found = self.ranges.range(first..range.end.max(first));
+        found
+            .map(move |(&start, &(end, what))| (common(&(start..end), &range), what))
+            .filter(|(r, _)| !r.is_empty())
+    }
+
+    /// All, in ascending order.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (Range<u64>, T)> {
+        self.ranges.iter().map(|(&start, &(end, what))| (start..end, what))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn the_latest_is_what_is_seen(
+            puts in prop::collection::vec((0_u64..50, 0_u64..20), 0..20),
+            window in (0_u64..60, 0_u64..20),
+        ) {
+            let mut layer = Layer::default();
+            let mut plain = [None; 80];
+            for (index, &(start, length)) in puts.iter().enumerate() {
+                layer.put(start..start + length, index);
+                plain[start as usize..(start + length) as usize].fill(Some(index));
+            }
+            for address in 0..80 {
+                prop_assert_eq!(layer.at(address), plain[address as usize]);
+            }
+            let window = window.0..window.0 + window.1;
+            let mut seen = [None; 80];
+            for (range, index) in layer.within(&window) {
+                prop_assert!(range.start >= window.start && range.end <= window.end);
+                range.for_each(|address| seen[address as usize] = Some(index));
+            }
+            for address in 0..80 {
+                let expected = plain[address as usize].filter(|_| window.contains(&(address as u64)));
+                prop_assert_eq!(seen[address as usize], expected);
+            }
+        }
+    }
+}

@@ -1,0 +1,124 @@
+//! Which pattern of sharing that is.
+
+use super::page::{Miss, Page};
+use crate::Pattern;
+use crate::span::{Span, common};
+use std::collections::BTreeSet;
+use std::ops::Range;
+
+/// A reader that touches a page first where nobody writes will hardly stay away from the written bytes if they are a
+/// larger part of the page than one in so many.
+const BULK: u64 = 16;
+/// Those who only read make data widely written if one miss in so many is theirs.
+const READERS: u64 = 8;
+
+/// What the part of a page that belongs to one area is like.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Part {
+    /// The pattern.
+    pub(crate) pattern: Pattern,
+    /// Coherence misses at bytes that others write.
+    pub(crate) true_misses: u64,
+    /// Coherence misses at bytes that only this node writes, or nobody.
+    pub(crate) false_misses: u64,
+}
+
+/// Finds the pattern of the bytes of a page that are in `part`.
+///
+/// A miss is *false* if the bytes that were touched are not among those that others write: it would not have been
+/// without what else is in the page. Data is falsely shared if most of its misses are. Otherwise:
+///
+/// | written by | and |  |
+/// |---|---|---|
+/// | nobody | | read-only |
+/// | one node | no other uses it | private |
+/// | one node | others fetched it once | read-only |
+/// | one node, or each byte by one | others fetch it again and again | producer/consumer |
+/// | several the same bytes | all who fetch it write it | migratory |
+/// | several the same bytes | others read it | widely written |
+pub(crate) fn classify(page: &Page, part: &Span) -> Part {
+    let (mut true_misses, mut false_misses) = (0_u64, 0_u64);
+    let mut writers: BTreeSet<u16> = BTreeSet::new();
+    let mut users: BTreeSet<u16> = BTreeSet::new();
+    for (&node, used) in &page.uses {
+        if used.written.overlaps(part) || used.writes && used.written.is_empty() {
+            writers.insert(node);
+        }
+        if used.touched.overlaps(part) {
+            users.insert(node);
+        }
+    }
+    let mut readers: u64 = 0;
+    for miss in page.misses.iter().filter(|miss| part.meets(&miss.at)) {
+        if is_true(page, part, miss) {
+            true_misses = true_misses.saturating_add(miss.count);
+            if writers.iter().all(|&writer| writer == miss.node) && miss.peer != miss.node {
+                // The home has written, or whoever had the page.
+                writers.insert(miss.peer);
+            }
+        } else {
+            false_misses = false_misses.saturating_add(miss.count);
+        }
+        users.insert(miss.node);
+        if !writers.contains(&miss.node) {
+            readers = readers.saturating_add(miss.count);
+        }
+    }
+    users.extend(&writers);
+    let moved = true_misses.saturating_add(false_misses);
+    let pattern = if false_misses > true_misses {
+        Pattern::FalselyShared
+    } else if writers.is_empty() {
+        Pattern::ReadOnly
+    } else if users.len() == 1 {
+        Pattern::Private
+    } else if moved == 0 {
+        match (writers.len(), contended(page, part)) {
+            (1, _) => Pattern::ReadOnly,
+            (_, false) => Pattern::Private,
+            (_, true) => Pattern::Migratory,
+        }
+    } else if writers.len() == 1 || !contended(page, part) {
+        Pattern::ProducerConsumer
+    } else if readers > moved / READERS {
+        Pattern::WidelyWritten
+    } else {
+        Pattern::Migratory
+    };
+    Part { pattern, true_misses, false_misses }
+}
+
+/// True if more than one node writes the same bytes; also if it is not known which bytes they write.
+fn contended(page: &Page, part: &Span) -> bool {
+    let mut all = Span::default();
+    let mut unknown = 0;
+    for used in page.uses.values().filter(|used| used.writes) {
+        let written = used.written.common(part);
+        if all.overlaps(&written) {
+            return true;
+        }
+        unknown += u32::from(used.written.is_empty());
+        all.add_all(&written);
+    }
+    unknown > 1 || unknown == 1 && !all.is_empty()
+}
+
+/// True if a miss was at bytes that others write.
+fn is_true(page: &Page, part: &Span, miss: &Miss) -> bool {
+    let Some(used) = page.uses.get(&miss.node).filter(|used| !used.others.is_empty()) else {
+        // Somebody has written, and nobody knows where.
+        return true;
+    };
+    let (own, others) = (used.written.common(part), &used.others);
+    match touched(&own, &miss.at) {
+        Some(bytes) => others.overlaps(&bytes),
+        None if others.length() > (page.range.end - page.range.start) / BULK && !miss.write => true,
+        None => others.overlaps(&part.within(&miss.at)),
+    }
+}
+
+/// What a node has touched of a unit in which it writes: what it writes. `None` if it writes nothing there.
+fn touched(own: &Span, at: &Range<u64>) -> Option<Span> {
+    let bytes: Span = own.ranges().iter().map(|range| common(range, at)).collect();
+    (!bytes.is_empty()).then_some(bytes)
+}

@@ -1,0 +1,203 @@
+//! What is known of the use of one page.
+
+use crate::areas::Map;
+use crate::rows::{Amount, Like, Shape};
+use crate::span::Span;
+use crate::written::Writes;
+use gondwana_monitor::Kind;
+use std::collections::BTreeMap;
+use std::ops::Range;
+
+/// Longest unit, as a power of two, that says which bytes were touched rather than which page.
+const FINE: u8 = 6;
+/// Longest unit, as a power of two, that is taken for the very bytes that were touched.
+const EXACT: u8 = 3;
+/// The longest pages of which it is known which bytes are written.
+const PAGE: u64 = 1 << 12;
+
+/// A fetch of a page that a node had lost to a writer: a coherence miss.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Miss {
+    /// Who fetched.
+    pub(crate) node: u16,
+    /// From where.
+    pub(crate) peer: u16,
+    /// Where the page was touched; the whole page if that is not known.
+    pub(crate) at: Range<u64>,
+    /// How often.
+    pub(crate) count: u64,
+    /// For a write.
+    pub(crate) write: bool,
+}
+
+/// What one node did with a page.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Use {
+    /// The bytes that it wrote, as far as that is known.
+    pub(crate) written: Span,
+    /// The bytes that others wrote, as far as that is known.
+    pub(crate) others: Span,
+    /// It wrote something, wherever.
+    pub(crate) writes: bool,
+    /// Where it touched the page when it fetched it.
+    pub(crate) touched: Span,
+    /// It fetched the page because a thread wanted it.
+    pub(crate) fetches: u64,
+    /// Where it began to write.
+    begun: Vec<(Range<u64>, u8)>,
+    /// Fetches for writes, upgrades and diffs.
+    writing: u64,
+    /// Notices and invalidations.
+    losses: u64,
+    /// Pages that came along with others.
+    ahead: u64,
+}
+
+/// A page.
+#[derive(Clone, Debug)]
+pub(crate) struct Page {
+    /// Its addresses.
+    pub(crate) range: Range<u64>,
+    /// What each node did.
+    pub(crate) uses: BTreeMap<u16, Use>,
+    /// The coherence misses.
+    pub(crate) misses: Vec<Miss>,
+}
+
+impl Page {
+    fn written_by_others(&self, node: u16) -> Span {
+        let mut all = Span::default();
+        for (_, others) in self.uses.iter().filter(|(other, _)| **other != node) {
+            all.add_all(&others.written);
+        }
+        all
+    }
+
+    fn note(&mut self, like: &Like, count: u64, nodes: usize) {
+        let fine = like.unit <= FINE;
+        let at = if fine { like.range() } else { self.range.clone() };
+        let node = self.uses.entry(like.node).or_default();
+        match like.kind {
+            Kind::Read | Kind::ColdRead | Kind::ExcessRead => {
+                node.fetches += count;
+                node.touched.add(at.clone());
+            }
+            Kind::Write | Kind::ColdWrite | Kind::ExcessWrite | Kind::Upgrade => {
+                if like.kind != Kind::Upgrade {
+                    node.fetches += count;
+                }
+                node.writes = true;
+                node.writing += count;
+                if fine {
+                    node.begun.push((at.clone(), like.unit));
+                }
+            }
+            Kind::Diff => {
+                node.writes = true;
+                node.writing += count;
+            }
+            // It had the page for itself alone, as those who write have.
+            Kind::Recall => node.writes = true,
+            Kind::Notice => {
+                node.losses += count;
+                if usize::from(like.peer) < nodes {
+                    self.uses.entry(like.peer).or_default().writes = true;
+                }
+            }
+            Kind::Invalidation => node.losses += count,
+            Kind::Ahead => node.ahead += count,
+            Kind::LockHandOff => {}
+        }
+        if matches!(like.kind, Kind::Read | Kind::Write) {
+            let write = like.kind == Kind::Write;
+            self.misses.push(Miss { node: like.node, peer: like.peer, at, count, write });
+        }
+    }
+
+    /// Draws the conclusions once everything is noted.
+    fn conclude(&mut self, map: &Map, writes: &Writes) {
+        let exact = self.range.end - self.range.start <= PAGE;
+        for (&node, used) in &mut self.uses {
+            // What comes along after it was lost would have been fetched.
+            if used.losses > 0 && used.ahead > 0 {
+                let at = self.range.clone();
+                self.misses.push(Miss { node, peer: node, at, count: used.ahead, write: false });
+            }
+            if let Some(span) = writes.by(node, self.range.start).filter(|_| exact) {
+                used.writes = true;
+                used.written = span.clone();
+            }
+        }
+        self.forget_initialisation();
+        let exact: BTreeMap<u16, Span> =
+            self.uses.iter().map(|(&node, used)| (node, used.written.clone())).collect();
+        for (&node, used) in &mut self.uses {
+            if used.written.is_empty() {
+                let mut others = Span::default();
+                exact.iter().filter(|(other, _)| **other != node).for_each(|(_, span)| others.add_all(span));
+                used.written =
+                    used.begun.iter().flat_map(|(at, unit)| meant(at, *unit, &others, map)).collect();
+            }
+        }
+        let nodes: Vec<u16> = self.uses.keys().copied().collect();
+        for node in nodes {
+            let others = self.written_by_others(node);
+            self.uses.entry(node).or_default().others = others;
+        }
+    }
+
+    /// A node that wrote all that the others write, and more, has initialised it: what it wrote since then is where it
+    /// began to write again.
+    fn forget_initialisation(&mut self) {
+        let nodes: Vec<u16> = self.uses.keys().copied().collect();
+        for node in nodes {
+            let others = self.written_by_others(node);
+            let used = self.uses.get_mut(&node).expect("one of the nodes");
+            let all = !others.is_empty() && used.written.covers(&others) && used.written != others;
+            if all {
+                let begun: Span = used.begun.iter().map(|(at, _)| at.clone()).collect();
+                used.written = begun.common(&used.written);
+                used.writes = used.writing > 1;
+                return;
+            }
+        }
+    }
+}
+
+/// The bytes that a write was about of which only the unit is known.
+///
+/// If others write in the same unit, it was about the bytes of their variables or blocks that they don't write: a word
+/// of an array that each node writes its own words of. If there are none, it was about the same bytes.
+fn meant(at: &Range<u64>, unit: u8, others: &Span, map: &Map) -> Vec<Range<u64>> {
+    if unit <= EXACT || !others.meets(at) {
+        return vec![at.clone()];
+    }
+    let pieces: Span = map.pieces(at).map(|(_, piece)| piece).filter(|piece| others.meets(piece)).collect();
+    let left = pieces.without(others);
+    if left.is_empty() { others.within(at).ranges().to_vec() } else { left.ranges().to_vec() }
+}
+
+/// First address and length of a page.
+pub(crate) type Key = (u64, u64);
+
+/// What is known of each page, in ascending order. Rows about more than a page make pages of their size.
+pub(crate) fn pages(rows: &[(Like, Amount)], run: &Shape, map: &Map, writes: &Writes) -> BTreeMap<Key, Page> {
+    let mut pages: BTreeMap<Key, Page> = BTreeMap::new();
+    for (like, amount) in rows.iter().filter(|(_, amount)| amount.count > 0) {
+        let key = key(like, run.page_bytes);
+        let page = pages.entry(key).or_insert_with(|| Page {
+            range: key.0..key.0.saturating_add(key.1),
+            uses: BTreeMap::new(),
+            misses: vec![],
+        });
+        page.note(like, amount.count, run.nodes);
+    }
+    pages.values_mut().for_each(|page| page.conclude(map, writes));
+    pages
+}
+
+/// Which page a row is about: its first address and its length.
+pub(crate) fn key(like: &Like, page_bytes: u64) -> Key {
+    let bytes = page_bytes.max(1 << like.unit);
+    (like.address & !(bytes - 1), bytes)
+}

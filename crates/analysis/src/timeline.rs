@@ -1,0 +1,82 @@
+//! What happened when.
+
+use crate::rows::{Amount, Shape};
+use crate::{Slot, Totals};
+use gondwana_recording::Recording;
+
+/// How many slots there are at most.
+const SLOTS: u64 = 200;
+
+/// The end of the recording, in nanoseconds since it began.
+pub(crate) fn end(recording: &Recording) -> u64 {
+    let intervals = recording.intervals.iter().map(|(_, interval)| interval.end.max(interval.begin));
+    let ends = recording.ended.iter().map(|(_, end)| end.time);
+    intervals.chain(ends).max().unwrap_or(0)
+}
+
+/// Slots of equal length, each with the intervals of all nodes whose middle is in it. They are as long as most intervals
+/// are, or longer.
+pub(crate) fn timeline(recording: &Recording, shape: &Shape) -> Vec<Slot> {
+    let end = end(recording);
+    let mut lengths: Vec<u64> =
+        recording.intervals.iter().map(|(_, interval)| interval.end.saturating_sub(interval.begin)).collect();
+    lengths.sort_unstable();
+    let Some(&usual) = lengths.get(lengths.len() / 2) else { return vec![] };
+    let length = usual.max(end.div_ceil(SLOTS)).max(1);
+    let count = end.div_ceil(length).clamp(1, SLOTS);
+    let seconds = |time: u64| time as f64 / 1e9;
+    let mut slots: Vec<Slot> = (0..count)
+        .map(|slot| Slot {
+            begin: seconds(slot * length),
+            end: seconds(slot.saturating_add(1).saturating_mul(length).min(end)),
+            nodes: vec![Totals::default(); shape.nodes],
+        })
+        .collect();
+    for (node, interval) in &recording.intervals {
+        let middle = interval.begin / 2 + interval.end / 2;
+        let slot = (middle / length).min(count - 1) as usize;
+        let Some(totals) = slots[slot].nodes.get_mut(usize::from(*node)) else { continue };
+        for row in &interval.rows {
+            totals.count(row.kind, Amount { count: u64::from(row.count), bytes: row.bytes });
+        }
+    }
+    slots
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use gondwana_monitor::{Direction, Kind};
+    use gondwana_recording::{Interval, Row};
+
+    #[test]
+    fn intervals_are_in_the_slot_of_their_middle() {
+        let row = Row {
+            address: 0,
+            unit: 5,
+            kind: Kind::Upgrade,
+            direction: Direction::Out,
+            peer: 0,
+            thread: 0,
+            code: 0,
+            count: 3,
+            bytes: 0,
+        };
+        let interval = |begin: u64, end: u64| Interval { begin, end, rows: vec![row] };
+        let recording = Recording {
+            intervals: vec![
+                (0, interval(0, 10)),
+                (1, interval(2, 12)),
+                (0, interval(10, 20)),
+                (0, interval(20, 30)),
+            ],
+            ..Recording::default()
+        };
+        let slots = timeline(&recording, &Shape { nodes: 2, page_bytes: 4096 });
+        let upgrades: Vec<Vec<u64>> =
+            slots.iter().map(|slot| slot.nodes.iter().map(|totals| totals.upgrades).collect()).collect();
+        assert_eq!(upgrades, [[3, 3], [3, 0], [3, 0]]);
+        assert_eq!(slots[2].end, 30e-9);
+        assert_eq!(timeline(&Recording::default(), &Shape { nodes: 2, page_bytes: 4096 }), []);
+    }
+}
