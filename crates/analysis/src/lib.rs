@@ -5,6 +5,7 @@
 
 #![forbid(unsafe_code)]
 
+mod advice;
 mod analyse;
 mod areas;
 mod cells;
@@ -21,8 +22,8 @@ mod split;
 mod timeline;
 mod written;
 
+pub use advice::{Advice, AdviceKind, Entry, advise, plan};
 pub use analyse::analyse;
-
 pub use names::{Code, Names, NoNames, Variable};
 pub use result::{
     Analysis, Area, AreaNode, Cell, Field, Flow, Lock, NodeTotal, Origin, Pattern, Place, Shared, Slot,

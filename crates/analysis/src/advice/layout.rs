@@ -1,0 +1,107 @@
+//! Data that different nodes use on the same pages, and how to lay it out instead.
+
+use super::{Advice, AdviceKind};
+use crate::{Area, Shared, Writer};
+use gondwana_plan::Traffic;
+use std::collections::BTreeSet;
+use std::fmt::Write;
+
+/// How many ranges of bytes are named.
+const SHOWN: usize = 6;
+
+/// To keep apart what nodes use apart, if they share pages of the area.
+pub fn advise(area: &Area) -> Option<Advice> {
+    let hottest = area.falsely_shared.first()?;
+    let requests = saved(area);
+    let misses = (area.totals.reads + area.totals.writes).max(1);
+    let share = requests as f64 / area.totals.requests().max(1) as f64;
+    let saving = Traffic { requests, bytes: (area.totals.bytes as f64 * share.min(1.0)) as u64 };
+    let fetched: u64 = area.falsely_shared.iter().map(|shared| shared.fetches).sum();
+    let pages = area.falsely_shared.len();
+    let reason = format!(
+        "{} on {pages} {}, which makes {fetched} of the {misses} fetches",
+        listed(hottest),
+        if pages == 1 { "page" } else { "pages, as an example," },
+    );
+    let fields = written_fields(hottest);
+    let (kind, change) = match fields {
+        Some(fields) => {
+            (AdviceKind::Regroup, format!("move {fields} of {} away from what other nodes use", area.name))
+        }
+        None => (
+            AdviceKind::Pad,
+            format!(
+                "pad {} so that what each node uses has pages of its own (aligned to 4096 bytes), or group it by thread",
+                area.name
+            ),
+        ),
+    };
+    Some(Advice { area: area.name.clone(), kind, reason, saving, entries: vec![], change })
+}
+
+/// Fetches beyond the first by each node, with the diffs and notices that go with them.
+fn saved(area: &Area) -> u64 {
+    let again = |shared: &Shared| {
+        let nodes: BTreeSet<u16> = shared.writers.iter().map(|writer| writer.node).collect();
+        shared.fetches.saturating_sub(nodes.len() as u64)
+    };
+    let again: u64 = area.falsely_shared.iter().map(again).sum();
+    let fetches = (area.totals.reads + area.totals.writes).max(1);
+    let all = area.totals.requests();
+    (again as f64 / fetches as f64 * all as f64).min(all as f64) as u64
+}
+
+/// Who uses what of a page: `counters[0] to counters[3] (node 0 writes) and counters[4] (node 1 reads) are`.
+fn listed(shared: &Shared) -> String {
+    let mut spans: Vec<(&Writer, &Writer)> = vec![];
+    for writer in &shared.writers {
+        match spans.last_mut() {
+            Some((_, last)) if last.node == writer.node && last.writes == writer.writes => *last = writer,
+            _ => spans.push((writer, writer)),
+        }
+    }
+    let mut text = String::new();
+    for (place, (first, last)) in spans.iter().take(SHOWN).enumerate() {
+        let between = match place {
+            0 => "",
+            _ if place + 1 == spans.len() => " and ",
+            _ => ", ",
+        };
+        let does = if first.writes { "writes" } else { "reads" };
+        let from = name(first);
+        let to = if name(last) == from { String::new() } else { format!(" to {}", name(last)) };
+        // Writing to a text does not fail.
+        let _ = write!(text, "{between}{from}{to} (node {} {does})", first.node);
+    }
+    if spans.len() > SHOWN {
+        let _ = write!(text, " and {} more", spans.len() - SHOWN);
+    }
+    text + if spans.len() == 1 { " is" } else { " are" }
+}
+
+fn name(writer: &Writer) -> String {
+    match writer.name.is_empty() {
+        true => format!("{:#x} to {:#x}", writer.bytes.start, writer.bytes.end),
+        false => writer.name.clone(),
+    }
+}
+
+/// The fields that are written, if they are others than those that are read: to be kept apart from these. `None` if nodes
+/// write different elements, whatever their fields.
+fn written_fields(shared: &Shared) -> Option<String> {
+    let fields = |writes: bool| -> BTreeSet<String> {
+        let names =
+            shared.writers.iter().filter(|writer| writer.writes == writes).map(|writer| field(&writer.name));
+        names.collect()
+    };
+    let (written, read) = (fields(true), fields(false));
+    let apart = written.iter().all(|field| !field.is_empty()) && written.is_disjoint(&read);
+    let texts: Vec<String> = written.into_iter().collect();
+    (apart && !texts.is_empty() && !read.is_empty()).then(|| texts.join(", "))
+}
+
+/// The field of a name, `.position` of `bodies[17].position`; empty if it has none.
+fn field(name: &str) -> String {
+    let tail = name.rsplit_once(']').map_or(name, |(_, tail)| tail);
+    tail.find('.').map_or(String::new(), |dot| tail[dot..].to_owned())
+}

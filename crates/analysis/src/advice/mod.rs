@@ -1,0 +1,245 @@
+//! What to change, and what that is expected to save.
+//!
+//! The model is that of pages with homes: a node that uses a page whose home it is asks for nothing, any other node
+//! fetches the page after each change by somebody else, and sends a diff after each change of its own. What a home does to
+//! its own pages is no transaction, and not in a recording: estimates allow for it where others' misses betray it.
+
+mod homes;
+mod layout;
+mod pages;
+mod replicas;
+mod threads;
+
+use crate::{Analysis, Area, Origin, Pattern};
+use gondwana_plan::{Allocation, Homes, Plan, ThreadGroup, Traffic, Variable};
+use serde::{Serialize, Serializer};
+
+/// What is not expected to save a hundredth of all requests is not worth a line.
+const LEAST_SHARE: f64 = 0.01;
+
+/// Of areas with a tenth of all requests is said that nothing can be done.
+const HOT_SHARE: f64 = 0.1;
+
+/// Pages for allocations of their own are a waste for smaller ones, in bytes.
+const SMALLEST_PLACED: u64 = 2048;
+
+/// What to do with some data, or with threads.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Advice {
+    /// What it is about.
+    pub area: String,
+    /// What kind of change it is.
+    pub kind: AdviceKind,
+    /// Why, as a sentence with numbers.
+    pub reason: String,
+    /// What it is expected to save.
+    pub saving: Traffic,
+    /// The entries of a plan that do it, as a text; empty if a plan cannot.
+    #[serde(rename = "plan", serialize_with = "as_text")]
+    pub entries: Vec<Entry>,
+    /// What to change in the source or the command; empty if the plan does it.
+    pub change: String,
+}
+
+/// Kinds of advice.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum AdviceKind {
+    /// All pages on one node.
+    Home,
+    /// Contiguous parts of equal size, one for each node.
+    Block,
+    /// Stripes.
+    Striped,
+    /// Parts as they are used.
+    Parts,
+    /// On the node that allocates.
+    Local,
+    /// Brought to each node as a whole.
+    Replicate,
+    /// Threads on one node.
+    Together,
+    /// Each node's elements on pages of their own.
+    Pad,
+    /// Fields that some write apart from those that others read.
+    Regroup,
+    /// Nothing to be done but in the program's logic.
+    Nothing,
+}
+
+impl AdviceKind {
+    /// A word or two for people.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Home => "home",
+            Self::Block => "block",
+            Self::Striped => "striped",
+            Self::Parts => "parts",
+            Self::Local => "local",
+            Self::Replicate => "replicate",
+            Self::Together => "together",
+            Self::Pad => "pad",
+            Self::Regroup => "regroup",
+            Self::Nothing => "nothing to do",
+        }
+    }
+}
+
+/// An entry of a plan.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Entry {
+    /// About a variable.
+    Variable(Variable),
+    /// About what is allocated.
+    Allocation(Allocation),
+    /// About threads.
+    Threads(ThreadGroup),
+}
+
+fn as_text<S: Serializer>(entries: &[Entry], serializer: S) -> Result<S::Ok, S::Error> {
+    let mut plan = Plan::default();
+    entries.iter().for_each(|entry| add(&mut plan, entry));
+    let text = if entries.is_empty() { String::new() } else { plan.to_toml() };
+    // Each is to be read beside others, which have the version.
+    serializer.serialize_str(text.split_once("\n\n").map_or("", |(_version, entries)| entries))
+}
+
+fn add(plan: &mut Plan, entry: &Entry) {
+    match entry.clone() {
+        Entry::Variable(variable) => plan.variables.push(variable),
+        Entry::Allocation(allocation) => plan.allocations.push(allocation),
+        Entry::Threads(threads) => plan.threads.push(threads),
+    }
+}
+
+/// What to change after a run, that with the greatest saving first.
+#[must_use]
+pub fn advise(analysis: &Analysis) -> Vec<Advice> {
+    let least = analysis.totals.requests() as f64 * LEAST_SHARE;
+    let worthwhile = |advice: &Advice| advice.saving.requests as f64 >= least.max(1.0);
+    // Homes are for threads where they will be.
+    let (moved, together) = threads::advise(analysis);
+    let areas = pages::by_area(analysis, &moved);
+    let mut all: Vec<Advice> = together.into_iter().filter(worthwhile).collect();
+    for (area, pages) in analysis.areas.iter().zip(&areas) {
+        let rc = analysis.run.consistency != "sc";
+        let placed = rc.then(|| homes::advise(analysis, area, pages)).flatten();
+        let copied = rc.then(|| replicas::advise(analysis, area, pages)).flatten();
+        let best = [placed, copied].into_iter().flatten().max_by_key(|advice| advice.saving.requests);
+        let layout = layout::advise(area);
+        let some: Vec<Advice> = best.into_iter().chain(layout).filter(worthwhile).collect();
+        if some.is_empty() && is_hot(analysis, area) {
+            all.push(nothing(area));
+        }
+        all.extend(some);
+    }
+    all.sort_by_key(|advice| std::cmp::Reverse(advice.saving.requests));
+    all
+}
+
+/// The plan that does what a plan can do of this advice.
+#[must_use]
+pub fn plan(analysis: &Analysis, advice: &[Advice]) -> Plan {
+    let before = Traffic { requests: analysis.totals.requests(), bytes: analysis.totals.bytes };
+    let mut expected = before;
+    let mut plan = Plan::default();
+    for advice in advice.iter().filter(|advice| !advice.entries.is_empty()) {
+        expected.requests = expected.requests.saturating_sub(advice.saving.requests);
+        expected.bytes = expected.bytes.saturating_sub(advice.saving.bytes);
+        advice.entries.iter().for_each(|entry| add(&mut plan, entry));
+    }
+    Plan { before: Some(before), expected: Some(expected), ..plan }
+}
+
+fn is_hot(analysis: &Analysis, area: &Area) -> bool {
+    let all = analysis.totals.requests();
+    all > 0 && area.totals.requests() as f64 >= all as f64 * HOT_SHARE
+}
+
+fn nothing(area: &Area) -> Advice {
+    let why = match area.pattern {
+        Pattern::Migratory => "its parts are read and written by one node after the other",
+        Pattern::WidelyWritten => "many nodes write the same bytes",
+        Pattern::ProducerConsumer => {
+            "one node writes what others read, and must send it wherever the home is"
+        }
+        _ => "no node uses its pages so much more than the others that another home would save anything",
+    };
+    Advice {
+        area: area.name.clone(),
+        kind: AdviceKind::Nothing,
+        reason: format!("{why} ({} requests)", area.totals.requests()),
+        saving: Traffic::default(),
+        entries: vec![],
+        change: String::new(),
+    }
+}
+
+/// The entry that has an area placed so; `None` if a plan has no name for it, or if its blocks are too small to have pages
+/// of their own.
+fn entry(
+    analysis: &Analysis,
+    area: &Area,
+    homes: Homes,
+    replicate: bool,
+    why: &str,
+    saving: Traffic,
+) -> Option<Entry> {
+    let (reason, saving) = (why.to_owned(), Some(saving));
+    let named = |library: &String| (!library.is_empty()).then(|| library.clone());
+    match &area.origin {
+        Origin::Variable { name, library } => Some(Entry::Variable(Variable {
+            line: 0,
+            name: name.clone(),
+            library: named(library),
+            homes,
+            replicate,
+            reason,
+            saving,
+        })),
+        Origin::Allocation { site, library, .. } if average(area) >= SMALLEST_PLACED => {
+            let (min_bytes, max_bytes) = sizes(analysis, area);
+            Some(Entry::Allocation(Allocation {
+                line: 0,
+                site: site.parse().ok()?,
+                library: named(library),
+                min_bytes,
+                max_bytes,
+                homes,
+                replicate,
+                reason,
+                saving,
+            }))
+        }
+        _ => None,
+    }
+}
+
+/// The average size of an area's blocks in bytes.
+fn average(area: &Area) -> u64 {
+    area.bytes / area.objects.max(1)
+}
+
+/// The sizes of an area's blocks, as far as they are needed to tell them from others of the same call.
+fn sizes(analysis: &Analysis, area: &Area) -> (u64, u64) {
+    let call = |area: &Area| match &area.origin {
+        Origin::Allocation { site, library, .. } => Some((site.clone(), library.clone())),
+        _ => None,
+    };
+    let alike = analysis.areas.iter().filter(|other| call(other) == call(area)).count();
+    let lengths = area.ranges.iter().map(|range| range.end - range.start);
+    match (lengths.clone().min(), lengths.max()) {
+        (Some(least), Some(most)) if alike > 1 && area.ranges.len() as u64 == area.objects => (least, most),
+        (Some(least), _) => (if least >= SMALLEST_PLACED { SMALLEST_PLACED } else { 0 }, u64::MAX),
+        _ => (0, u64::MAX),
+    }
+}
+
+/// A share for people.
+fn percent(part: f64, of: f64) -> String {
+    format!("{:.0} %", if of > 0.0 { part / of * 100.0 } else { 0.0 })
+}
+
+#[cfg(test)]
+mod tests;

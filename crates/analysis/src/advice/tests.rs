@@ -1,0 +1,442 @@
+use super::*;
+use crate::{AreaNode, Cell, NodeTotal, Shared, ThreadInfo, Totals, Writer};
+use gondwana_recording::Run;
+use gondwana_rset::{MemoryPolicy, Part, Registry};
+use gondwana_topology::{Bytes, Machine, NodeId};
+use std::num::NonZeroU64;
+use std::ops::Range;
+
+const PAGE: u64 = 4096;
+const NODES: u16 = 4;
+/// First page of the first area.
+const FIRST: u64 = 1 << 20;
+
+/// Thread 0 on node 0, and eight others, two on each node in turn.
+fn empty() -> Analysis {
+    let thread = |number: u32| ThreadInfo {
+        number,
+        node: (number % u32::from(NODES)) as u16,
+        ..ThreadInfo::default()
+    };
+    Analysis {
+        run: Run { nodes: NODES, consistency: "rc".to_owned(), page_bytes: PAGE as u32, ..Run::default() },
+        nodes: vec![NodeTotal::default(); usize::from(NODES)],
+        threads: (0..9).map(thread).collect(),
+        ..Analysis::default()
+    }
+}
+
+fn variable(name: &str) -> Origin {
+    Origin::Variable { name: name.to_owned(), library: String::new() }
+}
+
+fn allocation(site: &str, threads: &[u32]) -> Origin {
+    Origin::Allocation {
+        site: site.to_owned(),
+        library: String::new(),
+        stack: vec![],
+        threads: threads.to_vec(),
+    }
+}
+
+fn area(name: &str, origin: Origin, ranges: Vec<Range<u64>>) -> Area {
+    Area {
+        name: name.to_owned(),
+        origin,
+        objects: ranges.len() as u64,
+        bytes: ranges.iter().map(|range| range.end - range.start).sum(),
+        ranges,
+        totals: Totals::default(),
+        nodes: vec![AreaNode::default(); usize::from(NODES)],
+        pattern: Pattern::Private,
+        places: vec![],
+        falsely_shared: vec![],
+    }
+}
+
+fn pages(range: Range<u64>) -> Range<u64> {
+    (FIRST + range.start) * PAGE..(FIRST + range.end) * PAGE
+}
+
+/// The thread of a node, each of whose writes is an upgrade that ends in a diff of 100 bytes.
+fn uses(analysis: &mut Analysis, page: u64, node: u16, reads: u32, writes: u32) {
+    uses_by(analysis, page, node, u32::from(node) + 4, reads, writes);
+}
+
+fn uses_by(analysis: &mut Analysis, page: u64, node: u16, thread: u32, reads: u32, writes: u32) {
+    let address = (FIRST + page) * PAGE;
+    let area =
+        analysis.areas.iter().position(|area| area.ranges.iter().any(|range| range.contains(&address)));
+    let area = area.expect("the page is of an area");
+    analysis.cells.push(Cell {
+        address,
+        unit: 12,
+        area: area as u32,
+        node,
+        thread: thread + 1,
+        reads,
+        writes,
+        bytes: 0,
+    });
+    let (reads, writes) = (u64::from(reads), u64::from(writes));
+    let more = Totals {
+        reads,
+        upgrades: writes,
+        diffs: writes,
+        bytes: reads * PAGE + writes * 100,
+        ..Totals::default()
+    };
+    let known = &mut analysis.areas[area];
+    for totals in [&mut known.totals, &mut known.nodes[usize::from(node)].totals, &mut analysis.totals] {
+        totals.reads += more.reads;
+        totals.upgrades += more.upgrades;
+        totals.diffs += more.diffs;
+        totals.bytes += more.bytes;
+    }
+}
+
+/// A variable whose pages were striped over the nodes, initialised by node 0 and then written 20 times by the node
+/// that `user` says.
+fn striped_by_chance(count: u64, user: impl Fn(u64) -> u16) -> Analysis {
+    let mut analysis = empty();
+    analysis.areas.push(area("grid", variable("grid"), vec![pages(0..count)]));
+    for page in 0..count {
+        let home = (page % u64::from(NODES)) as u16;
+        if home != 0 {
+            uses(&mut analysis, page, 0, 0, 1);
+        }
+        if home != user(page) {
+            uses(&mut analysis, page, user(page), 1, 20);
+        }
+    }
+    analysis
+}
+
+fn only(analysis: &Analysis) -> Advice {
+    let mut advice = advise(analysis);
+    assert_eq!(advice.len(), 1, "{advice:#?}");
+    advice.remove(0)
+}
+
+/// Where the only advice places the only variable.
+fn homes(analysis: &Analysis) -> (AdviceKind, Homes) {
+    let advice = only(analysis);
+    let [Entry::Variable(entry)] = &advice.entries[..] else { panic!("no variable: {advice:?}") };
+    assert!(advice.saving.requests > analysis.totals.requests() / 2, "{advice:?}");
+    assert!(advice.saving.requests <= analysis.totals.requests() && advice.change.is_empty());
+    (advice.kind, entry.homes.clone())
+}
+
+#[test]
+fn what_one_node_uses_has_its_home_there() {
+    let analysis = striped_by_chance(64, |_| 2);
+    let (kind, homes) = homes(&analysis);
+    assert_eq!(
+        (kind, homes),
+        (AdviceKind::Home, Homes::Policy(MemoryPolicy::Explicit([NodeId(2)].into_iter().collect())))
+    );
+    assert!(only(&analysis).reason.starts_with("node 2 makes 9"), "{}", only(&analysis).reason);
+}
+
+#[test]
+fn equal_parts_are_blocks() {
+    let block = striped_by_chance(128, |page| (page / 32) as u16);
+    assert_eq!(homes(&block), (AdviceKind::Block, Homes::Policy(MemoryPolicy::Block)));
+}
+
+#[test]
+fn turns_are_stripes() {
+    let turns = striped_by_chance(128, |page| (page / 4 % 4) as u16);
+    let stride = NonZeroU64::new(4).unwrap();
+    assert_eq!(homes(&turns), (AdviceKind::Striped, Homes::Policy(MemoryPolicy::Striped(stride))));
+}
+
+#[test]
+fn other_parts_are_listed() {
+    let user = |page: u64| {
+        if page < 13 {
+            1
+        } else if page < 61 {
+            0
+        } else {
+            3
+        }
+    };
+    let part = |pages, node| Part { pages, node: NodeId(node) };
+    let (kind, homes) = homes(&striped_by_chance(128, user));
+    assert_eq!((kind, homes), (AdviceKind::Parts, Homes::Parts(vec![part(13, 1), part(48, 0), part(67, 3)])));
+}
+
+#[test]
+fn irregular_use_makes_no_endless_plan() {
+    // Runs of 1 to 7 pages.
+    let advice = advise(&striped_by_chance(4096, |page| (page / (1 + page % 7) % 4) as u16));
+    for entry in advice.iter().flat_map(|advice| &advice.entries) {
+        let Entry::Variable(Variable { homes: Homes::Parts(parts), .. }) = entry else { continue };
+        assert!(parts.len() <= 64, "{}", parts.len());
+        assert_eq!(parts.iter().map(|part| part.pages).sum::<u64>(), 4096);
+    }
+}
+
+/// Pages homed at node 0, whose own use nobody sees: only the other half is moved.
+#[test]
+fn silent_pages_are_left_where_they_may_be_in_use() {
+    let mut analysis = empty();
+    analysis.run.nodes = 2;
+    analysis.areas.push(area("grid", variable("grid"), vec![pages(0..64)]));
+    for page in 32..64 {
+        uses(&mut analysis, page, 1, 1, 20);
+    }
+    assert_eq!(homes(&analysis).0, AdviceKind::Block);
+}
+
+/// Each time another node has written, which can only be the home.
+#[test]
+fn pages_that_their_home_writes_as_well_stay() {
+    let mut analysis = empty();
+    analysis.areas.push(area("flags", variable("flags"), vec![pages(0..8)]));
+    for page in 0..8 {
+        uses(&mut analysis, page, 1, 20, 20);
+    }
+    let advice = only(&analysis);
+    assert_eq!((advice.kind, advice.saving), (AdviceKind::Nothing, Traffic::default()));
+}
+
+#[test]
+fn blocks_of_those_who_allocate_are_local() {
+    let mut analysis = empty();
+    // Each node allocates from a part of the memory of its own.
+    let parts = (0..4_u64).flat_map(|part| (0..4).map(move |block| part * 1000 + block * 16));
+    let ranges: Vec<_> = parts.clone().map(|first| pages(first..first + 16)).collect();
+    analysis.areas.push(area("rows = malloc", allocation("make_rows+0x1f", &[4, 1, 2, 3]), ranges));
+    for first in parts {
+        for page in first..first + 16 {
+            if page % 4 != first / 1000 {
+                uses(&mut analysis, page, (first / 1000) as u16, 1, 20);
+            }
+        }
+    }
+    let advice = only(&analysis);
+    let [Entry::Allocation(entry)] = &advice.entries[..] else { panic!("no allocation: {advice:?}") };
+    assert_eq!((advice.kind, &entry.homes), (AdviceKind::Local, &Homes::Policy(MemoryPolicy::Local)));
+    assert_eq!((entry.site.to_string(), entry.min_bytes), ("make_rows+0x1f".to_owned(), SMALLEST_PLACED));
+
+    analysis.areas[0].objects = 16 * 1000;
+    let advice = only(&analysis);
+    assert_eq!((advice.kind, advice.entries.len()), (AdviceKind::Local, 0));
+    assert!(advice.change.contains("--memory local"), "{advice:?}");
+}
+
+/// A plan does not tell two blocks of one call apart but by size.
+#[test]
+fn allocations_of_one_call_are_told_apart_by_size() {
+    let mut analysis = empty();
+    for (place, name) in ["a = malloc", "b = malloc"].iter().enumerate() {
+        let first = place as u64 * 1000;
+        analysis.areas.push(area(
+            name,
+            allocation("xmalloc+0x12", &[0]),
+            vec![pages(first..first + 16 * (place as u64 + 1))],
+        ));
+        for page in first..first + 16 {
+            uses(&mut analysis, page, 2 + place as u16, 1, 20);
+        }
+    }
+    let plan = plan(&analysis, &advise(&analysis));
+    let mut sizes: Vec<_> = plan.allocations.iter().map(|entry| (entry.min_bytes, entry.max_bytes)).collect();
+    sizes.sort_unstable();
+    assert_eq!(sizes, [(16 * PAGE, 16 * PAGE), (32 * PAGE, 32 * PAGE)]);
+}
+
+#[test]
+fn what_all_read_is_replicated() {
+    let mut analysis = empty();
+    analysis.areas.push(area("table", variable("table"), vec![pages(0..256)]));
+    analysis.areas[0].pattern = Pattern::ReadOnly;
+    for page in 0..256 {
+        (1..4).for_each(|node| uses(&mut analysis, page, node, 1, 0));
+    }
+    let advice = only(&analysis);
+    let [Entry::Variable(entry)] = &advice.entries[..] else { panic!("no variable: {advice:?}") };
+    assert_eq!(
+        (advice.kind, entry.replicate, &entry.homes),
+        (AdviceKind::Replicate, true, &Homes::default())
+    );
+    assert_eq!(advice.saving, Traffic { requests: 3 * (256 - 2), bytes: 0 });
+}
+
+#[test]
+fn what_is_hardly_read_is_not_replicated() {
+    let mut analysis = empty();
+    analysis.areas.push(area("table", variable("table"), vec![pages(0..256)]));
+    analysis.areas[0].pattern = Pattern::ReadOnly;
+    for page in 0..32 {
+        (1..4).for_each(|node| uses(&mut analysis, page * 8, node, 1, 0));
+    }
+    assert_eq!(only(&analysis).kind, AdviceKind::Nothing);
+}
+
+#[test]
+fn threads_that_exchange_pages_come_together() {
+    let mut analysis = empty();
+    analysis.areas.push(area("boxes", variable("boxes"), vec![pages(0..8)]));
+    analysis.areas[0].pattern = Pattern::Migratory;
+    // 1 (node 1) with 3 (node 3), 5 (node 1) with 7 (node 3).
+    for (page, one, other) in [(0, 1, 3), (1, 5, 7)] {
+        uses_by(&mut analysis, page, 1, one, 30, 30);
+        uses_by(&mut analysis, page, 3, other, 30, 30);
+    }
+    let advice = advise(&analysis);
+    let together = &advice[0];
+    assert_eq!((together.kind, together.saving.requests), (AdviceKind::Together, 2 * 60));
+    assert!(
+        together.reason.contains("1 and 3") && together.reason.contains("5 and 7"),
+        "{}",
+        together.reason
+    );
+    let nodes: Vec<_> = together
+        .entries
+        .iter()
+        .map(|entry| match entry {
+            Entry::Threads(group) => (group.node.unwrap().0, group.threads.clone()),
+            entry => panic!("{entry:?}"),
+        })
+        .collect();
+    let sizes: Vec<_> = nodes.iter().map(|(node, threads)| (*node, threads.len())).collect();
+    assert_eq!(sizes, [(0, 2), (1, 2), (2, 2), (3, 2)], "as many on each node as before");
+    let of = |thread: u32| nodes.iter().find(|(_, threads)| threads.contains(&thread)).map(|(node, _)| *node);
+    assert_eq!((of(1), of(5)), (of(3), of(7)));
+    assert_ne!(of(1), of(5));
+}
+
+/// What the nodes write of the page, in units of 8 bytes.
+fn share(analysis: &mut Analysis, page: u64, writers: Vec<(u16, bool, &str)>) {
+    let start = (FIRST + page) * PAGE;
+    let writer = |(place, (node, writes, name)): (usize, &(u16, bool, &str))| Writer {
+        node: *node,
+        writes: *writes,
+        bytes: start + 8 * place as u64..start + 8 * place as u64 + 8,
+        name: (*name).to_owned(),
+    };
+    let writers = writers.iter().enumerate().map(writer).collect();
+    for node in [0, 1] {
+        uses(analysis, page, node, 50, 50);
+    }
+    analysis.areas[0].pattern = Pattern::FalselyShared;
+    analysis.areas[0].falsely_shared.push(Shared { page: start, fetches: 100, writers });
+}
+
+#[test]
+fn counters_of_several_nodes_are_padded() {
+    let mut analysis = empty();
+    analysis.areas.push(area("counters", variable("counters"), vec![pages(0..1)]));
+    let names = ["counters[0]", "counters[1]", "counters[2]", "counters[3]"];
+    share(
+        &mut analysis,
+        0,
+        names.iter().enumerate().map(|(place, name)| ((place / 2) as u16, true, *name)).collect(),
+    );
+    let advice =
+        advise(&analysis).into_iter().find(|advice| advice.kind == AdviceKind::Pad).expect("there is one");
+    assert!(advice.entries.is_empty() && advice.change.contains("pad counters"));
+    let shared = "counters[0] to counters[1] (node 0 writes) and counters[2] to counters[3] (node 1 writes) are on 1 page";
+    assert!(advice.reason.starts_with(shared), "{}", advice.reason);
+    assert!(advice.saving.requests > 150 && advice.saving.requests <= analysis.totals.requests());
+}
+
+#[test]
+fn a_hot_field_is_moved_away() {
+    let mut analysis = empty();
+    analysis.areas.push(area("state", variable("state"), vec![pages(0..1)]));
+    let writers = vec![(1, false, "state.limits"), (0, true, "state.lock_count"), (1, false, "state.table")];
+    share(&mut analysis, 0, writers);
+    let advice = advise(&analysis)
+        .into_iter()
+        .find(|advice| advice.kind == AdviceKind::Regroup)
+        .expect("there is one");
+    assert!(advice.change.contains("move .lock_count of state away"), "{}", advice.change);
+    assert!(advice.entries.is_empty());
+}
+
+#[test]
+fn bytes_without_names_are_named_by_address() {
+    let mut analysis = empty();
+    analysis.areas.push(area("heap", Origin::Other, vec![pages(0..1)]));
+    share(&mut analysis, 0, vec![(0, true, ""), (1, true, "")]);
+    let advice =
+        advise(&analysis).into_iter().find(|advice| advice.kind == AdviceKind::Pad).expect("there is one");
+    assert!(advice.reason.starts_with("0x100000000 to 0x100000008 (node 0 writes)"), "{}", advice.reason);
+}
+
+#[test]
+fn nothing_is_advised_where_nothing_can_be_saved() {
+    assert_eq!(advise(&empty()), []);
+    let mut analysis = empty();
+    analysis.areas.push(area("queue", variable("queue"), vec![pages(0..4)]));
+    analysis.areas[0].pattern = Pattern::WidelyWritten;
+    for page in 0..4 {
+        (0..4).for_each(|node| uses_by(&mut analysis, page, node, 0, 30, 30));
+        // All pages are used alike by all.
+    }
+    let advice = advise(&analysis);
+    assert!(
+        advice.iter().all(|advice| advice.saving.requests <= analysis.totals.requests() / 3),
+        "{advice:#?}"
+    );
+}
+
+#[test]
+fn a_home_is_no_help_under_sequential_consistency() {
+    let mut analysis = striped_by_chance(128, |page| (page / 32) as u16);
+    analysis.run.consistency = "sc".to_owned();
+    assert!(advise(&analysis).iter().all(|advice| advice.entries.is_empty()));
+}
+
+#[test]
+fn small_savings_are_not_worth_a_line() {
+    let mut analysis = striped_by_chance(128, |page| (page / 32) as u16);
+    analysis.areas.push(area("small", variable("small"), vec![pages(1000..1001)]));
+    uses(&mut analysis, 1000, 3, 1, 10);
+    assert_eq!(only(&analysis).area, "grid");
+}
+
+#[test]
+fn a_plan_says_what_was_and_what_is_expected() {
+    let analysis = striped_by_chance(128, |page| (page / 32) as u16);
+    let advice = advise(&analysis);
+    let plan = plan(&analysis, &advice);
+    let before = analysis.totals.requests();
+    assert_eq!(plan.before, Some(Traffic { requests: before, bytes: analysis.totals.bytes }));
+    assert_eq!(plan.expected.unwrap().requests, before - advice[0].saving.requests);
+    let machine = Machine::uniform(NODES, 1, Bytes(1 << 30));
+    let read = Plan::parse(&plan.to_toml(), &machine, &Registry::default()).unwrap();
+    assert_eq!(read.variables[0].name, "grid");
+    let json = serde_json::to_value(&advice).unwrap();
+    assert!(
+        json[0]["plan"].as_str().unwrap().contains("[[variable]]\nname = \"grid\"\npolicy = \"block\""),
+        "{json}"
+    );
+    assert_eq!(json[0]["kind"], "block");
+}
+
+/// A recording can say anything.
+#[test]
+fn absurd_cells_do_no_harm() {
+    let mut analysis = striped_by_chance(16, |_| 1);
+    for (address, unit, area, node) in [(0, 255, 0, 0), (u64::MAX, 63, 0, 9), (FIRST * PAGE, 0, 7, 1)] {
+        analysis.cells.push(Cell {
+            address,
+            unit,
+            area,
+            node,
+            thread: u32::MAX,
+            reads: u32::MAX,
+            writes: 1,
+            bytes: 0,
+        });
+    }
+    analysis.areas[0].ranges.push(0..u64::MAX);
+    for advice in advise(&analysis) {
+        assert!(advice.saving.requests <= analysis.totals.requests());
+    }
+}
