@@ -40,9 +40,7 @@ impl Tried {
     fn requests(&self) -> u64 {
         let total = &self.stats()["total"];
         let count = |group: &str, name: &str| total[group][name].as_u64().expect("is counted");
-        count("pages", "fetches") - count("pages", "fetched_early")
-            + count("diffs", "sent")
-            + count("notices", "received")
+        count("pages", "awaited") + count("diffs", "sent") + count("notices", "received")
     }
 }
 

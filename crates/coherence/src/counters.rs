@@ -13,8 +13,8 @@ pub struct Counters {
     pub page_transfers: u64,
     /// Fetch messages sent by this node for itself.
     pub fetches: u64,
-    /// Of these, those that no thread waited for when they were sent.
-    pub fetched_early: u64,
+    /// Pages that a thread had to wait for because their contents were not here.
+    pub awaited: u64,
     /// Fetch messages passed on because the home had moved.
     pub fetches_forwarded: u64,
     /// Pages fetched again because what arrived lacked writes of this node.

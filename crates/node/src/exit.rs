@@ -127,7 +127,7 @@ impl Node {
             "pages": {
                 "transfers": c.page_transfers,
                 "fetches": c.fetches,
-                "fetched_early": c.fetched_early,
+                "awaited": c.awaited,
                 "forwarded": c.fetches_forwarded,
                 "deferred": c.fetches_deferred,
                 "refetches": c.refetches,

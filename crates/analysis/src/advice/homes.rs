@@ -36,16 +36,16 @@ struct Gain {
 
 /// What a home at `node` saves of a page that is used so.
 ///
-/// All that the node asks for. If it fetched the page again and again and nobody else who writes was seen, then its home
-/// writes it: that would have to fetch, to send diffs and to be told of changes in turn. It has initialised the page, too,
+/// All that the node asks for. If it fetched the page again and again, or was told of changes, and nobody else who writes
+/// was seen, then its home writes it: that would have to fetch, to send diffs and to be told of changes in turn. It has initialised the page, too,
 /// if nobody else was seen to write it.
 fn gain(uses: &Uses, node: u16, page_bytes: u64) -> Gain {
     let Some(here) = uses.get(&node) else { return Gain::default() };
     let others: f64 = uses.iter().filter(|(other, _)| **other != node).map(|(_, usage)| usage.writes).sum();
-    let hidden = ((here.fetches - 1.0).max(0.0) - others).max(0.0);
+    let hidden = ((here.fetches - 1.0).max(here.notices) - others).max(0.0);
     let initialised = if others == 0.0 { 1.0 } else { 0.0 };
     let requests = here.requests - 3.0 * hidden - initialised;
-    if requests < here.requests * CLEAR {
+    if requests <= 0.0 || requests < here.requests * CLEAR {
         return Gain::default();
     }
     Gain { requests, bytes: (here.bytes - (hidden + initialised) * page_bytes as f64).max(0.0) }

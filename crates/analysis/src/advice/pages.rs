@@ -16,6 +16,8 @@ pub struct Use {
     pub reads: f64,
     /// First writes between two releases.
     pub writes: f64,
+    /// Write notices received.
+    pub notices: f64,
 }
 
 impl Use {
@@ -27,6 +29,7 @@ impl Use {
             fetches: self.fetches.max(other.fetches),
             reads: self.reads.max(other.reads),
             writes: self.writes.max(other.writes),
+            notices: self.notices.max(other.notices),
         }
     }
 
@@ -38,6 +41,7 @@ impl Use {
             fetches: self.fetches + other.fetches,
             reads: self.reads + other.reads,
             writes: self.writes + other.writes,
+            notices: self.notices + other.notices,
         }
     }
 }
@@ -84,10 +88,11 @@ pub fn by_thread(analysis: &Analysis) -> Vec<ByThread> {
         let part = 1.0 / count as f64;
         let usage = Use {
             requests: totals.requests() as f64 * share * part,
-            bytes: totals.bytes as f64 * share * part,
+            bytes: cell.bytes as f64 * part,
             fetches: (reads + writes * fetched) * part,
             reads: reads * part,
             writes: writes * part,
+            notices: totals.notices as f64 * share * part,
         };
         for page in first..first.saturating_add(count) {
             let threads = areas[cell.area as usize].entry(page).or_default();

@@ -76,7 +76,7 @@ fn uses_by(analysis: &mut Analysis, page: u64, node: u16, thread: u32, reads: u3
         thread: thread + 1,
         reads,
         writes,
-        bytes: 0,
+        bytes: u64::from(reads) * PAGE + u64::from(writes) * 100,
     });
     let (reads, writes) = (u64::from(reads), u64::from(writes));
     let more = Totals {
@@ -200,6 +200,19 @@ fn pages_that_their_home_writes_as_well_stay() {
     }
     let advice = only(&analysis);
     assert_eq!((advice.kind, advice.saving), (AdviceKind::Nothing, Traffic::default()));
+}
+
+/// They come along with others, so that hardly any is fetched by itself.
+#[test]
+fn pages_of_which_nodes_are_told_by_their_home_stay() {
+    let mut analysis = empty();
+    analysis.areas.push(area("halo", variable("halo"), vec![pages(0..64)]));
+    (0..4).for_each(|page| uses(&mut analysis, page * 16, 1, 20, 0));
+    for totals in [&mut analysis.totals, &mut analysis.areas[0].nodes[1].totals] {
+        totals.notices = 20 * 64;
+    }
+    analysis.areas[0].totals = analysis.totals;
+    assert_eq!(only(&analysis).kind, AdviceKind::Nothing);
 }
 
 #[test]

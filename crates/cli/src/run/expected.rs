@@ -11,8 +11,7 @@ pub fn traffic(nodes: &[Option<Value>]) -> Option<Traffic> {
     for node in nodes {
         let node = node.as_ref()?;
         let count = |group: &str, name: &str| node[group][name].as_u64().unwrap_or(0);
-        let fetches = count("pages", "fetches").saturating_sub(count("pages", "fetched_early"));
-        sum.requests += fetches + count("diffs", "sent") + count("notices", "received");
+        sum.requests += count("pages", "awaited") + count("diffs", "sent") + count("notices", "received");
         sum.bytes += count("pages", "transfers") * PAGE_SIZE as u64 + count("diffs", "bytes");
     }
     Some(sum)
@@ -45,9 +44,9 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn requests_are_fetches_that_threads_wait_for_diffs_and_notices() {
+    fn requests_are_pages_that_threads_wait_for_diffs_and_notices() {
         let node = json!({
-            "pages": {"fetches": 10, "fetched_early": 3, "transfers": 2},
+            "pages": {"awaited": 7, "fetches": 10, "transfers": 2},
             "diffs": {"sent": 5, "bytes": 100},
             "notices": {"received": 4, "sent": 1000},
         });

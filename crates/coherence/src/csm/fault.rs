@@ -27,7 +27,7 @@ impl Csm {
             State::HomeExclusive | State::HomeDirty | State::Dirty => Outcome::Done,
             State::HomeShared | State::Shared if !write => Outcome::Done,
             State::Untouched if self.place_first(page, ahead, env) => {
-                self.waiting.push((page, waiter));
+                self.await_page(page, waiter);
                 self.request(page, ahead, write, env);
                 Outcome::Wait
             }
@@ -44,7 +44,7 @@ impl Csm {
                 Outcome::Done
             }
             State::Invalid | State::StaleDirty => {
-                self.waiting.push((page, waiter));
+                self.await_page(page, waiter);
                 self.request(page, ahead, write, env);
                 Outcome::Wait
             }
@@ -52,15 +52,22 @@ impl Csm {
                 if write {
                     self.entry(page).set(WRITE);
                 }
-                self.waiting.push((page, waiter));
+                self.await_page(page, waiter);
                 Outcome::Wait
             }
             // Whoever wants more than the answer allows faults again, without a message.
             State::Fetching => {
-                self.waiting.push((page, waiter));
+                self.await_page(page, waiter);
                 Outcome::Wait
             }
         }
+    }
+
+    fn await_page(&mut self, page: Page, waiter: Waiter) {
+        if !self.waiting.iter().any(|(awaited, _)| *awaited == page) {
+            self.counters.awaited += 1;
+        }
+        self.waiting.push((page, waiter));
     }
 
     /// Makes use of untouched pages of which this node is to be home.
@@ -120,7 +127,6 @@ impl Csm {
         for page in span(first, count) {
             let entry = self.entry(page);
             if entry.state == State::Invalid && entry.flush <= completed {
-                self.counters.fetched_early += 1;
                 // Those that go with it are no longer invalid when their turn comes.
                 self.request(page, first.0 + count - page.0, write, env);
             }

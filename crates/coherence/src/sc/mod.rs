@@ -221,6 +221,9 @@ impl Sc {
                 return Outcome::Done;
             }
         }
+        if entry.state == ScState::None && !self.waiting.iter().any(|(awaited, _)| *awaited == page) {
+            self.counters.awaited += 1;
+        }
         self.waiting.push((page, waiter));
         Outcome::Wait
     }
