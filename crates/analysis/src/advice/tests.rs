@@ -50,6 +50,7 @@ fn area(name: &str, origin: Origin, ranges: Vec<Range<u64>>) -> Area {
         nodes: vec![AreaNode::default(); usize::from(NODES)],
         pattern: Pattern::Private,
         places: vec![],
+        fields: vec![],
         falsely_shared: vec![],
     }
 }
