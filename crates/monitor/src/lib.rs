@@ -5,10 +5,23 @@
 
 #![forbid(unsafe_code)]
 
+mod board;
+mod events;
+mod filter;
 mod journal;
 mod misses;
+mod panel;
+#[cfg(test)]
+mod panel_tests;
 mod transaction;
 
+pub use board::{Board, COUNTERS, MOST_FILTERS, SECONDARIES};
+pub use events::Event;
+pub use filter::{
+    Area, Directions, Filter, FilterError, FilterText, FilterTextError, LARGEST_UNIT, SMALLEST_UNIT,
+    Threshold,
+};
 pub use journal::{Journal, Like, Tally};
 pub use misses::Misses;
-pub use transaction::{Direction, Kind, Kinds, Transaction};
+pub use panel::{FilterId, Panel, SecondaryId};
+pub use transaction::{Direction, Kind, Kinds, Transaction, UnknownKind};
