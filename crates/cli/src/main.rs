@@ -10,6 +10,7 @@ mod hosts;
 mod live;
 mod output;
 mod process;
+mod report;
 mod rset;
 mod run;
 mod running;

@@ -1,0 +1,139 @@
+//! Numbers and names as people read them.
+
+use gondwana_analysis::Pattern;
+
+/// A longer name is cut: names of C++ templates can have thousands of characters.
+const NAME_LIMIT: usize = 300;
+
+/// A number with its thousands apart.
+pub fn count(number: u64) -> String {
+    let digits = number.to_string();
+    let mut text = String::with_capacity(digits.len() + digits.len() / 3);
+    for (index, digit) in digits.chars().enumerate() {
+        if index > 0 && (digits.len() - index).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+/// A number of things.
+pub fn things(number: u64, one: &str, many: &str) -> String {
+    format!("{} {}", count(number), if number == 1 { one } else { many })
+}
+
+/// How much of the whole a part is.
+pub fn percent(part: u64, whole: u64) -> String {
+    match part as f64 / whole.max(1) as f64 * 100.0 {
+        0.0 => "0 %".to_owned(),
+        share if share < 1.0 => "under 1 %".to_owned(),
+        share => format!("{share:.0} %"),
+    }
+}
+
+/// A time in seconds with three digits or so.
+pub fn seconds(time: f64) -> String {
+    match time {
+        time if !time.is_finite() || time <= 0.0 => "0 s".to_owned(),
+        time if time < 1.0 => format!("{:.0} ms", time * 1000.0),
+        time if time < 10.0 => format!("{time:.2} s"),
+        time if time < 100.0 => format!("{time:.1} s"),
+        time => format!("{time:.0} s"),
+    }
+}
+
+/// A text of one or several lines without other control characters.
+pub fn text(text: &str) -> String {
+    text.chars().map(|c| if c.is_control() && c != '\n' { '\u{fffd}' } else { c }).collect()
+}
+
+/// A name from a recording without what no name has: control characters, and more characters than anybody reads.
+pub fn name(text: &str) -> String {
+    let shown = text.chars().take(NAME_LIMIT).map(|c| if c.is_control() { '\u{fffd}' } else { c });
+    let mut name: String = shown.collect();
+    if text.chars().nth(NAME_LIMIT).is_some() {
+        name.push('…');
+    }
+    name
+}
+
+/// Numbers of nodes or threads as a list with ranges: `0-3, 7`.
+pub fn numbers(numbers: &[u32]) -> String {
+    let mut sorted = numbers.to_vec();
+    sorted.sort_unstable();
+    sorted.dedup();
+    let runs = sorted.chunk_by(|one, next| one + 1 == *next).map(|run| match run {
+        [only] => only.to_string(),
+        [first, .., last] => format!("{first}-{last}"),
+        [] => String::new(),
+    });
+    runs.collect::<Vec<_>>().join(", ")
+}
+
+/// How a pattern is called.
+pub fn pattern(pattern: Pattern) -> &'static str {
+    match pattern {
+        Pattern::Private => "private",
+        Pattern::ReadOnly => "read-only",
+        Pattern::ProducerConsumer => "producer/consumer",
+        Pattern::Migratory => "migratory",
+        Pattern::FalselyShared => "falsely shared",
+        Pattern::WidelyWritten => "widely written",
+    }
+}
+
+/// What a pattern means and what usually helps.
+pub fn meaning(pattern: Pattern) -> &'static str {
+    match pattern {
+        Pattern::Private => {
+            "each part is used by one node only: what crosses is there because the home is elsewhere"
+        }
+        Pattern::ReadOnly => "nobody writes it once it is initialised: every node could keep a copy",
+        Pattern::ProducerConsumer => {
+            "one node writes each part and others read it: its home belongs at the writer"
+        }
+        Pattern::Migratory => "parts are read and written by one node after the other: they follow the work",
+        Pattern::FalselyShared => {
+            "nodes write different bytes of the same pages: padding or regrouping ends that"
+        }
+        Pattern::WidelyWritten => {
+            "many nodes write the same bytes: only less writing, or a sum for each node, helps"
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn thousands_are_apart() {
+        assert_eq!([0, 999, 1000, 1_234_567].map(count), ["0", "999", "1,000", "1,234,567"]);
+    }
+
+    #[test]
+    fn shares_are_whole_percents() {
+        assert_eq!([0, 1, 500, 1000].map(|part| percent(part, 1000)), ["0 %", "under 1 %", "50 %", "100 %"]);
+        assert_eq!(percent(0, 0), "0 %");
+    }
+
+    #[test]
+    fn times_have_three_digits_and_none_is_infinite() {
+        let times = [f64::NAN, f64::INFINITY, -1.0, 0.25, 1.5, 12.0, 1234.5].map(seconds);
+        assert_eq!(times, ["0 s", "0 s", "0 s", "250 ms", "1.50 s", "12.0 s", "1234 s"]);
+    }
+
+    #[test]
+    fn numbers_in_a_row_are_ranges() {
+        assert_eq!(numbers(&[7, 1, 0, 2, 2]), "0-2, 7");
+        assert_eq!(numbers(&[]), "");
+        assert_eq!(numbers(&[u32::MAX - 1, u32::MAX]), "4294967294-4294967295");
+    }
+
+    #[test]
+    fn names_are_without_control_characters_and_not_endless() {
+        assert_eq!(name("a\u{0}b\u{1b}[2J"), "a\u{fffd}b\u{fffd}[2J");
+        assert_eq!(name(&"ä".repeat(1000)).chars().count(), NAME_LIMIT + 1);
+    }
+}

@@ -1,0 +1,338 @@
+//! A page in a real browser.
+
+use headless_chrome::protocol::cdp::types::Event;
+use headless_chrome::protocol::cdp::{Emulation, Input, Network, Page as CdpPage, Runtime};
+use headless_chrome::{Browser, LaunchOptions, Tab};
+use serde_json::Value;
+use std::io::{Cursor, Write};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+/// How long the page may take for anything, also on a computer with much else to do.
+const PATIENCE: Duration = Duration::from_secs(60);
+/// The size of its window, in pixels.
+const WINDOW: (u32, u32) = (1280, 1500);
+/// Shift, as DevTools counts keys that are held.
+pub const SHIFT: u32 = 8;
+
+/// Whether people look at the page on light or dark ground.
+#[derive(Clone, Copy)]
+pub enum Ground {
+    Light,
+    Dark,
+}
+
+/// A page that a browser of its own shows.
+pub struct Page {
+    tab: Arc<Tab>,
+    seen: Arc<Mutex<Seen>>,
+    // Browsers beside each other would take each other's time. Goes last.
+    _browser: Browser,
+    _alone: MutexGuard<'static, ()>,
+}
+
+/// What the browser has told about the page.
+#[derive(Default)]
+struct Seen {
+    /// Errors and warnings, of the page and about it.
+    complaints: Vec<String>,
+    /// What the page has asked for.
+    requests: Vec<String>,
+}
+
+/// Where something is in the window, in pixels.
+#[derive(Clone, Copy, Debug)]
+pub struct Place {
+    pub left: f64,
+    pub top: f64,
+    pub width: f64,
+    pub height: f64,
+}
+
+/// What is on the screen.
+pub struct Screenshot {
+    width: usize,
+    pixels: Vec<[u8; 3]>,
+}
+
+/// The browser's executable; `None`, and a line that says so, if there is none and none is required.
+fn executable() -> Option<PathBuf> {
+    match headless_chrome::browser::default_executable() {
+        Ok(path) => Some(path),
+        Err(missing) => {
+            let required = std::env::var_os("GONDWANA_BROWSER").is_some_and(|value| value == "required");
+            assert!(!required, "there is no browser: {missing}");
+            // Not through the macros, whose output the test harness hides when tests pass.
+            let line = "skipped: tests in a browser, because there is no Chromium (apt install chromium)\n";
+            let _ = std::io::stderr().write_all(line.as_bytes());
+            None
+        }
+    }
+}
+
+impl Page {
+    /// Opens a file; `None` if there is no browser.
+    pub fn open(file: &Path, ground: Ground) -> Option<Self> {
+        static ALONE: Mutex<()> = Mutex::new(());
+        let path = executable()?;
+        // A failed test leaves nothing behind.
+        let alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
+        let options = LaunchOptions {
+            path: Some(path),
+            // Chromium's own sandbox does not work for root and in most containers; the page is ours.
+            sandbox: false,
+            window_size: Some(WINDOW),
+            idle_browser_timeout: PATIENCE,
+            ..LaunchOptions::default()
+        };
+        let browser = Browser::new(options).unwrap();
+        let tab = browser.new_tab().unwrap();
+        tab.set_default_timeout(PATIENCE);
+        let seen: Arc<Mutex<Seen>> = Arc::default();
+        let noted = Arc::clone(&seen);
+        tab.enable_log().unwrap().enable_runtime().unwrap();
+        let network = Network::Enable {
+            max_total_buffer_size: None,
+            max_resource_buffer_size: None,
+            max_post_data_size: None,
+            report_direct_socket_traffic: None,
+            enable_durable_messages: None,
+        };
+        tab.call_method(network).unwrap();
+        tab.add_event_listener(Arc::new(move |event: &Event| noted.lock().unwrap().note(event))).unwrap();
+        let colours = match ground {
+            Ground::Light => "light",
+            Ground::Dark => "dark",
+        };
+        let feature =
+            Emulation::MediaFeature { name: "prefers-color-scheme".to_owned(), value: colours.to_owned() };
+        let still =
+            Emulation::MediaFeature { name: "prefers-reduced-motion".to_owned(), value: "reduce".to_owned() };
+        tab.call_method(Emulation::SetEmulatedMedia { media: None, features: Some(vec![feature, still]) })
+            .unwrap();
+        tab.navigate_to(&format!("file://{}", file.display())).unwrap().wait_until_navigated().unwrap();
+        Some(Self { tab, seen, _browser: browser, _alone: alone })
+    }
+
+    /// The value of an expression, or of what it promises.
+    pub fn value(&self, expression: &str) -> Value {
+        let evaluated = Runtime::Evaluate {
+            expression: expression.to_owned(),
+            return_by_value: Some(true),
+            await_promise: Some(true),
+            ..nothing()
+        };
+        let evaluated = self.tab.call_method(evaluated).unwrap();
+        assert!(evaluated.exception_details.is_none(), "{expression}: {:?}", evaluated.exception_details);
+        evaluated.result.value.unwrap_or(Value::Null)
+    }
+
+    /// Waits until a condition holds.
+    pub fn until(&self, condition: &str) {
+        let limit = PATIENCE.as_millis();
+        let waited = self.value(&format!(
+            "new Promise((done) => {{
+                const end = performance.now() + {limit};
+                const look = () => {{
+                    if ({condition}) done(true);
+                    else if (performance.now() > end) done(false);
+                    else requestAnimationFrame(look);
+                }};
+                look();
+            }})"
+        ));
+        assert_eq!(
+            waited,
+            true,
+            "{condition}: {}",
+            self.value("JSON.stringify(document.getElementById('picture')?.dataset)")
+        );
+    }
+
+    /// The text of an element.
+    pub fn text(&self, selector: &str) -> String {
+        self.value(&format!("document.querySelector({selector:?}).innerText")).as_str().unwrap().to_owned()
+    }
+
+    /// A part of the state of the picture.
+    pub fn state(&self, name: &str) -> String {
+        let value = self.value(&format!("document.getElementById('picture').dataset.{name}"));
+        value.as_str().unwrap_or_else(|| panic!("the picture has no {name}")).to_owned()
+    }
+
+    /// Clicks on an element, as people do: where it is.
+    pub fn click(&self, selector: &str) {
+        self.tab.find_element(selector).unwrap().click().unwrap();
+    }
+
+    /// Presses a key.
+    pub fn press(&self, key: &str) {
+        self.tab.press_key(key).unwrap();
+    }
+
+    /// Types a text.
+    pub fn write(&self, text: &str) {
+        self.tab.type_str(text).unwrap();
+    }
+
+    /// Where an element is, brought into the window.
+    pub fn place(&self, selector: &str) -> Place {
+        let place = self.value(&format!(
+            "(() => {{
+                const element = document.querySelector({selector:?});
+                element.scrollIntoView({{ block: 'center' }});
+                const {{ left, top, width, height }} = element.getBoundingClientRect();
+                return [left, top, width, height];
+            }})()"
+        ));
+        let [left, top, width, height] = [0, 1, 2, 3].map(|index| place[index].as_f64().unwrap());
+        Place { left, top, width, height }
+    }
+
+    /// Turns the wheel over a point; upwards if negative.
+    pub fn wheel(&self, (x, y): (f64, f64), turn: f64) {
+        let event = Input::DispatchMouseEventTypeOption::MouseWheel;
+        self.tab
+            .call_method(Input::DispatchMouseEvent {
+                delta_x: Some(0.0),
+                delta_y: Some(turn),
+                ..mouse(event, x, y)
+            })
+            .unwrap();
+    }
+
+    /// Moves the pointer to a point.
+    pub fn point(&self, (x, y): (f64, f64)) {
+        self.tab.call_method(mouse(Input::DispatchMouseEventTypeOption::MouseMoved, x, y)).unwrap();
+    }
+
+    /// Drags from one point to another, with these keys held.
+    pub fn drag(&self, from: (f64, f64), to: (f64, f64), held: u32) {
+        use Input::DispatchMouseEventTypeOption::{MouseMoved, MousePressed, MouseReleased};
+        let middle = (f64::midpoint(from.0, to.0), f64::midpoint(from.1, to.1));
+        for (event, (x, y)) in
+            [(MousePressed, from), (MouseMoved, middle), (MouseMoved, to), (MouseReleased, to)]
+        {
+            let event = Input::DispatchMouseEvent {
+                modifiers: Some(held),
+                button: Some(Input::MouseButton::Left),
+                buttons: Some(1),
+                click_count: Some(1),
+                ..mouse(event, x, y)
+            };
+            self.tab.call_method(event).unwrap();
+        }
+    }
+
+    /// What is in the window, also as a file in the folder of the tests for people to look at.
+    pub fn screenshot(&self, name: &str) -> Screenshot {
+        let format = CdpPage::CaptureScreenshotFormatOption::Png;
+        let png = self.tab.capture_screenshot(format, None, None, true).unwrap();
+        std::fs::write(folder().join(format!("{name}.png")), &png).unwrap();
+        Screenshot::decode(&png)
+    }
+
+    /// The page must have asked for nothing but itself, and neither it nor the browser have complained.
+    pub fn was_quiet(&self) {
+        let seen = self.seen.lock().unwrap();
+        assert!(seen.complaints.is_empty(), "{:#?}", seen.complaints);
+        assert!(seen.requests.len() == 1 && seen.requests[0].starts_with("file://"), "{:#?}", seen.requests);
+    }
+}
+
+impl Seen {
+    fn note(&mut self, event: &Event) {
+        match event {
+            Event::RuntimeExceptionThrown(thrown) => {
+                self.complaints.push(format!("{:?}", thrown.params.exception_details));
+            }
+            Event::RuntimeConsoleAPICalled(called) => {
+                self.complaints.push(format!("{:?}", called.params.args))
+            }
+            Event::LogEntryAdded(added) => self.complaints.push(format!("{:?}", added.params.entry)),
+            Event::NetworkRequestWillBeSent(request) => {
+                self.requests.push(request.params.request.url.clone())
+            }
+            _ => {}
+        }
+    }
+}
+
+impl Place {
+    /// A point of it, by shares of its width and height.
+    pub fn at(&self, x: f64, y: f64) -> (f64, f64) {
+        (self.left + x * self.width, self.top + y * self.height)
+    }
+}
+
+impl Screenshot {
+    fn decode(png: &[u8]) -> Self {
+        let mut reader = png::Decoder::new(Cursor::new(png)).read_info().unwrap();
+        let mut bytes = vec![0; reader.output_buffer_size().unwrap()];
+        let info = reader.next_frame(&mut bytes).unwrap();
+        let pixels =
+            bytes.chunks_exact(info.color_type.samples()).map(|pixel| [pixel[0], pixel[1], pixel[2]]);
+        Self { width: info.width as usize, pixels: pixels.collect() }
+    }
+
+    /// How many pixels of a place have a colour.
+    pub fn count(&self, place: Place, colour: [u8; 3]) -> usize {
+        let rows = place.top.max(0.0) as usize..(place.top + place.height) as usize;
+        let columns = place.left as usize..((place.left + place.width) as usize).min(self.width);
+        let row = |row: usize| {
+            let pixels = columns.clone().filter_map(move |column| self.pixels.get(row * self.width + column));
+            pixels.filter(|&&pixel| pixel == colour).count()
+        };
+        rows.map(row).sum()
+    }
+}
+
+/// The folder in which the pages and screenshots of the tests are.
+pub fn folder() -> PathBuf {
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("page");
+    std::fs::create_dir_all(&folder).unwrap();
+    folder
+}
+
+fn mouse(event: Input::DispatchMouseEventTypeOption, x: f64, y: f64) -> Input::DispatchMouseEvent {
+    Input::DispatchMouseEvent {
+        Type: event,
+        x,
+        y,
+        modifiers: None,
+        timestamp: None,
+        button: None,
+        buttons: None,
+        click_count: None,
+        force: None,
+        tangential_pressure: None,
+        tilt_x: None,
+        tilt_y: None,
+        twist: None,
+        delta_x: None,
+        delta_y: None,
+        pointer_Type: None,
+    }
+}
+
+fn nothing() -> Runtime::Evaluate {
+    Runtime::Evaluate {
+        expression: String::new(),
+        return_by_value: None,
+        generate_preview: None,
+        silent: None,
+        await_promise: None,
+        include_command_line_api: None,
+        user_gesture: None,
+        object_group: None,
+        context_id: None,
+        throw_on_side_effect: None,
+        timeout: None,
+        disable_breaks: None,
+        repl_mode: None,
+        allow_unsafe_eval_blocked_by_csp: None,
+        unique_context_id: None,
+        serialization_options: None,
+    }
+}

@@ -1,0 +1,241 @@
+//! A made-up recording of a program on four nodes with two threads each: a grid in bands, counters that are falsely shared,
+//! many small blocks, and a name that nobody would choose.
+
+use gondwana_analysis::{
+    Analysis, Area, AreaNode, Cell, Flow, Lock, NodeTotal, Origin, Pattern, Place, Shared, Slot, ThreadInfo,
+    Totals, Writer,
+};
+use std::ops::Range;
+
+/// How many nodes it had.
+pub const NODES: u16 = 4;
+const THREADS: u32 = 8;
+const PAGE: u64 = 4096;
+/// Where its heap begins.
+pub const HEAP: u64 = 0x1000_0000_0000;
+/// Where its variables begin.
+pub const DATA: u64 = 0x0800_0000_0000;
+/// The places of areas in the table.
+pub const GRID: u32 = 0;
+/// See [`GRID`].
+pub const COUNTERS: u32 = 1;
+/// See [`GRID`].
+pub const BODIES: u32 = 2;
+/// See [`GRID`].
+pub const HOSTILE: u32 = 3;
+/// What the last area is called.
+pub const HOSTILE_NAME: &str =
+    "</script><script>document.title='broken'</script><img src=x onerror=alert(1)>\u{2028}'\"&amp;";
+
+/// The recording, understood.
+pub fn analysis() -> Analysis {
+    let mut cells = [counters(), hostile(), grid(1024), bodies(600)].concat();
+    cells.sort_by_key(|cell| cell.address);
+    of_cells(cells)
+}
+
+/// As many cells as a page can have.
+pub fn full() -> Analysis {
+    let threads = 4;
+    let cells = (0..200_000u64).map(|index| {
+        let (unit, thread) = (index / threads, (index % threads) as u32 * 2);
+        cell(HEAP + unit * 32, 5, GRID, thread, (unit / 500 % 7 + 1) as u32, (index % 3) as u32)
+    });
+    of_cells(cells.collect())
+}
+
+fn cell(address: u64, unit: u8, area: u32, thread: u32, reads: u32, writes: u32) -> Cell {
+    let bytes = u64::from(reads + writes) * PAGE;
+    Cell {
+        address,
+        unit,
+        area,
+        node: (thread % u32::from(NODES)) as u16,
+        thread: thread + 1,
+        reads,
+        writes,
+        bytes,
+    }
+}
+
+/// Bands of rows: a thread fetches those of its neighbours at the edges most.
+fn grid(pages: u64) -> Vec<Cell> {
+    let band = pages / u64::from(THREADS);
+    let at = |page: u64| {
+        let (owner, row) = ((page / band) as u32, page % band);
+        let edge = row.min(band - 1 - row) as u32;
+        let neighbour = if row < band / 2 { owner.wrapping_sub(1) } else { owner + 1 }.min(THREADS - 1);
+        let address = HEAP + page * PAGE;
+        let own = cell(address, 12, GRID, owner, 6 + (page % 5) as u32, 8);
+        let other = cell(address, 12, GRID, neighbour, 60 / (edge + 1), 0);
+        if neighbour == owner { vec![own] } else { vec![own, other] }
+    };
+    (0..pages).flat_map(at).filter(|cell| cell.reads + cell.writes > 0).collect()
+}
+
+/// Each thread writes a counter of 32 bytes of its own.
+fn counters() -> Vec<Cell> {
+    (0..THREADS)
+        .map(|thread| cell(DATA + u64::from(thread) * 32, 5, COUNTERS, thread, 90, 1500 + thread * 60))
+        .collect()
+}
+
+fn bodies(count: u64) -> Vec<Cell> {
+    let at = |body: u64| {
+        let thread = (body % u64::from(THREADS)) as u32;
+        let address = HEAP + (1 << 30) + body * 160;
+        [cell(address, 5, BODIES, thread, 3, 9), cell(address + 64, 5, BODIES, (thread + 3) % THREADS, 12, 0)]
+    };
+    (0..count).flat_map(at).collect()
+}
+
+fn hostile() -> Vec<Cell> {
+    vec![cell(DATA + PAGE, 12, HOSTILE, 1, 40, 7)]
+}
+
+fn of_cells(cells: Vec<Cell>) -> Analysis {
+    let mut areas = areas();
+    for (index, area) in areas.iter_mut().enumerate() {
+        for cell in cells.iter().filter(|cell| cell.area as usize == index) {
+            add(&mut area.totals, cell);
+            let node = &mut area.nodes[usize::from(cell.node)];
+            add(&mut node.totals, cell);
+            node.written += u64::from(cell.writes) * 24;
+            if !node.threads.contains(&(cell.thread - 1)) {
+                node.threads.push(cell.thread - 1);
+            }
+        }
+    }
+    let mut analysis = Analysis { seconds: 4.27, areas, cells, ..Analysis::default() };
+    for (node, host) in ["ash", "birch", "cedar", "douglas-fir"].into_iter().enumerate() {
+        let mut totals = Totals::default();
+        for cell in analysis.cells.iter().filter(|cell| usize::from(cell.node) == node) {
+            add(&mut totals, cell);
+            add(&mut analysis.totals, cell);
+        }
+        analysis.nodes.push(NodeTotal {
+            host: host.to_owned(),
+            messages: totals.requests() * 2,
+            sent: totals.bytes,
+            totals,
+        });
+    }
+    run(&mut analysis);
+    analysis.threads = (0..THREADS)
+        .map(|number| ThreadInfo {
+            number,
+            node: (number % u32::from(NODES)) as u16,
+            routine: if number == 0 { "main".to_owned() } else { "relax".to_owned() },
+        })
+        .collect();
+    analysis.flows = (0..4u64).map(|from| (0..4u64).map(|to| flow(from, to)).collect()).collect();
+    analysis.timeline = (0..60).map(slot).collect();
+    analysis.locks =
+        vec![Lock { name: "sums.lock".to_owned(), address: DATA + 0x140, hand_offs: vec![120, 98, 101, 77] }];
+    analysis.notes = vec!["Node 2 did not end in order: what it did last may be missing.".to_owned()];
+    analysis
+}
+
+fn run(analysis: &mut Analysis) {
+    let run = &mut analysis.run;
+    run.executable = "/home/user/relax".to_owned();
+    run.command = ["./relax", "--size", "2048", "--sweeps", "200"].map(str::to_owned).to_vec();
+    run.nodes = NODES;
+    run.page_bytes = PAGE as u32;
+    run.consistency = "rc".to_owned();
+    run.fabric = "shm".to_owned();
+}
+
+fn add(totals: &mut Totals, cell: &Cell) {
+    totals.reads += u64::from(cell.reads);
+    totals.writes += u64::from(cell.writes);
+    totals.diffs += u64::from(cell.writes / 2);
+    totals.bytes += cell.bytes;
+}
+
+fn area(name: &str, origin: Origin, ranges: Vec<Range<u64>>, pattern: Pattern) -> Area {
+    let bytes = ranges.iter().map(|range| range.end - range.start).sum();
+    let nodes = (0..NODES).map(|node| AreaNode {
+        from: (0..4).map(|from| u64::from(from != node) * 40).collect(),
+        ..AreaNode::default()
+    });
+    Area {
+        name: name.to_owned(),
+        origin,
+        objects: ranges.len() as u64,
+        ranges,
+        bytes,
+        totals: Totals::default(),
+        nodes: nodes.collect(),
+        pattern,
+        places: vec![],
+        falsely_shared: vec![],
+    }
+}
+
+fn areas() -> Vec<Area> {
+    let variable = |name: &str| Origin::Variable { name: name.to_owned(), library: String::new() };
+    let allocation = |calls: [&str; 2]| Origin::Allocation {
+        site: calls[0].to_owned(),
+        library: String::new(),
+        stack: calls.map(str::to_owned).to_vec(),
+        threads: vec![0],
+    };
+    let place = |text: &str, function: &str, reads, writes| Place {
+        text: text.to_owned(),
+        function: function.to_owned(),
+        reads,
+        writes,
+    };
+    let one = |start: u64, bytes: u64| -> Vec<Range<u64>> { std::iter::once(start..start + bytes).collect() };
+    let mut grid = area(
+        "grid = malloc",
+        allocation(["allocate+0x2c (relax.c:41)", "main+0x90 (relax.c:120)"]),
+        one(HEAP, 1024 * PAGE),
+        Pattern::ProducerConsumer,
+    );
+    grid.places = vec![place("relax.c:77", "relax", 9120, 0), place("relax.c:81", "relax", 0, 8192)];
+    let mut counters = area("counters", variable("counters"), one(DATA, 256), Pattern::FalselyShared);
+    counters.places = vec![place("relax.c:90", "relax", 720, 13_680)];
+    let writers = (0..u64::from(THREADS)).map(|thread| Writer {
+        node: (thread % u64::from(NODES)) as u16,
+        writes: true,
+        bytes: DATA + thread * 32..DATA + thread * 32 + 8,
+        name: format!("counters[{thread}].updates"),
+    });
+    counters.falsely_shared = vec![Shared { page: DATA, fetches: 720, writers: writers.collect() }];
+    let blocks =
+        (0..600).map(|body| HEAP + (1 << 30) + body * 160..HEAP + (1 << 30) + body * 160 + 152).collect();
+    let mut bodies = area(
+        "bodies = malloc",
+        allocation(["make_body+0x18 (bodies.c:12)", "main+0xb4 (relax.c:131)"]),
+        blocks,
+        Pattern::Migratory,
+    );
+    bodies.places = vec![place("bodies.c:44", "step", 4000, 5400)];
+    let hostile = area(HOSTILE_NAME, variable(HOSTILE_NAME), one(DATA + PAGE, PAGE), Pattern::Private);
+    vec![grid, counters, bodies, hostile]
+}
+
+fn flow(from: u64, to: u64) -> Flow {
+    match (from != to).then_some((from * 7 + to * 3) % 5 + 1) {
+        Some(weight) => Flow {
+            pages: weight * 810,
+            diffs: weight * 120,
+            notices: weight * 300,
+            bytes: weight * 810 * PAGE,
+        },
+        None => Flow::default(),
+    }
+}
+
+fn slot(index: u32) -> Slot {
+    let length = 4.27 / 60.0;
+    let nodes = (0..u32::from(NODES)).map(|node| Totals {
+        reads: u64::from(40 + (index * (node + 3)) % 31 + if index < 6 { 150 } else { 0 }),
+        writes: u64::from(25 + (index + node * 9) % 17),
+        diffs: if index % 8 == 7 { 60 } else { 12 },
+        ..Totals::default()
+    });
+    Slot { begin: f64::from(index) * length, end: f64::from(index + 1) * length, nodes: nodes.collect() }
+}
