@@ -8,6 +8,7 @@ mod exec;
 mod failure;
 mod hosts;
 mod live;
+mod monitor;
 mod output;
 mod process;
 mod report;
@@ -51,6 +52,8 @@ enum Command {
     Exec(exec::ExecOptions),
     /// Show the nodes of a machine: processors, caches, memory, distances
     Topo(topo::TopoOptions),
+    /// Record a run that is going on
+    Monitor(monitor::MonitorOptions),
     /// Show on which nodes the pages of a running process are
     Where(where_::WhereOptions),
     /// Name sets of processors and memory, and show what they have
@@ -68,6 +71,7 @@ fn main() -> ExitCode {
         Ok(Command::Bench(options)) => bench::bench(&options),
         Ok(Command::Exec(options)) => exec::exec(&options),
         Ok(Command::Topo(options)) => topo::topo(&options),
+        Ok(Command::Monitor(options)) => monitor::monitor(&options),
         Ok(Command::Where(options)) => where_::where_(&options),
         Ok(Command::Rset(options)) => rset::rset(&options),
         Ok(Command::Agent) => hosts::agent::serve(),

@@ -11,6 +11,7 @@ use std::fs::File;
 use std::io::{self, Read, Seek, Write};
 use std::net::SocketAddr;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
+use std::time::Duration;
 
 /// Name of the environment variable that holds the number of the memfd with the [`Boot`].
 pub const BOOT_VARIABLE: &str = "GONDWANA_BOOT";
@@ -174,10 +175,12 @@ pub enum News {
 }
 
 /// From the launcher to a node.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Order {
-    /// End at once, without running any more of the program.
-    Die,
+    /// Record from now on. A node that records already begins anew.
+    Monitor(Monitoring),
+    /// Write down what has not been written yet, and record no more.
+    Unmonitor,
 }
 
 /// Why a node could not read its [`Boot`].
@@ -306,7 +309,16 @@ impl Control {
     /// # Errors
     /// Of the system; in particular if the other end is gone.
     pub fn send<M: Serialize>(&self, message: &M) -> io::Result<()> {
-        send(self.0.as_raw_fd(), &serde_json::to_vec(message)?)
+        send(self.0.as_raw_fd(), &serde_json::to_vec(message)?, 0)
+    }
+
+    /// Sends one message, unless the other end is so far behind in reading that this would have to wait: then an error of
+    /// the kind [`io::ErrorKind::WouldBlock`].
+    ///
+    /// # Errors
+    /// As for [`Control::send`].
+    pub fn send_now<M: Serialize>(&self, message: &M) -> io::Result<()> {
+        send(self.0.as_raw_fd(), &serde_json::to_vec(message)?, libc::MSG_DONTWAIT)
     }
 
     /// Receives one message, or `None` when the other end is gone. With `wait` false, an error of the kind
@@ -319,6 +331,22 @@ impl Control {
         Ok(Some(serde_json::from_slice(&datagram)?))
     }
 
+    /// Receives one message, or `None` when the other end is gone. An error of the kind [`io::ErrorKind::TimedOut`] if none
+    /// comes in this time (`None`: waits for ever).
+    ///
+    /// # Errors
+    /// As for [`Control::receive`].
+    pub fn receive_within<M: for<'a> Deserialize<'a>>(&self, time: Option<Duration>) -> io::Result<Option<M>> {
+        let mut poll = libc::pollfd { fd: self.0.as_raw_fd(), events: libc::POLLIN, revents: 0 };
+        let millis = time.map_or(-1, |time| i32::try_from(time.as_millis()).unwrap_or(i32::MAX));
+        // By system call: the function of that name is about the program's descriptors.
+        // SAFETY: the kernel reads and writes one pollfd.
+        match unsafe { libc::syscall(libc::SYS_poll, &raw mut poll, 1, millis) } {
+            0 => Err(io::ErrorKind::TimedOut.into()),
+            _ => self.receive(true),
+        }
+    }
+
     /// Sends a chunk of a recording to the launcher.
     ///
     /// # Errors
@@ -328,7 +356,7 @@ impl Control {
             return Err(io::ErrorKind::InvalidInput.into());
         }
         let datagram = [&[CHUNK_MARK], chunk].concat();
-        send(self.0.as_raw_fd(), &datagram)
+        send(self.0.as_raw_fd(), &datagram, 0)
     }
 
     /// Receives what a node says, as [`Control::receive`] does.
@@ -348,9 +376,12 @@ impl Control {
         let mut buffer = vec![0u8; MAX_REPORT];
         let flags = if wait { 0 } else { libc::MSG_DONTWAIT };
         let length = loop {
+            // By system call, as above. No address of the sender is asked for.
             // SAFETY: the kernel writes at most the buffer's length into the buffer.
-            let length =
-                unsafe { libc::recv(self.0.as_raw_fd(), buffer.as_mut_ptr().cast(), buffer.len(), flags) };
+            let length = unsafe {
+                let (fd, nobody) = (self.0.as_raw_fd(), std::ptr::null_mut::<libc::c_void>());
+                libc::syscall(libc::SYS_recvfrom, fd, buffer.as_mut_ptr(), buffer.len(), flags, nobody, nobody)
+            };
             if length >= 0 {
                 break length as usize;
             }
@@ -381,11 +412,11 @@ impl From<Control> for OwnedFd {
     }
 }
 
-fn send(fd: RawFd, bytes: &[u8]) -> io::Result<()> {
+fn send(fd: RawFd, bytes: &[u8], flags: i32) -> io::Result<()> {
     loop {
         // SAFETY: the kernel reads the bytes given. MSG_NOSIGNAL: a launcher that is gone must not raise SIGPIPE
         // in the user's program.
-        let sent = unsafe { libc::send(fd, bytes.as_ptr().cast(), bytes.len(), libc::MSG_NOSIGNAL) };
+        let sent = unsafe { libc::send(fd, bytes.as_ptr().cast(), bytes.len(), libc::MSG_NOSIGNAL | flags) };
         if sent >= 0 {
             return Ok(());
         }
@@ -414,7 +445,7 @@ pub fn send_crash(control_fd: RawFd, thread: u64, signal: i32, address: u64, wha
         return Err(io::ErrorKind::WriteZero.into());
     }
     let length = 2048 - rest.len();
-    send(control_fd, &buffer[..length])
+    send(control_fd, &buffer[..length], 0)
 }
 
 #[cfg(test)]

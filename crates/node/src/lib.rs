@@ -98,8 +98,8 @@ pub struct Node {
     replicated: placement::Replicated,
     /// Homes that other nodes have told, by the name of the question.
     found: Mutex<HashMap<u64, Vec<placement::HomeRun>>>,
-    /// Records what the tap of the ports sees, if the run is monitored.
-    monitor: Option<monitor::Monitor>,
+    /// Records what the tap of the ports sees, while the run is monitored.
+    monitor: monitor::Monitor,
     times: clock::Times,
     events: stats::Events,
 }

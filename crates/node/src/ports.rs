@@ -53,9 +53,9 @@ pub struct Ports {
 }
 
 impl Ports {
-    pub fn new(pages: Pages, fabric: Arc<dyn Fabric>, slots: Arc<Slots>, tap: Option<Box<Tap>>) -> Self {
+    pub fn new(pages: Pages, fabric: Arc<dyn Fabric>, slots: Arc<Slots>) -> Self {
         let messages = MessageCounts::default();
-        Self { pages, fabric, slots, ready: vec![], messages, tap, head: vec![] }
+        Self { pages, fabric, slots, ready: vec![], messages, tap: None, head: vec![] }
     }
 
     /// Sends anything to another node. A peer that is lost is noticed by the service thread, which ends the run.

@@ -2,7 +2,7 @@
 
 use crate::boot::{Boot, Consistency, Control, FabricBoot, Mechanism};
 use crate::core::Core;
-use crate::monitor::{Monitor, Tap};
+use crate::monitor::Monitor;
 use crate::patience::Patience;
 use crate::placement::{self, Placer};
 use crate::ports::Ports;
@@ -122,8 +122,7 @@ impl Node {
         let fabric = connect(&boot, me)?;
         let slots = Arc::new(Slots::new());
         let lock_table = Arc::new(LockTable::new());
-        let tap = boot.monitor.as_ref().map(|_| Box::new(Tap::new(me, geometry.clone())));
-        let ports = Ports::new(pages, Arc::clone(&fabric), Arc::clone(&slots), tap);
+        let ports = Ports::new(pages, Arc::clone(&fabric), Arc::clone(&slots));
         let manager: ManagerOf = {
             let (geometry, layout) = (geometry.clone(), layout.clone());
             Arc::new(move |object: Object| crate::manager_of(&geometry, &layout, object.0 as usize))
@@ -183,7 +182,7 @@ impl Node {
             asked: Mutex::default(),
             replicated,
             found: Mutex::default(),
-            monitor: boot.monitor.as_ref().map(|_| Monitor::new()),
+            monitor: Monitor::default(),
             times: clock::Times::new(boot.stats),
             events: stats::Events::default(),
             boot,

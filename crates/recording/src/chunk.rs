@@ -3,7 +3,7 @@
 //! A chunk is, in little-endian numbers of 4, 4, 2 and 2 bytes: the length of its contents, the CRC-32 of what follows, the number of
 //! the kind of record, and the node. Then come the contents, in postcard's encoding.
 
-use crate::{Board, End, Interval, Object, Reference, Run, Site, Started, Thread, Written};
+use crate::{Board, End, Interval, Object, Reference, Run, Site, Started, Thread, Totals, Written};
 use serde::Serialize;
 
 /// The version of the format. It changes when old readers can do nothing with new files; new kinds of records,
@@ -49,6 +49,7 @@ records! {
     8 => Vec<Reference>;
     9 => Board;
     10 => End;
+    14 => Totals;
 }
 
 /// A record of a node (or of [`crate::LAUNCHER`]) as a chunk.
@@ -67,4 +68,11 @@ pub fn encode<R: Record>(node: u16, record: &R) -> Vec<u8> {
     chunk[..4].copy_from_slice(&(length as u32).to_le_bytes());
     chunk[4..8].copy_from_slice(&check.to_le_bytes());
     chunk
+}
+
+/// The number of the kind of record that a chunk made by [`encode`] has, and its node; `None` if it is too short for one.
+#[must_use]
+pub fn kind_and_node(chunk: &[u8]) -> Option<(u16, u16)> {
+    let half = |from: usize| Some(u16::from_le_bytes(chunk.get(from..from + 2)?.try_into().ok()?));
+    Some((half(8)?, half(10)?))
 }

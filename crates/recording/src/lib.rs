@@ -9,9 +9,9 @@ mod chunk;
 mod read;
 mod record;
 
-pub use chunk::{FILE_HEADER, FORMAT, MAX_CHUNK, Record, encode};
-pub use read::{Cut, ReadError, Recording, read};
+pub use chunk::{FILE_HEADER, FORMAT, MAX_CHUNK, Record, encode, kind_and_node};
+pub use read::{Cut, ReadError, Reader, Recording, read};
 pub use record::{
     Board, Counted, End, FilterCounts, Image, Interval, LAUNCHER, Object, Reference, Row, Run, Segment,
-    SegmentKind, Site, Started, Thread, Written,
+    SegmentKind, Site, Started, Thread, Totals, Written,
 };

@@ -3,7 +3,7 @@
 use crate::chunk::{CHUNK_HEADER, Record};
 use crate::{
     Board, End, FILE_HEADER, FORMAT, Interval, LAUNCHER, MAX_CHUNK, Object, Reference, Run, Site, Started,
-    Thread, Written,
+    Thread, Totals, Written,
 };
 use serde::de::DeserializeOwned;
 use std::io::{self, Read};
@@ -29,6 +29,8 @@ pub struct Recording {
     pub references: Vec<(u16, Reference)>,
     /// The counters of filters.
     pub boards: Vec<(u16, Board)>,
+    /// What nodes had done at some time.
+    pub totals: Vec<(u16, Totals)>,
     /// The nodes that have ended in order.
     pub ended: Vec<(u16, End)>,
     /// Chunks of kinds that this version does not know.
@@ -71,51 +73,69 @@ pub enum ReadError {
 ///
 /// # Errors
 /// If nothing can be read of it.
-pub fn read(mut file: impl Read) -> Result<Recording, ReadError> {
-    let mut header = [0; FILE_HEADER.len()];
-    if fill(&mut file, &mut header)? < header.len() || header[..13] != FILE_HEADER[..13] {
-        return Err(ReadError::NotARecording);
-    }
-    let format = u16::from_le_bytes([header[13], header[14]]);
-    if format != FORMAT {
-        return Err(ReadError::Format(format));
-    }
+pub fn read(file: impl Read) -> Result<Recording, ReadError> {
+    let mut reader = Reader::new(file)?;
     let mut recording = Recording::default();
-    let mut has_run = false;
-    let mut at = header.len() as u64;
-    let mut contents = Vec::new();
-    loop {
+    while reader.next(&mut recording)? {}
+    if reader.has_run { Ok(recording) } else { Err(ReadError::Empty) }
+}
+
+/// Reads a recording chunk by chunk, as one that is still being made.
+pub struct Reader<R> {
+    file: R,
+    /// Where the next chunk begins, in bytes.
+    at: u64,
+    has_run: bool,
+    contents: Vec<u8>,
+}
+
+impl<R: Read> Reader<R> {
+    /// Reads what all recordings begin with.
+    ///
+    /// # Errors
+    /// If the file cannot be read, or is something else.
+    pub fn new(mut file: R) -> Result<Self, ReadError> {
+        let mut header = [0; FILE_HEADER.len()];
+        if fill(&mut file, &mut header)? < header.len() || header[..13] != FILE_HEADER[..13] {
+            return Err(ReadError::NotARecording);
+        }
+        let format = u16::from_le_bytes([header[13], header[14]]);
+        if format != FORMAT {
+            return Err(ReadError::Format(format));
+        }
+        Ok(Self { file, at: header.len() as u64, has_run: false, contents: Vec::new() })
+    }
+
+    /// Adds what the next chunk says to a recording. False at the end, of which [`Recording::cut`] says more.
+    ///
+    /// # Errors
+    /// If reading fails.
+    pub fn next(&mut self, recording: &mut Recording) -> io::Result<bool> {
         let mut header = [0; CHUNK_HEADER];
-        match fill(&mut file, &mut header)? {
-            0 => break,
+        match fill(&mut self.file, &mut header)? {
+            0 => return Ok(false),
             CHUNK_HEADER => {}
-            _ => {
-                recording.cut = Some(Cut::Short(at));
-                break;
-            }
+            _ => return Ok(recording.end(Cut::Short(self.at))),
         }
         let word = |from: usize| u32::from_le_bytes(header[from..from + 4].try_into().expect("four bytes"));
         let half = |from: usize| u16::from_le_bytes(header[from..from + 2].try_into().expect("two bytes"));
         let (length, check, kind, node) = (word(0) as usize, word(4), half(8), half(10));
         if length > MAX_CHUNK {
-            recording.cut = Some(Cut::Damaged(at));
-            break;
+            return Ok(recording.end(Cut::Damaged(self.at)));
         }
-        contents.clear();
-        if file.by_ref().take(length as u64).read_to_end(&mut contents)? < length {
-            recording.cut = Some(Cut::Short(at));
-            break;
+        self.contents.clear();
+        if self.file.by_ref().take(length as u64).read_to_end(&mut self.contents)? < length {
+            return Ok(recording.end(Cut::Short(self.at)));
         }
         let mut sum = crc32fast::Hasher::new();
         sum.update(&header[8..]);
-        sum.update(&contents);
-        if sum.finalize() != check || !recording.take(kind, node, &contents, &mut has_run) {
-            recording.cut = Some(Cut::Damaged(at));
-            break;
+        sum.update(&self.contents);
+        if sum.finalize() != check || !recording.take(kind, node, &self.contents, &mut self.has_run) {
+            return Ok(recording.end(Cut::Damaged(self.at)));
         }
-        at += (CHUNK_HEADER + length) as u64;
+        self.at += (CHUNK_HEADER + length) as u64;
+        Ok(true)
     }
-    if has_run { Ok(recording) } else { Err(ReadError::Empty) }
 }
 
 /// Reads until the buffer is full or the file ends; returns how many bytes there were.
@@ -156,6 +176,12 @@ fn push<T: Record + DeserializeOwned>(to: &mut Vec<(u16, T)>, node: u16, content
 }
 
 impl Recording {
+    /// Nothing more is read, for this reason.
+    fn end(&mut self, cut: Cut) -> bool {
+        self.cut = Some(cut);
+        false
+    }
+
     /// Takes a chunk in; false if its contents make no sense.
     fn take(&mut self, kind: u16, node: u16, contents: &[u8], has_run: &mut bool) -> bool {
         if kind == Run::KIND {
@@ -167,7 +193,7 @@ impl Recording {
             return true;
         }
         if !*has_run || node >= self.run.nodes {
-            return kind > End::KIND;
+            return kind > End::KIND && kind != Totals::KIND;
         }
         match kind {
             Started::KIND => push(&mut self.started, node, contents),
@@ -179,6 +205,7 @@ impl Recording {
             Vec::<Reference>::KIND => extend(&mut self.references, node, contents),
             Board::KIND => push(&mut self.boards, node, contents),
             End::KIND => push(&mut self.ended, node, contents),
+            Totals::KIND => push(&mut self.totals, node, contents),
             _ => {
                 self.unknown += 1;
                 true

@@ -227,3 +227,16 @@ pub struct End {
     /// Transactions that are in no interval because there were too many to be kept.
     pub lost: u64,
 }
+
+/// What a node had done by the end of an interval, since it has begun to record.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Totals {
+    /// When.
+    pub time: u64,
+    /// Faults that its threads have taken.
+    pub faults: u64,
+    /// Messages that it has sent.
+    pub messages: u64,
+    /// Bytes that it has sent.
+    pub bytes: u64,
+}

@@ -107,6 +107,7 @@ fn converse(input: &mut File, launcher: &Launcher) -> Result<(), Failure> {
                 Some(Received::Command(Command::InputEnd)) => relays.input = None,
                 Some(Received::Command(Command::Kill)) => machine.kill(),
                 Some(Received::Command(Command::Signal { node, signal })) => machine.signal(node, signal),
+                Some(Received::Command(Command::Order { node, order })) => machine.order(node, &order),
                 Some(Received::Command(Command::Prepare(_) | Command::Start(_))) => {
                     return Err(Failure::cannot("the launcher speaks out of turn"));
                 }

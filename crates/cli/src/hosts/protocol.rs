@@ -6,7 +6,7 @@
 
 use crate::process::events::End;
 use crate::run::capabilities::Capabilities;
-use gondwana_node::boot::{Boot, Report};
+use gondwana_node::boot::{Boot, Order, Report};
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use sha2::{Digest, Sha256};
 use std::ffi::{OsStr, OsString};
@@ -39,6 +39,13 @@ pub enum Command {
         node: u16,
         /// Number of the signal.
         signal: i32,
+    },
+    /// Tell a node to do something.
+    Order {
+        /// The node.
+        node: u16,
+        /// What.
+        order: Order,
     },
     /// End all nodes at once.
     Kill,

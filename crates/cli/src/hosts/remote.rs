@@ -9,11 +9,11 @@ use crate::process::signal_name;
 use crate::process::signals::Signals;
 use crate::run::signals;
 use crate::terminal::in_foreground;
-use gondwana_node::boot::Boot;
+use gondwana_node::boot::{Boot, Order};
 use std::collections::VecDeque;
 use std::fs::File;
 use std::io::{self, Read, Write};
-use std::os::fd::{AsFd, AsRawFd};
+use std::os::fd::{AsFd, AsRawFd, RawFd};
 use std::os::unix::process::CommandExt;
 use std::process::{Child, ChildStdin, ChildStdout, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
@@ -33,6 +33,8 @@ enum Incoming {
     /// The agent's stream has ended, and why as far as it is known.
     Gone(usize, String),
     Signal(i32),
+    /// The descriptor that is watched besides can be read.
+    Watched,
 }
 
 /// The way to an agent; `None` once it is closed.
@@ -54,6 +56,7 @@ pub struct RemoteNodes {
     ready: VecDeque<Event>,
     /// Tells the thread that reads standard input to send some.
     want_input: Sender<()>,
+    sender: Sender<Incoming>,
 }
 
 impl RemoteNodes {
@@ -83,13 +86,15 @@ impl RemoteNodes {
             let to = Arc::clone(&first.to);
             thread::spawn(move || send_input(&to, &wanted));
         }
-        thread::spawn(move || read_signals(&signals, &sender));
+        let of_signals = sender.clone();
+        thread::spawn(move || read_signals(&signals, &of_signals));
         Ok(Self {
             agents,
             ended: vec![false; usize::from(nodes)],
             incoming,
             ready: VecDeque::new(),
             want_input,
+            sender,
         })
     }
 
@@ -125,7 +130,7 @@ impl RemoteNodes {
                     self.agents[host].host
                 ),
                 // Nothing is recorded before nodes are started.
-                Ok(Incoming::Chunk(..)) => continue,
+                Ok(Incoming::Chunk(..) | Incoming::Watched) => continue,
                 Ok(Incoming::Signal(signal)) => {
                     let message = format!("stopped by {} before all hosts had answered", signal_name(signal));
                     return Err(Failure { status: 128u8.wrapping_add(signal as u8), message });
@@ -154,6 +159,7 @@ impl RemoteNodes {
         match incoming {
             Incoming::Signal(signal) => self.ready.push_back(Event::Signal { signal, from_terminal: false }),
             Incoming::Chunk(node, chunk) => self.ready.push_back(Event::Chunk(node, chunk)),
+            Incoming::Watched => self.ready.push_back(Event::Watched),
             Incoming::Answer(_, Answer::Started(node, process)) => {
                 self.ready.push_back(Event::Started(node, process));
             }
@@ -212,6 +218,17 @@ impl Nodes for RemoteNodes {
                 Err(RecvTimeoutError::Disconnected) => return Err(Failure::cannot("all hosts are lost")),
             }
         }
+    }
+
+    fn order(&mut self, node: u16, order: &Order) {
+        self.send(usize::from(node) % self.agents.len(), &Command::Order { node, order: order.clone() });
+    }
+
+    fn watch(&mut self, fd: RawFd) {
+        let sender = self.sender.clone();
+        thread::spawn(move || {
+            while wait_for(fd) && sender.send(Incoming::Watched).is_ok() {}
+        });
     }
 
     fn signal(&mut self, node: u16, signal: i32) {
@@ -331,6 +348,17 @@ fn send_input(to: &ToAgent, wanted: &Receiver<()>) {
             return;
         }
         write(to, &Frame::Input(buffer[..length].to_vec()));
+    }
+}
+
+/// Waits until an event descriptor is set, and clears it; false if that is not possible.
+fn wait_for(fd: RawFd) -> bool {
+    let mut poll = libc::pollfd { fd, events: libc::POLLIN, revents: 0 };
+    let mut count = 0_u64;
+    // SAFETY: the kernel reads and writes one pollfd, and writes at most eight bytes.
+    unsafe {
+        let ready = libc::poll(&raw mut poll, 1, -1);
+        ready >= 0 && libc::read(fd, (&raw mut count).cast(), size_of::<u64>()) == size_of::<u64>() as isize
     }
 }
 

@@ -1,8 +1,9 @@
 //! What happens to the nodes of a run, wherever they are.
 
 use crate::failure::Failure;
-use gondwana_node::boot::Report;
+use gondwana_node::boot::{Order, Report};
 use serde::{Deserialize, Serialize};
+use std::os::fd::RawFd;
 use std::time::Instant;
 
 /// How a process ended.
@@ -40,6 +41,13 @@ pub enum Event {
 pub trait Nodes {
     /// Waits for the next event; `None` when the deadline has passed.
     fn next(&mut self, deadline: Option<Instant>) -> Result<Option<Event>, Failure>;
+
+    /// Tells a node to do something, if it still runs and hears.
+    fn order(&mut self, node: u16, order: &Order);
+
+    /// From now on [`Event::Watched`] comes when this event descriptor, which stays open, is set; it may have been cleared
+    /// by then.
+    fn watch(&mut self, fd: RawFd);
 
     /// Sends a signal to the process of a node, if it still runs.
     fn signal(&mut self, node: u16, signal: i32);

@@ -5,7 +5,7 @@ use super::events::{End, Event, Nodes};
 use super::signals::Signals;
 use super::spawn::{Image, Setup, spawn};
 use crate::failure::Failure;
-use gondwana_node::boot::{BOOT_VARIABLE, Boot, Control, FabricBoot, News};
+use gondwana_node::boot::{BOOT_VARIABLE, Boot, Control, FabricBoot, News, Order};
 use std::collections::VecDeque;
 use std::ffi::OsString;
 use std::io;
@@ -41,11 +41,6 @@ impl LocalNodes {
         let reserved = Reserved::new()
             .map_err(|error| Failure::system("reserving descriptors for the nodes", &error))?;
         Ok(Self { signals, reserved, nodes: vec![], ready: VecDeque::new(), watched: None })
-    }
-
-    /// Reports [`Event::Watched`] whenever this descriptor is readable.
-    pub fn watch(&mut self, fd: RawFd) {
-        self.watched = Some(fd);
     }
 
     /// Starts the program as it is, without the runtime library: a machine of one node needs no coherence.
@@ -210,6 +205,19 @@ impl Nodes for LocalNodes {
             }
             self.wait(deadline)?;
         }
+    }
+
+    fn order(&mut self, node: u16, order: &Order) {
+        let nodes = self.nodes.iter().filter(|candidate| candidate.number == node);
+        for control in nodes.filter_map(|node| node.control.as_ref()) {
+            // A node that is gone is noticed where its end is. One that is stopped and has got orders until no more fit
+            // in is not waited for.
+            let _ = control.send_now(order);
+        }
+    }
+
+    fn watch(&mut self, fd: RawFd) {
+        self.watched = Some(fd);
     }
 
     fn signal(&mut self, node: u16, signal: i32) {

@@ -5,6 +5,7 @@ pub mod check;
 pub mod exit;
 mod expected;
 mod homes;
+mod monitored;
 pub mod options;
 mod plan;
 mod policies;
@@ -28,6 +29,7 @@ use gondwana_fabric::{DEFAULT_RING_BYTES, ShmSegment};
 use gondwana_memory::PAGE_SIZE;
 use gondwana_node::boot::{Boot, Consistency, FabricBoot, Mechanism, Monitoring, VERSION};
 use gondwana_recording::Run;
+use monitored::Monitored;
 use options::{Fabric, RunOptions};
 use policies::Policies;
 use std::cell::Cell;
@@ -298,16 +300,8 @@ impl Job<'_> {
     ) -> Result<Outcome, Failure> {
         let mut say = |line: &str| eprintln!("gondwana: {line}");
         let reporting = register.is_some();
-        let mut tape = self.tape.take();
         let supervisor = Supervisor::new(self.nodes, reporting, live, &mut say).keeping(register);
-        let outcome = match &mut tape {
-            Some(tape) => supervisor.recording(tape, &self.described()).run(machine),
-            None => supervisor.run(machine),
-        };
-        if let Some(sentence) = tape.as_mut().and_then(Tape::finish) {
-            say(&sentence);
-        }
-        outcome
+        supervisor.monitored(Monitored::new(self.described(), self.tape.take())).run(machine)
     }
 
     /// What a recording says about the run.

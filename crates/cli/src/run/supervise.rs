@@ -1,15 +1,16 @@
 //! Follows the nodes of a run to its end, and sees to it that there is one.
 
-use super::tape::Tape;
+use super::monitored::Monitored;
 use crate::failure::{CANNOT, Failure};
 use crate::live::Live;
 use crate::process::events::{End, Event, Nodes};
 use crate::process::signal_name;
 use crate::running::State;
 use crate::running::answer::Register;
+use crate::running::requests::Inbox;
 use gondwana_node::boot::Report;
-use gondwana_recording::{LAUNCHER, Run, encode};
 use std::collections::BTreeMap;
+use std::os::fd::AsRawFd;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -64,7 +65,7 @@ pub struct Supervisor<'a> {
     /// What those are told who ask about the run, if anybody can.
     register: Option<Arc<Register>>,
     /// Where what nodes record goes.
-    tape: Option<&'a mut Tape>,
+    monitored: Option<Monitored>,
     say: &'a mut dyn FnMut(&str),
     end: Option<End>,
     /// Signals passed on to node 0: no surprise if it dies of one of them.
@@ -85,7 +86,7 @@ impl<'a> Supervisor<'a> {
             stats: BTreeMap::new(),
             live,
             register: None,
-            tape: None,
+            monitored: None,
             say,
             end: None,
             passed_on: vec![],
@@ -101,15 +102,16 @@ impl<'a> Supervisor<'a> {
         Self { register, ..self }
     }
 
-    /// Records a run.
-    pub fn recording(mut self, tape: &'a mut Tape, run: &Run) -> Self {
-        self.tape = Some(tape);
-        self.record(encode(LAUNCHER, run));
-        self
+    /// Lets the run be monitored.
+    pub fn monitored(self, monitored: Monitored) -> Self {
+        Self { monitored: Some(monitored), ..self }
     }
 
     /// Follows the nodes to their ends.
     pub fn run(mut self, machine: &mut dyn Nodes) -> Result<Outcome, Failure> {
+        if let Some(requests) = self.requests() {
+            machine.watch(requests.as_raw_fd());
+        }
         while !self.nodes.iter().all(|node| node.ended) {
             let tick = self.live.is_shown().then(|| Instant::now() + TICK);
             let until = [self.deadline, tick].into_iter().flatten().min();
@@ -123,6 +125,9 @@ impl<'a> Supervisor<'a> {
             self.live.draw();
         }
         self.live.erase();
+        if let Some(sentence) = self.monitored.as_mut().and_then(Monitored::finish) {
+            self.say(&sentence);
+        }
         let stats = (0..self.nodes.len() as u16).map(|node| self.stats.remove(&node)).collect();
         Ok(Outcome { end: self.end.unwrap_or(End::Exited(i32::from(CANNOT))), stats })
     }
@@ -137,8 +142,13 @@ impl<'a> Supervisor<'a> {
             Event::Report(node, report) => self.report(node, report, machine),
             Event::Ended(node, end) => self.ended(node, end, machine),
             Event::Signal { signal: libc::SIGTSTP, from_terminal } => self.stop(from_terminal, machine),
-            Event::Chunk(_, chunk) => self.record(chunk),
-            Event::Watched => {}
+            Event::Chunk(node, chunk) => {
+                let monitored = self.monitored.as_mut();
+                if let Some(sentence) = monitored.and_then(|monitored| monitored.chunk(node, chunk, machine)) {
+                    self.say(&sentence);
+                }
+            }
+            Event::Watched => self.requested(machine),
             // A program may handle such a signal as often as it likes; one that does not let it through has been
             // asked once.
             Event::Signal { signal, .. }
@@ -184,9 +194,17 @@ impl<'a> Supervisor<'a> {
         }
     }
 
-    fn record(&mut self, chunk: Vec<u8>) {
-        if let Some(sentence) = self.tape.as_mut().and_then(|tape| tape.append(chunk)) {
-            self.say(&sentence);
+    /// Where others make requests, if they can.
+    fn requests(&self) -> Option<Arc<Inbox>> {
+        self.register.as_ref()?.requests().cloned()
+    }
+
+    fn requested(&mut self, machine: &mut dyn Nodes) {
+        let over = self.end.is_some() || self.exiting();
+        for asked in self.requests().into_iter().flat_map(|requests| requests.take()) {
+            if let Some(monitored) = &mut self.monitored {
+                monitored.asked(asked, over, machine);
+            }
         }
     }
 
@@ -218,6 +236,9 @@ impl<'a> Supervisor<'a> {
         }
         self.nodes[index].ended = true;
         self.reached(number, State::Ended);
+        if let Some(monitored) = &mut self.monitored {
+            monitored.ended(number);
+        }
         if self.end.is_some() {
             return;
         }
@@ -332,7 +353,9 @@ fn obituary(node: u16, signal: i32, crash: Option<&Crash>) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use gondwana_node::boot::Order;
     use std::collections::VecDeque;
+    use std::os::fd::RawFd;
 
     /// Nodes that follow a script; a node that is killed ends by SIGKILL.
     struct Script {
@@ -359,6 +382,10 @@ mod tests {
             std::thread::sleep(deadline.saturating_duration_since(Instant::now()));
             Ok(None)
         }
+
+        fn order(&mut self, _node: u16, _order: &Order) {}
+
+        fn watch(&mut self, _fd: RawFd) {}
 
         fn signal(&mut self, node: u16, signal: i32) {
             self.sent.push((node, signal));

@@ -17,6 +17,7 @@ const MOST_WAITING: usize = 64 << 20;
 /// A recording that is being made.
 #[derive(Debug)]
 pub struct Tape {
+    option: &'static str,
     path: PathBuf,
     /// Where the file of that name is that was there before.
     old: Option<PathBuf>,
@@ -36,10 +37,10 @@ enum State {
 }
 
 impl Tape {
-    /// Makes the file; one of that name is kept, with `.old` behind its name.
-    pub fn open(path: &Path) -> Result<Self, Failure> {
+    /// Makes the file that the user has named with an option; one of that name is kept, with `.old` behind its name.
+    pub fn open(option: &'static str, path: &Path) -> Result<Self, Failure> {
         let failed = |error: io::Error| {
-            Failure::cannot(format!("--monitor: {} cannot be written: {error}", path.display()))
+            Failure::cannot(format!("{option}: {} cannot be written: {error}", path.display()))
         };
         // Devices and pipes stay what they are.
         let old = fs::symlink_metadata(path).is_ok_and(|there| there.is_file()).then(|| {
@@ -53,6 +54,7 @@ impl Tape {
         let written = File::create(path).and_then(|mut file| file.write_all(&FILE_HEADER).map(|()| file));
         match written {
             Ok(file) => Ok(Self {
+                option,
                 path: path.to_owned(),
                 old,
                 state: State::Blank(file),
@@ -64,6 +66,11 @@ impl Tape {
                 Err(failed(error))
             }
         }
+    }
+
+    /// Where the recording is.
+    pub fn path(&self) -> &Path {
+        &self.path
     }
 
     /// Appends a chunk. Gives a sentence for the user when it is found that nothing more can be written.
@@ -90,18 +97,18 @@ impl Tape {
             return None;
         };
         drop(sender);
-        let path = self.path.display();
+        let (option, path) = (self.option, self.path.display());
         match writer.join() {
             Ok(Ok(())) if self.left_out == 0 => None,
             Ok(Ok(())) => Some(format!(
-                "--monitor: {path} lacks {} pieces, which the disk was too slow for: use a faster one",
+                "{option}: {path} lacks {} pieces, which the disk was too slow for: use a faster one",
                 self.left_out
             )),
             Ok(Err(error)) => Some(format!(
-                "--monitor: {path} cannot be written any more ({error}): it ends with what had been recorded before"
+                "{option}: {path} cannot be written any more ({error}): it ends with what had been recorded before"
             )),
             Err(_) => {
-                Some(format!("--monitor: writing {path} has failed: this is an error of gondwana's own"))
+                Some(format!("{option}: writing {path} has failed: this is an error of gondwana's own"))
             }
         }
     }
@@ -164,23 +171,23 @@ mod tests {
         let folder = folder("kept");
         let path = folder.join("a.gwr");
         for nodes in [2, 3] {
-            let mut tape = Tape::open(&path).unwrap();
+            let mut tape = Tape::open("--monitor", &path).unwrap();
             assert_eq!(tape.append(run(nodes)), None);
             assert_eq!(tape.finish(), None);
         }
         let nodes = |path: &Path| read(File::open(path).unwrap()).unwrap().run.nodes;
         assert_eq!((nodes(&path), nodes(&folder.join("a.gwr.old"))), (3, 2));
         // A run that was not started changes nothing.
-        drop(Tape::open(&path).unwrap());
+        drop(Tape::open("--monitor", &path).unwrap());
         assert_eq!(nodes(&path), 3);
         fs::remove_dir_all(folder).unwrap();
     }
 
     #[test]
     fn a_file_that_cannot_be_made_is_refused() {
-        let error = Tape::open(Path::new("/nowhere/a.gwr")).unwrap_err();
+        let error = Tape::open("--monitor", Path::new("/nowhere/a.gwr")).unwrap_err();
         assert!(error.message.starts_with("--monitor: /nowhere/a.gwr cannot be written: "), "{error}");
-        assert!(Tape::open(Path::new("/dev/full")).is_err());
+        assert!(Tape::open("--monitor", Path::new("/dev/full")).is_err());
     }
 
     #[test]
@@ -188,7 +195,7 @@ mod tests {
         let file = fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
         let path = PathBuf::from("full.gwr");
         let mut tape =
-            Tape { path, old: None, state: State::Blank(file), waiting: Arc::default(), left_out: 0 };
+            Tape { option: "--monitor", path, old: None, state: State::Blank(file), waiting: Arc::default(), left_out: 0 };
         let mut said: Vec<String> = (0..100).filter_map(|_| tape.append(run(2))).collect();
         said.extend(tape.finish());
         assert_eq!(said.len(), 1, "{said:?}");

@@ -1,5 +1,6 @@
 //! The launcher's side: a thread that sleeps until somebody asks.
 
+use super::requests::{Counter, Inbox};
 use super::{Launcher, Running, State, credentials};
 use std::io::{self, ErrorKind, Write};
 use std::os::linux::net::SocketAddrExt;
@@ -11,6 +12,7 @@ use std::time::Instant;
 /// Where a run can be asked.
 #[derive(Debug)]
 pub struct Desk {
+    counter: Counter,
     /// `None` if the name is taken, as by a process with this number in another container: then nobody can ask.
     listener: Option<UnixListener>,
     opened: Instant,
@@ -21,12 +23,13 @@ impl Desk {
     pub fn open() -> Self {
         let address = SocketAddr::from_abstract_name(Launcher::this().name());
         let listener = address.and_then(|address| UnixListener::bind_addr(&address)).ok();
-        Self { listener, opened: Instant::now() }
+        Self { counter: Counter::open(), listener, opened: Instant::now() }
     }
 
     /// Answers from now on until this process ends. Signals that this process reads must be blocked already.
     pub fn serve(self, run: Running) -> Arc<Register> {
-        let register = Arc::new(Register { started: self.opened, run: Mutex::new(run) });
+        let requests = self.counter.serve();
+        let register = Arc::new(Register { started: self.opened, run: Mutex::new(run), requests });
         if let Some(listener) = self.listener {
             let register = Arc::clone(&register);
             let thread = thread::Builder::new().name("answers".to_owned());
@@ -42,6 +45,8 @@ impl Desk {
 pub struct Register {
     started: Instant,
     run: Mutex<Running>,
+    /// What is asked of the run, if that is possible.
+    requests: Option<Arc<Inbox>>,
 }
 
 impl Register {
@@ -57,6 +62,11 @@ impl Register {
         if let Some(node) = self.lock().nodes.get_mut(usize::from(node)) {
             node.state = state;
         }
+    }
+
+    /// What is asked of the run, if anything can be.
+    pub fn requests(&self) -> Option<&Arc<Inbox>> {
+        self.requests.as_ref()
     }
 
     fn now(&self) -> Running {
@@ -108,7 +118,7 @@ mod tests {
             span: 1 << 40,
             nodes: vec![node; gondwana_topology::MAX_NODES],
         };
-        let register = Register { started: Instant::now(), run: Mutex::new(run) };
+        let register = Register { started: Instant::now(), run: Mutex::new(run), requests: None };
         register.started(255, u32::MAX);
         register.reached(255, State::Up);
         register.reached(256, State::Up);
@@ -132,7 +142,7 @@ mod tests {
             span: 1 << 40,
             nodes: vec![],
         };
-        let register = Register { started: Instant::now(), run: Mutex::new(run) };
+        let register = Register { started: Instant::now(), run: Mutex::new(run), requests: None };
         let (ours, theirs) = UnixStream::pair().unwrap();
         drop(theirs);
         assert_eq!(answer(ours, &register).unwrap_err().kind(), ErrorKind::BrokenPipe);

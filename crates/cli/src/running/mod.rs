@@ -1,12 +1,13 @@
 //! Runs that are going on: what the launcher tells about its own, and how others find and ask it.
 //!
 //! A launcher listens on a socket in the abstract namespace whose name says its user and its process: nothing is left
-//! behind however it ends. Whoever connects is sent one JSON document, a [`Running`].
+//! behind however it ends. Whoever connects is sent one JSON document, a [`Running`]. Another socket takes requests.
 
 pub mod answer;
 pub mod ask;
 mod credentials;
 pub mod memory;
+pub mod requests;
 
 use serde::{Deserialize, Serialize};
 
@@ -91,6 +92,11 @@ impl Launcher {
     /// The name of its socket in the abstract namespace.
     fn name(self) -> String {
         format!("{PREFIX}{}-{}", self.user, self.process)
+    }
+
+    /// The name of the socket that takes requests.
+    fn counter_name(self) -> String {
+        format!("gondwana-requests-{}-{}", self.user, self.process)
     }
 
     /// The launcher whose socket has this name.

@@ -3,6 +3,7 @@
 
 pub mod c_api;
 pub mod endless;
+pub mod exchange;
 pub mod folder;
 pub mod installation;
 pub mod manifest;

@@ -4,7 +4,7 @@ use crate::Node;
 use crate::boot::MAX_CHUNK;
 use gondwana_memory::PAGE_SIZE;
 use gondwana_monitor::Journal;
-use gondwana_recording::{End, Interval, Record, Row, Segment, SegmentKind, Started, encode};
+use gondwana_recording::{End, Interval, Record, Row, Segment, SegmentKind, Started, Totals, encode};
 use std::time::Instant;
 
 /// Most rows in one chunk. A row takes at most 46 bytes: variable-length numbers of 64, 64, 64, 32 and 32 bits (10, 10,
@@ -23,6 +23,8 @@ pub struct Recorder {
     lost: u64,
     /// Messages and bytes that had been sent when the recording began.
     before: (u64, u64),
+    /// Faults that had been taken then.
+    faults_before: u64,
     ended: bool,
 }
 
@@ -36,6 +38,7 @@ impl Recorder {
             rows: Vec::with_capacity(ROWS),
             lost: 0,
             before: (0, 0),
+            faults_before: 0,
             ended: false,
         }
     }
@@ -48,6 +51,7 @@ impl Recorder {
     /// The first record.
     pub fn begin(&mut self, node: &'static Node) {
         self.before = sent(node);
+        self.faults_before = faults(node);
         send(node, &node.started());
     }
 
@@ -84,6 +88,14 @@ impl Recorder {
             self.rows.clear();
         }
         self.spare.clear();
+        let (messages, bytes) = sent(node);
+        let totals = Totals {
+            time: end,
+            faults: faults(node) - self.faults_before,
+            messages: messages - self.before.0,
+            bytes: bytes - self.before.1,
+        };
+        send(node, &totals);
     }
 
     /// The last records.
@@ -108,6 +120,13 @@ impl Recorder {
 fn sent(node: &Node) -> (u64, u64) {
     let core = node.core();
     (core.ports.messages.messages(), core.ports.messages.bytes())
+}
+
+/// Faults that threads of a node have taken.
+fn faults(node: &Node) -> u64 {
+    let core = node.core();
+    let counters = core.counters();
+    counters.read_faults + counters.write_faults
 }
 
 fn send<R: Record>(node: &Node, record: &R) {

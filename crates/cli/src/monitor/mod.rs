@@ -1,0 +1,123 @@
+//! `gondwana monitor`: records a run that is going on, or ends that.
+
+use crate::columns::amount;
+use crate::failure::{Failure, USAGE};
+use crate::process::signals::Signals;
+use crate::running::ask;
+use crate::running::requests::Request;
+use std::ffi::OsStr;
+use std::io::{self, BufReader, ErrorKind, Read};
+use std::os::fd::AsRawFd;
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::time::{Duration, Instant};
+
+/// Longest time of a recording that ends by itself, in seconds: a year.
+const LONGEST: f64 = 366.0 * 24.0 * 3600.0;
+
+/// Options of `gondwana monitor`.
+#[derive(Debug, clap::Args)]
+pub struct MonitorOptions {
+    /// The process of the gondwana run (gondwana topo --run lists yours)
+    #[arg(value_name = "RUN", value_parser = clap::value_parser!(u32).range(1..=i64::from(i32::MAX)))]
+    run: u32,
+    /// Record in this file instead of PROGRAM.gwr
+    #[arg(long, value_name = "FILE")]
+    record: Option<PathBuf>,
+    /// Record for so many seconds, or until you interrupt this; without it, until --stop or the end of the run
+    #[arg(long = "for", value_name = "SECONDS")]
+    time: Option<f64>,
+    /// End the recording
+    #[arg(long, conflicts_with_all = ["record", "time"])]
+    stop: bool,
+}
+
+/// Records a run.
+pub fn monitor(options: &MonitorOptions) -> Result<ExitCode, Failure> {
+    let time = options.time.map(duration).transpose()?;
+    if options.stop {
+        return stop(options.run);
+    }
+    // Blocked before it begins: a key that is pressed then must not leave the run recorded.
+    let signals = Signals::new(true).map_err(|error| Failure::system("receiving signals", &error))?;
+    let file = match &options.record {
+        Some(file) => file.clone(),
+        None => default_file(&ask::ask(options.run)?.program),
+    };
+    let file =
+        std::path::absolute(&file).map_err(|error| Failure::system(&file.display().to_string(), &error))?;
+    let (_, recorded) = ask::request(options.run, &Request::Record { file: file.clone() })?;
+    let Some(time) = time else {
+        println!("recording in {}: gondwana monitor {} --stop ends it", file.display(), options.run);
+        return Ok(ExitCode::SUCCESS);
+    };
+    if wait(recorded, &signals, time)? {
+        return stop(options.run);
+    }
+    println!("the run has ended, or its recording: {}", described(&file));
+    Ok(ExitCode::SUCCESS)
+}
+
+fn duration(seconds: f64) -> Result<Duration, Failure> {
+    if !(seconds > 0.0 && seconds <= LONGEST) {
+        return Err(Failure { status: USAGE, message: format!("--for {seconds}: give a number of seconds above 0") });
+    }
+    Ok(Duration::from_secs_f64(seconds))
+}
+
+/// The file for a program, in the working directory.
+fn default_file(program: &str) -> PathBuf {
+    let mut name = Path::new(program).file_name().unwrap_or(OsStr::new("program")).to_owned();
+    name.push(".gwr");
+    name.into()
+}
+
+fn stop(run: u32) -> Result<ExitCode, Failure> {
+    let (file, _) = ask::request(run, &Request::Stop)?;
+    if let Some(file) = file {
+        println!("recorded: {}", described(&file));
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// A file, and how large it is.
+fn described(file: &Path) -> String {
+    match std::fs::metadata(file) {
+        Ok(metadata) => format!("{} ({})", file.display(), amount(metadata.len())),
+        Err(_) => file.display().to_string(),
+    }
+}
+
+/// Waits until the time is over or the user has had enough; false if the recording has ended before.
+fn wait(recorded: BufReader<UnixStream>, signals: &Signals, time: Duration) -> Result<bool, Failure> {
+    let failed = |error: io::Error| Failure::system("waiting for the recording", &error);
+    let mut stream = recorded.into_inner();
+    stream.set_nonblocking(true).map_err(failed)?;
+    let deadline = Instant::now() + time;
+    loop {
+        let left = deadline.saturating_duration_since(Instant::now());
+        if left.is_zero() {
+            return Ok(true);
+        }
+        let poll = |fd| libc::pollfd { fd, events: libc::POLLIN, revents: 0 };
+        let mut fds = [poll(stream.as_raw_fd()), poll(signals.as_raw_fd())];
+        let millis = i32::try_from(left.as_micros().div_ceil(1000)).unwrap_or(i32::MAX);
+        // SAFETY: the kernel reads and writes the array given.
+        unsafe { libc::poll(fds.as_mut_ptr(), fds.len() as libc::nfds_t, millis) };
+        let ends = [libc::SIGHUP, libc::SIGINT, libc::SIGQUIT, libc::SIGTERM];
+        while let Some(arrived) = signals.read() {
+            if ends.contains(&arrived.signal) {
+                return Ok(true);
+            }
+        }
+        match stream.read(&mut [0]) {
+            // The launcher closes the connection with the recording.
+            Ok(0) => return Ok(false),
+            Err(error) if !matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) => {
+                return Ok(false);
+            }
+            _ => {}
+        }
+    }
+}

@@ -1,0 +1,136 @@
+//! `gondwana monitor`: recordings of runs that are going on already.
+
+mod common;
+
+use common::exchange::Exchange;
+use common::process::Process;
+use common::whole::{LIMIT, Ran, run, whole};
+use gondwana_recording::{Recording, read};
+use std::fs::File;
+use std::os::unix::process::CommandExt;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+fn monitor_command(arguments: &[&str]) -> Command {
+    let mut command = Command::new(&whole().gondwana);
+    command.arg("monitor").args(arguments);
+    command
+}
+
+fn monitor(exchange: &Exchange, arguments: &[&str]) -> Ran {
+    let pid = exchange.pid();
+    run(monitor_command(&[&[pid.as_str()], arguments].concat()).current_dir(exchange.folder()), LIMIT)
+}
+
+/// What a command says that succeeds.
+fn said(ran: &Ran) -> &str {
+    assert!(ran.status.unwrap().success(), "{}", ran.errors);
+    assert_eq!(ran.errors, "");
+    &ran.output
+}
+
+/// The command must fail with this status and one sentence that contains the text.
+fn refuses(ran: &Ran, status: i32, text: &str) {
+    assert_eq!(ran.status.unwrap().code(), Some(status), "{}", ran.errors);
+    assert!(ran.errors.contains(text) && ran.errors.matches('\n').count() == 1, "{}", ran.errors);
+    assert_eq!(ran.output, "");
+}
+
+/// A recording that two nodes have ended in order, with what both have fetched.
+fn recorded(file: &Path) -> Recording {
+    let recording = read(File::open(file).unwrap()).unwrap();
+    assert_eq!(recording.cut, None);
+    assert_eq!((recording.run.nodes, recording.started.len(), recording.ended.len()), (2, 2, 2));
+    assert!(recording.run.executable.ends_with("/exchange"), "{:?}", recording.run);
+    for node in 0..2 {
+        let mut rows = recording.intervals.iter().filter(|(by, _)| *by == node).flat_map(|(_, part)| &part.rows);
+        assert!(rows.any(|row| row.kind.is_fetch() && row.bytes > 0), "node {node}: {:?}", recording.intervals);
+    }
+    recording
+}
+
+#[test]
+fn a_run_is_recorded_from_the_middle_as_often_as_one_likes() {
+    let hosts = ["--hosts", "a=127.0.0.1,b=127.0.0.1", "--launcher", "{command}"];
+    for options in [&["-n", "2"][..], &hosts] {
+        let mut exchange = Exchange::start(options);
+        let file = exchange.file("exchange.gwr");
+        let text = monitor(&exchange, &[]);
+        assert!(said(&text).starts_with(&format!("recording in {}: ", file.display())), "{}", text.output);
+        refuses(&monitor(&exchange, &["--record", "other.gwr"]), 125, "is recorded already, in /");
+        assert!(!exchange.file("other.gwr").exists());
+        let text = monitor(&exchange, &["--stop"]);
+        assert!(said(&text).starts_with(&format!("recorded: {} (", file.display())), "{}", text.output);
+        recorded(&file);
+        refuses(&monitor(&exchange, &["--stop"]), 125, "is not being recorded");
+        said(&monitor(&exchange, &["--for", "1", "--record", "second.gwr"]));
+        let second = recorded(&exchange.file("second.gwr"));
+        let last = second.ended.iter().map(|(_, end)| end.time).max().unwrap();
+        assert!(last > 500_000_000, "{last}");
+        // The end of the run ends a recording as well, which is that of the last part only.
+        said(&monitor(&exchange, &[]));
+        exchange.end();
+        recorded(&file);
+        assert!(exchange.file("exchange.gwr.old").exists());
+    }
+}
+
+#[test]
+fn a_run_that_is_recorded_from_its_start_can_be_stopped_and_goes_on() {
+    let mut exchange = Exchange::start(&["-n", "2", "--monitor=all.gwr"]);
+    refuses(&monitor(&exchange, &[]), 125, "is recorded already");
+    said(&monitor(&exchange, &["--stop"]));
+    recorded(&exchange.file("all.gwr"));
+    exchange.end();
+}
+
+#[test]
+fn whoever_waits_for_a_recording_hears_that_the_run_has_ended() {
+    let mut exchange = Exchange::start(&["-n", "2"]);
+    let pid = exchange.pid();
+    let mut command = monitor_command(&[&pid, "--for", "1000"]);
+    command.current_dir(exchange.folder()).stdout(Stdio::piped());
+    let waiting = command.spawn().unwrap();
+    while !exchange.file("exchange.gwr").exists() {
+        std::thread::yield_now();
+    }
+    exchange.end();
+    let output = waiting.wait_with_output().unwrap();
+    assert!(output.status.success());
+    let text = String::from_utf8(output.stdout).unwrap();
+    assert!(text.starts_with("the run has ended, or its recording: /"), "{text}");
+}
+
+#[test]
+fn an_interrupted_wait_ends_the_recording() {
+    let mut exchange = Exchange::start(&["-n", "2"]);
+    let pid = exchange.pid();
+    let mut command = monitor_command(&[&pid, "--for", "1000"]);
+    command.current_dir(exchange.folder()).stdout(Stdio::piped());
+    let waiting = command.spawn().unwrap();
+    while !exchange.file("exchange.gwr").exists() {
+        std::thread::yield_now();
+    }
+    Process::open(waiting.id()).unwrap().signal(libc::SIGINT);
+    let output = waiting.wait_with_output().unwrap();
+    assert!(output.status.success());
+    assert!(String::from_utf8(output.stdout).unwrap().starts_with("recorded: /"));
+    refuses(&monitor(&exchange, &["--stop"]), 125, "is not being recorded");
+    exchange.end();
+}
+
+#[test]
+fn mistakes_get_a_sentence_and_leave_the_run_alone() {
+    let mut exchange = Exchange::start(&["-n", "2"]);
+    refuses(&monitor(&exchange, &["--record", "/nowhere/x.gwr"]), 125, "/nowhere/x.gwr cannot be written");
+    refuses(&monitor(&exchange, &["--for", "0"]), 2, "--for 0: give a number");
+    refuses(&monitor(&exchange, &["--stop", "--for", "1"]), 2, "cannot be used with");
+    refuses(&run(&mut monitor_command(&["2147483647"]), LIMIT), 125, "there is no process 2147483647");
+    refuses(&run(&mut monitor_command(&[&std::process::id().to_string()]), LIMIT), 125, "is no run on several");
+    let pid = exchange.pid();
+    let mut other = monitor_command(&[&pid, "--stop"]);
+    if other.uid(65534).gid(65534).current_dir("/").output().is_ok() {
+        refuses(&run(&mut other, LIMIT), 125, "only that user and root can see it");
+    }
+    exchange.end();
+}
