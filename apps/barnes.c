@@ -5,6 +5,9 @@
  * it is hung into its parent, under the parent's lock: who reads it later has never held the same lock as the one
  * who filled it, only locks in a chain. The form of the tree and the order of all sums depend on the positions
  * alone. Main makes the bodies and waits.
+ *
+ * Everybody reads the place and the mass of a body, only its owner its velocity and its acceleration. With -r 1 the
+ * two groups of fields are in arrays of their own instead of side by side.
  */
 #include "common.h"
 
@@ -16,8 +19,9 @@
 static struct option_spec specs[] = {
     {'n', "number of bodies", 2048, 131072, 2, 10000000, 0},
     {'i', "time steps", 2, 2, 1, 1000000, 0},
+    {'r', "1: fields that others read are apart from the rest", 0, 0, 0, 1, 0},
 };
-static struct app app = {"barnes", "gravity by a tree of cubes", specs, 2, NULL, NULL};
+static struct app app = {"barnes", "gravity by a tree of cubes", specs, 3, NULL, NULL};
 
 enum { LOCKS = 1024, CELL_BLOCK = 1024, MAX_DEPTH = 60 };
 
@@ -33,10 +37,14 @@ struct node {
     double place[3]; /* of a body; centre of mass of a cell */
 };
 
-struct body {
-    struct node node; /* first, so that a node that is no cell is a body */
+struct motion {
     double velocity[3];
     double acceleration[3];
+};
+
+struct body {
+    struct node node;
+    struct motion motion;
 };
 
 struct cell {
@@ -48,10 +56,36 @@ struct cell {
 };
 
 static long bodies, steps;
-static struct body *body;
+static char *nodes, *motions; /* of the first body */
+static size_t next_node, next_motion; /* bytes from one body's to the next one's */
 static struct cell *root;
 static pthread_mutex_t locks[LOCKS];
 static double extent[MAX_THREADS]; /* by thread: greatest distance of a co-ordinate from 0 */
+
+static struct node *node_of(long body)
+{
+    return (struct node *)(nodes + (size_t)body * next_node);
+}
+
+static struct motion *motion_of(long body)
+{
+    return (struct motion *)(motions + (size_t)body * next_motion);
+}
+
+static void allocate_bodies(bool apart)
+{
+    if (apart) {
+        next_node = sizeof(struct node);
+        next_motion = sizeof(struct motion);
+        nodes = must_alloc(next_node * (size_t)bodies);
+        motions = must_alloc(next_motion * (size_t)bodies);
+    } else {
+        struct body *both = must_alloc(sizeof *both * (size_t)bodies);
+        next_node = next_motion = sizeof *both;
+        nodes = (char *)&both->node;
+        motions = (char *)&both->motion;
+    }
+}
 
 /* A thread's own supply of cells, used again in each step. */
 struct supply {
@@ -179,37 +213,37 @@ static void find_centres_above(struct node *n, int depth)
     find_centre(c);
 }
 
-static void attract(struct body *b, const struct node *n, const double *d, double square)
+static void attract(double *acceleration, const struct node *n, const double *d, double square)
 {
     double r2 = square + softening * softening, r = sqrt(r2);
     for (int k = 0; k < 3; k++)
-        b->acceleration[k] += n->mass * d[k] / (r2 * r);
+        acceleration[k] += n->mass * d[k] / (r2 * r);
 }
 
-static void find_force(struct body *b, const struct node *n, double side)
+static void find_force(double *acceleration, const struct node *b, const struct node *n, double side)
 {
     double d[3], square = 0;
-    if (n == &b->node)
+    if (n == b)
         return;
     for (int k = 0; k < 3; k++) {
-        d[k] = n->place[k] - b->node.place[k];
+        d[k] = n->place[k] - b->place[k];
         square += d[k] * d[k];
     }
     if (!n->is_cell || side * side < opening * opening * square) {
-        attract(b, n, d, square);
+        attract(acceleration, n, d, square);
         return;
     }
     const struct cell *c = (const struct cell *)n;
     for (int i = 0; i < 8; i++)
         if (c->child[i])
-            find_force(b, c->child[i], side / 2);
+            find_force(acceleration, b, c->child[i], side / 2);
 }
 
-static void move(struct body *b)
+static void move(struct node *b, struct motion *m)
 {
     for (int k = 0; k < 3; k++) {
-        b->velocity[k] += time_step * b->acceleration[k];
-        b->node.place[k] += time_step * b->velocity[k];
+        m->velocity[k] += time_step * m->acceleration[k];
+        b->place[k] += time_step * m->velocity[k];
     }
 }
 
@@ -232,14 +266,14 @@ static void work(int self)
         double far = 0;
         for (long i = first; i < last; i++)
             for (int k = 0; k < 3; k++)
-                far = fmax(far, fabs(body[i].node.place[k]));
+                far = fmax(far, fabs(node_of(i)->place[k]));
         extent[self] = far;
         team_barrier();
         if (self == 0)
             make_root(&s);
         team_barrier();
         for (long i = first; i < last; i++)
-            insert(&s, &body[i].node);
+            insert(&s, node_of(i));
         team_barrier();
         int turn = 0;
         find_my_centres(&root->node, SHARED_DEPTH, self, &turn);
@@ -248,13 +282,14 @@ static void work(int self)
             find_centres_above(&root->node, SHARED_DEPTH);
         team_barrier();
         for (long i = first; i < last; i++) {
-            memset(body[i].acceleration, 0, sizeof body[i].acceleration);
-            find_force(&body[i], &root->node, 2 * root->half);
+            double *acceleration = motion_of(i)->acceleration;
+            memset(acceleration, 0, sizeof motion_of(i)->acceleration);
+            find_force(acceleration, node_of(i), &root->node, 2 * root->half);
         }
         team_barrier();
         /* The bodies of the last step stay where their forces were found, for the check. */
         for (long i = first; i < last && step < steps - 1; i++)
-            move(&body[i]);
+            move(node_of(i), motion_of(i));
     }
 }
 
@@ -291,13 +326,15 @@ static void initialise(void)
     }
     qsort(code, (size_t)bodies, sizeof *code, compare_codes);
     for (long i = 0; i < bodies; i++) {
-        struct body *b = &body[i];
+        struct node *b = node_of(i);
+        struct motion *m = motion_of(i);
         memset(b, 0, sizeof *b);
-        memcpy(b->node.place, place[code[i][1]], sizeof b->node.place);
-        b->node.mass = 1.0 / (double)bodies;
+        memset(m, 0, sizeof *m);
+        memcpy(b->place, place[code[i][1]], sizeof b->place);
+        b->mass = 1.0 / (double)bodies;
         /* Turning about the third axis. */
-        b->velocity[0] = -0.5 * b->node.place[1];
-        b->velocity[1] = 0.5 * b->node.place[0];
+        m->velocity[0] = -0.5 * b->place[1];
+        m->velocity[1] = 0.5 * b->place[0];
     }
     free(place);
     free(code);
@@ -308,22 +345,21 @@ static void verify(void)
 {
     double difference = 0, size = 0;
     for (long i = 0; i < bodies; i += 1 + bodies / 100) {
-        struct body direct = body[i];
-        memset(direct.acceleration, 0, sizeof direct.acceleration);
+        double direct[3] = {0, 0, 0};
         for (long j = 0; j < bodies; j++) {
             double d[3], square = 0;
             if (j == i)
                 continue;
             for (int k = 0; k < 3; k++) {
-                d[k] = body[j].node.place[k] - body[i].node.place[k];
+                d[k] = node_of(j)->place[k] - node_of(i)->place[k];
                 square += d[k] * d[k];
             }
-            attract(&direct, &body[j].node, d, square);
+            attract(direct, node_of(j), d, square);
         }
         for (int k = 0; k < 3; k++) {
-            double error = direct.acceleration[k] - body[i].acceleration[k];
+            double error = direct[k] - motion_of(i)->acceleration[k];
             difference += error * error;
-            size += direct.acceleration[k] * direct.acceleration[k];
+            size += direct[k] * direct[k];
         }
     }
     check(fabs(root->node.mass - 1) < 1e-9, "all bodies are in the tree");
@@ -335,7 +371,7 @@ int main(int argc, char **argv)
     parse_options(&app, argc, argv);
     bodies = specs[0].value;
     steps = specs[1].value;
-    body = must_alloc(sizeof *body * (size_t)bodies);
+    allocate_bodies(specs[2].value);
     initialise();
     for (int i = 0; i < LOCKS; i++) {
         int error = pthread_mutex_init(&locks[i], NULL);
@@ -345,8 +381,8 @@ int main(int argc, char **argv)
     run_team(MAIN_WAITS, work);
     uint64_t hash = HASH_START;
     for (long i = 0; i < bodies; i++) {
-        hash = hash_bytes(hash, body[i].node.place, sizeof body[i].node.place);
-        hash = hash_bytes(hash, body[i].acceleration, sizeof body[i].acceleration);
+        hash = hash_bytes(hash, node_of(i)->place, sizeof node_of(i)->place);
+        hash = hash_bytes(hash, motion_of(i)->acceleration, sizeof motion_of(i)->acceleration);
     }
     printf("result: barnes %ld bodies, %ld steps: %016lx\n", bodies, steps, (unsigned long)hash);
     if (self_check)

@@ -3,7 +3,7 @@
  * Threads own slabs of planes x = constant and transform along z and y; then the array is transposed so that they
  * own slabs z = constant and can transform along x. Every transposition is an exchange of data between all threads.
  * The spectrum is damped for each time step and transformed back. The threads fill the cube themselves (parallel
- * first touch); main waits.
+ * first touch), or with -o 1 main fills it, as naive programs do; then main waits.
  */
 #include "common.h"
 
@@ -15,12 +15,14 @@
 static struct option_spec specs[] = {
     {'n', "side of the cube (a power of 2)", 32, 128, 2, 1024, 0},
     {'i', "time steps", 3, 6, 1, 1000, 0},
+    {'o', "1: main initialises everything", 0, 0, 0, 1, 0},
 };
-static struct app app = {"fft3d", "diffusion by 3-D fast Fourier transforms", specs, 2, NULL, NULL};
+static struct app app = {"fft3d", "diffusion by 3-D fast Fourier transforms", specs, 3, NULL, NULL};
 
 typedef double complex number;
 
 static long n, steps;
+static bool one_initialises;
 static number *space;    /* [x][y][z] */
 static number *spectrum; /* [z][y][x] */
 static number *damped;   /* [z][y][x] */
@@ -118,15 +120,22 @@ static void backward(long t, long first, long last, number *scratch)
     transform_zy(first, last, true, scratch);
 }
 
+/* Fills the planes x = first .. last - 1 of `space`. */
+static void initialise(long first, long last)
+{
+    for (long x = first; x < last; x++)
+        for (long y = 0; y < n; y++)
+            for (long z = 0; z < n; z++)
+                space[(x * n + y) * n + z] = initial(x, y, z);
+}
+
 static void work(int self)
 {
     long first, last;
     my_block(n, self, &first, &last);
     number *scratch = must_alloc(sizeof(number) * (size_t)n);
-    for (long x = first; x < last; x++)
-        for (long y = 0; y < n; y++)
-            for (long z = 0; z < n; z++)
-                space[(x * n + y) * n + z] = initial(x, y, z);
+    if (!one_initialises)
+        initialise(first, last);
     forward(first, last, scratch);
     for (long t = 1; t <= steps; t++) {
         backward(t, first, last, scratch);
@@ -183,6 +192,7 @@ int main(int argc, char **argv)
     parse_options(&app, argc, argv);
     n = specs[0].value;
     steps = specs[1].value;
+    one_initialises = specs[2].value;
     if (n & (n - 1))
         die("-n wants a power of 2, not %ld", n);
     size_t bytes = sizeof(number) * (size_t)(n * n * n);
@@ -194,6 +204,8 @@ int main(int argc, char **argv)
     for (long k = 0; k < n; k++)
         roots[k] = cexp(CMPLX(0, 2 * acos(-1.0) * (double)k / (double)n));
     result = HASH_START;
+    if (one_initialises)
+        initialise(0, n);
     run_team(MAIN_WAITS, work);
     printf("result: fft3d %ld, %ld steps: %016lx\n", n, steps, (unsigned long)result);
     if (self_check)
