@@ -16,6 +16,8 @@ pub struct Finished {
     pub stdout: String,
     /// From before its start until after its end.
     pub wall: Duration,
+    /// The time that processors have spent on it and on its own children.
+    pub processors: Duration,
 }
 
 /// Runs the command to its end, which must come within `limit`. What it prints goes to files in `folder` meanwhile, so
@@ -25,15 +27,15 @@ pub fn run(command: &mut Command, folder: &Path, limit: Duration) -> Result<Fini
     let text = |error: io::Error| error.to_string();
     command.stdin(Stdio::null());
     command.stdout(File::create(&stdout).map_err(text)?).stderr(File::create(&stderr).map_err(text)?);
-    let start = Instant::now();
+    let (start, before) = (Instant::now(), processor_time());
     let mut child = command.spawn().map_err(text)?;
     if !ends_within(child.id(), limit).map_err(text)? {
         child.kill().map_err(text)?;
     }
     let status = child.wait().map_err(text)?;
-    let wall = start.elapsed();
+    let (wall, processors) = (start.elapsed(), processor_time().saturating_sub(before));
     if status.success() {
-        return Ok(Finished { stdout: std::fs::read_to_string(&stdout).map_err(text)?, wall });
+        return Ok(Finished { stdout: std::fs::read_to_string(&stdout).map_err(text)?, wall, processors });
     }
     let said = std::fs::read(&stderr).map_err(text)?;
     let said = String::from_utf8_lossy(&said);
@@ -42,6 +44,16 @@ pub fn run(command: &mut Command, folder: &Path, limit: Duration) -> Result<Fini
         Some(line) => line.to_owned(),
         None => status.to_string(),
     })
+}
+
+/// The time that processors have spent on children that were waited for.
+fn processor_time() -> Duration {
+    // SAFETY: zero is a valid value of every field.
+    let mut usage: libc::rusage = unsafe { std::mem::zeroed() };
+    // SAFETY: the kernel writes one record, which lives during the call; with these arguments it cannot fail.
+    unsafe { libc::getrusage(libc::RUSAGE_CHILDREN, &raw mut usage) };
+    let time = |time: libc::timeval| Duration::new(time.tv_sec as u64, time.tv_usec as u32 * 1_000);
+    time(usage.ru_utime) + time(usage.ru_stime)
 }
 
 /// Waits for the end of a child that nobody has waited for; false if it takes longer.

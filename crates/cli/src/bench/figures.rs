@@ -1,10 +1,9 @@
 //! What is measured, beside which bound, and how good it should be.
 
-use super::programs::Programs;
+use super::programs::{OnNodes, Programs};
 use super::samples::Samples;
 use super::{child, raw};
 use std::fmt;
-use std::process::Command;
 
 /// The name under which each runner notes how long its process took from start to end.
 const WALL: &str = "wall";
@@ -44,6 +43,14 @@ impl fmt::Display for Runner {
 }
 
 impl Runner {
+    /// The workload that it runs, if that is what it does.
+    pub fn app(&self) -> Option<&'static str> {
+        match self {
+            Self::Program { name, app: true, .. } => Some(name),
+            _ => None,
+        }
+    }
+
     /// Runs once and adds what was measured.
     pub fn run(&self, programs: &Programs, samples: &mut Samples) -> Result<(), String> {
         match self {
@@ -53,19 +60,8 @@ impl Runner {
                 Ok(())
             }
             Self::Program { name, arguments, app, nodes } => {
-                let mut command = match nodes {
-                    None => Command::new(programs.path(name)),
-                    Some(nodes) => {
-                        let gondwana = std::env::current_exe().map_err(|error| error.to_string())?;
-                        let mut command = Command::new(gondwana);
-                        command.args(["run", "-n", &nodes.to_string(), "--"]).arg(programs.path(name));
-                        command
-                    }
-                };
-                command.args(*arguments);
-                if *app {
-                    command.args(programs.extra_arguments(name));
-                }
+                let on = nodes.map(|nodes| OnNodes { nodes, monitor: None });
+                let mut command = programs.command(name, arguments, *app, on)?;
                 let finished = child::run(&mut command, programs.folder(), child::STUCK)?;
                 samples.add(WALL, finished.wall.as_nanos() as u64);
                 if *app || samples.add_lines(&finished.stdout) {

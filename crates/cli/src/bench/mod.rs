@@ -8,6 +8,7 @@ mod figures;
 mod interrupt;
 mod machine;
 mod memory;
+mod monitor;
 mod programs;
 mod raw;
 mod report;
@@ -51,17 +52,22 @@ pub struct BenchOptions {
 enum Other {
     /// Measure bandwidth and latency of memory, near and far, for each pair of nodes
     Memory(memory::MemoryOptions),
+    /// Measure what monitoring a run costs
+    Monitor(monitor::MonitorOptions),
 }
 
 /// Measures, and prints a table. The exit status is 0 however the figures turn out, and 1 if one was not measured.
 pub fn bench(options: &BenchOptions) -> Result<ExitCode, Failure> {
-    if let Some(Other::Memory(options)) = &options.other {
-        return memory::memory(options);
+    match &options.other {
+        Some(Other::Memory(options)) => return memory::memory(options),
+        Some(Other::Monitor(options)) => return monitor::monitor(options),
+        None => {}
     }
-    let chosen = choose(figures::all(), &options.only)?;
+    let chosen = choose(figures::all(), &options.only, |figure| figure.name)?;
     let output = options.json.as_deref().map(|file| Output::open("--json", file)).transpose()?;
     let mut programs = Programs::new()?;
-    programs.build(&chosen, &options.apps)?;
+    programs
+        .build(chosen.iter().flat_map(Figure::runners).filter_map(|runner| runner.app()), &options.apps)?;
     let repetitions = if options.quick { 1 } else { REPETITIONS };
     let load_before = machine::load();
     let results = measure(&chosen, &programs, repetitions);
@@ -73,16 +79,16 @@ pub fn bench(options: &BenchOptions) -> Result<ExitCode, Failure> {
     Ok(if rows.iter().all(Row::is_measured) { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-fn choose(all: Vec<Figure>, only: &[String]) -> Result<Vec<Figure>, Failure> {
-    if let Some(unknown) = only.iter().find(|name| !all.iter().any(|figure| figure.name.starts_with(*name))) {
-        let names: Vec<_> = all.iter().map(|figure| figure.name).collect();
+/// Those whose names begin like one of `only`, or all of them.
+fn choose<T>(all: Vec<T>, only: &[String], name: impl Fn(&T) -> &'static str) -> Result<Vec<T>, Failure> {
+    if let Some(unknown) = only.iter().find(|only| !all.iter().any(|one| name(one).starts_with(*only))) {
+        let names: Vec<_> = all.iter().map(name).collect();
         return Err(Failure::usage(format!(
             "no figure begins with {unknown}; there are {}",
             names.join(", ")
         )));
     }
-    let wanted =
-        |figure: &Figure| only.is_empty() || only.iter().any(|name| figure.name.starts_with(name.as_str()));
+    let wanted = |one: &T| only.is_empty() || only.iter().any(|only| name(one).starts_with(only.as_str()));
     Ok(all.into_iter().filter(wanted).collect())
 }
 
@@ -121,7 +127,8 @@ mod tests {
     fn figures_are_chosen_by_the_beginnings_of_their_names() {
         let names = |only: &[&str]| {
             let only: Vec<String> = only.iter().map(|&name| name.to_owned()).collect();
-            choose(figures::all(), &only).map(|figures| figures.iter().map(|f| f.name).collect::<Vec<_>>())
+            choose(figures::all(), &only, |figure| figure.name)
+                .map(|figures| figures.iter().map(|f| f.name).collect::<Vec<_>>())
         };
         assert_eq!(names(&["barrier"]).unwrap(), ["barrier"]);
         assert_eq!(names(&["release"]).unwrap(), ["release-bytes", "release-words", "release-doubles"]);

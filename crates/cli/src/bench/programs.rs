@@ -1,8 +1,8 @@
 //! The programs that measure: part of the command, except for the workloads, which are compiled when they are needed.
 
-use super::figures::{Figure, Runner};
 use super::interrupt::remove_when_interrupted;
 use crate::failure::Failure;
+use std::ffi::OsString;
 use std::fs::OpenOptions;
 use std::io::Write;
 use std::os::unix::fs::OpenOptionsExt;
@@ -10,7 +10,8 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// Names and executables.
-const PROGRAMS: [(&str, &[u8]); 9] = [
+const PROGRAMS: [(&str, &[u8]); 10] = [
+    ("allocate", include_bytes!(concat!(env!("OUT_DIR"), "/allocate"))),
     ("barrier", include_bytes!(concat!(env!("OUT_DIR"), "/barrier"))),
     ("copy", include_bytes!(concat!(env!("OUT_DIR"), "/copy"))),
     ("empty", include_bytes!(concat!(env!("OUT_DIR"), "/empty"))),
@@ -21,6 +22,15 @@ const PROGRAMS: [(&str, &[u8]); 9] = [
     ("release", include_bytes!(concat!(env!("OUT_DIR"), "/release"))),
     ("stream", include_bytes!(concat!(env!("OUT_DIR"), "/stream"))),
 ];
+
+/// How a program runs on nodes.
+#[derive(Clone, Copy, Debug)]
+pub struct OnNodes<'a> {
+    /// How many.
+    pub nodes: u16,
+    /// Where the monitor's recording goes, if the run is monitored.
+    pub monitor: Option<&'a Path>,
+}
 
 /// A temporary folder with executables; it goes away with this value.
 pub struct Programs {
@@ -44,11 +54,14 @@ impl Programs {
         Ok(this)
     }
 
-    /// Compiles the workloads that the figures need. `apps` is the folder of their sources.
-    pub fn build(&mut self, figures: &[Figure], apps: &Path) -> Result<(), Failure> {
+    /// Compiles workloads. `apps` is the folder of their sources.
+    pub fn build(
+        &mut self,
+        workloads: impl Iterator<Item = &'static str>,
+        apps: &Path,
+    ) -> Result<(), Failure> {
         apps.clone_into(&mut self.apps);
-        let mut targets: Vec<PathBuf> =
-            figures.iter().flat_map(Figure::runners).filter_map(|r| self.app_target(&r)).collect();
+        let mut targets: Vec<PathBuf> = workloads.map(|name| self.path(name)).collect();
         targets.sort();
         targets.dedup();
         if targets.is_empty() {
@@ -60,16 +73,39 @@ impl Programs {
                 self.apps.display()
             )));
         }
-        let mut out = std::ffi::OsString::from("OUT=");
+        let mut out = OsString::from("OUT=");
         out.push(&self.folder);
         succeed(Command::new("make").arg("-s").arg("-C").arg(&self.apps).arg(out).args(&targets))
     }
 
-    fn app_target(&self, runner: &Runner) -> Option<PathBuf> {
-        match runner {
-            Runner::Program { name, app: true, .. } => Some(self.path(name)),
-            _ => None,
+    /// The command that runs a program: a workload, or one that comes with the command.
+    pub fn command(
+        &self,
+        name: &str,
+        arguments: &[&str],
+        workload: bool,
+        on: Option<OnNodes<'_>>,
+    ) -> Result<Command, String> {
+        let mut command = match on {
+            None => Command::new(self.path(name)),
+            Some(OnNodes { nodes, monitor }) => {
+                let gondwana = std::env::current_exe().map_err(|error| error.to_string())?;
+                let mut command = Command::new(gondwana);
+                command.args(["run", "-n", &nodes.to_string()]);
+                if let Some(file) = monitor {
+                    let mut option = OsString::from("--monitor=");
+                    option.push(file);
+                    command.arg(option);
+                }
+                command.arg("--").arg(self.path(name));
+                command
+            }
+        };
+        command.args(arguments);
+        if workload {
+            command.args(self.extra_arguments(name));
         }
+        Ok(command)
     }
 
     /// Where files of the measurement may go.
@@ -84,9 +120,10 @@ impl Programs {
 
     /// The arguments that a workload needs besides its sizes: those that read a file look for it near themselves, which
     /// is the wrong place here.
-    pub fn extra_arguments(&self, name: &str) -> Vec<PathBuf> {
+    fn extra_arguments(&self, name: &str) -> Vec<PathBuf> {
         match name {
             "tsp" => vec!["-f".into(), self.apps.join("data/gr17.tsp")],
+            "pagerank" => vec!["-f".into(), self.apps.join("data/debian.graph")],
             _ => vec![],
         }
     }

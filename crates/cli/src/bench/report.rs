@@ -111,7 +111,7 @@ fn ratio(target: Target, value: u64, bound: u64) -> String {
 }
 
 /// Nanoseconds with three digits and a unit.
-fn time(nanoseconds: u64) -> String {
+pub fn time(nanoseconds: u64) -> String {
     let (value, unit) = match nanoseconds {
         0..1_000 => return format!("{nanoseconds} ns"),
         1_000..1_000_000 => (nanoseconds as f64 / 1e3, "us"),

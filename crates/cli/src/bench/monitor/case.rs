@@ -1,0 +1,78 @@
+//! What is run with the monitor and without it.
+
+/// A program, and which time of it counts.
+#[derive(Clone, Copy, Debug)]
+pub struct Case {
+    /// What `--only` takes.
+    pub name: &'static str,
+    /// What it does.
+    pub what: &'static str,
+    /// The executable.
+    pub program: &'static str,
+    /// Its arguments; workloads also get the number of threads, one for each node.
+    pub arguments: &'static [&'static str],
+    /// What counts.
+    pub time: Time,
+}
+
+/// Which time of a run counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Time {
+    /// All of it: the program is a workload.
+    Whole,
+    /// The median of the times that the program prints under this name.
+    Printed(&'static str),
+}
+
+impl Case {
+    /// True for whole workloads, false for a mechanism by itself.
+    pub fn is_workload(&self) -> bool {
+        self.time == Time::Whole
+    }
+}
+
+/// All of them: first what the monitor sees, one by one, then programs as people have them.
+pub fn all() -> Vec<Case> {
+    let mechanism = |name, what, program, arguments| Case {
+        name,
+        what,
+        program,
+        arguments,
+        time: Time::Printed(if program == "release" { program } else { name }),
+    };
+    let workload = |name, what, arguments| Case { name, what, program: name, arguments, time: Time::Whole };
+    vec![
+        mechanism("read-miss", "read of a page homed on the other node", "pages", &[]),
+        mechanism("write-miss", "first write to a page that is present and shared", "pages", &[]),
+        mechanism("release-words", "release of a page with every other word changed", "release", &["words"]),
+        mechanism("lock-hand-over", "lock of a mutex that the other node had last", "locks", &[]),
+        mechanism("allocation", "malloc and free of 64 bytes", "allocate", &[]),
+        workload("sor", "3072 x 4096, 100 iterations", &["-s", "paper"]),
+        workload("jacobi", "2048 x 2048, 100 iterations", &["-n", "2048", "-i", "100"]),
+        workload("lu", "1024 x 1024, blocks of 32", &["-n", "1024", "-b", "32"]),
+        workload("gauss", "1536 equations", &["-n", "1536"]),
+        workload("matmul", "1024 x 1024", &["-s", "paper"]),
+        workload("fft3d", "64 x 64 x 64, 12 steps", &["-n", "64", "-i", "12"]),
+        workload("em3d", "64,000 nodes, 100 iterations", &["-s", "paper"]),
+        workload("tsp", "17 cities", &["-s", "paper"]),
+        workload("water-nsquared", "2,744 molecules, 2 steps", &["-m", "14", "-i", "2"]),
+        workload("water-spatial", "4,096 molecules, 10 steps", &["-m", "16", "-i", "10"]),
+        workload("barnes", "16,384 bodies, 2 steps", &["-n", "16384"]),
+        workload("pagerank", "a graph of package dependencies, 1,000 iterations", &["-s", "paper"]),
+    ]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::HashSet;
+
+    #[test]
+    fn names_are_distinct_and_times_are_what_the_programs_print() {
+        let all = all();
+        assert_eq!(all.iter().map(|case| case.name).collect::<HashSet<_>>().len(), all.len());
+        let printed: Vec<_> = all.iter().filter(|case| !case.is_workload()).map(|case| case.time).collect();
+        let names = ["read-miss", "write-miss", "release", "lock-hand-over", "allocation"];
+        assert_eq!(printed, names.map(Time::Printed));
+    }
+}

@@ -1,0 +1,110 @@
+//! What the monitor does with a transaction, by itself: figures that hold also on a computer that has other things to do.
+
+use gondwana_monitor::{Direction, Journal, Kind, Transaction};
+use gondwana_recording::{Interval, Row, encode};
+use std::hint::black_box;
+use std::time::Instant;
+
+/// Different places that transactions are about: fewer than a journal holds before it becomes coarser.
+const PLACES: u64 = 16 << 10;
+
+/// How often everything is measured; the least time counts, since whatever else the computer does only adds to it.
+const PASSES: usize = 20;
+
+/// log2 of the bytes of the units.
+const UNIT: u8 = 5;
+
+/// Nanoseconds.
+#[derive(Clone, Copy, Debug, serde::Serialize)]
+pub struct Cost {
+    /// To note a transaction like none before it.
+    pub new: f64,
+    /// To note one like another.
+    pub again: f64,
+    /// To write down the row of like transactions.
+    pub row: f64,
+}
+
+impl Cost {
+    /// Measures it.
+    pub fn measure() -> Self {
+        let mut journal = Journal::default();
+        let note = |journal: &mut Journal| {
+            nanoseconds(|| {
+                for number in 0..PLACES {
+                    journal.note(&black_box(transaction(number)), UNIT);
+                }
+            })
+        };
+        let mut least = Self { new: f64::INFINITY, again: f64::INFINITY, row: f64::INFINITY };
+        for _ in 0..PASSES {
+            journal.clear();
+            least.new = least.new.min(note(&mut journal));
+            least.again = least.again.min(note(&mut journal));
+            let row = nanoseconds(|| {
+                let rows = journal.rows().iter().map(|tally| Row {
+                    address: tally.like.address,
+                    unit: tally.like.unit,
+                    kind: tally.like.kind,
+                    direction: tally.like.direction,
+                    peer: tally.like.peer,
+                    thread: 1,
+                    code: tally.like.code,
+                    count: tally.count,
+                    bytes: tally.bytes,
+                });
+                black_box(encode(0, &Interval { begin: 0, end: 1, rows: rows.collect() }));
+            });
+            least.row = least.row.min(row);
+        }
+        least
+    }
+
+    /// Nanoseconds that so many transactions took which became so many rows.
+    pub fn of(&self, transactions: u64, rows: u64) -> f64 {
+        let again = transactions.saturating_sub(rows) as f64;
+        again * self.again + rows as f64 * (self.new + self.row)
+    }
+}
+
+/// One of the transactions: neighbours in time are far apart in memory, and come from a few places of the code.
+fn transaction(number: u64) -> Transaction {
+    let scattered = number.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 20;
+    Transaction {
+        kind: Kind::Read,
+        direction: Direction::Out,
+        address: scattered << UNIT,
+        bytes: 4096,
+        peer: 1,
+        thread: Some(0),
+        code: 0x40_1000 + number % 7,
+    }
+}
+
+/// Of one of the places.
+fn nanoseconds(work: impl FnOnce()) -> f64 {
+    let start = Instant::now();
+    work();
+    start.elapsed().as_nanos() as f64 / PLACES as f64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn transactions_that_are_measured_are_all_different_and_fit() {
+        let mut journal = Journal::default();
+        (0..PLACES).for_each(|number| journal.note(&transaction(number), UNIT));
+        assert_eq!(journal.rows().len() as u64, PLACES);
+        assert!(journal.rows().iter().all(|row| row.like.unit == UNIT && row.like.code != 0));
+    }
+
+    #[test]
+    fn like_transactions_cost_less_than_rows() {
+        let cost = Cost { new: 100.0, again: 10.0, row: 20.0 };
+        assert_eq!(cost.of(1_000, 1_000), 120_000.0);
+        assert_eq!(cost.of(1_000, 1), 120.0 + 9_990.0);
+        assert_eq!(cost.of(0, 0), 0.0);
+    }
+}

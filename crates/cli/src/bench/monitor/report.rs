@@ -1,0 +1,163 @@
+//! The cost of the monitor as a table and as JSON.
+
+use super::case::Case;
+use super::cost::Cost;
+use super::overhead::{Overhead, TARGET, Verdict};
+use crate::bench::chart::digits;
+use crate::bench::report::time;
+use crate::columns::{Side, amount, columns};
+use serde_json::{Value, json};
+
+/// What came of a case, or why nothing did.
+pub type Outcome = (Case, Result<Overhead, String>);
+
+/// A line for each case, and what the columns are.
+pub fn table(nodes: u16, rounds: usize, cost: Cost, load: Option<f64>, outcomes: &[Outcome]) -> String {
+    let heading = [
+        "case",
+        "without",
+        "with",
+        "ratio",
+        "least",
+        "processors",
+        "noise",
+        "transactions",
+        "rows",
+        "recording",
+        "counted",
+        "",
+    ];
+    let mut lines = vec![heading.map(str::to_owned).to_vec()];
+    lines.extend(outcomes.iter().filter_map(|(case, outcome)| Some(cells(case, outcome.as_ref().ok()?))));
+    let sides: [Side; 12] = std::array::from_fn(|column| if column == 0 { Side::Left } else { Side::Right });
+    let load = load.map_or_else(String::new, |load| format!(", {load} threads wanted to run before"));
+    let mut text = format!("{nodes} nodes, {rounds} rounds{load}\n\n{}\n", columns(&sides, &lines));
+    text += &format!(
+        "\
+without, with  median time of a run without the monitor and with it; for mechanisms, of one of them
+ratio          time with the monitor : without, pair by pair; least: of the least times; processors: of processor time
+noise          by how much two runs without the monitor differ
+counted        transactions and rows of the busiest node x {} ns to note one, {} ns the first of a kind, {} ns to write
+               a row, as a part of the time without the monitor
+target         <= {} of the time of a workload
+",
+        digits(cost.again),
+        digits(cost.new),
+        digits(cost.row),
+        percent(TARGET)
+    );
+    for (case, outcome) in outcomes {
+        text += &match outcome {
+            Ok(_) => format!("{:<14} {}\n", case.name, case.what),
+            Err(why) => format!("{:<14} not measured: {why}\n", case.name),
+        };
+    }
+    text
+}
+
+fn cells(case: &Case, overhead: &Overhead) -> Vec<String> {
+    let (transactions, rows) = overhead.totals();
+    vec![
+        case.name.to_owned(),
+        time(overhead.without.median as u64),
+        time(overhead.with.median as u64),
+        format!("{:.3} ({:.3} to {:.3})", overhead.ratio.median, overhead.ratio.min, overhead.ratio.max),
+        format!("{:.3}", overhead.least),
+        format!("{:.3}", overhead.processors.median),
+        overhead.noise.map(percent).unwrap_or_default(),
+        transactions.to_string(),
+        rows.to_string(),
+        amount(overhead.recorded.bytes),
+        percent(overhead.counted),
+        match overhead.verdict() {
+            _ if !case.is_workload() => "",
+            Verdict::Met => "met",
+            Verdict::Unclear => "unclear",
+            Verdict::Missed => "MISSED",
+        }
+        .to_owned(),
+    ]
+}
+
+fn percent(part: f64) -> String {
+    format!("{} %", digits(100.0 * part))
+}
+
+/// All of it, for programs to read; `machine` is what the figures are from.
+pub fn json(machine: Value, nodes: u16, rounds: usize, cost: Cost, outcomes: &[Outcome]) -> Value {
+    json!({
+        "machine": machine,
+        "nodes": nodes,
+        "rounds": rounds,
+        "nanoseconds_to": { "note_new": cost.new, "note_again": cost.again, "write_row": cost.row },
+        "target": TARGET,
+        "cases": outcomes.iter().map(case_json).collect::<Vec<_>>(),
+    })
+}
+
+fn case_json((case, outcome): &Outcome) -> Value {
+    let mut row = json!({ "name": case.name, "what": case.what, "workload": case.is_workload() });
+    match outcome {
+        Err(why) => row["not_measured"] = json!(why),
+        Ok(overhead) => {
+            let (transactions, rows) = overhead.totals();
+            row["nanoseconds"] = json!({ "without": overhead.without, "with": overhead.with });
+            row["ratio"] = json!(overhead.ratio);
+            row["ratio_of_least"] = json!(overhead.least);
+            row["processor_time_ratio"] = json!(overhead.processors);
+            row["noise"] = json!(overhead.noise);
+            row["transactions"] = json!(transactions);
+            row["rows"] = json!(rows);
+            row["recording_bytes"] = json!(overhead.recorded.bytes);
+            row["counted"] = json!(overhead.counted);
+            if case.is_workload() {
+                row["verdict"] = json!(match overhead.verdict() {
+                    Verdict::Met => "met",
+                    Verdict::Unclear => "unclear",
+                    Verdict::Missed => "missed",
+                });
+            }
+        }
+    }
+    row
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::case;
+    use super::super::overhead::tests::overhead;
+    use super::*;
+
+    const COST: Cost = Cost { new: 101.0, again: 10.0, row: 23.4 };
+
+    fn outcomes() -> Vec<Outcome> {
+        let all = case::all();
+        let named = |name: &str| *all.iter().find(|case| case.name == name).unwrap();
+        vec![
+            (named("read-miss"), Ok(overhead(&[(4_000, 5_000)]))),
+            (named("sor"), Ok(overhead(&[(1_000_000, 1_009_000), (1_000_000, 1_009_000)]))),
+            (named("lu"), Err("stuck for 60 s".to_owned())),
+        ]
+    }
+
+    #[test]
+    fn targets_are_for_workloads_and_lacks_are_named() {
+        let table = table(2, 5, COST, Some(0.5), &outcomes());
+        assert!(table.starts_with("2 nodes, 5 rounds, 0.5 threads wanted to run before\n"), "{table}");
+        let line = |name: &str| table.lines().find(|line| line.starts_with(name)).unwrap();
+        assert!(line("read-miss").ends_with(" %"), "{table}");
+        assert!(line("sor").contains("1.009 (1.009 to 1.009)") && line("sor").ends_with("met"), "{table}");
+        assert_eq!(line("lu"), "lu             not measured: stuck for 60 s");
+        assert!(table.contains("10 ns to note one, 101 ns the first of a kind, 23.4 ns to write"), "{table}");
+    }
+
+    #[test]
+    fn json_has_all_of_it() {
+        let json = json(json!({}), 2, 5, COST, &outcomes());
+        assert_eq!(json["nanoseconds_to"]["note_new"], 101.0);
+        assert_eq!(json["cases"][0]["verdict"], Value::Null);
+        assert_eq!(json["cases"][1]["verdict"], "met");
+        assert_eq!(json["cases"][1]["transactions"], 4_000);
+        assert_eq!(json["cases"][2]["not_measured"], "stuck for 60 s");
+    }
+}
