@@ -83,13 +83,16 @@ fn changes() -> impl Strategy<Value = Vec<(prop::sample::Index, prop::sample::In
 #[test]
 fn functions_in_functions_without_end_are_not_followed() {
     let folder = Folder::new();
-    let library = folder.compile("deep.s", "libdeep.so", "-shared -nostdlib");
-    let file = File::open(&library).unwrap();
-    let deep = file.code_of(&"deep".parse().unwrap()).unwrap().remove(0);
-    let build_id = file.build_id().to_vec();
-    let path = library.to_str().unwrap().to_owned();
-    let (names, _) = Symbols::open(&[Image { path, base: 0, start: 0, end: 1 << 20, build_id }]);
-    assert_eq!(names.code(deep.start)[0].function, "deep");
+    for depth in [490, 200_000] {
+        let options = format!("-shared -nostdlib -Wa,--defsym,DEPTH={depth}");
+        let library = folder.compile("deep.s", &format!("lib{depth}.so"), &options);
+        let file = File::open(&library).unwrap();
+        let deep = file.code_of(&"deep".parse().unwrap()).unwrap().remove(0);
+        let build_id = file.build_id().to_vec();
+        let path = library.to_str().unwrap().to_owned();
+        let (names, _) = Symbols::open(&[Image { path, base: 0, start: 0, end: 1 << 20, build_id }]);
+        assert_eq!(names.code(deep.start)[0].function, "deep");
+    }
 }
 
 proptest! {

@@ -1,4 +1,4 @@
-# Debugging information with 200000 functions, each inlined into the one before it.
+# Debugging information with DEPTH functions, each inlined into the one before it.
         .text
         .globl  deep
         .type   deep, @function
@@ -27,7 +27,7 @@ deep:   ret
         .quad   deep, .Lend - deep
         .uleb128 2
         .quad   deep, .Lend - deep
-        .fill   200000, 1, 3
-        .fill   200002, 1, 0
+        .fill   DEPTH, 1, 3
+        .fill   DEPTH + 2, 1, 0
 .Lunit_end:
         .section .note.GNU-stack,"",@progbits
