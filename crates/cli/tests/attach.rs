@@ -43,8 +43,13 @@ fn recorded(file: &Path) -> Recording {
     assert_eq!((recording.run.nodes, recording.started.len(), recording.ended.len()), (2, 2, 2));
     assert!(recording.run.executable.ends_with("/exchange"), "{:?}", recording.run);
     for node in 0..2 {
-        let mut rows = recording.intervals.iter().filter(|(by, _)| *by == node).flat_map(|(_, part)| &part.rows);
-        assert!(rows.any(|row| row.kind.is_fetch() && row.bytes > 0), "node {node}: {:?}", recording.intervals);
+        let mut rows =
+            recording.intervals.iter().filter(|(by, _)| *by == node).flat_map(|(_, part)| &part.rows);
+        assert!(
+            rows.any(|row| row.kind.is_fetch() && row.bytes > 0),
+            "node {node}: {:?}",
+            recording.intervals
+        );
     }
     recording
 }
@@ -126,7 +131,11 @@ fn mistakes_get_a_sentence_and_leave_the_run_alone() {
     refuses(&monitor(&exchange, &["--for", "0"]), 2, "--for 0: give a number");
     refuses(&monitor(&exchange, &["--stop", "--for", "1"]), 2, "cannot be used with");
     refuses(&run(&mut monitor_command(&["2147483647"]), LIMIT), 125, "there is no process 2147483647");
-    refuses(&run(&mut monitor_command(&[&std::process::id().to_string()]), LIMIT), 125, "is no run on several");
+    refuses(
+        &run(&mut monitor_command(&[&std::process::id().to_string()]), LIMIT),
+        125,
+        "is no run on several",
+    );
     let pid = exchange.pid();
     let mut other = monitor_command(&[&pid, "--stop"]);
     if other.uid(65534).gid(65534).current_dir("/").output().is_ok() {

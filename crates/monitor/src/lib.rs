@@ -13,6 +13,7 @@ mod misses;
 mod panel;
 #[cfg(test)]
 mod panel_tests;
+mod refine;
 mod transaction;
 
 pub use board::{Board, COUNTERS, MOST_FILTERS, SECONDARIES};
@@ -24,4 +25,5 @@ pub use filter::{
 pub use journal::{Journal, Like, Tally};
 pub use misses::Misses;
 pub use panel::{FilterId, Panel, SecondaryId};
+pub use refine::{Refine, Units};
 pub use transaction::{Direction, Kind, Kinds, Transaction, UnknownKind};

@@ -5,6 +5,7 @@
 //! ever shows it. Only the number of that memfd is in the environment, and the node takes it out again.
 
 use crate::placement::{Homes, ThreadGroup};
+use gondwana_monitor::FilterText;
 use gondwana_rset::ThreadPolicy;
 use serde::{Deserialize, Serialize};
 use std::fs::File;
@@ -77,7 +78,12 @@ pub struct Boot {
 
 /// What the monitor of a node is to do.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Monitoring {}
+pub struct Monitoring {
+    /// Look more closely at the data that crosses most, and less closely at the rest.
+    pub auto: bool,
+    /// What is to be counted besides.
+    pub filters: Vec<FilterText>,
+}
 
 /// How the nodes talk to each other.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -148,6 +154,13 @@ pub enum Report {
     Refused {
         /// A sentence that names it.
         what: String,
+    },
+    /// Counters of filters have reached their thresholds.
+    Thresholds {
+        /// First addresses of the units that were counted, and what their counters have reached.
+        reached: Vec<(u64, u64)>,
+        /// How many more there were at the same time.
+        more: u64,
     },
     /// The connection to another node has broken.
     Lost {
@@ -336,7 +349,10 @@ impl Control {
     ///
     /// # Errors
     /// As for [`Control::receive`].
-    pub fn receive_within<M: for<'a> Deserialize<'a>>(&self, time: Option<Duration>) -> io::Result<Option<M>> {
+    pub fn receive_within<M: for<'a> Deserialize<'a>>(
+        &self,
+        time: Option<Duration>,
+    ) -> io::Result<Option<M>> {
         let mut poll = libc::pollfd { fd: self.0.as_raw_fd(), events: libc::POLLIN, revents: 0 };
         let millis = time.map_or(-1, |time| i32::try_from(time.as_millis()).unwrap_or(i32::MAX));
         // By system call: the function of that name is about the program's descriptors.
@@ -380,7 +396,15 @@ impl Control {
             // SAFETY: the kernel writes at most the buffer's length into the buffer.
             let length = unsafe {
                 let (fd, nobody) = (self.0.as_raw_fd(), std::ptr::null_mut::<libc::c_void>());
-                libc::syscall(libc::SYS_recvfrom, fd, buffer.as_mut_ptr(), buffer.len(), flags, nobody, nobody)
+                libc::syscall(
+                    libc::SYS_recvfrom,
+                    fd,
+                    buffer.as_mut_ptr(),
+                    buffer.len(),
+                    flags,
+                    nobody,
+                    nobody,
+                )
             };
             if length >= 0 {
                 break length as usize;

@@ -92,6 +92,9 @@ impl SyncPorts<'_> {
 
 impl LockEnv for SyncPorts<'_> {
     fn send(&mut self, to: NodeId, message: &LockMessage) {
+        if let (Some(tap), LockMessage::Token { object }) = (&self.ports.tap, message) {
+            tap.passes_lock(to, object.0);
+        }
         self.ports.post(to, &Wire::Lock(*message), &[]);
     }
 

@@ -14,7 +14,7 @@ mod fork;
 mod habits;
 mod heap;
 mod line;
-mod monitor;
+pub mod monitor;
 mod patience;
 pub mod placement;
 mod ports;
@@ -98,7 +98,7 @@ pub struct Node {
     replicated: placement::Replicated,
     /// Homes that other nodes have told, by the name of the question.
     found: Mutex<HashMap<u64, Vec<placement::HomeRun>>>,
-    /// Records what the tap of the ports sees, while the run is monitored.
+    /// What becomes of what the tap of the ports sees.
     monitor: monitor::Monitor,
     times: clock::Times,
     events: stats::Events,

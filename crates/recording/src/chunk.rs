@@ -31,11 +31,15 @@ pub trait Record: Serialize {
 }
 
 macro_rules! records {
-    ($($kind:literal => $record:ty;)*) => {$(
-        impl Record for $record {
-            const KIND: u16 = $kind;
-        }
-    )*};
+    ($($kind:literal => $record:ty;)*) => {
+        /// The numbers of all kinds that this version knows.
+        pub(crate) const KINDS: &[u16] = &[$($kind),*];
+        $(
+            impl Record for $record {
+                const KIND: u16 = $kind;
+            }
+        )*
+    };
 }
 
 records! {

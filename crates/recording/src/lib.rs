@@ -5,6 +5,7 @@
 
 #![forbid(unsafe_code)]
 
+mod check;
 mod chunk;
 mod read;
 mod record;

@@ -1,6 +1,7 @@
 //! Reads recordings, whole ones and others.
 
-use crate::chunk::{CHUNK_HEADER, Record};
+use crate::check::Checked;
+use crate::chunk::{CHUNK_HEADER, KINDS, Record};
 use crate::{
     Board, End, FILE_HEADER, FORMAT, Interval, LAUNCHER, MAX_CHUNK, Object, Reference, Run, Site, Started,
     Thread, Totals, Written,
@@ -159,18 +160,23 @@ fn decode<R: Record + DeserializeOwned>(contents: &[u8]) -> Option<R> {
 }
 
 /// Adds the entries of a list.
-fn extend<T>(to: &mut Vec<(u16, T)>, node: u16, contents: &[u8]) -> bool
+fn extend<T: Checked>(to: &mut Vec<(u16, T)>, run: &Run, node: u16, contents: &[u8]) -> bool
 where
     Vec<T>: Record + DeserializeOwned,
 {
-    let Some(records) = decode::<Vec<T>>(contents) else { return false };
+    let records =
+        decode::<Vec<T>>(contents).filter(|records| records.iter().all(|record| record.is_sound(run)));
+    let Some(records) = records else { return false };
     to.extend(records.into_iter().map(|record| (node, record)));
     true
 }
 
 /// Adds one record.
-fn push<T: Record + DeserializeOwned>(to: &mut Vec<(u16, T)>, node: u16, contents: &[u8]) -> bool {
-    let Some(record) = decode(contents) else { return false };
+fn push<T>(to: &mut Vec<(u16, T)>, run: &Run, node: u16, contents: &[u8]) -> bool
+where
+    T: Record + DeserializeOwned + Checked,
+{
+    let Some(record) = decode::<T>(contents).filter(|record| record.is_sound(run)) else { return false };
     to.push((node, record));
     true
 }
@@ -185,31 +191,31 @@ impl Recording {
     /// Takes a chunk in; false if its contents make no sense.
     fn take(&mut self, kind: u16, node: u16, contents: &[u8], has_run: &mut bool) -> bool {
         if kind == Run::KIND {
-            let Some(run) = decode::<Run>(contents).filter(|_| node == LAUNCHER && !*has_run) else {
-                return false;
-            };
+            let sound = |run: &Run| node == LAUNCHER && !*has_run && run.is_sound(run);
+            let Some(run) = decode::<Run>(contents).filter(sound) else { return false };
             self.run = run;
             *has_run = true;
             return true;
         }
-        if !*has_run || node >= self.run.nodes {
-            return kind > End::KIND && kind != Totals::KIND;
+        if !KINDS.contains(&kind) {
+            self.unknown += 1;
+            return true;
         }
+        if !*has_run || node >= self.run.nodes {
+            return false;
+        }
+        let run = &self.run;
         match kind {
-            Started::KIND => push(&mut self.started, node, contents),
-            Vec::<Thread>::KIND => extend(&mut self.threads, node, contents),
-            Vec::<Site>::KIND => extend(&mut self.sites, node, contents),
-            Vec::<Object>::KIND => extend(&mut self.objects, node, contents),
-            Interval::KIND => push(&mut self.intervals, node, contents),
-            Vec::<Written>::KIND => extend(&mut self.written, node, contents),
-            Vec::<Reference>::KIND => extend(&mut self.references, node, contents),
-            Board::KIND => push(&mut self.boards, node, contents),
-            End::KIND => push(&mut self.ended, node, contents),
-            Totals::KIND => push(&mut self.totals, node, contents),
-            _ => {
-                self.unknown += 1;
-                true
-            }
+            Started::KIND => push(&mut self.started, run, node, contents),
+            Vec::<Thread>::KIND => extend(&mut self.threads, run, node, contents),
+            Vec::<Site>::KIND => extend(&mut self.sites, run, node, contents),
+            Vec::<Object>::KIND => extend(&mut self.objects, run, node, contents),
+            Interval::KIND => push(&mut self.intervals, run, node, contents),
+            Vec::<Written>::KIND => extend(&mut self.written, run, node, contents),
+            Vec::<Reference>::KIND => extend(&mut self.references, run, node, contents),
+            Board::KIND => push(&mut self.boards, run, node, contents),
+            Totals::KIND => push(&mut self.totals, run, node, contents),
+            _ => push(&mut self.ended, run, node, contents),
         }
     }
 }

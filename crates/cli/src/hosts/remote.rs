@@ -226,9 +226,7 @@ impl Nodes for RemoteNodes {
 
     fn watch(&mut self, fd: RawFd) {
         let sender = self.sender.clone();
-        thread::spawn(move || {
-            while wait_for(fd) && sender.send(Incoming::Watched).is_ok() {}
-        });
+        thread::spawn(move || while wait_for(fd) && sender.send(Incoming::Watched).is_ok() {});
     }
 
     fn signal(&mut self, node: u16, signal: i32) {

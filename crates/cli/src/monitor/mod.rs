@@ -61,7 +61,10 @@ pub fn monitor(options: &MonitorOptions) -> Result<ExitCode, Failure> {
 
 fn duration(seconds: f64) -> Result<Duration, Failure> {
     if !(seconds > 0.0 && seconds <= LONGEST) {
-        return Err(Failure { status: USAGE, message: format!("--for {seconds}: give a number of seconds above 0") });
+        return Err(Failure {
+            status: USAGE,
+            message: format!("--for {seconds}: give a number of seconds above 0"),
+        });
     }
     Ok(Duration::from_secs_f64(seconds))
 }

@@ -48,6 +48,7 @@ pub fn run(options: RunOptions) -> Result<ExitCode, Failure> {
     let nodes = options.nodes()?;
     let fabric = options.fabric()?;
     let policies = Policies::of(&options)?;
+    let monitoring = options.monitoring()?;
     let name = options.program_name()?;
     let program = check::find(name)?;
     check::loadable(&name.to_string_lossy(), &program.image)?;
@@ -69,7 +70,8 @@ pub fn run(options: RunOptions) -> Result<ExitCode, Failure> {
     };
     let file = options.stats.iter().flatten().next();
     let file = file.map(|path| Output::open("--stats", path)).transpose()?;
-    let tape = options.recording(name).filter(|_| !alone).map(|path| Tape::open(&path)).transpose()?;
+    let tape =
+        options.recording(name).filter(|_| !alone).map(|path| Tape::open("--monitor", &path)).transpose()?;
     let start = Instant::now();
     let run = u64::from_ne_bytes(random()?);
     let job = Job {
@@ -81,6 +83,7 @@ pub fn run(options: RunOptions) -> Result<ExitCode, Failure> {
         reason: reason.clone(),
         policies,
         path: &program.path,
+        monitoring,
         tape: Cell::new(tape),
     };
     let (outcome, mechanism) = if alone {
@@ -175,6 +178,8 @@ pub struct Job<'a> {
     pub policies: Policies,
     /// The program's file.
     path: &'a Path,
+    /// What is to be recorded.
+    monitoring: Option<Monitoring>,
     /// Where the recording goes, until the nodes are followed.
     tape: Cell<Option<Tape>>,
 }
@@ -269,7 +274,7 @@ impl Job<'_> {
             homes: self.policies.homes.clone(),
             stats: self.options.stats.is_some() || self.policies.before().is_some(),
             progress,
-            monitor: self.options.monitor.is_some().then(Monitoring::default),
+            monitor: self.monitoring.clone(),
             control_fd: -1,
             hidden_env: vec![],
         })

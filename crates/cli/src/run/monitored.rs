@@ -99,7 +99,10 @@ impl Monitored {
     fn record(&mut self, file: &Path, asker: UnixStream, machine: &mut dyn Nodes) {
         if let Some(recording) = &self.tape {
             let path = recording.tape.path().display();
-            drop(answer(asker, &Err(format!("is recorded already, in {path}: gondwana monitor --stop ends that"))));
+            drop(answer(
+                asker,
+                &Err(format!("is recorded already, in {path}: gondwana monitor --stop ends that")),
+            ));
             return;
         }
         if self.closing.is_some() {

@@ -2,6 +2,9 @@
 
 use crate::failure::Failure;
 use gondwana_memory::{PAGE_SIZE, RUNTIME_BASE, SPAN_BASE};
+use gondwana_monitor::FilterText;
+use gondwana_node::boot::Monitoring;
+use gondwana_node::monitor::check_filters;
 use gondwana_topology::MAX_NODES;
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
@@ -74,6 +77,10 @@ pub struct RunOptions {
     /// that crosses most [default file: the program's name with .gwr; one of that name is kept as FILE.old]
     #[arg(long, value_name = "FILE|auto[:FILE]", num_args = 0..=1, require_equals = true)]
     pub monitor: Option<Option<OsString>>,
+    /// Count transactions as well, a counter for each unit of a range: range=heap|data|all|0xA-0xB, unit=32 to 2M,
+    /// kinds=reads+diff.., direction=in|out|both, counter=N, threshold=N|every:N, with commas between them
+    #[arg(long, value_name = "FILTER", requires = "monitor")]
+    pub monitor_filter: Vec<String>,
     /// The program and its arguments
     #[arg(required = true, trailing_var_arg = true, allow_hyphen_values = true, value_name = "PROGRAM")]
     pub program: Vec<OsString>,
@@ -161,6 +168,23 @@ impl RunOptions {
             (fabric, true) => Ok(fabric.unwrap_or(Fabric::Shm)),
             (_, false) => Ok(Fabric::Tcp),
         }
+    }
+
+    /// What is to be recorded, if anything is.
+    pub fn monitoring(&self) -> Result<Option<Monitoring>, Failure> {
+        let Some(asked) = &self.monitor else { return Ok(None) };
+        let auto = asked
+            .as_ref()
+            .is_some_and(|word| word == "auto" || word.as_encoded_bytes().starts_with(b"auto:"));
+        let failed = |text: &str, error: &dyn std::fmt::Display| {
+            Failure::usage(format!("--monitor-filter {text}: {error}"))
+        };
+        let mut filters: Vec<FilterText> = vec![];
+        for text in &self.monitor_filter {
+            filters.push(text.parse().map_err(|error| failed(text, &error))?);
+            check_filters(&filters).map_err(|error| failed(text, &error))?;
+        }
+        Ok(Some(Monitoring { auto, filters }))
     }
 
     /// The file to record in, if the user wants that.

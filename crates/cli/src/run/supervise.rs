@@ -144,7 +144,8 @@ impl<'a> Supervisor<'a> {
             Event::Signal { signal: libc::SIGTSTP, from_terminal } => self.stop(from_terminal, machine),
             Event::Chunk(node, chunk) => {
                 let monitored = self.monitored.as_mut();
-                if let Some(sentence) = monitored.and_then(|monitored| monitored.chunk(node, chunk, machine)) {
+                if let Some(sentence) = monitored.and_then(|monitored| monitored.chunk(node, chunk, machine))
+                {
                     self.say(&sentence);
                 }
             }
@@ -183,6 +184,14 @@ impl<'a> Supervisor<'a> {
             }
             Report::Crash { thread, address, what, .. } => node.crash = Some(Crash { thread, address, what }),
             Report::Refused { what } => self.say(&format!("node {number}: {what}")),
+            Report::Thresholds { reached, more } => {
+                for (address, count) in reached {
+                    self.say(&format!("node {number}: {count} transactions at {address:#x}"));
+                }
+                if more > 0 {
+                    self.say(&format!("node {number}: {more} more counters have reached their thresholds"));
+                }
+            }
             Report::Exit { .. } => node.exit = true,
             Report::Lost { node: lost, reason, silent } => {
                 self.lost(number, lost, &reason);

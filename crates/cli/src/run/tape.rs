@@ -163,7 +163,7 @@ mod tests {
     }
 
     fn run(nodes: u16) -> Vec<u8> {
-        encode(LAUNCHER, &Run { nodes, ..Run::default() })
+        encode(LAUNCHER, &Run { nodes, page_bytes: 4096, ..Run::default() })
     }
 
     #[test]
@@ -194,8 +194,14 @@ mod tests {
     fn a_disk_that_is_full_gives_one_sentence() {
         let file = fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
         let path = PathBuf::from("full.gwr");
-        let mut tape =
-            Tape { option: "--monitor", path, old: None, state: State::Blank(file), waiting: Arc::default(), left_out: 0 };
+        let mut tape = Tape {
+            option: "--monitor",
+            path,
+            old: None,
+            state: State::Blank(file),
+            waiting: Arc::default(),
+            left_out: 0,
+        };
         let mut said: Vec<String> = (0..100).filter_map(|_| tape.append(run(2))).collect();
         said.extend(tape.finish());
         assert_eq!(said.len(), 1, "{said:?}");

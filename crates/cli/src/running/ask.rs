@@ -30,10 +30,7 @@ pub fn ask(process: u32) -> Result<Running, Failure> {
 }
 
 /// Makes a request of the run of a process. What is behind the answer is read from the connection that this gives too.
-pub fn request(
-    process: u32,
-    request: &Request,
-) -> Result<(Option<PathBuf>, BufReader<UnixStream>), Failure> {
+pub fn request(process: u32, request: &Request) -> Result<(Option<PathBuf>, BufReader<UnixStream>), Failure> {
     let run = find(process)?;
     let failed = |error: std::io::Error| not_asked(process, &error);
     let mut stream = connect(run, &run.counter_name())?;
@@ -46,7 +43,9 @@ pub fn request(
     if line.is_empty() {
         return Err(Failure::cannot(ended(process)));
     }
-    match serde_json::from_str(&line).map_err(|_| other_version(process))? {
+    match serde_json::from_str::<Result<Option<PathBuf>, String>>(&line)
+        .map_err(|_| other_version(process))?
+    {
         Ok(file) => Ok((file, stream)),
         Err(why) => Err(Failure::cannot(format!("the run of process {process} {why}"))),
     }

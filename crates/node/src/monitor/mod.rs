@@ -4,13 +4,16 @@
 //! journal a few times a second, puts an empty one in its place, and sends what was in it to the launcher. Nothing is
 //! sent, allocated or waited for where a thread of the program has a fault.
 
+mod filters;
 mod recorder;
 mod tap;
 
+pub use filters::check as check_filters;
 pub use tap::{Tap, Touch};
 
-use crate::boot::Order;
+use crate::boot::{Monitoring, Order, Report};
 use crate::{Node, Thread, service};
+use gondwana_monitor::Panel;
 use recorder::Recorder;
 use std::io::ErrorKind;
 use std::sync::{Arc, Barrier, Mutex, MutexGuard, PoisonError};
@@ -19,16 +22,25 @@ use std::time::Duration;
 /// How often the journal is taken: as much of a recording is missing if a node is killed.
 const PERIOD: Duration = Duration::from_millis(250);
 
+/// Most events of thresholds that the user is told of at once.
+const MOST_TOLD: usize = 16;
+
 /// The part of the monitor that is outside the node's lock.
 #[derive(Default)]
 pub struct Monitor {
-    /// Nothing while the run is not monitored.
+    /// Nothing while the run is not recorded.
     recorder: Mutex<Option<Recorder>>,
+    /// Where filters are set, once there have been any.
+    panel: Mutex<Option<Panel>>,
 }
 
 impl Monitor {
     fn recorder(&self) -> MutexGuard<'_, Option<Recorder>> {
         self.recorder.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn panel(&self) -> MutexGuard<'_, Option<Panel>> {
+        self.panel.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -36,8 +48,8 @@ impl Node {
     /// Starts the thread of the monitor. It records if the run is monitored from its start, and does what the launcher
     /// orders later.
     pub fn begin_monitoring(&'static self) {
-        if self.boot.monitor.is_some() {
-            self.start_monitoring();
+        if let Some(asked) = &self.boot.monitor {
+            self.start_monitoring(asked);
         }
         let settled = Arc::new(Barrier::new(2));
         let started = Thread::start_native("monitor", {
@@ -59,28 +71,41 @@ impl Node {
     }
 
     /// Records from now on; a recording that goes on already begins anew.
-    fn start_monitoring(&'static self) {
+    fn start_monitoring(&'static self, asked: &Monitoring) {
         // Made before the lock is taken, and the one before is dropped behind it: both are large.
-        let mut tap = Some(Box::new(Tap::new(self.me, self.geometry.clone())));
+        let mut tap = Some(Box::new(Tap::recording(self.me, self.geometry.clone(), asked.auto)));
         let mut recorder = self.monitor.recorder();
-        std::mem::swap(&mut self.core().ports.tap, &mut tap);
-        recorder.insert(Recorder::new()).begin(self);
+        {
+            let mut core = self.core();
+            let board = core.ports.tap.as_ref().and_then(|before| before.board.clone());
+            std::mem::swap(&mut core.ports.tap, &mut tap);
+            core.ports.tap.iter_mut().for_each(|tap| tap.board = board.clone());
+        }
+        recorder.insert(Recorder::new(asked.auto)).begin(self);
+        drop(recorder);
+        for what in self.set_filters(&asked.filters) {
+            self.report(&Report::Refused { what });
+        }
     }
 
     /// Writes down what has not been written yet, and records no more.
     fn stop_monitoring(&'static self) {
         let Some(mut recorder) = self.monitor.recorder().take() else { return };
-        recorder.end(self);
-        let tap = self.core().ports.tap.take();
-        drop(tap);
+        recorder.end(self, self.monitor.panel().as_ref());
+        let _large = {
+            let mut core = self.core();
+            let journal = core.ports.tap.as_mut().and_then(|tap| tap.journal.take());
+            (journal, core.ports.tap.take_if(|tap| tap.board.is_none()))
+        };
     }
 
     /// Does what the launcher orders, until it is gone, and records meanwhile.
     fn monitor(&'static self) {
         loop {
             let recording = self.monitor.recorder().as_mut().map(|recorder| recorder.go_on(self)).is_some();
+            self.tell_thresholds();
             match self.control.receive_within(recording.then_some(PERIOD)) {
-                Ok(Some(Order::Monitor(_))) => self.start_monitoring(),
+                Ok(Some(Order::Monitor(asked))) => self.start_monitoring(&asked),
                 Ok(Some(Order::Unmonitor)) => self.stop_monitoring(),
                 Err(error) if error.kind() == ErrorKind::TimedOut => {}
                 // This process ends with the launcher.
@@ -89,10 +114,21 @@ impl Node {
         }
     }
 
+    /// Tells the user which counters have reached their thresholds.
+    fn tell_thresholds(&'static self) {
+        let mut events = std::iter::from_fn(|| self.next_threshold());
+        let told: Vec<(u64, u64)> =
+            events.by_ref().take(MOST_TOLD).map(|event| (event.address, event.count)).collect();
+        if !told.is_empty() {
+            self.report(&Report::Thresholds { reached: told, more: events.count() as u64 });
+        }
+    }
+
     /// Writes down what has not been written yet. The node is about to end, or to stand still until it is ended.
     pub(crate) fn end_recording(&'static self) {
         if let Some(recorder) = self.monitor.recorder().as_mut() {
-            recorder.end(self);
+            self.tell_thresholds();
+            recorder.end(self, self.monitor.panel().as_ref());
         }
     }
 }

@@ -3,14 +3,19 @@
 use crate::Node;
 use crate::boot::MAX_CHUNK;
 use gondwana_memory::PAGE_SIZE;
-use gondwana_monitor::Journal;
-use gondwana_recording::{End, Interval, Record, Row, Segment, SegmentKind, Started, Totals, encode};
+use gondwana_monitor::{Journal, Panel, Refine};
+use gondwana_recording::{
+    Board, Counted, End, FilterCounts, Interval, Record, Row, Segment, SegmentKind, Started, Totals, encode,
+};
 use std::time::Instant;
 
 /// Most rows in one chunk. A row takes at most 46 bytes: variable-length numbers of 64, 64, 64, 32 and 32 bits (10, 10,
 /// 10, 5 and 5 bytes), one of 16 bits (3), and three bytes. Half of what a datagram holds, so that the C library needs no
 /// new mapping for it while it grows: the addresses of mappings are the program's affair.
 const ROWS: usize = (MAX_CHUNK / 2 - 64) / 46;
+
+/// Most counters in one chunk, which take at most 15 bytes each.
+const COUNTERS: usize = (MAX_CHUNK / 2 - 64) / 15;
 
 /// What is between the monitor's observations and the recording.
 pub struct Recorder {
@@ -19,6 +24,8 @@ pub struct Recorder {
     last: u64,
     /// Takes the place of the journal that is being written down.
     spare: Journal,
+    /// Decides what to look at more closely, if that is wanted.
+    refine: Option<Refine>,
     rows: Vec<Row>,
     lost: u64,
     /// Messages and bytes that had been sent when the recording began.
@@ -30,11 +37,12 @@ pub struct Recorder {
 
 impl Recorder {
     /// Nothing recorded yet.
-    pub fn new() -> Self {
+    pub fn new(auto: bool) -> Self {
         Self {
             began: Instant::now(),
             last: 0,
             spare: Journal::default(),
+            refine: auto.then(Refine::default),
             rows: Vec::with_capacity(ROWS),
             lost: 0,
             before: (0, 0),
@@ -60,11 +68,8 @@ impl Recorder {
         if self.ended {
             return;
         }
-        {
-            let mut core = node.core();
-            if let Some(tap) = &mut core.ports.tap {
-                std::mem::swap(&mut tap.journal, &mut self.spare);
-            }
+        if let Some(journal) = node.core().ports.tap.as_mut().and_then(|tap| tap.journal.as_mut()) {
+            std::mem::swap(journal, &mut self.spare);
         }
         let (begin, end) = (self.last, self.now());
         self.last = end;
@@ -87,6 +92,11 @@ impl Recorder {
             self.rows = interval.rows;
             self.rows.clear();
         }
+        if let Some(refine) = &mut self.refine {
+            let units = Some(refine.learn(self.spare.rows()));
+            // Those before are dropped when the lock is free again.
+            let _before = node.core().ports.tap.as_mut().map(|tap| std::mem::replace(&mut tap.units, units));
+        }
         self.spare.clear();
         let (messages, bytes) = sent(node);
         let totals = Totals {
@@ -98,12 +108,38 @@ impl Recorder {
         send(node, &totals);
     }
 
+    /// Writes down what the counters of filters have counted.
+    fn write_counters(&self, node: &Node, panel: &Panel) {
+        for (id, filter) in panel.filters() {
+            let counts = panel.counters(id).into_iter().flatten().enumerate();
+            let counted = counts
+                .filter(|&(_, count)| count > 0)
+                .map(|(unit, count)| Counted { unit: unit as u32, count })
+                .collect::<Vec<_>>();
+            // One that has counted nothing is told of, too.
+            let parts = counted.chunks(COUNTERS).chain(counted.is_empty().then_some(&[][..]));
+            for counters in parts {
+                let counts = FilterCounts {
+                    start: filter.start,
+                    end: filter.end,
+                    unit: filter.unit,
+                    kinds: filter.kinds.bits(),
+                    counters: counters.to_vec(),
+                };
+                send(node, &Board { time: self.last, filters: vec![counts] });
+            }
+        }
+    }
+
     /// The last records.
-    pub fn end(&mut self, node: &'static Node) {
+    pub fn end(&mut self, node: &'static Node, panel: Option<&Panel>) {
         if self.ended {
             return;
         }
         self.go_on(node);
+        if let Some(panel) = panel {
+            self.write_counters(node, panel);
+        }
         self.ended = true;
         let (messages, bytes) = sent(node);
         let end = End {

@@ -6,8 +6,9 @@
 use crate::slots::Slot;
 use gondwana_coherence::{Access, CsmMessage, Grant, Incident, Message, Page, ScMessage};
 use gondwana_memory::{Geometry, PAGE_SIZE};
-use gondwana_monitor::{Direction, Journal, Kind, Misses, Transaction};
+use gondwana_monitor::{Board, Direction, Journal, Kind, Misses, Transaction, Units};
 use gondwana_topology::NodeId;
+use std::sync::Arc;
 
 /// log2 of the unit that transactions with an exact address are recorded for, in bytes.
 const FINEST: u8 = 5;
@@ -46,24 +47,76 @@ pub struct Tap {
     me: NodeId,
     geometry: Geometry,
     /// What the recording gets: each transaction on the node that has caused it or, of notices, invalidations and
-    /// recalls, on the one that suffers it.
-    pub journal: Journal,
+    /// recalls, on the one that suffers it. `None` if nothing is recorded.
+    pub journal: Option<Journal>,
+    /// How closely the recording looks at which addresses; `None`: as closely as possible at all.
+    pub units: Option<Units>,
+    /// The board that counts, if filters are set.
+    pub board: Option<Arc<Board>>,
     misses: Misses,
     waiting: Vec<Waiting>,
     /// The thread that got a lock with the message that is being handled.
     granted: Option<u32>,
+    /// Whether the fetch that is being served is for a write.
+    serves_write: bool,
 }
 
 impl Tap {
     /// Observes node `me`.
     pub fn new(me: NodeId, geometry: Geometry) -> Self {
         let misses = Misses::new(geometry.pages());
-        let journal = Journal::default();
-        Self { me, geometry, journal, misses, waiting: Vec::with_capacity(64), granted: None }
+        Self {
+            me,
+            geometry,
+            journal: None,
+            units: None,
+            board: None,
+            misses,
+            waiting: Vec::with_capacity(64),
+            granted: None,
+            serves_write: false,
+        }
     }
 
+    /// As [`Tap::new`], for a recording that looks at everything closely or, with `auto`, at what is hot.
+    pub fn recording(me: NodeId, geometry: Geometry, auto: bool) -> Self {
+        let (journal, units) = (Some(Journal::default()), auto.then(Units::default));
+        Self { journal, units, ..Self::new(me, geometry) }
+    }
+
+    /// A transaction that is this node's to record.
     fn note(&mut self, transaction: Transaction, exact: bool) {
-        self.journal.note(&transaction, if exact { FINEST } else { PAGE });
+        if let Some(journal) = &mut self.journal {
+            let finest = if exact { FINEST } else { PAGE };
+            let unit =
+                self.units.as_ref().map_or(finest, |units| units.unit_of(transaction.address).max(finest));
+            journal.note(&transaction, unit);
+        }
+        self.count(&transaction);
+    }
+
+    fn count(&self, transaction: &Transaction) {
+        if let Some(board) = &self.board {
+            board.count(transaction);
+        }
+    }
+
+    /// Transactions about pages that are another node's to record: here they are only counted.
+    fn see(&self, kind: Kind, direction: Direction, pages: impl Iterator<Item = (Page, u32)>, peer: NodeId) {
+        if self.board.is_some() {
+            for (page, bytes) in pages.filter(|(page, _)| self.holds(*page, 1)) {
+                let address = self.address_of(page);
+                self.count(&Transaction {
+                    kind,
+                    direction,
+                    address,
+                    bytes,
+                    peer: peer.0,
+                    thread: None,
+                    code: 0,
+                });
+            }
+        }
     }
 
     /// The first address of a page.
@@ -103,8 +156,26 @@ impl Tap {
                     self.note(transaction, false);
                 }
             }
+            Message::Csm(CsmMessage::Notices { pages, .. }) => {
+                self.see(Kind::Notice, Direction::Out, pages.iter().map(|&page| (page, 0)), to);
+            }
+            Message::Sc(ScMessage::Invalidate { page, .. }) => {
+                self.see(Kind::Invalidation, Direction::Out, std::iter::once((*page, 0)), to);
+            }
+            Message::Csm(CsmMessage::Pages { first, served, grant, .. }) if *grant != Grant::Crossed => {
+                self.serves(to, *first, *served, self.serves_write);
+            }
+            Message::Sc(ScMessage::Pages { first, served, write, .. }) => {
+                self.serves(to, *first, *served, *write);
+            }
             _ => {}
         }
+    }
+
+    /// Pages leave for a node that has asked for them.
+    fn serves(&self, to: NodeId, first: Page, served: u32, write: bool) {
+        let pages = (first.0..first.0 + served).map(|page| (Page(page), PAGE_SIZE as u32));
+        self.see(if write { Kind::Write } else { Kind::Read }, Direction::In, pages, to);
     }
 
     /// A message of the coherence protocol has arrived, with as many bytes beside it, and is about to be handled.
@@ -115,6 +186,11 @@ impl Tap {
             }
             Message::Csm(CsmMessage::Placed { first, count }) => self.placed(from, first, count, bulk),
             Message::Csm(CsmMessage::Notices { origin, ref pages, .. }) => self.noticed(origin, pages),
+            Message::Csm(CsmMessage::Fetch { write, .. }) => self.serves_write = write,
+            Message::Csm(CsmMessage::Diffs { origin, ref entries, .. }) => {
+                let diffs = entries.iter().filter(|entry| entry.length > 0);
+                self.see(Kind::Diff, Direction::In, diffs.map(|entry| (entry.page, entry.length)), origin);
+            }
             // Without contents the node has them already: an upgrade, of which the protocol tells.
             Message::Sc(ScMessage::Pages { first, served, untouched, .. }) if untouched || bulk > 0 => {
                 self.arrived(from, first, served, bulk);
@@ -230,6 +306,19 @@ impl Tap {
     /// A thread has got a lock.
     pub fn grants_lock(&mut self, thread: Option<u32>) {
         self.granted = self.granted.or(thread);
+    }
+
+    /// The lock at an address leaves for another node.
+    pub fn passes_lock(&self, to: NodeId, address: u64) {
+        self.count(&Transaction {
+            kind: Kind::LockHandOff,
+            direction: Direction::In,
+            address,
+            bytes: 0,
+            peer: to.0,
+            thread: None,
+            code: 0,
+        });
     }
 
     /// The lock at an address has come from another node; it went to the thread that has just got one, if any.

@@ -1,0 +1,220 @@
+//! Files that are cut off, changed, or were never recordings.
+
+use gondwana_monitor::{Direction, Kind};
+use gondwana_recording::{
+    Board, Counted, Cut, End, FILE_HEADER, FilterCounts, Interval, LAUNCHER, Object, ReadError, Recording,
+    Reference, Row, Run, Segment, SegmentKind, Site, Started, Thread, Written, encode, read,
+};
+use proptest::prelude::*;
+
+fn row(address: u64) -> Row {
+    Row {
+        address,
+        unit: 5,
+        kind: Kind::Read,
+        direction: Direction::Out,
+        peer: 1,
+        thread: 1,
+        code: 0x40_1000,
+        count: 3,
+        bytes: 12_288,
+    }
+}
+
+fn run() -> Run {
+    Run { nodes: 2, page_bytes: 4096, executable: "/bin/true".to_owned(), ..Run::default() }
+}
+
+fn interval(rows: Vec<Row>) -> Interval {
+    Interval { begin: 0, end: 250_000_000, rows }
+}
+
+/// A record of each kind.
+fn chunks() -> Vec<Vec<u8>> {
+    let segment = Segment { start: 0x1000, end: 0x2000, kind: SegmentKind::Heap };
+    let counts = FilterCounts {
+        start: 0x1000,
+        end: 0x2000,
+        unit: 5,
+        kinds: 3,
+        counters: vec![Counted { unit: 7, count: 9 }],
+    };
+    vec![
+        encode(LAUNCHER, &run()),
+        encode(0, &Started { segments: vec![segment], ..Started::default() }),
+        encode(1, &vec![Thread { number: 1, stack_end: 4096, ..Thread::default() }]),
+        encode(1, &vec![Site { number: 1, stack: vec![0x40_1000, 0x40_2000] }]),
+        encode(1, &vec![Object { address: 0x1000, bytes: 100, site: 1, thread: 1 }]),
+        encode(0, &interval(vec![row(0x1000), row(0x1020)])),
+        encode(0, &vec![Written { address: 0x1000, blocks: 5, bytes: vec![1, u64::MAX] }]),
+        encode(0, &vec![Reference { address: 0x1008, value: 0x1040 }]),
+        encode(0, &Board { time: 5, filters: vec![counts] }),
+        encode(0, &End { time: 5, messages: 1, bytes: 2, lost: 0 }),
+    ]
+}
+
+fn file(chunks: &[Vec<u8>]) -> Vec<u8> {
+    [&FILE_HEADER[..], &chunks.concat()].concat()
+}
+
+fn count(recording: &Recording) -> usize {
+    recording.started.len()
+        + recording.threads.len()
+        + recording.sites.len()
+        + recording.objects.len()
+        + recording.intervals.len()
+        + recording.written.len()
+        + recording.references.len()
+        + recording.boards.len()
+        + recording.ended.len()
+}
+
+#[test]
+fn a_whole_file_is_read_to_its_end() {
+    let recording = read(&file(&chunks())[..]).unwrap();
+    assert_eq!((recording.cut.as_ref(), recording.unknown, count(&recording)), (None, 0, 9));
+    assert_eq!(recording.run, run());
+    assert_eq!(recording.intervals, [(0, interval(vec![row(0x1000), row(0x1020)]))]);
+}
+
+#[test]
+fn a_file_that_ends_early_has_what_came_before() {
+    let chunks = chunks();
+    let whole = file(&chunks);
+    let first = FILE_HEADER.len() + chunks[0].len();
+    for length in 0..whole.len() {
+        let result = read(&whole[..length]);
+        let whole_chunks = (0..=chunks.len()).rfind(|&some| file(&chunks[..some]).len() <= length);
+        match whole_chunks {
+            None => assert!(matches!(result, Err(ReadError::NotARecording)), "{length}"),
+            Some(0) => assert!(length < first && matches!(result, Err(ReadError::Empty)), "{length}"),
+            Some(some) => {
+                let recording = result.unwrap();
+                assert_eq!(count(&recording), some - 1, "{length}");
+                let end = file(&chunks[..some]).len();
+                assert_eq!(recording.cut, (end < length).then_some(Cut::Short(end as u64)), "{length}");
+            }
+        }
+    }
+}
+
+#[test]
+fn records_of_later_versions_are_passed_over() {
+    let mut chunks = chunks();
+    let mut later = chunks[5].clone();
+    later[8..10].copy_from_slice(&4711_u16.to_le_bytes());
+    let check = crc32fast::hash(&later[8..]);
+    later[4..8].copy_from_slice(&check.to_le_bytes());
+    chunks.insert(3, later.clone());
+    chunks.insert(1, later);
+    let recording = read(&file(&chunks)[..]).unwrap();
+    assert_eq!((recording.unknown, recording.cut.as_ref(), count(&recording)), (2, None, 9));
+}
+
+#[test]
+fn another_format_is_named() {
+    let mut bytes = file(&chunks());
+    bytes[13] = 9;
+    assert!(matches!(read(&bytes[..]), Err(ReadError::Format(9))));
+    assert!(matches!(read(&b"\x7fELF and so on, longer than a header"[..]), Err(ReadError::NotARecording)));
+}
+
+#[test]
+fn records_that_make_no_sense_are_damage() {
+    let good = interval(vec![row(0x1000)]);
+    let with = |change: &dyn Fn(&mut Row)| {
+        let mut one = row(0x1000);
+        change(&mut one);
+        encode(0, &interval(vec![one]))
+    };
+    let counts = |start, end, unit, counters: &[(u32, u64)]| {
+        let counters = counters.iter().map(|&(unit, count)| Counted { unit, count }).collect();
+        encode(0, &Board { time: 0, filters: vec![FilterCounts { start, end, unit, kinds: 1, counters }] })
+    };
+    let written =
+        |address, blocks, bytes: &[u64]| encode(0, &vec![Written { address, blocks, bytes: bytes.to_vec() }]);
+    for (number, chunk) in [
+        with(&|row| row.unit = 4),
+        with(&|row| row.unit = 64),
+        with(&|row| row.address = 0x1001),
+        with(&|row| (row.address, row.unit) = (u64::MAX - 31, 6)),
+        with(&|row| (row.address, row.unit) = (u64::MAX << 21, 21)),
+        with(&|row| row.peer = 2),
+        with(&|row| row.count = 0),
+        encode(2, &good),
+        encode(LAUNCHER, &good),
+        encode(LAUNCHER, &run()),
+        encode(0, &Interval { begin: 2, end: 1, rows: vec![] }),
+        encode(0, &vec![Object { address: u64::MAX, bytes: 2, ..Object::default() }]),
+        encode(0, &vec![Reference { address: u64::MAX, value: 0 }]),
+        encode(0, &vec![Site::default()]),
+        written(0x1001, 1, &[1]),
+        written(0x1000, 3, &[1]),
+        written(0x1000, 1, &[0]),
+        counts(0x2000, 0x1000, 5, &[]),
+        counts(0x1000, 0x2000, 3, &[]),
+        counts(0x1000, 0x2000, 5, &[(128, 1)]),
+        counts(0x1000, 0x2000, 5, &[(3, 1), (3, 1)]),
+        counts(0, 1 << 60, 5, &[]),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let chunks = [chunks()[0].clone(), chunk, encode(0, &End::default())];
+        let at = file(&chunks[..1]).len() as u64;
+        let recording = read(&file(&chunks)[..]).unwrap();
+        assert_eq!(recording.cut, Some(Cut::Damaged(at)), "{number}");
+    }
+}
+
+proptest! {
+    #[test]
+    fn whatever_the_bytes_reading_ends(bytes in prop::collection::vec(any::<u8>(), 0..300), whole in any::<bool>()) {
+        let bytes = if whole { bytes } else { [&FILE_HEADER[..], &chunks()[0], &bytes].concat() };
+        let _ = read(&bytes[..]);
+    }
+
+    #[test]
+    fn a_changed_byte_is_noticed(at in 0usize..400, change in 1u8..) {
+        let mut bytes = file(&chunks());
+        let at = at % bytes.len();
+        bytes[at] ^= change;
+        // The last byte of the header is a line end for people.
+        prop_assume!(at != FILE_HEADER.len() - 1);
+        match read(&bytes[..]) {
+            Err(_) => {}
+            Ok(recording) => prop_assert!(recording.cut.is_some() && count(&recording) < 9),
+        }
+    }
+
+    /// A hostile file has valid sums: what it says must neither lead astray nor take memory that the file does not.
+    #[test]
+    fn lies_with_valid_sums_do_no_harm(
+        kind in 0u16..13, node in 0u16..4, contents in prop::collection::vec(any::<u8>(), 0..100), from in 0usize..10,
+        changes in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 0..4),
+        genuine in any::<bool>(),
+    ) {
+        let mut chunk = if genuine { chunks()[from].clone() } else {
+            let mut chunk = vec![0; 12];
+            chunk[8..10].copy_from_slice(&kind.to_le_bytes());
+            chunk[10..12].copy_from_slice(&node.to_le_bytes());
+            chunk.extend(contents);
+            chunk
+        };
+        for (index, byte) in changes {
+            if chunk.len() > 12 {
+                let at = 12 + index.index(chunk.len() - 12);
+                chunk[at] = byte;
+            }
+        }
+        let length = (chunk.len() - 12) as u32;
+        chunk[..4].copy_from_slice(&length.to_le_bytes());
+        let check = crc32fast::hash(&chunk[8..]);
+        chunk[4..8].copy_from_slice(&check.to_le_bytes());
+        let recording = read(&file(&[chunks()[0].clone(), chunk])[..]).unwrap();
+        for (node, interval) in &recording.intervals {
+            prop_assert!(*node < 2 && interval.begin <= interval.end);
+            prop_assert!(interval.rows.iter().all(|row| row.peer < 2 && (5..=21).contains(&row.unit)));
+        }
+    }
+}
