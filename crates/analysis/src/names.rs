@@ -35,9 +35,15 @@ pub struct Variable {
 pub trait Names {
     /// The places of an instruction, the innermost first: more than one where functions were inlined. Empty if nobody knows.
     ///
-    /// The call that returns to an address is the instruction before it: one asks for the address less 1. The site of that call,
-    /// as a plan needs it, is the function of the last place with its offset plus 1.
+    /// The call that returns to an address is the instruction before it: one asks for the address less 1.
     fn code(&self, address: u64) -> Vec<Code>;
+    /// The call that returns to an address, as a plan names it, and the file name of the library that it is in, which is empty
+    /// for the executable. None if nobody knows the function.
+    fn call(&self, return_address: u64) -> Option<(Site, String)> {
+        let outermost = self.code(return_address.checked_sub(1)?).pop()?;
+        let is_known = !outermost.function.is_empty();
+        is_known.then(|| (Site::Call(outermost.function, outermost.offset + 1), outermost.library))
+    }
     /// The variable that holds an address.
     fn variable(&self, address: u64) -> Option<Variable>;
     /// What is at an offset into a variable, as one writes it behind its name: `.count`, `[3].x`; empty if nobody knows or

@@ -66,9 +66,8 @@ fn check_round_trip(said: &Said, names: &impl Names, options: &str) {
     }
     for (address, rest) in said.of_kind("code") {
         let places = names.code(address - 1);
-        let function = places.last().unwrap();
-        let text = format!("{}+{:#x}", function.function, function.offset + 1);
-        let call: Site = text.parse().unwrap();
+        let (call, library) = names.call(address).unwrap();
+        assert_eq!((call.to_string().parse().as_ref(), &library[..]), (Ok(&call), ""));
         let line: Site = format!("{}:{}", places[0].file, places[0].line).parse().unwrap();
         for site in [call, line] {
             assert!(names.has_site(&site, ""));
