@@ -211,14 +211,16 @@ mod tests {
             transactions in prop::collection::vec((0u64..40, 0u8..13, 0u16..3, 0u32..3, 0u32..9000), 0..400)
         ) {
             let mut journal = Journal::default();
-            let mut model: BTreeMap<(u64, u8, u16, Option<u32>), (u32, u64)> = BTreeMap::new();
+            let mut model = BTreeMap::new();
             for (step, kind, peer, thread, bytes) in transactions {
                 let kind = Kind::ALL[usize::from(kind)];
                 let thread = thread.checked_sub(1);
                 let one = Transaction { kind, peer, thread, bytes, ..transaction(step * 16) };
                 journal.note(&one, 5);
-                let entry = model.entry((step * 16 / 32 * 32, kind as u8, peer, thread)).or_default();
-                *entry = (entry.0 + 1, entry.1 + u64::from(bytes));
+                let key = (step * 16 / 32 * 32, kind as u8, peer, thread);
+                let (count, sum) = model.entry(key).or_insert((0_u32, 0_u64));
+                *count += 1;
+                *sum += u64::from(bytes);
             }
             let found: BTreeMap<_, _> = journal
                 .rows()

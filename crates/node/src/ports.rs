@@ -147,6 +147,9 @@ impl Env for Ports {
     }
 
     fn send_pages(&mut self, to: NodeId, message: &Message, first: Page, count: u32) {
+        if let Some(tap) = &mut self.tap {
+            tap.sends(to, message, None);
+        }
         let head = self.encode(&Coherent::Coherence(message));
         self.messages.count(kind_of(message), head.len() + count as usize * PAGE_SIZE);
         accept(to, self.fabric.send(to, &head, &[self.pages.contents(first.0, count)]));
