@@ -17,6 +17,7 @@ mod run;
 mod running;
 mod stats;
 mod terminal;
+mod top;
 mod topo;
 mod usage;
 mod where_;
@@ -54,6 +55,8 @@ enum Command {
     Topo(topo::TopoOptions),
     /// Record a run that is going on
     Monitor(monitor::MonitorOptions),
+    /// Show what a run does at the moment
+    Top(top::TopOptions),
     /// Show on which nodes the pages of a running process are
     Where(where_::WhereOptions),
     /// Name sets of processors and memory, and show what they have
@@ -72,6 +75,7 @@ fn main() -> ExitCode {
         Ok(Command::Exec(options)) => exec::exec(&options),
         Ok(Command::Topo(options)) => topo::topo(&options),
         Ok(Command::Monitor(options)) => monitor::monitor(&options),
+        Ok(Command::Top(options)) => top::top(&options),
         Ok(Command::Where(options)) => where_::where_(&options),
         Ok(Command::Rset(options)) => rset::rset(&options),
         Ok(Command::Agent) => hosts::agent::serve(),

@@ -77,6 +77,12 @@ fn size(fd: RawFd) -> Option<(u16, u16)> {
     (result == 0 && rows >= 2 && columns >= 2).then_some((rows, columns))
 }
 
+/// Rows and columns of the terminal that standard output is, or as many as are usual.
+pub fn size_of_standard_output() -> (usize, usize) {
+    let (rows, columns) = size(std::io::stdout().as_raw_fd()).unwrap_or(USUAL);
+    (usize::from(rows), usize::from(columns))
+}
+
 /// Columns of the terminal that standard output is, or as many as are usual.
 pub fn columns_of_standard_output() -> usize {
     let (_, columns) = size(std::io::stdout().as_raw_fd()).unwrap_or(USUAL);

@@ -292,6 +292,7 @@ impl Job<'_> {
             consistency: consistency_name(self.consistency).to_owned(),
             processors_each: self.policies.processors_each,
             span,
+            monitored: self.options.monitor.is_some(),
             nodes: (0..self.nodes).map(|node| RunningNode::starting(host(node))).collect(),
         }
     }

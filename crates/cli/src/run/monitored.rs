@@ -13,7 +13,7 @@ use gondwana_recording::{
 };
 use std::io::{self, Write};
 use std::os::unix::net::UnixStream;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -82,6 +82,11 @@ impl Monitored {
         }
     }
 
+    /// True while the nodes record.
+    pub fn is_on(&self) -> bool {
+        self.on
+    }
+
     /// Does what somebody has asked for; `over` while the run is ending.
     pub fn asked(&mut self, asked: Asked, over: bool, machine: &mut dyn Nodes) {
         let Asked { request, asker } = asked;
@@ -140,7 +145,10 @@ impl Monitored {
         let file = self.tape.as_ref().map(|recording| recording.tape.path().to_owned());
         let follower = Follower::new(answer(asker, &Ok(file)));
         let first = [FILE_HEADER.to_vec(), encode(LAUNCHER, &self.run)].into_iter();
-        first.chain(self.kept.iter().cloned()).for_each(|piece| drop(follower.send(piece)));
+        for piece in first.chain(self.kept.iter().cloned()) {
+            // One that is gone already is noticed with the next piece.
+            let _ = follower.send(piece);
+        }
         self.followers.push(follower);
         if !self.on {
             self.begin_session(machine);
@@ -225,15 +233,24 @@ impl Monitored {
             // One that has failed has said so to those who asked.
             let _ = closer.join();
         }
-        self.tape.take().and_then(|mut recording| recording.tape.finish())
+        self.tape.take().and_then(|recording| recording.finish().1)
+    }
+}
+
+impl Recording {
+    /// Waits until everything is written. The file, and a sentence for the user if that is not possible.
+    fn finish(mut self) -> (PathBuf, Option<String>) {
+        let sentence = self.tape.finish();
+        drop(self.holders);
+        (self.tape.path().to_owned(), sentence)
     }
 }
 
 /// Waits until everything is written, and tells those who wait for that.
-fn finish(mut recording: Recording, askers: Vec<UnixStream>) {
-    let answered: Answer = match recording.tape.finish() {
-        None => Ok(Some(recording.tape.path().to_owned())),
-        Some(sentence) => Err(format!("is not recorded any more: {sentence}")),
+fn finish(recording: Recording, askers: Vec<UnixStream>) {
+    let answered: Answer = match recording.finish() {
+        (file, None) => Ok(Some(file)),
+        (_, Some(sentence)) => Err(format!("is not recorded any more: {sentence}")),
     };
     askers.into_iter().for_each(|asker| drop(answer(asker, &answered)));
 }

@@ -142,13 +142,7 @@ impl<'a> Supervisor<'a> {
             Event::Report(node, report) => self.report(node, report, machine),
             Event::Ended(node, end) => self.ended(node, end, machine),
             Event::Signal { signal: libc::SIGTSTP, from_terminal } => self.stop(from_terminal, machine),
-            Event::Chunk(node, chunk) => {
-                let monitored = self.monitored.as_mut();
-                if let Some(sentence) = monitored.and_then(|monitored| monitored.chunk(node, chunk, machine))
-                {
-                    self.say(&sentence);
-                }
-            }
+            Event::Chunk(node, chunk) => self.recorded(node, chunk, machine),
             Event::Watched => self.requested(machine),
             // A program may handle such a signal as often as it likes; one that does not let it through has been
             // asked once.
@@ -203,6 +197,24 @@ impl<'a> Supervisor<'a> {
         }
     }
 
+    fn recorded(&mut self, node: u16, chunk: Vec<u8>, machine: &mut dyn Nodes) {
+        let Some(monitored) = &mut self.monitored else { return };
+        let was_on = monitored.is_on();
+        let sentence = monitored.chunk(node, chunk, machine);
+        if was_on != monitored.is_on() {
+            self.note_monitored();
+        }
+        if let Some(sentence) = sentence {
+            self.say(&sentence);
+        }
+    }
+
+    fn note_monitored(&self) {
+        if let (Some(register), Some(monitored)) = (&self.register, &self.monitored) {
+            register.monitored(monitored.is_on());
+        }
+    }
+
     /// Where others make requests, if they can.
     fn requests(&self) -> Option<Arc<Inbox>> {
         self.register.as_ref()?.requests().cloned()
@@ -215,6 +227,7 @@ impl<'a> Supervisor<'a> {
                 monitored.asked(asked, over, machine);
             }
         }
+        self.note_monitored();
     }
 
     fn reached(&self, number: u16, state: State) {

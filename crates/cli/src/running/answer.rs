@@ -64,6 +64,11 @@ impl Register {
         }
     }
 
+    /// The nodes record from now on, or do not.
+    pub fn monitored(&self, monitored: bool) {
+        self.lock().monitored = monitored;
+    }
+
     /// What is asked of the run, if anything can be.
     pub fn requests(&self) -> Option<&Arc<Inbox>> {
         self.requests.as_ref()
@@ -116,6 +121,7 @@ mod tests {
             consistency: "sc".to_owned(),
             processors_each: 1,
             span: 1 << 40,
+            monitored: false,
             nodes: vec![node; gondwana_topology::MAX_NODES],
         };
         let register = Register { started: Instant::now(), run: Mutex::new(run), requests: None };
@@ -140,6 +146,7 @@ mod tests {
             consistency: "rc".to_owned(),
             processors_each: 1,
             span: 1 << 40,
+            monitored: false,
             nodes: vec![],
         };
         let register = Register { started: Instant::now(), run: Mutex::new(run), requests: None };

@@ -1,6 +1,6 @@
 //! The asker's side: which runs there are, and what each says of itself.
 
-use super::requests::Request;
+use super::requests::{Answer, Request};
 use super::{Launcher, Running, credentials};
 use crate::failure::Failure;
 use std::collections::BTreeSet;
@@ -43,9 +43,8 @@ pub fn request(process: u32, request: &Request) -> Result<(Option<PathBuf>, BufR
     if line.is_empty() {
         return Err(Failure::cannot(ended(process)));
     }
-    match serde_json::from_str::<Result<Option<PathBuf>, String>>(&line)
-        .map_err(|_| other_version(process))?
-    {
+    let answer: Answer = serde_json::from_str(&line).map_err(|_| other_version(process))?;
+    match answer {
         Ok(file) => Ok((file, stream)),
         Err(why) => Err(Failure::cannot(format!("the run of process {process} {why}"))),
     }

@@ -26,6 +26,8 @@ pub struct Running {
     pub processors_each: u16,
     /// Bytes of shared address space.
     pub span: u64,
+    /// Whether the nodes record what crosses between them.
+    pub monitored: bool,
     /// The nodes in the order of their numbers.
     pub nodes: Vec<RunningNode>,
 }

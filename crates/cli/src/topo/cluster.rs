@@ -149,6 +149,7 @@ impl Found {
             "seconds": self.run.seconds,
             "fabric": self.run.fabric,
             "consistency": self.run.consistency,
+            "monitored": self.run.monitored,
             "nodes": self.nodes().map(node).collect::<Vec<_>>(),
             "machine": self.machine,
         })
@@ -174,7 +175,7 @@ fn process(node: &RunningNode) -> String {
 }
 
 /// A time for people.
-fn time(seconds: f64) -> String {
+pub fn time(seconds: f64) -> String {
     let seconds = seconds as u64;
     match (seconds / 3600, seconds / 60 % 60, seconds % 60) {
         (0, 0, seconds) => format!("{seconds} s"),
@@ -184,7 +185,7 @@ fn time(seconds: f64) -> String {
 }
 
 /// A name that others have chosen, without what a terminal would obey.
-fn printable(name: &str) -> String {
+pub fn printable(name: &str) -> String {
     name.replace(char::is_control, "?")
 }
 
@@ -204,6 +205,7 @@ mod tests {
             consistency: "rc".to_owned(),
             processors_each: 2,
             span: 3 << 40,
+            monitored: false,
             nodes,
         };
         let used = Used { shared: 3 << 20, resident: 5 << 20 };

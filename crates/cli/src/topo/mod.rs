@@ -4,6 +4,8 @@ mod cluster;
 mod picture;
 mod tables;
 
+pub use cluster::{printable, time};
+
 use crate::failure::Failure;
 use gondwana_topology::{Machine, View};
 use std::path::{Path, PathBuf};

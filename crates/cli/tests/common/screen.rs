@@ -74,6 +74,35 @@ impl Terminal {
         }
     }
 
+    /// Reads until the screen is as it should be; panics if that takes too long.
+    pub fn until(&mut self, what: &str, limit: Duration, is: impl Fn(&str) -> bool) {
+        let deadline = Instant::now() + limit;
+        while !is(&self.screen.text()) {
+            assert!(Instant::now() < deadline, "{what} expected on {:?}", self.screen.text());
+            assert!(self.read(deadline), "{what} expected before the end of {:?}", self.screen.text());
+        }
+    }
+
+    /// Gives the terminal another size, as when its window is changed.
+    pub fn resize(&mut self, rows: u16, columns: u16) {
+        let size = libc::winsize { ws_row: rows, ws_col: columns, ws_xpixel: 0, ws_ypixel: 0 };
+        // SAFETY: the kernel reads one winsize.
+        let result = unsafe { libc::ioctl(self.keyboard.as_raw_fd(), libc::TIOCSWINSZ, &raw const size) };
+        assert_eq!(result, 0, "{}", std::io::Error::last_os_error());
+    }
+
+    /// True if the terminal shows what is typed, and gives programs whole lines, as shells expect it.
+    pub fn is_as_usual(&self) -> bool {
+        // SAFETY: zeros are a valid value; the C library writes one termios.
+        let attributes = unsafe {
+            let mut attributes: libc::termios = std::mem::zeroed();
+            assert_eq!(libc::tcgetattr(self.keyboard.as_raw_fd(), &raw mut attributes), 0);
+            attributes
+        };
+        let usual = libc::ECHO | libc::ICANON;
+        attributes.c_lflag & usual == usual && !self.screen.is_other && !self.screen.is_without_cursor
+    }
+
     /// Reads until nobody has the terminal open any more; what is on the screen then.
     pub fn end(&mut self, limit: Duration) -> String {
         let deadline = Instant::now() + limit;
@@ -110,13 +139,26 @@ struct Screen {
     bottom: usize,
     /// An escape sequence that is not complete.
     sequence: String,
+    /// Another screen is shown; what the usual one showed comes back later.
+    is_other: bool,
+    behind: Vec<String>,
+    is_without_cursor: bool,
 }
 
 impl Default for Screen {
     fn default() -> Self {
         let rows = vec![String::new(); usize::from(ROWS)];
         let bottom = rows.len() - 1;
-        Self { rows, cursor: (0, 0), saved: (0, 0), bottom, sequence: String::new() }
+        Self {
+            rows,
+            cursor: (0, 0),
+            saved: (0, 0),
+            bottom,
+            sequence: String::new(),
+            is_other: false,
+            behind: vec![],
+            is_without_cursor: false,
+        }
     }
 }
 
@@ -162,6 +204,22 @@ impl Screen {
         }
     }
 
+    fn set_mode(&mut self, mode: &str, on: bool) {
+        match mode {
+            "[?25" => self.is_without_cursor = !on,
+            "[?1049" if on && !self.is_other => {
+                let blank = vec![String::new(); self.rows.len()];
+                self.behind = std::mem::replace(&mut self.rows, blank);
+                (self.is_other, self.saved) = (true, self.cursor);
+            }
+            "[?1049" if !on && self.is_other => {
+                self.rows = std::mem::take(&mut self.behind);
+                (self.is_other, self.cursor) = (false, self.saved);
+            }
+            _ => panic!("the screen does not know the mode {mode:?}"),
+        }
+    }
+
     fn obey(&mut self, sequence: &str) {
         let (body, last) = sequence.split_at(sequence.len() - 1);
         let numbers: Vec<usize> =
@@ -176,6 +234,12 @@ impl Screen {
                 let kept = self.rows[self.cursor.0].chars().take(self.cursor.1).collect();
                 self.rows[self.cursor.0] = kept;
             }
+            (true, "J") => {
+                let (row, column) = self.cursor;
+                self.rows[row] = self.rows[row].chars().take(column).collect();
+                self.rows[row + 1..].iter_mut().for_each(String::clear);
+            }
+            (true, "h" | "l") => self.set_mode(body, last == "h"),
             (true, "r") => {
                 self.bottom = numbers.get(1).copied().unwrap_or(self.rows.len()) - 1;
                 self.cursor = (0, 0);
