@@ -3,7 +3,10 @@
 //! A chunk is, in little-endian numbers of 4, 4, 2 and 2 bytes: the length of its contents, the CRC-32 of what follows, the number of
 //! the kind of record, and the node. Then come the contents, in postcard's encoding.
 
-use crate::{Board, End, Interval, Object, Reference, Run, Site, Started, Thread, Totals, Written};
+use crate::{
+    Board, End, Image, Interval, Object, Omitted, Reference, Run, Segment, Site, Started, Thread, Totals,
+    Written,
+};
 use serde::Serialize;
 
 /// The version of the format. It changes when old readers can do nothing with new files; new kinds of records,
@@ -53,6 +56,9 @@ records! {
     8 => Vec<Reference>;
     9 => Board;
     10 => End;
+    11 => Vec<Segment>;
+    12 => Vec<Image>;
+    13 => Omitted;
     14 => Totals;
 }
 

@@ -3,8 +3,8 @@
 use crate::check::Checked;
 use crate::chunk::{CHUNK_HEADER, KINDS, Record};
 use crate::{
-    Board, End, FILE_HEADER, FORMAT, Interval, LAUNCHER, MAX_CHUNK, Object, Reference, Run, Site, Started,
-    Thread, Totals, Written,
+    Board, End, FILE_HEADER, FORMAT, Image, Interval, LAUNCHER, MAX_CHUNK, Object, Omitted, Reference, Run,
+    Segment, Site, Started, Thread, Totals, Written,
 };
 use serde::de::DeserializeOwned;
 use std::io::{self, Read};
@@ -30,6 +30,12 @@ pub struct Recording {
     pub references: Vec<(u16, Reference)>,
     /// The counters of filters.
     pub boards: Vec<(u16, Board)>,
+    /// Shared addresses that have come after the nodes had begun.
+    pub segments: Vec<(u16, Segment)>,
+    /// Files that were loaded after that.
+    pub images: Vec<(u16, Image)>,
+    /// What is missing; the last record of a node counts.
+    pub omitted: Vec<(u16, Omitted)>,
     /// What nodes had done at some time.
     pub totals: Vec<(u16, Totals)>,
     /// The nodes that have ended in order.
@@ -215,6 +221,9 @@ impl Recording {
             Vec::<Reference>::KIND => extend(&mut self.references, run, node, contents),
             Board::KIND => push(&mut self.boards, run, node, contents),
             Totals::KIND => push(&mut self.totals, run, node, contents),
+            Vec::<Segment>::KIND => extend(&mut self.segments, run, node, contents),
+            Vec::<Image>::KIND => extend(&mut self.images, run, node, contents),
+            Omitted::KIND => push(&mut self.omitted, run, node, contents),
             _ => push(&mut self.ended, run, node, contents),
         }
     }

@@ -162,8 +162,9 @@ pub struct Row {
 }
 
 /// Which bytes of a page this node has written, since it has begun to record. A later record of a page takes the place
-/// of an earlier one.
+/// of an earlier one. Only diffs tell that: nothing is known of pages that were written at their home, nor under `sc`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(from = "Packed", into = "Packed")]
 pub struct Written {
     /// First address of the page.
     pub address: u64,
@@ -173,13 +174,61 @@ pub struct Written {
     pub bytes: Vec<u64>,
 }
 
-/// A pointer in a variable of the program: the word at `address` holds `value`, the address of an allocated block.
+/// [`Written`] as it is in the file: most blocks are written wholly.
+#[derive(Serialize, Deserialize)]
+struct Packed {
+    address: u64,
+    blocks: u64,
+    /// Those of the blocks that are written wholly.
+    full: u64,
+    /// The masks of the others.
+    partial: Vec<u64>,
+}
+
+/// The numbers of the bits of a word that are set, ascending.
+fn bits(word: u64) -> impl Iterator<Item = u32> {
+    (0..u64::BITS).filter(move |bit| word >> bit & 1 == 1)
+}
+
+impl From<Written> for Packed {
+    fn from(Written { address, blocks, bytes }: Written) -> Self {
+        let whole = bits(blocks).zip(&bytes).filter(|(_, mask)| **mask == u64::MAX);
+        let full = whole.fold(0, |full, (block, _)| full | 1 << block);
+        let partial = bytes.into_iter().filter(|mask| *mask != u64::MAX).collect();
+        Self { address, blocks, full, partial }
+    }
+}
+
+impl From<Packed> for Written {
+    fn from(Packed { address, blocks, full, partial }: Packed) -> Self {
+        let mut partial = partial.into_iter();
+        let bytes = bits(blocks)
+            .map(|block| if full >> block & 1 == 1 { u64::MAX } else { partial.next().unwrap_or(0) });
+        Self { address, blocks, bytes: bytes.collect() }
+    }
+}
+
+/// A pointer in a variable of the program: the word at `address` holds `value`, the address of an allocated block of the
+/// node that has recorded this, or what may be one of another node's.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Reference {
     /// Where the pointer is.
     pub address: u64,
     /// Where it points.
     pub value: u64,
+}
+
+/// What is known of fewer data areas than there are because there was too much of it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Omitted {
+    /// Blocks that no [`Object`] tells of.
+    pub objects: u64,
+    /// Chains of calls, found by allocations, that no [`Site`] tells of.
+    pub sites: u64,
+    /// Diffs that no [`Written`] has.
+    pub diffs: u64,
+    /// Pointers that no [`Reference`] tells of.
+    pub references: u64,
 }
 
 /// The counters of a node's filters, when it was asked for them or ended.
