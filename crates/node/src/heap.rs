@@ -1,7 +1,7 @@
 //! `malloc` for the whole machine: each node allocates from its own part of the span.
 
 use crate::wire::Wire;
-use crate::{Node, Thread};
+use crate::{Caller, Node, Thread};
 use gondwana_memory::heap::{Block, Cache, Refusal};
 use gondwana_memory::{Access, PAGE_SIZE};
 use gondwana_topology::NodeId;
@@ -56,14 +56,19 @@ impl Node {
         Some(with(Thread::current(self).cache.try_borrow_mut().ok()?.as_mut()?))
     }
 
-    /// Allocates shared memory for the function that goes on at `caller` (0 if that is none of the program's); `None`
-    /// when this node's part of the span is used up.
-    pub fn allocate(&'static self, size: usize, align: usize, caller: usize) -> Option<usize> {
+    /// Allocates shared memory; `None` when this node's part of the span is used up.
+    pub fn allocate(&'static self, size: usize, align: usize, caller: Caller) -> Option<usize> {
         self.allocate_for(size, align, caller).map(|block| block.address)
     }
 
-    fn allocate_for(&'static self, size: usize, align: usize, caller: usize) -> Option<Block> {
-        if let Some(rule) = self.rule_for(caller, size) {
+    fn allocate_for(&'static self, size: usize, align: usize, caller: Caller) -> Option<Block> {
+        let block = self.take_block(size, align, caller)?;
+        self.note_allocation(block.address, size, caller, false);
+        Some(block)
+    }
+
+    fn take_block(&'static self, size: usize, align: usize, caller: Caller) -> Option<Block> {
+        if let Some(rule) = self.rule_for(caller.address, size) {
             let block = self.undisturbed(move || self.heap.allocate_block(size, align))?;
             return Some(self.place_block(block, size, Some(rule)));
         }
@@ -75,8 +80,16 @@ impl Node {
         Some(if whole_pages { self.place_block(block, size, None) } else { block })
     }
 
+    /// For the monitor: this memory is the caller's now, or is now so long.
+    #[inline]
+    pub fn note_allocation(&'static self, address: usize, bytes: usize, caller: Caller, mapping: bool) {
+        if let Some(attribution) = self.monitor.attribution() {
+            attribution.allocated(self, address, bytes, caller, mapping);
+        }
+    }
+
     /// Allocates shared memory that reads as zero.
-    pub fn allocate_zeroed(&'static self, size: usize, caller: usize) -> Option<usize> {
+    pub fn allocate_zeroed(&'static self, size: usize, caller: Caller) -> Option<usize> {
         let Block { address, fresh } = self.allocate_for(size, 16, caller)?;
         if !fresh {
             // SAFETY: the block was just allocated for this caller and is `size` bytes long.
@@ -112,9 +125,9 @@ impl Node {
     }
 
     /// Allocates whole pages that read as zero, as for an anonymous mapping.
-    pub fn map_pages(&'static self, bytes: usize, caller: usize) -> Option<usize> {
+    pub fn map_pages(&'static self, bytes: usize, caller: Caller) -> Option<usize> {
         let block = self.take_pages(bytes)?;
-        let Block { address, fresh } = self.place_block(block, bytes, self.rule_for(caller, bytes));
+        let Block { address, fresh } = self.place_block(block, bytes, self.rule_for(caller.address, bytes));
         if !fresh {
             // SAFETY: the pages were just allocated for this caller.
             unsafe { std::ptr::write_bytes(address as *mut u8, 0, bytes.next_multiple_of(PAGE_SIZE)) };

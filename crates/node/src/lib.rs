@@ -6,6 +6,7 @@
 
 mod alive;
 pub mod boot;
+mod caller;
 mod clock;
 mod core;
 mod exit;
@@ -28,9 +29,11 @@ mod streams;
 mod sync;
 mod thread;
 mod threads;
+mod unwind;
 mod wait;
 mod wire;
 
+pub use caller::Caller;
 pub use gondwana_coherence::sync::{Initialised, Object};
 pub use start::{Hooks, StartError};
 pub use sync::{JoinWait, MutexKind, RwOperation};

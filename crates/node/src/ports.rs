@@ -115,7 +115,12 @@ impl Env for Ports {
     }
 
     fn diff(&mut self, page: Page, out: &mut Vec<u8>) -> usize {
-        self.pages.diff(page.0, out)
+        let begin = out.len();
+        let bytes = self.pages.diff(page.0, out);
+        if let Some(tap) = self.tap.as_ref().filter(|_| bytes > 0) {
+            tap.wrote(page, &out[begin..]);
+        }
+        bytes
     }
 
     fn patch(&mut self, page: Page, diff: &[u8]) {

@@ -1,6 +1,7 @@
 //! One thread of the program, or of a library, as this node sees it.
 
 use crate::Node;
+use crate::monitor::Stacks;
 use crate::slots::Slot;
 use crate::streams::Streams;
 use gondwana_memory::heap::Cache;
@@ -32,6 +33,8 @@ pub struct Common {
     /// Its share of the heap.
     pub cache: RefCell<Option<Cache>>,
     pub(crate) streams: RefCell<Streams>,
+    /// The calls that it has allocated by, if the run is monitored.
+    pub(crate) stacks: RefCell<Option<Box<Stacks>>>,
 }
 
 impl Deref for Thread {
@@ -44,7 +47,7 @@ impl Deref for Thread {
 
 impl Common {
     /// The thread's number for people: 0 is the one that runs `main`.
-    fn number(&self) -> u32 {
+    pub(crate) fn number(&self) -> u32 {
         ((self.id & 0xffff_ffff) as u32).saturating_sub(1)
     }
 }
@@ -81,10 +84,17 @@ impl Thread {
         (!Self::is_handling_message()).then(|| thread.number())
     }
 
+    /// Gives the calling thread, one of the program's, its number and stack. It begins with the function at `routine`.
+    pub fn begin(node: &'static Node, id: u64, stack: Range<usize>, routine: usize) -> &'static Self {
+        let thread = Self::attach(node, id, stack);
+        Self::in_runtime(|| node.monitor.threads.started(thread.number(), &thread.stack, routine));
+        thread
+    }
+
     /// Gives the calling thread its number and stack. Number 0 stands for a thread that the run does not know.
     ///
     /// The memory stays in use until [`Thread::detach`].
-    pub fn attach(node: &'static Node, id: u64, stack: Range<usize>) -> &'static Self {
+    fn attach(node: &'static Node, id: u64, stack: Range<usize>) -> &'static Self {
         // A handler must not find the list of slots locked.
         let (slot, other) = Self::in_runtime(|| (node.slots.take(), node.slots.take()));
         let (Some(slot), Some(other)) = (slot, other) else { crate::fatal("too many threads on one node") };
@@ -96,6 +106,7 @@ impl Thread {
             specifics: RefCell::default(),
             cache: RefCell::new(None),
             streams: RefCell::default(),
+            stacks: RefCell::new(None),
         }));
         let handling = Box::leak(Box::new(Self { slot: other, common, handling: None }));
         let thread = Box::leak(Box::new(Self { slot, common, handling: Some(handling) }));

@@ -7,7 +7,7 @@
 use crate::io::stream_memory;
 use crate::private::{__libc_calloc, __libc_free, __libc_malloc, __libc_memalign, __libc_realloc};
 use gondwana_memory::PAGE_SIZE;
-use gondwana_node::Node;
+use gondwana_node::{Caller, Node};
 use std::arch::naked_asm;
 use std::cell::Cell;
 use std::ffi::{c_int, c_void};
@@ -64,9 +64,9 @@ pub fn for_program<R>(call: impl FnOnce() -> R) -> R {
 
 /// Where an allocation asked for from `caller` goes.
 #[inline]
-fn place(caller: usize) -> Place {
+fn place(caller: Caller) -> Place {
     let (Some(node), Some(private)) = (Node::current(), PRIVATE_TEXT.get()) else { return Place::Private };
-    if !private.iter().any(|text| text.contains(&caller)) {
+    if !private.iter().any(|text| text.contains(&caller.address)) {
         return Place::Shared(node);
     }
     match PURPOSE.get() {
@@ -90,7 +90,7 @@ fn or_enomem(address: Option<usize>) -> *mut c_void {
     )
 }
 
-/// Defines an exported function that adds its return address to its arguments, in the given register.
+/// Defines an exported function that adds the place of its return address to its arguments, in the given register.
 macro_rules! with_caller {
     ($($name:ident => $register:literal, $target:path;)*) => {$(
         /// # Safety
@@ -98,7 +98,7 @@ macro_rules! with_caller {
         #[unsafe(naked)]
         #[unsafe(no_mangle)]
         pub unsafe extern "C" fn $name() {
-            naked_asm!(concat!("mov ", $register, ", [rsp]"), "jmp {}", sym $target)
+            naked_asm!(concat!("mov ", $register, ", rsp"), "jmp {}", sym $target)
         }
     )*};
 }
@@ -120,15 +120,21 @@ with_caller! {
 /// # Safety
 /// As the C library's `realloc`.
 pub unsafe fn resize(pointer: *mut c_void, size: usize) -> *mut c_void {
-    // SAFETY: forwards the request; no code of the C library has the address 0.
-    unsafe { reallocate(pointer, size, 0) }
+    // SAFETY: forwards the request.
+    unsafe { reallocate_for(pointer, size, Caller::NONE) }
 }
 
-/// `malloc` for the code that goes on at `caller`.
+/// `malloc` for the call whose return address is at `slot`.
 ///
 /// # Safety
-/// As the C library's `malloc`.
-pub unsafe extern "C" fn allocate(size: usize, caller: usize) -> *mut c_void {
+/// As the C library's `malloc`. The call has not returned yet.
+pub unsafe extern "C" fn allocate(size: usize, slot: *const usize) -> *mut c_void {
+    // SAFETY: the caller's promise.
+    allocate_for(size, unsafe { Caller::at(slot) })
+}
+
+#[inline]
+fn allocate_for(size: usize, caller: Caller) -> *mut c_void {
     match place(caller) {
         Place::Shared(node) => or_enomem(node.allocate(size, 16, caller)),
         Place::Stream => stream_memory::allocate(size),
@@ -137,7 +143,9 @@ pub unsafe extern "C" fn allocate(size: usize, caller: usize) -> *mut c_void {
     }
 }
 
-unsafe extern "C" fn allocate_zeroed(count: usize, size: usize, caller: usize) -> *mut c_void {
+unsafe extern "C" fn allocate_zeroed(count: usize, size: usize, slot: *const usize) -> *mut c_void {
+    // SAFETY: as for `allocate`.
+    let caller = unsafe { Caller::at(slot) };
     match place(caller) {
         Place::Shared(node) => {
             or_enomem(count.checked_mul(size).and_then(|bytes| node.allocate_zeroed(bytes, caller)))
@@ -148,11 +156,13 @@ unsafe extern "C" fn allocate_zeroed(count: usize, size: usize, caller: usize) -
     }
 }
 
-/// `aligned_alloc` for the code that goes on at `caller`.
+/// `aligned_alloc` for the call whose return address is at `slot`.
 ///
 /// # Safety
-/// As the C library's `aligned_alloc`.
-pub unsafe extern "C" fn allocate_aligned(alignment: usize, size: usize, caller: usize) -> *mut c_void {
+/// As the C library's `aligned_alloc`. The call has not returned yet.
+pub unsafe extern "C" fn allocate_aligned(alignment: usize, size: usize, slot: *const usize) -> *mut c_void {
+    // SAFETY: the caller's promise.
+    let caller = unsafe { Caller::at(slot) };
     if !alignment.is_power_of_two() {
         crate::errno::set(libc::EINVAL);
         return std::ptr::null_mut();
@@ -168,7 +178,7 @@ unsafe extern "C" fn allocate_posix(
     result: *mut *mut c_void,
     alignment: usize,
     size: usize,
-    caller: usize,
+    slot: *const usize,
 ) -> c_int {
     if !alignment.is_power_of_two() || !alignment.is_multiple_of(size_of::<usize>()) {
         return libc::EINVAL;
@@ -176,7 +186,7 @@ unsafe extern "C" fn allocate_posix(
     // SAFETY: as the caller of posix_memalign promises, `result` is writable.
     unsafe {
         let before = crate::errno::get();
-        let pointer = allocate_aligned(alignment, size, caller);
+        let pointer = allocate_aligned(alignment, size, slot);
         crate::errno::set(before);
         if pointer.is_null() {
             return libc::ENOMEM;
@@ -186,28 +196,32 @@ unsafe extern "C" fn allocate_posix(
     0
 }
 
-unsafe extern "C" fn allocate_pages(size: usize, caller: usize) -> *mut c_void {
+unsafe extern "C" fn allocate_pages(size: usize, slot: *const usize) -> *mut c_void {
     // SAFETY: forwards the caller's request.
-    unsafe { allocate_aligned(PAGE_SIZE, size.next_multiple_of(PAGE_SIZE), caller) }
+    unsafe { allocate_aligned(PAGE_SIZE, size.next_multiple_of(PAGE_SIZE), slot) }
 }
 
 unsafe extern "C" fn reallocate_array(
     pointer: *mut c_void,
     count: usize,
     size: usize,
-    caller: usize,
+    slot: *const usize,
 ) -> *mut c_void {
     match count.checked_mul(size) {
         // SAFETY: forwards the caller's request.
-        Some(bytes) => unsafe { reallocate(pointer, bytes, caller) },
+        Some(bytes) => unsafe { reallocate(pointer, bytes, slot) },
         None => or_enomem(None),
     }
 }
 
-unsafe extern "C" fn reallocate(pointer: *mut c_void, size: usize, caller: usize) -> *mut c_void {
+unsafe extern "C" fn reallocate(pointer: *mut c_void, size: usize, slot: *const usize) -> *mut c_void {
+    // SAFETY: forwards the request; for the place see `allocate`.
+    unsafe { reallocate_for(pointer, size, Caller::at(slot)) }
+}
+
+unsafe fn reallocate_for(pointer: *mut c_void, size: usize, caller: Caller) -> *mut c_void {
     if pointer.is_null() {
-        // SAFETY: plain allocation.
-        return unsafe { allocate(size, caller) };
+        return allocate_for(size, caller);
     }
     let shared = Node::current().filter(|node| node.is_shared(pointer as usize));
     let Some(node) = shared else {
@@ -228,6 +242,7 @@ unsafe extern "C" fn reallocate(pointer: *mut c_void, size: usize, caller: usize
     let old = node.usable_size(pointer as usize);
     // Stay where the block is unless it is too small, or mostly unused afterwards.
     if size <= old && size >= old / 2 {
+        node.note_allocation(pointer as usize, size, caller, false);
         return pointer;
     }
     let Some(moved) = node.allocate(size, 16, caller) else {

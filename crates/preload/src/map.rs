@@ -2,7 +2,7 @@
 
 use crate::handler_stack::uninterrupted;
 use gondwana_memory::PAGE_SIZE;
-use gondwana_node::{Node, ProcessChange};
+use gondwana_node::{Caller, Node, ProcessChange};
 use libc::{c_int, c_void, off_t, size_t};
 use std::arch::naked_asm;
 use std::sync::Mutex;
@@ -40,7 +40,7 @@ fn map(
     flags: c_int,
     fd: c_int,
     offset: off_t,
-    caller: usize,
+    caller: Caller,
 ) -> *mut c_void {
     let readable = protection & libc::PROT_READ != 0 && protection & libc::PROT_EXEC == 0;
     let movable = flags & (libc::MAP_FIXED | libc::MAP_FIXED_NOREPLACE) == 0;
@@ -64,18 +64,21 @@ fn map(
     unsafe { real(address, length, protection, flags, fd, offset) }
 }
 
-fn share(node: &'static Node, length: size_t, caller: usize) -> *mut c_void {
+fn share(node: &'static Node, length: size_t, caller: Caller) -> *mut c_void {
     node.map_pages(length, caller).map_or_else(
         || {
             crate::errno::set(libc::ENOMEM);
             libc::MAP_FAILED
         },
-        |address| address as *mut c_void,
+        |address| {
+            node.note_allocation(address, length, caller, true);
+            address as *mut c_void
+        },
     )
 }
 
 /// A private or read-only mapping of a file is a copy of it that every node can read.
-fn copy_file(node: &'static Node, length: size_t, fd: c_int, offset: off_t, caller: usize) -> *mut c_void {
+fn copy_file(node: &'static Node, length: size_t, fd: c_int, offset: off_t, caller: Caller) -> *mut c_void {
     if offset % PAGE_SIZE as off_t != 0 {
         crate::errno::set(libc::EINVAL);
         return libc::MAP_FAILED;
@@ -113,8 +116,18 @@ macro_rules! mapping {
         #[unsafe(naked)]
         #[unsafe(no_mangle)]
         pub unsafe extern "C" fn $name() {
-            // All registers for arguments are in use: the return address goes on the stack as one more.
-            naked_asm!("push qword ptr [rsp]", "call {}", "add rsp, 8", "ret", sym $with_caller)
+            // All registers for arguments are in use: the place of the return address goes on the stack as one more.
+            naked_asm!(
+                ".cfi_startproc",
+                "push rsp",
+                ".cfi_adjust_cfa_offset 8",
+                "call {}",
+                "add rsp, 8",
+                ".cfi_adjust_cfa_offset -8",
+                "ret",
+                ".cfi_endproc",
+                sym $with_caller,
+            )
         }
 
         unsafe extern "C" fn $with_caller(
@@ -124,10 +137,12 @@ macro_rules! mapping {
             flags: c_int,
             fd: c_int,
             offset: off_t,
-            caller: usize,
+            slot: *const usize,
         ) -> *mut c_void {
             let real =
                 crate::real!($name: fn(*mut c_void, size_t, c_int, c_int, c_int, off_t) -> *mut c_void);
+            // SAFETY: the exported function passes the place of its return address, and waits.
+            let caller = unsafe { Caller::at(slot) };
             map(real, address, length, protection, flags, fd, offset, caller)
         }
     )*};

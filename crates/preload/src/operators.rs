@@ -34,21 +34,21 @@ fn is_plain() -> bool {
 }
 
 /// The memory, or null if the next operator is to be asked.
-unsafe extern "C" fn new(size: usize, caller: usize) -> *mut c_void {
+unsafe extern "C" fn new(size: usize, slot: *const usize) -> *mut c_void {
     if !is_plain() {
         return std::ptr::null_mut();
     }
-    // SAFETY: plain allocation. Also what is empty has an address of its own.
-    unsafe { allocate(size.max(1), caller) }
+    // SAFETY: plain allocation, for a call that waits. Also what is empty has an address of its own.
+    unsafe { allocate(size.max(1), slot) }
 }
 
 /// As [`new`], for an alignment.
-unsafe extern "C" fn new_aligned(size: usize, alignment: usize, caller: usize) -> *mut c_void {
+unsafe extern "C" fn new_aligned(size: usize, alignment: usize, slot: *const usize) -> *mut c_void {
     if !is_plain() {
         return std::ptr::null_mut();
     }
-    // SAFETY: plain allocation.
-    unsafe { allocate_aligned(alignment, size.max(1), caller) }
+    // SAFETY: plain allocation, for a call that waits.
+    unsafe { allocate_aligned(alignment, size.max(1), slot) }
 }
 
 /// The address of the next operator, for the code below.
@@ -56,7 +56,7 @@ extern "C" fn next(real: &Real) -> usize {
     real.address()
 }
 
-/// Defines operators that take their return address along. Where there is no memory, the next operator takes over as if
+/// Defines operators that take the place of their return address along. Where there is no memory, the next operator takes over as if
 /// it had been called: what it throws must not pass through frames of this library.
 macro_rules! operators {
     ($($name:ident $symbol:literal $register:literal $target:path;)*) => {$(
@@ -75,7 +75,7 @@ macro_rules! operators {
                 ".cfi_adjust_cfa_offset 8",
                 "push rdx",
                 ".cfi_adjust_cfa_offset 8",
-                concat!("mov ", $register, ", [rsp + 24]"),
+                concat!("lea ", $register, ", [rsp + 24]"),
                 "call {target}",
                 "test rax, rax",
                 "jz 2f",

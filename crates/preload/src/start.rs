@@ -7,7 +7,7 @@ use crate::{
     span_stack,
 };
 use gondwana_node::boot::Boot;
-use gondwana_node::{Hooks, Node, ProcessChange, Thread};
+use gondwana_node::{Caller, Hooks, Node, ProcessChange, Thread};
 use libc::{c_char, c_int, c_void};
 use std::ffi::CStr;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -146,7 +146,7 @@ fn start_main(node: &'static Node, mut start: Start) -> c_int {
         report::fatal("the span has no room for main's stack; give a larger --span");
     };
     let top = stack.end;
-    Thread::attach(node, node.main_thread(), stack);
+    Thread::begin(node, node.main_thread(), stack, start.main as usize);
     node.begin_monitoring();
     node.serve_in_background();
     node.place_data();
@@ -171,7 +171,7 @@ fn share_arguments(node: &'static Node, start: &mut Start) {
         // SAFETY: the initial stack holds `argc` strings.
         unsafe {
             let text = CStr::from_ptr(*start.argv.add(index)).to_bytes_with_nul();
-            if let Some(address) = node.allocate(text.len(), 16, 0) {
+            if let Some(address) = node.allocate(text.len(), 16, Caller::NONE) {
                 std::ptr::copy_nonoverlapping(text.as_ptr(), address as *mut u8, text.len());
                 *start.argv.add(index) = address as *mut c_char;
             }

@@ -1,8 +1,8 @@
 //! What must hold of records besides that they can be decoded: whoever analyses a recording need not check it again.
 
 use crate::{
-    Board, End, FilterCounts, Image, Interval, Object, Omitted, Reference, Row, Run, Segment, Site, Started, Thread,
-    Totals, Written,
+    Board, End, FilterCounts, Image, Interval, Object, Omitted, Reference, Row, Run, Segment, Site, Started,
+    Thread, Totals, Written,
 };
 use gondwana_monitor::{COUNTERS, LARGEST_UNIT, SMALLEST_UNIT};
 

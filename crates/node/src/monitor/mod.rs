@@ -4,19 +4,23 @@
 //! journal a few times a second, puts an empty one in its place, and sends what was in it to the launcher. Nothing is
 //! sent, allocated or waited for where a thread of the program has a fault.
 
+mod attribution;
 mod filters;
 mod recorder;
 mod tap;
 
+pub use attribution::{Attribution, Stacks, Threads};
 pub use filters::check as check_filters;
 pub use tap::{Tap, Touch};
 
 use crate::boot::{Monitoring, Order, Report};
+use crate::start::part;
 use crate::{Node, Thread, service};
+use attribution::Written;
 use gondwana_monitor::Panel;
 use recorder::Recorder;
 use std::io::ErrorKind;
-use std::sync::{Arc, Barrier, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Barrier, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
 /// How often the journal is taken: as much of a recording is missing if a node is killed.
@@ -32,9 +36,19 @@ pub struct Monitor {
     recorder: Mutex<Option<Recorder>>,
     /// Where filters are set, once there have been any.
     panel: Mutex<Option<Panel>>,
+    /// What is known of the data, from when the run is first monitored: it stays for a later recording.
+    attribution: OnceLock<Attribution>,
+    /// The threads that have started: of a recording that begins later, too.
+    pub threads: Threads,
 }
 
 impl Monitor {
+    /// What is known of the data, if the run is or was monitored.
+    #[inline]
+    pub fn attribution(&self) -> Option<&Attribution> {
+        self.attribution.get()
+    }
+
     fn recorder(&self) -> MutexGuard<'_, Option<Recorder>> {
         self.recorder.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -73,7 +87,9 @@ impl Node {
     /// Records from now on; a recording that goes on already begins anew.
     fn start_monitoring(&'static self, asked: &Monitoring) {
         // Made before the lock is taken, and the one before is dropped behind it: both are large.
-        let mut tap = Some(Box::new(Tap::recording(self.me, self.geometry.clone(), asked.auto)));
+        let written = Arc::new(Written::new());
+        let mut tap =
+            Some(Box::new(Tap::recording(self.me, self.geometry.clone(), asked.auto, Arc::clone(&written))));
         let mut recorder = self.monitor.recorder();
         {
             let mut core = self.core();
@@ -81,10 +97,27 @@ impl Node {
             std::mem::swap(&mut core.ports.tap, &mut tap);
             core.ports.tap.iter_mut().for_each(|tap| tap.board = board.clone());
         }
-        recorder.insert(Recorder::new(asked.auto)).begin(self);
+        self.begin_attribution();
+        recorder.insert(Recorder::new(asked.auto, written)).begin(self);
         drop(recorder);
         for what in self.set_filters(&asked.filters) {
             self.report(&Report::Refused { what });
+        }
+    }
+
+    /// Takes down from now on who allocates; what was taken down before is to be told again.
+    fn begin_attribution(&self) {
+        if let Some(attribution) = self.monitor.attribution() {
+            attribution.tell_again();
+            return;
+        }
+        let bytes = part(&self.boot) as usize;
+        let start = self.geometry.span().base + self.me.index() * bytes;
+        match Attribution::new(start..start + bytes) {
+            Ok(attribution) => {
+                self.monitor.attribution.get_or_init(|| attribution);
+            }
+            Err(error) => self.refuse(&format!("the monitor cannot tell whose data it is: {error}")),
         }
     }
 

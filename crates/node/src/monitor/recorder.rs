@@ -1,12 +1,15 @@
 //! Makes records of what the monitor has seen, and sends them to the launcher.
 
+use super::attribution::{Told, Written};
 use crate::Node;
 use crate::boot::MAX_CHUNK;
 use gondwana_memory::PAGE_SIZE;
 use gondwana_monitor::{Journal, Panel, Refine};
 use gondwana_recording::{
-    Board, Counted, End, FilterCounts, Interval, Record, Row, Segment, SegmentKind, Started, Totals, encode,
+    Board, Counted, End, FilterCounts, Image, Interval, Record, Row, Segment, SegmentKind, Started, Totals,
+    encode,
 };
+use std::sync::Arc;
 use std::time::Instant;
 
 /// Most rows in one chunk. A row takes at most 46 bytes: variable-length numbers of 64, 64, 64, 32 and 32 bits (10, 10,
@@ -32,14 +35,17 @@ pub struct Recorder {
     before: (u64, u64),
     /// Faults that had been taken then.
     faults_before: u64,
+    /// What of the data was written down.
+    told: Told,
     ended: bool,
 }
 
 impl Recorder {
-    /// Nothing recorded yet.
-    pub fn new(auto: bool) -> Self {
+    /// Nothing recorded yet. What this node writes will be in `written`.
+    pub fn new(auto: bool, written: Arc<Written>) -> Self {
+        let began = Instant::now();
         Self {
-            began: Instant::now(),
+            began,
             last: 0,
             spare: Journal::default(),
             refine: auto.then(Refine::default),
@@ -47,6 +53,7 @@ impl Recorder {
             lost: 0,
             before: (0, 0),
             faults_before: 0,
+            told: Told::new(began, written),
             ended: false,
         }
     }
@@ -60,14 +67,18 @@ impl Recorder {
     pub fn begin(&mut self, node: &'static Node) {
         self.before = sent(node);
         self.faults_before = faults(node);
-        send(node, &node.started());
+        send(node, &node.started(self.told.images()));
     }
 
     /// Writes down what has happened since the last time.
     pub fn go_on(&mut self, node: &'static Node) {
-        if self.ended {
-            return;
+        if !self.ended {
+            self.take_journal(node);
+            self.told.go_on(node, false, &mut |chunk| send_chunk(node, &chunk));
         }
+    }
+
+    fn take_journal(&mut self, node: &'static Node) {
         if let Some(journal) = node.core().ports.tap.as_mut().and_then(|tap| tap.journal.as_mut()) {
             std::mem::swap(journal, &mut self.spare);
         }
@@ -136,7 +147,8 @@ impl Recorder {
         if self.ended {
             return;
         }
-        self.go_on(node);
+        self.take_journal(node);
+        self.told.go_on(node, true, &mut |chunk| send_chunk(node, &chunk));
         if let Some(panel) = panel {
             self.write_counters(node, panel);
         }
@@ -166,12 +178,16 @@ fn faults(node: &Node) -> u64 {
 }
 
 fn send<R: Record>(node: &Node, record: &R) {
+    send_chunk(node, &encode(node.me.0, record));
+}
+
+fn send_chunk(node: &Node, chunk: &[u8]) {
     // A launcher that is gone takes this process with it; nobody is left to be told.
-    let _ = node.control.send_chunk(&encode(node.me.0, record));
+    let _ = node.control.send_chunk(chunk);
 }
 
 impl Node {
-    fn started(&self) -> Started {
+    fn started(&self, images: &[Image]) -> Started {
         let part = crate::start::part(&self.boot);
         let pages = |segment: &gondwana_memory::Segment, kind| {
             let start = segment.base as u64;
@@ -180,7 +196,7 @@ impl Node {
         let start = self.geometry.span().base as u64 + u64::from(self.me.0) * part;
         let mut segments = vec![Segment { start, end: start + part, kind: SegmentKind::Heap }];
         segments.extend(self.geometry.overlays().iter().map(|data| pages(data, SegmentKind::Data)));
-        Started { host: host_name(), process: std::process::id(), segments, images: vec![] }
+        Started { host: host_name(), process: std::process::id(), segments, images: images.to_vec() }
     }
 }
 

@@ -3,6 +3,7 @@
 //!
 //! Everything here is called under the node's lock, and only if the run is monitored.
 
+use super::attribution::Written;
 use crate::slots::Slot;
 use gondwana_coherence::{Access, CsmMessage, Grant, Incident, Message, Page, ScMessage};
 use gondwana_memory::{Geometry, PAGE_SIZE};
@@ -54,6 +55,8 @@ pub struct Tap {
     /// The board that counts, if filters are set.
     pub board: Option<Arc<Board>>,
     misses: Misses,
+    /// Gathers which bytes this node writes, for a recording.
+    written: Option<Arc<Written>>,
     waiting: Vec<Waiting>,
     /// The thread that got a lock with the message that is being handled.
     granted: Option<u32>,
@@ -72,6 +75,7 @@ impl Tap {
             units: None,
             board: None,
             misses,
+            written: None,
             waiting: Vec::with_capacity(64),
             granted: None,
             serves_write: false,
@@ -79,9 +83,9 @@ impl Tap {
     }
 
     /// As [`Tap::new`], for a recording that looks at everything closely or, with `auto`, at what is hot.
-    pub fn recording(me: NodeId, geometry: Geometry, auto: bool) -> Self {
+    pub fn recording(me: NodeId, geometry: Geometry, auto: bool, written: Arc<Written>) -> Self {
         let (journal, units) = (Some(Journal::default()), auto.then(Units::default));
-        Self { journal, units, ..Self::new(me, geometry) }
+        Self { journal, units, written: Some(written), ..Self::new(me, geometry) }
     }
 
     /// A transaction that is this node's to record.
@@ -132,6 +136,13 @@ impl Tap {
     /// A fault of a thread: until [`Tap::resumed`], what comes of this page comes for it.
     pub fn touches(&mut self, slot: Slot, thread: Option<u32>, page: Page, access: Access, touch: Touch) {
         self.waiting.push(Waiting { slot, thread, page, write: access == Access::Write, touch });
+    }
+
+    /// This node has made a diff of a page.
+    pub fn wrote(&self, page: Page, diff: &[u8]) {
+        if let Some(written) = &self.written {
+            written.note(page.0, diff);
+        }
     }
 
     /// The thread goes on.

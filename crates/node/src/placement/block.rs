@@ -1,8 +1,8 @@
 //! Memory that the program asks for with a policy of its own.
 
 use super::Region;
-use crate::Node;
 use crate::boot::Consistency;
+use crate::{Caller, Node};
 use gondwana_coherence::Page;
 use gondwana_memory::PAGE_SIZE;
 use gondwana_rset::Placement;
@@ -79,7 +79,9 @@ impl Node {
             }
             false => self.clear(&wanted),
         };
-        filled.map(|()| address).inspect_err(|_| self.free_placed(block.address))
+        filled.inspect_err(|_| self.free_placed(block.address))?;
+        self.note_allocation(address, pages * PAGE_SIZE, Caller::NONE, false);
+        Ok(address)
     }
 
     /// Has pages that nobody has touched be there, at their homes.
@@ -158,7 +160,7 @@ impl Node {
         self.release();
         for (node, runs) in (0..).map(NodeId).zip(of_nodes).filter(|(_, runs)| !runs.is_empty()) {
             let size = size_of::<Task>() + size_of_val(runs.as_slice());
-            let task = self.allocate(size, align_of::<Task>(), 0).ok_or(libc::ENOMEM)?;
+            let task = self.allocate(size, align_of::<Task>(), Caller::NONE).ok_or(libc::ENOMEM)?;
             // SAFETY: the memory was just allocated, in this size; the function treats it as it is written here, on
             // pages that nobody but this call knows.
             let done = unsafe {

@@ -10,7 +10,7 @@ mod threads;
 
 use crate::handler_stack::on_private_stack;
 use gondwana_api::{Backend, Block, Error, Extras, Host, Kind, NewThread, Whom};
-use gondwana_node::Node;
+use gondwana_node::{Caller, Node};
 use gondwana_rset::{Placement, RSet, Registry};
 use gondwana_topology::{Bytes, Machine, NodeId, ProcessorId};
 use libc::{c_int, c_void};
@@ -98,9 +98,9 @@ impl Backend for Cluster {
 
     fn allocate_handle(&self, bytes: usize) -> *mut c_void {
         match Node::current() {
-            Some(node) => {
-                node.allocate(bytes, 16, 0).map_or(std::ptr::null_mut(), |address| address as *mut c_void)
-            }
+            Some(node) => node
+                .allocate(bytes, 16, Caller::NONE)
+                .map_or(std::ptr::null_mut(), |address| address as *mut c_void),
             None => self.host.allocate_handle(bytes),
         }
     }

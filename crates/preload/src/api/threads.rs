@@ -3,7 +3,7 @@
 use super::{Cluster, asking, node, unsupported};
 use crate::pthread;
 use gondwana_api::{Backend, Error, NewThread, Routine, Whom};
-use gondwana_node::Node;
+use gondwana_node::{Caller, Node};
 use gondwana_rset::RSet;
 use gondwana_topology::{NodeId, NodeSet, ProcessorSet};
 use libc::{c_int, c_void, pthread_t, sem_t};
@@ -184,8 +184,9 @@ impl Cluster {
             Error::new(number, format!("no thread can be started: {why}"))
         };
         let NewThread { rset, attributes, routine, argument } = thread;
-        let address =
-            node.allocate(size_of::<Start>(), align_of::<Start>(), 0).ok_or_else(|| failed(libc::ENOMEM))?;
+        let address = node
+            .allocate(size_of::<Start>(), align_of::<Start>(), Caller::NONE)
+            .ok_or_else(|| failed(libc::ENOMEM))?;
         let start = address as *mut Start;
         // SAFETY: the memory is fresh; the attributes are the caller's; `begin` gets what it expects. The thread is done
         // with it when it posts.

@@ -1,7 +1,7 @@
 //! The code and constants of a library on the nodes whose loaders know nothing of it: copies, at the same addresses.
 
 use crate::object::Object;
-use gondwana_node::Node;
+use gondwana_node::{Caller, Node};
 use gondwana_topology::NodeId;
 use libc::{c_int, c_void, off_t, size_t};
 use std::ops::Range;
@@ -29,7 +29,7 @@ struct Part {
 pub fn give(node: &'static Node, object: &Object, parts: &[(Range<usize>, c_int)]) -> Option<()> {
     let head = size_of::<Image>() + parts.len() * size_of::<Part>();
     let bytes: usize = parts.iter().map(|(part, _)| part.len()).sum();
-    let address = node.allocate(head + bytes, 16, 0)?;
+    let address = node.allocate(head + bytes, 16, Caller::NONE)?;
     let mut contents = address + head;
     // SAFETY: the block is long enough for all that is written to it; the loader has mapped the parts.
     unsafe {

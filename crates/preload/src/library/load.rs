@@ -5,7 +5,7 @@ use super::gaps::Filler;
 use super::{image, search};
 use crate::object::{self, Object};
 use gondwana_memory::PAGE_SIZE;
-use gondwana_node::Node;
+use gondwana_node::{Caller, Node};
 use libc::{Elf64_Phdr, c_char, c_int, c_void, pthread_mutex_t};
 use std::cell::UnsafeCell;
 use std::ffi::{CStr, CString};
@@ -114,7 +114,7 @@ fn open_alone(node: &'static Node, path: &Path, flags: c_int) -> Result<usize, S
         open_alone(node, &needed, flags)?;
     }
     let room = file.length + slack(&file);
-    let start = node.map_pages(room, 0).ok_or("out of memory")?;
+    let start = node.map_pages(room, Caller::NONE).ok_or("out of memory")?;
     let hole = start..start + room;
     // SAFETY: the pages were just allocated, so nobody uses them.
     if !unsafe { node.exclude_pages(hole.clone()) } {
@@ -126,7 +126,7 @@ fn open_alone(node: &'static Node, path: &Path, flags: c_int) -> Result<usize, S
         unsafe { super::dlclose(real as *mut c_void) };
         return Err(refuse("the loader found no place for it that is free on all nodes"));
     };
-    let handle = node.allocate(size_of::<usize>(), 16, 0).ok_or("out of memory")?;
+    let handle = node.allocate(size_of::<usize>(), 16, Caller::NONE).ok_or("out of memory")?;
     share(node, &object).ok_or_else(|| refuse("the other nodes have no room for it"))?;
     LOADED.lock().expect("not poisoned").push(Library { path: path.to_owned(), handle, real });
     Ok(handle)

@@ -1,7 +1,7 @@
 //! Asking node 0, which alone has the program's libraries in its loader.
 
 use super::{error, load, not_a_library};
-use gondwana_node::Node;
+use gondwana_node::{Caller, Node};
 use gondwana_topology::NodeId;
 use libc::{c_char, c_int, c_void};
 use std::ffi::CStr;
@@ -43,7 +43,7 @@ pub fn ask(
 ) -> Result<usize, String> {
     let text = text.to_bytes_with_nul();
     let head = size_of::<Request>();
-    let address = node.allocate(head + text.len(), 16, 0).ok_or("out of memory")?;
+    let address = node.allocate(head + text.len(), 16, Caller::NONE).ok_or("out of memory")?;
     let request = address as *mut Request;
     // SAFETY: the block is this long and nobody else's; node 0 changes it only during the call.
     unsafe {

@@ -2,7 +2,7 @@
 //! waits.
 
 use crate::exit::flush_before_unlock;
-use gondwana_node::{MutexKind, Node};
+use gondwana_node::{Caller, MutexKind, Node};
 
 /// Something in shared memory whose address names a lock, a condition or a barrier.
 #[repr(C)]
@@ -72,7 +72,7 @@ pub fn meet(barrier: *const Name, threads: u32) {
 /// Memory that all threads can use.
 pub fn allocate(bytes: usize, align: usize) -> *mut u8 {
     let address = match Node::current() {
-        Some(node) => node.allocate(bytes, align.max(16), 0).unwrap_or(0),
+        Some(node) => node.allocate(bytes, align.max(16), Caller::NONE).unwrap_or(0),
         // SAFETY: plain allocation.
         None => unsafe { crate::private::__libc_memalign(align.max(16), bytes) as usize },
     };

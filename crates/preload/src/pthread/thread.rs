@@ -125,7 +125,7 @@ unsafe extern "C" fn begin(start: *mut c_void) -> *mut c_void {
     let Start { node, spec, stack } = *unsafe { Box::from_raw(start.cast::<Start>()) };
     handler_stack::begin_thread();
     let top = stack.end;
-    let thread = Thread::attach(node, spec.id, stack);
+    let thread = Thread::begin(node, spec.id, stack, spec.function as usize);
     // SAFETY: the destructor only needs a value that is not null.
     unsafe {
         let last = LAST.get_or_init(|| {

@@ -1,0 +1,141 @@
+//! Which bytes of which pages this node has written, as far as its diffs tell.
+
+use gondwana_memory::diff::{Diff, Footprint};
+use std::collections::HashMap;
+use std::sync::{Mutex, MutexGuard};
+
+/// Most pages that are kept.
+const MOST_PAGES: usize = 1 << 19;
+/// Most masks of blocks that were written in part, over all pages.
+const MOST_MASKS: usize = 1 << 22;
+
+/// The written bytes of all pages.
+#[derive(Debug)]
+pub struct Written {
+    pages: Mutex<Pages>,
+    most_pages: usize,
+    most_masks: usize,
+}
+
+#[derive(Debug, Default)]
+struct Pages {
+    footprints: HashMap<u32, Page>,
+    /// Pages of which more was written than was told.
+    untold: Vec<u32>,
+    masks: usize,
+    dropped: u64,
+}
+
+#[derive(Debug, Default)]
+struct Page {
+    footprint: Footprint,
+    untold: bool,
+}
+
+impl Written {
+    /// Nothing yet.
+    pub fn new() -> Self {
+        Self { pages: Mutex::default(), most_pages: MOST_PAGES, most_masks: MOST_MASKS }
+    }
+
+    fn pages(&self) -> MutexGuard<'_, Pages> {
+        self.pages.lock().expect("not poisoned")
+    }
+
+    /// Adds what a diff tells, which this node has made of a page.
+    pub fn note(&self, page: u32, diff: &[u8]) {
+        let Ok(diff) = Diff::parse(diff) else { return };
+        let mut guard = self.pages();
+        let pages = &mut *guard;
+        let full = pages.masks >= self.most_masks
+            || pages.footprints.len() >= self.most_pages && !pages.footprints.contains_key(&page);
+        if full {
+            pages.dropped += 1;
+            return;
+        }
+        let kept = pages.footprints.entry(page).or_default();
+        let before = kept.footprint.kept_masks();
+        if kept.footprint.add(&diff) && !kept.untold {
+            kept.untold = true;
+            pages.untold.push(page);
+        }
+        pages.masks = pages.masks + kept.footprint.kept_masks() - before;
+    }
+
+    /// Some of the pages of which more was written since they were told, at most so many; all of their bytes.
+    pub fn take(&self, most: usize) -> Vec<(u32, Footprint)> {
+        let mut guard = self.pages();
+        let pages = &mut *guard;
+        let from = pages.untold.len().saturating_sub(most);
+        let told = pages.untold.drain(from..).filter_map(|number| {
+            let page = pages.footprints.get_mut(&number)?;
+            page.untold = false;
+            Some((number, page.footprint.clone()))
+        });
+        told.collect()
+    }
+
+    /// How many pages [`Written::take`] would return.
+    pub fn untold(&self) -> usize {
+        self.pages().untold.len()
+    }
+
+    /// How many diffs are in no page because there are too many.
+    pub fn dropped(&self) -> u64 {
+        self.pages().dropped
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use gondwana_memory::{PAGE_SIZE, PageBytes};
+
+    /// The diff of a page in which some bytes changed.
+    fn diff(bytes: &[usize]) -> Vec<u8> {
+        let mut page: PageBytes = [0; PAGE_SIZE];
+        bytes.iter().for_each(|&byte| page[byte] = 1);
+        let mut out = vec![];
+        // SAFETY: the page is one.
+        unsafe { gondwana_memory::diff::encode(page.as_ptr(), &[0; PAGE_SIZE], &mut out) };
+        out
+    }
+
+    #[test]
+    fn a_page_is_told_when_more_of_it_is_written() {
+        let written = Written::new();
+        written.note(5, &diff(&[0, 64]));
+        written.note(5, &diff(&[3]));
+        written.note(9, &diff(&[4095]));
+        let mut told = written.take(10);
+        told.sort_by_key(|(page, _)| *page);
+        let bytes = |index: usize| told[index].1.bytes().collect::<Vec<_>>();
+        assert_eq!((told[0].0, told[0].1.blocks(), bytes(0)), (5, 3, vec![0b1001, 1]));
+        assert_eq!((told[1].0, told[1].1.blocks(), bytes(1)), (9, 1 << 63, vec![1 << 63]));
+        written.note(5, &diff(&[0, 3]));
+        assert_eq!(written.take(10), []);
+        written.note(5, &diff(&[1]));
+        assert_eq!(written.take(10)[0].1.bytes().next(), Some(0b1011));
+    }
+
+    #[test]
+    fn pages_are_told_in_parts() {
+        let written = Written::new();
+        (0..10).for_each(|page| written.note(page, &diff(&[1])));
+        let mut told: Vec<u32> =
+            [4, 4, 4, 4].into_iter().flat_map(|most| written.take(most)).map(|(page, _)| page).collect();
+        told.sort_unstable();
+        assert_eq!(told, (0..10).collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn what_does_not_fit_is_counted() {
+        let written = Written { most_pages: 2, most_masks: 3, ..Written::new() };
+        (0..4).for_each(|page| written.note(page, &diff(&[1])));
+        assert_eq!((written.take(10).len(), written.dropped()), (2, 2));
+        written.note(0, &diff(&[64]));
+        assert_eq!((written.take(10).len(), written.dropped()), (1, 2));
+        written.note(1, &diff(&[64]));
+        assert_eq!((written.take(10).len(), written.dropped()), (0, 3));
+    }
+}
