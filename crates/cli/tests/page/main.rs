@@ -11,30 +11,44 @@ mod columns;
 mod page;
 
 use browser::{Ground, Page, SHIFT, folder};
-use gondwana_analysis::Analysis;
+use gondwana_analysis::{Advice, AdviceKind, Analysis, Entry};
+use gondwana_plan::{Homes, Traffic, Variable};
+use gondwana_rset::MemoryPolicy;
 use sample::{BODIES, COUNTERS, DATA, GRID, HEAP, HOSTILE};
 
 /// The colours of the first nodes, as the style has them for both grounds.
 const LIGHT: [[u8; 3]; 4] = [[0x00, 0x72, 0xb2], [0xe6, 0x9f, 0x00], [0x00, 0x9e, 0x73], [0xcc, 0x79, 0xa7]];
 const DARK: [[u8; 3]; 4] = [[0x3c, 0x9b, 0xdc], [0xf0, 0xad, 0x1f], [0x22, 0xb5, 0x8b], [0xdd, 0x92, 0xbb]];
 
-fn advice() -> Vec<page::Advice> {
-    vec![
-        page::Advice {
-            title: "Let each thread's band of grid = malloc be at home where the thread runs".to_owned(),
-            reason: "One node writes each part of it, and all homes are on node 0, which ran main."
-                .to_owned(),
-            saving: "15,200 of 17,800 requests (85 %)".to_owned(),
-            plan: "[[place]]\nsite = \"allocate+0x2c\"\npolicy = \"block\"".to_owned(),
-        },
-        page::Advice {
-            title: "Pad the elements of counters to 4096 bytes".to_owned(),
-            reason:
-                "Nodes 0 to 3 write different bytes of one page: counters[0].updates to counters[7].updates."
-                    .to_owned(),
-            ..page::Advice::default()
-        },
-    ]
+fn advice() -> Vec<Advice> {
+    let saving = Traffic { requests: 15_200, bytes: 40 << 20 };
+    let reason = "one node writes each part of it, and all homes are on node 0, which ran main";
+    let entry = Variable {
+        line: 0,
+        name: "grid".to_owned(),
+        library: None,
+        homes: Homes::Policy(MemoryPolicy::Block),
+        replicate: false,
+        reason: reason.to_owned(),
+        saving: Some(saving),
+    };
+    let block = Advice {
+        area: "grid = malloc".to_owned(),
+        kind: AdviceKind::Block,
+        reason: reason.to_owned(),
+        saving,
+        entries: vec![Entry::Variable(entry)],
+        change: String::new(),
+    };
+    let pad = Advice {
+        area: "counters".to_owned(),
+        kind: AdviceKind::Pad,
+        reason: "nodes 0 to 3 write different bytes of one page".to_owned(),
+        saving: Traffic { requests: 14_000, bytes: 0 },
+        entries: vec![],
+        change: "pad counters so that each element has a page of its own".to_owned(),
+    };
+    vec![block, pad]
 }
 
 /// The page in a browser, once it has drawn its picture; `None` if there is no browser.
@@ -67,7 +81,7 @@ fn all_parts_are_there_and_nothing_is_asked_for() {
         page.screenshot(&format!("{name}-top"));
         assert!(page.text("#hottest").starts_with("Hottest: grid = malloc causes"));
         for (part, text) in [
-            ("#advice", "Pad the elements of counters"),
+            ("#advice", "To do: Pad counters so that each element has a page of its own."),
             ("#areas", "producer/consumer"),
             ("#traffic", "douglas-fir"),
             ("#time", "node 3"),
@@ -101,7 +115,7 @@ fn a_row_leads_to_the_picture_of_its_area() {
     assert_eq!((page.state("from"), page.state("to"), span(&page)), (hex(DATA), hex(DATA + 256), 256.0));
     assert_eq!(page.state("bin"), "32");
     let details = page.text("#chosen");
-    for text in ["counters", "falsely shared", "counters[3].updates", "96-103", "relax.c:90"] {
+    for text in ["counters", "falsely shared", "[].updates", "counters[3].updates", "96-103", "relax.c:90"] {
         assert!(details.contains(text), "{text}: {details}");
     }
     page.screenshot("counters");

@@ -2,8 +2,8 @@
 //! many small blocks, and a name that nobody would choose.
 
 use gondwana_analysis::{
-    Analysis, Area, AreaNode, Cell, Flow, Lock, NodeTotal, Origin, Pattern, Place, Shared, Slot, ThreadInfo,
-    Totals, Writer,
+    Analysis, Area, AreaNode, Cell, Field, Flow, Lock, NodeTotal, Origin, Pattern, Place, Shared, Slot,
+    ThreadInfo, Totals, Writer,
 };
 use std::ops::Range;
 
@@ -169,6 +169,7 @@ fn area(name: &str, origin: Origin, ranges: Vec<Range<u64>>, pattern: Pattern) -
         nodes: nodes.collect(),
         pattern,
         places: vec![],
+        fields: vec![],
         falsely_shared: vec![],
     }
 }
@@ -197,6 +198,7 @@ fn areas() -> Vec<Area> {
     grid.places = vec![place("relax.c:77", "relax", 9120, 0), place("relax.c:81", "relax", 0, 8192)];
     let mut counters = area("counters", variable("counters"), one(DATA, 256), Pattern::FalselyShared);
     counters.places = vec![place("relax.c:90", "relax", 720, 13_680)];
+    counters.fields = vec![Field { name: "[].updates".to_owned(), reads: 720, writes: 13_680 }];
     let writers = (0..u64::from(THREADS)).map(|thread| Writer {
         node: (thread % u64::from(NODES)) as u16,
         writes: true,

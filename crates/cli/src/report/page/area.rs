@@ -4,7 +4,8 @@ use super::{COLOURS, MOST_NODES, words};
 use crate::columns::amount;
 use gondwana_analysis::{Analysis, Area, Origin, Pattern, Shared, Totals, Writer};
 
-/// Details have this many places in the source, calls, falsely shared pages, and users of such a page.
+/// Details have this many fields, places in the source, calls, falsely shared pages, and users of such a page.
+const MOST_FIELDS: usize = 20;
 const MOST_PLACES: usize = 20;
 const MOST_CALLS: usize = 20;
 const MOST_PAGES: usize = 10;
@@ -127,6 +128,7 @@ pub struct Details {
     pub meaning: &'static str,
     pub calls: Vec<String>,
     pub nodes: Vec<NodeRow>,
+    pub fields: Vec<FieldRow>,
     pub places: Vec<PlaceRow>,
     pub pages: Vec<Page>,
 }
@@ -138,6 +140,13 @@ pub struct NodeRow {
     pub numbers: Vec<String>,
     pub threads: String,
     pub from: String,
+}
+
+/// A part of an area that has a name.
+pub struct FieldRow {
+    pub name: String,
+    pub reads: String,
+    pub writes: String,
 }
 
 /// Where in the program an area is touched.
@@ -183,6 +192,7 @@ impl Details {
                 _ => vec![],
             },
             nodes: area.nodes.iter().take(MOST_NODES).enumerate().map(node_row).collect(),
+            fields: area.fields.iter().take(MOST_FIELDS).map(field_row).collect(),
             places: area.places.iter().take(MOST_PLACES).map(place_row).collect(),
             pages: area.falsely_shared.iter().take(MOST_PAGES).map(|page| shared(page, analysis)).collect(),
         })
@@ -240,6 +250,14 @@ fn node_row((node, used): (usize, &gondwana_analysis::AreaNode)) -> NodeRow {
             .map(|(node, &pages)| format!("{node}: {}", words::count(pages)))
             .collect::<Vec<_>>()
             .join(", "),
+    }
+}
+
+fn field_row(field: &gondwana_analysis::Field) -> FieldRow {
+    FieldRow {
+        name: words::name(&field.name),
+        reads: words::count(field.reads),
+        writes: words::count(field.writes),
     }
 }
 

@@ -5,6 +5,7 @@
 //! of the script are written so that they cannot end its element (see [`data`]), and the page's policy allows exactly the
 //! script and the style that belong to it, by their sums.
 
+mod advice;
 mod area;
 mod cells;
 mod data;
@@ -15,7 +16,7 @@ mod words;
 use askama::Template;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use gondwana_analysis::{Analysis, Lock};
+use gondwana_analysis::{Advice, Analysis, Lock};
 use sha2::{Digest, Sha256};
 
 /// The page shows this many data areas, hottest first.
@@ -49,30 +50,8 @@ const SCRIPT: &str = concat!(
     "}\n",
 );
 
-/// Something that the user can change.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Advice {
-    /// What to do, as a sentence without a full stop.
-    pub title: String,
-    /// Why.
-    pub reason: String,
-    /// What it is expected to save, for people; empty if nobody knows.
-    pub saving: String,
-    /// The lines for a plan; empty if it takes a change to the program.
-    pub plan: String,
-}
-
-impl Advice {
-    fn harmless(&self) -> Self {
-        let [title, reason, saving, plan] =
-            [&self.title, &self.reason, &self.saving, &self.plan].map(|text| words::text(text));
-        Self { title, reason, saving, plan }
-    }
-}
-
 /// The whole page.
 pub fn render(analysis: &Analysis, advice: &[Advice]) -> String {
-    let advice: Vec<Advice> = advice.iter().map(Advice::harmless).collect();
     let (cells, too_many) = data::shown(analysis);
     let areas = &analysis.areas[..analysis.areas.len().min(MOST_AREAS)];
     let timeline = time::timeline(analysis);
@@ -87,8 +66,8 @@ pub fn render(analysis: &Analysis, advice: &[Advice]) -> String {
         command: words::name(&analysis.run.command.join(" ")),
         head: head(analysis),
         hottest: area::hottest(analysis),
-        advice: &advice,
-        plan: advice.iter().map(|advice| advice.plan.trim_end()).filter(|plan| !plan.is_empty()).collect(),
+        advice: advice.iter().map(|one| advice::Item::new(one, analysis)).collect(),
+        plan: advice::whole(advice, analysis),
         areas: areas.iter().enumerate().map(|(index, area)| area::Row::new(index, area, analysis)).collect(),
         details: areas
             .iter()
@@ -107,7 +86,7 @@ pub fn render(analysis: &Analysis, advice: &[Advice]) -> String {
 
 #[derive(Template)]
 #[template(path = "page.html")]
-struct Page<'a> {
+struct Page {
     policy: String,
     style: &'static str,
     script: &'static str,
@@ -115,8 +94,8 @@ struct Page<'a> {
     command: String,
     head: Vec<(&'static str, String)>,
     hottest: Option<area::Hottest>,
-    advice: &'a [Advice],
-    plan: Vec<&'a str>,
+    advice: Vec<advice::Item>,
+    plan: String,
     areas: Vec<area::Row>,
     details: Vec<area::Details>,
     flows: Vec<flow::Row>,

@@ -1,7 +1,10 @@
 //! The page as a text. What it does in a browser is in `tests/page`.
 
 use super::*;
-use gondwana_analysis::{Area, AreaNode, Cell, NodeTotal, Origin, Pattern, Place, Shared, Totals, Writer};
+use gondwana_analysis::{
+    AdviceKind, Area, AreaNode, Cell, Entry, Field, NodeTotal, Origin, Pattern, Place, Shared, Totals, Writer,
+};
+use gondwana_plan::{Homes, Traffic, Variable};
 
 const HOSTILE: &str = "</script><img src=x onerror=alert(1)>'\"&lt;<!--\u{202e}\u{2028}\u{0}";
 
@@ -22,6 +25,7 @@ fn area(name: &str) -> Area {
         nodes: vec![AreaNode { totals, written: 7, threads: vec![1], from: vec![0, 3] }],
         pattern: Pattern::FalselyShared,
         places: vec![Place { text: name.to_owned(), function: name.to_owned(), reads: 10, writes: 5 }],
+        fields: vec![Field { name: name.to_owned(), reads: 2, writes: 3 }],
         falsely_shared: vec![Shared {
             page: 4096,
             fetches: 12,
@@ -51,8 +55,24 @@ fn everywhere(text: &str) -> Analysis {
 }
 
 fn advice(text: &str) -> Advice {
-    let text = text.to_owned();
-    Advice { title: text.clone(), reason: text.clone(), saving: text.clone(), plan: text }
+    let saving = Traffic { requests: 3, bytes: 4096 };
+    let variable = Variable {
+        line: 0,
+        name: text.to_owned(),
+        library: Some(text.to_owned()),
+        homes: Homes::default(),
+        replicate: true,
+        reason: text.to_owned(),
+        saving: Some(saving),
+    };
+    Advice {
+        area: text.to_owned(),
+        kind: AdviceKind::Replicate,
+        reason: text.to_owned(),
+        saving,
+        entries: vec![Entry::Variable(variable)],
+        change: text.to_owned(),
+    }
 }
 
 /// The elements of a page that hold a program or may load something, as they are written.
@@ -110,7 +130,14 @@ fn the_policy_names_the_sums_of_what_is_there() {
 fn tables_are_there_without_the_script() {
     let page = render(&everywhere("grid"), &[advice("Do this")]);
     let text = page.split_once("<script").unwrap().0;
-    for part in ["<bdi>grid</bdi>", "falsely shared", "bytes 4-7 grid", "Do this", "4 KiB", "Hand-offs"] {
+    for part in [
+        "<bdi>grid</bdi>",
+        "falsely shared",
+        "bytes 4-7 grid",
+        "Bring Do this to",
+        "3 of 15 requests (20 %) and 4 KiB",
+        "Hand-offs",
+    ] {
         assert!(text.contains(part), "{part}");
     }
 }
