@@ -1,5 +1,6 @@
 //! The `gondwana` command: runs unmodified threaded programs on several nodes.
 
+mod advise;
 mod atomics;
 mod bench;
 mod columns;
@@ -11,6 +12,7 @@ mod live;
 mod monitor;
 mod output;
 mod process;
+mod recorded;
 mod report;
 mod rset;
 mod run;
@@ -62,6 +64,8 @@ enum Command {
     /// Name sets of processors and memory, and show what they have
     #[command(arg_required_else_help = false)]
     Rset(rset::RsetOptions),
+    /// Say what to change after a run with --monitor, and write a plan for the next one
+    Advise(advise::AdviseOptions),
     /// Start nodes on behalf of a launcher on another computer
     #[command(hide = true)]
     Agent,
@@ -78,6 +82,7 @@ fn main() -> ExitCode {
         Ok(Command::Top(options)) => top::top(&options),
         Ok(Command::Where(options)) => where_::where_(&options),
         Ok(Command::Rset(options)) => rset::rset(&options),
+        Ok(Command::Advise(options)) => advise::advise(&options),
         Ok(Command::Agent) => hosts::agent::serve(),
         Err(error) => usage::refused(&error).map(|()| ExitCode::SUCCESS),
     };

@@ -1,6 +1,6 @@
 //! Who uses which pages of an area, in requests.
 
-use crate::{Analysis, Totals};
+use crate::{Analysis, Cell, Totals};
 use std::collections::{BTreeMap, HashMap};
 
 /// What one node does with one page.
@@ -66,34 +66,60 @@ pub fn page_bytes(analysis: &Analysis) -> u64 {
 /// The most pages that one cell is spread over: a hostile recording has larger ones.
 const MOST_IN_A_CELL: u64 = 1 << 14;
 
-/// The pages of each area by thread. Cells tell of misses and upgrades; the diffs and notices of an area are shared out in
-/// proportion to them.
+/// What the cells of an area and node have in all: first fetches and writes, and fetches beyond the first of each cell.
+#[derive(Clone, Copy, Default)]
+struct Seen {
+    misses: f64,
+    again: f64,
+}
+
+/// The pages of each area by thread. Cells tell of misses and upgrades. The diffs of an area and node are shared out in
+/// proportion to them; the notices in proportion to fetches beyond the first, because what a node has lost it fetches
+/// again, if it needs it.
 pub fn by_thread(analysis: &Analysis) -> Vec<ByThread> {
     let page_bytes = page_bytes(analysis);
-    // What the cells of an area and node have in all.
-    let mut seen: HashMap<(u32, u16), f64> = HashMap::new();
+    let totals_of = |cell: &Cell| -> Option<Totals> {
+        let node = analysis.areas.get(cell.area as usize)?.nodes.get(usize::from(cell.node))?;
+        Some(node.totals)
+    };
+    let count_of = |cell: &Cell| {
+        let length = 1_u64.checked_shl(cell.unit.into()).unwrap_or(u64::MAX);
+        length.div_ceil(page_bytes).clamp(1, MOST_IN_A_CELL)
+    };
+    let misses = |cell: &Cell| f64::from(cell.reads) + f64::from(cell.writes);
+    // Of writes, some have fetched the page and some were upgrades.
+    let fetches = |cell: &Cell, totals: &Totals| {
+        let fetched = totals.writes as f64 / (totals.writes + totals.upgrades).max(1) as f64;
+        f64::from(cell.reads) + f64::from(cell.writes) * fetched
+    };
+    let again = |cell: &Cell, totals: &Totals| (fetches(cell, totals) - count_of(cell) as f64).max(0.0);
+    let mut seen: HashMap<(u32, u16), Seen> = HashMap::new();
     for cell in &analysis.cells {
-        *seen.entry((cell.area, cell.node)).or_default() += f64::from(cell.reads) + f64::from(cell.writes);
+        let Some(totals) = totals_of(cell) else { continue };
+        let sum = seen.entry((cell.area, cell.node)).or_default();
+        sum.misses += misses(cell);
+        sum.again += again(cell, &totals);
     }
     let mut areas = vec![ByThread::new(); analysis.areas.len()];
     for cell in &analysis.cells {
-        let Some(area) = analysis.areas.get(cell.area as usize) else { continue };
-        let totals = area.nodes.get(usize::from(cell.node)).map_or(Totals::default(), |node| node.totals);
-        let (reads, writes) = (f64::from(cell.reads), f64::from(cell.writes));
-        let share = (reads + writes) / seen[&(cell.area, cell.node)].max(1.0);
-        let fetched = totals.writes as f64 / (totals.writes + totals.upgrades).max(1) as f64;
-        let first = cell.address / page_bytes;
-        let length = 1_u64.checked_shl(cell.unit.into()).unwrap_or(u64::MAX);
-        let count = length.div_ceil(page_bytes).clamp(1, MOST_IN_A_CELL);
+        let Some(totals) = totals_of(cell) else { continue };
+        let all = seen[&(cell.area, cell.node)];
+        let count = count_of(cell);
         let part = 1.0 / count as f64;
-        let usage = Use {
-            requests: totals.requests() as f64 * share * part,
-            bytes: cell.bytes as f64 * part,
-            fetches: (reads + writes * fetched) * part,
-            reads: reads * part,
-            writes: writes * part,
-            notices: totals.notices as f64 * share * part,
+        let share = misses(cell) / all.misses.max(1.0) * part;
+        let notices = match all.again > 0.0 {
+            true => totals.notices as f64 * again(cell, &totals) / all.again * part,
+            false => 0.0,
         };
+        let usage = Use {
+            requests: (totals.requests() - totals.notices) as f64 * share + notices,
+            bytes: cell.bytes as f64 * part,
+            fetches: fetches(cell, &totals) * part,
+            reads: f64::from(cell.reads) * part,
+            writes: f64::from(cell.writes) * part,
+            notices,
+        };
+        let first = cell.address / page_bytes;
         for page in first..first.saturating_add(count) {
             let threads = areas[cell.area as usize].entry(page).or_default();
             let known = threads.entry((cell.node, cell.thread)).or_default();
