@@ -6,10 +6,12 @@ use common::exchange::Exchange;
 use common::process::Process;
 use common::whole::{LIMIT, Ran, run, whole};
 use gondwana_recording::{Recording, read};
+use std::collections::BTreeSet;
 use std::fs::File;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Command, Stdio};
+use std::time::Instant;
 
 fn monitor_command(arguments: &[&str]) -> Command {
     let mut command = Command::new(&whole().gondwana);
@@ -48,6 +50,18 @@ fn recorded(file: &Path) -> Recording {
     recording
 }
 
+/// Waits until both nodes have recorded something.
+fn until_something_is_in(file: &Path) {
+    let start = Instant::now();
+    let nodes = |recording: &Recording| -> BTreeSet<u16> {
+        recording.intervals.iter().map(|(node, _)| *node).collect()
+    };
+    while !File::open(file).is_ok_and(|file| read(file).is_ok_and(|recording| nodes(&recording).len() == 2)) {
+        assert!(start.elapsed() < LIMIT, "nothing is recorded");
+        std::thread::yield_now();
+    }
+}
+
 #[test]
 fn a_run_is_recorded_from_the_middle_as_often_as_one_likes() {
     let hosts = ["--hosts", "a=127.0.0.1,b=127.0.0.1", "--launcher", "{command}"];
@@ -58,6 +72,7 @@ fn a_run_is_recorded_from_the_middle_as_often_as_one_likes() {
         assert!(said(&text).starts_with(&format!("recording in {}: ", file.display())), "{}", text.output);
         refuses(&monitor(&exchange, &["--record", "other.gwr"]), 125, "is recorded already, in /");
         assert!(!exchange.file("other.gwr").exists());
+        until_something_is_in(&file);
         let text = monitor(&exchange, &["--stop"]);
         assert!(said(&text).starts_with(&format!("recorded: {} (", file.display())), "{}", text.output);
         recorded(&file);
@@ -68,6 +83,7 @@ fn a_run_is_recorded_from_the_middle_as_often_as_one_likes() {
         assert!(last > 500_000_000, "{last}");
         // The end of the run ends a recording as well, which is that of the last part only.
         said(&monitor(&exchange, &[]));
+        until_something_is_in(&file);
         exchange.end();
         recorded(&file);
         assert!(exchange.file("exchange.gwr.old").exists());
@@ -78,6 +94,7 @@ fn a_run_is_recorded_from_the_middle_as_often_as_one_likes() {
 fn a_run_that_is_recorded_from_its_start_can_be_stopped_and_goes_on() {
     let mut exchange = Exchange::start(&["-n", "2", "--monitor=all.gwr"]);
     refuses(&monitor(&exchange, &[]), 125, "is recorded already");
+    until_something_is_in(&exchange.file("all.gwr"));
     said(&monitor(&exchange, &["--stop"]));
     recorded(&exchange.file("all.gwr"));
     exchange.end();
