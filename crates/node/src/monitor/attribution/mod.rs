@@ -73,7 +73,7 @@ impl Attribution {
         let thread = Thread::current(node);
         // What the unwinder allocates itself is nobody's.
         let Ok(mut stacks) = thread.stacks.try_borrow_mut() else { return 0 };
-        let stacks = stacks.get_or_insert_with(|| Box::new(Stacks::new()));
+        let stacks = stacks.get_or_insert_default();
         if let Some(origin) = stacks.find(caller) {
             return origin;
         }

@@ -49,12 +49,14 @@ pub struct Stacks {
     scratch: Vec<Call>,
 }
 
-impl Stacks {
-    /// None yet.
-    pub fn new() -> Self {
+/// None yet.
+impl Default for Stacks {
+    fn default() -> Self {
         Self { chains: vec![Chain::NONE; CHAINS].into(), unknown: None, scratch: Vec::with_capacity(DEPTH) }
     }
+}
 
+impl Stacks {
     /// Where an allocation by this caller, who waits for the calling thread, counts; `None` if that has to be found out.
     pub fn find(&self, caller: Caller) -> Option<Origin> {
         if caller == Caller::NONE {
@@ -116,7 +118,7 @@ mod tests {
     #[test]
     fn a_chain_is_known_again_only_if_all_of_it_is_there() {
         let (mut words, range, calls) = stack();
-        let mut stacks = Stacks::new();
+        let mut stacks = Stacks::default();
         let caller = Caller { address: calls[0].returns_to, slot: calls[0].slot };
         assert_eq!(stacks.find(caller), None);
         stacks.remember(caller, calls.clone(), &range, 7);
@@ -134,7 +136,7 @@ mod tests {
     #[test]
     fn calls_on_other_stacks_are_not_remembered() {
         let (_words, range, calls) = stack();
-        let mut stacks = Stacks::new();
+        let mut stacks = Stacks::default();
         let caller = Caller { address: calls[0].returns_to, slot: calls[0].slot };
         stacks.remember(caller, calls.clone(), &(range.start..calls[2].slot), 7);
         stacks.remember(caller, calls[1..].to_vec(), &range, 7);
@@ -144,7 +146,7 @@ mod tests {
 
     #[test]
     fn who_is_not_known_is_remembered_as_such() {
-        let mut stacks = Stacks::new();
+        let mut stacks = Stacks::default();
         assert_eq!(stacks.find(Caller::NONE), None);
         stacks.remember(Caller::NONE, vec![], &(0..0), 9);
         assert_eq!(stacks.find(Caller::NONE), Some(9));
