@@ -47,6 +47,11 @@ enum Command {
     Doctor(doctor::DoctorOptions),
     /// Measure how fast the system is here, beside what the computer itself could do
     Bench(bench::BenchOptions),
+    /// Show what a recording of a run tells: which data crossed between nodes, who used it, and how
+    #[command(
+        after_help = "Example: gondwana run -n 4 --monitor=run.gwr -- ./my_program; gondwana report run.gwr"
+    )]
+    Report(report::ReportOptions),
     /// Run a program on this computer with its threads and memory where you want them
     #[command(
         override_usage = "gondwana exec [OPTIONS] [--] PROGRAM [ARGUMENTS]...",
@@ -77,6 +82,7 @@ fn main() -> ExitCode {
         Ok(Command::Doctor(options)) => doctor::doctor(&options),
         Ok(Command::Bench(options)) => bench::bench(&options),
         Ok(Command::Exec(options)) => exec::exec(&options),
+        Ok(Command::Report(options)) => report::report(&options),
         Ok(Command::Topo(options)) => topo::topo(&options),
         Ok(Command::Monitor(options)) => monitor::monitor(&options),
         Ok(Command::Top(options)) => top::top(&options),

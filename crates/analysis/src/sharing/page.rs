@@ -96,8 +96,6 @@ impl Page {
                 node.writes = true;
                 node.writing += count;
             }
-            // It had the page for itself alone, as those who write have.
-            Kind::Recall => node.writes = true,
             Kind::Notice => {
                 node.losses += count;
                 if usize::from(like.peer) < nodes {
@@ -106,7 +104,8 @@ impl Page {
             }
             Kind::Invalidation => node.losses += count,
             Kind::Ahead => node.ahead += count,
-            Kind::LockHandOff => {}
+            // A home has its pages for itself alone before anybody writes them.
+            Kind::Recall | Kind::LockHandOff => {}
         }
         if matches!(like.kind, Kind::Read | Kind::Write) {
             let write = like.kind == Kind::Write;

@@ -1,4 +1,115 @@
-//! What a recording tells, for people.
+//! `gondwana report`: what a recording tells, for people and for programs.
 
-#[cfg_attr(not(test), expect(dead_code, reason = "the command that shows it needs the analysis"))]
+mod csv;
+#[cfg_attr(
+    not(test),
+    expect(dead_code, reason = "an option that writes it comes with the advice that it shows")
+)]
 mod page;
+mod table;
+
+use crate::failure::Failure;
+use gondwana_analysis::{Analysis, analyse};
+use gondwana_symbols::Symbols;
+use serde::Serialize;
+use std::fs::File;
+use std::io::{self, BufReader, Write};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+/// The version of the JSON: one more whenever a name or a meaning changes.
+const VERSION: u32 = 1;
+
+/// Options of `gondwana report`.
+#[derive(Debug, clap::Args)]
+pub struct ReportOptions {
+    /// The recording of a run with --monitor
+    file: PathBuf,
+    /// Print JSON
+    #[arg(long, conflicts_with = "csv")]
+    json: bool,
+    /// Print a line for each data area and node, with commas between numbers
+    #[arg(long)]
+    csv: bool,
+    /// Tell of the data areas with this name only, or whose name has this in it, and everything about them
+    #[arg(long, value_name = "NAME")]
+    area: Option<String>,
+    /// How many data areas, pages, locks and places are listed at most
+    #[arg(long, value_name = "N", default_value_t = 10, value_parser = clap::value_parser!(u16).range(1..))]
+    top: u16,
+}
+
+/// The analysis as JSON.
+#[derive(Serialize)]
+struct Json<'a> {
+    version: u32,
+    #[serde(flatten)]
+    analysis: &'a Analysis,
+}
+
+/// Prints what a recording tells.
+pub fn report(options: &ReportOptions) -> Result<ExitCode, Failure> {
+    let mut analysis = load(&options.file)?;
+    if let Some(name) = &options.area {
+        keep(&mut analysis, name)?;
+    }
+    let text = if options.json {
+        let json = Json { version: VERSION, analysis: &analysis };
+        serde_json::to_string_pretty(&json).expect("an analysis is JSON") + "\n"
+    } else if options.csv {
+        csv::lines(&analysis)
+    } else {
+        table::text(&analysis, usize::from(options.top), options.area.is_some())
+    };
+    match io::stdout().write_all(text.as_bytes()) {
+        // Whoever reads has seen enough.
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(ExitCode::SUCCESS),
+        Err(error) => Err(Failure::system("standard output", &error)),
+        Ok(()) => Ok(ExitCode::SUCCESS),
+    }
+}
+
+/// Reads a recording and finds out what it tells; what stands in the way of that is in its notes.
+pub fn load(path: &Path) -> Result<Analysis, Failure> {
+    let shown = path.display();
+    let file =
+        File::open(path).map_err(|error| Failure::cannot(format!("{shown} cannot be read: {error}")))?;
+    let recording = gondwana_recording::read(BufReader::new(file));
+    let recording = recording.map_err(|error| Failure::cannot(format!("{shown}: {error}")))?;
+    // A node says all that it knows each time, and all nodes have the same files.
+    let images =
+        recording.started.iter().map(|(_, started)| &started.images[..]).max_by_key(|images| images.len());
+    let (symbols, sentences) = Symbols::open(images.unwrap_or_default());
+    let mut analysis = analyse(&recording, &symbols);
+    analysis.notes.extend(sentences.into_iter().map(|sentence| format!("{sentence}.")));
+    Ok(analysis)
+}
+
+/// Leaves only the areas with this name, or if there is none those with a name that contains it.
+fn keep(analysis: &mut Analysis, name: &str) -> Result<(), Failure> {
+    let exact = analysis.areas.iter().any(|area| area.name == name);
+    let is_meant = |known: &str| if exact { known == name } else { known.contains(name) };
+    if !analysis.areas.iter().any(|area| is_meant(&area.name)) {
+        let hottest: Vec<&str> = analysis.areas.iter().take(3).map(|area| &area.name[..]).collect();
+        let known = match &hottest[..] {
+            [] => "nothing crossed between the nodes".to_owned(),
+            some => format!("the hottest are {}", some.join(", ")),
+        };
+        return Err(Failure::usage(format!("no data area has the name \"{name}\": {known}")));
+    }
+    let mut places = vec![];
+    let mut kept = 0;
+    for area in &analysis.areas {
+        places.push(is_meant(&area.name).then_some(kept));
+        kept += u32::from(is_meant(&area.name));
+    }
+    analysis.cells.retain_mut(|cell| match places.get(cell.area as usize) {
+        Some(&Some(place)) => {
+            cell.area = place;
+            true
+        }
+        _ => false,
+    });
+    analysis.areas.retain(|area| is_meant(&area.name));
+    Ok(())
+}
