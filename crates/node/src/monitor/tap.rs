@@ -12,7 +12,7 @@ use gondwana_topology::NodeId;
 use std::sync::Arc;
 
 /// log2 of the unit that transactions with an exact address are recorded for, in bytes.
-const FINEST: u8 = 5;
+const FINEST: u8 = 2;
 
 /// log2 of the bytes of a page.
 const PAGE: u8 = PAGE_SIZE.trailing_zeros() as u8;
