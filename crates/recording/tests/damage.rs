@@ -134,7 +134,7 @@ fn records_that_make_no_sense_are_damage() {
     let written =
         |address, blocks, bytes: &[u64]| encode(0, &vec![Written { address, blocks, bytes: bytes.to_vec() }]);
     for (number, chunk) in [
-        with(&|row| row.unit = 4),
+        with(&|row| row.unit = 22),
         with(&|row| row.unit = 64),
         with(&|row| row.address = 0x1001),
         with(&|row| (row.address, row.unit) = (u64::MAX - 31, 6)),
