@@ -5,15 +5,15 @@ use proptest::prelude::*;
 
 /// A recording with one record.
 fn file(written: &Written) -> Vec<u8> {
-    let run = Run { nodes: 1, ..Run::default() };
+    let run = Run { nodes: 1, page_bytes: 4096, ..Run::default() };
     let records = vec![written.clone()];
     [&gondwana_recording::FILE_HEADER[..], &encode(LAUNCHER, &run), &encode(0, &records)].concat()
 }
 
 fn written() -> impl Strategy<Value = Written> {
     let mask = prop_oneof![Just(u64::MAX), 1..=u64::MAX];
-    (any::<u64>(), prop::collection::btree_map(0..64u32, mask, 0..=64)).prop_map(|(address, masks)| Written {
-        address,
+    (0..1_u64 << 40, prop::collection::btree_map(0..64u32, mask, 0..=64)).prop_map(|(page, masks)| Written {
+        address: page * 4096,
         blocks: masks.keys().fold(0, |blocks, block| blocks | 1 << block),
         bytes: masks.into_values().collect(),
     })
@@ -38,7 +38,7 @@ proptest! {
         chunk[..4].copy_from_slice(&length.to_le_bytes());
         let sum = crc32fast::hash(&chunk[8..]);
         chunk[4..8].copy_from_slice(&sum.to_le_bytes());
-        let run = Run { nodes: 1, ..Run::default() };
+        let run = Run { nodes: 1, page_bytes: 4096, ..Run::default() };
         let file = [&gondwana_recording::FILE_HEADER[..], &encode(LAUNCHER, &run), &chunk].concat();
         for (_, written) in read(&file[..]).unwrap().written {
             prop_assert_eq!(written.bytes.len() as u32, written.blocks.count_ones());
