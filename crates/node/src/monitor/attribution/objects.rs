@@ -10,14 +10,15 @@ const GRAIN: usize = 16;
 /// Such places in a page.
 const GRAINS: usize = PAGE_SIZE / GRAIN;
 
-/// Bits of a word for who has allocated; above them are two flags, and the rest is the length.
+/// Bits of a word for who has allocated, counted from 1 so that no block is 0; above them are two flags, and the rest is
+/// the length.
 const ORIGIN_BITS: u32 = 20;
 const NEW: u64 = 1 << ORIGIN_BITS;
 const MAPPING: u64 = 1 << (ORIGIN_BITS + 1);
 const BYTES_SHIFT: u32 = ORIGIN_BITS + 2;
 
 /// Origins have smaller numbers.
-pub const MOST_ORIGINS: usize = 1 << ORIGIN_BITS;
+pub const MOST_ORIGINS: usize = (1 << ORIGIN_BITS) - 1;
 
 /// A block that was allocated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -37,11 +38,11 @@ impl Noted {
         // No part of the span has more than 2^42 bytes.
         (self.bytes as u64) << BYTES_SHIFT
             | if self.mapping { MAPPING } else { 0 }
-            | (u64::from(self.origin) % MOST_ORIGINS as u64)
+            | u64::from(self.origin + 1)
     }
 
     fn unpack(address: usize, word: u64) -> Self {
-        let origin = (word % MOST_ORIGINS as u64) as u32;
+        let origin = (word & ((1 << ORIGIN_BITS) - 1)) as u32 - 1;
         Self { address, bytes: (word >> BYTES_SHIFT) as usize, origin, mapping: word & MAPPING != 0 }
     }
 }
