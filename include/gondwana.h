@@ -1,4 +1,4 @@
-/* Resource sets and placement of threads and memory, on a NUMA computer and on a cluster under `gondwana run`.
+/* Resource sets, placement of threads and memory, and the monitor, on a NUMA computer and on a cluster under `gondwana run`.
  *
  * Link with -lgondwana_api (pkg-config gondwana). gondwana(7) is an introduction, gw_alloc(3) and so on tell details.
  *
@@ -153,6 +153,65 @@ long gw_asked(const void *memory, int *nodes, size_t room);
 
 /* How many pages of a block from gw_alloc are on other nodes than asked for. */
 long gw_misplaced(const void *memory);
+
+/* ---- The monitor: what crosses between the nodes of a run. On one computer nothing does: ENOTSUP. */
+
+/* Records the run in a file, on the launcher's computer, from now on, as `gondwana monitor` does; and no more. */
+int gw_monitor_start(const char *file);
+int gw_monitor_stop(void);
+
+/* Kinds of transactions, to be combined with |. */
+#define GW_READ 0x0001u         /* a page fetched for a read, lost to a writer before */
+#define GW_WRITE 0x0002u        /* the same for a write */
+#define GW_COLD_READ 0x0004u    /* a page that the node never had */
+#define GW_COLD_WRITE 0x0008u
+#define GW_EXCESS_READ 0x0010u  /* a page that the node had, and did not lose to a writer */
+#define GW_EXCESS_WRITE 0x0020u
+#define GW_AHEAD 0x0040u        /* a page that came along with another */
+#define GW_UPGRADE 0x0080u      /* the first write of a page that was there for reading */
+#define GW_DIFF 0x0100u         /* written bytes that went to the home of their page */
+#define GW_NOTICE 0x0200u       /* news that another node has written */
+#define GW_INVALIDATION 0x0400u /* a copy given up for a writer */
+#define GW_RECALL 0x0800u       /* a page that was this node's alone, and another one asked for */
+#define GW_LOCK_HAND_OFF 0x1000u
+#define GW_FETCHES 0x003fu /* everything that a thread waits for */
+
+#define GW_OUT 1u /* caused by this node */
+#define GW_IN 2u  /* caused by another one */
+
+/* Called by a thread of its own on the node of the filter, some hundredths of a second after the counter of the unit at
+ * this address has reached the threshold. May read counters. */
+typedef void gw_monitor_callback(int filter, const void *address, uint64_t count, void *argument);
+
+/* Which transactions are counted, with a counter for each unit of a range of addresses. */
+typedef struct gw_filter {
+    const void *start;             /* a multiple of the unit, as is the number of bytes */
+    size_t bytes;
+    size_t unit;                   /* a power of two from 32 bytes to 2 MiB */
+    unsigned kinds;                /* 0 is all */
+    unsigned directions;           /* 0 is both */
+    long first;                    /* the counter of the first unit; -1 takes free ones */
+    uint64_t threshold;            /* 0 is none */
+    int repeated;                  /* again each time that so many more were counted */
+    int descriptor;                /* an eventfd of the node that is told of the threshold; -1 is none */
+    gw_monitor_callback *callback; /* NULL is none */
+    void *argument;
+} gw_filter;
+
+/* Sets a filter on the node of the calling thread; its number there. The functions below are about that node, too. */
+int gw_monitor_filter(const gw_filter *filter);
+int gw_monitor_remove(int filter);
+
+/* How many counters the filter has, and what as many as there is room for have counted. */
+long gw_monitor_read(int filter, uint64_t *counters, size_t room);
+
+/* A secondary counter, which counts what all these filters count of these kinds (0: all); its number. */
+int gw_monitor_shadow(const int *filters, size_t count, unsigned kinds);
+int gw_monitor_secondary(int secondary, uint64_t *counted);
+int gw_monitor_unshadow(int secondary);
+
+/* What reports call the data in a range of shared addresses. */
+int gw_monitor_name(const void *start, size_t bytes, const char *name);
 
 #ifdef __cplusplus
 }

@@ -201,7 +201,7 @@ impl Describe<'_> {
                 (blocks.objects, blocks.bytes, self.ranges.get(group).cloned().unwrap_or_default())
             }
             Owner::Mapping(range) | Owner::Heap(range) => one(range),
-            Owner::Stack(_) | Owner::Unnamed(_) | Owner::Other => {
+            Owner::Named(_) | Owner::Stack(_) | Owner::Unnamed(_) | Owner::Other => {
                 let ranges = self.map.ranges(owner);
                 (1, ranges.iter().map(crate::span::length).sum(), ranges)
             }

@@ -5,6 +5,7 @@ mod common;
 use common::{DATA, HEAP, Known, Made, PAGE, Source, area};
 use gondwana_analysis::{Origin, Totals};
 use gondwana_monitor::Kind;
+use gondwana_recording::Name;
 
 #[test]
 fn blocks_of_one_place_are_one_area_on_all_nodes() {
@@ -62,6 +63,26 @@ fn what_has_no_name_goes_by_what_it_is() {
     assert_eq!(names, expected);
     assert_eq!(analysis.areas[0].places[0].text, "0x401000");
     assert!(analysis.notes.iter().any(|note| note.contains("compile with -g")), "{:?}", analysis.notes);
+}
+
+/// What the program has named goes by that, in heaps and among variables, wherever it has named it.
+#[test]
+fn names_that_the_program_gives_come_first() {
+    let mut made = Made::new(2);
+    made.block(0, HEAP, 8 * PAGE, &[0x40_3011]);
+    let name = |start, end, name: &str| (0, Name { start, end, name: name.to_owned() });
+    made.recording.names = vec![
+        name(HEAP + PAGE, HEAP + 3 * PAGE, "halo"),
+        name(HEAP + 2 * PAGE, HEAP + 3 * PAGE, "corner"),
+        name(DATA, DATA + 64, "halo"),
+    ];
+    for (address, count) in [(HEAP + PAGE, 4), (DATA, 2), (HEAP + 2 * PAGE + 32, 3), (HEAP + 4 * PAGE, 1)] {
+        made.touch(1, Kind::Read, address, 0, count);
+    }
+    let analysis = made.analyse(&Source::default());
+    let reads = |name: &str| area(&analysis, name).totals.reads;
+    assert_eq!([reads("halo"), reads("corner"), reads("make_grid, grid.c:17")], [6, 3, 1]);
+    assert_eq!(area(&analysis, "halo").origin, Origin::Other);
 }
 
 #[test]

@@ -2,6 +2,7 @@
 
 use crate::error::Error;
 use crate::host::Host;
+use crate::monitor::Monitor;
 use gondwana_rset::{Placement, RSet, Registry};
 use gondwana_topology::{Bytes, Machine, NodeId, ProcessorId};
 use libc::{c_int, c_void};
@@ -167,6 +168,9 @@ pub trait Backend: Sync {
     /// # Safety
     /// As for `pthread_create`.
     unsafe fn start_thread(&self, thread: NewThread<'_>) -> Result<(libc::pthread_t, Vec<String>), Error>;
+
+    /// The monitor. `ENOTSUP` where nothing crosses between nodes that it could see.
+    fn monitor(&self) -> Result<&dyn Monitor, Error>;
 }
 
 static INSTALLED: OnceLock<&'static dyn Backend> = OnceLock::new();

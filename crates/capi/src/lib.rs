@@ -1,4 +1,4 @@
-//! Resource sets and placement for programs in C: `gondwana.h` (`gw_*`) and `cg.h` (the `cg_*` calls of UnixWare).
+//! Resource sets, placement and the monitor for programs in C: `gondwana.h` (`gw_*`) and `cg.h` (the `cg_*` calls of UnixWare).
 //!
 //! The functions are the same everywhere; what differs between one computer and a cluster is behind [`Backend`]. A
 //! program that was linked with `libgondwana_api.so` gets the computer itself; under `gondwana run`, the runtime
@@ -11,6 +11,7 @@ mod cg;
 mod error;
 mod host;
 mod memory;
+mod monitor;
 mod record;
 mod sets;
 mod system;
@@ -21,5 +22,6 @@ pub use cg::*;
 pub use error::Error;
 pub use host::Host;
 pub use memory::*;
+pub use monitor::*;
 pub use sets::*;
 pub use system::*;

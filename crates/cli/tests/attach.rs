@@ -6,6 +6,7 @@ use common::exchange::Exchange;
 use common::process::Process;
 use common::whole::{LIMIT, Ran, run, whole};
 use gondwana_recording::{Recording, read};
+use serde_json::Value;
 use std::collections::BTreeSet;
 use std::fs::File;
 use std::os::unix::process::CommandExt;
@@ -101,6 +102,34 @@ fn a_run_that_is_recorded_from_its_start_can_be_stopped_and_goes_on() {
 }
 
 #[test]
+fn counters_of_filters_are_shown_while_the_run_goes_on() {
+    for options in
+        [&["-n", "2"][..], &["-n", "2", "--hosts", "a=127.0.0.1,b=127.0.0.1", "--launcher", "{command}"]]
+    {
+        let mut exchange = Exchange::start(options);
+        refuses(&monitor(&exchange, &["--counters"]), 125, "has no filters");
+        let filters = ["--filter", "range=data,kinds=fetches+ahead+diff", "--filter", "range=heap,unit=2M"];
+        said(&monitor(&exchange, &filters));
+        until_something_is_in(&exchange.file("exchange.gwr"));
+        let text = monitor(&exchange, &["--counters"]);
+        assert!(said(&text).starts_with("node  range "), "{}", text.output);
+        let text = monitor(&exchange, &["--counters", "--json"]);
+        let json: Value = serde_json::from_str(said(&text)).unwrap();
+        let filters = json["filters"].as_array().unwrap();
+        for node in 0..2 {
+            let mut own = filters.iter().filter(|filter| filter["node"] == node);
+            let counted = |filter: &Value| !filter["counters"].as_array().unwrap().is_empty();
+            assert!(own.any(counted), "{json:#}");
+        }
+        // They go with the recording, which has them.
+        said(&monitor(&exchange, &["--stop"]));
+        assert_eq!(recorded(&exchange.file("exchange.gwr")).boards.len(), filters.len());
+        refuses(&monitor(&exchange, &["--counters"]), 125, "has no filters");
+        exchange.end();
+    }
+}
+
+#[test]
 fn whoever_waits_for_a_recording_hears_that_the_run_has_ended() {
     let mut exchange = Exchange::start(&["-n", "2"]);
     let pid = exchange.pid();
@@ -141,6 +170,14 @@ fn mistakes_get_a_sentence_and_leave_the_run_alone() {
     refuses(&monitor(&exchange, &["--record", "/nowhere/x.gwr"]), 125, "/nowhere/x.gwr cannot be written");
     refuses(&monitor(&exchange, &["--for", "0"]), 2, "--for 0: give a number");
     refuses(&monitor(&exchange, &["--stop", "--for", "1"]), 2, "cannot be used with");
+    refuses(
+        &monitor(&exchange, &["--filter", "range=stack"]),
+        2,
+        "--filter range=stack: \"stack\" is no range",
+    );
+    let overlapping = ["--filter", "range=0x1000-0x3000", "--filter", "range=0x2000-0x4000"];
+    refuses(&monitor(&exchange, &overlapping), 2, "0x1000-0x3000");
+    assert!(!exchange.file("exchange.gwr").exists());
     refuses(&run(&mut monitor_command(&["2147483647"]), LIMIT), 125, "there is no process 2147483647");
     refuses(
         &run(&mut monitor_command(&[&std::process::id().to_string()]), LIMIT),

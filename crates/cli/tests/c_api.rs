@@ -48,6 +48,11 @@ fn bad_input_is_refused_and_nothing_is_lost() {
 }
 
 #[test]
+fn one_computer_has_nothing_to_monitor() {
+    assert_eq!(passes("monitor", &["-fsanitize=address"]), "one computer\n");
+}
+
+#[test]
 fn good_input_loses_nothing_either() {
     for name in ["policies", "binding", "groups", "sets"] {
         passes(name, &["-fsanitize=address"]);

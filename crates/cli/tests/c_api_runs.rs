@@ -5,7 +5,9 @@ mod common;
 use common::c_api::{compile, root, sources, succeed};
 use common::folder::Folder;
 use common::whole::{LIMIT, Ran, run, whole};
+use gondwana_recording::read;
 use serde_json::Value;
+use std::fs::File;
 use std::path::Path;
 use std::process::Command;
 
@@ -64,6 +66,21 @@ fn sets_are_combined_written_and_named() {
 #[test]
 fn bad_input_is_refused_as_on_one_computer() {
     test_passes("bad", |_| "refused\n".to_owned());
+}
+
+#[test]
+fn filters_count_and_recordings_have_names() {
+    let folder = Folder::new();
+    compile("gcc", &root().join("tests/capi/monitor.c"), &[], &folder.join("program"));
+    for (nodes, options) in RUNS {
+        let ran = run_on(&folder, nodes, options, &["./program"]);
+        assert_eq!(ran.output, "counted\n", "{options:?} on {nodes} nodes: {}", ran.errors);
+        assert!(ran.status.is_some_and(|status| status.success()), "{options:?}: {}", ran.errors);
+        let recording = read(File::open(folder.join("monitored.gwr")).unwrap()).unwrap();
+        assert_eq!((&recording.cut, recording.ended.len()), (&None, nodes));
+        let names: Vec<&str> = recording.names.iter().map(|(_, name)| name.name.as_str()).collect();
+        assert_eq!(names, ["the first pages"], "{options:?} on {nodes} nodes");
+    }
 }
 
 /// What `nodes` prints: each node twice, with the same number of pages on each.

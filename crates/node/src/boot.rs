@@ -12,6 +12,7 @@ use std::fs::File;
 use std::io::{self, Read, Seek, Write};
 use std::net::SocketAddr;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
+use std::path::PathBuf;
 use std::time::Duration;
 
 /// Name of the environment variable that holds the number of the memfd with the [`Boot`].
@@ -162,6 +163,15 @@ pub enum Report {
         /// How many more there were at the same time.
         more: u64,
     },
+    /// The node has told what its counters have counted.
+    Counted,
+    /// The program wants the run to be recorded in a file: an [`Order::Answer`] is awaited.
+    Record {
+        /// Where, as the launcher understands it.
+        file: PathBuf,
+    },
+    /// The program wants the recording to end: an [`Order::Answer`] is awaited.
+    StopRecording,
     /// The connection to another node has broken.
     Lost {
         /// The node that is no longer heard of.
@@ -192,8 +202,12 @@ pub enum News {
 pub enum Order {
     /// Record from now on. A node that records already begins anew.
     Monitor(Monitoring),
-    /// Write down what has not been written yet, and record no more.
+    /// Write down what has not been written yet, and record no more. Filters that a recording has come with go.
     Unmonitor,
+    /// Tell what the counters of filters have counted, and then [`Report::Counted`].
+    Count,
+    /// What has become of [`Report::Record`] or [`Report::StopRecording`]: nothing, or an error number and a sentence.
+    Answer(Option<(i32, String)>),
 }
 
 /// Why a node could not read its [`Boot`].

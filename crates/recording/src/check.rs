@@ -1,8 +1,8 @@
 //! What must hold of records besides that they can be decoded: whoever analyses a recording need not check it again.
 
 use crate::{
-    Board, End, FilterCounts, Image, Interval, Object, Omitted, Reference, Row, Run, Segment, Site, Started,
-    Thread, Totals, Written,
+    Board, End, FilterCounts, Image, Interval, Name, Object, Omitted, Reference, Row, Run, Segment, Site,
+    Started, Thread, Totals, Written,
 };
 use gondwana_monitor::{COUNTERS, LARGEST_UNIT, SMALLEST_UNIT};
 
@@ -126,6 +126,12 @@ impl Checked for FilterCounts {
                         .all(|counted| u64::from(counted.unit) < units && counted.count > 0)
             })
             && self.counters.is_sorted_by(|a, b| a.unit < b.unit)
+    }
+}
+
+impl Checked for Name {
+    fn is_sound(&self, _run: &Run) -> bool {
+        self.start < self.end && !self.name.is_empty()
     }
 }
 

@@ -4,8 +4,8 @@
 //! the kind of record, and the node. Then come the contents, in postcard's encoding.
 
 use crate::{
-    Board, End, Image, Interval, Object, Omitted, Reference, Run, Segment, Site, Started, Thread, Totals,
-    Written,
+    Board, End, Image, Interval, Name, Object, Omitted, Reference, Run, Segment, Site, Started, Thread,
+    Totals, Written,
 };
 use serde::Serialize;
 
@@ -60,6 +60,7 @@ records! {
     12 => Vec<Image>;
     13 => Omitted;
     14 => Totals;
+    15 => Vec<Name>;
 }
 
 /// A record of a node (or of [`crate::LAUNCHER`]) as a chunk.

@@ -3,8 +3,8 @@
 use crate::check::Checked;
 use crate::chunk::{CHUNK_HEADER, KINDS, Record};
 use crate::{
-    Board, End, FILE_HEADER, FORMAT, Image, Interval, LAUNCHER, MAX_CHUNK, Object, Omitted, Reference, Run,
-    Segment, Site, Started, Thread, Totals, Written,
+    Board, End, FILE_HEADER, FORMAT, Image, Interval, LAUNCHER, MAX_CHUNK, Name, Object, Omitted, Reference,
+    Run, Segment, Site, Started, Thread, Totals, Written,
 };
 use serde::de::DeserializeOwned;
 use std::io::{self, Read};
@@ -38,6 +38,8 @@ pub struct Recording {
     pub omitted: Vec<(u16, Omitted)>,
     /// What nodes had done at some time.
     pub totals: Vec<(u16, Totals)>,
+    /// What the program calls its data.
+    pub names: Vec<(u16, Name)>,
     /// The nodes that have ended in order.
     pub ended: Vec<(u16, End)>,
     /// Chunks of kinds that this version does not know.
@@ -223,6 +225,7 @@ impl Recording {
             Totals::KIND => push(&mut self.totals, run, node, contents),
             Vec::<Segment>::KIND => extend(&mut self.segments, run, node, contents),
             Vec::<Image>::KIND => extend(&mut self.images, run, node, contents),
+            Vec::<Name>::KIND => extend(&mut self.names, run, node, contents),
             Omitted::KIND => push(&mut self.omitted, run, node, contents),
             _ => push(&mut self.ended, run, node, contents),
         }

@@ -289,3 +289,14 @@ pub struct Totals {
     /// Bytes that it has sent.
     pub bytes: u64,
 }
+
+/// What the program calls the data in a range of addresses. A later name hides earlier ones where they overlap.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Name {
+    /// First address.
+    pub start: u64,
+    /// Behind the last address.
+    pub end: u64,
+    /// The name.
+    pub name: String,
+}

@@ -21,6 +21,8 @@ const LOOKS: u64 = 1 << 24;
 /// Whose memory something is.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Owner {
+    /// What the program has named itself, by the place of the name in [`Map::given`].
+    Named(usize),
     /// A variable.
     Variable(Variable),
     /// The blocks of a group, by its number in [`Blocks`].
@@ -40,7 +42,10 @@ pub(crate) enum Owner {
 impl Owner {
     /// True if somebody has asked for this memory, rather than that it is between things that somebody has asked for.
     fn is_something(&self) -> bool {
-        matches!(self, Self::Variable(_) | Self::Group(_) | Self::Stack(_) | Self::Mapping(_))
+        matches!(
+            self,
+            Self::Named(_) | Self::Variable(_) | Self::Group(_) | Self::Stack(_) | Self::Mapping(_)
+        )
     }
 }
 
@@ -59,6 +64,8 @@ pub(crate) struct Map {
     pub(crate) owners: Vec<Owner>,
     /// The blocks.
     pub(crate) blocks: Blocks,
+    /// Names that the program has given, and the first address of each.
+    pub(crate) given: Vec<(String, u64)>,
     /// Paths and addresses of the loaded files.
     pub(crate) images: Vec<(String, Range<u64>)>,
     /// Ascending.
@@ -78,14 +85,16 @@ impl Map {
             }
         }
         let blocks = Blocks::of(recording);
+        let (given, named) = given(recording);
         let mut builder = Builder {
             names,
+            named,
             segments: segments(recording),
             stacks: stacks(recording),
             looks: LOOKS,
             heap: None,
             known: HashMap::new(),
-            map: Self { owners: vec![], blocks, images, pieces: vec![] },
+            map: Self { owners: vec![], blocks, given, images, pieces: vec![] },
         };
         touched.ranges().iter().for_each(|range| builder.range(range));
         let mut map = builder.map;
@@ -137,6 +146,21 @@ impl Map {
     }
 }
 
+/// Names that the program has given, each once with its first address, and what they are about.
+fn given(recording: &Recording) -> (Vec<(String, u64)>, Layer<usize>) {
+    let (mut given, mut named) = (Vec::<(String, u64)>::new(), Layer::default());
+    let mut known: HashMap<&str, usize> = HashMap::new();
+    for (_, name) in &recording.names {
+        let place = *known.entry(&name.name).or_insert_with(|| {
+            given.push((name.name.clone(), name.start));
+            given.len() - 1
+        });
+        given[place].1 = given[place].1.min(name.start);
+        named.put(name.start..name.end, place);
+    }
+    (given, named)
+}
+
 /// The segments of all nodes, as they were known last, with the start of each.
 fn segments(recording: &Recording) -> Layer<(SegmentKind, u64)> {
     let mut segments = Layer::default();
@@ -157,6 +181,8 @@ fn stacks(recording: &Recording) -> Layer<u32> {
 
 struct Builder<'a> {
     names: &'a dyn Names,
+    /// What the program has named itself.
+    named: Layer<usize>,
     segments: Layer<(SegmentKind, u64)>,
     stacks: Layer<u32>,
     /// How often one may still look for variables.
@@ -171,6 +197,7 @@ struct Builder<'a> {
 /// What tells owners with more than one piece from each other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum Key {
+    Named(usize),
     Variable(u64),
     Group(usize),
     Stack(u32),
@@ -181,6 +208,18 @@ enum Key {
 impl Builder<'_> {
     /// Finds the owners of touched addresses, which are above all others that had to be found before.
     fn range(&mut self, range: &Range<u64>) {
+        let mut at = range.start;
+        let named: Vec<_> = self.named.within(range).collect();
+        for (inside, name) in named {
+            self.without_given_name(&(at..inside.start));
+            self.piece(inside.clone(), Key::Named(name), || Owner::Named(name));
+            at = inside.end;
+        }
+        self.without_given_name(&(at..range.end));
+    }
+
+    /// The same for addresses that the program has not named.
+    fn without_given_name(&mut self, range: &Range<u64>) {
         let mut at = range.start;
         let stacks: Vec<_> = self.stacks.within(range).collect();
         for (stack, thread) in stacks {

@@ -46,6 +46,7 @@ impl<'a> Naming<'a> {
 
     fn plain(&self, owner: &Owner, codes: &mut Codes<'a>) -> String {
         match owner {
+            Owner::Named(name) => self.map.given[*name].0.clone(),
             Owner::Variable(variable) if variable.library.is_empty() => variable.name.clone(),
             Owner::Variable(variable) => format!("{} ({})", variable.name, variable.library),
             Owner::Group(group) => match self.pointers.of_group(*group) {
@@ -113,7 +114,7 @@ impl<'a> Naming<'a> {
             }
             Owner::Stack(thread) => Origin::Stack { thread: *thread },
             Owner::Mapping(_) => Origin::Mapping,
-            Owner::Heap(_) | Owner::Unnamed(_) | Owner::Other => Origin::Other,
+            Owner::Named(_) | Owner::Heap(_) | Owner::Unnamed(_) | Owner::Other => Origin::Other,
         }
     }
 
@@ -166,6 +167,10 @@ impl<'a> Naming<'a> {
                 let field =
                     pointer.map_or_else(String::new, |at| self.names.target_field(at, address - start));
                 (name.clone(), start, field)
+            }
+            Owner::Named(name) => {
+                let (name, start) = &self.map.given[*name];
+                (name.clone(), address.min(*start), String::new())
             }
             Owner::Heap(range) | Owner::Mapping(range) => {
                 (self.areas[owner].clone(), range.start.min(address), String::new())

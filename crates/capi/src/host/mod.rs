@@ -6,6 +6,7 @@ mod thread;
 
 use crate::backend::{Backend, Block, Extras, Kind, NewThread, Whom};
 use crate::error::Error;
+use crate::monitor::Monitor;
 use gondwana_host::sys;
 use gondwana_host::{Names, NamesError, Region};
 use gondwana_rset::{Placement, RSet, Registry};
@@ -176,5 +177,11 @@ impl Backend for Host {
         let binding = bind::of_set(self.machine()?, thread.rset);
         // SAFETY: the caller's promise.
         unsafe { thread::start(binding, thread) }
+    }
+
+    fn monitor(&self) -> Result<&dyn Monitor, Error> {
+        let sentence =
+            "one computer keeps its memory coherent by itself: only a run on several nodes can be monitored";
+        Err(Error::new(libc::ENOTSUP, sentence))
     }
 }

@@ -1,8 +1,11 @@
-//! `gondwana monitor`: records a run that is going on, or ends that.
+//! `gondwana monitor`: records a run that is going on, or ends that, or shows what its filters have counted.
+
+mod counters;
 
 use crate::columns::amount;
 use crate::failure::{Failure, USAGE};
 use crate::process::signals::Signals;
+use crate::run::options::parse_filters;
 use crate::running::ask;
 use crate::running::requests::Request;
 use std::ffi::OsStr;
@@ -29,15 +32,28 @@ pub struct MonitorOptions {
     #[arg(long = "for", value_name = "SECONDS")]
     time: Option<f64>,
     /// End the recording
-    #[arg(long, conflicts_with_all = ["record", "time"])]
+    #[arg(long, conflicts_with_all = ["record", "time", "filter"])]
     stop: bool,
+    /// Count transactions as well until the recording ends, as gondwana run --monitor-filter does
+    #[arg(long, value_name = "FILTER")]
+    filter: Vec<String>,
+    /// Show what the counters of filters have counted
+    #[arg(long, conflicts_with_all = ["record", "time", "filter", "stop"])]
+    counters: bool,
+    /// Print the counters as JSON
+    #[arg(long, requires = "counters")]
+    json: bool,
 }
 
 /// Records a run.
 pub fn monitor(options: &MonitorOptions) -> Result<ExitCode, Failure> {
     let time = options.time.map(duration).transpose()?;
+    let filters = parse_filters("--filter", &options.filter)?;
     if options.stop {
         return stop(options.run);
+    }
+    if options.counters {
+        return counters::show(options.run, options.json);
     }
     // Blocked before it begins: a key that is pressed then must not leave the run recorded.
     let signals = Signals::new(true).map_err(|error| Failure::system("receiving signals", &error))?;
@@ -47,7 +63,7 @@ pub fn monitor(options: &MonitorOptions) -> Result<ExitCode, Failure> {
     };
     let file =
         std::path::absolute(&file).map_err(|error| Failure::system(&file.display().to_string(), &error))?;
-    let (_, recorded) = ask::request(options.run, &Request::Record { file: file.clone() })?;
+    let (_, recorded) = ask::request(options.run, &Request::Record { file: file.clone(), filters })?;
     let Some(time) = time else {
         println!("recording in {}: gondwana monitor {} --stop ends it", file.display(), options.run);
         return Ok(ExitCode::SUCCESS);

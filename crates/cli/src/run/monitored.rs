@@ -7,10 +7,12 @@
 use super::tape::Tape;
 use crate::process::events::Nodes;
 use crate::running::requests::{Answer, Asked, Request, answer};
+use gondwana_monitor::FilterText;
 use gondwana_node::boot::{Monitoring, Order};
 use gondwana_recording::{
     Board, End, FILE_HEADER, Interval, LAUNCHER, Record, Run, Totals, Written, encode, kind_and_node,
 };
+use std::collections::BTreeSet;
 use std::io::{self, Write};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
@@ -34,6 +36,8 @@ pub struct Monitored {
     /// Those that write the rest of recordings that have ended.
     closers: Vec<JoinHandle<()>>,
     followers: Vec<Follower>,
+    /// Counters that somebody has asked for.
+    counting: Option<Counting>,
     /// The nodes have been told to record.
     on: bool,
     /// Nodes that run.
@@ -51,6 +55,17 @@ struct Recording {
     /// Those who want to know when it ends: their connections are closed then.
     holders: Vec<UnixStream>,
 }
+
+/// What counters have counted, as far as nodes have told.
+struct Counting {
+    askers: Vec<UnixStream>,
+    chunks: Vec<Vec<u8>>,
+    /// The nodes that have not told everything.
+    waiting: BTreeSet<u16>,
+}
+
+/// Why something cannot be done: an error number, and a sentence about the run.
+type Refusal = (i32, String);
 
 /// Somebody who is sent what nodes record.
 struct Follower {
@@ -74,6 +89,7 @@ impl Monitored {
             closing: None,
             closers: vec![],
             followers: vec![],
+            counting: None,
             on,
             running: vec![true; nodes],
             ending: vec![false; nodes],
@@ -95,49 +111,97 @@ impl Monitored {
             return;
         }
         match request {
-            Request::Record { file } => self.record(&file, asker, machine),
-            Request::Stop => self.stop(asker, machine),
+            Request::Record { file, filters } => match self.record("--record", &file, filters, machine) {
+                Ok(recording) => recording.holders.push(answer(asker, &Ok(Some(file)))),
+                Err((_, why)) => drop(answer(asker, &Err(why))),
+            },
+            Request::Stop => match self.stop(machine) {
+                Ok(()) => {
+                    self.closing.iter_mut().for_each(|closing| closing.1.extend(asker.try_clone()));
+                    self.close();
+                }
+                Err((_, why)) => drop(answer(asker, &Err(why))),
+            },
+            Request::Counters => self.count(asker, machine),
             Request::Follow => self.follow(asker, machine),
         }
     }
 
-    fn record(&mut self, file: &Path, asker: UnixStream, machine: &mut dyn Nodes) {
-        if let Some(recording) = &self.tape {
-            let path = recording.tape.path().display();
-            drop(answer(
-                asker,
-                &Err(format!("is recorded already, in {path}: gondwana monitor --stop ends that")),
-            ));
-            return;
-        }
-        if self.closing.is_some() {
-            drop(answer(asker, &Err("has not written its last recording to the end: ask again".to_owned())));
-            return;
-        }
-        let mut tape = match Tape::open("--record", file) {
-            Ok(tape) => tape,
-            Err(failure) => {
-                drop(answer(asker, &Err(format!("cannot be recorded: {failure}"))));
-                return;
-            }
+    /// Does what a thread of the program asks for on a node: to record in this file, or else to record no more; `over` while
+    /// the run is ending.
+    pub fn asked_by_node(&mut self, node: u16, file: Option<&Path>, over: bool, machine: &mut dyn Nodes) {
+        let done = match file {
+            _ if over => Err((libc::EBUSY, "is just ending".to_owned())),
+            Some(file) => self.record("gw_monitor_start", file, vec![], machine).map(drop),
+            None => self.stop(machine).map(|()| self.close()),
         };
-        let _ = tape.append(encode(LAUNCHER, &self.run));
-        let holder = answer(asker, &Ok(Some(file.to_owned())));
-        self.end_session(machine);
-        self.tape = Some(Recording { tape, holders: vec![holder] });
-        self.begin_session(machine);
+        machine.order(node, &Order::Answer(done.err()));
     }
 
-    fn stop(&mut self, asker: UnixStream, machine: &mut dyn Nodes) {
-        let Some(recording) = self.tape.take() else {
-            drop(answer(asker, &Err("is not being recorded".to_owned())));
-            return;
-        };
-        self.closing = Some((recording, vec![asker]));
+    /// Begins a recording in a file that was named with an option.
+    fn record(
+        &mut self,
+        option: &'static str,
+        file: &Path,
+        filters: Vec<FilterText>,
+        machine: &mut dyn Nodes,
+    ) -> Result<&mut Recording, Refusal> {
+        if let Some(recording) = &self.tape {
+            let path = recording.tape.path().display();
+            let why = format!("is recorded already, in {path}: gondwana monitor --stop ends that");
+            return Err((libc::EBUSY, why));
+        }
+        if self.closing.is_some() {
+            return Err((libc::EBUSY, "has not written its last recording to the end: ask again".to_owned()));
+        }
+        let mut tape = Tape::open(option, file)
+            .map_err(|failure| (libc::EACCES, format!("cannot be recorded: {failure}")))?;
+        // Whether that could be written is found with the next piece.
+        let _ = tape.append(encode(LAUNCHER, &self.run));
         self.end_session(machine);
-        self.close();
+        self.begin_session(filters, machine);
+        Ok(self.tape.insert(Recording { tape, holders: vec![] }))
+    }
+
+    /// Ends the recording: it is whole when the nodes have told the rest.
+    fn stop(&mut self, machine: &mut dyn Nodes) -> Result<(), Refusal> {
+        let recording = self.tape.take().ok_or((libc::ENOENT, "is not being recorded".to_owned()))?;
+        self.closing = Some((recording, vec![]));
+        self.end_session(machine);
         if !self.followers.is_empty() {
-            self.begin_session(machine);
+            self.begin_session(vec![], machine);
+        }
+        Ok(())
+    }
+
+    fn count(&mut self, asker: UnixStream, machine: &mut dyn Nodes) {
+        let nodes = self.nodes();
+        let waiting = self.counting.get_or_insert_with(|| {
+            nodes.iter().for_each(|&node| machine.order(node, &Order::Count));
+            Counting { askers: vec![], chunks: vec![], waiting: nodes.into_iter().collect() }
+        });
+        waiting.askers.push(asker);
+        self.tell_counters();
+    }
+
+    /// A node has told what its counters have counted.
+    pub fn counted(&mut self, node: u16) {
+        if let Some(counting) = &mut self.counting {
+            counting.waiting.remove(&node);
+            self.tell_counters();
+        }
+    }
+
+    /// Tells those who have asked what all counters have counted, once all nodes have told.
+    fn tell_counters(&mut self) {
+        let Some(counting) = self.counting.take_if(|counting| counting.waiting.is_empty()) else { return };
+        let head = [FILE_HEADER.to_vec(), encode(LAUNCHER, &self.run)];
+        for asker in counting.askers {
+            let follower = Follower::new(answer(asker, &Ok(None)));
+            for piece in head.iter().chain(&counting.chunks) {
+                // One that is gone needs none.
+                let _ = follower.send(piece.clone());
+            }
         }
     }
 
@@ -151,16 +215,17 @@ impl Monitored {
         }
         self.followers.push(follower);
         if !self.on {
-            self.begin_session(machine);
+            self.begin_session(vec![], machine);
         }
     }
 
-    fn begin_session(&mut self, machine: &mut dyn Nodes) {
+    fn begin_session(&mut self, filters: Vec<FilterText>, machine: &mut dyn Nodes) {
         self.on = true;
         self.kept.clear();
         self.kept_bytes = 0;
+        let monitoring = Monitoring { filters, ..Monitoring::default() };
         for node in self.nodes() {
-            machine.order(node, &Order::Monitor(Monitoring::default()));
+            machine.order(node, &Order::Monitor(monitoring.clone()));
         }
     }
 
@@ -183,6 +248,10 @@ impl Monitored {
     pub fn chunk(&mut self, node: u16, chunk: Vec<u8>, machine: &mut dyn Nodes) -> Option<String> {
         let kind = kind_and_node(&chunk)?.0;
         let is_ending = self.ending.get_mut(usize::from(node))?;
+        if kind == Board::KIND && !*is_ending {
+            self.counting.iter_mut().for_each(|counting| counting.chunks.push(chunk.clone()));
+            return None;
+        }
         let gone = self.followers.len();
         self.followers.retain(|follower| follower.send(chunk.clone()));
         let gone = gone > self.followers.len();
@@ -211,6 +280,7 @@ impl Monitored {
         if index < self.running.len() {
             (self.running[index], self.ending[index]) = (false, false);
             self.close();
+            self.counted(node);
         }
     }
 

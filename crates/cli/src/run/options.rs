@@ -176,14 +176,7 @@ impl RunOptions {
         let auto = asked
             .as_ref()
             .is_some_and(|word| word == "auto" || word.as_encoded_bytes().starts_with(b"auto:"));
-        let failed = |text: &str, error: &dyn std::fmt::Display| {
-            Failure::usage(format!("--monitor-filter {text}: {error}"))
-        };
-        let mut filters: Vec<FilterText> = vec![];
-        for text in &self.monitor_filter {
-            filters.push(text.parse().map_err(|error| failed(text, &error))?);
-            check_filters(&filters).map_err(|error| failed(text, &error))?;
-        }
+        let filters = parse_filters("--monitor-filter", &self.monitor_filter)?;
         Ok(Some(Monitoring { auto, filters }))
     }
 
@@ -212,6 +205,18 @@ impl RunOptions {
         }
         Ok(Some(bytes.next_multiple_of(PAGE_SIZE as u64)))
     }
+}
+
+/// Reads filters that the user has given with an option.
+pub fn parse_filters(option: &str, texts: &[String]) -> Result<Vec<FilterText>, Failure> {
+    let failed =
+        |text: &str, error: &dyn std::fmt::Display| Failure::usage(format!("{option} {text}: {error}"));
+    let mut filters: Vec<FilterText> = vec![];
+    for text in texts {
+        filters.push(text.parse().map_err(|error| failed(text, &error))?);
+        check_filters(&filters).map_err(|error| failed(text, &error))?;
+    }
+    Ok(filters)
 }
 
 /// Reads a number of bytes with an optional binary unit: `K`, `M`, `G`, `T`, also followed by `B` or `iB`.

@@ -11,6 +11,7 @@ use crate::running::requests::Inbox;
 use gondwana_node::boot::Report;
 use std::collections::BTreeMap;
 use std::os::fd::AsRawFd;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -187,6 +188,9 @@ impl<'a> Supervisor<'a> {
                 }
             }
             Report::Exit { .. } => node.exit = true,
+            Report::Counted => self.monitored.iter_mut().for_each(|monitored| monitored.counted(number)),
+            Report::Record { file } => self.asked_by_node(number, Some(file), machine),
+            Report::StopRecording => self.asked_by_node(number, None, machine),
             Report::Lost { node: lost, reason, silent } => {
                 self.lost(number, lost, &reason);
                 if silent && self.lost.is_some() && !self.silent {
@@ -207,6 +211,16 @@ impl<'a> Supervisor<'a> {
         if let Some(sentence) = sentence {
             self.say(&sentence);
         }
+    }
+
+    fn asked_by_node(&mut self, node: u16, file: Option<PathBuf>, machine: &mut dyn Nodes) {
+        let over = self.end.is_some() || self.exiting();
+        // A folder that is gone is noticed when the file is made.
+        let file = file.map(|file| std::path::absolute(&file).unwrap_or(file));
+        if let Some(monitored) = &mut self.monitored {
+            monitored.asked_by_node(node, file.as_deref(), over, machine);
+        }
+        self.note_monitored();
     }
 
     fn note_monitored(&self) {

@@ -2,6 +2,7 @@
 //! connection, and a thread of the launcher passes them on to whoever follows the nodes.
 
 use super::{Launcher, credentials};
+use gondwana_monitor::FilterText;
 use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
 use std::io::{self, ErrorKind, Read, Write};
@@ -26,9 +27,13 @@ pub enum Request {
     Record {
         /// The file, as an absolute path; one of that name is kept as with `--monitor`.
         file: PathBuf,
+        /// What is to be counted besides, until the recording ends.
+        filters: Vec<FilterText>,
     },
     /// Record no more.
     Stop,
+    /// Send the asker, behind the answer, a recording that has what the counters of filters have counted.
+    Counters,
     /// Send the asker what the nodes record, behind the answer, until the asker closes the connection.
     Follow,
 }

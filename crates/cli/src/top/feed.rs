@@ -126,6 +126,10 @@ fn move_into(next: &mut Recording, to: &mut Recording) {
     to.written.append(&mut next.written);
     to.references.append(&mut next.references);
     to.boards.append(&mut next.boards);
+    to.segments.append(&mut next.segments);
+    to.images.append(&mut next.images);
+    to.names.append(&mut next.names);
+    to.omitted.append(&mut next.omitted);
     to.totals.append(&mut next.totals);
     to.ended.append(&mut next.ended);
 }

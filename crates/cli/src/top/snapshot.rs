@@ -154,8 +154,9 @@ impl Rates {
 
     /// Opens the files of the program once the nodes have said which these are.
     fn learn_names(&mut self, recording: &Recording) {
-        let images: Vec<Image> =
-            recording.started.iter().flat_map(|(_, started)| &started.images).cloned().collect();
+        let first = recording.started.iter().flat_map(|(_, started)| &started.images);
+        let later = recording.images.iter().map(|(_, image)| image);
+        let images: Vec<Image> = first.chain(later).cloned().collect();
         if images.len() != self.symbols.0 {
             self.symbols = (images.len(), Symbols::open(&images).0);
         }

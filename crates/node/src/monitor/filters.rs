@@ -3,9 +3,9 @@
 use super::Tap;
 use crate::Node;
 use gondwana_memory::{Geometry, PAGE_SIZE};
-use gondwana_monitor::{Area, Event, Filter, FilterError, FilterText, Panel};
+use gondwana_monitor::{Area, Filter, FilterError, FilterText, Panel};
 use std::ops::Range;
-use std::sync::MutexGuard;
+use std::sync::{MutexGuard, PoisonError};
 
 impl Node {
     /// Sets filters and reads counters of this node, while its threads go on. Counting begins with the first filter.
@@ -31,15 +31,9 @@ impl Node {
         }
     }
 
-    /// Takes the next event that a threshold has raised on this node. To be called by one thread at a time.
-    pub fn next_threshold(&'static self) -> Option<Event> {
-        let panel = self.monitor.panel();
-        panel.as_ref()?.board().next_event()
-    }
-
     /// Sets the filters of the command line. Says which cannot be set.
     pub(super) fn set_filters(&'static self, texts: &[FilterText]) -> Vec<String> {
-        let mut refused = vec![];
+        let (mut refused, mut set) = (vec![], vec![]);
         let part = crate::start::part(&self.boot);
         self.with_panel(|panel| {
             for (index, text) in texts.iter().enumerate() {
@@ -47,12 +41,28 @@ impl Node {
                     texts[index..].iter().filter(|text| matches!(text.area, Area::Heap | Area::All)).count();
                 let counters = panel.free_counters() / later.max(1) as u64;
                 let filters = resolve(text, &self.geometry, part, self.boot.nodes, counters);
-                if let Err(error) = filters.into_iter().try_for_each(|filter| panel.set(filter).map(drop)) {
+                let mut set_one = |filter| panel.set(filter).map(|id| set.push(id));
+                if let Err(error) = filters.into_iter().try_for_each(&mut set_one) {
                     refused.push(format!("--monitor-filter: {error}"));
                 }
             }
         });
+        self.monitor.ordered.lock().unwrap_or_else(PoisonError::into_inner).extend(set);
         refused
+    }
+
+    /// Takes away the filters of the command line.
+    pub(super) fn remove_ordered_filters(&'static self) {
+        let ordered =
+            std::mem::take(&mut *self.monitor.ordered.lock().unwrap_or_else(PoisonError::into_inner));
+        if !ordered.is_empty() {
+            self.with_panel(|panel| {
+                for id in ordered {
+                    // The program may have taken it away.
+                    let _ = panel.remove(id);
+                }
+            });
+        }
     }
 }
 

@@ -4,8 +4,11 @@
 //! journal a few times a second, puts an empty one in its place, and sends what was in it to the launcher. Nothing is
 //! sent, allocated or waited for where a thread of the program has a fault.
 
+mod asking;
 mod attribution;
 mod filters;
+mod listening;
+mod names;
 mod recorder;
 mod tap;
 
@@ -16,30 +19,41 @@ pub use tap::{Tap, Touch};
 use crate::boot::{Monitoring, Order, Report};
 use crate::start::part;
 use crate::{Node, Thread, service};
+use asking::Answers;
 use attribution::Written;
-use gondwana_monitor::Panel;
+use gondwana_monitor::{FilterId, Panel};
+use listening::Listening;
+use names::GivenNames;
 use recorder::Recorder;
 use std::io::ErrorKind;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Barrier, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
 /// How often the journal is taken: as much of a recording is missing if a node is killed.
 const PERIOD: Duration = Duration::from_millis(250);
 
-/// Most events of thresholds that the user is told of at once.
-const MOST_TOLD: usize = 16;
-
 /// The part of the monitor that is outside the node's lock.
 #[derive(Default)]
 pub struct Monitor {
     /// Nothing while the run is not recorded.
     recorder: Mutex<Option<Recorder>>,
+    /// The node is about to end: nothing is recorded any more. Changed by the one who has the recorder.
+    over: AtomicBool,
     /// Where filters are set, once there have been any.
     panel: Mutex<Option<Panel>>,
     /// What is known of the data, from when the run is first monitored: it stays for a later recording.
     attribution: OnceLock<Attribution>,
     /// The threads that have started: of a recording that begins later, too.
     pub threads: Threads,
+    /// Filters that the present recording has come with.
+    ordered: Mutex<Vec<FilterId>>,
+    /// Thresholds that the program wants to hear of.
+    listening: Listening,
+    /// What the program calls its data.
+    names: GivenNames,
+    /// What the launcher has answered the program.
+    answers: Answers,
 }
 
 impl Monitor {
@@ -91,6 +105,9 @@ impl Node {
         let mut tap =
             Some(Box::new(Tap::recording(self.me, self.geometry.clone(), asked.auto, Arc::clone(&written))));
         let mut recorder = self.monitor.recorder();
+        if self.monitor.over.load(Ordering::Relaxed) {
+            return;
+        }
         {
             let mut core = self.core();
             let board = core.ports.tap.as_ref().and_then(|before| before.board.clone());
@@ -125,6 +142,7 @@ impl Node {
     fn stop_monitoring(&'static self) {
         let Some(mut recorder) = self.monitor.recorder().take() else { return };
         recorder.end(self, self.monitor.panel().as_ref());
+        self.remove_ordered_filters();
         let _large = {
             let mut core = self.core();
             let journal = core.ports.tap.as_mut().and_then(|tap| tap.journal.take());
@@ -140,6 +158,8 @@ impl Node {
             match self.control.receive_within(recording.then_some(PERIOD)) {
                 Ok(Some(Order::Monitor(asked))) => self.start_monitoring(&asked),
                 Ok(Some(Order::Unmonitor)) => self.stop_monitoring(),
+                Ok(Some(Order::Count)) => self.tell_counters(),
+                Ok(Some(Order::Answer(answer))) => self.monitor.answers.put(answer),
                 Err(error) if error.kind() == ErrorKind::TimedOut => {}
                 // This process ends with the launcher.
                 Ok(None) | Err(_) => return,
@@ -147,19 +167,20 @@ impl Node {
         }
     }
 
-    /// Tells the user which counters have reached their thresholds.
-    fn tell_thresholds(&'static self) {
-        let mut events = std::iter::from_fn(|| self.next_threshold());
-        let told: Vec<(u64, u64)> =
-            events.by_ref().take(MOST_TOLD).map(|event| (event.address, event.count)).collect();
-        if !told.is_empty() {
-            self.report(&Report::Thresholds { reached: told, more: events.count() as u64 });
+    /// Tells the launcher what the counters of filters have counted.
+    fn tell_counters(&'static self) {
+        let time = self.monitor.recorder().as_ref().map_or(0, Recorder::now);
+        if let Some(panel) = self.monitor.panel().as_ref() {
+            recorder::write_counters(self, panel, time);
         }
+        self.report(&Report::Counted);
     }
 
     /// Writes down what has not been written yet. The node is about to end, or to stand still until it is ended.
     pub(crate) fn end_recording(&'static self) {
-        if let Some(recorder) = self.monitor.recorder().as_mut() {
+        let mut recorder = self.monitor.recorder();
+        self.monitor.over.store(true, Ordering::Relaxed);
+        if let Some(recorder) = recorder.as_mut() {
             self.tell_thresholds();
             recorder.end(self, self.monitor.panel().as_ref());
         }

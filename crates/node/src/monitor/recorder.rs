@@ -31,6 +31,8 @@ pub struct Recorder {
     refine: Option<Refine>,
     rows: Vec<Row>,
     lost: u64,
+    /// How many names of data have been written down.
+    named: usize,
     /// Messages and bytes that had been sent when the recording began.
     before: (u64, u64),
     /// Faults that had been taken then.
@@ -51,6 +53,7 @@ impl Recorder {
             refine: auto.then(Refine::default),
             rows: Vec::with_capacity(ROWS),
             lost: 0,
+            named: 0,
             before: (0, 0),
             faults_before: 0,
             told: Told::new(began, written),
@@ -59,7 +62,7 @@ impl Recorder {
     }
 
     /// The time for records, in nanoseconds.
-    fn now(&self) -> u64 {
+    pub fn now(&self) -> u64 {
         self.began.elapsed().as_nanos() as u64
     }
 
@@ -109,6 +112,7 @@ impl Recorder {
             let _before = node.core().ports.tap.as_mut().map(|tap| std::mem::replace(&mut tap.units, units));
         }
         self.spare.clear();
+        self.named = node.monitor.names.write(node, self.named);
         let (messages, bytes) = sent(node);
         let totals = Totals {
             time: end,
@@ -119,29 +123,6 @@ impl Recorder {
         send(node, &totals);
     }
 
-    /// Writes down what the counters of filters have counted.
-    fn write_counters(&self, node: &Node, panel: &Panel) {
-        for (id, filter) in panel.filters() {
-            let counts = panel.counters(id).into_iter().flatten().enumerate();
-            let counted = counts
-                .filter(|&(_, count)| count > 0)
-                .map(|(unit, count)| Counted { unit: unit as u32, count })
-                .collect::<Vec<_>>();
-            // One that has counted nothing is told of, too.
-            let parts = counted.chunks(COUNTERS).chain(counted.is_empty().then_some(&[][..]));
-            for counters in parts {
-                let counts = FilterCounts {
-                    start: filter.start,
-                    end: filter.end,
-                    unit: filter.unit,
-                    kinds: filter.kinds.bits(),
-                    counters: counters.to_vec(),
-                };
-                send(node, &Board { time: self.last, filters: vec![counts] });
-            }
-        }
-    }
-
     /// The last records.
     pub fn end(&mut self, node: &'static Node, panel: Option<&Panel>) {
         if self.ended {
@@ -150,7 +131,7 @@ impl Recorder {
         self.take_journal(node);
         self.told.go_on(node, true, &mut |chunk| send_chunk(node, &chunk));
         if let Some(panel) = panel {
-            self.write_counters(node, panel);
+            write_counters(node, panel, self.last);
         }
         self.ended = true;
         let (messages, bytes) = sent(node);
@@ -161,6 +142,29 @@ impl Recorder {
             lost: self.lost,
         };
         send(node, &end);
+    }
+}
+
+/// Writes down what the counters of filters have counted by some time.
+pub fn write_counters(node: &Node, panel: &Panel, time: u64) {
+    for (id, filter) in panel.filters() {
+        let counts = panel.counters(id).into_iter().flatten().enumerate();
+        let counted = counts
+            .filter(|&(_, count)| count > 0)
+            .map(|(unit, count)| Counted { unit: unit as u32, count })
+            .collect::<Vec<_>>();
+        // One that has counted nothing is told of, too.
+        let parts = counted.chunks(COUNTERS).chain(counted.is_empty().then_some(&[][..]));
+        for counters in parts {
+            let counts = FilterCounts {
+                start: filter.start,
+                end: filter.end,
+                unit: filter.unit,
+                kinds: filter.kinds.bits(),
+                counters: counters.to_vec(),
+            };
+            send(node, &Board { time, filters: vec![counts] });
+        }
     }
 }
 
@@ -177,7 +181,7 @@ fn faults(node: &Node) -> u64 {
     counters.read_faults + counters.write_faults
 }
 
-fn send<R: Record>(node: &Node, record: &R) {
+pub fn send<R: Record>(node: &Node, record: &R) {
     send_chunk(node, &encode(node.me.0, record));
 }
 

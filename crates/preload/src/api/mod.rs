@@ -5,15 +5,17 @@
 //! asks the kernel: the kernel raises no faults on shared memory.
 
 mod memory;
+mod monitor;
 mod processors;
 mod threads;
 
 use crate::handler_stack::on_private_stack;
-use gondwana_api::{Backend, Block, Error, Extras, Host, Kind, NewThread, Whom};
+use gondwana_api::{Backend, Block, Error, Extras, Host, Kind, Monitor, NewThread, Whom};
 use gondwana_node::{Caller, Node};
 use gondwana_rset::{Placement, RSet, Registry};
 use gondwana_topology::{Bytes, Machine, NodeId, ProcessorId};
 use libc::{c_int, c_void};
+pub use monitor::reached;
 use processors::Processors;
 use std::sync::OnceLock;
 
@@ -142,5 +144,9 @@ impl Backend for Cluster {
     unsafe fn start_thread(&self, thread: NewThread<'_>) -> Result<(libc::pthread_t, Vec<String>), Error> {
         // SAFETY: the caller's promise.
         unsafe { self.start_bound(node()?, thread) }
+    }
+
+    fn monitor(&self) -> Result<&dyn Monitor, Error> {
+        Ok(self)
     }
 }

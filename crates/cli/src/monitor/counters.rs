@@ -1,0 +1,140 @@
+//! What the counters of filters have counted.
+
+use crate::columns::{Side, amount, columns};
+use crate::failure::Failure;
+use crate::running::ask;
+use crate::running::requests::Request;
+use gondwana_monitor::{Kind, Kinds};
+use gondwana_recording::{Counted, FilterCounts, Recording, read};
+use serde_json::{Value, json};
+use std::process::ExitCode;
+
+/// Units that the table shows of each filter.
+const HOTTEST: usize = 4;
+
+/// One filter of one node.
+struct Shown {
+    node: u16,
+    filter: FilterCounts,
+}
+
+/// Shows the counters of a run.
+pub fn show(run: u32, json: bool) -> Result<ExitCode, Failure> {
+    let (_, stream) = ask::request(run, &Request::Counters)?;
+    let recording = read(stream).map_err(|error| Failure::cannot(format!("the counters: {error}")))?;
+    let filters = filters(recording);
+    if json {
+        println!("{:#}", json!({ "filters": filters.iter().map(Shown::to_json).collect::<Vec<_>>() }));
+        return Ok(ExitCode::SUCCESS);
+    }
+    if filters.is_empty() {
+        return Err(Failure::cannot(format!(
+            "the run of process {run} has no filters: gondwana monitor {run} --filter sets some"
+        )));
+    }
+    print!("{}", table(&filters));
+    Ok(ExitCode::SUCCESS)
+}
+
+/// The filters of all nodes, put together where their counters came in parts.
+fn filters(recording: Recording) -> Vec<Shown> {
+    let mut shown: Vec<Shown> = vec![];
+    for (node, board) in recording.boards {
+        for mut filter in board.filters {
+            let same = |known: &&mut Shown| {
+                let (a, b) = (&known.filter, &filter);
+                known.node == node && (a.start, a.end, a.unit, a.kinds) == (b.start, b.end, b.unit, b.kinds)
+            };
+            // Parts come one after the other, each with units above those before; others are another filter.
+            let follows = |known: &&mut Shown| {
+                let (last, first) = (known.filter.counters.last(), filter.counters.first());
+                last.zip(first).is_some_and(|(last, first)| last.unit < first.unit)
+            };
+            match shown.last_mut().filter(same).filter(follows) {
+                Some(known) => known.filter.counters.append(&mut filter.counters),
+                None => shown.push(Shown { node, filter }),
+            }
+        }
+    }
+    shown.sort_by_key(|shown| (shown.filter.start, shown.filter.kinds, shown.node));
+    shown
+}
+
+fn table(filters: &[Shown]) -> String {
+    let heading =
+        ["node", "range", "unit", "kinds", "counted", "units", "hottest"].map(str::to_owned).to_vec();
+    let sides = [Side::Right, Side::Left, Side::Right, Side::Left, Side::Right, Side::Right, Side::Left];
+    columns(&sides, &[heading].into_iter().chain(filters.iter().map(Shown::cells)).collect::<Vec<_>>())
+}
+
+impl Shown {
+    fn address(&self, counted: &Counted) -> u64 {
+        self.filter.start + (u64::from(counted.unit) << self.filter.unit)
+    }
+
+    fn kinds(&self) -> Vec<&'static str> {
+        Kinds::from_bits(self.filter.kinds).iter().map(Kind::name).collect()
+    }
+
+    fn cells(&self) -> Vec<String> {
+        let filter = &self.filter;
+        let mut hottest: Vec<&Counted> = filter.counters.iter().collect();
+        hottest.sort_by_key(|counted| (std::cmp::Reverse(counted.count), counted.unit));
+        let of_one = |counted: &&Counted| format!("{:#x}: {}", self.address(counted), counted.count);
+        let all = Kinds::from_bits(filter.kinds) == Kinds::ALL;
+        vec![
+            self.node.to_string(),
+            format!("{:#x}-{:#x}", filter.start, filter.end),
+            amount(1 << filter.unit),
+            if all { "all".to_owned() } else { self.kinds().join("+") },
+            filter.counters.iter().map(|counted| counted.count).sum::<u64>().to_string(),
+            filter.counters.len().to_string(),
+            hottest.iter().take(HOTTEST).map(of_one).collect::<Vec<_>>().join(", "),
+        ]
+    }
+
+    fn to_json(&self) -> Value {
+        let counter = |counted: &Counted| json!({ "address": self.address(counted), "count": counted.count });
+        json!({
+            "node": self.node,
+            "start": self.filter.start,
+            "end": self.filter.end,
+            "unit": 1_u64 << self.filter.unit,
+            "kinds": self.kinds(),
+            "counters": self.filter.counters.iter().map(counter).collect::<Vec<_>>(),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use gondwana_recording::Board;
+
+    fn board(kinds: Kinds, counters: &[(u32, u64)]) -> Board {
+        let counters = counters.iter().map(|&(unit, count)| Counted { unit, count }).collect();
+        let filter = FilterCounts { start: 0x1000, end: 0x9000, unit: 12, kinds: kinds.bits(), counters };
+        Board { time: 0, filters: vec![filter] }
+    }
+
+    #[test]
+    fn counters_that_came_in_parts_are_one_filter() {
+        let reads = Kinds::of(&[Kind::Read]);
+        let boards = vec![
+            (1, board(Kinds::ALL, &[(0, 3)])),
+            (1, board(Kinds::ALL, &[(2, 9)])),
+            (0, board(Kinds::ALL, &[])),
+            (0, board(reads, &[(1, 1)])),
+        ];
+        let shown = filters(Recording { boards, ..Recording::default() });
+        let expected = "\
+node  range          unit   kinds  counted  units  hottest
+   0  0x1000-0x9000  4 KiB  read         1      1  0x2000: 1
+   0  0x1000-0x9000  4 KiB  all          0      0
+   1  0x1000-0x9000  4 KiB  all         12      2  0x3000: 9, 0x1000: 3
+";
+        assert_eq!(table(&shown), expected);
+        assert_eq!(shown[2].to_json()["counters"][1], json!({ "address": 0x3000, "count": 9 }));
+        assert_eq!(shown[0].to_json()["kinds"], json!(["read"]));
+    }
+}

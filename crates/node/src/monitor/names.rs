@@ -1,0 +1,42 @@
+//! What the program calls its data.
+
+use super::recorder::send;
+use crate::Node;
+use gondwana_recording::Name;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+/// Most names that a node keeps.
+const MOST: usize = 64 << 10;
+
+/// Names in one chunk: none is longer than a few hundred bytes.
+const IN_A_CHUNK: usize = 128;
+
+/// Names that the program has given.
+#[derive(Default)]
+pub struct GivenNames(Mutex<Vec<Name>>);
+
+impl GivenNames {
+    fn lock(&self) -> MutexGuard<'_, Vec<Name>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Writes down the names from this number on; gives the number of the next.
+    pub fn write(&self, node: &Node, from: usize) -> usize {
+        let names = self.lock();
+        names[from..].chunks(IN_A_CHUNK).for_each(|names| send(node, &names.to_vec()));
+        names.len()
+    }
+}
+
+impl Node {
+    /// The program calls the data in a range by a name: recordings say so, later ones, too. False if it has given too many
+    /// names on this node.
+    pub fn name_data(&self, start: usize, bytes: usize, name: &str) -> bool {
+        let mut names = self.monitor.names.lock();
+        if names.len() == MOST {
+            return false;
+        }
+        names.push(Name { start: start as u64, end: (start + bytes) as u64, name: name.to_owned() });
+        true
+    }
+}

@@ -1,0 +1,172 @@
+/* Filters, secondary counters, thresholds and recordings. On one computer there is nothing to monitor. */
+#define _GNU_SOURCE
+#include "check.h"
+#include <stdint.h>
+#include <sys/eventfd.h>
+
+enum { PAGES = 16 };
+
+static char *first, *second;
+static int told;
+
+/* What the callback has found. */
+static struct { uint64_t count, sum; const void *address; int filter, node, argument; } heard;
+
+static gw_filter about(const void *start)
+{
+    gw_filter filter = {0};
+    filter.start = start;
+    filter.bytes = PAGES * gw_page_size();
+    filter.unit = gw_page_size();
+    filter.kinds = GW_FETCHES | GW_AHEAD;
+    filter.directions = GW_OUT;
+    filter.first = -1;
+    filter.descriptor = -1;
+    return filter;
+}
+
+static uint64_t counted(int filter)
+{
+    uint64_t counters[PAGES], sum = 0;
+    CHECK(gw_monitor_read(filter, counters, PAGES) == PAGES);
+    for (int i = 0; i < PAGES; i++)
+        sum += counters[i];
+    return sum;
+}
+
+static void listen_to(int filter, const void *address, uint64_t count, void *argument)
+{
+    uint64_t one = 1;
+    heard.count = count;
+    heard.sum = counted(filter);
+    heard.address = address;
+    heard.filter = filter;
+    heard.node = gw_here(NULL);
+    heard.argument = *(int *)argument;
+    CHECK(write(told, &one, sizeof one) == sizeof one);
+}
+
+static int read_all(const char *pages)
+{
+    int sum = 0;
+    for (size_t i = 0; i < PAGES; i++)
+        sum += ((volatile const char *)pages)[i * gw_page_size()];
+    return sum;
+}
+
+static void *work(void *argument)
+{
+    uint64_t events, sum;
+    int here = gw_here(NULL);
+
+    /* A descriptor is told. */
+    gw_filter filter = about(first);
+    filter.threshold = 1;
+    filter.descriptor = eventfd(0, 0);
+    CHECK(filter.descriptor >= 0);
+    int one = gw_monitor_filter(&filter);
+    CHECK(one >= 0);
+    REFUSES(gw_monitor_filter(&filter), EEXIST, "overlap");
+    int shadow = gw_monitor_shadow(&one, 1, 0);
+    CHECK(shadow >= 0);
+    CHECK(counted(one) == 0);
+    CHECK(read_all(first) == PAGES);
+    CHECK(counted(one) >= PAGES);
+    CHECK(gw_monitor_secondary(shadow, &sum) == 0);
+    CHECK(sum == counted(one));
+    CHECK(read(filter.descriptor, &events, sizeof events) == sizeof events);
+    CHECK(events >= 1);
+    CHECK(gw_monitor_unshadow(shadow) == 0);
+    REFUSES(gw_monitor_secondary(shadow, &sum), ENOENT, "");
+    CHECK(gw_monitor_read(one, NULL, 0) == PAGES);
+    CHECK(gw_monitor_remove(one) == 0);
+    REFUSES(gw_monitor_read(one, NULL, 0), ENOENT, "");
+    CHECK(close(filter.descriptor) == 0);
+
+    /* A function is called. */
+    told = eventfd(0, 0);
+    filter = about(second);
+    filter.threshold = 1;
+    filter.callback = listen_to;
+    filter.argument = argument;
+    int other = gw_monitor_filter(&filter);
+    CHECK(other >= 0);
+    CHECK(((volatile char *)second)[0] == 1);
+    CHECK(read(told, &events, sizeof events) == sizeof events);
+    CHECK(heard.count == 1 && heard.sum >= 1 && heard.filter == other);
+    CHECK(heard.node == here && heard.argument == 7);
+    CHECK((const char *)heard.address >= second && (const char *)heard.address < second + filter.bytes);
+    CHECK(gw_monitor_remove(other) == 0);
+    return argument;
+}
+
+static void bad_input(void)
+{
+    gw_filter filter = about(first);
+    REFUSES(gw_monitor_filter(NULL), EINVAL, "is NULL");
+    filter.unit = 48;
+    REFUSES(gw_monitor_filter(&filter), EINVAL, "power of two");
+    filter = about(first + 8);
+    REFUSES(gw_monitor_filter(&filter), EINVAL, "multiple");
+    filter = about(first);
+    filter.threshold = 3;
+    REFUSES(gw_monitor_filter(&filter), EINVAL, "nobody to be told");
+    filter = about(first);
+    filter.bytes = (size_t)1 << 40;
+    REFUSES(gw_monitor_filter(&filter), ENOSPC, "counters");
+    REFUSES(gw_monitor_remove(-1), ENOENT, "");
+    REFUSES(gw_monitor_remove(63), ENOENT, "");
+    REFUSES(gw_monitor_shadow(NULL, 0, 0), EINVAL, "no filter is named");
+    REFUSES(gw_monitor_name(first, 8, NULL), EINVAL, "the name is NULL");
+    REFUSES(gw_monitor_name(first, 8, ""), EINVAL, "1 to 200 bytes");
+    REFUSES(gw_monitor_name((void *)1, 8, "x"), EINVAL, "not shared");
+    REFUSES(gw_monitor_start(""), EINVAL, "empty");
+    REFUSES(gw_monitor_start("/nowhere/x.gwr"), EACCES, "cannot be written");
+    REFUSES(gw_monitor_stop(), ENOENT, "is not being recorded");
+}
+
+static void *fetch(void *unused)
+{
+    CHECK(read_all(first) == PAGES);
+    return unused;
+}
+
+int main(void)
+{
+    int seven = 7;
+    pthread_t thread;
+    gw_rset *near, *far;
+    if (!on_cluster()) {
+        gw_filter filter = about(NULL);
+        REFUSES(gw_monitor_filter(&filter), ENOTSUP, "one computer");
+        REFUSES(gw_monitor_start("x.gwr"), ENOTSUP, "one computer");
+        REFUSES(gw_monitor_name(&seven, sizeof seven, "x"), ENOTSUP, "one computer");
+        puts("one computer");
+        return 0;
+    }
+    near = gw_rset_of_node(0);
+    far = gw_rset_of_node(1);
+    first = gw_alloc(PAGES * gw_page_size(), near, GW_LOCAL, 0, 0);
+    second = gw_alloc(PAGES * gw_page_size(), near, GW_LOCAL, 0, 0);
+    CHECK(first && second);
+    for (size_t i = 0; i < PAGES; i++)
+        first[i * gw_page_size()] = second[i * gw_page_size()] = 1;
+    bad_input();
+    CHECK(gw_thread_create(&thread, NULL, far, work, &seven) == 0);
+    CHECK(pthread_join(thread, NULL) == 0);
+
+    CHECK(gw_monitor_name(first, PAGES * gw_page_size(), "the first pages") == 0);
+    CHECK(gw_monitor_start("monitored.gwr") == 0);
+    REFUSES(gw_monitor_start("monitored.gwr"), EBUSY, "is recorded already");
+    for (size_t i = 0; i < PAGES; i++)
+        first[i * gw_page_size()] = 1;
+    CHECK(gw_thread_create(&thread, NULL, far, fetch, NULL) == 0);
+    CHECK(pthread_join(thread, NULL) == 0);
+    CHECK(gw_monitor_stop() == 0);
+    gw_free(first);
+    gw_free(second);
+    gw_rset_free(near);
+    gw_rset_free(far);
+    puts("counted");
+    return 0;
+}
