@@ -1,6 +1,6 @@
 //! What the monitor does with a transaction, by itself: figures that hold also on a computer that has other things to do.
 
-use gondwana_monitor::{Direction, Journal, Kind, Transaction};
+use gondwana_monitor::{Direction, Directions, Filter, Journal, Kind, Kinds, Panel, Transaction};
 use gondwana_recording::{Interval, Row, encode};
 use std::hint::black_box;
 use std::time::Instant;
@@ -10,6 +10,9 @@ const PLACES: u64 = 16 << 10;
 
 /// How often everything is measured; the least time counts, since whatever else the computer does only adds to it.
 const PASSES: usize = 20;
+
+/// How many filters are set when their cost is measured.
+pub const FILTERS: u64 = 32;
 
 /// log2 of the bytes of the units.
 const UNIT: u8 = 5;
@@ -23,6 +26,9 @@ pub struct Cost {
     pub again: f64,
     /// To write down the row of like transactions.
     pub row: f64,
+    /// To count a transaction while [`FILTERS`] filters are set, each about a part of the memory; none are, unless
+    /// somebody sets them.
+    pub filters: f64,
 }
 
 impl Cost {
@@ -36,7 +42,9 @@ impl Cost {
                 }
             })
         };
-        let mut least = Self { new: f64::INFINITY, again: f64::INFINITY, row: f64::INFINITY };
+        let panel = panel();
+        let infinite = f64::INFINITY;
+        let mut least = Self { new: infinite, again: infinite, row: infinite, filters: infinite };
         for _ in 0..PASSES {
             journal.clear();
             least.new = least.new.min(note(&mut journal));
@@ -56,6 +64,11 @@ impl Cost {
                 black_box(encode(0, &Interval { begin: 0, end: 1, rows: rows.collect() }));
             });
             least.row = least.row.min(row);
+            least.filters = least.filters.min(nanoseconds(|| {
+                for number in 0..PLACES {
+                    panel.board().count(&black_box(transaction(number)));
+                }
+            }));
         }
         least
     }
@@ -67,9 +80,12 @@ impl Cost {
     }
 }
 
+/// The transactions are about so many units, as a power of two: 1 GiB.
+const ADDRESS_BITS: u32 = 25;
+
 /// One of the transactions: neighbours in time are far apart in memory, and come from a few places of the code.
 fn transaction(number: u64) -> Transaction {
-    let scattered = number.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 20;
+    let scattered = number.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> (64 - ADDRESS_BITS);
     Transaction {
         kind: Kind::Read,
         direction: Direction::Out,
@@ -79,6 +95,25 @@ fn transaction(number: u64) -> Transaction {
         thread: Some(0),
         code: 0x40_1000 + number % 7,
     }
+}
+
+/// Filters side by side that together are about all of the transactions.
+fn panel() -> Panel {
+    let mut panel = Panel::default();
+    let part = (1 << (ADDRESS_BITS + u32::from(UNIT))) / FILTERS;
+    for number in 0..FILTERS {
+        let filter = Filter {
+            start: number * part,
+            end: (number + 1) * part,
+            unit: 12,
+            kinds: Kinds::ALL,
+            directions: Directions::Both,
+            first: None,
+            threshold: None,
+        };
+        panel.set(filter).expect("there is room for small filters that do not overlap");
+    }
+    panel
 }
 
 /// Of one of the places.
@@ -98,11 +133,17 @@ mod tests {
         (0..PLACES).for_each(|number| journal.note(&transaction(number), UNIT));
         assert_eq!(journal.rows().len() as u64, PLACES);
         assert!(journal.rows().iter().all(|row| row.like.unit == UNIT && row.like.code != 0));
+        let panel = panel();
+        (0..PLACES).for_each(|number| panel.board().count(&transaction(number)));
+        let counted = |id| panel.counters(id).unwrap().sum::<u64>();
+        let counts: Vec<u64> = panel.filters().map(|(id, _)| counted(id)).collect();
+        assert!(counts.len() as u64 == FILTERS && counts.iter().all(|&count| count > 0), "{counts:?}");
+        assert_eq!(counts.iter().sum::<u64>(), PLACES);
     }
 
     #[test]
     fn like_transactions_cost_less_than_rows() {
-        let cost = Cost { new: 100.0, again: 10.0, row: 20.0 };
+        let cost = Cost { new: 100.0, again: 10.0, row: 20.0, filters: 30.0 };
         assert_eq!(cost.of(1_000, 1_000), 120_000.0);
         assert_eq!(cost.of(1_000, 1), 120.0 + 9_990.0);
         assert_eq!(cost.of(0, 0), 0.0);

@@ -1,7 +1,7 @@
 //! The cost of the monitor as a table and as JSON.
 
 use super::case::Case;
-use super::cost::Cost;
+use super::cost::{self, Cost};
 use super::overhead::{Overhead, TARGET, Verdict};
 use crate::bench::chart::digits;
 use crate::bench::report::time;
@@ -38,12 +38,14 @@ without, with  median time of a run without the monitor and with it; for mechani
 ratio          time with the monitor : without, pair by pair; least: of the least times; processors: of processor time
 noise          by how much two runs without the monitor differ
 counted        transactions and rows of the busiest node x {} ns to note one, {} ns the first of a kind, {} ns to write
-               a row, as a part of the time without the monitor
+               a row, as a part of the time without the monitor; {} filters would add {} ns to each
 target         <= {} of the time of a workload
 ",
         digits(cost.again),
         digits(cost.new),
         digits(cost.row),
+        cost::FILTERS,
+        digits(cost.filters),
         percent(TARGET)
     );
     for (case, outcome) in outcomes {
@@ -68,7 +70,7 @@ fn cells(case: &Case, overhead: &Overhead) -> Vec<String> {
         transactions.to_string(),
         rows.to_string(),
         amount(overhead.recorded.bytes),
-        percent(overhead.counted),
+        overhead.counted.map(percent).unwrap_or_default(),
         match overhead.verdict() {
             _ if !case.is_workload() => "",
             Verdict::Met => "met",
@@ -89,7 +91,7 @@ pub fn json(machine: Value, nodes: u16, rounds: usize, cost: Cost, outcomes: &[O
         "machine": machine,
         "nodes": nodes,
         "rounds": rounds,
-        "nanoseconds_to": { "note_new": cost.new, "note_again": cost.again, "write_row": cost.row },
+        "nanoseconds_to": { "note_new": cost.new, "note_again": cost.again, "write_row": cost.row, "count_with_filters": cost.filters },
         "target": TARGET,
         "cases": outcomes.iter().map(case_json).collect::<Vec<_>>(),
     })
@@ -128,7 +130,7 @@ mod tests {
     use super::super::overhead::tests::overhead;
     use super::*;
 
-    const COST: Cost = Cost { new: 101.0, again: 10.0, row: 23.4 };
+    const COST: Cost = Cost { new: 101.0, again: 10.0, row: 23.4, filters: 31.0 };
 
     fn outcomes() -> Vec<Outcome> {
         let all = case::all();
@@ -145,7 +147,7 @@ mod tests {
         let table = table(2, 5, COST, Some(0.5), &outcomes());
         assert!(table.starts_with("2 nodes, 5 rounds, 0.5 threads wanted to run before\n"), "{table}");
         let line = |name: &str| table.lines().find(|line| line.starts_with(name)).unwrap();
-        assert!(line("read-miss").ends_with(" %"), "{table}");
+        assert!(line("read-miss").ends_with(" KiB"), "{table}");
         assert!(line("sor").contains("1.009 (1.009 to 1.009)") && line("sor").ends_with("met"), "{table}");
         assert_eq!(line("lu"), "lu             not measured: stuck for 60 s");
         assert!(table.contains("10 ns to note one, 101 ns the first of a kind, 23.4 ns to write"), "{table}");
