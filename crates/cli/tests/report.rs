@@ -198,3 +198,18 @@ fn readers_may_go_away() {
     child.stderr.take().unwrap().read_to_string(&mut errors).unwrap();
     assert!(child.wait().unwrap().success() && errors.is_empty(), "{errors}");
 }
+
+#[test]
+fn the_page_is_a_file_of_its_own() {
+    let folder = Folder::new();
+    fs::write(folder.join("run.gwr"), recorded()).unwrap();
+    for (option, file) in [("--html", "run.html"), ("--html=other.html", "other.html")] {
+        let ran = run(command(&folder).args([option, "run.gwr"]), LIMIT);
+        assert_eq!((ran.output, ran.errors), (format!("{file}\n"), String::new()));
+        let page = fs::read_to_string(folder.join(file)).unwrap();
+        assert!(page.starts_with("<!DOCTYPE html>") && page.contains("./program 64"));
+    }
+    let ran = run(command(&folder).args(["--html=run.gwr", "run.gwr"]), LIMIT);
+    assert!(ran.errors.contains("the page would take the place of the recording"), "{}", ran.errors);
+    assert_eq!(fs::read(folder.join("run.gwr")).unwrap(), recorded());
+}

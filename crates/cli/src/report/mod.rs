@@ -1,15 +1,12 @@
 //! `gondwana report`: what a recording tells, for people and for programs.
 
 mod csv;
-#[cfg_attr(
-    not(test),
-    expect(dead_code, reason = "an option that writes it comes with the advice that it shows")
-)]
 mod page;
 mod table;
 
 use crate::failure::Failure;
-use gondwana_analysis::{Analysis, analyse};
+use crate::output::Output;
+use gondwana_analysis::{Analysis, advise, analyse};
 use gondwana_symbols::Symbols;
 use serde::Serialize;
 use std::fs::File;
@@ -31,6 +28,16 @@ pub struct ReportOptions {
     /// Print a line for each data area and node, with commas between numbers
     #[arg(long)]
     csv: bool,
+    /// Write a page for browsers that needs nothing else, with pictures and advice, into FILE instead of printing; without
+    /// =FILE beside the recording, as RECORDING.html
+    #[arg(
+        long,
+        value_name = "FILE",
+        num_args = 0..=1,
+        require_equals = true,
+        conflicts_with_all = ["json", "csv", "area", "top"]
+    )]
+    html: Option<Option<PathBuf>>,
     /// Tell of the data areas with this name only, or whose name has this in it, and everything about them
     #[arg(long, value_name = "NAME")]
     area: Option<String>,
@@ -49,6 +56,9 @@ struct Json<'a> {
 
 /// Prints what a recording tells.
 pub fn report(options: &ReportOptions) -> Result<ExitCode, Failure> {
+    if let Some(file) = &options.html {
+        return write_page(&options.file, file.as_deref());
+    }
     let mut analysis = load(&options.file)?;
     if let Some(name) = &options.area {
         keep(&mut analysis, name)?;
@@ -61,6 +71,26 @@ pub fn report(options: &ReportOptions) -> Result<ExitCode, Failure> {
     } else {
         table::text(&analysis, usize::from(options.top), options.area.is_some())
     };
+    print(&text)
+}
+
+/// Writes the page of a recording into a file, or if none is named beside the recording; prints where.
+fn write_page(recording: &Path, file: Option<&Path>) -> Result<ExitCode, Failure> {
+    let file = file.map_or_else(|| recording.with_extension("html"), Path::to_owned);
+    let is_same =
+        recording.canonicalize().is_ok_and(|path| file.canonicalize().is_ok_and(|file| path == file));
+    if is_same {
+        return Err(Failure::usage(
+            "--html: the page would take the place of the recording: name another file",
+        ));
+    }
+    let analysis = load(recording)?;
+    let output = Output::open("--html", &file)?;
+    output.write(&page::render(&analysis, &advise(&analysis)))?;
+    print(&format!("{}\n", file.display()))
+}
+
+fn print(text: &str) -> Result<ExitCode, Failure> {
     match io::stdout().write_all(text.as_bytes()) {
         // Whoever reads has seen enough.
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(ExitCode::SUCCESS),

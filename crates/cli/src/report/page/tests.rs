@@ -82,7 +82,7 @@ fn tags(page: &str) -> Vec<&str> {
 
 #[test]
 fn hostile_names_add_no_element() {
-    let harmless = render(&everywhere("name"), &[advice("advice")]);
+    let harmless = render(&everywhere("name"), &[advice("name")]);
     let hostile = render(&everywhere(HOSTILE), &[advice(HOSTILE)]);
     let names = |page: &str| {
         let names = tags(page)
