@@ -3,6 +3,7 @@
  *   cc fetches.c $(pkg-config --cflags --libs gondwana) -o fetches */
 #include <gondwana.h>
 #include <stdio.h>
+#include <string.h>
 
 #define MOST_NODES 256
 #define PAGES 24
@@ -19,7 +20,8 @@ static void *look(void *argument)
 {
     struct reader *self = (struct reader *)argument;
     uint64_t counters[PAGES], fetched = 0;
-    gw_filter filter = {0};
+    gw_filter filter;
+    memset(&filter, 0, sizeof filter);
     filter.start = array;
     filter.bytes = PAGES * gw_page_size();
     filter.unit = gw_page_size();

@@ -63,6 +63,8 @@ impl Node {
     /// The program wants to hear no more of a filter.
     pub fn listen_no_more(&'static self, filter: FilterId) {
         let listening = &self.monitor.listening;
+        // Its number may be given to another one, which must not be told of what this one has raised.
+        self.tell_thresholds();
         listening.filters.fetch_and(!(1 << filter.0), Ordering::AcqRel);
         listening.queue().retain(|event| event.filter != filter.0);
     }

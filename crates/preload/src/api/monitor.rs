@@ -13,6 +13,9 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 /// Who is told of the thresholds of this node's filters.
 static LISTENERS: Mutex<Option<HashMap<u8, Listener>>> = Mutex::new(None);
 
+/// Held while a callback runs.
+static CALLING: Mutex<()> = Mutex::new(());
+
 thread_local! {
     /// The calling thread, one of the runtime's own, can run code of the program.
     static READY: Cell<bool> = const { Cell::new(false) };
@@ -24,6 +27,7 @@ fn listeners() -> MutexGuard<'static, Option<HashMap<u8, Listener>>> {
 
 /// A counter of a filter of the program's has reached its threshold.
 pub fn reached(filter: u8, address: u64, count: u64) {
+    let _calling = CALLING.lock().unwrap_or_else(PoisonError::into_inner);
     let Some(listener) = listeners().as_ref().and_then(|listeners| listeners.get(&filter).copied()) else {
         return;
     };
@@ -84,9 +88,13 @@ impl Monitor for Cluster {
     fn remove(&self, filter: FilterId) -> Result<(), Error> {
         let node = node()?;
         asking(move || {
+            let listened = listeners().as_mut().and_then(|listeners| listeners.remove(&filter.0)).is_some();
+            if listened && !READY.get() {
+                // A callback that runs may go on counting on its filter; none begins any more.
+                drop(CALLING.lock().unwrap_or_else(PoisonError::into_inner));
+            }
             node.with_panel(|panel| panel.remove(filter))?;
             node.listen_no_more(filter);
-            listeners().as_mut().map(|listeners| listeners.remove(&filter.0));
             Ok(())
         })
     }
