@@ -4,6 +4,7 @@ use super::pages::{Pages, Uses, page_bytes};
 use super::{Advice, AdviceKind, entry, percent};
 use crate::{Analysis, Area, Origin};
 use gondwana_plan::{Homes, Traffic};
+use gondwana_recording::Run;
 use gondwana_rset::{MemoryPolicy, Part};
 use gondwana_topology::{NodeId, NodeSet};
 use std::collections::BTreeSet;
@@ -17,6 +18,9 @@ const FAINT: f64 = 0.2;
 
 /// Less than this share of a node's requests for a page is no gain to count on.
 const CLEAR: f64 = 0.1;
+
+/// The same where what the present home does is only estimated.
+const CLEAR_OF_ESTIMATE: f64 = 0.5;
 
 /// Of pages that nobody was seen at, so many are asked for in one go.
 const SAMPLES: u64 = 64;
@@ -34,26 +38,29 @@ struct Gain {
     bytes: f64,
 }
 
-/// What a home at `node` saves of a page that is used so.
+/// What a home at `node` saves of a page that is used so, and by the node that is its home now as `at_home` says.
 ///
 /// All that the node asks for. If it fetched the page again and again, or was told of changes, and nobody else who writes
 /// was seen, then its home writes it: that would have to fetch, to send diffs and to be told of changes in turn. It has initialised the page, too,
 /// if nobody else was seen to write it.
-fn gain(uses: &Uses, node: u16, page_bytes: u64) -> Gain {
+fn gain(uses: &Uses, at_home: f64, node: u16, page_bytes: u64) -> Gain {
     let Some(here) = uses.get(&node) else { return Gain::default() };
     let others: f64 = uses.iter().filter(|(other, _)| **other != node).map(|(_, usage)| usage.writes).sum();
     let hidden = ((here.fetches - 1.0).max(here.notices) - others).max(0.0);
     let initialised = if others == 0.0 { 1.0 } else { 0.0 };
-    let requests = here.requests - 3.0 * hidden - initialised;
-    if requests <= 0.0 || requests < here.requests * CLEAR {
+    let requests = here.requests - 3.0 * hidden - initialised - at_home;
+    let clear = if at_home > 0.0 { CLEAR_OF_ESTIMATE } else { CLEAR };
+    if requests <= 0.0 || requests < here.requests * clear {
         return Gain::default();
     }
-    Gain { requests, bytes: (here.bytes - (hidden + initialised) * page_bytes as f64).max(0.0) }
+    Gain { requests, bytes: (here.bytes - (hidden + initialised + at_home) * page_bytes as f64).max(0.0) }
 }
 
 /// The pages of an area's blocks: number of each page, its index in its block, and how many pages the block has.
 struct Region<'a> {
     uses: &'a Uses,
+    /// What its present home would ask for, if that were elsewhere: as far as neighbours tell.
+    at_home: f64,
     first: u64,
     index: u64,
     of: u64,
@@ -69,7 +76,7 @@ struct Blocks<'a> {
 }
 
 impl<'a> Blocks<'a> {
-    fn new(area: &Area, pages: &'a Pages, page_bytes: u64) -> Self {
+    fn new(run: &Run, area: &Area, pages: &'a Pages, page_bytes: u64) -> Self {
         let (mut recorded, mut silent) = (vec![], vec![]);
         for range in area.ranges.iter().filter(|range| range.start < range.end) {
             let (first, last) = (range.start / page_bytes, (range.end - 1) / page_bytes);
@@ -80,21 +87,24 @@ impl<'a> Blocks<'a> {
                 if index > next {
                     silent.push((next, index - next, of));
                 }
-                recorded.push(Region { uses, first: page, index, of });
+                recorded.push(Region { uses, at_home: 0.0, first: page, index, of });
                 next = index + 1;
             }
             if next < of {
                 silent.push((next, of - next, of));
             }
         }
-        let seen = recorded.iter().flat_map(|region| region.uses.keys().copied()).collect();
+        let seen: BTreeSet<u16> = recorded.iter().flat_map(|region| region.uses.keys().copied()).collect();
+        if let Some(stripe) = stripe(run) {
+            estimate_homes(&mut recorded, &seen, run.nodes, stripe);
+        }
         Self { recorded, silent, seen, page_bytes }
     }
 
     /// What is saved if each page is at the node that `home` says, given its index and the length of its block.
     fn total(&self, home: &dyn Fn(u64, u64) -> u16) -> Gain {
         self.recorded.iter().fold(Gain::default(), |sum, page| {
-            let more = gain(page.uses, home(page.index, page.of), self.page_bytes);
+            let more = gain(page.uses, page.at_home, home(page.index, page.of), self.page_bytes);
             Gain { requests: sum.requests + more.requests, bytes: sum.bytes + more.bytes }
         })
     }
@@ -115,7 +125,8 @@ impl<'a> Blocks<'a> {
     }
 
     fn best(&self, page: &Region<'_>) -> Option<(u16, f64)> {
-        let gains = page.uses.keys().map(|node| (*node, gain(page.uses, *node, self.page_bytes).requests));
+        let gain = |node: &u16| gain(page.uses, page.at_home, *node, self.page_bytes).requests;
+        let gains = page.uses.keys().map(|node| (*node, gain(node)));
         gains.filter(|(_, gain)| *gain > 0.0).max_by(|a, b| a.1.total_cmp(&b.1))
     }
 
@@ -176,6 +187,37 @@ impl<'a> Blocks<'a> {
     }
 }
 
+/// The length of the stripes that memory was dealt out to the nodes in, in pages; `None` if homes were others.
+fn stripe(run: &Run) -> Option<usize> {
+    run.memory.strip_prefix("striped:")?.parse().ok()
+}
+
+/// Estimates what the homes of pages in stripes do with them. A home asks for nothing: it is one of the nodes that were not
+/// seen at its page, and does there what it does at the pages around that are others' by chance.
+fn estimate_homes(recorded: &mut [Region<'_>], seen: &BTreeSet<u16>, nodes: u16, stripe: usize) {
+    let nodes = usize::from(nodes).max(2);
+    let reach = stripe.saturating_mul(2 * nodes);
+    // Of the pages around, these are not its own.
+    let others = (nodes - 1) as f64 / nodes as f64;
+    for node in seen {
+        let requests = |region: &Region<'_>| region.uses.get(node).map_or(0.0, |usage| usage.requests);
+        let sums: Vec<f64> = std::iter::once(0.0)
+            .chain(recorded.iter().map(requests).scan(0.0, |sum, more| {
+                *sum += more;
+                Some(*sum)
+            }))
+            .collect();
+        for at in 0..recorded.len() {
+            if recorded[at].uses.contains_key(node) {
+                continue;
+            }
+            let (from, to) = (at.saturating_sub(reach), at.saturating_add(reach + 1).min(recorded.len()));
+            let average = (sums[to] - sums[from]) / (to - from) as f64 / others;
+            recorded[at].at_home = recorded[at].at_home.max(average);
+        }
+    }
+}
+
 /// The roundest of some numbers. Where a part begins between pages that two nodes are known to use, nobody knows: parts
 /// of programs have round lengths more often than others.
 fn roundest(first: u64, last: u64) -> u64 {
@@ -206,7 +248,7 @@ struct Form {
 /// The homes that save the most, if any do.
 pub fn advise(analysis: &Analysis, area: &Area, pages: &Pages) -> Option<Advice> {
     let nodes = analysis.run.nodes.max(1);
-    let blocks = Blocks::new(area, pages, page_bytes(analysis));
+    let blocks = Blocks::new(&analysis.run, area, pages, page_bytes(analysis));
     let local = local(analysis, area, &blocks);
     let forms = local.into_iter().chain(forms(&blocks, nodes, area)).filter(|form| form.score > 0.0);
     let forms: Vec<Form> = forms.collect();
@@ -262,8 +304,9 @@ fn local(analysis: &Analysis, area: &Area, blocks: &Blocks<'_>) -> Option<Form> 
         return None;
     }
     let total = blocks.recorded.iter().fold(Gain::default(), |sum, page| {
-        let more =
-            blocks.best(page).map_or(Gain::default(), |(node, _)| gain(page.uses, node, blocks.page_bytes));
+        let more = blocks
+            .best(page)
+            .map_or(Gain::default(), |(node, _)| gain(page.uses, page.at_home, node, blocks.page_bytes));
         Gain { requests: sum.requests + more.requests, bytes: sum.bytes + more.bytes }
     });
     let homes = Homes::Policy(MemoryPolicy::Local);

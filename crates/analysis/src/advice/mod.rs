@@ -124,13 +124,14 @@ pub fn advise(analysis: &Analysis) -> Vec<Advice> {
     let mut all: Vec<Advice> = together.into_iter().filter(worthwhile).collect();
     for (area, pages) in analysis.areas.iter().zip(&areas) {
         let rc = analysis.run.consistency != "sc";
-        let placed = rc.then(|| homes::advise(analysis, area, pages)).flatten();
+        let fixed = rc && !homes_follow_writers(analysis);
+        let placed = fixed.then(|| homes::advise(analysis, area, pages)).flatten();
         let copied = rc.then(|| replicas::advise(analysis, area, pages)).flatten();
         let best = [placed, copied].into_iter().flatten().max_by_key(|advice| advice.saving.requests);
         let layout = layout::advise(area);
         let some: Vec<Advice> = best.into_iter().chain(layout).filter(worthwhile).collect();
         if some.is_empty() && is_hot(analysis, area) {
-            all.push(nothing(area));
+            all.push(nothing(analysis, area));
         }
         all.extend(some);
     }
@@ -138,18 +139,42 @@ pub fn advise(analysis: &Analysis) -> Vec<Advice> {
     all
 }
 
-/// The plan that does what a plan can do of this advice.
+/// True if nothing was said about homes. Then they are where a plan would have them, and who works at home asks for nothing:
+/// those who were seen are the others.
+fn homes_follow_writers(analysis: &Analysis) -> bool {
+    analysis.run.memory == "float"
+}
+
+/// The plan that does what a plan can do of this advice. Of several pieces about allocations that it cannot tell apart, it
+/// takes the one with the greatest saving, and those that want the same.
 #[must_use]
 pub fn plan(analysis: &Analysis, advice: &[Advice]) -> Plan {
     let before = Traffic { requests: analysis.totals.requests(), bytes: analysis.totals.bytes };
     let mut expected = before;
     let mut plan = Plan::default();
     for advice in advice.iter().filter(|advice| !advice.entries.is_empty()) {
+        let entries: Vec<_> = advice.entries.iter().map(|entry| (entry, alike(&plan, entry))).collect();
+        if entries.iter().any(|(entry, alike)| alike.is_some_and(|alike| !wants_the_same(entry, alike))) {
+            continue;
+        }
+        let new: Vec<_> =
+            entries.into_iter().filter(|(_, alike)| alike.is_none()).map(|(entry, _)| entry).collect();
         expected.requests = expected.requests.saturating_sub(advice.saving.requests);
         expected.bytes = expected.bytes.saturating_sub(advice.saving.bytes);
-        advice.entries.iter().for_each(|entry| add(&mut plan, entry));
+        new.into_iter().for_each(|entry| add(&mut plan, entry));
     }
     Plan { before: Some(before), expected: Some(expected), ..plan }
+}
+
+/// What a plan says about the same allocations as an entry.
+fn alike<'a>(plan: &'a Plan, entry: &Entry) -> Option<&'a Allocation> {
+    let Entry::Allocation(entry) = entry else { return None };
+    let about = |one: &Allocation| (one.site.clone(), one.library.clone(), one.min_bytes, one.max_bytes);
+    plan.allocations.iter().find(|one| about(one) == about(entry))
+}
+
+fn wants_the_same(entry: &Entry, other: &Allocation) -> bool {
+    matches!(entry, Entry::Allocation(entry) if (&entry.homes, entry.replicate) == (&other.homes, other.replicate))
 }
 
 fn is_hot(analysis: &Analysis, area: &Area) -> bool {
@@ -157,13 +182,14 @@ fn is_hot(analysis: &Analysis, area: &Area) -> bool {
     all > 0 && area.totals.requests() as f64 >= all as f64 * HOT_SHARE
 }
 
-fn nothing(area: &Area) -> Advice {
+fn nothing(analysis: &Analysis, area: &Area) -> Advice {
     let why = match area.pattern {
         Pattern::Migratory => "its parts are read and written by one node after the other",
         Pattern::WidelyWritten => "many nodes write the same bytes",
         Pattern::ProducerConsumer => {
             "one node writes what others read, and must send it wherever the home is"
         }
+        _ if homes_follow_writers(analysis) => "its homes follow those who write, and no plan does better",
         _ => "no node uses its pages so much more than the others that another home would save anything",
     };
     Advice {

@@ -277,6 +277,63 @@ fn allocations_of_one_call_are_told_apart_by_size() {
 }
 
 #[test]
+fn of_allocations_that_a_plan_cannot_tell_apart_it_takes_those_that_save_most() {
+    let planned = |user: fn(u64) -> u16| {
+        let mut analysis = empty();
+        for place in 0..2 {
+            let blocks = vec![pages(place * 1000..place * 1000 + 16)];
+            analysis.areas.push(area("a = malloc", allocation("xmalloc+0x12", &[0]), blocks));
+            for page in place * 1000..place * 1000 + 16 {
+                uses(&mut analysis, page, user(place), 1, 20 + place as u32);
+            }
+        }
+        let advice = advise(&analysis);
+        let all: u64 = advice.iter().map(|advice| advice.saving.requests).sum();
+        let plan = plan(&analysis, &advice);
+        let saved = plan.before.unwrap().requests - plan.expected.unwrap().requests;
+        let homes: Vec<_> = plan.allocations.into_iter().map(|entry| entry.homes).collect();
+        (homes, advice[0].saving.requests == saved, all == saved)
+    };
+    let on = |node| vec![Homes::Policy(MemoryPolicy::Explicit([NodeId(node)].into_iter().collect()))];
+    assert_eq!(planned(|place| 2 + place as u16), (on(3), true, false));
+    assert_eq!(planned(|_| 2), (on(2), false, true));
+}
+
+/// Who works at home asks for nothing: those who were seen there are the others.
+#[test]
+fn homes_that_follow_the_writers_are_left_alone() {
+    let mut analysis = striped_by_chance(128, |page| (page / 32) as u16);
+    assert_eq!(only(&analysis).kind, AdviceKind::Block);
+    analysis.run.memory = "float".to_owned();
+    let advice = only(&analysis);
+    assert_eq!((advice.kind, advice.entries.len()), (AdviceKind::Nothing, 0));
+    assert!(advice.reason.contains("homes follow"), "{advice:?}");
+}
+
+#[test]
+fn stripes_that_all_use_alike_are_left_alone() {
+    let mut analysis = empty();
+    analysis.run.memory = "striped:1".to_owned();
+    analysis.areas.push(area("cube", variable("cube"), vec![pages(0..128)]));
+    for page in 0..128 {
+        let home = (page % u64::from(NODES)) as u16;
+        // Not all of them equally often.
+        let reads = |node: u16| 20 + (page as u32 * 7 + u32::from(node) * 5) % 9;
+        (0..NODES)
+            .filter(|node| *node != home)
+            .for_each(|node| uses(&mut analysis, page, node, reads(node), 0));
+    }
+    assert_eq!(only(&analysis).kind, AdviceKind::Nothing);
+}
+
+#[test]
+fn blocks_are_found_in_stripes() {
+    let mut analysis = striped_by_chance(128, |page| (page / 32) as u16);
+    analysis.run.memory = "striped:1".to_owned();
+    assert_eq!(only(&analysis).kind, AdviceKind::Block);
+}
+
+#[test]
 fn what_all_read_is_replicated() {
     let mut analysis = empty();
     analysis.areas.push(area("table", variable("table"), vec![pages(0..256)]));
