@@ -1,7 +1,7 @@
 //! The end of a run, and what the launcher is told on the way.
 
-use crate::boot::{Report, send_crash};
 use crate::clock::{Activity, Scope};
+use crate::control::{Report, send_crash};
 use crate::line::Line;
 use crate::wire::Wire;
 use crate::{Node, Thread};

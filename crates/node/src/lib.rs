@@ -8,6 +8,7 @@ mod alive;
 pub mod boot;
 mod caller;
 mod clock;
+pub mod control;
 mod core;
 mod exit;
 mod fault;
@@ -41,7 +42,8 @@ pub use thread::Thread;
 pub use wire::{ProcessChange, StandardStream, ThreadSpec};
 
 use crate::core::{Core, CoreGuard};
-use boot::{Boot, Control, Report};
+use boot::Boot;
+use control::{Control, Report};
 use gondwana_coherence::sync::LockTable;
 use gondwana_fabric::Fabric;
 use gondwana_memory::Geometry;

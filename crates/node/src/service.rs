@@ -1,7 +1,7 @@
 //! Receiving: what a node does with each message.
 
-use crate::boot::Report;
 use crate::clock::{Activity, Scope};
+use crate::control::Report;
 use crate::wire::{ThreadSpec, Wire};
 use crate::{Node, Thread};
 use gondwana_coherence::sync::{Answer, Ticket};

@@ -1,6 +1,7 @@
 //! How a process becomes a node.
 
-use crate::boot::{Boot, Consistency, Control, FabricBoot, Mechanism};
+use crate::boot::{Boot, Consistency, FabricBoot, Mechanism};
+use crate::control::Control;
 use crate::core::Core;
 use crate::monitor::Monitor;
 use crate::patience::Patience;

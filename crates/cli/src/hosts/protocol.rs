@@ -6,7 +6,8 @@
 
 use crate::process::events::End;
 use crate::run::capabilities::Capabilities;
-use gondwana_node::boot::{Boot, Order, Report};
+use gondwana_node::boot::Boot;
+use gondwana_node::control::{Order, Report};
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use sha2::{Digest, Sha256};
 use std::ffi::{OsStr, OsString};

@@ -8,7 +8,8 @@ use super::tape::Tape;
 use crate::process::events::Nodes;
 use crate::running::requests::{Answer, Asked, Request, answer};
 use gondwana_monitor::FilterText;
-use gondwana_node::boot::{Monitoring, Order};
+use gondwana_node::boot::Monitoring;
+use gondwana_node::control::Order;
 use gondwana_recording::{
     Board, End, FILE_HEADER, Interval, LAUNCHER, Record, Run, Totals, Written, encode, kind_and_node,
 };

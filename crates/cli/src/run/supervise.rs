@@ -8,7 +8,7 @@ use crate::process::signal_name;
 use crate::running::State;
 use crate::running::answer::Register;
 use crate::running::requests::Inbox;
-use gondwana_node::boot::Report;
+use gondwana_node::control::Report;
 use std::collections::BTreeMap;
 use std::os::fd::AsRawFd;
 use std::path::PathBuf;
@@ -389,7 +389,7 @@ fn obituary(node: u16, signal: i32, crash: Option<&Crash>) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use gondwana_node::boot::Order;
+    use gondwana_node::control::Order;
     use std::collections::VecDeque;
     use std::os::fd::RawFd;
 

@@ -16,7 +16,8 @@ pub use attribution::{Attribution, Stacks, Threads};
 pub use filters::check as check_filters;
 pub use tap::{Tap, Touch};
 
-use crate::boot::{Monitoring, Order, Report};
+use crate::boot::Monitoring;
+use crate::control::{Order, Report};
 use crate::start::part;
 use crate::{Node, Thread, service};
 use asking::Answers;

@@ -2,7 +2,7 @@
 
 use super::attribution::{Told, Written};
 use crate::Node;
-use crate::boot::MAX_CHUNK;
+use crate::control::MAX_CHUNK;
 use gondwana_memory::PAGE_SIZE;
 use gondwana_monitor::{Journal, Panel, Refine};
 use gondwana_recording::{
