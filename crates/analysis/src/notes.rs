@@ -2,7 +2,8 @@
 
 use crate::naming::Codes;
 use crate::rows::Shape;
-use gondwana_recording::Recording;
+use gondwana_recording::{Omitted, Recording};
+use std::collections::BTreeMap;
 
 /// The sentences.
 pub(crate) fn notes(recording: &Recording, shape: &Shape, codes: &Codes<'_>) -> Vec<String> {
@@ -37,6 +38,7 @@ pub(crate) fn notes(recording: &Recording, shape: &Shape, codes: &Codes<'_>) -> 
     if lost > 0 {
         notes.push(format!("{lost} transactions were too many to be kept and are not counted."));
     }
+    notes.extend(omitted(recording));
     if recording.unknown > 0 {
         notes.push(format!(
             "The recording has {} records that this version does not know: a later one has made it.",
@@ -47,6 +49,21 @@ pub(crate) fn notes(recording: &Recording, shape: &Shape, codes: &Codes<'_>) -> 
         notes.push("No lines of the source are known: compile with -g to see them.".to_owned());
     }
     notes
+}
+
+/// What the nodes knew and have not recorded.
+fn omitted(recording: &Recording) -> Vec<String> {
+    // The last record of a node counts.
+    let last: BTreeMap<u16, Omitted> = recording.omitted.iter().copied().collect();
+    let sum = |of: fn(&Omitted) -> u64| last.values().map(of).fold(0_u64, u64::saturating_add);
+    let kinds = [
+        (sum(|omitted| omitted.objects), "blocks of memory", "they count as parts of the heap"),
+        (sum(|omitted| omitted.sites), "places of allocation", "their blocks are of unknown origin"),
+        (sum(|omitted| omitted.diffs), "diffs", "what they wrote is not known"),
+        (sum(|omitted| omitted.references), "pointers", "what they point to is not called by them"),
+    ];
+    let missing = kinds.into_iter().filter(|(count, _, _)| *count > 0);
+    missing.map(|(count, what, so)| format!("{count} {what} are not in the recording: {so}.")).collect()
 }
 
 /// `node 1`, `nodes 1, 2 and 5`.
@@ -71,6 +88,11 @@ mod tests {
             run: Run { nodes: 3, ..Run::default() },
             started: vec![(0, Started::default()), (1, Started::default())],
             ended: vec![(0, End { lost: 7, ..End::default() })],
+            omitted: vec![
+                (0, Omitted { objects: 1, ..Omitted::default() }),
+                (0, Omitted { objects: 5, ..Omitted::default() }),
+                (1, Omitted { objects: 2, ..Omitted::default() }),
+            ],
             unknown: 2,
             cut: Some(Cut::Short(99)),
             ..Recording::default()
@@ -85,6 +107,7 @@ mod tests {
                 "Nothing was recorded of node 2.",
                 "The recording has no end of node 1: what happened there last may be missing.",
                 "7 transactions were too many to be kept and are not counted.",
+                "7 blocks of memory are not in the recording: they count as parts of the heap.",
                 "The recording has 2 records that this version does not know: a later one has made it.",
                 "No lines of the source are known: compile with -g to see them.",
             ]

@@ -46,6 +46,8 @@ fn what_has_no_name_goes_by_what_it_is() {
     let mapping = HEAP + (3 << 32);
     let mut made = Made::new(2);
     made.thread(1, 3, stack..stack + 4 * PAGE).block(0, HEAP + (1 << 20), 64, &[0x1234]);
+    // Of the memory of the thread, which has ended, some was allocated.
+    made.block(0, stack + PAGE, PAGE, &[0x5678]).touch(0, Kind::Read, stack + PAGE, 1, 7);
     for (address, count) in [(DATA, 6), (HEAP, 5), (HEAP + (1 << 20), 4), (stack, 3), (mapping, 2), (0x10, 1)]
     {
         made.touch(0, Kind::Read, address, 1, count);
@@ -53,6 +55,7 @@ fn what_has_no_name_goes_by_what_it_is() {
     let analysis = gondwana_analysis::analyse(&made.recording, &gondwana_analysis::NoNames);
     let names: Vec<&str> = analysis.areas.iter().map(|area| &area.name[..]).collect();
     let expected = [
+        "0x5678",
         "data without names",
         "heap at 0x1000000000",
         "0x1234",

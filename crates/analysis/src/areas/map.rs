@@ -75,13 +75,12 @@ pub(crate) struct Map {
 impl Map {
     /// Finds the owners of all addresses that are touched.
     pub(crate) fn new(recording: &Recording, names: &dyn Names, touched: &Span) -> Self {
-        let mut images = vec![];
-        for (_, started) in &recording.started {
-            for image in &started.images {
-                let entry = (image.path.clone(), image.start..image.end);
-                if !images.contains(&entry) {
-                    images.push(entry);
-                }
+        let mut images: Vec<(String, Range<u64>)> = vec![];
+        let later = recording.images.iter().map(|(_, image)| image);
+        for image in recording.started.iter().flat_map(|(_, started)| &started.images).chain(later) {
+            let entry = (image.path.clone(), image.start..image.end);
+            if !images.contains(&entry) {
+                images.push(entry);
             }
         }
         let blocks = Blocks::of(recording);
@@ -90,7 +89,7 @@ impl Map {
             names,
             named,
             segments: segments(recording),
-            stacks: stacks(recording),
+            stacks: stacks(recording, &blocks),
             looks: LOOKS,
             heap: None,
             known: HashMap::new(),
@@ -164,17 +163,25 @@ fn given(recording: &Recording) -> (Vec<(String, u64)>, Layer<usize>) {
 /// The segments of all nodes, as they were known last, with the start of each.
 fn segments(recording: &Recording) -> Layer<(SegmentKind, u64)> {
     let mut segments = Layer::default();
-    for segment in recording.started.iter().flat_map(|(_, started)| &started.segments) {
+    let later = recording.segments.iter().map(|(_, segment)| segment);
+    for segment in recording.started.iter().flat_map(|(_, started)| &started.segments).chain(later) {
         segments.put(segment.start..segment.end, (segment.kind, segment.start));
     }
     segments
 }
 
-/// The stacks of all threads; where one was used by many, it is the last one's.
-fn stacks(recording: &Recording) -> Layer<u32> {
+/// The stacks of all threads; where one was used by many, it is the last one's. Memory of threads that have ended is
+/// allocated anew: what is a block now is no stack.
+fn stacks(recording: &Recording, blocks: &Blocks) -> Layer<u32> {
     let mut stacks = Layer::default();
     for (_, thread) in recording.threads.iter().filter(|(_, thread)| thread.stack_start > 0) {
-        stacks.put(thread.stack_start..thread.stack_end.max(thread.stack_start), thread.number);
+        let stack = thread.stack_start..thread.stack_end.max(thread.stack_start);
+        let mut at = stack.start;
+        for (block, _) in blocks.layer.within(&stack) {
+            stacks.put(at..block.start, thread.number);
+            at = block.end;
+        }
+        stacks.put(at..stack.end, thread.number);
     }
     stacks
 }
