@@ -7,6 +7,9 @@ use std::collections::HashMap;
 /// Where the headers of compilers and libraries are: no code of the user's.
 const OTHERS: [&str; 2] = ["/usr/include/", "/usr/lib/"];
 
+/// The library that stands in for functions of the system in programs that run on several nodes.
+const GONDWANA: &str = "libgondwana.so";
+
 /// The places of instructions, each asked for once.
 pub(crate) struct Codes<'a> {
     names: &'a dyn Names,
@@ -35,9 +38,14 @@ impl<'a> Codes<'a> {
     }
 
     /// An instruction as `file:line`, `function+0x4f` or an address, and its function. Code that the compiler has put
-    /// into the user's from a library counts as the line that wanted it.
+    /// into the user's from a library counts as the line that wanted it, and what Gondwana does on behalf of a function of
+    /// the system as that function.
     pub(crate) fn place(&mut self, address: u64) -> (String, String) {
         let codes = self.at(address);
+        if let Some(code) = codes.last().filter(|code| code.library == GONDWANA && !code.function.is_empty())
+        {
+            return (code.function.clone(), code.function.clone());
+        }
         match codes.iter().find(|code| is_users(code)).or(codes.first()) {
             Some(code) => (text(code, code.offset, address), code.function.clone()),
             None => (format!("{address:#x}"), String::new()),
@@ -49,11 +57,11 @@ impl<'a> Codes<'a> {
         self.at(address).last().map(|code| code.function.clone()).unwrap_or_default()
     }
 
-    /// The calls that return to these addresses, as lines for people, from the innermost that is the program's if there
-    /// is one: `make_grid, grid.c:41`.
+    /// The calls that return to these addresses, as lines for people, from the innermost to the outermost that is the
+    /// program's if there is one: `make_grid, grid.c:41`.
     pub(crate) fn callers(&mut self, returns: &[u64]) -> Vec<String> {
         let mut lines = vec![];
-        let mut users = None;
+        let mut users: Option<std::ops::RangeInclusive<usize>> = None;
         for &address in returns {
             // The call is before the place where it returns.
             let codes = self.at(address.wrapping_sub(1));
@@ -61,15 +69,19 @@ impl<'a> Codes<'a> {
                 lines.push(format!("{address:#x}"));
             }
             for code in codes {
-                if users.is_none() && is_users(code) {
-                    users = Some(lines.len());
+                if is_users(code) {
+                    let first = users.as_ref().map_or(lines.len(), |users| *users.start());
+                    users = Some(first..=lines.len());
                 }
                 let place = text(code, code.offset.saturating_add(1), address);
                 let known = !code.function.is_empty() && code.line > 0;
                 lines.push(if known { format!("{}, {place}", code.function) } else { place });
             }
         }
-        lines.split_off(users.unwrap_or(0))
+        match users {
+            Some(users) => lines.drain(users).collect(),
+            None => lines,
+        }
     }
 
     /// The innermost call that is the program's as a plan names it, and the file name of its library; empty if there is

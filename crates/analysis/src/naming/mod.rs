@@ -10,7 +10,7 @@ use crate::Origin;
 use crate::areas::{Map, Owner};
 use crate::names::Names;
 use gondwana_recording::Recording;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 
 /// Frames that tell two places of allocation with the same innermost one from each other, at most.
@@ -71,12 +71,18 @@ impl<'a> Naming<'a> {
         places.into_iter().take(frames).collect::<Vec<_>>().join(" from ")
     }
 
-    /// Adds to names of blocks that are the same what tells them apart.
+    /// Adds to names that are the same what tells them apart.
     fn tell_apart(&mut self, codes: &mut Codes<'a>) {
         let mut same: HashMap<String, Vec<(usize, usize)>> = HashMap::new();
         for (index, owner) in self.map.owners.iter().enumerate() {
             if let Owner::Group(group) = owner {
                 same.entry(self.areas[index].clone()).or_default().push((index, *group));
+            }
+        }
+        // Blocks go by the name of what points to them.
+        for (index, owner) in self.map.owners.iter().enumerate() {
+            if matches!(owner, Owner::Variable(_)) && same.contains_key(&self.areas[index]) {
+                self.areas[index].push_str(" (the pointer)");
             }
         }
         for (_, groups) in same.into_iter().filter(|(_, groups)| groups.len() > 1) {
@@ -85,11 +91,14 @@ impl<'a> Naming<'a> {
             };
             let mut frames = 1;
             let mut places = longer(frames, codes);
-            while frames < FRAMES
-                && !places.iter().collect::<std::collections::HashSet<_>>().len().eq(&places.len())
-            {
+            while frames < FRAMES && !are_distinct(&places) {
                 frames += 1;
                 places = longer(frames, codes);
+            }
+            if !are_distinct(&places) {
+                // As calls in one line are, or those that a function of a library has made.
+                let numbered = |(place, number): (String, u32)| format!("{place}, call {number}");
+                places = longer(1, codes).into_iter().zip(1..).map(numbered).collect();
             }
             for (&(index, group), place) in groups.iter().zip(places) {
                 self.areas[index] = match self.pointers.of_group(group) {
@@ -180,6 +189,11 @@ impl<'a> Naming<'a> {
             }
         }
     }
+}
+
+/// True if no two texts are the same.
+fn are_distinct(texts: &[String]) -> bool {
+    texts.iter().collect::<HashSet<_>>().len() == texts.len()
 }
 
 /// A path without its folders.
