@@ -121,6 +121,7 @@ pub struct Area {
 
 /// What an area is.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Origin {
     /// A variable of the executable (`library` is empty) or a library.
     Variable {

@@ -3,7 +3,7 @@
 use super::{Advice, AdviceKind};
 use crate::{Area, Shared, Writer};
 use gondwana_plan::Traffic;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 
 /// How many ranges of bytes are named.
@@ -13,18 +13,29 @@ const SHOWN: usize = 6;
 pub fn advise(area: &Area) -> Option<Advice> {
     let hottest = area.falsely_shared.first()?;
     let requests = saved(area);
-    let misses = (area.totals.reads + area.totals.writes).max(1);
     let share = requests as f64 / area.totals.requests().max(1) as f64;
     let saving = Traffic { requests, bytes: (area.totals.bytes as f64 * share.min(1.0)) as u64 };
     let fetched: u64 = area.falsely_shared.iter().map(|shared| shared.fetches).sum();
     let pages = area.falsely_shared.len();
     let reason = format!(
-        "{} on {pages} {}, which makes {fetched} of the {misses} fetches",
+        "{} on {} page{}, fetched {fetched} times",
         listed(hottest),
-        if pages == 1 { "page" } else { "pages, as an example," },
+        if pages == 1 { "1".to_owned() } else { format!("the hottest of {pages}") },
+        if pages == 1 { "" } else { "s" },
     );
-    let fields = written_fields(hottest);
-    let (kind, change) = match fields {
+    let is_own = |writer: &&Writer| area.ranges.iter().any(|range| range.contains(&writer.bytes.start));
+    let (own, others): (Vec<&Writer>, Vec<&Writer>) =
+        hottest.writers.iter().filter(|writer| writer.writes).partition(is_own);
+    let (kind, change) = match written_fields(hottest) {
+        _ if own.is_empty() && !others.is_empty() => {
+            let names: BTreeSet<String> =
+                others.into_iter().map(|writer| without_numbers(&name(writer))).collect();
+            let names: Vec<String> = names.into_iter().collect();
+            (
+                AdviceKind::Pad,
+                format!("move {} to pages without {} (aligned to 4096 bytes)", names.join(", "), area.name),
+            )
+        }
         Some(fields) => {
             (AdviceKind::Regroup, format!("move {fields} of {} away from what other nodes use", area.name))
         }
@@ -51,7 +62,8 @@ fn saved(area: &Area) -> u64 {
     (again as f64 / fetches as f64 * all as f64).min(all as f64) as u64
 }
 
-/// Who uses what of a page: `counters[0] to counters[3] (node 0 writes) and counters[4] (node 1 reads) are`.
+/// Who uses what of a page: `counters[0] to counters[3] (node 0 writes) and counters[4] (node 1 reads) are`; if that gets
+/// long, without the numbers of elements: `bodies[].mass (nodes 0 and 1 read) and bodies[].moves (nodes 0 and 1 write) are`.
 fn listed(shared: &Shared) -> String {
     let mut spans: Vec<(&Writer, &Writer)> = vec![];
     for writer in &shared.writers {
@@ -60,8 +72,11 @@ fn listed(shared: &Shared) -> String {
             _ => spans.push((writer, writer)),
         }
     }
+    if spans.len() > SHOWN {
+        return together(shared);
+    }
     let mut text = String::new();
-    for (place, (first, last)) in spans.iter().take(SHOWN).enumerate() {
+    for (place, (first, last)) in spans.iter().enumerate() {
         let between = match place {
             0 => "",
             _ if place + 1 == spans.len() => " and ",
@@ -73,10 +88,44 @@ fn listed(shared: &Shared) -> String {
         // Writing to a text does not fail.
         let _ = write!(text, "{between}{from}{to} (node {} {does})", first.node);
     }
-    if spans.len() > SHOWN {
-        let _ = write!(text, " and {} more", spans.len() - SHOWN);
-    }
     text + if spans.len() == 1 { " is" } else { " are" }
+}
+
+/// Who uses which kinds of elements and fields.
+fn together(shared: &Shared) -> String {
+    let mut uses: BTreeMap<(String, bool), BTreeSet<u16>> = BTreeMap::new();
+    for writer in &shared.writers {
+        uses.entry((without_numbers(&name(writer)), writer.writes)).or_default().insert(writer.node);
+    }
+    let parts = uses.iter().take(SHOWN).map(|((name, writes), nodes)| {
+        let numbers: Vec<String> = nodes.iter().map(u16::to_string).collect();
+        let does = if *writes { "write" } else { "read" };
+        match &numbers[..] {
+            [one] => format!("{name} (node {one} {does}s)"),
+            [first @ .., last] => format!("{name} (nodes {} and {last} {does})", first.join(", ")),
+            [] => name.clone(),
+        }
+    });
+    let mut parts: Vec<String> = parts.collect();
+    if uses.len() > SHOWN {
+        parts.push(format!("{} more", uses.len() - SHOWN));
+    }
+    match parts.split_last() {
+        Some((only, [])) => format!("{only} is"),
+        Some((last, first)) => format!("{} and {last} are", first.join(", ")),
+        None => String::new(),
+    }
+}
+
+/// A name with nothing between the brackets of elements.
+fn without_numbers(name: &str) -> String {
+    let mut inside = false;
+    let outside = name.chars().filter(|&letter| {
+        let shown = !inside || letter == ']';
+        inside = letter == '[' || inside && letter != ']';
+        shown
+    });
+    outside.collect()
 }
 
 fn name(writer: &Writer) -> String {

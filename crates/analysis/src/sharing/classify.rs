@@ -34,6 +34,7 @@ pub(crate) struct Part {
 /// | one node | no other uses it | private |
 /// | one node | others fetched it once | read-only |
 /// | one node, or each byte by one | others fetch it again and again | producer/consumer |
+/// | each byte by one node | nobody fetches it, but the page again and again | falsely shared |
 /// | several the same bytes | all who fetch it write it | migratory |
 /// | several the same bytes | others read it | widely written |
 pub(crate) fn classify(page: &Page, part: &Span) -> Part {
@@ -75,7 +76,9 @@ pub(crate) fn classify(page: &Page, part: &Span) -> Part {
     } else if moved == 0 {
         match (writers.len(), contended(page, part)) {
             (1, _) => Pattern::ReadOnly,
-            (_, false) => Pattern::Private,
+            // What makes others fetch the page is seen where they touch it first.
+            (_, false) if page.misses.is_empty() => Pattern::Private,
+            (_, false) => Pattern::FalselyShared,
             (_, true) => Pattern::Migratory,
         }
     } else if writers.len() == 1 || !contended(page, part) {

@@ -6,6 +6,10 @@ use std::ops::Range;
 
 /// Ranges of one node that are shown of a page at most.
 const RANGES: usize = 32;
+/// A place that is missed once when another is missed so often is not worth a line.
+const RARE: u64 = 16;
+/// Bytes that a thread reads in one go, mostly.
+const WORD: u64 = 4;
 
 /// Bytes that a node uses.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -18,12 +22,23 @@ pub(crate) struct Side {
     pub(crate) bytes: Range<u64>,
 }
 
-/// What nodes write of a page, and where else they touch it, in ascending order.
+/// The words that bytes are in.
+fn words(bytes: &Range<u64>) -> Range<u64> {
+    bytes.start & !(WORD - 1)..bytes.end.saturating_add(WORD - 1) & !(WORD - 1)
+}
+
+/// What nodes write of a page, and where else they touch it again and again, in ascending order.
 pub(crate) fn sides(page: &Page) -> Vec<Side> {
     let mut sides = vec![];
+    let most = page.misses.iter().map(|miss| miss.count).max().unwrap_or(0);
     for (&node, used) in &page.uses {
-        let whole: Span = [page.range.clone()].into_iter().collect();
-        let read = if used.touched == whole { Span::default() } else { used.touched.without(&used.written) };
+        // Where a node writes, a diff has only the bytes of a word that have changed.
+        let words: Span = used.written.ranges().iter().map(|bytes| words(bytes)).collect();
+        let often = page.misses.iter().filter(|miss| {
+            let is_somewhere = !miss.write && miss.at != page.range;
+            miss.node == node && is_somewhere && miss.count.saturating_mul(RARE) >= most
+        });
+        let read = often.map(|miss| miss.at.clone()).collect::<Span>().without(&words);
         for (span, writes) in [(&used.written, true), (&read, false)] {
             let ranges = span.ranges().iter().take(RANGES);
             sides.extend(ranges.map(|bytes| Side { node, writes, bytes: bytes.clone() }));
