@@ -26,7 +26,7 @@ pub fn advise(area: &Area) -> Option<Advice> {
     let is_own = |writer: &&Writer| area.ranges.iter().any(|range| range.contains(&writer.bytes.start));
     let (own, others): (Vec<&Writer>, Vec<&Writer>) =
         hottest.writers.iter().filter(|writer| writer.writes).partition(is_own);
-    let (kind, change) = match written_fields(hottest) {
+    let (kind, change) = match written_fields(area, hottest) {
         _ if own.is_empty() && !others.is_empty() => {
             let names: BTreeSet<String> =
                 others.into_iter().map(|writer| without_numbers(&name(writer))).collect();
@@ -117,10 +117,11 @@ fn together(shared: &Shared) -> String {
     }
 }
 
-/// A name with nothing between the brackets of elements.
+/// A name with nothing between the brackets of elements, and without its distance from the beginning of a block.
 fn without_numbers(name: &str) -> String {
+    let start = name.rsplit_once("+0x").map_or(name, |(start, _)| start);
     let mut inside = false;
-    let outside = name.chars().filter(|&letter| {
+    let outside = start.chars().filter(|&letter| {
         let shown = !inside || letter == ']';
         inside = letter == '[' || inside && letter != ']';
         shown
@@ -137,10 +138,13 @@ fn name(writer: &Writer) -> String {
 
 /// The fields that are written, if they are others than those that are read: to be kept apart from these. `None` if nodes
 /// write different elements, whatever their fields.
-fn written_fields(shared: &Shared) -> Option<String> {
+fn written_fields(area: &Area, shared: &Shared) -> Option<String> {
     let fields = |writes: bool| -> BTreeSet<String> {
-        let names =
-            shared.writers.iter().filter(|writer| writer.writes == writes).map(|writer| field(&writer.name));
+        let names = shared
+            .writers
+            .iter()
+            .filter(|writer| writer.writes == writes)
+            .map(|writer| field(area, &writer.name));
         names.collect()
     };
     let (written, read) = (fields(true), fields(false));
@@ -149,8 +153,12 @@ fn written_fields(shared: &Shared) -> Option<String> {
     (apart && !texts.is_empty() && !read.is_empty()).then(|| texts.join(", "))
 }
 
-/// The field of a name, `.position` of `bodies[17].position`; empty if it has none.
-fn field(name: &str) -> String {
-    let tail = name.rsplit_once(']').map_or(name, |(_, tail)| tail);
+/// The field of a name in an area, `.position` of `bodies[17].position` in `bodies`; empty if it has none. Of a range of
+/// names, the first counts.
+fn field(area: &Area, name: &str) -> String {
+    let variable = area.name.split('[').next().unwrap_or_default();
+    let first = name.split("..").next().unwrap_or_default();
+    let Some(part) = first.strip_prefix(variable) else { return String::new() };
+    let tail = part.rsplit_once(']').map_or(part, |(_, tail)| tail);
     tail.find('.').map_or(String::new(), |dot| tail[dot..].to_owned())
 }

@@ -526,3 +526,19 @@ fn absurd_cells_do_no_harm() {
         assert!(advice.saving.requests <= analysis.totals.requests());
     }
 }
+
+#[test]
+fn many_uses_are_told_without_numbers() {
+    let mut analysis = empty();
+    let name = "make, cells.c:7";
+    analysis.areas.push(area(name, allocation("make+0x9", &[0]), vec![pages(0..1)]));
+    let names: Vec<String> = (1..9).map(|place| format!("{name}+{:#x}", place * 8)).collect();
+    let uses = names.iter().zip(0..).map(|(name, place)| (place % 2, place % 4 < 2, name.as_str())).collect();
+    share(&mut analysis, 0, uses);
+    // The name of the file has a dot, and no field.
+    let advice =
+        advise(&analysis).into_iter().find(|advice| advice.kind == AdviceKind::Pad).expect("there is one");
+    let shared =
+        "make, cells.c:7 (nodes 0 and 1 read) and make, cells.c:7 (nodes 0 and 1 write) are on 1 page";
+    assert!(advice.reason.starts_with(shared), "{}", advice.reason);
+}
