@@ -147,7 +147,7 @@ mod tests {
         let table = table(2, 5, COST, Some(0.5), &outcomes());
         assert!(table.starts_with("2 nodes, 5 rounds, 0.5 threads wanted to run before\n"), "{table}");
         let line = |name: &str| table.lines().find(|line| line.starts_with(name)).unwrap();
-        assert!(line("read-miss").ends_with(" KiB"), "{table}");
+        assert!(line("read-miss").ends_with(" %"), "{table}");
         assert!(line("sor").contains("1.009 (1.009 to 1.009)") && line("sor").ends_with("met"), "{table}");
         assert_eq!(line("lu"), "lu             not measured: stuck for 60 s");
         assert!(table.contains("10 ns to note one, 101 ns the first of a kind, 23.4 ns to write"), "{table}");
