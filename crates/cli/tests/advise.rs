@@ -74,7 +74,7 @@ fn what_is_no_recording_is_refused_in_a_sentence() {
     std::fs::write(folder.join("text"), "version = 1\n").unwrap();
     std::fs::write(folder.join("empty"), "").unwrap();
     for (file, words) in [
-        ("missing.gwr", "missing.gwr: No such file"),
+        ("missing.gwr", "missing.gwr cannot be read: No such file"),
         ("text", "text: this is no recording"),
         ("empty", "empty: this is no recording"),
         (".", ".: "),

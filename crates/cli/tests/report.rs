@@ -118,7 +118,7 @@ data area  reads  writes  excess  ahead  upgrades  diffs  notices      moved
 0x400200, 8 KiB: fetched for reads by node 1, written by no node
          4 reads        0 writes  by 0x401234
 
-lock              address  passed between nodes
+lock                address  passed between nodes
 0x400200+0x40  0x1000002040                     9
 
 from, to  node 0   node 1

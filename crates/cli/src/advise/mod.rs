@@ -1,7 +1,7 @@
 //! `gondwana advise`: what a recording tells to change, and a plan that does what needs no change of the program.
 
 mod earlier;
-mod text;
+pub mod text;
 
 use crate::failure::Failure;
 use gondwana_analysis::{Advice, Analysis};

@@ -16,19 +16,25 @@ pub fn of(analysis: &Analysis, advice: &[Advice]) -> String {
         text.push_str("There is nothing to advise.\n");
     }
     for (number, advice) in (1..).zip(advice) {
-        let _ = write!(text, "{number}. {}: {}", advice.area, advice.kind.name());
-        let saving = advice.saving;
-        if saving.requests > 0 {
-            let share = saving.requests as f64 / all.max(1) as f64 * 100.0;
-            let _ = write!(text, ", saves about {} requests ({share:.0} %)", grouped(saving.requests));
-        }
-        if saving.bytes > 0 {
-            let _ = write!(text, " and {}", amount(saving.bytes));
-        }
-        let _ = write!(text, "\n   {}\n", advice.reason);
+        let _ = write!(text, "{number}. {}\n   {}\n", short(advice, all), advice.reason);
         if !advice.change.is_empty() {
             let _ = writeln!(text, "   To do: {}", advice.change);
         }
+    }
+    text
+}
+
+/// Advice in half a line: what to do, and how many of `all` requests that saves.
+pub fn short(advice: &Advice, all: u64) -> String {
+    let saving = advice.saving;
+    // Writing to a text does not fail.
+    let mut text = format!("{}: {}", advice.area, advice.kind.name());
+    if saving.requests > 0 {
+        let share = saving.requests as f64 / all.max(1) as f64 * 100.0;
+        let _ = write!(text, ", saves about {} requests ({share:.0} %)", grouped(saving.requests));
+    }
+    if saving.bytes > 0 {
+        let _ = write!(text, " and {}", amount(saving.bytes));
     }
     text
 }

@@ -6,11 +6,10 @@ mod table;
 
 use crate::failure::Failure;
 use crate::output::Output;
-use gondwana_analysis::{Analysis, advise, analyse};
-use gondwana_symbols::Symbols;
+use crate::recorded;
+use gondwana_analysis::{Advice, Analysis, advise};
 use serde::Serialize;
-use std::fs::File;
-use std::io::{self, BufReader, Write};
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -46,12 +45,13 @@ pub struct ReportOptions {
     top: u16,
 }
 
-/// The analysis as JSON.
+/// The analysis and what follows from it as JSON.
 #[derive(Serialize)]
 struct Json<'a> {
     version: u32,
     #[serde(flatten)]
     analysis: &'a Analysis,
+    advice: &'a [Advice],
 }
 
 /// Prints what a recording tells.
@@ -59,17 +59,20 @@ pub fn report(options: &ReportOptions) -> Result<ExitCode, Failure> {
     if let Some(file) = &options.html {
         return write_page(&options.file, file.as_deref());
     }
-    let mut analysis = load(&options.file)?;
+    let mut analysis = recorded::analysis(&options.file)?;
+    // Also of a part, advice is about its weight in the whole.
+    let mut advice = advise(&analysis);
     if let Some(name) = &options.area {
         keep(&mut analysis, name)?;
+        advice.retain(|advice| analysis.areas.iter().any(|area| area.name == advice.area));
     }
     let text = if options.json {
-        let json = Json { version: VERSION, analysis: &analysis };
+        let json = Json { version: VERSION, analysis: &analysis, advice: &advice };
         serde_json::to_string_pretty(&json).expect("an analysis is JSON") + "\n"
     } else if options.csv {
         csv::lines(&analysis)
     } else {
-        table::text(&analysis, usize::from(options.top), options.area.is_some())
+        table::text(&analysis, &advice, usize::from(options.top), options.area.is_some())
     };
     print(&text)
 }
@@ -84,7 +87,7 @@ fn write_page(recording: &Path, file: Option<&Path>) -> Result<ExitCode, Failure
             "--html: the page would take the place of the recording: name another file",
         ));
     }
-    let analysis = load(recording)?;
+    let analysis = recorded::analysis(recording)?;
     let output = Output::open("--html", &file)?;
     output.write(&page::render(&analysis, &advise(&analysis)))?;
     print(&format!("{}\n", file.display()))
@@ -97,22 +100,6 @@ fn print(text: &str) -> Result<ExitCode, Failure> {
         Err(error) => Err(Failure::system("standard output", &error)),
         Ok(()) => Ok(ExitCode::SUCCESS),
     }
-}
-
-/// Reads a recording and finds out what it tells; what stands in the way of that is in its notes.
-pub fn load(path: &Path) -> Result<Analysis, Failure> {
-    let shown = path.display();
-    let file =
-        File::open(path).map_err(|error| Failure::cannot(format!("{shown} cannot be read: {error}")))?;
-    let recording = gondwana_recording::read(BufReader::new(file));
-    let recording = recording.map_err(|error| Failure::cannot(format!("{shown}: {error}")))?;
-    // A node says all that it knows each time, and all nodes have the same files.
-    let images =
-        recording.started.iter().map(|(_, started)| &started.images[..]).max_by_key(|images| images.len());
-    let (symbols, sentences) = Symbols::open(images.unwrap_or_default());
-    let mut analysis = analyse(&recording, &symbols);
-    analysis.notes.extend(sentences.into_iter().map(|sentence| format!("{sentence}.")));
-    Ok(analysis)
 }
 
 /// Leaves only the areas with this name, or if there is none those with a name that contains it.

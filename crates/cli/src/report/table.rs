@@ -1,11 +1,14 @@
 //! What a recording tells as tables for people: the hottest first, and no line longer than a terminal is wide.
 
+use crate::advise::text::short as headline;
 use crate::columns::{Side, amount, columns};
-use gondwana_analysis::{Analysis, Area, Flow, Pattern, Totals};
+use gondwana_analysis::{Advice, AdviceKind, Analysis, Area, Flow, Pattern, Totals};
 use std::fmt::Write;
 
 /// Longest names of areas in tables, in letters.
 const NAME: usize = 26;
+/// Longest lines of names with what is said of them, in letters.
+const LINE: usize = 100;
 /// How many nodes have a column each.
 const NODES: usize = 4;
 /// Places in the program that are listed of an area, unless it is the only one that is told of.
@@ -24,7 +27,7 @@ pub fn pattern(pattern: Pattern) -> &'static str {
 }
 
 /// All tables. With `whole`, everything is told of each area.
-pub fn text(analysis: &Analysis, top: usize, whole: bool) -> String {
+pub fn text(analysis: &Analysis, advice: &[Advice], top: usize, whole: bool) -> String {
     let shown = &analysis.areas[..top.min(analysis.areas.len())];
     let mut parts = vec![head(analysis)];
     if shown.is_empty() {
@@ -44,6 +47,7 @@ pub fn text(analysis: &Analysis, top: usize, whole: bool) -> String {
         parts.push(locks(analysis, top));
         parts.push(traffic(&analysis.flows));
     }
+    parts.push(changes(advice, analysis.totals.requests(), top));
     parts.retain(|part| !part.is_empty());
     // Whatever a file says, it does not speak to the terminal.
     parts.join("\n").chars().map(|c| if c.is_control() && c != '\n' { '\u{fffd}' } else { c }).collect()
@@ -146,8 +150,9 @@ fn users(area: &Area, most: usize) -> String {
     let (written, read) = (who(&writes), who(&|totals| totals.reads > 0));
     let blocks = if area.objects > 1 { format!(" in {} blocks", area.objects) } else { String::new() };
     let size = amount(area.bytes);
-    let mut text =
-        format!("{}, {size}{blocks}: fetched for reads by {read}, written by {written}\n", area.name);
+    let uses = format!("{size}{blocks}: fetched for reads by {read}, written by {written}\n");
+    let fits = area.name.chars().count() + uses.len() < LINE;
+    let mut text = format!("{},{}{uses}", area.name, if fits { " " } else { "\n  " });
     let lines = |count: usize, of: &dyn Fn(usize) -> (String, u64, u64)| -> String {
         let line = |index: usize| {
             let (name, reads, writes) = of(index);
@@ -254,6 +259,14 @@ fn traffic(flows: &[Vec<Flow>]) -> String {
     columns(&sides, &lines) + &note
 }
 
+/// What to change, in a line each.
+fn changes(advice: &[Advice], requests: u64, most: usize) -> String {
+    let something = advice.iter().filter(|advice| advice.kind != AdviceKind::Nothing);
+    let lines: String =
+        something.take(most).map(|advice| format!("  {}\n", headline(advice, requests))).collect();
+    if lines.is_empty() { lines } else { format!("Advice, of which gondwana advise tells more:\n{lines}") }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -288,9 +301,19 @@ mod tests {
             totals,
             ..Analysis::default()
         };
-        let text = text(&analysis, 10, false);
+        let text = text(&analysis, &[], 10, false);
         assert!(text.lines().all(|line| line.chars().count() <= 100), "{text}");
         assert!(text.contains("others") && text.contains("2 more nodes sent less."), "{text}");
+    }
+
+    #[test]
+    fn advice_is_told_in_short() {
+        let (_, advice) = crate::advise::text::tests::sample();
+        let heading = "Advice, of which gondwana advise tells more:";
+        let line = "  grid: block, saves about 1,500 requests (75 %) and 1 MiB";
+        assert_eq!(changes(&advice, 2000, 1), format!("{heading}\n{line}\n"));
+        let nothing = Advice { kind: AdviceKind::Nothing, ..advice[0].clone() };
+        assert_eq!(changes(&[nothing], 2000, 1), "");
     }
 
     #[test]
