@@ -33,7 +33,7 @@ pub(crate) fn sides(page: &Page) -> Vec<Side> {
     let most = page.misses.iter().map(|miss| miss.count).max().unwrap_or(0);
     for (&node, used) in &page.uses {
         // Where a node writes, a diff has only the bytes of a word that have changed.
-        let words: Span = used.written.ranges().iter().map(|bytes| words(bytes)).collect();
+        let words: Span = used.written.ranges().iter().map(words).collect();
         let often = page.misses.iter().filter(|miss| {
             let is_somewhere = !miss.write && miss.at != page.range;
             miss.node == node && is_somewhere && miss.count.saturating_mul(RARE) >= most
