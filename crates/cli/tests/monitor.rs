@@ -64,7 +64,7 @@ fn a_number_that_is_written_here_and_read_there_is_fetched_each_time() {
                 line.split(' ').map(|word| u64::from_str_radix(&word[2..], 16).unwrap()).collect();
             let (number, look) = (addresses[0], addresses[1]);
             let reads: Vec<&Row> = rows(&recording, 1)
-                .filter(|row| row.unit == 5 && row.address == number / 32 * 32 && row.kind.is_fetch())
+                .filter(|row| row.unit == 2 && row.address == number / 4 * 4 && row.kind.is_fetch())
                 .collect();
             let read = |kind| {
                 reads.iter().filter(|row| row.kind == kind).map(|row| u64::from(row.count)).sum::<u64>()

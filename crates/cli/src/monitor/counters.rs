@@ -128,7 +128,7 @@ mod tests {
         ];
         let shown = filters(Recording { boards, ..Recording::default() });
         let expected = "\
-node  range          unit   kinds  counted  units  hottest
+node  range           unit  kinds  counted  units  hottest
    0  0x1000-0x9000  4 KiB  read         1      1  0x2000: 1
    0  0x1000-0x9000  4 KiB  all          0      0
    1  0x1000-0x9000  4 KiB  all         12      2  0x3000: 9, 0x1000: 3

@@ -249,8 +249,11 @@ impl Monitored {
     pub fn chunk(&mut self, node: u16, chunk: Vec<u8>, machine: &mut dyn Nodes) -> Option<String> {
         let kind = kind_and_node(&chunk)?.0;
         let is_ending = self.ending.get_mut(usize::from(node))?;
-        if kind == Board::KIND && !*is_ending {
-            self.counting.iter_mut().for_each(|counting| counting.chunks.push(chunk.clone()));
+        if kind == Board::KIND
+            && !*is_ending
+            && let Some(counting) = self.counting.as_mut().filter(|counting| counting.waiting.contains(&node))
+        {
+            counting.chunks.push(chunk);
             return None;
         }
         let gone = self.followers.len();
