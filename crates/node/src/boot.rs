@@ -52,9 +52,9 @@ pub struct Boot {
     pub groups: Vec<ThreadGroup>,
     /// Where the homes of pages are.
     pub homes: Homes,
-    /// Whether a [`Report::Stats`] is wanted at the end.
+    /// Whether a [`Report::Stats`](crate::control::Report::Stats) is wanted at the end.
     pub stats: bool,
-    /// Whether [`Report::Progress`] is wanted now and then.
+    /// Whether [`Report::Progress`](crate::control::Report::Progress) is wanted now and then.
     pub progress: bool,
     /// What is to be recorded, if anything is.
     pub monitor: Option<Monitoring>,
