@@ -1,4 +1,4 @@
-//! Text in columns.
+//! Text in columns, and numbers as people read them.
 
 /// On which side of its column a cell is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -36,6 +36,19 @@ pub fn amount(bytes: u64) -> String {
     }
 }
 
+/// The number with a comma between groups of three digits.
+pub fn grouped(number: u64) -> String {
+    let digits = number.to_string();
+    let mut text = String::new();
+    for (index, digit) in digits.chars().enumerate() {
+        if index > 0 && (digits.len() - index).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -52,5 +65,10 @@ mod tests {
     fn amounts_are_short() {
         let amounts = [0, 1023, 1 << 10, 1536 << 10, 24_684_084 << 10, 5 << 40].map(amount);
         assert_eq!(amounts, ["0 B", "1023 B", "1 KiB", "1.5 MiB", "23.5 GiB", "5 TiB"]);
+    }
+
+    #[test]
+    fn digits_are_grouped() {
+        assert_eq!([0, 999, 1000, 1234567].map(grouped), ["0", "999", "1,000", "1,234,567"]);
     }
 }

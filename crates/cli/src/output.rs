@@ -1,9 +1,21 @@
-//! A file for results, opened before the work begins: that it cannot be written is to be known then.
+//! Where results go: standard output, or a file that is opened before the work begins, so that it is known then that it
+//! cannot be written.
 
 use crate::failure::Failure;
 use std::fs::{File, OpenOptions};
-use std::io::{Seek, Write};
+use std::io::{self, ErrorKind, Seek, Write};
 use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+/// Prints the results of a command, which end it.
+pub fn print(text: &str) -> Result<ExitCode, Failure> {
+    match io::stdout().write_all(text.as_bytes()) {
+        // Whoever reads has seen enough.
+        Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(ExitCode::SUCCESS),
+        Err(error) => Err(Failure::system("standard output", &error)),
+        Ok(()) => Ok(ExitCode::SUCCESS),
+    }
+}
 
 /// The file. What it holds stays until there is something to write; a new file goes away if there never is.
 #[derive(Debug)]

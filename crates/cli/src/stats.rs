@@ -3,6 +3,7 @@
 //! Each node reports an object of named numbers, or of objects of them to any depth. The launcher knows none of the
 //! names: it shows what there is, in alphabetical order. In the table only some rows are shown that are all zero.
 
+use crate::columns::grouped;
 use serde_json::{Map, Value, json};
 use std::fmt::Write;
 
@@ -166,19 +167,6 @@ fn flatten(value: &Value) -> Vec<(String, u64)> {
     out
 }
 
-/// The number with a comma between groups of three digits.
-pub fn grouped(number: u64) -> String {
-    let digits = number.to_string();
-    let mut text = String::new();
-    for (index, digit) in digits.chars().enumerate() {
-        if index > 0 && (digits.len() - index).is_multiple_of(3) {
-            text.push(',');
-        }
-        text.push(digit);
-    }
-    text
-}
-
 /// Writes rows with the first column to the left and the others to the right.
 fn align(text: &mut String, rows: &[Vec<String>]) {
     let width = |column: usize| rows.iter().map(|row| row[column].len()).max().unwrap_or(0);
@@ -257,10 +245,5 @@ mod tests {
         assert_eq!(value["node_count"], 3);
         assert_eq!(value["version"], 1);
         assert_eq!(value["consistency_reason"], "no inline atomic instruction");
-    }
-
-    #[test]
-    fn digits_are_grouped() {
-        assert_eq!([0, 999, 1000, 1234567].map(grouped), ["0", "999", "1,000", "1,234,567"]);
     }
 }

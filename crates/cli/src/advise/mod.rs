@@ -4,6 +4,7 @@ mod earlier;
 pub mod text;
 
 use crate::failure::Failure;
+use crate::output::print;
 use gondwana_analysis::{Advice, Analysis};
 use gondwana_plan::Plan;
 use serde_json::{Value, json};
@@ -46,17 +47,18 @@ pub fn advise(options: &AdviseOptions) -> Result<ExitCode, Failure> {
     if let Some(path) = options.output.as_ref().filter(|_| has_entries) {
         write(path, &document(&analysis, &advice, &plan), options.force)?;
     }
-    if options.json {
-        println!("{:#}", to_json(&analysis, &advice, &plan));
+    let shown = if options.json {
+        format!("{:#}\n", to_json(&analysis, &advice, &plan))
     } else if options.output.is_none() {
-        print!("{}", document(&analysis, &advice, &plan));
+        document(&analysis, &advice, &plan)
     } else {
-        print!("{}", text::of(&analysis, &advice));
-    }
+        text::of(&analysis, &advice)
+    };
+    let printed = print(&shown)?;
     if let Some(path) = options.output.as_ref().filter(|_| !has_entries) {
         eprintln!("gondwana: there is nothing that a plan could do: {} was not written", path.display());
     }
-    Ok(ExitCode::SUCCESS)
+    Ok(printed)
 }
 
 /// The plan as a file, with the advice in front of it for those who read it.

@@ -1,7 +1,6 @@
 //! Advice for people.
 
-use crate::columns::amount;
-use crate::stats::grouped;
+use crate::columns::{amount, grouped};
 use gondwana_analysis::{Advice, Analysis};
 use std::fmt::Write;
 

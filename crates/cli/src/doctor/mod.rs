@@ -3,6 +3,7 @@
 pub mod probes;
 
 use crate::failure::Failure;
+use crate::output::print;
 use crate::run::capabilities;
 use serde::Serialize;
 use std::process::ExitCode;
@@ -56,12 +57,8 @@ impl Finding {
 pub fn doctor(options: &DoctorOptions) -> Result<ExitCode, Failure> {
     let findings = examine();
     let fit = findings.iter().all(|finding| finding.verdict != Verdict::Lack);
-    if options.json {
-        let report = serde_json::json!({ "runs_work": fit, "findings": findings });
-        println!("{report:#}");
-    } else {
-        print!("{}", render(&findings));
-    }
+    let report = serde_json::json!({ "runs_work": fit, "findings": findings });
+    print(&if options.json { format!("{report:#}\n") } else { render(&findings) })?;
     Ok(if fit { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 

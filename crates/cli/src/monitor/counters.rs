@@ -2,6 +2,7 @@
 
 use crate::columns::{Side, amount, columns};
 use crate::failure::Failure;
+use crate::output::print;
 use crate::running::ask;
 use crate::running::requests::Request;
 use gondwana_monitor::{Kind, Kinds};
@@ -24,16 +25,15 @@ pub fn show(run: u32, json: bool) -> Result<ExitCode, Failure> {
     let recording = read(stream).map_err(|error| Failure::cannot(format!("the counters: {error}")))?;
     let filters = filters(recording);
     if json {
-        println!("{:#}", json!({ "filters": filters.iter().map(Shown::to_json).collect::<Vec<_>>() }));
-        return Ok(ExitCode::SUCCESS);
+        let filters: Vec<Value> = filters.iter().map(Shown::to_json).collect();
+        return print(&format!("{:#}\n", json!({ "filters": filters })));
     }
     if filters.is_empty() {
         return Err(Failure::cannot(format!(
             "the run of process {run} has no filters: gondwana monitor {run} --filter sets some"
         )));
     }
-    print!("{}", table(&filters));
-    Ok(ExitCode::SUCCESS)
+    print(&table(&filters))
 }
 
 /// The filters of all nodes, put together where their counters came in parts.

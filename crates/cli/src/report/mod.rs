@@ -5,11 +5,10 @@ mod page;
 mod table;
 
 use crate::failure::Failure;
-use crate::output::Output;
+use crate::output::{Output, print};
 use crate::recorded;
 use gondwana_analysis::{Advice, Analysis, advise};
 use serde::Serialize;
-use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -91,15 +90,6 @@ fn write_page(recording: &Path, file: Option<&Path>) -> Result<ExitCode, Failure
     let output = Output::open("--html", &file)?;
     output.write(&page::render(&analysis, &advise(&analysis)))?;
     print(&format!("{}\n", file.display()))
-}
-
-fn print(text: &str) -> Result<ExitCode, Failure> {
-    match io::stdout().write_all(text.as_bytes()) {
-        // Whoever reads has seen enough.
-        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(ExitCode::SUCCESS),
-        Err(error) => Err(Failure::system("standard output", &error)),
-        Ok(()) => Ok(ExitCode::SUCCESS),
-    }
 }
 
 /// Leaves only the areas with this name, or if there is none those with a name that contains it.

@@ -3,6 +3,7 @@
 mod show;
 
 use crate::failure::Failure;
+use crate::output::print;
 use gondwana_host::Names;
 use gondwana_rset::{Entry, RSet, Registry};
 use gondwana_topology::Machine;
@@ -102,13 +103,13 @@ pub fn rset(options: &RsetOptions) -> Result<ExitCode, Failure> {
         Verb::List { json } => {
             // Who asks for the names wants to know that there is no place for any.
             let names = Names::of_user()?.read()?;
-            print!("{}", if *json { show::list_json(&names) } else { show::list(&names) });
+            print(&if *json { show::list_json(&names) } else { show::list(&names) })?;
         }
         Verb::Show { set, json, place } => {
             let (machine, names) = (place.machine()?, named_sets()?);
             let rset = parsed(set, &machine, &names)?;
             let description = show::Description::new(set, &rset, &machine, &names);
-            print!("{}", if *json { description.json() } else { description.text() });
+            print(&if *json { description.json() } else { description.text() })?;
         }
         Verb::Make { name, set, parent, exclusive, place } => {
             let machine = place.machine()?;

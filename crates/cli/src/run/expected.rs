@@ -1,6 +1,6 @@
 //! What a plan was expected to save against what it saves.
 
-use crate::stats::grouped;
+use crate::columns::grouped;
 use gondwana_memory::PAGE_SIZE;
 use gondwana_plan::Traffic;
 use serde_json::Value;

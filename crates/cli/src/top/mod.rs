@@ -6,6 +6,7 @@ mod snapshot;
 mod text;
 
 use crate::failure::{Failure, USAGE};
+use crate::output::print;
 use crate::process::events::End;
 use crate::process::signals::Signals;
 use crate::run::exit;
@@ -98,9 +99,7 @@ fn once(
     if options.json {
         let json =
             serde_json::to_string_pretty(&shown).map_err(|error| Failure::cannot(error.to_string()))?;
-        println!("{json}");
-    } else {
-        print!("{}", text::whole(&shown, LISTED));
+        return print(&(json + "\n"));
     }
-    Ok(ExitCode::SUCCESS)
+    print(&text::whole(&shown, LISTED))
 }

@@ -7,6 +7,7 @@ mod tables;
 pub use cluster::{printable, time};
 
 use crate::failure::Failure;
+use crate::output::print;
 use gondwana_topology::{Machine, View};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -35,8 +36,7 @@ pub fn topo(options: &TopoOptions) -> Result<ExitCode, Failure> {
             Some(process) => cluster::one(process, options.json, columns)?,
             None => cluster::all(options.json, columns)?,
         };
-        print!("{shown}");
-        return Ok(ExitCode::SUCCESS);
+        return print(&shown);
     }
     let machine = match &options.machine {
         Some(path) => described(path)?,
@@ -45,11 +45,9 @@ pub fn topo(options: &TopoOptions) -> Result<ExitCode, Failure> {
     if options.json {
         let json =
             serde_json::to_string_pretty(&machine).map_err(|error| Failure::cannot(error.to_string()))?;
-        println!("{json}");
-    } else {
-        print!("{}", text(&machine, columns));
+        return print(&(json + "\n"));
     }
-    Ok(ExitCode::SUCCESS)
+    print(&text(&machine, columns))
 }
 
 /// The machine that a file describes.

@@ -5,6 +5,7 @@ mod strip;
 mod tables;
 
 use crate::failure::Failure;
+use crate::output::print;
 use gondwana_host::pages::{self, Found};
 use gondwana_host::process::{self, Mapping};
 use gondwana_host::sys;
@@ -46,8 +47,7 @@ fn mappings(options: &WhereOptions) -> Result<ExitCode, Failure> {
         })?;
     let used: Vec<Mapping> = mappings.into_iter().filter(|mapping| !mapping.bytes.is_empty()).collect();
     if options.json {
-        println!("{:#}", serde_json::json!({ "process": options.pid, "mappings": used }));
-        return Ok(ExitCode::SUCCESS);
+        return print(&format!("{:#}\n", serde_json::json!({ "process": options.pid, "mappings": used })));
     }
     let strips = used.iter().map(|mapping| strip(options.pid, mapping.addresses.clone()));
     // The numbers are worth showing without the pictures.
@@ -55,8 +55,7 @@ fn mappings(options: &WhereOptions) -> Result<ExitCode, Failure> {
         strips.map(|strip| strip.map(|strip| strip.to_string()).unwrap_or_default()).collect();
     let parts = [tables::kinds(&used), tables::heaps(&used), tables::mappings(&used, &strips)];
     let parts: Vec<String> = parts.into_iter().filter(|part| !part.is_empty()).collect();
-    print!("{}", parts.join("\n"));
-    Ok(ExitCode::SUCCESS)
+    print(&parts.join("\n"))
 }
 
 /// Pages that are looked at for a strip at most: the rest is between them.
@@ -88,11 +87,9 @@ fn addresses(options: &WhereOptions, addresses: Range<usize>) -> Result<ExitCode
             "pages": found.pages,
             "absent": found.absent,
         });
-        println!("{report:#}");
-    } else {
-        print!("{}\n{strip}\n", tables::pages(&found));
+        return print(&format!("{report:#}\n"));
     }
-    Ok(ExitCode::SUCCESS)
+    print(&format!("{}\n{strip}\n", tables::pages(&found)))
 }
 
 fn id(pid: u32) -> libc::pid_t {

@@ -1,7 +1,7 @@
 //! Advice as the page shows it.
 
 use super::words;
-use crate::columns::amount;
+use crate::columns::{amount, grouped};
 use gondwana_analysis::{Advice, AdviceKind, Analysis, plan};
 
 /// Something that the user can change.
@@ -57,7 +57,7 @@ fn title(advice: &Advice) -> String {
 }
 
 fn saving(advice: &Advice, analysis: &Analysis) -> String {
-    let (saved, all) = (advice.saving.requests, super::area::requests(&analysis.totals));
+    let (saved, all) = (advice.saving.requests, analysis.totals.requests());
     if saved == 0 {
         return String::new();
     }
@@ -66,7 +66,7 @@ fn saving(advice: &Advice, analysis: &Analysis) -> String {
         0 => String::new(),
         bytes => format!(" and {}", amount(bytes)),
     };
-    format!("{} of {} requests ({share}){bytes}", words::count(saved), words::count(all))
+    format!("{} of {} requests ({share}){bytes}", grouped(saved), grouped(all))
 }
 
 /// A text as a sentence of its own.

@@ -1,8 +1,8 @@
 //! Data areas as the page shows them: a row of the table, and what is known of one.
 
 use super::{COLOURS, MOST_NODES, words};
-use crate::columns::amount;
-use gondwana_analysis::{Analysis, Area, Origin, Pattern, Shared, Totals, Writer};
+use crate::columns::{amount, grouped};
+use gondwana_analysis::{Analysis, Area, Origin, Pattern, Shared, Writer};
 
 /// Details have this many fields, places in the source, calls, falsely shared pages, and users of such a page.
 const MOST_FIELDS: usize = 20;
@@ -22,21 +22,16 @@ pub struct Hottest {
 /// What is hottest; nothing if nothing crossed between the nodes.
 pub fn hottest(analysis: &Analysis) -> Option<Hottest> {
     let area = analysis.areas.first()?;
-    let (part, whole) = (requests(&area.totals), requests(&analysis.totals));
+    let (part, whole) = (area.totals.requests(), analysis.totals.requests());
     let share = words::percent(part, whole);
     let meaning = words::meaning(area.pattern);
     let pattern = words::pattern(area.pattern);
     let rest = format!(
         "causes {share} of the requests ({} of {}). It is {pattern}: {meaning}.",
-        words::count(part),
-        words::count(whole)
+        grouped(part),
+        grouped(whole)
     );
     Some(Hottest { name: words::name(&area.name), rest })
-}
-
-/// [`Totals::requests`] for numbers that anybody may have written.
-pub fn requests(totals: &Totals) -> u64 {
-    [totals.reads, totals.writes, totals.diffs, totals.notices].into_iter().fold(0, u64::saturating_add)
 }
 
 /// A part of a bar, with the colour of a node.
@@ -64,9 +59,9 @@ impl Row {
     /// The row of an area.
     pub fn new(index: usize, area: &Area, analysis: &Analysis) -> Self {
         let totals = &area.totals;
-        let numbers = [requests(totals), totals.reads, totals.writes, totals.diffs];
+        let numbers = [totals.requests(), totals.reads, totals.writes, totals.diffs];
         let mut numbers: Vec<(u64, String)> =
-            numbers.into_iter().map(|number| (number, words::count(number))).collect();
+            numbers.into_iter().map(|number| (number, grouped(number))).collect();
         numbers.push((totals.bytes, amount(totals.bytes)));
         Self {
             index,
@@ -76,7 +71,7 @@ impl Row {
             pattern: words::pattern(area.pattern),
             class: class(area.pattern),
             numbers,
-            share: words::percent(requests(totals), requests(&analysis.totals)),
+            share: words::percent(totals.requests(), analysis.totals.requests()),
             bars: bars(area),
         }
     }
@@ -84,7 +79,7 @@ impl Row {
 
 /// The requests of the nodes beside each other, together 100 long.
 fn bars(area: &Area) -> Vec<Bar> {
-    let counts: Vec<u64> = area.nodes.iter().take(MOST_NODES).map(|node| requests(&node.totals)).collect();
+    let counts: Vec<u64> = area.nodes.iter().take(MOST_NODES).map(|node| node.totals.requests()).collect();
     let whole = counts.iter().map(|&count| count as f64).sum::<f64>().max(1.0);
     let mut start = 0.0;
     let mut bars = vec![];
@@ -238,7 +233,7 @@ fn node_row((node, used): (usize, &gondwana_analysis::AreaNode)) -> NodeRow {
         totals.excess,
         totals.ahead,
     ]
-    .map(words::count)
+    .map(grouped)
     .to_vec();
     numbers.extend([amount(totals.bytes), amount(used.written)]);
     NodeRow {
@@ -246,27 +241,20 @@ fn node_row((node, used): (usize, &gondwana_analysis::AreaNode)) -> NodeRow {
         colour: node % COLOURS,
         numbers,
         threads: words::numbers(&used.threads),
-        from: from
-            .map(|(node, &pages)| format!("{node}: {}", words::count(pages)))
-            .collect::<Vec<_>>()
-            .join(", "),
+        from: from.map(|(node, &pages)| format!("{node}: {}", grouped(pages))).collect::<Vec<_>>().join(", "),
     }
 }
 
 fn field_row(field: &gondwana_analysis::Field) -> FieldRow {
-    FieldRow {
-        name: words::name(&field.name),
-        reads: words::count(field.reads),
-        writes: words::count(field.writes),
-    }
+    FieldRow { name: words::name(&field.name), reads: grouped(field.reads), writes: grouped(field.writes) }
 }
 
 fn place_row(place: &gondwana_analysis::Place) -> PlaceRow {
     PlaceRow {
         text: words::name(&place.text),
         function: words::name(&place.function),
-        reads: words::count(place.reads),
-        writes: words::count(place.writes),
+        reads: grouped(place.reads),
+        writes: grouped(place.writes),
     }
 }
 

@@ -13,6 +13,7 @@ mod flow;
 mod time;
 mod words;
 
+use crate::columns::grouped;
 use askama::Template;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -133,10 +134,10 @@ fn program(analysis: &Analysis) -> &str {
 fn head(analysis: &Analysis) -> Vec<(&'static str, String)> {
     let totals = &analysis.totals;
     let mut head = vec![
-        ("nodes", words::count(analysis.run.nodes.into())),
-        ("threads", words::count(analysis.threads.len() as u64)),
+        ("nodes", grouped(analysis.run.nodes.into())),
+        ("threads", grouped(analysis.threads.len() as u64)),
         ("recorded", words::seconds(analysis.seconds)),
-        ("requests to other nodes", words::count(area::requests(totals))),
+        ("requests to other nodes", grouped(totals.requests())),
         ("moved", crate::columns::amount(totals.bytes)),
     ];
     let run = &analysis.run;
@@ -155,8 +156,8 @@ fn left_out(analysis: &Analysis) -> Vec<String> {
         if all > most {
             notes.push(format!(
                 "Of {} {what} this page shows {}; --json has all.",
-                words::count(all as u64),
-                words::count(most as u64)
+                grouped(all as u64),
+                grouped(most as u64)
             ));
         }
     };
@@ -171,9 +172,9 @@ fn lock(lock: &Lock) -> LockRow {
     LockRow {
         name: words::name(&lock.name),
         address: format!("{:#x}", lock.address),
-        total: words::count(lock.hand_offs.iter().fold(0, |sum, &count| sum.saturating_add(count))),
+        total: grouped(lock.hand_offs.iter().fold(0, |sum, &count| sum.saturating_add(count))),
         nodes: to
-            .map(|(node, &count)| format!("node {node}: {}", words::count(count)))
+            .map(|(node, &count)| format!("node {node}: {}", grouped(count)))
             .collect::<Vec<_>>()
             .join(", "),
     }

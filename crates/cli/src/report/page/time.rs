@@ -1,6 +1,7 @@
 //! What happened when, as a picture for each node that needs no script.
 
 use super::words;
+use crate::columns::grouped;
 use gondwana_analysis::{Analysis, Totals};
 use serde::Serialize;
 use std::fmt::Write;
@@ -57,7 +58,7 @@ pub fn timeline(analysis: &Analysis) -> Timeline {
     let outlines =
         (0..nodes).map(|node| [0, 1, 2].map(|kind| outline(&slots, node, kind, end, top))).collect();
     let [middle, end] = [end / 2.0, end].map(words::seconds);
-    Timeline { slots, nodes: outlines, top: words::count(top.ceil() as u64), middle, end }
+    Timeline { slots, nodes: outlines, top: grouped(top.ceil() as u64), middle, end }
 }
 
 /// The slots that have a time, few enough.

@@ -1,26 +1,14 @@
 //! Numbers and names as people read them.
 
+use crate::columns::grouped;
 use gondwana_analysis::Pattern;
 
 /// A longer name is cut: names of C++ templates can have thousands of characters.
 const NAME_LIMIT: usize = 300;
 
-/// A number with its thousands apart.
-pub fn count(number: u64) -> String {
-    let digits = number.to_string();
-    let mut text = String::with_capacity(digits.len() + digits.len() / 3);
-    for (index, digit) in digits.chars().enumerate() {
-        if index > 0 && (digits.len() - index).is_multiple_of(3) {
-            text.push(',');
-        }
-        text.push(digit);
-    }
-    text
-}
-
 /// A number of things.
 pub fn things(number: u64, one: &str, many: &str) -> String {
-    format!("{} {}", count(number), if number == 1 { one } else { many })
+    format!("{} {}", grouped(number), if number == 1 { one } else { many })
 }
 
 /// How much of the whole a part is.
@@ -106,11 +94,6 @@ pub fn meaning(pattern: Pattern) -> &'static str {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn thousands_are_apart() {
-        assert_eq!([0, 999, 1000, 1_234_567].map(count), ["0", "999", "1,000", "1,234,567"]);
-    }
 
     #[test]
     fn shares_are_whole_percents() {
