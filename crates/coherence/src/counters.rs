@@ -11,6 +11,8 @@ pub struct Counters {
     pub write_faults: u64,
     /// Pages whose contents arrived and were used.
     pub page_transfers: u64,
+    /// Pages of these that this node has read from their homes' memory without a message.
+    pub visits: u64,
     /// Fetch messages sent by this node for itself.
     pub fetches: u64,
     /// Pages that a thread had to wait for because their contents were not here.

@@ -1,7 +1,7 @@
 //! What a protocol machine is asked and what it asks of the node around it.
 
 use crate::Message;
-use gondwana_topology::NodeId;
+use gondwana_topology::{NodeId, NodeSet};
 use serde::{Deserialize, Serialize};
 
 /// A page of the span, counted from its start.
@@ -55,6 +55,15 @@ pub enum Incident {
     },
 }
 
+/// What the home of a page lets other nodes do without asking it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Offer {
+    /// Threads of the home write the page without noting it: who copies it first takes their write access away.
+    pub exclusive: bool,
+    /// Nodes that will write the page may copy it, too; otherwise they ask, because the home might move to them.
+    pub to_writers: bool,
+}
+
 /// The node as a machine sees it: memory, network and threads.
 ///
 /// A machine works on whole pages through the node's own view, which never faults; `protect` changes what the
@@ -82,6 +91,23 @@ pub trait Env {
     fn send(&mut self, to: NodeId, message: &Message, bulk: &[u8]);
     /// Sends a message whose bulk is the present contents of `count` pages from `first`.
     fn send_pages(&mut self, to: NodeId, message: &Message, first: Page, count: u32);
+    /// Lets other nodes of this computer copy a page whose home this node is without asking it, until [`Env::close`].
+    fn open(&mut self, _page: Page, _offer: Offer) {}
+    /// Takes that back; returns the nodes that have copied the page since it was opened. If it was open as exclusive and
+    /// there are any, the threads of this node may only read it.
+    fn close(&mut self, _page: Page) -> NodeSet {
+        NodeSet::EMPTY
+    }
+    /// Counts this node among those that have copies of the pages from `first` on, at most `most`, that `home` has open (for
+    /// writers, if this node is going to `write`); returns how many these are. What the home's threads wrote before is in
+    /// its frames, and they may write no page of them now without noting it.
+    fn visit(&mut self, _home: NodeId, _first: Page, _most: u32, _write: bool) -> u32 {
+        0
+    }
+    /// [`Env::install`] of the present contents of another node's frames, which this node has visited.
+    fn install_from(&mut self, _home: NodeId, _first: Page, _count: u32) {}
+    /// [`Env::merge`] of the present contents of another node's frame, which this node has visited.
+    fn merge_from(&mut self, _home: NodeId, _page: Page) {}
     /// The operation begun with this waiter is complete.
     fn resume(&mut self, waiter: Waiter);
     /// For whoever observes the node: this happened to `count` pages from `first`.
@@ -122,6 +148,9 @@ pub trait Protocol: Send {
     /// A thread will probably touch `count` pages from `first` on before long: the machine may bring them, while nobody
     /// waits. Pages outside the span are no error.
     fn prefetch(&mut self, _first: Page, _count: u32, _access: Access, _env: &mut dyn Env) {}
+    /// Finds out whether other nodes have read a page of this home, which may have changed what its threads may do with
+    /// it.
+    fn look_for_visitors(&mut self, _page: Page, _env: &mut dyn Env) {}
     /// True while a page that was asked for is on its way to this node.
     fn is_coming(&self, _page: Page) -> bool {
         false

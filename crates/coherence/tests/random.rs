@@ -34,7 +34,12 @@ fn case() -> impl Strategy<Value = Case> {
     (
         (2usize..=4, 1usize..=2, 1usize..=6, prop_oneof![Just(4usize), Just(8), Just(4096)], 0usize..=3),
         (any::<bool>(), (0u32..4, 0u32..3), prop_oneof![Just(None), Just(Some(0)), Just(Some(1))]),
-        (any::<bool>(), prop_oneof![Just(1usize), Just(1 << 19)], any::<bool>(), any::<u64>()),
+        (
+            (any::<bool>(), any::<bool>()),
+            prop_oneof![Just(1usize), Just(1 << 19)],
+            any::<bool>(),
+            any::<u64>(),
+        ),
         prop_oneof![
             Just((vec![], 0, 0)),
             (proptest::collection::vec(proptest::option::of(0u16..4), 0..6), 0usize..6, 0usize..3)
@@ -51,8 +56,8 @@ fn case() -> impl Strategy<Value = Case> {
                 for home in placed.iter_mut().flatten() {
                     *home %= nodes as u16;
                 }
-                let (migrate, bulk_limit, hold, seed) = rest;
-                let (csm, sc) = (CsmOptions { migrate, bulk_limit }, ScOptions { hold });
+                let ((migrate, one_sided), bulk_limit, hold, seed) = rest;
+                let (csm, sc) = (CsmOptions { migrate, bulk_limit, one_sided }, ScOptions { hold });
                 let racy = false;
                 Case {
                     nodes,

@@ -21,6 +21,7 @@ impl Csm {
             self.counters.read_faults += 1;
         }
         let ahead = ahead.saturating_add(1);
+        self.close(page, env);
         let state = self.entry(page).state;
         match state {
             // Another thread of this node was faster.
@@ -43,6 +44,7 @@ impl Csm {
                 self.write_copy(page, ahead, env);
                 Outcome::Done
             }
+            State::Invalid | State::StaleDirty if self.visit(page, ahead, write, env) => Outcome::Done,
             State::Invalid | State::StaleDirty => {
                 self.await_page(page, waiter);
                 self.request(page, ahead, write, env);
@@ -76,6 +78,7 @@ impl Csm {
         let count = self.run(first, most, |entry| entry.is_alike(&like));
         for page in span(first, count) {
             self.entry(page).state = State::HomeExclusive;
+            self.closed.push(page);
         }
         self.counters.first_touches += u64::from(count);
         self.counters.exclusive_entered += u64::from(count);
@@ -109,7 +112,7 @@ impl Csm {
     }
 
     /// Makes copies that nobody here may write yet `Dirty`; their protection is the caller's business.
-    fn twin(&mut self, first: Page, count: u32, env: &mut dyn Env) {
+    pub(super) fn twin(&mut self, first: Page, count: u32, env: &mut dyn Env) {
         for page in span(first, count) {
             env.make_twin(page);
             let entry = self.entry(page);
@@ -126,7 +129,8 @@ impl Csm {
         let completed = self.flushes.completed();
         for page in span(first, count) {
             let entry = self.entry(page);
-            if entry.state == State::Invalid && entry.flush <= completed {
+            let due = entry.state == State::Invalid && entry.flush <= completed;
+            if due && !self.visit(page, first.0 + count - page.0, write, env) {
                 // Those that go with it are no longer invalid when their turn comes.
                 self.request(page, first.0 + count - page.0, write, env);
             }
@@ -296,6 +300,7 @@ impl Csm {
                 self.counters.home_moves += 1;
             }
         }
+        self.closed.extend(span(first, count));
         self.counters.exclusive_entered += u64::from(count);
         env.protect(first, count, Access::Write);
     }

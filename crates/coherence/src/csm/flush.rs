@@ -89,6 +89,7 @@ impl Csm {
         let mut parcels = std::mem::take(&mut self.scratch.parcels);
         let mut notices = std::mem::take(&mut self.scratch.notices);
         for &page in pages {
+            self.close(page, env);
             let entry = *self.entry(page);
             if entry.state == State::HomeDirty {
                 self.entry(page).state = State::HomeExclusive;

@@ -19,6 +19,7 @@ impl Csm {
         const NAME: &str = "Fetch";
         self.check_node(NAME, requester)?;
         self.check(first, count)?;
+        self.close(first, env);
         let entry = *self.entry(first);
         if entry.state == State::Untouched && entry.hint != requester {
             if entry.has(PINNED) && entry.hint == self.me() {
@@ -82,6 +83,7 @@ impl Csm {
     fn grant(&mut self, first: Page, asked: u32, requester: NodeId, env: &mut dyn Env) {
         let mut histories = Vec::new();
         for page in span(first, asked) {
+            self.close(page, env);
             let entry = *self.entry(page);
             if !self.may_grant(&entry, true, requester) {
                 break;
@@ -112,6 +114,7 @@ impl Csm {
         let mut served = 0;
         let mut exclusive = std::mem::take(&mut self.scratch.pages);
         for page in span(first, asked) {
+            self.close(page, env);
             let known = *self.entry(page);
             if !known.state.is_home()
                 || known.state == State::Untouched
@@ -202,6 +205,7 @@ impl Csm {
             let (diff, after) = rest.split_at(entry.length as usize);
             rest = after;
             self.check(page, 1)?;
+            self.close(page, env);
             let known = *self.entry(page);
             if known.state == State::Untouched {
                 return Err(Violation::Unexpected { message: NAME, page });

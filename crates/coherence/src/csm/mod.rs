@@ -40,6 +40,7 @@ mod acquire;
 mod fault;
 mod flush;
 mod home;
+mod open;
 mod outbox;
 mod place;
 mod policy;
@@ -67,11 +68,13 @@ pub struct CsmOptions {
     pub migrate: bool,
     /// A message with diffs is sent when it has this many bytes, even if more diffs go to the same home.
     pub bulk_limit: usize,
+    /// Nodes read from the memory of homes without asking them, where the [`Env`] can (see [`Env::open`]).
+    pub one_sided: bool,
 }
 
 impl Default for CsmOptions {
     fn default() -> Self {
-        Self { migrate: true, bulk_limit: 512 << 10 }
+        Self { migrate: true, bulk_limit: 512 << 10, one_sided: true }
     }
 }
 
@@ -110,6 +113,8 @@ pub struct Csm {
     waiting: Vec<(Page, Waiter)>,
     /// Pages in state `Deferred`; may list a page that left that state.
     deferred: Vec<Page>,
+    /// Pages of this home that are not open to other nodes while a call lasts; may list one twice. Empty between calls.
+    closed: Vec<Page>,
     flushes: Flushes,
     /// The last flush of each node that is known to be complete.
     completed: Vec<u64>,
@@ -141,6 +146,7 @@ impl Csm {
             pending: Vec::new(),
             waiting: Vec::new(),
             deferred: Vec::new(),
+            closed: Vec::new(),
             flushes: Flushes::default(),
             completed,
             counters: Counters::default(),
@@ -285,7 +291,9 @@ impl Protocol for Csm {
         waiter: Waiter,
         env: &mut dyn Env,
     ) -> Outcome {
-        self.take_fault(page, access == Access::Write, ahead, waiter, env)
+        let outcome = self.take_fault(page, access == Access::Write, ahead, waiter, env);
+        self.reopen(env);
+        outcome
     }
 
     fn prefetch(&mut self, first: Page, count: u32, access: Access, env: &mut dyn Env) {
@@ -295,13 +303,20 @@ impl Protocol for Csm {
         }
     }
 
+    fn look_for_visitors(&mut self, page: Page, env: &mut dyn Env) {
+        self.close(page, env);
+        self.reopen(env);
+    }
+
     fn is_coming(&self, page: Page) -> bool {
         let state = self.table.get(page).map(|entry| entry.state);
         matches!(state, Some(State::Fetching | State::Deferred))
     }
 
     fn release(&mut self, waiter: Waiter, env: &mut dyn Env) -> Outcome {
-        self.flush(waiter, env)
+        let outcome = self.flush(waiter, env);
+        self.reopen(env);
+        outcome
     }
 
     fn acquire(&mut self, env: &mut dyn Env) {
@@ -316,7 +331,7 @@ impl Protocol for Csm {
         env: &mut dyn Env,
     ) -> Result<(), Violation> {
         let Message::Csm(message) = message else { return Err(Violation::OtherProtocol) };
-        match message {
+        let result = match message {
             CsmMessage::Fetch { first, count, write, requester, completed } => {
                 self.note_completed(requester, completed);
                 self.serve_fetch(first, count, write, requester, env)
@@ -337,12 +352,15 @@ impl Protocol for Csm {
             CsmMessage::NoticeAck { flush } => self.take_notice_ack(flush, env),
             CsmMessage::Place { first, count, home, used } => self.take_place(first, count, home, used, env),
             CsmMessage::Placed { first, count } => self.take_placed(from, first, count, bulk, env),
-        }
+        };
+        self.reopen(env);
+        result
     }
 
     fn place(&mut self, first: Page, count: u32, home: Option<NodeId>, used: bool, env: &mut dyn Env) {
         let count = self.layout.clip(first, count);
         self.place_pages(first, count, home, used, env);
+        self.reopen(env);
     }
 
     fn give_placed(&mut self, first: Page, count: u32, env: &mut dyn Env) {

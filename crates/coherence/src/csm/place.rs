@@ -12,7 +12,7 @@
 //! node (`PINNED`), and moves there as it would to any node that writes, in place of what the page's past says.
 
 use super::Csm;
-use super::state::{CROSSED, GIVEN, PINNED, State};
+use super::state::{CROSSED, GIVEN, PENDING, PINNED, State, TWIN};
 use crate::runs::{runs, span};
 use crate::{Access, CsmMessage, Env, Grant, Incident, Message, Page, Violation};
 use gondwana_topology::NodeId;
@@ -33,6 +33,7 @@ impl Csm {
         let mut given = Vec::new();
         let mut elsewhere: Vec<(NodeId, Page)> = Vec::new();
         for page in span(first, count) {
+            self.close(page, env);
             let entry = *self.entry(page);
             if !entry.state.is_home() {
                 elsewhere.push((entry.hint, page));
@@ -151,12 +152,19 @@ impl Csm {
         let me = self.me();
         for page in span(first, count) {
             let entry = self.entry(page);
-            if !matches!(entry.state, State::Invalid | State::Fetching) || entry.has(super::TWIN) {
+            // A visit can overtake the request that made the sender give the page.
+            let visited = entry.state == State::Shared && entry.has(PENDING);
+            if !(visited || matches!(entry.state, State::Invalid | State::Fetching)) || entry.has(TWIN) {
                 return Err(Violation::Unexpected { message: NAME, page });
             }
+            if visited {
+                env.protect(page, 1, Access::None);
+            }
+            let entry = self.entry(page);
             entry.flags = PINNED | if entry.state == State::Fetching { CROSSED } else { 0 };
             entry.state = State::HomeExclusive;
             entry.hint = me;
+            self.closed.push(page);
         }
         if bulk.is_empty() {
             // Never touched anywhere, so this node's frames are zero as well.

@@ -6,6 +6,9 @@ use serde::{Deserialize, Serialize};
 /// After this many moves the price of another one stays the same.
 const DEAREST: u8 = 6;
 
+/// After this many moves a page is taken for one that several nodes write.
+const SETTLED: u8 = 2;
+
 /// What the home knows of a page's past; it travels with the home.
 ///
 /// The home of a page should be the node that writes it, because a home writes without twin, diff or message. So
@@ -42,6 +45,11 @@ impl History {
     pub fn may_move_to(&self, node: NodeId) -> bool {
         let streak = if self.writer == Some(node) { self.streak } else { 0 };
         streak >= (1u8 << self.moves.min(DEAREST)) - 1
+    }
+
+    /// True if the page has moved to and fro, so that a single write will not move it.
+    pub(super) fn is_settled(&self) -> bool {
+        self.moves >= SETTLED
     }
 
     /// The same past, for a home that is to stay where it goes, or not.

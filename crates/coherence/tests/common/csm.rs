@@ -1,20 +1,20 @@
 //! What must hold of `csm` machines when nothing is under way.
 
 use super::world::{Machine, Node};
-use gondwana_coherence::{Access, Csm, Layout, Page, State};
+use gondwana_coherence::{Access, Csm, Layout, Page, PageView, State};
 use gondwana_topology::NodeId;
 
 impl Machine for Csm {
     fn agree(nodes: &[Node<Self>], layout: &Layout) -> Result<(), String> {
         for page in (0..layout.pages()).map(Page) {
-            let views: Vec<_> = nodes.iter().map(|node| node.machine.page(page)).collect();
+            let views: Vec<_> = nodes.iter().map(|node| as_it_will_be(node, page)).collect();
             let fail = |what: &str| Err(format!("page {}: {what}: {views:?}", page.0));
             let homes: Vec<usize> = (0..nodes.len()).filter(|&node| views[node].state.is_home()).collect();
             let [home] = homes[..] else { return fail("there must be one home") };
-            let sharers = views[home].sharers;
-            if views[home].state == State::HomeExclusive && !sharers.is_empty() {
+            if views[home].state == State::HomeExclusive && !views[home].sharers.is_empty() {
                 return fail("an exclusive page has sharers");
             }
+            let sharers = views[home].sharers;
             for (node, view) in views.iter().enumerate() {
                 let access = nodes[node].memory.access[page.0 as usize];
                 let right = match view.state {
@@ -51,4 +51,16 @@ impl Machine for Csm {
         }
         Ok(())
     }
+}
+
+/// What a node knows about a page, and would know if it now looked who has visited it.
+fn as_it_will_be(node: &Node<Csm>, page: Page) -> PageView {
+    let mut view = node.machine.page(page);
+    let visitors = node.memory.readers(page);
+    if view.state == State::HomeExclusive && !visitors.is_empty() {
+        assert!(view.sharers.is_empty(), "an exclusive page has sharers");
+        view.state = State::HomeShared;
+    }
+    view.sharers = view.sharers.iter().chain(visitors.iter()).collect();
+    view
 }

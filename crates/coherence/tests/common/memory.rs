@@ -1,7 +1,7 @@
 //! The memory of one simulated node, which also checks that the machine handles it in the right order.
 
-use gondwana_coherence::{Access, Env, Message, Page, Waiter};
-use gondwana_topology::NodeId;
+use gondwana_coherence::{Access, Env, Message, Offer, Page, Waiter};
+use gondwana_topology::{NodeId, NodeSet};
 
 /// Frames, twins and protections of one node.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -10,6 +10,14 @@ pub struct Memory {
     frames: Vec<u8>,
     twins: Vec<Option<Vec<u8>>>,
     pub access: Vec<Access>,
+    doors: Vec<Option<Door>>,
+}
+
+/// An open page: see [`Env::open`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+struct Door {
+    offer: Offer,
+    readers: NodeSet,
 }
 
 impl Memory {
@@ -19,6 +27,7 @@ impl Memory {
             frames: vec![0; pages * size],
             twins: vec![None; pages],
             access: vec![Access::None; pages],
+            doors: vec![None; pages],
         }
     }
 
@@ -36,6 +45,11 @@ impl Memory {
 
     pub fn has_twin(&self, page: Page) -> bool {
         self.twins[page.0 as usize].is_some()
+    }
+
+    /// The nodes that have read an open page since it was opened.
+    pub fn readers(&self, page: Page) -> NodeSet {
+        self.doors[page.0 as usize].map_or(NodeSet::EMPTY, |door| door.readers)
     }
 
     fn frame(&mut self, page: Page) -> &mut [u8] {
@@ -61,12 +75,23 @@ pub struct SimEnv<'a> {
     pub me: NodeId,
     pub memory: &'a mut Memory,
     pub effects: &'a mut Effects,
+    /// The memories of nodes that can be visited.
+    neighbours: Vec<(NodeId, &'a mut Memory)>,
     copied_writable: Vec<Page>,
 }
 
 impl<'a> SimEnv<'a> {
     pub fn new(me: NodeId, memory: &'a mut Memory, effects: &'a mut Effects) -> Self {
-        Self { me, memory, effects, copied_writable: Vec::new() }
+        Self { me, memory, effects, neighbours: Vec::new(), copied_writable: Vec::new() }
+    }
+
+    /// The same, among nodes that can be visited.
+    pub fn beside(self, neighbours: Vec<(NodeId, &'a mut Memory)>) -> Self {
+        Self { neighbours, ..self }
+    }
+
+    fn neighbour(&mut self, node: NodeId) -> Option<&mut Memory> {
+        self.neighbours.iter_mut().find(|(number, _)| *number == node).map(|(_, memory)| &mut **memory)
     }
 
     fn note_copy(&mut self, page: Page) {
@@ -160,6 +185,48 @@ impl Env for SimEnv<'_> {
             bulk.extend_from_slice(self.memory.frame(Page(page)));
         }
         self.send(to, message, &bulk);
+    }
+
+    fn open(&mut self, page: Page, offer: Offer) {
+        let right = if offer.exclusive { Access::Write } else { Access::Read };
+        assert!(self.memory.access[page.0 as usize] >= right, "a page is open that is not here");
+        let door = &mut self.memory.doors[page.0 as usize];
+        assert_eq!(*door, None, "names at an open door would be lost");
+        *door = Some(Door { offer, readers: NodeSet::EMPTY });
+    }
+
+    fn close(&mut self, page: Page) -> NodeSet {
+        self.memory.doors[page.0 as usize].take().map_or(NodeSet::EMPTY, |door| door.readers)
+    }
+
+    fn visit(&mut self, home: NodeId, first: Page, most: u32, write: bool) -> u32 {
+        let me = self.me;
+        let Some(memory) = self.neighbour(home) else { return 0 };
+        let mut count = 0;
+        for page in first.0..first.0 + most {
+            let Some(door) = &mut memory.doors[page as usize] else { break };
+            if write && !door.offer.to_writers {
+                break;
+            }
+            if std::mem::take(&mut door.offer.exclusive) {
+                memory.access[page as usize] = Access::Read;
+            }
+            door.readers.insert(me);
+            count += 1;
+        }
+        count
+    }
+
+    fn install_from(&mut self, home: NodeId, first: Page, count: u32) {
+        for page in (first.0..first.0 + count).map(Page) {
+            let contents = self.neighbour(home).expect("visited before").frame(page).to_vec();
+            self.install(page, &contents);
+        }
+    }
+
+    fn merge_from(&mut self, home: NodeId, page: Page) {
+        let contents = self.neighbour(home).expect("visited before").frame(page).to_vec();
+        self.merge(page, &contents);
     }
 
     fn resume(&mut self, waiter: Waiter) {

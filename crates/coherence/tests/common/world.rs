@@ -238,8 +238,17 @@ impl<P: Machine> World<P> {
     /// Calls a machine and carries out what it sent and whom it resumed.
     fn call<R>(&mut self, node: usize, act: impl FnOnce(&mut P, &mut SimEnv<'_>) -> R) -> R {
         let mut effects = Effects::default();
-        let Node { machine, memory } = &mut self.nodes[node];
-        let mut env = SimEnv::new(NodeId(node as u16), memory, &mut effects);
+        let mut neighbours = Vec::new();
+        let mut own = None;
+        for (number, Node { machine, memory }) in self.nodes.iter_mut().enumerate() {
+            if number == node {
+                own = Some((machine, memory));
+            } else {
+                neighbours.push((NodeId(number as u16), memory));
+            }
+        }
+        let (machine, memory) = own.expect("there is such a node");
+        let mut env = SimEnv::new(NodeId(node as u16), memory, &mut effects).beside(neighbours);
         let result = act(machine, &mut env);
         for (to, message, bulk) in effects.sent {
             self.channels[node][to.index()].push_back((message, bulk));
