@@ -15,6 +15,14 @@ pub(crate) fn map_at(
     map(base, bytes, file, offset, libc::MAP_SHARED | libc::MAP_FIXED_NOREPLACE)
 }
 
+/// Maps the beginning of a memfd, shared, where the kernel likes.
+pub(crate) fn map_anywhere(bytes: usize, file: BorrowedFd<'_>) -> Result<*mut u8, MemoryError> {
+    let (allowed, how) = (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_SHARED | libc::MAP_NORESERVE);
+    // SAFETY: a new mapping at an address of the kernel's choice changes no existing memory.
+    let base = unsafe { libc::mmap(std::ptr::null_mut(), bytes, allowed, how, file.as_raw_fd(), 0) };
+    if base == libc::MAP_FAILED { Err(MemoryError::last("mapping shared memory")) } else { Ok(base.cast()) }
+}
+
 /// Maps what is mapped at `base` from the same place of the same file again, copy on write.
 pub(crate) fn map_copy(
     base: usize,
@@ -23,6 +31,12 @@ pub(crate) fn map_copy(
     offset: usize,
 ) -> Result<(), MemoryError> {
     map(base, bytes, file, offset, libc::MAP_PRIVATE | libc::MAP_FIXED)
+}
+
+/// Like [`map_at`], from the beginning of the file, for reading.
+pub(crate) fn map_read_only(base: usize, bytes: usize, file: BorrowedFd<'_>) -> Result<(), MemoryError> {
+    let how = libc::MAP_SHARED | libc::MAP_FIXED_NOREPLACE;
+    map_with(libc::PROT_READ, base, bytes, file, 0, how)
 }
 
 /// Like [`map_at`], in place of what is mapped there now.
@@ -52,13 +66,24 @@ pub(crate) unsafe fn unmap(base: usize, bytes: usize) -> Result<(), MemoryError>
 }
 
 fn map(base: usize, bytes: usize, file: BorrowedFd<'_>, offset: usize, how: i32) -> Result<(), MemoryError> {
+    map_with(libc::PROT_READ | libc::PROT_WRITE, base, bytes, file, offset, how)
+}
+
+fn map_with(
+    allowed: i32,
+    base: usize,
+    bytes: usize,
+    file: BorrowedFd<'_>,
+    offset: usize,
+    how: i32,
+) -> Result<(), MemoryError> {
     // SAFETY: with MAP_FIXED_NOREPLACE the kernel refuses to touch existing mappings; with MAP_FIXED the caller
     // of `map_over` has promised that the range may be replaced.
     let address = unsafe {
         libc::mmap(
             base as *mut libc::c_void,
             bytes,
-            libc::PROT_READ | libc::PROT_WRITE,
+            allowed,
             libc::MAP_NORESERVE | how,
             file.as_raw_fd(),
             offset as libc::off_t,

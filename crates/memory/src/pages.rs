@@ -6,9 +6,11 @@ use crate::diff;
 use crate::geometry::{Geometry, PAGE_SIZE, RUNTIME_BASE};
 use crate::image::DataSegment;
 use crate::mapping::{SparseTable, map_at, map_copy, map_over, unmap};
+use crate::neighbour::{Doors, Neighbour, Visits};
+use std::ffi::CStr;
 use std::io;
 use std::ops::Range;
-use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::sync::atomic::AtomicU64;
 
 /// The contents of one page.
@@ -23,6 +25,8 @@ pub struct Pages {
     protection: Protection,
     twins: Twins,
     file: OwnedFd,
+    /// Where other nodes may read this one's memory.
+    doors: Option<Doors>,
     /// Pages of the span in whose place the program sees something else.
     excluded: Vec<Range<u32>>,
 }
@@ -44,7 +48,7 @@ impl Pages {
         let ranges: Vec<_> = data.iter().map(|segment| (segment.base, segment.pages)).collect();
         let geometry = Geometry::new(span_pages, &ranges);
         let bytes = geometry.pages() as usize * PAGE_SIZE;
-        let file = memfd(bytes)?;
+        let file = memfd(c"gondwana-span", bytes)?;
         map_at(RUNTIME_BASE, bytes, file.as_fd(), 0)?;
         let span = geometry.span();
         map_at(span.base, span.pages as usize * PAGE_SIZE, file.as_fd(), 0)?;
@@ -63,7 +67,7 @@ impl Pages {
         }
         let twins =
             Twins { frame_of: SparseTable::new(geometry.pages() as usize)?, frames: vec![], free: vec![] };
-        Ok(Self { geometry, protection, twins, file, excluded: vec![] })
+        Ok(Self { geometry, protection, twins, file, doors: None, excluded: vec![] })
     }
 
     /// Which addresses are shared.
@@ -167,6 +171,68 @@ impl Pages {
         // SAFETY: the pages exist.
         unsafe { std::ptr::write_bytes(runtime(first), 0, count as usize * PAGE_SIZE) };
         self.protection.populated(first, count);
+    }
+
+    /// Makes it possible for other nodes of this computer to read pages that are open ([`Pages::open`]). False if it is
+    /// not: without userfaultfd they could not take write access.
+    ///
+    /// # Errors
+    /// If the kernel refuses.
+    pub fn admit(&mut self) -> Result<bool, MemoryError> {
+        let possible = self.protection.descriptor().is_some();
+        if possible {
+            self.doors = Some(Doors::new(self.geometry.pages())?);
+        }
+        Ok(possible)
+    }
+
+    /// What another node needs for [`Neighbour::new`], if this one admits others.
+    #[must_use]
+    pub fn offer(&self) -> Option<[BorrowedFd<'_>; 3]> {
+        Some([self.file.as_fd(), self.doors.as_ref()?.file(), self.protection.descriptor()?])
+    }
+
+    /// Lets other nodes copy a page that is closed, also those that will write it (`to_writers`). If it is `exclusive`, the
+    /// program may write it, and whoever comes first changes that.
+    pub fn open(&mut self, page: u32, exclusive: bool, to_writers: bool) {
+        if let Some(doors) = &self.doors {
+            doors.of(page).open(exclusive, to_writers);
+        }
+    }
+
+    /// Keeps other nodes away from a page; tells who was there.
+    pub fn close(&mut self, page: u32) -> Visits {
+        let visits = self.doors.as_ref().map_or_else(Visits::default, |doors| doors.of(page).close());
+        if visits.taken {
+            self.protection.taken(page);
+        }
+        visits
+    }
+
+    /// Overwrites whole pages, which the program cannot reach, with those of another node, which has been visited. The
+    /// program may be able to read some of them afterwards.
+    pub fn install_from(&mut self, neighbour: &Neighbour, first: u32, count: u32) {
+        let end = first + count;
+        let mut page = first;
+        while page < end {
+            // SAFETY: the frames of the other node stay mapped. They may change meanwhile, as in any such copy.
+            let fresh = unsafe { self.protection.copy_in(page, end - page, neighbour.frame(page)) };
+            page += fresh;
+            if page < end {
+                let known = self.protection.populated_run(page, end).max(1);
+                neighbour.copy(page, known);
+                self.protection.populated(page, known);
+                page += known;
+            }
+        }
+    }
+
+    /// [`Pages::merge`] with the page of another node, which has been visited.
+    pub fn merge_from(&mut self, neighbour: &Neighbour, page: u32) {
+        let mut incoming: PageBytes = [0; PAGE_SIZE];
+        // SAFETY: a whole page, which stays mapped. It may change meanwhile, hence the copy.
+        unsafe { incoming.as_mut_ptr().copy_from_nonoverlapping(neighbour.frame(page), PAGE_SIZE) };
+        self.merge(page, &incoming);
     }
 
     /// The present contents of `count` pages from `first` on.
@@ -286,13 +352,14 @@ fn data_in(file: &OwnedFd, start: usize, end: usize) -> Vec<Range<usize>> {
 }
 
 /// Where the runtime sees a page.
-fn runtime(page: u32) -> *mut u8 {
+pub(crate) fn runtime(page: u32) -> *mut u8 {
     (RUNTIME_BASE + page as usize * PAGE_SIZE) as *mut u8
 }
 
-fn memfd(bytes: usize) -> Result<OwnedFd, MemoryError> {
-    // SAFETY: the name is a constant string.
-    let fd = unsafe { libc::memfd_create(c"gondwana-span".as_ptr(), libc::MFD_CLOEXEC) };
+/// Memory that other processes can map, of which only what is used costs anything.
+pub(crate) fn memfd(name: &CStr, bytes: usize) -> Result<OwnedFd, MemoryError> {
+    // SAFETY: the name is a C string.
+    let fd = unsafe { libc::memfd_create(name.as_ptr(), libc::MFD_CLOEXEC) };
     if fd < 0 {
         return Err(MemoryError::last("memfd_create"));
     }

@@ -8,7 +8,9 @@ mod uffd;
 use crate::MemoryError;
 use crate::geometry::Geometry;
 use crate::mapping::SparseTable;
+use std::os::fd::BorrowedFd;
 
+pub(crate) use uffd::Uffd;
 pub use uffd::{Missing, probe as probe_userfaultfd};
 
 /// What the program may do with a page without a fault.
@@ -85,6 +87,42 @@ impl Protection {
         }
     }
 
+    /// What another process needs to take write access from this one; `None` where there is no such thing.
+    pub(crate) fn descriptor(&self) -> Option<BorrowedFd<'_>> {
+        match &self.backend {
+            Backend::Uffd(uffd) => Some(uffd.descriptor()),
+            Backend::Mprotect => None,
+        }
+    }
+
+    /// Another process has taken write access to a page.
+    pub(crate) fn taken(&mut self, page: u32) {
+        let state = self.now.get(page);
+        if access_in(state) == Access::Write {
+            self.now.set(page, state & !record::ACCESS | Access::Read as u8);
+        }
+    }
+
+    /// Makes pages readable that the memfd holds nothing for and the program cannot reach, with the contents that are at
+    /// `source`. Returns how many of the first of them that was possible for.
+    ///
+    /// # Safety
+    /// So many pages can be read at `source`.
+    pub(crate) unsafe fn copy_in(&mut self, first: u32, count: u32, source: *const u8) -> u32 {
+        let Backend::Uffd(uffd) = &self.backend else { return 0 };
+        let end = first + self.geometry.consecutive(first, first + count);
+        let fresh = (first..end).take_while(|&page| self.now.get(page) == 0).count() as u32;
+        if fresh == 0 {
+            return 0;
+        }
+        // SAFETY: the caller's promise.
+        let copied = unsafe { uffd.copy(self.geometry.address_of(first), fresh, source) };
+        for page in first..first + copied {
+            self.now.set(page, record::POPULATED | Access::Read as u8);
+        }
+        copied
+    }
+
     /// The program's view of these pages is no longer ours: what is there stays as it is.
     pub(crate) fn exclude(&mut self, first: u32, count: u32) {
         for page in first..first + count {
@@ -113,6 +151,12 @@ impl Protection {
         for page in first..first + count {
             self.now.set(page, self.now.get(page) | record::POPULATED);
         }
+    }
+
+    /// How many pages from `first` on, before `end`, the runtime has put contents behind.
+    pub(crate) fn populated_run(&self, first: u32, end: u32) -> u32 {
+        let is_populated = |&page: &u32| self.now.get(page) & record::POPULATED != 0;
+        (first..end).take_while(is_populated).count() as u32
     }
 
     /// The program allows itself no more than `limit` with these pages. False if that is between it and the kernel:

@@ -6,10 +6,12 @@ use crate::geometry::PAGE_SIZE;
 use linux_raw_sys::general as sys;
 use linux_raw_sys::ioctl;
 use std::io;
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 
 /// `UFFDIO_CONTINUE_MODE_WP`: install the page write-protected.
 const CONTINUE_MODE_WP: u64 = 1 << 1;
+/// `UFFDIO_COPY_MODE_WP`: likewise.
+const COPY_MODE_WP: u64 = 1 << 1;
 const WRITEPROTECT_MODE_WP: u64 = 1 << 0;
 
 const FEATURES: [(u32, &str); 5] = [
@@ -75,7 +77,8 @@ fn call<T>(fd: &OwnedFd, request: u32, argument: &mut T) -> io::Result<()> {
     if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
-pub(super) struct Uffd(OwnedFd);
+/// The faults of one process.
+pub(crate) struct Uffd(OwnedFd);
 
 impl Uffd {
     pub(super) fn open() -> Result<Self, MemoryError> {
@@ -84,6 +87,16 @@ impl Uffd {
         let features = FEATURES.iter().fold(0, |all, (bit, _)| all | u64::from(*bit));
         handshake(&fd, features).map_err(system)?;
         Ok(Self(crate::files::out_of_the_way(fd)))
+    }
+
+    /// The faults of another process, which has handed over its descriptor: what is asked for happens there.
+    pub(crate) fn handed(fd: OwnedFd) -> Self {
+        Self(crate::files::out_of_the_way(fd))
+    }
+
+    /// What another process needs to ask for something here.
+    pub(super) fn descriptor(&self) -> BorrowedFd<'_> {
+        self.0.as_fd()
     }
 
     pub(super) fn register(&self, base: usize, count: u32) -> Result<(), MemoryError> {
@@ -161,6 +174,35 @@ impl Uffd {
         (result, argument.mapped)
     }
 
+    /// Makes never-used pages appear, write-protected and with the contents that are at `source`; returns how many did.
+    /// The kernel stops at pages that are there already.
+    ///
+    /// # Safety
+    /// So many pages can be read at `source`.
+    pub(super) unsafe fn copy(&self, base: usize, count: u32, source: *const u8) -> u32 {
+        let length = bytes(count);
+        // Otherwise the kernel would find out about each page by itself that it has never been read here.
+        // SAFETY: MADV_POPULATE_READ changes no contents. It is a help only, so that its result does not matter.
+        unsafe { libc::madvise(source.cast_mut().cast(), length as usize, libc::MADV_POPULATE_READ) };
+        let mut done = 0;
+        loop {
+            let mut argument = sys::uffdio_copy {
+                dst: base as u64 + done,
+                src: source as u64 + done,
+                len: length - done,
+                mode: u64::from(sys::UFFDIO_COPY_MODE_DONTWAKE) | COPY_MODE_WP,
+                copy: 0,
+            };
+            let result = call(&self.0, ioctl::UFFDIO_COPY, &mut argument);
+            done += argument.copy.max(0) as u64;
+            let again = argument.copy > 0
+                || result.as_ref().is_err_and(|error| error.raw_os_error() == Some(libc::EAGAIN));
+            if result.is_ok() || !again {
+                return (done / PAGE_SIZE as u64) as u32;
+            }
+        }
+    }
+
     /// Repeats a filling request until the whole range is there: the kernel stops at pages that are there
     /// already, or not yet in the memfd.
     fn fill(
@@ -200,7 +242,7 @@ impl Uffd {
         Ok(())
     }
 
-    pub(super) fn write_protect(&self, base: usize, count: u32, protect: bool) -> Result<(), MemoryError> {
+    pub(crate) fn write_protect(&self, base: usize, count: u32, protect: bool) -> Result<(), MemoryError> {
         self.in_one_mapping(base, count, &mut |base, count| self.write_protect_here(base, count, protect))
     }
 

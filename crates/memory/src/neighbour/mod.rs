@@ -1,0 +1,163 @@
+//! Reading the memory of other nodes of this computer without asking them.
+//!
+//! Each node hands the others three descriptors: its frames, a table with a [door](door::Door) for each page, and the
+//! userfaultfd that guards its program's view. With the last, a visitor takes write access away from the home's threads;
+//! the kernel stops all processors of that node from writing before the call returns.
+
+mod door;
+
+pub use door::{Found, Visits};
+
+use crate::MemoryError;
+use crate::access::Uffd;
+use crate::geometry::{Geometry, PAGE_SIZE};
+use crate::mapping::{map_anywhere, map_at, map_read_only};
+use crate::pages::{memfd, runtime};
+use door::Door;
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+
+/// The memory of the first node would begin here. All nodes find it at the same place, so that memory which the kernel
+/// places is at equal addresses too.
+const NEIGHBOURS_BASE: usize = 0x4100_0000_0000;
+/// Executables are from here on.
+const NEIGHBOURS_END: usize = 0x5400_0000_0000;
+
+/// A table with a door for each page, which other nodes map too.
+pub struct Doors {
+    file: OwnedFd,
+    base: *mut Door,
+    pages: u32,
+}
+
+// SAFETY: the table is shared memory that stays mapped, and doors are atomic.
+unsafe impl Send for Doors {}
+
+impl Doors {
+    /// All closed.
+    pub fn new(pages: u32) -> Result<Self, MemoryError> {
+        let file = memfd(c"gondwana-doors", bytes_of_doors(pages))?;
+        let base = map_anywhere(bytes_of_doors(pages), file.as_fd())?.cast();
+        Ok(Self { file, base, pages })
+    }
+
+    /// The door of a page.
+    pub fn of(&self, page: u32) -> &Door {
+        assert!(page < self.pages);
+        // SAFETY: in bounds; zero is a closed door, and doors are atomic.
+        unsafe { &*self.base.add(page as usize) }
+    }
+
+    /// What other nodes need to use the doors.
+    pub fn file(&self) -> BorrowedFd<'_> {
+        self.file.as_fd()
+    }
+}
+
+/// Another node of this computer, whose memory is mapped here.
+pub struct Neighbour {
+    frames: usize,
+    doors: Doors,
+    faults: Uffd,
+    geometry: Geometry,
+}
+
+impl Neighbour {
+    /// Maps the memory of the node with this number, which has handed over `frames`, `doors` and `faults`, in this order
+    /// (see [`Pages::offer`](crate::Pages::offer)).
+    ///
+    /// # Errors
+    /// If these are not three descriptors, there is no room among the addresses, or the kernel refuses.
+    pub fn new(number: u16, handed: Vec<OwnedFd>, geometry: &Geometry) -> Result<Self, MemoryError> {
+        let what = "what another node has handed over";
+        let [frames, doors, faults] = <[OwnedFd; 3]>::try_from(handed)
+            .map_err(|_| MemoryError::System { what, source: io::ErrorKind::InvalidData.into() })?;
+        let pages = geometry.pages();
+        let bytes = pages as usize * PAGE_SIZE;
+        for (file, length) in [(&frames, bytes), (&doors, bytes_of_doors(pages))] {
+            if length_of(file).map_err(|source| MemoryError::System { what, source })? != length as u64 {
+                return Err(MemoryError::System { what, source: io::ErrorKind::InvalidData.into() });
+            }
+        }
+        let room = bytes + bytes_of_doors(pages);
+        let base = NEIGHBOURS_BASE + usize::from(number) * room;
+        if base + room > NEIGHBOURS_END {
+            return Err(MemoryError::Occupied { base, bytes: room });
+        }
+        map_read_only(base, bytes, frames.as_fd())?;
+        map_at(base + bytes, bytes_of_doors(pages), doors.as_fd(), 0)?;
+        Ok(Self {
+            frames: base,
+            doors: Doors { file: doors, base: (base + bytes) as *mut Door, pages },
+            faults: Uffd::handed(faults),
+            geometry: geometry.clone(),
+        })
+    }
+
+    /// Leaves the name of node `me` at the doors of the pages from `first` on, at most `most`, as far as they are open
+    /// (for writers, if it is going to `write`), and takes the write access of that node's threads where they have it. Returns how many pages may be read.
+    pub fn visit(&self, me: u16, first: u32, most: u32, write: bool) -> u32 {
+        let end = first + most.min(self.geometry.consecutive(first, first + most));
+        let mut entered = first;
+        // The first of the pages that were found locked and are still.
+        let mut locked = None;
+        let mut page = first;
+        while page < end {
+            let found = self.doors.of(page).enter(me, write);
+            if found == Found::Closed {
+                break;
+            }
+            page += 1;
+            match (found, locked) {
+                (Found::Locked, None) => locked = Some(page - 1),
+                (Found::Entered, Some(from)) => {
+                    if !self.take(from, page - 1) {
+                        return from - first;
+                    }
+                    locked = None;
+                }
+                _ => (),
+            }
+            entered = page;
+        }
+        match locked {
+            Some(from) if !self.take(from, entered) => from - first,
+            _ => entered - first,
+        }
+    }
+
+    /// Takes write access to pages that this node has found locked. False if the kernel refuses: then they are left.
+    fn take(&self, from: u32, end: u32) -> bool {
+        let base = self.geometry.address_of(from);
+        let taken = self.faults.write_protect(base, end - from, true).is_ok();
+        for page in from..end {
+            let door = self.doors.of(page);
+            if taken { door.take() } else { door.leave() }
+        }
+        taken
+    }
+
+    /// Where this process sees the frame of a page.
+    pub fn frame(&self, page: u32) -> *const u8 {
+        assert!(page < self.geometry.pages());
+        (self.frames + page as usize * PAGE_SIZE) as *const u8
+    }
+
+    /// Copies whole pages into this node's own frames.
+    pub fn copy(&self, first: u32, count: u32) {
+        assert!(first + count <= self.geometry.pages());
+        // SAFETY: both ranges exist and stay mapped, in different files. Threads of that node may write meanwhile; see the
+        // documentation of `Pages` for what such a copy promises.
+        unsafe {
+            runtime(first).copy_from_nonoverlapping(self.frame(first), count as usize * PAGE_SIZE);
+        }
+    }
+}
+
+fn bytes_of_doors(pages: u32) -> usize {
+    (pages as usize * size_of::<Door>()).next_multiple_of(PAGE_SIZE)
+}
+
+fn length_of(file: &OwnedFd) -> io::Result<u64> {
+    Ok(std::fs::File::from(file.try_clone()?).metadata()?.len())
+}

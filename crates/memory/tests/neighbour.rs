@@ -1,0 +1,65 @@
+//! A node whose memory is visited, by itself: the only test of its file, because a process has one span.
+
+use gondwana_memory::{Access, Mechanism, Neighbour, PAGE_SIZE, Pages, SPAN_BASE, probe_userfaultfd};
+use std::os::fd::OwnedFd;
+
+const PAGES: u32 = 64;
+
+/// The names that the visitor, node 5, leaves.
+const NAMES: u64 = 1 << 5;
+
+#[test]
+fn visitors_read_what_is_open_and_take_write_access() {
+    if let Err(missing) = probe_userfaultfd() {
+        eprintln!("skipped: userfaultfd is not to be had here: {missing:?}");
+        return;
+    }
+    // SAFETY: no other thread uses the addresses, and there are no data segments.
+    let mut pages = unsafe { Pages::new(PAGES, &[], Mechanism::Userfaultfd).unwrap() };
+    assert!(pages.offer().is_none(), "nobody was admitted yet");
+    assert!(pages.admit().unwrap());
+    let handed: Vec<OwnedFd> =
+        pages.offer().unwrap().iter().map(|fd| fd.try_clone_to_owned().unwrap()).collect();
+    let few = vec![handed[0].try_clone().unwrap()];
+    assert!(Neighbour::new(3, few, pages.geometry()).is_err(), "three descriptors are needed");
+    let swapped: Vec<OwnedFd> = [1, 0, 2].map(|index: usize| handed[index].try_clone().unwrap()).into();
+    assert!(Neighbour::new(3, swapped, pages.geometry()).is_err(), "the order matters");
+    let home = Neighbour::new(3, handed, pages.geometry()).unwrap();
+
+    assert_eq!(home.visit(5, 0, PAGES, false), 0, "everything is closed");
+    pages.protect(0, 8, Access::Write).unwrap();
+    let address = |page: u32| (SPAN_BASE + page as usize * PAGE_SIZE) as *mut u8;
+    for page in 0..8 {
+        // SAFETY: the page has just been made writable.
+        unsafe { address(page).write_volatile(100 + page as u8) };
+    }
+    for page in [0, 1, 2, 4, 5] {
+        pages.open(page, true, false);
+    }
+    pages.protect(6, 1, Access::Read).unwrap();
+    pages.open(6, false, false);
+    assert_eq!(home.visit(5, 0, 1, true), 0, "writers are not welcome");
+
+    assert_eq!(home.visit(5, 1, 7, false), 2, "page 3 is closed");
+    assert_eq!(home.visit(60, 0, 1, false), 0, "there is no room for the name");
+    assert_eq!(home.visit(5, 4, PAGES, false), 3, "exclusive and shared pages in one go");
+    for page in [1, 2, 4, 5, 6] {
+        // SAFETY: the frame stays mapped.
+        assert_eq!(unsafe { *home.frame(page) }, 100 + page as u8);
+        let visits = pages.close(page);
+        assert_eq!((visits.names, visits.taken), (NAMES, page != 6), "page {page}");
+        assert_eq!(pages.access(page), Access::Read, "page {page}");
+    }
+    assert_eq!(pages.close(0).names, 0, "nobody was there");
+    assert_eq!(pages.access(0), Access::Write);
+
+    // The access is what the kernel enforces: once given back, the program writes again.
+    pages.protect(1, 2, Access::Write).unwrap();
+    // SAFETY: writable again.
+    unsafe { address(1).write_volatile(7) };
+    pages.open(1, true, false);
+    assert_eq!(home.visit(5, 1, 1, false), 1);
+    // Into pages that are not in use, as a visitor does on its own node: here into the home's own.
+    pages.install_from(&home, 1, 1);
+    assert_eq!(pages.contents(1, 1)[0], 7);
+}
