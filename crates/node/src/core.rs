@@ -224,6 +224,11 @@ impl Core {
         self.protocol.placed()
     }
 
+    /// Another node may have taken the right to write a page from the threads of this one.
+    pub fn look_for_visitors(&mut self, page: Page) {
+        self.protocol.look_for_visitors(page, &mut self.ports);
+    }
+
     /// True if a page is neither here nor on its way.
     pub fn is_lost(&self, page: Page) -> bool {
         self.ports.pages.access(page.0) == gondwana_memory::Access::None && !self.protocol.is_coming(page)

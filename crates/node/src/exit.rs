@@ -126,6 +126,7 @@ impl Node {
             "faults": {"read": c.read_faults, "write": c.write_faults, "first_touches": c.first_touches},
             "pages": {
                 "transfers": c.page_transfers,
+                "visits": c.visits,
                 "fetches": c.fetches,
                 "awaited": c.awaited,
                 "forwarded": c.fetches_forwarded,

@@ -51,6 +51,7 @@ impl Node {
         // Declared before the request leaves: the answer is this thread's to receive, however soon it comes.
         let poller = self.poll();
         let mut core = self.core();
+        core.look_for_visitors(page);
         if permits(core.ports.pages.access(page.0), access) {
             // Somebody else resolved it, or the kernel dropped the mapping by itself.
             if let Err(error) = core.ports.pages.refresh(page.0) {

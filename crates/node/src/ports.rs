@@ -5,12 +5,13 @@ use crate::monitor::Tap;
 use crate::slots::{Slots, event};
 use crate::stats::MessageCounts;
 use crate::wire::{Wire, kind_of};
-use gondwana_coherence::{Access, Env, Incident, Message, Page, Waiter};
+use gondwana_coherence::{Access, Env, Incident, Message, Offer, Page, Waiter};
 use gondwana_fabric::{Fabric, SendError};
-use gondwana_memory::{PAGE_SIZE, PageBytes, Pages};
-use gondwana_topology::NodeId;
+use gondwana_memory::{Neighbour, PAGE_SIZE, PageBytes, Pages};
+use gondwana_topology::{NodeId, NodeSet};
 use serde::Serialize;
 use std::sync::Arc;
+use std::time::Duration;
 
 /// What waits for an operation of the coherence protocol.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -47,6 +48,8 @@ pub struct Ports {
     /// Work of the node itself that may go on.
     pub ready: Vec<u32>,
     pub messages: MessageCounts,
+    /// Nodes of this computer whose memory can be read, by number.
+    neighbours: Vec<Option<Neighbour>>,
     /// Who observes the node, if it is monitored.
     pub tap: Option<Box<Tap>>,
     head: Vec<u8>,
@@ -55,7 +58,22 @@ pub struct Ports {
 impl Ports {
     pub fn new(pages: Pages, fabric: Arc<dyn Fabric>, slots: Arc<Slots>) -> Self {
         let messages = MessageCounts::default();
-        Self { pages, fabric, slots, ready: vec![], messages, tap: None, head: vec![] }
+        Self { pages, fabric, slots, ready: vec![], messages, neighbours: vec![], tap: None, head: vec![] }
+    }
+
+    /// Gives the other nodes of this computer what they need to read this one's memory, and finds a way to theirs; see
+    /// [`Fabric::exchange`]. A node that cannot be reached is asked.
+    pub fn meet_neighbours(&mut self, patience: Duration) {
+        let Some(offer) = self.pages.offer() else { return };
+        let handed = self.fabric.exchange(&offer, patience);
+        let geometry = self.pages.geometry();
+        self.neighbours =
+            (0..).zip(handed).map(|(node, handed)| Neighbour::new(node, handed?, geometry).ok()).collect();
+    }
+
+    /// A node whose memory can be read from here.
+    fn neighbour(&self, node: NodeId) -> Option<&Neighbour> {
+        self.neighbours.get(node.index())?.as_ref()
     }
 
     /// Sends anything to another node. A peer that is lost is noticed by the service thread, which ends the run.
@@ -159,6 +177,43 @@ impl Env for Ports {
         self.messages.count(kind_of(message), head.len() + count as usize * PAGE_SIZE);
         accept(to, self.fabric.send(to, &head, &[self.pages.contents(first.0, count)]));
         self.head = head;
+    }
+
+    fn open(&mut self, page: Page, offer: Offer) {
+        self.pages.open(page.0, offer.exclusive, offer.to_writers);
+    }
+
+    fn close(&mut self, page: Page) -> NodeSet {
+        let mut names = self.pages.close(page.0).names;
+        let mut nodes = NodeSet::EMPTY;
+        while names != 0 {
+            let visitor = NodeId(names.trailing_zeros() as u16);
+            nodes.insert(visitor);
+            names &= names - 1;
+            if let Some(tap) = &self.tap {
+                tap.visited(page, visitor);
+            }
+        }
+        nodes
+    }
+
+    fn visit(&mut self, home: NodeId, first: Page, most: u32, write: bool) -> u32 {
+        let me = self.fabric.node().0;
+        let count = self.neighbour(home).map_or(0, |neighbour| neighbour.visit(me, first.0, most, write));
+        if let Some(tap) = self.tap.as_mut().filter(|_| count > 0) {
+            tap.fetches(home, first, count);
+        }
+        count
+    }
+
+    fn install_from(&mut self, home: NodeId, first: Page, count: u32) {
+        let neighbour = self.neighbours[home.index()].as_ref().expect("visited before");
+        self.pages.install_from(neighbour, first.0, count);
+    }
+
+    fn merge_from(&mut self, home: NodeId, page: Page) {
+        let neighbour = self.neighbours[home.index()].as_ref().expect("visited before");
+        self.pages.merge_from(neighbour, page.0);
     }
 
     fn resume(&mut self, waiter: Waiter) {

@@ -122,11 +122,18 @@ impl Node {
                 pages.protect(segment.first, segment.pages, Access::Write)?;
             }
         }
+        let one_sided = boot.consistency == Consistency::Rc && matches!(boot.fabric, FabricBoot::Shm { .. });
+        if one_sided {
+            pages.admit()?;
+        }
         let protocol = protocol(&boot, &layout, first_data, data_pages);
         let fabric = connect(&boot, me)?;
         let slots = Arc::new(Slots::new());
         let lock_table = Arc::new(LockTable::new());
-        let ports = Ports::new(pages, Arc::clone(&fabric), Arc::clone(&slots));
+        let mut ports = Ports::new(pages, Arc::clone(&fabric), Arc::clone(&slots));
+        if one_sided {
+            ports.meet_neighbours(CONNECT_PATIENCE);
+        }
         let manager: ManagerOf = {
             let (geometry, layout) = (geometry.clone(), layout.clone());
             Arc::new(move |object: Object| crate::manager_of(&geometry, &layout, object.0 as usize))

@@ -210,6 +210,16 @@ impl Tap {
         }
     }
 
+    /// This node has come for pages itself, to the memory of their home.
+    pub fn fetches(&mut self, home: NodeId, first: Page, count: u32) {
+        self.arrived(home, first, count, count as usize * PAGE_SIZE);
+    }
+
+    /// Other nodes have been found to have come for a page of this one.
+    pub fn visited(&self, page: Page, by: NodeId) {
+        self.serves(by, page, 1, false);
+    }
+
     /// Pages that were asked for.
     fn arrived(&mut self, from: NodeId, first: Page, served: u32, bulk: usize) {
         if !self.holds(first, served) {
