@@ -174,17 +174,14 @@ impl Core {
         if let Some(tap) = &mut self.ports.tap {
             tap.touches(slot, self.ports.slots.thread(slot), page, access, touch);
         }
-        let run = if ahead.stride == 1 { ahead.count } else { 0 };
-        let outcome =
-            self.protocol.fault(page, access, run, Continuation::Thread(slot).into(), &mut self.ports);
-        if ahead.stride != 1 {
-            let array = self.ports.pages.geometry().segment_of(page.0);
-            let inside = |&(first, count): &(u32, u32)| {
-                array.address_of(first).is_some() && array.address_of(first + count - 1).is_some()
-            };
-            for (first, count) in ahead.runs(page.0).take_while(inside) {
-                self.protocol.prefetch(Page(first), count, access, &mut self.ports);
-            }
+        let (run, waiter) = (ahead.right_behind(), Continuation::Thread(slot).into());
+        let outcome = self.protocol.fault(page, access, run, waiter, &mut self.ports);
+        let array = self.ports.pages.geometry().segment_of(page.0);
+        let inside = |&(first, count): &(u32, u32)| {
+            array.address_of(first).is_some() && array.address_of(first + count - 1).is_some()
+        };
+        for (first, count) in ahead.elsewhere(page.0).take_while(inside) {
+            self.protocol.prefetch(Page(first), count, access, &mut self.ports);
         }
         if let Some(tap) = self.ports.tap.as_mut().filter(|_| outcome == Outcome::Done) {
             tap.resumed(slot);

@@ -2,9 +2,9 @@
 
 use crate::monitor::Touch;
 use crate::slots::event;
-use crate::streams::Ahead;
+use crate::streams::{Ahead, Fault, Forecast, Kind};
 use crate::{Node, Thread};
-use gondwana_coherence::{Access, Outcome, Page};
+use gondwana_coherence::{Access, Outcome, Page, Standing};
 use gondwana_memory::PAGE_SIZE;
 
 /// Most pages that one fault brings along.
@@ -36,10 +36,17 @@ impl Node {
         {
             self.bring_around(number, &window);
         }
-        let ahead = match thread.streams.try_borrow_mut() {
-            Ok(mut streams) => streams.ahead(number, code, MOST_AHEAD, || self.core().is_lost(page)),
-            Err(_) => Ahead::NOTHING,
+        let core = self.core();
+        let here = core.ports.pages.access(number) != gondwana_memory::Access::None;
+        let touched = !matches!(core.standing(page), Standing::Untouched | Standing::Placed(_));
+        let fault =
+            Fault { page: number, code, kind: Kind::of(write, here, touched), lost: core.is_lost(page) };
+        drop(core);
+        let Forecast { ahead, writes } = match thread.streams.try_borrow_mut() {
+            Ok(mut streams) => streams.foresee(fault, MOST_AHEAD),
+            Err(_) => Forecast::NOTHING,
         };
+        let access = if writes { Access::Write } else { access };
         self.resolve(page, access, ahead, touch);
         true
     }

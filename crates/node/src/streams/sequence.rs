@@ -1,0 +1,178 @@
+//! Pages at equal distances that a thread touches in turn.
+
+use super::Kind;
+use crate::habits::{Extent, Foreseen};
+
+/// How many pages may be left out in a run of pages that nobody touched.
+const GAP: u32 = 16;
+
+/// A run of adjacent pages, or the beginnings of such runs at equal distances.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Sequence {
+    /// The address of the instruction that began it.
+    pub code: usize,
+    pub kind: Kind,
+    /// Where it faulted first.
+    first: u32,
+    /// Where it faulted last.
+    last: u32,
+    /// The distance from each page to the next; 0 while that is open.
+    stride: i32,
+    /// How many steps beyond the last fault were asked for.
+    window: u32,
+    /// How many steps to ask for the next time, where nothing is foreseen.
+    pace: u32,
+    foreseen: Foreseen,
+    /// Pages that had been brought were lost before they were touched, so that none will be.
+    vain: bool,
+    /// What it reads is asked for to be written.
+    pub writes: bool,
+}
+
+impl Sequence {
+    /// A sequence begins with a fault at `page` and will go as far as is foreseen.
+    pub fn begin(code: usize, kind: Kind, page: u32, foreseen: Foreseen, limit: u32) -> Self {
+        let mut sequence = Self {
+            code,
+            kind,
+            first: page,
+            last: page,
+            stride: foreseen.extent.stride,
+            foreseen,
+            ..Self::default()
+        };
+        if foreseen.is_trusted() {
+            sequence.window = sequence.rest().min(limit);
+        }
+        sequence
+    }
+
+    /// A sequence whose third page is `page`.
+    pub fn third(code: usize, kind: Kind, page: u32, stride: i32, limit: u32) -> Self {
+        let first = (i64::from(page) - 2 * i64::from(stride)) as u32;
+        let window = 1.min(limit);
+        Self { code, kind, first, last: page, stride, window, pace: 1, ..Self::default() }
+    }
+
+    /// True if `page` was to be expected next: it is on the way, and not farther than the first page that was not
+    /// asked for.
+    pub fn leads_to(&self, page: u32) -> bool {
+        self.steps_to(page).is_some_and(|steps| steps <= self.window + 1)
+    }
+
+    /// As [`Self::leads_to`] for a run: one of a single page goes on in either direction, and of pages that nobody
+    /// touched, some may be left out.
+    pub fn runs_to(&self, page: u32) -> bool {
+        let turns = self.first == self.last && self.window == 0 && page + 1 == self.last;
+        let gap = if self.kind == Kind::First { GAP } else { 0 };
+        turns || self.steps_to(page).is_some_and(|steps| steps <= self.window + 1 + gap)
+    }
+
+    /// How many steps lie between its last fault and this page, if it is on the way.
+    fn steps_to(&self, page: u32) -> Option<u32> {
+        let distance = i64::from(page) - i64::from(self.last);
+        let stride = i64::from(self.stride);
+        if stride == 0 || distance % stride != 0 {
+            return None;
+        }
+        u32::try_from(distance / stride).ok().filter(|&steps| steps > 0)
+    }
+
+    /// True if `page` is between the first page and the last one that was asked for.
+    pub fn holds(&self, page: u32) -> bool {
+        let far = i64::from(self.last) + i64::from(self.window) * i64::from(self.stride);
+        let first = i64::from(self.first);
+        (first.min(far)..=first.max(far)).contains(&i64::from(page))
+    }
+
+    /// How far it goes, as far as is known: what was foreseen, unless that has been seen to be wrong.
+    pub fn extent(&self) -> Extent {
+        if self.vain {
+            return Extent::single(self.stride);
+        }
+        let count = self.steps_made() + 1;
+        let so_far = Extent { stride: self.stride, count, most: count + self.window };
+        let foreseen = self.foreseen.extent;
+        let fits = foreseen.stride == self.stride && (so_far.count..=so_far.most).contains(&foreseen.count);
+        if fits { foreseen } else { so_far }
+    }
+
+    /// Where it began.
+    pub fn first(&self) -> u32 {
+        self.first
+    }
+
+    /// True if it is beginnings of more than two runs, of which `page` is one.
+    pub fn is_column_of(&self, page: u32) -> bool {
+        let distance = i64::from(page) - i64::from(self.first);
+        self.extent().count > 2 && self.holds(page) && distance % i64::from(self.stride) == 0
+    }
+
+    /// True if it has asked for more, so that it is more than a page or two.
+    pub fn is_proven(&self) -> bool {
+        self.window > 0
+    }
+
+    /// How many steps beyond the last fault are asked for.
+    pub fn window(&self) -> u32 {
+        self.window
+    }
+
+    pub fn stride(&self) -> i32 {
+        self.stride
+    }
+
+    /// A run goes on at `page`. Less may have been brought than was asked for; a page that was is no reason to ask for
+    /// more.
+    pub fn run_on(&mut self, page: u32, lost: bool, limit: u32) {
+        let backwards = page < self.last;
+        let turns = backwards && self.stride == 1;
+        if turns {
+            self.stride = -1;
+            self.foreseen = Foreseen::default();
+        }
+        if lost && self.has_asked_for(page) {
+            self.pace /= 2;
+        }
+        self.last = page;
+        // Two pages in sequence are a run; backwards it takes three.
+        self.window = if turns { 0 } else { self.look_ahead(limit) };
+    }
+
+    /// Beginnings of runs go on at `page`. Each was asked for by itself: one that faults again was lost meanwhile.
+    pub fn step_on(&mut self, page: u32, lost: bool, limit: u32) {
+        self.vain |= lost && self.has_asked_for(page);
+        self.last = page;
+        self.window = if self.vain { 0 } else { self.look_ahead(limit) };
+    }
+
+    /// True if `page`, at which it goes on, was asked for.
+    fn has_asked_for(&self, page: u32) -> bool {
+        self.steps_to(page).is_some_and(|steps| steps <= self.window)
+    }
+
+    fn steps_made(&self) -> u32 {
+        if self.stride == 0 {
+            0
+        } else {
+            ((i64::from(self.last) - i64::from(self.first)) / i64::from(self.stride)) as u32
+        }
+    }
+
+    /// What is foreseen beyond the last fault.
+    fn rest(&self) -> u32 {
+        self.foreseen.extent.count.saturating_sub(self.steps_made() + 1)
+    }
+
+    /// The next window: the rest of what is foreseen. Beyond that, and while that is watched, windows double.
+    fn look_ahead(&mut self, limit: u32) -> u32 {
+        let rest = self.rest();
+        if rest > 0 && self.foreseen.is_trusted() {
+            return rest.min(limit);
+        }
+        let slowest = if self.foreseen.is_trusted() { self.foreseen.extent.count / 4 } else { 0 };
+        self.pace = (self.pace * 2).max(slowest).clamp(1, limit.max(1));
+        let most = if rest > 0 { rest.min(limit) } else { limit };
+        self.pace.min(most)
+    }
+}
