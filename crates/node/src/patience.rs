@@ -3,9 +3,13 @@
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
-/// About what it takes to be woken by an idle processor of a virtual machine: whoever polls for longer would have done
-/// better to sleep at once.
-const MOST: Duration = Duration::from_micros(80);
+/// Several times what an idle processor of a virtual machine takes to wake, so that a wait succeeds whose peer has to be
+/// woken first. As long as it pays nobody else is kept waiting: only nodes that have a processor each poll at all.
+const MOST: Duration = Duration::from_millis(1);
+
+/// Going to sleep and being woken costs more than this, so that polling for so long never does harm. Where two nodes talk
+/// to each other, one that polls finds the other one still there.
+const LEAST: Duration = Duration::from_micros(5);
 
 /// While polling does not pay, one wait in so many tries it nevertheless.
 const PROBE: u32 = 64;
@@ -44,7 +48,7 @@ impl Patience {
     /// Tells whether polling was worth it.
     pub fn learn(&self, paid: bool) {
         let now = self.nanoseconds.load(Ordering::Relaxed);
-        let next = if paid { self.most } else { now / 2 };
+        let next = if paid { self.most } else { (now / 2).max(LEAST.as_nanos() as u32).min(self.most) };
         if next != now {
             self.nanoseconds.store(next, Ordering::Relaxed);
         }
