@@ -9,6 +9,7 @@ mod fork;
 mod inside;
 mod malloc;
 mod next;
+mod operators;
 mod own_memory;
 mod report;
 mod reservation;

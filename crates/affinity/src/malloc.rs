@@ -31,25 +31,26 @@ with_caller! {
     pvalloc, "rsi" => allocate_pages;
 }
 
-const NATURAL: usize = 16;
+/// The alignment of all blocks.
+pub const NATURAL: usize = 16;
 const PAGE: usize = 4096;
 
-/// A block from an arena, if a rule means this allocation.
+/// A block from an arena, if a rule means an allocation by calls that return to these addresses.
 #[inline]
-fn placed(size: usize, alignment: usize, caller: usize) -> Option<Block> {
+pub fn placed(size: usize, alignment: usize, callers: &[usize]) -> Option<Block> {
     let rules = rules()?;
     if rules.rules.is_empty() {
         return None;
     }
-    rules.placed(size, alignment, caller)
+    rules.placed(size, alignment, callers)
 }
 
 impl crate::rules::Rules {
-    fn placed(&self, size: usize, alignment: usize, caller: usize) -> Option<Block> {
+    fn placed(&self, size: usize, alignment: usize, callers: &[usize]) -> Option<Block> {
         // What this library makes the C library allocate is never meant.
         let _inside = inside::enter()?;
         let before = errno();
-        let arena = self.of(size, caller).and_then(|rule| rule.arena(self));
+        let arena = self.of(size, callers).and_then(|rule| rule.arena(self));
         let block = arena.and_then(|arena| arena.allocate(size, alignment.max(NATURAL)));
         set_errno(before);
         block
@@ -57,7 +58,7 @@ impl crate::rules::Rules {
 }
 
 unsafe extern "C" fn allocate(size: usize, caller: usize) -> *mut c_void {
-    match placed(size, NATURAL, caller) {
+    match placed(size, NATURAL, &[caller]) {
         Some(block) => block.address as *mut c_void,
         // SAFETY: the caller's request.
         None => unsafe { next::malloc(size) },
@@ -69,7 +70,7 @@ unsafe extern "C" fn allocate_zeroed(count: usize, size: usize, caller: usize) -
         set_errno(libc::ENOMEM);
         return std::ptr::null_mut();
     };
-    match placed(bytes, NATURAL, caller) {
+    match placed(bytes, NATURAL, &[caller]) {
         Some(block) => {
             if !block.fresh {
                 // SAFETY: the block is new, and has so many bytes.
@@ -84,7 +85,7 @@ unsafe extern "C" fn allocate_zeroed(count: usize, size: usize, caller: usize) -
 
 /// A block from an arena with an alignment that the next allocator would take, too.
 fn aligned(alignment: usize, size: usize, caller: usize) -> Option<*mut c_void> {
-    let wanted = alignment.is_power_of_two().then(|| placed(size, alignment, caller))?;
+    let wanted = alignment.is_power_of_two().then(|| placed(size, alignment, &[caller]))?;
     wanted.map(|block| block.address as *mut c_void)
 }
 
@@ -158,7 +159,7 @@ unsafe extern "C" fn reallocate(block: *mut c_void, size: usize, caller: usize) 
         }
         Some(room) if size <= room && (size >= room / 2 || room <= PAGE) => return block,
         Some(room) => room,
-        None => match (size > 0).then(|| placed(size, NATURAL, caller)).flatten() {
+        None => match (size > 0).then(|| placed(size, NATURAL, &[caller])).flatten() {
             Some(moved) => {
                 // SAFETY: the block is the next allocator's.
                 let room = unsafe { next::malloc_usable_size(block) };

@@ -90,13 +90,14 @@ pub fn lock_all() {
 }
 
 impl Rules {
-    /// The first rule that means an allocation of so many bytes by a call that returns to `caller`.
+    /// The first rule that means an allocation of so many bytes by calls, one by the other, that return to `callers`.
     #[inline]
-    pub fn of(&self, bytes: usize, caller: usize) -> Option<&Rule> {
+    pub fn of(&self, bytes: usize, callers: &[usize]) -> Option<&Rule> {
+        let is_at = |sites: &Sites, rule: &Rule| callers.iter().any(|&at| sites.of(at) & rule.site != 0);
         self.rules.iter().find(|rule| {
             rule.selector.has_size(bytes)
                 && (rule.selector.site.is_none()
-                    || self.sites.as_ref().is_some_and(|sites| sites.of(caller) & rule.site != 0))
+                    || self.sites.as_ref().is_some_and(|sites| is_at(sites, rule)))
         })
     }
 

@@ -90,6 +90,33 @@ fn rules_reach_the_functions_of_libraries() {
     assert_eq!(ran.output, none.output);
 }
 
+/// How many allocations each line of a report is about.
+fn calls(errors: &str, program: &str) -> Vec<usize> {
+    let calls = |line: &str| line.split(": ").nth(1)?.split(' ').next()?.parse().ok();
+    report(errors, program).into_iter().map(|line| calls(line).expect(line)).collect()
+}
+
+#[test]
+fn each_new_of_cpp_is_known_by_the_function_that_has_it() {
+    let folder = Folder::new();
+    folder.compile("news");
+    let program = folder.join("news");
+    let placed = |rules: &[&str]| {
+        let options: Vec<&str> =
+            ["--report"].into_iter().chain(rules.iter().flat_map(|rule| ["--malloc", rule])).collect();
+        let ran = exec(&options, &[program.to_str().unwrap()]);
+        assert_eq!((ran.output.as_str(), ran.status.unwrap().code()), ("as it should be\n", Some(0)));
+        calls(&ran.errors, "news")
+    };
+    assert_eq!(placed(&["make_list=local", "make_table&>=1K=striped:2"]), [700, 3]);
+    // The operator itself still is a function that allocates, and the first rule that fits counts.
+    assert_eq!(placed(&["make_table=local", "libstdc++.so!_Znwm=local"])[0], 3);
+    let [of_operator, of_list] = placed(&["libstdc++.so!_Znwm=local", "make_list=local"])[..] else {
+        panic!()
+    };
+    assert!(of_operator >= 350 && of_list == 350, "{of_operator} {of_list}");
+}
+
 fn fails(options: &[&str], text: &str) {
     let ran = exec(options, &["true"]);
     assert_eq!(ran.status.unwrap().code(), Some(2), "{options:?}: {}", ran.errors);
