@@ -3,10 +3,13 @@
  * calls and in /proc, and knows nothing of Gondwana.
  *
  *   witness pages malloc|mmap COUNT   touches so many pages, one after the other, and prints the node of each
+ *   witness frames COUNT              allocates and touches so many pages, and prints the number of each one's page frame, or
+ *                                     zeros if the kernel does not tell
  *   witness block COUNT               allocates and touches so many pages, says where, and waits to be killed
  *   witness threads COUNT             starts so many threads and prints the processors and nodes that each may use,
  *                                     and the nodes of pages that it touches
  *   witness hold COUNT...             puts so many pages on node 0, node 1 and so on, says where, and waits to be killed
+ *   witness job PROGRAM...            runs a program as shells with job control do, so that SIGTSTP stops it
  */
 #define _GNU_SOURCE
 #include <linux/mempolicy.h>
@@ -16,6 +19,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #define PAGE 4096
@@ -81,6 +85,26 @@ static int pages(const char *from, size_t count)
     return 0;
 }
 
+static int frames(size_t count)
+{
+    char *start = malloc(count * PAGE);
+    FILE *map = fopen("/proc/self/pagemap", "r");
+    if ((unsigned long)start % PAGE != 0) {
+        fprintf(stderr, "the block does not begin with a page\n");
+        return 1;
+    }
+    memset(start, 1, count * PAGE);
+    if (map == NULL || fseeko(map, (unsigned long)start / PAGE * 8, SEEK_SET) != 0)
+        fail("pagemap");
+    for (size_t page = 0; page < count; page++) {
+        unsigned long entry;
+        if (fread(&entry, sizeof entry, 1, map) != 1)
+            fail("pagemap");
+        printf("%lu\n", entry & ((1UL << 55) - 1));
+    }
+    return 0;
+}
+
 static pthread_barrier_t all_there;
 static char lines[MOST_THREADS][256];
 
@@ -140,16 +164,35 @@ static int hold(int nodes, char **counts)
     return 1;
 }
 
+static int job(char **words)
+{
+    int status;
+    pid_t leader = fork();
+    if (leader == 0) {
+        setpgid(0, 0);
+        execvp(words[0], words);
+        fail(words[0]);
+    }
+    if (leader < 0 || waitpid(leader, &status, 0) != leader)
+        fail("job");
+    return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+}
+
 int main(int count, char **words)
 {
     if (count == 4 && strcmp(words[1], "pages") == 0)
         return pages(words[2], strtoul(words[3], NULL, 10));
+    if (count == 3 && strcmp(words[1], "frames") == 0)
+        return frames(strtoul(words[2], NULL, 10));
     if (count == 3 && strcmp(words[1], "block") == 0)
         return block(strtoul(words[2], NULL, 10));
     if (count == 3 && strcmp(words[1], "threads") == 0)
         return threads(atoi(words[2]));
     if (count >= 3 && strcmp(words[1], "hold") == 0)
         return hold(count - 2, words + 2);
-    fprintf(stderr, "usage: witness pages malloc|mmap COUNT | block COUNT | threads COUNT | hold COUNT...\n");
+    if (count >= 3 && strcmp(words[1], "job") == 0)
+        return job(words + 2);
+    fprintf(stderr, "usage: witness pages malloc|mmap COUNT | frames COUNT | block COUNT | threads COUNT | "
+                    "hold COUNT... | job PROGRAM...\n");
     return 2;
 }

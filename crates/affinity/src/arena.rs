@@ -58,6 +58,8 @@ pub struct Tally {
     pub asked: Found,
     /// Where the pages of large blocks were when they were freed.
     pub found: Found,
+    /// Pages that were to have colours in order, and those of them that got them.
+    pub colours: (usize, usize),
 }
 
 /// Memory just allocated.
@@ -182,6 +184,10 @@ impl Arena {
             *tally.asked.pages.entry(*node).or_default() += pages;
         }
         tally.asked.absent += pages - placed.asked.present();
+        if extras.colours.is_some() {
+            tally.colours.0 += pages;
+            tally.colours.1 += placed.colours.map_or(0, |colours| colours.in_order);
+        }
         true
     }
 

@@ -23,11 +23,10 @@ pub fn say_and_abort(function: &str, address: usize) -> ! {
 pub extern "C" fn at_the_end() {
     let Some(rules) = rules() else { return };
     let Some(_inside) = inside::enter() else { return };
-    let Some(first) = rules.plan.report else { return };
-    let own = std::process::id();
+    let Some(program) = rules.plan.report else { return };
     // A forked process has what it was given by another one in its books.
-    if own == rules.process {
-        of_all(rules, first == own);
+    if std::process::id() == rules.process {
+        of_all(rules, program.is_me());
     }
 }
 
@@ -43,15 +42,19 @@ fn of_all(rules: &Rules, even_if_nothing: bool) {
 
 /// What came of a rule.
 fn line(program: &str, rule: &str, tally: &Tally) -> String {
-    let Tally { calls, bytes, asked, found } = tally;
+    let Tally { calls, bytes, asked, found, colours: (to_colour, coloured) } = tally;
     let on_nodes = |found: &Found, rest: &str| {
         let nodes = found.pages.iter().map(|(node, pages)| format!("{pages} on node {node}"));
         let rest = (found.absent > 0).then(|| format!("{} {rest}", found.absent));
         let parts: Vec<String> = nodes.chain(rest).collect();
         if parts.is_empty() { "none".to_owned() } else { parts.join(", ") }
     };
+    let colours = match to_colour {
+        0 => String::new(),
+        _ => format!("; {coloured} of {to_colour} pages have the colour of their turn"),
+    };
     format!(
-        "{program}: {rule}: {calls} allocations of {bytes} bytes; asked for pages: {}; found: {}",
+        "{program}: {rule}: {calls} allocations of {bytes} bytes; asked for pages: {}; found: {}{colours}",
         on_nodes(asked, "on any of them"),
         on_nodes(found, "never touched"),
     )

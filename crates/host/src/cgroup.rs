@@ -15,19 +15,33 @@ pub struct Limits {
 /// The limits of this process as the files under `root` tell.
 #[must_use]
 pub fn limits(root: &Path) -> Limits {
+    let mut limits = Limits::default();
+    folders(root).iter().for_each(|folder| limits.lower(folder));
+    limits
+}
+
+/// How often the kernel has found nothing more to reclaim at the memory limits of this process's groups, and so had to end
+/// processes or fail. Groups of the first version do not count that.
+pub(crate) fn times_out_of_memory(root: &Path) -> u64 {
+    let events = folders(root).into_iter().filter_map(|folder| {
+        let text = std::fs::read_to_string(folder.join("memory.events")).ok()?;
+        text.lines().find_map(|line| line.strip_prefix("oom ")?.parse::<u64>().ok())
+    });
+    events.sum()
+}
+
+/// The folders of the groups that this process is in, and of those around them.
+fn folders(root: &Path) -> Vec<PathBuf> {
     let groups = std::fs::read_to_string(root.join("proc/self/cgroup")).unwrap_or_default();
     let mounts = std::fs::read_to_string(root.join("proc/self/mountinfo")).unwrap_or_default();
     let mounts: Vec<Mount> = mounts.lines().filter_map(mount).collect();
-    let mut limits = Limits::default();
     // Each line has a number, the controllers and the path of the group; the second version has no controllers.
-    for (controllers, path) in groups.lines().filter_map(|line| line.split_once(':')?.1.split_once(':')) {
-        for mount in mounts.iter().filter(|mount| mount.has(controllers)) {
-            for folder in mount.folders(root, path) {
-                limits.lower(&folder);
-            }
-        }
-    }
-    limits
+    let groups = groups.lines().filter_map(|line| line.split_once(':')?.1.split_once(':'));
+    let folders = groups.flat_map(|(controllers, path)| {
+        let mounts = mounts.iter().filter(move |mount| mount.has(controllers));
+        mounts.flat_map(move |mount| mount.folders(root, path))
+    });
+    folders.collect()
 }
 
 /// A hierarchy of control groups in the file system.

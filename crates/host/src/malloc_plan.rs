@@ -15,13 +15,54 @@ pub const MALLOC_VARIABLE: &str = "GONDWANA_MALLOC";
 /// and is put off until a rule is needed.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct MallocPlan {
-    /// The process that tells at its end what came of each rule, even if nothing; others tell it if it is anything.
-    /// Nobody does if there is none.
-    pub report: Option<u32>,
+    /// Who tells at its end what came of each rule, even if nothing; others tell it if it is anything. Nobody does if
+    /// there is none.
+    pub report: Option<Reporter>,
     /// What else the memory is to be.
     pub extras: Extras,
     /// The rules; the first that an allocation fits counts.
     pub rules: Vec<String>,
+}
+
+/// A process that is the program.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reporter {
+    /// The one with this number.
+    Process(u32),
+    /// The one that this one has started.
+    ChildOf(u32),
+}
+
+impl Reporter {
+    /// True if the calling process is meant.
+    #[must_use]
+    pub fn is_me(self) -> bool {
+        match self {
+            Self::Process(process) => process == std::process::id(),
+            Self::ChildOf(parent) => parent == std::os::unix::process::parent_id(),
+        }
+    }
+}
+
+impl fmt::Display for Reporter {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Process(process) => write!(f, "{process}"),
+            Self::ChildOf(parent) => write!(f, "child-of-{parent}"),
+        }
+    }
+}
+
+impl FromStr for Reporter {
+    type Err = Malformed;
+
+    fn from_str(text: &str) -> Result<Self, Malformed> {
+        let number = |text: &str| text.parse().map_err(|_| Malformed);
+        match text.strip_prefix("child-of-") {
+            Some(parent) => Ok(Self::ChildOf(number(parent)?)),
+            None => Ok(Self::Process(number(text)?)),
+        }
+    }
 }
 
 impl fmt::Display for MallocPlan {
@@ -47,7 +88,7 @@ impl FromStr for MallocPlan {
         let mut plan = Self::default();
         for setting in lines.next().unwrap_or_default().split_whitespace() {
             match setting.split_once('=') {
-                Some(("report", process)) => plan.report = Some(process.parse().map_err(|_| Malformed)?),
+                Some(("report", reporter)) => plan.report = Some(reporter.parse()?),
                 Some(("colours", colours)) => {
                     plan.extras.colours = Some(colours.parse().map_err(|_| Malformed)?);
                 }
@@ -68,15 +109,23 @@ mod tests {
     use super::*;
 
     #[test]
+    fn the_program_is_a_process_or_the_child_of_one() {
+        let (own, parent) = (std::process::id(), std::os::unix::process::parent_id());
+        assert!(Reporter::Process(own).is_me() && Reporter::ChildOf(parent).is_me());
+        assert!(!Reporter::Process(parent).is_me() && !Reporter::ChildOf(own).is_me());
+    }
+
+    #[test]
     fn texts_come_back_as_they_were() {
         for text in [
             "",
             "\nall=local",
+            "report=child-of-7",
             "report=7 prefault lock small-pages strict colours=16\n>=1M=striped:4\nf+0x1a=mem:1@mem:0-1",
         ] {
             assert_eq!(text.parse::<MallocPlan>().unwrap().to_string(), text);
         }
-        for text in ["report", "report=x", "colours=-1", "fast", "strict=1"] {
+        for text in ["report", "report=x", "report=child-of-", "colours=-1", "fast", "strict=1"] {
             assert_eq!(text.parse::<MallocPlan>(), Err(Malformed), "{text}");
         }
     }

@@ -100,8 +100,21 @@ pub fn available_memory(node: NodeId) -> Option<Bytes> {
 /// True if a node of this computer has hardly any memory left: so little that the kernel soon keeps it for itself.
 #[must_use]
 pub fn is_full(node: NodeId) -> bool {
-    let text = std::fs::read_to_string(format!("/{NODES}/node{node}/meminfo")).unwrap_or_default();
-    available(&text).zip(amount(&text, "MemTotal:")).is_some_and(|(left, total)| hardly_any(left, total))
+    are_full(&NodeSet::only(node), Bytes(0))
+}
+
+/// True if some nodes of this computer together would have hardly any memory left if so much more of it were in use.
+#[must_use]
+pub(crate) fn are_full(nodes: &NodeSet, more: Bytes) -> bool {
+    let each = nodes.iter().map(|node| {
+        let text = std::fs::read_to_string(format!("/{NODES}/node{node}/meminfo")).ok()?;
+        Some((available(&text)?.0, amount(&text, "MemTotal:")?.0))
+    });
+    let known: Option<Vec<(u64, u64)>> = each.collect();
+    known.is_some_and(|nodes| {
+        let (left, total) = nodes.iter().fold((0, 0), |sum, node| (sum.0 + node.0, sum.1 + node.1));
+        hardly_any(Bytes(left.saturating_sub(more.0)), Bytes(total))
+    })
 }
 
 fn hardly_any(left: Bytes, total: Bytes) -> bool {

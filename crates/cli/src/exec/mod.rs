@@ -1,36 +1,42 @@
 //! `gondwana exec`: an unmodified program on this computer, inside a resource set.
 //!
-//! The launcher binds itself, tries out what the kernel made of that, and becomes the program: processors and the
-//! policy for memory stay. What differs between threads or between allocations is left to a small library that is loaded
-//! into the program.
+//! The launcher binds itself, tries out what the kernel made of that, and becomes the program, or its parent if memory is
+//! bound to certain nodes: processors and the policy for memory stay. What differs between threads or between allocations
+//! is left to a small library that is loaded into the program.
 
 mod asked;
+mod bound;
 mod linkage;
 mod locking;
 mod options;
+mod parent;
 mod preload;
 mod rules;
 
 pub use asked::parsed;
 pub use options::ExecOptions;
+pub use parent::program_of;
 
 use crate::failure::Failure;
 use asked::Wanted;
+use bound::Bound;
 use gondwana_host::pages::Found;
-use gondwana_host::{Asked, Binding, Extras, MALLOC_VARIABLE, Remark, THREADS_VARIABLE};
+use gondwana_host::{Asked, Binding, Extras, MALLOC_VARIABLE, Remark, Reporter, THREADS_VARIABLE};
 use gondwana_rset::MemoryPolicy;
 use preload::Loadable;
 use rules::Rules;
 use std::os::unix::process::CommandExt;
 use std::process::{Command, ExitCode};
 
-/// Becomes the program.
+/// Becomes the program or, if some of its memory must come from certain nodes, its parent.
 pub fn exec(options: &ExecOptions) -> Result<ExitCode, Failure> {
     let name = &options.program[0];
     let mut command = Command::new(name);
     command.args(&options.program[1..]);
+    let mut bound = None;
     if options.asks_for_anything() {
-        let remarks = options.prepare(&mut command)?;
+        let remarks;
+        (remarks, bound) = options.prepare(&mut command)?;
         for remark in &remarks {
             eprintln!("gondwana: {remark}");
         }
@@ -38,7 +44,13 @@ pub fn exec(options: &ExecOptions) -> Result<ExitCode, Failure> {
             return Err(Failure::cannot("the program was not started, because of --strict"));
         }
     }
-    let error = command.exec();
+    let error = match bound {
+        None => command.exec(),
+        Some(bound) => match parent::stay_with(&mut command, &bound) {
+            Ok(code) => return Ok(code),
+            Err(error) => error,
+        },
+    };
     let shown = name.display();
     Err(match error.kind() {
         std::io::ErrorKind::NotFound => Failure::not_found(format!("{shown}: no such program")),
@@ -47,8 +59,8 @@ pub fn exec(options: &ExecOptions) -> Result<ExitCode, Failure> {
 }
 
 impl ExecOptions {
-    /// Binds this process and tells the program the rest; says what cannot be had.
-    fn prepare(&self, command: &mut Command) -> Result<Vec<Remark>, Failure> {
+    /// Binds this process and tells the program the rest; what cannot be had, and what memory is bound.
+    fn prepare(&self, command: &mut Command) -> Result<(Vec<Remark>, Option<Bound>), Failure> {
         let Wanted { machine, registry, rset, mut asked } = self.wanted()?;
         let mut remarks = std::mem::take(&mut asked.remarks);
         if !self.strict {
@@ -68,6 +80,7 @@ impl ExecOptions {
                 "--prefault and --colours are for the memory of --malloc, which is missing",
             ));
         }
+        let bound = if is_first() { None } else { Bound::find(&asked, &rules, self.strict) };
         match loadable {
             None => {}
             Some(Err(remark)) => remarks.push(remark),
@@ -96,7 +109,10 @@ impl ExecOptions {
                 };
                 remarks.extend(rules.try_out(extras));
                 if lock || !rules.is_empty() {
-                    loadable.tell(command, MALLOC_VARIABLE, rules.plan(self.report, extras).to_string());
+                    let own = std::process::id();
+                    let program = bound.as_ref().map_or(Reporter::Process(own), |_| Reporter::ChildOf(own));
+                    let plan = rules.plan(self.report.then_some(program), extras);
+                    loadable.tell(command, MALLOC_VARIABLE, plan.to_string());
                 }
             }
         }
@@ -112,8 +128,14 @@ impl ExecOptions {
         if self.report {
             report(&asked, tried.found.as_ref());
         }
-        Ok(remarks)
+        Ok((remarks, bound))
     }
+}
+
+/// True for the first process of a container: whoever it starts is ended with it, and what others leave it would have to
+/// clear away. So it becomes the program in any case.
+fn is_first() -> bool {
+    std::process::id() == 1
 }
 
 /// Has memory come from more nodes where those that were asked for are full.

@@ -2,9 +2,9 @@
 
 use super::linkage;
 use crate::failure::Failure;
-use gondwana_host::{Extras, MallocPlan, Region, Remark, arrange, symbols, sys};
+use gondwana_host::{Extras, MallocPlan, Region, Remark, Reporter, arrange, symbols, sys};
 use gondwana_rset::{AllocationRule, MemoryPolicy, Placement, RSet, Registry, Selector, TextError};
-use gondwana_topology::Machine;
+use gondwana_topology::{Machine, NodeSet};
 use std::path::Path;
 
 /// Call sites that the library can tell apart.
@@ -88,9 +88,14 @@ impl<'a> Rules<'a> {
         remarks
     }
 
+    /// The nodes for the memory of each rule.
+    pub fn nodes(&self) -> impl Iterator<Item = NodeSet> + '_ {
+        let placements = self.rules.iter().filter_map(|rule| placement(rule, self.rset, self.machine).ok());
+        placements.map(|placement| placement.nodes().iter().copied().collect())
+    }
+
     /// What the program is told.
-    pub fn plan(&self, report: bool, extras: Extras) -> MallocPlan {
-        let report = report.then(std::process::id);
+    pub fn plan(&self, report: Option<Reporter>, extras: Extras) -> MallocPlan {
         MallocPlan { report, extras, rules: self.rules.iter().map(ToString::to_string).collect() }
     }
 }

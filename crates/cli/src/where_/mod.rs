@@ -16,7 +16,7 @@ use std::process::ExitCode;
 use strip::Strip;
 
 /// Options of `gondwana where`.
-#[derive(Debug, clap::Args)]
+#[derive(Clone, Debug, clap::Args)]
 pub struct WhereOptions {
     /// The process
     #[arg(value_parser = clap::value_parser!(u32).range(1..=i64::from(i32::MAX)))]
@@ -30,6 +30,7 @@ pub struct WhereOptions {
 
 /// Shows the nodes of a process's pages.
 pub fn where_(options: &WhereOptions) -> Result<ExitCode, Failure> {
+    let options = &WhereOptions { pid: crate::exec::program_of(options.pid), ..options.clone() };
     match &options.range {
         Some(range) => addresses(options, range.pages(sys::page_size())),
         None => mappings(options),

@@ -71,7 +71,9 @@ fn image() -> Image {
     compiler.args(["-O1", "-Wall", "-Wextra", "-Werror", "-pthread", "-o"]).arg(&witness).arg(source);
     assert!(compiler.status().unwrap().success());
     image.program(&witness, "/bin/witness").unwrap();
-    image.program(&unit_tests(&whole.gondwana), "/tests/host").unwrap();
+    let host = |words: &[&str]| of_host(&whole.gondwana, words);
+    image.program(&host(&["test", "--no-run", "--lib"]), "/tests/host").unwrap();
+    image.program(&host(&["build", "--example", "cost"]), "/tests/cost").unwrap();
     for folder in ["tests/capi", "examples"] {
         for name in c_api::sources(folder) {
             let program = c_api::prefix().join(&name);
@@ -86,20 +88,11 @@ fn image() -> Image {
     image
 }
 
-/// Builds the unit tests of `crates/host`, to be run in the guest; the executable.
-fn unit_tests(gondwana: &Path) -> PathBuf {
+/// Builds something of `crates/host` to be run in the guest; the executable.
+fn of_host(gondwana: &Path, words: &[&str]) -> PathBuf {
     let target = gondwana.ancestors().nth(2).unwrap();
     let mut build = Command::new(env!("CARGO"));
-    build.args([
-        "test",
-        "--no-run",
-        "--quiet",
-        "--package",
-        "gondwana-host",
-        "--lib",
-        "--message-format",
-        "json",
-    ]);
+    build.args(words).args(["--quiet", "--package", "gondwana-host", "--message-format", "json"]);
     build.arg("--target-dir").arg(target);
     let built = build.output().unwrap();
     assert!(built.status.success(), "{}", String::from_utf8_lossy(&built.stderr));

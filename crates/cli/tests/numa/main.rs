@@ -9,12 +9,15 @@ mod common;
 mod guest;
 
 mod c_api;
+mod colours;
+mod cost;
 mod exec;
 mod host;
 mod kernel;
 mod malloc;
 mod memory;
 mod runs;
+mod shortage;
 mod topo;
 mod where_;
 mod witness;
