@@ -5,8 +5,8 @@ use crate::guest::run;
 #[test]
 #[ignore = "measures"]
 fn stripes_cost_little_more_than_the_kernels_own() {
-    // A quarter of it has room on the smallest node.
-    let Some(ran) = run("/tests/cost 192") else { return };
+    // A quarter of it has room on the smallest node, wherever the kernel has put what it was started with.
+    let Some(ran) = run("/tests/cost 64") else { return };
     let text = ran.succeeded();
     println!("{text}");
     let ratio = |stride: &str| {

@@ -189,9 +189,9 @@ fn what_a_full_node_has_no_room_for_is_elsewhere_in_the_set() {
     let text = ran.succeeded();
     let words: Vec<&str> = text.split_whitespace().collect();
     let [on_1, "1", on_2, "2"] = words[..] else { panic!("{text}") };
-    // The kernel keeps some pages for itself.
+    // The kernel keeps some pages for itself. How many there were depends on what it has put there when it was started.
     let [on_1, on_2]: [usize; 2] = [on_1, on_2].map(|count| count.parse().unwrap());
-    assert!(on_1 >= 4000 && on_2 > 10_000, "{text}");
+    assert!(on_1 >= 4000 && on_2 > (on_1 + on_2 - 4000) / 2, "{text}");
 }
 
 #[test]
