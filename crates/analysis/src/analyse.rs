@@ -8,7 +8,7 @@ use crate::span::Span;
 use crate::written::Writes;
 use crate::{
     Analysis, Area, Field, Names, NodeTotal, Place, Shared, ThreadInfo, Totals, Writer, cells, flows, locks,
-    notes, timeline,
+    notes, page_uses, timeline,
 };
 use gondwana_recording::Recording;
 use std::cmp::Reverse;
@@ -85,6 +85,7 @@ pub fn analyse(recording: &Recording, names: &dyn Names) -> Analysis {
             .map(|lock| crate::Lock { name: naming.at(map.at(lock.address), lock.address), ..lock })
             .collect(),
         cells: cells::cells(&rows, &of_rows),
+        pages: page_uses::page_uses(&rows, &of_rows, shape.page_bytes),
         notes: notes::notes(recording, &shape, &describe.codes),
     }
 }

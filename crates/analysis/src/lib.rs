@@ -14,6 +14,7 @@ mod locks;
 mod names;
 mod naming;
 mod notes;
+mod page_uses;
 mod result;
 mod rows;
 mod sharing;
@@ -26,6 +27,6 @@ pub use advice::{Advice, AdviceKind, Entry, advise, plan};
 pub use analyse::analyse;
 pub use names::{Code, Names, NoNames, Variable};
 pub use result::{
-    Analysis, Area, AreaNode, Cell, Field, Flow, Lock, NodeTotal, Origin, Pattern, Place, Shared, Slot,
-    ThreadInfo, Totals, Writer,
+    Analysis, Area, AreaNode, Cell, Field, Flow, Lock, NodeTotal, Origin, PageUse, Pattern, Place, Shared,
+    Slot, ThreadInfo, Totals, Writer,
 };

@@ -27,6 +27,9 @@ pub struct Analysis {
     pub locks: Vec<Lock>,
     /// Where transactions were, for the picture: ascending addresses.
     pub cells: Vec<Cell>,
+    /// What each thread did with each page, for the advice: ascending addresses. Too much for a text.
+    #[serde(skip)]
+    pub pages: Vec<PageUse>,
     /// What people should know about the recording itself, as sentences: that it is cut, that the program has changed since.
     pub notes: Vec<String>,
 }
@@ -135,6 +138,9 @@ pub enum Origin {
     Allocation {
         /// The call as a plan needs it (`function+0x4f`), the innermost that is the program's; empty if there is none.
         site: String,
+        /// The call of the function that this one is in, if it is in the same file; empty if it is not, or nobody knows.
+        #[serde(default)]
+        caller: String,
         /// The file name of the library that the call is in; empty for the executable.
         library: String,
         /// The calls, the innermost first, as lines for people.
@@ -183,6 +189,21 @@ pub enum Pattern {
     FalselyShared,
     /// Many nodes write the same bytes.
     WidelyWritten,
+}
+
+impl Pattern {
+    /// The word for people, which is also that of JSON and CSV.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Private => "private",
+            Self::ReadOnly => "read-only",
+            Self::ProducerConsumer => "producer-consumer",
+            Self::Migratory => "migratory",
+            Self::FalselyShared => "falsely-shared",
+            Self::WidelyWritten => "widely-written",
+        }
+    }
 }
 
 /// A place in the program that fetched an area.
@@ -285,6 +306,37 @@ pub struct Cell {
     pub reads: u32,
     /// Fetches and upgrades for writes.
     pub writes: u32,
+    /// Bytes that moved.
+    pub bytes: u64,
+}
+
+/// What one thread did with one page, as far as it had to do with one other node.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct PageUse {
+    /// First address of the page, or of several that were not told apart.
+    pub address: u64,
+    /// The length as a power of two of bytes: that of a page or more.
+    pub unit: u8,
+    /// The area, by its place in [`Analysis::areas`].
+    pub area: u32,
+    /// The node.
+    pub node: u16,
+    /// The thread, plus 1; 0 if none.
+    pub thread: u32,
+    /// The home, which has sent the page or got the diff; of notices, the node that has written.
+    pub peer: u16,
+    /// Fetches for reads.
+    pub reads: u32,
+    /// Fetches for writes.
+    pub writes: u32,
+    /// First writes of a page that was here for reading.
+    pub upgrades: u32,
+    /// Times that it came along with other pages.
+    pub ahead: u32,
+    /// Diffs sent.
+    pub diffs: u32,
+    /// Write notices received.
+    pub notices: u32,
     /// Bytes that moved.
     pub bytes: u64,
 }

@@ -19,10 +19,11 @@ fn blocks_of_one_place_are_one_area_on_all_nodes() {
     let found = area(&analysis, "make_grid, grid.c:17");
     assert_eq!((found.objects, found.bytes, found.totals.reads), (101, 101 * 48, 3));
     assert_eq!(found.ranges, [HEAP..HEAP + 99 * 64 + 48, HEAP + PAGE * 10..HEAP + PAGE * 10 + 48]);
-    let Origin::Allocation { site, library, stack, threads } = &found.origin else {
+    let Origin::Allocation { site, caller, library, stack, threads } = &found.origin else {
         panic!("{:?}", found.origin)
     };
     assert_eq!((&site[..], &library[..], &threads[..]), ("make_grid+0x11", "", &[0, 1][..]));
+    assert_eq!(caller, "main+0x22");
     assert_eq!(stack, &["make_grid, grid.c:17", "main, grid.c:34"]);
 }
 

@@ -194,6 +194,35 @@ fn initialisation_is_no_sharing() {
     assert_eq!(sides(&analysis, "counters")[0], (0, true, "counters[0]".to_owned()));
 }
 
+/// A page that main fills, and that one node works on ever after.
+#[test]
+fn what_is_handed_over_does_not_migrate() {
+    let mut made = Made::new(3);
+    made.touch(0, Kind::ColdWrite, DATA, 1, 1).page(0, Kind::Diff, DATA, 1, 1).written(0, DATA..DATA + PAGE);
+    made.touch(2, Kind::ColdWrite, DATA, 1, 1).touch(2, Kind::Upgrade, DATA, 1, 20);
+    made.page(2, Kind::Diff, DATA, 1, 21).written(2, DATA..DATA + PAGE).page(0, Kind::Notice, DATA, 2, 1);
+    let analysis = made.analyse(&Source(vec![variable("row", DATA, PAGE)]));
+    assert_eq!(area(&analysis, "row").pattern, Pattern::Private);
+}
+
+/// It came along with others, and so did the right to write it.
+#[test]
+fn who_might_have_written_has_not() {
+    let mut made = Made::new(3);
+    made.touch(2, Kind::ColdWrite, DATA, 0, 1).touch(2, Kind::Upgrade, DATA, 0, 20);
+    made.page(2, Kind::Diff, DATA, 0, 21).written(2, DATA..DATA + PAGE);
+    made.page(1, Kind::Ahead, DATA, 0, 9).page(1, Kind::Notice, DATA, 2, 9).page(
+        1,
+        Kind::Upgrade,
+        DATA,
+        0,
+        4,
+    );
+    made.recording.intervals.last_mut().expect("it was made").1.rows[0].thread = 0;
+    let analysis = made.analyse(&Source(vec![variable("row", DATA, PAGE)]));
+    assert_eq!(area(&analysis, "row").pattern, Pattern::ProducerConsumer);
+}
+
 /// A home that nobody has seen writing must have, if others lost the page.
 #[test]
 fn who_fetches_again_from_a_silent_home_consumes_what_it_produces() {

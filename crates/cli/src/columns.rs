@@ -49,9 +49,29 @@ pub fn grouped(number: u64) -> String {
     text
 }
 
+/// Numbers of nodes or threads as a list with ranges: `0-3, 7`.
+pub fn ranges(numbers: &[u32]) -> String {
+    let mut sorted = numbers.to_vec();
+    sorted.sort_unstable();
+    sorted.dedup();
+    let runs = sorted.chunk_by(|one, next| one + 1 == *next).map(|run| match run {
+        [only] => only.to_string(),
+        [first, .., last] => format!("{first}-{last}"),
+        [] => String::new(),
+    });
+    runs.collect::<Vec<_>>().join(", ")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn numbers_in_a_row_are_ranges() {
+        assert_eq!(ranges(&[7, 1, 0, 2, 2]), "0-2, 7");
+        assert_eq!(ranges(&[]), "");
+        assert_eq!(ranges(&[u32::MAX - 1, u32::MAX]), "4294967294-4294967295");
+    }
 
     #[test]
     fn columns_are_as_wide_as_their_widest_cell() {

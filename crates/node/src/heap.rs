@@ -5,6 +5,7 @@ use crate::{Caller, Node, Thread};
 use gondwana_memory::heap::{Block, Cache, Refusal};
 use gondwana_memory::{Access, PAGE_SIZE};
 use gondwana_topology::NodeId;
+use std::cell::RefCell;
 use std::ops::Range;
 
 /// Blocks freed here that belong to other nodes' parts, until this node's next release.
@@ -41,12 +42,23 @@ impl Node {
     /// The calling thread's share of the heap, with the locks of the heap.
     fn with_cache<R>(&'static self, with: impl FnOnce(&mut Cache) -> R + 'static) -> R {
         let thread = Thread::current(self);
+        self.undisturbed(move || self.with_share(&thread.cache, with))
+    }
+
+    fn with_share<R>(&self, share: &RefCell<Option<Cache>>, with: impl FnOnce(&mut Cache) -> R) -> R {
+        // A signal handler of the program may have interrupted this very thread inside the allocator.
+        let Ok(mut cache) = share.try_borrow_mut() else { return with(&mut Cache::new(&self.heap)) };
+        with(cache.get_or_insert_with(|| Cache::new(&self.heap)))
+    }
+
+    /// Allocates a small block on pages of this node. Slabs that threads have left may be on others.
+    fn take_local_block(&'static self, size: usize, align: usize) -> Option<Block> {
+        let thread = Thread::current(self);
         self.undisturbed(move || {
-            // A signal handler of the program may have interrupted this very thread inside the allocator.
-            let Ok(mut cache) = thread.cache.try_borrow_mut() else {
-                return with(&mut Cache::new(&self.heap));
-            };
-            with(cache.get_or_insert_with(|| Cache::new(&self.heap)))
+            let before = thread.takes_local_slabs.replace(true);
+            let block = self.with_share(&thread.local_cache, |cache| cache.allocate(size, align));
+            thread.takes_local_slabs.set(before);
+            block
         })
     }
 
@@ -69,6 +81,9 @@ impl Node {
 
     fn take_block(&'static self, size: usize, align: usize, caller: Caller) -> Option<Block> {
         if let Some(rule) = self.rule_for(caller.address, size) {
+            if rule.is_local_and_small(size.max(align)) {
+                return self.take_local_block(size, align);
+            }
             let block = self.undisturbed(move || self.heap.allocate_block(size, align))?;
             return Some(self.place_block(block, size, Some(rule)));
         }

@@ -32,6 +32,10 @@ pub struct Common {
     pub specifics: RefCell<BTreeMap<u32, usize>>,
     /// Its share of the heap.
     pub cache: RefCell<Option<Cache>>,
+    /// The same for small blocks that a plan wants on the node that allocates: on pages with no others.
+    pub(crate) local_cache: RefCell<Option<Cache>>,
+    /// The slabs that are being taken are for such blocks.
+    pub(crate) takes_local_slabs: Cell<bool>,
     pub(crate) streams: RefCell<Streams>,
     /// The calls that it has allocated by, if the run is monitored.
     pub(crate) stacks: RefCell<Option<Box<Stacks>>>,
@@ -105,6 +109,8 @@ impl Thread {
             value: Cell::new(0),
             specifics: RefCell::default(),
             cache: RefCell::new(None),
+            local_cache: RefCell::new(None),
+            takes_local_slabs: Cell::new(false),
             streams: RefCell::default(),
             stacks: RefCell::new(None),
         }));
@@ -127,7 +133,7 @@ impl Thread {
         // A handler may have been left by `siglongjmp`.
         CURRENT.set(None);
         if let Some(thread) = FIRST.take() {
-            if let Some(cache) = thread.cache.take() {
+            for cache in [thread.cache.take(), thread.local_cache.take()].into_iter().flatten() {
                 node.return_cache(cache);
             }
             node.natives.lock().expect("not poisoned").remove(&thread.id);

@@ -56,6 +56,8 @@ pub struct Allocation {
     pub line: usize,
     /// The place.
     pub site: Site,
+    /// The call of the function that the place is in, if only those are meant; in the same file.
+    pub caller: Option<Site>,
     /// The file name of the library that the place is in; `None` for the executable.
     pub library: Option<String>,
     /// Smallest allocation that is meant, in bytes.

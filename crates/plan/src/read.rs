@@ -1,7 +1,7 @@
 //! Reads the text of a plan.
 
 use crate::error::line_of;
-use crate::{Allocation, Homes, Plan, PlanError, ThreadGroup, Traffic, Variable};
+use crate::{Allocation, Homes, Plan, PlanError, Site, ThreadGroup, Traffic, Variable};
 use gondwana_rset::{MemoryPolicy, Part, Placement, RSet, Registry};
 use gondwana_topology::{Machine, NodeId};
 use serde::Deserialize;
@@ -25,33 +25,35 @@ struct PlanText {
     thread: Vec<ThreadText>,
 }
 
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct VariableText {
-    name: Spanned<String>,
-    library: Option<String>,
-    policy: Option<Spanned<String>>,
-    parts: Option<Spanned<Vec<PartText>>>,
-    #[serde(default)]
-    replicate: bool,
-    #[serde(default)]
-    reason: String,
+/// Entries about memory, with what all of them say: flattened fields would lose their places in the text.
+macro_rules! entries_about_memory {
+    ($($name:ident { $($fields:tt)* })*) => {$(
+        #[derive(Deserialize)]
+        #[serde(deny_unknown_fields)]
+        struct $name {
+            $($fields)*
+            library: Option<String>,
+            policy: Option<Spanned<String>>,
+            parts: Option<Spanned<Vec<PartText>>>,
+            #[serde(default)]
+            replicate: bool,
+            #[serde(default)]
+            reason: String,
+        }
+    )*};
 }
 
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct AllocationText {
-    site: Spanned<String>,
-    library: Option<String>,
-    #[serde(default)]
-    min_bytes: u64,
-    max_bytes: Option<Spanned<u64>>,
-    policy: Option<Spanned<String>>,
-    parts: Option<Spanned<Vec<PartText>>>,
-    #[serde(default)]
-    replicate: bool,
-    #[serde(default)]
-    reason: String,
+entries_about_memory! {
+    VariableText {
+        name: Spanned<String>,
+    }
+    AllocationText {
+        site: Spanned<String>,
+        caller: Option<Spanned<String>>,
+        #[serde(default)]
+        min_bytes: u64,
+        max_bytes: Option<Spanned<u64>>,
+    }
 }
 
 #[derive(Deserialize)]
@@ -134,8 +136,8 @@ impl Reader<'_> {
 
     fn allocation(&self, entry: AllocationText) -> Result<Allocation, PlanError> {
         let byte = entry.site.span().start;
-        let site = entry.site.get_ref().parse();
-        let site = site.map_err(|error| self.wrong(byte, format!("site: {error}")))?;
+        let site = self.site("site", &entry.site)?;
+        let caller = entry.caller.as_ref().map(|caller| self.site("caller", caller)).transpose()?;
         let max_bytes = entry.max_bytes.as_ref().map_or(u64::MAX, |most| *most.get_ref());
         if let Some(most) = entry.max_bytes.as_ref().filter(|most| *most.get_ref() < entry.min_bytes) {
             let what = format!("max_bytes: {max_bytes} is less than min_bytes, {}", entry.min_bytes);
@@ -144,6 +146,7 @@ impl Reader<'_> {
         Ok(Allocation {
             line: line_of(self.text, byte),
             site,
+            caller,
             homes: self.homes(byte, entry.policy, entry.parts, entry.replicate)?,
             library: entry.library,
             min_bytes: entry.min_bytes,
@@ -152,6 +155,11 @@ impl Reader<'_> {
             reason: entry.reason,
             saving: None,
         })
+    }
+
+    /// A place in the program that a field names.
+    fn site(&self, field: &str, text: &Spanned<String>) -> Result<Site, PlanError> {
+        text.get_ref().parse().map_err(|error| self.wrong(text.span().start, format!("{field}: {error}")))
     }
 
     /// Where the memory of an entry goes that begins at a byte of the text.

@@ -33,6 +33,7 @@ replicate = true
 
 [[allocation]]
 site = "make_grid+0x4f"
+caller = "solve()"
 library = "libgrid.so"
 min_bytes = 65536
 max_bytes = 1048576
@@ -58,6 +59,7 @@ fn a_plan_is_read_and_written() {
     assert_eq!((&bodies.homes, bodies.replicate), (&Homes::Parts(parts.to_vec()), true));
     let allocation = &plan.allocations[0];
     assert_eq!((allocation.line, allocation.site.to_string()), (25, "make_grid+0x4f".to_owned()));
+    assert_eq!(allocation.caller, Some(Site::Function("solve()".to_owned())));
     assert_eq!((allocation.min_bytes, allocation.max_bytes), (65536, 1 << 20));
     let groups: Vec<_> =
         plan.threads.iter().map(|group| (group.line, group.node, &group.threads[..])).collect();
@@ -152,14 +154,14 @@ prop_compose! {
 prop_compose! {
     fn allocation()(
         (function, offset) in ("[a-z]{1,9}", number()),
-        (library, reason) in (proptest::option::of(text()), text()),
+        (caller, library, reason) in (proptest::option::of("[a-z]{1,9}"), proptest::option::of(text()), text()),
         (min_bytes, more) in (0..1u64 << 40, proptest::option::of(0..1u64 << 40)),
         homes in homes(),
         replicate: bool,
     ) -> Allocation {
         let max_bytes = more.map_or(u64::MAX, |more| min_bytes + more);
-        let site = Site::Call(function, offset);
-        Allocation { line: 0, site, library, min_bytes, max_bytes, homes, replicate, reason, saving: None }
+        let (site, caller) = (Site::Call(function, offset), caller.map(Site::Function));
+        Allocation { line: 0, site, caller, library, min_bytes, max_bytes, homes, replicate, reason, saving: None }
     }
 }
 

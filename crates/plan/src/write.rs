@@ -31,6 +31,8 @@ impl Plan {
         for entry in &self.allocations {
             begin(out, "allocation", entry.saving)?;
             field(out, "site", quoted(&entry.site.to_string()))?;
+            let caller = entry.caller.as_ref().map(ToString::to_string);
+            optional(out, "caller", caller.as_deref())?;
             optional(out, "library", entry.library.as_deref())?;
             if entry.min_bytes > 0 {
                 field(out, "min_bytes", entry.min_bytes)?;

@@ -4,6 +4,8 @@
 //! fetches the page after each change by somebody else, and sends a diff after each change of its own. What a home does to
 //! its own pages is no transaction, and not in a recording: estimates allow for it where others' misses betray it.
 
+mod blocks;
+mod gains;
 mod homes;
 mod layout;
 mod pages;
@@ -12,6 +14,7 @@ mod threads;
 
 use crate::{Analysis, Area, Origin, Pattern};
 use gondwana_plan::{Allocation, Homes, Plan, ThreadGroup, Traffic, Variable};
+use gondwana_rset::MemoryPolicy;
 use serde::{Serialize, Serializer};
 
 /// What is not expected to save a hundredth of all requests is not worth a line.
@@ -169,7 +172,9 @@ pub fn plan(analysis: &Analysis, advice: &[Advice]) -> Plan {
 /// What a plan says about the same allocations as an entry.
 fn alike<'a>(plan: &'a Plan, entry: &Entry) -> Option<&'a Allocation> {
     let Entry::Allocation(entry) = entry else { return None };
-    let about = |one: &Allocation| (one.site.clone(), one.library.clone(), one.min_bytes, one.max_bytes);
+    let about = |one: &Allocation| {
+        (one.site.clone(), one.caller.clone(), one.library.clone(), one.min_bytes, one.max_bytes)
+    };
     plan.allocations.iter().find(|one| about(one) == about(entry))
 }
 
@@ -224,11 +229,16 @@ fn entry(
             reason,
             saving,
         })),
-        Origin::Allocation { site, library, .. } if average(area) >= SMALLEST_PLACED => {
-            let (min_bytes, max_bytes) = sizes(analysis, area);
+        // Small blocks share pages only with others that are local.
+        Origin::Allocation { site, caller, library, .. }
+            if average(area) >= SMALLEST_PLACED || homes == Homes::Policy(MemoryPolicy::Local) =>
+        {
+            let (by_caller, (min_bytes, max_bytes)) = told_apart(analysis, area);
+            let caller = if by_caller { Some(caller.parse().ok()?) } else { None };
             Some(Entry::Allocation(Allocation {
                 line: 0,
                 site: site.parse().ok()?,
+                caller,
                 library: named(library),
                 min_bytes,
                 max_bytes,
@@ -247,19 +257,28 @@ fn average(area: &Area) -> u64 {
     area.bytes / area.objects.max(1)
 }
 
-/// The sizes of an area's blocks, as far as they are needed to tell them from others of the same call.
-fn sizes(analysis: &Analysis, area: &Area) -> (u64, u64) {
+/// Whether an entry about an area needs the caller, and the sizes that it is about: as far as they are needed to tell its
+/// blocks from others of the same call.
+fn told_apart(analysis: &Analysis, area: &Area) -> (bool, (u64, u64)) {
     let call = |area: &Area| match &area.origin {
-        Origin::Allocation { site, library, .. } => Some((site.clone(), library.clone())),
+        Origin::Allocation { site, caller, library, .. } => {
+            Some(((site.clone(), library.clone()), caller.clone()))
+        }
         _ => None,
     };
-    let alike = analysis.areas.iter().filter(|other| call(other) == call(area)).count();
+    let own = call(area).unwrap_or_default();
+    let alike: Vec<_> = analysis.areas.iter().filter_map(call).filter(|(call, _)| *call == own.0).collect();
+    let by_caller = alike.len() > 1 && !own.1.is_empty();
+    let still_alike = alike.iter().filter(|other| !by_caller || other.1 == own.1).count();
     let lengths = area.ranges.iter().map(|range| range.end - range.start);
-    match (lengths.clone().min(), lengths.max()) {
-        (Some(least), Some(most)) if alike > 1 && area.ranges.len() as u64 == area.objects => (least, most),
+    let sizes = match (lengths.clone().min(), lengths.max()) {
+        (Some(least), Some(most)) if still_alike > 1 && area.ranges.len() as u64 == area.objects => {
+            (least, most)
+        }
         (Some(least), _) => (if least >= SMALLEST_PLACED { SMALLEST_PLACED } else { 0 }, u64::MAX),
         _ => (0, u64::MAX),
-    }
+    };
+    (by_caller, sizes)
 }
 
 /// A share for people.

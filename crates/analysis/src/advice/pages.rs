@@ -1,150 +1,214 @@
 //! Who uses which pages of an area, in requests.
 
-use crate::{Analysis, Cell, Totals};
+use crate::{Analysis, PageUse};
 use std::collections::{BTreeMap, HashMap};
+
+/// Less than this share of the copies that came along is hardly ever.
+const HARDLY: f64 = 0.1;
 
 /// What one node does with one page.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Use {
-    /// Fetches, diffs and notices.
-    pub requests: f64,
-    /// Bytes that moved.
-    pub bytes: f64,
-    /// Of the requests, fetches.
+    /// Times that a thread waited for the page.
     pub fetches: f64,
-    /// Of the requests, those that reads have caused.
+    /// Of the fetches, those for reads.
     pub reads: f64,
-    /// First writes between two releases.
+    /// Times that a thread began to write.
     pub writes: f64,
+    /// Times that the page came along with others.
+    pub ahead: f64,
+    /// Diffs sent.
+    pub diffs: f64,
     /// Write notices received.
     pub notices: f64,
+    /// Bytes that moved.
+    pub bytes: f64,
+    /// Write notices about copies that came along for nothing; in none of the other numbers.
+    pub idle_notices: f64,
+    /// Bytes of such copies.
+    pub idle_bytes: f64,
 }
 
 impl Use {
-    /// What threads do that are on one node: what one has fetched, others have as well.
-    fn joined(self, other: Self) -> Self {
+    /// What the node asks of others for the page.
+    pub fn requests(&self) -> f64 {
+        self.fetches + self.diffs + self.notices
+    }
+
+    /// How often it was written, as far as is known.
+    pub fn written(&self) -> f64 {
+        self.writes.max(self.diffs)
+    }
+
+    /// Sets apart what came along for nothing: copies that were brought again and again, although a thread hardly ever
+    /// waited for one or wrote. They follow streams of other pages.
+    fn with_idle_apart(self, page_bytes: u64) -> Self {
+        if self.fetches + self.written() >= self.ahead * HARDLY {
+            return self;
+        }
+        let bytes = (self.ahead * page_bytes as f64).min(self.bytes);
         Self {
-            requests: self.requests.max(other.requests),
-            bytes: self.bytes.max(other.bytes),
-            fetches: self.fetches.max(other.fetches),
-            reads: self.reads.max(other.reads),
-            writes: self.writes.max(other.writes),
-            notices: self.notices.max(other.notices),
+            ahead: 0.0,
+            notices: 0.0,
+            bytes: self.bytes - bytes,
+            idle_notices: self.notices,
+            idle_bytes: bytes,
+            ..self
         }
     }
 
-    /// What a thread does in several places of a page.
-    fn plus(self, other: Self) -> Self {
+    /// Each number with its counterpart.
+    fn with(self, other: Self, both: impl Fn(f64, f64) -> f64) -> Self {
         Self {
-            requests: self.requests + other.requests,
-            bytes: self.bytes + other.bytes,
-            fetches: self.fetches + other.fetches,
-            reads: self.reads + other.reads,
-            writes: self.writes + other.writes,
-            notices: self.notices + other.notices,
+            fetches: both(self.fetches, other.fetches),
+            reads: both(self.reads, other.reads),
+            writes: both(self.writes, other.writes),
+            ahead: both(self.ahead, other.ahead),
+            diffs: both(self.diffs, other.diffs),
+            notices: both(self.notices, other.notices),
+            bytes: both(self.bytes, other.bytes),
+            idle_notices: both(self.idle_notices, other.idle_notices),
+            idle_bytes: both(self.idle_bytes, other.idle_bytes),
         }
+    }
+
+    /// What threads do that are on one node: what one has fetched, others have as well.
+    fn joined(self, other: Self) -> Self {
+        self.with(other, f64::max)
+    }
+
+    /// The sum of both.
+    pub fn plus(self, other: Self) -> Self {
+        self.with(other, |one, other| one + other)
+    }
+
+    /// So many times that.
+    pub fn times(self, factor: f64) -> Self {
+        self.with(self, |number, _| number * factor)
     }
 }
 
-/// The nodes that use a page, with what they do.
-pub type Uses = BTreeMap<u16, Use>;
+/// One page, by what uses it: threads or nodes.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Page<By: Ord> {
+    /// Who uses it, and what they do.
+    pub uses: BTreeMap<By, Use>,
+    /// How much speaks for each node being the home.
+    homes: BTreeMap<u16, f64>,
+    /// Of the notices about each node's writes, the most that one node has received.
+    written: BTreeMap<u16, f64>,
+}
 
-/// By number of the page.
-pub type Pages = BTreeMap<u64, Uses>;
+impl<By: Ord> Default for Page<By> {
+    fn default() -> Self {
+        Self { uses: BTreeMap::new(), homes: BTreeMap::new(), written: BTreeMap::new() }
+    }
+}
+
+impl<By: Ord> Page<By> {
+    /// The home, if anybody had to do with it.
+    pub fn home(&self) -> Option<u16> {
+        self.homes.iter().max_by(|a, b| a.1.total_cmp(b.1)).map(|(home, _)| *home)
+    }
+
+    /// How often others have lost the page because a node has written.
+    pub fn seen_to_write(&self, node: u16) -> f64 {
+        self.written.get(&node).copied().unwrap_or(0.0)
+    }
+}
+
+/// The pages of an area by node, by number of the page.
+pub type Pages = BTreeMap<u64, Page<u16>>;
+
+/// The pages of an area by thread: the node where it was recorded, and the number of the thread plus 1.
+pub type ByThread = BTreeMap<u64, Page<(u16, u32)>>;
 
 /// Nodes of threads that are to be elsewhere, by number of the thread.
 pub type Moved = HashMap<u32, u16>;
-
-/// What was recorded by thread rather than by node: the node where it was recorded, and the number of the thread plus 1.
-pub type ByThread = BTreeMap<u64, BTreeMap<(u16, u32), Use>>;
 
 /// Bytes of a page in this run.
 pub fn page_bytes(analysis: &Analysis) -> u64 {
     u64::from(analysis.run.page_bytes).max(1).next_power_of_two().max(4096)
 }
 
-/// The most pages that one cell is spread over: a hostile recording has larger ones.
-const MOST_IN_A_CELL: u64 = 1 << 14;
+/// The most pages that what was recorded of a unit is spread over: a hostile recording has larger ones.
+const MOST_IN_A_UNIT: u64 = 1 << 14;
 
-/// What the cells of an area and node have in all: first fetches and writes, and fetches beyond the first of each cell.
-#[derive(Clone, Copy, Default)]
-struct Seen {
-    misses: f64,
-    again: f64,
-}
-
-/// The pages of each area by thread. Cells tell of misses and upgrades. The diffs of an area and node are shared out in
-/// proportion to them; the notices in proportion to fetches beyond the first, because what a node has lost it fetches
-/// again, if it needs it.
+/// The pages of each area by thread.
 pub fn by_thread(analysis: &Analysis) -> Vec<ByThread> {
     let page_bytes = page_bytes(analysis);
-    let totals_of = |cell: &Cell| -> Option<Totals> {
-        let node = analysis.areas.get(cell.area as usize)?.nodes.get(usize::from(cell.node))?;
-        Some(node.totals)
-    };
-    let count_of = |cell: &Cell| {
-        let length = 1_u64.checked_shl(cell.unit.into()).unwrap_or(u64::MAX);
-        length.div_ceil(page_bytes).clamp(1, MOST_IN_A_CELL)
-    };
-    let misses = |cell: &Cell| f64::from(cell.reads) + f64::from(cell.writes);
-    // Of writes, some have fetched the page and some were upgrades.
-    let fetches = |cell: &Cell, totals: &Totals| {
-        let fetched = totals.writes as f64 / (totals.writes + totals.upgrades).max(1) as f64;
-        f64::from(cell.reads) + f64::from(cell.writes) * fetched
-    };
-    let again = |cell: &Cell, totals: &Totals| (fetches(cell, totals) - count_of(cell) as f64).max(0.0);
-    let mut seen: HashMap<(u32, u16), Seen> = HashMap::new();
-    for cell in &analysis.cells {
-        let Some(totals) = totals_of(cell) else { continue };
-        let sum = seen.entry((cell.area, cell.node)).or_default();
-        sum.misses += misses(cell);
-        sum.again += again(cell, &totals);
-    }
     let mut areas = vec![ByThread::new(); analysis.areas.len()];
-    for cell in &analysis.cells {
-        let Some(totals) = totals_of(cell) else { continue };
-        let all = seen[&(cell.area, cell.node)];
-        let count = count_of(cell);
-        let part = 1.0 / count as f64;
-        let share = misses(cell) / all.misses.max(1.0) * part;
-        let notices = match all.again > 0.0 {
-            true => totals.notices as f64 * again(cell, &totals) / all.again * part,
-            false => 0.0,
-        };
-        let usage = Use {
-            requests: (totals.requests() - totals.notices) as f64 * share + notices,
-            bytes: cell.bytes as f64 * part,
-            fetches: fetches(cell, &totals) * part,
-            reads: f64::from(cell.reads) * part,
-            writes: f64::from(cell.writes) * part,
-            notices,
-        };
-        let first = cell.address / page_bytes;
-        for page in first..first.saturating_add(count) {
-            let threads = areas[cell.area as usize].entry(page).or_default();
-            let known = threads.entry((cell.node, cell.thread)).or_default();
-            *known = known.plus(usage);
+    for known in &analysis.pages {
+        let Some(area) = areas.get_mut(known.area as usize) else { continue };
+        let length = 1_u64.checked_shl(known.unit.into()).unwrap_or(u64::MAX);
+        let count = length.div_ceil(page_bytes).clamp(1, MOST_IN_A_UNIT);
+        let part = of_one(known).times(1.0 / count as f64);
+        let first = known.address / page_bytes;
+        for number in first..first.saturating_add(count) {
+            let page = area.entry(number).or_default();
+            let uses = page.uses.entry((known.node, known.thread)).or_default();
+            *uses = uses.plus(part);
+            let most = page.written.entry(known.peer).or_default();
+            *most = most.max(part.notices);
+            let for_home = part.fetches + part.ahead + part.diffs;
+            if known.peer != known.node && for_home > 0.0 {
+                *page.homes.entry(known.peer).or_default() += for_home;
+            }
         }
     }
+    areas.iter_mut().flat_map(BTreeMap::values_mut).for_each(share_out_notices);
     areas
+}
+
+fn of_one(known: &PageUse) -> Use {
+    let number = |count: u32| f64::from(count);
+    Use {
+        fetches: number(known.reads) + number(known.writes),
+        reads: number(known.reads),
+        writes: number(known.writes) + if known.thread > 0 { number(known.upgrades) } else { 0.0 },
+        ahead: number(known.ahead),
+        diffs: number(known.diffs),
+        notices: number(known.notices),
+        bytes: known.bytes as f64,
+        ..Use::default()
+    }
+}
+
+/// What no thread of a node has caused, such as notices, is for those that use the page there.
+fn share_out_notices(page: &mut Page<(u16, u32)>) {
+    let nodes: Vec<u16> =
+        page.uses.keys().filter(|(_, thread)| *thread == 0).map(|(node, _)| *node).collect();
+    for node in nodes {
+        let of_node = (node, 1)..=(node, u32::MAX);
+        let weight = |uses: &Use| uses.fetches + uses.ahead + uses.writes;
+        let all: f64 = page.uses.range(of_node.clone()).map(|(_, uses)| weight(uses)).sum();
+        if all > 0.0
+            && let Some(nobodys) = page.uses.remove(&(node, 0))
+        {
+            for (_, uses) in page.uses.range_mut(of_node) {
+                *uses = uses.plus(nobodys.times(weight(uses) / all));
+            }
+        }
+    }
 }
 
 /// The pages of each area by node, with threads where they will be.
 pub fn by_area(analysis: &Analysis, moved: &Moved) -> Vec<Pages> {
-    let uses = |threads: BTreeMap<(u16, u32), Use>| {
+    let page_bytes = page_bytes(analysis);
+    let by_node = |page: Page<(u16, u32)>| {
         let mut by_origin: BTreeMap<(u16, u16), Use> = BTreeMap::new();
-        for ((node, thread), usage) in threads {
+        for ((node, thread), uses) in page.uses {
             let there = thread.checked_sub(1).and_then(|number| moved.get(&number)).copied().unwrap_or(node);
             let known = by_origin.entry((there, node)).or_default();
-            *known = known.plus(usage);
+            *known = known.plus(uses);
         }
-        let mut uses = Uses::new();
-        for ((there, _), usage) in by_origin {
+        let mut uses: BTreeMap<u16, Use> = BTreeMap::new();
+        for ((there, _), more) in by_origin {
             let known = uses.entry(there).or_default();
-            *known = known.joined(usage);
+            *known = known.joined(more.with_idle_apart(page_bytes));
         }
-        uses
+        Page { uses, homes: page.homes, written: page.written }
     };
-    let area = |area: ByThread| area.into_iter().map(|(page, threads)| (page, uses(threads))).collect();
+    let area = |area: ByThread| area.into_iter().map(|(number, page)| (number, by_node(page))).collect();
     by_thread(analysis).into_iter().map(area).collect()
 }

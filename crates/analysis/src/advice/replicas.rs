@@ -28,7 +28,8 @@ pub fn advise(analysis: &Analysis, area: &Area, pages: &Pages) -> Option<Advice>
     let mut readers = 0;
     for (number, node) in (0_u16..).zip(&area.nodes).filter(|(_, node)| node.totals.reads > 0) {
         let read =
-            pages.values().filter(|uses| uses.get(&number).is_some_and(|it| it.reads > 0.0)).count() as u64;
+            pages.values().filter(|page| page.uses.get(&number).is_some_and(|it| it.reads > 0.0)).count()
+                as u64;
         if (read + node.totals.ahead).min(all) < (all as f64 * LEAST_READ) as u64 {
             return None;
         }

@@ -37,8 +37,9 @@ impl Exchange {
         let place: BTreeMap<u32, usize> =
             numbers.iter().enumerate().map(|(place, number)| (*number, place)).collect();
         let mut mutual = vec![vec![Mutual::default(); numbers.len()]; numbers.len()];
-        for uses in by_thread(analysis).iter().flat_map(BTreeMap::values) {
-            let known: Vec<_> = uses
+        for page in by_thread(analysis).iter().flat_map(BTreeMap::values) {
+            let known: Vec<_> = page
+                .uses
                 .iter()
                 .filter_map(|((_, thread), usage)| Some((*place.get(&thread.checked_sub(1)?)?, *usage)))
                 .collect();
@@ -48,10 +49,11 @@ impl Exchange {
             let others = known.len().saturating_sub(1).max(1) as f64;
             for (at, (a, one)) in known.iter().enumerate() {
                 // What is only read goes to and fro for nobody.
-                for (b, other) in known[at + 1..].iter().filter(|(_, other)| one.writes + other.writes > 0.0)
+                for (b, other) in
+                    known[at + 1..].iter().filter(|(_, other)| one.written() + other.written() > 0.0)
                 {
                     let more = Mutual {
-                        requests: one.requests.min(other.requests) / others,
+                        requests: one.requests().min(other.requests()) / others,
                         bytes: one.bytes.min(other.bytes) / others,
                     };
                     for (a, b) in [(*a, *b), (*b, *a)] {

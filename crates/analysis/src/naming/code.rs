@@ -84,25 +84,36 @@ impl<'a> Codes<'a> {
         }
     }
 
-    /// The innermost call that is the program's as a plan names it, and the file name of its library; empty if there is
-    /// none.
-    pub(crate) fn site(&mut self, returns: &[u64]) -> (String, String) {
-        let mut first = None;
-        for &address in returns {
-            // Symbol tables know nothing of functions that are in others: the outermost is the one that is there.
-            let Some(code) = self.at(address.wrapping_sub(1)).last() else { continue };
-            if code.function.is_empty() {
-                continue;
-            }
-            let site =
-                (format!("{}+{:#x}", code.function, code.offset.saturating_add(1)), code.library.clone());
-            if code.library.is_empty() {
-                return site;
-            }
-            first.get_or_insert(site);
-        }
-        first.unwrap_or_default()
+    /// The innermost call that is the program's.
+    pub(crate) fn site(&mut self, returns: &[u64]) -> Site {
+        let calls: Vec<Option<(String, String)>> =
+            returns.iter().map(|&address| self.call(address)).collect();
+        let is_programs =
+            |call: &Option<(String, String)>| call.as_ref().is_some_and(|(_, library)| library.is_empty());
+        let innermost = calls.iter().position(is_programs).or_else(|| calls.iter().position(Option::is_some));
+        let Some(at) = innermost else { return Site::default() };
+        let (call, library) = calls[at].clone().unwrap_or_default();
+        let around = calls.get(at + 1).cloned().flatten().filter(|(_, other)| *other == library);
+        Site { call, caller: around.map(|(caller, _)| caller).unwrap_or_default(), library }
     }
+
+    /// The call that returns to an address as a plan names it, and the file name of its library.
+    fn call(&mut self, returns_to: u64) -> Option<(String, String)> {
+        // Symbol tables know nothing of functions that are in others: the outermost is the one that is there.
+        let code = self.at(returns_to.wrapping_sub(1)).last().filter(|code| !code.function.is_empty())?;
+        Some((format!("{}+{:#x}", code.function, code.offset.saturating_add(1)), code.library.clone()))
+    }
+}
+
+/// A call that allocates, as a plan names it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Site {
+    /// The call; empty if there is none.
+    pub(crate) call: String,
+    /// The call of the function that this is in, if it is in the same file.
+    pub(crate) caller: String,
+    /// The file name of the library; empty for the executable.
+    pub(crate) library: String,
 }
 
 /// True for code of the program itself.

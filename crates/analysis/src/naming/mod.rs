@@ -3,7 +3,7 @@
 mod code;
 mod pointers;
 
-pub(crate) use code::Codes;
+pub(crate) use code::{Codes, Site};
 use pointers::Pointers;
 
 use crate::Origin;
@@ -117,9 +117,9 @@ impl<'a> Naming<'a> {
             }
             Owner::Group(group) => {
                 let group = &self.map.blocks.groups[*group];
-                let (site, library) = codes.site(&group.stack);
+                let Site { call, caller, library } = codes.site(&group.stack);
                 let stack = codes.callers(&group.stack);
-                Origin::Allocation { site, library, stack, threads: group.threads.clone() }
+                Origin::Allocation { site: call, caller, library, stack, threads: group.threads.clone() }
             }
             Owner::Stack(thread) => Origin::Stack { thread: *thread },
             Owner::Mapping(_) => Origin::Mapping,

@@ -43,6 +43,8 @@ pub(crate) struct Use {
     pub(crate) touched: Span,
     /// It fetched the page because a thread wanted it.
     pub(crate) fetches: u64,
+    /// How often it began to write.
+    begins: u64,
     /// Where it began to write.
     begun: Vec<(Range<u64>, u8)>,
     /// Fetches for writes, upgrades and diffs.
@@ -82,7 +84,10 @@ impl Page {
                 node.fetches += count;
                 node.touched.add(at.clone());
             }
+            // Made for a thread that was expected to write, and may not have.
+            Kind::Upgrade if like.thread == 0 => {}
             Kind::Write | Kind::ColdWrite | Kind::ExcessWrite | Kind::Upgrade => {
+                node.begins += count;
                 if like.kind != Kind::Upgrade {
                     node.fetches += count;
                 }
@@ -146,7 +151,7 @@ impl Page {
     }
 
     /// A node that wrote all that the others write, and more, has initialised it: what it wrote since then is where it
-    /// began to write again.
+    /// began to write again. One that wrote no more than that, but only once, has handed it over.
     fn forget_initialisation(&mut self) {
         let nodes: Vec<u16> = self.uses.keys().copied().collect();
         for node in nodes {
@@ -157,6 +162,14 @@ impl Page {
                 let begun: Span = used.begun.iter().map(|(at, _)| at.clone()).collect();
                 used.written = begun.common(&used.written);
                 used.writes = used.writing > 1;
+                return;
+            }
+            let handed_over = !others.is_empty() && used.written == others && used.begins == 1;
+            let is_rewritten = self.uses.iter().any(|(other, used)| *other != node && used.begins > 1);
+            if handed_over && is_rewritten {
+                let used = self.uses.get_mut(&node).expect("one of the nodes");
+                (used.written, used.writes) = (Span::default(), false);
+                used.begun.clear();
                 return;
             }
         }

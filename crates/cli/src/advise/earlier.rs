@@ -26,8 +26,10 @@ pub fn kept(new: Plan, run: &Run, say: &mut dyn FnMut(&str)) -> Plan {
 /// Entries of the earlier plan about what the new one says nothing about come behind those of the new one.
 fn joined(mut new: Plan, earlier: Plan) -> Plan {
     let variable = |entry: &Variable| (entry.name.clone(), entry.library.clone());
-    let allocation =
-        |entry: &Allocation| (entry.site.clone(), entry.library.clone(), entry.min_bytes, entry.max_bytes);
+    let allocation = |entry: &Allocation| {
+        let Allocation { site, caller, library, min_bytes, max_bytes, .. } = entry.clone();
+        (site, caller, library, min_bytes, max_bytes)
+    };
     let known: Vec<_> = new.variables.iter().map(variable).collect();
     new.variables.extend(earlier.variables.into_iter().filter(|entry| !known.contains(&variable(entry))));
     let known: Vec<_> = new.allocations.iter().map(allocation).collect();

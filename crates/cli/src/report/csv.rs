@@ -32,7 +32,7 @@ fn line(area: &Area, (number, node): (usize, &AreaNode)) -> String {
         area.bytes,
     ];
     let numbers = numbers.map(|number| number.to_string()).join(",");
-    format!("{},{},{numbers}\n", quoted(&area.name), super::table::pattern(area.pattern))
+    format!("{},{},{numbers}\n", quoted(&area.name), area.pattern.name())
 }
 
 /// A text as RFC 4180 wants it.

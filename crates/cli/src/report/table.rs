@@ -1,8 +1,8 @@
 //! What a recording tells as tables for people: the hottest first, and no line longer than a terminal is wide.
 
 use crate::advise::text::short as headline;
-use crate::columns::{Side, amount, columns};
-use gondwana_analysis::{Advice, AdviceKind, Analysis, Area, Flow, Pattern, Totals};
+use crate::columns::{Side, amount, columns, ranges};
+use gondwana_analysis::{Advice, AdviceKind, Analysis, Area, Flow, Totals};
 use std::fmt::Write;
 
 /// Longest names of areas in tables, in letters.
@@ -13,18 +13,6 @@ const LINE: usize = 100;
 const NODES: usize = 4;
 /// Places in the program that are listed of an area, unless it is the only one that is told of.
 const PLACES: usize = 3;
-
-/// The word for a pattern.
-pub fn pattern(pattern: Pattern) -> &'static str {
-    match pattern {
-        Pattern::Private => "private",
-        Pattern::ReadOnly => "read-only",
-        Pattern::ProducerConsumer => "producer-consumer",
-        Pattern::Migratory => "migratory",
-        Pattern::FalselyShared => "falsely-shared",
-        Pattern::WidelyWritten => "widely-written",
-    }
-}
 
 /// All tables. With `whole`, everything is told of each area.
 pub fn text(analysis: &Analysis, advice: &[Advice], top: usize, whole: bool) -> String {
@@ -101,7 +89,7 @@ fn requests(areas: &[Area], nodes: usize) -> String {
     head.push("requests".to_owned());
     let mut lines = vec![head];
     lines.extend(areas.iter().map(|area| {
-        let mut line = vec![short(&area.name), pattern(area.pattern).to_owned()];
+        let mut line = vec![short(&area.name), area.pattern.name().to_owned()];
         let of = |node: &usize| area.nodes[*node].totals.requests();
         line.extend(busiest.iter().map(|node| of(node).to_string()));
         let all = area.totals.requests();
@@ -144,7 +132,7 @@ fn kinds(areas: &[Area]) -> String {
 fn users(area: &Area, most: usize) -> String {
     let writes = |totals: &Totals| totals.writes > 0 || totals.upgrades > 0 || totals.diffs > 0;
     let who = |does: &dyn Fn(&Totals) -> bool| {
-        let nodes = area.nodes.iter().enumerate().filter(|(_, node)| does(&node.totals));
+        let nodes = (0..).zip(&area.nodes).filter(|(_, node)| does(&node.totals));
         list(&nodes.map(|(number, _)| number).collect::<Vec<_>>())
     };
     let (written, read) = (who(&writes), who(&|totals| totals.reads > 0));
@@ -177,22 +165,11 @@ fn users(area: &Area, most: usize) -> String {
 }
 
 /// `node 1`, `nodes 0-2, 5`, `no node`.
-fn list(nodes: &[usize]) -> String {
-    let mut runs: Vec<(usize, usize)> = vec![];
-    for &node in nodes {
-        match runs.last_mut() {
-            Some((_, last)) if *last + 1 == node => *last = node,
-            _ => runs.push((node, node)),
-        }
-    }
-    let run = |&(first, last): &(usize, usize)| {
-        if first == last { first.to_string() } else { format!("{first}-{last}") }
-    };
-    let runs: Vec<String> = runs.iter().map(run).collect();
-    match nodes.len() {
-        0 => "no node".to_owned(),
-        1 => format!("node {}", runs[0]),
-        _ => format!("nodes {}", runs.join(", ")),
+fn list(nodes: &[u32]) -> String {
+    match nodes {
+        [] => "no node".to_owned(),
+        [one] => format!("node {one}"),
+        several => format!("nodes {}", ranges(several)),
     }
 }
 

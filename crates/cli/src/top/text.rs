@@ -3,7 +3,6 @@
 use super::snapshot::Snapshot;
 use crate::columns::{Side, amount, columns};
 use crate::topo::{printable, time};
-use gondwana_analysis::Pattern;
 
 /// Everything, with so many lines of each list.
 pub fn whole(shown: &Snapshot, listed: usize) -> String {
@@ -95,17 +94,6 @@ fn kinds(shown: &Snapshot) -> String {
     }
 }
 
-fn pattern(pattern: Pattern) -> &'static str {
-    match pattern {
-        Pattern::Private => "private",
-        Pattern::ReadOnly => "read-only",
-        Pattern::ProducerConsumer => "producer-consumer",
-        Pattern::Migratory => "migratory",
-        Pattern::FalselyShared => "falsely shared",
-        Pattern::WidelyWritten => "widely written",
-    }
-}
-
 fn areas(shown: &Snapshot, most: usize) -> String {
     if shown.areas.is_empty() || most == 0 {
         return String::new();
@@ -116,7 +104,7 @@ fn areas(shown: &Snapshot, most: usize) -> String {
             rate(area.requests),
             bytes(area.bytes),
             nodes,
-            pattern(area.pattern).to_owned(),
+            area.pattern.name().to_owned(),
             printable(&area.name),
         ]
     };

@@ -82,7 +82,7 @@ fn all_parts_are_there_and_nothing_is_asked_for() {
         assert!(page.text("#hottest").starts_with("Hottest: grid = malloc causes"));
         for (part, text) in [
             ("#advice", "To do: Pad counters so that each element has a page of its own."),
-            ("#areas", "producer/consumer"),
+            ("#areas", "producer-consumer"),
             ("#traffic", "douglas-fir"),
             ("#time", "node 3"),
             ("#locks", "sums.lock"),
@@ -115,7 +115,7 @@ fn a_row_leads_to_the_picture_of_its_area() {
     assert_eq!((page.state("from"), page.state("to"), span(&page)), (hex(DATA), hex(DATA + 256), 256.0));
     assert_eq!(page.state("bin"), "32");
     let details = page.text("#chosen");
-    for text in ["counters", "falsely shared", "[].updates", "counters[3].updates", "96-103", "relax.c:90"] {
+    for text in ["counters", "falsely-shared", "[].updates", "counters[3].updates", "96-103", "relax.c:90"] {
         assert!(details.contains(text), "{text}: {details}");
     }
     page.screenshot("counters");

@@ -178,6 +178,7 @@ fn areas() -> Vec<Area> {
     let variable = |name: &str| Origin::Variable { name: name.to_owned(), library: String::new() };
     let allocation = |calls: [&str; 2]| Origin::Allocation {
         site: calls[0].to_owned(),
+        caller: calls[1].to_owned(),
         library: String::new(),
         stack: calls.map(str::to_owned).to_vec(),
         threads: vec![0],

@@ -21,6 +21,19 @@ pub fn beyond(caller: usize, program: &Range<usize>) -> Option<usize> {
     found
 }
 
+/// The call around the one that returns to `caller`: what called the function that this is in.
+pub fn around(caller: usize) -> Option<usize> {
+    let (mut inside, mut found) = (false, None);
+    walk(DEEPEST, |frame| {
+        if inside {
+            found = Some(frame.returns_to);
+        }
+        inside = frame.returns_to == caller;
+        found.is_none()
+    });
+    found
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -36,6 +49,7 @@ mod tests {
         let outer = seen[2];
         assert_eq!(beyond(0, &(outer..outer + 1)), Some(outer));
         assert_eq!(beyond(outer, &(outer..outer + 1)), None);
+        assert_eq!((around(seen[1]), around(0)), (Some(outer), None));
         assert_eq!(beyond(0, &(1..2)), None);
     }
 }

@@ -15,8 +15,8 @@ pub(crate) use found::HomeRun;
 pub(crate) use replicas::Replicated;
 pub use rule::{Homes, Rule, Target, ThreadGroup, Wish};
 
-use crate::Node;
 use crate::boot::Boot;
+use crate::{Node, Thread};
 use gondwana_coherence::Page;
 use gondwana_memory::heap::Block;
 use gondwana_memory::{Geometry, PAGE_SIZE};
@@ -42,9 +42,19 @@ pub(crate) struct Care {
     replicate: bool,
 }
 
+impl Care {
+    /// True if blocks of so many bytes share pages on the node that allocates, rather than have some of their own.
+    pub(crate) fn is_local_and_small(&self, bytes: usize) -> bool {
+        let is_local = self.placement.as_ref().is_some_and(|it| it.policy() == MemoryPolicy::Local);
+        is_local && !self.replicate && bytes < PAGE_SIZE / 2
+    }
+}
+
 /// An allocation that a rule is about.
 struct Site {
     calls: Vec<Range<usize>>,
+    /// The calls around those, if they matter.
+    callers: Option<Vec<Range<usize>>>,
     bytes: (u64, u64),
     care: Care,
 }
@@ -54,6 +64,8 @@ pub struct Placer {
     everything: Option<Arc<Placement>>,
     sites: Vec<Site>,
     variables: Vec<(Range<usize>, Care)>,
+    /// What rules say about sites whose blocks are to be on the node that allocates.
+    local: Arc<Placement>,
     /// The code of the executable.
     program: Range<usize>,
 }
@@ -74,7 +86,8 @@ impl Placer {
         let prepare = |policy: MemoryPolicy| Placement::new(policy, &global, &machine).map(Arc::new);
         let everything = (*policy != MemoryPolicy::Float).then(|| prepare(*policy)).transpose()?;
         let program = gondwana_memory::program_text();
-        let mut placer = Self { everything, sites: vec![], variables: vec![], program };
+        let local = prepare(MemoryPolicy::Local)?;
+        let mut placer = Self { everything, sites: vec![], variables: vec![], local, program };
         for rule in rules {
             let Some(base) = base_of(rule.library.as_deref()) else { continue };
             let here = |range: &Range<u64>| base + range.start as usize..base + range.end as usize;
@@ -86,9 +99,10 @@ impl Placer {
             let care = Care { placement, replicate: rule.replicate };
             match &rule.target {
                 Target::Variable(range) => placer.variables.push((here(range), care)),
-                Target::Site { calls, bytes } => {
-                    let calls = calls.iter().map(here).collect();
-                    placer.sites.push(Site { calls, bytes: *bytes, care });
+                Target::Site { calls, callers, bytes } => {
+                    let all_here = |calls: &Vec<Range<u64>>| calls.iter().map(here).collect();
+                    let (calls, callers) = (all_here(calls), callers.as_ref().map(all_here));
+                    placer.sites.push(Site { calls, callers, bytes: *bytes, care });
                 }
             }
         }
@@ -96,15 +110,24 @@ impl Placer {
     }
 
     /// What a rule says about `bytes` bytes that the call before `caller` allocates. Where that is none of the
-    /// program's, the call of the program behind it counts as well.
+    /// program's, the call of the program behind it counts as well. The walk through the calls takes a while: it is made
+    /// for sizes that some rule is about, and for calls that a rule tells apart by their callers.
     fn site(&self, caller: usize, bytes: usize) -> Option<&Care> {
         let fits = |site: &&Site| (site.bytes.0..=site.bytes.1).contains(&(bytes as u64));
-        let of = |caller: usize| {
-            let called =
-                |site: &&Site| site.calls.iter().any(|calls| calls.contains(&caller.wrapping_sub(1)));
-            self.sites.iter().filter(fits).find(called).map(|site| &site.care)
+        let contain = |calls: &[Range<usize>], returns_to: usize| {
+            calls.iter().any(|calls| calls.contains(&returns_to.wrapping_sub(1)))
         };
-        // The walk takes a while: not for sizes that no rule is about.
+        let of = |caller: usize| {
+            let mut around = None;
+            let mut is_called_by = |callers: &[Range<usize>]| {
+                around
+                    .get_or_insert_with(|| callers::around(caller))
+                    .is_some_and(|around| contain(callers, around))
+            };
+            let mut fitting = self.sites.iter().filter(fits).filter(|site| contain(&site.calls, caller));
+            let found = fitting.find(|site| site.callers.as_deref().is_none_or(&mut is_called_by));
+            found.map(|site| &site.care)
+        };
         of(caller).or_else(|| {
             self.sites.iter().find(fits)?;
             of(callers::beyond(caller, &self.program)?)
@@ -180,8 +203,11 @@ impl Node {
 
     /// Decides the homes of pages that small blocks will be in.
     pub(crate) fn place_slab(&'static self, addresses: &Range<usize>, fresh: bool) {
-        let everything = self.placer.as_ref().and_then(|placer| placer.everything.as_ref());
-        let (Some(placement), Some(first)) = (everything, self.geometry.page_of(addresses.start)) else {
+        let is_local = Thread::current(self).takes_local_slabs.get();
+        let placed =
+            |placer: &'static Placer| if is_local { Some(&placer.local) } else { placer.everything.as_ref() };
+        let placement = self.placer.as_ref().and_then(placed);
+        let (Some(placement), Some(first)) = (placement, self.geometry.page_of(addresses.start)) else {
             return;
         };
         let count = (addresses.len() / PAGE_SIZE) as u32;

@@ -45,6 +45,8 @@ pub enum Target {
     Site {
         /// Where the calls are; what counts is the address before the one that the call returns to.
         calls: Vec<Range<u64>>,
+        /// Where the calls around those are; `None` if that does not matter.
+        callers: Option<Vec<Range<u64>>>,
         /// Fewest and most bytes of an allocation that is meant.
         bytes: (u64, u64),
     },

@@ -1,7 +1,7 @@
 //! Data areas as the page shows them: a row of the table, and what is known of one.
 
 use super::{COLOURS, MOST_NODES, words};
-use crate::columns::{amount, grouped};
+use crate::columns::{amount, grouped, ranges};
 use gondwana_analysis::{Analysis, Area, Origin, Pattern, Shared, Writer};
 
 /// Details have this many fields, places in the source, calls, falsely shared pages, and users of such a page.
@@ -25,7 +25,7 @@ pub fn hottest(analysis: &Analysis) -> Option<Hottest> {
     let (part, whole) = (area.totals.requests(), analysis.totals.requests());
     let share = words::percent(part, whole);
     let meaning = words::meaning(area.pattern);
-    let pattern = words::pattern(area.pattern);
+    let pattern = area.pattern.name();
     let rest = format!(
         "causes {share} of the requests ({} of {}). It is {pattern}: {meaning}.",
         grouped(part),
@@ -68,7 +68,7 @@ impl Row {
             detailed: index < MOST_DETAILED,
             name: words::name(&area.name),
             kind: kind(&area.origin),
-            pattern: words::pattern(area.pattern),
+            pattern: area.pattern.name(),
             class: class(area.pattern),
             numbers,
             share: words::percent(totals.requests(), analysis.totals.requests()),
@@ -178,7 +178,7 @@ impl Details {
             index,
             name: words::name(&area.name),
             what: what(area),
-            pattern: words::pattern(area.pattern),
+            pattern: area.pattern.name(),
             meaning: words::meaning(area.pattern),
             calls: match &area.origin {
                 Origin::Allocation { stack, .. } => {
@@ -207,7 +207,7 @@ fn what(area: &Area) -> String {
             let by = match threads.as_slice() {
                 [] => String::new(),
                 [only] => format!(" by thread {only}"),
-                many => format!(" by threads {}", words::numbers(many)),
+                many => format!(" by threads {}", ranges(many)),
             };
             let blocks = words::things(area.objects, "block", "blocks");
             format!("{blocks}, {size} together, allocated{by}{}.", of(library))
@@ -240,7 +240,7 @@ fn node_row((node, used): (usize, &gondwana_analysis::AreaNode)) -> NodeRow {
         node,
         colour: node % COLOURS,
         numbers,
-        threads: words::numbers(&used.threads),
+        threads: ranges(&used.threads),
         from: from.map(|(node, &pages)| format!("{node}: {}", grouped(pages))).collect::<Vec<_>>().join(", "),
     }
 }

@@ -14,6 +14,7 @@ fn area(name: &str) -> Area {
         name: name.to_owned(),
         origin: Origin::Allocation {
             site: name.to_owned(),
+            caller: name.to_owned(),
             library: name.to_owned(),
             stack: vec![name.to_owned()],
             threads: vec![0, 1],
@@ -132,7 +133,7 @@ fn tables_are_there_without_the_script() {
     let text = page.split_once("<script").unwrap().0;
     for part in [
         "<bdi>grid</bdi>",
-        "falsely shared",
+        "falsely-shared",
         "bytes 4-7 grid",
         "Bring Do this to",
         "3 of 15 requests (20 %) and 4 KiB",

@@ -46,31 +46,6 @@ pub fn name(text: &str) -> String {
     name
 }
 
-/// Numbers of nodes or threads as a list with ranges: `0-3, 7`.
-pub fn numbers(numbers: &[u32]) -> String {
-    let mut sorted = numbers.to_vec();
-    sorted.sort_unstable();
-    sorted.dedup();
-    let runs = sorted.chunk_by(|one, next| one + 1 == *next).map(|run| match run {
-        [only] => only.to_string(),
-        [first, .., last] => format!("{first}-{last}"),
-        [] => String::new(),
-    });
-    runs.collect::<Vec<_>>().join(", ")
-}
-
-/// How a pattern is called.
-pub fn pattern(pattern: Pattern) -> &'static str {
-    match pattern {
-        Pattern::Private => "private",
-        Pattern::ReadOnly => "read-only",
-        Pattern::ProducerConsumer => "producer/consumer",
-        Pattern::Migratory => "migratory",
-        Pattern::FalselyShared => "falsely shared",
-        Pattern::WidelyWritten => "widely written",
-    }
-}
-
 /// What a pattern means and what usually helps.
 pub fn meaning(pattern: Pattern) -> &'static str {
     match pattern {
@@ -105,13 +80,6 @@ mod tests {
     fn times_have_three_digits_and_none_is_infinite() {
         let times = [f64::NAN, f64::INFINITY, -1.0, 0.25, 1.5, 12.0, 1234.5].map(seconds);
         assert_eq!(times, ["0 s", "0 s", "0 s", "250 ms", "1.50 s", "12.0 s", "1234 s"]);
-    }
-
-    #[test]
-    fn numbers_in_a_row_are_ranges() {
-        assert_eq!(numbers(&[7, 1, 0, 2, 2]), "0-2, 7");
-        assert_eq!(numbers(&[]), "");
-        assert_eq!(numbers(&[u32::MAX - 1, u32::MAX]), "4294967294-4294967295");
     }
 
     #[test]

@@ -59,8 +59,10 @@ fn variable(files: &mut Files<'_>, entry: &Variable) -> Result<Target, String> {
 }
 
 fn allocation(files: &mut Files<'_>, entry: &Allocation) -> Result<Target, String> {
-    let calls = files.file(entry.library.as_deref())?.code_of(&entry.site)?;
-    Ok(Target::Site { calls, bytes: (entry.min_bytes, entry.max_bytes) })
+    let file = files.file(entry.library.as_deref())?;
+    let calls = file.code_of(&entry.site)?;
+    let callers = entry.caller.as_ref().map(|caller| file.code_of(caller)).transpose()?;
+    Ok(Target::Site { calls, callers, bytes: (entry.min_bytes, entry.max_bytes) })
 }
 
 /// The executable (without a name) and its libraries, each opened when it is first asked for.

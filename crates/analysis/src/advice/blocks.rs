@@ -1,0 +1,259 @@
+//! The pages of an area, and what homes for all of them would save.
+
+use super::gains::{Gain, clear_gain, gain, of_home};
+use super::pages::{Page, Pages, Use};
+use crate::Area;
+use gondwana_recording::Run;
+use gondwana_rset::Part;
+use gondwana_topology::NodeId;
+use std::collections::BTreeSet;
+
+/// Nodes are in order if those are that save this much.
+const IN_ORDER: f64 = 0.95;
+
+/// A page of less use than this, compared with the average, goes with its neighbours.
+const FAINT: f64 = 0.2;
+
+/// Of pages that nobody was seen at, so many are asked for in one go.
+const SAMPLES: u64 = 64;
+
+/// More parts are no plan that a person reads.
+const MOST_PARTS: usize = 64;
+
+/// Of fetches of a page that has one home with the page before it, so many are spared: both come at once.
+const TOGETHER: f64 = 0.5;
+
+/// One page of an area's blocks.
+pub struct Region<'a> {
+    page: &'a Page<u16>,
+    /// What its present home would ask for, if that were elsewhere.
+    at_home: Use,
+    /// The number of the page.
+    number: u64,
+    /// Its place in its block, and how many pages that has.
+    index: u64,
+    of: u64,
+}
+
+impl Region<'_> {
+    fn gain(&self, node: u16) -> Gain {
+        gain(self.page, &self.at_home, node)
+    }
+
+    /// What came along for nothing to others than the home `at`, in streams that went from home to home.
+    fn idle(&self, at: u16) -> Gain {
+        let elsewhere = self.page.uses.iter().filter(|(node, _)| **node != at).map(|(_, uses)| uses);
+        elsewhere.fold(Gain::default(), |sum, uses| {
+            sum.plus(Gain { requests: uses.idle_notices, bytes: uses.idle_bytes })
+        })
+    }
+
+    /// The node that would save the most as the home, if any would.
+    fn best(&self) -> Option<(u16, f64)> {
+        let gains = self.page.uses.keys().filter_map(|node| {
+            let saved = clear_gain(self.page, &self.at_home, *node)?;
+            Some((*node, saved))
+        });
+        gains.max_by(|a, b| a.1.total_cmp(&b.1))
+    }
+}
+
+/// The pages of an area that were recorded, and how many were not.
+pub struct Blocks<'a> {
+    recorded: Vec<Region<'a>>,
+    /// Runs of pages that nobody was seen at: index of the first one, how many, and pages of the block.
+    silent: Vec<(u64, u64, u64)>,
+    /// The nodes that were seen.
+    pub seen: BTreeSet<u16>,
+}
+
+impl<'a> Blocks<'a> {
+    /// The pages of an area.
+    pub fn new(run: &Run, area: &Area, pages: &'a Pages, page_bytes: u64) -> Self {
+        let (mut recorded, mut silent) = (vec![], vec![]);
+        let mut taken = 0;
+        for range in area.ranges.iter().filter(|range| range.start < range.end) {
+            let (first, last) = (range.start / page_bytes, (range.end - 1) / page_bytes);
+            let of = last - first + 1;
+            // A page of several blocks counts once.
+            let mut next = taken.max(first) - first;
+            for (&number, page) in pages.range(taken.max(first)..last.saturating_add(1).max(taken)) {
+                let index = number - first;
+                if index > next {
+                    silent.push((next, index - next, of));
+                }
+                recorded.push(Region { page, at_home: Use::default(), number, index, of });
+                next = index + 1;
+            }
+            if next < of {
+                silent.push((next, of - next, of));
+            }
+            taken = taken.max(last.saturating_add(1));
+        }
+        let seen = recorded.iter().flat_map(|region| region.page.uses.keys().copied()).collect();
+        let reach = stripe(run).map_or(0, |stripe| stripe.saturating_mul(u64::from(run.nodes.max(2)) * 2));
+        let homes: Vec<Use> = (0..recorded.len())
+            .map(|at| of_home(recorded[at].page, beside(&recorded, at, reach), page_bytes))
+            .collect();
+        recorded.iter_mut().zip(homes).for_each(|(region, at_home)| region.at_home = at_home);
+        Self { recorded, silent, seen }
+    }
+
+    /// The longest block, in pages.
+    pub fn longest(&self) -> u64 {
+        self.recorded.iter().map(|region| region.of).max().unwrap_or(0)
+    }
+
+    /// What is saved if each page is at the node that `home` says, given its index and the length of its block.
+    pub fn total(&self, home: &dyn Fn(u64, u64) -> u16) -> Gain {
+        self.sum(|region| Some(home(region.index, region.of)))
+    }
+
+    /// What is saved if each page is at the node that saves the most.
+    pub fn most(&self) -> Gain {
+        self.sum(|region| region.best().map(|(node, _)| node))
+    }
+
+    /// What is saved if each page is at the node that `home` says, or where it is.
+    fn sum(&self, home: impl Fn(&Region<'_>) -> Option<u16>) -> Gain {
+        let mut sum = Gain::default();
+        let mut before: Option<(&Region<'_>, u16)> = None;
+        for region in &self.recorded {
+            let Some(to) = home(region).or(region.page.home()) else { continue };
+            sum = sum.plus(region.gain(to));
+            if let Some((last, at)) = before.filter(|(last, _)| last.number + 1 == region.number) {
+                let (was, is) = (last.page.home() == region.page.home(), at == to);
+                sum = match (was, is) {
+                    (false, true) => {
+                        sum.plus(region.idle(to)).plus(together(last, region, to, |uses| uses.fetches))
+                    }
+                    (true, false) => sum.less(together(last, region, to, |uses| uses.ahead)),
+                    _ => sum,
+                };
+            }
+            before = Some((region, to));
+        }
+        sum
+    }
+
+    /// The nodes that would be the best homes.
+    pub fn best_homes(&self) -> BTreeSet<u16> {
+        self.recorded.iter().filter_map(Region::best).map(|(node, _)| node).collect()
+    }
+
+    /// As [`Blocks::total`], less what speaks against it: pages that nobody was seen at are used by their home, if at all,
+    /// which then is no node that was seen elsewhere; unless it happened to be the right one.
+    pub fn score(&self, home: &dyn Fn(u64, u64) -> u16) -> f64 {
+        let total = self.total(home).requests;
+        let average = total / self.recorded.len().max(1) as f64;
+        let moved = |&(index, count, of): &(u64, u64, u64)| {
+            let samples = count.min(SAMPLES);
+            let at =
+                |sample: u64| index + (u128::from(sample) * u128::from(count) / u128::from(samples)) as u64;
+            let moved = (0..samples).filter(|sample| self.seen.contains(&home(at(*sample), of))).count();
+            moved as f64 / samples as f64 * count as f64
+        };
+        total - average * self.silent.iter().map(moved).sum::<f64>() / 2.0
+    }
+
+    /// A home for each page of the only block, as parts; `None` if there would be too many.
+    pub fn parts(&self) -> Option<Vec<Part>> {
+        let of = self.recorded.first()?.of;
+        let best: Vec<_> = self.recorded.iter().map(|region| (region.index, region.best())).collect();
+        let gains = best.iter().filter_map(|(_, best)| best.map(|(_, gain)| gain));
+        let average = gains.clone().sum::<f64>() / gains.count().max(1) as f64;
+        let clear = best.iter().filter_map(|(index, best)| {
+            best.filter(|(_, gain)| *gain >= average * FAINT).map(|(node, _)| (*index, node))
+        });
+        // Runs of pages with the same home.
+        let mut runs: Vec<(u64, u16)> = vec![];
+        let mut next = 0;
+        for (index, node) in clear {
+            if runs.last().is_none_or(|(_, last)| *last != node) {
+                runs.push((roundest(next, index), node));
+            }
+            next = index + 1;
+        }
+        let mut shortest = 2;
+        while runs.len() > MOST_PARTS {
+            let ends: Vec<u64> = runs.iter().skip(1).map(|(start, _)| *start).chain([of]).collect();
+            let mut kept = runs.iter().zip(ends).filter(|((start, _), end)| end - start >= shortest);
+            let mut joined: Vec<(u64, u16)> = vec![];
+            for ((start, node), _) in kept.by_ref() {
+                if joined.last().is_none_or(|(_, last)| last != node) {
+                    joined.push((*start, *node));
+                }
+            }
+            runs = joined;
+            shortest *= 2;
+        }
+        runs.first_mut()?.0 = 0;
+        let ends = runs.iter().skip(1).map(|(start, _)| *start).chain([of]);
+        let part =
+            |((start, node), end): (&(u64, u16), u64)| Part { pages: end - start, node: NodeId(*node) };
+        Some(runs.iter().zip(ends).map(part).collect())
+    }
+
+    /// True if blocks at higher addresses are used by nodes with higher numbers, as if each had allocated its own: nodes
+    /// allocate from parts of the memory in this order.
+    pub fn is_in_order_of_nodes(&self) -> bool {
+        let mut pages: Vec<_> =
+            self.recorded.iter().filter_map(|region| Some((region.number, region.best()?))).collect();
+        pages.sort_unstable_by_key(|(number, _)| *number);
+        let all: f64 = pages.iter().map(|(_, (_, gain))| gain).sum();
+        let mut highest = 0;
+        let mut in_order = 0.0;
+        for (_, (node, gain)) in pages {
+            if node >= highest {
+                highest = node;
+                in_order += gain;
+            }
+        }
+        in_order >= all * IN_ORDER
+    }
+}
+
+/// Requests for two pages beside each other that are one if both have the home `at`.
+fn together(one: &Region<'_>, other: &Region<'_>, at: u16, of: impl Fn(&Use) -> f64) -> Gain {
+    let both = |(node, uses): (&u16, &Use)| Some(of(uses).min(of(one.page.uses.get(node)?)));
+    let elsewhere = other.page.uses.iter().filter(|(node, _)| **node != at);
+    Gain { requests: elsewhere.filter_map(both).sum::<f64>() * TOGETHER, bytes: 0.0 }
+}
+
+/// The length of the stripes that memory was dealt out to the nodes in, in pages; `None` if homes were others.
+fn stripe(run: &Run) -> Option<u64> {
+    run.memory.strip_prefix("striped:")?.parse().ok()
+}
+
+/// What the home of a page does with the nearest pages before and behind it, no further than `reach`, that have other homes.
+fn beside(recorded: &[Region<'_>], at: usize, reach: u64) -> Option<Use> {
+    let (number, home) = (recorded[at].number, recorded[at].page.home()?);
+    let near = |region: &&Region<'_>| region.number.abs_diff(number) <= reach;
+    let elsewhere = |region: &&Region<'_>| region.page.home().is_some_and(|other| other != home);
+    let before = recorded[..at].iter().rev().take_while(near).find(elsewhere);
+    let behind = recorded[at + 1..].iter().take_while(near).find(elsewhere);
+    let of = |region: &Region<'_>| region.page.uses.get(&home).copied().unwrap_or_default();
+    match (before.map(of), behind.map(of)) {
+        (Some(one), Some(other)) => Some(one.plus(other).times(0.5)),
+        (one, other) => one.or(other),
+    }
+}
+
+/// The roundest of some numbers. Where a part begins between pages that two nodes are known to use, nobody knows: parts
+/// of programs have round lengths more often than others.
+fn roundest(first: u64, last: u64) -> u64 {
+    let differs = u64::BITS - (first.wrapping_sub(1) ^ last).leading_zeros();
+    if first == 0 { 0 } else { last >> (differs - 1) << (differs - 1) }
+}
+
+#[cfg(test)]
+#[test]
+fn boundaries_are_round() {
+    for (first, last, round) in
+        [(0, 9, 0), (5, 5, 5), (32, 33, 32), (31, 33, 32), (97, 100, 100), (1, 1023, 512)]
+    {
+        assert_eq!(roundest(first, last), round, "{first} to {last}");
+        let zeros = |number: u64| number.trailing_zeros();
+        assert!((first..=last).all(|number| zeros(number) <= zeros(round)));
+    }
+}

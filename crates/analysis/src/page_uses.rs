@@ -1,0 +1,93 @@
+//! Who did what with each page, and with which other node.
+
+use crate::PageUse;
+use crate::rows::{Amount, Like};
+use gondwana_monitor::Kind;
+
+/// What rows tell of pages, each row being about the area at the same place of `areas`.
+pub(crate) fn page_uses(rows: &[(Like, Amount)], areas: &[u32], page_bytes: u64) -> Vec<PageUse> {
+    let page = page_bytes.trailing_zeros() as u8;
+    let mut uses: Vec<PageUse> = rows
+        .iter()
+        .zip(areas)
+        .filter_map(|((like, amount), &area)| of_row(like, *amount, area, page))
+        .collect();
+    uses.sort_unstable_by_key(key);
+    uses.dedup_by(|next, known| {
+        let same = key(next) == key(known);
+        if same {
+            add(known, next);
+        }
+        same
+    });
+    uses
+}
+
+fn of_row(like: &Like, amount: Amount, area: u32, page: u8) -> Option<PageUse> {
+    let count = u32::try_from(amount.count).unwrap_or(u32::MAX);
+    let unit = like.unit.max(page);
+    let address = like.address >> unit << unit;
+    let (node, thread, peer, bytes) = (like.node, like.thread, like.peer, amount.bytes);
+    let mut uses = PageUse { address, unit, area, node, thread, peer, bytes, ..PageUse::default() };
+    let counter = match like.kind {
+        Kind::Read | Kind::ColdRead | Kind::ExcessRead => &mut uses.reads,
+        Kind::Write | Kind::ColdWrite | Kind::ExcessWrite => &mut uses.writes,
+        Kind::Upgrade => &mut uses.upgrades,
+        Kind::Ahead => &mut uses.ahead,
+        Kind::Diff => &mut uses.diffs,
+        Kind::Notice => &mut uses.notices,
+        Kind::Invalidation | Kind::Recall | Kind::LockHandOff => return None,
+    };
+    *counter = count;
+    Some(uses)
+}
+
+fn key(uses: &PageUse) -> (u64, u8, u32, u16, u32, u16) {
+    (uses.address, uses.unit, uses.area, uses.node, uses.thread, uses.peer)
+}
+
+fn add(to: &mut PageUse, more: &PageUse) {
+    let counters = [
+        (&mut to.reads, more.reads),
+        (&mut to.writes, more.writes),
+        (&mut to.upgrades, more.upgrades),
+        (&mut to.ahead, more.ahead),
+        (&mut to.diffs, more.diffs),
+        (&mut to.notices, more.notices),
+    ];
+    for (counter, more) in counters {
+        *counter = counter.saturating_add(more);
+    }
+    to.bytes = to.bytes.saturating_add(more.bytes);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rows_about_one_page_and_peer_are_taken_together() {
+        let row = |address, unit, kind, peer| {
+            let like = Like { address, unit, node: 1, kind, peer, thread: 3, code: address };
+            (like, Amount { count: 2, bytes: 10 })
+        };
+        let rows = [
+            row(0x5004, 2, Kind::ColdRead, 0),
+            row(0x5ff8, 2, Kind::Read, 0),
+            row(0x5000, 12, Kind::Diff, 0),
+            row(0x5000, 12, Kind::Notice, 2),
+            row(0x5000, 12, Kind::Invalidation, 2),
+            row(0x8000, 14, Kind::Ahead, 0),
+        ];
+        let uses = page_uses(&rows, &[7; 6], 0x1000);
+        let one = PageUse { address: 0x5000, unit: 12, area: 7, node: 1, thread: 3, ..PageUse::default() };
+        assert_eq!(
+            uses,
+            [
+                PageUse { peer: 0, reads: 4, diffs: 2, bytes: 30, ..one },
+                PageUse { peer: 2, notices: 2, bytes: 10, ..one },
+                PageUse { address: 0x8000, unit: 14, peer: 0, ahead: 2, bytes: 10, ..one },
+            ]
+        );
+    }
+}
