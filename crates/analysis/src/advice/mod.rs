@@ -270,12 +270,12 @@ fn told_apart(analysis: &Analysis, area: &Area) -> (bool, (u64, u64)) {
     let alike: Vec<_> = analysis.areas.iter().filter_map(call).filter(|(call, _)| *call == own.0).collect();
     let by_caller = alike.len() > 1 && !own.1.is_empty();
     let still_alike = alike.iter().filter(|other| !by_caller || other.1 == own.1).count();
-    let lengths = area.ranges.iter().map(|range| range.end - range.start);
+    // Of very many blocks, ranges are no longer single ones.
+    let single = area.ranges.len() as u64 == area.objects;
+    let lengths = area.ranges.iter().map(|range| range.end - range.start).filter(|_| single);
     let sizes = match (lengths.clone().min(), lengths.max()) {
-        (Some(least), Some(most)) if still_alike > 1 && area.ranges.len() as u64 == area.objects => {
-            (least, most)
-        }
-        (Some(least), _) => (if least >= SMALLEST_PLACED { SMALLEST_PLACED } else { 0 }, u64::MAX),
+        (Some(least), Some(most)) if still_alike > 1 => (least, most),
+        (least, _) if least.unwrap_or(average(area)) >= SMALLEST_PLACED => (SMALLEST_PLACED, u64::MAX),
         _ => (0, u64::MAX),
     };
     (by_caller, sizes)

@@ -306,6 +306,7 @@ fn blocks_of_those_who_allocate_are_local() {
     let advice = only(&analysis);
     let [Entry::Allocation(entry)] = &advice.entries[..] else { panic!("no allocation: {advice:?}") };
     assert_eq!((advice.kind, &entry.homes), (AdviceKind::Local, &Homes::Policy(MemoryPolicy::Local)));
+    assert_eq!(entry.min_bytes, 0);
 }
 
 /// The function that calls `malloc` for all has callers of its own.
