@@ -12,6 +12,8 @@ mod names;
 mod recorder;
 mod tap;
 
+#[cfg(test)]
+mod tap_tests;
 pub use attribution::{Attribution, Stacks, Threads};
 pub use filters::check as check_filters;
 pub use tap::{Tap, Touch};

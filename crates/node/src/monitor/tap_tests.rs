@@ -1,0 +1,252 @@
+//! What the tap makes of messages and incidents.
+
+use super::attribution::Written;
+use super::tap::{Tap, Touch};
+use crate::slots::Slot;
+use gondwana_coherence::{Access, CsmMessage, DiffEntry, Grant, Incident, Message, Page, ScMessage};
+use gondwana_memory::{Geometry, PAGE_SIZE};
+use gondwana_monitor::{Direction, Directions, Filter, FilterId, Kind, Kinds, Panel};
+use gondwana_topology::NodeId;
+use std::sync::Arc;
+
+const ME: NodeId = NodeId(1);
+const HOME: NodeId = NodeId(0);
+const OTHER: NodeId = NodeId(2);
+const PAGES: u32 = 64;
+const PAGE: u64 = PAGE_SIZE as u64;
+const CODE: usize = 0x40_1234;
+
+fn geometry() -> Geometry {
+    Geometry::new(PAGES, &[])
+}
+
+fn tap() -> Tap {
+    Tap::recording(ME, geometry(), false, Arc::new(Written::new()))
+}
+
+fn address(page: u32) -> u64 {
+    geometry().address_of(page) as u64
+}
+
+/// What a row says: kind, direction, address, unit, peer, thread, code, count and bytes.
+type Seen = (Kind, Direction, u64, u8, u16, Option<u32>, u64, u32, u64);
+
+fn rows(tap: &Tap) -> Vec<Seen> {
+    let rows = tap.journal.as_ref().unwrap().rows().iter();
+    rows.map(|row| {
+        let like = row.like;
+        let whose = (like.peer, like.thread, like.code);
+        let what = (like.kind, like.direction, like.address, like.unit);
+        (what.0, what.1, what.2, what.3, whose.0, whose.1, whose.2, row.count, row.bytes)
+    })
+    .collect()
+}
+
+/// What has happened since the last time.
+fn take(tap: &mut Tap) -> Vec<Seen> {
+    let seen = rows(tap);
+    tap.journal.as_mut().unwrap().clear();
+    seen
+}
+
+/// A thread touches byte 100 of a page and waits.
+fn touch(tap: &mut Tap, slot: u32, page: u32, access: Access) {
+    let touch = Touch { address: (address(page) + 100) as usize, code: CODE };
+    tap.touches(Slot(slot), Some(slot + 10), Page(page), access, touch);
+}
+
+fn pages(first: u32, served: u32, grant: Grant) -> Message {
+    Message::Csm(CsmMessage::Pages { first: Page(first), asked: served, served, grant })
+}
+
+fn notices(origin: NodeId, page: u32) -> Message {
+    Message::Csm(CsmMessage::Notices { flush: 1, origin, pages: vec![Page(page)] })
+}
+
+fn diffs(origin: NodeId, entries: &[(u32, u32)]) -> Message {
+    let entries =
+        entries.iter().map(|&(page, length)| DiffEntry { page: Page(page), length, valid: false }).collect();
+    Message::Csm(CsmMessage::Diffs { flush: 1, origin, completed: 0, entries })
+}
+
+/// Counts in pages, over all memory.
+fn whole(kinds: Kinds, directions: Directions) -> Filter {
+    Filter {
+        start: address(0),
+        end: address(PAGES - 1) + PAGE,
+        unit: 12,
+        kinds,
+        directions,
+        first: None,
+        threshold: None,
+    }
+}
+
+/// The kinds of what has happened.
+fn kinds(tap: &mut Tap) -> Vec<Kind> {
+    take(tap).into_iter().map(|row| row.0).collect()
+}
+
+#[test]
+fn a_page_is_fetched_by_the_thread_that_waits_for_it_and_those_behind_it_come_ahead() {
+    let mut tap = tap();
+    touch(&mut tap, 3, 5, Access::Read);
+    touch(&mut tap, 4, 9, Access::Write);
+    tap.receives(HOME, &pages(5, 3, Grant::Copy), 3 * PAGE_SIZE);
+    let fetched = (Kind::ColdRead, Direction::Out, address(5) + 100, 2, 0, Some(13), CODE as u64, 1, PAGE);
+    let ahead = |page| (Kind::Ahead, Direction::Out, address(page), 12, 0, Some(13), CODE as u64, 1, PAGE);
+    assert_eq!(take(&mut tap), [fetched, ahead(6), ahead(7)]);
+    tap.receives(HOME, &pages(9, 1, Grant::Untouched), 0);
+    let untouched = (Kind::ColdWrite, Direction::Out, address(9) + 100, 2, 0, Some(14), CODE as u64, 1, 0);
+    assert_eq!(take(&mut tap), [untouched]);
+    // The thread has gone on: whatever comes now, it is not for it.
+    tap.resumed(Slot(3));
+    tap.receives(HOME, &pages(5, 1, Grant::Copy), PAGE_SIZE);
+    assert_eq!(take(&mut tap), [(Kind::Ahead, Direction::Out, address(5), 12, 0, None, 0, 1, PAGE)]);
+}
+
+#[test]
+fn the_past_of_a_page_says_which_kind_of_miss_a_fetch_is() {
+    let mut tap = tap();
+    touch(&mut tap, 0, 5, Access::Read);
+    let copy = pages(5, 1, Grant::Copy);
+    tap.receives(HOME, &copy, PAGE_SIZE);
+    // Given up for another reason than a writer.
+    tap.observes(Incident::Left { exclusive: false, written: false }, Page(5), HOME);
+    tap.receives(HOME, &copy, PAGE_SIZE);
+    assert_eq!(kinds(&mut tap), [Kind::ColdRead, Kind::ExcessRead]);
+    // Another node's write is heard of, and the copy given up: the writer is to blame, not the one who tells.
+    tap.receives(HOME, &notices(OTHER, 5), 0);
+    tap.observes(Incident::Invalidated, Page(5), HOME);
+    let suffered = |kind| (kind, Direction::In, address(5), 12, OTHER.0, None, 0, 1, 0);
+    assert_eq!(take(&mut tap), [suffered(Kind::Notice), suffered(Kind::Invalidation)]);
+    tap.receives(HOME, &copy, PAGE_SIZE);
+    tap.observes(Incident::Overtaken, Page(5), HOME);
+    tap.receives(HOME, &copy, PAGE_SIZE);
+    assert_eq!(kinds(&mut tap), [Kind::Read], "twice");
+}
+
+#[test]
+fn a_grant_that_crossed_brings_nothing() {
+    let mut tap = tap();
+    touch(&mut tap, 0, 5, Access::Read);
+    tap.receives(HOME, &pages(5, 1, Grant::Crossed), 0);
+    assert_eq!(take(&mut tap), []);
+    tap.receives(HOME, &Message::Csm(CsmMessage::Placed { first: Page(5), count: 2 }), 2 * PAGE_SIZE);
+    let placed = |page| (Kind::Ahead, Direction::In, address(page), 12, 0, None, 0, 1, PAGE);
+    assert_eq!(take(&mut tap), [placed(5), placed(6)]);
+}
+
+#[test]
+fn under_sc_a_page_without_contents_is_an_upgrade_of_which_the_protocol_tells() {
+    let mut tap = tap();
+    let pages = |untouched| {
+        let (first, manager) = (Page(5), HOME);
+        Message::Sc(ScMessage::Pages { first, asked: 1, served: 1, write: true, manager, untouched, acks: 0 })
+    };
+    touch(&mut tap, 0, 5, Access::Write);
+    tap.receives(OTHER, &pages(false), 0);
+    assert_eq!(take(&mut tap), []);
+    tap.observes(Incident::Upgraded, Page(5), HOME);
+    let upgrade = (Kind::Upgrade, Direction::Out, address(5) + 100, 2, 0, Some(10), CODE as u64, 1, 0);
+    assert_eq!(take(&mut tap), [upgrade]);
+    tap.receives(OTHER, &pages(true), 0);
+    tap.receives(OTHER, &pages(false), PAGE_SIZE);
+    assert_eq!(kinds(&mut tap), [Kind::ColdWrite, Kind::ExcessWrite]);
+    // Of a reader's page nobody here knows the writer.
+    tap.resumed(Slot(0));
+    touch(&mut tap, 0, 6, Access::Read);
+    tap.observes(Incident::Upgraded, Page(6), HOME);
+    assert_eq!(take(&mut tap), [(Kind::Upgrade, Direction::Out, address(6), 12, 0, None, 0, 1, 0)]);
+}
+
+#[test]
+fn recalls_are_of_pages_that_a_node_had_for_itself() {
+    let mut tap = tap();
+    tap.observes(Incident::Shared, Page(1), OTHER);
+    tap.observes(Incident::Left { exclusive: true, written: true }, Page(2), OTHER);
+    tap.observes(Incident::Left { exclusive: true, written: false }, Page(3), OTHER);
+    tap.observes(Incident::Left { exclusive: false, written: true }, Page(4), OTHER);
+    let recall = |page| (Kind::Recall, Direction::In, address(page), 12, OTHER.0, None, 0, 1, 0);
+    assert_eq!(take(&mut tap), [recall(1), recall(2)]);
+}
+
+#[test]
+fn a_diff_is_recorded_where_it_was_made_and_counted_at_both_ends() {
+    let mut tap = tap();
+    let mut panel = Panel::default();
+    let [out, into] = [Directions::Out, Directions::In]
+        .map(|directions| panel.set(whole(Kinds::of(&[Kind::Diff]), directions)).unwrap());
+    tap.board = Some(Arc::clone(panel.board()));
+    // An entry without bytes says only that there was no change.
+    tap.sends(HOME, &diffs(ME, &[(3, 40), (4, 0)]), Some(7));
+    assert_eq!(take(&mut tap), [(Kind::Diff, Direction::Out, address(3), 12, 0, Some(7), 0, 1, 40)]);
+    // Passed on for another node, or meant for this one: not its to record.
+    tap.sends(HOME, &diffs(OTHER, &[(5, 40)]), None);
+    tap.receives(OTHER, &diffs(OTHER, &[(6, 8), (6, 8), (7, 0)]), 16);
+    assert_eq!(take(&mut tap), []);
+    let counted = |id: FilterId| -> Vec<(usize, u64)> {
+        panel.counters(id).unwrap().enumerate().filter(|(_, count)| *count > 0).collect()
+    };
+    assert_eq!((counted(out), counted(into)), (vec![(3, 1)], vec![(6, 2)]));
+}
+
+#[test]
+fn what_is_served_is_counted_as_what_was_asked_for() {
+    let mut tap = tap();
+    let mut panel = Panel::default();
+    let [reads, writes, notices_sent] =
+        [("reads", Directions::In), ("writes", Directions::In), ("notice", Directions::Out)]
+            .map(|(kinds, directions)| panel.set(whole(kinds.parse().unwrap(), directions)).unwrap());
+    tap.board = Some(Arc::clone(panel.board()));
+    let fetch = |write| {
+        let (first, requester) = (Page(2), OTHER);
+        Message::Csm(CsmMessage::Fetch { first, count: 2, write, requester, completed: 0 })
+    };
+    for write in [false, true] {
+        tap.receives(OTHER, &fetch(write), 0);
+        tap.sends(OTHER, &pages(2, 2, Grant::Copy), None);
+    }
+    tap.sends(OTHER, &pages(2, 1, Grant::Crossed), None);
+    tap.sends(OTHER, &notices(HOME, 9), None);
+    let sum = |id| panel.counters(id).unwrap().sum::<u64>();
+    assert_eq!((sum(reads), sum(writes), sum(notices_sent)), (2, 2, 1));
+    assert_eq!(take(&mut tap), [], "those who have asked record it");
+}
+
+#[test]
+fn messages_about_pages_that_there_are_not_are_left_to_those_who_refuse_them() {
+    let mut tap = tap();
+    tap.receives(HOME, &pages(PAGES - 1, 2, Grant::Copy), 2 * PAGE_SIZE);
+    tap.receives(HOME, &pages(u32::MAX, 2, Grant::Copy), 2 * PAGE_SIZE);
+    tap.receives(HOME, &notices(OTHER, PAGES), 0);
+    tap.receives(HOME, &Message::Csm(CsmMessage::Placed { first: Page(PAGES), count: 1 }), 0);
+    assert_eq!(take(&mut tap), []);
+}
+
+#[test]
+fn a_lock_is_taken_by_the_thread_that_gets_it() {
+    let mut tap = tap();
+    tap.begins_lock();
+    tap.grants_lock(Some(4));
+    tap.grants_lock(Some(5));
+    tap.takes_lock(HOME, 0x1004);
+    let taken = |thread| (Kind::LockHandOff, Direction::Out, 0x1004, 2, 0, thread, 0, 1, 0);
+    assert_eq!(take(&mut tap), [taken(Some(4))], "the first");
+    tap.begins_lock();
+    tap.takes_lock(HOME, 0x1004);
+    tap.passes_lock(OTHER, 0x1004);
+    assert_eq!(take(&mut tap), [taken(None)]);
+}
+
+#[test]
+fn with_large_units_only_what_is_hot_is_seen_closely() {
+    let mut tap = Tap::recording(ME, geometry(), true, Arc::new(Written::new()));
+    touch(&mut tap, 0, 17, Access::Read);
+    tap.receives(HOME, &pages(17, 1, Grant::Copy), PAGE_SIZE);
+    let far = take(&mut tap)[0];
+    assert_eq!((far.2, far.3), (address(17) >> 16 << 16, 16));
+    tap.units = None;
+    tap.receives(HOME, &pages(17, 1, Grant::Copy), PAGE_SIZE);
+    assert_eq!(take(&mut tap)[0].2, address(17) + 100);
+}
