@@ -45,6 +45,8 @@ pub(crate) struct Entry {
     pub number: u8,
     /// The counter of its first unit.
     pub first: u32,
+    /// The monitor has set it by itself: it gives way to those that somebody has asked for.
+    pub own: bool,
     pub secondaries: [Kinds; SECONDARIES],
 }
 

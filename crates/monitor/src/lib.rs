@@ -8,6 +8,7 @@
 mod board;
 mod events;
 mod filter;
+mod heat;
 mod journal;
 mod misses;
 mod panel;
@@ -15,6 +16,9 @@ mod panel;
 mod panel_tests;
 mod refine;
 mod transaction;
+mod zoom;
+#[cfg(test)]
+mod zoom_tests;
 
 pub use board::{Board, COUNTERS, MOST_FILTERS, SECONDARIES};
 pub use events::Event;
@@ -27,3 +31,4 @@ pub use misses::Misses;
 pub use panel::{FilterId, Panel, SecondaryId};
 pub use refine::{Refine, Units};
 pub use transaction::{Direction, Kind, Kinds, Transaction, UnknownKind};
+pub use zoom::{Watch, Zoom};

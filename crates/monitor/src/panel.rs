@@ -21,6 +21,8 @@ pub struct Panel {
     entries: Vec<Entry>,
     /// Secondary counters in use, a bit each.
     secondaries: u16,
+    /// Own filters that have given way, and what they had counted.
+    gone: Vec<(FilterId, Vec<u64>)>,
 }
 
 impl Panel {
@@ -30,12 +32,57 @@ impl Panel {
         &self.board
     }
 
-    /// Sets a filter; its counters begin at 0.
+    /// Sets a filter; its counters begin at 0. Filters that the monitor has set by itself give way to it.
     ///
     /// # Errors
     /// If the filter is wrong by itself, overlaps another one, or takes more than there is.
     pub fn set(&mut self, filter: Filter) -> Result<FilterId, FilterError> {
         filter.check()?;
+        self.place(filter, false).or_else(|error| {
+            if !self.entries.iter().any(|entry| entry.own) {
+                return Err(error);
+            }
+            self.give_way();
+            self.place(filter, false)
+        })
+    }
+
+    /// Sets a filter of the monitor's own: it never takes anything from others.
+    ///
+    /// # Errors
+    /// As for [`Panel::set`].
+    pub(crate) fn set_own(&mut self, filter: Filter) -> Result<FilterId, FilterError> {
+        filter.check()?;
+        self.place(filter, true)
+    }
+
+    /// Takes all filters of the monitor's own away, and keeps what they have counted.
+    fn give_way(&mut self) {
+        let own: Vec<Entry> = self.entries.extract_if(.., |entry| entry.own).collect();
+        self.board.put_in_force(&self.entries);
+        for entry in &own {
+            let counted = self.counted(entry).collect();
+            self.gone.push((FilterId(entry.number), counted));
+        }
+    }
+
+    /// Takes a filter away; what it has counted, to the last transaction.
+    pub(crate) fn take(&mut self, id: FilterId) -> Result<Vec<u64>, FilterError> {
+        let entry = *self.entry(id)?;
+        self.remove(id)?;
+        Ok(self.counted(&entry).collect())
+    }
+
+    fn counted(&self, entry: &Entry) -> impl Iterator<Item = u64> + use<'_> {
+        self.board.read(entry.first, entry.filter.counters() as usize)
+    }
+
+    /// The filters of the monitor's own that have given way since the last time, and what they had counted.
+    pub(crate) fn take_gone(&mut self) -> Vec<(FilterId, Vec<u64>)> {
+        std::mem::take(&mut self.gone)
+    }
+
+    fn place(&mut self, filter: Filter, own: bool) -> Result<FilterId, FilterError> {
         if let Some(Entry { filter: other, .. }) =
             self.entries.iter().find(|entry| entry.filter.overlaps(&filter))
         {
@@ -49,7 +96,7 @@ impl Panel {
             .ok_or(FilterError::TooManyFilters(MOST_FILTERS))?;
         let first = self.counters_for(&filter)?;
         self.board.clear(first, filter.counters() as usize);
-        let entry = Entry { filter, number, first, secondaries: [Kinds::NONE; SECONDARIES] };
+        let entry = Entry { filter, number, first, own, secondaries: [Kinds::NONE; SECONDARIES] };
         let place = self.entries.partition_point(|other| other.filter.start <= filter.start);
         self.entries.insert(place, entry);
         self.board.put_in_force(&self.entries);
@@ -83,10 +130,21 @@ impl Panel {
         }
     }
 
-    /// How many counters no filter has.
+    /// How many counters no filter has that somebody has asked for.
     #[must_use]
     pub fn free_counters(&self) -> u64 {
-        COUNTERS as u64 - self.entries.iter().map(|entry| entry.filter.counters()).sum::<u64>()
+        COUNTERS as u64 - self.asked().map(|filter| filter.counters()).sum::<u64>()
+    }
+
+    /// The filters that somebody has asked for, by ascending start.
+    pub(crate) fn asked(&self) -> impl Iterator<Item = &Filter> {
+        self.entries.iter().filter(|entry| !entry.own).map(|entry| &entry.filter)
+    }
+
+    /// True if the monitor has set this filter by itself.
+    #[must_use]
+    pub fn is_own(&self, id: FilterId) -> bool {
+        self.entry(id).is_ok_and(|entry| entry.own)
     }
 
     fn entry(&self, id: FilterId) -> Result<&Entry, FilterError> {
@@ -114,8 +172,7 @@ impl Panel {
     /// # Errors
     /// If the filter is not set.
     pub fn counters(&self, id: FilterId) -> Result<impl Iterator<Item = u64>, FilterError> {
-        let entry = self.entry(id)?;
-        Ok(self.board.read(entry.first, entry.filter.counters() as usize))
+        Ok(self.counted(self.entry(id)?))
     }
 
     /// Sets the counters of a filter to 0.

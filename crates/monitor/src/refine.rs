@@ -2,7 +2,7 @@
 //! section 6: the two steps of the methodology, and as many more as it takes).
 
 use crate::Tally;
-use std::collections::BTreeMap;
+use crate::heat::Heat;
 
 /// The units, as powers of two of bytes: 64 KiB, a page, 256 and 32 bytes.
 const UNITS: [u8; 4] = [16, 12, 8, 5];
@@ -12,12 +12,6 @@ const STEPS: usize = UNITS.len() - 1;
 
 /// Most units of one size that are looked at more closely.
 const MOST: usize = 512;
-
-/// Of all that happens in units of one size, this many hundredths are to be in those that are looked at more closely.
-const SHARE: u64 = 90;
-
-/// What one transaction weighs. The weight is halved with each interval.
-const WEIGHT: u64 = 64;
 
 /// How large the units of memory are at present. What is not hot is seen in units of 64 KiB.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -39,41 +33,27 @@ impl Units {
 #[derive(Clone, Debug, Default)]
 pub struct Refine {
     /// For each size of unit but the smallest, what happened in each of them.
-    heat: [BTreeMap<u64, u64>; STEPS],
+    heat: [Heat; STEPS],
 }
 
 impl Refine {
     /// Takes in what happened in one interval; says which units there are to be in the next.
     pub fn learn(&mut self, tallies: &[Tally]) -> Units {
-        for heat in &mut self.heat {
-            heat.retain(|_, weight| {
-                *weight /= 2;
-                *weight > 0
-            });
-        }
+        self.heat.iter_mut().for_each(Heat::cool);
         for tally in tallies {
             let like = &tally.like;
             // A unit is known to be hot only from rows that are about it or about parts of it.
             for (heat, unit) in self.heat.iter_mut().zip(UNITS).filter(|&(_, unit)| like.unit <= unit) {
-                *heat.entry(like.address >> unit).or_default() += u64::from(tally.count) * WEIGHT;
+                heat.add(like.address >> unit, tally.count.into());
             }
         }
         Units { divided: std::array::from_fn(|step| hottest(&self.heat[step])) }
     }
 }
 
-/// The hottest units that together have most of the heat.
-fn hottest(heat: &BTreeMap<u64, u64>) -> Vec<u64> {
-    let enough = heat.values().sum::<u64>() / 100 * SHARE;
-    let mut units: Vec<(u64, u64)> = heat.iter().map(|(&unit, &weight)| (unit, weight)).collect();
-    units.sort_by_key(|&(unit, weight)| (std::cmp::Reverse(weight), unit));
-    let mut sum = 0;
-    let hot = units.into_iter().take(MOST).take_while(|&(_, weight)| {
-        let before = sum;
-        sum += weight;
-        before <= enough
-    });
-    let mut hot: Vec<u64> = hot.map(|(unit, _)| unit).collect();
+/// The units of one size to be divided, in ascending order.
+fn hottest(heat: &Heat) -> Vec<u64> {
+    let mut hot = heat.hottest(MOST, |_| 1);
     hot.sort_unstable();
     hot
 }

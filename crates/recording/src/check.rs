@@ -2,7 +2,7 @@
 
 use crate::{
     Board, End, FilterCounts, Image, Interval, Name, Object, Omitted, Reference, Row, Run, Segment, Site,
-    Started, Thread, Totals, Written,
+    Started, Thread, Totals, Watched, Written,
 };
 use gondwana_monitor::{COUNTERS, LARGEST_UNIT, SMALLEST_UNIT};
 
@@ -126,6 +126,12 @@ impl Checked for FilterCounts {
                         .all(|counted| u64::from(counted.unit) < units && counted.count > 0)
             })
             && self.counters.is_sorted_by(|a, b| a.unit < b.unit)
+    }
+}
+
+impl Checked for Watched {
+    fn is_sound(&self, run: &Run) -> bool {
+        self.begin <= self.end && self.filter.is_sound(run)
     }
 }
 

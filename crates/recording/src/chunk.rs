@@ -5,7 +5,7 @@
 
 use crate::{
     Board, End, Image, Interval, Name, Object, Omitted, Reference, Run, Segment, Site, Started, Thread,
-    Totals, Written,
+    Totals, Watched, Written,
 };
 use serde::Serialize;
 
@@ -61,6 +61,7 @@ records! {
     13 => Omitted;
     14 => Totals;
     15 => Vec<Name>;
+    16 => Watched;
 }
 
 /// A record of a node (or of [`crate::LAUNCHER`]) as a chunk.

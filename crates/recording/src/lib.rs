@@ -14,5 +14,5 @@ pub use chunk::{FILE_HEADER, FORMAT, MAX_CHUNK, Record, encode, kind_and_node};
 pub use read::{Cut, ReadError, Reader, Recording, read};
 pub use record::{
     Board, Counted, End, FilterCounts, Image, Interval, LAUNCHER, Name, Object, Omitted, Reference, Row, Run,
-    Segment, SegmentKind, Site, Started, Thread, Totals, Written,
+    Segment, SegmentKind, Site, Started, Thread, Totals, Watched, Written,
 };

@@ -4,7 +4,7 @@ use crate::check::Checked;
 use crate::chunk::{CHUNK_HEADER, KINDS, Record};
 use crate::{
     Board, End, FILE_HEADER, FORMAT, Image, Interval, LAUNCHER, MAX_CHUNK, Name, Object, Omitted, Reference,
-    Run, Segment, Site, Started, Thread, Totals, Written,
+    Run, Segment, Site, Started, Thread, Totals, Watched, Written,
 };
 use serde::de::DeserializeOwned;
 use std::io::{self, Read};
@@ -30,6 +30,8 @@ pub struct Recording {
     pub references: Vec<(u16, Reference)>,
     /// The counters of filters.
     pub boards: Vec<(u16, Board)>,
+    /// Filters that the monitor has set by itself.
+    pub watched: Vec<(u16, Watched)>,
     /// Shared addresses that have come after the nodes had begun.
     pub segments: Vec<(u16, Segment)>,
     /// Files that were loaded after that.
@@ -222,6 +224,7 @@ impl Recording {
             Vec::<Written>::KIND => extend(&mut self.written, run, node, contents),
             Vec::<Reference>::KIND => extend(&mut self.references, run, node, contents),
             Board::KIND => push(&mut self.boards, run, node, contents),
+            Watched::KIND => push(&mut self.watched, run, node, contents),
             Totals::KIND => push(&mut self.totals, run, node, contents),
             Vec::<Segment>::KIND => extend(&mut self.segments, run, node, contents),
             Vec::<Image>::KIND => extend(&mut self.images, run, node, contents),

@@ -264,6 +264,19 @@ pub struct Counted {
     pub count: u64,
 }
 
+/// A filter that the monitor of a node has set by itself to look closer at what was hot (`--monitor=auto`): it counted
+/// pages that threads of this node had to wait for, and their first writes. Several with the same times and range have a
+/// part of the counters each.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Watched {
+    /// When it was set.
+    pub begin: u64,
+    /// Until when it has counted.
+    pub end: u64,
+    /// What it has counted in that time.
+    pub filter: FilterCounts,
+}
+
 /// A node has ended in order.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct End {

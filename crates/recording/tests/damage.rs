@@ -3,7 +3,7 @@
 use gondwana_monitor::{Direction, Kind};
 use gondwana_recording::{
     Board, Counted, Cut, End, FILE_HEADER, FilterCounts, Interval, LAUNCHER, Object, ReadError, Recording,
-    Reference, Row, Run, Segment, SegmentKind, Site, Started, Thread, Written, encode, read,
+    Reference, Row, Run, Segment, SegmentKind, Site, Started, Thread, Watched, Written, encode, read,
 };
 use proptest::prelude::*;
 
@@ -48,7 +48,8 @@ fn chunks() -> Vec<Vec<u8>> {
         encode(0, &interval(vec![row(0x1000), row(0x1020)])),
         encode(0, &vec![Written { address: 0x1000, blocks: 5, bytes: vec![1, u64::MAX] }]),
         encode(0, &vec![Reference { address: 0x1008, value: 0x1040 }]),
-        encode(0, &Board { time: 5, filters: vec![counts] }),
+        encode(0, &Board { time: 5, filters: vec![counts.clone()] }),
+        encode(1, &Watched { begin: 5, end: 6, filter: counts }),
         encode(0, &End { time: 5, messages: 1, bytes: 2, lost: 0 }),
     ]
 }
@@ -66,13 +67,14 @@ fn count(recording: &Recording) -> usize {
         + recording.written.len()
         + recording.references.len()
         + recording.boards.len()
+        + recording.watched.len()
         + recording.ended.len()
 }
 
 #[test]
 fn a_whole_file_is_read_to_its_end() {
     let recording = read(&file(&chunks())[..]).unwrap();
-    assert_eq!((recording.cut.as_ref(), recording.unknown, count(&recording)), (None, 0, 9));
+    assert_eq!((recording.cut.as_ref(), recording.unknown, count(&recording)), (None, 0, 10));
     assert_eq!(recording.run, run());
     assert_eq!(recording.intervals, [(0, interval(vec![row(0x1000), row(0x1020)]))]);
 }
@@ -108,7 +110,7 @@ fn records_of_later_versions_are_passed_over() {
     chunks.insert(3, later.clone());
     chunks.insert(1, later);
     let recording = read(&file(&chunks)[..]).unwrap();
-    assert_eq!((recording.unknown, recording.cut.as_ref(), count(&recording)), (2, None, 9));
+    assert_eq!((recording.unknown, recording.cut.as_ref(), count(&recording)), (2, None, 10));
 }
 
 #[test]
@@ -183,7 +185,7 @@ proptest! {
         prop_assume!(at != FILE_HEADER.len() - 1);
         match read(&bytes[..]) {
             Err(_) => {}
-            Ok(recording) => prop_assert!(recording.cut.is_some() && count(&recording) < 9),
+            Ok(recording) => prop_assert!(recording.cut.is_some() && count(&recording) < 10),
         }
     }
 

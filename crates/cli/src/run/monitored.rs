@@ -11,7 +11,7 @@ use gondwana_monitor::FilterText;
 use gondwana_node::boot::Monitoring;
 use gondwana_node::control::Order;
 use gondwana_recording::{
-    Board, End, FILE_HEADER, Interval, LAUNCHER, Record, Run, Totals, Written, encode, kind_and_node,
+    Board, End, FILE_HEADER, Interval, LAUNCHER, Record, Run, Totals, Watched, Written, encode, kind_and_node,
 };
 use std::collections::BTreeSet;
 use std::io::{self, Write};
@@ -263,7 +263,8 @@ impl Monitored {
             *is_ending = kind != End::KIND;
             self.closing.as_mut().map(|(recording, _)| recording)
         } else {
-            let passing = [Interval::KIND, Vec::<Written>::KIND, Board::KIND, End::KIND, Totals::KIND];
+            let passing =
+                [Interval::KIND, Vec::<Written>::KIND, Board::KIND, Watched::KIND, End::KIND, Totals::KIND];
             if !passing.contains(&kind) && self.kept_bytes + chunk.len() <= MOST_KEPT {
                 self.kept_bytes += chunk.len();
                 self.kept.push(chunk.clone());

@@ -74,7 +74,7 @@ pub struct RunOptions {
     #[arg(long, value_name = "FILE.json", num_args = 0..=1, require_equals = true)]
     pub stats: Option<Option<PathBuf>>,
     /// Record which data crosses between nodes, who touches it and where in the code; `auto` looks closer at the data
-    /// that crosses most [default file: the program's name with .gwr; one of that name is kept as FILE.old]
+    /// that crosses most, with filters that move there [default file: the program's name with .gwr; one of that name is kept as FILE.old]
     #[arg(long, value_name = "FILE|auto[:FILE]", num_args = 0..=1, require_equals = true)]
     pub monitor: Option<Option<OsString>>,
     /// Count transactions as well, a counter for each unit of a range: range=heap|data|all|0xA-0xB, unit=32 to 2M,

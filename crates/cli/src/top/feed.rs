@@ -58,6 +58,7 @@ impl Feed {
         recording.totals.clear();
         recording.written.clear();
         recording.boards.clear();
+        recording.watched.clear();
         recording.ended.clear();
         result
     }
@@ -126,6 +127,7 @@ fn move_into(next: &mut Recording, to: &mut Recording) {
     to.written.append(&mut next.written);
     to.references.append(&mut next.references);
     to.boards.append(&mut next.boards);
+    to.watched.append(&mut next.watched);
     to.segments.append(&mut next.segments);
     to.images.append(&mut next.images);
     to.names.append(&mut next.names);

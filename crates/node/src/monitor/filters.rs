@@ -3,7 +3,7 @@
 use super::Tap;
 use crate::Node;
 use gondwana_memory::{Geometry, PAGE_SIZE};
-use gondwana_monitor::{Area, Filter, FilterError, FilterText, Panel};
+use gondwana_monitor::{Area, COUNTERS, Filter, FilterError, FilterText, LARGEST_UNIT, Panel, Zoom};
 use std::ops::Range;
 use std::sync::{MutexGuard, PoisonError};
 
@@ -51,6 +51,11 @@ impl Node {
         refused
     }
 
+    /// Filters that look for what is hot by themselves.
+    pub(super) fn zoom(&self) -> Zoom {
+        Zoom::new(watched(&self.geometry, crate::start::part(&self.boot), self.boot.nodes))
+    }
+
     /// Takes away the filters of the command line.
     pub(super) fn remove_ordered_filters(&'static self) {
         let ordered =
@@ -75,15 +80,7 @@ fn resolve(text: &FilterText, geometry: &Geometry, part: u64, nodes: u16, counte
         ranges.push(start..end);
     }
     if matches!(text.area, Area::Data | Area::All) {
-        for data in geometry.overlays() {
-            let (start, end) =
-                (data.base as u64, data.base as u64 + u64::from(data.pages) * PAGE_SIZE as u64);
-            let range = start / unit * unit..end.next_multiple_of(unit);
-            match ranges.last_mut().filter(|last| range.start <= last.end) {
-                Some(last) => last.end = range.end.max(last.end),
-                None => ranges.push(range),
-            }
-        }
+        ranges.extend(data_ranges(geometry, unit));
     }
     if matches!(text.area, Area::Heap | Area::All) {
         let taken: u64 = ranges.iter().map(|range| (range.end - range.start) / unit).sum();
@@ -97,6 +94,31 @@ fn resolve(text: &FilterText, geometry: &Geometry, part: u64, nodes: u16, counte
     let filter =
         |range: Range<u64>| Filter { start: range.start, end: range.end, first: first.take(), ..text.filter };
     ranges.into_iter().map(filter).collect()
+}
+
+/// What is watched where nobody has said what: variables, and of each node's part of the heap as much from its beginning on,
+/// which is where memory is allocated first, as a quarter of the counters can be about.
+fn watched(geometry: &Geometry, part: u64, nodes: u16) -> Vec<Range<u64>> {
+    let down = |address: u64| address >> LARGEST_UNIT << LARGEST_UNIT;
+    let most = down(((COUNTERS as u64 / 4) << LARGEST_UNIT) / u64::from(nodes));
+    let first = geometry.span().base as u64;
+    let start = |node: u64| down(first + node * part);
+    let heap = (0..u64::from(nodes)).map(|node| start(node)..start(node + 1).min(start(node) + most));
+    data_ranges(geometry, 1).into_iter().chain(heap).filter(|range| !range.is_empty()).collect()
+}
+
+/// Where the variables of the program and its libraries are, in whole units.
+fn data_ranges(geometry: &Geometry, unit: u64) -> Vec<Range<u64>> {
+    let mut ranges: Vec<Range<u64>> = vec![];
+    for data in geometry.overlays() {
+        let (start, end) = (data.base as u64, data.base as u64 + u64::from(data.pages) * PAGE_SIZE as u64);
+        let range = start / unit * unit..end.next_multiple_of(unit);
+        match ranges.last_mut().filter(|last| range.start <= last.end) {
+            Some(last) => last.end = range.end.max(last.end),
+            None => ranges.push(range),
+        }
+    }
+    ranges
 }
 
 /// What is wrong with filters before it is known where the program's data will be.
@@ -137,6 +159,22 @@ mod tests {
             ranges("range=heap,unit=2M", u64::MAX)[0],
             (base, base + (1 << 31)),
             "no more than there is"
+        );
+    }
+
+    #[test]
+    fn what_is_watched_leaves_counters_for_a_closer_look() {
+        let geometry = Geometry::new(1 << 20, &[(0x40_1000, 2), (0x40_4000, 1)]);
+        let base = gondwana_memory::SPAN_BASE as u64;
+        let data = [0x40_1000..0x40_3000, 0x40_4000..0x40_5000];
+        // 4 TiB for two nodes, and parts that begin within a unit.
+        let (part, most) = (2 << 40, 128 << 30);
+        assert_eq!(watched(&geometry, part, 2)[..2], data);
+        assert_eq!(watched(&geometry, part, 2)[2..], [base..base + most, base + part..base + part + most]);
+        let part = 3 << 20;
+        assert_eq!(
+            watched(&geometry, part, 2)[2..],
+            [base..base + (2 << 20), base + (2 << 20)..base + (6 << 20)]
         );
     }
 

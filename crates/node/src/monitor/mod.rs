@@ -118,7 +118,11 @@ impl Node {
             core.ports.tap.iter_mut().for_each(|tap| tap.board = board.clone());
         }
         self.begin_attribution();
-        recorder.insert(Recorder::new(asked.auto, written)).begin(self);
+        if let Some(mut before) = recorder.take() {
+            before.remove_own_filters(self);
+        }
+        let zoom = asked.auto.then(|| self.zoom());
+        recorder.insert(Recorder::new(zoom, written)).begin(self);
         drop(recorder);
         for what in self.set_filters(&asked.filters) {
             self.report(&Report::Refused { what });
@@ -144,7 +148,7 @@ impl Node {
     /// Writes down what has not been written yet, and records no more.
     fn stop_monitoring(&'static self) {
         let Some(mut recorder) = self.monitor.recorder().take() else { return };
-        recorder.end(self, self.monitor.panel().as_ref());
+        recorder.end(self);
         self.remove_ordered_filters();
         let _large = {
             let mut core = self.core();
@@ -185,7 +189,7 @@ impl Node {
         self.monitor.over.store(true, Ordering::Relaxed);
         if let Some(recorder) = recorder.as_mut() {
             self.tell_thresholds();
-            recorder.end(self, self.monitor.panel().as_ref());
+            recorder.end(self);
         }
     }
 }

@@ -4,10 +4,10 @@ use super::attribution::{Told, Written};
 use crate::Node;
 use crate::control::MAX_CHUNK;
 use gondwana_memory::PAGE_SIZE;
-use gondwana_monitor::{Journal, Panel, Refine};
+use gondwana_monitor::{Filter, Journal, Panel, Refine, Watch, Zoom};
 use gondwana_recording::{
     Board, Counted, End, FilterCounts, Image, Interval, Record, Row, Segment, SegmentKind, Started, Totals,
-    encode,
+    Watched, encode,
 };
 use std::sync::Arc;
 use std::time::Instant;
@@ -29,6 +29,8 @@ pub struct Recorder {
     spare: Journal,
     /// Decides what to look at more closely, if that is wanted.
     refine: Option<Refine>,
+    /// Moves filters of the board to what is hot, if that is wanted.
+    zoom: Option<Zoom>,
     rows: Vec<Row>,
     lost: u64,
     /// How many names of data have been written down.
@@ -43,14 +45,15 @@ pub struct Recorder {
 }
 
 impl Recorder {
-    /// Nothing recorded yet. What this node writes will be in `written`.
-    pub fn new(auto: bool, written: Arc<Written>) -> Self {
+    /// Nothing recorded yet. What this node writes will be in `written`. With `zoom`, it looks closer at what is hot.
+    pub fn new(zoom: Option<Zoom>, written: Arc<Written>) -> Self {
         let began = Instant::now();
         Self {
             began,
             last: 0,
             spare: Journal::default(),
-            refine: auto.then(Refine::default),
+            refine: zoom.is_some().then(Refine::default),
+            zoom,
             rows: Vec::with_capacity(ROWS),
             lost: 0,
             named: 0,
@@ -71,12 +74,30 @@ impl Recorder {
         self.before = sent(node);
         self.faults_before = faults(node);
         send(node, &node.started(self.told.images()));
+        self.move_filters(node);
+    }
+
+    /// Moves the filters that nobody has asked for to where most has happened.
+    fn move_filters(&mut self, node: &'static Node) {
+        let now = self.now();
+        if let Some(zoom) = &mut self.zoom {
+            send_watches(node, &node.with_panel(|panel| zoom.step(panel, now)));
+        }
+    }
+
+    /// Takes away the filters that nobody has asked for.
+    pub fn remove_own_filters(&mut self, node: &'static Node) {
+        if let Some(mut zoom) = self.zoom.take() {
+            let now = self.now();
+            send_watches(node, &node.with_panel(|panel| zoom.end(panel, now)));
+        }
     }
 
     /// Writes down what has happened since the last time.
     pub fn go_on(&mut self, node: &'static Node) {
         if !self.ended {
             self.take_journal(node);
+            self.move_filters(node);
             self.told.go_on(node, false, &mut |chunk| send_chunk(node, &chunk));
         }
     }
@@ -124,13 +145,14 @@ impl Recorder {
     }
 
     /// The last records.
-    pub fn end(&mut self, node: &'static Node, panel: Option<&Panel>) {
+    pub fn end(&mut self, node: &'static Node) {
         if self.ended {
             return;
         }
         self.take_journal(node);
         self.told.go_on(node, true, &mut |chunk| send_chunk(node, &chunk));
-        if let Some(panel) = panel {
+        self.remove_own_filters(node);
+        if let Some(panel) = node.monitor.panel().as_ref() {
             write_counters(node, panel, self.last);
         }
         self.ended = true;
@@ -148,24 +170,36 @@ impl Recorder {
 /// Writes down what the counters of filters have counted by some time.
 pub fn write_counters(node: &Node, panel: &Panel, time: u64) {
     for (id, filter) in panel.filters() {
-        let counts = panel.counters(id).into_iter().flatten().enumerate();
-        let counted = counts
-            .filter(|&(_, count)| count > 0)
-            .map(|(unit, count)| Counted { unit: unit as u32, count })
-            .collect::<Vec<_>>();
-        // One that has counted nothing is told of, too.
-        let parts = counted.chunks(COUNTERS).chain(counted.is_empty().then_some(&[][..]));
-        for counters in parts {
-            let counts = FilterCounts {
-                start: filter.start,
-                end: filter.end,
-                unit: filter.unit,
-                kinds: filter.kinds.bits(),
-                counters: counters.to_vec(),
-            };
+        for counts in parts(filter, panel.counters(id).into_iter().flatten()) {
             send(node, &Board { time, filters: vec![counts] });
         }
     }
+}
+
+/// Writes down what filters have counted that are not there any more.
+fn send_watches(node: &Node, watches: &[Watch]) {
+    for watch in watches {
+        for filter in parts(&watch.filter, watch.counters.iter().copied()) {
+            send(node, &Watched { begin: watch.begin, end: watch.end, filter });
+        }
+    }
+}
+
+/// A filter with its counters, in as many parts as chunks need. One that has counted nothing is told of, too.
+fn parts(filter: &Filter, counters: impl Iterator<Item = u64>) -> Vec<FilterCounts> {
+    let counted: Vec<Counted> = counters
+        .enumerate()
+        .filter(|&(_, count)| count > 0)
+        .map(|(unit, count)| Counted { unit: unit as u32, count })
+        .collect();
+    let part = |counters: &[Counted]| FilterCounts {
+        start: filter.start,
+        end: filter.end,
+        unit: filter.unit,
+        kinds: filter.kinds.bits(),
+        counters: counters.to_vec(),
+    };
+    counted.chunks(COUNTERS).chain(counted.is_empty().then_some(&[][..])).map(part).collect()
 }
 
 /// Messages and bytes that a node has sent.

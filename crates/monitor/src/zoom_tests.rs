@@ -1,0 +1,195 @@
+//! Filters that move by themselves.
+
+use crate::{
+    COUNTERS, Direction, Directions, Filter, FilterId, Kind, Kinds, MOST_FILTERS, Panel, Transaction, Watch,
+    Zoom,
+};
+use proptest::prelude::*;
+
+/// 1 GiB of memory that is watched, and a few pages of variables.
+const HEAP: u64 = 0x1000_0000_0000;
+const HEAP_END: u64 = HEAP + (1 << 30);
+const DATA: u64 = 0x40_3000;
+
+fn zoom() -> Zoom {
+    Zoom::new(vec![HEAP..HEAP_END, DATA..DATA + 0x5000])
+}
+
+fn fetch(panel: &Panel, address: u64, times: u32) {
+    let transaction = Transaction {
+        kind: Kind::Read,
+        direction: Direction::Out,
+        address,
+        bytes: 4096,
+        peer: 1,
+        thread: None,
+        code: 0,
+    };
+    (0..times).for_each(|_| panel.board().count(&transaction));
+}
+
+/// The unit that an address is counted in.
+fn unit_of(panel: &Panel, address: u64) -> Option<u8> {
+    let mut about = panel
+        .filters()
+        .map(|(_, filter)| filter)
+        .filter(|filter| (filter.start..filter.end).contains(&address));
+    about.next().map(|filter| filter.unit)
+}
+
+fn sum(watches: &[Watch]) -> u64 {
+    watches.iter().flat_map(|watch| &watch.counters).sum()
+}
+
+fn asked(start: u64, end: u64, unit: u8) -> Filter {
+    Filter { start, end, unit, kinds: Kinds::ALL, directions: Directions::Both, first: None, threshold: None }
+}
+
+/// Every address of the heap and the data is counted by one filter.
+fn assert_covered(panel: &Panel) {
+    let mut filters: Vec<&Filter> = panel.filters().map(|(_, filter)| filter).collect();
+    filters.sort_by_key(|filter| filter.start);
+    for (from, end) in [(DATA, DATA + 0x5000), (HEAP, HEAP_END)] {
+        let last = filters.iter().filter(|filter| filter.end > from && filter.start < end).fold(
+            from,
+            |at, filter| {
+                assert!(filter.start <= at, "{at:#x} is in no filter: {filters:x?}");
+                at.max(filter.end)
+            },
+        );
+        assert!(last >= end, "{last:#x}");
+    }
+}
+
+#[test]
+fn filters_begin_coarse_and_close_in_on_the_hottest_area() {
+    let (mut panel, mut zoom) = (Panel::default(), zoom());
+    let hot = HEAP + 0x1234_5678;
+    let mut gone = zoom.step(&mut panel, 0);
+    assert!(gone.is_empty());
+    let mut seen = vec![];
+    for now in 1..=4 {
+        assert_covered(&panel);
+        seen.push(unit_of(&panel, hot).unwrap());
+        assert_eq!(unit_of(&panel, HEAP), Some(21), "nothing happens there");
+        fetch(&panel, hot, 100);
+        fetch(&panel, HEAP, 1);
+        gone.extend(zoom.step(&mut panel, now));
+    }
+    assert_eq!(seen, [21, 12, 5, 5]);
+    // The first has counted the hot area for one interval, the last one since it was set.
+    let lines = panel.filters().find(|(_, filter)| filter.unit == 5).unwrap();
+    assert_eq!((lines.1.start, lines.1.end), (hot >> 12 << 12, (hot >> 12) + 1 << 12));
+    assert!(gone.iter().any(|watch| (watch.begin, watch.end, watch.filter.unit) == (0, 1, 21)));
+    gone.extend(zoom.end(&mut panel, 5));
+    assert_eq!((sum(&gone), panel.filters().count()), (404, 0));
+    let closest = gone.iter().find(|watch| watch.filter.unit == 5).unwrap();
+    let line = (hot - closest.filter.start) >> 5;
+    assert_eq!((closest.begin, closest.end, closest.counters[line as usize]), (2, 5, 200));
+}
+
+#[test]
+fn filters_go_where_the_heat_goes() {
+    let (mut panel, mut zoom) = (Panel::default(), zoom());
+    let (first, second) = (HEAP + (5 << 21), DATA + 0x2040);
+    zoom.step(&mut panel, 0);
+    for now in 1..4 {
+        fetch(&panel, first, 1000);
+        zoom.step(&mut panel, now);
+    }
+    assert_eq!((unit_of(&panel, first), unit_of(&panel, second)), (Some(5), Some(12)));
+    for now in 4..20 {
+        fetch(&panel, second, 1000);
+        zoom.step(&mut panel, now);
+    }
+    assert_eq!((unit_of(&panel, first), unit_of(&panel, second)), (Some(21), Some(5)));
+    assert_covered(&panel);
+}
+
+#[test]
+fn filters_stay_where_nothing_changes() {
+    let (mut panel, mut zoom) = (Panel::default(), zoom());
+    zoom.step(&mut panel, 0);
+    for now in 1..10 {
+        // More areas than there are filters for.
+        (0..200).for_each(|number| fetch(&panel, HEAP + (number * 3 << 12), 10));
+        let gone = zoom.step(&mut panel, now);
+        assert!(now < 4 || gone.is_empty(), "{now}: {} filters moved", gone.len());
+    }
+}
+
+#[test]
+fn those_that_somebody_asks_for_come_first() {
+    let (mut panel, mut zoom) = (Panel::default(), zoom());
+    let before = panel.set(asked(HEAP, HEAP + 0x1000, 12)).unwrap();
+    zoom.step(&mut panel, 0);
+    fetch(&panel, HEAP, 3);
+    fetch(&panel, HEAP + 0x1000, 7);
+    // In the midst of what is watched, with all counters but that of the other one.
+    let after = panel.set(asked(HEAP + 0x2020, HEAP + 0x2040, 5)).unwrap();
+    fetch(&panel, HEAP + 0x2020, 2);
+    let gone = zoom.step(&mut panel, 1);
+    assert_eq!(sum(&gone), 7, "what was counted until they gave way");
+    assert_covered(&panel);
+    for now in 2..6 {
+        fetch(&panel, HEAP, 3);
+        fetch(&panel, HEAP + 0x2020, 2);
+        zoom.step(&mut panel, now);
+    }
+    let counted = |id: FilterId| panel.counters(id).unwrap().sum::<u64>();
+    assert_eq!((counted(before), counted(after)), (15, 10));
+    assert!(!panel.is_own(before) && !panel.is_own(after));
+    assert_eq!(panel.free_counters(), COUNTERS as u64 - 2);
+    zoom.end(&mut panel, 6);
+    assert_eq!(panel.filters().map(|(id, _)| id).collect::<Vec<_>>(), [before, after]);
+}
+
+#[test]
+fn whoever_asks_for_everything_gets_it() {
+    let (mut panel, mut zoom) = (Panel::default(), zoom());
+    zoom.step(&mut panel, 0);
+    for number in 0..MOST_FILTERS as u64 {
+        let start = (1 << 45) + (number << 12);
+        panel.set(Filter { first: Some(number as u32), ..asked(start, start + 4096, 12) }).unwrap();
+        zoom.step(&mut panel, number);
+    }
+    assert!(panel.filters().all(|(id, _)| !panel.is_own(id)));
+    let id = panel.filters().next().unwrap().0;
+    panel.remove(id).unwrap();
+    zoom.step(&mut panel, 100);
+    assert_eq!(panel.filters().filter(|(id, _)| panel.is_own(*id)).count(), 1);
+}
+
+proptest! {
+    #[test]
+    fn nothing_is_lost_or_counted_twice(
+        intervals in prop::collection::vec(
+            (prop::collection::vec((0u64..1 << 30, 1u32..20), 0..60), prop::option::of((0u64..1 << 18, 1u64..40))),
+            1..6,
+        )
+    ) {
+        let (mut panel, mut zoom) = (Panel::default(), zoom());
+        let (mut fetched, mut watches) = (0, zoom.step(&mut panel, 0));
+        for (accesses, filter) in intervals {
+            if let Some((page, pages)) = filter {
+                let start = HEAP + (page << 12);
+                // One that overlaps another is refused.
+                let _ = panel.set(asked(start, (start + (pages << 12)).min(HEAP_END), 12));
+            }
+            for (offset, times) in accesses {
+                // What is asked for later has no filter until the next interval only if others gave way.
+                let before = panel.filters().any(|(_, filter)| (filter.start..filter.end).contains(&(HEAP + offset)));
+                fetch(&panel, HEAP + offset, times);
+                fetched += u64::from(times) * u64::from(before);
+            }
+            watches.extend(zoom.step(&mut panel, 1));
+            prop_assert!(panel.filters().count() <= MOST_FILTERS);
+            let used: u64 = panel.filters().map(|(_, filter)| filter.counters()).sum();
+            prop_assert!(used <= COUNTERS as u64);
+            assert_covered(&panel);
+        }
+        watches.extend(zoom.end(&mut panel, 2));
+        let asked: u64 = panel.filters().map(|(id, _)| panel.counters(id).unwrap().sum::<u64>()).sum();
+        prop_assert_eq!(sum(&watches) + asked, fetched);
+    }
+}
