@@ -7,8 +7,8 @@ use crate::sharing::{self, Key, Page};
 use crate::span::Span;
 use crate::written::Writes;
 use crate::{
-    Analysis, Area, Field, Names, NodeTotal, Place, Shared, ThreadInfo, Totals, Writer, cells, flows, locks,
-    notes, page_uses, timeline,
+    Analysis, Area, Field, Names, NodeTotal, Place, Shared, ThreadInfo, Totals, Writer, cells, filters,
+    flows, locks, notes, page_uses, parts, timeline,
 };
 use gondwana_recording::Recording;
 use std::cmp::Reverse;
@@ -42,13 +42,18 @@ pub fn analyse(recording: &Recording, names: &dyn Names) -> Analysis {
         let mask = shape.page_bytes - 1;
         range.start & !mask..range.end.saturating_add(mask) & !mask
     };
+    let mut filters = filters::filters(recording, shape.nodes);
+    let hot_units =
+        || filters.iter().filter(|filter| filter.unit <= shape.page_bytes).flat_map(|filter| &filter.hottest);
     let of_rows = rows.iter().map(|(like, _)| like.range());
     let of_locks = locks.iter().map(|lock| lock.address..lock.address.saturating_add(1));
-    let touched: Span = of_rows.chain(of_locks).map(whole).chain(writes.pages()).collect();
+    let of_filters = hot_units().map(|unit| unit.address..unit.address.saturating_add(1));
+    let touched: Span = of_rows.chain(of_locks).chain(of_filters).map(whole).chain(writes.pages()).collect();
     let map = Map::new(recording, names, &touched);
     let pages = sharing::pages(&rows, &shape, &map, &writes);
     let (tallies, owners) = tallies(&rows, &shape, &map, &writes, &pages);
 
+    let page_bytes = shape.page_bytes;
     let mut codes = Codes::new(names);
     let naming = Naming::new(recording, names, &map, &mut codes);
     let mut describe =
@@ -68,7 +73,13 @@ pub fn analyse(recording: &Recording, names: &dyn Names) -> Analysis {
     let of_rows: Vec<u32> = owners.iter().map(|owner| places.get(owner).copied().unwrap_or(0)).collect();
     let threads = threads(recording, &mut describe.codes);
     let nodes = nodes(recording, &rows, &shape);
+    for unit in
+        filters.iter_mut().filter(|filter| filter.unit <= page_bytes).flat_map(|filter| &mut filter.hottest)
+    {
+        unit.name = naming.at(map.at(unit.address), unit.address);
+    }
     Analysis {
+        filters,
         run: recording.run.clone(),
         seconds: timeline::end(recording) as f64 / 1e9,
         totals: nodes.iter().fold(Totals::default(), |mut sum, node| {
@@ -86,6 +97,7 @@ pub fn analyse(recording: &Recording, names: &dyn Names) -> Analysis {
             .collect(),
         cells: cells::cells(&rows, &of_rows),
         pages: page_uses::page_uses(&rows, &of_rows, shape.page_bytes),
+        parts: parts::parts(&rows, &owners, &of_rows, page_bytes, &naming),
         notes: notes::notes(recording, &shape, &describe.codes),
     }
 }

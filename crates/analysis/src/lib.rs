@@ -9,12 +9,14 @@ mod advice;
 mod analyse;
 mod areas;
 mod cells;
+mod filters;
 mod flows;
 mod locks;
 mod names;
 mod naming;
 mod notes;
 mod page_uses;
+mod parts;
 mod result;
 mod rows;
 mod sharing;
@@ -27,6 +29,6 @@ pub use advice::{Advice, AdviceKind, Entry, advise, plan};
 pub use analyse::analyse;
 pub use names::{Code, Names, NoNames, Variable};
 pub use result::{
-    Analysis, Area, AreaNode, Cell, Field, Flow, Lock, NodeTotal, Origin, PageUse, Pattern, Place, Shared,
-    Slot, ThreadInfo, Totals, Writer,
+    Analysis, Area, AreaNode, BoardFilter, Cell, Field, Flow, HotUnit, Lock, NodeTotal, Origin, PageUse, Part,
+    Pattern, Place, Shared, Slot, ThreadInfo, Totals, Writer,
 };

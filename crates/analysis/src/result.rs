@@ -30,6 +30,12 @@ pub struct Analysis {
     /// What each thread did with each page, for the advice: ascending addresses. Too much for a text.
     #[serde(skip)]
     pub pages: Vec<PageUse>,
+    /// What is at the addresses of cells, where that is more than an area: the hottest of them.
+    #[serde(default)]
+    pub parts: Vec<Part>,
+    /// The filters of the nodes' boards.
+    #[serde(default)]
+    pub filters: Vec<BoardFilter>,
     /// What people should know about the recording itself, as sentences: that it is cut, that the program has changed since.
     pub notes: Vec<String>,
 }
@@ -287,6 +293,56 @@ pub struct Lock {
     pub address: u64,
     /// How often it passed to each node, by node.
     pub hand_offs: Vec<u64>,
+}
+
+/// A part of an area that transactions were about.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Part {
+    /// First address and, behind the last, the end.
+    pub range: Range<u64>,
+    /// The area, by its place in [`Analysis::areas`].
+    pub area: u32,
+    /// What is there, as one writes it in the source: `counters[3]`, `bodies[17].position`.
+    pub name: String,
+}
+
+/// A filter of the nodes' boards, and what it has counted.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct BoardFilter {
+    /// First address and, behind the last, the end.
+    pub range: Range<u64>,
+    /// Bytes that each counter is about.
+    pub unit: u64,
+    /// The kinds of transactions that it counted, by their words.
+    pub kinds: Vec<String>,
+    /// The monitor had set it by itself, to look closer at what was hot; else somebody has asked for it.
+    pub own: bool,
+    /// When it was there: from when it was first set until it was taken away, or read, last.
+    pub seconds: Range<f64>,
+    /// What it has counted on each node.
+    pub nodes: Vec<u64>,
+    /// The units that most was counted of, on all nodes together: the hottest few.
+    pub hottest: Vec<HotUnit>,
+}
+
+impl BoardFilter {
+    /// What it has counted on all nodes.
+    #[must_use]
+    pub fn counted(&self) -> u64 {
+        self.nodes.iter().copied().fold(0, u64::saturating_add)
+    }
+}
+
+/// A unit of memory that a filter has counted.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct HotUnit {
+    /// Its first address.
+    pub address: u64,
+    /// What was counted, on all nodes.
+    pub counted: u64,
+    /// What is there: the name of a data area, with the part that the unit begins with where units are no larger than
+    /// pages; empty for larger ones.
+    pub name: String,
 }
 
 /// Transactions at one place of memory, by one thread.

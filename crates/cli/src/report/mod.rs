@@ -117,6 +117,13 @@ fn keep(analysis: &mut Analysis, name: &str) -> Result<(), Failure> {
         }
         _ => false,
     });
+    analysis.parts.retain_mut(|part| match places.get(part.area as usize) {
+        Some(&Some(place)) => {
+            part.area = place;
+            true
+        }
+        _ => false,
+    });
     analysis.areas.retain(|area| is_meant(&area.name));
     Ok(())
 }

@@ -2,7 +2,7 @@
 
 use crate::advise::text::short as headline;
 use crate::columns::{Side, amount, columns, ranges};
-use gondwana_analysis::{Advice, AdviceKind, Analysis, Area, Flow, Totals};
+use gondwana_analysis::{Advice, AdviceKind, Analysis, Area, BoardFilter, Flow, Totals};
 use std::fmt::Write;
 
 /// Longest names of areas in tables, in letters.
@@ -33,6 +33,7 @@ pub fn text(analysis: &Analysis, advice: &[Advice], top: usize, whole: bool) -> 
     }
     if !whole {
         parts.push(locks(analysis, top));
+        parts.push(filters(&analysis.filters, top));
         parts.push(traffic(&analysis.flows));
     }
     parts.push(changes(advice, analysis.totals.requests(), top));
@@ -212,6 +213,36 @@ fn locks(analysis: &Analysis, most: usize) -> String {
     columns(&[Side::Left, Side::Right, Side::Right], &lines)
 }
 
+/// What filters have counted, with the hottest unit of each: those that somebody has asked for, and those that have moved.
+fn filters(filters: &[BoardFilter], most: usize) -> String {
+    let (own, asked): (Vec<_>, Vec<_>) = filters.iter().partition(|filter| filter.own);
+    let table = |filters: Vec<&BoardFilter>, what: &str| {
+        if filters.is_empty() {
+            return String::new();
+        }
+        let mut lines = vec![cells([what, "unit", "seconds", "counted", "hottest unit", ""])];
+        lines.extend(filters.iter().take(most).map(|filter| {
+            let hottest = filter.hottest.first();
+            vec![
+                format!("{:#x}-{:#x}", filter.range.start, filter.range.end),
+                amount(filter.unit),
+                format!("{:.1}-{:.1}", filter.seconds.start, filter.seconds.end),
+                filter.counted().to_string(),
+                hottest.map_or_else(String::new, |unit| match &unit.name[..] {
+                    "" => format!("{:#x}", unit.address),
+                    name => short(name),
+                }),
+                hottest.map_or_else(String::new, |unit| unit.counted.to_string()),
+            ]
+        }));
+        let more = filters.len().saturating_sub(most);
+        let note = if more > 0 { format!("{more} more filters are not shown.\n") } else { String::new() };
+        columns(&[Side::Left, Side::Right, Side::Right, Side::Right, Side::Left, Side::Right], &lines) + &note
+    };
+    let parts = [table(asked, "filter"), table(own, "filter that moved here")];
+    parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join("\n")
+}
+
 /// Bytes and pages from each node to each other; of many nodes only those that sent most.
 fn traffic(flows: &[Vec<Flow>]) -> String {
     const SHOWN: usize = 6;
@@ -247,6 +278,7 @@ fn changes(advice: &[Advice], requests: u64, most: usize) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use gondwana_analysis::HotUnit;
 
     #[test]
     fn nodes_are_listed_as_ranges() {
@@ -281,6 +313,36 @@ mod tests {
         let text = text(&analysis, &[], 10, false);
         assert!(text.lines().all(|line| line.chars().count() <= 100), "{text}");
         assert!(text.contains("others") && text.contains("2 more nodes sent less."), "{text}");
+    }
+
+    #[test]
+    fn filters_tell_their_hottest_unit() {
+        let hot = |name: &str| HotUnit { address: 0x1020, counted: 7, name: name.to_owned() };
+        let filter = |own, unit, hottest| BoardFilter {
+            range: 0x1000..0x2000,
+            unit,
+            kinds: vec![],
+            own,
+            seconds: 0.25..1.5,
+            nodes: vec![3, 9],
+            hottest,
+        };
+        let all = [
+            filter(false, 4096, vec![]),
+            filter(true, 32, vec![hot("counters[4]")]),
+            filter(true, 2 << 20, vec![hot("")]),
+            filter(true, 2 << 20, vec![]),
+        ];
+        let expected = "\
+filter          unit  seconds  counted  hottest unit
+0x1000-0x2000  4 KiB  0.2-1.5       12
+
+filter that moved here   unit  seconds  counted  hottest unit
+0x1000-0x2000            32 B  0.2-1.5       12  counters[4]   7
+0x1000-0x2000           2 MiB  0.2-1.5       12  0x1020        7
+1 more filters are not shown.
+";
+        assert_eq!(filters(&all, 2), expected);
     }
 
     #[test]
