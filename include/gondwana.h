@@ -154,7 +154,8 @@ long gw_asked(const void *memory, int *nodes, size_t room);
 /* How many pages of a block from gw_alloc are on other nodes than asked for. */
 long gw_misplaced(const void *memory);
 
-/* ---- The monitor: what crosses between the nodes of a run. On one computer nothing does: ENOTSUP. */
+/* ---- The monitor: what crosses between the nodes of a run. On one computer, whose hardware keeps its memory coherent and
+ * tells nobody of it, there is nothing to see: ENOTSUP. */
 
 /* Records the run in a file, on the launcher's computer, from now on, as `gondwana monitor` does; and no more. */
 int gw_monitor_start(const char *file);
@@ -179,8 +180,8 @@ int gw_monitor_stop(void);
 #define GW_OUT 1u /* caused by this node */
 #define GW_IN 2u  /* caused by another one */
 
-/* Called by a thread of its own on the node of the filter, some hundredths of a second after the counter of the unit at
- * this address has reached the threshold. May read counters. */
+/* Called by a thread of its own on the node that has set the filter, some hundredths of a second after a node's counter of the
+ * unit at this address has reached the threshold. May read counters. */
 typedef void gw_monitor_callback(int filter, const void *address, uint64_t count, void *argument);
 
 /* Which transactions are counted, with a counter for each unit of a range of addresses. */
@@ -193,21 +194,24 @@ typedef struct gw_filter {
     long first;                    /* the counter of the first unit; -1 takes free ones */
     uint64_t threshold;            /* 0 is none */
     int repeated;                  /* again each time that so many more were counted */
-    int descriptor;                /* an eventfd of the node that is told of the threshold; -1 is none */
+    int descriptor;                /* an eventfd of this node that is told of the threshold; -1 is none */
     gw_monitor_callback *callback; /* NULL is none */
     void *argument;
 } gw_filter;
 
-/* Sets a filter on the node of the calling thread; its number there. The functions below are about that node, too. */
+/* Sets a filter on all nodes: each counts what it sees. Its number, which any thread may use. */
 int gw_monitor_filter(const gw_filter *filter);
 int gw_monitor_remove(int filter);
 
-/* How many counters the filter has, and what as many as there is room for have counted. */
+/* How many counters the filter has on each node, and what as many as there is room for have counted: on all nodes together,
+ * or on one. */
 long gw_monitor_read(int filter, uint64_t *counters, size_t room);
+long gw_monitor_read_node(int filter, int node, uint64_t *counters, size_t room);
 
 /* A secondary counter, which counts what all these filters count of these kinds (0: all); its number. */
 int gw_monitor_shadow(const int *filters, size_t count, unsigned kinds);
 int gw_monitor_secondary(int secondary, uint64_t *counted);
+int gw_monitor_secondary_node(int secondary, int node, uint64_t *counted);
 int gw_monitor_unshadow(int secondary);
 
 /* What reports call the data in a range of shared addresses. */

@@ -6,7 +6,7 @@
 
 enum { PAGES = 16 };
 
-static char *first, *second;
+static char *first, *second, *third;
 static int told;
 
 /* What the callback has found. */
@@ -102,6 +102,12 @@ static void *work(void *argument)
     return argument;
 }
 
+static void *look_at_third(void *unused)
+{
+    CHECK(read_all(third) == PAGES);
+    return unused;
+}
+
 static void bad_input(void)
 {
     gw_filter filter = about(first);
@@ -133,6 +139,64 @@ static void *fetch(void *unused)
     return unused;
 }
 
+static void *remove_it(void *filter)
+{
+    CHECK(gw_monitor_remove(*(int *)filter) == 0);
+    return NULL;
+}
+
+static uint64_t counted_by(int node, int filter)
+{
+    uint64_t counters[PAGES], sum = 0;
+    CHECK(gw_monitor_read_node(filter, node, counters, PAGES) == PAGES);
+    for (int i = 0; i < PAGES; i++)
+        sum += counters[i];
+    return sum;
+}
+
+/* What one thread sets counts on all nodes, and any thread reads it. */
+static void whole_run(gw_rset *far)
+{
+    int nodes[8], count = gw_nodes(nodes, 8), argument = 7;
+    uint64_t events, all = 0, secondary = 0, one;
+    pthread_t thread;
+    told = eventfd(0, 0);
+    gw_filter filter = about(third);
+    filter.kinds = GW_FETCHES;
+    filter.threshold = 1;
+    filter.descriptor = told;
+    filter.callback = listen_to;
+    filter.argument = &argument;
+    int number = gw_monitor_filter(&filter);
+    CHECK(number >= 0);
+    int shadow = gw_monitor_shadow(&number, 1, GW_COLD_READ);
+    CHECK(shadow >= 0);
+    CHECK(gw_thread_create(&thread, NULL, far, look_at_third, NULL) == 0);
+    CHECK(pthread_join(thread, NULL) == 0);
+    CHECK(counted_by(nodes[1], number) >= 1);
+    CHECK(counted_by(nodes[0], number) == 0);
+    for (int i = 0; i < count; i++) {
+        CHECK(gw_monitor_secondary_node(shadow, nodes[i], &one) == 0);
+        CHECK(one <= counted_by(nodes[i], number));
+        secondary += one;
+        all += counted_by(nodes[i], number);
+    }
+    CHECK(counted(number) == all);
+    CHECK(gw_monitor_secondary(shadow, &one) == 0);
+    CHECK(one == secondary && one >= 1);
+    /* The other node's counter has reached the threshold, and this one is told. */
+    CHECK(read(told, &events, sizeof events) == sizeof events);
+    CHECK(read(told, &events, sizeof events) == sizeof events);
+    CHECK(heard.node == nodes[0] && heard.filter == number && heard.argument == 7 && heard.sum >= 1);
+    REFUSES(gw_monitor_read_node(number, 999, NULL, 0), EINVAL, "no node 999");
+    REFUSES(gw_monitor_read_node(number, -1, NULL, 0), EINVAL, "no node -1");
+    REFUSES(gw_monitor_secondary_node(shadow, 999, &one), EINVAL, "no node 999");
+    CHECK(gw_monitor_unshadow(shadow) == 0);
+    CHECK(gw_thread_create(&thread, NULL, far, remove_it, &number) == 0);
+    CHECK(pthread_join(thread, NULL) == 0);
+    REFUSES(gw_monitor_read(number, NULL, 0), ENOENT, "");
+}
+
 int main(void)
 {
     int seven = 7;
@@ -150,12 +214,14 @@ int main(void)
     far = gw_rset_of_node(1);
     first = gw_alloc(PAGES * gw_page_size(), near, GW_LOCAL, 0, 0);
     second = gw_alloc(PAGES * gw_page_size(), near, GW_LOCAL, 0, 0);
-    CHECK(first && second);
+    third = gw_alloc(PAGES * gw_page_size(), near, GW_LOCAL, 0, 0);
+    CHECK(first && second && third);
     for (size_t i = 0; i < PAGES; i++)
-        first[i * gw_page_size()] = second[i * gw_page_size()] = 1;
+        first[i * gw_page_size()] = second[i * gw_page_size()] = third[i * gw_page_size()] = 1;
     bad_input();
     CHECK(gw_thread_create(&thread, NULL, far, work, &seven) == 0);
     CHECK(pthread_join(thread, NULL) == 0);
+    whole_run(far);
 
     CHECK(gw_monitor_name(first, PAGES * gw_page_size(), "the first pages") == 0);
     CHECK(gw_monitor_start("monitored.gwr") == 0);
@@ -167,6 +233,7 @@ int main(void)
     CHECK(gw_monitor_stop() == 0);
     gw_free(first);
     gw_free(second);
+    gw_free(third);
     gw_rset_free(near);
     gw_rset_free(far);
     puts("counted");

@@ -1,9 +1,10 @@
-//! `gw_monitor_*`: what crosses between the node of the calling thread and others, counted and recorded.
+//! `gw_monitor_*`: what crosses between nodes, counted on each of them and recorded.
 
 use crate::arguments::{room, text};
 use crate::backend::backend;
 use crate::error::{Error, call};
 use gondwana_monitor::{Directions, Filter, FilterError, FilterId, Kind, Kinds, SecondaryId, Threshold};
+use gondwana_topology::NodeId;
 use libc::{c_char, c_int, c_long, c_uint, c_void};
 use std::path::Path;
 
@@ -35,15 +36,15 @@ pub type Callback = unsafe extern "C" fn(c_int, *const c_void, u64, *mut c_void)
 pub struct Listener {
     /// A function of the program, and what it is given.
     pub callback: Option<(Callback, *mut c_void)>,
-    /// An eventfd of the node, or -1.
+    /// An eventfd of the node that asks, or -1.
     pub descriptor: c_int,
 }
 
 // SAFETY: the argument is only passed on, to a function that the program has said may be called by another thread.
 unsafe impl Send for Listener {}
 
-/// The monitor below the functions for C. What is said of [`Backend`](crate::Backend) holds for it, too; all filters are
-/// those of the node of the calling thread.
+/// The monitor below the functions for C. What is said of [`Backend`](crate::Backend) holds for it, too; filters
+/// are set on all nodes, and anybody may read their counters.
 pub trait Monitor: Sync {
     /// Records the run in a file from now on.
     fn start(&self, file: &Path) -> Result<(), Error>;
@@ -57,14 +58,14 @@ pub trait Monitor: Sync {
     /// Takes a filter away.
     fn remove(&self, filter: FilterId) -> Result<(), Error>;
 
-    /// What the counters of a filter have counted.
-    fn counters(&self, filter: FilterId) -> Result<Vec<u64>, Error>;
+    /// What the counters of a filter have counted on a node, or on all together.
+    fn counters(&self, filter: FilterId, node: Option<NodeId>) -> Result<Vec<u64>, Error>;
 
     /// Begins a secondary counter.
     fn shadow(&self, filters: &[FilterId], kinds: Kinds) -> Result<SecondaryId, Error>;
 
-    /// What a secondary counter has counted.
-    fn secondary(&self, secondary: SecondaryId) -> Result<u64, Error>;
+    /// What a secondary counter has counted on a node, or on all together.
+    fn secondary(&self, secondary: SecondaryId, node: Option<NodeId>) -> Result<u64, Error>;
 
     /// Ends a secondary counter.
     fn unshadow(&self, secondary: SecondaryId) -> Result<(), Error>;
@@ -176,7 +177,7 @@ pub extern "C" fn gw_monitor_stop() -> c_int {
     call(-1, || backend().monitor()?.stop().map(|()| 0))
 }
 
-/// Sets a filter on the node of the calling thread; its number.
+/// Sets a filter on all nodes; its number.
 ///
 /// # Safety
 /// `filter` is null or a filter, and its callback may be called by another thread as long as it is set.
@@ -198,19 +199,50 @@ pub extern "C" fn gw_monitor_remove(filter: c_int) -> c_int {
     call(-1, || backend().monitor()?.remove(filter_id(filter)?).map(|()| 0))
 }
 
-/// The counters of a filter.
+/// The node with this number.
+fn node_id(number: c_int) -> Result<NodeId, Error> {
+    let number = u16::try_from(number).map_err(|_| Error::invalid(format!("there is no node {number}")))?;
+    Ok(NodeId(number))
+}
+
+/// The counters of a filter, all nodes taken together.
 ///
 /// # Safety
 /// There is room for `most` numbers behind `counters`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn gw_monitor_read(filter: c_int, counters: *mut u64, most: usize) -> c_long {
-    call(-1, || {
-        // SAFETY: the caller's promise.
-        let to = unsafe { room(counters, most, "the array")? };
-        let counted = backend().monitor()?.counters(filter_id(filter)?)?;
-        to.iter_mut().zip(&counted).for_each(|(to, count)| *to = *count);
-        Ok(counted.len() as c_long)
-    })
+    // SAFETY: the caller's promise.
+    call(-1, || unsafe { read(filter, None, counters, most) })
+}
+
+/// The counters of a filter on one node.
+///
+/// # Safety
+/// There is room for `most` numbers behind `counters`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn gw_monitor_read_node(
+    filter: c_int,
+    node: c_int,
+    counters: *mut u64,
+    most: usize,
+) -> c_long {
+    // SAFETY: the caller's promise.
+    call(-1, || unsafe { read(filter, Some(node_id(node)?), counters, most) })
+}
+
+/// # Safety
+/// There is room for `most` numbers behind `counters`.
+unsafe fn read(
+    filter: c_int,
+    node: Option<NodeId>,
+    counters: *mut u64,
+    most: usize,
+) -> Result<c_long, Error> {
+    // SAFETY: the caller's promise.
+    let to = unsafe { room(counters, most, "the array")? };
+    let counted = backend().monitor()?.counters(filter_id(filter)?, node)?;
+    to.iter_mut().zip(&counted).for_each(|(to, count)| *to = *count);
+    Ok(counted.len() as c_long)
 }
 
 /// Begins a secondary counter; its number.
@@ -230,18 +262,37 @@ pub unsafe extern "C" fn gw_monitor_shadow(filters: *const c_int, count: usize, 
     })
 }
 
-/// What a secondary counter has counted.
+/// What a secondary counter has counted, on all nodes together.
 ///
 /// # Safety
 /// `counted` is null or can be written to.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn gw_monitor_secondary(secondary: c_int, counted: *mut u64) -> c_int {
-    call(-1, || {
-        // SAFETY: the caller's promise.
-        let to = unsafe { room(counted, 1, "the place for the counter")? };
-        to[0] = backend().monitor()?.secondary(secondary_id(secondary)?)?;
-        Ok(0)
-    })
+    // SAFETY: the caller's promise.
+    call(-1, || unsafe { read_secondary(secondary, None, counted) })
+}
+
+/// What a secondary counter has counted on one node.
+///
+/// # Safety
+/// `counted` is null or can be written to.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn gw_monitor_secondary_node(
+    secondary: c_int,
+    node: c_int,
+    counted: *mut u64,
+) -> c_int {
+    // SAFETY: the caller's promise.
+    call(-1, || unsafe { read_secondary(secondary, Some(node_id(node)?), counted) })
+}
+
+/// # Safety
+/// `counted` is null or can be written to.
+unsafe fn read_secondary(secondary: c_int, node: Option<NodeId>, counted: *mut u64) -> Result<c_int, Error> {
+    // SAFETY: the caller's promise.
+    let to = unsafe { room(counted, 1, "the place for the counter")? };
+    to[0] = backend().monitor()?.secondary(secondary_id(secondary)?, node)?;
+    Ok(0)
 }
 
 /// Ends a secondary counter.

@@ -126,7 +126,7 @@ impl Filter {
 }
 
 /// Why a filter cannot be set.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum FilterError {
     /// The unit is no power of two within the limits.
     Unit,

@@ -1,5 +1,6 @@
 //! What a node process and the launcher say to each other while the program runs.
 
+use crate::boards::{BoardAnswer, BoardRequest, Reached};
 use crate::boot::Monitoring;
 use serde::{Deserialize, Serialize};
 use std::io;
@@ -53,6 +54,17 @@ pub enum Report {
         /// How many more there were at the same time.
         more: u64,
     },
+    /// A counter has reached a threshold that a thread of another node wants to hear of: an [`Order::Reached`] for it.
+    Reached {
+        /// That node.
+        node: u16,
+        /// What has happened.
+        reached: Reached,
+    },
+    /// A thread of the program asks something of the boards of all nodes: an [`Order::Boards`] is awaited.
+    Board(BoardRequest),
+    /// What has become of [`Order::Board`] on this node.
+    BoardDone(BoardAnswer),
     /// The node has told what its counters have counted.
     Counted,
     /// The program wants the run to be recorded in a file: an [`Order::Answer`] is awaited.
@@ -98,6 +110,19 @@ pub enum Order {
     Count,
     /// What has become of [`Report::Record`] or [`Report::StopRecording`]: nothing, or an error number and a sentence.
     Answer(Option<(i32, String)>),
+    /// Do on the board what a thread of any node has asked for, and then [`Report::BoardDone`].
+    Board {
+        /// The node that has asked.
+        asker: u16,
+        /// The number of what is new, a filter or a secondary counter; else 0.
+        number: u8,
+        /// What it has asked for.
+        request: BoardRequest,
+    },
+    /// What the boards have answered to [`Report::Board`].
+    Boards(BoardAnswer),
+    /// See [`Report::Reached`].
+    Reached(Reached),
 }
 
 /// One end of a control channel: a `SOCK_SEQPACKET` socket that carries one JSON message in each datagram, or a chunk of

@@ -42,9 +42,6 @@ pub struct Hooks {
     pub on_private_stack: fn(&mut dyn FnMut()),
     /// Ends the program as `exit` does.
     pub exit: fn(i32),
-    /// Tells the program that a counter of its filter with this number has reached its threshold: the address of the unit,
-    /// and the count.
-    pub reached: fn(u8, u64, u64),
     /// The C library's name for the calling thread.
     pub native_self: fn() -> u64,
 }

@@ -86,7 +86,6 @@ pub unsafe extern "C" fn __libc_start_main(
         on_private_stack: handler_stack::on_private_stack,
         apply,
         lend: descriptors::lend,
-        reached: api::reached,
         native_self: pthread::native_self,
     };
     if nodes > 1 {

@@ -1,5 +1,6 @@
 //! `gondwana run`: a program on several nodes.
 
+mod boards;
 pub mod capabilities;
 pub mod check;
 pub mod exit;

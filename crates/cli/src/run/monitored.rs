@@ -4,10 +4,12 @@
 //! What a node has recorded is in *sessions*, from an order to monitor to the [`End`] record that follows the order to stop.
 //! A file is of one session, so one that begins while others follow ends theirs, and they go on with the next.
 
+use super::boards::Boards;
 use super::tape::Tape;
 use crate::process::events::Nodes;
 use crate::running::requests::{Answer, Asked, Request, answer};
 use gondwana_monitor::FilterText;
+use gondwana_node::boards::{BoardAnswer, BoardError, BoardRequest};
 use gondwana_node::boot::Monitoring;
 use gondwana_node::control::Order;
 use gondwana_recording::{
@@ -39,6 +41,8 @@ pub struct Monitored {
     followers: Vec<Follower>,
     /// Counters that somebody has asked for.
     counting: Option<Counting>,
+    /// Filters of the program.
+    boards: Boards,
     /// The nodes have been told to record.
     on: bool,
     /// Nodes that run.
@@ -91,6 +95,7 @@ impl Monitored {
             closers: vec![],
             followers: vec![],
             counting: None,
+            boards: Boards::default(),
             on,
             running: vec![true; nodes],
             ending: vec![false; nodes],
@@ -137,6 +142,20 @@ impl Monitored {
             None => self.stop(machine).map(|()| self.close()),
         };
         machine.order(node, &Order::Answer(done.err()));
+    }
+
+    /// A thread of the program asks something of the boards of all nodes; `over` while the run is ending.
+    pub fn asked_of_boards(&mut self, node: u16, request: BoardRequest, over: bool, machine: &mut dyn Nodes) {
+        if over {
+            let why = BoardError::Refused(libc::EBUSY, "the run is just ending".to_owned());
+            return machine.order(node, &Order::Boards(Err(why)));
+        }
+        self.boards.ask(node, request, &self.nodes(), machine);
+    }
+
+    /// A node has done what was asked of its board.
+    pub fn board_done(&mut self, node: u16, answer: BoardAnswer, machine: &mut dyn Nodes) {
+        self.boards.done(node, answer, &self.nodes(), machine);
     }
 
     /// Begins a recording in a file that was named with an option.
@@ -280,12 +299,13 @@ impl Monitored {
     }
 
     /// A node has ended: nothing more comes from it.
-    pub fn ended(&mut self, node: u16) {
+    pub fn ended(&mut self, node: u16, machine: &mut dyn Nodes) {
         let index = usize::from(node);
         if index < self.running.len() {
             (self.running[index], self.ending[index]) = (false, false);
             self.close();
             self.counted(node);
+            self.boards.ended(node, &self.nodes(), machine);
         }
     }
 

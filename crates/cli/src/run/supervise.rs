@@ -8,7 +8,7 @@ use crate::process::signal_name;
 use crate::running::State;
 use crate::running::answer::Register;
 use crate::running::requests::Inbox;
-use gondwana_node::control::Report;
+use gondwana_node::control::{Order, Report};
 use std::collections::BTreeMap;
 use std::os::fd::AsRawFd;
 use std::path::PathBuf;
@@ -188,6 +188,18 @@ impl<'a> Supervisor<'a> {
                 }
             }
             Report::Exit { .. } => node.exit = true,
+            Report::Board(request) => {
+                let over = self.end.is_some() || self.exiting();
+                if let Some(monitored) = &mut self.monitored {
+                    monitored.asked_of_boards(number, request, over, machine);
+                }
+            }
+            Report::BoardDone(answer) => {
+                self.monitored
+                    .iter_mut()
+                    .for_each(|monitored| monitored.board_done(number, answer.clone(), machine));
+            }
+            Report::Reached { node, reached } => machine.order(node, &Order::Reached(reached)),
             Report::Counted => self.monitored.iter_mut().for_each(|monitored| monitored.counted(number)),
             Report::Record { file } => self.asked_by_node(number, Some(file), machine),
             Report::StopRecording => self.asked_by_node(number, None, machine),
@@ -273,7 +285,7 @@ impl<'a> Supervisor<'a> {
         self.nodes[index].ended = true;
         self.reached(number, State::Ended);
         if let Some(monitored) = &mut self.monitored {
-            monitored.ended(number);
+            monitored.ended(number, machine);
         }
         if self.end.is_some() {
             return;
@@ -389,7 +401,6 @@ fn obituary(node: u16, signal: i32, crash: Option<&Crash>) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use gondwana_node::control::Order;
     use std::collections::VecDeque;
     use std::os::fd::RawFd;
 

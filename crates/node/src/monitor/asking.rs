@@ -9,22 +9,34 @@ use std::sync::{Condvar, Mutex, PoisonError};
 pub type Refusal = (i32, String);
 
 /// What the launcher has answered.
-#[derive(Default)]
-pub struct Answers {
+pub struct Answers<T> {
     /// Held by the one that asks.
     asking: Mutex<()>,
-    answer: Mutex<Option<Result<(), Refusal>>>,
+    answer: Mutex<Option<T>>,
     arrived: Condvar,
 }
 
-impl Answers {
+impl<T> Default for Answers<T> {
+    fn default() -> Self {
+        Self { asking: Mutex::default(), answer: Mutex::default(), arrived: Condvar::default() }
+    }
+}
+
+impl<T> Answers<T> {
     /// The launcher has answered.
-    pub fn put(&self, refusal: Option<Refusal>) {
-        *self.answer.lock().unwrap_or_else(PoisonError::into_inner) = Some(refusal.map_or(Ok(()), Err));
+    pub fn put(&self, answer: T) {
+        *self.answer.lock().unwrap_or_else(PoisonError::into_inner) = Some(answer);
         self.arrived.notify_all();
     }
 
-    fn wait(&self) -> Result<(), Refusal> {
+    /// Asks, as soon as nobody else does, and waits for the answer. A launcher that is gone takes this process with it.
+    pub fn ask(&self, ask: impl FnOnce()) -> T {
+        let _one_at_a_time = self.asking.lock().unwrap_or_else(PoisonError::into_inner);
+        ask();
+        self.wait()
+    }
+
+    fn wait(&self) -> T {
         let mut answer = self.answer.lock().unwrap_or_else(PoisonError::into_inner);
         loop {
             match answer.take() {
@@ -53,10 +65,6 @@ impl Node {
     }
 
     fn ask_launcher(&self, report: &Report) -> Result<(), Refusal> {
-        let answers = &self.monitor.answers;
-        let _one_at_a_time = answers.asking.lock().unwrap_or_else(PoisonError::into_inner);
-        // A launcher that is gone takes this process with it.
-        self.report(report);
-        answers.wait()
+        self.monitor.answers.ask(|| self.report(report))
     }
 }

@@ -9,7 +9,7 @@ use std::sync::{MutexGuard, PoisonError};
 
 impl Node {
     /// Sets filters and reads counters of this node, while its threads go on. Counting begins with the first filter.
-    pub fn with_panel<R>(&'static self, call: impl FnOnce(&mut Panel) -> R) -> R {
+    pub(super) fn with_panel<R>(&'static self, call: impl FnOnce(&mut Panel) -> R) -> R {
         let mut panel = self.monitor.panel();
         let result = call(panel.get_or_insert_default());
         self.connect(&panel);

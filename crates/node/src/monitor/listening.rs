@@ -1,12 +1,14 @@
 //! Thresholds that have been reached: the program hears of those of its own filters, the user of the others.
 
+use crate::boards::Reached;
 use crate::control::Report;
 use crate::slots::{futex_wait, futex_wake};
 use crate::{Node, Thread, service};
-use gondwana_monitor::{Event, FilterId, MOST_FILTERS};
-use std::collections::VecDeque;
+use gondwana_monitor::{FilterId, MOST_FILTERS};
+use std::cell::Cell;
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 /// Most events of thresholds that the user is told of at once.
@@ -17,56 +19,114 @@ const PERIOD: Duration = Duration::from_millis(20);
 
 const _: () = assert!(MOST_FILTERS <= u64::BITS as usize);
 
+/// Tells the program that a counter of a filter has reached its threshold: the number of the filter, the address of the unit,
+/// and the count.
+pub type Callback = Box<dyn Fn(u8, u64, u64) + Send + Sync>;
+
+thread_local! {
+    /// This is the thread that calls the program.
+    static TELLS: Cell<bool> = const { Cell::new(false) };
+}
+
+/// True within a callback.
+pub fn is_telling() -> bool {
+    TELLS.get()
+}
+
 /// Thresholds that the program wants to hear of.
 #[derive(Default)]
 pub struct Listening {
-    /// Its filters, a bit each.
+    /// The filters of this node's board that somebody listens to, a bit each.
     filters: AtomicU64,
-    /// Events that it has not heard of.
-    queue: Mutex<VecDeque<Event>>,
-    /// Rung when the program begins to listen.
+    /// Those of this node who listen to filters of the run, by their tokens.
+    callbacks: Mutex<BTreeMap<u64, Arc<Callback>>>,
+    /// The next token.
+    next: AtomicU64,
+    /// Events that the program has not heard of, from this board and others.
+    queue: Mutex<VecDeque<Reached>>,
+    /// Held while a callback runs.
+    calling: Mutex<()>,
+    /// Rung when somebody begins to listen, and when another node has something to tell.
     bell: AtomicU32,
     /// There is a thread that tells the program.
     has_thread: AtomicBool,
 }
 
 impl Listening {
-    fn queue(&self) -> MutexGuard<'_, VecDeque<Event>> {
+    fn queue(&self) -> MutexGuard<'_, VecDeque<Reached>> {
         self.queue.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn is_about(&self, filter: u8) -> bool {
-        self.filters.load(Ordering::Acquire) >> filter & 1 != 0
+    fn callbacks(&self) -> MutexGuard<'_, BTreeMap<u64, Arc<Callback>>> {
+        self.callbacks.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Somebody will listen; gives the token.
+    pub fn register(&self, callback: Callback) -> u64 {
+        let token = self.next.fetch_add(1, Ordering::Relaxed);
+        self.callbacks().insert(token, Arc::new(callback));
+        token
+    }
+
+    /// Somebody listens no more: no callback begins after this.
+    pub fn forget(&self, token: u64) {
+        let _dropped_when_unlocked = self.callbacks().remove(&token);
+    }
+
+    /// Returns when no callback runs that has begun before.
+    pub fn wait_for_callback(&self) {
+        drop(self.calling.lock().unwrap_or_else(PoisonError::into_inner));
+    }
+
+    /// A counter of a filter that this node listens to has reached its threshold, here or on another node.
+    pub fn put(&self, reached: Reached) {
+        self.queue().push_back(reached);
+        self.ring();
+    }
+
+    fn ring(&self) {
+        self.bell.fetch_add(1, Ordering::Release);
+        futex_wake(&self.bell);
+    }
+
+    fn call(&self, reached: Reached) {
+        let _calling = self.calling.lock().unwrap_or_else(PoisonError::into_inner);
+        let callback = self.callbacks().get(&reached.token).cloned();
+        if let Some(callback) = callback {
+            callback(reached.filter, reached.address, reached.count);
+        }
     }
 }
 
 impl Node {
-    /// The program wants to hear, by [`Hooks::reached`](crate::Hooks), when counters of a filter reach its threshold.
+    /// Somebody of the run wants to hear when counters of a filter on this board reach its threshold.
     ///
     /// # Errors
     /// Of the system, if there is no room for the thread that tells it.
-    pub fn listen(&'static self, filter: FilterId) -> std::io::Result<()> {
+    pub(super) fn listen(&'static self, filter: FilterId) -> std::io::Result<()> {
         let listening = &self.monitor.listening;
         listening.filters.fetch_or(1 << filter.0, Ordering::AcqRel);
-        listening.bell.fetch_add(1, Ordering::Release);
-        futex_wake(&listening.bell);
+        listening.ring();
         if listening.has_thread.swap(true, Ordering::AcqRel) {
             return Ok(());
         }
         let started = Thread::start_native("thresholds", move || {
             service::block_all_signals();
+            TELLS.set(true);
             self.tell_program();
         });
         started.inspect_err(|_| listening.has_thread.store(false, Ordering::Release))
     }
 
-    /// The program wants to hear no more of a filter.
-    pub fn listen_no_more(&'static self, filter: FilterId) {
+    /// Nobody wants to hear any more of a filter, which goes.
+    pub(super) fn listen_no_more(&'static self, filter: FilterId, token: u64) {
         let listening = &self.monitor.listening;
         // Its number may be given to another one, which must not be told of what this one has raised.
         self.tell_thresholds();
         listening.filters.fetch_and(!(1 << filter.0), Ordering::AcqRel);
-        listening.queue().retain(|event| event.filter != filter.0);
+        if self.monitor.boards.of_board(filter.0).is_some_and(|(_, set)| set.asker == self.me.0) {
+            listening.forget(token);
+        }
     }
 
     fn tell_program(&'static self) {
@@ -76,36 +136,49 @@ impl Node {
             self.tell_thresholds();
             // Not in the condition of a loop, where the queue would be locked while the program is told.
             let next = || listening.queue().pop_front();
-            let mut event = next();
-            while let Some(Event { filter, address, count }) = event {
-                (self.hooks.reached)(filter, address, count);
-                event = next();
+            let mut reached = next();
+            while let Some(what) = reached {
+                listening.call(what);
+                reached = next();
             }
             let listens = listening.filters.load(Ordering::Acquire) != 0;
             futex_wait(&listening.bell, rung, listens.then_some(PERIOD));
         }
     }
 
-    /// Takes the events that thresholds have raised: those of the program's filters wait for it, the user is told of the
-    /// others.
+    /// Takes the events that thresholds have raised: those of the program's filters go to the nodes that have asked for them,
+    /// the user is told of the others.
     pub(super) fn tell_thresholds(&'static self) {
-        let (mut reached, mut more) = (vec![], 0);
+        let (mut for_user, mut more, mut for_others) = (vec![], 0, vec![]);
         {
             let panel = self.monitor.panel();
             let Some(panel) = panel.as_ref() else { return };
             // One thread at a time, since it has the panel.
             while let Some(event) = panel.board().next_event() {
-                if self.monitor.listening.is_about(event.filter) {
-                    self.monitor.listening.queue().push_back(event);
-                } else if reached.len() < MOST_TOLD {
-                    reached.push((event.address, event.count));
-                } else {
-                    more += 1;
+                let listened = self
+                    .monitor
+                    .boards
+                    .of_board(event.filter)
+                    .and_then(|(number, set)| Some((number, set.asker, set.token?)));
+                match listened {
+                    Some((filter, asker, token)) => {
+                        let reached = Reached { token, filter, address: event.address, count: event.count };
+                        if asker == self.me.0 {
+                            self.monitor.listening.queue().push_back(reached);
+                        } else {
+                            for_others.push((asker, reached));
+                        }
+                    }
+                    None if for_user.len() < MOST_TOLD => for_user.push((event.address, event.count)),
+                    None => more += 1,
                 }
             }
         }
-        if !reached.is_empty() {
-            self.report(&Report::Thresholds { reached, more });
+        for (node, reached) in for_others {
+            self.report(&Report::Reached { node, reached });
+        }
+        if !for_user.is_empty() {
+            self.report(&Report::Thresholds { reached: for_user, more });
         }
     }
 }

@@ -6,24 +6,28 @@
 
 mod asking;
 mod attribution;
+mod boards;
 mod filters;
 mod listening;
 mod names;
 mod recorder;
 mod tap;
-
 #[cfg(test)]
 mod tap_tests;
+
 pub use attribution::{Attribution, Stacks, Threads};
 pub use filters::check as check_filters;
+pub use listening::Callback;
 pub use tap::{Tap, Touch};
 
+use crate::boards::BoardAnswer;
 use crate::boot::Monitoring;
 use crate::control::{Order, Report};
 use crate::start::part;
 use crate::{Node, Thread, service};
-use asking::Answers;
+use asking::{Answers, Refusal};
 use attribution::Written;
+use boards::Boards;
 use gondwana_monitor::{FilterId, Panel};
 use listening::Listening;
 use names::GivenNames;
@@ -56,7 +60,11 @@ pub struct Monitor {
     /// What the program calls its data.
     names: GivenNames,
     /// What the launcher has answered the program.
-    answers: Answers,
+    answers: Answers<Result<(), Refusal>>,
+    /// Filters of the program.
+    boards: Boards,
+    /// What the boards of all nodes have answered the program.
+    board_answers: Answers<BoardAnswer>,
 }
 
 impl Monitor {
@@ -166,7 +174,12 @@ impl Node {
                 Ok(Some(Order::Monitor(asked))) => self.start_monitoring(&asked),
                 Ok(Some(Order::Unmonitor)) => self.stop_monitoring(),
                 Ok(Some(Order::Count)) => self.tell_counters(),
-                Ok(Some(Order::Answer(answer))) => self.monitor.answers.put(answer),
+                Ok(Some(Order::Answer(answer))) => self.monitor.answers.put(answer.map_or(Ok(()), Err)),
+                Ok(Some(Order::Board { asker, number, request })) => {
+                    self.report(&Report::BoardDone(self.do_on_board(asker, number, &request)));
+                }
+                Ok(Some(Order::Boards(answer))) => self.monitor.board_answers.put(answer),
+                Ok(Some(Order::Reached(reached))) => self.monitor.listening.put(reached),
                 Err(error) if error.kind() == ErrorKind::TimedOut => {}
                 // This process ends with the launcher.
                 Ok(None) | Err(_) => return,

@@ -15,7 +15,6 @@ use gondwana_node::{Caller, Node};
 use gondwana_rset::{Placement, RSet, Registry};
 use gondwana_topology::{Bytes, Machine, NodeId, ProcessorId};
 use libc::{c_int, c_void};
-pub use monitor::reached;
 use processors::Processors;
 use std::sync::OnceLock;
 

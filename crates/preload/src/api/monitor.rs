@@ -1,36 +1,23 @@
-//! The monitor of the node, for the program.
+//! The monitor of the run, for the program.
 
 use super::{Cluster, asking, node, unsupported};
 use crate::handler_stack;
 use gondwana_api::{Error, Listener, Monitor};
 use gondwana_monitor::{Filter, FilterId, Kinds, SecondaryId};
+use gondwana_node::boards::BoardError;
+use gondwana_node::monitor::Callback;
+use gondwana_topology::NodeId;
 use libc::c_void;
 use std::cell::Cell;
-use std::collections::HashMap;
 use std::path::Path;
-use std::sync::{Mutex, MutexGuard, PoisonError};
-
-/// Who is told of the thresholds of this node's filters.
-static LISTENERS: Mutex<Option<HashMap<u8, Listener>>> = Mutex::new(None);
-
-/// Held while a callback runs.
-static CALLING: Mutex<()> = Mutex::new(());
 
 thread_local! {
     /// The calling thread, one of the runtime's own, can run code of the program.
     static READY: Cell<bool> = const { Cell::new(false) };
 }
 
-fn listeners() -> MutexGuard<'static, Option<HashMap<u8, Listener>>> {
-    LISTENERS.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-/// A counter of a filter of the program's has reached its threshold.
-pub fn reached(filter: u8, address: u64, count: u64) {
-    let _calling = CALLING.lock().unwrap_or_else(PoisonError::into_inner);
-    let Some(listener) = listeners().as_ref().and_then(|listeners| listeners.get(&filter).copied()) else {
-        return;
-    };
+/// Tells the program on this node that a counter of a filter has reached its threshold.
+fn reached(listener: Listener, filter: u8, address: u64, count: u64) {
     if listener.descriptor >= 0 {
         let one = 1_u64;
         // SAFETY: the kernel reads eight bytes. One that is no eventfd any more is the program's affair.
@@ -46,9 +33,29 @@ pub fn reached(filter: u8, address: u64, count: u64) {
     }
 }
 
+/// The program's argument is only passed on, as [`Listener`] says.
+struct Passed(Listener);
+
+// SAFETY: the program has promised that any thread may call its function, with this argument.
+unsafe impl Sync for Passed {}
+
+impl Passed {
+    fn reached(&self, filter: u8, address: u64, count: u64) {
+        reached(self.0, filter, address, count);
+    }
+}
+
 /// What the launcher has refused.
 fn refused((number, why): (i32, String)) -> Error {
     Error::new(number, format!("the run {why}"))
+}
+
+/// What boards have refused.
+fn not_done(error: BoardError) -> Error {
+    match error {
+        BoardError::Filter(error) => error.into(),
+        BoardError::Refused(number, sentence) => Error::new(number, sentence),
+    }
 }
 
 impl Monitor for Cluster {
@@ -64,63 +71,42 @@ impl Monitor for Cluster {
 
     fn set(&self, filter: Filter, listener: Listener) -> Result<FilterId, Error> {
         let node = node()?;
-        let listens = filter.threshold.is_some();
         asking(move || {
-            let id = node.with_panel(|panel| {
-                let id = panel.set(filter)?;
-                if listens {
-                    // Before the panel is free, and with it anybody could look for events.
-                    listeners().get_or_insert_default().insert(id.0, listener);
-                }
-                Ok::<_, Error>(id)
-            })?;
-            if listens && let Err(error) = node.listen(id) {
-                node.with_panel(|panel| panel.remove(id))?;
-                return Err(Error::new(
-                    libc::EAGAIN,
-                    format!("starting the thread that tells thresholds: {error}"),
-                ));
-            }
-            Ok(id)
+            let passed = Passed(listener);
+            let callback: Option<Callback> = filter.threshold.map(|_| {
+                Box::new(move |filter, address, count| passed.reached(filter, address, count)) as Callback
+            });
+            node.set_filter(filter, callback)
         })
+        .map(FilterId)
+        .map_err(not_done)
     }
 
     fn remove(&self, filter: FilterId) -> Result<(), Error> {
         let node = node()?;
-        asking(move || {
-            let listened = listeners().as_mut().and_then(|listeners| listeners.remove(&filter.0)).is_some();
-            if listened && !READY.get() {
-                // A callback that runs may go on counting on its filter; none begins any more.
-                drop(CALLING.lock().unwrap_or_else(PoisonError::into_inner));
-            }
-            node.with_panel(|panel| panel.remove(filter))?;
-            node.listen_no_more(filter);
-            Ok(())
-        })
+        asking(move || node.remove_filter(filter.0)).map_err(not_done)
     }
 
-    fn counters(&self, filter: FilterId) -> Result<Vec<u64>, Error> {
+    fn counters(&self, filter: FilterId, of: Option<NodeId>) -> Result<Vec<u64>, Error> {
         let node = node()?;
-        Ok(asking(move || {
-            node.with_panel(|panel| panel.counters(filter).map(|counters| counters.collect()))
-        })?)
+        asking(move || node.filter_counters(filter.0, of.map(|of| of.0))).map_err(not_done)
     }
 
     fn shadow(&self, filters: &[FilterId], kinds: Kinds) -> Result<SecondaryId, Error> {
         let node = node()?;
         // The numbers may be on a stack that is shared.
-        let filters = filters.to_vec();
-        Ok(asking(move || node.with_panel(|panel| panel.shadow(&filters, kinds)))?)
+        let filters: Vec<u8> = filters.iter().map(|filter| filter.0).collect();
+        asking(move || node.shadow_filters(&filters, kinds)).map(SecondaryId).map_err(not_done)
     }
 
-    fn secondary(&self, secondary: SecondaryId) -> Result<u64, Error> {
+    fn secondary(&self, secondary: SecondaryId, of: Option<NodeId>) -> Result<u64, Error> {
         let node = node()?;
-        Ok(asking(move || node.with_panel(|panel| panel.secondary(secondary)))?)
+        asking(move || node.secondary_counter(secondary.0, of.map(|of| of.0))).map_err(not_done)
     }
 
     fn unshadow(&self, secondary: SecondaryId) -> Result<(), Error> {
         let node = node()?;
-        Ok(asking(move || node.with_panel(|panel| panel.unshadow(secondary)))?)
+        asking(move || node.unshadow(secondary.0)).map_err(not_done)
     }
 
     fn name(&self, start: usize, bytes: usize, name: &str) -> Result<(), Error> {

@@ -1,0 +1,87 @@
+//! What threads of the program ask of the boards of all nodes. The launcher passes it on, so that all nodes do the same in the
+//! same order, and puts their answers together.
+
+use gondwana_monitor::{Filter, FilterError, Kinds};
+use serde::{Deserialize, Serialize};
+
+/// Counters that one answer has at most: as decimal numbers of 64 bits they fit into a datagram.
+pub const MOST_COUNTERS: u32 = 4096;
+
+/// A change of all boards, or a question to all or one. The numbers of filters and secondary counters are those that the
+/// launcher has given, which are the same on all nodes.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum BoardRequest {
+    /// Sets a filter; the answer is its number.
+    Set {
+        /// The filter.
+        filter: Filter,
+        /// What the node that asks calls the one who is told of thresholds, on whichever node they are reached.
+        token: Option<u64>,
+    },
+    /// Takes a filter away.
+    Remove {
+        /// Its number.
+        filter: u8,
+    },
+    /// What counters of a filter have counted, at most [`MOST_COUNTERS`].
+    Read {
+        /// Its number.
+        filter: u8,
+        /// The node that is asked; none for the sum of all.
+        node: Option<u16>,
+        /// The first counter, from that of the first unit.
+        first: u32,
+        /// How many.
+        count: u32,
+    },
+    /// Begins a secondary counter; the answer is its number.
+    Shadow {
+        /// The numbers of the filters.
+        filters: Vec<u8>,
+        /// The kinds of transactions.
+        kinds: Kinds,
+    },
+    /// What a secondary counter has counted.
+    Secondary {
+        /// Its number.
+        secondary: u8,
+        /// The node that is asked; none for the sum of all.
+        node: Option<u16>,
+    },
+    /// Ends a secondary counter.
+    Unshadow {
+        /// Its number.
+        secondary: u8,
+    },
+}
+
+/// Why boards do not do what they are asked.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum BoardError {
+    /// Of the filter, or of the board.
+    Filter(FilterError),
+    /// An error number and a sentence.
+    Refused(i32, String),
+}
+
+impl From<FilterError> for BoardError {
+    fn from(error: FilterError) -> Self {
+        Self::Filter(error)
+    }
+}
+
+/// Numbers, as many as the request is about.
+pub type BoardAnswer = Result<Vec<u64>, BoardError>;
+
+/// A counter has reached its threshold, on any node.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Reached {
+    /// See [`BoardRequest::Set`].
+    pub token: u64,
+    /// The number of the filter.
+    pub filter: u8,
+    /// The first address of the unit.
+    pub address: u64,
+    /// What the counter has reached.
+    pub count: u64,
+}

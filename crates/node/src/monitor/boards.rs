@@ -1,0 +1,202 @@
+//! The filters of the program, which are set on the boards of all nodes.
+
+use super::listening::{Callback, is_telling};
+use crate::Node;
+use crate::boards::{BoardAnswer, BoardError, BoardRequest, MOST_COUNTERS};
+use crate::control::Report;
+use gondwana_monitor::{Filter, FilterError, FilterId, Kinds, SecondaryId};
+use std::collections::BTreeMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+/// Filters and secondary counters of the program, by the numbers that the whole run has for them.
+#[derive(Default)]
+pub struct Boards {
+    /// Locked for a moment only; by those who have the panel, behind it.
+    filters: Mutex<BTreeMap<u8, Set>>,
+    secondaries: Mutex<BTreeMap<u8, SecondaryId>>,
+}
+
+/// A filter on this node's board.
+#[derive(Clone, Copy)]
+pub struct Set {
+    /// Its number on this board.
+    pub id: FilterId,
+    /// How many counters it has.
+    counters: u32,
+    /// The node that has asked for it.
+    pub asker: u16,
+    /// See [`BoardRequest::Set`].
+    pub token: Option<u64>,
+}
+
+impl Boards {
+    fn filters(&self) -> MutexGuard<'_, BTreeMap<u8, Set>> {
+        self.filters.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn secondaries(&self) -> MutexGuard<'_, BTreeMap<u8, SecondaryId>> {
+        self.secondaries.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn filter(&self, number: u8) -> Result<Set, FilterError> {
+        self.filters().get(&number).copied().ok_or(FilterError::NotSet)
+    }
+
+    fn secondary(&self, number: u8) -> Result<SecondaryId, FilterError> {
+        self.secondaries().get(&number).copied().ok_or(FilterError::NotSet)
+    }
+
+    /// The filter of the program that has this number on the board of this node, and its number in the run.
+    pub fn of_board(&self, id: u8) -> Option<(u8, Set)> {
+        self.filters().iter().find(|(_, set)| set.id.0 == id).map(|(&number, &set)| (number, set))
+    }
+}
+
+/// Asked by threads of the program.
+impl Node {
+    /// Sets a filter on all nodes; its number. Whenever a counter of any node reaches its threshold, the callback is called on
+    /// this one.
+    ///
+    /// # Errors
+    /// If any node refuses it: then none has it.
+    pub fn set_filter(&'static self, filter: Filter, callback: Option<Callback>) -> Result<u8, BoardError> {
+        let listening = &self.monitor.listening;
+        let token = callback.map(|callback| listening.register(callback));
+        let answer = self.ask_boards(&BoardRequest::Set { filter, token });
+        if answer.is_err() {
+            token.iter().for_each(|&token| listening.forget(token));
+        }
+        number(&answer?)
+    }
+
+    /// Takes a filter away on all nodes. Returns when its callback does not run on this node, unless it is called there.
+    ///
+    /// # Errors
+    /// If there is no such filter.
+    pub fn remove_filter(&'static self, number: u8) -> Result<(), BoardError> {
+        let set = self.monitor.boards.filter(number)?;
+        self.ask_boards(&BoardRequest::Remove { filter: number })?;
+        if set.token.is_some() && set.asker == self.me.0 && !is_telling() {
+            self.monitor.listening.wait_for_callback();
+        }
+        Ok(())
+    }
+
+    /// What the counters of a filter have counted on a node, or on all together.
+    ///
+    /// # Errors
+    /// If there is no such filter, or no such node.
+    pub fn filter_counters(&self, filter: u8, node: Option<u16>) -> Result<Vec<u64>, BoardError> {
+        let counters = self.monitor.boards.filter(filter)?.counters;
+        let mut counted = Vec::with_capacity(counters as usize);
+        for first in (0..counters).step_by(MOST_COUNTERS as usize) {
+            let count = (counters - first).min(MOST_COUNTERS);
+            counted.extend(self.ask_boards(&BoardRequest::Read { filter, node, first, count })?);
+        }
+        Ok(counted)
+    }
+
+    /// Begins a secondary counter on all nodes; its number.
+    ///
+    /// # Errors
+    /// If a filter is not set, or there is none left.
+    pub fn shadow_filters(&self, filters: &[u8], kinds: Kinds) -> Result<u8, BoardError> {
+        number(&self.ask_boards(&BoardRequest::Shadow { filters: filters.to_vec(), kinds })?)
+    }
+
+    /// What a secondary counter has counted on a node, or on all together.
+    ///
+    /// # Errors
+    /// If there is no such counter, or no such node.
+    pub fn secondary_counter(&self, secondary: u8, node: Option<u16>) -> Result<u64, BoardError> {
+        let answer = self.ask_boards(&BoardRequest::Secondary { secondary, node })?;
+        Ok(answer.first().copied().unwrap_or(0))
+    }
+
+    /// Ends a secondary counter on all nodes.
+    ///
+    /// # Errors
+    /// If there is no such counter.
+    pub fn unshadow(&self, secondary: u8) -> Result<(), BoardError> {
+        self.ask_boards(&BoardRequest::Unshadow { secondary }).map(drop)
+    }
+
+    fn ask_boards(&self, request: &BoardRequest) -> BoardAnswer {
+        self.monitor.board_answers.ask(|| self.report(&Report::Board(request.clone())))
+    }
+}
+
+/// The number in an answer.
+fn number(answer: &[u64]) -> Result<u8, BoardError> {
+    let number = answer.first().and_then(|&number| u8::try_from(number).ok());
+    number.ok_or_else(|| BoardError::Refused(libc::EPROTO, "the launcher has given no number".to_owned()))
+}
+
+/// Done on this node, for any thread of the run.
+impl Node {
+    /// Does what a thread of `asker` has asked for. What is new gets this number.
+    pub(super) fn do_on_board(&'static self, asker: u16, number: u8, request: &BoardRequest) -> BoardAnswer {
+        let boards = &self.monitor.boards;
+        match *request {
+            BoardRequest::Set { filter, token } => self.set_on_board(asker, number, filter, token),
+            BoardRequest::Remove { filter } => {
+                let set = boards.filter(filter)?;
+                if let Some(token) = set.token {
+                    self.listen_no_more(set.id, token);
+                }
+                self.with_panel(|panel| {
+                    boards.filters().remove(&filter);
+                    panel.remove(set.id)
+                })?;
+                Ok(vec![])
+            }
+            BoardRequest::Read { filter, first, count, .. } => {
+                let id = boards.filter(filter)?.id;
+                Ok(self.with_panel(|panel| {
+                    let counters = panel.counters(id)?;
+                    Ok::<_, FilterError>(counters.skip(first as usize).take(count as usize).collect())
+                })?)
+            }
+            BoardRequest::Shadow { ref filters, kinds } => {
+                let ids = filters.iter().map(|&filter| Ok(boards.filter(filter)?.id));
+                let ids = ids.collect::<Result<Vec<FilterId>, FilterError>>()?;
+                let id = self.with_panel(|panel| panel.shadow(&ids, kinds))?;
+                boards.secondaries().insert(number, id);
+                Ok(vec![])
+            }
+            BoardRequest::Secondary { secondary, .. } => {
+                let id = boards.secondary(secondary)?;
+                Ok(vec![self.with_panel(|panel| panel.secondary(id))?])
+            }
+            BoardRequest::Unshadow { secondary } => {
+                let id = boards.secondary(secondary)?;
+                self.with_panel(|panel| panel.unshadow(id))?;
+                boards.secondaries().remove(&secondary);
+                Ok(vec![])
+            }
+        }
+    }
+
+    fn set_on_board(
+        &'static self,
+        asker: u16,
+        number: u8,
+        filter: Filter,
+        token: Option<u64>,
+    ) -> BoardAnswer {
+        let boards = &self.monitor.boards;
+        let id = self.with_panel(|panel| {
+            let id = panel.set(filter)?;
+            // Before the panel is free, and with it anybody could look for events.
+            let counters = filter.counters() as u32;
+            boards.filters().insert(number, Set { id, counters, asker, token });
+            Ok::<_, FilterError>(id)
+        })?;
+        let Some(token) = token else { return Ok(vec![]) };
+        self.listen(id).map(|()| vec![]).map_err(|error| {
+            // Taken away again by way of the launcher, as on the other nodes.
+            self.listen_no_more(id, token);
+            BoardError::Refused(libc::EAGAIN, format!("starting the thread that tells thresholds: {error}"))
+        })
+    }
+}
