@@ -1,6 +1,9 @@
 //! The page of a report in a real browser: it shows what it should, does what it is told, and asks for nothing.
 
 mod browser;
+#[path = "../common/mod.rs"]
+mod common;
+mod recorded;
 mod sample;
 
 // The page is a part of the command, which is no library.
@@ -124,6 +127,9 @@ fn a_row_leads_to_the_picture_of_its_area() {
     page.click(&format!("#area-table a[data-area='{BODIES}']"));
     until_area(&page, &BODIES.to_string());
     assert!(page.text("#chosen").contains("make_body+0x18") && !page.text("#chosen").contains("relax.c:90"));
+    // Also where nothing is falsely shared, parts have their names.
+    page.point(page.place("#canvas").at(0.5, 0.5));
+    assert!(page.text("#hint").contains("].position"), "{}", page.text("#hint"));
     page.screenshot("bodies");
     page.click("[data-do=all]");
     until_area(&page, "all");

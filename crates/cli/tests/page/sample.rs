@@ -2,7 +2,7 @@
 //! many small blocks, and a name that nobody would choose.
 
 use gondwana_analysis::{
-    Analysis, Area, AreaNode, Cell, Field, Flow, Lock, NodeTotal, Origin, Pattern, Place, Shared, Slot,
+    Analysis, Area, AreaNode, Cell, Field, Flow, Lock, NodeTotal, Origin, Part, Pattern, Place, Shared, Slot,
     ThreadInfo, Totals, Writer,
 };
 use std::ops::Range;
@@ -130,6 +130,12 @@ fn of_cells(cells: Vec<Cell>) -> Analysis {
         .collect();
     analysis.flows = (0..4u64).map(|from| (0..4u64).map(|to| flow(from, to)).collect()).collect();
     analysis.timeline = (0..60).map(slot).collect();
+    analysis.parts = (0..600)
+        .map(|body| {
+            let start = HEAP + (1 << 30) + body * 160 + 64;
+            Part { range: start..start + 32, area: BODIES, name: format!("bodies[{body}].position") }
+        })
+        .collect();
     analysis.locks =
         vec![Lock { name: "sums.lock".to_owned(), address: DATA + 0x140, hand_offs: vec![120, 98, 101, 77] }];
     analysis.notes = vec!["Node 2 did not end in order: what it did last may be missing.".to_owned()];

@@ -8,7 +8,7 @@ use std::fmt::Write;
 /// The page knows the ranges of this many blocks, those of the hottest areas; of others it shows addresses alone.
 const MAX_RANGES: usize = 20_000;
 /// The page knows this many names of parts of areas.
-const MAX_PARTS: usize = 5_000;
+const MAX_PARTS: usize = 25_000;
 
 #[derive(Serialize)]
 struct Data<'a> {
@@ -111,9 +111,13 @@ fn known(analysis: &Analysis, areas: usize) -> Vec<Area> {
 /// Named parts of areas, in ascending order.
 fn parts(analysis: &Analysis, areas: usize) -> Vec<Part> {
     let pages = analysis.areas.iter().take(areas).flat_map(|area| &area.falsely_shared);
-    let named = pages.flat_map(|page| &page.writers).filter(|writer| !writer.name.is_empty()).take(MAX_PARTS);
+    let shared = pages.flat_map(|page| &page.writers).map(|writer| (&writer.bytes, &writer.name));
+    let touched = analysis.parts.iter().filter(|part| (part.area as usize) < areas);
+    let named = shared.chain(touched.map(|part| (&part.range, &part.name)));
     let mut parts: Vec<Part> = named
-        .map(|part| Part { start: part.bytes.start, end: part.bytes.end, name: words::name(&part.name) })
+        .filter(|(_, name)| !name.is_empty())
+        .take(MAX_PARTS)
+        .map(|(range, name)| Part { start: range.start, end: range.end, name: words::name(name) })
         .collect();
     parts.sort_by(|one, other| (one.start, one.end, &one.name).cmp(&(other.start, other.end, &other.name)));
     parts.dedup_by(|one, other| (one.start, one.end, &one.name) == (other.start, other.end, &other.name));

@@ -5,6 +5,7 @@ class Recorded {
     this.nodes = json.nodes;
     this.areas = json.areas;
     this.parts = json.parts;
+    this.longestPart = this.parts.reduce((longest, part) => Math.max(longest, part.end - part.start), 0);
     this.slots = json.slots;
     this.length = cells.step.length;
     // Addresses have at most 48 bits: numbers of JavaScript hold them exactly.
@@ -66,10 +67,9 @@ class Recorded {
   /** The named parts of areas between two addresses, a few. */
   partsWithin(from, to) {
     const names = new Set();
-    for (const part of this.parts) {
-      if (part.start >= to) break;
-      if (part.end > from) names.add(part.name);
-      if (names.size === 4) break;
+    let index = firstWhere(this.parts.length, (part) => this.parts[part].start > from - this.longestPart);
+    for (; index < this.parts.length && this.parts[index].start < to && names.size < 4; index += 1) {
+      if (this.parts[index].end > from) names.add(this.parts[index].name);
     }
     return [...names];
   }
