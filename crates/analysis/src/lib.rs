@@ -29,6 +29,6 @@ pub use advice::{Advice, AdviceKind, Entry, advise, plan};
 pub use analyse::analyse;
 pub use names::{Code, Names, NoNames, Variable};
 pub use result::{
-    Analysis, Area, AreaNode, BoardFilter, Cell, Field, Flow, HotUnit, Lock, NodeTotal, Origin, PageUse, Part,
-    Pattern, Place, Shared, Slot, ThreadInfo, Totals, Writer,
+    Analysis, Area, AreaNode, BoardFilter, Cell, Field, Flow, HotUnit, Lock, NodeTotal, Origin, PageUse,
+    Part, Pattern, Place, Shared, Slot, ThreadInfo, Totals, Writer,
 };

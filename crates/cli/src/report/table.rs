@@ -278,7 +278,7 @@ fn changes(advice: &[Advice], requests: u64, most: usize) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use gondwana_analysis::HotUnit;
+    use gondwana_analysis::{HotUnit, Pattern};
 
     #[test]
     fn nodes_are_listed_as_ranges() {

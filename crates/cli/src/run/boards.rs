@@ -162,6 +162,9 @@ mod tests {
     use std::time::Instant;
 
     /// Orders that nodes have got.
+    /// Things with the node that each is for.
+    type ByNode<T> = Vec<(u16, T)>;
+
     #[derive(Default)]
     struct Told(Vec<(u16, Order)>);
 
@@ -183,7 +186,7 @@ mod tests {
 
     impl Told {
         /// What nodes were told since the last time, and what askers were answered.
-        fn take(&mut self) -> (Vec<(u16, BoardRequest)>, Vec<(u16, BoardAnswer)>) {
+        fn take(&mut self) -> (ByNode<BoardRequest>, ByNode<BoardAnswer>) {
             let (mut requests, mut answers) = (vec![], vec![]);
             for (node, order) in self.0.drain(..) {
                 match order {

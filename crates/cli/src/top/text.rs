@@ -131,6 +131,7 @@ fn threads(shown: &Snapshot, most: usize) -> String {
 mod tests {
     use super::super::snapshot::{AreaRates, KindRates, NodeRates, ThreadRates};
     use super::*;
+    use gondwana_analysis::Pattern;
 
     fn shown() -> Snapshot {
         let node = |process, faults| NodeRates {
