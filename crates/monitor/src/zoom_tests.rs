@@ -79,7 +79,7 @@ fn filters_begin_coarse_and_close_in_on_the_hottest_area() {
     assert_eq!(seen, [21, 12, 5, 5]);
     // The first has counted the hot area for one interval, the last one since it was set.
     let lines = panel.filters().find(|(_, filter)| filter.unit == 5).unwrap();
-    assert_eq!((lines.1.start, lines.1.end), (hot >> 12 << 12, (hot >> 12) + 1 << 12));
+    assert_eq!((lines.1.start, lines.1.end), (hot >> 12 << 12, ((hot >> 12) + 1) << 12));
     assert!(gone.iter().any(|watch| (watch.begin, watch.end, watch.filter.unit) == (0, 1, 21)));
     gone.extend(zoom.end(&mut panel, 5));
     assert_eq!((sum(&gone), panel.filters().count()), (404, 0));
@@ -112,7 +112,7 @@ fn filters_stay_where_nothing_changes() {
     zoom.step(&mut panel, 0);
     for now in 1..10 {
         // More areas than there are filters for.
-        (0..200).for_each(|number| fetch(&panel, HEAP + (number * 3 << 12), 10));
+        (0..200).for_each(|number| fetch(&panel, HEAP + ((number * 3) << 12), 10));
         let gone = zoom.step(&mut panel, now);
         assert!(now < 4 || gone.is_empty(), "{now}: {} filters moved", gone.len());
     }
