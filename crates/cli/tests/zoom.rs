@@ -67,8 +67,8 @@ fn filters_close_in_on_what_is_hot_and_the_report_names_it() {
         let file = exchange.file("exchange.gwr");
         let ran = run(Command::new(&whole().gondwana).arg("report").arg(&file), LIMIT);
         let table = ran.output.split("\n\n").find(|part| part.starts_with("filter that moved here")).unwrap();
-        let hottest = table.lines().nth(1).unwrap();
-        assert!(hottest.contains(" 32 B ") && hottest.contains("exchanged["), "{table}");
+        let names = |line: &str| line.contains(" 32 B ") && line.contains("exchanged[");
+        assert!(table.lines().any(names), "{table}");
         let ran = run(Command::new(&whole().gondwana).arg("report").arg(&file).arg("--json"), LIMIT);
         let json: Value = serde_json::from_str(&ran.output).unwrap();
         assert!(json["filters"].as_array().unwrap().iter().all(|filter| filter["own"] == true));

@@ -41,12 +41,14 @@ impl Node {
         let touched = !matches!(core.standing(page), Standing::Untouched | Standing::Placed(_));
         let fault =
             Fault { page: number, code, kind: Kind::of(write, here, touched), lost: core.is_lost(page) };
+        // Whoever observes is to see reads as reads, and which instruction writes.
+        let observed = core.ports.tap.is_some();
         drop(core);
         let Forecast { ahead, writes } = match thread.streams.try_borrow_mut() {
             Ok(mut streams) => streams.foresee(fault, MOST_AHEAD),
             Err(_) => Forecast::NOTHING,
         };
-        let access = if writes { Access::Write } else { access };
+        let access = if writes && !observed { Access::Write } else { access };
         self.resolve(page, access, ahead, touch);
         true
     }

@@ -63,7 +63,7 @@ fn a_plan_is_read_and_written() {
     assert_eq!((allocation.min_bytes, allocation.max_bytes), (65536, 1 << 20));
     let groups: Vec<_> =
         plan.threads.iter().map(|group| (group.line, group.node, &group.threads[..])).collect();
-    assert_eq!(groups, [(32, Some(NodeId(1)), &[1, 3][..]), (36, None, &[0, 2])]);
+    assert_eq!(groups, [(33, Some(NodeId(1)), &[1, 3][..]), (37, None, &[0, 2])]);
     assert_eq!(plan.to_toml(), PLAN);
 }
 
@@ -99,17 +99,17 @@ fn errors_name_line_and_field() {
         ("pages = 128", "pages = 0", 19, "pages: "),
         ("pages = 128, node = 1", "pages = 128, node = 4", 19, "no node 4, nodes 0 to 3"),
         ("make_grid+0x4f", "make_grid+0x", 25, "site: "),
-        ("1048576", "1", 28, "max_bytes: "),
-        ("65536", "-1", 27, ""),
+        ("1048576", "1", 29, "max_bytes: "),
+        ("65536", "-1", 28, ""),
         ("name = \"matrix\"", "", 11, "name"),
         ("name = \"matrix\"", "name = \"\"", 12, "name: "),
-        ("threads = [1, 3]", "threads = []", 32, "threads: "),
-        ("threads = [0, 2]", "threads = [0, 3]", 36, "thread 3 is listed in line 32 already"),
-        ("threads = [1, 3]", "threads = [1, 1]", 32, "thread 1 is listed in line 32 already"),
-        ("node = 1\n\n", "node = 9\n\n", 33, "no node 9"),
-        ("node = 1\n\n", "node = 1\ntogether = true\n\n", 33, "node: "),
-        ("node = 1\n\n", "\n\n", 32, "needs node or together"),
-        ("together = true", "node = 2", 36, "thread 0 runs main"),
+        ("threads = [1, 3]", "threads = []", 33, "threads: "),
+        ("threads = [0, 2]", "threads = [0, 3]", 37, "thread 3 is listed in line 33 already"),
+        ("threads = [1, 3]", "threads = [1, 1]", 33, "thread 1 is listed in line 33 already"),
+        ("node = 1\n\n", "node = 9\n\n", 34, "no node 9"),
+        ("node = 1\n\n", "node = 1\ntogether = true\n\n", 34, "node: "),
+        ("node = 1\n\n", "\n\n", 33, "needs node or together"),
+        ("together = true", "node = 2", 37, "thread 0 runs main"),
     ] {
         let error = parse(&PLAN.replacen(from, to, 1)).unwrap_err();
         assert!(error.line == line && error.what.contains(what), "{to}: {error}");

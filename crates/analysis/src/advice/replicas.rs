@@ -17,8 +17,9 @@ const TOGETHER: u64 = 128;
 /// To bring the area as a whole, if that saves requests.
 pub fn advise(analysis: &Analysis, area: &Area, pages: &Pages) -> Option<Advice> {
     let totals = &area.totals;
-    let mostly_read =
-        area.pattern == Pattern::ReadOnly || totals.reads >= MOSTLY * (totals.writes + totals.upgrades);
+    // What homes write shows in the notices only, one for each copy that is lost to it.
+    let written = (totals.writes + totals.upgrades).max(totals.notices);
+    let mostly_read = area.pattern == Pattern::ReadOnly || totals.reads + totals.ahead >= MOSTLY * written;
     // Several blocks come one by one.
     if !mostly_read || area.ranges.len() != 1 {
         return None;

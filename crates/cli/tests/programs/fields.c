@@ -12,12 +12,13 @@ static _Alignas(PAGE) pthread_barrier_t barrier;
 
 static void *reads(void *argument)
 {
-    double *sum = argument;
+    double sum = 0;
     for (int turn = 0; turn < TURNS; turn++) {
         pthread_barrier_wait(&barrier);
-        *sum += ((volatile struct particle *)&grid[2][17])->place[1];
+        sum += ((volatile struct particle *)&grid[2][17])->place[1];
         pthread_barrier_wait(&barrier);
     }
+    *(double *)argument = sum;
     return NULL;
 }
 

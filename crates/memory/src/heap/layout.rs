@@ -65,6 +65,12 @@ impl Layout {
         self.base + node.index() * self.bytes_per_node
     }
 
+    /// First address in a node's part of pages and large blocks, behind the regions of small ones.
+    #[must_use]
+    pub fn rest(&self, node: NodeId) -> usize {
+        self.part(node) + CLASSES * self.region_bytes()
+    }
+
     /// Bytes in each node's part.
     #[must_use]
     pub fn bytes_per_node(&self) -> usize {
@@ -115,6 +121,7 @@ mod tests {
                 let last = layout.region_bytes() * CLASSES;
                 assert_eq!(layout.place(last - 1), Place::Region(Class::from_index(CLASSES - 1).unwrap()));
                 assert_eq!(layout.place(last), Place::Rest);
+                assert_eq!(layout.rest(NodeId(0)), layout.part(NodeId(0)) + last);
             }
         }
     }

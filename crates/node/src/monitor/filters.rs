@@ -2,8 +2,10 @@
 
 use super::Tap;
 use crate::Node;
+use gondwana_memory::heap::Layout;
 use gondwana_memory::{Geometry, PAGE_SIZE};
 use gondwana_monitor::{Area, COUNTERS, Filter, FilterError, FilterText, LARGEST_UNIT, Panel, Zoom};
+use gondwana_topology::NodeId;
 use std::ops::Range;
 use std::sync::{MutexGuard, PoisonError};
 
@@ -34,13 +36,12 @@ impl Node {
     /// Sets the filters of the command line. Says which cannot be set.
     pub(super) fn set_filters(&'static self, texts: &[FilterText]) -> Vec<String> {
         let (mut refused, mut set) = (vec![], vec![]);
-        let part = crate::start::part(&self.boot);
         self.with_panel(|panel| {
             for (index, text) in texts.iter().enumerate() {
                 let later =
                     texts[index..].iter().filter(|text| matches!(text.area, Area::Heap | Area::All)).count();
                 let counters = panel.free_counters() / later.max(1) as u64;
-                let filters = resolve(text, &self.geometry, part, self.boot.nodes, counters);
+                let filters = resolve(text, &self.geometry, self.heap.layout(), counters);
                 let mut set_one = |filter| panel.set(filter).map(|id| set.push(id));
                 if let Err(error) = filters.into_iter().try_for_each(&mut set_one) {
                     refused.push(format!("--monitor-filter: {error}"));
@@ -53,7 +54,7 @@ impl Node {
 
     /// Filters that look for what is hot by themselves.
     pub(super) fn zoom(&self) -> Zoom {
-        Zoom::new(watched(&self.geometry, crate::start::part(&self.boot), self.boot.nodes))
+        Zoom::new(watched(&self.geometry, self.heap.layout()))
     }
 
     /// Takes away the filters of the command line.
@@ -71,9 +72,9 @@ impl Node {
     }
 }
 
-/// The filters that a text stands for. Those of the heap take as many counters as given: from the beginning of each
-/// node's part on, which is where memory is allocated first.
-fn resolve(text: &FilterText, geometry: &Geometry, part: u64, nodes: u16, counters: u64) -> Vec<Filter> {
+/// The filters that a text stands for. Those of the heap take as many counters as given: from where each node has its large
+/// blocks, which is what is worth looking at closely.
+fn resolve(text: &FilterText, geometry: &Geometry, heap: &Layout, counters: u64) -> Vec<Filter> {
     let unit = 1_u64 << text.filter.unit;
     let mut ranges: Vec<Range<u64>> = vec![];
     if let Area::Range(start, end) = text.area {
@@ -84,11 +85,8 @@ fn resolve(text: &FilterText, geometry: &Geometry, part: u64, nodes: u16, counte
     }
     if matches!(text.area, Area::Heap | Area::All) {
         let taken: u64 = ranges.iter().map(|range| (range.end - range.start) / unit).sum();
-        let length =
-            (counters.saturating_sub(taken) / u64::from(nodes)).saturating_mul(unit).min(part / unit * unit);
-        let first = geometry.span().base as u64;
-        let parts = (0..u64::from(nodes)).map(|node| (first + node * part).next_multiple_of(unit));
-        ranges.extend(parts.map(|start| start..start + length));
+        let length = (counters.saturating_sub(taken) / heap.nodes() as u64).saturating_mul(unit);
+        ranges.extend(large_blocks(heap, unit, length));
     }
     let mut first = text.filter.first;
     let filter =
@@ -96,15 +94,22 @@ fn resolve(text: &FilterText, geometry: &Geometry, part: u64, nodes: u16, counte
     ranges.into_iter().map(filter).collect()
 }
 
-/// What is watched where nobody has said what: variables, and of each node's part of the heap as much from its beginning on,
-/// which is where memory is allocated first, as a quarter of the counters can be about.
-fn watched(geometry: &Geometry, part: u64, nodes: u16) -> Vec<Range<u64>> {
-    let down = |address: u64| address >> LARGEST_UNIT << LARGEST_UNIT;
-    let most = down(((COUNTERS as u64 / 4) << LARGEST_UNIT) / u64::from(nodes));
-    let first = geometry.span().base as u64;
-    let start = |node: u64| down(first + node * part);
-    let heap = (0..u64::from(nodes)).map(|node| start(node)..start(node + 1).min(start(node) + most));
-    data_ranges(geometry, 1).into_iter().chain(heap).filter(|range| !range.is_empty()).collect()
+/// What is watched where nobody has said what: variables, and of each node's large blocks as much as a quarter of the counters
+/// can be about. Small blocks are spread over too many addresses.
+fn watched(geometry: &Geometry, heap: &Layout) -> Vec<Range<u64>> {
+    let most = ((COUNTERS as u64 / 4) << LARGEST_UNIT) / heap.nodes() as u64;
+    let heap = large_blocks(heap, 1 << LARGEST_UNIT, most).filter(|range| !range.is_empty());
+    data_ranges(geometry, 1).into_iter().chain(heap).collect()
+}
+
+/// Where each node has its pages and large blocks, at most `most` bytes of them, in whole units.
+fn large_blocks(heap: &Layout, unit: u64, most: u64) -> impl Iterator<Item = Range<u64>> {
+    let (parts, bytes) = (0..heap.nodes() as u16, heap.bytes_per_node() as u64);
+    parts.map(NodeId).map(move |node| {
+        let start = (heap.rest(node) as u64).next_multiple_of(unit);
+        let end = (heap.part(node) as u64 + bytes) / unit * unit;
+        start..end.min(start.saturating_add(most / unit * unit)).max(start)
+    })
 }
 
 /// Where the variables of the program and its libraries are, in whole units.
@@ -135,29 +140,37 @@ pub fn check(texts: &[FilterText]) -> Result<(), FilterError> {
 mod tests {
     use super::*;
 
+    const BASE: u64 = gondwana_memory::SPAN_BASE as u64;
+
+    /// The heap of two nodes, and where their large blocks begin.
+    fn heap(part: u64) -> (Layout, [u64; 2]) {
+        let heap = Layout::new(BASE as usize, part as usize, 2);
+        (heap, [0, 1].map(|node| heap.rest(NodeId(node)) as u64))
+    }
+
     fn ranges(text: &str, counters: u64) -> Vec<(u64, u64)> {
         let geometry = Geometry::new(1 << 20, &[(0x40_1000, 2), (0x40_4000, 1), (0x80_0000, 1)]);
-        let filters = resolve(&text.parse().unwrap(), &geometry, 1 << 31, 2, counters);
+        let filters = resolve(&text.parse().unwrap(), &geometry, &heap(1 << 31).0, counters);
         filters.iter().map(|filter| (filter.start, filter.end)).collect()
     }
 
     #[test]
     fn areas_stand_for_ranges() {
-        let base = gondwana_memory::SPAN_BASE as u64;
         assert_eq!(
             ranges("range=data,unit=4K", 0),
             [(0x40_1000, 0x40_3000), (0x40_4000, 0x40_5000), (0x80_0000, 0x80_1000)]
         );
         assert_eq!(ranges("range=data,unit=64K", 0), [(0x40_0000, 0x41_0000), (0x80_0000, 0x81_0000)]);
-        let second = base + (1 << 31);
-        assert_eq!(ranges("range=heap", 8), [(base, base + 0x4000), (second, second + 0x4000)]);
+        let [first, second] = heap(1 << 31).1;
+        assert!(first > BASE && second - first == 1 << 31);
+        assert_eq!(ranges("range=heap", 8), [(first, first + 0x4000), (second, second + 0x4000)]);
         assert_eq!(
             ranges("range=all,unit=2M", 100)[2..],
-            [(base, base + (49 << 21)), (second, second + (49 << 21))]
+            [(first, first + (49 << 21)), (second, second + (49 << 21))]
         );
         assert_eq!(
             ranges("range=heap,unit=2M", u64::MAX)[0],
-            (base, base + (1 << 31)),
+            (first, BASE + (1 << 31)),
             "no more than there is"
         );
     }
@@ -165,16 +178,17 @@ mod tests {
     #[test]
     fn what_is_watched_leaves_counters_for_a_closer_look() {
         let geometry = Geometry::new(1 << 20, &[(0x40_1000, 2), (0x40_4000, 1)]);
-        let base = gondwana_memory::SPAN_BASE as u64;
         let data = [0x40_1000..0x40_3000, 0x40_4000..0x40_5000];
-        // 4 TiB for two nodes, and parts that begin within a unit.
-        let (part, most) = (2 << 40, 128 << 30);
-        assert_eq!(watched(&geometry, part, 2)[..2], data);
-        assert_eq!(watched(&geometry, part, 2)[2..], [base..base + most, base + part..base + part + most]);
-        let part = 3 << 20;
+        let most = 128 << 30;
+        let (wide, starts) = heap(2 << 40);
+        let watched_parts = watched(&geometry, &wide);
+        assert_eq!(watched_parts[..2], data);
+        assert_eq!(watched_parts[2..], starts.map(|start| start..start + most));
+        // Parts that begin within a unit, without regions for small blocks.
+        let (narrow, _) = heap(3 << 20);
         assert_eq!(
-            watched(&geometry, part, 2)[2..],
-            [base..base + (2 << 20), base + (2 << 20)..base + (6 << 20)]
+            watched(&geometry, &narrow)[2..],
+            [BASE..BASE + (2 << 20), BASE + (4 << 20)..BASE + (6 << 20)]
         );
     }
 
