@@ -153,7 +153,9 @@ fn areas_of_cpp_are_found_by_name() {
         report.is("model::Board::turns", &["falsely-shared"]);
         report.is("model::rates", &["read-only"]);
         let sides = report.sides("model::cells");
-        assert!(sides.iter().any(|side| side.ends_with(" model::cells[1].visits")), "{sides:?}");
+        // What a home writes is unknown, and it may be home of the first.
+        let element = |side: &String| side.contains(" model::cells[") && side.ends_with("].visits");
+        assert!(!sides.is_empty() && sides.iter().all(element), "{sides:?}");
         assert_eq!(report.area("model::cells")["fields"][0]["name"], "[].visits");
     }
 }

@@ -26,7 +26,7 @@ pub fn advise(area: &Area) -> Option<Advice> {
     let is_own = |writer: &&Writer| area.ranges.iter().any(|range| range.contains(&writer.bytes.start));
     let (own, others): (Vec<&Writer>, Vec<&Writer>) =
         hottest.writers.iter().filter(|writer| writer.writes).partition(is_own);
-    let (kind, change) = match written_fields(area, hottest) {
+    let (kind, change) = match written_fields(area) {
         _ if own.is_empty() && !others.is_empty() => {
             let names: BTreeSet<String> =
                 others.into_iter().map(|writer| without_numbers(&name(writer))).collect();
@@ -136,13 +136,14 @@ fn name(writer: &Writer) -> String {
     }
 }
 
-/// The fields that are written, if they are others than those that are read: to be kept apart from these. `None` if nodes
-/// write different elements, whatever their fields.
-fn written_fields(area: &Area, shared: &Shared) -> Option<String> {
+/// The fields that are written, if they are others than those that are read, on any falsely shared page: to be kept apart from
+/// these. `None` if nodes write different elements, whatever their fields.
+fn written_fields(area: &Area) -> Option<String> {
     let fields = |writes: bool| -> BTreeSet<String> {
-        let names = shared
-            .writers
+        let names = area
+            .falsely_shared
             .iter()
+            .flat_map(|shared| &shared.writers)
             .filter(|writer| writer.writes == writes)
             .map(|writer| field(area, &writer.name));
         names.collect()

@@ -24,7 +24,7 @@ fn a_recorded_program_is_shown_down_to_the_fields_of_its_data() {
     page.until("document.getElementById('picture')?.dataset.drawn > 0");
     assert_eq!(page.value("document.title"), "fields: what crosses between its nodes");
     assert!(page.text("#hottest").starts_with("Hottest: grid causes"), "{}", page.text("#hottest"));
-    for (part, text) in [("#advice", "grid"), ("#traffic", "node 1"), ("#time", "node 0")] {
+    for (part, text) in [("#advice", "grid"), ("#traffic", "from"), ("#time", "node 0")] {
         assert!(page.text(part).contains(text), "{part}: {}", page.text(part));
     }
     let grid = "[...document.querySelectorAll('#area-table tbody tr')].find((row) => row.innerText.includes('grid')).dataset.area";

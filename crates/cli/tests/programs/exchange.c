@@ -39,7 +39,8 @@ int main(void)
 {
     pthread_t threads[2];
     char byte;
-    block = calloc(WORDS, sizeof *block);
+    /* Large enough to be among large blocks. */
+    block = calloc(16 * WORDS, sizeof *block);
     pthread_barrier_init(&barrier, NULL, 2);
     for (long i = 0; i < 2; i++)
         pthread_create(&threads[i], NULL, work, (void *)i);
