@@ -148,9 +148,11 @@ pub trait Protocol: Send {
     /// A thread will probably touch `count` pages from `first` on before long: the machine may bring them, while nobody
     /// waits. Pages outside the span are no error.
     fn prefetch(&mut self, _first: Page, _count: u32, _access: Access, _env: &mut dyn Env) {}
-    /// Finds out whether other nodes have read a page of this home, which may have changed what its threads may do with
-    /// it.
-    fn look_for_visitors(&mut self, _page: Page, _env: &mut dyn Env) {}
+    /// Keeps other nodes from copying a page of this home by themselves, and finds out whether they have, which may have
+    /// changed what its threads may do with it. Until [`Protocol::let_in`].
+    fn keep_out(&mut self, _page: Page, _env: &mut dyn Env) {}
+    /// Ends [`Protocol::keep_out`].
+    fn let_in(&mut self, _env: &mut dyn Env) {}
     /// True while a page that was asked for is on its way to this node.
     fn is_coming(&self, _page: Page) -> bool {
         false

@@ -221,9 +221,16 @@ impl Core {
         self.protocol.placed()
     }
 
-    /// Another node may have taken the right to write a page from the threads of this one.
-    pub fn look_for_visitors(&mut self, page: Page) {
-        self.protocol.look_for_visitors(page, &mut self.ports);
+    /// If the program may access a page like that already, makes the kernel's view agree, which may have lost a mapping by
+    /// itself. No other node may take the right to write away in between: the kernel's view would give it back.
+    pub fn refresh(&mut self, page: Page, needed: gondwana_memory::Access) -> bool {
+        self.protocol.keep_out(page, &mut self.ports);
+        let permitted = self.ports.pages.access(page.0) >= needed;
+        if permitted && let Err(error) = self.ports.pages.refresh(page.0) {
+            crate::fatal(&error.to_string());
+        }
+        self.protocol.let_in(&mut self.ports);
+        permitted
     }
 
     /// True if a page is neither here nor on its way.

@@ -60,12 +60,8 @@ impl Node {
         // Declared before the request leaves: the answer is this thread's to receive, however soon it comes.
         let poller = self.poll();
         let mut core = self.core();
-        core.look_for_visitors(page);
-        if permits(core.ports.pages.access(page.0), access) {
-            // Somebody else resolved it, or the kernel dropped the mapping by itself.
-            if let Err(error) = core.ports.pages.refresh(page.0) {
-                crate::fatal(&error.to_string());
-            }
+        // Somebody else may have resolved it.
+        if core.refresh(page, needed(access)) {
             return;
         }
         let outcome = core.fault(page, access, ahead, slot, touch);
@@ -74,10 +70,6 @@ impl Node {
             self.wait_polling(poller, slot, event::COHERENT, None);
         }
     }
-}
-
-fn permits(now: gondwana_memory::Access, access: Access) -> bool {
-    now >= needed(access)
 }
 
 fn needed(access: Access) -> gondwana_memory::Access {

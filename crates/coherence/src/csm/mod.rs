@@ -303,8 +303,11 @@ impl Protocol for Csm {
         }
     }
 
-    fn look_for_visitors(&mut self, page: Page, env: &mut dyn Env) {
+    fn keep_out(&mut self, page: Page, env: &mut dyn Env) {
         self.close(page, env);
+    }
+
+    fn let_in(&mut self, env: &mut dyn Env) {
         self.reopen(env);
     }
 

@@ -1,0 +1,128 @@
+//! Two `csm` machines that can reach each other's memory: what a visit does, and when a message is sent all the same.
+
+mod common;
+
+use common::memory::{Effects, Memory, SimEnv};
+use gondwana_coherence::{
+    Access, Csm, CsmMessage, CsmOptions, Layout, Managers, Message, Outcome, Page, Protocol, Region, State,
+    Waiter,
+};
+use gondwana_topology::{NodeId, NodeSet};
+
+const PAGES: u32 = 8;
+const SIZE: usize = 4;
+const HOME: usize = 0;
+const VISITOR: usize = 1;
+
+/// The home manages all pages.
+struct Pair {
+    machines: [Csm; 2],
+    memories: [Memory; 2],
+}
+
+impl Pair {
+    fn new(one_sided: bool) -> Self {
+        let machine = |me| {
+            let managers = Managers::Node(NodeId(HOME as u16));
+            let layout = Layout::new(2, NodeId(me), vec![Region { first: Page(0), count: PAGES, managers }]);
+            Csm::new(layout, CsmOptions { one_sided, ..CsmOptions::default() })
+        };
+        let memory = || Memory::new(PAGES as usize, SIZE);
+        Self { machines: [machine(0), machine(1)], memories: [memory(), memory()] }
+    }
+
+    fn call<R>(&mut self, node: usize, act: impl FnOnce(&mut Csm, &mut SimEnv<'_>) -> R) -> (R, Effects) {
+        let mut effects = Effects::default();
+        let [first, second] = &mut self.memories;
+        let (own, other) = if node == 0 { (first, second) } else { (second, first) };
+        let neighbours = vec![(NodeId(1 - node as u16), other)];
+        let mut env = SimEnv::new(NodeId(node as u16), own, &mut effects).beside(neighbours);
+        let result = act(&mut self.machines[node], &mut env);
+        (result, effects)
+    }
+
+    fn fault(&mut self, node: usize, page: u32, access: Access, ahead: u32) -> (Outcome, Vec<CsmMessage>) {
+        let (outcome, effects) =
+            self.call(node, |machine, env| machine.fault(Page(page), access, ahead, Waiter(1), env));
+        (outcome, messages(effects))
+    }
+
+    /// The home's threads write some pages, which nobody else has.
+    fn touch(&mut self, count: u32) {
+        assert_eq!(self.fault(HOME, 0, Access::Write, count - 1), (Outcome::Done, vec![]));
+        for page in 0..count as usize {
+            self.memories[HOME].write(page * SIZE, 10 + page as u8);
+        }
+    }
+
+    fn state(&self, node: usize, page: u32) -> State {
+        self.machines[node].page(Page(page)).state
+    }
+
+    fn access(&self, node: usize, page: usize) -> Access {
+        self.memories[node].access[page]
+    }
+}
+
+fn messages(effects: Effects) -> Vec<CsmMessage> {
+    let sent = effects.sent.into_iter().map(|(_, message, _)| message);
+    sent.map(|message| if let Message::Csm(message) = message { message } else { unreachable!() }).collect()
+}
+
+#[test]
+fn a_visit_copies_and_takes_the_write_access_of_the_home() {
+    let mut pair = Pair::new(true);
+    pair.touch(3);
+    assert_eq!(pair.fault(VISITOR, 0, Access::Read, 7), (Outcome::Done, vec![]));
+    for page in 0..3 {
+        assert_eq!(pair.memories[VISITOR].read(page * SIZE), 10 + page as u8);
+        assert_eq!((pair.access(VISITOR, page), pair.access(HOME, page)), (Access::Read, Access::Read));
+    }
+    assert_eq!(pair.access(VISITOR, 3), Access::None, "nobody has touched it");
+    assert_eq!(pair.machines[VISITOR].counters().visits, 3);
+}
+
+#[test]
+fn the_home_finds_its_visitors_and_tells_them_what_it_writes() {
+    let mut pair = Pair::new(true);
+    pair.touch(1);
+    assert_eq!(pair.fault(VISITOR, 0, Access::Read, 0).0, Outcome::Done);
+    assert_eq!(pair.fault(HOME, 0, Access::Write, 0), (Outcome::Done, vec![]));
+    assert_eq!(pair.state(HOME, 0), State::HomeDirty);
+    assert_eq!(pair.machines[HOME].page(Page(0)).sharers, NodeSet::only(NodeId(1)));
+    let (outcome, effects) = pair.call(HOME, |machine, env| machine.release(Waiter(2), env));
+    assert_eq!(outcome, Outcome::Wait);
+    let sent = messages(effects);
+    assert!(matches!(&sent[..], [CsmMessage::Notices { pages, .. }] if pages == &[Page(0)]), "{sent:?}");
+}
+
+#[test]
+fn who_will_write_asks_because_the_home_may_move() {
+    let mut pair = Pair::new(true);
+    pair.touch(1);
+    let (outcome, sent) = pair.fault(VISITOR, 0, Access::Write, 0);
+    assert_eq!(outcome, Outcome::Wait);
+    assert!(matches!(sent[..], [CsmMessage::Fetch { write: true, .. }]), "{sent:?}");
+    assert_eq!(pair.access(HOME, 0), Access::Write, "nothing was taken");
+}
+
+#[test]
+fn pages_that_are_not_open_are_asked_for() {
+    let mut pair = Pair::new(true);
+    let (outcome, sent) = pair.fault(VISITOR, 0, Access::Read, 0);
+    assert_eq!(outcome, Outcome::Wait, "nobody has touched the page");
+    assert!(matches!(sent[..], [CsmMessage::Fetch { write: false, .. }]), "{sent:?}");
+    let mut apart = Pair::new(false);
+    apart.touch(1);
+    assert_eq!(apart.fault(VISITOR, 0, Access::Read, 0).0, Outcome::Wait, "visits are not wanted");
+}
+
+#[test]
+fn pages_are_brought_early_by_visits_too() {
+    let mut pair = Pair::new(true);
+    pair.touch(4);
+    let ((), effects) = pair.call(VISITOR, |machine, env| machine.prefetch(Page(1), 2, Access::Read, env));
+    assert_eq!(messages(effects), []);
+    let states = [0, 1, 2, 3].map(|page| pair.state(VISITOR, page));
+    assert_eq!(states, [State::Invalid, State::Shared, State::Shared, State::Invalid]);
+}
