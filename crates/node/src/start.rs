@@ -157,6 +157,8 @@ impl Node {
                 replicated.insert(first, count);
             }
         }
+        let processors = processors();
+        let patience = || Patience::new(processors, usize::from(boot.nodes));
         let node = Box::leak(Box::new(Self {
             me,
             hooks,
@@ -182,9 +184,9 @@ impl Node {
             heard: alive::Heard::new(&boot.fabric, boot.nodes),
             control,
             stack_bytes: stack_limit(),
-            page_patience: Patience::new(processors(), usize::from(boot.nodes)),
-            patience: Patience::new(processors(), usize::from(boot.nodes)),
-            service_patience: Patience::new(processors(), usize::from(boot.nodes)),
+            page_patience: patience(),
+            patience: patience(),
+            service_patience: patience(),
             placer,
             has_placed: AtomicBool::new(false),
             asked: Mutex::default(),

@@ -1,6 +1,6 @@
 //! Faults of this node's threads and the pages that come in because of them.
 
-use super::state::{CROSSED, PENDING, PINNED, REFETCH, State, TWIN, WRITE};
+use super::state::{CROSSED, PENDING, PINNED, PageEntry, REFETCH, State, TWIN, WRITE};
 use super::{Csm, History};
 use crate::runs::span;
 use crate::{Access, CsmMessage, Env, Grant, Incident, Message, Outcome, Page, Violation, Waiter};
@@ -112,7 +112,7 @@ impl Csm {
     }
 
     /// Makes copies that nobody here may write yet `Dirty`; their protection is the caller's business.
-    pub(super) fn twin(&mut self, first: Page, count: u32, env: &mut dyn Env) {
+    fn twin(&mut self, first: Page, count: u32, env: &mut dyn Env) {
         for page in span(first, count) {
             env.make_twin(page);
             let entry = self.entry(page);
@@ -152,10 +152,7 @@ impl Csm {
             return;
         }
         let (home, merge) = (entry.hint, entry.has(TWIN));
-        let after = self.run(Page(first.0 + 1), most - 1, |entry| {
-            entry.state == State::Invalid && entry.hint == home && entry.flush <= completed
-        });
-        let count = 1 + after;
+        let count = self.fetched_with(first, most, home);
         for page in span(first, count) {
             let entry = self.entry(page);
             entry.state = State::Fetching;
@@ -171,6 +168,15 @@ impl Csm {
         let message =
             CsmMessage::Fetch { first, count, write: write && !merge, requester: self.me(), completed };
         env.send(home, &Message::Csm(message), &[]);
+    }
+
+    /// How many pages from the unusable page `first` on, at most `most`, can be fetched from `home` together with it.
+    pub(super) fn fetched_with(&mut self, first: Page, most: u32, home: NodeId) -> u32 {
+        let completed = self.flushes.completed();
+        let is_due = |entry: &PageEntry| {
+            entry.state == State::Invalid && entry.hint == home && entry.flush <= completed
+        };
+        1 + self.run(Page(first.0 + 1), most - 1, is_due)
     }
 
     #[allow(clippy::too_many_arguments, reason = "the fields of the message")]
@@ -268,14 +274,19 @@ impl Csm {
                     entry.state = State::Shared;
                 }
                 self.counters.page_transfers += u64::from(count);
-                if like.has(WRITE) {
-                    self.twin(page, count, env);
-                    env.protect(page, count, Access::Write);
-                } else {
-                    env.protect(page, count, Access::Read);
-                }
+                self.admit(page, count, like.has(WRITE), env);
             }
             page.0 += count;
+        }
+    }
+
+    /// Lets the threads of this node use copies that have just come, to `write` them or to read them.
+    pub(super) fn admit(&mut self, first: Page, count: u32, write: bool, env: &mut dyn Env) {
+        if write {
+            self.twin(first, count, env);
+            env.protect(first, count, Access::Write);
+        } else {
+            env.protect(first, count, Access::Read);
         }
     }
 

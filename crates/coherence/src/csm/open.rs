@@ -18,7 +18,6 @@ use super::Csm;
 use super::state::{PENDING, PINNED, PageEntry, REFETCH, State, TWIN, WRITE};
 use crate::runs::span;
 use crate::{Access, Env, Incident, Offer, Page};
-use gondwana_topology::NodeSet;
 
 impl Csm {
     /// Keeps visitors from a page until the end of this call, and counts those who were there among its sharers. Does
@@ -35,8 +34,8 @@ impl Csm {
         }
         let (entry, directory) = self.split(page);
         let known = directory.record(&mut entry.directory);
-        known.sharers = known.sharers.iter().chain(visitors.iter()).collect();
-        known.notified = known.notified.iter().filter(|&node| !visitors.contains(node)).collect::<NodeSet>();
+        known.sharers = known.sharers.union(&visitors);
+        known.notified = known.notified.difference(&visitors);
         if state == State::HomeExclusive {
             entry.state = State::HomeShared;
             self.counters.exclusive_left += 1;
@@ -78,19 +77,15 @@ impl Csm {
     /// Brings an unusable page, and those after it that are in the same situation, at most `most` in all, from the memory
     /// of their home. False if that is not possible: then somebody has to be asked.
     pub(super) fn visit(&mut self, first: Page, most: u32, write: bool, env: &mut dyn Env) -> bool {
-        let completed = self.flushes.completed();
         let entry = *self.entry(first);
-        let merges = entry.has(TWIN);
-        if !self.options.one_sided || entry.flush > completed {
+        let (home, merges) = (entry.hint, entry.has(TWIN));
+        if !self.options.one_sided || entry.flush > self.flushes.completed() {
             return false;
         }
-        let home = entry.hint;
-        let after = self.run(Page(first.0 + 1), most - 1, |entry| {
-            entry.state == State::Invalid && entry.hint == home && entry.flush <= completed
-        });
+        let most = self.fetched_with(first, most, home);
         // Where there are unflushed writes, the home would not move in any case.
         let write = write && !merges;
-        let count = env.visit(home, first, 1 + after, write);
+        let count = env.visit(home, first, most, write);
         if count == 0 {
             return false;
         }
@@ -109,12 +104,7 @@ impl Csm {
         }
         if copies > 0 {
             env.install_from(home, copied, copies);
-            if write {
-                self.twin(copied, copies, env);
-                env.protect(copied, copies, Access::Write);
-            } else {
-                env.protect(copied, copies, Access::Read);
-            }
+            self.admit(copied, copies, write, env);
         }
         self.counters.page_transfers += u64::from(count);
         self.counters.visits += u64::from(count);

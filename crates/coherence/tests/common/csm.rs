@@ -61,6 +61,6 @@ fn as_it_will_be(node: &Node<Csm>, page: Page) -> PageView {
         assert!(view.sharers.is_empty(), "an exclusive page has sharers");
         view.state = State::HomeShared;
     }
-    view.sharers = view.sharers.iter().chain(visitors.iter()).collect();
+    view.sharers = view.sharers.union(&visitors);
     view
 }
