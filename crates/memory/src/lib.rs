@@ -13,6 +13,7 @@ mod mapping;
 mod neighbour;
 mod pages;
 mod sparse_words;
+mod twins;
 
 pub use access::{Access, Mechanism, Missing, probe_userfaultfd};
 pub use error::MemoryError;

@@ -98,6 +98,22 @@ fn map_with(
     Err(MemoryError::Occupied { base, bytes })
 }
 
+/// Private memory of so many bytes, zero-filled, of which only what is used costs anything.
+///
+/// # Errors
+/// If the kernel refuses.
+pub(crate) fn map_private(bytes: usize) -> Result<*mut u8, MemoryError> {
+    let (allowed, how) =
+        (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE);
+    // By system call: in the preloaded library, the function of that name is the program's.
+    // SAFETY: a new mapping at an address of the kernel's choice changes no existing memory.
+    let base = unsafe { libc::syscall(libc::SYS_mmap, 0, bytes, allowed, how, -1, 0) };
+    if base == -1 {
+        return Err(MemoryError::last("mapping private memory"));
+    }
+    Ok(base as *mut u8)
+}
+
 /// A private zero-filled array for one value a page, of which only the parts that are used cost memory.
 ///
 /// Not synchronised: the owner of the value decides who may use it.
@@ -113,20 +129,7 @@ unsafe impl<T: Copy + Send> Send for SparseTable<T> {}
 impl<T: Copy> SparseTable<T> {
     /// `T` must be a plain number for which zero is valid.
     pub(crate) fn new(len: usize) -> Result<Self, MemoryError> {
-        // SAFETY: a fresh anonymous mapping wherever the kernel likes.
-        let base = unsafe {
-            libc::mmap(
-                std::ptr::null_mut(),
-                len * size_of::<T>(),
-                libc::PROT_READ | libc::PROT_WRITE,
-                libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE,
-                -1,
-                0,
-            )
-        };
-        if base == libc::MAP_FAILED {
-            return Err(MemoryError::last("reserving a page table"));
-        }
+        let base = map_private(len * size_of::<T>())?;
         Ok(Self { base: base.cast(), len, values: PhantomData })
     }
 

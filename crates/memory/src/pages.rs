@@ -5,8 +5,9 @@ use crate::access::{Access, Mechanism, Protection};
 use crate::diff;
 use crate::geometry::{Geometry, PAGE_SIZE, RUNTIME_BASE};
 use crate::image::DataSegment;
-use crate::mapping::{SparseTable, map_at, map_copy, map_over, unmap};
+use crate::mapping::{map_at, map_copy, map_over, unmap};
 use crate::neighbour::{Doors, Neighbour, Visits};
+use crate::twins::Twins;
 use std::ffi::CStr;
 use std::io;
 use std::ops::Range;
@@ -65,8 +66,7 @@ impl Pages {
         for segment in geometry.overlays() {
             protection.populated(segment.first, segment.pages);
         }
-        let twins =
-            Twins { frame_of: SparseTable::new(geometry.pages() as usize)?, frames: vec![], free: vec![] };
+        let twins = Twins::new(geometry.pages() as usize)?;
         Ok(Self { geometry, protection, twins, file, doors: None, excluded: vec![] })
     }
 
@@ -152,7 +152,7 @@ impl Pages {
         unsafe { diff::merge(runtime(page), twin, incoming) };
     }
 
-    /// Overwrites whole pages.
+    /// Overwrites whole pages, which the program cannot reach. It may be able to read some of them afterwards.
     ///
     /// # Panics
     /// If `incoming` is not a whole number of pages or runs past the last page.
@@ -160,9 +160,12 @@ impl Pages {
         assert!(incoming.len().is_multiple_of(PAGE_SIZE));
         let count = (incoming.len() / PAGE_SIZE) as u32;
         assert!(first + count <= self.geometry.pages());
+        // SAFETY: the source is a slice.
+        let fresh = unsafe { self.protection.copy_in(first, count, incoming.as_ptr()) };
+        let (first, rest) = (first + fresh, &incoming[fresh as usize * PAGE_SIZE..]);
         // SAFETY: the target pages exist and the source is not part of the runtime's view.
-        unsafe { std::ptr::copy_nonoverlapping(incoming.as_ptr(), runtime(first), incoming.len()) };
-        self.protection.populated(first, count);
+        unsafe { std::ptr::copy_nonoverlapping(rest.as_ptr(), runtime(first), rest.len()) };
+        self.protection.populated(first, count - fresh);
     }
 
     /// Fills whole pages with zeros.
@@ -215,6 +218,7 @@ impl Pages {
         let end = first + count;
         let mut page = first;
         while page < end {
+            neighbour.find(page, end - page);
             // SAFETY: the frames of the other node stay mapped. They may change meanwhile, as in any such copy.
             let fresh = unsafe { self.protection.copy_in(page, end - page, neighbour.frame(page)) };
             page += fresh;
@@ -371,37 +375,4 @@ pub(crate) fn memfd(name: &CStr, bytes: usize) -> Result<OwnedFd, MemoryError> {
 
 fn set_length(file: &OwnedFd, bytes: usize) -> io::Result<()> {
     std::fs::File::from(file.try_clone()?).set_len(bytes as u64)
-}
-
-/// Twins live in recycled frames, so that the frame of the next twin is probably still in the cache.
-struct Twins {
-    /// Index of the page's frame plus one; 0: no twin.
-    frame_of: SparseTable<u32>,
-    frames: Vec<Box<PageBytes>>,
-    free: Vec<u32>,
-}
-
-impl Twins {
-    fn take(&mut self, page: u32) -> &mut PageBytes {
-        assert_eq!(self.frame_of.get(page), 0, "page {page} has a twin already");
-        let frame = self.free.pop().unwrap_or_else(|| {
-            self.frames.push(Box::new([0; PAGE_SIZE]));
-            self.frames.len() as u32
-        });
-        self.frame_of.set(page, frame);
-        &mut self.frames[frame as usize - 1]
-    }
-
-    fn of(&mut self, page: u32) -> &mut PageBytes {
-        let frame = self.frame_of.get(page);
-        assert_ne!(frame, 0, "page {page} has no twin");
-        &mut self.frames[frame as usize - 1]
-    }
-
-    fn give_back(&mut self, page: u32) {
-        let frame = self.frame_of.get(page);
-        assert_ne!(frame, 0, "page {page} has no twin");
-        self.frame_of.set(page, 0);
-        self.free.push(frame);
-    }
 }

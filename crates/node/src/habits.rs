@@ -118,7 +118,7 @@ pub struct Rewriting {
 impl Rewriting {
     /// A run begins to be read, after one of `pages` pages: true if it will be written.
     pub fn begin(&mut self, pages: u32) -> bool {
-        let was = self.trusted || (self.written > 0 && 2 * self.written >= pages);
+        let was = self.trusted || 2 * self.written > pages;
         self.repeated = if was { self.repeated.saturating_add(1) } else { 0 };
         self.written = 0;
         self.trusted = self.repeated >= PROOF && !is_due(self.repeated);

@@ -180,7 +180,8 @@ impl Streams {
     fn note_rewriting(&mut self, page: u32, count: u32) {
         let read = self.runs.iter().find(|run| run.kind == Kind::Read && !run.writes && run.holds(page));
         if let Some(run) = read {
-            self.habits.of(run.code, Kind::Read).rewriting.note(count);
+            let written = run.overlap(page, count);
+            self.habits.of(run.code, Kind::Read).rewriting.note(written);
         }
     }
 }

@@ -181,9 +181,6 @@ impl Uffd {
     /// So many pages can be read at `source`.
     pub(super) unsafe fn copy(&self, base: usize, count: u32, source: *const u8) -> u32 {
         let length = bytes(count);
-        // Otherwise the kernel would find out about each page by itself that it has never been read here.
-        // SAFETY: MADV_POPULATE_READ changes no contents. It is a help only, so that its result does not matter.
-        unsafe { libc::madvise(source.cast_mut().cast(), length as usize, libc::MADV_POPULATE_READ) };
         let mut done = 0;
         loop {
             let mut argument = sys::uffdio_copy {

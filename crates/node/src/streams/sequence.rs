@@ -97,6 +97,12 @@ impl Sequence {
         if fits { foreseen } else { so_far }
     }
 
+    /// How many of `count` pages from `from` on it is known to have.
+    pub fn overlap(&self, from: u32, count: u32) -> u32 {
+        let known = Self { last: self.first, window: self.extent().count - 1, ..*self };
+        (from..from + count).filter(|&page| known.holds(page)).count() as u32
+    }
+
     /// Where it began.
     pub fn first(&self) -> u32 {
         self.first

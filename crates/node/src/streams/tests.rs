@@ -235,3 +235,20 @@ fn what_is_no_longer_written_is_asked_for_to_be_read() {
     let asked = asked_to_write(100, |run| run < 3);
     assert!(asked[3] && !asked[10..].contains(&true));
 }
+
+/// What is written is beside what is read, and shares its last page with it.
+#[test]
+fn what_is_written_beside_what_is_read_is_no_reason_to_write_that() {
+    let mut streams = Streams::default();
+    for _ in 0..100 {
+        let mut next = 10;
+        while next < 13 {
+            let forecast = streams.foresee(read(next, CODE), 64);
+            assert!(!forecast.writes);
+            next += 1 + forecast.ahead.run;
+        }
+        for page in 12..16 {
+            streams.foresee(Fault { page, code: OTHER, kind: Kind::Upgrade, lost: false }, 64);
+        }
+    }
+}
