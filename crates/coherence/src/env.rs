@@ -60,8 +60,28 @@ pub enum Incident {
 pub struct Offer {
     /// Threads of the home write the page without noting it: who copies it first takes their write access away.
     pub exclusive: bool,
-    /// Nodes that will write the page may copy it, too; otherwise they ask, because the home might move to them.
-    pub to_writers: bool,
+    /// What nodes that will write the page may come for; otherwise they ask, because the home might move to them.
+    pub to_writers: Option<Visit>,
+}
+
+/// What a node comes to another one's memory for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Visit {
+    /// A copy to read: this node is counted among those that have one.
+    Read,
+    /// A copy to write.
+    Write,
+    /// To become the home. The former one keeps a copy that can be read.
+    Home,
+}
+
+/// Who has come for a page while it was open.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Visitors {
+    /// The nodes that have copied it.
+    pub readers: NodeSet,
+    /// The node that has become its home; then nobody else has come.
+    pub home: Option<NodeId>,
 }
 
 /// The node as a machine sees it: memory, network and threads.
@@ -93,15 +113,15 @@ pub trait Env {
     fn send_pages(&mut self, to: NodeId, message: &Message, first: Page, count: u32);
     /// Lets other nodes of this computer copy a page whose home this node is without asking it, until [`Env::close`].
     fn open(&mut self, _page: Page, _offer: Offer) {}
-    /// Takes that back; returns the nodes that have copied the page since it was opened. If it was open as exclusive and
-    /// there are any, the threads of this node may only read it.
-    fn close(&mut self, _page: Page) -> NodeSet {
-        NodeSet::EMPTY
+    /// Takes that back; returns who has come since it was opened. If it was open as exclusive and somebody has, the threads
+    /// of this node may only read it.
+    fn close(&mut self, _page: Page) -> Visitors {
+        Visitors::default()
     }
-    /// Counts this node among those that have copies of the pages from `first` on, at most `most`, that `home` has open (for
-    /// writers, if this node is going to `write`); returns how many these are. What the home's threads wrote before is in
-    /// its frames, and they may write no page of them now without noting it.
-    fn visit(&mut self, _home: NodeId, _first: Page, _most: u32, _write: bool) -> u32 {
+    /// Comes for the pages from `first` on, at most `most`, that `home` has open for what `visit` says; returns how many
+    /// these are. What the home's threads wrote before is in its frames, and they may write no page of them now without
+    /// noting it.
+    fn visit(&mut self, _home: NodeId, _first: Page, _most: u32, _visit: Visit) -> u32 {
         0
     }
     /// [`Env::install`] of the present contents of another node's frames, which this node has visited.
@@ -186,7 +206,11 @@ pub trait Protocol: Send {
     /// Makes those nodes home that [`Protocol::place`] has decided on, of pages that nobody has touched and that this node
     /// answers for: when they are touched there, nobody need be asked.
     fn give_placed(&mut self, first: Page, count: u32, env: &mut dyn Env);
-    /// What this node is to the home of a page. At any time at most one node says [`Standing::Home`]; while the home
+    /// Threads of other nodes are about to use what so far only this node has used. Makes it cheaper for them to come for
+    /// it, and a little dearer for this node to go on writing it.
+    fn expose(&mut self, _env: &mut dyn Env) {}
+    /// What this node is to the home of a page, as far as it knows: a former home is told when it next keeps others out of
+    /// the page. But for that, at any time at most one node says [`Standing::Home`]; while the home
     /// moves, none does.
     fn standing(&self, page: Page) -> Standing;
     /// Counts what was placed. Takes time in proportion to the memory in use.

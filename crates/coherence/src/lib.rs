@@ -19,7 +19,9 @@ mod violation;
 
 pub use counters::Counters;
 pub use csm::{Csm, CsmOptions, History, PageView, State};
-pub use env::{Access, Env, Incident, Offer, Outcome, Page, PlacedPages, Protocol, Standing, Waiter};
+pub use env::{
+    Access, Env, Incident, Offer, Outcome, Page, PlacedPages, Protocol, Standing, Visit, Visitors, Waiter,
+};
 pub use layout::{Layout, Managers, Region};
 pub use message::{CsmMessage, DiffEntry, Grant, HomeGrant, Message, ScMessage};
 pub use sc::{Sc, ScOptions, ScState, ScView};

@@ -5,7 +5,7 @@ mod common;
 
 use common::model::Schedules;
 use common::programs;
-use common::world::Op::{self, Barrier, Lock, Place, Read, Unlock, Write};
+use common::world::Op::{self, Barrier, Expose, Lock, Place, Read, Unlock, Write};
 use gondwana_coherence::{Csm, CsmOptions, Layout};
 
 fn machine(layout: Layout) -> Csm {
@@ -143,6 +143,31 @@ fn a_policy_decides_about_pages_in_use() {
     }
 }
 
+/// Two nodes write a page that the third has used alone, while that goes on writing it.
+#[test]
+fn a_page_goes_to_whoever_writes_it_first() {
+    let a = [Write(0, 1), Expose, Barrier, Lock(0), Write(0, 2), Unlock(0), Lock(0), Read(1), Unlock(0)];
+    let b = [Barrier, Lock(0), Read(0), Write(1, 3), Unlock(0)];
+    let c = [Barrier, Lock(0), Read(1), Write(1, 4), Unlock(0)];
+    for threads in
+        [&[(0, &a[..]), (1, &b), (2, &c)][..], &[(0, &a), (0, &b), (1, &c)], &[(0, &a), (1, &b), (1, &c)]]
+    {
+        for manager in [Some(0), Some(2)] {
+            for (lazy, exposed) in [(false, false), (false, true), (true, true)] {
+                let without = |(node, ops): (usize, &[Op])| {
+                    (node, ops.iter().copied().filter(|&op| exposed || op != Expose).collect::<Vec<_>>())
+                };
+                let threads: Vec<_> = threads.iter().copied().map(without).collect();
+                let threads: Vec<(usize, &[Op])> =
+                    threads.iter().map(|(node, ops)| (*node, &ops[..])).collect();
+                Schedules::new(3, 1, &threads, machine)
+                    .with(|setup| (setup.manager, setup.lazy) = (manager, lazy))
+                    .check();
+            }
+        }
+    }
+}
+
 /// Many programs with every schedule of each. Threads are on two or three nodes.
 fn many_programs(seeds: impl Iterator<Item = u64>, sections: usize) {
     for seed in seeds {
@@ -157,6 +182,9 @@ fn many_programs(seeds: impl Iterator<Item = u64>, sections: usize) {
                 // A third thread would have too many schedules.
                 setup.stride = u32::from(seed % 5 > 2);
                 programs::sections(setup, sections, seed);
+                if seed % 2 == 0 {
+                    programs::expose_anywhere(setup, 1, seed);
+                }
                 if seed % 4 == 0 {
                     setup.placed = vec![Some((seed / 4 % 3) as u16); pages];
                 }

@@ -8,6 +8,7 @@ use gondwana_coherence::{
     Waiter,
 };
 use gondwana_topology::{NodeId, NodeSet};
+use std::collections::VecDeque;
 
 const PAGES: u32 = 8;
 const SIZE: usize = 4;
@@ -55,6 +56,20 @@ impl Pair {
         }
     }
 
+    /// A node releases what it wrote; the other one then acquires.
+    fn synchronise(&mut self, node: usize) {
+        let (_, effects) = self.call(node, |machine, env| machine.release(Waiter(2), env));
+        let mut sent: VecDeque<_> = effects.sent.into();
+        while let Some((to, message, bulk)) = sent.pop_front() {
+            let from = NodeId(1 - to.0);
+            let (result, effects) =
+                self.call(to.index(), |machine, env| machine.message(from, message, &bulk, env));
+            result.unwrap();
+            sent.extend(effects.sent);
+        }
+        self.call(1 - node, |machine, env| machine.acquire(env));
+    }
+
     fn state(&self, node: usize, page: u32) -> State {
         self.machines[node].page(Page(page)).state
     }
@@ -96,14 +111,83 @@ fn the_home_finds_its_visitors_and_tells_them_what_it_writes() {
     assert!(matches!(&sent[..], [CsmMessage::Notices { pages, .. }] if pages == &[Page(0)]), "{sent:?}");
 }
 
+/// A page that others have used has a past, which the home looks at before it moves.
 #[test]
 fn who_will_write_asks_because_the_home_may_move() {
     let mut pair = Pair::new(true);
     pair.touch(1);
+    assert_eq!(pair.fault(VISITOR, 0, Access::Read, 0).0, Outcome::Done);
+    assert_eq!(pair.fault(HOME, 0, Access::Write, 0).0, Outcome::Done);
+    pair.synchronise(HOME);
     let (outcome, sent) = pair.fault(VISITOR, 0, Access::Write, 0);
     assert_eq!(outcome, Outcome::Wait);
     assert!(matches!(sent[..], [CsmMessage::Fetch { write: true, .. }]), "{sent:?}");
     assert_eq!(pair.access(HOME, 0), Access::Write, "nothing was taken");
+}
+
+#[test]
+fn who_is_the_first_to_write_becomes_home() {
+    let mut pair = Pair::new(true);
+    pair.touch(2);
+    assert_eq!(pair.fault(VISITOR, 0, Access::Write, 7), (Outcome::Done, vec![]));
+    for page in 0..2 {
+        assert_eq!(pair.memories[VISITOR].read(page * SIZE), 10 + page as u8);
+        assert_eq!((pair.access(VISITOR, page), pair.access(HOME, page)), (Access::Write, Access::Read));
+        assert_eq!(pair.state(VISITOR, page as u32), State::HomeDirty);
+    }
+    assert_eq!(pair.state(VISITOR, 2), State::Invalid, "nobody has touched it");
+    assert_eq!(pair.machines[VISITOR].counters().home_moves, 2);
+    // The former home has copies, and is told like anybody who has.
+    pair.synchronise(VISITOR);
+    for page in 0..2 {
+        assert_eq!(
+            (pair.state(VISITOR, page), pair.state(HOME, page)),
+            (State::HomeExclusive, State::Invalid)
+        );
+        assert_eq!(pair.machines[HOME].page(Page(page)).probable_home, NodeId(VISITOR as u16));
+    }
+}
+
+#[test]
+fn a_former_home_writes_a_copy() {
+    let mut pair = Pair::new(true);
+    pair.touch(1);
+    assert_eq!(pair.fault(VISITOR, 0, Access::Write, 0).0, Outcome::Done);
+    assert_eq!(pair.fault(HOME, 0, Access::Write, 0), (Outcome::Done, vec![]));
+    assert_eq!((pair.state(HOME, 0), pair.state(VISITOR, 0)), (State::Dirty, State::HomeDirty));
+    pair.memories[HOME].write(0, 20);
+    pair.memories[VISITOR].write(1, 30);
+    pair.synchronise(HOME);
+    assert_eq!([0, 1].map(|at| pair.memories[VISITOR].read(at)), [20, 30]);
+    assert_eq!(pair.machines[HOME].counters().exclusive_left, 1);
+}
+
+/// What the home has used alone is read-only at once, and a page that it writes again is exclusive again.
+#[test]
+fn pages_are_exposed_together() {
+    let mut pair = Pair::new(true);
+    pair.touch(4);
+    pair.call(HOME, |machine, env| machine.expose(env));
+    assert_eq!([0, 1, 2, 3].map(|page| pair.access(HOME, page)), [Access::Read; 4]);
+    assert_eq!(pair.fault(VISITOR, 1, Access::Write, 0), (Outcome::Done, vec![]));
+    assert_eq!(pair.state(VISITOR, 1), State::HomeDirty);
+    // The page that has another home ends the run of those that nobody else has used.
+    assert_eq!(pair.fault(HOME, 0, Access::Write, 3), (Outcome::Done, vec![]));
+    assert_eq!([0, 1, 2].map(|page| pair.access(HOME, page)), [Access::Write, Access::Read, Access::Read]);
+    assert_eq!((pair.state(HOME, 0), pair.state(HOME, 1)), (State::HomeExclusive, State::Shared));
+    assert_eq!(pair.fault(HOME, 2, Access::Write, 1), (Outcome::Done, vec![]));
+    assert_eq!(pair.state(HOME, 3), State::HomeExclusive);
+}
+
+#[test]
+fn a_page_with_a_reader_has_no_home_to_be_taken() {
+    let mut pair = Pair::new(true);
+    pair.touch(2);
+    assert_eq!(pair.fault(VISITOR, 0, Access::Read, 0).0, Outcome::Done);
+    assert_eq!(pair.fault(VISITOR, 0, Access::Write, 0), (Outcome::Done, vec![]));
+    assert_eq!((pair.state(HOME, 0), pair.state(VISITOR, 0)), (State::HomeExclusive, State::Dirty));
+    assert_eq!(pair.fault(HOME, 0, Access::Write, 0).0, Outcome::Done);
+    assert_eq!(pair.state(HOME, 0), State::HomeDirty, "the reader was found");
 }
 
 #[test]

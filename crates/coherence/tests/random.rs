@@ -3,7 +3,7 @@
 
 mod common;
 
-use common::programs::{Rng, place_anywhere, race_free, racy, with_new_pages};
+use common::programs::{Rng, expose_anywhere, place_anywhere, race_free, racy, with_new_pages};
 use common::world::{Action, Machine, Setup, World};
 use gondwana_coherence::{Csm, CsmOptions, Layout, Page, Sc, ScOptions, Standing};
 use proptest::prelude::*;
@@ -27,6 +27,8 @@ struct Case {
     places: usize,
     /// Pages that are used later, with homes decided before.
     new_pages: usize,
+    /// How often a node exposes what it used alone.
+    exposed: usize,
     seed: u64,
 }
 
@@ -38,7 +40,7 @@ fn case() -> impl Strategy<Value = Case> {
             (any::<bool>(), any::<bool>()),
             prop_oneof![Just(1usize), Just(1 << 19)],
             any::<bool>(),
-            any::<u64>(),
+            (0usize..8, any::<u64>()),
         ),
         prop_oneof![
             Just((vec![], 0, 0)),
@@ -56,7 +58,7 @@ fn case() -> impl Strategy<Value = Case> {
                 for home in placed.iter_mut().flatten() {
                     *home %= nodes as u16;
                 }
-                let ((migrate, one_sided), bulk_limit, hold, seed) = rest;
+                let ((migrate, one_sided), bulk_limit, hold, (exposed, seed)) = rest;
                 let (csm, sc) = (CsmOptions { migrate, bulk_limit, one_sided }, ScOptions { hold });
                 let racy = false;
                 Case {
@@ -75,6 +77,7 @@ fn case() -> impl Strategy<Value = Case> {
                     placed,
                     places,
                     new_pages,
+                    exposed,
                     seed,
                 }
             },
@@ -118,6 +121,7 @@ fn run<P: Machine>(case: &Case, machine: impl Fn(Layout) -> P) -> Result<(), Tes
     };
     program(&mut setup, case.seed);
     place_anywhere(&mut setup, case.places, case.seed);
+    expose_anywhere(&mut setup, case.exposed, case.seed);
     if case.new_pages > 0 {
         with_new_pages(&mut setup, case.new_pages, case.seed, program);
     }

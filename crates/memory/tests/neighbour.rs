@@ -1,6 +1,8 @@
 //! A node whose memory is visited, by itself: the only test of its file, because a process has one span.
 
-use gondwana_memory::{Access, Mechanism, Neighbour, PAGE_SIZE, Pages, SPAN_BASE, probe_userfaultfd};
+use gondwana_memory::{
+    Access, Mechanism, Neighbour, PAGE_SIZE, Pages, Purpose, SPAN_BASE, probe_userfaultfd,
+};
 use std::os::fd::OwnedFd;
 
 const PAGES: u32 = 64;
@@ -26,7 +28,7 @@ fn visitors_read_what_is_open_and_take_write_access() {
     assert!(Neighbour::new(3, swapped, pages.geometry()).is_err(), "the order matters");
     let home = Neighbour::new(3, handed, pages.geometry()).unwrap();
 
-    assert_eq!(home.visit(5, 0, PAGES, false), 0, "everything is closed");
+    assert_eq!(home.visit(5, 0, PAGES, Purpose::Read), 0, "everything is closed");
     pages.protect(0, 8, Access::Write).unwrap();
     let address = |page: u32| (SPAN_BASE + page as usize * PAGE_SIZE) as *mut u8;
     for page in 0..8 {
@@ -34,15 +36,15 @@ fn visitors_read_what_is_open_and_take_write_access() {
         unsafe { address(page).write_volatile(100 + page as u8) };
     }
     for page in [0, 1, 2, 4, 5] {
-        pages.open(page, true, false);
+        pages.open(page, true, None);
     }
     pages.protect(6, 1, Access::Read).unwrap();
-    pages.open(6, false, false);
-    assert_eq!(home.visit(5, 0, 1, true), 0, "writers are not welcome");
+    pages.open(6, false, None);
+    assert_eq!(home.visit(5, 0, 1, Purpose::Write), 0, "writers are not welcome");
 
-    assert_eq!(home.visit(5, 1, 7, false), 2, "page 3 is closed");
-    assert_eq!(home.visit(60, 0, 1, false), 0, "there is no room for the name");
-    assert_eq!(home.visit(5, 4, PAGES, false), 3, "exclusive and shared pages in one go");
+    assert_eq!(home.visit(5, 1, 7, Purpose::Read), 2, "page 3 is closed");
+    assert_eq!(home.visit(59, 0, 1, Purpose::Read), 0, "there is no room for the name");
+    assert_eq!(home.visit(5, 4, PAGES, Purpose::Read), 3, "exclusive and shared pages in one go");
     for page in [1, 2, 4, 5, 6] {
         // SAFETY: the frame stays mapped.
         assert_eq!(unsafe { *home.frame(page) }, 100 + page as u8);
@@ -53,12 +55,17 @@ fn visitors_read_what_is_open_and_take_write_access() {
     assert_eq!(pages.close(0).names, 0, "nobody was there");
     assert_eq!(pages.access(0), Access::Write);
 
+    // Who becomes home takes the write access as well.
+    pages.open(0, true, Some(Purpose::Home));
+    assert_eq!(home.visit(5, 0, 2, Purpose::Home), 1, "page 1 is closed");
+    assert_eq!((pages.close(0).home, pages.access(0)), (Some(5), Access::Read));
+
     // The access is what the kernel enforces: once given back, the program writes again.
     pages.protect(1, 2, Access::Write).unwrap();
     // SAFETY: writable again.
     unsafe { address(1).write_volatile(7) };
-    pages.open(1, true, false);
-    assert_eq!(home.visit(5, 1, 1, false), 1);
+    pages.open(1, true, None);
+    assert_eq!(home.visit(5, 1, 1, Purpose::Read), 1);
     // Into pages that are not in use, as a visitor does on its own node: here into the home's own.
     pages.install_from(&home, 1, 1);
     assert_eq!(pages.contents(1, 1)[0], 7);

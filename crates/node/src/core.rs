@@ -211,8 +211,20 @@ impl Core {
         self.protocol.give_placed(first, count, &mut self.ports);
     }
 
-    /// What this node is to the home of a page.
+    /// Threads of other nodes are about to use what so far only this node has used.
+    pub fn expose(&mut self) {
+        self.protocol.expose(&mut self.ports);
+    }
+
+    /// What this node is to the home of a page, as far as it knows: another one may have become home since it looked last.
     pub fn standing(&self, page: Page) -> Standing {
+        self.protocol.standing(page)
+    }
+
+    /// What this node is to the home of a page.
+    pub fn find_standing(&mut self, page: Page) -> Standing {
+        self.protocol.keep_out(page, &mut self.ports);
+        self.protocol.let_in(&mut self.ports);
         self.protocol.standing(page)
     }
 

@@ -5,9 +5,9 @@ use crate::monitor::Tap;
 use crate::slots::{Slots, event};
 use crate::stats::MessageCounts;
 use crate::wire::{Wire, kind_of};
-use gondwana_coherence::{Access, Env, Incident, Message, Offer, Page, Waiter};
+use gondwana_coherence::{Access, Env, Incident, Message, Offer, Page, Visit, Visitors, Waiter};
 use gondwana_fabric::{Fabric, SendError};
-use gondwana_memory::{Neighbour, PAGE_SIZE, PageBytes, Pages};
+use gondwana_memory::{Neighbour, PAGE_SIZE, PageBytes, Pages, Purpose};
 use gondwana_topology::{NodeId, NodeSet};
 use serde::Serialize;
 use std::sync::Arc;
@@ -117,6 +117,14 @@ fn convert(access: Access) -> gondwana_memory::Access {
     }
 }
 
+fn purpose(visit: Visit) -> Purpose {
+    match visit {
+        Visit::Read => Purpose::Read,
+        Visit::Write => Purpose::Write,
+        Visit::Home => Purpose::Home,
+    }
+}
+
 impl Env for Ports {
     fn protect(&mut self, first: Page, count: u32, access: Access) {
         if let Err(error) = self.pages.protect(first.0, count, convert(access)) {
@@ -180,26 +188,31 @@ impl Env for Ports {
     }
 
     fn open(&mut self, page: Page, offer: Offer) {
-        self.pages.open(page.0, offer.exclusive, offer.to_writers);
+        self.pages.open(page.0, offer.exclusive, offer.to_writers.map(purpose));
     }
 
-    fn close(&mut self, page: Page) -> NodeSet {
-        let mut names = self.pages.close(page.0).names;
-        let mut nodes = NodeSet::EMPTY;
+    fn close(&mut self, page: Page) -> Visitors {
+        let visits = self.pages.close(page.0);
+        let (mut names, home) = (visits.names, visits.home.map(NodeId));
+        let mut readers = NodeSet::EMPTY;
         while names != 0 {
             let visitor = NodeId(names.trailing_zeros() as u16);
-            nodes.insert(visitor);
+            readers.insert(visitor);
             names &= names - 1;
             if let Some(tap) = &self.tap {
                 tap.visited(page, visitor);
             }
         }
-        nodes
+        if let (Some(tap), Some(home)) = (&self.tap, home) {
+            tap.visited(page, home);
+        }
+        Visitors { readers, home }
     }
 
-    fn visit(&mut self, home: NodeId, first: Page, most: u32, write: bool) -> u32 {
+    fn visit(&mut self, home: NodeId, first: Page, most: u32, visit: Visit) -> u32 {
         let me = self.fabric.node().0;
-        let count = self.neighbour(home).map_or(0, |neighbour| neighbour.visit(me, first.0, most, write));
+        let count =
+            self.neighbour(home).map_or(0, |neighbour| neighbour.visit(me, first.0, most, purpose(visit)));
         if let Some(tap) = self.tap.as_mut().filter(|_| count > 0) {
             tap.fetches(home, first, count);
         }

@@ -119,11 +119,12 @@ impl Node {
                 pages.protect(segment.first, segment.pages, Access::Write)?;
             }
         }
-        let one_sided = boot.consistency == Consistency::Rc && matches!(boot.fabric, FabricBoot::Shm { .. });
+        let mut one_sided =
+            boot.consistency == Consistency::Rc && matches!(boot.fabric, FabricBoot::Shm { .. });
         if one_sided {
-            pages.admit()?;
+            one_sided = pages.admit()?;
         }
-        let protocol = protocol(&boot, &layout, first_data, data_pages);
+        let protocol = protocol(&boot, &layout, first_data, data_pages, one_sided);
         let fabric = connect(&boot, me)?;
         let slots = Arc::new(Slots::new());
         let lock_table = Arc::new(LockTable::new());
@@ -207,11 +208,17 @@ pub(crate) fn part(boot: &Boot) -> u64 {
     boot.span / u64::from(boot.nodes) / PART_UNIT * PART_UNIT
 }
 
-fn protocol(boot: &Boot, layout: &Layout, first_data: Page, data_pages: u32) -> Box<dyn Protocol> {
+fn protocol(
+    boot: &Boot,
+    layout: &Layout,
+    first_data: Page,
+    data_pages: u32,
+    one_sided: bool,
+) -> Box<dyn Protocol> {
     let adopts = boot.node == 0 && data_pages > 0;
     match boot.consistency {
         Consistency::Rc => {
-            let mut csm = Csm::new(layout.clone(), CsmOptions::default());
+            let mut csm = Csm::new(layout.clone(), CsmOptions { one_sided, ..CsmOptions::default() });
             if adopts {
                 csm.adopt(first_data, data_pages);
             }

@@ -172,6 +172,7 @@ impl Node {
             } else {
                 self.remote_threads.store(true, Ordering::Relaxed);
                 self.release();
+                self.core().expose();
                 self.ask_for(to, move |ticket| Wire::Start { ticket, thread: spec })?;
             }
             Ok(spec.id)

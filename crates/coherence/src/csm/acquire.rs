@@ -18,6 +18,8 @@ impl Csm {
         self.check_node("Notices", from)?;
         for &page in pages {
             self.check(page, 1)?;
+            // It may have become a copy without this node's doing.
+            self.close(page, env);
             let entry = self.entry(page);
             // Where there is no copy and none on its way, the page is fetched before the next access anyway.
             let copy = matches!(entry.state, State::Shared | State::Dirty | State::Fetching);

@@ -1,6 +1,6 @@
 //! Faults of this node's threads and the pages that come in because of them.
 
-use super::state::{CROSSED, PENDING, PINNED, PageEntry, REFETCH, State, TWIN, WRITE};
+use super::state::{CROSSED, DirectoryEntry, PENDING, PINNED, PageEntry, REFETCH, State, TWIN, WRITE};
 use super::{Csm, History};
 use crate::runs::span;
 use crate::{Access, CsmMessage, Env, Grant, Incident, Message, Outcome, Page, Violation, Waiter};
@@ -37,7 +37,7 @@ impl Csm {
                 Outcome::Done
             }
             State::HomeShared => {
-                self.write_at_home(page, env);
+                self.write_at_home(page, ahead, env);
                 Outcome::Done
             }
             State::Shared => {
@@ -80,13 +80,28 @@ impl Csm {
             self.entry(page).state = State::HomeExclusive;
             self.closed.push(page);
         }
+        if self.options.one_sided {
+            self.fresh.push((first, count));
+        }
         self.counters.first_touches += u64::from(count);
         self.counters.exclusive_entered += u64::from(count);
         env.protect(first, count, Access::Write);
     }
 
-    fn write_at_home(&mut self, page: Page, env: &mut dyn Env) {
+    /// Writes to a page whose home this node is, and likewise to those after it that nobody else has used: at most `most`.
+    fn write_at_home(&mut self, page: Page, most: u32, env: &mut dyn Env) {
         let me = self.me();
+        let alone = self.count_unused(page, most, env);
+        if alone > 0 {
+            for page in span(page, alone) {
+                self.entry(page).state = State::HomeExclusive;
+            }
+            self.fresh.push((page, alone));
+            self.counters.exclusive_entered += u64::from(alone);
+            env.protect(page, alone, Access::Write);
+            env.observe(Incident::Upgraded, page, 1, me);
+            return;
+        }
         let unconfirmed = self.unconfirmed(page);
         let (entry, directory) = self.split(page);
         let known = directory.record(&mut entry.directory);
@@ -100,6 +115,24 @@ impl Csm {
         }
         env.protect(page, 1, Access::Write);
         env.observe(Incident::Upgraded, page, 1, me);
+    }
+
+    /// How many pages from `first` on, at most `most`, this node may only read although nobody else has used them. They are
+    /// closed then.
+    fn count_unused(&mut self, first: Page, most: u32, env: &mut dyn Env) -> u32 {
+        let is_unused = |entry: &PageEntry, known: DirectoryEntry| {
+            entry.state == State::HomeShared && known == DirectoryEntry::default()
+        };
+        let most = self.layout.clip(first, most);
+        let unused = |&page: &Page| {
+            let entry = *self.entry(page);
+            is_unused(&entry, self.known(&entry)) && {
+                self.close(page, env);
+                let entry = *self.entry(page);
+                is_unused(&entry, self.known(&entry))
+            }
+        };
+        span(first, most).take_while(unused).count() as u32
     }
 
     fn write_copy(&mut self, first: Page, most: u32, env: &mut dyn Env) {

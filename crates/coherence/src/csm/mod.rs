@@ -115,6 +115,8 @@ pub struct Csm {
     deferred: Vec<Page>,
     /// Pages of this home that are not open to other nodes while a call lasts; may list one twice. Empty between calls.
     closed: Vec<Page>,
+    /// Runs of pages that this node has touched first and not exposed since.
+    fresh: Vec<(Page, u32)>,
     flushes: Flushes,
     /// The last flush of each node that is known to be complete.
     completed: Vec<u64>,
@@ -147,6 +149,7 @@ impl Csm {
             waiting: Vec::new(),
             deferred: Vec::new(),
             closed: Vec::new(),
+            fresh: Vec::new(),
             flushes: Flushes::default(),
             completed,
             counters: Counters::default(),
@@ -263,7 +266,7 @@ impl Csm {
 
     /// Everything that decides what the machine does next.
     fn behaviour(&self) -> impl Hash + PartialEq + '_ {
-        let lists = (&self.dirty, &self.pending, &self.waiting, &self.deferred);
+        let lists = (&self.dirty, &self.pending, &self.waiting, &self.deferred, &self.fresh);
         (&self.layout, &self.options, &self.table, &self.directory, lists, &self.flushes, &self.completed)
     }
 }
@@ -300,6 +303,7 @@ impl Protocol for Csm {
         if self.layout.holds(first, 1) {
             let count = self.layout.clip(first, count);
             self.fetch_early(first, count, access == Access::Write, env);
+            self.reopen(env);
         }
     }
 
@@ -368,6 +372,11 @@ impl Protocol for Csm {
 
     fn give_placed(&mut self, first: Page, count: u32, env: &mut dyn Env) {
         self.give_untouched(first, count, env);
+    }
+
+    fn expose(&mut self, env: &mut dyn Env) {
+        self.stop_first_writers(env);
+        self.reopen(env);
     }
 
     fn standing(&self, page: Page) -> Standing {

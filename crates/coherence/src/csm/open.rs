@@ -13,33 +13,46 @@
 //!   the copy that it is about.
 //! - Pages that are granted, given or touched for the first time are closed; whoever finds them so sends a message. So
 //!   does a writer as long as the home may well move to it.
+//!
+//! A page that nobody but its home has used goes to the first node that will write it ([`History`](super::History)). That
+//! node makes itself the home: it takes the write access, copies, and counts the former home among the sharers. The former
+//! home finds out when it next closes the page, and has an ordinary copy then. Until that it sends nobody anything about the
+//! page, since nobody asked, and whoever asks makes it look.
 
-use super::Csm;
-use super::state::{PENDING, PINNED, PageEntry, REFETCH, State, TWIN, WRITE};
-use crate::runs::span;
-use crate::{Access, Env, Incident, Offer, Page};
+use super::state::{CROSSED, DirectoryEntry, PENDING, PINNED, PageEntry, REFETCH, State, TWIN, WRITE};
+use super::{Csm, History};
+use crate::runs::{runs, span};
+use crate::{Access, Env, Incident, Offer, Page, Visit, Visitors};
+use gondwana_topology::{NodeId, NodeSet};
 
 impl Csm {
-    /// Keeps visitors from a page until the end of this call, and counts those who were there among its sharers. Does
-    /// nothing if the page's home is elsewhere.
+    /// Keeps visitors from a page until the end of this call, and acts on who was there: those who read it are sharers
+    /// from now on, and it may have another home. Does nothing if the page's home was elsewhere.
     pub(super) fn close(&mut self, page: Page, env: &mut dyn Env) {
         let state = self.entry(page).state;
         if !self.options.one_sided || !state.is_home() || state == State::Untouched {
             return;
         }
-        let visitors = env.close(page);
+        let Visitors { readers, home } = env.close(page);
+        if let Some(home) = home {
+            self.leave_home(page, home);
+            self.entry(page).state = State::Shared;
+            let exclusive = state == State::HomeExclusive;
+            env.observe(Incident::Left { exclusive, written: true }, page, 1, home);
+            return;
+        }
         self.closed.push(page);
-        if visitors.is_empty() {
+        if readers.is_empty() {
             return;
         }
         let (entry, directory) = self.split(page);
         let known = directory.record(&mut entry.directory);
-        known.sharers = known.sharers.union(&visitors);
-        known.notified = known.notified.difference(&visitors);
+        known.sharers = known.sharers.union(&readers);
+        known.notified = known.notified.difference(&readers);
         if state == State::HomeExclusive {
             entry.state = State::HomeShared;
             self.counters.exclusive_left += 1;
-            for node in visitors.iter() {
+            for node in readers.iter() {
                 env.observe(Incident::Shared, page, 1, node);
             }
         }
@@ -58,20 +71,47 @@ impl Csm {
                     State::HomeShared | State::HomeDirty => false,
                     _ => continue,
                 };
-                env.open(page, Offer { exclusive, to_writers: self.stays(&entry) });
+                env.open(page, Offer { exclusive, to_writers: self.welcome(&entry) });
             }
         }
         closed.clear();
         self.closed = closed;
     }
 
-    /// True if the home of a page is not likely to move to the next node that writes it.
-    fn stays(&self, entry: &PageEntry) -> bool {
-        if entry.has(PINNED) {
-            entry.hint == self.me()
-        } else {
-            !self.options.migrate || self.known(entry).history.is_settled()
+    /// Takes write access from pages that only this node has used, all at once. Otherwise each visitor would have to, for
+    /// the pages that it comes for, and would interrupt every processor of this node each time.
+    pub(super) fn stop_first_writers(&mut self, env: &mut dyn Env) {
+        let mut pages = std::mem::take(&mut self.scratch.pages);
+        for (first, count) in std::mem::take(&mut self.fresh) {
+            for page in span(first, count) {
+                self.close(page, env);
+                let entry = *self.entry(page);
+                if self.welcome(&entry) == Some(Visit::Home) && entry.state == State::HomeExclusive {
+                    self.entry(page).state = State::HomeShared;
+                    pages.push(page);
+                }
+            }
         }
+        pages.sort_unstable();
+        for (first, count) in runs(&pages) {
+            env.protect(first, count, Access::Read);
+        }
+        self.counters.exclusive_left += pages.len() as u64;
+        pages.clear();
+        self.scratch.pages = pages;
+    }
+
+    /// What nodes that will write a page may come for without asking.
+    fn welcome(&self, entry: &PageEntry) -> Option<Visit> {
+        if entry.has(PINNED) {
+            return (entry.hint == self.me()).then_some(Visit::Write);
+        }
+        let known = self.known(entry);
+        if !self.options.migrate || known.history.is_settled() {
+            return Some(Visit::Write);
+        }
+        let unused = entry.state != State::HomeDirty && known == DirectoryEntry::default();
+        (unused && !entry.has(CROSSED)).then_some(Visit::Home)
     }
 
     /// Brings an unusable page, and those after it that are in the same situation, at most `most` in all, from the memory
@@ -85,9 +125,16 @@ impl Csm {
         let most = self.fetched_with(first, most, home);
         // Where there are unflushed writes, the home would not move in any case.
         let write = write && !merges;
-        let count = env.visit(home, first, most, write);
-        if count == 0 {
-            return false;
+        let ways = if write { &[Visit::Home, Visit::Write][..] } else { &[Visit::Read] };
+        let found =
+            ways.iter().map(|&way| (way, env.visit(home, first, most, way))).find(|&(_, count)| count > 0);
+        let Some((way, count)) = found else { return false };
+        self.counters.page_transfers += u64::from(count);
+        self.counters.visits += u64::from(count);
+        if way == Visit::Home {
+            env.install_from(home, first, count);
+            self.take_home(first, count, home, env);
+            return true;
         }
         for page in span(first, count) {
             let entry = self.entry(page);
@@ -106,8 +153,22 @@ impl Csm {
             env.install_from(home, copied, copies);
             self.admit(copied, copies, write, env);
         }
-        self.counters.page_transfers += u64::from(count);
-        self.counters.visits += u64::from(count);
         true
+    }
+
+    /// Makes this node the home of pages that are about to be written, and of which the former home keeps copies.
+    fn take_home(&mut self, first: Page, count: u32, former: NodeId, env: &mut dyn Env) {
+        for page in span(first, count) {
+            let (entry, directory) = self.split(page);
+            entry.flags = 0;
+            entry.state = State::HomeDirty;
+            let known = directory.record(&mut entry.directory);
+            known.history = History::default().moved();
+            known.sharers = NodeSet::only(former);
+            self.dirty.push(page);
+            self.closed.push(page);
+        }
+        self.counters.home_moves += u64::from(count);
+        env.protect(first, count, Access::Write);
     }
 }

@@ -1,7 +1,7 @@
 //! What must hold of `csm` machines when nothing is under way.
 
 use super::world::{Machine, Node};
-use gondwana_coherence::{Access, Csm, Layout, Page, PageView, State};
+use gondwana_coherence::{Access, Csm, Layout, Page, PageView, State, Visitors};
 use gondwana_topology::NodeId;
 
 impl Machine for Csm {
@@ -56,11 +56,16 @@ impl Machine for Csm {
 /// What a node knows about a page, and would know if it now looked who has visited it.
 fn as_it_will_be(node: &Node<Csm>, page: Page) -> PageView {
     let mut view = node.machine.page(page);
-    let visitors = node.memory.readers(page);
-    if view.state == State::HomeExclusive && !visitors.is_empty() {
+    let Visitors { readers, home } = node.memory.visitors(page);
+    if let Some(home) = home {
+        assert!(matches!(view.state, State::HomeExclusive | State::HomeShared), "a page in use was taken");
+        assert!(view.sharers.is_empty() && readers.is_empty(), "a page in use was taken");
+        return PageView { state: State::Shared, probable_home: home, ..view };
+    }
+    if view.state == State::HomeExclusive && !readers.is_empty() {
         assert!(view.sharers.is_empty(), "an exclusive page has sharers");
         view.state = State::HomeShared;
     }
-    view.sharers = view.sharers.union(&visitors);
+    view.sharers = view.sharers.union(&readers);
     view
 }

@@ -1,6 +1,6 @@
 //! The memory of one simulated node, which also checks that the machine handles it in the right order.
 
-use gondwana_coherence::{Access, Env, Message, Offer, Page, Waiter};
+use gondwana_coherence::{Access, Env, Message, Offer, Page, Visit, Visitors, Waiter};
 use gondwana_topology::{NodeId, NodeSet};
 
 /// Frames, twins and protections of one node.
@@ -18,6 +18,7 @@ pub struct Memory {
 struct Door {
     offer: Offer,
     readers: NodeSet,
+    home: Option<NodeId>,
 }
 
 impl Memory {
@@ -47,9 +48,10 @@ impl Memory {
         self.twins[page.0 as usize].is_some()
     }
 
-    /// The nodes that have read an open page since it was opened.
-    pub fn readers(&self, page: Page) -> NodeSet {
-        self.doors[page.0 as usize].map_or(NodeSet::EMPTY, |door| door.readers)
+    /// Who has come for an open page since it was opened.
+    pub fn visitors(&self, page: Page) -> Visitors {
+        self.doors[page.0 as usize]
+            .map_or(Visitors::default(), |Door { readers, home, .. }| Visitors { readers, home })
     }
 
     fn frame(&mut self, page: Page) -> &mut [u8] {
@@ -192,26 +194,35 @@ impl Env for SimEnv<'_> {
         assert!(self.memory.access[page.0 as usize] >= right, "a page is open that is not here");
         let door = &mut self.memory.doors[page.0 as usize];
         assert_eq!(*door, None, "names at an open door would be lost");
-        *door = Some(Door { offer, readers: NodeSet::EMPTY });
+        *door = Some(Door { offer, readers: NodeSet::EMPTY, home: None });
     }
 
-    fn close(&mut self, page: Page) -> NodeSet {
-        self.memory.doors[page.0 as usize].take().map_or(NodeSet::EMPTY, |door| door.readers)
+    fn close(&mut self, page: Page) -> Visitors {
+        let visitors = self.memory.visitors(page);
+        self.memory.doors[page.0 as usize] = None;
+        visitors
     }
 
-    fn visit(&mut self, home: NodeId, first: Page, most: u32, write: bool) -> u32 {
+    fn visit(&mut self, home: NodeId, first: Page, most: u32, visit: Visit) -> u32 {
         let me = self.me;
         let Some(memory) = self.neighbour(home) else { return 0 };
         let mut count = 0;
         for page in first.0..first.0 + most {
             let Some(door) = &mut memory.doors[page as usize] else { break };
-            if write && !door.offer.to_writers {
+            if door.home.is_some() || (visit != Visit::Read && door.offer.to_writers != Some(visit)) {
                 break;
             }
-            if std::mem::take(&mut door.offer.exclusive) {
+            let exclusive = std::mem::take(&mut door.offer.exclusive);
+            if exclusive {
                 memory.access[page as usize] = Access::Read;
             }
-            door.readers.insert(me);
+            match visit {
+                Visit::Home if door.readers.is_empty() => door.home = Some(me),
+                Visit::Home => break,
+                Visit::Read | Visit::Write => {
+                    door.readers.insert(me);
+                }
+            }
             count += 1;
         }
         count

@@ -23,6 +23,8 @@ pub enum Op {
         home: Option<u16>,
         used: bool,
     },
+    /// Threads of other nodes are about to use what this one used alone.
+    Expose,
 }
 
 /// What a machine must offer to be simulated.
@@ -321,6 +323,10 @@ impl<P: Machine> World<P> {
             (Op::Place { first, count, home, used }, _) => {
                 let home = home.map(NodeId);
                 self.call(node, |machine, env| machine.place(Page(first), count, home, used, env));
+                self.advance(index);
+            }
+            (Op::Expose, _) => {
+                self.call(node, |machine, env| machine.expose(env));
                 self.advance(index);
             }
             (Op::Barrier, _) => {

@@ -3,19 +3,22 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Nodes with a higher number do not fit into the word: they send messages.
-const NAMES: u32 = 60;
+const NAMES: u32 = 59;
 
-/// Set if visitors that will write the page are welcome, too.
+/// Set if visitors may copy the page to write it, too.
 const TO_WRITERS: u64 = 1 << NAMES;
 
+/// Set if a visitor may become the home.
+const TO_OWNERS: u64 = 1 << (NAMES + 1);
+
 /// Set when a visitor has taken the write access of the home's threads.
-const TAKEN: u64 = 1 << (NAMES + 1);
+const TAKEN: u64 = 1 << (NAMES + 2);
 
 /// The bits of the names.
 const ALL: u64 = TO_WRITERS - 1;
 
 const STATE: u64 = 3 << 62;
-/// Only the home may use the page.
+/// Only the home may use the page. With [`TAKEN`], the only name is that of the new home.
 const CLOSED: u64 = 0;
 /// Anybody may leave a name and read.
 const SHARED: u64 = 1 << 62;
@@ -31,13 +34,49 @@ const LOOKS: u32 = 64;
 #[repr(transparent)]
 pub struct Door(AtomicU64);
 
+/// What a visitor comes for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Purpose {
+    /// A copy to read.
+    Read,
+    /// A copy to write.
+    Write,
+    /// To become the home.
+    Home,
+}
+
+impl Purpose {
+    /// The bit of a door that is open for that; 0: every one.
+    fn bit(self) -> u64 {
+        match self {
+            Self::Read => 0,
+            Self::Write => TO_WRITERS,
+            Self::Home => TO_OWNERS,
+        }
+    }
+}
+
 /// What happened while a page was open.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Visits {
     /// A bit for each node that has read the page.
     pub names: u64,
+    /// The node that is the home now; nobody else has come.
+    pub home: Option<u16>,
     /// The home's threads may only read it now, though they could write it before.
     pub taken: bool,
+}
+
+impl Visits {
+    /// What the word of an open door, or of one that a new home has closed, tells.
+    fn told_by(word: u64) -> Self {
+        let (names, taken) = (word & ALL, word & TAKEN != 0);
+        if word & STATE == CLOSED && taken {
+            Self { names: 0, home: Some(names.trailing_zeros() as u16), taken }
+        } else {
+            Self { names, home: None, taken }
+        }
+    }
 }
 
 /// How a visitor finds a page.
@@ -52,12 +91,12 @@ pub enum Found {
 }
 
 impl Door {
-    /// The home opens a page that is closed.
-    pub fn open(&self, exclusive: bool, to_writers: bool) {
+    /// The home opens a page that is closed, to readers and to those who come for `more`.
+    pub fn open(&self, exclusive: bool, more: Option<Purpose>) {
         debug_assert_eq!(self.0.load(Ordering::Relaxed), CLOSED, "names would be lost");
         let state = if exclusive { EXCLUSIVE } else { SHARED };
         // What the home has written before is seen by whoever enters.
-        self.0.store(state | if to_writers { TO_WRITERS } else { 0 }, Ordering::Release);
+        self.0.store(state | more.map_or(0, Purpose::bit), Ordering::Release);
     }
 
     /// The home closes the page.
@@ -76,22 +115,25 @@ impl Door {
                 continue;
             }
             match self.0.compare_exchange_weak(word, CLOSED, Ordering::AcqRel, Ordering::Acquire) {
-                Ok(_) => return Visits { names: word & ALL, taken: word & TAKEN != 0 },
+                Ok(_) => return Visits::told_by(word),
                 Err(now) => word = now,
             }
         }
     }
 
-    /// A visitor leaves its name; it will write the page, or not.
-    pub fn enter(&self, visitor: u16, write: bool) -> Found {
+    /// A visitor leaves its name. Only a page that nobody has read can get another home.
+    pub fn enter(&self, visitor: u16, purpose: Purpose) -> Found {
         let Some(name) = 1_u64.checked_shl(visitor.into()).filter(|name| name & ALL != 0) else {
             return Found::Closed;
         };
         let mut word = self.0.load(Ordering::Acquire);
         loop {
             let (next, found) = match word & STATE {
-                _ if write && word & TO_WRITERS == 0 => return Found::Closed,
-                SHARED => (word | name, Found::Entered),
+                _ if word & purpose.bit() != purpose.bit() => return Found::Closed,
+                SHARED if purpose == Purpose::Home && word & ALL == 0 => {
+                    (CLOSED | TAKEN | name, Found::Entered)
+                }
+                SHARED if purpose != Purpose::Home => (word | name, Found::Entered),
                 EXCLUSIVE => (word | name | LOCKED, Found::Locked),
                 _ => return Found::Closed,
             };
@@ -102,15 +144,19 @@ impl Door {
         }
     }
 
-    /// The visitor that found the page locked by itself has taken write access.
-    pub fn take(&self) {
-        let kept = self.0.load(Ordering::Relaxed) & (ALL | TO_WRITERS);
-        self.0.store(SHARED | TAKEN | kept, Ordering::Release);
+    /// The visitor that found the page locked by itself has taken write access, and comes for `purpose`.
+    pub fn take(&self, purpose: Purpose) {
+        let word = self.0.load(Ordering::Relaxed);
+        let next = match purpose {
+            Purpose::Home => CLOSED | word & ALL,
+            Purpose::Read | Purpose::Write => SHARED | word & (ALL | TO_WRITERS),
+        };
+        self.0.store(next | TAKEN, Ordering::Release);
     }
 
     /// The visitor that found the page locked by itself could not take write access, and has read nothing.
     pub fn leave(&self) {
-        let kept = self.0.load(Ordering::Relaxed) & TO_WRITERS;
+        let kept = self.0.load(Ordering::Relaxed) & (TO_WRITERS | TO_OWNERS);
         self.0.store(EXCLUSIVE | kept, Ordering::Release);
     }
 }
@@ -127,44 +173,44 @@ mod tests {
     #[test]
     fn nobody_enters_a_closed_page() {
         let door = door();
-        assert_eq!(door.enter(1, false), Found::Closed);
+        assert_eq!(door.enter(1, Purpose::Read), Found::Closed);
         assert_eq!(door.close(), Visits::default());
     }
 
     #[test]
     fn names_are_found_once() {
         let door = door();
-        door.open(false, false);
-        assert_eq!([1, 0, 59, 1].map(|node| door.enter(node, false)), [Found::Entered; 4]);
-        assert_eq!(door.close(), Visits { names: 1 << 59 | 3, taken: false });
-        door.open(false, false);
+        door.open(false, None);
+        assert_eq!([1, 0, 58, 1].map(|node| door.enter(node, Purpose::Read)), [Found::Entered; 4]);
+        assert_eq!(door.close(), Visits { names: 1 << 58 | 3, ..Visits::default() });
+        door.open(false, None);
         assert_eq!(door.close(), Visits::default());
     }
 
     #[test]
     fn nodes_without_room_for_their_names_stay_outside() {
         let door = door();
-        door.open(true, false);
-        assert_eq!([60, 61, 62, 64, 255].map(|node| door.enter(node, false)), [Found::Closed; 5]);
+        door.open(true, None);
+        assert_eq!([59, 60, 61, 62, 64, 255].map(|node| door.enter(node, Purpose::Read)), [Found::Closed; 6]);
         assert_eq!(door.close(), Visits::default());
     }
 
     #[test]
     fn the_first_visitor_takes_write_access() {
         let door = door();
-        door.open(true, false);
-        assert_eq!(door.enter(2, false), Found::Locked);
-        assert_eq!(door.enter(3, false), Found::Closed);
-        door.take();
-        assert_eq!(door.enter(3, false), Found::Entered);
-        assert_eq!(door.close(), Visits { names: 0b1100, taken: true });
+        door.open(true, None);
+        assert_eq!(door.enter(2, Purpose::Read), Found::Locked);
+        assert_eq!(door.enter(3, Purpose::Read), Found::Closed);
+        door.take(Purpose::Read);
+        assert_eq!(door.enter(3, Purpose::Read), Found::Entered);
+        assert_eq!(door.close(), Visits { names: 0b1100, home: None, taken: true });
     }
 
     #[test]
     fn a_visitor_that_cannot_take_it_leaves_nothing_behind() {
         let door = door();
-        door.open(true, false);
-        assert_eq!(door.enter(2, false), Found::Locked);
+        door.open(true, None);
+        assert_eq!(door.enter(2, Purpose::Read), Found::Locked);
         door.leave();
         assert_eq!(door.close(), Visits::default());
     }
@@ -172,18 +218,44 @@ mod tests {
     #[test]
     fn writers_enter_where_they_are_welcome() {
         let door = door();
-        door.open(true, true);
-        assert_eq!(door.enter(2, true), Found::Locked);
+        door.open(true, Some(Purpose::Write));
+        assert_eq!(door.enter(2, Purpose::Write), Found::Locked);
         door.leave();
-        assert_eq!(door.enter(2, true), Found::Locked);
-        door.take();
-        assert_eq!(door.enter(3, true), Found::Entered);
-        assert_eq!(door.close(), Visits { names: 0b1100, taken: true });
+        assert_eq!(door.enter(2, Purpose::Write), Found::Locked);
+        door.take(Purpose::Read);
+        assert_eq!(door.enter(3, Purpose::Write), Found::Entered);
+        assert_eq!(door.close(), Visits { names: 0b1100, home: None, taken: true });
         for exclusive in [false, true] {
-            door.open(exclusive, false);
-            assert_eq!(door.enter(2, true), Found::Closed);
+            door.open(exclusive, None);
+            assert_eq!(door.enter(2, Purpose::Write), Found::Closed);
             assert_eq!(door.close(), Visits::default());
         }
+    }
+
+    #[test]
+    fn one_visitor_becomes_home() {
+        let door = door();
+        door.open(true, Some(Purpose::Home));
+        assert_eq!(door.enter(2, Purpose::Write), Found::Closed);
+        assert_eq!(door.enter(2, Purpose::Home), Found::Locked);
+        door.leave();
+        assert_eq!(door.enter(2, Purpose::Home), Found::Locked);
+        door.take(Purpose::Home);
+        for purpose in [Purpose::Read, Purpose::Write, Purpose::Home] {
+            assert_eq!(door.enter(3, purpose), Found::Closed);
+        }
+        assert_eq!(door.close(), Visits { names: 0, home: Some(2), taken: true });
+        assert_eq!(door.close(), Visits::default());
+    }
+
+    #[test]
+    fn a_page_that_was_read_keeps_its_home() {
+        let door = door();
+        door.open(true, Some(Purpose::Home));
+        assert_eq!(door.enter(2, Purpose::Read), Found::Locked);
+        door.take(Purpose::Read);
+        assert_eq!(door.enter(3, Purpose::Home), Found::Closed);
+        assert_eq!(door.close(), Visits { names: 0b100, home: None, taken: true });
     }
 
     /// Two visitors and a home that works on the page again and again: whoever reads is known to the home when it works, and
@@ -192,7 +264,7 @@ mod tests {
     fn visitors_and_home_do_not_miss_each_other() {
         const ROUNDS: u32 = 20_000;
         let (door, page) = (door(), AtomicU32::new(0));
-        door.open(true, false);
+        door.open(true, None);
         let (entered, known) =
             ([AtomicU32::new(0), AtomicU32::new(0)], [AtomicU32::new(0), AtomicU32::new(0)]);
         std::thread::scope(|scope| {
@@ -203,10 +275,10 @@ mod tests {
                     while page.load(Ordering::Acquire) < 2 * ROUNDS {
                         // Left before reading: the home must find it afterwards, whatever it does.
                         let met = known.load(Ordering::Acquire);
-                        let found = door.enter(node, false);
+                        let found = door.enter(node, Purpose::Read);
                         match found {
                             Found::Closed => continue,
-                            Found::Locked => door.take(),
+                            Found::Locked => door.take(Purpose::Read),
                             Found::Entered => (),
                         }
                         entered.fetch_add(1, Ordering::AcqRel);
@@ -227,7 +299,7 @@ mod tests {
                     }
                 }
                 page.store(2 * round + 2, Ordering::Release);
-                door.open(round % 2 == 0, false);
+                door.open(round % 2 == 0, None);
             }
         });
         let last = door.close();

@@ -6,7 +6,7 @@
 
 mod door;
 
-pub use door::{Found, Visits};
+pub use door::{Found, Purpose, Visits};
 
 use crate::MemoryError;
 use crate::access::Uffd;
@@ -94,16 +94,17 @@ impl Neighbour {
         })
     }
 
-    /// Leaves the name of node `me` at the doors of the pages from `first` on, at most `most`, as far as they are open
-    /// (for writers, if it is going to `write`), and takes the write access of that node's threads where they have it. Returns how many pages may be read.
-    pub fn visit(&self, me: u16, first: u32, most: u32, write: bool) -> u32 {
+    /// Leaves the name of node `me` at the doors of the pages from `first` on, at most `most`, as far as they are open for
+    /// its `purpose`, and takes the write access of that node's threads where they have it. Returns how many pages may be
+    /// read.
+    pub fn visit(&self, me: u16, first: u32, most: u32, purpose: Purpose) -> u32 {
         let end = first + most.min(self.geometry.consecutive(first, first + most));
         let mut entered = first;
         // The first of the pages that were found locked and are still.
         let mut locked = None;
         let mut page = first;
         while page < end {
-            let found = self.doors.of(page).enter(me, write);
+            let found = self.doors.of(page).enter(me, purpose);
             if found == Found::Closed {
                 break;
             }
@@ -111,7 +112,7 @@ impl Neighbour {
             match (found, locked) {
                 (Found::Locked, None) => locked = Some(page - 1),
                 (Found::Entered, Some(from)) => {
-                    if !self.take(from, page - 1) {
+                    if !self.take(from, page - 1, purpose) {
                         return from - first;
                     }
                     locked = None;
@@ -121,18 +122,18 @@ impl Neighbour {
             entered = page;
         }
         match locked {
-            Some(from) if !self.take(from, entered) => from - first,
+            Some(from) if !self.take(from, entered, purpose) => from - first,
             _ => entered - first,
         }
     }
 
     /// Takes write access to pages that this node has found locked. False if the kernel refuses: then they are left.
-    fn take(&self, from: u32, end: u32) -> bool {
+    fn take(&self, from: u32, end: u32, purpose: Purpose) -> bool {
         let base = self.geometry.address_of(from);
         let taken = self.faults.write_protect(base, end - from, true).is_ok();
         for page in from..end {
             let door = self.doors.of(page);
-            if taken { door.take() } else { door.leave() }
+            if taken { door.take(purpose) } else { door.leave() }
         }
         taken
     }

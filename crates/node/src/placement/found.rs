@@ -63,10 +63,10 @@ impl Node {
     /// The pages of which this node is home, and those that nobody has touched and of which only this node knows where
     /// their home is to be.
     pub(crate) fn known_homes(&self, first: u32, count: u32) -> Vec<HomeRun> {
-        let core = self.core();
+        let mut core = self.core();
         let mut runs: Vec<HomeRun> = vec![];
         for page in first..first + count {
-            let home = match core.standing(Page(page)) {
+            let home = match core.find_standing(Page(page)) {
                 Standing::Home => self.me,
                 Standing::Placed(home) => home,
                 Standing::Elsewhere | Standing::Untouched => continue,
