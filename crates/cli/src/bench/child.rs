@@ -14,6 +14,8 @@ pub const STUCK: Duration = Duration::from_secs(60);
 pub struct Finished {
     /// What it printed.
     pub stdout: String,
+    /// What it and those who ran it said beside.
+    pub stderr: String,
     /// From before its start until after its end.
     pub wall: Duration,
     /// The time that processors have spent on it and on its own children.
@@ -34,11 +36,12 @@ pub fn run(command: &mut Command, folder: &Path, limit: Duration) -> Result<Fini
     }
     let status = child.wait().map_err(text)?;
     let (wall, processors) = (start.elapsed(), processor_time().saturating_sub(before));
-    if status.success() {
-        return Ok(Finished { stdout: std::fs::read_to_string(&stdout).map_err(text)?, wall, processors });
-    }
     let said = std::fs::read(&stderr).map_err(text)?;
-    let said = String::from_utf8_lossy(&said);
+    let said = String::from_utf8_lossy(&said).into_owned();
+    if status.success() {
+        let stdout = std::fs::read_to_string(&stdout).map_err(text)?;
+        return Ok(Finished { stdout, stderr: said, wall, processors });
+    }
     Err(match said.trim_end().lines().last() {
         _ if wall >= limit => format!("stuck for {} s", limit.as_secs()),
         Some(line) => line.to_owned(),

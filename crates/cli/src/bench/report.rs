@@ -61,7 +61,11 @@ impl<'a> Row<'a> {
             time(bound.median),
             ratio(self.figure.target, value.median, bound.median),
             self.figure.target.to_string(),
-            if self.figure.target.is_met(value.median, bound.median) { "met" } else { "MISSED" }.to_owned(),
+            match self.figure.target.is_met(value.median, bound.median) {
+                Some(true) => "met".to_owned(),
+                Some(false) => "MISSED".to_owned(),
+                None => String::new(),
+            },
         ])
     }
 
@@ -82,13 +86,15 @@ impl<'a> Row<'a> {
 }
 
 impl Target {
-    fn is_met(self, value: u64, bound: u64) -> bool {
+    /// Whether it is met, if there is one.
+    fn is_met(self, value: u64, bound: u64) -> Option<bool> {
         let (measured, bound) = (value as f64, bound as f64);
-        match self {
+        Some(match self {
             Self::Times(most) => measured <= most * bound,
             Self::Speed(least) => bound >= least * measured,
             Self::AtMost(most) => value <= most,
-        }
+            Self::None => return None,
+        })
     }
 }
 
@@ -98,6 +104,7 @@ impl std::fmt::Display for Target {
             Self::Times(most) => write!(f, "<= {most} x"),
             Self::Speed(least) => write!(f, ">= {least} of the speed"),
             Self::AtMost(most) => write!(f, "<= {}", time(*most)),
+            Self::None => Ok(()),
         }
     }
 }
@@ -105,7 +112,7 @@ impl std::fmt::Display for Target {
 /// How the figure stands to its bound, in the terms of its target.
 fn ratio(target: Target, value: u64, bound: u64) -> String {
     match target {
-        Target::Speed(_) => format!("{:.2} of the speed", bound as f64 / value as f64),
+        Target::Speed(_) | Target::None => format!("{:.2} of the speed", bound as f64 / value as f64),
         Target::Times(_) | Target::AtMost(_) => format!("{:.2} x", value as f64 / bound as f64),
     }
 }
@@ -165,9 +172,11 @@ mod tests {
 
     #[test]
     fn targets_are_met_at_their_limits() {
-        assert!(Target::Times(1.5).is_met(150, 100) && !Target::Times(1.5).is_met(151, 100));
-        assert!(Target::Speed(0.5).is_met(200, 100) && !Target::Speed(0.5).is_met(201, 100));
-        assert!(Target::AtMost(60).is_met(60, 1) && !Target::AtMost(60).is_met(61, 1));
+        let met = |target: Target, values: [u64; 2], bound| values.map(|value| target.is_met(value, bound));
+        assert_eq!(met(Target::Times(1.5), [150, 151], 100), [Some(true), Some(false)]);
+        assert_eq!(met(Target::Speed(0.5), [200, 201], 100), [Some(true), Some(false)]);
+        assert_eq!(met(Target::AtMost(60), [60, 61], 1), [Some(true), Some(false)]);
+        assert_eq!(met(Target::None, [1, 1], 1), [None; 2]);
     }
 
     #[test]
