@@ -218,7 +218,8 @@ impl Pages {
         let end = first + count;
         let mut page = first;
         while page < end {
-            neighbour.find(page, end - page);
+            // Pages of which this node has had copies before were found then.
+            neighbour.find(page, self.protection.fresh_run(page, end));
             // SAFETY: the frames of the other node stay mapped. They may change meanwhile, as in any such copy.
             let fresh = unsafe { self.protection.copy_in(page, end - page, neighbour.frame(page)) };
             page += fresh;

@@ -103,6 +103,12 @@ impl Protection {
         }
     }
 
+    /// How many pages from `first` on, before `end`, the memfd holds nothing for and the program cannot reach.
+    pub(crate) fn fresh_run(&self, first: u32, end: u32) -> u32 {
+        let end = first + self.geometry.consecutive(first, end);
+        (first..end).take_while(|&page| self.now.get(page) == 0).count() as u32
+    }
+
     /// Makes pages readable that the memfd holds nothing for and the program cannot reach, with the contents that are at
     /// `source`. Returns how many of the first of them that was possible for.
     ///
@@ -110,8 +116,7 @@ impl Protection {
     /// So many pages can be read at `source`.
     pub(crate) unsafe fn copy_in(&mut self, first: u32, count: u32, source: *const u8) -> u32 {
         let Backend::Uffd(uffd) = &self.backend else { return 0 };
-        let end = first + self.geometry.consecutive(first, first + count);
-        let fresh = (first..end).take_while(|&page| self.now.get(page) == 0).count() as u32;
+        let fresh = self.fresh_run(first, first + count);
         if fresh == 0 {
             return 0;
         }

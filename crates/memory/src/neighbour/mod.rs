@@ -146,6 +146,9 @@ impl Neighbour {
 
     /// Tells the kernel that pages will be read. Otherwise it finds out about each by itself that it has never been read here.
     pub fn find(&self, first: u32, count: u32) {
+        if count == 0 {
+            return;
+        }
         let start = self.frame(first).cast_mut().cast();
         // SAFETY: this changes no contents. It is a help only, so that its result does not matter.
         unsafe { libc::madvise(start, count as usize * PAGE_SIZE, libc::MADV_POPULATE_READ) };
