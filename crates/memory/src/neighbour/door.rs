@@ -24,7 +24,7 @@ const CLOSED: u64 = 0;
 const SHARED: u64 = 1 << 62;
 /// Whoever comes first has to take the write access of the home's threads.
 const EXCLUSIVE: u64 = 2 << 62;
-/// A visitor is just doing that.
+/// A visitor is just doing that, or, with [`TAKEN`], has found it done and becomes the home.
 const LOCKED: u64 = 3 << 62;
 
 /// How often to look before letting others run: taking write access is one system call.
@@ -86,8 +86,9 @@ pub enum Found {
     Closed,
     /// The visitor's name is there: it may read.
     Entered,
-    /// As `Entered`, once the visitor has taken write access and said so with [`Door::take`] or [`Door::leave`].
-    Locked,
+    /// As `Entered`, once the visitor has taken the write access of the home's threads, if they have it (`writable`), and
+    /// has said so with [`Door::take`] or [`Door::leave`].
+    Locked { writable: bool },
 }
 
 impl Door {
@@ -131,10 +132,10 @@ impl Door {
             let (next, found) = match word & STATE {
                 _ if word & purpose.bit() != purpose.bit() => return Found::Closed,
                 SHARED if purpose == Purpose::Home && word & ALL == 0 => {
-                    (CLOSED | TAKEN | name, Found::Entered)
+                    (word | name | LOCKED | TAKEN, Found::Locked { writable: false })
                 }
                 SHARED if purpose != Purpose::Home => (word | name, Found::Entered),
-                EXCLUSIVE => (word | name | LOCKED, Found::Locked),
+                EXCLUSIVE => (word | name | LOCKED, Found::Locked { writable: true }),
                 _ => return Found::Closed,
             };
             match self.0.compare_exchange_weak(word, next, Ordering::AcqRel, Ordering::Acquire) {
@@ -156,14 +157,17 @@ impl Door {
 
     /// The visitor that found the page locked by itself could not take write access, and has read nothing.
     pub fn leave(&self) {
-        let kept = self.0.load(Ordering::Relaxed) & (TO_WRITERS | TO_OWNERS);
-        self.0.store(EXCLUSIVE | kept, Ordering::Release);
+        let word = self.0.load(Ordering::Relaxed);
+        let state = if word & TAKEN == 0 { EXCLUSIVE } else { SHARED };
+        self.0.store(state | word & (TO_WRITERS | TO_OWNERS), Ordering::Release);
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    const LOCKED_WRITABLE: Found = Found::Locked { writable: true };
     use std::sync::atomic::AtomicU32;
 
     fn door() -> Door {
@@ -199,7 +203,7 @@ mod tests {
     fn the_first_visitor_takes_write_access() {
         let door = door();
         door.open(true, None);
-        assert_eq!(door.enter(2, Purpose::Read), Found::Locked);
+        assert_eq!(door.enter(2, Purpose::Read), LOCKED_WRITABLE);
         assert_eq!(door.enter(3, Purpose::Read), Found::Closed);
         door.take(Purpose::Read);
         assert_eq!(door.enter(3, Purpose::Read), Found::Entered);
@@ -210,7 +214,7 @@ mod tests {
     fn a_visitor_that_cannot_take_it_leaves_nothing_behind() {
         let door = door();
         door.open(true, None);
-        assert_eq!(door.enter(2, Purpose::Read), Found::Locked);
+        assert_eq!(door.enter(2, Purpose::Read), LOCKED_WRITABLE);
         door.leave();
         assert_eq!(door.close(), Visits::default());
     }
@@ -219,9 +223,9 @@ mod tests {
     fn writers_enter_where_they_are_welcome() {
         let door = door();
         door.open(true, Some(Purpose::Write));
-        assert_eq!(door.enter(2, Purpose::Write), Found::Locked);
+        assert_eq!(door.enter(2, Purpose::Write), LOCKED_WRITABLE);
         door.leave();
-        assert_eq!(door.enter(2, Purpose::Write), Found::Locked);
+        assert_eq!(door.enter(2, Purpose::Write), LOCKED_WRITABLE);
         door.take(Purpose::Read);
         assert_eq!(door.enter(3, Purpose::Write), Found::Entered);
         assert_eq!(door.close(), Visits { names: 0b1100, home: None, taken: true });
@@ -237,9 +241,9 @@ mod tests {
         let door = door();
         door.open(true, Some(Purpose::Home));
         assert_eq!(door.enter(2, Purpose::Write), Found::Closed);
-        assert_eq!(door.enter(2, Purpose::Home), Found::Locked);
+        assert_eq!(door.enter(2, Purpose::Home), LOCKED_WRITABLE);
         door.leave();
-        assert_eq!(door.enter(2, Purpose::Home), Found::Locked);
+        assert_eq!(door.enter(2, Purpose::Home), LOCKED_WRITABLE);
         door.take(Purpose::Home);
         for purpose in [Purpose::Read, Purpose::Write, Purpose::Home] {
             assert_eq!(door.enter(3, purpose), Found::Closed);
@@ -249,10 +253,21 @@ mod tests {
     }
 
     #[test]
+    fn a_page_that_nobody_writes_gets_a_home_without_more() {
+        let door = door();
+        door.open(false, Some(Purpose::Home));
+        assert_eq!(door.enter(2, Purpose::Home), Found::Locked { writable: false });
+        door.leave();
+        assert_eq!(door.enter(3, Purpose::Home), Found::Locked { writable: false });
+        door.take(Purpose::Home);
+        assert_eq!(door.close(), Visits { names: 0, home: Some(3), taken: true });
+    }
+
+    #[test]
     fn a_page_that_was_read_keeps_its_home() {
         let door = door();
         door.open(true, Some(Purpose::Home));
-        assert_eq!(door.enter(2, Purpose::Read), Found::Locked);
+        assert_eq!(door.enter(2, Purpose::Read), LOCKED_WRITABLE);
         door.take(Purpose::Read);
         assert_eq!(door.enter(3, Purpose::Home), Found::Closed);
         assert_eq!(door.close(), Visits { names: 0b100, home: None, taken: true });
@@ -278,7 +293,7 @@ mod tests {
                         let found = door.enter(node, Purpose::Read);
                         match found {
                             Found::Closed => continue,
-                            Found::Locked => door.take(Purpose::Read),
+                            Found::Locked { .. } => door.take(Purpose::Read),
                             Found::Entered => (),
                         }
                         entered.fetch_add(1, Ordering::AcqRel);

@@ -23,6 +23,10 @@ const NEIGHBOURS_BASE: usize = 0x4100_0000_0000;
 /// Executables are from here on.
 const NEIGHBOURS_END: usize = 0x5400_0000_0000;
 
+/// At most so many pages that the threads of their home may be writing get another home in one visit. Those after the first
+/// come on suspicion, and if it was wrong they have to be taken back.
+const MOST_TAKEN: u32 = 8;
+
 /// A table with a door for each page, which other nodes map too.
 pub struct Doors {
     file: OwnedFd,
@@ -98,39 +102,42 @@ impl Neighbour {
     /// its `purpose`, and takes the write access of that node's threads where they have it. Returns how many pages may be
     /// read.
     pub fn visit(&self, me: u16, first: u32, most: u32, purpose: Purpose) -> u32 {
-        let end = first + most.min(self.geometry.consecutive(first, first + most));
-        let mut entered = first;
-        // The first of the pages that were found locked and are still.
+        let mut end = first + most.min(self.geometry.consecutive(first, first + most));
+        let mut most_writable = if purpose == Purpose::Home { MOST_TAKEN } else { most };
+        // The first of the pages that were found locked and are still, and whether any of them can be written.
         let mut locked = None;
         let mut page = first;
         while page < end {
             let found = self.doors.of(page).enter(me, purpose);
-            if found == Found::Closed {
-                break;
-            }
-            page += 1;
-            match (found, locked) {
-                (Found::Locked, None) => locked = Some(page - 1),
-                (Found::Entered, Some(from)) => {
-                    if !self.take(from, page - 1, purpose) {
-                        return from - first;
+            locked = match (found, locked) {
+                (Found::Closed, _) => break,
+                (Found::Entered, Some(run)) => {
+                    if !self.take(run, page, purpose) {
+                        return run.0 - first;
                     }
-                    locked = None;
+                    None
                 }
-                _ => (),
+                (Found::Entered, None) => None,
+                (Found::Locked { writable }, None) => Some((page, writable)),
+                (Found::Locked { writable }, Some((from, any))) => Some((from, any || writable)),
+            };
+            page += 1;
+            most_writable -= u32::from(found == Found::Locked { writable: true });
+            if most_writable == 0 {
+                end = page;
             }
-            entered = page;
         }
         match locked {
-            Some(from) if !self.take(from, entered, purpose) => from - first,
-            _ => entered - first,
+            Some(run) if !self.take(run, page, purpose) => run.0 - first,
+            _ => page - first,
         }
     }
 
-    /// Takes write access to pages that this node has found locked. False if the kernel refuses: then they are left.
-    fn take(&self, from: u32, end: u32, purpose: Purpose) -> bool {
+    /// Takes write access to the pages until `end` that this node has found locked. False if the kernel refuses: then they
+    /// are left.
+    fn take(&self, (from, writable): (u32, bool), end: u32, purpose: Purpose) -> bool {
         let base = self.geometry.address_of(from);
-        let taken = self.faults.write_protect(base, end - from, true).is_ok();
+        let taken = !writable || self.faults.write_protect(base, end - from, true).is_ok();
         for page in from..end {
             let door = self.doors.of(page);
             if taken { door.take(purpose) } else { door.leave() }
