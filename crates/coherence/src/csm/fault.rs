@@ -1,6 +1,6 @@
 //! Faults of this node's threads and the pages that come in because of them.
 
-use super::state::{CROSSED, DirectoryEntry, PENDING, PINNED, PageEntry, REFETCH, State, TWIN, WRITE};
+use super::state::{CROSSED, PENDING, PINNED, PageEntry, REFETCH, State, TWIN, WRITE};
 use super::{Csm, History};
 use crate::runs::span;
 use crate::{Access, CsmMessage, Env, Grant, Incident, Message, Outcome, Page, Violation, Waiter};
@@ -97,7 +97,6 @@ impl Csm {
                 self.entry(page).state = State::HomeExclusive;
             }
             self.fresh.push((page, alone));
-            self.counters.exclusive_entered += u64::from(alone);
             env.protect(page, alone, Access::Write);
             env.observe(Incident::Upgraded, page, 1, me);
             return;
@@ -120,16 +119,14 @@ impl Csm {
     /// How many pages from `first` on, at most `most`, this node may only read although nobody else has used them. They are
     /// closed then.
     fn count_unused(&mut self, first: Page, most: u32, env: &mut dyn Env) -> u32 {
-        let is_unused = |entry: &PageEntry, known: DirectoryEntry| {
-            entry.state == State::HomeShared && known == DirectoryEntry::default()
-        };
         let most = self.layout.clip(first, most);
         let unused = |&page: &Page| {
             let entry = *self.entry(page);
-            is_unused(&entry, self.known(&entry)) && {
+            let exposed = entry.state == State::HomeShared && self.is_unused(&entry);
+            exposed && {
                 self.close(page, env);
                 let entry = *self.entry(page);
-                is_unused(&entry, self.known(&entry))
+                self.is_unused(&entry)
             }
         };
         span(first, most).take_while(unused).count() as u32

@@ -88,8 +88,8 @@ impl Csm {
             if !self.may_grant(&entry, true, requester) {
                 break;
             }
+            let exclusive = self.is_exclusive(page);
             histories.push(self.leave_home(page, requester));
-            let exclusive = entry.state == State::HomeExclusive;
             env.observe(Incident::Left { exclusive, written: true }, page, 1, requester);
         }
         let served = histories.len() as u32;
@@ -100,7 +100,7 @@ impl Csm {
 
     /// Makes `to` the probable home; returns the page's history for it.
     pub(super) fn leave_home(&mut self, page: Page, to: NodeId) -> History {
-        if self.entry(page).state == State::HomeExclusive {
+        if self.is_exclusive(page) {
             self.counters.exclusive_left += 1;
         }
         let (entry, directory) = self.split(page);
@@ -123,6 +123,7 @@ impl Csm {
                 break;
             }
             served += 1;
+            let alone = self.is_exclusive(page);
             let (entry, directory) = self.split(page);
             let known = directory.record(&mut entry.directory);
             known.sharers.insert(requester);
@@ -130,7 +131,7 @@ impl Csm {
             if write {
                 known.history.wrote(requester);
             }
-            if entry.state == State::HomeExclusive {
+            if alone {
                 entry.state = State::HomeShared;
                 exclusive.push(page);
             }

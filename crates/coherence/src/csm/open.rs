@@ -37,19 +37,19 @@ impl Csm {
         if let Some(home) = home {
             self.leave_home(page, home);
             self.entry(page).state = State::Shared;
-            let exclusive = state == State::HomeExclusive;
-            env.observe(Incident::Left { exclusive, written: true }, page, 1, home);
+            env.observe(Incident::Left { exclusive: true, written: true }, page, 1, home);
             return;
         }
         self.closed.push(page);
         if readers.is_empty() {
             return;
         }
+        let exclusive = self.is_exclusive(page);
         let (entry, directory) = self.split(page);
         let known = directory.record(&mut entry.directory);
         known.sharers = known.sharers.union(&readers);
         known.notified = known.notified.difference(&readers);
-        if state == State::HomeExclusive {
+        if exclusive {
             entry.state = State::HomeShared;
             self.counters.exclusive_left += 1;
             for node in readers.iter() {
@@ -96,7 +96,6 @@ impl Csm {
         for (first, count) in runs(&pages) {
             env.protect(first, count, Access::Read);
         }
-        self.counters.exclusive_left += pages.len() as u64;
         pages.clear();
         self.scratch.pages = pages;
     }
@@ -106,12 +105,22 @@ impl Csm {
         if entry.has(PINNED) {
             return (entry.hint == self.me()).then_some(Visit::Write);
         }
-        let known = self.known(entry);
-        if !self.options.migrate || known.history.is_settled() {
+        if !self.options.migrate || self.known(entry).history.is_settled() {
             return Some(Visit::Write);
         }
-        let unused = entry.state != State::HomeDirty && known == DirectoryEntry::default();
-        (unused && !entry.has(CROSSED)).then_some(Visit::Home)
+        (self.is_unused(entry) && !entry.has(CROSSED)).then_some(Visit::Home)
+    }
+
+    /// True of a page whose home is here and that nobody else has ever used.
+    pub(super) fn is_unused(&self, entry: &PageEntry) -> bool {
+        let clean = matches!(entry.state, State::HomeExclusive | State::HomeShared);
+        clean && self.known(entry) == DirectoryEntry::default()
+    }
+
+    /// True if nobody else uses the page, whether or not this node's threads may write it at the moment.
+    pub(super) fn is_exclusive(&self, page: Page) -> bool {
+        let entry = self.looked_up(page);
+        entry.state == State::HomeExclusive || self.is_unused(&entry)
     }
 
     /// Brings an unusable page, and those after it that are in the same situation, at most `most` in all, from the memory
