@@ -37,7 +37,6 @@ pub mod event {
 /// Set while the thread sleeps in the kernel and has to be woken.
 const SLEEPING: u32 = 1 << 31;
 
-#[derive(Default)]
 struct Place {
     events: AtomicU32,
     /// The number of the owner plus 1; 0 if it is no thread of the program.
@@ -48,22 +47,37 @@ struct Place {
 /// All places of this node.
 pub struct Slots {
     places: Box<[Place]>,
-    free: Mutex<Vec<u32>>,
+    free: Mutex<Free>,
+}
+
+/// Places that nobody has: those given back, and those that nobody ever had.
+struct Free {
+    given_back: Vec<u32>,
+    /// The first that nobody ever had.
+    fresh: u32,
 }
 
 impl Slots {
     /// Places for [`MAX_THREADS`] threads.
     #[must_use]
     pub fn new() -> Self {
-        Self {
-            places: (0..MAX_THREADS).map(|_| Place::default()).collect(),
-            free: Mutex::new((0..MAX_THREADS as u32).rev().collect()),
-        }
+        // Few are ever used, and what is not costs nothing as long as it is not written.
+        let places = Box::<[Place]>::new_zeroed_slice(MAX_THREADS);
+        // SAFETY: atomic integers, for which all bytes zero is the value 0.
+        let places = unsafe { places.assume_init() };
+        Self { places, free: Mutex::new(Free { given_back: Vec::with_capacity(MAX_THREADS), fresh: 0 }) }
     }
 
     /// A place for one thread, until it is given back; `None` when all are taken.
     pub fn take(&self) -> Option<Slot> {
-        self.free.lock().expect("not poisoned").pop().map(Slot)
+        let mut free = self.free.lock().expect("not poisoned");
+        free.given_back.pop().map(Slot).or_else(|| {
+            let fresh = free.fresh;
+            ((fresh as usize) < MAX_THREADS).then(|| {
+                free.fresh += 1;
+                Slot(fresh)
+            })
+        })
     }
 
     /// Says which thread of the program the owner of a place is, by its number for people.
@@ -79,7 +93,7 @@ impl Slots {
 
     /// The thread has ended.
     pub fn give_back(&self, slot: Slot) {
-        self.free.lock().expect("not poisoned").push(slot.0);
+        self.free.lock().expect("not poisoned").given_back.push(slot.0);
     }
 
     /// Forgets earlier events of `mask`: called by the owner before it begins an operation that ends with one.
@@ -194,6 +208,16 @@ mod tests {
         assert_eq!(slots.sleep(slot, event::DONE, None), event::DONE);
         assert_eq!(slots.result(slot), 7);
         announcer.join().unwrap();
+    }
+
+    #[test]
+    fn every_place_has_one_owner_at_a_time() {
+        let slots = Slots::new();
+        let taken: Vec<Slot> = std::iter::from_fn(|| slots.take()).collect();
+        let different: std::collections::BTreeSet<u32> = taken.iter().map(|slot| slot.0).collect();
+        assert_eq!((taken.len(), different.len()), (MAX_THREADS, MAX_THREADS));
+        slots.give_back(taken[7]);
+        assert_eq!((slots.take(), slots.take()), (Some(taken[7]), None));
     }
 
     #[test]

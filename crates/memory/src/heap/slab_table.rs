@@ -2,28 +2,37 @@
 
 use super::layout::{SLAB_BYTES, SLAB_SHIFT};
 use super::slab::Slab;
+use std::ptr;
+use std::sync::atomic::{AtomicPtr, Ordering};
 use std::sync::{Arc, OnceLock};
 
 /// Slabs in a leaf: 16 MiB of addresses.
 const LEAF: usize = 256;
 
-type Leaf = Box<[OnceLock<Arc<Slab>>]>;
+type Leaf = [OnceLock<Arc<Slab>>; LEAF];
 
 /// A table in two levels. A place that once holds a slab holds it for good, so looking up takes no lock.
+///
+/// The upper level has a place for every 16 MiB of a part of terabytes: a leaf is an address there, 0 at first, so that
+/// what is never used takes no memory and no time.
 #[derive(Debug)]
-pub(super) struct SlabTable(Box<[OnceLock<Leaf>]>);
+pub(super) struct SlabTable(Box<[AtomicPtr<Leaf>]>);
 
 impl SlabTable {
     /// An empty table for a part of that many bytes.
     pub fn new(bytes: usize) -> Self {
-        Self((0..bytes.div_ceil(LEAF * SLAB_BYTES)).map(|_| OnceLock::new()).collect())
+        let leaves = Box::<[AtomicPtr<Leaf>]>::new_zeroed_slice(bytes.div_ceil(LEAF * SLAB_BYTES));
+        // SAFETY: all bytes zero is a null pointer.
+        Self(unsafe { leaves.assume_init() })
     }
 
     /// The slab that holds the address `offset` bytes into the part.
     #[inline]
     pub fn get(&self, offset: usize) -> Option<&Arc<Slab>> {
         let index = offset >> SLAB_SHIFT;
-        self.0.get(index / LEAF)?.get()?[index % LEAF].get()
+        let leaf = self.0.get(index / LEAF)?.load(Ordering::Acquire);
+        // SAFETY: null, or a leaf that lives as long as the table.
+        unsafe { leaf.as_ref() }?[index % LEAF].get()
     }
 
     /// Enters a slab that begins `offset` bytes into the part.
@@ -32,7 +41,34 @@ impl SlabTable {
     /// If there is one already.
     pub fn enter(&self, offset: usize, slab: Arc<Slab>) {
         let index = offset >> SLAB_SHIFT;
-        let leaf = self.0[index / LEAF].get_or_init(|| (0..LEAF).map(|_| OnceLock::new()).collect());
+        let leaf = self.leaf(&self.0[index / LEAF]);
         assert!(leaf[index % LEAF].set(slab).is_ok(), "two slabs at one address");
+    }
+
+    /// The leaf at one of the table's places.
+    fn leaf(&self, place: &AtomicPtr<Leaf>) -> &Leaf {
+        let mut leaf = place.load(Ordering::Acquire);
+        if leaf.is_null() {
+            let new = Box::into_raw(Box::new([const { OnceLock::new() }; LEAF]));
+            leaf = match place.compare_exchange(ptr::null_mut(), new, Ordering::AcqRel, Ordering::Acquire) {
+                Ok(_) => new,
+                Err(other) => {
+                    // SAFETY: made above, and nobody else has seen it.
+                    drop(unsafe { Box::from_raw(new) });
+                    other
+                }
+            };
+        }
+        // SAFETY: a leaf, which lives as long as the table.
+        unsafe { &*leaf }
+    }
+}
+
+impl Drop for SlabTable {
+    fn drop(&mut self) {
+        for leaf in self.0.iter_mut().map(AtomicPtr::get_mut).filter(|leaf| !leaf.is_null()) {
+            // SAFETY: made by `Box::into_raw`, and nobody can look it up any more.
+            drop(unsafe { Box::from_raw(*leaf) });
+        }
     }
 }
