@@ -220,4 +220,7 @@ fn inline_atomic_instructions_decide_the_consistency() {
     let said = reason("./user");
     assert!(said.contains("sc (1 inline atomic instruction, in function bump at 0x"), "{said}");
     assert!(said.contains("libown.so"), "{said}");
+    let mut preloaded = here.command(&["run", "--stats", "./plain"]);
+    let said = errors(&preloaded.env("LD_PRELOAD", here.path("libown.so")).output().unwrap());
+    assert!(said.contains("libown.so"), "{said}");
 }

@@ -12,6 +12,7 @@ use crate::failure::Failure;
 use crate::run::check::Program;
 use gondwana_atomics::{Finding, scan};
 use gondwana_memory::is_runtime_library;
+use libraries::Listing;
 use std::fmt;
 use std::path::{Path, PathBuf};
 
@@ -66,8 +67,13 @@ pub fn of_program(program: &Program) -> Result<Atomics, Failure> {
         ))
     };
     let mut atomics = Atomics::default();
+    // The loader looks for the libraries while the program is searched.
+    let listing = libraries::may_have_own(&program.image)
+        .then(|| libraries::ask(&program.path).map_err(|error| shown(&program.path, &error)))
+        .transpose()?;
     atomics.add(&program.image, None).map_err(|error| shown(&program.path, &error))?;
-    for library in libraries::of(&program.path).map_err(|error| shown(&program.path, &error))? {
+    let libraries = listing.map_or(Ok(vec![]), Listing::paths);
+    for library in libraries.map_err(|error| shown(&program.path, &error))? {
         if is_runtime_library(&library) {
             continue;
         }
