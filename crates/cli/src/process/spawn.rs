@@ -2,10 +2,11 @@
 
 use super::descriptors::{COUNT, Reserved};
 use std::ffi::{CString, OsString};
-use std::io::{self, Read};
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
+use std::io;
+use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::Path;
+use std::sync::atomic::{AtomicI32, Ordering};
 
 /// A program as `execve` takes it.
 #[derive(Clone, Debug)]
@@ -104,56 +105,75 @@ pub struct Setup<'a> {
     pub apart: bool,
 }
 
+/// How much stack a child has until it is the program: a few frames of system calls.
+const STACK: usize = 64 * 1024;
+
+/// What a child needs to become the program.
+struct Birth<'a> {
+    image: &'a Image,
+    vectors: &'a Vectors,
+    setup: &'a Setup<'a>,
+    parent: libc::pid_t,
+    /// The error number if it cannot.
+    error: AtomicI32,
+}
+
 /// Starts a process that dies with the calling thread. Returns its number.
+///
+/// The child has this process's memory until it is the program, and this thread waits until then: nothing has to be copied
+/// for it.
 ///
 /// # Errors
 /// Of the system, also those that the new process meets before it has become the program.
 pub fn spawn(image: &Image, setup: &Setup<'_>) -> io::Result<libc::pid_t> {
     let vectors = Vectors::new(image)?;
-    let (mut failed, failed_child) = pipe()?;
     // SAFETY: getpid touches no memory.
     let parent = unsafe { libc::getpid() };
-    // SAFETY: the child calls nothing but async-signal-safe functions until it execs or exits.
-    let pid = unsafe { libc::fork() };
-    if pid == 0 {
-        // SAFETY: we are the child of fork; the vectors are null-terminated arrays of C strings.
-        let error = unsafe {
-            match prepare(setup, parent) {
-                Ok(()) => {
-                    libc::execve(
-                        image.path.as_ptr(),
-                        vectors.arguments.as_ptr(),
-                        vectors.environment.as_ptr(),
-                    );
-                    errno()
-                }
-                Err(error) => error,
-            }
-        };
-        let bytes = error.to_ne_bytes();
-        // SAFETY: writes four bytes that exist, then ends the process without running the launcher's destructors.
-        unsafe {
-            libc::write(failed_child.as_raw_fd(), bytes.as_ptr().cast(), bytes.len());
-            libc::_exit(127);
-        }
-    }
+    let mut birth = Birth { image, vectors: &vectors, setup, parent, error: AtomicI32::new(0) };
+    let mut stack = vec![0_u128; STACK / size_of::<u128>()];
+    let flags = libc::CLONE_VM | libc::CLONE_VFORK | libc::SIGCHLD;
+    // SAFETY: stacks grow downwards from their ends, which are aligned. The child allocates nothing, takes no lock and does
+    // not return; what it is given lives until it needs it no more, which is when this call returns. It runs no handler of
+    // signals: the launcher has blocked those that it reads, and handles no others but its own faults.
+    let pid = unsafe {
+        libc::clone(become_program, stack.as_mut_ptr_range().end.cast(), flags, (&raw mut birth).cast())
+    };
     if pid < 0 {
         return Err(io::Error::last_os_error());
     }
-    drop(failed_child);
-    let mut bytes = [0; 4];
-    if failed.read_exact(&mut bytes).is_ok() {
-        // SAFETY: reaps the child, whose status nobody wants.
-        unsafe { libc::waitpid(pid, std::ptr::null_mut(), 0) };
-        return Err(io::Error::from_raw_os_error(i32::from_ne_bytes(bytes)));
+    match birth.error.into_inner() {
+        0 => Ok(pid),
+        error => {
+            // SAFETY: reaps the child, whose status nobody wants.
+            unsafe { libc::waitpid(pid, std::ptr::null_mut(), 0) };
+            Err(io::Error::from_raw_os_error(error))
+        }
     }
-    Ok(pid)
+}
+
+/// The child's only function.
+extern "C" fn become_program(birth: *mut libc::c_void) -> libc::c_int {
+    // SAFETY: `spawn` passes its own structure. This is the child; the vectors are null-terminated arrays of C strings.
+    unsafe {
+        let birth = &*birth.cast::<Birth<'_>>();
+        let error = match prepare(birth.setup, birth.parent) {
+            Ok(()) => {
+                let (arguments, environment) = (&birth.vectors.arguments, &birth.vectors.environment);
+                libc::execve(birth.image.path.as_ptr(), arguments.as_ptr(), environment.as_ptr());
+                errno()
+            }
+            Err(error) => error,
+        };
+        birth.error.store(error, Ordering::Relaxed);
+        // Runs none of the launcher's destructors.
+        libc::_exit(127)
+    }
 }
 
 /// What the child does before it becomes the program; the error number if something fails.
 ///
 /// # Safety
-/// Only in the child of a fork. Allocates nothing and takes no lock.
+/// Only in the child. Allocates nothing and takes no lock.
 unsafe fn prepare(setup: &Setup<'_>, parent: libc::pid_t) -> Result<(), i32> {
     let check = |result: libc::c_int| if result < 0 { Err(errno()) } else { Ok(result) };
     // SAFETY: none of these calls touches memory but the signal set given.
@@ -199,14 +219,4 @@ unsafe fn prepare(setup: &Setup<'_>, parent: libc::pid_t) -> Result<(), i32> {
 fn errno() -> i32 {
     // SAFETY: the C library's errno of this thread.
     unsafe { *libc::__errno_location() }
-}
-
-fn pipe() -> io::Result<(std::fs::File, OwnedFd)> {
-    let mut fds = [0; 2];
-    // SAFETY: the kernel writes two descriptors into an array of two.
-    if unsafe { libc::pipe2(fds.as_mut_ptr(), libc::O_CLOEXEC) } < 0 {
-        return Err(io::Error::last_os_error());
-    }
-    // SAFETY: the kernel has just given us both descriptors.
-    Ok(unsafe { (std::fs::File::from_raw_fd(fds[0]), OwnedFd::from_raw_fd(fds[1])) })
 }
