@@ -88,6 +88,8 @@ pub enum Report {
         /// The status as the parent process of the program would see it, 0 to 255.
         status: i32,
     },
+    /// From node 0 behind [`Report::Exit`]: the other nodes have written out everything, and nobody needs them any more.
+    Closed,
 }
 
 /// What the launcher hears from a node.
@@ -233,15 +235,7 @@ impl Control {
             // SAFETY: the kernel writes at most the buffer's length into the buffer.
             let length = unsafe {
                 let (fd, nobody) = (self.0.as_raw_fd(), std::ptr::null_mut::<libc::c_void>());
-                libc::syscall(
-                    libc::SYS_recvfrom,
-                    fd,
-                    buffer.as_mut_ptr(),
-                    buffer.len(),
-                    flags,
-                    nobody,
-                    nobody,
-                )
+                libc::syscall(libc::SYS_recvfrom, fd, buffer.as_mut_ptr(), MAX_REPORT, flags, nobody, nobody)
             };
             if length >= 0 {
                 break length as usize;

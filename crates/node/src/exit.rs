@@ -42,6 +42,9 @@ impl Node {
                 let left = deadline.saturating_duration_since(Instant::now());
                 if closed == others || left.is_zero() {
                     self.end_recording();
+                    if closed == others {
+                        self.report(&Report::Closed);
+                    }
                     return;
                 }
                 crate::slots::futex_wait(&self.closed, closed, Some(left));

@@ -46,6 +46,8 @@ struct Node {
     up: bool,
     ended: bool,
     exit: bool,
+    /// It was ended because the program has, and nobody needs it any more.
+    released: bool,
     crash: Option<Crash>,
 }
 
@@ -188,6 +190,8 @@ impl<'a> Supervisor<'a> {
                 }
             }
             Report::Exit { .. } => node.exit = true,
+            Report::Closed if number == 0 => self.release(machine),
+            Report::Closed => {}
             Report::Board(request) => {
                 let over = self.end.is_some() || self.exiting();
                 if let Some(monitored) = &mut self.monitored {
@@ -210,6 +214,14 @@ impl<'a> Supervisor<'a> {
                     self.finish_lost(machine);
                 }
             }
+        }
+    }
+
+    /// Ends the other nodes while node 0 ends by itself: to give back much memory takes the system a while.
+    fn release(&mut self, machine: &mut dyn Nodes) {
+        for (number, node) in (0..).zip(&mut self.nodes).skip(1).filter(|(_, node)| !node.ended) {
+            node.released = true;
+            machine.signal(number, libc::SIGKILL);
         }
     }
 
@@ -292,6 +304,7 @@ impl<'a> Supervisor<'a> {
         }
         let node = self.nodes[index].clone();
         match end {
+            End::Signalled(_) if node.released => {}
             End::Signalled(signal) => {
                 let expected = number == 0 && self.passed_on.contains(&signal);
                 self.finish(end, machine);
@@ -490,6 +503,19 @@ mod tests {
         assert_eq!(outcome.end, End::Exited(0));
         assert_eq!(outcome.stats, [None, Some(stats)]);
         assert_eq!(said, [""; 0]);
+    }
+
+    #[test]
+    fn nodes_that_nobody_needs_any_more_end_before_the_first_has_ended() {
+        let killed = |node| Event::Ended(node, End::Signalled(libc::SIGKILL));
+        let exit = |status| Event::Report(0, Report::Exit { status });
+        let (end, said, sent) =
+            follow(3, vec![exit(4), Event::Report(0, Report::Closed), killed(2), ended(0, 4), killed(1)]);
+        assert_eq!((end, said), (End::Exited(4), vec![]));
+        assert_eq!(sent, [(1, libc::SIGKILL), (2, libc::SIGKILL)]);
+        // Only node 0 can know, and one that is killed before is missed.
+        let (end, _, sent) = follow(2, vec![exit(0), Event::Report(1, Report::Closed), killed(1)]);
+        assert_eq!((end, sent), (End::Signalled(libc::SIGKILL), vec![]));
     }
 
     #[test]
