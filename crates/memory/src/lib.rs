@@ -24,5 +24,5 @@ pub use image::{
 };
 pub use loaded::{LoadedImage, loaded_images};
 pub use neighbour::{Neighbour, Purpose, Visits};
-pub use pages::{PageBytes, Pages};
+pub use pages::{PageBytes, Pages, empty_frames};
 pub use sparse_words::SparseWords;

@@ -9,7 +9,6 @@ use crate::mapping::{map_at, map_copy, map_over, unmap};
 use crate::neighbour::{Doors, Neighbour, Purpose, Visits};
 use crate::twins::Twins;
 use std::ffi::CStr;
-use std::io;
 use std::ops::Range;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::sync::atomic::AtomicU64;
@@ -34,7 +33,8 @@ pub struct Pages {
 
 impl Pages {
     /// Reserves the span and lays shared memory over the program's data segments, which keep their contents on
-    /// this node. The program can reach nothing shared until [`Pages::protect`] allows it.
+    /// this node. The program can reach nothing shared until [`Pages::protect`] allows it. `file` comes from
+    /// [`empty_frames`].
     ///
     /// # Safety
     /// No other thread runs yet, and the data segments are the ones of this process.
@@ -45,11 +45,12 @@ impl Pages {
         span_pages: u32,
         data: &[DataSegment],
         mechanism: Mechanism,
+        file: OwnedFd,
     ) -> Result<Self, MemoryError> {
         let ranges: Vec<_> = data.iter().map(|segment| (segment.base, segment.pages)).collect();
         let geometry = Geometry::new(span_pages, &ranges);
         let bytes = geometry.pages() as usize * PAGE_SIZE;
-        let file = memfd(c"gondwana-span", bytes)?;
+        set_length(&file, bytes)?;
         map_at(RUNTIME_BASE, bytes, file.as_fd(), 0)?;
         let span = geometry.span();
         map_at(span.base, span.pages as usize * PAGE_SIZE, file.as_fd(), 0)?;
@@ -361,19 +362,29 @@ pub(crate) fn runtime(page: u32) -> *mut u8 {
     (RUNTIME_BASE + page as usize * PAGE_SIZE) as *mut u8
 }
 
-/// Memory that other processes can map, of which only what is used costs anything.
-pub(crate) fn memfd(name: &CStr, bytes: usize) -> Result<OwnedFd, MemoryError> {
+/// A file in memory for the contents of one node's pages, without any yet.
+///
+/// Whoever holds its descriptor last, or maps it last, waits until the kernel has taken back what it held.
+///
+/// # Errors
+/// If the kernel refuses.
+pub fn empty_frames() -> Result<OwnedFd, MemoryError> {
+    memfd(c"gondwana-span")
+}
+
+/// Memory that other processes can map, of which only what is used costs anything; none of it yet.
+pub(crate) fn memfd(name: &CStr) -> Result<OwnedFd, MemoryError> {
     // SAFETY: the name is a C string.
     let fd = unsafe { libc::memfd_create(name.as_ptr(), libc::MFD_CLOEXEC) };
     if fd < 0 {
         return Err(MemoryError::last("memfd_create"));
     }
     // SAFETY: the kernel has just given us this descriptor.
-    let file = crate::files::out_of_the_way(unsafe { OwnedFd::from_raw_fd(fd) });
-    set_length(&file, bytes).map_err(|source| MemoryError::System { what: "sizing the span", source })?;
-    Ok(file)
+    Ok(crate::files::out_of_the_way(unsafe { OwnedFd::from_raw_fd(fd) }))
 }
 
-fn set_length(file: &OwnedFd, bytes: usize) -> io::Result<()> {
-    std::fs::File::from(file.try_clone()?).set_len(bytes as u64)
+/// Gives a [`memfd`] its length.
+pub(crate) fn set_length(file: &OwnedFd, bytes: usize) -> Result<(), MemoryError> {
+    let sized = file.try_clone().and_then(|file| std::fs::File::from(file).set_len(bytes as u64));
+    sized.map_err(|source| MemoryError::System { what: "sizing the span", source })
 }

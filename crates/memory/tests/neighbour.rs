@@ -1,7 +1,7 @@
 //! A node whose memory is visited, by itself: the only test of its file, because a process has one span.
 
 use gondwana_memory::{
-    Access, Mechanism, Neighbour, PAGE_SIZE, Pages, Purpose, SPAN_BASE, probe_userfaultfd,
+    Access, Mechanism, Neighbour, PAGE_SIZE, Pages, Purpose, SPAN_BASE, empty_frames, probe_userfaultfd,
 };
 use std::os::fd::OwnedFd;
 
@@ -17,7 +17,8 @@ fn visitors_read_what_is_open_and_take_write_access() {
         return;
     }
     // SAFETY: no other thread uses the addresses, and there are no data segments.
-    let mut pages = unsafe { Pages::new(PAGES, &[], Mechanism::Userfaultfd).unwrap() };
+    let mut pages =
+        unsafe { Pages::new(PAGES, &[], Mechanism::Userfaultfd, empty_frames().unwrap()).unwrap() };
     assert!(pages.offer().is_none(), "nobody was admitted yet");
     assert!(pages.admit().unwrap());
     let handed: Vec<OwnedFd> =

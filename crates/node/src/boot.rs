@@ -60,6 +60,8 @@ pub struct Boot {
     pub monitor: Option<Monitoring>,
     /// The node's end of the control channel.
     pub control_fd: RawFd,
+    /// A file in memory for the contents of the node's pages. The launcher holds it too, until the run is over.
+    pub frames_fd: RawFd,
     /// What the environment held for each variable that the launcher has set, to be put back before the program
     /// looks.
     pub hidden_env: Vec<(String, Option<String>)>,
@@ -191,7 +193,7 @@ impl Boot {
             FabricBoot::Shm { fd } => fd,
             FabricBoot::Tcp { listener_fd, .. } => listener_fd,
         };
-        for fd in [self.control_fd, fabric] {
+        for fd in [self.control_fd, self.frames_fd, fabric] {
             // SAFETY: F_SETFD touches no memory.
             if unsafe { libc::fcntl(fd, libc::F_SETFD, libc::FD_CLOEXEC) } < 0 {
                 return Err(io::Error::last_os_error());
@@ -235,6 +237,7 @@ mod tests {
             progress: false,
             monitor: Some(Monitoring::default()),
             control_fd: 200,
+            frames_fd: 203,
             hidden_env: vec![
                 ("LD_PRELOAD".to_owned(), None),
                 ("LD_BIND_NOW".to_owned(), Some(String::new())),

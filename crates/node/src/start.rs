@@ -97,8 +97,10 @@ impl Node {
             Mechanism::Userfaultfd => gondwana_memory::Mechanism::Userfaultfd,
             Mechanism::Mprotect => gondwana_memory::Mechanism::Mprotect,
         };
+        // SAFETY: the launcher left this descriptor to this process.
+        let frames = unsafe { OwnedFd::from_raw_fd(boot.frames_fd) };
         // SAFETY: the caller promised that nobody else is running; the segments are this process's.
-        let mut pages = unsafe { Pages::new(span_pages, &data_segments(own), mechanism)? };
+        let mut pages = unsafe { Pages::new(span_pages, &data_segments(own), mechanism, frames)? };
         let geometry = pages.geometry().clone();
         let first_data = Page(span_pages);
         let data_pages = geometry.pages() - span_pages;

@@ -7,8 +7,8 @@
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 
-/// How many descriptors a node inherits: control channel, description, fabric.
-pub const COUNT: usize = 3;
+/// How many descriptors a node inherits: control channel, description, fabric, frames.
+pub const COUNT: usize = 4;
 
 /// Where to begin when the limit on open files allows it.
 const PREFERRED: RawFd = 200;
@@ -59,6 +59,11 @@ impl Reserved {
     pub fn fabric(&self) -> RawFd {
         self.first + 2
     }
+
+    /// The number of the file with the node's pages.
+    pub fn frames(&self) -> RawFd {
+        self.first + 3
+    }
 }
 
 fn is_open(fd: RawFd) -> bool {
@@ -82,7 +87,7 @@ mod tests {
         let one = Reserved::new().unwrap();
         let two = Reserved::new().unwrap();
         assert!(one.control() >= PREFERRED);
-        assert!(two.control() > one.fabric() || two.fabric() < one.control());
-        assert!((one.control()..=one.fabric()).all(is_open));
+        assert!(two.control() > one.frames() || two.frames() < one.control());
+        assert!((one.control()..=one.frames()).all(is_open));
     }
 }

@@ -1,17 +1,22 @@
 //! The nodes of a run that are processes of this computer.
 
-use super::descriptors::Reserved;
+use super::descriptors::{COUNT, Reserved};
 use super::events::{End, Event, Nodes};
 use super::signals::Signals;
 use super::spawn::{Image, Setup, spawn};
 use crate::failure::Failure;
+use gondwana_memory::empty_frames;
 use gondwana_node::boot::{BOOT_VARIABLE, Boot, FabricBoot};
 use gondwana_node::control::{Control, News, Order};
 use std::collections::VecDeque;
 use std::ffi::OsString;
+use std::fmt::Display;
+use std::fs::File;
 use std::io;
-use std::os::fd::{AsFd, AsRawFd, OwnedFd, RawFd};
+use std::os::fd::{AsRawFd, OwnedFd, RawFd};
+use std::os::unix::fs::MetadataExt;
 use std::path::Path;
+use std::thread;
 use std::time::Instant;
 
 /// Variables that the launcher sets for the dynamic loader and for the runtime library.
@@ -22,6 +27,8 @@ struct Node {
     pid: libc::pid_t,
     ended: bool,
     control: Option<Control>,
+    /// The contents of its pages.
+    frames: Option<OwnedFd>,
 }
 
 /// Processes of this computer, each with its control channel.
@@ -53,7 +60,7 @@ impl LocalNodes {
             apart: false,
         };
         let pid = spawn(image, &setup).map_err(|error| cannot_start(0, &error))?;
-        self.nodes.push(Node { number: 0, pid, ended: false, control: None });
+        self.nodes.push(Node { number: 0, pid, ended: false, control: None, frames: None });
         Ok(())
     }
 
@@ -71,13 +78,16 @@ impl LocalNodes {
         let failed = |error: io::Error| cannot_start(number, &error);
         let variables = self.variables(image, library)?;
         boot.control_fd = self.reserved.control();
+        boot.frames_fd = self.reserved.frames();
         boot.hidden_env = hidden(image)?;
         match &mut boot.fabric {
             FabricBoot::Shm { fd } | FabricBoot::Tcp { listener_fd: fd, .. } => *fd = self.reserved.fabric(),
         }
         let (ours, theirs) = Control::pair().map_err(failed)?;
         let memfd = boot.to_memfd().map_err(failed)?;
-        let sources: [RawFd; 3] = [theirs.as_raw_fd(), memfd.as_raw_fd(), fabric.as_fd().as_raw_fd()];
+        let frames = empty_frames().map_err(|error| cannot_start(number, &error))?;
+        let sources: [RawFd; COUNT] =
+            [theirs.as_raw_fd(), memfd.as_raw_fd(), fabric.as_raw_fd(), frames.as_raw_fd()];
         let setup = Setup {
             mask: self.signals.mask_before(),
             inherited: Some((&self.reserved, sources)),
@@ -85,7 +95,7 @@ impl LocalNodes {
             apart: number != 0,
         };
         let pid = spawn(&image.with_variables(&variables), &setup).map_err(failed)?;
-        self.nodes.push(Node { number, pid, ended: false, control: Some(ours) });
+        self.nodes.push(Node { number, pid, ended: false, control: Some(ours), frames: Some(frames) });
         self.ready.push_back(Event::Started(number, pid.unsigned_abs()));
         Ok(())
     }
@@ -249,9 +259,26 @@ impl Nodes for LocalNodes {
 }
 
 impl Drop for LocalNodes {
+    /// The kernel takes its time to take back the memory of nodes. Were it left to their processes, the one that ends last
+    /// would do it for all of them: each maps the memory of the others.
     fn drop(&mut self) {
         self.kill();
+        let frames: Vec<_> = self.nodes.iter_mut().filter_map(|node| node.frames.take()).collect();
+        thread::scope(|scope| {
+            for frames in frames.into_iter().filter(is_large) {
+                // Without a thread it is done here.
+                let _ = thread::Builder::new().spawn_scoped(scope, || drop(frames));
+            }
+        });
     }
+}
+
+/// True if a file in memory holds so much that another processor should take care of it.
+fn is_large(frames: &OwnedFd) -> bool {
+    const LARGE: u64 = 4 << 20;
+    const BLOCK: u64 = 512;
+    let metadata = frames.try_clone().and_then(|frames| File::from(frames).metadata());
+    metadata.is_ok_and(|metadata| metadata.blocks() * BLOCK >= LARGE)
 }
 
 /// What the environment holds for the variables that we set.
@@ -269,6 +296,6 @@ fn hidden(image: &Image) -> Result<Vec<(String, Option<String>)>, Failure> {
         .collect()
 }
 
-fn cannot_start(node: u16, error: &io::Error) -> Failure {
+fn cannot_start(node: u16, error: &dyn Display) -> Failure {
     Failure::cannot(format!("the process of node {node} cannot be started: {error}"))
 }

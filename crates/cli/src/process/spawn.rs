@@ -96,7 +96,7 @@ impl Vectors {
 pub struct Setup<'a> {
     /// Signals that the program finds blocked.
     pub mask: libc::sigset_t,
-    /// The control channel, description and fabric, and the numbers at which the node gets them.
+    /// The control channel, description, fabric and frames, and the numbers at which the node gets them.
     pub inherited: Option<(&'a Reserved, [RawFd; COUNT])>,
     /// What becomes standard input, output and error; `None` is the launcher's own.
     pub streams: [Option<OwnedFd>; 3],
@@ -204,7 +204,7 @@ unsafe fn prepare(setup: &Setup<'_>, parent: libc::pid_t) -> Result<(), i32> {
             // computer does without randomisation.
             let persona = libc::personality(0xffff_ffff);
             libc::personality((persona | libc::ADDR_NO_RANDOMIZE) as libc::c_ulong);
-            let targets = [reserved.control(), reserved.boot(), reserved.fabric()];
+            let targets = [reserved.control(), reserved.boot(), reserved.fabric(), reserved.frames()];
             for (source, target) in sources.iter().zip(targets) {
                 check(libc::dup2(*source, target))?;
             }

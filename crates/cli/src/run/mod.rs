@@ -277,6 +277,7 @@ impl Job<'_> {
             progress,
             monitor: self.monitoring.clone(),
             control_fd: -1,
+            frames_fd: -1,
             hidden_env: vec![],
         })
     }

@@ -12,7 +12,7 @@ use crate::MemoryError;
 use crate::access::Uffd;
 use crate::geometry::{Geometry, PAGE_SIZE};
 use crate::mapping::{map_anywhere, map_at, map_read_only};
-use crate::pages::{memfd, runtime};
+use crate::pages::{memfd, runtime, set_length};
 use door::Door;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -40,7 +40,8 @@ unsafe impl Send for Doors {}
 impl Doors {
     /// All closed.
     pub fn new(pages: u32) -> Result<Self, MemoryError> {
-        let file = memfd(c"gondwana-doors", bytes_of_doors(pages))?;
+        let file = memfd(c"gondwana-doors")?;
+        set_length(&file, bytes_of_doors(pages))?;
         let base = map_anywhere(bytes_of_doors(pages), file.as_fd())?.cast();
         Ok(Self { file, base, pages })
     }
