@@ -228,11 +228,12 @@ impl Control {
     }
 
     fn receive_datagram(&self, wait: bool) -> io::Result<Option<Vec<u8>>> {
-        let mut buffer = vec![0u8; MAX_REPORT];
+        // Not cleared before: hardly any message needs more than a page of it.
+        let mut buffer = Vec::<u8>::with_capacity(MAX_REPORT);
         let flags = if wait { 0 } else { libc::MSG_DONTWAIT };
         let length = loop {
             // By system call, as above. No address of the sender is asked for.
-            // SAFETY: the kernel writes at most the buffer's length into the buffer.
+            // SAFETY: the kernel writes at most the buffer's capacity into the buffer.
             let length = unsafe {
                 let (fd, nobody) = (self.0.as_raw_fd(), std::ptr::null_mut::<libc::c_void>());
                 libc::syscall(libc::SYS_recvfrom, fd, buffer.as_mut_ptr(), MAX_REPORT, flags, nobody, nobody)
@@ -250,7 +251,8 @@ impl Control {
         if length == 0 {
             return Ok(None);
         }
-        buffer.truncate(length);
+        // SAFETY: the kernel has written that many bytes.
+        unsafe { buffer.set_len(length) };
         Ok(Some(buffer))
     }
 }
