@@ -37,13 +37,23 @@ impl Placed {
 
     /// Asked, found and untouched, for each node.
     fn homes(&self, nodes: usize) -> Vec<[u64; 3]> {
-        let text = std::fs::read_to_string(self.0.join("stats.json")).unwrap();
-        let stats: Value = serde_json::from_str(&text).unwrap();
+        let stats = self.stats();
         let of = |node: usize| {
             ["asked", "found", "untouched"]
                 .map(|name| stats["nodes"][node]["homes"][name].as_u64().expect("is reported"))
         };
         (0..nodes).map(of).collect()
+    }
+
+    /// How many threads have begun on each of four nodes.
+    fn started(&self) -> [u64; 4] {
+        let stats = self.stats();
+        [0, 1, 2, 3].map(|node| stats["nodes"][node]["threads"]["started"].as_u64().expect("is reported"))
+    }
+
+    /// What the last run has counted.
+    fn stats(&self) -> Value {
+        serde_json::from_str(&std::fs::read_to_string(self.0.join("stats.json")).unwrap()).unwrap()
     }
 }
 
@@ -109,6 +119,36 @@ fn every_page_is_where_a_plan_has_asked_for_it() {
     }
 }
 
+/// Hosts by themselves, each with an agent: what they are told of policies and plans comes over the network.
+#[test]
+fn several_hosts_have_the_same_policies_and_plans() {
+    let placed = Placed::new();
+    let expected = placed.native();
+    placed.plan(
+        "version = 1\n[[allocation]]\nsite = \"make_block\"\npolicy = \"striped:150\"\n\
+         [[variable]]\nname = \"table\"\npolicy = \"node:3\"\n",
+    );
+    let here = ["-n", "4", "--fabric", "tcp", "--threads", "node:0;node:3;node:3"];
+    let hosts = ["--hosts", "a=127.0.0.1,b=127.0.0.1", "--launcher", "{command}"];
+    for consistency in ["rc", "sc"] {
+        for policy in [["--memory", "remote"], ["--memory", "striped:16"], ["--plan", "plan.toml"]] {
+            let options = [&here[..], &["--consistency", consistency], &policy].concat();
+            let counted = |options: &[&str]| {
+                let ran = placed.run(options);
+                assert_eq!(ran.output, expected, "{options:?}: {}", ran.errors);
+                let homes = placed.homes(4).into_iter();
+                homes.zip(placed.started()).collect::<Vec<_>>()
+            };
+            let alone = counted(&options);
+            assert_eq!(counted(&[&options[..], &hosts].concat()), alone, "{options:?}");
+            assert!(
+                alone.iter().map(|(homes, _)| homes[1]).sum::<u64>() >= PAGES + 64,
+                "{options:?}: {alone:?}"
+            );
+        }
+    }
+}
+
 #[test]
 fn what_cannot_be_is_said_in_a_sentence() {
     let placed = Placed::new();
@@ -147,9 +187,6 @@ fn threads_go_where_they_are_sent() {
     ] {
         let ran = placed.run(&["-n", "4", "-t", "2", "--threads", threads]);
         assert_eq!(ran.output, expected, "{threads}: {}", ran.errors);
-        let text = std::fs::read_to_string(placed.0.join("stats.json")).unwrap();
-        let stats: Value = serde_json::from_str(&text).unwrap();
-        let started = [0, 1, 2, 3].map(|node| stats["nodes"][node]["threads"]["started"].as_u64().unwrap());
-        assert_eq!(started, counts, "{threads}");
+        assert_eq!(placed.started(), counts, "{threads}");
     }
 }
