@@ -54,6 +54,9 @@ pub fn place(region: &Region, node_of: impl Fn(usize) -> NodeId) -> Placed {
         remarks.push(Remark::refused("setting a policy for memory", &error));
         region.touch_all(0..region.pages());
     }
+    let nodes: NodeSet = wanted.into_keys().collect();
+    // From now on the kernel's balancing leaves the pages alone, and what comes back from a disk stays in the set.
+    let kept = sys::set_policy_of(&region.addresses(), &Policy::Bind(nodes));
     let found = match mend(region, &node_of) {
         Ok(found) => {
             missing(&asked, &found, &mut remarks);
@@ -64,9 +67,7 @@ pub fn place(region: &Region, node_of: impl Fn(usize) -> NodeId) -> Placed {
             None
         }
     };
-    let nodes: NodeSet = wanted.into_keys().collect();
-    // From now on the kernel's balancing leaves the pages alone, and what comes back from a disk stays in the set.
-    if let Err(error) = sys::set_policy_of(&region.addresses(), &Policy::Bind(nodes))
+    if let Err(error) = kept
         && remarks.is_empty()
     {
         remarks.push(Remark::refused("keeping pages on their nodes", &error));
@@ -121,16 +122,25 @@ fn mend(region: &Region, node_of: &impl Fn(usize) -> NodeId) -> io::Result<Found
     let start = region.addresses().start;
     let page_of = |address: usize| (address - start) / sys::page_size();
     let mut found = Found::default();
-    let mut strays = vec![];
-    pages::nodes(0, region.addresses(), |address, node| match node {
-        Some(node) if node == node_of(page_of(address)) => found.add(Some(node)),
-        _ => strays.push(address),
+    // By their nodes: where one has no room, the kernel does not go on to the pages of the next.
+    let mut strays: BTreeMap<NodeId, Vec<usize>> = BTreeMap::new();
+    pages::nodes(0, region.addresses(), |address, node| {
+        let wanted = node_of(page_of(address));
+        if node == Some(wanted) {
+            found.add(node);
+        } else {
+            strays.entry(wanted).or_default().push(address);
+        }
     })?;
-    for strays in strays.chunks(AT_ONCE) {
-        let nodes: Vec<i32> = strays.iter().map(|&stray| i32::from(node_of(page_of(stray)).0)).collect();
-        // Whatever keeps pages from being moved shows when they are counted.
-        let _ = sys::move_pages(strays, &nodes, &mut vec![0; strays.len()]);
-        pages::nodes_of(0, strays)?.into_iter().for_each(|node| found.add(node));
+    for (wanted, strays) in strays {
+        for strays in strays.chunks(AT_ONCE) {
+            // Pages at which the kernel's balancing looks are hidden until they are touched again, before Linux 6.6.
+            strays.iter().for_each(|&stray| region.touch(page_of(stray)));
+            let nodes = vec![i32::from(wanted.0); strays.len()];
+            // Whatever keeps pages from being moved shows when they are counted.
+            let _ = sys::move_pages(strays, &nodes, &mut vec![0; strays.len()]);
+            pages::nodes_of(0, strays)?.into_iter().for_each(|node| found.add(node));
+        }
     }
     Ok(found)
 }

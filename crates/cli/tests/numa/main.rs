@@ -8,6 +8,7 @@
 mod common;
 mod guest;
 
+mod balancing;
 mod c_api;
 mod colours;
 mod cost;
