@@ -1,5 +1,5 @@
 use gondwana_topology::NodeId;
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::VecDeque;
 
 /// What one source of arrivals - a child in the tree, or the node's own threads - may keep back.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -38,7 +38,8 @@ pub(super) struct Share {
 /// An inner node keeps the same rule towards its own parent's expectation, so the argument holds for each level.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub(super) struct Gathering {
-    sources: BTreeMap<NodeId, Source>,
+    /// By node. No more than the tree's fan-in and this node itself, so a list is faster than a tree of them.
+    sources: Vec<(NodeId, Source)>,
     /// Who sent how many, first come first.
     queue: VecDeque<(NodeId, u32)>,
     /// The length of the queue, in threads.
@@ -53,19 +54,36 @@ impl Gathering {
 
     /// How many of a source's arrivals wait here.
     pub fn received_from(&self, source: NodeId) -> u32 {
-        self.sources.get(&source).map_or(0, |source| source.received)
+        self.source(source).received
     }
 
     /// How many arrivals a source may wait for.
     pub fn expected_from(&self, source: NodeId) -> u32 {
-        self.sources.get(&source).map_or(0, |source| source.expected)
+        self.source(source).expected
+    }
+
+    fn source(&self, source: NodeId) -> Source {
+        self.sources
+            .iter()
+            .find(|(node, _)| *node == source)
+            .map_or_else(Source::default, |(_, known)| *known)
+    }
+
+    /// What is kept of a source, from now on at the latest.
+    fn source_mut(&mut self, source: NodeId) -> &mut Source {
+        // In the order of their numbers, so that machines in the same state are equal.
+        let place = self.sources.partition_point(|(node, _)| *node < source);
+        if self.sources.get(place).is_none_or(|(node, _)| *node != source) {
+            self.sources.insert(place, (source, Source::default()));
+        }
+        &mut self.sources[place].1
     }
 
     /// More arrivals; false if there are more than can be.
     pub fn receive(&mut self, source: NodeId, threads: u32) -> bool {
         let Some(received) = self.received.checked_add(threads) else { return false };
         self.received = received;
-        self.sources.entry(source).or_default().received += threads;
+        self.source_mut(source).received += threads;
         match self.queue.back_mut() {
             Some((last, count)) if *last == source => *count += threads,
             _ => self.queue.push_back((source, threads)),
@@ -76,7 +94,7 @@ impl Gathering {
     /// `wanted` is how many arrivals the next message or episode needs. If more could be here or kept back,
     /// nobody may keep back anything: returns whom to tell.
     pub fn restrain(&mut self, wanted: u32) -> Vec<NodeId> {
-        let outstanding: u64 = self.sources.values().map(|source| u64::from(source.outstanding())).sum();
+        let outstanding: u64 = self.sources.iter().map(|(_, source)| u64::from(source.outstanding())).sum();
         if outstanding == 0 || outstanding + u64::from(self.received) <= u64::from(wanted) {
             return Vec::new();
         }
@@ -114,7 +132,7 @@ impl Gathering {
             }
         }
         for share in shares {
-            let source = self.sources.entry(share.source).or_default();
+            let source = self.source_mut(share.source);
             source.received -= share.threads;
             source.expected = if repeats { share.threads } else { 0 };
         }

@@ -126,7 +126,7 @@ impl Locks {
         }
         let queue = self.queues.of(object);
         queue.waiting.push_back(Waiting { waiter, thread, attempt: None });
-        if entry.word() == Word::Absent && !queue.requested {
+        if entry.word() == Word::Absent && !std::mem::replace(&mut queue.requested, true) {
             self.request(object, None, env);
         }
         Outcome::Wait
@@ -167,14 +167,8 @@ impl Locks {
     /// The release that [`LockEnv::pass`] began is complete: the token leaves.
     pub fn flushed(&mut self, object: Object, env: &mut dyn LockEnv) {
         let Some(queue) = self.queues.get_mut(object) else { return };
-        let Some(to) = queue.leaving.take() else { return };
-        let (wanted, attempt) = (!queue.waiting.is_empty(), queue.latest_attempt());
-        self.table.entry(object).set(Word::Absent);
-        self.send_token(object, to, env);
-        if wanted {
-            self.request(object, attempt, env);
-        } else {
-            self.queues.forget(object);
+        if let Some(to) = queue.leaving.take() {
+            self.pass_on(object, to, env);
         }
     }
 
@@ -222,8 +216,8 @@ impl Locks {
         if permitted { Ok(()) } else { Err(LockViolation { from, message }) }
     }
 
+    /// Asks for the token, as the queue says already.
     fn request(&mut self, object: Object, attempt: Option<u64>, env: &mut dyn LockEnv) {
-        self.queues.of(object).requested = true;
         self.counters.requests += 1;
         let manager = (self.manager)(object);
         if manager != self.me {
@@ -252,9 +246,9 @@ impl Locks {
             return false;
         }
         let entry = self.table.settled(object, || (self.manager)(object) == self.me);
-        let queue = self.queues.of(object);
         loop {
             match entry.word() {
+                // Mostly nothing is dirty, and nobody here wants the mutex: then all is done without a queue.
                 Word::Free if entry.transition(Word::Free, Word::Leaving) => {
                     self.leave(object, to, env);
                     return true;
@@ -263,10 +257,11 @@ impl Locks {
                 Word::Free => {}
                 Word::Held if !entry.transition(Word::Held, Word::HeldQueued) => {}
                 Word::Held | Word::HeldQueued => break,
-                Word::Absent if queue.requested => break,
+                Word::Absent if self.queues.get(object).is_some_and(|queue| queue.requested) => break,
                 Word::Absent | Word::Leaving | Word::New => return false,
             }
         }
+        let queue = self.queues.of(object);
         if queue.next.replace(to).is_some() {
             return false;
         }
@@ -325,9 +320,23 @@ impl Locks {
 
     /// The token, whose word says so already, leaves for `to`.
     fn leave(&mut self, object: Object, to: NodeId, env: &mut dyn LockEnv) {
-        self.queues.of(object).leaving = Some(to);
-        if env.pass(object, to) == Outcome::Done {
-            self.flushed(object, env);
+        match env.pass(object, to) {
+            Outcome::Done => self.pass_on(object, to, env),
+            Outcome::Wait => self.queues.of(object).leaving = Some(to),
+        }
+    }
+
+    /// All is released: the token goes, and is asked back if threads of this node wait for it.
+    fn pass_on(&mut self, object: Object, to: NodeId, env: &mut dyn LockEnv) {
+        self.table.entry(object).set(Word::Absent);
+        self.send_token(object, to, env);
+        let Some(queue) = self.queues.get_mut(object) else { return };
+        if queue.waiting.is_empty() {
+            self.queues.forget(object);
+        } else {
+            queue.requested = true;
+            let attempt = queue.latest_attempt();
+            self.request(object, attempt, env);
         }
     }
 

@@ -37,7 +37,7 @@ impl Locks {
         let queue = self.queues.of(object);
         queue.waiting.push_back(Waiting { waiter, thread, attempt: Some(attempt) });
         if word == Word::Absent {
-            if queue.requested {
+            if std::mem::replace(&mut queue.requested, true) {
                 self.ask_before(object, self.me, attempt, env);
             } else {
                 self.request(object, Some(attempt), env);

@@ -84,6 +84,10 @@ pub(super) struct Queues {
 }
 
 impl Queues {
+    pub fn get(&self, object: Object) -> Option<&Queue> {
+        self.queues.get(&object)
+    }
+
     pub fn get_mut(&mut self, object: Object) -> Option<&mut Queue> {
         self.queues.get_mut(&object)
     }
