@@ -199,7 +199,7 @@ fn exchange(messages: u32) {
             next += 1;
         }
         if next == before {
-            pair.receiver_bell.sleep(None, || consumer.is_ready(&pair.lines));
+            pair.receiver_bell.sleep(None, || pair.control.is_ready(&pair.lines));
         } else if consumer.take_blocked(&pair.control) {
             pair.sender_bell.ring();
         }

@@ -151,7 +151,7 @@ impl Node {
                 "tokens_sent": l.tokens_sent,
                 "handed_over": l.handovers,
             },
-            "threads": {"started": load(&self.events.threads), "barrier_arrivals": load(&self.events.barriers)},
+            "threads": {"started": load(&self.events.threads), "barrier_arrivals": b.arrivals},
             "barriers": {"episodes": b.episodes, "hurried": b.hurries},
             "messages": core.ports.messages.to_json(),
             "time_us": {

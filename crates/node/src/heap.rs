@@ -7,20 +7,36 @@ use gondwana_memory::{Access, PAGE_SIZE};
 use gondwana_topology::NodeId;
 use std::cell::RefCell;
 use std::ops::Range;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Blocks freed here that belong to other nodes' parts, until this node's next release.
 ///
 /// The owner may hand a block out again as soon as it knows, so it must not know before what was written to the
 /// block here has reached the block's homes.
 #[derive(Default)]
-pub struct FreedElsewhere(Vec<(NodeId, u64)>);
+pub struct FreedElsewhere {
+    /// There are any; so that the many releases before which nothing was freed do without the lock.
+    any: AtomicBool,
+    blocks: Mutex<Vec<(NodeId, u64)>>,
+}
 
 impl FreedElsewhere {
-    /// Takes the blocks, by owner.
-    pub(crate) fn take(&mut self) -> Vec<(NodeId, Vec<u64>)> {
-        self.0.sort_unstable();
+    fn add(&self, owner: NodeId, address: u64) {
+        self.blocks.lock().expect("not poisoned").push((owner, address));
+        self.any.store(true, Ordering::Relaxed);
+    }
+
+    /// Takes the blocks, by owner. What other threads add meanwhile waits for their own releases.
+    pub(crate) fn take(&self) -> Vec<(NodeId, Vec<u64>)> {
         let mut lists: Vec<(NodeId, Vec<u64>)> = vec![];
-        for (owner, address) in self.0.drain(..) {
+        if !self.any.load(Ordering::Relaxed) {
+            return lists;
+        }
+        let mut blocks = self.blocks.lock().expect("not poisoned");
+        self.any.store(false, Ordering::Relaxed);
+        blocks.sort_unstable();
+        for (owner, address) in blocks.drain(..) {
             match lists.last_mut() {
                 Some((last, list)) if *last == owner && list.len() < 4096 => list.push(address),
                 _ => lists.push((owner, vec![address])),
@@ -121,7 +137,7 @@ impl Node {
         match self.with_cache(move |cache| cache.free(address)) {
             Ok(()) => {}
             Err(Refusal::Remote(owner)) => self.undisturbed(move || {
-                self.freed_elsewhere.lock().expect("not poisoned").0.push((owner, address as u64));
+                self.freed_elsewhere.add(owner, address as u64);
             }),
             Err(refusal) => invalid_free(address, refusal),
         }

@@ -68,7 +68,7 @@ pub struct Node {
     slots: Arc<Slots>,
     lock_table: Arc<LockTable>,
     heap: Arc<gondwana_memory::heap::Heap>,
-    freed_elsewhere: Mutex<heap::FreedElsewhere>,
+    freed_elsewhere: heap::FreedElsewhere,
     /// The C library's names for the threads of this node.
     natives: Mutex<HashMap<u64, u64>>,
     /// `pthread_once` controls that this node knows to be done, with their generation.

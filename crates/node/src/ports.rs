@@ -52,7 +52,21 @@ pub struct Ports {
     neighbours: Vec<Option<Neighbour>>,
     /// Who observes the node, if it is monitored.
     pub tap: Option<Box<Tap>>,
+    /// For heads that are not short.
     head: Vec<u8>,
+}
+
+/// Room for the heads of all messages but those with lists.
+const SHORT: usize = 64;
+
+/// The head of a message: in `short` if it fits, which is several times as fast, otherwise in `long`.
+fn encode<'a>(wire: &impl Serialize, short: &'a mut [u8; SHORT], long: &'a mut Vec<u8>) -> &'a [u8] {
+    if let Ok(head) = postcard::to_slice(wire, short) {
+        return head;
+    }
+    long.clear();
+    *long = postcard::to_extend(wire, std::mem::take(long)).expect("messages can be encoded");
+    long
 }
 
 impl Ports {
@@ -78,20 +92,14 @@ impl Ports {
 
     /// Sends anything to another node. A peer that is lost is noticed by the service thread, which ends the run.
     pub fn post(&mut self, to: NodeId, wire: &Wire, bulk: &[u8]) {
-        let head = self.encode(wire);
-        self.messages.count(wire.kind(), head.len() + bulk.len());
-        self.transmit(to, head, &[bulk]);
+        self.transmit(to, wire.kind(), wire, bulk);
     }
 
-    fn encode(&mut self, wire: &impl Serialize) -> Vec<u8> {
-        let mut head = std::mem::take(&mut self.head);
-        head.clear();
-        postcard::to_extend(wire, head).expect("messages can be encoded")
-    }
-
-    fn transmit(&mut self, to: NodeId, head: Vec<u8>, bulk: &[&[u8]]) {
-        accept(to, self.fabric.send(to, &head, bulk));
-        self.head = head;
+    fn transmit(&mut self, to: NodeId, kind: usize, wire: &impl Serialize, bulk: &[u8]) {
+        let mut short = [0; SHORT];
+        let head = encode(wire, &mut short, &mut self.head);
+        self.messages.count(kind, head.len() + bulk.len());
+        accept(to, self.fabric.send(to, head, &[bulk]));
     }
 }
 
@@ -172,19 +180,17 @@ impl Env for Ports {
         if let Some(tap) = &mut self.tap {
             tap.sends(to, message, Thread::acting_number());
         }
-        let head = self.encode(&Coherent::Coherence(message));
-        self.messages.count(kind_of(message), head.len() + bulk.len());
-        self.transmit(to, head, &[bulk]);
+        self.transmit(to, kind_of(message), &Coherent::Coherence(message), bulk);
     }
 
     fn send_pages(&mut self, to: NodeId, message: &Message, first: Page, count: u32) {
         if let Some(tap) = &mut self.tap {
             tap.sends(to, message, None);
         }
-        let head = self.encode(&Coherent::Coherence(message));
+        let mut short = [0; SHORT];
+        let head = encode(&Coherent::Coherence(message), &mut short, &mut self.head);
         self.messages.count(kind_of(message), head.len() + count as usize * PAGE_SIZE);
-        accept(to, self.fabric.send(to, &head, &[self.pages.contents(first.0, count)]));
-        self.head = head;
+        accept(to, self.fabric.send(to, head, &[self.pages.contents(first.0, count)]));
     }
 
     fn open(&mut self, page: Page, offer: Offer) {

@@ -172,7 +172,7 @@ impl Node {
             slots,
             lock_table,
             heap,
-            freed_elsewhere: Mutex::new(heap::FreedElsewhere::default()),
+            freed_elsewhere: heap::FreedElsewhere::default(),
             natives: Mutex::default(),
             onces: RwLock::default(),
             stamps: AtomicU64::new(0),

@@ -42,8 +42,6 @@ impl MessageCounts {
 /// Events outside the coherence protocol.
 #[derive(Default)]
 pub struct Events {
-    /// Threads of this node that arrived at barriers.
-    pub barriers: AtomicU64,
     /// Threads started on this node.
     pub threads: AtomicU64,
 }

@@ -24,6 +24,8 @@ pub trait BarrierEnv {
 /// What barriers did on this node so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct BarrierCounters {
+    /// Threads of this node that arrived.
+    pub arrivals: u64,
     /// Episodes of barriers that this node manages.
     pub episodes: u64,
     /// Children that were told to keep back nothing, because threads were distributed otherwise than before.
@@ -125,6 +127,7 @@ impl Barriers {
     /// A thread of this node arrives at a barrier of `count` threads (at least 1). It is resumed when they have
     /// all come, perhaps before this returns.
     pub fn arrive(&mut self, barrier: Object, count: u32, waiter: Waiter, env: &mut dyn BarrierEnv) {
+        self.counters.arrivals += 1;
         let state = self.barrier(barrier, env);
         state.note_count(count);
         state.waiting.push_back(waiter);

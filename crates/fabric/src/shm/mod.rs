@@ -33,7 +33,9 @@ pub struct ShmFabric {
     node: NodeId,
     nodes: usize,
     outgoing: Vec<Outgoing>,
-    incoming: Mutex<Vec<Incoming>>,
+    incoming: Vec<Incoming>,
+    /// The places in the rings of `incoming`, for whoever receives.
+    consumers: Mutex<Vec<Consumer>>,
     received: Vec<Tally>,
     events: Mutex<VecDeque<Event>>,
     /// How many events there are; so that looking is cheap.
@@ -67,8 +69,7 @@ struct Backlogged {
 struct Incoming {
     from: NodeId,
     lines: MappedLines,
-    consumer: Consumer,
-    damaged: bool,
+    damaged: AtomicBool,
 }
 
 impl ShmFabric {
@@ -91,14 +92,15 @@ impl ShmFabric {
         let incoming = all().filter(|&from| from != node).map(|from| Incoming {
             from,
             lines: map.ring(from, node),
-            consumer: Consumer::new(),
-            damaged: false,
+            damaged: AtomicBool::new(false),
         });
+        let incoming: Vec<_> = incoming.collect();
         Ok(Self {
             node,
             nodes,
             outgoing: outgoing.collect(),
-            incoming: Mutex::new(incoming.collect()),
+            consumers: Mutex::new(incoming.iter().map(|_| Consumer::new()).collect()),
+            incoming,
             received: all().map(|_| Tally::default()).collect(),
             events: Mutex::default(),
             event_count: AtomicUsize::new(0),
@@ -135,14 +137,15 @@ impl ShmFabric {
         moved
     }
 
-    /// True if there is, or may be, something for a poll to do. Where another thread has the rings, it may just have
-    /// looked into them in vain, and not look again: then this thread must.
+    /// True if there is something for a poll to do. Looks into the rings itself even while another thread has them: that one
+    /// may just have looked in vain, and not look again.
     fn is_ready(&self) -> bool {
         if self.event_count.load(Ordering::Relaxed) > 0 {
             return true;
         }
-        let Some(incoming) = try_lock(&self.incoming) else { return true };
-        let arrived = incoming.iter().any(|from| !from.damaged && from.consumer.is_ready(&from.lines));
+        let arrived = self.incoming.iter().any(|Incoming { from, lines, damaged }| {
+            self.map.control(*from, self.node).is_ready(lines) && !damaged.load(Ordering::Relaxed)
+        });
         arrived
             || self.outgoing.iter().any(|out| {
                 out.backlog.load(Ordering::Relaxed) > 0 && !self.map.control(self.node, out.to).is_blocked()
@@ -192,10 +195,13 @@ impl Fabric for ShmFabric {
     }
 
     fn poll(&self, deliver: &mut Deliver<'_>) -> usize {
-        let Some(mut incoming) = try_lock(&self.incoming) else { return 0 };
+        let Some(mut consumers) = try_lock(&self.consumers) else { return 0 };
         self.drain();
         let mut total = 0;
-        for Incoming { from, lines, consumer, damaged } in incoming.iter_mut().filter(|from| !from.damaged) {
+        for (Incoming { from, lines, damaged }, consumer) in self.incoming.iter().zip(consumers.iter_mut()) {
+            if damaged.load(Ordering::Relaxed) {
+                continue;
+            }
             let control = self.map.control(*from, self.node);
             let tally = &self.received[from.index()];
             let mut taken = 0;
@@ -204,7 +210,7 @@ impl Fabric for ShmFabric {
                     Ok(Some(bytes)) => tally.count(bytes),
                     Ok(None) => break,
                     Err(ring::Damaged) => {
-                        *damaged = true;
+                        damaged.store(true, Ordering::Relaxed);
                         self.outgoing[from.index()].lost.store(true, Ordering::Relaxed);
                         self.report(Event::Lost(*from, LostReason::Damaged("no such record in its ring")));
                         break;

@@ -20,6 +20,8 @@ const PRESENT: u64 = 1 << 63;
 /// Header: the next record is at line 0.
 const SKIP: u64 = PRESENT | 1 << 62;
 const HEAD_SHIFT: u32 = 32;
+/// A ring that is used lightly starts over about every so many lines: 32 KiB, which stay in the caches.
+const LAP: usize = 512;
 const LENGTH_MASK: u64 = (1 << 24) - 1;
 
 /// The memory of a ring.
@@ -58,6 +60,14 @@ pub(crate) struct RingControl {
 }
 
 impl RingControl {
+    /// True if something was published in these lines that was not taken: asked by the node of the consumer, perhaps while
+    /// another thread takes it.
+    pub fn is_ready(&self, lines: &impl Lines) -> bool {
+        let at = self.tail.load(Ordering::Relaxed) as usize & (lines.count() - 1);
+        // Relaxed: nothing but the header is read.
+        lines.header(at).load(Ordering::Relaxed) != 0
+    }
+
     /// True if the producer is blocked and was not yet told of room.
     pub fn is_blocked(&self) -> bool {
         self.blocked.load(Ordering::Relaxed) != 0
@@ -176,7 +186,10 @@ impl Producer {
     /// True if the ring is empty and far enough advanced to start over at line 0. A ring that is used lightly so
     /// stays within a few pages, which remain in the caches, instead of marching through all its memory.
     fn should_rewind(&mut self, at: usize, shape: Shape, count: usize, control: &RingControl) -> bool {
-        if at < count / 8 || at <= shape.lines() {
+        let lap = LAP.min(count / 8).max(1);
+        // The look costs a cache miss, so it is taken once a lap: in a ring that is never empty it is in vain.
+        let ends_lap = at / lap != (at + shape.lines()) / lap;
+        if at < lap || at <= shape.lines() || !ends_lap {
             return false;
         }
         self.look_at_tail(control);
@@ -205,12 +218,6 @@ impl Consumer {
         Self { position: 0 }
     }
 
-    /// True if something was published that was not taken.
-    pub fn is_ready(&self, lines: &impl Lines) -> bool {
-        // Relaxed: nothing but the header is read.
-        lines.header(self.at(lines)).load(Ordering::Relaxed) != 0
-    }
-
     /// Hands the oldest message to `deliver` and gives its lines back; returns its length in bytes, `None` if
     /// there is no message.
     pub fn pop(
@@ -220,7 +227,7 @@ impl Consumer {
         deliver: impl FnOnce(&[u8], &[u8]),
     ) -> Result<Option<usize>, Damaged> {
         let count = lines.count();
-        let mut at = self.at(lines);
+        let mut at = self.position as usize & (count - 1);
         // Acquire: the record was written before its header.
         let mut header = lines.header(at).load(Ordering::Acquire);
         if header == SKIP {
@@ -254,10 +261,6 @@ impl Consumer {
         // Orders the move of the tail before the look at the flag, see `Producer::push_or_block`.
         fence();
         control.blocked.load(Ordering::Relaxed) != 0 && control.blocked.swap(0, Ordering::Relaxed) != 0
-    }
-
-    fn at(&self, lines: &impl Lines) -> usize {
-        self.position as usize & (lines.count() - 1)
     }
 
     fn give_back(&mut self, control: &RingControl, lines: usize) {

@@ -59,7 +59,7 @@ proptest! {
                 prop_assert!(control.is_blocked());
             }
             for _ in 0..taken {
-                prop_assert_eq!(consumer.is_ready(&lines), !expected.is_empty());
+                prop_assert_eq!(control.is_ready(&lines), !expected.is_empty());
                 let popped = consumer.pop(&lines, &control, |head, bulk| {
                     assert_eq!(expected.pop_front(), Some((head.to_vec(), bulk.to_vec())));
                 });

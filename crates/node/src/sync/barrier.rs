@@ -4,13 +4,11 @@ use super::waiter;
 use crate::slots::event;
 use crate::{Node, Thread};
 use gondwana_coherence::sync::Object;
-use std::sync::atomic::Ordering;
 
 impl Node {
     /// `pthread_barrier_wait`: true for the serial thread. The machine releases and acquires, once for all threads
     /// of the node that come together.
     pub fn barrier_wait(&'static self, barrier: usize, count: u32) -> bool {
-        self.events.barriers.fetch_add(1, Ordering::Relaxed);
         self.privately(move || {
             let freed = self.begin_release();
             if !freed.is_empty() {
