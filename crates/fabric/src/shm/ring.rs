@@ -20,7 +20,8 @@ const PRESENT: u64 = 1 << 63;
 /// Header: the next record is at line 0.
 const SKIP: u64 = PRESENT | 1 << 62;
 const HEAD_SHIFT: u32 = 32;
-/// A ring that is used lightly starts over about every so many lines: 32 KiB, which stay in the caches.
+/// How often to see whether the ring can start over, in lines. One that is used lightly does after the second such lap, so
+/// that it takes 64 KiB, which stay in the caches.
 const LAP: usize = 512;
 const LENGTH_MASK: u64 = (1 << 24) - 1;
 
