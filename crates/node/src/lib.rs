@@ -78,6 +78,8 @@ pub struct Node {
     registry: Mutex<threads::Registry>,
     /// What the service thread is to do once it is not receiving.
     errands: Mutex<VecDeque<Errand>>,
+    /// There may be some.
+    has_errands: AtomicBool,
     remote_threads: AtomicBool,
     /// Set and woken when the last thread has ended while main waits for it.
     idle: AtomicU32,

@@ -68,7 +68,8 @@ impl Node {
             while self.receive() > 0 {}
             // To be woken costs the sender ten times a message: the next one is awaited for a moment, unless a thread
             // of the program does so already.
-            self.receive_while_idle(&self.service_patience, || !self.fabric.is_polled());
+            let has_time = || !self.fabric.is_polled() && !self.has_errands.load(Ordering::Relaxed);
+            self.receive_while_idle(&self.service_patience, has_time);
             // Asked again each time: the interruption that tells of another one may end this very wait.
             while self.holding.swap(false, Ordering::AcqRel) {
                 self.fabric.wait(Some(HOLD));
@@ -110,10 +111,13 @@ impl Node {
 
     fn leave_to_service(&self, errand: Errand) {
         self.errands.lock().expect("not poisoned").push_back(errand);
+        self.has_errands.store(true, Ordering::Release);
         self.fabric.interrupt();
     }
 
     fn run_errands(&'static self) {
+        // An errand that is added after this is announced after this.
+        self.has_errands.store(false, Ordering::Relaxed);
         loop {
             let Some(errand) = self.errands.lock().expect("not poisoned").pop_front() else { return };
             match errand {

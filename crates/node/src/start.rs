@@ -178,6 +178,7 @@ impl Node {
             stamps: AtomicU64::new(0),
             registry: Mutex::new(registry),
             errands: Mutex::default(),
+            has_errands: AtomicBool::new(false),
             remote_threads: AtomicBool::new(false),
             idle: AtomicU32::new(0),
             closed: AtomicU32::new(0),
