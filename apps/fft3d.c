@@ -1,7 +1,8 @@
 /* Diffusion in a periodic cube, solved with three-dimensional fast Fourier transforms.
  *
- * Threads own slabs of planes x = constant and transform along z and y; then the array is transposed so that they
- * own slabs z = constant and can transform along x. Every transposition is an exchange of data between all threads.
+ * Threads own slabs of planes x = constant and transform along y and z; then x and z change places so that threads own
+ * slabs z = constant and can transform along x. Every such transposition is an exchange of data between all threads;
+ * lines along y stay in one piece, so that what two threads exchange is blocks of them and not single numbers.
  * The spectrum is damped for each time step and transformed back. The threads fill the cube themselves (parallel
  * first touch), or with -o 1 main fills it, as naive programs do; then main waits.
  */
@@ -11,6 +12,7 @@
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 static struct option_spec specs[] = {
     {'n', "side of the cube (a power of 2)", 32, 128, 2, 1024, 0},
@@ -23,9 +25,9 @@ typedef double complex number;
 
 static long n, steps;
 static bool one_initialises;
-static number *space;    /* [x][y][z] */
-static number *spectrum; /* [z][y][x] */
-static number *damped;   /* [z][y][x] */
+static number *space;    /* [x][z][y] */
+static number *spectrum; /* [z][x][y] */
+static number *damped;   /* [z][x][y] */
 static number *roots;    /* exp(2 pi i k / n) */
 static uint64_t *line_hash; /* of the results of a step, by x */
 static uint64_t result;
@@ -76,57 +78,64 @@ static double damping(long kx, long ky, long kz, long t)
     return exp(-1e-4 * (double)t * (fx * fx + fy * fy + fz * fz));
 }
 
-/* Transforms along z and y the planes x = first .. last - 1 of `space`. */
-static void transform_zy(long first, long last, bool inverse, number *scratch)
+/* Transforms a plane along the axis whose elements are n apart. */
+static void transform_columns(number *plane, bool inverse, number *scratch)
+{
+    for (long y = 0; y < n; y++)
+        transform(plane + y, n, inverse, scratch);
+}
+
+/* Transforms along y and z the planes x = first .. last - 1 of `space`. */
+static void transform_yz(long first, long last, bool inverse, number *scratch)
 {
     for (long x = first; x < last; x++) {
         number *plane = space + x * n * n;
-        for (long y = 0; y < n; y++)
-            transform(plane + y * n, 1, inverse, scratch);
         for (long z = 0; z < n; z++)
-            transform(plane + z, n, inverse, scratch);
+            transform(plane + z * n, 1, inverse, scratch);
+        transform_columns(plane, inverse, scratch);
     }
+}
+
+/* Copies the planes first .. last - 1 of the array `to` out of those of `from`: the outer two axes change places. */
+static void transpose(number *to, const number *from, long first, long last)
+{
+    for (long outer = first; outer < last; outer++)
+        for (long middle = 0; middle < n; middle++)
+            memcpy(to + (outer * n + middle) * n, from + (middle * n + outer) * n, sizeof(number) * (size_t)n);
 }
 
 static void forward(long first, long last, number *scratch)
 {
-    transform_zy(first, last, false, scratch);
+    transform_yz(first, last, false, scratch);
     team_barrier();
+    transpose(spectrum, space, first, last);
     for (long z = first; z < last; z++)
-        for (long y = 0; y < n; y++) {
-            number *line = spectrum + (z * n + y) * n;
-            for (long x = 0; x < n; x++)
-                line[x] = space[(x * n + y) * n + z];
-            transform(line, 1, false, scratch);
-        }
+        transform_columns(spectrum + z * n * n, false, scratch);
     team_barrier();
 }
 
 /* From `spectrum` at time t to `space`. */
 static void backward(long t, long first, long last, number *scratch)
 {
-    for (long z = first; z < last; z++)
-        for (long y = 0; y < n; y++) {
-            number *line = damped + (z * n + y) * n;
-            for (long x = 0; x < n; x++)
-                line[x] = spectrum[(z * n + y) * n + x] * damping(x, y, z, t);
-            transform(line, 1, true, scratch);
-        }
+    for (long z = first; z < last; z++) {
+        number *plane = damped + z * n * n;
+        for (long x = 0; x < n; x++)
+            for (long y = 0; y < n; y++)
+                plane[x * n + y] = spectrum[(z * n + x) * n + y] * damping(x, y, z, t) / (double)(n * n * n);
+        transform_columns(plane, true, scratch);
+    }
     team_barrier();
-    for (long x = first; x < last; x++)
-        for (long y = 0; y < n; y++)
-            for (long z = 0; z < n; z++)
-                space[(x * n + y) * n + z] = damped[(z * n + y) * n + x] / (double)(n * n * n);
-    transform_zy(first, last, true, scratch);
+    transpose(space, damped, first, last);
+    transform_yz(first, last, true, scratch);
 }
 
 /* Fills the planes x = first .. last - 1 of `space`. */
 static void initialise(long first, long last)
 {
     for (long x = first; x < last; x++)
-        for (long y = 0; y < n; y++)
-            for (long z = 0; z < n; z++)
-                space[(x * n + y) * n + z] = initial(x, y, z);
+        for (long z = 0; z < n; z++)
+            for (long y = 0; y < n; y++)
+                space[(x * n + z) * n + y] = initial(x, y, z);
 }
 
 static void work(int self)
@@ -161,27 +170,27 @@ static void verify(void)
             for (long y = 0; y < n; y++)
                 for (long z = 0; z < n; z++)
                     sum += times(initial(x, y, z), conj(roots[(kx * x + ky * y + kz * z) % n]));
-        worst = fmax(worst, cabs(sum - spectrum[(kz * n + ky) * n + kx]));
+        worst = fmax(worst, cabs(sum - spectrum[(kz * n + kx) * n + ky]));
     }
     check(worst < 1e-9 * (double)(n * n), "samples of the spectrum equal their definition");
     for (long z = 0; z < n; z++)
-        for (long y = 0; y < n; y++)
-            for (long x = 0; x < n; x++) {
-                number wave = spectrum[(z * n + y) * n + x] * damping(x, y, z, steps);
+        for (long x = 0; x < n; x++)
+            for (long y = 0; y < n; y++) {
+                number wave = spectrum[(z * n + x) * n + y] * damping(x, y, z, steps);
                 in_spectrum += creal(times(wave, conj(wave)));
-                number value = space[(x * n + y) * n + z];
+                number value = space[(x * n + z) * n + y];
                 in_space += creal(times(value, conj(value)));
             }
     in_space *= (double)(n * n * n);
     check(fabs(in_space - in_spectrum) < 1e-9 * in_spectrum, "energy is the same in space and in the spectrum");
     number *scratch = must_alloc(sizeof(number) * (size_t)n);
-    transform_zy(0, n, false, scratch);
+    transform_yz(0, n, false, scratch);
     worst = 0;
     for (long y = 0; y < n; y++) {
         number sum = 0;
         for (long x = 0; x < n; x++)
-            sum += space[(x * n + y) * n + 1];
-        number wave = spectrum[(n + y) * n] * damping(0, y, 1, steps);
+            sum += space[(x * n + 1) * n + y];
+        number wave = spectrum[n * n + y] * damping(0, y, 1, steps);
         worst = fmax(worst, cabs(sum - wave));
     }
     check(worst < 1e-9 * (double)(n * n), "transforming the result again gives the damped spectrum");
