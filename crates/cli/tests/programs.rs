@@ -112,14 +112,15 @@ macro_rules! apps {
 }
 
 apps! {
-    barnes: "barnes", em3d: "em3d", fft3d: "fft3d", gauss: "gauss", jacobi: "jacobi", lu: "lu", matmul: "matmul",
-    pagerank: "pagerank", sor: "sor", tsp: "tsp", water: "water-nsquared", water_spatial: "water-spatial"
+    barnes: "barnes", em3d: "em3d", fft3d: "fft3d", fmm: "fmm", gauss: "gauss", jacobi: "jacobi", lu: "lu",
+    matmul: "matmul", pagerank: "pagerank", sor: "sor", tsp: "tsp", water: "water-nsquared",
+    water_spatial: "water-spatial"
 }
 
 #[test]
 fn workloads_with_another_layout_of_their_memory_equal_native() {
     let ways = ways(&[2, 4], &["shm"], &["rc", "sc"]);
-    for (app, option) in [("barnes", "-r"), ("fft3d", "-o"), ("jacobi", "-o")] {
+    for (app, option) in [("barnes", "-r"), ("fft3d", "-o"), ("fmm", "-o"), ("jacobi", "-o")] {
         app_equals_native(app, &[option, "1"], &ways, LIMIT);
     }
 }
