@@ -17,6 +17,9 @@ const FAINT: f64 = 0.2;
 /// Of pages that nobody was seen at, so many are asked for in one go.
 const SAMPLES: u64 = 64;
 
+/// So many unknown pages for each known one are few.
+const FEW: f64 = 0.1;
+
 /// More parts are no plan that a person reads.
 const MOST_PARTS: usize = 64;
 
@@ -26,8 +29,8 @@ const TOGETHER: f64 = 0.5;
 /// One page of an area's blocks.
 pub struct Region<'a> {
     page: &'a Page<u16>,
-    /// What its present home would ask for, if that were elsewhere.
-    at_home: Use,
+    /// What the homes that it had would ask for, if its home were elsewhere.
+    at_homes: Vec<(u16, Use)>,
     /// The number of the page.
     number: u64,
     /// Its place in its block, and how many pages that has.
@@ -37,21 +40,23 @@ pub struct Region<'a> {
 
 impl Region<'_> {
     fn gain(&self, node: u16) -> Gain {
-        gain(self.page, &self.at_home, node)
+        if self.stays_at(node) { Gain::default() } else { gain(self.page, &self.at_homes_but(node), node) }
     }
 
-    /// What came along for nothing to others than the home `at`, in streams that went from home to home.
-    fn idle(&self, at: u16) -> Gain {
-        let elsewhere = self.page.uses.iter().filter(|(node, _)| **node != at).map(|(_, uses)| uses);
-        elsewhere.fold(Gain::default(), |sum, uses| {
-            sum.plus(Gain { requests: uses.idle_notices, bytes: uses.idle_bytes })
-        })
+    /// True if the page never had another home than this.
+    fn stays_at(&self, node: u16) -> bool {
+        matches!(self.at_homes[..], [(home, _)] if home == node)
+    }
+
+    fn at_homes_but(&self, node: u16) -> Use {
+        let others = self.at_homes.iter().filter(|(home, _)| *home != node);
+        others.fold(Use::default(), |sum, (_, uses)| sum.plus(*uses))
     }
 
     /// The node that would save the most as the home, if any would.
     fn best(&self) -> Option<(u16, f64)> {
-        let gains = self.page.uses.keys().filter_map(|node| {
-            let saved = clear_gain(self.page, &self.at_home, *node)?;
+        let gains = self.page.uses.keys().filter(|node| !self.stays_at(**node)).filter_map(|node| {
+            let saved = clear_gain(self.page, &self.at_homes_but(*node), *node)?;
             Some((*node, saved))
         });
         gains.max_by(|a, b| a.1.total_cmp(&b.1))
@@ -82,7 +87,7 @@ impl<'a> Blocks<'a> {
                 if index > next {
                     silent.push((next, index - next, of));
                 }
-                recorded.push(Region { page, at_home: Use::default(), number, index, of });
+                recorded.push(Region { page, at_homes: vec![], number, index, of });
                 next = index + 1;
             }
             if next < of {
@@ -91,12 +96,26 @@ impl<'a> Blocks<'a> {
             taken = taken.max(last.saturating_add(1));
         }
         let seen = recorded.iter().flat_map(|region| region.page.uses.keys().copied()).collect();
-        let reach = stripe(run).map_or(0, |stripe| stripe.saturating_mul(u64::from(run.nodes.max(2)) * 2));
-        let homes: Vec<Use> = (0..recorded.len())
-            .map(|at| of_home(recorded[at].page, beside(&recorded, at, reach), page_bytes))
-            .collect();
-        recorded.iter_mut().zip(homes).for_each(|(region, at_home)| region.at_home = at_home);
+        let turn = stripe(run).map(|stripe| stripe.saturating_mul(run.nodes.max(2).into()));
+        // Of pages that were dealt out in turn, a node that used so many of them would have been seen at those of others.
+        silent.retain(|(_, count, _)| turn.is_none_or(|turn| *count < turn));
+        let reach = turn.map_or(0, |turn| turn.saturating_mul(2));
+        let of_homes = |at: usize| -> Vec<(u16, Use)> {
+            let page: &Page<u16> = recorded[at].page;
+            let homes: Vec<u16> =
+                if follow_writers(run) { page.homes().collect() } else { page.home().into_iter().collect() };
+            let beside = beside(&recorded, at, reach);
+            homes.into_iter().map(|home| (home, of_home(page, home, beside, page_bytes))).collect()
+        };
+        let homes: Vec<_> = (0..recorded.len()).map(of_homes).collect();
+        recorded.iter_mut().zip(homes).for_each(|(region, at_homes)| region.at_homes = at_homes);
         Self { recorded, silent, seen }
+    }
+
+    /// True if there are pages that nobody was seen at, more than a few.
+    pub fn are_known_in_part(&self) -> bool {
+        let silent: u64 = self.silent.iter().map(|(_, count, _)| count).sum();
+        silent as f64 > self.recorded.len() as f64 * FEW
     }
 
     /// The longest block, in pages.
@@ -124,9 +143,7 @@ impl<'a> Blocks<'a> {
             if let Some((last, at)) = before.filter(|(last, _)| last.number + 1 == region.number) {
                 let (was, is) = (last.page.home() == region.page.home(), at == to);
                 sum = match (was, is) {
-                    (false, true) => {
-                        sum.plus(region.idle(to)).plus(together(last, region, to, |uses| uses.fetches))
-                    }
+                    (false, true) => sum.plus(together(last, region, to, |uses| uses.fetches)),
                     (true, false) => sum.less(together(last, region, to, |uses| uses.ahead)),
                     _ => sum,
                 };
@@ -154,6 +171,29 @@ impl<'a> Blocks<'a> {
             moved as f64 / samples as f64 * count as f64
         };
         total - average * self.silent.iter().map(moved).sum::<f64>() / 2.0
+    }
+
+    /// The only block in `count` parts of equal length, each at the node that saves the most of it: nodes use blocks in the
+    /// order of their threads, which need not begin at node 0.
+    pub fn equal_parts(&self, count: u64) -> Option<Vec<Part>> {
+        let of = self.recorded.first()?.of;
+        let part = |index: u64| (u128::from(index) * u128::from(count) / u128::from(of)) as u64;
+        let mut parts: Vec<Part> = vec![];
+        let mut end = 0;
+        for number in 0..count {
+            let inside: Vec<_> = self.recorded.iter().filter(|region| part(region.index) == number).collect();
+            let saved = |node: u16| inside.iter().map(|region| region.gain(node).requests).sum::<f64>();
+            let gains = self.seen.iter().map(|&node| (node, saved(node)));
+            let (best, _) = gains.max_by(|one, other| one.1.total_cmp(&other.1))?;
+            let begin = end;
+            end = (u128::from(of) * u128::from(number + 1)).div_ceil(u128::from(count)) as u64;
+            match parts.last_mut() {
+                Some(last) if last.node.0 == best => last.pages += end - begin,
+                _ if end == begin => {}
+                _ => parts.push(Part { pages: end - begin, node: NodeId(best) }),
+            }
+        }
+        Some(parts)
     }
 
     /// A home for each page of the only block, as parts; `None` if there would be too many.
@@ -218,6 +258,11 @@ fn together(one: &Region<'_>, other: &Region<'_>, at: u16, of: impl Fn(&Use) -> 
     let both = |(node, uses): (&u16, &Use)| Some(of(uses).min(of(one.page.uses.get(node)?)));
     let elsewhere = other.page.uses.iter().filter(|(node, _)| **node != at);
     Gain { requests: elsewhere.filter_map(both).sum::<f64>() * TOGETHER, bytes: 0.0 }
+}
+
+/// True if nothing was said about homes, which then move to those who write.
+pub fn follow_writers(run: &Run) -> bool {
+    run.memory == "float"
 }
 
 /// The length of the stripes that memory was dealt out to the nodes in, in pages; `None` if homes were others.

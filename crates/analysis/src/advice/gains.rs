@@ -36,30 +36,23 @@ impl Gain {
     }
 }
 
-/// What is saved of a page if its home is at `node`: all that the node asks for, less what the present home would have to
-/// ask for, which is `at_home`.
-pub fn gain(page: &Page<u16>, at_home: &Use, node: u16) -> Gain {
-    if page.home() == Some(node) {
-        return Gain::default();
-    }
+/// What is saved of a page if its home is at `node`: all that the node asks for, less what the homes that it had elsewhere
+/// would have to ask for, which is `at_homes`.
+pub fn gain(page: &Page<u16>, at_homes: &Use, node: u16) -> Gain {
     let here = page.uses.get(&node).copied().unwrap_or_default();
-    Gain {
-        requests: here.requests() + here.idle_notices - at_home.requests(),
-        bytes: here.bytes + here.idle_bytes - at_home.bytes,
-    }
+    Gain { requests: here.requests() - at_homes.requests(), bytes: here.bytes - at_homes.bytes }
 }
 
 /// The same if it is a gain that one can count on.
-pub fn clear_gain(page: &Page<u16>, at_home: &Use, node: u16) -> Option<f64> {
-    let requests = gain(page, at_home, node).requests;
-    let share = if at_home.requests() > 0.0 { CLEAR_OF_ESTIMATE } else { CLEAR };
+pub fn clear_gain(page: &Page<u16>, at_homes: &Use, node: u16) -> Option<f64> {
+    let requests = gain(page, at_homes, node).requests;
+    let share = if at_homes.requests() > 0.0 { CLEAR_OF_ESTIMATE } else { CLEAR };
     let here = page.uses.get(&node)?.requests();
     (requests > 0.0 && here > 0.0 && requests >= here * share).then_some(requests)
 }
 
-/// What the home of a page would ask for if that were elsewhere, given what it does with pages beside it, if that is known.
-pub fn of_home(page: &Page<u16>, beside: Option<Use>, page_bytes: u64) -> Use {
-    let Some(home) = page.home() else { return Use::default() };
+/// What a home of a page would ask for if that were elsewhere, given what it does with pages beside it, if that is known.
+pub fn of_home(page: &Page<u16>, home: u16, beside: Option<Use>, page_bytes: u64) -> Use {
     let written = page.seen_to_write(home);
     if let Some(beside) = beside {
         return Use { diffs: beside.diffs.max(written), ..beside };

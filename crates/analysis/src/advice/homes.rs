@@ -1,6 +1,6 @@
 //! Which homes would save requests.
 
-use super::blocks::Blocks;
+use super::blocks::{Blocks, follow_writers};
 use super::gains::Gain;
 use super::pages::{Pages, page_bytes};
 use super::{Advice, AdviceKind, entry, percent};
@@ -29,15 +29,23 @@ struct Form {
 pub fn advise(analysis: &Analysis, area: &Area, pages: &Pages) -> Option<Advice> {
     let nodes = analysis.run.nodes.max(1);
     let blocks = Blocks::new(&analysis.run, area, pages, page_bytes(analysis));
+    // Where homes follow those who write, these are where nobody else was seen.
+    if follow_writers(&analysis.run) && blocks.are_known_in_part() {
+        return None;
+    }
     let local = local(analysis, area, &blocks);
     let forms = local.into_iter().chain(forms(&blocks, nodes, area)).filter(|form| form.score > 0.0);
     let forms: Vec<Form> = forms.collect();
     let most = forms.iter().map(|form| form.score).fold(0.0, f64::max);
     // The simplest forms come first.
     let form = forms.into_iter().find(|form| form.score >= most * AS_GOOD)?;
-    let saving = Traffic { requests: form.total.requests as u64, bytes: form.total.bytes as u64 };
-    let share = percent(form.total.requests, area.totals.requests() as f64);
     let all = area.totals.requests();
+    // Estimates of what nobody has seen may be too high.
+    let saving = Traffic {
+        requests: (form.total.requests as u64).min(all),
+        bytes: (form.total.bytes as u64).min(area.totals.bytes),
+    };
+    let share = percent(saving.requests as f64, all as f64);
     let reason = match (&form.kind, &form.homes) {
         (AdviceKind::Home, Homes::Policy(MemoryPolicy::Explicit(nodes))) => {
             let node = nodes.first().map_or(0, |node| node.0);
@@ -107,18 +115,20 @@ fn forms(blocks: &Blocks<'_>, nodes: u16, area: &Area) -> Vec<Form> {
         let Some(next) = stride.checked_mul(NonZeroU64::MIN.saturating_add(1)) else { break };
         stride = next;
     }
-    if area.ranges.len() == 1
-        && let Some(parts) = blocks.parts()
-    {
-        let ends: Vec<(u64, u16)> = parts
-            .iter()
-            .scan(0, |end, part| {
-                *end += part.pages;
-                Some((*end, part.node.0))
-            })
-            .collect();
-        let home = |index: u64, _| ends[ends.partition_point(|(end, _)| *end <= index).min(ends.len() - 1)].1;
-        forms.push(form(AdviceKind::Parts, Homes::Parts(parts.clone()), &home));
+    if area.objects == 1 && area.ranges.len() == 1 {
+        let parts = [blocks.equal_parts(u64::from(nodes)), blocks.parts()];
+        forms.extend(parts.into_iter().flatten().map(|parts| {
+            let ends: Vec<(u64, u16)> = parts
+                .iter()
+                .scan(0, |end, part| {
+                    *end += part.pages;
+                    Some((*end, part.node.0))
+                })
+                .collect();
+            let home =
+                |index: u64, _| ends[ends.partition_point(|(end, _)| *end <= index).min(ends.len() - 1)].1;
+            form(AdviceKind::Parts, Homes::Parts(parts), &home)
+        }));
     }
     forms
 }

@@ -5,6 +5,7 @@
 //! its own pages is no transaction, and not in a recording: estimates allow for it where others' misses betray it.
 
 mod blocks;
+mod following;
 mod gains;
 mod homes;
 mod layout;
@@ -19,6 +20,9 @@ use serde::{Serialize, Serializer};
 
 /// What is not expected to save a hundredth of all requests is not worth a line.
 const LEAST_SHARE: f64 = 0.01;
+
+/// The same for homes where these follow those who write: what these do while they are homes is not seen.
+const LEAST_SHARE_OF_FLOATING: f64 = 0.05;
 
 /// Of areas with a tenth of all requests is said that nothing can be done.
 const HOT_SHARE: f64 = 0.1;
@@ -66,11 +70,18 @@ pub enum AdviceKind {
     Pad,
     /// Fields that some write apart from those that others read.
     Regroup,
+    /// Homes are best left to follow those who write.
+    Follow,
     /// Nothing to be done but in the program's logic.
     Nothing,
 }
 
 impl AdviceKind {
+    /// True if it has the homes of pages elsewhere than they were.
+    fn is_about_homes(self) -> bool {
+        matches!(self, Self::Home | Self::Block | Self::Striped | Self::Parts | Self::Local)
+    }
+
     /// A word or two for people.
     #[must_use]
     pub fn name(self) -> &'static str {
@@ -84,6 +95,7 @@ impl AdviceKind {
             Self::Together => "together",
             Self::Pad => "pad",
             Self::Regroup => "regroup",
+            Self::Follow => "left to those who write",
             Self::Nothing => "nothing to do",
         }
     }
@@ -119,16 +131,19 @@ fn add(plan: &mut Plan, entry: &Entry) {
 /// What to change after a run, that with the greatest saving first.
 #[must_use]
 pub fn advise(analysis: &Analysis) -> Vec<Advice> {
-    let least = analysis.totals.requests() as f64 * LEAST_SHARE;
+    let all_requests = analysis.totals.requests() as f64;
+    let least = all_requests * LEAST_SHARE;
     let worthwhile = |advice: &Advice| advice.saving.requests as f64 >= least.max(1.0);
     // Homes are for threads where they will be.
     let (moved, together) = threads::advise(analysis);
     let areas = pages::by_area(analysis, &moved);
     let mut all: Vec<Advice> = together.into_iter().filter(worthwhile).collect();
+    let rc = analysis.run.consistency != "sc";
+    let floats = rc && blocks::follow_writers(&analysis.run);
+    let least_of_homes = if floats { least.max(all_requests * LEAST_SHARE_OF_FLOATING) } else { least };
     for (area, pages) in analysis.areas.iter().zip(&areas) {
-        let rc = analysis.run.consistency != "sc";
-        let fixed = rc && !homes_follow_writers(analysis);
-        let placed = fixed.then(|| homes::advise(analysis, area, pages)).flatten();
+        let placed = rc.then(|| homes::advise(analysis, area, pages)).flatten();
+        let placed = placed.filter(|placed| placed.saving.requests as f64 >= least_of_homes);
         let copied = rc.then(|| replicas::advise(analysis, area, pages)).flatten();
         let best = [placed, copied].into_iter().flatten().max_by_key(|advice| advice.saving.requests);
         let layout = layout::advise(area);
@@ -138,14 +153,11 @@ pub fn advise(analysis: &Analysis) -> Vec<Advice> {
         }
         all.extend(some);
     }
+    if floats && !all.iter().any(|advice| advice.kind.is_about_homes()) {
+        all.extend(following::advise(analysis, &areas));
+    }
     all.sort_by_key(|advice| std::cmp::Reverse(advice.saving.requests));
     all
-}
-
-/// True if nothing was said about homes. Then they are where a plan would have them, and who works at home asks for nothing:
-/// those who were seen are the others.
-fn homes_follow_writers(analysis: &Analysis) -> bool {
-    analysis.run.memory == "float"
 }
 
 /// The plan that does what a plan can do of this advice. Of several pieces about allocations that it cannot tell apart, it
@@ -194,7 +206,9 @@ fn nothing(analysis: &Analysis, area: &Area) -> Advice {
         Pattern::ProducerConsumer => {
             "one node writes what others read, and must send it wherever the home is"
         }
-        _ if homes_follow_writers(analysis) => "its homes follow those who write, and no plan does better",
+        _ if blocks::follow_writers(&analysis.run) => {
+            "its homes follow those who write, and no plan does better"
+        }
         _ => "no node uses its pages so much more than the others that another home would save anything",
     };
     Advice {

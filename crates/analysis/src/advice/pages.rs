@@ -3,8 +3,8 @@
 use crate::{Analysis, PageUse};
 use std::collections::{BTreeMap, HashMap};
 
-/// Less than this share of the copies that came along is hardly ever.
-const HARDLY: f64 = 0.1;
+/// Homes take turns if all but the most frequent one have made this share of the answers.
+const BY_TURNS: f64 = 0.25;
 
 /// What one node does with one page.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -23,10 +23,6 @@ pub struct Use {
     pub notices: f64,
     /// Bytes that moved.
     pub bytes: f64,
-    /// Write notices about copies that came along for nothing; in none of the other numbers.
-    pub idle_notices: f64,
-    /// Bytes of such copies.
-    pub idle_bytes: f64,
 }
 
 impl Use {
@@ -40,23 +36,6 @@ impl Use {
         self.writes.max(self.diffs)
     }
 
-    /// Sets apart what came along for nothing: copies that were brought again and again, although a thread hardly ever
-    /// waited for one or wrote. They follow streams of other pages.
-    fn with_idle_apart(self, page_bytes: u64) -> Self {
-        if self.fetches + self.written() >= self.ahead * HARDLY {
-            return self;
-        }
-        let bytes = (self.ahead * page_bytes as f64).min(self.bytes);
-        Self {
-            ahead: 0.0,
-            notices: 0.0,
-            bytes: self.bytes - bytes,
-            idle_notices: self.notices,
-            idle_bytes: bytes,
-            ..self
-        }
-    }
-
     /// Each number with its counterpart.
     fn with(self, other: Self, both: impl Fn(f64, f64) -> f64) -> Self {
         Self {
@@ -67,8 +46,6 @@ impl Use {
             diffs: both(self.diffs, other.diffs),
             notices: both(self.notices, other.notices),
             bytes: both(self.bytes, other.bytes),
-            idle_notices: both(self.idle_notices, other.idle_notices),
-            idle_bytes: both(self.idle_bytes, other.idle_bytes),
         }
     }
 
@@ -109,6 +86,20 @@ impl<By: Ord> Page<By> {
     /// The home, if anybody had to do with it.
     pub fn home(&self) -> Option<u16> {
         self.homes.iter().max_by(|a, b| a.1.total_cmp(b.1)).map(|(home, _)| *home)
+    }
+
+    /// True if nodes were its home by turns: more than once before it came to the one that was so for longest.
+    pub fn wanders(&self) -> bool {
+        let home = self.home();
+        let elsewhere: f64 =
+            self.homes.iter().filter(|(node, _)| Some(**node) != home).map(|(_, weight)| weight).sum();
+        let all: f64 = self.homes.values().sum();
+        elsewhere >= all * BY_TURNS && elsewhere > self.uses.len() as f64
+    }
+
+    /// All nodes that were its home at some time.
+    pub fn homes(&self) -> impl Iterator<Item = u16> {
+        self.homes.keys().copied()
     }
 
     /// How often others have lost the page because a node has written.
@@ -194,7 +185,6 @@ fn share_out_notices(page: &mut Page<(u16, u32)>) {
 
 /// The pages of each area by node, with threads where they will be.
 pub fn by_area(analysis: &Analysis, moved: &Moved) -> Vec<Pages> {
-    let page_bytes = page_bytes(analysis);
     let by_node = |page: Page<(u16, u32)>| {
         let mut by_origin: BTreeMap<(u16, u16), Use> = BTreeMap::new();
         for ((node, thread), uses) in page.uses {
@@ -205,7 +195,7 @@ pub fn by_area(analysis: &Analysis, moved: &Moved) -> Vec<Pages> {
         let mut uses: BTreeMap<u16, Use> = BTreeMap::new();
         for ((there, _), more) in by_origin {
             let known = uses.entry(there).or_default();
-            *known = known.joined(more.with_idle_apart(page_bytes));
+            *known = known.joined(more);
         }
         Page { uses, homes: page.homes, written: page.written }
     };

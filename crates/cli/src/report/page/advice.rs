@@ -52,6 +52,7 @@ fn title(advice: &Advice) -> String {
         AdviceKind::Together => format!("Bring {area} that exchange much to the same node"),
         AdviceKind::Pad => format!("Give each node's part of {area} pages of its own"),
         AdviceKind::Regroup => format!("Keep the fields of {area} that are written apart from the others"),
+        AdviceKind::Follow => format!("Leave {area} to those who write"),
         AdviceKind::Nothing => format!("{area}: only a change of the program's logic would help"),
     }
 }

@@ -1,0 +1,116 @@
+//! What homes do that no recording shows.
+
+use super::*;
+
+/// Each time the home has written.
+#[test]
+fn pages_that_their_home_writes_as_well_stay() {
+    let mut analysis = empty();
+    analysis.areas.push(area("flags", variable("flags"), vec![pages(0..8)]));
+    for page in 0..8 {
+        uses(&mut analysis, page, 1, 20, 20);
+        notices(&mut analysis, page, 1, 0, 20);
+    }
+    let advice = only(&analysis);
+    assert_eq!((advice.kind, advice.saving), (AdviceKind::Nothing, Traffic::default()));
+}
+
+/// They come along with others, so that hardly any is fetched by itself.
+#[test]
+fn pages_of_which_nodes_are_told_by_their_home_stay() {
+    let mut analysis = empty();
+    analysis.areas.push(area("halo", variable("halo"), vec![pages(0..64)]));
+    (0..4).for_each(|page| uses(&mut analysis, page * 16, 1, 20, 0));
+    for page in 0..64 {
+        add(&mut analysis, PageUse { node: 1, ahead: 20, bytes: 20 * PAGE, ..of(page) });
+        notices(&mut analysis, page, 1, 0, 20);
+    }
+    assert_eq!(only(&analysis).kind, AdviceKind::Nothing);
+}
+
+/// In stripes, what a home does with its pages is what it does with those beside them.
+#[test]
+fn homes_that_use_their_pages_as_much_as_others_keep_them() {
+    let mut analysis = empty();
+    analysis.run.memory = "striped:1".to_owned();
+    analysis.areas.push(area("pool", variable("pool"), vec![pages(0..64)]));
+    for page in 0..64 {
+        let home = home(&analysis, page);
+        (0..NODES).filter(|node| *node != home).for_each(|node| uses(&mut analysis, page, node, 0, 10));
+    }
+    let of_homes = advise(&analysis).into_iter().filter(|advice| advice.kind != AdviceKind::Together);
+    let saved: u64 = of_homes.map(|advice| advice.saving.requests).sum();
+    assert!(saved <= analysis.totals.requests() / 4, "{saved} of {}", analysis.totals.requests());
+}
+
+#[test]
+fn pages_beside_each_other_come_together_from_one_home() {
+    let mut analysis = empty();
+    analysis.run.memory = "striped:1".to_owned();
+    analysis.areas.push(area("table", variable("table"), vec![pages(0..64)]));
+    // Node 3 writes everything, and nodes 1 and 2 read it, page by page.
+    for page in 0..64 {
+        let home = home(&analysis, page);
+        if home != 3 {
+            uses(&mut analysis, page, 3, 0, 20);
+        }
+        for node in [1, 2].into_iter().filter(|node| *node != home) {
+            uses(&mut analysis, page, node, 20, 0);
+            notices(&mut analysis, page, node, 3, 20);
+        }
+    }
+    let advice = advise(&analysis);
+    let on = |node| Homes::Policy(MemoryPolicy::Explicit([NodeId(node)].into_iter().collect()));
+    let Entry::Variable(entry) = &advice[0].entries[0] else { panic!("{advice:?}") };
+    assert!([on(1), on(2), on(3)].contains(&entry.homes), "{advice:?}");
+    // Half of the fetches from homes that differ.
+    assert!(advice[0].saving.requests >= 64 * 10, "{advice:?}");
+}
+
+#[test]
+fn stripes_that_all_use_alike_are_left_alone() {
+    let mut analysis = empty();
+    analysis.run.memory = "striped:1".to_owned();
+    analysis.areas.push(area("cube", variable("cube"), vec![pages(0..128)]));
+    for page in 0..128 {
+        let home = home(&analysis, page);
+        // Not all of them equally often.
+        let reads = |node: u16| 20 + (page as u32 * 7 + u32::from(node) * 5) % 9;
+        (0..NODES)
+            .filter(|node| *node != home)
+            .for_each(|node| uses(&mut analysis, page, node, reads(node), 0));
+    }
+    // That nobody else was seen to write makes it worth fetching as a whole.
+    assert_eq!(only(&analysis).kind, AdviceKind::Replicate);
+}
+
+#[test]
+fn blocks_are_found_in_stripes() {
+    let mut analysis = striped_by_chance(128, |page| (page / 32) as u16);
+    analysis.run.memory = "striped:1".to_owned();
+    assert_eq!(only(&analysis).kind, AdviceKind::Block);
+}
+
+/// A recording can say anything.
+#[test]
+fn absurd_pages_do_no_harm() {
+    let mut analysis = striped_by_chance(16, |_| 1);
+    for (address, unit, area, node) in [(0, 255, 0, 0), (u64::MAX, 63, 0, 9), (FIRST * PAGE, 0, 7, 1)] {
+        let (thread, peer, reads, bytes) = (u32::MAX, u16::MAX, u32::MAX, u64::MAX);
+        analysis.pages.push(PageUse {
+            address,
+            unit,
+            area,
+            node,
+            thread,
+            peer,
+            reads,
+            bytes,
+            ..PageUse::default()
+        });
+    }
+    analysis.areas[0].ranges.push(0..u64::MAX);
+    for advice in advise(&analysis) {
+        assert!(advice.saving.requests <= analysis.totals.requests());
+    }
+}

@@ -1,0 +1,122 @@
+//! Homes of pages, in all forms that a plan has.
+
+use super::*;
+
+#[test]
+fn what_one_node_uses_has_its_home_there() {
+    let analysis = striped_by_chance(64, |_| 2);
+    let (kind, homes) = homes(&analysis);
+    assert_eq!(
+        (kind, homes),
+        (AdviceKind::Home, Homes::Policy(MemoryPolicy::Explicit([NodeId(2)].into_iter().collect())))
+    );
+    assert!(only(&analysis).reason.starts_with("node 2 makes 9"), "{}", only(&analysis).reason);
+}
+
+#[test]
+fn equal_parts_are_blocks() {
+    let block = striped_by_chance(128, |page| (page / 32) as u16);
+    assert_eq!(homes(&block), (AdviceKind::Block, Homes::Policy(MemoryPolicy::Block)));
+}
+
+#[test]
+fn turns_are_stripes() {
+    let turns = striped_by_chance(128, |page| (page / 4 % 4) as u16);
+    let stride = NonZeroU64::new(4).unwrap();
+    assert_eq!(homes(&turns), (AdviceKind::Striped, Homes::Policy(MemoryPolicy::Striped(stride))));
+}
+
+#[test]
+fn other_parts_are_listed() {
+    let user = |page: u64| {
+        if page < 15 {
+            1
+        } else if page < 60 {
+            0
+        } else {
+            3
+        }
+    };
+    let part = |pages, node| Part { pages, node: NodeId(node) };
+    let (kind, homes) = homes(&striped_by_chance(128, user));
+    assert_eq!((kind, homes), (AdviceKind::Parts, Homes::Parts(vec![part(15, 1), part(45, 0), part(68, 3)])));
+}
+
+#[test]
+fn irregular_use_makes_no_endless_plan() {
+    // Runs of 1 to 7 pages.
+    let advice = advise(&striped_by_chance(4096, |page| (page / (1 + page % 7) % 4) as u16));
+    for entry in advice.iter().flat_map(|advice| &advice.entries) {
+        let Entry::Variable(Variable { homes: Homes::Parts(parts), .. }) = entry else { continue };
+        assert!(parts.len() <= 64, "{}", parts.len());
+        assert_eq!(parts.iter().map(|part| part.pages).sum::<u64>(), 4096);
+    }
+}
+
+/// Pages homed at node 0, whose own use nobody sees: only the other half is moved.
+#[test]
+fn silent_pages_are_left_where_they_may_be_in_use() {
+    let mut analysis = empty();
+    analysis.run.nodes = 2;
+    analysis.areas.push(area("grid", variable("grid"), vec![pages(0..64)]));
+    for page in 32..64 {
+        uses(&mut analysis, page, 1, 1, 20);
+    }
+    assert_eq!(homes(&analysis).0, AdviceKind::Block);
+}
+
+#[test]
+fn a_home_is_no_help_under_sequential_consistency() {
+    let mut analysis = striped_by_chance(128, |page| (page / 32) as u16);
+    analysis.run.consistency = "sc".to_owned();
+    assert!(advise(&analysis).iter().all(|advice| advice.entries.is_empty()));
+}
+
+#[test]
+fn small_savings_are_not_worth_a_line() {
+    let mut analysis = striped_by_chance(128, |page| (page / 32) as u16);
+    analysis.areas.push(area("small", variable("small"), vec![pages(1000..1001)]));
+    uses(&mut analysis, 1000, 3, 1, 10);
+    assert_eq!(only(&analysis).area, "grid");
+}
+
+/// Main is on node 0 and waits, so that the first of the threads that compute is on node 1. Homes at those who use a page
+/// a little more, here and there, would be no better.
+#[test]
+fn blocks_in_the_order_of_threads_are_found() {
+    let owner = |page: u64| (page / 128 + 1) as u16 % NODES;
+    let mut analysis = striped_by_chance(512, owner);
+    analysis.threads.clear();
+    for page in (0..512).filter(|page| page * 7 % 19 < 8) {
+        let other = (owner(page) + 1 + (page * 5 % 3) as u16) % NODES;
+        if other != home(&analysis, page) {
+            uses(&mut analysis, page, other, 1, 21);
+        }
+    }
+    let advice = advise(&analysis);
+    let Entry::Variable(entry) = &advice[0].entries[0] else { panic!("{advice:?}") };
+    let parts = [1, 2, 3, 0].map(|node| Part { pages: 128, node: NodeId(node) });
+    assert_eq!(entry.homes, Homes::Parts(parts.to_vec()));
+}
+
+/// Arrays are often larger than what is used of them.
+#[test]
+fn what_nobody_uses_of_striped_memory_does_not_matter() {
+    let user = |page| [24, 32, 60].iter().filter(|end| page >= **end).count() as u16;
+    let mut analysis = striped_by_chance(64, user);
+    analysis.areas[0].ranges = vec![pages(0..4096)];
+    let (kind, homes) = homes(&analysis);
+    let parts = [(24, 0), (8, 1), (28, 2), (4036, 3)];
+    let parts = parts.map(|(pages, node)| Part { pages, node: NodeId(node) });
+    assert_eq!((kind, homes), (AdviceKind::Parts, Homes::Parts(parts.to_vec())));
+}
+
+/// Parts are counted from the beginning of each block, and here nobody knows which of them were used.
+#[test]
+fn several_blocks_in_one_range_have_no_parts() {
+    let mut analysis = striped_by_chance(128, |page| u16::from(page % 32 >= 20));
+    analysis.areas[0].objects = 3;
+    let all = advise(&analysis);
+    let parts = all.iter().filter(|advice| advice.kind == AdviceKind::Parts);
+    assert_eq!(parts.count(), 0, "{all:?}");
+}
