@@ -7,6 +7,7 @@
 
 mod entry;
 mod error;
+mod keep;
 mod read;
 mod site;
 #[cfg(test)]

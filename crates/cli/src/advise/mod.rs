@@ -1,6 +1,6 @@
 //! `gondwana advise`: what a recording tells to change, and a plan that does what needs no change of the program.
 
-mod earlier;
+pub mod earlier;
 pub mod text;
 
 use crate::failure::Failure;
@@ -40,11 +40,9 @@ pub fn advise(options: &AdviseOptions) -> Result<ExitCode, Failure> {
         eprintln!("gondwana: {note}");
     }
     let advice = gondwana_analysis::advise(&analysis);
-    let plan = earlier::kept(gondwana_analysis::plan(&analysis, &advice), &analysis.run, &mut |line| {
-        eprintln!("gondwana: {line}");
-    });
-    let has_entries = !(plan.variables.is_empty() && plan.allocations.is_empty() && plan.threads.is_empty());
-    if let Some(path) = options.output.as_ref().filter(|_| has_entries) {
+    let earlier = earlier::of(&analysis.run, &mut |line| eprintln!("gondwana: {line}"));
+    let plan = gondwana_analysis::plan(&analysis, &advice).keeping(&earlier);
+    if let Some(path) = options.output.as_ref().filter(|_| !plan.is_empty()) {
         write(path, &document(&analysis, &advice, &plan), options.force)?;
     }
     let shown = if options.json {
@@ -55,7 +53,7 @@ pub fn advise(options: &AdviseOptions) -> Result<ExitCode, Failure> {
         text::of(&analysis, &advice)
     };
     let printed = print(&shown)?;
-    if let Some(path) = options.output.as_ref().filter(|_| !has_entries) {
+    if let Some(path) = options.output.as_ref().filter(|_| plan.is_empty()) {
         eprintln!("gondwana: there is nothing that a plan could do: {} was not written", path.display());
     }
     Ok(printed)

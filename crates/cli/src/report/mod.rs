@@ -4,6 +4,7 @@ mod csv;
 mod page;
 mod table;
 
+use crate::advise::earlier;
 use crate::failure::Failure;
 use crate::output::{Output, print};
 use crate::recorded;
@@ -88,7 +89,8 @@ fn write_page(recording: &Path, file: Option<&Path>) -> Result<ExitCode, Failure
     }
     let analysis = recorded::analysis(recording)?;
     let output = Output::open("--html", &file)?;
-    output.write(&page::render(&analysis, &advise(&analysis)))?;
+    let earlier = earlier::of(&analysis.run, &mut |line| eprintln!("gondwana: {line}"));
+    output.write(&page::render(&analysis, &advise(&analysis), &earlier))?;
     print(&format!("{}\n", file.display()))
 }
 

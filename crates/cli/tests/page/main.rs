@@ -15,7 +15,7 @@ mod page;
 
 use browser::{Ground, Page, SHIFT, folder};
 use gondwana_analysis::{Advice, AdviceKind, Analysis, Entry};
-use gondwana_plan::{Homes, Traffic, Variable};
+use gondwana_plan::{Homes, Plan, Traffic, Variable};
 use gondwana_rset::MemoryPolicy;
 use sample::{BODIES, COUNTERS, DATA, GRID, HEAP, HOSTILE};
 
@@ -57,7 +57,7 @@ fn advice() -> Vec<Advice> {
 /// The page in a browser, once it has drawn its picture; `None` if there is no browser.
 fn open(name: &str, analysis: &Analysis, ground: Ground) -> Option<Page> {
     let file = folder().join(format!("{name}.html"));
-    std::fs::write(&file, page::render(analysis, &advice())).unwrap();
+    std::fs::write(&file, page::render(analysis, &advice(), &Plan::default())).unwrap();
     let page = Page::open(&file, ground)?;
     page.until("document.getElementById('picture')?.dataset.drawn > 0");
     Some(page)

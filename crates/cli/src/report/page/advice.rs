@@ -3,6 +3,7 @@
 use super::words;
 use crate::columns::{amount, grouped};
 use gondwana_analysis::{Advice, AdviceKind, Analysis, plan};
+use gondwana_plan::Plan;
 
 /// Something that the user can change.
 pub struct Item {
@@ -12,13 +13,13 @@ pub struct Item {
     pub reason: String,
     pub change: String,
     pub saving: String,
-    /// A plan that does this and nothing else; empty if none can.
+    /// A plan that does this, and nothing else that the plan of the run has not done; empty if none can.
     pub plan: String,
 }
 
 impl Item {
     /// Some advice.
-    pub fn new(advice: &Advice, analysis: &Analysis) -> Self {
+    pub fn new(advice: &Advice, analysis: &Analysis, earlier: &Plan) -> Self {
         let areas = analysis.areas.iter().take(super::MOST_AREAS);
         Self {
             title: words::name(&title(advice)),
@@ -26,17 +27,19 @@ impl Item {
             reason: sentence(&advice.reason),
             change: sentence(&advice.change),
             saving: saving(advice, analysis),
-            plan: whole(std::slice::from_ref(advice), analysis),
+            plan: if advice.entries.is_empty() {
+                String::new()
+            } else {
+                plan_of(std::slice::from_ref(advice), analysis, earlier)
+            },
         }
     }
 }
 
-/// The plan that does all of the advice that a plan can do; empty if there is none.
-pub fn whole(advice: &[Advice], analysis: &Analysis) -> String {
-    if advice.iter().all(|advice| advice.entries.is_empty()) {
-        return String::new();
-    }
-    words::text(plan(analysis, advice).to_toml().trim_end())
+/// The plan that does all of the advice that a plan can do, and what the plan of the run did already; empty if there is none.
+pub fn plan_of(advice: &[Advice], analysis: &Analysis, earlier: &Plan) -> String {
+    let plan = plan(analysis, advice).keeping(earlier);
+    if plan.is_empty() { String::new() } else { words::text(plan.to_toml().trim_end()) }
 }
 
 /// What to do.

@@ -18,6 +18,7 @@ use askama::Template;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use gondwana_analysis::{Advice, Analysis, Lock};
+use gondwana_plan::Plan;
 use sha2::{Digest, Sha256};
 
 /// The page shows this many data areas, hottest first.
@@ -51,8 +52,8 @@ const SCRIPT: &str = concat!(
     "}\n",
 );
 
-/// The whole page.
-pub fn render(analysis: &Analysis, advice: &[Advice]) -> String {
+/// The whole page of a run that was under the plan `earlier`, which may be empty.
+pub fn render(analysis: &Analysis, advice: &[Advice], earlier: &Plan) -> String {
     let (cells, too_many) = data::shown(analysis);
     let areas = &analysis.areas[..analysis.areas.len().min(MOST_AREAS)];
     let timeline = time::timeline(analysis);
@@ -67,8 +68,8 @@ pub fn render(analysis: &Analysis, advice: &[Advice]) -> String {
         command: words::name(&analysis.run.command.join(" ")),
         head: head(analysis),
         hottest: area::hottest(analysis),
-        advice: advice.iter().map(|one| advice::Item::new(one, analysis)).collect(),
-        plan: advice::whole(advice, analysis),
+        advice: advice.iter().map(|one| advice::Item::new(one, analysis, earlier)).collect(),
+        plan: advice::plan_of(advice, analysis, earlier),
         areas: areas.iter().enumerate().map(|(index, area)| area::Row::new(index, area, analysis)).collect(),
         details: areas
             .iter()

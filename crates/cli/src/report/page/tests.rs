@@ -2,7 +2,8 @@
 
 use super::*;
 use gondwana_analysis::{
-    AdviceKind, Area, AreaNode, Cell, Entry, Field, NodeTotal, Origin, Pattern, Place, Shared, Totals, Writer,
+    AdviceKind, Area, AreaNode, Cell, Entry, Field, NodeTotal, Origin, Pattern, Place, Shared, Totals,
+    Writer, plan,
 };
 use gondwana_plan::{Homes, Traffic, Variable};
 
@@ -83,8 +84,8 @@ fn tags(page: &str) -> Vec<&str> {
 
 #[test]
 fn hostile_names_add_no_element() {
-    let harmless = render(&everywhere("name"), &[advice("name")]);
-    let hostile = render(&everywhere(HOSTILE), &[advice(HOSTILE)]);
+    let harmless = render(&everywhere("name"), &[advice("name")], &Plan::default());
+    let hostile = render(&everywhere(HOSTILE), &[advice(HOSTILE)], &Plan::default());
     let names = |page: &str| {
         let names = tags(page)
             .into_iter()
@@ -99,7 +100,8 @@ fn hostile_names_add_no_element() {
 
 #[test]
 fn hostile_names_add_no_attribute() {
-    let page = render(&everywhere("\" onclick=\"alert(1)"), &[advice("' autofocus onfocus='alert(1)")]);
+    let hostile = advice("' autofocus onfocus='alert(1)");
+    let page = render(&everywhere("\" onclick=\"alert(1)"), &[hostile], &Plan::default());
     let attributes =
         tags(&page).into_iter().filter(|tag| tag.contains("onclick=") || tag.contains("onfocus="));
     assert_eq!(attributes.count(), 0);
@@ -107,7 +109,7 @@ fn hostile_names_add_no_attribute() {
 
 #[test]
 fn nothing_comes_from_elsewhere() {
-    let page = render(&everywhere("name"), &[advice("advice")]);
+    let page = render(&everywhere("name"), &[advice("advice")], &Plan::default());
     for source in
         ["http:", "https:", "//www", "src=", "@import", "url(", "<link", "<iframe", "eval(", "import("]
     {
@@ -119,7 +121,7 @@ fn nothing_comes_from_elsewhere() {
 
 #[test]
 fn the_policy_names_the_sums_of_what_is_there() {
-    let page = render(&everywhere("name"), &[]);
+    let page = render(&everywhere("name"), &[], &Plan::default());
     for (begin, end) in [("<style>", "</style>"), ("<script>", "</script>")] {
         let text = page.split_once(begin).unwrap().1.split_once(end).unwrap().0;
         let sum = STANDARD.encode(Sha256::digest(text));
@@ -129,7 +131,7 @@ fn the_policy_names_the_sums_of_what_is_there() {
 
 #[test]
 fn tables_are_there_without_the_script() {
-    let page = render(&everywhere("grid"), &[advice("Do this")]);
+    let page = render(&everywhere("grid"), &[advice("Do this")], &Plan::default());
     let text = page.split_once("<script").unwrap().0;
     for part in [
         "<bdi>grid</bdi>",
@@ -145,7 +147,7 @@ fn tables_are_there_without_the_script() {
 
 #[test]
 fn a_recording_of_nothing_is_a_page_that_says_so() {
-    let page = render(&Analysis::default(), &[]);
+    let page = render(&Analysis::default(), &[], &Plan::default());
     for sentence in
         ["Nothing crossed between the nodes.", "There is no advice", "No lock passed between nodes."]
     {
@@ -167,14 +169,14 @@ fn the_size_is_bounded() {
         bytes: index % 1000 * 4096,
     };
     analysis.cells = (0..cells::LIMIT as u64).map(cell).collect();
-    let full = render(&analysis, &[]).len();
+    let full = render(&analysis, &[], &Plan::default()).len();
     assert!(full < 8 << 20, "{full} bytes for {} cells", cells::LIMIT);
 
     // Ten times as much of everything is not a larger page by much.
     analysis.cells = (0..10 * cells::LIMIT as u64).map(cell).collect();
     analysis.areas = vec![analysis.areas[0].clone(); 10 * MOST_AREAS];
     analysis.locks = vec![analysis.locks[0].clone(); 10 * MOST_LOCKS];
-    let page = render(&analysis, &[]);
+    let page = render(&analysis, &[], &Plan::default());
     assert!(page.len() < 16 << 20, "{} bytes", page.len());
     assert!(page.contains("Of 10,000 data areas this page shows 1,000"));
     assert!(page.contains("The picture shows units of at least"));
@@ -195,5 +197,18 @@ fn numbers_that_nobody_counted_are_numbers() {
     analysis.seconds = f64::NAN;
     analysis.timeline = vec![gondwana_analysis::Slot { begin: 0.0, end: 0.0, nodes: vec![most] }];
     analysis.locks[0].hand_offs = vec![u64::MAX; 2];
-    assert!(render(&analysis, &[]).contains("100 %"));
+    assert!(render(&analysis, &[], &Plan::default()).contains("100 %"));
+}
+
+/// Who copies the plan of the page must not lose what the plan of the run has saved.
+#[test]
+fn plans_keep_what_the_plan_of_the_run_says_about_other_memory() {
+    let analysis = everywhere("grid");
+    let of = |advice: &Advice| plan(&analysis, std::slice::from_ref(advice));
+    let earlier = of(&advice("tree"));
+    let page = render(&analysis, &[advice("grid")], &earlier).replace("&#34;", "\"");
+    let both = of(&advice("grid")).keeping(&earlier).to_toml();
+    assert!(both.contains("\"grid\"") && both.contains("\"tree\""), "{both}");
+    // For all of it, and for the only piece of advice.
+    assert_eq!(page.matches(&words::text(both.trim_end())).count(), 2);
 }
