@@ -71,6 +71,5 @@ pub fn of_home(page: &Page<u16>, home: u16, beside: Option<Use>, page_bytes: u64
         diffs: written * WRITES_SEEN + initialised,
         notices: rounds,
         bytes: (rounds + initialised) * page_bytes as f64,
-        ..Use::default()
     }
 }

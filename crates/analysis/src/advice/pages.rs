@@ -161,7 +161,6 @@ fn of_one(known: &PageUse) -> Use {
         diffs: number(known.diffs),
         notices: number(known.notices),
         bytes: known.bytes as f64,
-        ..Use::default()
     }
 }
 
