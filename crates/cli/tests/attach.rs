@@ -101,6 +101,24 @@ fn a_run_that_is_recorded_from_its_start_can_be_stopped_and_goes_on() {
     exchange.end();
 }
 
+/// The filters of both nodes, once each node has counted something.
+fn counted_by_both(exchange: &Exchange) -> Vec<Value> {
+    let start = Instant::now();
+    loop {
+        let text = monitor(exchange, &["--counters", "--json"]);
+        let mut json: Value = serde_json::from_str(said(&text)).unwrap();
+        let Value::Array(filters) = json["filters"].take() else { panic!("{}", text.output) };
+        let has_counted = |node: u16| {
+            let mut own = filters.iter().filter(|filter| filter["node"] == node);
+            own.any(|filter| filter["counters"].as_array().is_some_and(|counters| !counters.is_empty()))
+        };
+        if has_counted(0) && has_counted(1) {
+            return filters;
+        }
+        assert!(start.elapsed() < LIMIT, "nothing is counted: {}", text.output);
+    }
+}
+
 #[test]
 fn counters_of_filters_are_shown_while_the_run_goes_on() {
     for options in
@@ -110,17 +128,9 @@ fn counters_of_filters_are_shown_while_the_run_goes_on() {
         refuses(&monitor(&exchange, &["--counters"]), 125, "has no filters");
         let filters = ["--filter", "range=data,kinds=fetches+ahead+diff", "--filter", "range=heap,unit=2M"];
         said(&monitor(&exchange, &filters));
-        until_something_is_in(&exchange.file("exchange.gwr"));
+        let filters = counted_by_both(&exchange);
         let text = monitor(&exchange, &["--counters"]);
         assert!(said(&text).starts_with("node  range "), "{}", text.output);
-        let text = monitor(&exchange, &["--counters", "--json"]);
-        let json: Value = serde_json::from_str(said(&text)).unwrap();
-        let filters = json["filters"].as_array().unwrap();
-        for node in 0..2 {
-            let mut own = filters.iter().filter(|filter| filter["node"] == node);
-            let counted = |filter: &Value| !filter["counters"].as_array().unwrap().is_empty();
-            assert!(own.any(counted), "{json:#}");
-        }
         // They go with the recording, which has them.
         said(&monitor(&exchange, &["--stop"]));
         assert_eq!(recorded(&exchange.file("exchange.gwr")).boards.len(), filters.len());

@@ -1,5 +1,7 @@
 //! Which addresses are shared and how pages of them are numbered.
 
+use std::ops::Range;
+
 /// Bytes in a page.
 pub const PAGE_SIZE: usize = 4096;
 
@@ -106,6 +108,17 @@ impl Geometry {
         end.min(segment.first + segment.pages) - first
     }
 
+    /// The pages that have a byte between two addresses, segment by segment.
+    pub fn pages_between(&self, start: usize, end: usize) -> impl Iterator<Item = Range<u32>> {
+        std::iter::once(&self.span).chain(&self.overlays).filter_map(move |segment| {
+            let number =
+                |bytes: usize| segment.first + (bytes / PAGE_SIZE).min(segment.pages as usize) as u32;
+            let from = number(start.saturating_sub(segment.base));
+            let to = number(end.saturating_sub(segment.base).saturating_add(PAGE_SIZE - 1));
+            (from < to).then_some(from..to)
+        })
+    }
+
     /// The segment that a page is in.
     ///
     /// # Panics
@@ -131,6 +144,17 @@ mod tests {
         assert_eq!(geometry.consecutive(98, 108), 2);
         assert_eq!(geometry.consecutive(100, 108), 3);
         assert_eq!(geometry.consecutive(103, 108), 5);
+    }
+
+    #[test]
+    fn ranges_of_addresses_are_pages_of_segments() {
+        let geometry = Geometry::new(100, &[(0x40_0000, 3), (0x80_0000, 5)]);
+        let between = |start, end| geometry.pages_between(start, end).collect::<Vec<_>>();
+        assert_eq!(between(0, usize::MAX), [0..100, 100..103, 103..108]);
+        assert_eq!(between(0x40_1fff, 0x40_2001), [101..103]);
+        assert_eq!(between(0x40_2000, 0x80_0000), [102..103]);
+        assert_eq!(between(SPAN_BASE, SPAN_BASE + 1), [0..1]);
+        assert_eq!(between(0x40_3000, 0x80_0000), []);
     }
 
     #[test]

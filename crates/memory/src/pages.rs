@@ -213,6 +213,14 @@ impl Pages {
         visits
     }
 
+    /// Tells of the pages among these that other nodes have read since they were opened, with a bit for each of those nodes:
+    /// what [`Pages::close`] will find at least.
+    pub fn visited(&self, pages: Range<u32>, tell: impl FnMut(u32, u64)) {
+        if let Some(doors) = &self.doors {
+            doors.visited(pages, tell);
+        }
+    }
+
     /// Overwrites whole pages, which the program cannot reach, with those of another node, which has been visited. The
     /// program may be able to read some of them afterwards.
     pub fn install_from(&mut self, neighbour: &Neighbour, first: u32, count: u32) {
@@ -341,7 +349,7 @@ impl Pages {
 }
 
 /// The parts of a file between two offsets that hold data, page aligned.
-fn data_in(file: &OwnedFd, start: usize, end: usize) -> Vec<Range<usize>> {
+pub(crate) fn data_in(file: &OwnedFd, start: usize, end: usize) -> Vec<Range<usize>> {
     let seek = |from: usize, whence: i32| {
         // SAFETY: seeking touches no memory.
         let found = unsafe { libc::lseek(file.as_raw_fd(), from as libc::off_t, whence) };

@@ -46,6 +46,13 @@ fn visitors_read_what_is_open_and_take_write_access() {
     assert_eq!(home.visit(5, 1, 7, Purpose::Read), 2, "page 3 is closed");
     assert_eq!(home.visit(59, 0, 1, Purpose::Read), 0, "there is no room for the name");
     assert_eq!(home.visit(5, 4, PAGES, Purpose::Read), 3, "exclusive and shared pages in one go");
+    let visited = |pages: &Pages, range| {
+        let mut visited = vec![];
+        pages.visited(range, |page, names| visited.push((page, names)));
+        visited
+    };
+    assert_eq!(visited(&pages, 0..u32::MAX), [1, 2, 4, 5, 6].map(|page| (page, NAMES)));
+    assert_eq!(visited(&pages, 2..5), [2, 4].map(|page| (page, NAMES)));
     for page in [1, 2, 4, 5, 6] {
         // SAFETY: the frame stays mapped.
         assert_eq!(unsafe { *home.frame(page) }, 100 + page as u8);
@@ -54,6 +61,7 @@ fn visitors_read_what_is_open_and_take_write_access() {
         assert_eq!(pages.access(page), Access::Read, "page {page}");
     }
     assert_eq!(pages.close(0).names, 0, "nobody was there");
+    assert_eq!(visited(&pages, 0..PAGES), [], "known already");
     assert_eq!(pages.access(0), Access::Write);
 
     // Who becomes home takes the write access as well.

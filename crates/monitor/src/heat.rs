@@ -30,7 +30,9 @@ impl Heat {
     /// The hottest units that together have most of the heat, the hottest first, but no more than `most`. The heat of a unit
     /// counts as often as `favour` says.
     pub fn hottest(&self, most: usize, favour: impl Fn(u64) -> u64) -> Vec<u64> {
-        let enough = self.0.values().fold(0, |sum: u64, &weight| sum.saturating_add(weight)) / 100 * SHARE;
+        let all = self.0.values().fold(0, |sum: u64, &weight| sum.saturating_add(weight));
+        // Rounded up, so that two units that are equally hot are both looked at, however little happens.
+        let enough = all - all / 100 * (100 - SHARE);
         let mut units: Vec<(u64, u64)> = self.0.iter().map(|(&unit, &weight)| (unit, weight)).collect();
         units.sort_by_key(|&(unit, weight)| (std::cmp::Reverse(weight.saturating_mul(favour(unit))), unit));
         let mut sum = 0_u64;

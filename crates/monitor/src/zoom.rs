@@ -1,9 +1,9 @@
 //! A board whose filters find the hot areas by themselves (Olifant, section 2: successive refinement): first large units
-//! over everything, then pages where most is counted, then the lines of the hottest pages. The filters move when the heat
-//! does.
+//! over what there are filters enough for, then pages where most is counted, then the lines of the hottest pages. The filters
+//! move when the heat does, and also to memory that no filter was about: of what happens there the journal tells.
 
 use crate::heat::Heat;
-use crate::{Directions, Filter, FilterId, Kind, Kinds, MOST_FILTERS, Panel};
+use crate::{Direction, Directions, Filter, FilterId, Kind, Kinds, MOST_FILTERS, Panel, Tally};
 use std::collections::BTreeSet;
 use std::ops::Range;
 
@@ -27,6 +27,9 @@ const KINDS: Kinds = Kinds::of(&[
 /// A unit that is divided already counts as if it were so many times as hot, so that filters do not move to and fro
 /// between units that are about as hot.
 const FAVOUR: u64 = 2;
+
+/// Most areas that are watched whatever happens there: the other filters are for looking closer.
+const MOST_AREAS: usize = MOST_FILTERS / 2;
 
 /// A part of memory, and the unit that it is counted in.
 type Piece = (Range<u64>, u8);
@@ -58,7 +61,7 @@ struct Set {
 
 /// Sets filters on a [`Panel`], and moves them. It takes only filters and counters that nobody has asked for.
 pub struct Zoom {
-    /// Everything that is to be watched, in ascending order, without overlaps.
+    /// What is to be watched even if nothing happens there, in ascending order, without overlaps.
     areas: Vec<Range<u64>>,
     heat: [Heat; STEPS],
     divided: Divided,
@@ -66,17 +69,19 @@ pub struct Zoom {
 }
 
 impl Zoom {
-    /// Will watch these ranges of addresses.
+    /// Will watch these ranges of addresses, the first of them if there are too many, and wherever else something happens.
     #[must_use]
     pub fn new(mut areas: Vec<Range<u64>>) -> Self {
+        areas.truncate(MOST_AREAS);
         areas.sort_unstable_by_key(|area| area.start);
         Self { areas, heat: Default::default(), divided: Default::default(), set: vec![] }
     }
 
-    /// An interval is over: looks at what was counted in it, and moves the filters to where most happens. Gives those that
-    /// have gone; all others go on counting.
-    pub fn step(&mut self, panel: &mut Panel, now: u64) -> Vec<Watch> {
+    /// An interval is over: looks at what was counted in it and, where nothing was, at what has happened, and moves the filters to
+    /// where most does. Gives those that have gone; all others go on counting.
+    pub fn step(&mut self, panel: &mut Panel, happened: &[Tally], now: u64) -> Vec<Watch> {
         self.heat.iter_mut().for_each(Heat::cool);
+        self.look_elsewhere(happened);
         let mut watches = self.look(panel, now);
         let mut wanted = self.plan(panel);
         let (stay, go): (Vec<Set>, Vec<Set>) =
@@ -92,6 +97,19 @@ impl Zoom {
             }
         }
         watches
+    }
+
+    /// Learns from what has happened where there is no filter.
+    fn look_elsewhere(&mut self, happened: &[Tally]) {
+        self.set.sort_unstable_by_key(|set| set.filter.start);
+        for tally in happened {
+            let (like, count) = (&tally.like, tally.count.into());
+            let before = self.set.partition_point(|set| set.filter.start <= like.address);
+            let is_counted = before > 0 && like.address < self.set[before - 1].filter.end;
+            if KINDS.contains(like.kind) && like.direction == Direction::Out && !is_counted {
+                self.heat[0].add(like.address >> UNITS[0], count);
+            }
+        }
     }
 
     /// Takes all filters away; gives what they have counted.
@@ -144,7 +162,8 @@ impl Zoom {
             .asked()
             .filter(|asked| asked.directions.meets(Directions::Out) && !asked.kinds.and(KINDS).is_empty())
             .collect();
-        let free = without(&self.areas, &taken);
+        let mut areas = self.areas.clone();
+        let mut free = without(&areas, &taken);
         let filters = MOST_FILTERS - panel.asked().count();
         let counters = panel.free_counters();
         let mut divided = Divided::default();
@@ -154,9 +173,13 @@ impl Zoom {
             let favour = |unit| if self.divided[step].contains(&unit) { FAVOUR } else { 1 };
             for unit in self.heat[step].hottest(MOST_FILTERS, favour) {
                 divided[step].insert(unit);
-                let pieces = pieces(&free, &divided);
+                let wider = (step == 0).then(|| with(&areas, unit)).flatten();
+                let free_then = wider.as_ref().map_or_else(|| free.clone(), |wider| without(wider, &taken));
+                let pieces = pieces(&free_then, &divided);
                 if pieces.len() > most || counters_of(&pieces) > counters {
                     divided[step].remove(&unit);
+                } else {
+                    (areas, free) = (wider.unwrap_or(areas), free_then);
                 }
             }
         }
@@ -182,6 +205,15 @@ impl Set {
 
 fn counters_of(pieces: &[Piece]) -> u64 {
     pieces.iter().map(|(range, unit)| (range.end - range.start) >> unit).sum()
+}
+
+/// These areas and a unit of the largest size, if it is outside all of them.
+fn with(areas: &[Range<u64>], unit: u64) -> Option<Vec<Range<u64>>> {
+    let range = unit << UNITS[0]..(unit + 1) << UNITS[0];
+    let place = areas.partition_point(|area| area.start < range.start);
+    let is_outside = areas.get(place).is_none_or(|next| range.end <= next.start)
+        && (place == 0 || areas[place - 1].end <= range.start);
+    is_outside.then(|| [&areas[..place], &[range], &areas[place..]].concat())
 }
 
 /// What no filter takes of some areas. Both are in ascending order.

@@ -1,8 +1,8 @@
 //! Filters that move by themselves.
 
 use crate::{
-    COUNTERS, Direction, Directions, Filter, FilterId, Kind, Kinds, MOST_FILTERS, Panel, Transaction, Watch,
-    Zoom,
+    COUNTERS, Direction, Directions, Filter, FilterId, Journal, Kind, Kinds, MOST_FILTERS, Panel,
+    Transaction, Watch, Zoom,
 };
 use proptest::prelude::*;
 
@@ -15,8 +15,8 @@ fn zoom() -> Zoom {
     Zoom::new(vec![HEAP..HEAP_END, DATA..DATA + 0x5000])
 }
 
-fn fetch(panel: &Panel, address: u64, times: u32) {
-    let transaction = Transaction {
+fn read(address: u64) -> Transaction {
+    Transaction {
         kind: Kind::Read,
         direction: Direction::Out,
         address,
@@ -24,8 +24,21 @@ fn fetch(panel: &Panel, address: u64, times: u32) {
         peer: 1,
         thread: None,
         code: 0,
-    };
-    (0..times).for_each(|_| panel.board().count(&transaction));
+    }
+}
+
+fn fetch(panel: &Panel, address: u64, times: u32) {
+    (0..times).for_each(|_| panel.board().count(&read(address)));
+}
+
+/// What a node does that notes and counts: reads of addresses, and a step with what was noted of them in units of 64 KiB.
+fn interval(panel: &mut Panel, zoom: &mut Zoom, addresses: &[u64], now: u64) -> Vec<Watch> {
+    let mut journal = Journal::default();
+    for &address in addresses {
+        fetch(panel, address, 1);
+        journal.note(&read(address), 16);
+    }
+    zoom.step(panel, journal.rows(), now)
 }
 
 /// The unit that an address is counted in.
@@ -65,7 +78,7 @@ fn assert_covered(panel: &Panel) {
 fn filters_begin_coarse_and_close_in_on_the_hottest_area() {
     let (mut panel, mut zoom) = (Panel::default(), zoom());
     let hot = HEAP + 0x1234_5678;
-    let mut gone = zoom.step(&mut panel, 0);
+    let mut gone = zoom.step(&mut panel, &[], 0);
     assert!(gone.is_empty());
     let mut seen = vec![];
     for now in 1..=4 {
@@ -74,7 +87,7 @@ fn filters_begin_coarse_and_close_in_on_the_hottest_area() {
         assert_eq!(unit_of(&panel, HEAP), Some(21), "nothing happens there");
         fetch(&panel, hot, 100);
         fetch(&panel, HEAP, 1);
-        gone.extend(zoom.step(&mut panel, now));
+        gone.extend(zoom.step(&mut panel, &[], now));
     }
     assert_eq!(seen, [21, 12, 5, 5]);
     // The first has counted the hot area for one interval, the last one since it was set.
@@ -92,28 +105,76 @@ fn filters_begin_coarse_and_close_in_on_the_hottest_area() {
 fn filters_go_where_the_heat_goes() {
     let (mut panel, mut zoom) = (Panel::default(), zoom());
     let (first, second) = (HEAP + (5 << 21), DATA + 0x2040);
-    zoom.step(&mut panel, 0);
+    zoom.step(&mut panel, &[], 0);
     for now in 1..4 {
         fetch(&panel, first, 1000);
-        zoom.step(&mut panel, now);
+        zoom.step(&mut panel, &[], now);
     }
     assert_eq!((unit_of(&panel, first), unit_of(&panel, second)), (Some(5), Some(12)));
     for now in 4..20 {
         fetch(&panel, second, 1000);
-        zoom.step(&mut panel, now);
+        zoom.step(&mut panel, &[], now);
     }
     assert_eq!((unit_of(&panel, first), unit_of(&panel, second)), (Some(21), Some(5)));
     assert_covered(&panel);
 }
 
 #[test]
+fn filters_go_to_memory_that_nobody_has_thought_of() {
+    let (mut panel, mut zoom) = (Panel::default(), zoom());
+    // Small blocks: far from all areas, in two units of 2 MiB, some pages of each.
+    let small = |number: u64| (1 << 46) + ((number % 2) << 30) + ((number / 2) << 12) + 0x340;
+    let blocks: Vec<u64> = (0..8).map(small).collect();
+    let mut gone = zoom.step(&mut panel, &[], 0);
+    let mut seen = vec![];
+    for now in 1..=4 {
+        assert_covered(&panel);
+        seen.push(unit_of(&panel, blocks[3]));
+        gone.extend(interval(&mut panel, &mut zoom, &blocks, now));
+    }
+    assert_eq!(seen, [None, Some(12), Some(5), Some(5)]);
+    assert!(blocks.iter().all(|&block| unit_of(&panel, block) == Some(5)));
+    for now in 5..20 {
+        gone.extend(interval(&mut panel, &mut zoom, &[], now));
+    }
+    assert!(blocks.iter().all(|&block| unit_of(&panel, block).is_none()), "nothing happens there any more");
+    assert_covered(&panel);
+    assert_eq!(sum(&gone), 3 * 8, "all but what was before there was a filter");
+}
+
+#[test]
+fn what_others_cause_and_what_nobody_waits_for_is_no_heat() {
+    let (mut panel, mut zoom) = (Panel::default(), zoom());
+    let mut journal = Journal::default();
+    journal.note(&Transaction { direction: Direction::In, ..read(1 << 46) }, 12);
+    journal.note(&Transaction { kind: Kind::Ahead, ..read(1 << 46) }, 12);
+    zoom.step(&mut panel, &[], 0);
+    zoom.step(&mut panel, journal.rows(), 1);
+    assert_eq!(unit_of(&panel, 1 << 46), None);
+}
+
+#[test]
+fn with_more_areas_than_filters_what_is_hot_is_still_looked_at_closely() {
+    const STEP: u64 = 1 << 32;
+    let areas = (0..200).map(|area| HEAP + area * STEP..HEAP + area * STEP + (1 << 30));
+    let (mut panel, mut zoom) = (Panel::default(), Zoom::new(areas.collect()));
+    zoom.step(&mut panel, &[], 0);
+    let hot = HEAP + 150 * STEP + 0x1234_5678;
+    for now in 1..=3 {
+        interval(&mut panel, &mut zoom, &[hot, HEAP], now);
+    }
+    assert_eq!([hot, HEAP].map(|address| unit_of(&panel, address)), [Some(5); 2]);
+    assert!(panel.filters().count() < MOST_FILTERS);
+}
+
+#[test]
 fn filters_stay_where_nothing_changes() {
     let (mut panel, mut zoom) = (Panel::default(), zoom());
-    zoom.step(&mut panel, 0);
+    zoom.step(&mut panel, &[], 0);
     for now in 1..10 {
         // More areas than there are filters for.
         (0..200).for_each(|number| fetch(&panel, HEAP + ((number * 3) << 12), 10));
-        let gone = zoom.step(&mut panel, now);
+        let gone = zoom.step(&mut panel, &[], now);
         assert!(now < 4 || gone.is_empty(), "{now}: {} filters moved", gone.len());
     }
 }
@@ -122,19 +183,19 @@ fn filters_stay_where_nothing_changes() {
 fn those_that_somebody_asks_for_come_first() {
     let (mut panel, mut zoom) = (Panel::default(), zoom());
     let before = panel.set(asked(HEAP, HEAP + 0x1000, 12)).unwrap();
-    zoom.step(&mut panel, 0);
+    zoom.step(&mut panel, &[], 0);
     fetch(&panel, HEAP, 3);
     fetch(&panel, HEAP + 0x1000, 7);
     // In the midst of what is watched, with all counters but that of the other one.
     let after = panel.set(asked(HEAP + 0x2020, HEAP + 0x2040, 5)).unwrap();
     fetch(&panel, HEAP + 0x2020, 2);
-    let gone = zoom.step(&mut panel, 1);
+    let gone = zoom.step(&mut panel, &[], 1);
     assert_eq!(sum(&gone), 7, "what was counted until they gave way");
     assert_covered(&panel);
     for now in 2..6 {
         fetch(&panel, HEAP, 3);
         fetch(&panel, HEAP + 0x2020, 2);
-        zoom.step(&mut panel, now);
+        zoom.step(&mut panel, &[], now);
     }
     let counted = |id: FilterId| panel.counters(id).unwrap().sum::<u64>();
     assert_eq!((counted(before), counted(after)), (15, 10));
@@ -147,16 +208,16 @@ fn those_that_somebody_asks_for_come_first() {
 #[test]
 fn whoever_asks_for_everything_gets_it() {
     let (mut panel, mut zoom) = (Panel::default(), zoom());
-    zoom.step(&mut panel, 0);
+    zoom.step(&mut panel, &[], 0);
     for number in 0..MOST_FILTERS as u64 {
         let start = (1 << 45) + (number << 12);
         panel.set(Filter { first: Some(number as u32), ..asked(start, start + 4096, 12) }).unwrap();
-        zoom.step(&mut panel, number);
+        zoom.step(&mut panel, &[], number);
     }
     assert!(panel.filters().all(|(id, _)| !panel.is_own(id)));
     let id = panel.filters().next().unwrap().0;
     panel.remove(id).unwrap();
-    zoom.step(&mut panel, 100);
+    zoom.step(&mut panel, &[], 100);
     assert_eq!(panel.filters().filter(|(id, _)| panel.is_own(*id)).count(), 1);
 }
 
@@ -169,7 +230,7 @@ proptest! {
         )
     ) {
         let (mut panel, mut zoom) = (Panel::default(), zoom());
-        let (mut fetched, mut watches) = (0, zoom.step(&mut panel, 0));
+        let (mut fetched, mut watches) = (0, zoom.step(&mut panel, &[], 0));
         for (accesses, filter) in intervals {
             if let Some((page, pages)) = filter {
                 let start = HEAP + (page << 12);
@@ -182,7 +243,7 @@ proptest! {
                 fetch(&panel, HEAP + offset, times);
                 fetched += u64::from(times) * u64::from(before);
             }
-            watches.extend(zoom.step(&mut panel, 1));
+            watches.extend(zoom.step(&mut panel, &[], 1));
             prop_assert!(panel.filters().count() <= MOST_FILTERS);
             let used: u64 = panel.filters().map(|(_, filter)| filter.counters()).sum();
             prop_assert!(used <= COUNTERS as u64);

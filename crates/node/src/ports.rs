@@ -10,6 +10,8 @@ use gondwana_fabric::{Fabric, SendError};
 use gondwana_memory::{Neighbour, PAGE_SIZE, PageBytes, Pages, Purpose};
 use gondwana_topology::{NodeId, NodeSet};
 use serde::Serialize;
+use std::collections::BTreeMap;
+use std::ops::Range;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -50,6 +52,8 @@ pub struct Ports {
     pub messages: MessageCounts,
     /// Nodes of this computer whose memory can be read, by number.
     neighbours: Vec<Option<Neighbour>>,
+    /// Pages whose visitors the observer has been told of before the protocol closed them, and these visitors.
+    told: BTreeMap<u32, u64>,
     /// Who observes the node, if it is monitored.
     pub tap: Option<Box<Tap>>,
     /// For heads that are not short.
@@ -72,7 +76,8 @@ fn encode<'a>(wire: &impl Serialize, short: &'a mut [u8; SHORT], long: &'a mut V
 impl Ports {
     pub fn new(pages: Pages, fabric: Arc<dyn Fabric>, slots: Arc<Slots>) -> Self {
         let messages = MessageCounts::default();
-        Self { pages, fabric, slots, ready: vec![], messages, neighbours: vec![], tap: None, head: vec![] }
+        let (ready, neighbours, told, head) = (vec![], vec![], BTreeMap::new(), vec![]);
+        Self { pages, fabric, slots, ready, messages, neighbours, told, tap: None, head }
     }
 
     /// Gives the other nodes of this computer what they need to read this one's memory, and finds a way to theirs; see
@@ -83,6 +88,17 @@ impl Ports {
         let geometry = self.pages.geometry();
         self.neighbours =
             (0..).zip(handed).map(|(node, handed)| Neighbour::new(node, handed?, geometry).ok()).collect();
+    }
+
+    /// Tells the observer of visitors to these pages that the protocol has not found yet, each of them once.
+    pub fn tell_visits(&mut self, pages: Range<u32>) {
+        let Self { pages: memory, told, tap, .. } = self;
+        memory.visited(pages, |page, names| {
+            let new = names & !told.insert(page, names).unwrap_or(0);
+            if let Some(tap) = tap {
+                nodes_of(new).for_each(|visitor| tap.visited(Page(page), visitor));
+            }
+        });
     }
 
     /// A node whose memory can be read from here.
@@ -109,6 +125,11 @@ fn accept(to: NodeId, sent: Result<(), SendError>) {
         Ok(()) | Err(SendError::Lost(_)) => {}
         Err(error) => crate::fatal(&format!("node {to}: {error}")),
     }
+}
+
+/// The nodes that have a bit.
+fn nodes_of(names: u64) -> impl Iterator<Item = NodeId> {
+    (0..u64::BITS as u16).filter(move |node| names >> node & 1 != 0).map(NodeId)
 }
 
 /// [`Wire::Coherence`] without owning the message: encoded alike.
@@ -199,20 +220,15 @@ impl Env for Ports {
 
     fn close(&mut self, page: Page) -> Visitors {
         let visits = self.pages.close(page.0);
-        let (mut names, home) = (visits.names, visits.home.map(NodeId));
-        let mut readers = NodeSet::EMPTY;
-        while names != 0 {
-            let visitor = NodeId(names.trailing_zeros() as u16);
-            readers.insert(visitor);
-            names &= names - 1;
-            if let Some(tap) = &self.tap {
-                tap.visited(page, visitor);
-            }
+        let came = visits.names | visits.home.map_or(0, |home| 1 << home);
+        if came == 0 {
+            return Visitors::default();
         }
-        if let (Some(tap), Some(home)) = (&self.tap, home) {
-            tap.visited(page, home);
+        let told = self.told.remove(&page.0).unwrap_or(0);
+        if let Some(tap) = &self.tap {
+            nodes_of(came & !told).for_each(|visitor| tap.visited(page, visitor));
         }
-        Visitors { readers, home }
+        Visitors { readers: nodes_of(visits.names).collect(), home: visits.home.map(NodeId) }
     }
 
     fn visit(&mut self, home: NodeId, first: Page, most: u32, visit: Visit) -> u32 {

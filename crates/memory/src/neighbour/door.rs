@@ -122,6 +122,17 @@ impl Door {
         }
     }
 
+    /// A bit for each node that has come for the page since it was opened, unless the home has closed it since.
+    pub fn names(&self) -> u64 {
+        let word = self.0.load(Ordering::Acquire);
+        match word & STATE {
+            SHARED => word & ALL,
+            CLOSED if word & TAKEN != 0 => word & ALL,
+            // A visitor that has locked it may still leave without having read.
+            _ => 0,
+        }
+    }
+
     /// A visitor leaves its name. Only a page that nobody has read can get another home.
     pub fn enter(&self, visitor: u16, purpose: Purpose) -> Found {
         let Some(name) = 1_u64.checked_shl(visitor.into()).filter(|name| name & ALL != 0) else {
@@ -205,8 +216,10 @@ mod tests {
         door.open(true, None);
         assert_eq!(door.enter(2, Purpose::Read), LOCKED_WRITABLE);
         assert_eq!(door.enter(3, Purpose::Read), Found::Closed);
+        assert_eq!(door.names(), 0, "it may not get in");
         door.take(Purpose::Read);
         assert_eq!(door.enter(3, Purpose::Read), Found::Entered);
+        assert_eq!(door.names(), 0b1100);
         assert_eq!(door.close(), Visits { names: 0b1100, home: None, taken: true });
     }
 
@@ -248,6 +261,7 @@ mod tests {
         for purpose in [Purpose::Read, Purpose::Write, Purpose::Home] {
             assert_eq!(door.enter(3, purpose), Found::Closed);
         }
+        assert_eq!(door.names(), 0b100);
         assert_eq!(door.close(), Visits { names: 0, home: Some(2), taken: true });
         assert_eq!(door.close(), Visits::default());
     }

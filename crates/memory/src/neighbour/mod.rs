@@ -12,9 +12,10 @@ use crate::MemoryError;
 use crate::access::Uffd;
 use crate::geometry::{Geometry, PAGE_SIZE};
 use crate::mapping::{map_anywhere, map_at, map_read_only};
-use crate::pages::{memfd, runtime, set_length};
+use crate::pages::{data_in, memfd, runtime, set_length};
 use door::Door;
 use std::io;
+use std::ops::Range;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 /// The memory of the first node would begin here. All nodes find it at the same place, so that memory which the kernel
@@ -51,6 +52,21 @@ impl Doors {
         assert!(page < self.pages);
         // SAFETY: in bounds; zero is a closed door, and doors are atomic.
         unsafe { &*self.base.add(page as usize) }
+    }
+
+    /// Tells of the pages among these that other nodes have read since they were opened, with a bit for each of those nodes.
+    pub fn visited(&self, pages: Range<u32>, mut tell: impl FnMut(u32, u64)) {
+        let pages = pages.start..pages.end.min(self.pages);
+        // Doors that were never used are holes in the table, which looking at them would fill.
+        let offset = |page: u32| page as usize * size_of::<Door>();
+        for used in data_in(&self.file, offset(pages.start), offset(pages.end)) {
+            for page in (used.start / size_of::<Door>()) as u32..(used.end / size_of::<Door>()) as u32 {
+                let names = self.of(page).names();
+                if names != 0 {
+                    tell(page, names);
+                }
+            }
+        }
     }
 
     /// What other nodes need to use the doors.

@@ -153,6 +153,7 @@ impl Node {
             BoardRequest::Read { filter, first, count, .. } => {
                 let id = boards.filter(filter)?.id;
                 Ok(self.with_panel(|panel| {
+                    self.count_visits(panel, |_| true);
                     let counters = panel.counters(id)?;
                     Ok::<_, FilterError>(counters.skip(first as usize).take(count as usize).collect())
                 })?)
@@ -166,7 +167,10 @@ impl Node {
             }
             BoardRequest::Secondary { secondary, .. } => {
                 let id = boards.secondary(secondary)?;
-                Ok(vec![self.with_panel(|panel| panel.secondary(id))?])
+                Ok(vec![self.with_panel(|panel| {
+                    self.count_visits(panel, |_| true);
+                    panel.secondary(id)
+                })?])
             }
             BoardRequest::Unshadow { secondary } => {
                 let id = boards.secondary(secondary)?;
@@ -186,6 +190,7 @@ impl Node {
     ) -> BoardAnswer {
         let boards = &self.monitor.boards;
         let id = self.with_panel(|panel| {
+            self.find_visits(&filter);
             let id = panel.set(filter)?;
             // Before the panel is free, and with it anybody could look for events.
             let counters = filter.counters() as u32;

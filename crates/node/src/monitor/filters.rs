@@ -37,12 +37,18 @@ impl Node {
     pub(super) fn set_filters(&'static self, texts: &[FilterText]) -> Vec<String> {
         let (mut refused, mut set) = (vec![], vec![]);
         self.with_panel(|panel| {
+            // Those that take what is left come last.
+            let takes_rest = |text: &FilterText| matches!(text.area, Area::Heap | Area::All);
+            let mut texts = texts.to_vec();
+            texts.sort_by_key(takes_rest);
             for (index, text) in texts.iter().enumerate() {
-                let later =
-                    texts[index..].iter().filter(|text| matches!(text.area, Area::Heap | Area::All)).count();
+                let later = texts[index..].iter().filter(|text| takes_rest(text)).count();
                 let counters = panel.free_counters() / later.max(1) as u64;
                 let filters = resolve(text, &self.geometry, self.heap.layout(), counters);
-                let mut set_one = |filter| panel.set(filter).map(|id| set.push(id));
+                let mut set_one = |filter| {
+                    self.find_visits(&filter);
+                    panel.set(filter).map(|id| set.push(id))
+                };
                 if let Err(error) = filters.into_iter().try_for_each(&mut set_one) {
                     refused.push(format!("--monitor-filter: {error}"));
                 }
@@ -94,8 +100,8 @@ fn resolve(text: &FilterText, geometry: &Geometry, heap: &Layout, counters: u64)
     ranges.into_iter().map(filter).collect()
 }
 
-/// What is watched where nobody has said what: variables, and of each node's large blocks as much as a quarter of the counters
-/// can be about. Small blocks are spread over too many addresses.
+/// What is watched from the start where nobody has said what: variables, and of each node's large blocks as much as a quarter of
+/// the counters can be about. Small blocks are spread over too many addresses: they are watched where something happens.
 fn watched(geometry: &Geometry, heap: &Layout) -> Vec<Range<u64>> {
     let most = ((COUNTERS as u64 / 4) << LARGEST_UNIT) / heap.nodes() as u64;
     let heap = large_blocks(heap, 1 << LARGEST_UNIT, most).filter(|range| !range.is_empty());

@@ -153,6 +153,7 @@ impl Node {
         {
             let panel = self.monitor.panel();
             let Some(panel) = panel.as_ref() else { return };
+            self.count_visits(panel, |filter| filter.threshold.is_some());
             // One thread at a time, since it has the panel.
             while let Some(event) = panel.board().next_event() {
                 let listened = self

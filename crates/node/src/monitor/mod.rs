@@ -14,6 +14,7 @@ mod recorder;
 mod tap;
 #[cfg(test)]
 mod tap_tests;
+mod visits;
 
 pub use attribution::{Attribution, Stacks, Threads};
 pub use filters::check as check_filters;
@@ -119,6 +120,10 @@ impl Node {
         if self.monitor.over.load(Ordering::Relaxed) {
             return;
         }
+        // First: whatever is recorded has met them.
+        for what in self.set_filters(&asked.filters) {
+            self.report(&Report::Refused { what });
+        }
         {
             let mut core = self.core();
             let board = core.ports.tap.as_ref().and_then(|before| before.board.clone());
@@ -131,10 +136,6 @@ impl Node {
         }
         let zoom = asked.auto.then(|| self.zoom());
         recorder.insert(Recorder::new(zoom, written)).begin(self);
-        drop(recorder);
-        for what in self.set_filters(&asked.filters) {
-            self.report(&Report::Refused { what });
-        }
     }
 
     /// Takes down from now on who allocates; what was taken down before is to be told again.
@@ -191,6 +192,7 @@ impl Node {
     fn tell_counters(&'static self) {
         let time = self.monitor.recorder().as_ref().map_or(0, Recorder::now);
         if let Some(panel) = self.monitor.panel().as_ref() {
+            self.count_visits(panel, |_| true);
             recorder::write_counters(self, panel, time);
         }
         self.report(&Report::Counted);

@@ -25,7 +25,7 @@ pub struct Recorder {
     began: Instant,
     /// When the last interval ended.
     last: u64,
-    /// Takes the place of the journal that is being written down.
+    /// The journal that is being written down, or was last: it takes the place of the next.
     spare: Journal,
     /// Decides what to look at more closely, if that is wanted.
     refine: Option<Refine>,
@@ -74,14 +74,20 @@ impl Recorder {
         self.before = sent(node);
         self.faults_before = faults(node);
         send(node, &node.started(self.told.images()));
-        self.move_filters(node);
+        self.look_closer(node);
     }
 
-    /// Moves the filters that nobody has asked for to where most has happened.
-    fn move_filters(&mut self, node: &'static Node) {
+    /// Moves the filters that nobody has asked for, and the recording's smaller units, to where most has happened.
+    fn look_closer(&mut self, node: &'static Node) {
         let now = self.now();
+        let happened = self.spare.rows();
         if let Some(zoom) = &mut self.zoom {
-            send_watches(node, &node.with_panel(|panel| zoom.step(panel, now)));
+            send_watches(node, &node.with_panel(|panel| zoom.step(panel, happened, now)));
+        }
+        if let Some(refine) = &mut self.refine {
+            let units = Some(refine.learn(happened));
+            // Those before are dropped when the lock is free again.
+            let _before = node.core().ports.tap.as_mut().map(|tap| std::mem::replace(&mut tap.units, units));
         }
     }
 
@@ -97,12 +103,13 @@ impl Recorder {
     pub fn go_on(&mut self, node: &'static Node) {
         if !self.ended {
             self.take_journal(node);
-            self.move_filters(node);
+            self.look_closer(node);
             self.told.go_on(node, false, &mut |chunk| send_chunk(node, &chunk));
         }
     }
 
     fn take_journal(&mut self, node: &'static Node) {
+        self.spare.clear();
         if let Some(journal) = node.core().ports.tap.as_mut().and_then(|tap| tap.journal.as_mut()) {
             std::mem::swap(journal, &mut self.spare);
         }
@@ -127,12 +134,6 @@ impl Recorder {
             self.rows = interval.rows;
             self.rows.clear();
         }
-        if let Some(refine) = &mut self.refine {
-            let units = Some(refine.learn(self.spare.rows()));
-            // Those before are dropped when the lock is free again.
-            let _before = node.core().ports.tap.as_mut().map(|tap| std::mem::replace(&mut tap.units, units));
-        }
-        self.spare.clear();
         self.named = node.monitor.names.write(node, self.named);
         let (messages, bytes) = sent(node);
         let totals = Totals {
@@ -153,6 +154,7 @@ impl Recorder {
         self.told.go_on(node, true, &mut |chunk| send_chunk(node, &chunk));
         self.remove_own_filters(node);
         if let Some(panel) = node.monitor.panel().as_ref() {
+            node.count_visits(panel, |_| true);
             write_counters(node, panel, self.last);
         }
         self.ended = true;
