@@ -1,4 +1,4 @@
-//! `gondwana bench monitor` with few rounds of what takes little time.
+//! `gondwana bench monitor` with few pairs of runs of what takes little time.
 
 mod common;
 
@@ -22,9 +22,9 @@ fn bench(folder: &Folder, options: &str) -> Ran {
 #[test]
 fn runs_with_the_monitor_are_compared_with_runs_without_it() {
     let folder = Folder::new();
-    let ran = bench(&folder, "--only release --only alloc --only matmul --rounds 2 --json out.json");
+    let ran = bench(&folder, "--only release --only alloc --only matmul --pairs 2 --json out.json");
     assert!(ran.status.is_some_and(|status| status.success()), "{}{}", ran.output, ran.errors);
-    assert!(ran.output.starts_with("2 nodes, 2 rounds, "), "{}", ran.output);
+    assert!(ran.output.starts_with("2 nodes, 2 pairs of runs, "), "{}", ran.output);
     let json: Value = serde_json::from_str(&fs::read_to_string(folder.join("out.json")).unwrap()).unwrap();
     let cases = json["cases"].as_array().unwrap();
     let names: Vec<&str> = cases.iter().map(|case| case["name"].as_str().unwrap()).collect();
@@ -33,6 +33,7 @@ fn runs_with_the_monitor_are_compared_with_runs_without_it() {
         let [without, with] =
             ["without", "with"].map(|way| case["nanoseconds"][way]["min"].as_f64().unwrap());
         assert!((case["ratio_of_least"].as_f64().unwrap() - with / without).abs() < 1e-9, "{case}");
+        assert_eq!(case["confidence"]["interval"], Value::Null, "two pairs say too little: {case}");
         assert!(case["noise"].as_f64().unwrap() >= 0.0, "{case}");
         assert!(case["recording_bytes"].as_u64().unwrap() > 0, "{case}");
         // Verdicts are about programs as a whole; both depend on the computer's mood.
@@ -53,7 +54,7 @@ fn runs_with_the_monitor_are_compared_with_runs_without_it() {
 fn what_makes_no_sense_is_refused_in_one_line_and_leaves_no_file() {
     for (options, status, sentence) in [
         ("-n 1", 2, "invalid value '1' for '--nodes <NODES>'"),
-        ("--rounds 0", 2, "invalid value '0' for '--rounds <ROUNDS>'"),
+        ("--pairs 0", 2, "invalid value '0' for '--pairs <PAIRS>'"),
         ("--only speed", 2, "no figure begins with speed; there are read-miss, write-miss"),
         ("--json no/such/folder", 125, "--json: no/such/folder cannot be written"),
     ] {

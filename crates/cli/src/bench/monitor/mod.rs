@@ -5,6 +5,7 @@
 //! has noted, and how long one takes by itself.
 
 mod case;
+mod confidence;
 mod cost;
 mod measure;
 mod overhead;
@@ -28,9 +29,9 @@ pub struct MonitorOptions {
     /// Nodes of the runs, each with one thread of the workloads
     #[arg(short = 'n', long, value_name = "NODES", default_value_t = 2, value_parser = clap::value_parser!(u16).range(2..=MAX_NODES as i64))]
     nodes: u16,
-    /// How often each program runs with the monitor and without
-    #[arg(long, value_name = "ROUNDS", default_value_t = 5, value_parser = clap::value_parser!(u16).range(1..=1000))]
-    rounds: u16,
+    /// How often each program runs with the monitor and without, by turns
+    #[arg(long, visible_alias = "rounds", value_name = "PAIRS", default_value_t = 10, value_parser = clap::value_parser!(u16).range(1..=1000))]
+    pairs: u16,
     /// Measure only the cases whose names begin like this; may be given more than once
     #[arg(long, value_name = "NAME")]
     only: Vec<String>,
@@ -50,13 +51,13 @@ pub fn monitor(options: &MonitorOptions) -> Result<ExitCode, Failure> {
     let workloads = cases.iter().filter(|case| case.is_workload()).map(|case| case.program);
     programs.build(workloads, &options.apps)?;
     let load_before = machine::load();
-    let (nodes, rounds) = (options.nodes, usize::from(options.rounds));
+    let (nodes, pairs) = (options.nodes, usize::from(options.pairs));
     let cost = Cost::measure();
     let outcomes: Vec<Outcome> =
-        cases.iter().map(|case| (*case, measure(case, nodes, rounds, cost, &programs))).collect();
-    print!("{}", report::table(nodes, rounds, cost, load_before, &outcomes));
+        cases.iter().map(|case| (*case, measure(case, nodes, pairs, cost, &programs))).collect();
+    print!("{}", report::table(nodes, pairs, cost, load_before, &outcomes));
     if let Some(file) = output {
-        let json = report::json(machine::facts(load_before), nodes, rounds, cost, &outcomes);
+        let json = report::json(machine::facts(load_before), nodes, pairs, cost, &outcomes);
         file.write(&format!("{json:#}\n"))?;
     }
     let measured = outcomes.iter().all(|(_, outcome)| outcome.is_ok());
@@ -66,18 +67,20 @@ pub fn monitor(options: &MonitorOptions) -> Result<ExitCode, Failure> {
 fn measure(
     case: &Case,
     nodes: u16,
-    rounds: usize,
+    count: usize,
     cost: Cost,
     programs: &Programs,
 ) -> Result<Overhead, String> {
     let (mut pairs, mut last) = (vec![], None);
-    for round in 0..rounds {
-        eprintln!("gondwana: {}: {} of {rounds}", case.name, round + 1);
+    // A first run reads its files from the disk, and would not be like the others.
+    measure::pair(case, nodes, programs, true)?;
+    for number in 0..count {
+        eprintln!("gondwana: {}: {} of {count}", case.name, number + 1);
         // By turns also which of the two comes first: caches and files are warm for the second one.
-        let (pair, recorded) = measure::pair(case, nodes, programs, round % 2 == 0)?;
+        let (pair, recorded) = measure::pair(case, nodes, programs, number % 2 == 0)?;
         pairs.push(pair);
         last = Some(recorded);
     }
     let recorded = last.unwrap_or_default();
-    Overhead::new(&pairs, recorded, cost, case.is_workload()).ok_or_else(|| "no rounds".to_owned())
+    Overhead::new(&pairs, recorded, cost, case.is_workload()).ok_or_else(|| "no pairs".to_owned())
 }

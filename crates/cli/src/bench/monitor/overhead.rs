@@ -1,5 +1,6 @@
 //! What the runs say about the cost of the monitor.
 
+use super::confidence;
 use super::cost::Cost;
 use super::measure::{Pair, Recorded};
 use crate::bench::chart::Spread;
@@ -7,20 +8,17 @@ use crate::bench::chart::Spread;
 /// The monitor may take so much of the time of a run.
 pub const TARGET: f64 = 0.01;
 
-/// That fewer pairs than these are all slower with the monitor happens by chance too often: with five, once in 32 times.
-const FEWEST: usize = 5;
-
 /// What came of a case.
 #[derive(Clone, Debug)]
 pub struct Overhead {
-    /// How many pairs of runs there were.
-    pairs: usize,
     /// Nanoseconds without the monitor.
     pub without: Spread,
     /// Nanoseconds with it.
     pub with: Spread,
     /// Time with the monitor : without, pair by pair.
     pub ratio: Spread,
+    /// Where the median of such ratios is, were there ever so many pairs; see [`confidence::of_median`].
+    pub confidence: Option<(f64, f64)>,
     /// Least time with the monitor : least time without it.
     pub least: f64,
     /// The same as `ratio` for the time of processors.
@@ -34,14 +32,14 @@ pub struct Overhead {
     pub recorded: Recorded,
 }
 
-/// Whether the target is met.
+/// Whether the target is met, by what was measured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
-    /// By what was measured.
+    /// The interval of confidence is below it.
     Met,
-    /// There were few runs, or they differ no more than they do without the monitor.
+    /// There were too few pairs, or they differ too much, to say.
     Unclear,
-    /// Every run took longer with the monitor, and by more than noise.
+    /// The interval of confidence is above it.
     Missed,
 }
 
@@ -57,9 +55,10 @@ impl Overhead {
         });
         let spent = recorded.nodes.values().map(|&(transactions, rows)| cost.of(transactions, rows));
         let counted = workload.then(|| spent.fold(0.0, f64::max) / without.median);
+        let ratio = |pair: &Pair| pair.with.time as f64 / pair.without.time.max(1) as f64;
         Some(Self {
-            pairs: pairs.len(),
-            ratio: spread(&|pair| pair.with.time as f64 / pair.without.time.max(1) as f64)?,
+            ratio: spread(&ratio)?,
+            confidence: confidence::of_median(pairs.iter().map(ratio).collect()),
             least: with.min / without.min,
             processors: spread(&|pair| pair.with.processors as f64 / pair.without.processors.max(1) as f64)?,
             noise: Spread::of(neighbours.collect()).map(|noise| noise.median),
@@ -72,11 +71,9 @@ impl Overhead {
 
     /// How the case stands to the target.
     pub fn verdict(&self) -> Verdict {
-        let excess = self.ratio.median - 1.0;
-        let always = self.pairs >= FEWEST && self.ratio.min > 1.0 + TARGET;
-        match self.noise {
-            _ if excess <= TARGET => Verdict::Met,
-            Some(noise) if always && excess > TARGET + noise => Verdict::Missed,
+        match self.confidence {
+            Some((_, high)) if high <= 1.0 + TARGET => Verdict::Met,
+            Some((low, _)) if low > 1.0 + TARGET => Verdict::Missed,
             _ => Verdict::Unclear,
         }
     }
@@ -115,16 +112,20 @@ pub mod tests {
     }
 
     #[test]
-    fn only_what_is_more_than_noise_misses_the_target() {
-        let runs = |without: &[u64], with| {
-            overhead(&without.iter().map(|&without| (without, with)).collect::<Vec<_>>()).verdict()
+    fn the_target_is_met_or_missed_where_the_pairs_agree() {
+        let verdict = |with: &[u64]| {
+            overhead(&with.iter().map(|&with| (1_000_000, with)).collect::<Vec<_>>()).verdict()
         };
-        let quiet = |with| runs(&[1_000_000, 1_001_000, 1_000_000, 1_001_000, 1_000_000], with);
-        assert_eq!([quiet(1_009_000), quiet(1_030_000)], [Verdict::Met, Verdict::Missed]);
-        let loud = |with| runs(&[1_000_000, 1_200_000, 1_000_000, 1_200_000, 1_000_000], with);
-        let expected = [Verdict::Met, Verdict::Unclear, Verdict::Unclear, Verdict::Missed];
-        assert_eq!([1_005_000, 1_150_000, 1_205_000, 1_300_000].map(loud), expected);
-        assert_eq!(runs(&[1_000_000; 4], 5_000_000), Verdict::Unclear);
-        assert_eq!(runs(&[1_000_000], 5_000_000), Verdict::Unclear);
+        // Ten pairs, of which one may say anything on each side.
+        let pairs = |low, high| {
+            let mut with = vec![low; 5];
+            with.extend([high; 3]);
+            with.extend([500_000, 9_000_000]);
+            verdict(&with)
+        };
+        assert_eq!(pairs(1_001_000, 1_009_000), Verdict::Met);
+        assert_eq!(pairs(1_001_000, 1_020_000), Verdict::Unclear);
+        assert_eq!(pairs(1_020_000, 1_030_000), Verdict::Missed);
+        assert_eq!([verdict(&[1_000_000; 5]), verdict(&[1_000_000; 6])], [Verdict::Unclear, Verdict::Met]);
     }
 }

@@ -1,6 +1,7 @@
 //! The cost of the monitor as a table and as JSON.
 
 use super::case::Case;
+use super::confidence::CONFIDENCE;
 use super::cost::{self, Cost};
 use super::overhead::{Overhead, TARGET, Verdict};
 use crate::bench::chart::digits;
@@ -12,12 +13,13 @@ use serde_json::{Value, json};
 pub type Outcome = (Case, Result<Overhead, String>);
 
 /// A line for each case, and what the columns are.
-pub fn table(nodes: u16, rounds: usize, cost: Cost, load: Option<f64>, outcomes: &[Outcome]) -> String {
+pub fn table(nodes: u16, pairs: usize, cost: Cost, load: Option<f64>, outcomes: &[Outcome]) -> String {
     let heading = [
         "case",
         "without",
         "with",
         "ratio",
+        "95 %",
         "least",
         "processors",
         "noise",
@@ -29,17 +31,19 @@ pub fn table(nodes: u16, rounds: usize, cost: Cost, load: Option<f64>, outcomes:
     ];
     let mut lines = vec![heading.map(str::to_owned).to_vec()];
     lines.extend(outcomes.iter().filter_map(|(case, outcome)| Some(cells(case, outcome.as_ref().ok()?))));
-    let sides: [Side; 12] = std::array::from_fn(|column| if column == 0 { Side::Left } else { Side::Right });
+    let sides: [Side; 13] = std::array::from_fn(|column| if column == 0 { Side::Left } else { Side::Right });
     let load = load.map_or_else(String::new, |load| format!(", {load} threads wanted to run before"));
-    let mut text = format!("{nodes} nodes, {rounds} rounds{load}\n\n{}\n", columns(&sides, &lines));
+    let mut text = format!("{nodes} nodes, {pairs} pairs of runs{load}\n\n{}\n", columns(&sides, &lines));
     text += &format!(
         "\
 without, with  median time of a run without the monitor and with it; for mechanisms, of one of them
-ratio          time with the monitor : without, pair by pair; least: of the least times; processors: of processor time
+ratio          time with the monitor : without, pair by pair: the median, and the least and greatest
+95 %           where that median would be with ever so many pairs; nothing if there are fewer than six
+least          the ratio of the least times; processors: of processor time
 noise          by how much two runs without the monitor differ
 counted        transactions and rows of the busiest node x {} ns to note one, {} ns the first of a kind, {} ns to write
                a row, as a part of the time without the monitor; {} filters would add {} ns to each
-target         <= {} of the time of a workload
+target         <= {} of the time of a workload; met or missed if all of the interval of 95 % is on that side
 ",
         digits(cost.again),
         digits(cost.new),
@@ -64,6 +68,7 @@ fn cells(case: &Case, overhead: &Overhead) -> Vec<String> {
         time(overhead.without.median as u64),
         time(overhead.with.median as u64),
         format!("{:.3} ({:.3} to {:.3})", overhead.ratio.median, overhead.ratio.min, overhead.ratio.max),
+        overhead.confidence.map(|(low, high)| format!("{low:.3} to {high:.3}")).unwrap_or_default(),
         format!("{:.3}", overhead.least),
         format!("{:.3}", overhead.processors.median),
         overhead.noise.map(percent).unwrap_or_default(),
@@ -86,11 +91,11 @@ fn percent(part: f64) -> String {
 }
 
 /// All of it, for programs to read; `machine` is what the figures are from.
-pub fn json(machine: Value, nodes: u16, rounds: usize, cost: Cost, outcomes: &[Outcome]) -> Value {
+pub fn json(machine: Value, nodes: u16, pairs: usize, cost: Cost, outcomes: &[Outcome]) -> Value {
     json!({
         "machine": machine,
         "nodes": nodes,
-        "rounds": rounds,
+        "pairs": pairs,
         "nanoseconds_to": { "note_new": cost.new, "note_again": cost.again, "write_row": cost.row, "count_with_filters": cost.filters },
         "target": TARGET,
         "cases": outcomes.iter().map(case_json).collect::<Vec<_>>(),
@@ -105,6 +110,7 @@ fn case_json((case, outcome): &Outcome) -> Value {
             let (transactions, rows) = overhead.totals();
             row["nanoseconds"] = json!({ "without": overhead.without, "with": overhead.with });
             row["ratio"] = json!(overhead.ratio);
+            row["confidence"] = json!({ "level": CONFIDENCE, "interval": overhead.confidence });
             row["ratio_of_least"] = json!(overhead.least);
             row["processor_time_ratio"] = json!(overhead.processors);
             row["noise"] = json!(overhead.noise);
@@ -137,7 +143,7 @@ mod tests {
         let named = |name: &str| *all.iter().find(|case| case.name == name).unwrap();
         vec![
             (named("read-miss"), Ok(overhead(&[(4_000, 5_000)]))),
-            (named("sor"), Ok(overhead(&[(1_000_000, 1_009_000), (1_000_000, 1_009_000)]))),
+            (named("sor"), Ok(overhead(&[(1_000_000, 1_009_000); 6]))),
             (named("lu"), Err("stuck for 60 s".to_owned())),
         ]
     }
@@ -145,10 +151,13 @@ mod tests {
     #[test]
     fn targets_are_for_workloads_and_lacks_are_named() {
         let table = table(2, 5, COST, Some(0.5), &outcomes());
-        assert!(table.starts_with("2 nodes, 5 rounds, 0.5 threads wanted to run before\n"), "{table}");
+        assert!(table.starts_with("2 nodes, 5 pairs of runs, 0.5 threads wanted to run before\n"), "{table}");
         let line = |name: &str| table.lines().find(|line| line.starts_with(name)).unwrap();
         assert!(line("read-miss").ends_with(" %"), "{table}");
-        assert!(line("sor").contains("1.009 (1.009 to 1.009)") && line("sor").ends_with("met"), "{table}");
+        assert!(
+            line("sor").contains("1.009 (1.009 to 1.009)  1.009 to 1.009") && line("sor").ends_with("met"),
+            "{table}"
+        );
         assert_eq!(line("lu"), "lu             not measured: stuck for 60 s");
         assert!(table.contains("10 ns to note one, 101 ns the first of a kind, 23.4 ns to write"), "{table}");
     }
@@ -158,6 +167,8 @@ mod tests {
         let json = json(json!({}), 2, 5, COST, &outcomes());
         assert_eq!(json["nanoseconds_to"]["note_new"], 101.0);
         assert_eq!(json["cases"][0]["verdict"], Value::Null);
+        assert_eq!(json["cases"][0]["confidence"]["interval"], Value::Null);
+        assert_eq!(json["cases"][1]["confidence"]["interval"], json!([1.009, 1.009]));
         assert_eq!(json["cases"][1]["verdict"], "met");
         assert_eq!(json["cases"][1]["transactions"], 4_000);
         assert_eq!(json["cases"][2]["not_measured"], "stuck for 60 s");
