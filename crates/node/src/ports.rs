@@ -8,7 +8,7 @@ use crate::wire::{Wire, kind_of};
 use gondwana_coherence::{Access, Env, Incident, Message, Offer, Page, Visit, Visitors, Waiter};
 use gondwana_fabric::{Fabric, SendError};
 use gondwana_memory::{Neighbour, PAGE_SIZE, PageBytes, Pages, Purpose};
-use gondwana_topology::{NodeId, NodeSet};
+use gondwana_topology::NodeId;
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::ops::Range;
