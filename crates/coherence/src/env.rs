@@ -111,6 +111,11 @@ pub trait Env {
     fn send(&mut self, to: NodeId, message: &Message, bulk: &[u8]);
     /// Sends a message whose bulk is the present contents of `count` pages from `first`.
     fn send_pages(&mut self, to: NodeId, message: &Message, first: Page, count: u32);
+    /// True if a thread of this node runs on the page, perhaps where it cannot take a fault: its write access is taken only if
+    /// somebody else needs the page.
+    fn is_stack(&self, _page: Page) -> bool {
+        false
+    }
     /// Lets other nodes of this computer copy a page whose home this node is without asking it, until [`Env::close`].
     fn open(&mut self, _page: Page, _offer: Offer) {}
     /// Takes that back; returns who has come since it was opened. If it was open as exclusive and somebody has, the threads

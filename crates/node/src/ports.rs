@@ -54,6 +54,8 @@ pub struct Ports {
     neighbours: Vec<Option<Neighbour>>,
     /// Pages whose visitors the observer has been told of before the protocol closed them, and these visitors.
     told: BTreeMap<u32, u64>,
+    /// Where threads of this node have their stacks.
+    pub stacks: Vec<Range<u32>>,
     /// Who observes the node, if it is monitored.
     pub tap: Option<Box<Tap>>,
     /// For heads that are not short.
@@ -77,7 +79,7 @@ impl Ports {
     pub fn new(pages: Pages, fabric: Arc<dyn Fabric>, slots: Arc<Slots>) -> Self {
         let messages = MessageCounts::default();
         let (ready, neighbours, told, head) = (vec![], vec![], BTreeMap::new(), vec![]);
-        Self { pages, fabric, slots, ready, messages, neighbours, told, tap: None, head }
+        Self { pages, fabric, slots, ready, messages, neighbours, told, stacks: vec![], tap: None, head }
     }
 
     /// Gives the other nodes of this computer what they need to read this one's memory, and finds a way to theirs; see
@@ -212,6 +214,10 @@ impl Env for Ports {
         let head = encode(&Coherent::Coherence(message), &mut short, &mut self.head);
         self.messages.count(kind_of(message), head.len() + count as usize * PAGE_SIZE);
         accept(to, self.fabric.send(to, head, &[self.pages.contents(first.0, count)]));
+    }
+
+    fn is_stack(&self, page: Page) -> bool {
+        self.stacks.iter().any(|stack| stack.contains(&page.0))
     }
 
     fn open(&mut self, page: Page, offer: Offer) {

@@ -305,14 +305,27 @@ impl Node {
         self.stack_bytes
     }
 
-    /// Brings in the part of a stack that its thread uses first.
-    pub fn populate_stack_top(&'static self, stack: &Range<usize>) {
-        let Some(last) = self.geometry.page_of(stack.end - PAGE_SIZE) else { return };
-        let count = STACK_TOP_PAGES.min((stack.len() / PAGE_SIZE) as u32);
-        let touch = Touch { address: self.geometry.address_of(last + 1 - count), code: 0 };
+    /// A thread of this node will run on this stack. Brings in the part of it that is used first.
+    pub fn begin_stack(&'static self, stack: &Range<usize>) {
+        let Some(pages) = self.pages_of_stack(stack) else { return };
+        let count = STACK_TOP_PAGES.min(pages.len() as u32);
+        let first = pages.end - count;
+        let touch = Touch { address: self.geometry.address_of(first), code: 0 };
         self.privately(move || {
-            self.resolve(Page(last + 1 - count), Access::Write, Ahead::next(count - 1), touch);
+            self.core().ports.stacks.push(pages);
+            self.resolve(Page(first), Access::Write, Ahead::next(count - 1), touch);
         });
+    }
+
+    /// No thread runs on this stack any more.
+    pub fn end_stack(&'static self, stack: &Range<usize>) {
+        let Some(pages) = self.pages_of_stack(stack) else { return };
+        self.privately(move || self.core().ports.stacks.retain(|other| *other != pages));
+    }
+
+    fn pages_of_stack(&self, stack: &Range<usize>) -> Option<Range<u32>> {
+        let end = self.geometry.page_of(stack.end - PAGE_SIZE)? + 1;
+        Some(end - (stack.len() / PAGE_SIZE) as u32..end)
     }
 }
 

@@ -14,13 +14,14 @@ pub fn take(node: &'static Node, bytes: usize) -> Option<Range<usize>> {
     // The guard is for threads of this node: no other thread grows this stack.
     forbid_here(bottom, GUARD);
     let stack = bottom + GUARD..bottom + GUARD + bytes;
-    node.populate_stack_top(&stack);
+    node.begin_stack(&stack);
     Some(stack)
 }
 
 /// Nobody runs on the stack any more.
 pub fn give_back(node: &'static Node, stack: &Range<usize>) {
     let bottom = stack.start - GUARD;
+    node.end_stack(stack);
     allow_here(bottom, GUARD);
     node.unmap_pages(bottom, GUARD + stack.len());
 }

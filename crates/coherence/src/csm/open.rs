@@ -71,7 +71,9 @@ impl Csm {
                     State::HomeShared | State::HomeDirty => false,
                     _ => continue,
                 };
-                env.open(page, Offer { exclusive, to_writers: self.welcome(&entry) });
+                let to_writers =
+                    self.welcome(&entry).filter(|&way| way != Visit::Home || !env.is_stack(page));
+                env.open(page, Offer { exclusive, to_writers });
             }
         }
         closed.clear();
@@ -86,7 +88,8 @@ impl Csm {
             for page in span(first, count) {
                 self.close(page, env);
                 let entry = *self.entry(page);
-                if self.welcome(&entry) == Some(Visit::Home) && entry.state == State::HomeExclusive {
+                let open = self.welcome(&entry) == Some(Visit::Home) && !env.is_stack(page);
+                if open && entry.state == State::HomeExclusive {
                     self.entry(page).state = State::HomeShared;
                     pages.push(page);
                 }
