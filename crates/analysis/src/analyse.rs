@@ -8,7 +8,7 @@ use crate::span::Span;
 use crate::written::Writes;
 use crate::{
     Analysis, Area, Field, Names, NodeTotal, Place, Shared, ThreadInfo, Totals, Writer, cells, filters,
-    flows, locks, notes, page_uses, parts, timeline,
+    flows, locks, notes, page_uses, parts, things, timeline,
 };
 use gondwana_recording::Recording;
 use std::cmp::Reverse;
@@ -97,6 +97,7 @@ pub fn analyse(recording: &Recording, names: &dyn Names) -> Analysis {
             .collect(),
         cells: cells::cells(&rows, &of_rows),
         pages: page_uses::page_uses(&rows, &of_rows, shape.page_bytes),
+        things: things::things(&map, &naming, names, &places),
         parts: parts::parts(&rows, &owners, &of_rows, page_bytes, &naming),
         notes: notes::notes(recording, &shape, &describe.codes),
     }

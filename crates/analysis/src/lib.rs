@@ -11,6 +11,7 @@ mod areas;
 mod cells;
 mod filters;
 mod flows;
+mod layouts;
 mod locks;
 mod names;
 mod naming;
@@ -22,13 +23,16 @@ mod rows;
 mod sharing;
 mod span;
 mod split;
+mod things;
 mod timeline;
 mod written;
 
 pub use advice::{Advice, AdviceKind, Entry, advise, plan};
 pub use analyse::analyse;
+pub use layouts::{Layout, Layouts, Member};
 pub use names::{Code, Names, NoNames, Variable};
 pub use result::{
     Analysis, Area, AreaNode, BoardFilter, Cell, Field, Flow, HotUnit, Lock, NodeTotal, Origin, PageUse,
     Part, Pattern, Place, Shared, Slot, ThreadInfo, Totals, Writer,
 };
+pub use things::{Thing, Things};

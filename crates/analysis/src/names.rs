@@ -1,5 +1,6 @@
 //! What the analysis asks of the program's files.
 
+use crate::layouts::Layouts;
 use gondwana_plan::Site;
 
 /// A place in the source.
@@ -53,6 +54,14 @@ pub trait Names {
     fn pointer(&self, address: u64) -> Option<(String, u64)>;
     /// As [`Names::field`], for what the pointer at `address` points to: its block begins where the pointer points.
     fn target_field(&self, address: u64, offset: u64) -> String;
+    /// What a variable is made of: its number among the layouts, which may get more; [`Layouts::PLAIN`] if nobody knows.
+    fn layout(&self, _variable: &Variable, _layouts: &mut Layouts) -> u32 {
+        Layouts::PLAIN
+    }
+    /// As [`Names::layout`], for a block that begins where the pointer at `address` points.
+    fn target_layout(&self, _address: u64, _layouts: &mut Layouts) -> u32 {
+        Layouts::PLAIN
+    }
     /// Whether a plan would find a variable of this name in a library, or in the executable if `library` is empty.
     fn has_variable(&self, _name: &str, _library: &str) -> bool {
         false

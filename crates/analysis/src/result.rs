@@ -1,5 +1,6 @@
 //! What comes out of an analysis: the contents of tables, pictures and advice.
 
+use crate::things::Things;
 use gondwana_recording::Run;
 use serde::{Deserialize, Serialize};
 use std::ops::Range;
@@ -33,6 +34,9 @@ pub struct Analysis {
     /// What is at the addresses of cells, where that is more than an area: the hottest of them.
     #[serde(default)]
     pub parts: Vec<Part>,
+    /// The variables and blocks that areas are made of, for pictures: no text has room for them.
+    #[serde(skip)]
+    pub things: Things,
     /// The filters of the nodes' boards.
     #[serde(default)]
     pub filters: Vec<BoardFilter>,

@@ -3,7 +3,7 @@
 mod common;
 
 use common::{DATA, HEAP, Known, Made, PAGE, Source, area};
-use gondwana_analysis::{Origin, Totals};
+use gondwana_analysis::{Layouts, Origin, Thing, Totals};
 use gondwana_monitor::Kind;
 use gondwana_recording::Name;
 
@@ -129,4 +129,39 @@ fn elements_of_blocks_are_named_by_the_pointer() {
     let analysis = made.analyse(&Source(vec![bodies]));
     let fields: Vec<_> = area(&analysis, "bodies").fields.iter().map(|f| (&f.name[..], f.reads)).collect();
     assert_eq!(fields, [("[].mass", 5), ("[].position", 2)]);
+}
+
+#[test]
+fn areas_are_made_of_variables_and_blocks() {
+    let source = Source(vec![
+        Known { name: "total", start: DATA, bytes: 8, ..Known::default() },
+        Known { name: "rows", start: DATA + 64, bytes: 8, element: 8, pointer: true, ..Known::default() },
+    ]);
+    let mut made = Made::new(2);
+    for row in [0, 1, 2, 5] {
+        made.block(0, HEAP + row * 96, 80, &[0x40_3011]);
+    }
+    // A place of which nothing crosses between the nodes is no area.
+    made.block(0, HEAP + PAGE, 80, &[0x40_3022]).pointer(DATA + 64, HEAP + 192);
+    made.row(1, Kind::Read, DATA, 3, 0, 9).row(1, Kind::Read, HEAP, 3, 0, 5);
+    let analysis = made.analyse(&source);
+    let place = |name| analysis.areas.iter().position(|area| area.name == name).unwrap() as u32;
+    let (total, rows) = (place("total"), place("rows"));
+    let name = |name| analysis.things.names.iter().position(|known| known == name).unwrap() as u32;
+    let thing = |start, step, count| Thing {
+        start,
+        step,
+        count,
+        bytes: 80,
+        area: rows,
+        name: name("rows"),
+        of: Layouts::PLAIN,
+    };
+    let variable = Thing { bytes: 8, area: total, name: name("total"), ..thing(DATA, 0, 1) };
+    assert_eq!(
+        analysis.things.things,
+        [variable, thing(HEAP, 96, 3), thing(HEAP + 480, 0, 1)],
+        "{:?}",
+        analysis.things
+    );
 }

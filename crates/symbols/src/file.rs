@@ -2,9 +2,10 @@
 
 use crate::dwarf::{Debug, Frame};
 use crate::elf::Elf;
-use crate::layout;
 use crate::separate;
 use crate::table::{self, Table};
+use crate::{flat, layout};
+use gondwana_analysis::Layouts;
 use gondwana_plan::Site;
 use std::cell::OnceCell;
 use std::io;
@@ -154,6 +155,21 @@ impl File {
     pub(crate) fn field(&self, start: u64, offset: u64) -> Option<String> {
         let debug = self.debug()?;
         Some(layout::part(debug, debug.variable(start)?.kind?, offset).text)
+    }
+
+    /// What the variable at an address is made of: its number among the layouts.
+    pub(crate) fn layout(&self, start: u64, layouts: &mut Layouts) -> Option<u32> {
+        let debug = self.debug()?;
+        Some(flat::thing(debug, debug.variable(start)?.kind?, layouts))
+    }
+
+    /// The same for a block that the pointer at an address points to.
+    pub(crate) fn target_layout(&self, address: u64, layouts: &mut Layouts) -> Option<u32> {
+        let (_, range) = self.variable_at(address)?;
+        let debug = self.debug()?;
+        let part = layout::part(debug, debug.variable(range.start)?.kind?, address - range.start);
+        let (to, _) = layout::pointee(debug, part.of).filter(|_| part.rest == 0)?;
+        Some(flat::block(debug, to?, layouts))
     }
 
     /// What is known about a pointer: its name, how long one of the things is that it points to, and a part of what it points to at

@@ -3,7 +3,7 @@
 use std::rc::Rc;
 
 /// Most steps that are taken into a thing: types of damaged files may contain themselves.
-const STEPS: usize = 64;
+pub(crate) const STEPS: usize = 64;
 
 /// A type.
 #[derive(Clone, Debug)]
@@ -133,7 +133,7 @@ pub(crate) fn element<T: Types>(types: &T, of: T::Id, offset: u64) -> String {
 }
 
 /// True if a type ends with an array of any length: then a block has only one such thing.
-fn is_open<T: Types>(types: &T, mut of: T::Id) -> bool {
+pub(crate) fn is_open<T: Types>(types: &T, mut of: T::Id) -> bool {
     for _ in 0..STEPS {
         let Some(kind) = types.get(of) else { return false };
         match &kind.shape {
@@ -189,7 +189,7 @@ fn member<T: Types>(types: &T, members: &[Member<T::Id>], offset: u64) -> Inner<
 
 /// What one writes for a member. Names that belong to the libraries of C and C++ say nothing to those who use them:
 /// `rows._M_impl._M_start` is `rows`.
-fn shown(name: &str) -> String {
+pub(crate) fn shown(name: &str) -> String {
     if let Some(number) =
         name.strip_prefix("__").filter(|rest| rest.bytes().all(|byte| byte.is_ascii_digit()))
     {
@@ -205,4 +205,4 @@ fn shown(name: &str) -> String {
 
 #[cfg(test)]
 #[path = "layout_tests.rs"]
-mod tests;
+pub(crate) mod tests;

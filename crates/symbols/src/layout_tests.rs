@@ -2,7 +2,8 @@ use super::*;
 use proptest::prelude::*;
 
 /// Types by number.
-struct Numbered(Vec<Rc<Type<usize>>>);
+#[derive(Debug)]
+pub(crate) struct Numbered(Vec<Rc<Type<usize>>>);
 
 impl Types for Numbered {
     type Id = usize;
@@ -20,7 +21,7 @@ fn member(name: &str, start: u64, of: usize) -> Member<usize> {
     Member { name: name.to_owned(), start, bytes: None, of, is_base: false }
 }
 
-fn numbered(types: Vec<Type<usize>>) -> Numbered {
+pub(crate) fn numbered(types: Vec<Type<usize>>) -> Numbered {
     Numbered(types.into_iter().map(Rc::new).collect())
 }
 
@@ -81,6 +82,27 @@ fn any_type() -> impl Strategy<Value = Type<usize>> {
         prop::collection::vec(made, 0..4).prop_map(Shape::Struct),
     ];
     (bytes, shape).prop_map(|(bytes, shape)| Type { bytes, shape })
+}
+
+/// Ten types of which none contains itself.
+pub(crate) fn types() -> impl Strategy<Value = Numbered> {
+    // Each is made of those before it, or of one that is not there.
+    fn earlier(of: &mut usize, number: usize) {
+        *of = if *of < number { *of } else { usize::MAX };
+    }
+    prop::collection::vec(any_type(), 10).prop_map(|mut types| {
+        for (number, kind) in types.iter_mut().enumerate() {
+            match &mut kind.shape {
+                Shape::Alias(Some(to)) => earlier(to, number),
+                Shape::Array { element, .. } => earlier(element, number),
+                Shape::Struct(members) => {
+                    members.iter_mut().for_each(|member| earlier(&mut member.of, number))
+                }
+                Shape::Scalar | Shape::Pointer(_) | Shape::Alias(None) => {}
+            }
+        }
+        numbered(types)
+    })
 }
 
 proptest! {

@@ -10,6 +10,7 @@ mod demangle;
 mod dwarf;
 mod elf;
 mod file;
+mod flat;
 mod layout;
 mod separate;
 mod symbols;

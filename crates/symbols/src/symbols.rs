@@ -1,7 +1,7 @@
 //! The names in all files of a program that has run.
 
 use crate::File;
-use gondwana_analysis::{Code, Names, Variable};
+use gondwana_analysis::{Code, Layouts, Names, Variable};
 use gondwana_plan::Site;
 use gondwana_recording::Image;
 use std::io;
@@ -142,6 +142,16 @@ impl Names for Symbols {
     fn target_field(&self, address: u64, offset: u64) -> String {
         let found = self.file_at(address).and_then(|(_, file, at)| file.pointer(at, offset));
         found.map(|(_, _, text)| text).unwrap_or_default()
+    }
+
+    fn layout(&self, variable: &Variable, layouts: &mut Layouts) -> u32 {
+        let found = self.file_at(variable.start).and_then(|(_, file, start)| file.layout(start, layouts));
+        found.unwrap_or(Layouts::PLAIN)
+    }
+
+    fn target_layout(&self, address: u64, layouts: &mut Layouts) -> u32 {
+        let found = self.file_at(address).and_then(|(_, file, at)| file.target_layout(at, layouts));
+        found.unwrap_or(Layouts::PLAIN)
     }
 
     fn has_variable(&self, name: &str, library: &str) -> bool {

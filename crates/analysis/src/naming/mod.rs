@@ -158,6 +158,13 @@ impl<'a> Naming<'a> {
         outside.collect()
     }
 
+    /// What a block of an owner is called, and where a pointer is from which it is known what it holds.
+    pub(crate) fn block(&self, owner: usize, object: usize, group: usize) -> (&str, Option<u64>) {
+        let own = self.pointers.of_object(object);
+        let name = own.map_or(&self.areas[owner], |(_, name)| name);
+        (name, own.map(|(at, _)| *at).or_else(|| self.pointers.like(group)))
+    }
+
     /// The variable or block of an owner that an address is in, where it begins, and the part of it.
     fn thing(&self, owner: usize, address: u64) -> (String, u64, String) {
         match &self.map.owners[owner] {
@@ -170,12 +177,10 @@ impl<'a> Naming<'a> {
                     return (self.areas[owner].clone(), address, String::new());
                 };
                 let start = self.map.blocks.objects[index].0.address;
-                let own = self.pointers.of_object(index);
-                let name = own.map_or(&self.areas[owner], |(_, name)| name);
-                let pointer = own.map(|(at, _)| *at).or_else(|| self.pointers.like(*group));
+                let (name, pointer) = self.block(owner, index, *group);
                 let field =
                     pointer.map_or_else(String::new, |at| self.names.target_field(at, address - start));
-                (name.clone(), start, field)
+                (name.to_owned(), start, field)
             }
             Owner::Named(name) => {
                 let (name, start) = &self.map.given[*name];

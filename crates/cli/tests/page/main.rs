@@ -129,7 +129,7 @@ fn a_row_leads_to_the_picture_of_its_area() {
     assert!(page.text("#chosen").contains("make_body+0x18") && !page.text("#chosen").contains("relax.c:90"));
     // Also where nothing is falsely shared, parts have their names.
     page.point(page.place("#canvas").at(0.5, 0.5));
-    assert!(page.text("#hint").contains("].position"), "{}", page.text("#hint"));
+    assert!(page.text("#hint").contains("extra[0]."), "{}", page.text("#hint"));
     page.screenshot("bodies");
     page.click("[data-do=all]");
     until_area(&page, "all");
@@ -173,6 +173,46 @@ fn the_picture_zooms_to_a_cache_line_and_back() {
     page.drag(canvas.at(0.5, 0.5), canvas.at(0.3, 0.5), SHIFT);
     page.until(&format!("document.getElementById('picture').dataset.from !== '{from}'"));
     assert_eq!(span(&page), part);
+    page.was_quiet();
+}
+
+/// What the page must say about an address in the bodies of the sample: elements of a block, and blocks behind each other.
+fn body(address: u64) -> String {
+    let offset = address - HEAP - (1 << 30);
+    let name = if offset < 16_000 { format!("bodies[{}]", offset / 160) } else { "extra[0]".to_owned() };
+    let field = match offset % 160 {
+        0..8 => ".mass",
+        8..56 => ".speed",
+        64.. => ".position",
+        _ => "",
+    };
+    name + field
+}
+
+#[test]
+fn every_address_of_a_known_thing_has_a_name() {
+    let Some(page) = open("names", &sample::analysis(), Ground::Light) else { return };
+    for place in [0.07, 0.4, 0.9] {
+        page.click(&format!("#area-table tr[data-area='{BODIES}']"));
+        until_area(&page, &BODIES.to_string());
+        let spot = page.place("#canvas").at(place, 0.5);
+        let mut before = span(&page);
+        while before > 32.0 {
+            page.wheel(spot, -300.0);
+            page.until(&format!("document.getElementById('picture').dataset.span < {before}"));
+            before = span(&page);
+        }
+        page.point(spot);
+        let hint = page.text("#hint");
+        // What the bin under the pointer is about: `0x1000 and 32 B on`.
+        let bin = hint.lines().find_map(|line| line.strip_suffix(" B on")?.split_once(" and ")).unwrap();
+        let (from, bytes) = (u64::from_str_radix(&bin.0[2..], 16).unwrap(), bin.1.parse::<u64>().unwrap());
+        let (first, last) = (body(from), body(from + bytes - 1));
+        let expected = if first == last { first } else { format!("{first}..{last}") };
+        assert!(hint.lines().any(|line| line == expected), "{expected}: {hint}");
+        page.click("[data-do=all]");
+        until_area(&page, "all");
+    }
     page.was_quiet();
 }
 

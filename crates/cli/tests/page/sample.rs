@@ -2,8 +2,8 @@
 //! many small blocks, and a name that nobody would choose.
 
 use gondwana_analysis::{
-    Analysis, Area, AreaNode, Cell, Field, Flow, Lock, NodeTotal, Origin, Part, Pattern, Place, Shared, Slot,
-    ThreadInfo, Totals, Writer,
+    Analysis, Area, AreaNode, Cell, Field, Flow, Layout, Layouts, Lock, Member, NodeTotal, Origin, Pattern,
+    Place, Shared, Slot, Thing, Things, ThreadInfo, Totals, Writer,
 };
 use std::ops::Range;
 
@@ -130,16 +130,29 @@ fn of_cells(cells: Vec<Cell>) -> Analysis {
         .collect();
     analysis.flows = (0..4u64).map(|from| (0..4u64).map(|to| flow(from, to)).collect()).collect();
     analysis.timeline = (0..60).map(slot).collect();
-    analysis.parts = (0..600)
-        .map(|body| {
-            let start = HEAP + (1 << 30) + body * 160 + 64;
-            Part { range: start..start + 32, area: BODIES, name: format!("bodies[{body}].position") }
-        })
-        .collect();
+    analysis.things = bodies_by_name(HEAP + (1 << 30));
     analysis.locks =
         vec![Lock { name: "sums.lock".to_owned(), address: DATA + 0x140, hand_offs: vec![120, 98, 101, 77] }];
     analysis.notes = vec!["Node 2 did not end in order: what it did last may be missing.".to_owned()];
     analysis
+}
+
+/// A block of 100 bodies, and 500 blocks of one, behind each other.
+fn bodies_by_name(start: u64) -> Things {
+    let row =
+        |start, step, count, bytes, name| Thing { start, step, count, bytes, area: BODIES, name, of: 2 };
+    let member =
+        |text: &str, start, bytes| Member { text: text.to_owned(), start, bytes, of: Layouts::PLAIN };
+    let members = vec![member(".mass", 0, 8), member(".speed", 8, 48), member(".position", 64, 96)];
+    Things {
+        things: vec![row(start, 0, 1, 16_000, 0), row(start + 16_000, 160, 500, 160, 1)],
+        names: vec!["bodies".to_owned(), "extra".to_owned()],
+        layouts: vec![
+            Layout::Plain,
+            Layout::Struct(members),
+            Layout::Array { element: 1, bytes: 160, counts: vec![0] },
+        ],
+    }
 }
 
 fn run(analysis: &mut Analysis) {

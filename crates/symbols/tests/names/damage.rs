@@ -1,7 +1,7 @@
 //! Damaged files give fewer names or wrong ones, and nothing else.
 
 use crate::program::{Folder, Said};
-use gondwana_analysis::Names;
+use gondwana_analysis::{Layouts, Names};
 use gondwana_recording::Image;
 use gondwana_symbols::{File, Symbols};
 use proptest::prelude::*;
@@ -45,13 +45,16 @@ fn ask(path: PathBuf, said: &Said) {
     image.path = path.to_str().unwrap().to_owned();
     image.build_id = File::open(&path).map(|file| file.build_id().to_vec()).unwrap_or_default();
     let (names, _) = Symbols::open(&[Image { ..image }]);
+    let mut layouts = Layouts::default();
     for (_, address, rest) in &said.facts {
         names.code(address - 1);
         if let Some(variable) = names.variable(*address) {
             names.field(&variable, address.saturating_sub(variable.start));
+            names.layout(&variable, &mut layouts);
         }
         names.pointer(*address);
         names.target_field(*address, 12345);
+        names.target_layout(*address, &mut layouts);
         names.has_variable(&rest[0], "");
     }
     names.has_site(&"main+0x4".parse().unwrap(), "");

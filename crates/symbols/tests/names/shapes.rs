@@ -1,7 +1,7 @@
 //! Variables, parts of them, pointers and code of C and C++.
 
 use crate::program::{Folder, Said};
-use gondwana_analysis::Names;
+use gondwana_analysis::{Layouts, Names};
 use gondwana_plan::Site;
 use gondwana_symbols::File;
 use std::path::Path;
@@ -19,10 +19,13 @@ fn check(source: &str, options: &str) {
 }
 
 fn check_data(said: &Said, names: &impl Names, options: &str) {
+    let mut layouts = Layouts::default();
     for (address, rest) in said.of_kind("part") {
         let variable = names.variable(address).unwrap_or_else(|| panic!("{options}: no {rest:?}"));
         let field = names.field(&variable, address - variable.start);
         assert_eq!(format!("{}{field}", variable.name), rest[0], "{options}");
+        let has_parts = names.layout(&variable, &mut layouts) != Layouts::PLAIN;
+        assert!(has_parts || field.is_empty(), "{options}: {rest:?}");
     }
     for (address, rest) in said.of_kind("pointer") {
         let bytes = rest[1].parse().unwrap();
@@ -32,6 +35,8 @@ fn check_data(said: &Said, names: &impl Names, options: &str) {
     for (address, rest) in said.of_kind("target") {
         let offset = rest[1].parse().unwrap();
         assert_eq!(names.target_field(address, offset), rest[0], "{options}");
+        let has_parts = names.target_layout(address, &mut layouts) != Layouts::PLAIN;
+        assert_eq!(has_parts, !rest[0].is_empty(), "{options}: {rest:?}");
     }
 }
 

@@ -7,17 +7,16 @@ use std::fmt::Write;
 
 /// The page knows the ranges of this many blocks, those of the hottest areas; of others it shows addresses alone.
 const MAX_RANGES: usize = 20_000;
-/// The page knows this many names of parts of areas.
-const MAX_PARTS: usize = 25_000;
 
 #[derive(Serialize)]
 struct Data<'a> {
     nodes: Vec<String>,
     threads: Vec<Thread>,
     areas: Vec<Area>,
-    parts: Vec<Part>,
     slots: &'a [super::time::Slot],
     cells: Columns,
+    #[serde(flatten)]
+    things: super::things::Things,
 }
 
 #[derive(Serialize)]
@@ -32,14 +31,6 @@ struct Area {
     name: String,
     /// First addresses and lengths, in turn.
     ranges: Vec<u64>,
-}
-
-/// Bytes that have a name.
-#[derive(Serialize)]
-struct Part {
-    start: u64,
-    end: u64,
-    name: String,
 }
 
 /// The cells, an array for each of their fields.
@@ -69,9 +60,9 @@ pub fn json(analysis: &Analysis, cells: &[Cell], areas: usize, slots: &[super::t
             })
             .collect(),
         areas: known(analysis, areas),
-        parts: parts(analysis, areas),
         slots,
         cells: columns(cells),
+        things: super::things::things(analysis, areas),
     };
     let text = serde_json::to_string(&data).expect("numbers and texts are always JSON");
     harmless(&text)
@@ -106,22 +97,6 @@ fn known(analysis: &Analysis, areas: usize) -> Vec<Area> {
         Area { name: words::name(&area.name), ranges }
     };
     analysis.areas.iter().take(areas).map(area).collect()
-}
-
-/// Named parts of areas, in ascending order.
-fn parts(analysis: &Analysis, areas: usize) -> Vec<Part> {
-    let pages = analysis.areas.iter().take(areas).flat_map(|area| &area.falsely_shared);
-    let shared = pages.flat_map(|page| &page.writers).map(|writer| (&writer.bytes, &writer.name));
-    let touched = analysis.parts.iter().filter(|part| (part.area as usize) < areas);
-    let named = shared.chain(touched.map(|part| (&part.range, &part.name)));
-    let mut parts: Vec<Part> = named
-        .filter(|(_, name)| !name.is_empty())
-        .take(MAX_PARTS)
-        .map(|(range, name)| Part { start: range.start, end: range.end, name: words::name(name) })
-        .collect();
-    parts.sort_by(|one, other| (one.start, one.end, &one.name).cmp(&(other.start, other.end, &other.name)));
-    parts.dedup_by(|one, other| (one.start, one.end, &one.name) == (other.start, other.end, &other.name));
-    parts
 }
 
 fn columns(cells: &[Cell]) -> Columns {

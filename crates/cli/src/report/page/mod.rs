@@ -10,6 +10,7 @@ mod area;
 mod cells;
 mod data;
 mod flow;
+mod things;
 mod time;
 mod words;
 
@@ -38,6 +39,7 @@ const STYLE: &str = include_str!("page.css");
 const SCRIPT: &str = concat!(
     "'use strict';\n{\n",
     include_str!("script/words.js"),
+    include_str!("script/things.js"),
     include_str!("script/data.js"),
     include_str!("script/layout.js"),
     include_str!("script/bins.js"),

@@ -4,8 +4,7 @@ class Recorded {
     const { cells } = json;
     this.nodes = json.nodes;
     this.areas = json.areas;
-    this.parts = json.parts;
-    this.longestPart = this.parts.reduce((longest, part) => Math.max(longest, part.end - part.start), 0);
+    this.things = new Things(json, this.areas.length);
     this.slots = json.slots;
     this.length = cells.step.length;
     // Addresses have at most 48 bits: numbers of JavaScript hold them exactly.
@@ -64,14 +63,10 @@ class Recorded {
     return `${shortened(this.areaName(area), most)}${block}+${hex(address - start)}`;
   }
 
-  /** The named parts of areas between two addresses, a few. */
-  partsWithin(from, to) {
-    const names = new Set();
-    let index = firstWhere(this.parts.length, (part) => this.parts[part].start > from - this.longestPart);
-    for (; index < this.parts.length && this.parts[index].start < to && names.size < 4; index += 1) {
-      if (this.parts[index].end > from) names.add(this.parts[index].name);
-    }
-    return [...names];
+  /** What the bytes of an area between two addresses are called, if that is more than the name of the area. */
+  nameWithin(from, to, area) {
+    const name = this.things.between(from, to, area);
+    return name === this.areaName(area) ? '' : name;
   }
 }
 

@@ -11,8 +11,8 @@ function reading(scene, position) {
   const area = view.layout.areaAt(position);
   const lines = [`${recorded.place(view.layout.address(position), area)} in ${shortened(recorded.areaName(area), 80)}`];
   lines.push(`${hex(from)} and ${amount(to - from)} on`);
-  const parts = recorded.partsWithin(from, to);
-  if (parts.length > 0) lines.push(parts.map((part) => shortened(part, 60)).join(', '));
+  const name = recorded.nameWithin(from, to, area);
+  if (name) lines.push(shortened(name, 120));
   const counted = group.names.map((name, series) => ({ name, number: bins.of(bin, series) })).filter(({ number }) => number > 0);
   counted.sort((one, other) => other.number - one.number);
   for (const { name, number } of counted.slice(0, 6)) lines.push(`${name}: ${inWords(what, number)}`);

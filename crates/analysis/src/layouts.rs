@@ -1,0 +1,90 @@
+//! What things are made of, for those who name addresses without the program's files at hand.
+
+use std::collections::HashMap;
+
+/// Most layouts that are kept; what is made of others has no parts.
+const MOST: usize = 20_000;
+
+/// A type, as far as parts of it have names.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Layout {
+    /// No part has a name.
+    Plain,
+    /// Elements by rows.
+    Array {
+        /// The layout of an element.
+        element: u32,
+        /// How long an element is, in bytes; not 0.
+        bytes: u64,
+        /// The count of each dimension, the first first, which may be 0: then there is no end to it.
+        counts: Vec<u64>,
+    },
+    /// Members; where several are at the same place, the first one counts.
+    Struct(Vec<Member>),
+}
+
+/// A member of a [`Layout::Struct`].
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Member {
+    /// What one writes for it behind the name of the whole; may be empty.
+    pub text: String,
+    /// Its first byte.
+    pub start: u64,
+    /// How many bytes it has; `u64::MAX` if there is no end to it.
+    pub bytes: u64,
+    /// Its layout.
+    pub of: u32,
+}
+
+/// Layouts by number; like ones have one number.
+#[derive(Clone, Debug)]
+pub struct Layouts {
+    all: Vec<Layout>,
+    numbers: HashMap<Layout, u32>,
+}
+
+impl Default for Layouts {
+    fn default() -> Self {
+        Self { all: vec![Layout::Plain], numbers: HashMap::from([(Layout::Plain, Self::PLAIN)]) }
+    }
+}
+
+impl Layouts {
+    /// The number of [`Layout::Plain`].
+    pub const PLAIN: u32 = 0;
+
+    /// The number of a layout whose elements and members have theirs already.
+    pub fn number(&mut self, layout: Layout) -> u32 {
+        if let Some(&known) = self.numbers.get(&layout) {
+            return known;
+        }
+        if self.all.len() >= MOST {
+            return Self::PLAIN;
+        }
+        let number = self.all.len() as u32;
+        self.numbers.insert(layout.clone(), number);
+        self.all.push(layout);
+        number
+    }
+
+    /// All of them, by number.
+    #[must_use]
+    pub fn all(self) -> Vec<Layout> {
+        self.all
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn like_layouts_are_one_and_there_is_an_end_to_them() {
+        let array = |bytes| Layout::Array { element: Layouts::PLAIN, bytes, counts: vec![3] };
+        let mut layouts = Layouts::default();
+        assert_eq!((layouts.number(Layout::Plain), layouts.number(array(8))), (Layouts::PLAIN, 1));
+        assert_eq!((layouts.number(array(4)), layouts.number(array(8))), (2, 1));
+        let last = (0..2 * MOST as u64).map(|bytes| layouts.number(array(bytes + 100))).last();
+        assert_eq!((last, layouts.all().len()), (Some(Layouts::PLAIN), MOST));
+    }
+}
