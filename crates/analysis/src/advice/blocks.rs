@@ -21,7 +21,7 @@ const SAMPLES: u64 = 64;
 const FEW: f64 = 0.1;
 
 /// More parts are no plan that a person reads.
-const MOST_PARTS: usize = 64;
+pub const MOST_PARTS: usize = 64;
 
 /// Of fetches of a page that has one home with the page before it, so many are spared: both come at once.
 const TOGETHER: f64 = 0.5;
@@ -171,29 +171,6 @@ impl<'a> Blocks<'a> {
             moved as f64 / samples as f64 * count as f64
         };
         total - average * self.silent.iter().map(moved).sum::<f64>() / 2.0
-    }
-
-    /// The only block in `count` parts of equal length, each at the node that saves the most of it: nodes use blocks in the
-    /// order of their threads, which need not begin at node 0.
-    pub fn equal_parts(&self, count: u64) -> Option<Vec<Part>> {
-        let of = self.recorded.first()?.of;
-        let part = |index: u64| (u128::from(index) * u128::from(count) / u128::from(of)) as u64;
-        let mut parts: Vec<Part> = vec![];
-        let mut end = 0;
-        for number in 0..count {
-            let inside: Vec<_> = self.recorded.iter().filter(|region| part(region.index) == number).collect();
-            let saved = |node: u16| inside.iter().map(|region| region.gain(node).requests).sum::<f64>();
-            let gains = self.seen.iter().map(|&node| (node, saved(node)));
-            let (best, _) = gains.max_by(|one, other| one.1.total_cmp(&other.1))?;
-            let begin = end;
-            end = (u128::from(of) * u128::from(number + 1)).div_ceil(u128::from(count)) as u64;
-            match parts.last_mut() {
-                Some(last) if last.node.0 == best => last.pages += end - begin,
-                _ if end == begin => {}
-                _ => parts.push(Part { pages: end - begin, node: NodeId(best) }),
-            }
-        }
-        Some(parts)
     }
 
     /// A home for each page of the only block, as parts; `None` if there would be too many.

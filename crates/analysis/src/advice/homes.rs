@@ -1,18 +1,23 @@
 //! Which homes would save requests.
 
-use super::blocks::{Blocks, follow_writers};
+use super::blocks::{Blocks, MOST_PARTS, follow_writers};
 use super::gains::Gain;
 use super::pages::{Pages, page_bytes};
 use super::{Advice, AdviceKind, entry, percent};
 use crate::{Analysis, Area, Origin};
 use gondwana_plan::{Homes, Traffic};
-use gondwana_rset::MemoryPolicy;
+use gondwana_rset::{MemoryPolicy, Part};
 use gondwana_topology::{NodeId, NodeSet};
 use std::collections::BTreeSet;
 use std::num::NonZeroU64;
 
 /// A simpler form is as good as the best one if it saves this much of what that saves.
 const AS_GOOD: f64 = 0.95;
+
+/// More parts than nodes count as this much of what they would have saved in the run that was watched. Each of them is
+/// where that run had the most requests, and where locks change hands by chance, the next run has them elsewhere: of
+/// water-nsquared such parts looked up to half as good again as a block for each node, and saved less.
+const OF_MANY_PARTS: f64 = 2.0 / 3.0;
 
 /// The longest stride that is tried, in pages.
 const LONGEST_STRIDE: u64 = 1 << 12;
@@ -23,6 +28,16 @@ struct Form {
     homes: Homes,
     score: f64,
     total: Gain,
+}
+
+impl Form {
+    /// The score, as far as it is likely to be that of the next run as well.
+    fn lasting(&self, nodes: u16) -> f64 {
+        match &self.homes {
+            Homes::Parts(parts) if parts.len() > usize::from(nodes) => self.score * OF_MANY_PARTS,
+            _ => self.score,
+        }
+    }
 }
 
 /// The homes that save the most, if any do.
@@ -36,9 +51,9 @@ pub fn advise(analysis: &Analysis, area: &Area, pages: &Pages) -> Option<Advice>
     let local = local(analysis, area, &blocks);
     let forms = local.into_iter().chain(forms(&blocks, nodes, area)).filter(|form| form.score > 0.0);
     let forms: Vec<Form> = forms.collect();
-    let most = forms.iter().map(|form| form.score).fold(0.0, f64::max);
+    let most = forms.iter().map(|form| form.lasting(nodes)).fold(0.0, f64::max);
     // The simplest forms come first.
-    let form = forms.into_iter().find(|form| form.score >= most * AS_GOOD)?;
+    let form = forms.into_iter().find(|form| form.lasting(nodes) >= most * AS_GOOD)?;
     let all = area.totals.requests();
     // Estimates of what nobody has seen may be too high.
     let saving = Traffic {
@@ -116,8 +131,7 @@ fn forms(blocks: &Blocks<'_>, nodes: u16, area: &Area) -> Vec<Form> {
         stride = next;
     }
     if area.objects == 1 && area.ranges.len() == 1 {
-        let parts = [blocks.equal_parts(u64::from(nodes)), blocks.parts()];
-        forms.extend(parts.into_iter().flatten().map(|parts| {
+        let in_parts = |parts: Vec<Part>| {
             let ends: Vec<(u64, u16)> = parts
                 .iter()
                 .scan(0, |end, part| {
@@ -128,7 +142,37 @@ fn forms(blocks: &Blocks<'_>, nodes: u16, area: &Area) -> Vec<Form> {
             let home =
                 |index: u64, _| ends[ends.partition_point(|(end, _)| *end <= index).min(ends.len() - 1)].1;
             form(AdviceKind::Parts, Homes::Parts(parts), &home)
-        }));
+        };
+        let pages = blocks.longest();
+        let firsts = (1..nodes).filter(|_| pages > 0 && usize::from(nodes) <= MOST_PARTS);
+        let rotated = firsts.map(|first| in_parts(rotated(pages, nodes, first)));
+        forms.extend(rotated.max_by(|one, other| one.score.total_cmp(&other.score)));
+        forms.extend(blocks.parts().map(in_parts));
     }
     forms
+}
+
+/// A block for each node, as under the policy of that name, but the first one is at node `first`: nodes use blocks in the
+/// order of their threads, which need not begin at node 0.
+fn rotated(pages: u64, nodes: u16, first: u16) -> Vec<Part> {
+    let begin = |part: u16| (u128::from(pages) * u128::from(part)).div_ceil(u128::from(nodes)) as u64;
+    let part = |number: u16| Part {
+        pages: begin(number + 1) - begin(number),
+        node: NodeId(((u32::from(number) + u32::from(first)) % u32::from(nodes)) as u16),
+    };
+    (0..nodes).map(part).filter(|part| part.pages > 0).collect()
+}
+
+#[cfg(test)]
+#[test]
+fn rotated_blocks_are_those_of_the_policy() {
+    for (pages, nodes) in [(1, 4), (7, 4), (128, 3), (129, 4), (5, 1), (1000, 65535)] {
+        for first in [0, 1, nodes - 1] {
+            let parts = rotated(pages, nodes, first);
+            let listed = parts.iter().flat_map(|part| vec![u64::from(part.node.0); part.pages as usize]);
+            let of = u64::from(nodes);
+            let expected = (0..pages).map(|page| (page * of / pages + u64::from(first)) % of);
+            assert!(listed.eq(expected), "{pages} pages, {nodes} nodes, from {first}");
+        }
+    }
 }
