@@ -130,8 +130,12 @@ fn accept(to: NodeId, sent: Result<(), SendError>) {
 }
 
 /// The nodes that have a bit.
-fn nodes_of(names: u64) -> impl Iterator<Item = NodeId> {
-    (0..u64::BITS as u16).filter(move |node| names >> node & 1 != 0).map(NodeId)
+fn nodes_of(mut names: u64) -> impl Iterator<Item = NodeId> {
+    std::iter::from_fn(move || {
+        let node = names.trailing_zeros() as u16;
+        names &= names.checked_sub(1)?;
+        Some(NodeId(node))
+    })
 }
 
 /// [`Wire::Coherence`] without owning the message: encoded alike.

@@ -125,12 +125,8 @@ impl Door {
     /// A bit for each node that has come for the page since it was opened, unless the home has closed it since.
     pub fn names(&self) -> u64 {
         let word = self.0.load(Ordering::Acquire);
-        match word & STATE {
-            SHARED => word & ALL,
-            CLOSED if word & TAKEN != 0 => word & ALL,
-            // A visitor that has locked it may still leave without having read.
-            _ => 0,
-        }
+        // A visitor that has locked it may still leave without having read.
+        if word & STATE == LOCKED { 0 } else { word & ALL }
     }
 
     /// A visitor leaves its name. Only a page that nobody has read can get another home.
@@ -177,9 +173,9 @@ impl Door {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::sync::atomic::AtomicU32;
 
     const LOCKED_WRITABLE: Found = Found::Locked { writable: true };
-    use std::sync::atomic::AtomicU32;
 
     fn door() -> Door {
         Door(AtomicU64::new(CLOSED))
