@@ -22,12 +22,18 @@ programs:
 demo: all
 	scripts/demo $(GONDWANA)
 
+# Random tests take the same cases each time, so that a failure is of the change that is tested; `make nightly` takes others.
+test: export PROPTEST_RNG_SEED = 1
 test: programs
 	$(MAKE) --silent -C apps check
 	$(CARGO) test --workspace --no-fail-fast
 
+# The crates without system calls: their random tests can take any number of cases.
+PURE = topology rset plan coherence monitor recording analysis symbols
+
 # One test at a time: the long ones measure nothing, but their limits of time are meant for an idle computer.
 nightly: test
+	PROPTEST_CASES=50000 $(CARGO) test --release $(PURE:%=--package gondwana-%)
 	$(CARGO) test --release --workspace -- --ignored --test-threads 1
 
 # The command and the preloaded library have one name, and so their pages one folder, which two cargo jobs would clear at a

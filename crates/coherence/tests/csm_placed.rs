@@ -3,7 +3,7 @@
 mod common;
 
 use common::memory::Effects;
-use common::rig::{A, B, ME, Rig, SIZE, WAITER, diffs, fetch, only, pages};
+use common::rig::{A, B, ME, Rig, SIZE, WAITER, diffs, fetch, notices, only, pages};
 use gondwana_coherence::{
     Access, CsmMessage, Grant, Message, Outcome, Page, Protocol, Standing, State, Violation,
 };
@@ -98,6 +98,22 @@ fn pages_with_contents_are_given_if_nobody_uses_them() {
     let effects = place(&mut rig, 1, 2, Some(B), false);
     assert_eq!(only(effects), (B, placed(1, 2), vec![3, 0, 0, 0, 0, 0, 0, 0]));
     assert_eq!((rig.state(1), rig.access(2)), (State::Invalid, Access::None));
+}
+
+#[test]
+fn pages_that_others_had_stay_because_their_diffs_may_be_on_their_way() {
+    let mut rig = Rig::new();
+    let _ = rig.fault(1, Access::Write, 1);
+    rig.take(A, fetch(1, 1, false, A), &[]);
+    // A is told of a write and no longer a sharer, but may have written its own copy before it heard.
+    let _ = rig.fault(1, Access::Write, 0);
+    assert_eq!(only(rig.release().1), (A, notices(ME, 1), vec![]));
+    rig.take(A, CsmMessage::NoticeAck { flush: 1 }, &[]);
+    assert!(rig.machine.is_quiet());
+    assert_eq!(sent(place(&mut rig, 1, 2, Some(A), false)), [(A, placed(2, 1))]);
+    assert!(rig.state(1).is_home());
+    rig.take(A, diffs(A, 1, false), &[0, 0, 5]);
+    assert_eq!(rig.memory.read(SIZE), 5);
 }
 
 #[test]

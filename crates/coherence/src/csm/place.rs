@@ -8,11 +8,12 @@
 //! (`CROSSED`): until then the home does not move on, and the answer changes nothing. Whoever gave the page away
 //! (`GIVEN`) answers, because passing the request on would lead back to the requester.
 //!
-//! Pages that were used before may have copies, diffs and notices under way, so they are not given: the home notes the
-//! node (`PINNED`), and moves there as it would to any node that writes, in place of what the page's past says.
+//! Pages that were used before, or that another node than the home has ever had (pages are brought ahead of their use), may
+//! have copies, diffs and notices under way, so they are not given: the home notes the node (`PINNED`), and moves there as it
+//! would to any node that writes, in place of what the page's past says.
 
 use super::Csm;
-use super::state::{CROSSED, GIVEN, PENDING, PINNED, State, TWIN};
+use super::state::{CROSSED, GIVEN, PENDING, PINNED, PageEntry, State, TWIN};
 use crate::runs::{runs, span};
 use crate::{Access, CsmMessage, Env, Grant, Incident, Message, Page, Violation};
 use gondwana_topology::NodeId;
@@ -37,7 +38,7 @@ impl Csm {
             let entry = *self.entry(page);
             if !entry.state.is_home() {
                 elsewhere.push((entry.hint, page));
-            } else if !used && home.is_some_and(|home| home != me) && self.is_unshared(page) {
+            } else if !used && home.is_some_and(|home| home != me) && self.may_be_given(&entry) {
                 given.push(page);
             } else {
                 let entry = self.entry(page);
@@ -59,14 +60,9 @@ impl Csm {
         }
     }
 
-    /// True if the page has contents, and no other node has to be told if they move.
-    fn is_unshared(&mut self, page: Page) -> bool {
-        let entry = *self.entry(page);
-        let known = self.known(&entry);
-        matches!(entry.state, State::HomeExclusive | State::HomeShared)
-            && !entry.has(CROSSED)
-            && known.sharers.is_empty()
-            && known.unconfirmed(&self.completed).is_empty()
+    /// True if no other node has a copy of the page, or a diff of one that it had.
+    fn may_be_given(&self, entry: &PageEntry) -> bool {
+        self.is_unused(entry) && !entry.has(CROSSED)
     }
 
     /// Makes another node home of pages that have contents and are only here.
