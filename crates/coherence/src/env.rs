@@ -58,7 +58,8 @@ pub enum Incident {
 /// What the home of a page lets other nodes do without asking it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Offer {
-    /// Threads of the home write the page without noting it: who copies it first takes their write access away.
+    /// Threads of the home write the page without noting it. Who becomes the home takes their write access away; who copies
+    /// the page may leave it to them ([`Visitors::beside_writers`]).
     pub exclusive: bool,
     /// What nodes that will write the page may come for; otherwise they ask, because the home might move to them.
     pub to_writers: Option<Visit>,
@@ -76,12 +77,15 @@ pub enum Visit {
 }
 
 /// Who has come for a page while it was open.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Visitors {
     /// The nodes that have copied it.
     pub readers: NodeSet,
     /// The node that has become its home; then nobody else has come.
     pub home: Option<NodeId>,
+    /// The page was open as exclusive and has been copied, and this node's threads have written it without noting that, and
+    /// still may. Otherwise they may only read a page that was open as exclusive and that somebody has come for.
+    pub beside_writers: bool,
 }
 
 /// The node as a machine sees it: memory, network and threads.
@@ -118,16 +122,22 @@ pub trait Env {
     }
     /// Lets other nodes of this computer copy a page whose home this node is without asking it, until [`Env::close`].
     fn open(&mut self, _page: Page, _offer: Offer) {}
-    /// Takes that back; returns who has come since it was opened. If it was open as exclusive and somebody has, the threads
-    /// of this node may only read it.
+    /// Takes that back; returns who has come since it was opened.
     fn close(&mut self, _page: Page) -> Visitors {
         Visitors::default()
     }
     /// Comes for the pages from `first` on, at most `most`, that `home` has open for what `visit` says; returns how many
-    /// these are. What the home's threads wrote before is in its frames, and they may write no page of them now without
-    /// noting it.
+    /// these are. What the home released before is in its frames. What its threads write from now on without noting it, they
+    /// write to pages that [`Env::visited`] names there before its next release.
     fn visit(&mut self, _home: NodeId, _first: Page, _most: u32, _visit: Visit) -> u32 {
         0
+    }
+    /// Appends the open pages that were copied beside writers since this was last asked, and perhaps others. Whoever copies one
+    /// later has what this node's threads have written so far.
+    fn visited(&mut self, _pages: &mut Vec<Page>) {}
+    /// True if the frame of another node, which has copied the page in a visit or is just doing so, has the page's contents.
+    fn is_current(&mut self, _visitor: NodeId, _page: Page) -> bool {
+        false
     }
     /// [`Env::install`] of the present contents of another node's frames, which this node has visited.
     fn install_from(&mut self, _home: NodeId, _first: Page, _count: u32) {}

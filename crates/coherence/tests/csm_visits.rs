@@ -85,30 +85,60 @@ fn messages(effects: Effects) -> Vec<CsmMessage> {
 }
 
 #[test]
-fn a_visit_copies_and_takes_the_write_access_of_the_home() {
+fn a_visit_copies_beside_writers_or_stops_them() {
     let mut pair = Pair::new(true);
     pair.touch(3);
     assert_eq!(pair.fault(VISITOR, 0, Access::Read, 7), (Outcome::Done, vec![]));
     for page in 0..3 {
         assert_eq!(pair.memories[VISITOR].read(page * SIZE), 10 + page as u8);
-        assert_eq!((pair.access(VISITOR, page), pair.access(HOME, page)), (Access::Read, Access::Read));
+        assert_eq!(pair.access(VISITOR, page), Access::Read);
     }
+    // There is room to write two of them down.
+    assert_eq!([0, 1, 2].map(|page| pair.access(HOME, page)), [Access::Write, Access::Write, Access::Read]);
     assert_eq!(pair.access(VISITOR, 3), Access::None, "nobody has touched it");
     assert_eq!(pair.machines[VISITOR].counters().visits, 3);
 }
 
 #[test]
-fn the_home_finds_its_visitors_and_tells_them_what_it_writes() {
+fn the_home_tells_its_visitors_what_was_written_beside_them() {
     let mut pair = Pair::new(true);
     pair.touch(1);
     assert_eq!(pair.fault(VISITOR, 0, Access::Read, 0).0, Outcome::Done);
-    assert_eq!(pair.fault(HOME, 0, Access::Write, 0), (Outcome::Done, vec![]));
-    assert_eq!(pair.state(HOME, 0), State::HomeDirty);
-    assert_eq!(pair.machines[HOME].page(Page(0)).sharers, NodeSet::only(NodeId(1)));
+    pair.memories[HOME].write(0, 99);
     let (outcome, effects) = pair.call(HOME, |machine, env| machine.release(Waiter(2), env));
     assert_eq!(outcome, Outcome::Wait);
     let sent = messages(effects);
     assert!(matches!(&sent[..], [CsmMessage::Notices { pages, .. }] if pages == &[Page(0)]), "{sent:?}");
+    assert_eq!((pair.state(HOME, 0), pair.access(HOME, 0)), (State::HomeExclusive, Access::Write));
+}
+
+#[test]
+fn a_page_that_nobody_writes_beside_its_visitors_is_shared() {
+    let mut pair = Pair::new(true);
+    pair.touch(1);
+    assert_eq!(pair.fault(VISITOR, 0, Access::Read, 0).0, Outcome::Done);
+    let (outcome, effects) = pair.call(HOME, |machine, env| machine.release(Waiter(2), env));
+    assert_eq!((outcome, messages(effects)), (Outcome::Done, vec![]));
+    assert_eq!((pair.state(HOME, 0), pair.access(HOME, 0)), (State::HomeShared, Access::Read));
+    assert_eq!(pair.machines[HOME].page(Page(0)).sharers, NodeSet::only(NodeId(1)));
+    // The next write is noted.
+    assert_eq!(pair.fault(HOME, 0, Access::Write, 0), (Outcome::Done, vec![]));
+    assert_eq!(pair.state(HOME, 0), State::HomeDirty);
+}
+
+/// Its answer may have been under way when the page was like the copy that the node had.
+#[test]
+fn who_has_asked_for_a_page_is_told_whatever_it_has() {
+    let mut pair = Pair::new(true);
+    pair.touch(1);
+    assert_eq!(pair.fault(VISITOR, 0, Access::Read, 0).0, Outcome::Done);
+    let fetch =
+        CsmMessage::Fetch { first: Page(0), count: 1, write: false, requester: NodeId(1), completed: 0 };
+    let (result, _) =
+        pair.call(HOME, |machine, env| machine.message(NodeId(1), Message::Csm(fetch), &[], env));
+    assert_eq!((result, pair.state(HOME, 0)), (Ok(()), State::HomeDirty));
+    let (_, effects) = pair.call(HOME, |machine, env| machine.release(Waiter(2), env));
+    assert!(matches!(messages(effects)[..], [CsmMessage::Notices { .. }]));
 }
 
 /// A page that others have used has a past, which the home looks at before it moves.
@@ -117,7 +147,7 @@ fn who_will_write_asks_because_the_home_may_move() {
     let mut pair = Pair::new(true);
     pair.touch(1);
     assert_eq!(pair.fault(VISITOR, 0, Access::Read, 0).0, Outcome::Done);
-    assert_eq!(pair.fault(HOME, 0, Access::Write, 0).0, Outcome::Done);
+    pair.memories[HOME].write(0, 99);
     pair.synchronise(HOME);
     let (outcome, sent) = pair.fault(VISITOR, 0, Access::Write, 0);
     assert_eq!(outcome, Outcome::Wait);

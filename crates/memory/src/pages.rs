@@ -221,6 +221,14 @@ impl Pages {
         }
     }
 
+    /// Tells of the pages that the first `nodes` nodes have copied while the program could go on writing them, each time once.
+    /// What the program has written so far is in all copies that are not told of.
+    pub fn guests(&self, nodes: u16, tell: impl FnMut(u32)) {
+        if let Some(doors) = &self.doors {
+            doors.guests(nodes, tell);
+        }
+    }
+
     /// Overwrites whole pages, which the program cannot reach, with those of another node, which has been visited. The
     /// program may be able to read some of them afterwards.
     pub fn install_from(&mut self, neighbour: &Neighbour, first: u32, count: u32) {

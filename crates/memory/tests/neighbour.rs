@@ -11,7 +11,7 @@ const PAGES: u32 = 64;
 const NAMES: u64 = 1 << 5;
 
 #[test]
-fn visitors_read_what_is_open_and_take_write_access() {
+fn visitors_read_what_is_open() {
     if let Err(missing) = probe_userfaultfd() {
         eprintln!("skipped: userfaultfd is not to be had here: {missing:?}");
         return;
@@ -43,9 +43,16 @@ fn visitors_read_what_is_open_and_take_write_access() {
     pages.open(6, false, None);
     assert_eq!(home.visit(5, 0, 1, Purpose::Write), 0, "writers are not welcome");
 
+    let guests = |pages: &Pages| {
+        let mut guests = vec![];
+        pages.guests(64, |page| guests.push(page));
+        guests
+    };
     assert_eq!(home.visit(5, 1, 7, Purpose::Read), 2, "page 3 is closed");
+    assert_eq!(guests(&pages), [1, 2], "few pages are copied beside their writers");
     assert_eq!(home.visit(59, 0, 1, Purpose::Read), 0, "there is no room for the name");
     assert_eq!(home.visit(5, 4, PAGES, Purpose::Read), 3, "exclusive and shared pages in one go");
+    assert_eq!(guests(&pages), [], "who might copy many takes write access");
     let visited = |pages: &Pages, range| {
         let mut visited = vec![];
         pages.visited(range, |page, names| visited.push((page, names)));
@@ -57,8 +64,11 @@ fn visitors_read_what_is_open_and_take_write_access() {
         // SAFETY: the frame stays mapped.
         assert_eq!(unsafe { *home.frame(page) }, 100 + page as u8);
         let visits = pages.close(page);
-        assert_eq!((visits.names, visits.taken), (NAMES, page != 6), "page {page}");
-        assert_eq!(pages.access(page), Access::Read, "page {page}");
+        assert!(home.is_same(page), "it is compared with itself here");
+        let beside = page < 4;
+        assert_eq!((visits.names, visits.beside_writers), (NAMES, beside), "page {page}");
+        assert_eq!(visits.taken, [4, 5].contains(&page), "page {page}");
+        assert_eq!(pages.access(page), if beside { Access::Write } else { Access::Read }, "page {page}");
     }
     assert_eq!(pages.close(0).names, 0, "nobody was there");
     assert_eq!(visited(&pages, 0..PAGES), [], "known already");
@@ -70,6 +80,7 @@ fn visitors_read_what_is_open_and_take_write_access() {
     assert_eq!((pages.close(0).home, pages.access(0)), (Some(5), Access::Read));
 
     // The access is what the kernel enforces: once given back, the program writes again.
+    pages.protect(1, 2, Access::Read).unwrap();
     pages.protect(1, 2, Access::Write).unwrap();
     // SAFETY: writable again.
     unsafe { address(1).write_volatile(7) };

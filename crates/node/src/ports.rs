@@ -238,7 +238,19 @@ impl Env for Ports {
         if let Some(tap) = &self.tap {
             nodes_of(came & !told).for_each(|visitor| tap.visited(page, visitor));
         }
-        Visitors { readers: nodes_of(visits.names).collect(), home: visits.home.map(NodeId) }
+        Visitors {
+            readers: nodes_of(visits.names).collect(),
+            home: visits.home.map(NodeId),
+            beside_writers: visits.beside_writers,
+        }
+    }
+
+    fn visited(&mut self, pages: &mut Vec<Page>) {
+        self.pages.guests(self.fabric.nodes() as u16, |page| pages.push(Page(page)));
+    }
+
+    fn is_current(&mut self, visitor: NodeId, page: Page) -> bool {
+        self.neighbour(visitor).is_some_and(|neighbour| neighbour.is_same(page.0))
     }
 
     fn visit(&mut self, home: NodeId, first: Page, most: u32, visit: Visit) -> u32 {

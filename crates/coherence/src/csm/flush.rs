@@ -1,7 +1,7 @@
 //! The release: diffs to the homes, notices to the sharers, and the wait for their acknowledgements.
 
 use super::outbox::FlushId;
-use super::state::{PageEntry, REFETCH, State, TWIN, WRITE};
+use super::state::{PageEntry, REFETCH, State, TWIN, VISITED, WRITE};
 use super::{Csm, History};
 use crate::runs::runs;
 use crate::{Access, Env, HomeGrant, Outcome, Page, Violation, Waiter};
@@ -58,6 +58,7 @@ impl Flushes {
 
 impl Csm {
     pub(super) fn flush(&mut self, waiter: Waiter, env: &mut dyn Env) -> Outcome {
+        self.find_visited(env);
         if !self.dirty.is_empty() {
             let mut pages = std::mem::take(&mut self.dirty);
             pages.sort_unstable();
@@ -86,13 +87,18 @@ impl Csm {
         let id = FlushId { number, origin: me, completed: self.flushes.completed() };
         let mut flush = Flush::default();
         self.stop_writers(pages, env);
+        self.stop_idle_writers(pages, env);
         let mut parcels = std::mem::take(&mut self.scratch.parcels);
         let mut notices = std::mem::take(&mut self.scratch.notices);
         for &page in pages {
             self.close(page, env);
             let entry = *self.entry(page);
             if entry.state == State::HomeDirty {
-                self.entry(page).state = State::HomeExclusive;
+                let (entry, directory) = self.split(page);
+                entry.state = State::HomeExclusive;
+                if entry.take(VISITED) {
+                    directory.record(&mut entry.directory).history.wrote(me);
+                }
                 self.counters.exclusive_entered += 1;
                 notices.add(self.take_told(page, me, number), page);
                 continue;

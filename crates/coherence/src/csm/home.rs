@@ -1,7 +1,7 @@
 //! What the home of a page does for other nodes.
 
 use super::outbox::FlushId;
-use super::state::{GIVEN, PINNED, PageEntry, State};
+use super::state::{GIVEN, PINNED, PageEntry, State, VISITED};
 use super::{Csm, History};
 use crate::runs::{runs, span};
 use crate::{Access, CsmMessage, DiffEntry, Env, Grant, HomeGrant, Incident, Message, Page, Violation};
@@ -131,6 +131,7 @@ impl Csm {
             if write {
                 known.history.wrote(requester);
             }
+            entry.take(VISITED);
             if alone {
                 entry.state = State::HomeShared;
                 exclusive.push(page);
@@ -232,6 +233,7 @@ impl Csm {
                 continue;
             }
             env.patch(page, diff);
+            self.entry(page).take(VISITED);
             patched += 1;
             let notified = self.take_told(page, origin, flush.number);
             notices.add(notified, page);

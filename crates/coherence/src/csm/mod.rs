@@ -34,7 +34,7 @@
 //!   origin is a sharer that was sent no notice since it got its copy, so the frame has every byte; whatever its
 //!   protection is by then.
 //! - *Protection first.* Write access is taken away before a page is copied or compared, so that a later write
-//!   faults and is seen.
+//!   faults and is seen. What visitors copy beside writers is compared before these release (`open.rs`).
 
 mod acquire;
 mod fault;

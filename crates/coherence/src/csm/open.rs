@@ -1,14 +1,20 @@
 //! Reading from another node's memory without asking it (Cashmere's remote operations, turned to reads).
 //!
 //! Where the nodes can reach each other's memory, a home leaves its pages *open* while its machine is not at work on them.
-//! A node that lacks a page *visits* the home: it leaves its name at the page, takes the write access of the home's threads
-//! away if they wrote without noting it, and copies. The home finds the names when it next *closes* the page, which it
-//! does before anything else that it does about it; then they are sharers like any others.
+//! A node that lacks a page *visits* the home: it leaves its name at the page and copies. The home finds the names when it
+//! next *closes* the page, which it does before anything else that it does about it; then they are sharers like any others.
+//!
+//! If the home's threads write the page without noting it, the visitor takes their write access away, which interrupts them,
+//! or leaves it to them. Then it leaves word for the home, which looks at such pages when it releases: what its threads have
+//! written since, the visitor must be told. Whether they have, shows when the visitor's copy is compared with the page. If they
+//! have not, they lose their write access then; if they have, they keep it, because they will probably write again.
 //!
 //! A visit is worth a `Fetch` and its answer, at the moment when the name is left:
 //!
 //! - Whatever was in force at the home then, is in the frame. A diff that comes later is found by the home together with
 //!   the name, so that the visitor is sent a notice, and contents that are newer than the name do no harm.
+//! - A copy that equals the page lacks no write. It is compared when the page can no longer be written, so that a visitor that is
+//!   still copying has the same contents in the end.
 //! - The visitor's machine does nothing else between leaving the name and having the copy, so that every notice meets
 //!   the copy that it is about.
 //! - Pages that are granted, given or touched for the first time are closed; whoever finds them so sends a message. So
@@ -19,7 +25,9 @@
 //! home finds out when it next closes the page, and has an ordinary copy then. Until that it sends nobody anything about the
 //! page, since nobody asked, and whoever asks makes it look.
 
-use super::state::{CROSSED, DirectoryEntry, PENDING, PINNED, PageEntry, REFETCH, State, TWIN, WRITE};
+use super::state::{
+    CROSSED, DirectoryEntry, PENDING, PINNED, PageEntry, REFETCH, State, TWIN, VISITED, WRITE,
+};
 use super::{Csm, History};
 use crate::runs::{runs, span};
 use crate::{Access, Env, Incident, Offer, Page, Visit, Visitors};
@@ -33,7 +41,7 @@ impl Csm {
         if !self.options.one_sided || !state.is_home() || state == State::Untouched {
             return;
         }
-        let Visitors { readers, home } = env.close(page);
+        let Visitors { readers, home, beside_writers } = env.close(page);
         if let Some(home) = home {
             self.leave_home(page, home);
             self.entry(page).state = State::Shared;
@@ -51,11 +59,66 @@ impl Csm {
         known.notified = known.notified.difference(&readers);
         if exclusive {
             entry.state = State::HomeShared;
+            if beside_writers {
+                entry.state = State::HomeDirty;
+                entry.set(VISITED);
+                self.dirty.push(page);
+            }
             self.counters.exclusive_left += 1;
             for node in readers.iter() {
                 env.observe(Incident::Shared, page, 1, node);
             }
         }
+    }
+
+    /// Closes the pages that others have copied although this node's threads write them, because these writes are about to be
+    /// released: they are dirty.
+    pub(super) fn find_visited(&mut self, env: &mut dyn Env) {
+        let mut pages = std::mem::take(&mut self.scratch.pages);
+        env.visited(&mut pages);
+        for page in pages.drain(..) {
+            if self.layout.holds(page, 1) {
+                self.close(page, env);
+            }
+        }
+        self.scratch.pages = pages;
+    }
+
+    /// Finds out which of the dirty `pages` nobody has written since they were copied: those are shared, and their writers
+    /// stopped.
+    pub(super) fn stop_idle_writers(&mut self, pages: &[Page], env: &mut dyn Env) {
+        let mut idle = std::mem::take(&mut self.scratch.pages);
+        for &page in pages {
+            if self.entry(page).has(VISITED) {
+                self.close(page, env);
+                if self.has_current_copies(page, env) {
+                    idle.push(page);
+                }
+            }
+        }
+        for (first, count) in runs(&idle) {
+            env.protect(first, count, Access::Read);
+        }
+        for page in idle.drain(..) {
+            if self.has_current_copies(page, env) {
+                let entry = self.entry(page);
+                entry.state = State::HomeShared;
+                entry.take(VISITED);
+            } else {
+                env.protect(page, 1, Access::Write);
+            }
+        }
+        self.scratch.pages = idle;
+    }
+
+    /// True of a page that was copied in visits only, if all copies are like it.
+    fn has_current_copies(&mut self, page: Page, env: &mut dyn Env) -> bool {
+        let entry = *self.entry(page);
+        let known = self.known(&entry);
+        entry.state == State::HomeDirty
+            && entry.has(VISITED)
+            && known.unconfirmed(&self.completed).is_empty()
+            && known.sharers.iter().all(|visitor| env.is_current(visitor, page))
     }
 
     /// Opens the pages that were closed, or came here, during this call.

@@ -56,7 +56,7 @@ impl Machine for Csm {
 /// What a node knows about a page, and would know if it now looked who has visited it.
 fn as_it_will_be(node: &Node<Csm>, page: Page) -> PageView {
     let mut view = node.machine.page(page);
-    let Visitors { readers, home } = node.memory.visitors(page);
+    let Visitors { readers, home, beside_writers } = node.memory.visitors(page);
     if let Some(home) = home {
         assert!(matches!(view.state, State::HomeExclusive | State::HomeShared), "a page in use was taken");
         assert!(view.sharers.is_empty() && readers.is_empty(), "a page in use was taken");
@@ -64,7 +64,7 @@ fn as_it_will_be(node: &Node<Csm>, page: Page) -> PageView {
     }
     if view.state == State::HomeExclusive && !readers.is_empty() {
         assert!(view.sharers.is_empty(), "an exclusive page has sharers");
-        view.state = State::HomeShared;
+        view.state = if beside_writers { State::HomeDirty } else { State::HomeShared };
     }
     view.sharers = view.sharers.union(&readers);
     view

@@ -1,7 +1,8 @@
 //! The memory of one simulated node, which also checks that the machine handles it in the right order.
 
 use gondwana_coherence::{Access, Env, Message, Offer, Page, Visit, Visitors, Waiter};
-use gondwana_topology::{NodeId, NodeSet};
+use gondwana_topology::NodeId;
+use std::collections::BTreeSet;
 
 /// Frames, twins and protections of one node.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -11,14 +12,18 @@ pub struct Memory {
     twins: Vec<Option<Vec<u8>>>,
     pub access: Vec<Access>,
     doors: Vec<Option<Door>>,
+    /// Pages that others have copied beside this node's writers, at most [`ROOM`].
+    visited: BTreeSet<Page>,
 }
+
+/// Little, so that visitors sometimes have to take write access.
+const ROOM: usize = 2;
 
 /// An open page: see [`Env::open`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 struct Door {
     offer: Offer,
-    readers: NodeSet,
-    home: Option<NodeId>,
+    visitors: Visitors,
 }
 
 impl Memory {
@@ -29,6 +34,7 @@ impl Memory {
             twins: vec![None; pages],
             access: vec![Access::None; pages],
             doors: vec![None; pages],
+            visited: BTreeSet::new(),
         }
     }
 
@@ -50,8 +56,7 @@ impl Memory {
 
     /// Who has come for an open page since it was opened.
     pub fn visitors(&self, page: Page) -> Visitors {
-        self.doors[page.0 as usize]
-            .map_or(Visitors::default(), |Door { readers, home, .. }| Visitors { readers, home })
+        self.doors[page.0 as usize].map_or(Visitors::default(), |door| door.visitors)
     }
 
     fn frame(&mut self, page: Page) -> &mut [u8] {
@@ -194,7 +199,7 @@ impl Env for SimEnv<'_> {
         assert!(self.memory.access[page.0 as usize] >= right, "a page is open that is not here");
         let door = &mut self.memory.doors[page.0 as usize];
         assert_eq!(*door, None, "names at an open door would be lost");
-        *door = Some(Door { offer, readers: NodeSet::EMPTY, home: None });
+        *door = Some(Door { offer, visitors: Visitors::default() });
     }
 
     fn close(&mut self, page: Page) -> Visitors {
@@ -208,24 +213,38 @@ impl Env for SimEnv<'_> {
         let Some(memory) = self.neighbour(home) else { return 0 };
         let mut count = 0;
         for page in first.0..first.0 + most {
-            let Some(door) = &mut memory.doors[page as usize] else { break };
-            if door.home.is_some() || (visit != Visit::Read && door.offer.to_writers != Some(visit)) {
+            let Some(Door { offer, visitors }) = &mut memory.doors[page as usize] else { break };
+            if visitors.home.is_some() || (visit != Visit::Read && offer.to_writers != Some(visit)) {
                 break;
             }
-            let exclusive = std::mem::take(&mut door.offer.exclusive);
-            if exclusive {
+            let quiet = offer.exclusive && visit != Visit::Home && memory.visited.len() < ROOM;
+            if quiet {
+                memory.visited.insert(Page(page));
+                visitors.beside_writers = true;
+            } else if visitors.beside_writers {
+                break;
+            } else if std::mem::take(&mut offer.exclusive) {
                 memory.access[page as usize] = Access::Read;
             }
             match visit {
-                Visit::Home if door.readers.is_empty() => door.home = Some(me),
+                Visit::Home if visitors.readers.is_empty() => visitors.home = Some(me),
                 Visit::Home => break,
                 Visit::Read | Visit::Write => {
-                    door.readers.insert(me);
+                    visitors.readers.insert(me);
                 }
             }
             count += 1;
         }
         count
+    }
+
+    fn visited(&mut self, pages: &mut Vec<Page>) {
+        pages.extend(std::mem::take(&mut self.memory.visited));
+    }
+
+    fn is_current(&mut self, visitor: NodeId, page: Page) -> bool {
+        let own = self.memory.frame(page).to_vec();
+        self.neighbour(visitor).is_some_and(|memory| memory.frame(page) == own)
     }
 
     fn install_from(&mut self, home: NodeId, first: Page, count: u32) {

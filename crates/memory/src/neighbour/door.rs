@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Nodes with a higher number do not fit into the word: they send messages.
-const NAMES: u32 = 59;
+pub const NAMES: u32 = 59;
 
 /// Set if visitors may copy the page to write it, too.
 const TO_WRITERS: u64 = 1 << NAMES;
@@ -22,9 +22,10 @@ const STATE: u64 = 3 << 62;
 const CLOSED: u64 = 0;
 /// Anybody may leave a name and read.
 const SHARED: u64 = 1 << 62;
-/// Whoever comes first has to take the write access of the home's threads.
+/// The home's threads write the page without noting it. Whoever comes first takes their write access, or leaves a name beside
+/// them; then all do.
 const EXCLUSIVE: u64 = 2 << 62;
-/// A visitor is just doing that, or, with [`TAKEN`], has found it done and becomes the home.
+/// A visitor is just taking write access, or, with [`TAKEN`], has found that done and becomes the home.
 const LOCKED: u64 = 3 << 62;
 
 /// How often to look before letting others run: taking write access is one system call.
@@ -65,6 +66,8 @@ pub struct Visits {
     pub home: Option<u16>,
     /// The home's threads may only read it now, though they could write it before.
     pub taken: bool,
+    /// The home's threads wrote it without noting that, and still may.
+    pub beside_writers: bool,
 }
 
 impl Visits {
@@ -72,9 +75,9 @@ impl Visits {
     fn told_by(word: u64) -> Self {
         let (names, taken) = (word & ALL, word & TAKEN != 0);
         if word & STATE == CLOSED && taken {
-            Self { names: 0, home: Some(names.trailing_zeros() as u16), taken }
+            Self { home: Some(names.trailing_zeros() as u16), taken, ..Self::default() }
         } else {
-            Self { names, home: None, taken }
+            Self { names, home: None, taken, beside_writers: word & STATE == EXCLUSIVE && names != 0 }
         }
     }
 }
@@ -86,6 +89,8 @@ pub enum Found {
     Closed,
     /// The visitor's name is there: it may read.
     Entered,
+    /// As `Entered`, once the visitor has written the page down for the home, whose threads go on writing it.
+    BesideWriters,
     /// As `Entered`, once the visitor has taken the write access of the home's threads, if they have it (`writable`), and
     /// has said so with [`Door::take`] or [`Door::leave`].
     Locked { writable: bool },
@@ -129,8 +134,9 @@ impl Door {
         if word & STATE == LOCKED { 0 } else { word & ALL }
     }
 
-    /// A visitor leaves its name. Only a page that nobody has read can get another home.
-    pub fn enter(&self, visitor: u16, purpose: Purpose) -> Found {
+    /// A visitor leaves its name. It takes no write access to read (`quietly`) if it can write down where it was. Only a page
+    /// that nobody has read can get another home.
+    pub fn enter(&self, visitor: u16, purpose: Purpose, quietly: bool) -> Found {
         let Some(name) = 1_u64.checked_shl(visitor.into()).filter(|name| name & ALL != 0) else {
             return Found::Closed;
         };
@@ -142,7 +148,8 @@ impl Door {
                     (word | name | LOCKED | TAKEN, Found::Locked { writable: false })
                 }
                 SHARED if purpose != Purpose::Home => (word | name, Found::Entered),
-                EXCLUSIVE => (word | name | LOCKED, Found::Locked { writable: true }),
+                EXCLUSIVE if quietly && purpose != Purpose::Home => (word | name, Found::BesideWriters),
+                EXCLUSIVE if word & ALL == 0 => (word | name | LOCKED, Found::Locked { writable: true }),
                 _ => return Found::Closed,
             };
             match self.0.compare_exchange_weak(word, next, Ordering::AcqRel, Ordering::Acquire) {
@@ -184,7 +191,7 @@ mod tests {
     #[test]
     fn nobody_enters_a_closed_page() {
         let door = door();
-        assert_eq!(door.enter(1, Purpose::Read), Found::Closed);
+        assert_eq!(door.enter(1, Purpose::Read, false), Found::Closed);
         assert_eq!(door.close(), Visits::default());
     }
 
@@ -192,7 +199,7 @@ mod tests {
     fn names_are_found_once() {
         let door = door();
         door.open(false, None);
-        assert_eq!([1, 0, 58, 1].map(|node| door.enter(node, Purpose::Read)), [Found::Entered; 4]);
+        assert_eq!([1, 0, 58, 1].map(|node| door.enter(node, Purpose::Read, false)), [Found::Entered; 4]);
         assert_eq!(door.close(), Visits { names: 1 << 58 | 3, ..Visits::default() });
         door.open(false, None);
         assert_eq!(door.close(), Visits::default());
@@ -202,7 +209,10 @@ mod tests {
     fn nodes_without_room_for_their_names_stay_outside() {
         let door = door();
         door.open(true, None);
-        assert_eq!([59, 60, 61, 62, 64, 255].map(|node| door.enter(node, Purpose::Read)), [Found::Closed; 6]);
+        assert_eq!(
+            [59, 60, 61, 62, 64, 255].map(|node| door.enter(node, Purpose::Read, false)),
+            [Found::Closed; 6]
+        );
         assert_eq!(door.close(), Visits::default());
     }
 
@@ -210,20 +220,38 @@ mod tests {
     fn the_first_visitor_takes_write_access() {
         let door = door();
         door.open(true, None);
-        assert_eq!(door.enter(2, Purpose::Read), LOCKED_WRITABLE);
-        assert_eq!(door.enter(3, Purpose::Read), Found::Closed);
+        assert_eq!(door.enter(2, Purpose::Read, false), LOCKED_WRITABLE);
+        assert_eq!(door.enter(3, Purpose::Read, false), Found::Closed);
         assert_eq!(door.names(), 0, "it may not get in");
         door.take(Purpose::Read);
-        assert_eq!(door.enter(3, Purpose::Read), Found::Entered);
+        assert_eq!(door.enter(3, Purpose::Read, false), Found::Entered);
         assert_eq!(door.names(), 0b1100);
-        assert_eq!(door.close(), Visits { names: 0b1100, home: None, taken: true });
+        assert_eq!(door.close(), Visits { names: 0b1100, taken: true, ..Visits::default() });
+    }
+
+    #[test]
+    fn quiet_visitors_leave_write_access_where_it_is() {
+        let door = door();
+        door.open(true, Some(Purpose::Home));
+        assert_eq!(door.enter(2, Purpose::Read, true), Found::BesideWriters);
+        assert_eq!(door.enter(3, Purpose::Read, true), Found::BesideWriters);
+        assert_eq!(door.enter(4, Purpose::Write, true), Found::Closed, "the home may go to who writes");
+        // Who copies beside the writers would not learn of their write access being taken.
+        for purpose in [Purpose::Read, Purpose::Home] {
+            assert_eq!(door.enter(4, purpose, false), Found::Closed);
+        }
+        assert_eq!(door.names(), 0b1100);
+        assert_eq!(door.close(), Visits { names: 0b1100, beside_writers: true, ..Visits::default() });
+        door.open(false, None);
+        assert_eq!(door.enter(2, Purpose::Read, true), Found::Entered);
+        assert_eq!(door.close(), Visits { names: 0b100, ..Visits::default() });
     }
 
     #[test]
     fn a_visitor_that_cannot_take_it_leaves_nothing_behind() {
         let door = door();
         door.open(true, None);
-        assert_eq!(door.enter(2, Purpose::Read), LOCKED_WRITABLE);
+        assert_eq!(door.enter(2, Purpose::Read, false), LOCKED_WRITABLE);
         door.leave();
         assert_eq!(door.close(), Visits::default());
     }
@@ -232,15 +260,15 @@ mod tests {
     fn writers_enter_where_they_are_welcome() {
         let door = door();
         door.open(true, Some(Purpose::Write));
-        assert_eq!(door.enter(2, Purpose::Write), LOCKED_WRITABLE);
+        assert_eq!(door.enter(2, Purpose::Write, false), LOCKED_WRITABLE);
         door.leave();
-        assert_eq!(door.enter(2, Purpose::Write), LOCKED_WRITABLE);
+        assert_eq!(door.enter(2, Purpose::Write, false), LOCKED_WRITABLE);
         door.take(Purpose::Read);
-        assert_eq!(door.enter(3, Purpose::Write), Found::Entered);
-        assert_eq!(door.close(), Visits { names: 0b1100, home: None, taken: true });
+        assert_eq!(door.enter(3, Purpose::Write, false), Found::Entered);
+        assert_eq!(door.close(), Visits { names: 0b1100, taken: true, ..Visits::default() });
         for exclusive in [false, true] {
             door.open(exclusive, None);
-            assert_eq!(door.enter(2, Purpose::Write), Found::Closed);
+            assert_eq!(door.enter(2, Purpose::Write, false), Found::Closed);
             assert_eq!(door.close(), Visits::default());
         }
     }
@@ -249,16 +277,16 @@ mod tests {
     fn one_visitor_becomes_home() {
         let door = door();
         door.open(true, Some(Purpose::Home));
-        assert_eq!(door.enter(2, Purpose::Write), Found::Closed);
-        assert_eq!(door.enter(2, Purpose::Home), LOCKED_WRITABLE);
+        assert_eq!(door.enter(2, Purpose::Write, false), Found::Closed);
+        assert_eq!(door.enter(2, Purpose::Home, false), LOCKED_WRITABLE);
         door.leave();
-        assert_eq!(door.enter(2, Purpose::Home), LOCKED_WRITABLE);
+        assert_eq!(door.enter(2, Purpose::Home, false), LOCKED_WRITABLE);
         door.take(Purpose::Home);
         for purpose in [Purpose::Read, Purpose::Write, Purpose::Home] {
-            assert_eq!(door.enter(3, purpose), Found::Closed);
+            assert_eq!(door.enter(3, purpose, false), Found::Closed);
         }
         assert_eq!(door.names(), 0b100);
-        assert_eq!(door.close(), Visits { names: 0, home: Some(2), taken: true });
+        assert_eq!(door.close(), Visits { home: Some(2), taken: true, ..Visits::default() });
         assert_eq!(door.close(), Visits::default());
     }
 
@@ -266,21 +294,21 @@ mod tests {
     fn a_page_that_nobody_writes_gets_a_home_without_more() {
         let door = door();
         door.open(false, Some(Purpose::Home));
-        assert_eq!(door.enter(2, Purpose::Home), Found::Locked { writable: false });
+        assert_eq!(door.enter(2, Purpose::Home, false), Found::Locked { writable: false });
         door.leave();
-        assert_eq!(door.enter(3, Purpose::Home), Found::Locked { writable: false });
+        assert_eq!(door.enter(3, Purpose::Home, false), Found::Locked { writable: false });
         door.take(Purpose::Home);
-        assert_eq!(door.close(), Visits { names: 0, home: Some(3), taken: true });
+        assert_eq!(door.close(), Visits { home: Some(3), taken: true, ..Visits::default() });
     }
 
     #[test]
     fn a_page_that_was_read_keeps_its_home() {
         let door = door();
         door.open(true, Some(Purpose::Home));
-        assert_eq!(door.enter(2, Purpose::Read), LOCKED_WRITABLE);
+        assert_eq!(door.enter(2, Purpose::Read, false), LOCKED_WRITABLE);
         door.take(Purpose::Read);
-        assert_eq!(door.enter(3, Purpose::Home), Found::Closed);
-        assert_eq!(door.close(), Visits { names: 0b100, home: None, taken: true });
+        assert_eq!(door.enter(3, Purpose::Home, false), Found::Closed);
+        assert_eq!(door.close(), Visits { names: 0b100, taken: true, ..Visits::default() });
     }
 
     /// Two visitors and a home that works on the page again and again: whoever reads is known to the home when it works, and
@@ -300,11 +328,11 @@ mod tests {
                     while page.load(Ordering::Acquire) < 2 * ROUNDS {
                         // Left before reading: the home must find it afterwards, whatever it does.
                         let met = known.load(Ordering::Acquire);
-                        let found = door.enter(node, Purpose::Read);
+                        let found = door.enter(node, Purpose::Read, met % 3 == 0);
                         match found {
                             Found::Closed => continue,
                             Found::Locked { .. } => door.take(Purpose::Read),
-                            Found::Entered => (),
+                            Found::Entered | Found::BesideWriters => (),
                         }
                         entered.fetch_add(1, Ordering::AcqRel);
                         while known.load(Ordering::Acquire) == met

@@ -1,10 +1,13 @@
 //! Reading the memory of other nodes of this computer without asking them.
 //!
-//! Each node hands the others three descriptors: its frames, a table with a [door](door::Door) for each page, and the
-//! userfaultfd that guards its program's view. With the last, a visitor takes write access away from the home's threads;
-//! the kernel stops all processors of that node from writing before the call returns.
+//! Each node hands the others three descriptors: its frames, a table with a [door](door::Door) for each page and a
+//! [book](guest_book::GuestBook) for each visitor, and the userfaultfd that guards its program's view. With the last, a
+//! visitor can take write access away from the home's threads; the kernel stops all processors of that node from writing
+//! before the call returns. Where that costs more than it saves, the visitor writes down which pages it copies, and the home
+//! looks at them when it releases.
 
 mod door;
+mod guest_book;
 
 pub use door::{Found, Purpose, Visits};
 
@@ -12,8 +15,9 @@ use crate::MemoryError;
 use crate::access::Uffd;
 use crate::geometry::{Geometry, PAGE_SIZE};
 use crate::mapping::{map_anywhere, map_at, map_read_only};
-use crate::pages::{data_in, memfd, runtime, set_length};
-use door::Door;
+use crate::pages::{PageBytes, data_in, memfd, runtime, set_length};
+use door::{Door, NAMES};
+use guest_book::GuestBook;
 use std::io;
 use std::ops::Range;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -28,7 +32,11 @@ const NEIGHBOURS_END: usize = 0x5400_0000_0000;
 /// come on suspicion, and if it was wrong they have to be taken back.
 const MOST_TAKEN: u32 = 8;
 
-/// A table with a door for each page, which other nodes map too.
+/// Visits of at most so many pages leave the home's threads their write access. To take it is one system call for all of
+/// them, which interrupts those threads; to compare a page with its copy later takes the home half a microsecond.
+const MOST_QUIET: u32 = 16;
+
+/// A table with a door for each page, and a book for each visitor, which other nodes map too.
 pub struct Doors {
     file: OwnedFd,
     base: *mut Door,
@@ -52,6 +60,27 @@ impl Doors {
         assert!(page < self.pages);
         // SAFETY: in bounds; zero is a closed door, and doors are atomic.
         unsafe { &*self.base.add(page as usize) }
+    }
+
+    /// The book in which a visitor writes. Nodes that have no name have none.
+    fn book(&self, visitor: u16) -> Option<&GuestBook> {
+        if u32::from(visitor) >= NAMES {
+            return None;
+        }
+        // SAFETY: the books follow the doors, each in a page of its own; zero is an empty book, and books are atomic.
+        Some(unsafe {
+            let books = self.base.cast::<u8>().add(bytes_of_table(self.pages));
+            &*books.add(usize::from(visitor) * PAGE_SIZE).cast()
+        })
+    }
+
+    /// Tells of the pages that visitors among the first `nodes` nodes have written down since this was last asked. The
+    /// node's threads have written what it is about to release.
+    pub fn guests(&self, nodes: u16, mut tell: impl FnMut(u32)) {
+        GuestBook::open();
+        for book in (0..nodes).map_while(|visitor| self.book(visitor)) {
+            book.read(|page| tell(page));
+        }
     }
 
     /// Tells of the pages among these that other nodes have read since they were opened, with a bit for each of those nodes.
@@ -121,11 +150,17 @@ impl Neighbour {
     pub fn visit(&self, me: u16, first: u32, most: u32, purpose: Purpose) -> u32 {
         let mut end = first + most.min(self.geometry.consecutive(first, first + most));
         let mut most_writable = if purpose == Purpose::Home { MOST_TAKEN } else { most };
+        let book = self.doors.book(me).filter(|book| most <= MOST_QUIET && most <= book.room());
+        let mut quiet = 0;
         // The first of the pages that were found locked and are still, and whether any of them can be written.
         let mut locked = None;
         let mut page = first;
         while page < end {
-            let found = self.doors.of(page).enter(me, purpose);
+            let found = self.doors.of(page).enter(me, purpose, book.is_some());
+            if let (Found::BesideWriters, Some(book)) = (found, book) {
+                book.write(page);
+                quiet += 1;
+            }
             locked = match (found, locked) {
                 (Found::Closed, _) => break,
                 (Found::Entered, Some(run)) => {
@@ -134,7 +169,7 @@ impl Neighbour {
                     }
                     None
                 }
-                (Found::Entered, None) => None,
+                (Found::Entered, None) | (Found::BesideWriters, _) => None,
                 (Found::Locked { writable }, None) => Some((page, writable)),
                 (Found::Locked { writable }, Some((from, any))) => Some((from, any || writable)),
             };
@@ -143,6 +178,9 @@ impl Neighbour {
             if most_writable == 0 {
                 end = page;
             }
+        }
+        if quiet > 0 {
+            GuestBook::close();
         }
         match locked {
             Some(run) if !self.take(run, page, purpose) => run.0 - first,
@@ -178,6 +216,13 @@ impl Neighbour {
         unsafe { libc::madvise(start, count as usize * PAGE_SIZE, libc::MADV_POPULATE_READ) };
     }
 
+    /// True if a page of this node holds what the other one's does. Both may change meanwhile.
+    pub fn is_same(&self, page: u32) -> bool {
+        // SAFETY: both are whole pages that stay mapped. Threads may write them meanwhile; what that makes of the answer is
+        // the caller's business.
+        unsafe { *self.frame(page).cast::<PageBytes>() == *runtime(page).cast::<PageBytes>() }
+    }
+
     /// Copies whole pages into this node's own frames.
     pub fn copy(&self, first: u32, count: u32) {
         assert!(first + count <= self.geometry.pages());
@@ -189,8 +234,14 @@ impl Neighbour {
     }
 }
 
-fn bytes_of_doors(pages: u32) -> usize {
+/// The length of the table of doors, after which the books begin.
+fn bytes_of_table(pages: u32) -> usize {
     (pages as usize * size_of::<Door>()).next_multiple_of(PAGE_SIZE)
+}
+
+fn bytes_of_doors(pages: u32) -> usize {
+    const { assert!(size_of::<GuestBook>() <= PAGE_SIZE) }
+    bytes_of_table(pages) + NAMES as usize * PAGE_SIZE
 }
 
 fn length_of(file: &OwnedFd) -> io::Result<u64> {
