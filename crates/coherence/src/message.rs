@@ -106,7 +106,7 @@ pub enum Grant {
     Copy,
     /// The home moves to the requester, with each page's history. Bulk: the contents.
     Home(Vec<History>),
-    /// The home moves to the requester; nobody touched the pages before, so that they are zero. No bulk.
+    /// The requester answers for the pages from now on: nobody touched them before, so that they are zero. No bulk.
     Untouched,
     /// As `Untouched`, and the home is to stay there.
     Placed,

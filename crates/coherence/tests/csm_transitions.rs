@@ -68,6 +68,31 @@ fn a_read_ends_exclusive_use() {
 }
 
 #[test]
+fn who_touches_untouched_pages_in_a_row_gets_many_at_once() {
+    let mut rig = Rig::with(CsmOptions { window: 1, ..CsmOptions::default() });
+    assert_eq!(only(rig.fault(4, Access::Write, 0).1).1, fetch(4, 1, true, ME));
+    rig.take(A, pages(4, 1, Grant::Untouched), &[]);
+    assert_eq!(only(rig.fault(5, Access::Write, 0).1).1, fetch(5, 3, true, ME));
+    assert_eq!(rig.take(A, pages(5, 3, Grant::Untouched), &[]).resumed, [WAITER]);
+    assert_eq!([5, 6, 7].map(|page| rig.access(page)), [Access::Write, Access::None, Access::None]);
+    // The others are this node's to touch, or to give.
+    let (outcome, effects) = rig.fault(6, Access::Read, 0);
+    assert_eq!((outcome, effects.sent.len(), rig.state(6)), (Outcome::Done, 0, State::HomeExclusive));
+    assert_eq!(only(rig.take(B, fetch(7, 1, true, B), &[])).1, pages(7, 1, Grant::Untouched));
+}
+
+#[test]
+fn pages_with_contents_do_not_come_in_that_number() {
+    let mut rig = Rig::with(CsmOptions { window: 2, ..CsmOptions::default() });
+    let _ = rig.fault(0, Access::Write, 3);
+    for write in [false, true] {
+        let (_, message, bulk) = only(rig.take(A, fetch(0, 4, write, A), &[]));
+        assert!(matches!(message, CsmMessage::Pages { asked: 4, served: 2, .. }), "{message:?}");
+        assert_eq!(bulk.len(), 2 * SIZE);
+    }
+}
+
+#[test]
 fn a_write_takes_the_home_along_the_first_time() {
     let mut rig = Rig::new();
     let _ = rig.fault(0, Access::Write, 0);

@@ -1,7 +1,7 @@
 //! Faults of this node's threads and the pages that come in because of them.
 
 use super::state::{CROSSED, PENDING, PINNED, PageEntry, REFETCH, State, TWIN, WRITE};
-use super::{Csm, History};
+use super::{Csm, History, UNTOUCHED_WINDOWS};
 use crate::runs::span;
 use crate::{Access, CsmMessage, Env, Grant, Incident, Message, Outcome, Page, Violation, Waiter};
 use gondwana_topology::NodeId;
@@ -182,6 +182,8 @@ impl Csm {
             return;
         }
         let (home, merge) = (entry.hint, entry.has(TWIN));
+        let long = self.found_untouched && most >= self.options.window;
+        let most = if long { most.saturating_mul(UNTOUCHED_WINDOWS) } else { most };
         let count = self.fetched_with(first, most, home);
         for page in span(first, count) {
             let entry = self.entry(page);
@@ -250,6 +252,7 @@ impl Csm {
             entry.state = if entry.has(TWIN) { State::StaleDirty } else { State::Invalid };
             entry.take(REFETCH);
         }
+        self.found_untouched = matches!(grant, Grant::Untouched | Grant::Placed);
         match grant {
             Grant::Copy => self.take_copies(from, first, served, bulk, env),
             Grant::Home(histories) => {
@@ -258,10 +261,8 @@ impl Csm {
                 self.become_home(first, &histories, env);
             }
             Grant::Untouched | Grant::Placed => {
-                // Never touched anywhere, so this node's frames are zero as well.
-                self.counters.first_touches += u64::from(served);
-                let history = History::default().pinned(grant == Grant::Placed);
-                self.become_home(first, &vec![history; served as usize], env);
+                self.become_manager(first, served, grant == Grant::Placed);
+                self.touch_first(first, self.options.window, env);
             }
             Grant::Crossed => {
                 for page in span(first, served) {
@@ -307,6 +308,17 @@ impl Csm {
                 self.admit(page, count, like.has(WRITE), env);
             }
             page.0 += count;
+        }
+    }
+
+    /// Makes this node answer for pages that nobody has touched, as their home to be if they are `placed` here.
+    fn become_manager(&mut self, first: Page, count: u32, placed: bool) {
+        let me = self.me();
+        for page in span(first, count) {
+            let entry = self.entry(page);
+            entry.flags = if placed { PINNED } else { 0 };
+            entry.state = State::Untouched;
+            entry.hint = me;
         }
     }
 

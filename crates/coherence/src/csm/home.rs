@@ -22,6 +22,7 @@ impl Csm {
         self.close(first, env);
         let entry = *self.entry(first);
         if entry.state == State::Untouched && entry.hint != requester {
+            let count = count.min(self.options.window);
             if entry.has(PINNED) && entry.hint == self.me() {
                 self.touch_first(first, count, env);
             } else {
@@ -82,7 +83,7 @@ impl Csm {
 
     fn grant(&mut self, first: Page, asked: u32, requester: NodeId, env: &mut dyn Env) {
         let mut histories = Vec::new();
-        for page in span(first, asked) {
+        for page in span(first, asked.min(self.options.window)) {
             self.close(page, env);
             let entry = *self.entry(page);
             if !self.may_grant(&entry, true, requester) {
@@ -113,7 +114,7 @@ impl Csm {
     fn share(&mut self, first: Page, asked: u32, write: bool, requester: NodeId, env: &mut dyn Env) {
         let mut served = 0;
         let mut exclusive = std::mem::take(&mut self.scratch.pages);
-        for page in span(first, asked) {
+        for page in span(first, asked.min(self.options.window)) {
             self.close(page, env);
             let known = *self.entry(page);
             if !known.state.is_home()

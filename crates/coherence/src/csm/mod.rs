@@ -70,11 +70,17 @@ pub struct CsmOptions {
     pub bulk_limit: usize,
     /// Nodes read from the memory of homes without asking them, where the [`Env`] can (see [`Env::open`]).
     pub one_sided: bool,
+    /// At most so many pages with contents come in one answer. Whoever asks for so many at once where it has just found
+    /// that nobody has touched the pages, asks for [`UNTOUCHED_WINDOWS`] times as many: those need no contents.
+    pub window: u32,
 }
+
+/// See [`CsmOptions::window`].
+const UNTOUCHED_WINDOWS: u32 = 8;
 
 impl Default for CsmOptions {
     fn default() -> Self {
-        Self { migrate: true, bulk_limit: 512 << 10, one_sided: true }
+        Self { migrate: true, bulk_limit: 512 << 10, one_sided: true, window: 128 }
     }
 }
 
@@ -117,6 +123,8 @@ pub struct Csm {
     closed: Vec<Page>,
     /// Runs of pages that this node has touched first and not exposed since.
     fresh: Vec<(Page, u32)>,
+    /// What was asked for last had been touched by nobody.
+    found_untouched: bool,
     flushes: Flushes,
     /// The last flush of each node that is known to be complete.
     completed: Vec<u64>,
@@ -150,6 +158,7 @@ impl Csm {
             deferred: Vec::new(),
             closed: Vec::new(),
             fresh: Vec::new(),
+            found_untouched: false,
             flushes: Flushes::default(),
             completed,
             counters: Counters::default(),
@@ -267,7 +276,8 @@ impl Csm {
     /// Everything that decides what the machine does next.
     fn behaviour(&self) -> impl Hash + PartialEq + '_ {
         let lists = (&self.dirty, &self.pending, &self.waiting, &self.deferred, &self.fresh);
-        (&self.layout, &self.options, &self.table, &self.directory, lists, &self.flushes, &self.completed)
+        let told = (&self.completed, self.found_untouched);
+        (&self.layout, &self.options, &self.table, &self.directory, lists, &self.flushes, told)
     }
 }
 
