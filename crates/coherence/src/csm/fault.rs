@@ -182,8 +182,7 @@ impl Csm {
             return;
         }
         let (home, merge) = (entry.hint, entry.has(TWIN));
-        let long = self.found_untouched && most >= self.options.window;
-        let most = if long { most.saturating_mul(UNTOUCHED_WINDOWS) } else { most };
+        let most = if self.sweeps(first) { self.options.window * UNTOUCHED_WINDOWS } else { most };
         let count = self.fetched_with(first, most, home);
         for page in span(first, count) {
             let entry = self.entry(page);
@@ -200,6 +199,14 @@ impl Csm {
         let message =
             CsmMessage::Fetch { first, count, write: write && !merge, requester: self.me(), completed };
         env.send(home, &Message::Csm(message), &[]);
+    }
+
+    /// True if a whole window of pages before `first` has its home here, and what was asked for last had been touched by nobody:
+    /// then this node is probably the first to touch those that follow, too.
+    fn sweeps(&self, first: Page) -> bool {
+        let window = self.options.window;
+        let is_home = |page| self.looked_up(page).state.is_home();
+        self.found_untouched && first.0 >= window && span(Page(first.0 - window), window).all(is_home)
     }
 
     /// How many pages from the unusable page `first` on, at most `most`, can be fetched from `home` together with it.

@@ -70,12 +70,12 @@ pub struct CsmOptions {
     pub bulk_limit: usize,
     /// Nodes read from the memory of homes without asking them, where the [`Env`] can (see [`Env::open`]).
     pub one_sided: bool,
-    /// At most so many pages with contents come in one answer. Whoever asks for so many at once where it has just found
-    /// that nobody has touched the pages, asks for [`UNTOUCHED_WINDOWS`] times as many: those need no contents.
+    /// At most so many pages with contents come in one answer. Whoever goes on from so many pages of its own that nobody had
+    /// touched before asks for eight times as many, which need no contents.
     pub window: u32,
 }
 
-/// See [`CsmOptions::window`].
+/// How many windows of untouched pages a node asks for; see [`CsmOptions::window`].
 const UNTOUCHED_WINDOWS: u32 = 8;
 
 impl Default for CsmOptions {
