@@ -79,7 +79,7 @@ impl Doors {
     pub fn guests(&self, nodes: u16, mut tell: impl FnMut(u32)) {
         GuestBook::open();
         for book in (0..nodes).map_while(|visitor| self.book(visitor)) {
-            book.read(|page| tell(page));
+            book.read(&mut tell);
         }
     }
 
