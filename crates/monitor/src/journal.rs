@@ -76,15 +76,16 @@ pub struct Tally {
 /// Takes 4 MiB, whatever happens. As it fills up, further rows are about larger and larger units of memory, and at last
 /// transactions are lost, which is counted.
 pub struct Journal {
+    /// The number of a row plus one, or 0: memory of zeros need not be provided before it is used.
     places: Box<[u16]>,
     rows: Vec<Tally>,
     lost: u64,
 }
 
 /// Marks a place without a row.
-const EMPTY: u16 = u16::MAX;
+const EMPTY: u16 = 0;
 
-const _: () = assert!(ROWS < EMPTY as usize && PLACES.is_power_of_two());
+const _: () = assert!(ROWS <= u16::MAX as usize && PLACES.is_power_of_two());
 
 impl Default for Journal {
     fn default() -> Self {
@@ -114,12 +115,12 @@ impl Journal {
                     return;
                 }
                 EMPTY => {
-                    self.places[place] = self.rows.len() as u16;
                     self.rows.push(Tally { like, count: 1, bytes: u64::from(transaction.bytes) });
+                    self.places[place] = self.rows.len() as u16;
                     return;
                 }
                 row => {
-                    let row = &mut self.rows[usize::from(row)];
+                    let row = &mut self.rows[usize::from(row) - 1];
                     if row.like == like {
                         row.count = row.count.saturating_add(1);
                         row.bytes += u64::from(transaction.bytes);

@@ -36,6 +36,9 @@ impl Node {
     /// Sets the filters of the command line. Says which cannot be set.
     pub(super) fn set_filters(&'static self, texts: &[FilterText]) -> Vec<String> {
         let (mut refused, mut set) = (vec![], vec![]);
+        if texts.is_empty() {
+            return refused;
+        }
         self.with_panel(|panel| {
             // Those that take what is left come last.
             let takes_rest = |text: &FilterText| matches!(text.area, Area::Heap | Area::All);

@@ -14,13 +14,21 @@ pub struct PageSet {
     words: SparseWords,
     /// A bit for each word that may have bits.
     summary: SparseWords,
+    /// A bit for each word of the summary that ever had bits: who goes through all pages of a large part of which little is used
+    /// must not have to look at, and so be given by the kernel, what is for the rest.
+    used: SparseWords,
 }
 
 impl PageSet {
     /// An empty set of pages below `pages`.
     pub fn new(pages: usize) -> Result<Self, MemoryError> {
         let words = pages.div_ceil(WORD);
-        Ok(Self { words: SparseWords::new(words)?, summary: SparseWords::new(words.div_ceil(WORD))? })
+        let groups = words.div_ceil(WORD);
+        Ok(Self {
+            words: SparseWords::new(words)?,
+            summary: SparseWords::new(groups)?,
+            used: SparseWords::new(groups.div_ceil(WORD))?,
+        })
     }
 
     /// Puts a page in. Whoever takes it out afterwards sees what the calling thread has written before.
@@ -28,7 +36,13 @@ impl PageSet {
         let word = page / WORD;
         // Also if the bit is there: only a write orders what this thread wrote before whoever takes the bit.
         self.words[word].fetch_or(1 << (page % WORD), Ordering::AcqRel);
-        self.summary[word / WORD].fetch_or(1 << (word % WORD), Ordering::AcqRel);
+        let group = word / WORD;
+        self.summary[group].fetch_or(1 << (word % WORD), Ordering::AcqRel);
+        // Never taken out again, so that who finds it there need not put it in.
+        let (area, bit) = (&self.used[group / WORD], 1 << (group % WORD));
+        if area.load(Ordering::Relaxed) & bit == 0 {
+            area.fetch_or(bit, Ordering::AcqRel);
+        }
     }
 
     /// True if a page is in the set.
@@ -51,6 +65,12 @@ impl PageSet {
         while page < pages.end {
             let word = page / WORD;
             let group = word / WORD;
+            let used = self.used[group / WORD].load(Ordering::Acquire) >> (group % WORD);
+            if used & 1 == 0 {
+                let next = if used == 0 { WORD - group % WORD } else { used.trailing_zeros() as usize };
+                page = (group + next) * WORD * WORD;
+                continue;
+            }
             if self.summary[group].load(Ordering::Acquire) == 0 {
                 page = (group + 1) * WORD * WORD;
                 continue;
