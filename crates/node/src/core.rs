@@ -183,8 +183,11 @@ impl Core {
         for (first, count) in ahead.elsewhere(page.0).take_while(inside) {
             self.protocol.prefetch(Page(first), count, access, &mut self.ports);
         }
-        if let Some(tap) = self.ports.tap.as_mut().filter(|_| outcome == Outcome::Done) {
-            tap.resumed(slot);
+        if let Some(tap) = &mut self.ports.tap {
+            tap.asked();
+            if outcome == Outcome::Done {
+                tap.resumed(slot);
+            }
         }
         self.settle();
         outcome

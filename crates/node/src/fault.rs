@@ -24,7 +24,7 @@ impl Node {
             // The program's own protection (a guard page) forbids what the protocol allows.
             return false;
         }
-        let touch = Touch { address, code };
+        let touch = Touch { address, code, writer: None };
         let thread = Thread::current(self);
         if thread.stack.contains(&address) {
             let lowest = (address - thread.stack.start) / PAGE_SIZE;
@@ -41,15 +41,13 @@ impl Node {
         let touched = !matches!(core.standing(page), Standing::Untouched | Standing::Placed(_));
         let fault =
             Fault { page: number, code, kind: Kind::of(write, here, touched), lost: core.is_lost(page) };
-        // Whoever observes is to see reads as reads, and which instruction writes.
-        let observed = core.ports.tap.is_some();
         drop(core);
-        let Forecast { ahead, writes } = match thread.streams.try_borrow_mut() {
+        let Forecast { ahead, writer } = match thread.streams.try_borrow_mut() {
             Ok(mut streams) => streams.foresee(fault, MOST_AHEAD),
             Err(_) => Forecast::NOTHING,
         };
-        let access = if writes && !observed { Access::Write } else { access };
-        self.resolve(page, access, ahead, touch);
+        let access = if writer.is_some() { Access::Write } else { access };
+        self.resolve(page, access, ahead, Touch { writer, ..touch });
         true
     }
 

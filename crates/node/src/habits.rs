@@ -113,21 +113,24 @@ pub struct Rewriting {
     trusted: bool,
     /// How many pages of the present run were written.
     written: u32,
+    /// The instruction that wrote last.
+    writer: usize,
 }
 
 impl Rewriting {
-    /// A run begins to be read, after one of `pages` pages: true if it will be written.
-    pub fn begin(&mut self, pages: u32) -> bool {
+    /// A run begins to be read, after one of `pages` pages: the instruction that will write it, if it will be written.
+    pub fn begin(&mut self, pages: u32) -> Option<usize> {
         let was = self.trusted || 2 * self.written > pages;
         self.repeated = if was { self.repeated.saturating_add(1) } else { 0 };
         self.written = 0;
         self.trusted = self.repeated >= PROOF && !is_due(self.repeated);
-        self.trusted
+        self.trusted.then_some(self.writer)
     }
 
-    /// So many pages of the present run are written.
-    pub fn note(&mut self, pages: u32) {
+    /// So many pages of the present run are written, by this instruction.
+    pub fn note(&mut self, pages: u32, writer: usize) {
         self.written = self.written.saturating_add(pages);
+        self.writer = writer;
     }
 }
 
@@ -164,12 +167,13 @@ impl Habit {
         width
     }
 
-    /// A run begins at `page`: what is to be expected of it, and whether what it reads will be written.
-    pub fn begin_run(&mut self, page: u32) -> (Foreseen, bool) {
+    /// A run begins at `page`: what is to be expected of it, and which instruction will write what it reads, if one will.
+    pub fn begin_run(&mut self, page: u32) -> (Foreseen, Option<usize>) {
         self.starts.rotate_right(1);
         self.starts[0] = page;
-        let writes = self.kind == Kind::Read && self.rewriting.begin(self.runs.present.count);
-        (self.runs.begin(1), writes)
+        let reads = self.kind == Kind::Read;
+        let writer = if reads { self.rewriting.begin(self.runs.present.count) } else { None };
+        (self.runs.begin(1), writer)
     }
 
     /// The distance that leads to the present run from two earlier ones, as far apart in time.

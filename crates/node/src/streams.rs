@@ -67,13 +67,13 @@ pub struct Fault {
 pub struct Forecast {
     /// The pages that will be touched next, in the same way.
     pub ahead: Ahead,
-    /// What is read now will be written soon, the page itself and those ahead.
-    pub writes: bool,
+    /// What is read now will be written soon, the page itself and those ahead, by this instruction.
+    pub writer: Option<usize>,
 }
 
 impl Forecast {
     /// Nothing is to be expected.
-    pub const NOTHING: Self = Self { ahead: Ahead::NOTHING, writes: false };
+    pub const NOTHING: Self = Self { ahead: Ahead::NOTHING, writer: None };
 }
 
 /// Access patterns of one thread.
@@ -104,7 +104,7 @@ impl Streams {
             None => self.begin(fault, limit),
         };
         if fault.kind == Kind::Upgrade {
-            self.note_rewriting(fault.page, 1 + forecast.ahead.run);
+            self.note_rewriting(fault, 1 + forecast.ahead.run);
         }
         if fault.kind == Kind::Read {
             let again = self.footprints.read(fault.page, fault.lost);
@@ -131,22 +131,22 @@ impl Streams {
         run.run_on(fault.page, fault.lost, limit);
         self.habits.of(run.code, run.kind).runs.go_on(run.extent());
         let ahead = Ahead { run: run.window(), backwards: run.stride() < 0, ..Ahead::NOTHING };
-        Forecast { ahead, writes: run.writes }
+        Forecast { ahead, writer: run.writer }
     }
 
     /// A run begins.
     fn begin(&mut self, fault: Fault, limit: u32) -> Forecast {
         let Fault { page, code, kind, .. } = fault;
-        let (foreseen, writes) = self.habits.of(code, kind).begin_run(page);
+        let (foreseen, writer) = self.habits.of(code, kind).begin_run(page);
         // What was known about these pages before is known better now.
         let again = self.runs.iter().position(|run| run.kind == kind && run.holds(page));
         let run = to_front(&mut self.runs, again.unwrap_or(SEQUENCES - 1));
         *run = Sequence::begin(code, kind, page, foreseen, limit);
-        run.writes = writes;
+        run.writer = writer;
         let ahead = Ahead { run: run.window(), backwards: foreseen.extent.stride < 0, ..Ahead::NOTHING };
         let ahead =
             if kind.fetches() { self.with_rows(fault, ahead, foreseen.extent.count, limit) } else { ahead };
-        Forecast { ahead, writes }
+        Forecast { ahead, writer }
     }
 
     /// Adds the rows behind a run that begins and is `width` pages wide.
@@ -177,11 +177,12 @@ impl Streams {
     }
 
     /// Pages that are here, and were perhaps read before, are about to be written.
-    fn note_rewriting(&mut self, page: u32, count: u32) {
-        let read = self.runs.iter().find(|run| run.kind == Kind::Read && !run.writes && run.holds(page));
+    fn note_rewriting(&mut self, Fault { page, code, .. }: Fault, count: u32) {
+        let known = |run: &&Sequence| run.kind == Kind::Read && run.writer.is_none() && run.holds(page);
+        let read = self.runs.iter().find(known);
         if let Some(run) = read {
             let written = run.overlap(page, count);
-            self.habits.of(run.code, Kind::Read).rewriting.note(written);
+            self.habits.of(run.code, Kind::Read).rewriting.note(written, code);
         }
     }
 }

@@ -310,7 +310,7 @@ impl Node {
         let Some(pages) = self.pages_of_stack(stack) else { return };
         let count = STACK_TOP_PAGES.min(pages.len() as u32);
         let first = pages.end - count;
-        let touch = Touch { address: self.geometry.address_of(first), code: 0 };
+        let touch = Touch { address: self.geometry.address_of(first), code: 0, writer: None };
         self.privately(move || {
             self.core().ports.stacks.push(pages);
             self.resolve(Page(first), Access::Write, Ahead::next(count - 1), touch);

@@ -8,6 +8,7 @@ mod asking;
 mod attribution;
 mod boards;
 mod filters;
+mod foreseen;
 mod listening;
 mod names;
 mod recorder;

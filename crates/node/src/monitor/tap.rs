@@ -4,6 +4,7 @@
 //! Everything here is called under the node's lock, and only if the run is monitored.
 
 use super::attribution::Written;
+use super::foreseen::Foreseen;
 use crate::slots::Slot;
 use gondwana_coherence::{Access, CsmMessage, Grant, Incident, Message, Page, ScMessage};
 use gondwana_memory::{Geometry, PAGE_SIZE};
@@ -24,6 +25,8 @@ pub struct Touch {
     pub address: usize,
     /// The instruction that touched it; 0 if nobody knows.
     pub code: usize,
+    /// The instruction that will write what this one reads, if that is asked for to be written.
+    pub writer: Option<usize>,
 }
 
 /// A thread whose fault is being resolved.
@@ -58,6 +61,7 @@ pub struct Tap {
     /// Gathers which bytes this node writes, for a recording.
     written: Option<Arc<Written>>,
     waiting: Vec<Waiting>,
+    foreseen: Foreseen,
     /// The thread that got a lock with the message that is being handled.
     granted: Option<u32>,
     /// Whether the fetch that is being served is for a write.
@@ -77,6 +81,7 @@ impl Tap {
             misses,
             written: None,
             waiting: Vec::with_capacity(64),
+            foreseen: Foreseen::default(),
             granted: None,
             serves_write: false,
         }
@@ -135,7 +140,14 @@ impl Tap {
 
     /// A fault of a thread: until [`Tap::resumed`], what comes of this page comes for it.
     pub fn touches(&mut self, slot: Slot, thread: Option<u32>, page: Page, access: Access, touch: Touch) {
-        self.waiting.push(Waiting { slot, thread, page, write: access == Access::Write, touch });
+        self.foreseen.begin(touch.writer);
+        let write = access == Access::Write && touch.writer.is_none();
+        self.waiting.push(Waiting { slot, thread, page, write, touch });
+    }
+
+    /// What the fault needs has been asked for.
+    pub fn asked(&mut self) {
+        self.foreseen.end();
     }
 
     /// This node has made a diff of a page.
@@ -167,6 +179,13 @@ impl Tap {
                     self.note(transaction, false);
                 }
             }
+            Message::Csm(CsmMessage::Fetch { first, requester, .. })
+            | Message::Sc(
+                ScMessage::Request { first, requester, .. }
+                | ScMessage::Forward { page: first, requester, .. },
+            ) if *requester == self.me => {
+                self.foreseen.ask(*first);
+            }
             Message::Csm(CsmMessage::Notices { pages, .. }) => {
                 self.see(Kind::Notice, Direction::Out, pages.iter().map(|&page| (page, 0)), to);
             }
@@ -192,8 +211,11 @@ impl Tap {
     /// A message of the coherence protocol has arrived, with as many bytes beside it, and is about to be handled.
     pub fn receives(&mut self, from: NodeId, message: &Message, bulk: usize) {
         match *message {
-            Message::Csm(CsmMessage::Pages { first, served, ref grant, .. }) if *grant != Grant::Crossed => {
-                self.arrived(from, first, served, bulk);
+            Message::Csm(CsmMessage::Pages { first, served, ref grant, .. }) => {
+                let writer = self.foreseen.answered(first);
+                if *grant != Grant::Crossed {
+                    self.arrived(from, first, served, bulk, writer);
+                }
             }
             Message::Csm(CsmMessage::Placed { first, count }) => self.placed(from, first, count, bulk),
             Message::Csm(CsmMessage::Notices { origin, ref pages, .. }) => self.noticed(origin, pages),
@@ -203,8 +225,11 @@ impl Tap {
                 self.see(Kind::Diff, Direction::In, diffs.map(|entry| (entry.page, entry.length)), origin);
             }
             // Without contents the node has them already: an upgrade, of which the protocol tells.
-            Message::Sc(ScMessage::Pages { first, served, untouched, .. }) if untouched || bulk > 0 => {
-                self.arrived(from, first, served, bulk);
+            Message::Sc(ScMessage::Pages { first, served, untouched, .. }) => {
+                let writer = self.foreseen.answered(first);
+                if untouched || bulk > 0 {
+                    self.arrived(from, first, served, bulk, writer);
+                }
             }
             _ => {}
         }
@@ -212,7 +237,7 @@ impl Tap {
 
     /// This node has come for pages itself, to the memory of their home.
     pub fn fetches(&mut self, home: NodeId, first: Page, count: u32) {
-        self.arrived(home, first, count, count as usize * PAGE_SIZE);
+        self.arrived(home, first, count, count as usize * PAGE_SIZE, self.foreseen.writer());
     }
 
     /// Other nodes have been found to have come for a page of this one.
@@ -220,8 +245,8 @@ impl Tap {
         self.serves(by, page, 1, false);
     }
 
-    /// Pages that were asked for.
-    fn arrived(&mut self, from: NodeId, first: Page, served: u32, bulk: usize) {
+    /// Pages that were asked for. What is read may be there to be written as well: then that will not show by itself.
+    fn arrived(&mut self, from: NodeId, first: Page, served: u32, bulk: usize, writer: Option<u64>) {
         if !self.holds(first, served) {
             return;
         }
@@ -247,6 +272,10 @@ impl Tap {
                 transaction.code = cause.code;
             }
             self.note(transaction, waiting.is_some());
+            if let Some(code) = writer.filter(|_| waiting.is_none_or(|waiting| !waiting.write)) {
+                let (address, kind, bytes) = (self.address_of(page), Kind::Upgrade, 0);
+                self.note(Transaction { kind, address, bytes, code, ..transaction }, false);
+            }
         }
     }
 

@@ -51,7 +51,7 @@ fn take(tap: &mut Tap) -> Vec<Seen> {
 
 /// A thread touches byte 100 of a page and waits.
 fn touch(tap: &mut Tap, slot: u32, page: u32, access: Access) {
-    let touch = Touch { address: (address(page) + 100) as usize, code: CODE };
+    let touch = Touch { address: (address(page) + 100) as usize, code: CODE, writer: None };
     tap.touches(Slot(slot), Some(slot + 10), Page(page), access, touch);
 }
 
@@ -103,6 +103,46 @@ fn a_page_is_fetched_by_the_thread_that_waits_for_it_and_those_behind_it_come_ah
     tap.resumed(Slot(3));
     tap.receives(HOME, &pages(5, 1, Grant::Copy), PAGE_SIZE);
     assert_eq!(take(&mut tap), [(Kind::Ahead, Direction::Out, address(5), 12, 0, None, 0, 1, PAGE)]);
+}
+
+/// A read that is made as a write, because the next instruction has always written, is recorded as both.
+#[test]
+fn what_is_read_and_asked_for_to_be_written_is_recorded_as_read_and_written() {
+    const WRITER: usize = CODE + 8;
+    let mut tap = tap();
+    let mut touch = |tap: &mut Tap, page, writer| {
+        let touch = Touch { address: (address(page) + 100) as usize, code: CODE, writer };
+        tap.touches(Slot(0), Some(10), Page(page), Access::Write, touch);
+    };
+    let fetch = |first, requester| {
+        let first = Page(first);
+        Message::Csm(CsmMessage::Fetch { first, count: 2, write: true, requester, completed: 0 })
+    };
+    let read =
+        |page| (Kind::ColdRead, Direction::Out, address(page) + 100, 2, 0, Some(10), CODE as u64, 1, PAGE);
+    let ahead = |page| (Kind::Ahead, Direction::Out, address(page), 12, 0, Some(10), CODE as u64, 1, PAGE);
+    let written = |page| (Kind::Upgrade, Direction::Out, address(page), 12, 0, Some(10), WRITER as u64, 1, 0);
+    touch(&mut tap, 5, Some(WRITER));
+    tap.sends(HOME, &fetch(5, ME), Some(10));
+    // Passed on for somebody else.
+    tap.sends(HOME, &fetch(20, OTHER), None);
+    tap.asked();
+    tap.receives(HOME, &pages(5, 2, Grant::Copy), 2 * PAGE_SIZE);
+    assert_eq!(take(&mut tap), [read(5), written(5), ahead(6), written(6)]);
+    tap.resumed(Slot(0));
+    // From the memory of their home, while the fault is handled.
+    touch(&mut tap, 9, Some(WRITER));
+    tap.fetches(HOME, Page(9), 1);
+    tap.asked();
+    assert_eq!(kinds(&mut tap), [Kind::ColdRead, Kind::Upgrade]);
+    tap.resumed(Slot(0));
+    // The program's own writes are no reads.
+    touch(&mut tap, 12, None);
+    tap.sends(HOME, &fetch(12, ME), Some(10));
+    tap.asked();
+    tap.receives(HOME, &pages(12, 1, Grant::Copy), PAGE_SIZE);
+    tap.receives(HOME, &pages(20, 1, Grant::Copy), PAGE_SIZE);
+    assert_eq!(kinds(&mut tap), [Kind::ColdWrite, Kind::Ahead]);
 }
 
 #[test]

@@ -25,8 +25,8 @@ pub struct Sequence {
     foreseen: Foreseen,
     /// Pages that had been brought were lost before they were touched, so that none will be.
     vain: bool,
-    /// What it reads is asked for to be written.
-    pub writes: bool,
+    /// What it reads is asked for to be written, by this instruction.
+    pub writer: Option<usize>,
 }
 
 impl Sequence {

@@ -207,13 +207,14 @@ fn asked_to_write(runs: u32, is_written: impl Fn(u32) -> bool) -> Vec<bool> {
         let mut next = first;
         while next < first + 4 {
             let forecast = streams.foresee(read(next, CODE), 64);
-            writes = forecast.writes;
+            writes = forecast.writer.is_some();
+            assert!(!writes || forecast.writer == Some(OTHER));
             next += 1 + forecast.ahead.run;
         }
         if !writes && is_written(run) {
             for page in first..first + 4 {
                 let upgrade = Fault { page, code: OTHER, kind: Kind::Upgrade, lost: false };
-                assert!(!streams.foresee(upgrade, 0).writes);
+                assert_eq!(streams.foresee(upgrade, 0).writer, None);
             }
         }
         writes
@@ -244,7 +245,7 @@ fn what_is_written_beside_what_is_read_is_no_reason_to_write_that() {
         let mut next = 10;
         while next < 13 {
             let forecast = streams.foresee(read(next, CODE), 64);
-            assert!(!forecast.writes);
+            assert_eq!(forecast.writer, None);
             next += 1 + forecast.ahead.run;
         }
         for page in 12..16 {
