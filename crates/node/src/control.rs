@@ -11,11 +11,11 @@ use std::time::Duration;
 /// Longest datagram of the control channel, in bytes.
 pub const MAX_REPORT: usize = 128 * 1024;
 
-/// Longest chunk of a recording that the control channel carries, in bytes: [`Control::send_chunk`] adds one.
-pub const MAX_CHUNK: usize = MAX_REPORT - 1;
+/// Most bytes of chunks of a recording that a datagram of the control channel carries: [`CHUNKS_MARK`] adds one.
+pub const MAX_CHUNKS: usize = MAX_REPORT - 1;
 
-/// What a datagram with a chunk of a recording begins with; no JSON text does.
-const CHUNK_MARK: u8 = 0;
+/// What a datagram with chunks of a recording begins with; no JSON text does.
+pub const CHUNKS_MARK: u8 = 0;
 
 /// From a node to the launcher.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -94,11 +94,11 @@ pub enum Report {
 
 /// What the launcher hears from a node.
 #[derive(Clone, Debug, PartialEq)]
-pub enum News {
+pub enum News<'a> {
     /// A report.
     Report(Report),
-    /// A chunk of the recording.
-    Chunk(Vec<u8>),
+    /// Chunks of the recording, one behind the other.
+    Chunks(&'a [u8]),
 }
 
 /// From the launcher to a node.
@@ -127,8 +127,8 @@ pub enum Order {
     Reached(Reached),
 }
 
-/// One end of a control channel: a `SOCK_SEQPACKET` socket that carries one JSON message in each datagram, or a chunk of
-/// a recording.
+/// One end of a control channel: a `SOCK_SEQPACKET` socket that carries one JSON message in each datagram, or chunks of a
+/// recording.
 #[derive(Debug)]
 pub struct Control(OwnedFd);
 
@@ -179,7 +179,10 @@ impl Control {
     /// # Errors
     /// Of the system, or if the message is not one of ours.
     pub fn receive<M: for<'a> Deserialize<'a>>(&self, wait: bool) -> io::Result<Option<M>> {
-        let Some(datagram) = self.receive_datagram(wait)? else { return Ok(None) };
+        let mut datagram = vec![];
+        if !self.receive_datagram(wait, &mut datagram)? {
+            return Ok(None);
+        }
         Ok(Some(serde_json::from_slice(&datagram)?))
     }
 
@@ -202,34 +205,38 @@ impl Control {
         }
     }
 
-    /// Sends a chunk of a recording to the launcher.
+    /// Sends chunks of a recording to the launcher: a datagram of [`CHUNKS_MARK`] and at most [`MAX_CHUNKS`] bytes of whole
+    /// chunks.
     ///
     /// # Errors
-    /// As for [`Control::send`], and if the chunk is longer than [`MAX_CHUNK`].
-    pub fn send_chunk(&self, chunk: &[u8]) -> io::Result<()> {
-        if chunk.len() > MAX_CHUNK {
+    /// As for [`Control::send`], and if it is no such datagram.
+    pub fn send_chunks(&self, datagram: &[u8]) -> io::Result<()> {
+        if datagram.first() != Some(&CHUNKS_MARK) || datagram.len() > MAX_REPORT {
             return Err(io::ErrorKind::InvalidInput.into());
         }
-        let datagram = [&[CHUNK_MARK], chunk].concat();
-        send(self.0.as_raw_fd(), &datagram, 0)
+        send(self.0.as_raw_fd(), datagram, 0)
     }
 
-    /// Receives what a node says, as [`Control::receive`] does.
+    /// Receives what a node says, as [`Control::receive`] does. It is put into `buffer`, which may be used again: to give
+    /// as much memory back for each message as the longest needs would take longer than to receive it.
     ///
     /// # Errors
     /// As for [`Control::receive`].
-    pub fn receive_news(&self, wait: bool) -> io::Result<Option<News>> {
-        let Some(mut datagram) = self.receive_datagram(wait)? else { return Ok(None) };
-        if datagram.first() == Some(&CHUNK_MARK) {
-            datagram.remove(0);
-            return Ok(Some(News::Chunk(datagram)));
+    pub fn receive_news<'a>(&self, wait: bool, buffer: &'a mut Vec<u8>) -> io::Result<Option<News<'a>>> {
+        if !self.receive_datagram(wait, buffer)? {
+            return Ok(None);
         }
-        Ok(Some(News::Report(serde_json::from_slice(&datagram)?)))
+        Ok(Some(match buffer.split_first() {
+            Some((&CHUNKS_MARK, chunks)) => News::Chunks(chunks),
+            _ => News::Report(serde_json::from_slice(buffer)?),
+        }))
     }
 
-    fn receive_datagram(&self, wait: bool) -> io::Result<Option<Vec<u8>>> {
+    /// Puts the next datagram into a buffer; false when the other end is gone.
+    fn receive_datagram(&self, wait: bool, buffer: &mut Vec<u8>) -> io::Result<bool> {
+        buffer.clear();
         // Not cleared before: hardly any message needs more than a page of it.
-        let mut buffer = Vec::<u8>::with_capacity(MAX_REPORT);
+        buffer.reserve(MAX_REPORT);
         let flags = if wait { 0 } else { libc::MSG_DONTWAIT };
         let length = loop {
             // By system call, as above. No address of the sender is asked for.
@@ -244,16 +251,13 @@ impl Control {
             let error = io::Error::last_os_error();
             match error.raw_os_error() {
                 Some(libc::EINTR) => {}
-                Some(libc::ECONNRESET) => return Ok(None),
+                Some(libc::ECONNRESET) => return Ok(false),
                 _ => return Err(error),
             }
         };
-        if length == 0 {
-            return Ok(None);
-        }
         // SAFETY: the kernel has written that many bytes.
         unsafe { buffer.set_len(length) };
-        Ok(Some(buffer))
+        Ok(length > 0)
     }
 }
 

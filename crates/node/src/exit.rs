@@ -35,16 +35,18 @@ impl Node {
             for node in 1..self.boot.nodes {
                 self.core().ports.post(NodeId(node), &Wire::Close, &[]);
             }
+            self.prepare_end_of_recording();
             let others = u32::from(self.boot.nodes) - 1;
             let deadline = Instant::now() + PATIENCE;
             loop {
                 let closed = self.closed.load(Ordering::Acquire);
                 let left = deadline.saturating_duration_since(Instant::now());
                 if closed == others || left.is_zero() {
-                    self.end_recording();
+                    // First: the launcher may end the others meanwhile, which takes longest.
                     if closed == others {
                         self.report(&Report::Closed);
                     }
+                    self.end_recording();
                     return;
                 }
                 crate::slots::futex_wait(&self.closed, closed, Some(left));

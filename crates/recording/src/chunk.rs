@@ -82,9 +82,41 @@ pub fn encode<R: Record>(node: u16, record: &R) -> Vec<u8> {
     chunk
 }
 
+/// Chunks that stand one behind the other, one by one. What is left if the last one is cut off comes last.
+pub fn chunks(mut bytes: &[u8]) -> impl Iterator<Item = &[u8]> {
+    std::iter::from_fn(move || {
+        let length = match bytes.first_chunk() {
+            Some(&length) => CHUNK_HEADER.saturating_add(u32::from_le_bytes(length) as usize),
+            None => bytes.len(),
+        };
+        let (chunk, rest) = bytes.split_at(length.min(bytes.len()));
+        bytes = rest;
+        (!chunk.is_empty()).then_some(chunk)
+    })
+}
+
 /// The number of the kind of record that a chunk made by [`encode`] has, and its node; `None` if it is too short for one.
 #[must_use]
 pub fn kind_and_node(chunk: &[u8]) -> Option<(u16, u16)> {
     let half = |from: usize| Some(u16::from_le_bytes(chunk.get(from..from + 2)?.try_into().ok()?));
     Some((half(8)?, half(10)?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn chunks_behind_each_other_come_one_by_one() {
+        let name = |name: &str| vec![Name { start: 1, end: 2, name: name.to_owned() }];
+        let made = [encode(0, &name("a")), encode(7, &name("longer")), encode(7, &Vec::<Name>::new())];
+        let all = made.concat();
+        assert!(chunks(&all).eq(made.iter()));
+        assert_eq!(chunks(&[]).count(), 0);
+        for cut in 1..all.len() {
+            let parts: Vec<_> = chunks(&all[..cut]).collect();
+            assert_eq!(parts.concat(), all[..cut]);
+            assert!(parts.iter().rev().skip(1).eq(made.iter().take(parts.len() - 1).rev()), "{cut}");
+        }
+    }
 }

@@ -10,7 +10,7 @@ mod chunk;
 mod read;
 mod record;
 
-pub use chunk::{FILE_HEADER, FORMAT, MAX_CHUNK, Record, encode, kind_and_node};
+pub use chunk::{FILE_HEADER, FORMAT, MAX_CHUNK, Record, chunks, encode, kind_and_node};
 pub use read::{Cut, ReadError, Reader, Recording, read};
 pub use record::{
     Board, Counted, End, FilterCounts, Image, Interval, LAUNCHER, Name, Object, Omitted, Reference, Row, Run,

@@ -8,6 +8,7 @@ use crate::failure::Failure;
 use gondwana_memory::empty_frames;
 use gondwana_node::boot::{BOOT_VARIABLE, Boot, FabricBoot};
 use gondwana_node::control::{Control, News, Order};
+use gondwana_recording::chunks;
 use std::collections::VecDeque;
 use std::ffi::OsString;
 use std::fmt::Display;
@@ -38,6 +39,8 @@ pub struct LocalNodes {
     nodes: Vec<Node>,
     ready: VecDeque<Event>,
     watched: Option<RawFd>,
+    /// Room for what nodes say.
+    buffer: Vec<u8>,
 }
 
 /// Where the standard streams of a node lead; `None` is the launcher's own.
@@ -48,7 +51,8 @@ impl LocalNodes {
     pub fn new(signals: Signals) -> Result<Self, Failure> {
         let reserved = Reserved::new()
             .map_err(|error| Failure::system("reserving descriptors for the nodes", &error))?;
-        Ok(Self { signals, reserved, nodes: vec![], ready: VecDeque::new(), watched: None })
+        let (nodes, ready, buffer) = (vec![], VecDeque::new(), vec![]);
+        Ok(Self { signals, reserved, nodes, ready, watched: None, buffer })
     }
 
     /// Starts the program as it is, without the runtime library: a machine of one node needs no coherence.
@@ -120,9 +124,12 @@ impl LocalNodes {
     fn drain(&mut self, index: usize) {
         let node = &mut self.nodes[index];
         while let Some(control) = &node.control {
-            match control.receive_news(false) {
+            match control.receive_news(false, &mut self.buffer) {
                 Ok(Some(News::Report(report))) => self.ready.push_back(Event::Report(node.number, report)),
-                Ok(Some(News::Chunk(chunk))) => self.ready.push_back(Event::Chunk(node.number, chunk)),
+                Ok(Some(News::Chunks(together))) => {
+                    let event = |chunk: &[u8]| Event::Chunk(node.number, chunk.to_vec());
+                    self.ready.extend(chunks(together).map(event));
+                }
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
                 Ok(None) | Err(_) => node.control = None,
             }

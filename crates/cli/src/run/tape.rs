@@ -49,6 +49,8 @@ impl Tape {
             PathBuf::from(name)
         });
         if let Some(old) = &old {
+            // File systems write a file to the disk that replaces another one, and whoever starts the run would wait for that.
+            let _ = fs::remove_file(old);
             fs::rename(path, old).map_err(failed)?;
         }
         let written = File::create(path).and_then(|mut file| file.write_all(&FILE_HEADER).map(|()| file));

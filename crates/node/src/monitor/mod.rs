@@ -11,6 +11,7 @@ mod filters;
 mod foreseen;
 mod listening;
 mod names;
+mod outbox;
 mod recorder;
 mod tap;
 #[cfg(test)]
@@ -33,6 +34,7 @@ use boards::Boards;
 use gondwana_monitor::{FilterId, Panel};
 use listening::Listening;
 use names::GivenNames;
+use outbox::Outbox;
 use recorder::Recorder;
 use std::io::ErrorKind;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -61,6 +63,8 @@ pub struct Monitor {
     listening: Listening,
     /// What the program calls its data.
     names: GivenNames,
+    /// Records on their way to the launcher.
+    outbox: Outbox,
     /// What the launcher has answered the program.
     answers: Answers<Result<(), Refusal>>,
     /// Filters of the program.
@@ -170,8 +174,8 @@ impl Node {
     /// Does what the launcher orders, until it is gone, and records meanwhile.
     fn monitor(&'static self) {
         loop {
-            let recording = self.monitor.recorder().as_mut().map(|recorder| recorder.go_on(self)).is_some();
-            self.tell_thresholds();
+            // First: the program is about to start, and hardly anything has happened.
+            let recording = self.monitor.recorder().is_some();
             match self.control.receive_within(recording.then_some(PERIOD)) {
                 Ok(Some(Order::Monitor(asked))) => self.start_monitoring(&asked),
                 Ok(Some(Order::Unmonitor)) => self.stop_monitoring(),
@@ -186,6 +190,10 @@ impl Node {
                 // This process ends with the launcher.
                 Ok(None) | Err(_) => return,
             }
+            if let Some(recorder) = self.monitor.recorder().as_mut() {
+                recorder.go_on(self);
+            }
+            self.tell_thresholds();
         }
     }
 
@@ -195,8 +203,16 @@ impl Node {
         if let Some(panel) = self.monitor.panel().as_ref() {
             self.count_visits(panel, |_| true);
             recorder::write_counters(self, panel, time);
+            self.send_records();
         }
         self.report(&Report::Counted);
+    }
+
+    /// Writes down most of what has not been written yet, while other nodes get ready to end.
+    pub(crate) fn prepare_end_of_recording(&'static self) {
+        if let Some(recorder) = self.monitor.recorder().as_mut() {
+            recorder.prepare_end(self);
+        }
     }
 
     /// Writes down what has not been written yet. The node is about to end, or to stand still until it is ended.

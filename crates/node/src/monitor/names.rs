@@ -1,6 +1,5 @@
 //! What the program calls its data.
 
-use super::recorder::send;
 use crate::Node;
 use gondwana_recording::Name;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -23,7 +22,7 @@ impl GivenNames {
     /// Writes down the names from this number on; gives the number of the next.
     pub fn write(&self, node: &Node, from: usize) -> usize {
         let names = self.lock();
-        names[from..].chunks(IN_A_CHUNK).for_each(|names| send(node, &names.to_vec()));
+        names[from..].chunks(IN_A_CHUNK).for_each(|names| node.put_record(&names.to_vec()));
         names.len()
     }
 }

@@ -2,12 +2,11 @@
 
 use super::attribution::{Told, Written};
 use crate::Node;
-use crate::control::MAX_CHUNK;
+use crate::control::MAX_CHUNKS;
 use gondwana_memory::PAGE_SIZE;
 use gondwana_monitor::{Filter, Journal, Panel, Refine, Watch, Zoom};
 use gondwana_recording::{
-    Board, Counted, End, FilterCounts, Image, Interval, Record, Row, Segment, SegmentKind, Started, Totals,
-    Watched, encode,
+    Board, Counted, End, FilterCounts, Image, Interval, Row, Segment, SegmentKind, Started, Totals, Watched,
 };
 use std::sync::Arc;
 use std::time::Instant;
@@ -15,10 +14,10 @@ use std::time::Instant;
 /// Most rows in one chunk. A row takes at most 46 bytes: variable-length numbers of 64, 64, 64, 32 and 32 bits (10, 10,
 /// 10, 5 and 5 bytes), one of 16 bits (3), and three bytes. Half of what a datagram holds, so that the C library needs no
 /// new mapping for it while it grows: the addresses of mappings are the program's affair.
-const ROWS: usize = (MAX_CHUNK / 2 - 64) / 46;
+const ROWS: usize = (MAX_CHUNKS / 2 - 64) / 46;
 
 /// Most counters in one chunk, which take at most 15 bytes each.
-const COUNTERS: usize = (MAX_CHUNK / 2 - 64) / 15;
+const COUNTERS: usize = (MAX_CHUNKS / 2 - 64) / 15;
 
 /// What is between the monitor's observations and the recording.
 pub struct Recorder {
@@ -73,8 +72,9 @@ impl Recorder {
     pub fn begin(&mut self, node: &'static Node) {
         self.before = sent(node);
         self.faults_before = faults(node);
-        send(node, &node.started(self.told.images()));
+        node.put_record(&node.started(self.told.images()));
         self.look_closer(node);
+        node.send_records();
     }
 
     /// Moves the filters that nobody has asked for, and the recording's smaller units, to where most has happened.
@@ -104,7 +104,18 @@ impl Recorder {
         if !self.ended {
             self.take_journal(node);
             self.look_closer(node);
-            self.told.go_on(node, false, &mut |chunk| send_chunk(node, &chunk));
+            self.told.go_on(node);
+            node.send_records();
+        }
+    }
+
+    /// Writes down what has happened since the last time and everything that takes long to tell: so there is less to do at
+    /// the end, which is near.
+    pub fn prepare_end(&mut self, node: &'static Node) {
+        if !self.ended {
+            self.take_journal(node);
+            self.told.prepare_end(node);
+            node.send_records();
         }
     }
 
@@ -130,7 +141,7 @@ impl Recorder {
                 bytes: tally.bytes,
             }));
             let interval = Interval { begin, end, rows };
-            send(node, &interval);
+            node.put_record(&interval);
             self.rows = interval.rows;
             self.rows.clear();
         }
@@ -142,7 +153,7 @@ impl Recorder {
             messages: messages - self.before.0,
             bytes: bytes - self.before.1,
         };
-        send(node, &totals);
+        node.put_record(&totals);
     }
 
     /// The last records.
@@ -151,7 +162,7 @@ impl Recorder {
             return;
         }
         self.take_journal(node);
-        self.told.go_on(node, true, &mut |chunk| send_chunk(node, &chunk));
+        self.told.end(node);
         self.remove_own_filters(node);
         if let Some(panel) = node.monitor.panel().as_ref() {
             node.count_visits(panel, |_| true);
@@ -165,7 +176,8 @@ impl Recorder {
             bytes: bytes - self.before.1,
             lost: self.lost,
         };
-        send(node, &end);
+        node.put_record(&end);
+        node.send_records();
     }
 }
 
@@ -173,7 +185,7 @@ impl Recorder {
 pub fn write_counters(node: &Node, panel: &Panel, time: u64) {
     for (id, filter) in panel.filters() {
         for counts in parts(filter, panel.counters(id).into_iter().flatten()) {
-            send(node, &Board { time, filters: vec![counts] });
+            node.put_record(&Board { time, filters: vec![counts] });
         }
     }
 }
@@ -182,7 +194,7 @@ pub fn write_counters(node: &Node, panel: &Panel, time: u64) {
 fn send_watches(node: &Node, watches: &[Watch]) {
     for watch in watches {
         for filter in parts(&watch.filter, watch.counters.iter().copied()) {
-            send(node, &Watched { begin: watch.begin, end: watch.end, filter });
+            node.put_record(&Watched { begin: watch.begin, end: watch.end, filter });
         }
     }
 }
@@ -215,15 +227,6 @@ fn faults(node: &Node) -> u64 {
     let core = node.core();
     let counters = core.counters();
     counters.read_faults + counters.write_faults
-}
-
-pub fn send<R: Record>(node: &Node, record: &R) {
-    send_chunk(node, &encode(node.me.0, record));
-}
-
-fn send_chunk(node: &Node, chunk: &[u8]) {
-    // A launcher that is gone takes this process with it; nobody is left to be told.
-    let _ = node.control.send_chunk(chunk);
 }
 
 impl Node {

@@ -49,6 +49,8 @@ pub struct Told {
     references: References,
     round: Round,
     looking: bool,
+    /// Everything is told that does not change any more when the program has ended.
+    looked: bool,
     last: Instant,
 }
 
@@ -68,6 +70,7 @@ impl Told {
             references: References::default(),
             round: Round::default(),
             looking: false,
+            looked: false,
             last: Instant::now(),
         }
     }
@@ -77,28 +80,49 @@ impl Told {
         &self.images
     }
 
-    /// Tells what is new in chunks of a recording. What changes all the time is told now and then, and when this is the
-    /// `end`.
-    pub fn go_on(&mut self, node: &Node, end: bool, sink: &mut dyn FnMut(Vec<u8>)) {
-        let me = node.me.0;
-        self.tell_threads(node, sink);
-        if let Some(attribution) = node.monitor.attribution() {
-            self.tell_objects(attribution, me, sink);
-        }
-        if end || self.last.elapsed() >= PERIOD {
+    /// Tells what is new in a recording. What changes all the time is told now and then.
+    pub fn go_on(&mut self, node: &Node) {
+        let sink = &mut |chunk: Vec<u8>| node.put_chunk(&chunk);
+        self.tell_new(node, sink);
+        if self.last.elapsed() >= PERIOD {
             self.last = Instant::now();
             self.looking = true;
-            self.tell_images(me, sink);
+            self.tell_images(node.me.0, sink);
             self.tell_written(node, sink);
         }
+        if self.looking {
+            self.look(node, sink);
+        }
+    }
+
+    /// The program has ended on this node: tells everything. Something may come along while other nodes end.
+    pub fn prepare_end(&mut self, node: &Node) {
+        let sink = &mut |chunk: Vec<u8>| node.put_chunk(&chunk);
+        self.tell_new(node, sink);
+        self.tell_images(node.me.0, sink);
+        self.tell_written(node, sink);
+        self.looking = true;
         while self.looking {
             self.look(node, sink);
-            if !end {
-                break;
-            }
         }
-        if end {
-            self.omit(node, sink);
+        self.looked = true;
+    }
+
+    /// Tells what has not been told.
+    pub fn end(&mut self, node: &Node) {
+        if !self.looked {
+            self.prepare_end(node);
+        }
+        let sink = &mut |chunk: Vec<u8>| node.put_chunk(&chunk);
+        self.tell_new(node, sink);
+        self.tell_written(node, sink);
+        self.omit(node, sink);
+    }
+
+    fn tell_new(&mut self, node: &Node, sink: &mut dyn FnMut(Vec<u8>)) {
+        self.tell_threads(node, sink);
+        if let Some(attribution) = node.monitor.attribution() {
+            self.tell_objects(attribution, node.me.0, sink);
         }
     }
 
