@@ -110,7 +110,7 @@ fn a_page_is_fetched_by_the_thread_that_waits_for_it_and_those_behind_it_come_ah
 fn what_is_read_and_asked_for_to_be_written_is_recorded_as_read_and_written() {
     const WRITER: usize = CODE + 8;
     let mut tap = tap();
-    let mut touch = |tap: &mut Tap, page, writer| {
+    let touch = |tap: &mut Tap, page, writer| {
         let touch = Touch { address: (address(page) + 100) as usize, code: CODE, writer };
         tap.touches(Slot(0), Some(10), Page(page), Access::Write, touch);
     };
