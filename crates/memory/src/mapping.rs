@@ -77,22 +77,15 @@ fn map_with(
     offset: usize,
     how: i32,
 ) -> Result<(), MemoryError> {
+    let (flags, file) = (libc::MAP_NORESERVE | how, file.as_raw_fd());
+    // By system call: in the preloaded library, the function of that name is the program's.
     // SAFETY: with MAP_FIXED_NOREPLACE the kernel refuses to touch existing mappings; with MAP_FIXED the caller
     // of `map_over` has promised that the range may be replaced.
-    let address = unsafe {
-        libc::mmap(
-            base as *mut libc::c_void,
-            bytes,
-            allowed,
-            libc::MAP_NORESERVE | how,
-            file.as_raw_fd(),
-            offset as libc::off_t,
-        )
-    };
+    let address = unsafe { libc::syscall(libc::SYS_mmap, base, bytes, allowed, flags, file, offset) };
     if address as usize == base {
         return Ok(());
     }
-    if address == libc::MAP_FAILED && std::io::Error::last_os_error().raw_os_error() != Some(libc::EEXIST) {
+    if address == -1 && std::io::Error::last_os_error().raw_os_error() != Some(libc::EEXIST) {
         return Err(MemoryError::last("mapping shared memory"));
     }
     Err(MemoryError::Occupied { base, bytes })

@@ -131,9 +131,9 @@ impl Uffd {
 
     /// Takes the pages out of the program's reach; their contents stay in the memfd.
     pub(super) fn zap(&self, base: usize, count: u32) -> Result<(), MemoryError> {
+        // By system call: in the preloaded library, the function of that name is the program's.
         // SAFETY: on a shared file mapping MADV_DONTNEED drops page table entries, never contents.
-        let result =
-            unsafe { libc::madvise(base as *mut libc::c_void, bytes(count) as usize, libc::MADV_DONTNEED) };
+        let result = unsafe { libc::syscall(libc::SYS_madvise, base, bytes(count), libc::MADV_DONTNEED) };
         if result == 0 { Ok(()) } else { Err(MemoryError::last("dropping pages of the program's view")) }
     }
 

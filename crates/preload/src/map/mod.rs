@@ -1,32 +1,32 @@
 //! Anonymous mappings of the program: shared like its heap.
 
 use crate::handler_stack::uninterrupted;
+use forbidden::{Forbidden, Parts};
 use gondwana_memory::PAGE_SIZE;
 use gondwana_node::{Caller, Node, ProcessChange};
 use libc::{c_int, c_void, off_t, size_t};
 use std::arch::naked_asm;
+use std::ops::Range;
 use std::sync::Mutex;
 
-/// What the program may not do with parts of shared memory, because it asked for that or because a mapped file
-/// ends before them.
-static FORBIDDEN: Mutex<Vec<Forbidden>> = Mutex::new(Vec::new());
+mod change;
+mod forbidden;
 
-fn with_forbidden<R>(call: impl FnOnce(&mut Vec<Forbidden>) -> R) -> R {
+/// What the program may not do with parts of shared memory.
+static FORBIDDEN: Mutex<Parts> = Mutex::new(Parts::new());
+
+fn with_forbidden<R>(call: impl FnOnce(&mut Parts) -> R) -> R {
     uninterrupted(|| call(&mut FORBIDDEN.lock().expect("not poisoned")))
 }
 
-#[derive(Clone, Copy)]
-struct Forbidden {
-    start: usize,
-    end: usize,
-    beyond_file: bool,
+/// What the program may not do with parts of a range.
+fn restricted(range: &Range<usize>) -> Vec<Forbidden> {
+    with_forbidden(|parts| parts.within(range))
 }
 
 /// True for an address of a mapping that lies beyond the mapped file.
 pub fn is_beyond_file(address: usize) -> bool {
-    with_forbidden(|forbidden| {
-        forbidden.iter().any(|part| part.beyond_file && (part.start..part.end).contains(&address))
-    })
+    restricted(&(address..address + 1)).iter().any(|part| part.beyond_file)
 }
 
 type Mmap = unsafe extern "C" fn(*mut c_void, size_t, c_int, c_int, c_int, off_t) -> *mut c_void;
@@ -42,20 +42,37 @@ fn map(
     offset: off_t,
     caller: Caller,
 ) -> *mut c_void {
-    let readable = protection & libc::PROT_READ != 0 && protection & libc::PROT_EXEC == 0;
-    let movable = flags & (libc::MAP_FIXED | libc::MAP_FIXED_NOREPLACE) == 0;
+    let anonymous = flags & libc::MAP_ANONYMOUS != 0;
+    let readable = protection & libc::PROT_READ != 0;
+    let copied = readable && (flags & libc::MAP_PRIVATE != 0 || protection & libc::PROT_WRITE == 0);
+    // Code stays with the node that maps it.
     if let Some(node) = Node::current()
         && length > 0
-        && readable
-        && movable
+        && protection & libc::PROT_EXEC == 0
     {
-        if flags & libc::MAP_ANONYMOUS != 0 {
-            return share(node, length, caller);
+        if flags & (libc::MAP_FIXED | libc::MAP_FIXED_NOREPLACE) == 0 {
+            if anonymous {
+                return share_restricted(node, length, protection, caller);
+            }
+            if copied {
+                return copy_file(node, length, fd, offset, caller);
+            }
+        } else if node.is_shared(address as usize) && (anonymous || copied) {
+            if flags & libc::MAP_FIXED_NOREPLACE != 0 {
+                crate::errno::set(libc::EEXIST);
+                return libc::MAP_FAILED;
+            }
+            return change::replace(
+                node,
+                address as usize,
+                length,
+                protection,
+                (!anonymous).then_some((fd, offset)),
+            );
         }
-        if flags & libc::MAP_PRIVATE != 0 || protection & libc::PROT_WRITE == 0 {
-            return copy_file(node, length, fd, offset, caller);
+        if !anonymous && readable {
+            node.refuse("a writable shared mapping of a file: its pages stay on the node that maps it");
         }
-        node.refuse("a writable shared mapping of a file: its pages stay on the node that maps it");
     }
     if flags & libc::MAP_ANONYMOUS == 0 && !crate::io::descriptors::is_here(fd, "mmap") {
         return libc::MAP_FAILED;
@@ -77,6 +94,31 @@ fn share(node: &'static Node, length: size_t, caller: Caller) -> *mut c_void {
     )
 }
 
+/// Anonymous memory of which the program allows itself only so much: often none, until it needs it.
+fn share_restricted(node: &'static Node, length: size_t, protection: c_int, caller: Caller) -> *mut c_void {
+    let address = share(node, length, caller);
+    if address == libc::MAP_FAILED {
+        return address;
+    }
+    let pages = address as usize..address as usize + length.next_multiple_of(PAGE_SIZE);
+    match restrict(node, pages.clone(), protection) {
+        0 => address,
+        error => {
+            node.unmap_pages(pages.start, pages.len());
+            crate::errno::set(error);
+            libc::MAP_FAILED
+        }
+    }
+}
+
+/// Forbids what a new mapping does not allow; 0 or an error number.
+fn restrict(node: &'static Node, pages: Range<usize>, protection: c_int) -> c_int {
+    if protection & libc::PROT_WRITE != 0 {
+        return 0;
+    }
+    protect(node, Forbidden { start: pages.start, end: pages.end, protection, beyond_file: false })
+}
+
 /// A private or read-only mapping of a file is a copy of it that every node can read.
 fn copy_file(node: &'static Node, length: size_t, fd: c_int, offset: off_t, caller: Caller) -> *mut c_void {
     if offset % PAGE_SIZE as off_t != 0 {
@@ -87,26 +129,41 @@ fn copy_file(node: &'static Node, length: size_t, fd: c_int, offset: off_t, call
     if address == libc::MAP_FAILED {
         return address;
     }
+    match read_file(node, address as usize, length, fd, offset) {
+        0 => address,
+        error => {
+            node.unmap_pages(address as usize, length);
+            crate::errno::set(error);
+            libc::MAP_FAILED
+        }
+    }
+}
+
+/// Fills a new mapping from a file. What lies beyond the file's end is nobody's; 0 or an error number.
+fn read_file(node: &'static Node, address: usize, length: size_t, fd: c_int, offset: off_t) -> c_int {
     let mut done = 0;
     while done < length {
         // SAFETY: the mapping is `length` bytes long; `pread` here is the one that makes pages present first.
         let got = unsafe {
-            crate::io::pread(fd, address.byte_add(done), (length - done).min(1 << 20), offset + done as off_t)
+            crate::io::pread(
+                fd,
+                (address + done) as *mut c_void,
+                (length - done).min(1 << 20),
+                offset + done as off_t,
+            )
         };
         match got {
             0 => break,
             1.. => done += got as usize,
-            _ => {
-                node.unmap_pages(address as usize, length);
-                return libc::MAP_FAILED;
-            }
+            _ => return crate::errno::get(),
         }
     }
-    let held = done.next_multiple_of(PAGE_SIZE);
-    if held < length {
-        protect(node, address as usize + held, length - held, libc::PROT_NONE, true);
+    let start = address + done.next_multiple_of(PAGE_SIZE);
+    let end = address + length.next_multiple_of(PAGE_SIZE);
+    if start == end {
+        return 0;
     }
-    address
+    protect(node, Forbidden { start, end, protection: libc::PROT_NONE, beyond_file: true })
 }
 
 macro_rules! mapping {
@@ -164,7 +221,8 @@ pub unsafe extern "C" fn munmap(address: *mut c_void, length: size_t) -> c_int {
             crate::errno::set(libc::EINVAL);
             return -1;
         }
-        allow_again(node, address as usize, length);
+        let end = address as usize + length.next_multiple_of(PAGE_SIZE);
+        allow_again(node, &(address as usize..end));
         node.unmap_pages(address as usize, length);
         return 0;
     }
@@ -188,19 +246,18 @@ pub fn protect_here(address: usize, length: size_t, protection: c_int, beyond_fi
     let pages = address..address + length.next_multiple_of(PAGE_SIZE);
     // What is not a whole number of pages the kernel refuses.
     let node = Node::current().filter(|_| address.is_multiple_of(PAGE_SIZE));
-    let done = node.map_or(Ok(false), |node| node.protect_pages(pages, protection));
+    let done = node.map_or(Ok(false), |node| node.protect_pages(pages.clone(), protection));
     match done {
         Ok(true) => {}
         Ok(false) if real_protect(address, length, protection) == 0 => {}
         Ok(false) => return crate::errno::get(),
         Err(error) => return error,
     }
-    let end = address + length.next_multiple_of(PAGE_SIZE);
-    with_forbidden(|forbidden| {
-        if protection == ALL {
-            forbidden.retain(|part| part.end <= address || part.start >= end);
+    with_forbidden(|parts| {
+        if protection & ALL == ALL {
+            parts.allow(&pages);
         } else {
-            forbidden.push(Forbidden { start: address, end, beyond_file });
+            parts.forbid(Forbidden { start: pages.start, end: pages.end, protection, beyond_file });
         }
     });
     0
@@ -220,29 +277,33 @@ pub fn allow_here(address: usize, length: size_t) {
 const ALL: c_int = libc::PROT_READ | libc::PROT_WRITE;
 
 /// Protects shared memory on all nodes; 0 or an error number.
-fn protect(
-    node: &'static Node,
-    address: usize,
-    length: size_t,
-    protection: c_int,
-    beyond_file: bool,
-) -> c_int {
-    let error = protect_here(address, length, protection, beyond_file);
-    if error != 0 {
-        return error;
+fn protect(node: &'static Node, part: Forbidden) -> c_int {
+    let Forbidden { start, end, protection, beyond_file } = part;
+    let (address, length) = (start as u64, (end - start) as u64);
+    match protect_here(start, end - start, protection, beyond_file) {
+        0 => node
+            .change_elsewhere(ProcessChange::Protect { address, length, protection, beyond_file })
+            .err()
+            .unwrap_or(0),
+        error => error,
     }
-    let change =
-        ProcessChange::Protect { address: address as u64, length: length as u64, protection, beyond_file };
-    node.change_elsewhere(change).err().unwrap_or(0)
 }
 
-/// Memory that is given back may be used for anything.
-fn allow_again(node: &'static Node, address: usize, length: size_t) {
-    let end = address + length;
-    let any = |part: &Forbidden| part.start < end && address < part.end;
-    if with_forbidden(|forbidden| forbidden.iter().any(any)) {
-        protect(node, address, length, ALL, false);
+/// Memory that is given back, or up, may be used for anything; 0 or an error number.
+fn allow_again(node: &'static Node, pages: &Range<usize>) -> c_int {
+    if restricted(pages).is_empty() {
+        return 0;
     }
+    protect(node, Forbidden { start: pages.start, end: pages.end, protection: ALL, beyond_file: false })
+}
+
+/// What a system call returns for an error number or 0.
+fn result(error: c_int) -> c_int {
+    if error == 0 {
+        return 0;
+    }
+    crate::errno::set(error);
+    -1
 }
 
 /// # Safety
@@ -253,11 +314,5 @@ pub unsafe extern "C" fn mprotect(address: *mut c_void, length: size_t, protecti
     let Some(node) = Node::current().filter(|node| length > 0 && node.is_shared(address)) else {
         return real_protect(address, length, protection);
     };
-    match protect(node, address, length, protection, false) {
-        0 => 0,
-        error => {
-            crate::errno::set(error);
-            -1
-        }
-    }
+    result(protect(node, Forbidden { start: address, end: address + length, protection, beyond_file: false }))
 }

@@ -1,0 +1,79 @@
+//! What the program may not do with parts of its memory, because it asked for that or because a mapped file ends
+//! before them.
+
+use std::ops::Range;
+
+/// A part of shared memory that the program has protected.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Forbidden {
+    pub start: usize,
+    pub end: usize,
+    /// What is allowed, as for `mprotect`.
+    pub protection: i32,
+    /// The part of a mapping that lies beyond the mapped file.
+    pub beyond_file: bool,
+}
+
+/// Such parts; no two of them overlap.
+pub struct Parts(Vec<Forbidden>);
+
+impl Parts {
+    pub const fn new() -> Self {
+        Self(Vec::new())
+    }
+
+    /// Everything is allowed in a range again.
+    pub fn allow(&mut self, range: &Range<usize>) {
+        let outside = |part: Forbidden| {
+            let before = Forbidden { end: part.end.min(range.start), ..part };
+            let after = Forbidden { start: part.start.max(range.end), ..part };
+            [before, after].into_iter().filter(|part| part.start < part.end)
+        };
+        self.0 = self.0.drain(..).flat_map(outside).collect();
+    }
+
+    /// From now on this is what counts for the part's range.
+    pub fn forbid(&mut self, part: Forbidden) {
+        self.allow(&(part.start..part.end));
+        self.0.push(part);
+    }
+
+    /// What is forbidden inside a range.
+    pub fn within(&self, range: &Range<usize>) -> Vec<Forbidden> {
+        let cut = |part: &Forbidden| Forbidden {
+            start: part.start.max(range.start),
+            end: part.end.min(range.end),
+            ..*part
+        };
+        self.0.iter().map(cut).filter(|part| part.start < part.end).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn part(start: usize, end: usize, protection: i32) -> Forbidden {
+        Forbidden { start, end, protection, beyond_file: false }
+    }
+
+    #[test]
+    fn what_is_allowed_in_the_middle_leaves_both_ends_forbidden() {
+        let mut parts = Parts::new();
+        parts.forbid(part(10, 50, 0));
+        parts.allow(&(20..30));
+        assert_eq!(parts.within(&(0..100)), [part(10, 20, 0), part(30, 50, 0)]);
+        assert_eq!(parts.within(&(15..35)), [part(15, 20, 0), part(30, 35, 0)]);
+        assert_eq!(parts.within(&(20..30)), []);
+    }
+
+    #[test]
+    fn the_last_word_counts() {
+        let mut parts = Parts::new();
+        parts.forbid(part(10, 50, 0));
+        parts.forbid(part(40, 60, 1));
+        assert_eq!(parts.within(&(0..100)), [part(10, 40, 0), part(40, 60, 1)]);
+        parts.allow(&(0..100));
+        assert_eq!(parts.within(&(0..100)), []);
+    }
+}
