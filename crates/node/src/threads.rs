@@ -129,6 +129,18 @@ impl Node {
         self.natives.lock().expect("not poisoned").get(&thread).copied()
     }
 
+    /// Starts a thread by a function that returns the C library's name for it. The name is known before anybody is told
+    /// of the thread, who may want to send it a signal at once.
+    ///
+    /// # Errors
+    /// Those of the function.
+    pub fn begin_native(&self, thread: u64, start: impl FnOnce() -> Result<u64, i32>) -> Result<(), i32> {
+        // The thread itself takes the lock as it begins, and again to remove its name as it ends.
+        let mut natives = self.natives.lock().expect("not poisoned");
+        natives.insert(thread, start()?);
+        Ok(())
+    }
+
     /// The number of the thread that runs `main`.
     #[must_use]
     pub fn main_thread(&self) -> u64 {

@@ -329,6 +329,9 @@ pub fn blocked() -> u64 {
     bits(&set)
 }
 
+/// Every signal but those that tell of faults, as bits.
+pub const ALL_BUT_FAULTS: u64 = !(1 << (libc::SIGBUS - 1) | 1 << (libc::SIGSEGV - 1));
+
 /// Has the calling thread block these signals and no others. Its stack is private.
 pub fn block_only(blocked: u64) {
     real_mask(libc::SIG_SETMASK, &set_of(blocked), null_mut());

@@ -21,14 +21,19 @@ static DELETED: Mutex<BTreeSet<pthread_key_t>> = Mutex::new(BTreeSet::new());
 
 type Destructor = extern "C-unwind" fn(*mut c_void);
 
-/// The keys of the language runtimes are their own, like all their data.
+/// The keys of the language runtimes are their own, like all their data. Those of the C++ library can be part of objects
+/// of the program, which threads of all nodes use: `std::pmr::synchronized_pool_resource`.
 fn of_runtime(destructor: Destructor) -> bool {
+    let is_private = |path: &Path| {
+        let name = path.file_name().map_or(&[][..], |name| name.as_encoded_bytes());
+        is_runtime_library(path) && !name.starts_with(b"libstdc++.so.")
+    };
     // SAFETY: all zero is valid; dladdr fills it in with a pointer to a string that lives as long as the object.
     unsafe {
         let mut info: libc::Dl_info = std::mem::zeroed();
         libc::dladdr(destructor as *const c_void, &mut info) != 0
             && !info.dli_fname.is_null()
-            && CStr::from_ptr(info.dli_fname).to_str().is_ok_and(|path| is_runtime_library(Path::new(path)))
+            && CStr::from_ptr(info.dli_fname).to_str().is_ok_and(|path| is_private(Path::new(path)))
     }
 }
 

@@ -21,6 +21,18 @@ pub fn kind_of(mutex: *const pthread_mutex_t) -> impl Fn() -> MutexKind + Copy {
     }
 }
 
+/// True if whoever locks the mutex next is to be told that a thread has ended with it.
+///
+/// # Safety
+/// The attributes are null or valid.
+unsafe fn is_robust(attributes: *const pthread_mutexattr_t) -> bool {
+    let mut robust = libc::PTHREAD_MUTEX_STALLED;
+    // SAFETY: the caller's promise; the result is a private variable.
+    !attributes.is_null()
+        && unsafe { libc::pthread_mutexattr_getrobust(attributes, &mut robust) } == 0
+        && robust == libc::PTHREAD_MUTEX_ROBUST
+}
+
 /// Locks unless the time is over first. A mutex that is free is locked even then.
 fn lock_until(
     node: &'static Node,
@@ -36,6 +48,11 @@ fn lock_until(
 
 crate::shared_or_real! {
     fn pthread_mutex_init(mutex: *mut pthread_mutex_t, attributes: *const pthread_mutexattr_t) -> c_int = |node| {
+        // SAFETY: the caller passes null or valid attributes.
+        if unsafe { is_robust(attributes) } {
+            node.refuse("a robust mutex: a thread that ends with it would leave it locked for ever; run with -n 1");
+            return libc::ENOTSUP;
+        }
         // SAFETY: the C library fills in the kind; the object is the caller's.
         unsafe {
             node.mutex_init(mutex as usize);

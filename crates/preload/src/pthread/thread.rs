@@ -102,22 +102,28 @@ pub unsafe fn spec(attributes: *const pthread_attr_t, function: usize, argument:
 pub fn start(node: &'static Node, spec: ThreadSpec) -> Result<(), i32> {
     let stack = span_stack::take(node, spec.stack as usize).ok_or(libc::EAGAIN)?;
     let start = Box::into_raw(Box::new(Start { node, spec, stack }));
-    let mut attributes = MaybeUninit::<pthread_attr_t>::uninit();
-    let mut thread = 0;
-    // SAFETY: the attributes are initialised before use; the new thread owns `start`.
-    let result = unsafe {
-        libc::pthread_attr_init(attributes.as_mut_ptr());
-        libc::pthread_attr_setstacksize(attributes.as_mut_ptr(), PRIVATE_STACK);
-        libc::pthread_attr_setdetachstate(attributes.as_mut_ptr(), libc::PTHREAD_CREATE_DETACHED);
-        real_create(&mut thread, attributes.as_ptr(), begin, start.cast())
+    let create = move || {
+        let mut attributes = MaybeUninit::<pthread_attr_t>::uninit();
+        let mut thread = 0;
+        // SAFETY: the attributes are initialised before use; the new thread owns `start`.
+        let result = unsafe {
+            libc::pthread_attr_init(attributes.as_mut_ptr());
+            libc::pthread_attr_setstacksize(attributes.as_mut_ptr(), PRIVATE_STACK);
+            libc::pthread_attr_setdetachstate(attributes.as_mut_ptr(), libc::PTHREAD_CREATE_DETACHED);
+            real_create(&mut thread, attributes.as_ptr(), begin, start.cast())
+        };
+        if result == 0 { Ok(thread) } else { Err(result) }
     };
-    if result == 0 {
-        return Ok(());
-    }
-    // SAFETY: no thread was started, so the box is still ours.
-    let start = unsafe { Box::from_raw(start) };
-    span_stack::give_back(node, &start.stack);
-    Err(result)
+    // A signal waits until the new thread runs on the stack that handlers may use.
+    let blocked = signals::blocked();
+    signals::block_only(signals::ALL_BUT_FAULTS);
+    let result = node.begin_native(spec.id, create);
+    signals::block_only(blocked);
+    result.inspect_err(|_| {
+        // SAFETY: no thread was started, so the box is still ours.
+        let start = unsafe { Box::from_raw(start) };
+        span_stack::give_back(node, &start.stack);
+    })
 }
 
 unsafe extern "C" fn begin(start: *mut c_void) -> *mut c_void {
