@@ -94,3 +94,12 @@ pub unsafe extern "C" fn fork() -> pid_t {
     // SAFETY: forwards the call.
     unsafe { crate::real!(fork: fn() -> pid_t)() }
 }
+
+/// # Safety
+/// As the C library's `vfork`. The child gets memory of its own: one that ran in this process's memory would change what
+/// the runtime knows of this process's descriptors as it closes its own.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn vfork() -> pid_t {
+    // SAFETY: the caller's promise; it may do less than after a fork.
+    unsafe { fork() }
+}
