@@ -40,6 +40,25 @@ fn places_with_the_same_innermost_call_are_told_apart_by_who_called() {
     );
 }
 
+/// A plan names no caller of a function that calls itself: at most depths that is another one.
+#[test]
+fn blocks_of_a_function_that_calls_itself_are_one_area_at_any_depth() {
+    let mut made = Made::new(2);
+    for depth in 0..12 {
+        // The function's two calls of itself in turn, and nothing beyond the twelfth call.
+        let itself = (0..depth).map(|call| 0x40_3040 + call % 2 * 0x10);
+        let stack: Vec<u64> = [0x40_3011].into_iter().chain(itself).chain([0x40_4022]).take(12).collect();
+        made.block(0, HEAP + depth * 64, 48, &stack).touch(1, Kind::ColdRead, HEAP + depth * 64, 0, 1);
+    }
+    let analysis = made.analyse(&Source::default());
+    assert_eq!(analysis.areas.len(), 1, "{:?}", analysis.areas);
+    let found = area(&analysis, "make_grid, grid.c:17");
+    assert_eq!((found.objects, found.totals.reads), (12, 12));
+    let Origin::Allocation { site, caller, stack, .. } = &found.origin else { panic!("{:?}", found.origin) };
+    assert_eq!((&site[..], &caller[..]), ("make_grid+0x11", ""));
+    assert_eq!(stack, &["make_grid, grid.c:17", "main, grid.c:34"]);
+}
+
 /// Without names there is still what is in the recording.
 #[test]
 fn what_has_no_name_goes_by_what_it_is() {

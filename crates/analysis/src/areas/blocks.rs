@@ -1,14 +1,19 @@
 //! Blocks of memory that the program has allocated, by the place where it did.
 
 use super::layer::Layer;
+use super::recursion::without_recursion;
+use crate::names::Names;
 use gondwana_recording::{Object, Recording};
 use std::collections::HashMap;
 
 /// Blocks of one chain of calls, on all nodes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Group {
-    /// Return addresses, the innermost first; empty if nobody knows.
+    /// Return addresses, the innermost first, without recursion; empty if nobody knows.
     pub(crate) stack: Vec<u64>,
+    /// Which of them, in ascending order, are in functions that have called themselves: what follows is not always their
+    /// caller.
+    pub(crate) recursive: Vec<usize>,
     /// How many blocks there are.
     pub(crate) objects: u64,
     /// Their bytes.
@@ -31,16 +36,26 @@ pub(crate) struct Blocks {
 impl Blocks {
     /// Finds the blocks. Of records that are about the same addresses the latest counts; a block of which others have
     /// left nothing is none.
-    pub(crate) fn of(recording: &Recording) -> Self {
+    pub(crate) fn of(recording: &Recording, names: &dyn Names) -> Self {
         let sites: HashMap<(u16, u32), &[u64]> =
             recording.sites.iter().map(|(node, site)| ((*node, site.number), &site.stack[..])).collect();
+        let stack_of =
+            |node: u16, object: &Object| sites.get(&(node, object.site)).copied().unwrap_or_default();
+        let mut chains =
+            without_recursion(recording.objects.iter().map(|(node, object)| stack_of(*node, object)), names);
         let mut blocks = Self::default();
         let mut known: HashMap<&[u64], usize> = HashMap::new();
+        let mut groups: HashMap<Vec<u64>, usize> = HashMap::new();
         for (node, object) in &recording.objects {
-            let stack = sites.get(&(*node, object.site)).copied().unwrap_or_default();
+            let stack = stack_of(*node, object);
             let group = *known.entry(stack).or_insert_with(|| {
-                blocks.groups.push(Group { stack: stack.to_vec(), ..Group::default() });
-                blocks.groups.len() - 1
+                let chain = chains.remove(stack).unwrap_or_default();
+                let group = *groups.entry(chain.calls).or_insert_with_key(|calls| {
+                    blocks.groups.push(Group { stack: calls.clone(), ..Group::default() });
+                    blocks.groups.len() - 1
+                });
+                blocks.groups[group].recursive.extend(chain.recursive);
+                group
             });
             // A block of no bytes has an address of its own.
             let end = object.address.saturating_add(object.bytes.max(1));
@@ -60,6 +75,8 @@ impl Blocks {
         for group in &mut blocks.groups {
             group.threads.sort_unstable();
             group.threads.dedup();
+            group.recursive.sort_unstable();
+            group.recursive.dedup();
         }
         blocks
     }
@@ -73,6 +90,7 @@ impl Blocks {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::names::NoNames;
     use gondwana_recording::Site;
 
     #[test]
@@ -92,9 +110,10 @@ mod tests {
             ],
             ..Recording::default()
         };
-        let blocks = Blocks::of(&recording);
+        let blocks = Blocks::of(&recording, &NoNames);
         let group = |stack: &[u64], objects, bytes, threads: &[u32]| Group {
             stack: stack.to_vec(),
+            recursive: vec![],
             objects,
             bytes,
             threads: threads.to_vec(),

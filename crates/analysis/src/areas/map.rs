@@ -83,7 +83,7 @@ impl Map {
                 images.push(entry);
             }
         }
-        let blocks = Blocks::of(recording);
+        let blocks = Blocks::of(recording, names);
         let (given, named) = given(recording);
         let mut builder = Builder {
             names,

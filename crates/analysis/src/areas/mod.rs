@@ -3,6 +3,7 @@
 mod blocks;
 mod layer;
 mod map;
+mod recursion;
 mod tally;
 
 pub(crate) use blocks::Blocks;

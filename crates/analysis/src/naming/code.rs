@@ -84,8 +84,8 @@ impl<'a> Codes<'a> {
         }
     }
 
-    /// The innermost call that is the program's.
-    pub(crate) fn site(&mut self, returns: &[u64]) -> Site {
+    /// The innermost call that is the program's. Calls that are in `recursive` are not always called by the next one.
+    pub(crate) fn site(&mut self, returns: &[u64], recursive: &[usize]) -> Site {
         let calls: Vec<Option<(String, String)>> =
             returns.iter().map(|&address| self.call(address)).collect();
         let is_programs =
@@ -93,7 +93,8 @@ impl<'a> Codes<'a> {
         let innermost = calls.iter().position(is_programs).or_else(|| calls.iter().position(Option::is_some));
         let Some(at) = innermost else { return Site::default() };
         let (call, library) = calls[at].clone().unwrap_or_default();
-        let around = calls.get(at + 1).cloned().flatten().filter(|(_, other)| *other == library);
+        let around = calls.get(at + 1).filter(|_| !recursive.contains(&at)).cloned().flatten();
+        let around = around.filter(|(_, other)| *other == library);
         Site { call, caller: around.map(|(caller, _)| caller).unwrap_or_default(), library }
     }
 
