@@ -131,6 +131,7 @@ impl GwFilter {
             },
             first,
             threshold,
+            stride: None,
         };
         let listener = Listener {
             callback: self.callback.map(|callback| (callback, self.argument)),

@@ -6,7 +6,7 @@
 //! a transaction is never matched against half of one. A count that was begun before a change may arrive after it.
 
 use crate::events::{Event, Events};
-use crate::{Directions, Filter, Kinds, Threshold, Transaction};
+use crate::{Directions, Filter, Kinds, Stride, Threshold, Transaction};
 use std::sync::atomic::{AtomicU64, Ordering, fence};
 
 /// Most filters.
@@ -28,6 +28,8 @@ struct Row {
     /// See [`pack`].
     what: AtomicU64,
     threshold: AtomicU64,
+    /// See [`Stride::pack`]; 0 if all of the range is counted.
+    stride: AtomicU64,
     /// The kinds that each secondary counter takes of this filter, 16 bits for each of four.
     secondaries: [AtomicU64; SECONDARIES / 4],
 }
@@ -191,6 +193,7 @@ impl Copy {
                     Some(Threshold::Every(step)) => step | EVERY,
                 },
             );
+            store(&row.stride, entry.filter.stride.map_or(0, Stride::pack));
             for (word, kinds) in row.secondaries.iter().zip(entry.secondaries.chunks(4)) {
                 let bits = kinds.iter().rev().fold(0, |bits, kinds| bits << 16 | u64::from(kinds.bits()));
                 store(word, bits);
@@ -215,8 +218,11 @@ impl Copy {
             if !means || !(start..end).contains(&address) {
                 continue;
             }
-            let unit = what >> 18 & 63;
-            let index = (address - start) >> unit;
+            let (unit, offset) = ((what >> 18 & 63) as u8, address - start);
+            let index = match Stride::unpack(load(&row.stride)) {
+                None => offset >> unit,
+                Some(stride) => stride.counter(offset, unit)?,
+            };
             let counter = (what >> 32).saturating_add(index) as usize;
             let kind = transaction.kind as u32;
             let secondaries = (0..SECONDARIES)
@@ -228,7 +234,7 @@ impl Copy {
             return (counter < COUNTERS).then(|| Match {
                 counter,
                 number: (what >> 24) as u8,
-                address: start + (index << unit),
+                address: start + (offset >> unit << unit),
                 threshold: load(&row.threshold),
                 secondaries,
             });

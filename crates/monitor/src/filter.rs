@@ -1,6 +1,6 @@
 //! What a filter is, and how people write one.
 
-use crate::{Direction, Kinds, UnknownKind};
+use crate::{Direction, Kinds, Stride, UnknownKind};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::str::FromStr;
@@ -80,15 +80,11 @@ pub struct Filter {
     pub first: Option<u32>,
     /// When a counter raises an event, if ever.
     pub threshold: Option<Threshold>,
+    /// The parts of the range, if only their beginnings are counted.
+    pub stride: Option<Stride>,
 }
 
 impl Filter {
-    /// How many counters it takes.
-    #[must_use]
-    pub fn counters(&self) -> u64 {
-        self.end.saturating_sub(self.start) >> self.unit.min(63)
-    }
-
     /// True if a transaction can be meant by both.
     #[must_use]
     pub fn overlaps(&self, other: &Self) -> bool {
@@ -101,7 +97,7 @@ impl Filter {
     /// Says what is wrong with the filter by itself.
     ///
     /// # Errors
-    /// A unit out of range, an empty or misaligned range, no kinds, or a threshold of 0.
+    /// A unit out of range, an empty or misaligned range, parts that are none of it, no kinds, or a threshold of 0.
     pub fn check(&self) -> Result<(), FilterError> {
         if !(SMALLEST_UNIT..=LARGEST_UNIT).contains(&self.unit) {
             return Err(FilterError::Unit);
@@ -115,6 +111,7 @@ impl Filter {
         {
             return Err(FilterError::Misaligned { address, unit });
         }
+        self.check_stride()?;
         if self.kinds.is_empty() {
             return Err(FilterError::NoKinds);
         }
@@ -144,6 +141,8 @@ pub enum FilterError {
         /// Bytes in a unit.
         unit: u64,
     },
+    /// The range does not consist of whole parts, or a part has less room than its counters need.
+    Stride,
     /// No transaction is meant.
     NoKinds,
     /// A threshold of 0.
@@ -192,6 +191,9 @@ impl fmt::Display for FilterError {
                 "the address {address:#x} is no multiple of the unit of {unit} bytes: take {:#x}, or a smaller unit",
                 address / unit * unit
             ),
+            Self::Stride => {
+                f.write_str("its range does not consist of whole parts with room for their units")
+            }
             Self::NoKinds => f.write_str("no kind of transaction is named, so that nothing would be counted"),
             Self::Threshold => f.write_str("a threshold is at least 1"),
             Self::Overlapping { start, end } => write!(
@@ -226,7 +228,7 @@ impl std::error::Error for FilterError {}
 pub enum Area {
     /// From one address to another.
     Range(u64, u64),
-    /// What is allocated, as far as counters reach.
+    /// What is allocated: of large blocks and of each size of small ones on each node, as many as counters reach.
     Heap,
     /// The variables of the program and its libraries.
     Data,
@@ -280,6 +282,7 @@ impl FromStr for FilterText {
             directions: Directions::Both,
             first: None,
             threshold: None,
+            stride: None,
         };
         let mut area = Area::All;
         let mut seen: Vec<&str> = vec![];

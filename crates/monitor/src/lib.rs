@@ -15,6 +15,7 @@ mod panel;
 #[cfg(test)]
 mod panel_tests;
 mod refine;
+mod stride;
 mod transaction;
 mod zoom;
 #[cfg(test)]
@@ -30,5 +31,6 @@ pub use journal::{Journal, Like, Tally};
 pub use misses::Misses;
 pub use panel::{FilterId, Panel, SecondaryId};
 pub use refine::{Refine, Units};
+pub use stride::Stride;
 pub use transaction::{Direction, Kind, Kinds, Transaction, UnknownKind};
 pub use zoom::{Watch, Zoom};

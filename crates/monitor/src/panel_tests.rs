@@ -11,7 +11,16 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
 fn filter(start: u64, end: u64, unit: u8) -> Filter {
-    Filter { start, end, unit, kinds: Kinds::ALL, directions: Directions::Both, first: None, threshold: None }
+    Filter {
+        start,
+        end,
+        unit,
+        kinds: Kinds::ALL,
+        directions: Directions::Both,
+        first: None,
+        threshold: None,
+        stride: None,
+    }
 }
 
 fn transaction(address: u64, kind: Kind, direction: Direction) -> Transaction {
@@ -162,6 +171,7 @@ fn any_filter() -> impl Strategy<Value = Filter> {
             directions,
             first: None,
             threshold: None,
+            stride: None,
         },
     )
 }

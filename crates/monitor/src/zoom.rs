@@ -157,6 +157,7 @@ impl Zoom {
             directions: Directions::Out,
             first: None,
             threshold: None,
+            stride: None,
         };
         let taken: Vec<&Filter> = panel
             .asked()

@@ -55,7 +55,16 @@ fn sum(watches: &[Watch]) -> u64 {
 }
 
 fn asked(start: u64, end: u64, unit: u8) -> Filter {
-    Filter { start, end, unit, kinds: Kinds::ALL, directions: Directions::Both, first: None, threshold: None }
+    Filter {
+        start,
+        end,
+        unit,
+        kinds: Kinds::ALL,
+        directions: Directions::Both,
+        first: None,
+        threshold: None,
+        stride: None,
+    }
 }
 
 /// Every address of the heap and the data is counted by one filter.

@@ -210,6 +210,7 @@ mod tests {
             directions: Directions::Both,
             first: None,
             threshold: None,
+            stride: None,
         };
         BoardRequest::Set { filter, token: None }
     }

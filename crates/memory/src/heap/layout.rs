@@ -2,6 +2,7 @@
 
 use super::class::{CLASSES, Class};
 use gondwana_topology::{MAX_NODES, NodeId};
+use std::ops::Range;
 
 /// Bytes in a slab, and what the addresses of slabs are multiples of.
 pub(super) const SLAB_BYTES: usize = 1 << SLAB_SHIFT;
@@ -71,6 +72,13 @@ impl Layout {
         self.part(node) + CLASSES * self.region_bytes()
     }
 
+    /// The regions of a node's small blocks, one for each size, which fill up from their start; and log2 of the bytes of one.
+    /// `None` if a part is too small to have them.
+    #[must_use]
+    pub fn regions(&self, node: NodeId) -> Option<(Range<usize>, u32)> {
+        self.region_shift.map(|shift| (self.part(node)..self.rest(node), shift))
+    }
+
     /// Bytes in each node's part.
     #[must_use]
     pub fn bytes_per_node(&self) -> usize {
@@ -109,6 +117,7 @@ mod tests {
         assert_eq!(layout.owner(0x16_0000), None);
         assert_eq!(layout.part(NodeId(2)), 0x14_0000);
         assert_eq!(layout.place(0), Place::Rest, "too small for class regions");
+        assert_eq!(layout.regions(NodeId(0)), None);
     }
 
     #[test]
@@ -119,6 +128,8 @@ mod tests {
             if layout.region_bytes() > 0 {
                 assert_eq!(layout.place(0), Place::Region(Class::from_index(0).unwrap()));
                 let last = layout.region_bytes() * CLASSES;
+                let regions = SLAB_BYTES..SLAB_BYTES + last;
+                assert_eq!(layout.regions(NodeId(0)), Some((regions, layout.region_bytes().ilog2())));
                 assert_eq!(layout.place(last - 1), Place::Region(Class::from_index(CLASSES - 1).unwrap()));
                 assert_eq!(layout.place(last), Place::Rest);
                 assert_eq!(layout.rest(NodeId(0)), layout.part(NodeId(0)) + last);

@@ -4,7 +4,7 @@ use super::Tap;
 use crate::Node;
 use gondwana_memory::heap::Layout;
 use gondwana_memory::{Geometry, PAGE_SIZE};
-use gondwana_monitor::{Area, COUNTERS, Filter, FilterError, FilterText, LARGEST_UNIT, Panel, Zoom};
+use gondwana_monitor::{Area, COUNTERS, Filter, FilterError, FilterText, LARGEST_UNIT, Panel, Stride, Zoom};
 use gondwana_topology::NodeId;
 use std::ops::Range;
 use std::sync::{MutexGuard, PoisonError};
@@ -81,26 +81,47 @@ impl Node {
     }
 }
 
-/// The filters that a text stands for. Those of the heap take as many counters as given: from where each node has its large
-/// blocks, which is what is worth looking at closely.
+/// The filters that a text stands for. Those of the heap take as many counters as given, half of them for small blocks.
 fn resolve(text: &FilterText, geometry: &Geometry, heap: &Layout, counters: u64) -> Vec<Filter> {
     let unit = 1_u64 << text.filter.unit;
-    let mut ranges: Vec<Range<u64>> = vec![];
+    let whole = |range: Range<u64>| Filter { start: range.start, end: range.end, ..text.filter };
+    let mut filters = vec![];
     if let Area::Range(start, end) = text.area {
-        ranges.push(start..end);
+        filters.push(whole(start..end));
     }
     if matches!(text.area, Area::Data | Area::All) {
-        ranges.extend(data_ranges(geometry, unit));
+        filters.extend(data_ranges(geometry, unit).into_iter().map(whole));
     }
     if matches!(text.area, Area::Heap | Area::All) {
-        let taken: u64 = ranges.iter().map(|range| (range.end - range.start) / unit).sum();
-        let length = (counters.saturating_sub(taken) / heap.nodes() as u64).saturating_mul(unit);
-        ranges.extend(large_blocks(heap, unit, length));
+        let taken: u64 = filters.iter().map(Filter::counters).sum();
+        let each = counters.saturating_sub(taken) / heap.nodes() as u64;
+        let small: Vec<Filter> =
+            nodes(heap).filter_map(|node| small_blocks(&text.filter, heap, node, each / 2)).collect();
+        let left = each - small.iter().map(Filter::counters).max().unwrap_or(0);
+        // First: of so many nodes that there are too few filters, at least the large blocks are counted.
+        filters.extend(large_blocks(heap, unit, left.saturating_mul(unit)).map(whole));
+        filters.extend(small);
     }
-    let mut first = text.filter.first;
-    let filter =
-        |range: Range<u64>| Filter { start: range.start, end: range.end, first: first.take(), ..text.filter };
-    ranges.into_iter().map(filter).collect()
+    filters.iter_mut().skip(1).for_each(|filter| filter.first = None);
+    filters
+}
+
+/// A filter like another one for the small blocks of a node: the beginnings of the regions of all sizes. `None` if a region has
+/// no unit, or none gets a counter.
+fn small_blocks(like: &Filter, heap: &Layout, node: NodeId, most: u64) -> Option<Filter> {
+    let (regions, part) = heap.regions(node)?;
+    let unit = 1_u64 << like.unit;
+    let bytes = (regions.end - regions.start) as u64;
+    let most = most / (bytes >> part);
+    let units = most.min((1_u64 << part) / unit) as u32;
+    // The first of them may begin within a unit, of which the rest is the end of what another node has.
+    let start = regions.start as u64 / unit * unit;
+    let stride = Some(Stride { part: part as u8, units });
+    (units > 0).then_some(Filter { start, end: start + bytes, stride, ..*like })
+}
+
+fn nodes(heap: &Layout) -> impl Iterator<Item = NodeId> + use<> {
+    (0..heap.nodes() as u16).map(NodeId)
 }
 
 /// What is watched from the start where nobody has said what: variables, and of each node's large blocks as much as a quarter of
@@ -113,8 +134,8 @@ fn watched(geometry: &Geometry, heap: &Layout) -> Vec<Range<u64>> {
 
 /// Where each node has its pages and large blocks, at most `most` bytes of them, in whole units.
 fn large_blocks(heap: &Layout, unit: u64, most: u64) -> impl Iterator<Item = Range<u64>> {
-    let (parts, bytes) = (0..heap.nodes() as u16, heap.bytes_per_node() as u64);
-    parts.map(NodeId).map(move |node| {
+    let bytes = heap.bytes_per_node() as u64;
+    nodes(heap).map(move |node| {
         let start = (heap.rest(node) as u64).next_multiple_of(unit);
         let end = (heap.part(node) as u64 + bytes) / unit * unit;
         start..end.min(start.saturating_add(most / unit * unit)).max(start)
@@ -157,10 +178,15 @@ mod tests {
         (heap, [0, 1].map(|node| heap.rest(NodeId(node)) as u64))
     }
 
-    fn ranges(text: &str, counters: u64) -> Vec<(u64, u64)> {
+    fn filters(text: &str, counters: u64) -> Vec<Filter> {
         let geometry = Geometry::new(1 << 20, &[(0x40_1000, 2), (0x40_4000, 1), (0x80_0000, 1)]);
-        let filters = resolve(&text.parse().unwrap(), &geometry, &heap(1 << 31).0, counters);
-        filters.iter().map(|filter| (filter.start, filter.end)).collect()
+        resolve(&text.parse().unwrap(), &geometry, &heap(1 << 31).0, counters)
+    }
+
+    /// The filters that count all of their range.
+    fn ranges(text: &str, counters: u64) -> Vec<(u64, u64)> {
+        let filters = filters(text, counters).into_iter().filter(|filter| filter.stride.is_none());
+        filters.map(|filter| (filter.start, filter.end)).collect()
     }
 
     #[test]
@@ -182,6 +208,38 @@ mod tests {
             (first, BASE + (1 << 31)),
             "no more than there is"
         );
+    }
+
+    #[test]
+    fn small_blocks_are_counted_in_the_regions_of_all_sizes() {
+        // 72 regions of 4 MiB, of which the counters reach 3 pages of each, or all.
+        let [first, second] = heap(1 << 31).1;
+        for (counters, units, large) in
+            [(2 * 2 * (3 * 72 + 71), 3, 3 * 72 + 2 * 71), (u64::MAX, 1 << 10, 1 << 20)]
+        {
+            let filters = filters("range=heap,counter=7", counters);
+            let stride = Some(Stride { part: 22, units });
+            let expected = [(first, None), (second, None), (BASE, stride), (BASE + (1 << 31), stride)];
+            let found: Vec<_> = filters.iter().map(|filter| (filter.start, filter.stride)).collect();
+            assert_eq!(found, expected);
+            assert!(filters[0].counters() <= large, "{}", filters[0].counters());
+            assert!(filters.iter().map(Filter::counters).sum::<u64>() <= counters);
+            assert_eq!(
+                filters.iter().map(|filter| filter.first).collect::<Vec<_>>(),
+                [Some(7), None, None, None]
+            );
+            assert_eq!(filters.iter().try_for_each(Filter::check), Ok(()));
+        }
+        // A unit longer than a region counts none of them apart, and one in which a part begins is counted from its start.
+        let geometry = Geometry::new(1 << 20, &[]);
+        let starts = |part: u64| {
+            let filters = resolve(&"range=heap,unit=2M".parse().unwrap(), &geometry, &heap(part).0, 1 << 19);
+            assert_eq!(filters.iter().try_for_each(Filter::check), Ok(()));
+            let small = filters.iter().filter(|filter| filter.stride.is_some());
+            small.map(|filter| filter.start).collect::<Vec<_>>()
+        };
+        assert!(starts(1 << 28).is_empty());
+        assert_eq!(starts((1 << 32) + (1 << 20)), [BASE, BASE + (1 << 32)]);
     }
 
     #[test]

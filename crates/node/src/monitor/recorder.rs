@@ -19,6 +19,10 @@ const ROWS: usize = (MAX_CHUNKS / 2 - 64) / 46;
 /// Most counters in one chunk, which take at most 15 bytes each.
 const COUNTERS: usize = (MAX_CHUNKS / 2 - 64) / 15;
 
+/// Most units of a range that one filter of a recording is about, where they have numbers of 32 bits. A power of two, so that a
+/// range is in the same sections on all nodes.
+const SECTION: u64 = 1 << 32;
+
 /// What is between the monitor's observations and the recording.
 pub struct Recorder {
     began: Instant,
@@ -199,21 +203,35 @@ fn send_watches(node: &Node, watches: &[Watch]) {
     }
 }
 
-/// A filter with its counters, in as many parts as chunks need. One that has counted nothing is told of, too.
+/// A filter with its counters, in as many parts as chunks and the numbers of units need. One that has counted nothing is told of,
+/// too.
 fn parts(filter: &Filter, counters: impl Iterator<Item = u64>) -> Vec<FilterCounts> {
-    let counted: Vec<Counted> = counters
-        .enumerate()
-        .filter(|&(_, count)| count > 0)
-        .map(|(unit, count)| Counted { unit: unit as u32, count })
+    let counted = (0..).zip(counters).filter(|&(_, count)| count > 0);
+    // Counters are told of by where their units are in the range.
+    let units: Vec<(u64, u64)> = counted
+        .map(|(counter, count)| ((filter.address(counter) - filter.start) >> filter.unit, count))
         .collect();
-    let part = |counters: &[Counted]| FilterCounts {
-        start: filter.start,
-        end: filter.end,
-        unit: filter.unit,
-        kinds: filter.kinds.bits(),
-        counters: counters.to_vec(),
+    let part = |section: u64, counters: &[(u64, u64)]| {
+        let start = filter.start + (section * SECTION << filter.unit);
+        FilterCounts {
+            start,
+            end: filter.end.min(start.saturating_add(SECTION << filter.unit)),
+            unit: filter.unit,
+            kinds: filter.kinds.bits(),
+            counters: counters
+                .iter()
+                .map(|&(unit, count)| Counted { unit: (unit % SECTION) as u32, count })
+                .collect(),
+        }
     };
-    counted.chunks(COUNTERS).chain(counted.is_empty().then_some(&[][..])).map(part).collect()
+    if units.is_empty() {
+        return vec![part(0, &[])];
+    }
+    let sections = units.chunk_by(|one, next| one.0 / SECTION == next.0 / SECTION);
+    sections
+        .flat_map(|section| section.chunks(COUNTERS))
+        .map(|units| part(units[0].0 / SECTION, units))
+        .collect()
 }
 
 /// Messages and bytes that a node has sent.
@@ -252,4 +270,43 @@ fn host_name() -> String {
     }
     let length = name.iter().position(|&byte| byte == 0).unwrap_or(name.len());
     String::from_utf8_lossy(&name[..length]).into_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use gondwana_monitor::{FilterText, Stride};
+
+    fn filter(text: &str) -> Filter {
+        text.parse::<FilterText>().unwrap().filter
+    }
+
+    /// Where the parts are, and what their counters have counted.
+    fn told(filter: &Filter, counters: &[u64]) -> Vec<(u64, u64, Vec<(u32, u64)>)> {
+        let parts = parts(filter, counters.iter().copied()).into_iter();
+        let counters = |part: &FilterCounts| part.counters.iter().map(|it| (it.unit, it.count)).collect();
+        parts.map(|part| (part.start, part.end, counters(&part))).collect()
+    }
+
+    #[test]
+    fn counters_are_told_by_where_their_units_are() {
+        let plain = filter("range=0x10000-0x14000");
+        assert_eq!(told(&plain, &[0, 5, 0, 7]), [(0x1_0000, 0x1_4000, vec![(1, 5), (3, 7)])]);
+        assert_eq!(told(&plain, &[0; 4]), [(0x1_0000, 0x1_4000, vec![])]);
+        let beginnings = Filter { stride: Some(Stride { part: 13, units: 1 }), ..plain };
+        assert_eq!(told(&beginnings, &[6, 8]), [(0x1_0000, 0x1_4000, vec![(0, 6), (2, 8)])]);
+    }
+
+    #[test]
+    fn more_units_than_have_numbers_are_told_in_sections() {
+        let long = filter("range=0x100000000000-0x106000000000,unit=32");
+        let [begin, middle, end] = [0x1000_0000_0000, 0x1020_0000_0000, 0x1060_0000_0000];
+        let beginnings = Filter { stride: Some(Stride { part: 36, units: 2 }), ..long };
+        let mut counters = [0; 12];
+        assert_eq!(told(&beginnings, &counters), [(begin, middle, vec![])]);
+        (counters[1], counters[4], counters[7]) = (1, 4, 7);
+        let next = (middle, middle + (middle - begin), vec![(0, 4), ((1 << 31) + 1, 7)]);
+        assert_eq!(told(&beginnings, &counters), [(begin, middle, vec![(1, 1)]), next]);
+        assert!(end > middle);
+    }
 }

@@ -79,6 +79,7 @@ fn whole(kinds: Kinds, directions: Directions) -> Filter {
         directions,
         first: None,
         threshold: None,
+        stride: None,
     }
 }
 

@@ -15,8 +15,10 @@ impl Node {
     pub(super) fn find_visits(&'static self, filter: &Filter) {
         // Visitors leave no word of what they come for: as far as the home knows, they read.
         if filter.directions.meets(Directions::In) && filter.kinds.contains(Kind::Read) {
-            for pages in self.geometry.pages_between(filter.start as usize, filter.end as usize) {
-                self.core().ports.tell_visits(pages);
+            for counted in filter.ranges() {
+                for pages in self.geometry.pages_between(counted.start as usize, counted.end as usize) {
+                    self.core().ports.tell_visits(pages);
+                }
             }
         }
     }

@@ -110,6 +110,7 @@ fn panel() -> Panel {
             directions: Directions::Both,
             first: None,
             threshold: None,
+            stride: None,
         };
         panel.set(filter).expect("there is room for small filters that do not overlap");
     }
