@@ -159,3 +159,19 @@ fn areas_of_cpp_are_found_by_name() {
         assert_eq!(report.area("model::cells")["fields"][0]["name"], "[].visits");
     }
 }
+
+/// The tree is known by the pointer to its root. A plan that named a caller would be about one depth only.
+#[test]
+fn what_a_function_that_calls_itself_allocates_is_one_area() {
+    for consistency in ["rc", "sc"] {
+        let report = Report::of("tree", "2", consistency);
+        let nodes = report.area("root");
+        assert_eq!((&nodes["objects"], &nodes["bytes"]), (&Value::from(16383), &Value::from(16383 * 56)));
+        let origin = &nodes["origin"]["allocation"];
+        assert!(origin["site"].as_str().unwrap().starts_with("build+"), "{origin:#}");
+        let places = origin["stack"].as_array().unwrap();
+        assert_eq!((&origin["caller"], places.len()), (&Value::from(""), 2), "{origin:#}");
+        report.is("root", &["falsely-shared"]);
+        assert!(report.0["areas"].as_array().unwrap().len() < 20);
+    }
+}

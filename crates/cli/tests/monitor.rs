@@ -8,6 +8,7 @@ use common::whole::{LIMIT, Ran, run, whole};
 use gondwana_monitor::{Direction, Kind, Kinds};
 use gondwana_recording::{Recording, Row, SegmentKind, read};
 use serde_json::Value;
+use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::path::Path;
 use std::process::Command;
@@ -200,6 +201,50 @@ fn filters_count_on_every_node() {
     assert_eq!((counted(1, 12), counted(0, 12)), (0, TURNS));
     let said = format!("gondwana: node 1: 50 transactions at {:#x}\n", number / 32 * 32);
     assert!(ran.errors.contains(&said), "{}", ran.errors);
+}
+
+/// All that the program allocates are small blocks, and stacks.
+#[test]
+fn a_filter_of_the_heap_counts_what_happens_to_small_blocks() {
+    let folder = Folder::new();
+    folder.compile("tree");
+    let filter = "range=heap,kinds=fetches+upgrade,direction=out";
+    let options = ["--consistency", "rc", "--monitor-filter", filter];
+    let (ran, recording) = record(&folder, &options, &["./tree"]);
+    assert_eq!(ran.errors, "");
+    assert_is_whole(&recording);
+    let kinds: Kinds = "fetches+upgrade".parse().unwrap();
+    let is_heap = |row: &&Row| {
+        let mut segments = recording.started.iter().flat_map(|(_, started)| &started.segments);
+        segments.any(|part| part.kind == SegmentKind::Heap && (part.start..part.end).contains(&row.address))
+    };
+    let mut small = 0;
+    for node in 0..2 {
+        let happened: BTreeMap<u64, u64> = rows(&recording, node)
+            .filter(|row| kinds.contains(row.kind) && row.direction == Direction::Out)
+            .filter(is_heap)
+            .fold(BTreeMap::new(), |mut pages, row| {
+                *pages.entry(row.address / 4096 * 4096).or_default() += u64::from(row.count);
+                pages
+            });
+        let filters =
+            recording.boards.iter().filter(|(from, _)| *from == node).flat_map(|(_, board)| &board.filters);
+        let counted: BTreeMap<u64, u64> = filters
+            .flat_map(|filter| {
+                let address = |unit: u32| filter.start + u64::from(unit) * 4096;
+                filter.counters.iter().map(move |counted| (address(counted.unit), counted.count))
+            })
+            .collect();
+        assert_eq!(counted, happened);
+        let is_node = |page: &u64| {
+            recording
+                .objects
+                .iter()
+                .any(|(_, block)| block.bytes == 56 && block.address / 4096 * 4096 == *page)
+        };
+        small += counted.keys().filter(|page| is_node(page)).count();
+    }
+    assert!(small > 0);
 }
 
 #[test]

@@ -47,6 +47,11 @@ pub enum Report {
         /// A sentence that names it.
         what: String,
     },
+    /// The monitor has failed: nothing more is recorded of the node, which goes on.
+    Unrecorded {
+        /// Where and why, in a few words.
+        why: String,
+    },
     /// Counters of filters have reached their thresholds.
     Thresholds {
         /// First addresses of the units that were counted, and what their counters have reached.

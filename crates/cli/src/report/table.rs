@@ -63,12 +63,15 @@ fn head(analysis: &Analysis) -> String {
     text
 }
 
-/// A name that fits its column.
+/// A name that fits its column. The ends of long ones tell them from each other: functions with the types that they are about
+/// begin alike, and lines and numbers are behind them.
 fn short(name: &str) -> String {
-    if name.chars().count() <= NAME {
+    let length = name.chars().count();
+    if length <= NAME {
         return name.to_owned();
     }
-    name.chars().take(NAME - 1).chain(['…']).collect()
+    let (begin, end) = (NAME / 2 - 1, NAME / 2);
+    name.chars().take(begin).chain(['…']).chain(name.chars().skip(length - end)).collect()
 }
 
 fn cells<const N: usize>(cells: [&str; N]) -> Vec<String> {
@@ -358,7 +361,9 @@ filter that moved here   unit  seconds  counted  hottest unit
     #[test]
     fn long_names_are_cut() {
         assert_eq!(short("counters"), "counters");
-        let cut = short(&"x".repeat(60));
-        assert!(cut.chars().count() == NAME && cut.ends_with('…'));
+        let long = "Cache<std::string, std::vector<double> >::put(std::string), cache.cpp:";
+        let cut = |line: u32| short(&format!("{long}{line}"));
+        assert_eq!(cut(13), "Cache<std::s… cache.cpp:13");
+        assert!(cut(14).chars().count() == NAME && cut(13) != cut(14));
     }
 }

@@ -49,6 +49,8 @@ pub struct Monitored {
     running: Vec<bool>,
     /// Nodes whose last session has not ended yet, although they were told to end it.
     ending: Vec<bool>,
+    /// Nodes whose session never ends: their monitor has failed in it.
+    failed: Vec<bool>,
     /// What this session's nodes have said once and for all.
     kept: Vec<Vec<u8>>,
     kept_bytes: usize,
@@ -99,6 +101,7 @@ impl Monitored {
             on,
             running: vec![true; nodes],
             ending: vec![false; nodes],
+            failed: vec![false; nodes],
             kept: vec![],
             kept_bytes: 0,
         }
@@ -243,6 +246,7 @@ impl Monitored {
         self.on = true;
         self.kept.clear();
         self.kept_bytes = 0;
+        self.failed.fill(false);
         let monitoring = Monitoring { filters, ..Monitoring::default() };
         for node in self.nodes() {
             machine.order(node, &Order::Monitor(monitoring.clone()));
@@ -255,7 +259,16 @@ impl Monitored {
         }
         for node in self.nodes() {
             machine.order(node, &Order::Unmonitor);
-            self.ending[usize::from(node)] = true;
+            self.ending[usize::from(node)] = !self.failed[usize::from(node)];
+        }
+    }
+
+    /// The monitor of a node has failed: nobody waits for its last records any more.
+    pub fn failed(&mut self, node: u16) {
+        let index = usize::from(node);
+        if index < self.failed.len() {
+            (self.failed[index], self.ending[index]) = (true, false);
+            self.close();
         }
     }
 

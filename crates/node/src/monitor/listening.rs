@@ -133,7 +133,7 @@ impl Node {
         let listening = &self.monitor.listening;
         loop {
             let rung = listening.bell.load(Ordering::Acquire);
-            self.tell_thresholds();
+            self.attempt(|| self.tell_thresholds());
             // Not in the condition of a loop, where the queue would be locked while the program is told.
             let next = || listening.queue().pop_front();
             let mut reached = next();

@@ -7,6 +7,7 @@
 mod asking;
 mod attribution;
 mod boards;
+mod failure;
 mod filters;
 mod foreseen;
 mod listening;
@@ -23,7 +24,7 @@ pub use filters::check as check_filters;
 pub use listening::Callback;
 pub use tap::{Tap, Touch};
 
-use crate::boards::BoardAnswer;
+use crate::boards::{BoardAnswer, BoardError};
 use crate::boot::Monitoring;
 use crate::control::{Order, Report};
 use crate::start::part;
@@ -31,7 +32,7 @@ use crate::{Node, Thread, service};
 use asking::{Answers, Refusal};
 use attribution::Written;
 use boards::Boards;
-use gondwana_monitor::{FilterId, Panel};
+use gondwana_monitor::{FilterId, Journal, Panel};
 use listening::Listening;
 use names::GivenNames;
 use outbox::Outbox;
@@ -164,11 +165,15 @@ impl Node {
         let Some(mut recorder) = self.monitor.recorder().take() else { return };
         recorder.end(self);
         self.remove_ordered_filters();
-        let _large = {
-            let mut core = self.core();
-            let journal = core.ports.tap.as_mut().and_then(|tap| tap.journal.take());
-            (journal, core.ports.tap.take_if(|tap| tap.board.is_none()))
-        };
+        drop(self.stop_journal());
+    }
+
+    /// Writes nothing down any more. Gives what was written down and the tap, if nothing is counted either: both are large, and
+    /// the lock is free when they are dropped.
+    fn stop_journal(&self) -> (Option<Journal>, Option<Box<Tap>>) {
+        let mut core = self.core();
+        let journal = core.ports.tap.as_mut().and_then(|tap| tap.journal.take());
+        (journal, core.ports.tap.take_if(|tap| tap.board.is_none()))
     }
 
     /// Does what the launcher orders, until it is gone, and records meanwhile.
@@ -177,23 +182,42 @@ impl Node {
             // First: the program is about to start, and hardly anything has happened.
             let recording = self.monitor.recorder().is_some();
             match self.control.receive_within(recording.then_some(PERIOD)) {
-                Ok(Some(Order::Monitor(asked))) => self.start_monitoring(&asked),
-                Ok(Some(Order::Unmonitor)) => self.stop_monitoring(),
-                Ok(Some(Order::Count)) => self.tell_counters(),
-                Ok(Some(Order::Answer(answer))) => self.monitor.answers.put(answer.map_or(Ok(()), Err)),
-                Ok(Some(Order::Board { asker, number, request })) => {
-                    self.report(&Report::BoardDone(self.do_on_board(asker, number, &request)));
-                }
-                Ok(Some(Order::Boards(answer))) => self.monitor.board_answers.put(answer),
-                Ok(Some(Order::Reached(reached))) => self.monitor.listening.put(reached),
+                Ok(Some(order)) => self.follow(order),
                 Err(error) if error.kind() == ErrorKind::TimedOut => {}
                 // This process ends with the launcher.
                 Ok(None) | Err(_) => return,
             }
-            if let Some(recorder) = self.monitor.recorder().as_mut() {
-                recorder.go_on(self);
+            self.attempt(|| {
+                if let Some(recorder) = self.monitor.recorder().as_mut() {
+                    recorder.go_on(self);
+                }
+                self.tell_thresholds();
+            });
+        }
+    }
+
+    /// Does what the launcher orders. Whoever waits for that is answered, whatever happens.
+    fn follow(&'static self, order: Order) {
+        match order {
+            Order::Monitor(asked) => {
+                self.attempt(|| self.start_monitoring(&asked));
             }
-            self.tell_thresholds();
+            Order::Unmonitor => {
+                self.attempt(|| self.stop_monitoring());
+            }
+            Order::Count => {
+                self.attempt(|| self.tell_counters());
+                self.report(&Report::Counted);
+            }
+            Order::Answer(answer) => self.monitor.answers.put(answer.map_or(Ok(()), Err)),
+            Order::Board { asker, number, request } => {
+                let done = self.attempt(|| self.do_on_board(asker, number, &request));
+                self.report(&Report::BoardDone(done.unwrap_or_else(|| {
+                    Err(BoardError::Refused(libc::EIO, "the monitor of a node has failed".to_owned()))
+                })));
+            }
+            Order::Boards(answer) => self.monitor.board_answers.put(answer),
+            Order::Reached(reached) => self.monitor.listening.put(reached),
         }
     }
 
@@ -205,7 +229,6 @@ impl Node {
             recorder::write_counters(self, panel, time);
             self.send_records();
         }
-        self.report(&Report::Counted);
     }
 
     /// Writes down most of what has not been written yet, while other nodes get ready to end.
@@ -217,11 +240,13 @@ impl Node {
 
     /// Writes down what has not been written yet. The node is about to end, or to stand still until it is ended.
     pub(crate) fn end_recording(&'static self) {
-        let mut recorder = self.monitor.recorder();
-        self.monitor.over.store(true, Ordering::Relaxed);
-        if let Some(recorder) = recorder.as_mut() {
-            self.tell_thresholds();
-            recorder.end(self);
-        }
+        self.attempt(|| {
+            let mut recorder = self.monitor.recorder();
+            self.monitor.over.store(true, Ordering::Relaxed);
+            if let Some(recorder) = recorder.as_mut() {
+                self.tell_thresholds();
+                recorder.end(self);
+            }
+        });
     }
 }

@@ -19,9 +19,8 @@ const ROWS: usize = (MAX_CHUNKS / 2 - 64) / 46;
 /// Most counters in one chunk, which take at most 15 bytes each.
 const COUNTERS: usize = (MAX_CHUNKS / 2 - 64) / 15;
 
-/// Most units of a range that one filter of a recording is about, where they have numbers of 32 bits. A power of two, so that a
-/// range is in the same sections on all nodes.
-const SECTION: u64 = 1 << 32;
+/// Most units of a range that one filter of a recording is about, whether or not they have counters.
+const SECTION: u64 = gondwana_monitor::COUNTERS as u64;
 
 /// What is between the monitor's observations and the recording.
 pub struct Recorder {
@@ -203,7 +202,7 @@ fn send_watches(node: &Node, watches: &[Watch]) {
     }
 }
 
-/// A filter with its counters, in as many parts as chunks and the numbers of units need. One that has counted nothing is told of,
+/// A filter with its counters, in as many parts as chunks and the format need. One that has counted nothing is told of,
 /// too.
 fn parts(filter: &Filter, counters: impl Iterator<Item = u64>) -> Vec<FilterCounts> {
     let counted = (0..).zip(counters).filter(|&(_, count)| count > 0);
@@ -298,15 +297,17 @@ mod tests {
     }
 
     #[test]
-    fn more_units_than_have_numbers_are_told_in_sections() {
-        let long = filter("range=0x100000000000-0x106000000000,unit=32");
-        let [begin, middle, end] = [0x1000_0000_0000, 0x1020_0000_0000, 0x1060_0000_0000];
-        let beginnings = Filter { stride: Some(Stride { part: 36, units: 2 }), ..long };
-        let mut counters = [0; 12];
-        assert_eq!(told(&beginnings, &counters), [(begin, middle, vec![])]);
-        (counters[1], counters[4], counters[7]) = (1, 4, 7);
-        let next = (middle, middle + (middle - begin), vec![(0, 4), ((1 << 31) + 1, 7)]);
-        assert_eq!(told(&beginnings, &counters), [(begin, middle, vec![(1, 1)]), next]);
-        assert!(end > middle);
+    fn a_range_of_more_units_than_a_filter_can_have_is_told_in_sections() {
+        // Parts of 64 MiB and sections of 16 MiB.
+        let base = 0x1000_0000_0000;
+        let long = filter("range=0x100000000000-0x100010000000,unit=32");
+        let beginnings = Filter { stride: Some(Stride { part: 26, units: 1 << 19 }), ..long };
+        let section = |start: u64, counters: &[(u32, u64)]| (start, start + (16 << 20), counters.to_vec());
+        let mut counters = vec![0; 4 << 19];
+        assert_eq!(told(&beginnings, &counters), [section(base, &[])]);
+        counters[(1 << 19) - 1] = 4;
+        counters[(3 << 19) + 1] = 7;
+        let expected = [section(base, &[((1 << 19) - 1, 4)]), section(base + (192 << 20), &[(1, 7)])];
+        assert_eq!(told(&beginnings, &counters), expected);
     }
 }

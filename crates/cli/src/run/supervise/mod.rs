@@ -168,6 +168,12 @@ impl<'a> Supervisor<'a> {
             }
             Report::Crash { thread, address, what, .. } => node.crash = Some(Crash { thread, address, what }),
             Report::Refused { what } => self.say(&format!("node {number}: {what}")),
+            Report::Unrecorded { why } => {
+                self.say(&format!(
+                    "node {number}: its monitor has failed, so that no more is recorded of it, while the program goes on ({why})"
+                ));
+                self.monitored.iter_mut().for_each(|monitored| monitored.failed(number));
+            }
             Report::Thresholds { reached, more } => {
                 for (address, count) in reached {
                     self.say(&format!("node {number}: {count} transactions at {address:#x}"));
