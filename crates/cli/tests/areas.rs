@@ -160,18 +160,21 @@ fn areas_of_cpp_are_found_by_name() {
     }
 }
 
-/// The tree is known by the pointer to its root. A plan that named a caller would be about one depth only.
+/// A plan that named a caller would be about one depth only.
 #[test]
 fn what_a_function_that_calls_itself_allocates_is_one_area() {
     for consistency in ["rc", "sc"] {
         let report = Report::of("tree", "2", consistency);
-        let nodes = report.area("root");
-        assert_eq!((&nodes["objects"], &nodes["bytes"]), (&Value::from(16383), &Value::from(16383 * 56)));
-        let origin = &nodes["origin"]["allocation"];
-        assert!(origin["site"].as_str().unwrap().starts_with("build+"), "{origin:#}");
-        let places = origin["stack"].as_array().unwrap();
-        assert_eq!((&origin["caller"], places.len()), (&Value::from(""), 2), "{origin:#}");
-        report.is("root", &["falsely-shared"]);
-        assert!(report.0["areas"].as_array().unwrap().len() < 20);
+        let areas = report.0["areas"].as_array().unwrap();
+        let is_tree = |area: &&Value| {
+            let site = area["origin"]["allocation"]["site"].as_str();
+            site.is_some_and(|site| site.starts_with("build+"))
+        };
+        let trees: Vec<&Value> = areas.iter().filter(is_tree).collect();
+        let [tree] = trees[..] else { panic!("{consistency}: {} areas", trees.len()) };
+        assert_eq!((&tree["objects"], &tree["bytes"]), (&Value::from(16383), &Value::from(16383 * 56)));
+        let origin = &tree["origin"]["allocation"];
+        let calls = origin["stack"].as_array().unwrap().len();
+        assert_eq!((&origin["caller"], calls), (&Value::from(""), 2), "{origin:#}");
     }
 }
