@@ -1,5 +1,6 @@
 //! The names in one executable or library.
 
+use crate::call;
 use crate::dwarf::{Debug, Frame};
 use crate::elf::Elf;
 use crate::separate;
@@ -7,6 +8,7 @@ use crate::table::{self, Table};
 use crate::{flat, layout};
 use gondwana_analysis::Layouts;
 use gondwana_plan::Site;
+use object::{Object, ObjectSection};
 use std::cell::OnceCell;
 use std::io;
 use std::ops::Range;
@@ -97,7 +99,13 @@ impl File {
                 // The call is before the address that it returns to.
                 let inside = |range: &Range<u64>| (1..=range.end - range.start).contains(offset);
                 let functions = self.functions(name).into_iter().filter(inside);
-                functions.map(|range| range.start + offset - 1..range.start + offset).collect()
+                let found: Vec<_> =
+                    functions.map(|range| range.start + offset - 1..range.start + offset).collect();
+                if !found.is_empty() && !found.iter().any(|last| self.returns_to(last.end)) {
+                    let own = self.path.display();
+                    return Err(format!("there is no call before {site} in {own}: is it another version?"));
+                }
+                found
             }
             Site::Line(file, line) => match self.debug().filter(|debug| debug.has_lines()) {
                 Some(debug) => debug.code_of_line(file, *line),
@@ -111,6 +119,19 @@ impl File {
             return Err(format!("there is no {site} in {}", self.path.display()));
         }
         Ok(found)
+    }
+
+    /// True if there is a call before an address, or if nobody can tell.
+    fn returns_to(&self, address: u64) -> bool {
+        let ends_with_call = self.elf.read(|elf| {
+            let section = elf
+                .sections()
+                .find(|section| (1..=section.size()).contains(&address.wrapping_sub(section.address())))?;
+            let length = (address - section.address()).min(call::LONGEST);
+            let code = section.data_range(address - length, length).ok().flatten()?;
+            Some(call::ends_with_call(code))
+        });
+        ends_with_call.flatten().unwrap_or(true)
     }
 
     /// Where the functions with a name are.

@@ -6,6 +6,7 @@
 
 #![forbid(unsafe_code)]
 
+mod call;
 mod demangle;
 mod dwarf;
 mod elf;
