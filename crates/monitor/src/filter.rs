@@ -154,6 +154,8 @@ pub enum FilterError {
         /// Behind its last address.
         end: u64,
     },
+    /// Another filter counts the same transactions of the same area.
+    Same(Area),
     /// The counters that were asked for belong to another filter, or there are none with these numbers.
     Counters {
         /// The first.
@@ -201,6 +203,11 @@ impl fmt::Display for FilterError {
                 "it overlaps the filter of {start:#x}-{end:#x}, which counts the same transactions: give them different \
                  ranges, kinds or directions"
             ),
+            Self::Same(area) => write!(
+                f,
+                "it overlaps the filter of {area}, which counts the same transactions: give them different ranges, kinds or \
+                 directions"
+            ),
             Self::Counters { first, count } => write!(
                 f,
                 "the counters {first} to {} are not all free: leave out the first counter, and free ones are taken",
@@ -234,6 +241,17 @@ pub enum Area {
     Data,
     /// Both.
     All,
+}
+
+impl fmt::Display for Area {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Range(start, end) => write!(f, "{start:#x}-{end:#x}"),
+            Self::Heap => f.write_str("range=heap"),
+            Self::Data => f.write_str("range=data"),
+            Self::All => f.write_str("range=all"),
+        }
+    }
 }
 
 /// A filter as people write it: `range=heap,unit=4K,kinds=reads+diff,direction=out,counter=0,threshold=1000`. What is

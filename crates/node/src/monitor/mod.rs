@@ -33,6 +33,7 @@ use asking::{Answers, Refusal};
 use attribution::Written;
 use boards::Boards;
 use gondwana_monitor::{FilterId, Journal, Panel};
+use gondwana_topology::NodeId;
 use listening::Listening;
 use names::GivenNames;
 use outbox::Outbox;
@@ -127,8 +128,10 @@ impl Node {
             return;
         }
         // First: whatever is recorded has met them.
-        for what in self.set_filters(&asked.filters) {
-            self.report(&Report::Refused { what });
+        let refused = self.set_filters(&asked.filters);
+        // What is wrong with them is so on all nodes.
+        if self.me == NodeId(0) {
+            refused.into_iter().for_each(|what| self.report(&Report::Refused { what }));
         }
         {
             let mut core = self.core();
