@@ -2,8 +2,11 @@
 
 use super::ending::CAUSE;
 use super::*;
+use crate::running::requests::{Asked, Request};
 use std::collections::VecDeque;
+use std::io::{BufRead, BufReader};
 use std::os::fd::RawFd;
+use std::os::unix::net::UnixStream;
 
 /// Nodes that follow a script; a node that is killed ends by SIGKILL.
 struct Script {
@@ -194,4 +197,46 @@ fn a_silent_computer_is_not_waited_for() {
     assert!(start.elapsed() < CAUSE);
     assert_eq!(outcome.end, End::Exited(i32::from(CANNOT)));
     assert_eq!(said, ["node 0 has lost its connection to node 1: no answer"]);
+}
+
+/// Keeps a recording in which the monitor of one node fails, before it is to end or while it is awaited, and ends it.
+fn stopped(fails_first: bool) -> String {
+    let file = std::env::temp_dir().join(format!("gondwana-failed-{}-{fails_first}.gwr", std::process::id()));
+    let run = gondwana_recording::Run { nodes: 2, ..gondwana_recording::Run::default() };
+    let mut monitored = Monitored::new(run, None);
+    let mut machine = Script { events: VecDeque::new(), running: vec![0, 1], sent: vec![], blocked: vec![] };
+    let mut ask = |monitored: &mut Monitored, request| {
+        let (asker, answer) = UnixStream::pair().unwrap();
+        answer.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
+        monitored.asked(Asked { request, asker }, false, &mut machine);
+        BufReader::new(answer)
+    };
+    let _recording = ask(&mut monitored, Request::Record { file: file.clone(), filters: vec![] });
+    if fails_first {
+        monitored.failed(1);
+    }
+    let mut stopped = ask(&mut monitored, Request::Stop);
+    if !fails_first {
+        monitored.failed(1);
+    }
+    let end = gondwana_recording::encode(0, &gondwana_recording::End::default());
+    monitored.chunk(0, end, &mut machine);
+    let mut answer = String::new();
+    stopped.read_line(&mut answer).unwrap();
+    assert!(monitored.finish().is_none());
+    std::fs::remove_file(file).unwrap();
+    answer
+}
+
+#[test]
+fn a_monitor_that_fails_costs_neither_the_run_nor_the_rest_of_the_recording() {
+    let why = "no reason, a.rs:1".to_owned();
+    let (end, said, _) =
+        follow(2, vec![Event::Report(1, Report::Unrecorded { why }), ended(0, 3), ended(1, 0)]);
+    let sentence = "node 1: its monitor has failed, so that no more is recorded of it, while the program goes on (no reason, a.rs:1)";
+    assert_eq!((end, said), (End::Exited(3), vec![sentence.to_owned()]));
+    for fails_first in [true, false] {
+        let answer = stopped(fails_first);
+        assert!(answer.starts_with("{\"Ok\":") && answer.contains("gondwana-failed-"), "{answer}");
+    }
 }
