@@ -52,7 +52,7 @@ impl Filter {
             None => counter << self.unit,
             Some(Stride { part, units }) => {
                 let units = u64::from(units);
-                (counter / units << part) + (counter % units << self.unit)
+                ((counter / units) << part) + ((counter % units) << self.unit)
             }
         };
         self.start + offset
