@@ -211,7 +211,7 @@ fn parts(filter: &Filter, counters: impl Iterator<Item = u64>) -> Vec<FilterCoun
         .map(|(counter, count)| ((filter.address(counter) - filter.start) >> filter.unit, count))
         .collect();
     let part = |section: u64, counters: &[(u64, u64)]| {
-        let start = filter.start + (section * SECTION << filter.unit);
+        let start = filter.start + ((section * SECTION) << filter.unit);
         FilterCounts {
             start,
             end: filter.end.min(start.saturating_add(SECTION << filter.unit)),
@@ -280,8 +280,10 @@ mod tests {
         text.parse::<FilterText>().unwrap().filter
     }
 
-    /// Where the parts are, and what their counters have counted.
-    fn told(filter: &Filter, counters: &[u64]) -> Vec<(u64, u64, Vec<(u32, u64)>)> {
+    /// Where a part begins and ends, and the units in it that have counted something.
+    type Part = (u64, u64, Vec<(u32, u64)>);
+
+    fn told(filter: &Filter, counters: &[u64]) -> Vec<Part> {
         let parts = parts(filter, counters.iter().copied()).into_iter();
         let counters = |part: &FilterCounts| part.counters.iter().map(|it| (it.unit, it.count)).collect();
         parts.map(|part| (part.start, part.end, counters(&part))).collect()
