@@ -58,9 +58,10 @@ pub enum Incident {
 /// What the home of a page lets other nodes do without asking it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Offer {
-    /// Threads of the home write the page without noting it. Who becomes the home takes their write access away; who copies
-    /// the page may leave it to them ([`Visitors::beside_writers`]).
+    /// Threads of the home write the page without noting it: who comes first takes their write access away.
     pub exclusive: bool,
+    /// Who copies the page may leave the threads their write access ([`Visitors::beside_writers`]).
+    pub quiet: bool,
     /// What nodes that will write the page may come for; otherwise they ask, because the home might move to them.
     pub to_writers: Option<Visit>,
 }

@@ -4,8 +4,8 @@ mod common;
 
 use common::memory::{Effects, Memory, SimEnv};
 use gondwana_coherence::{
-    Access, Csm, CsmMessage, CsmOptions, Layout, Managers, Message, Outcome, Page, Protocol, Region, State,
-    Waiter,
+    Access, Csm, CsmMessage, CsmOptions, Grant, Layout, Managers, Message, Outcome, Page, Protocol, Region,
+    State, Waiter,
 };
 use gondwana_topology::{NodeId, NodeSet};
 use std::collections::VecDeque;
@@ -124,6 +124,40 @@ fn a_page_that_nobody_writes_beside_its_visitors_is_shared() {
     // The next write is noted.
     assert_eq!(pair.fault(HOME, 0, Access::Write, 0), (Outcome::Done, vec![]));
     assert_eq!(pair.state(HOME, 0), State::HomeDirty);
+}
+
+/// The past of a page speaks for the node that writes it alone.
+#[test]
+fn a_visitor_that_writes_its_copy_becomes_home() {
+    for written in [false, true] {
+        let mut pair = Pair::new(true);
+        pair.touch(1);
+        assert_eq!(pair.fault(VISITOR, 0, Access::Read, 0).0, Outcome::Done);
+        assert_eq!(pair.fault(VISITOR, 0, Access::Write, 0).0, Outcome::Done);
+        pair.memories[VISITOR].write(1, 30);
+        if written {
+            pair.memories[HOME].write(0, 20);
+        }
+        pair.synchronise(VISITOR);
+        let states = [HOME, VISITOR].map(|node| pair.state(node, 0));
+        match written {
+            false => assert_eq!(states, [State::Invalid, State::HomeExclusive]),
+            true => assert_eq!((states[HOME], pair.access(HOME, 0)), (State::HomeDirty, Access::Write)),
+        }
+    }
+}
+
+#[test]
+fn who_asks_to_write_becomes_home_of_a_page_that_only_it_has_visited() {
+    let mut pair = Pair::new(true);
+    pair.touch(2);
+    assert_eq!(pair.fault(VISITOR, 0, Access::Read, 1).0, Outcome::Done);
+    let fetch =
+        CsmMessage::Fetch { first: Page(0), count: 2, write: true, requester: NodeId(1), completed: 0 };
+    let (_, effects) =
+        pair.call(HOME, |machine, env| machine.message(NodeId(1), Message::Csm(fetch), &[], env));
+    let sent = messages(effects);
+    assert!(matches!(&sent[..], [CsmMessage::Pages { served: 2, grant: Grant::Home(_), .. }]), "{sent:?}");
 }
 
 /// Its answer may have been under way when the page was like the copy that the node had.

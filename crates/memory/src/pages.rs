@@ -6,7 +6,7 @@ use crate::diff;
 use crate::geometry::{Geometry, PAGE_SIZE, RUNTIME_BASE};
 use crate::image::DataSegment;
 use crate::mapping::{map_at, map_copy, map_over, unmap};
-use crate::neighbour::{Doors, Neighbour, Purpose, Visits};
+use crate::neighbour::{Doors, Neighbour, Purpose, Visits, Writers};
 use crate::twins::Twins;
 use std::ffi::CStr;
 use std::ops::Range;
@@ -196,11 +196,10 @@ impl Pages {
         Some([self.file.as_fd(), self.doors.as_ref()?.file(), self.protection.descriptor()?])
     }
 
-    /// Lets other nodes copy a page that is closed, or come for `more`. If it is `exclusive`, the program may write it, and
-    /// whoever comes first changes that.
-    pub fn open(&mut self, page: u32, exclusive: bool, more: Option<Purpose>) {
+    /// Lets other nodes copy a page that is closed, or come for `more`.
+    pub fn open(&mut self, page: u32, writers: Writers, more: Option<Purpose>) {
         if let Some(doors) = &self.doors {
-            doors.of(page).open(exclusive, more);
+            doors.of(page).open(writers, more);
         }
     }
 

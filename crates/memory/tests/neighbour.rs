@@ -1,7 +1,8 @@
 //! A node whose memory is visited, by itself: the only test of its file, because a process has one span.
 
 use gondwana_memory::{
-    Access, Mechanism, Neighbour, PAGE_SIZE, Pages, Purpose, SPAN_BASE, empty_frames, probe_userfaultfd,
+    Access, Mechanism, Neighbour, PAGE_SIZE, Pages, Purpose, SPAN_BASE, Writers, empty_frames,
+    probe_userfaultfd,
 };
 use std::os::fd::OwnedFd;
 
@@ -37,10 +38,10 @@ fn visitors_read_what_is_open() {
         unsafe { address(page).write_volatile(100 + page as u8) };
     }
     for page in [0, 1, 2, 4, 5] {
-        pages.open(page, true, None);
+        pages.open(page, Writers::Compared, None);
     }
     pages.protect(6, 1, Access::Read).unwrap();
-    pages.open(6, false, None);
+    pages.open(6, Writers::Noted, None);
     assert_eq!(home.visit(5, 0, 1, Purpose::Write), 0, "writers are not welcome");
 
     let guests = |pages: &Pages| {
@@ -50,7 +51,7 @@ fn visitors_read_what_is_open() {
     };
     assert_eq!(home.visit(5, 1, 7, Purpose::Read), 2, "page 3 is closed");
     assert_eq!(guests(&pages), [1, 2], "few pages are copied beside their writers");
-    assert_eq!(home.visit(59, 0, 1, Purpose::Read), 0, "there is no room for the name");
+    assert_eq!(home.visit(58, 0, 1, Purpose::Read), 0, "there is no room for the name");
     assert_eq!(home.visit(5, 4, PAGES, Purpose::Read), 3, "exclusive and shared pages in one go");
     assert_eq!(guests(&pages), [], "who might copy many takes write access");
     let visited = |pages: &Pages, range| {
@@ -75,7 +76,7 @@ fn visitors_read_what_is_open() {
     assert_eq!(pages.access(0), Access::Write);
 
     // Who becomes home takes the write access as well.
-    pages.open(0, true, Some(Purpose::Home));
+    pages.open(0, Writers::ToBeStopped, Some(Purpose::Home));
     assert_eq!(home.visit(5, 0, 2, Purpose::Home), 1, "page 1 is closed");
     assert_eq!((pages.close(0).home, pages.access(0)), (Some(5), Access::Read));
 
@@ -84,8 +85,12 @@ fn visitors_read_what_is_open() {
     pages.protect(1, 2, Access::Write).unwrap();
     // SAFETY: writable again.
     unsafe { address(1).write_volatile(7) };
-    pages.open(1, true, None);
-    assert_eq!(home.visit(5, 1, 1, Purpose::Read), 1);
+    pages.open(1, Writers::ToBeStopped, None);
+    pages.open(2, Writers::Compared, None);
+    assert_eq!(home.visit(5, 1, 2, Purpose::Read), 2, "both kinds in one go");
+    let (first, second) = (pages.close(1), pages.close(2));
+    assert_eq!([first.taken, second.taken], [true, false]);
+    assert_eq!([first.beside_writers, second.beside_writers], [false, true]);
     // Into pages that are not in use, as a visitor does on its own node: here into the home's own.
     pages.install_from(&home, 1, 1);
     assert_eq!(pages.contents(1, 1)[0], 7);

@@ -7,7 +7,7 @@ use crate::stats::MessageCounts;
 use crate::wire::{Wire, kind_of};
 use gondwana_coherence::{Access, Env, Incident, Message, Offer, Page, Visit, Visitors, Waiter};
 use gondwana_fabric::{Fabric, SendError};
-use gondwana_memory::{Neighbour, PAGE_SIZE, PageBytes, Pages, Purpose};
+use gondwana_memory::{Neighbour, PAGE_SIZE, PageBytes, Pages, Purpose, Writers};
 use gondwana_topology::NodeId;
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -152,6 +152,14 @@ fn convert(access: Access) -> gondwana_memory::Access {
     }
 }
 
+fn writers(offer: Offer) -> Writers {
+    match offer {
+        Offer { exclusive: false, .. } => Writers::Noted,
+        Offer { quiet: false, .. } => Writers::ToBeStopped,
+        Offer { quiet: true, .. } => Writers::Compared,
+    }
+}
+
 fn purpose(visit: Visit) -> Purpose {
     match visit {
         Visit::Read => Purpose::Read,
@@ -225,7 +233,7 @@ impl Env for Ports {
     }
 
     fn open(&mut self, page: Page, offer: Offer) {
-        self.pages.open(page.0, offer.exclusive, offer.to_writers.map(purpose));
+        self.pages.open(page.0, writers(offer), offer.to_writers.map(purpose));
     }
 
     fn close(&mut self, page: Page) -> Visitors {

@@ -1,7 +1,7 @@
 //! What the home of a page does for other nodes.
 
 use super::outbox::FlushId;
-use super::state::{GIVEN, PINNED, PageEntry, State, VISITED};
+use super::state::{PINNED, PageEntry, State, VISITED};
 use super::{Csm, History};
 use crate::runs::{runs, span};
 use crate::{Access, CsmMessage, DiffEntry, Env, Grant, HomeGrant, Incident, Message, Page, Violation};
@@ -20,6 +20,9 @@ impl Csm {
         self.check_node(NAME, requester)?;
         self.check(first, count)?;
         self.close(first, env);
+        if write {
+            self.settle_visited(first, env);
+        }
         let entry = *self.entry(first);
         if entry.state == State::Untouched && entry.hint != requester {
             let count = count.min(self.options.window);
@@ -35,10 +38,8 @@ impl Csm {
             // home while it asked.
             self.check_node(NAME, entry.hint)?;
             if entry.hint == requester {
-                if !entry.has(GIVEN) {
-                    return Err(Violation::Unexpected { message: NAME, page: first });
-                }
-                self.answer_crossed(first, count, requester, env);
+                let message = CsmMessage::Pages { first, asked: count, served: 1, grant: Grant::Crossed };
+                env.send(requester, &Message::Csm(message), &[]);
                 return Ok(());
             }
             self.counters.fetches_forwarded += 1;
@@ -85,6 +86,7 @@ impl Csm {
         let mut histories = Vec::new();
         for page in span(first, asked.min(self.options.window)) {
             self.close(page, env);
+            self.settle_visited(page, env);
             let entry = *self.entry(page);
             if !self.may_grant(&entry, true, requester) {
                 break;
@@ -130,7 +132,7 @@ impl Csm {
             known.sharers.insert(requester);
             known.notified.remove(requester);
             if write {
-                known.history.wrote(requester);
+                known.history.wrote_elsewhere(requester);
             }
             entry.take(VISITED);
             if alone {
@@ -228,16 +230,17 @@ impl Csm {
             }
             applied += 1;
             if diff.is_empty() {
+                self.settle_visited(page, env);
                 if let Some(history) = self.after_silent_writes(page, origin, entry.valid) {
                     grants.push(HomeGrant { page, history, notified: NodeSet::EMPTY });
                 }
                 continue;
             }
             env.patch(page, diff);
-            self.entry(page).take(VISITED);
             patched += 1;
             let notified = self.take_told(page, origin, flush.number);
             notices.add(notified, page);
+            self.settle_visited(page, env);
             if let Some(history) = self.after_diff(page, origin, entry.valid) {
                 grants.push(HomeGrant { page, history, notified });
             }
@@ -270,7 +273,7 @@ impl Csm {
             return self.after_diff(page, origin, valid);
         }
         let (entry, directory) = self.split(page);
-        directory.record(&mut entry.directory).history.wrote(origin);
+        directory.record(&mut entry.directory).history.wrote_elsewhere(origin);
         None
     }
 
@@ -285,7 +288,7 @@ impl Csm {
         if only_copy && valid && migrate && entry.may_move_to(origin, &known.history) {
             return Some(self.leave_home(page, origin));
         }
-        known.history.wrote(origin);
+        known.history.wrote_elsewhere(origin);
         None
     }
 }

@@ -111,6 +111,20 @@ impl Csm {
         self.scratch.pages = idle;
     }
 
+    /// The home of a page that was copied in visits may move to one that writes it: finds out whether anybody here has written
+    /// it since, whose writes would have to be released first.
+    pub(super) fn settle_visited(&mut self, page: Page, env: &mut dyn Env) {
+        if !self.entry(page).take(VISITED) {
+            return;
+        }
+        env.protect(page, 1, Access::Read);
+        if self.are_current(page, env) {
+            self.entry(page).state = State::HomeShared;
+        } else {
+            env.protect(page, 1, Access::Write);
+        }
+    }
+
     /// True of a page that was copied in visits only, if all copies are like it.
     fn has_current_copies(&mut self, page: Page, env: &mut dyn Env) -> bool {
         let entry = *self.entry(page);
@@ -118,7 +132,13 @@ impl Csm {
         entry.state == State::HomeDirty
             && entry.has(VISITED)
             && known.unconfirmed(&self.completed).is_empty()
-            && known.sharers.iter().all(|visitor| env.is_current(visitor, page))
+            && self.are_current(page, env)
+    }
+
+    /// True if the copies of all sharers are like the page.
+    fn are_current(&mut self, page: Page, env: &mut dyn Env) -> bool {
+        let entry = *self.entry(page);
+        self.known(&entry).sharers.iter().all(|sharer| env.is_current(sharer, page))
     }
 
     /// Opens the pages that were closed, or came here, during this call.
@@ -136,7 +156,9 @@ impl Csm {
                 };
                 let to_writers =
                     self.welcome(&entry).filter(|&way| way != Visit::Home || !env.is_stack(page));
-                env.open(page, Offer { exclusive, to_writers });
+                // Who writes its copy changes it, so that comparing it would not tell what was written here.
+                let quiet = exclusive && self.known(&entry).history.is_written_at_home();
+                env.open(page, Offer { exclusive, quiet, to_writers });
             }
         }
         closed.clear();

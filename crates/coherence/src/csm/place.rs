@@ -5,17 +5,17 @@
 //! chase along the hints finds the new home. Nothing is sent for pages that nobody touches.
 //!
 //! A node can be given a page that it is just asking for. It is home at once, and notes that an answer is yet to come
-//! (`CROSSED`): until then the home does not move on, and the answer changes nothing. Whoever gave the page away
-//! (`GIVEN`) answers, because passing the request on would lead back to the requester.
+//! (`CROSSED`): until then the home does not move on, and the answer changes nothing. It comes from whoever would pass the
+//! request on to the requester itself.
 //!
 //! Pages that were used before, or that another node than the home has ever had (pages are brought ahead of their use), may
 //! have copies, diffs and notices under way, so they are not given: the home notes the node (`PINNED`), and moves there as it
 //! would to any node that writes, in place of what the page's past says.
 
 use super::Csm;
-use super::state::{CROSSED, GIVEN, PENDING, PINNED, PageEntry, State, TWIN};
+use super::state::{CROSSED, PENDING, PINNED, PageEntry, State, TWIN};
 use crate::runs::{runs, span};
-use crate::{Access, CsmMessage, Env, Grant, Incident, Message, Page, Violation};
+use crate::{Access, CsmMessage, Env, Incident, Message, Page, Violation};
 use gondwana_topology::NodeId;
 
 /// Most pages that are given with their contents in one message.
@@ -69,7 +69,7 @@ impl Csm {
     fn give(&mut self, first: Page, count: u32, home: NodeId, env: &mut dyn Env) {
         for page in span(first, count) {
             self.leave_home(page, home);
-            self.entry(page).flags = GIVEN;
+            self.entry(page).flags = 0;
         }
         env.protect(first, count, Access::None);
         env.observe(Incident::Left { exclusive: true, written: false }, first, count, home);
@@ -90,7 +90,7 @@ impl Csm {
         for page in span(first, count) {
             let entry = self.entry(page);
             entry.state = State::Invalid;
-            entry.flags = GIVEN;
+            entry.flags = 0;
         }
         env.send(like.hint, &Message::Csm(CsmMessage::Placed { first, count }), &[]);
         true
@@ -173,13 +173,5 @@ impl Csm {
         env.protect(first, count, Access::Write);
         self.resume(first, count, env);
         Ok(())
-    }
-
-    /// Answers a request that was sent before its sender knew that it is home.
-    pub(super) fn answer_crossed(&mut self, first: Page, asked: u32, requester: NodeId, env: &mut dyn Env) {
-        let served = self
-            .run(first, asked, |entry| !entry.state.is_home() && entry.hint == requester && entry.has(GIVEN));
-        let message = CsmMessage::Pages { first, asked, served, grant: Grant::Crossed };
-        env.send(requester, &Message::Csm(message), &[]);
     }
 }

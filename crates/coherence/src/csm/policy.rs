@@ -22,6 +22,8 @@ pub struct History {
     writer: Option<NodeId>,
     /// The home moves to where it was asked to be, and stays there.
     pinned: bool,
+    /// Another node than the home has written the page since it came here.
+    elsewhere: bool,
 }
 
 impl History {
@@ -33,6 +35,17 @@ impl History {
             self.writer = Some(node);
             self.streak = 1;
         }
+    }
+
+    /// Notes a write by another `node` than the home.
+    pub(super) fn wrote_elsewhere(&mut self, node: NodeId) {
+        self.elsewhere = true;
+        self.wrote(node);
+    }
+
+    /// True if no other node than the home has written the page since it came here.
+    pub(super) fn is_written_at_home(&self) -> bool {
+        !self.elsewhere
     }
 
     pub(super) fn is_pinned(&self) -> bool {

@@ -50,11 +50,9 @@ pub(super) const WRITE: u8 = 8;
 pub(super) const PINNED: u8 = 16;
 /// Became home while a fetch is under way, whose answer is yet to come.
 pub(super) const CROSSED: u8 = 32;
-/// This node made `hint` the home without being asked for the page by it.
-pub(super) const GIVEN: u8 = 64;
 
 /// At the home, `HomeDirty`: perhaps nobody has written the page, and all sharers have visited it since it was exclusive.
-pub(super) const VISITED: u8 = 128;
+pub(super) const VISITED: u8 = 64;
 
 /// 16 bytes a page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

@@ -217,7 +217,7 @@ impl Env for SimEnv<'_> {
             if visitors.home.is_some() || (visit != Visit::Read && offer.to_writers != Some(visit)) {
                 break;
             }
-            let quiet = offer.exclusive && visit != Visit::Home && memory.visited.len() < ROOM;
+            let quiet = offer.quiet && offer.exclusive && visit != Visit::Home && memory.visited.len() < ROOM;
             if quiet {
                 memory.visited.insert(Page(page));
                 visitors.beside_writers = true;

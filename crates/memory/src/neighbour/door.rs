@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Nodes with a higher number do not fit into the word: they send messages.
-pub const NAMES: u32 = 59;
+pub const NAMES: u32 = 58;
 
 /// Set if visitors may copy the page to write it, too.
 const TO_WRITERS: u64 = 1 << NAMES;
@@ -13,6 +13,9 @@ const TO_OWNERS: u64 = 1 << (NAMES + 1);
 
 /// Set when a visitor has taken the write access of the home's threads.
 const TAKEN: u64 = 1 << (NAMES + 2);
+
+/// Set if a visitor may copy the page beside the home's writers.
+const BESIDE_WRITERS: u64 = 1 << (NAMES + 3);
 
 /// The bits of the names.
 const ALL: u64 = TO_WRITERS - 1;
@@ -57,6 +60,17 @@ impl Purpose {
     }
 }
 
+/// What the home's threads do with an open page.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Writers {
+    /// They read it, or write it and note that.
+    Noted,
+    /// They write it without noting that: whoever comes first takes their write access.
+    ToBeStopped,
+    /// As `ToBeStopped`, but visitors of few pages may leave it to them: their copies are compared.
+    Compared,
+}
+
 /// What happened while a page was open.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Visits {
@@ -98,9 +112,13 @@ pub enum Found {
 
 impl Door {
     /// The home opens a page that is closed, to readers and to those who come for `more`.
-    pub fn open(&self, exclusive: bool, more: Option<Purpose>) {
+    pub fn open(&self, writers: Writers, more: Option<Purpose>) {
         debug_assert_eq!(self.0.load(Ordering::Relaxed), CLOSED, "names would be lost");
-        let state = if exclusive { EXCLUSIVE } else { SHARED };
+        let state = match writers {
+            Writers::Noted => SHARED,
+            Writers::ToBeStopped => EXCLUSIVE,
+            Writers::Compared => EXCLUSIVE | BESIDE_WRITERS,
+        };
         // What the home has written before is seen by whoever enters.
         self.0.store(state | more.map_or(0, Purpose::bit), Ordering::Release);
     }
@@ -142,6 +160,7 @@ impl Door {
         };
         let mut word = self.0.load(Ordering::Acquire);
         loop {
+            let quietly = quietly && word & BESIDE_WRITERS != 0;
             let (next, found) = match word & STATE {
                 _ if word & purpose.bit() != purpose.bit() => return Found::Closed,
                 SHARED if purpose == Purpose::Home && word & ALL == 0 => {
@@ -173,7 +192,7 @@ impl Door {
     pub fn leave(&self) {
         let word = self.0.load(Ordering::Relaxed);
         let state = if word & TAKEN == 0 { EXCLUSIVE } else { SHARED };
-        self.0.store(state | word & (TO_WRITERS | TO_OWNERS), Ordering::Release);
+        self.0.store(state | word & (TO_WRITERS | TO_OWNERS | BESIDE_WRITERS), Ordering::Release);
     }
 }
 
@@ -198,20 +217,20 @@ mod tests {
     #[test]
     fn names_are_found_once() {
         let door = door();
-        door.open(false, None);
-        assert_eq!([1, 0, 58, 1].map(|node| door.enter(node, Purpose::Read, false)), [Found::Entered; 4]);
-        assert_eq!(door.close(), Visits { names: 1 << 58 | 3, ..Visits::default() });
-        door.open(false, None);
+        door.open(Writers::Noted, None);
+        assert_eq!([1, 0, 57, 1].map(|node| door.enter(node, Purpose::Read, false)), [Found::Entered; 4]);
+        assert_eq!(door.close(), Visits { names: 1 << 57 | 3, ..Visits::default() });
+        door.open(Writers::Noted, None);
         assert_eq!(door.close(), Visits::default());
     }
 
     #[test]
     fn nodes_without_room_for_their_names_stay_outside() {
         let door = door();
-        door.open(true, None);
+        door.open(Writers::ToBeStopped, None);
         assert_eq!(
-            [59, 60, 61, 62, 64, 255].map(|node| door.enter(node, Purpose::Read, false)),
-            [Found::Closed; 6]
+            [58, 59, 60, 61, 62, 64, 255].map(|node| door.enter(node, Purpose::Read, false)),
+            [Found::Closed; 7]
         );
         assert_eq!(door.close(), Visits::default());
     }
@@ -219,7 +238,7 @@ mod tests {
     #[test]
     fn the_first_visitor_takes_write_access() {
         let door = door();
-        door.open(true, None);
+        door.open(Writers::ToBeStopped, None);
         assert_eq!(door.enter(2, Purpose::Read, false), LOCKED_WRITABLE);
         assert_eq!(door.enter(3, Purpose::Read, false), Found::Closed);
         assert_eq!(door.names(), 0, "it may not get in");
@@ -232,7 +251,7 @@ mod tests {
     #[test]
     fn quiet_visitors_leave_write_access_where_it_is() {
         let door = door();
-        door.open(true, Some(Purpose::Home));
+        door.open(Writers::Compared, Some(Purpose::Home));
         assert_eq!(door.enter(2, Purpose::Read, true), Found::BesideWriters);
         assert_eq!(door.enter(3, Purpose::Read, true), Found::BesideWriters);
         assert_eq!(door.enter(4, Purpose::Write, true), Found::Closed, "the home may go to who writes");
@@ -242,15 +261,19 @@ mod tests {
         }
         assert_eq!(door.names(), 0b1100);
         assert_eq!(door.close(), Visits { names: 0b1100, beside_writers: true, ..Visits::default() });
-        door.open(false, None);
+        door.open(Writers::Noted, None);
         assert_eq!(door.enter(2, Purpose::Read, true), Found::Entered);
         assert_eq!(door.close(), Visits { names: 0b100, ..Visits::default() });
+        door.open(Writers::ToBeStopped, None);
+        assert_eq!(door.enter(2, Purpose::Read, true), LOCKED_WRITABLE);
+        door.leave();
+        assert_eq!(door.close(), Visits::default());
     }
 
     #[test]
     fn a_visitor_that_cannot_take_it_leaves_nothing_behind() {
         let door = door();
-        door.open(true, None);
+        door.open(Writers::ToBeStopped, None);
         assert_eq!(door.enter(2, Purpose::Read, false), LOCKED_WRITABLE);
         door.leave();
         assert_eq!(door.close(), Visits::default());
@@ -259,15 +282,15 @@ mod tests {
     #[test]
     fn writers_enter_where_they_are_welcome() {
         let door = door();
-        door.open(true, Some(Purpose::Write));
+        door.open(Writers::ToBeStopped, Some(Purpose::Write));
         assert_eq!(door.enter(2, Purpose::Write, false), LOCKED_WRITABLE);
         door.leave();
         assert_eq!(door.enter(2, Purpose::Write, false), LOCKED_WRITABLE);
         door.take(Purpose::Read);
         assert_eq!(door.enter(3, Purpose::Write, false), Found::Entered);
         assert_eq!(door.close(), Visits { names: 0b1100, taken: true, ..Visits::default() });
-        for exclusive in [false, true] {
-            door.open(exclusive, None);
+        for writers in [Writers::Noted, Writers::ToBeStopped, Writers::Compared] {
+            door.open(writers, None);
             assert_eq!(door.enter(2, Purpose::Write, false), Found::Closed);
             assert_eq!(door.close(), Visits::default());
         }
@@ -276,7 +299,7 @@ mod tests {
     #[test]
     fn one_visitor_becomes_home() {
         let door = door();
-        door.open(true, Some(Purpose::Home));
+        door.open(Writers::ToBeStopped, Some(Purpose::Home));
         assert_eq!(door.enter(2, Purpose::Write, false), Found::Closed);
         assert_eq!(door.enter(2, Purpose::Home, false), LOCKED_WRITABLE);
         door.leave();
@@ -293,7 +316,7 @@ mod tests {
     #[test]
     fn a_page_that_nobody_writes_gets_a_home_without_more() {
         let door = door();
-        door.open(false, Some(Purpose::Home));
+        door.open(Writers::Noted, Some(Purpose::Home));
         assert_eq!(door.enter(2, Purpose::Home, false), Found::Locked { writable: false });
         door.leave();
         assert_eq!(door.enter(3, Purpose::Home, false), Found::Locked { writable: false });
@@ -304,7 +327,7 @@ mod tests {
     #[test]
     fn a_page_that_was_read_keeps_its_home() {
         let door = door();
-        door.open(true, Some(Purpose::Home));
+        door.open(Writers::ToBeStopped, Some(Purpose::Home));
         assert_eq!(door.enter(2, Purpose::Read, false), LOCKED_WRITABLE);
         door.take(Purpose::Read);
         assert_eq!(door.enter(3, Purpose::Home, false), Found::Closed);
@@ -317,7 +340,7 @@ mod tests {
     fn visitors_and_home_do_not_miss_each_other() {
         const ROUNDS: u32 = 20_000;
         let (door, page) = (door(), AtomicU32::new(0));
-        door.open(true, None);
+        door.open(Writers::ToBeStopped, None);
         let (entered, known) =
             ([AtomicU32::new(0), AtomicU32::new(0)], [AtomicU32::new(0), AtomicU32::new(0)]);
         std::thread::scope(|scope| {
@@ -352,7 +375,7 @@ mod tests {
                     }
                 }
                 page.store(2 * round + 2, Ordering::Release);
-                door.open(round % 2 == 0, None);
+                door.open(if round % 2 == 0 { Writers::Compared } else { Writers::Noted }, None);
             }
         });
         let last = door.close();

@@ -30,16 +30,12 @@ impl GuestBook {
         LINES.saturating_sub(self.written.0.load(Ordering::Relaxed).wrapping_sub(read))
     }
 
-    /// The visitor writes a page down, for which there must be room.
+    /// The visitor writes a page down, for which there must be room, before it copies.
     pub fn write(&self, page: u32) {
         debug_assert!(self.room() > 0, "a page would be lost");
         let number = self.written.0.load(Ordering::Relaxed);
         self.lines[(number % LINES) as usize].store(page, Ordering::Relaxed);
         self.written.0.store(number.wrapping_add(1), Ordering::Release);
-    }
-
-    /// The visitor is about to copy what it has written down.
-    pub fn close() {
         fence(Ordering::SeqCst);
     }
 
@@ -113,7 +109,6 @@ mod tests {
                 for round in 1..=ROUNDS {
                     if book.room() > 0 {
                         book.write(round);
-                        GuestBook::close();
                         copied.store(page.load(Ordering::Relaxed), Ordering::Relaxed);
                         told.store(round, Ordering::Release);
                     }

@@ -9,7 +9,7 @@
 mod door;
 mod guest_book;
 
-pub use door::{Found, Purpose, Visits};
+pub use door::{Found, Purpose, Visits, Writers};
 
 use crate::MemoryError;
 use crate::access::Uffd;
@@ -151,7 +151,6 @@ impl Neighbour {
         let mut end = first + most.min(self.geometry.consecutive(first, first + most));
         let mut most_writable = if purpose == Purpose::Home { MOST_TAKEN } else { most };
         let book = self.doors.book(me).filter(|book| most <= MOST_QUIET && most <= book.room());
-        let mut quiet = 0;
         // The first of the pages that were found locked and are still, and whether any of them can be written.
         let mut locked = None;
         let mut page = first;
@@ -159,17 +158,16 @@ impl Neighbour {
             let found = self.doors.of(page).enter(me, purpose, book.is_some());
             if let (Found::BesideWriters, Some(book)) = (found, book) {
                 book.write(page);
-                quiet += 1;
             }
             locked = match (found, locked) {
                 (Found::Closed, _) => break,
-                (Found::Entered, Some(run)) => {
+                (Found::Entered | Found::BesideWriters, Some(run)) => {
                     if !self.take(run, page, purpose) {
                         return run.0 - first;
                     }
                     None
                 }
-                (Found::Entered, None) | (Found::BesideWriters, _) => None,
+                (Found::Entered | Found::BesideWriters, None) => None,
                 (Found::Locked { writable }, None) => Some((page, writable)),
                 (Found::Locked { writable }, Some((from, any))) => Some((from, any || writable)),
             };
@@ -178,9 +176,6 @@ impl Neighbour {
             if most_writable == 0 {
                 end = page;
             }
-        }
-        if quiet > 0 {
-            GuestBook::close();
         }
         match locked {
             Some(run) if !self.take(run, page, purpose) => run.0 - first,
