@@ -238,9 +238,15 @@ impl Csm {
             }
             env.patch(page, diff);
             patched += 1;
+            let alone = self.known(&known).sharers.is_subset_of(origin);
             let notified = self.take_told(page, origin, flush.number);
             notices.add(notified, page);
-            self.settle_visited(page, env);
+            if alone {
+                self.settle_visited(page, env);
+            } else {
+                // What the others are told of now, this node may have to wait for, too.
+                self.entry(page).take(VISITED);
+            }
             if let Some(history) = self.after_diff(page, origin, entry.valid) {
                 grants.push(HomeGrant { page, history, notified });
             }
