@@ -32,7 +32,7 @@ pub struct Variable {
     pub bytes: u64,
 }
 
-/// Names of addresses in a program that has run.
+/// Names of addresses in a program that has run. Who does not say otherwise knows of code only.
 pub trait Names {
     /// The places of an instruction, the innermost first: more than one where functions were inlined. Empty if nobody knows.
     ///
@@ -46,14 +46,22 @@ pub trait Names {
         is_known.then(|| (Site::Call(outermost.function, outermost.offset + 1), outermost.library))
     }
     /// The variable that holds an address.
-    fn variable(&self, address: u64) -> Option<Variable>;
+    fn variable(&self, _address: u64) -> Option<Variable> {
+        None
+    }
     /// What is at an offset into a variable, as one writes it behind its name: `.count`, `[3].x`; empty if nobody knows or
     /// if the variable has no parts.
-    fn field(&self, variable: &Variable, offset: u64) -> String;
+    fn field(&self, _variable: &Variable, _offset: u64) -> String {
+        String::new()
+    }
     /// The variable at the address of a pointer, and how long one of the things is that it points to, in bytes (0 if that is not known).
-    fn pointer(&self, address: u64) -> Option<(String, u64)>;
+    fn pointer(&self, _address: u64) -> Option<(String, u64)> {
+        None
+    }
     /// As [`Names::field`], for what the pointer at `address` points to: its block begins where the pointer points.
-    fn target_field(&self, address: u64, offset: u64) -> String;
+    fn target_field(&self, _address: u64, _offset: u64) -> String {
+        String::new()
+    }
     /// What a variable is made of: its number among the layouts, which may get more; [`Layouts::PLAIN`] if nobody knows.
     fn layout(&self, _variable: &Variable, _layouts: &mut Layouts) -> u32 {
         Layouts::PLAIN
@@ -79,21 +87,5 @@ pub struct NoNames;
 impl Names for NoNames {
     fn code(&self, _address: u64) -> Vec<Code> {
         vec![]
-    }
-
-    fn variable(&self, _address: u64) -> Option<Variable> {
-        None
-    }
-
-    fn field(&self, _variable: &Variable, _offset: u64) -> String {
-        String::new()
-    }
-
-    fn pointer(&self, _address: u64) -> Option<(String, u64)> {
-        None
-    }
-
-    fn target_field(&self, _address: u64, _offset: u64) -> String {
-        String::new()
     }
 }

@@ -58,12 +58,21 @@ pub enum Incident {
 /// What the home of a page lets other nodes do without asking it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Offer {
-    /// Threads of the home write the page without noting it: who comes first takes their write access away.
-    pub exclusive: bool,
-    /// Who copies the page may leave the threads their write access ([`Visitors::beside_writers`]).
-    pub quiet: bool,
+    /// What the home's threads do with the page.
+    pub writers: Writers,
     /// What nodes that will write the page may come for; otherwise they ask, because the home might move to them.
     pub to_writers: Option<Visit>,
+}
+
+/// What the threads of a home do with a page that is open.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Writers {
+    /// They read it, or write it and note that.
+    Noted,
+    /// They write it without noting that: who comes first takes their write access away.
+    ToBeStopped,
+    /// As `ToBeStopped`, but who copies the page may leave it to them ([`Visitors::beside_writers`]).
+    Compared,
 }
 
 /// What a node comes to another one's memory for.
@@ -84,8 +93,8 @@ pub struct Visitors {
     pub readers: NodeSet,
     /// The node that has become its home; then nobody else has come.
     pub home: Option<NodeId>,
-    /// The page was open as exclusive and has been copied, and this node's threads have written it without noting that, and
-    /// still may. Otherwise they may only read a page that was open as exclusive and that somebody has come for.
+    /// The page has been copied, and this node's threads have written it without noting that, and still may. Otherwise they may
+    /// only read a page that somebody has come for, unless they note what they write.
     pub beside_writers: bool,
 }
 

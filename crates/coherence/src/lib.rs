@@ -21,6 +21,7 @@ pub use counters::Counters;
 pub use csm::{Csm, CsmOptions, History, PageView, State};
 pub use env::{
     Access, Env, Incident, Offer, Outcome, Page, PlacedPages, Protocol, Standing, Visit, Visitors, Waiter,
+    Writers,
 };
 pub use layout::{Layout, Managers, Region};
 pub use message::{CsmMessage, DiffEntry, Grant, HomeGrant, Message, ScMessage};

@@ -56,6 +56,16 @@ impl Pair {
         }
     }
 
+    /// The visitor asks for the first pages by a message; gives what the home answers.
+    fn asks_home(&mut self, count: u32, write: bool) -> Vec<CsmMessage> {
+        let requester = NodeId(VISITOR as u16);
+        let fetch = CsmMessage::Fetch { first: Page(0), count, write, requester, completed: 0 };
+        let (result, effects) =
+            self.call(HOME, |machine, env| machine.message(requester, Message::Csm(fetch), &[], env));
+        assert_eq!(result, Ok(()));
+        messages(effects)
+    }
+
     /// A node releases what it wrote; the other one then acquires.
     fn synchronise(&mut self, node: usize) {
         let (_, effects) = self.call(node, |machine, env| machine.release(Waiter(2), env));
@@ -152,11 +162,7 @@ fn who_asks_to_write_becomes_home_of_a_page_that_only_it_has_visited() {
     let mut pair = Pair::new(true);
     pair.touch(2);
     assert_eq!(pair.fault(VISITOR, 0, Access::Read, 1).0, Outcome::Done);
-    let fetch =
-        CsmMessage::Fetch { first: Page(0), count: 2, write: true, requester: NodeId(1), completed: 0 };
-    let (_, effects) =
-        pair.call(HOME, |machine, env| machine.message(NodeId(1), Message::Csm(fetch), &[], env));
-    let sent = messages(effects);
+    let sent = pair.asks_home(2, true);
     assert!(matches!(&sent[..], [CsmMessage::Pages { served: 2, grant: Grant::Home(_), .. }]), "{sent:?}");
 }
 
@@ -166,11 +172,8 @@ fn who_has_asked_for_a_page_is_told_whatever_it_has() {
     let mut pair = Pair::new(true);
     pair.touch(1);
     assert_eq!(pair.fault(VISITOR, 0, Access::Read, 0).0, Outcome::Done);
-    let fetch =
-        CsmMessage::Fetch { first: Page(0), count: 1, write: false, requester: NodeId(1), completed: 0 };
-    let (result, _) =
-        pair.call(HOME, |machine, env| machine.message(NodeId(1), Message::Csm(fetch), &[], env));
-    assert_eq!((result, pair.state(HOME, 0)), (Ok(()), State::HomeDirty));
+    pair.asks_home(1, false);
+    assert_eq!(pair.state(HOME, 0), State::HomeDirty);
     let (_, effects) = pair.call(HOME, |machine, env| machine.release(Waiter(2), env));
     assert!(matches!(messages(effects)[..], [CsmMessage::Notices { .. }]));
 }

@@ -85,6 +85,13 @@ pub struct Filter {
 }
 
 impl Filter {
+    /// A filter of all transactions in a range, in units of 2 to the power of `unit` bytes.
+    #[must_use]
+    pub fn new(start: u64, end: u64, unit: u8) -> Self {
+        let (kinds, directions) = (Kinds::ALL, Directions::Both);
+        Self { start, end, unit, kinds, directions, first: None, threshold: None, stride: None }
+    }
+
     /// True if a transaction can be meant by both.
     #[must_use]
     pub fn overlaps(&self, other: &Self) -> bool {
@@ -292,16 +299,7 @@ impl FromStr for FilterText {
     type Err = FilterTextError;
 
     fn from_str(text: &str) -> Result<Self, FilterTextError> {
-        let mut filter = Filter {
-            start: 0,
-            end: 0,
-            unit: 12,
-            kinds: Kinds::ALL,
-            directions: Directions::Both,
-            first: None,
-            threshold: None,
-            stride: None,
-        };
+        let mut filter = Filter::new(0, 0, 12);
         let mut area = Area::All;
         let mut seen: Vec<&str> = vec![];
         for part in text.split(',') {

@@ -10,19 +10,6 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
-fn filter(start: u64, end: u64, unit: u8) -> Filter {
-    Filter {
-        start,
-        end,
-        unit,
-        kinds: Kinds::ALL,
-        directions: Directions::Both,
-        first: None,
-        threshold: None,
-        stride: None,
-    }
-}
-
 fn transaction(address: u64, kind: Kind, direction: Direction) -> Transaction {
     Transaction { kind, direction, address, bytes: 0, peer: 1, thread: None, code: 0 }
 }
@@ -38,7 +25,7 @@ fn counters(panel: &Panel, id: FilterId) -> Vec<u64> {
 #[test]
 fn each_unit_has_its_counter() {
     let mut panel = Panel::default();
-    let id = panel.set(filter(0x1000, 0x1080, 5)).unwrap();
+    let id = panel.set(Filter::new(0x1000, 0x1080, 5)).unwrap();
     for address in [0xfff, 0x1000, 0x101f, 0x1020, 0x107f, 0x1080] {
         panel.board().count(&read(address));
     }
@@ -48,7 +35,7 @@ fn each_unit_has_its_counter() {
     panel.remove(id).unwrap();
     assert_eq!(panel.remove(id), Err(FilterError::NotSet));
     panel.board().count(&read(0x1000));
-    let id = panel.set(filter(0x1000, 0x1080, 5)).unwrap();
+    let id = panel.set(Filter::new(0x1000, 0x1080, 5)).unwrap();
     assert_eq!(counters(&panel, id), [0; 4], "a filter begins at 0");
 }
 
@@ -56,17 +43,17 @@ fn each_unit_has_its_counter() {
 fn a_board_has_as_much_room_as_it_says() {
     let mut panel = Panel::default();
     for number in 0..MOST_FILTERS as u64 {
-        panel.set(filter(number << 12, (number + 1) << 12, 12)).unwrap();
+        panel.set(Filter::new(number << 12, (number + 1) << 12, 12)).unwrap();
     }
-    let one_more = filter(1 << 30, (1 << 30) + 4096, 12);
+    let one_more = Filter::new(1 << 30, (1 << 30) + 4096, 12);
     assert_eq!(panel.set(one_more), Err(FilterError::TooManyFilters(MOST_FILTERS)));
     let mut panel = Panel::default();
     let all = (COUNTERS as u64) << 5;
     assert!(matches!(
-        panel.set(filter(0, all + 32, 5)),
+        panel.set(Filter::new(0, all + 32, 5)),
         Err(FilterError::TooManyCounters { free, .. }) if free == COUNTERS as u64
     ));
-    panel.set(filter(0, all, 5)).unwrap();
+    panel.set(Filter::new(0, all, 5)).unwrap();
     assert_eq!(panel.free_counters(), 0);
     panel.board().count(&read(all - 1));
     assert_eq!(counters(&panel, FilterId(0)).last(), Some(&1));
@@ -76,22 +63,22 @@ fn a_board_has_as_much_room_as_it_says() {
 #[test]
 fn counters_can_be_chosen_but_not_shared() {
     let mut panel = Panel::default();
-    panel.set(Filter { first: Some(10), ..filter(0, 0x4000, 12) }).unwrap();
-    let taken = Filter { first: Some(13), ..filter(0x8000, 0x9000, 12) };
+    panel.set(Filter { first: Some(10), ..Filter::new(0, 0x4000, 12) }).unwrap();
+    let taken = Filter { first: Some(13), ..Filter::new(0x8000, 0x9000, 12) };
     assert_eq!(panel.set(taken), Err(FilterError::Counters { first: 13, count: 1 }));
     let beyond = Filter { first: Some(COUNTERS as u32), ..taken };
     assert!(matches!(panel.set(beyond), Err(FilterError::Counters { .. })));
     panel.set(Filter { first: Some(14), ..taken }).unwrap();
     // The first ten and those behind are left.
-    panel.set(filter(0x10000, 0x10000 + (10 << 12), 12)).unwrap();
+    panel.set(Filter::new(0x10000, 0x10000 + (10 << 12), 12)).unwrap();
     assert_eq!(panel.free_counters(), COUNTERS as u64 - 15);
 }
 
 #[test]
 fn overlapping_filters_are_refused() {
     let mut panel = Panel::default();
-    panel.set(filter(0x1000, 0x3000, 12)).unwrap();
-    let error = panel.set(filter(0x2000, 0x4000, 12)).unwrap_err();
+    panel.set(Filter::new(0x1000, 0x3000, 12)).unwrap();
+    let error = panel.set(Filter::new(0x2000, 0x4000, 12)).unwrap_err();
     assert_eq!(error, FilterError::Overlapping { start: 0x1000, end: 0x3000 });
     assert!(error.to_string().starts_with("it overlaps the filter of 0x1000-0x3000"), "{error}");
 }
@@ -99,9 +86,11 @@ fn overlapping_filters_are_refused() {
 #[test]
 fn thresholds_raise_events() {
     let mut panel = Panel::default();
-    let once = panel.set(Filter { threshold: Some(Threshold::Once(2)), ..filter(0, 0x1000, 5) }).unwrap();
-    let again =
-        panel.set(Filter { threshold: Some(Threshold::Every(3)), ..filter(0x1000, 0x2000, 12) }).unwrap();
+    let once =
+        panel.set(Filter { threshold: Some(Threshold::Once(2)), ..Filter::new(0, 0x1000, 5) }).unwrap();
+    let again = panel
+        .set(Filter { threshold: Some(Threshold::Every(3)), ..Filter::new(0x1000, 0x2000, 12) })
+        .unwrap();
     for _ in 0..7 {
         panel.board().count(&read(0x47));
         panel.board().count(&read(0x1fff));
@@ -115,7 +104,7 @@ fn thresholds_raise_events() {
 fn secondary_counters_follow_some_filters_for_some_kinds() {
     let mut panel = Panel::default();
     let ids: Vec<FilterId> =
-        (0..3).map(|number| panel.set(filter(number << 12, (number + 1) << 12, 12)).unwrap()).collect();
+        (0..3).map(|number| panel.set(Filter::new(number << 12, (number + 1) << 12, 12)).unwrap()).collect();
     let reads = panel.shadow(&ids[..2], Kinds::of(&[Kind::Read])).unwrap();
     let all = panel.shadow(&ids, Kinds::ALL).unwrap();
     for address in [0, 0x1000, 0x2000] {
@@ -136,7 +125,7 @@ fn secondary_counters_follow_some_filters_for_some_kinds() {
 fn changes_disturb_nobody_who_counts() {
     const COUNTS: u64 = 200_000;
     let mut panel = Panel::default();
-    let stays = panel.set(filter(0x10_0000, 0x10_1000, 12)).unwrap();
+    let stays = panel.set(Filter::new(0x10_0000, 0x10_1000, 12)).unwrap();
     let board = Arc::clone(panel.board());
     let done = AtomicBool::new(false);
     thread::scope(|scope| {
@@ -147,8 +136,8 @@ fn changes_disturb_nobody_who_counts() {
             .collect();
         let changing = scope.spawn(|| {
             while !done.load(Ordering::Acquire) {
-                let below = panel.set(filter(0, 0x1000, 5)).unwrap();
-                let above = panel.set(filter(0x20_0000, 0x30_0000, 5)).unwrap();
+                let below = panel.set(Filter::new(0, 0x1000, 5)).unwrap();
+                let above = panel.set(Filter::new(0x20_0000, 0x30_0000, 5)).unwrap();
                 panel.remove(below).unwrap();
                 panel.remove(above).unwrap();
             }

@@ -150,14 +150,9 @@ impl Zoom {
     /// The filters that there are to be beside those that somebody has asked for.
     fn plan(&mut self, panel: &Panel) -> Vec<Filter> {
         let filter = |(range, unit): Piece| Filter {
-            start: range.start,
-            end: range.end,
-            unit,
             kinds: KINDS,
             directions: Directions::Out,
-            first: None,
-            threshold: None,
-            stride: None,
+            ..Filter::new(range.start, range.end, unit)
         };
         let taken: Vec<&Filter> = panel
             .asked()

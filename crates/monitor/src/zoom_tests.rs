@@ -1,8 +1,7 @@
 //! Filters that move by themselves.
 
 use crate::{
-    COUNTERS, Direction, Directions, Filter, FilterId, Journal, Kind, Kinds, MOST_FILTERS, Panel,
-    Transaction, Watch, Zoom,
+    COUNTERS, Direction, Filter, FilterId, Journal, Kind, MOST_FILTERS, Panel, Transaction, Watch, Zoom,
 };
 use proptest::prelude::*;
 
@@ -52,19 +51,6 @@ fn unit_of(panel: &Panel, address: u64) -> Option<u8> {
 
 fn sum(watches: &[Watch]) -> u64 {
     watches.iter().flat_map(|watch| &watch.counters).sum()
-}
-
-fn asked(start: u64, end: u64, unit: u8) -> Filter {
-    Filter {
-        start,
-        end,
-        unit,
-        kinds: Kinds::ALL,
-        directions: Directions::Both,
-        first: None,
-        threshold: None,
-        stride: None,
-    }
 }
 
 /// Every address of the heap and the data is counted by one filter.
@@ -191,12 +177,12 @@ fn filters_stay_where_nothing_changes() {
 #[test]
 fn those_that_somebody_asks_for_come_first() {
     let (mut panel, mut zoom) = (Panel::default(), zoom());
-    let before = panel.set(asked(HEAP, HEAP + 0x1000, 12)).unwrap();
+    let before = panel.set(Filter::new(HEAP, HEAP + 0x1000, 12)).unwrap();
     zoom.step(&mut panel, &[], 0);
     fetch(&panel, HEAP, 3);
     fetch(&panel, HEAP + 0x1000, 7);
     // In the midst of what is watched, with all counters but that of the other one.
-    let after = panel.set(asked(HEAP + 0x2020, HEAP + 0x2040, 5)).unwrap();
+    let after = panel.set(Filter::new(HEAP + 0x2020, HEAP + 0x2040, 5)).unwrap();
     fetch(&panel, HEAP + 0x2020, 2);
     let gone = zoom.step(&mut panel, &[], 1);
     assert_eq!(sum(&gone), 7, "what was counted until they gave way");
@@ -220,7 +206,7 @@ fn whoever_asks_for_everything_gets_it() {
     zoom.step(&mut panel, &[], 0);
     for number in 0..MOST_FILTERS as u64 {
         let start = (1 << 45) + (number << 12);
-        panel.set(Filter { first: Some(number as u32), ..asked(start, start + 4096, 12) }).unwrap();
+        panel.set(Filter { first: Some(number as u32), ..Filter::new(start, start + 4096, 12) }).unwrap();
         zoom.step(&mut panel, &[], number);
     }
     assert!(panel.filters().all(|(id, _)| !panel.is_own(id)));
@@ -244,7 +230,7 @@ proptest! {
             if let Some((page, pages)) = filter {
                 let start = HEAP + (page << 12);
                 // One that overlaps another is refused.
-                let _ = panel.set(asked(start, (start + (pages << 12)).min(HEAP_END), 12));
+                let _ = panel.set(Filter::new(start, (start + (pages << 12)).min(HEAP_END), 12));
             }
             for (offset, times) in accesses {
                 // What is asked for later has no filter until the next interval only if others gave way.

@@ -5,9 +5,9 @@ use crate::monitor::Tap;
 use crate::slots::{Slots, event};
 use crate::stats::MessageCounts;
 use crate::wire::{Wire, kind_of};
-use gondwana_coherence::{Access, Env, Incident, Message, Offer, Page, Visit, Visitors, Waiter};
+use gondwana_coherence::{Access, Env, Incident, Message, Offer, Page, Visit, Visitors, Waiter, Writers};
 use gondwana_fabric::{Fabric, SendError};
-use gondwana_memory::{Neighbour, PAGE_SIZE, PageBytes, Pages, Purpose, Writers};
+use gondwana_memory::{Neighbour, PAGE_SIZE, PageBytes, Pages, Purpose};
 use gondwana_topology::NodeId;
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -152,11 +152,11 @@ fn convert(access: Access) -> gondwana_memory::Access {
     }
 }
 
-fn writers(offer: Offer) -> Writers {
-    match offer {
-        Offer { exclusive: false, .. } => Writers::Noted,
-        Offer { quiet: false, .. } => Writers::ToBeStopped,
-        Offer { quiet: true, .. } => Writers::Compared,
+fn with_writers(writers: Writers) -> gondwana_memory::Writers {
+    match writers {
+        Writers::Noted => gondwana_memory::Writers::Noted,
+        Writers::ToBeStopped => gondwana_memory::Writers::ToBeStopped,
+        Writers::Compared => gondwana_memory::Writers::Compared,
     }
 }
 
@@ -233,7 +233,7 @@ impl Env for Ports {
     }
 
     fn open(&mut self, page: Page, offer: Offer) {
-        self.pages.open(page.0, writers(offer), offer.to_writers.map(purpose));
+        self.pages.open(page.0, with_writers(offer.writers), offer.to_writers.map(purpose));
     }
 
     fn close(&mut self, page: Page) -> Visitors {

@@ -121,7 +121,7 @@ impl Beginnings {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::names::{Code, NoNames, Variable};
+    use crate::names::{Code, NoNames};
 
     /// Functions of 16 bytes, called by the number of the first; below 16 nobody knows.
     struct Sixteens;
@@ -131,22 +131,6 @@ mod tests {
             let function = if address < 16 { String::new() } else { format!("f{}", address / 16) };
             let inlined = Code { function: "inlined".into(), ..Code::default() };
             vec![inlined, Code { function, offset: address % 16, ..Code::default() }]
-        }
-
-        fn variable(&self, _address: u64) -> Option<Variable> {
-            None
-        }
-
-        fn field(&self, _variable: &Variable, _offset: u64) -> String {
-            String::new()
-        }
-
-        fn pointer(&self, _address: u64) -> Option<(String, u64)> {
-            None
-        }
-
-        fn target_field(&self, _address: u64, _offset: u64) -> String {
-            String::new()
         }
     }
 

@@ -157,7 +157,7 @@ mod tests {
     use super::*;
     use crate::failure::Failure;
     use crate::process::events::Event;
-    use gondwana_monitor::{Directions, Filter, Kinds};
+    use gondwana_monitor::Filter;
     use std::os::fd::RawFd;
     use std::time::Instant;
 
@@ -202,17 +202,7 @@ mod tests {
     const NODES: [u16; 2] = [0, 1];
 
     fn set() -> BoardRequest {
-        let filter = Filter {
-            start: 0x1000,
-            end: 0x2000,
-            unit: 5,
-            kinds: Kinds::ALL,
-            directions: Directions::Both,
-            first: None,
-            threshold: None,
-            stride: None,
-        };
-        BoardRequest::Set { filter, token: None }
+        BoardRequest::Set { filter: Filter::new(0x1000, 0x2000, 5), token: None }
     }
 
     fn read(node: Option<u16>) -> BoardRequest {

@@ -276,8 +276,8 @@ impl Csm {
     /// Everything that decides what the machine does next.
     fn behaviour(&self) -> impl Hash + PartialEq + '_ {
         let lists = (&self.dirty, &self.pending, &self.waiting, &self.deferred, &self.fresh);
-        let told = (&self.completed, self.found_untouched);
-        (&self.layout, &self.options, &self.table, &self.directory, lists, &self.flushes, told)
+        let pages = (&self.table, &self.directory, self.found_untouched);
+        (&self.layout, &self.options, pages, lists, &self.flushes, &self.completed)
     }
 }
 

@@ -30,7 +30,7 @@ use super::state::{
 };
 use super::{Csm, History};
 use crate::runs::{runs, span};
-use crate::{Access, Env, Incident, Offer, Page, Visit, Visitors};
+use crate::{Access, Env, Incident, Offer, Page, Visit, Visitors, Writers};
 use gondwana_topology::{NodeId, NodeSet};
 
 impl Csm {
@@ -100,13 +100,7 @@ impl Csm {
             env.protect(first, count, Access::Read);
         }
         for page in idle.drain(..) {
-            if self.has_current_copies(page, env) {
-                let entry = self.entry(page);
-                entry.state = State::HomeShared;
-                entry.take(VISITED);
-            } else {
-                env.protect(page, 1, Access::Write);
-            }
+            self.share_or_go_on(page, env);
         }
         self.scratch.pages = idle;
     }
@@ -114,12 +108,19 @@ impl Csm {
     /// The home of a page that was copied in visits may move to one that writes it: finds out whether anybody here has written
     /// it since, whose writes would have to be released first.
     pub(super) fn settle_visited(&mut self, page: Page, env: &mut dyn Env) {
-        if !self.entry(page).take(VISITED) {
-            return;
+        if self.entry(page).has(VISITED) {
+            env.protect(page, 1, Access::Read);
+            self.share_or_go_on(page, env);
+            self.entry(page).take(VISITED);
         }
-        env.protect(page, 1, Access::Read);
+    }
+
+    /// Nobody can write this page now that was copied in visits: shares it if all copies are like it. Otherwise its writers go on.
+    fn share_or_go_on(&mut self, page: Page, env: &mut dyn Env) {
         if self.are_current(page, env) {
-            self.entry(page).state = State::HomeShared;
+            let entry = self.entry(page);
+            entry.state = State::HomeShared;
+            entry.take(VISITED);
         } else {
             env.protect(page, 1, Access::Write);
         }
@@ -149,16 +150,18 @@ impl Csm {
             closed.dedup();
             for &page in &closed {
                 let entry = *self.entry(page);
-                let exclusive = match entry.state {
-                    State::HomeExclusive => true,
-                    State::HomeShared | State::HomeDirty => false,
+                let writers = match entry.state {
+                    // Who writes its copy changes it, so that comparing it would not tell what was written here.
+                    State::HomeExclusive if !self.known(&entry).history.is_written_at_home() => {
+                        Writers::ToBeStopped
+                    }
+                    State::HomeExclusive => Writers::Compared,
+                    State::HomeShared | State::HomeDirty => Writers::Noted,
                     _ => continue,
                 };
                 let to_writers =
                     self.welcome(&entry).filter(|&way| way != Visit::Home || !env.is_stack(page));
-                // Who writes its copy changes it, so that comparing it would not tell what was written here.
-                let quiet = exclusive && self.known(&entry).history.is_written_at_home();
-                env.open(page, Offer { exclusive, quiet, to_writers });
+                env.open(page, Offer { writers, to_writers });
             }
         }
         closed.clear();

@@ -1,6 +1,6 @@
 //! The memory of one simulated node, which also checks that the machine handles it in the right order.
 
-use gondwana_coherence::{Access, Env, Message, Offer, Page, Visit, Visitors, Waiter};
+use gondwana_coherence::{Access, Env, Message, Offer, Page, Visit, Visitors, Waiter, Writers};
 use gondwana_topology::NodeId;
 use std::collections::BTreeSet;
 
@@ -195,7 +195,7 @@ impl Env for SimEnv<'_> {
     }
 
     fn open(&mut self, page: Page, offer: Offer) {
-        let right = if offer.exclusive { Access::Write } else { Access::Read };
+        let right = if offer.writers == Writers::Noted { Access::Read } else { Access::Write };
         assert!(self.memory.access[page.0 as usize] >= right, "a page is open that is not here");
         let door = &mut self.memory.doors[page.0 as usize];
         assert_eq!(*door, None, "names at an open door would be lost");
@@ -217,13 +217,14 @@ impl Env for SimEnv<'_> {
             if visitors.home.is_some() || (visit != Visit::Read && offer.to_writers != Some(visit)) {
                 break;
             }
-            let quiet = offer.quiet && offer.exclusive && visit != Visit::Home && memory.visited.len() < ROOM;
+            let quiet =
+                offer.writers == Writers::Compared && visit != Visit::Home && memory.visited.len() < ROOM;
             if quiet {
                 memory.visited.insert(Page(page));
                 visitors.beside_writers = true;
             } else if visitors.beside_writers {
                 break;
-            } else if std::mem::take(&mut offer.exclusive) {
+            } else if std::mem::replace(&mut offer.writers, Writers::Noted) != Writers::Noted {
                 memory.access[page as usize] = Access::Read;
             }
             match visit {

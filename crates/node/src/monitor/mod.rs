@@ -236,9 +236,11 @@ impl Node {
 
     /// Writes down most of what has not been written yet, while other nodes get ready to end.
     pub(crate) fn prepare_end_of_recording(&'static self) {
-        if let Some(recorder) = self.monitor.recorder().as_mut() {
-            recorder.prepare_end(self);
-        }
+        self.attempt(|| {
+            if let Some(recorder) = self.monitor.recorder().as_mut() {
+                recorder.prepare_end(self);
+            }
+        });
     }
 
     /// Writes down what has not been written yet. The node is about to end, or to stand still until it is ended.

@@ -1,6 +1,6 @@
 //! What the monitor does with a transaction, by itself: figures that hold also on a computer that has other things to do.
 
-use gondwana_monitor::{Direction, Directions, Filter, Journal, Kind, Kinds, Panel, Transaction};
+use gondwana_monitor::{Direction, Filter, Journal, Kind, Panel, Transaction};
 use gondwana_recording::{Interval, Row, encode};
 use std::hint::black_box;
 use std::time::Instant;
@@ -102,17 +102,9 @@ fn panel() -> Panel {
     let mut panel = Panel::default();
     let part = (1 << (ADDRESS_BITS + u32::from(UNIT))) / FILTERS;
     for number in 0..FILTERS {
-        let filter = Filter {
-            start: number * part,
-            end: (number + 1) * part,
-            unit: 12,
-            kinds: Kinds::ALL,
-            directions: Directions::Both,
-            first: None,
-            threshold: None,
-            stride: None,
-        };
-        panel.set(filter).expect("there is room for small filters that do not overlap");
+        panel
+            .set(Filter::new(number * part, (number + 1) * part, 12))
+            .expect("there is room for small filters that do not overlap");
     }
     panel
 }
