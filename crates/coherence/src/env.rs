@@ -84,6 +84,9 @@ pub enum Visit {
     Write,
     /// To become the home. The former one keeps a copy that can be read.
     Home,
+    /// As `Home`, of a page that this node has copied since it was opened, and nobody else has, and that the home's threads
+    /// cannot write without noting it: the copy is like the page. A page that is open to `Home` is open to this.
+    Upgrade,
 }
 
 /// Who has come for a page while it was open.
@@ -117,8 +120,9 @@ pub trait Env {
     /// Two-way diffing (Cashmere, section 2.1): where `incoming` differs from the twin, both page and twin take
     /// the incoming byte; bytes that only local threads changed stay.
     fn merge(&mut self, page: Page, incoming: &[u8]);
-    /// Overwrites whole pages from `first` on with `incoming`, whose length is a multiple of the page size.
-    fn install(&mut self, first: Page, incoming: &[u8]);
+    /// Overwrites whole pages from `first` on with `incoming`, whose length is a multiple of the page size. The program cannot
+    /// reach them, and is about to be allowed `access`; it may be so already when this returns.
+    fn install(&mut self, first: Page, incoming: &[u8], access: Access);
     /// Fills pages with zeros.
     fn clear(&mut self, first: Page, count: u32);
     /// Sends a message. Messages from one node to another arrive in the order sent. `to` is never this node.
@@ -150,7 +154,7 @@ pub trait Env {
         false
     }
     /// [`Env::install`] of the present contents of another node's frames, which this node has visited.
-    fn install_from(&mut self, _home: NodeId, _first: Page, _count: u32) {}
+    fn install_from(&mut self, _home: NodeId, _first: Page, _count: u32, _access: Access) {}
     /// [`Env::merge`] of the present contents of another node's frame, which this node has visited.
     fn merge_from(&mut self, _home: NodeId, _page: Page) {}
     /// The operation begun with this waiter is complete.
@@ -193,6 +197,9 @@ pub trait Protocol: Send {
     /// A thread will probably touch `count` pages from `first` on before long: the machine may bring them, while nobody
     /// waits. Pages outside the span are no error.
     fn prefetch(&mut self, _first: Page, _count: u32, _access: Access, _env: &mut dyn Env) {}
+    /// As [`Protocol::prefetch`] of pages that are here and will probably be written: the machine may allow that where it costs
+    /// nobody anything.
+    fn write_early(&mut self, _first: Page, _count: u32, _env: &mut dyn Env) {}
     /// Keeps other nodes from copying a page of this home by themselves, and finds out whether they have, which may have
     /// changed what its threads may do with it. Until [`Protocol::let_in`].
     fn keep_out(&mut self, _page: Page, _env: &mut dyn Env) {}

@@ -66,6 +66,12 @@ impl Pair {
         messages(effects)
     }
 
+    /// Makes the home look who has come for a page.
+    fn asks_home_about(&mut self, page: u32) {
+        self.call(HOME, |machine, env| machine.keep_out(Page(page), env));
+        self.call(HOME, |machine, env| machine.let_in(env));
+    }
+
     /// A node releases what it wrote; the other one then acquires.
     fn synchronise(&mut self, node: usize) {
         let (_, effects) = self.call(node, |machine, env| machine.release(Waiter(2), env));
@@ -244,6 +250,41 @@ fn pages_are_exposed_together() {
     assert_eq!((pair.state(HOME, 0), pair.state(HOME, 1)), (State::HomeExclusive, State::Shared));
     assert_eq!(pair.fault(HOME, 2, Access::Write, 1), (Outcome::Done, vec![]));
     assert_eq!(pair.state(HOME, 3), State::HomeExclusive);
+}
+
+#[test]
+fn who_writes_what_only_it_has_read_becomes_home() {
+    let mut pair = Pair::new(true);
+    pair.touch(3);
+    pair.call(HOME, |machine, env| machine.expose(env));
+    assert_eq!(pair.fault(VISITOR, 0, Access::Read, 2), (Outcome::Done, vec![]));
+    // The home has found the name at the last page, so that this is a sharer's copy.
+    pair.asks_home_about(2);
+    assert_eq!(pair.fault(VISITOR, 0, Access::Write, 2), (Outcome::Done, vec![]));
+    let states = [0, 1, 2].map(|page| pair.state(VISITOR, page));
+    assert_eq!(states, [State::HomeDirty, State::HomeDirty, State::Shared]);
+    let counters = pair.machines[VISITOR].counters();
+    assert_eq!((counters.home_moves, counters.twins, counters.page_transfers), (2, 0, 3));
+    pair.synchronise(VISITOR);
+    assert_eq!(
+        [0, 1, 2].map(|page| pair.state(HOME, page)),
+        [State::Invalid, State::Invalid, State::HomeShared]
+    );
+}
+
+/// Of pages ahead that will be written, the home takes back those that nobody has come for.
+#[test]
+fn what_is_exposed_may_be_written_before_it_is() {
+    let mut pair = Pair::new(true);
+    pair.touch(6);
+    pair.call(HOME, |machine, env| machine.expose(env));
+    assert_eq!(pair.fault(VISITOR, 3, Access::Read, 0).0, Outcome::Done);
+    assert_eq!(pair.fault(VISITOR, 4, Access::Write, 0).0, Outcome::Done);
+    let ((), effects) = pair.call(HOME, |machine, env| machine.write_early(Page(2), 20, env));
+    assert_eq!(messages(effects), []);
+    let allowed = [1, 2, 3, 4, 5, 6].map(|page| pair.access(HOME, page));
+    let (none, read, write) = (Access::None, Access::Read, Access::Write);
+    assert_eq!(allowed, [read, write, read, read, write, none]);
 }
 
 #[test]

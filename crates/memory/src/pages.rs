@@ -153,16 +153,16 @@ impl Pages {
         unsafe { diff::merge(runtime(page), twin, incoming) };
     }
 
-    /// Overwrites whole pages, which the program cannot reach. It may be able to read some of them afterwards.
+    /// Overwrites whole pages, which the program cannot reach. It may have up to `access` to some of them afterwards.
     ///
     /// # Panics
     /// If `incoming` is not a whole number of pages or runs past the last page.
-    pub fn install(&mut self, first: u32, incoming: &[u8]) {
+    pub fn install(&mut self, first: u32, incoming: &[u8], access: Access) {
         assert!(incoming.len().is_multiple_of(PAGE_SIZE));
         let count = (incoming.len() / PAGE_SIZE) as u32;
         assert!(first + count <= self.geometry.pages());
         // SAFETY: the source is a slice.
-        let fresh = unsafe { self.protection.copy_in(first, count, incoming.as_ptr()) };
+        let fresh = unsafe { self.protection.copy_in(first, count, incoming.as_ptr(), access) };
         let (first, rest) = (first + fresh, &incoming[fresh as usize * PAGE_SIZE..]);
         // SAFETY: the target pages exist and the source is not part of the runtime's view.
         unsafe { std::ptr::copy_nonoverlapping(rest.as_ptr(), runtime(first), rest.len()) };
@@ -229,15 +229,15 @@ impl Pages {
     }
 
     /// Overwrites whole pages, which the program cannot reach, with those of another node, which has been visited. The
-    /// program may be able to read some of them afterwards.
-    pub fn install_from(&mut self, neighbour: &Neighbour, first: u32, count: u32) {
+    /// program may have up to `access` to some of them afterwards.
+    pub fn install_from(&mut self, neighbour: &Neighbour, first: u32, count: u32, access: Access) {
         let end = first + count;
         let mut page = first;
         while page < end {
             // Pages of which this node has had copies before were found then.
             neighbour.find(page, self.protection.fresh_run(page, end));
             // SAFETY: the frames of the other node stay mapped. They may change meanwhile, as in any such copy.
-            let fresh = unsafe { self.protection.copy_in(page, end - page, neighbour.frame(page)) };
+            let fresh = unsafe { self.protection.copy_in(page, end - page, neighbour.frame(page), access) };
             page += fresh;
             if page < end {
                 let known = self.protection.populated_run(page, end).max(1);

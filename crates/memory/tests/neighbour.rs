@@ -92,6 +92,6 @@ fn visitors_read_what_is_open() {
     assert_eq!([first.taken, second.taken], [true, false]);
     assert_eq!([first.beside_writers, second.beside_writers], [false, true]);
     // Into pages that are not in use, as a visitor does on its own node: here into the home's own.
-    pages.install_from(&home, 1, 1);
+    pages.install_from(&home, 1, 1, Access::Read);
     assert_eq!(pages.contents(1, 1)[0], 7);
 }

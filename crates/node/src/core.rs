@@ -174,6 +174,7 @@ impl Core {
         if let Some(tap) = &mut self.ports.tap {
             tap.touches(slot, self.ports.slots.thread(slot), page, access, touch);
         }
+        let is_here = self.ports.pages.access(page.0) != gondwana_memory::Access::None;
         let (run, waiter) = (ahead.right_behind(), Continuation::Thread(slot).into());
         let outcome = self.protocol.fault(page, access, run, waiter, &mut self.ports);
         let array = self.ports.pages.geometry().segment_of(page.0);
@@ -181,7 +182,11 @@ impl Core {
             array.address_of(first).is_some() && array.address_of(first + count - 1).is_some()
         };
         for (first, count) in ahead.elsewhere(page.0).take_while(inside) {
-            self.protocol.prefetch(Page(first), count, access, &mut self.ports);
+            if is_here {
+                self.protocol.write_early(Page(first), count, &mut self.ports);
+            } else {
+                self.protocol.prefetch(Page(first), count, access, &mut self.ports);
+            }
         }
         if let Some(tap) = &mut self.ports.tap {
             tap.asked();

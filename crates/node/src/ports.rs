@@ -165,6 +165,7 @@ fn purpose(visit: Visit) -> Purpose {
         Visit::Read => Purpose::Read,
         Visit::Write => Purpose::Write,
         Visit::Home => Purpose::Home,
+        Visit::Upgrade => Purpose::Upgrade,
     }
 }
 
@@ -203,8 +204,8 @@ impl Env for Ports {
         self.pages.merge(page.0, incoming);
     }
 
-    fn install(&mut self, first: Page, incoming: &[u8]) {
-        self.pages.install(first.0, incoming);
+    fn install(&mut self, first: Page, incoming: &[u8], access: Access) {
+        self.pages.install(first.0, incoming, convert(access));
     }
 
     fn clear(&mut self, first: Page, count: u32) {
@@ -265,15 +266,16 @@ impl Env for Ports {
         let me = self.fabric.node().0;
         let count =
             self.neighbour(home).map_or(0, |neighbour| neighbour.visit(me, first.0, most, purpose(visit)));
-        if let Some(tap) = self.tap.as_mut().filter(|_| count > 0) {
+        // Of pages that are here nothing is fetched.
+        if let Some(tap) = self.tap.as_mut().filter(|_| count > 0 && visit != Visit::Upgrade) {
             tap.fetches(home, first, count);
         }
         count
     }
 
-    fn install_from(&mut self, home: NodeId, first: Page, count: u32) {
+    fn install_from(&mut self, home: NodeId, first: Page, count: u32, access: Access) {
         let neighbour = self.neighbours[home.index()].as_ref().expect("visited before");
-        self.pages.install_from(neighbour, first.0, count);
+        self.pages.install_from(neighbour, first.0, count, convert(access));
     }
 
     fn merge_from(&mut self, home: NodeId, page: Page) {

@@ -44,11 +44,6 @@ impl Kind {
             (false, true, true) => Self::Write,
         }
     }
-
-    /// True if pages come from elsewhere.
-    fn fetches(self) -> bool {
-        matches!(self, Self::Read | Self::Write)
-    }
 }
 
 /// A fault of a thread.
@@ -144,8 +139,12 @@ impl Streams {
         *run = Sequence::begin(code, kind, page, foreseen, limit);
         run.writer = writer;
         let ahead = Ahead { run: run.window(), backwards: foreseen.extent.stride < 0, ..Ahead::NOTHING };
-        let ahead =
-            if kind.fetches() { self.with_rows(fault, ahead, foreseen.extent.count, limit) } else { ahead };
+        let ahead = match kind {
+            Kind::First => ahead,
+            Kind::Read | Kind::Write | Kind::Upgrade => {
+                self.with_rows(fault, ahead, foreseen.extent.count, limit)
+            }
+        };
         Forecast { ahead, writer }
     }
 

@@ -41,7 +41,9 @@ impl Csm {
                 Outcome::Done
             }
             State::Shared => {
-                self.write_copy(page, ahead, env);
+                if !self.take_home_of_copy(page, ahead, env) {
+                    self.write_copy(page, ahead, env);
+                }
                 Outcome::Done
             }
             State::Invalid | State::StaleDirty if self.visit(page, ahead, write, env) => Outcome::Done,
@@ -91,13 +93,7 @@ impl Csm {
     /// Writes to a page whose home this node is, and likewise to those after it that nobody else has used: at most `most`.
     fn write_at_home(&mut self, page: Page, most: u32, env: &mut dyn Env) {
         let me = self.me();
-        let alone = self.count_unused(page, most, env);
-        if alone > 0 {
-            for page in span(page, alone) {
-                self.entry(page).state = State::HomeExclusive;
-            }
-            self.fresh.push((page, alone));
-            env.protect(page, alone, Access::Write);
+        if self.write_alone(page, most, env) {
             env.observe(Incident::Upgraded, page, 1, me);
             return;
         }
@@ -114,6 +110,21 @@ impl Csm {
         }
         env.protect(page, 1, Access::Write);
         env.observe(Incident::Upgraded, page, 1, me);
+    }
+
+    /// Lets threads write pages from `first` on, at most `most`, as far as they may only read them although nobody else has used
+    /// them. False if there are none.
+    pub(super) fn write_alone(&mut self, first: Page, most: u32, env: &mut dyn Env) -> bool {
+        let alone = self.count_unused(first, most, env);
+        if alone == 0 {
+            return false;
+        }
+        for page in span(first, alone) {
+            self.entry(page).state = State::HomeExclusive;
+        }
+        self.fresh.push((first, alone));
+        env.protect(first, alone, Access::Write);
+        true
     }
 
     /// How many pages from `first` on, at most `most`, this node may only read although nobody else has used them. They are
@@ -263,7 +274,7 @@ impl Csm {
         match grant {
             Grant::Copy => self.take_copies(from, first, served, bulk, env),
             Grant::Home(histories) => {
-                env.install(first, bulk);
+                env.install(first, bulk, Access::Write);
                 self.counters.page_transfers += u64::from(served);
                 self.become_home(first, &histories, env);
             }
@@ -305,7 +316,7 @@ impl Csm {
                 self.counters.page_transfers += 1;
             } else {
                 count = self.run(page, end - page.0, |entry| (entry.flags ^ like.flags) & !PENDING == 0);
-                env.install(page, bytes(page, count));
+                env.install(page, bytes(page, count), Access::Read);
                 for page in span(page, count) {
                     let entry = self.entry(page);
                     entry.hint = from;

@@ -317,6 +317,16 @@ impl Protocol for Csm {
         }
     }
 
+    fn write_early(&mut self, first: Page, count: u32, env: &mut dyn Env) {
+        if self.layout.holds(first, 1) {
+            let end = first.0 + self.layout.clip(first, count);
+            for page in span(first, end - first.0) {
+                self.write_alone(page, end - page.0, env);
+            }
+            self.reopen(env);
+        }
+    }
+
     fn keep_out(&mut self, page: Page, env: &mut dyn Env) {
         self.close(page, env);
     }

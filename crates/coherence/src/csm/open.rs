@@ -23,7 +23,8 @@
 //! A page that nobody but its home has used goes to the first node that will write it ([`History`](super::History)). That
 //! node makes itself the home: it takes the write access, copies, and counts the former home among the sharers. The former
 //! home finds out when it next closes the page, and has an ordinary copy then. Until that it sends nobody anything about the
-//! page, since nobody asked, and whoever asks makes it look.
+//! page, since nobody asked, and whoever asks makes it look. So does a node that has read a page and now writes it, if its name
+//! is the only one at the door: the home has not worked on the page since, so that the copy is like it.
 
 use super::state::{
     CROSSED, DirectoryEntry, PENDING, PINNED, PageEntry, REFETCH, State, TWIN, VISITED, WRITE,
@@ -232,7 +233,7 @@ impl Csm {
         self.counters.page_transfers += u64::from(count);
         self.counters.visits += u64::from(count);
         if way == Visit::Home {
-            env.install_from(home, first, count);
+            env.install_from(home, first, count, Access::Write);
             self.take_home(first, count, home, env);
             return true;
         }
@@ -250,10 +251,32 @@ impl Csm {
             (copied, copies) = (Page(first.0 + 1), count - 1);
         }
         if copies > 0 {
-            env.install_from(home, copied, copies);
+            env.install_from(home, copied, copies, Access::Read);
             self.admit(copied, copies, write, env);
         }
         true
+    }
+
+    /// Makes this node, which writes a copy, the home of that page and of those after it that are in the same situation, at
+    /// most `most` in all. False if their home is not to be had without a message.
+    pub(super) fn take_home_of_copy(&mut self, first: Page, most: u32, env: &mut dyn Env) -> bool {
+        if !self.options.one_sided {
+            return false;
+        }
+        let (home, completed) = (self.entry(first).hint, self.flushes.completed());
+        // A diff under way must still meet the home that it was sent to.
+        let is_due = |entry: &PageEntry| {
+            entry.state == State::Shared && entry.hint == home && entry.flush <= completed
+        };
+        let most = self.run(first, most, is_due);
+        let count = if most == 0 { 0 } else { env.visit(home, first, most, Visit::Upgrade) };
+        for page in span(first, count) {
+            env.observe(Incident::Upgraded, page, 1, home);
+        }
+        if count > 0 {
+            self.take_home(first, count, home, env);
+        }
+        count > 0
     }
 
     /// Makes this node the home of pages that are about to be written, and of which the former home keeps copies.

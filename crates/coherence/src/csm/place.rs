@@ -166,7 +166,7 @@ impl Csm {
             // Never touched anywhere, so this node's frames are zero as well.
             self.counters.first_touches += u64::from(count);
         } else {
-            env.install(first, bulk);
+            env.install(first, bulk, Access::Write);
             self.counters.page_transfers += u64::from(count);
         }
         self.counters.exclusive_entered += u64::from(count);

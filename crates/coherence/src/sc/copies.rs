@@ -57,7 +57,7 @@ impl Sc {
             return Ok(());
         }
         if !bulk.is_empty() {
-            env.install(first, bulk);
+            env.install(first, bulk, Access::Read);
             self.counters.page_transfers += u64::from(served);
         }
         if write {

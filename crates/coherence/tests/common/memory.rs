@@ -1,7 +1,7 @@
 //! The memory of one simulated node, which also checks that the machine handles it in the right order.
 
 use gondwana_coherence::{Access, Env, Message, Offer, Page, Visit, Visitors, Waiter, Writers};
-use gondwana_topology::NodeId;
+use gondwana_topology::{NodeId, NodeSet};
 use std::collections::BTreeSet;
 
 /// Frames, twins and protections of one node.
@@ -163,7 +163,7 @@ impl Env for SimEnv<'_> {
         self.memory.twins[page.0 as usize] = Some(twin);
     }
 
-    fn install(&mut self, first: Page, incoming: &[u8]) {
+    fn install(&mut self, first: Page, incoming: &[u8], access: Access) {
         let size = self.memory.size;
         assert!(incoming.len().is_multiple_of(size) && !incoming.is_empty());
         for (index, contents) in incoming.chunks_exact(size).enumerate() {
@@ -171,6 +171,7 @@ impl Env for SimEnv<'_> {
             assert_eq!(self.memory.access[page.0 as usize], Access::None, "overwriting a page in use");
             assert!(!self.memory.has_twin(page), "overwriting unflushed writes");
             self.memory.frame(page).copy_from_slice(contents);
+            self.memory.access[page.0 as usize] = access;
         }
     }
 
@@ -214,8 +215,18 @@ impl Env for SimEnv<'_> {
         let mut count = 0;
         for page in first.0..first.0 + most {
             let Some(Door { offer, visitors }) = &mut memory.doors[page as usize] else { break };
-            if visitors.home.is_some() || (visit != Visit::Read && offer.to_writers != Some(visit)) {
+            let purpose = if visit == Visit::Upgrade { Visit::Home } else { visit };
+            if visitors.home.is_some() || (purpose != Visit::Read && offer.to_writers != Some(purpose)) {
                 break;
+            }
+            if visit == Visit::Upgrade {
+                let alone = visitors.readers == NodeSet::only(me);
+                if !alone || offer.writers != Writers::Noted {
+                    break;
+                }
+                *visitors = Visitors { home: Some(me), ..Visitors::default() };
+                count += 1;
+                continue;
             }
             let quiet =
                 offer.writers == Writers::Compared && visit != Visit::Home && memory.visited.len() < ROOM;
@@ -229,7 +240,7 @@ impl Env for SimEnv<'_> {
             }
             match visit {
                 Visit::Home if visitors.readers.is_empty() => visitors.home = Some(me),
-                Visit::Home => break,
+                Visit::Home | Visit::Upgrade => break,
                 Visit::Read | Visit::Write => {
                     visitors.readers.insert(me);
                 }
@@ -248,10 +259,10 @@ impl Env for SimEnv<'_> {
         self.neighbour(visitor).is_some_and(|memory| memory.frame(page) == own)
     }
 
-    fn install_from(&mut self, home: NodeId, first: Page, count: u32) {
+    fn install_from(&mut self, home: NodeId, first: Page, count: u32, access: Access) {
         for page in (first.0..first.0 + count).map(Page) {
             let contents = self.neighbour(home).expect("visited before").frame(page).to_vec();
-            self.install(page, &contents);
+            self.install(page, &contents, access);
         }
     }
 

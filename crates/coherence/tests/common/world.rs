@@ -366,6 +366,9 @@ impl<P: Machine> World<P> {
             let outcome = machine.fault(page, access, setup.ahead, waiter, env);
             if setup.stride > 0 {
                 machine.prefetch(Page(page.0 + setup.stride), 1, access, env);
+                if access == Access::Write {
+                    machine.write_early(Page(page.0 + setup.stride), 1, env);
+                }
             }
             outcome
         });

@@ -38,6 +38,11 @@ enum Backend {
     Mprotect,
 }
 
+/// From so many pages on, write access is given by mapping them anew. The kernel can end their protection in place, but does not
+/// make them writable then: each first write is one more fault, which it resolves by itself in 1 us. To map 128 pages anew
+/// takes 0.55 us each, one by itself 2.5 us instead of 1.8.
+const REMAPPED: u32 = 8;
+
 /// The protection of every shared page, kept beside the kernel's so that a change is one system call for each
 /// run of pages in the same state.
 pub(crate) struct Protection {
@@ -109,21 +114,28 @@ impl Protection {
         (first..end).take_while(|&page| self.now.get(page) == 0).count() as u32
     }
 
-    /// Makes pages readable that the memfd holds nothing for and the program cannot reach, with the contents that are at
-    /// `source`. Returns how many of the first of them that was possible for.
+    /// Gives `access` to pages that the memfd holds nothing for and the program cannot reach, with the contents that are
+    /// at `source`. Returns how many of the first of them that was possible for.
     ///
     /// # Safety
     /// So many pages can be read at `source`.
-    pub(crate) unsafe fn copy_in(&mut self, first: u32, count: u32, source: *const u8) -> u32 {
+    pub(crate) unsafe fn copy_in(
+        &mut self,
+        first: u32,
+        count: u32,
+        source: *const u8,
+        access: Access,
+    ) -> u32 {
         let Backend::Uffd(uffd) = &self.backend else { return 0 };
         let fresh = self.fresh_run(first, first + count);
-        if fresh == 0 {
+        if fresh == 0 || access == Access::None {
             return 0;
         }
+        let read_only = access == Access::Read;
         // SAFETY: the caller's promise.
-        let copied = unsafe { uffd.copy(self.geometry.address_of(first), fresh, source) };
+        let copied = unsafe { uffd.copy(self.geometry.address_of(first), fresh, source, read_only) };
         for page in first..first + copied {
-            self.now.set(page, record::POPULATED | Access::Read as u8);
+            self.now.set(page, record::POPULATED | access as u8);
         }
         copied
     }
@@ -236,6 +248,10 @@ impl Protection {
                     uffd.populate(base, count)?
                 }
                 (Access::None, _) => uffd.map(base, count, access == Access::Read)?,
+                (Access::Read, Access::Write) if count >= REMAPPED => {
+                    uffd.zap(base, count)?;
+                    uffd.map(base, count, false)?;
+                }
                 (Access::Read, Access::Write) => uffd.write_protect(base, count, false)?,
                 (Access::Write, Access::Read) => uffd.write_protect(base, count, true)?,
                 (Access::Read, Access::Read) | (Access::Write, Access::Write) => {}

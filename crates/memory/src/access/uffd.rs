@@ -174,12 +174,12 @@ impl Uffd {
         (result, argument.mapped)
     }
 
-    /// Makes never-used pages appear, write-protected and with the contents that are at `source`; returns how many did.
-    /// The kernel stops at pages that are there already.
+    /// Makes never-used pages appear with the contents that are at `source`; returns how many did. The kernel stops at
+    /// pages that are there already.
     ///
     /// # Safety
     /// So many pages can be read at `source`.
-    pub(super) unsafe fn copy(&self, base: usize, count: u32, source: *const u8) -> u32 {
+    pub(super) unsafe fn copy(&self, base: usize, count: u32, source: *const u8, read_only: bool) -> u32 {
         let length = bytes(count);
         let mut done = 0;
         loop {
@@ -187,7 +187,7 @@ impl Uffd {
                 dst: base as u64 + done,
                 src: source as u64 + done,
                 len: length - done,
-                mode: u64::from(sys::UFFDIO_COPY_MODE_DONTWAKE) | COPY_MODE_WP,
+                mode: u64::from(sys::UFFDIO_COPY_MODE_DONTWAKE) | if read_only { COPY_MODE_WP } else { 0 },
                 copy: 0,
             };
             let result = call(&self.0, ioctl::UFFDIO_COPY, &mut argument);

@@ -47,6 +47,8 @@ pub enum Purpose {
     Write,
     /// To become the home.
     Home,
+    /// To become the home of a page that the visitor has copied since it was opened, and nobody else has.
+    Upgrade,
 }
 
 impl Purpose {
@@ -55,7 +57,7 @@ impl Purpose {
         match self {
             Self::Read => 0,
             Self::Write => TO_WRITERS,
-            Self::Home => TO_OWNERS,
+            Self::Home | Self::Upgrade => TO_OWNERS,
         }
     }
 }
@@ -153,7 +155,7 @@ impl Door {
     }
 
     /// A visitor leaves its name. It takes no write access to read (`quietly`) if it can write down where it was. Only a page
-    /// that nobody has read can get another home.
+    /// that nobody else has read can get another home.
     pub fn enter(&self, visitor: u16, purpose: Purpose, quietly: bool) -> Found {
         let Some(name) = 1_u64.checked_shl(visitor.into()).filter(|name| name & ALL != 0) else {
             return Found::Closed;
@@ -163,6 +165,10 @@ impl Door {
             let quietly = quietly && word & BESIDE_WRITERS != 0;
             let (next, found) = match word & STATE {
                 _ if word & purpose.bit() != purpose.bit() => return Found::Closed,
+                SHARED if purpose == Purpose::Upgrade && word & ALL == name => {
+                    (CLOSED | TAKEN | name, Found::Entered)
+                }
+                _ if purpose == Purpose::Upgrade => return Found::Closed,
                 SHARED if purpose == Purpose::Home && word & ALL == 0 => {
                     (word | name | LOCKED | TAKEN, Found::Locked { writable: false })
                 }
@@ -182,8 +188,8 @@ impl Door {
     pub fn take(&self, purpose: Purpose) {
         let word = self.0.load(Ordering::Relaxed);
         let next = match purpose {
-            Purpose::Home => CLOSED | word & ALL,
-            Purpose::Read | Purpose::Write => SHARED | word & (ALL | TO_WRITERS),
+            Purpose::Home | Purpose::Upgrade => CLOSED | word & ALL,
+            Purpose::Read | Purpose::Write => SHARED | word & (ALL | TO_WRITERS | TO_OWNERS),
         };
         self.0.store(next | TAKEN, Ordering::Release);
     }
@@ -322,6 +328,33 @@ mod tests {
         assert_eq!(door.enter(3, Purpose::Home, false), Found::Locked { writable: false });
         door.take(Purpose::Home);
         assert_eq!(door.close(), Visits { home: Some(3), taken: true, ..Visits::default() });
+    }
+
+    #[test]
+    fn the_only_reader_becomes_home_if_nothing_was_written_since() {
+        let door = door();
+        for writers in [Writers::Noted, Writers::ToBeStopped, Writers::Compared] {
+            door.open(writers, Some(Purpose::Home));
+            assert_eq!(door.enter(2, Purpose::Upgrade, false), Found::Closed, "it has not read the page");
+            match door.enter(2, Purpose::Read, writers == Writers::Compared) {
+                Found::Locked { .. } => door.take(Purpose::Read),
+                found => assert_ne!(found, Found::Closed),
+            }
+            let (found, home) = match writers {
+                // The home may have written it after the visitor has copied it.
+                Writers::Compared => (Found::Closed, None),
+                Writers::ToBeStopped | Writers::Noted => (Found::Entered, Some(2)),
+            };
+            assert_eq!(door.enter(3, Purpose::Upgrade, false), Found::Closed);
+            assert_eq!(door.enter(2, Purpose::Upgrade, false), found);
+            assert_eq!(door.close().home, home);
+        }
+        door.open(Writers::Noted, Some(Purpose::Home));
+        for node in [2, 3] {
+            assert_eq!(door.enter(node, Purpose::Read, false), Found::Entered);
+        }
+        assert_eq!(door.enter(2, Purpose::Upgrade, false), Found::Closed, "another one has a copy");
+        assert_eq!(door.close(), Visits { names: 0b1100, ..Visits::default() });
     }
 
     #[test]

@@ -197,6 +197,25 @@ fn what_was_written_is_no_reason_to_fetch() {
     }
 }
 
+/// Every other block of two pages is another node's.
+#[test]
+fn blocks_that_are_here_and_will_be_written_are_rows() {
+    let mut streams = Streams::default();
+    let (mut allowed, mut faults) = (HashSet::new(), 0);
+    for page in (0..100).flat_map(|block| [4 * block, 4 * block + 1]) {
+        if allowed.insert(page) {
+            faults += 1;
+            let fault = Fault { page, code: CODE, kind: Kind::Upgrade, lost: false };
+            let ahead = streams.foresee(fault, 64).ahead;
+            allowed.extend((page..=page + ahead.right_behind()).take(64));
+            allowed.extend(ahead.elsewhere(page).flat_map(|(first, count)| first..first + count));
+        }
+    }
+    let others = allowed.iter().filter(|&page| page % 4 >= 2).count();
+    assert!(faults <= 12, "{faults} faults at 200 pages");
+    assert!(others <= 2, "{others} pages of the other node, before the distance was known");
+}
+
 /// Runs of four pages are read; `is_written` tells which of them are then written. Returns which were asked for to be
 /// written.
 fn asked_to_write(runs: u32, is_written: impl Fn(u32) -> bool) -> Vec<bool> {
