@@ -90,7 +90,7 @@ pub struct Node {
     heard: alive::Heard,
     control: Control,
     stack_bytes: usize,
-    /// Threads of the program on this node, and of these, those that wait.
+    /// Threads of the program on this node, also those that are being started, and of these, those that wait.
     live: AtomicU32,
     waiting: AtomicU32,
     /// What polling was good for: for threads that wait for pages, which come soon or from a busy node; for those that

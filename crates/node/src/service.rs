@@ -56,6 +56,7 @@ impl Node {
     pub fn serve(&'static self) -> ! {
         block_all_signals();
         crate::schedule::prefer_latency();
+        self.begin_apart(0);
         Thread::become_service();
         self.times.service_begins();
         self.report(&Report::Up);

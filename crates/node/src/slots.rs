@@ -48,6 +48,8 @@ struct Place {
 pub struct Slots {
     places: Box<[Place]>,
     free: Mutex<Free>,
+    /// Threads that have been woken and do not run yet.
+    waking: AtomicU32,
 }
 
 /// Places that nobody has: those given back, and those that nobody ever had.
@@ -65,7 +67,8 @@ impl Slots {
         let places = Box::<[Place]>::new_zeroed_slice(MAX_THREADS);
         // SAFETY: atomic integers, for which all bytes zero is the value 0.
         let places = unsafe { places.assume_init() };
-        Self { places, free: Mutex::new(Free { given_back: Vec::with_capacity(MAX_THREADS), fresh: 0 }) }
+        let free = Mutex::new(Free { given_back: Vec::with_capacity(MAX_THREADS), fresh: 0 });
+        Self { places, free, waking: AtomicU32::new(0) }
     }
 
     /// A place for one thread, until it is given back; `None` when all are taken.
@@ -109,9 +112,17 @@ impl Slots {
         }
         // Release: the result, and whatever was done for the waiter, is visible to it when it sees the event.
         let before = place.events.fetch_or(events, Ordering::AcqRel);
-        if before & SLEEPING != 0 {
+        // Whoever clears the mark wakes.
+        if before & SLEEPING != 0 && place.events.fetch_and(!SLEEPING, Ordering::AcqRel) & SLEEPING != 0 {
+            self.waking.fetch_add(1, Ordering::Relaxed);
             futex_wake(&place.events);
         }
+    }
+
+    /// How many threads have been woken and do not run yet.
+    #[must_use]
+    pub fn waking(&self) -> u32 {
+        self.waking.load(Ordering::Relaxed)
     }
 
     /// The events of `mask` that have happened.
@@ -132,21 +143,19 @@ impl Slots {
         loop {
             let now = events.load(Ordering::Acquire);
             if now & mask != 0 {
-                events.fetch_and(!SLEEPING, Ordering::Relaxed);
                 return now & mask;
             }
-            let left = match deadline.map(|at| at.saturating_duration_since(Instant::now())) {
-                Some(Duration::ZERO) => {
-                    events.fetch_and(!SLEEPING, Ordering::Relaxed);
-                    return 0;
-                }
-                left => left,
-            };
+            let left = deadline.map(|at| at.saturating_duration_since(Instant::now()));
+            if left == Some(Duration::ZERO) {
+                return 0;
+            }
             let asleep = now | SLEEPING;
-            if now == asleep
-                || events.compare_exchange(now, asleep, Ordering::AcqRel, Ordering::Relaxed).is_ok()
-            {
+            if events.compare_exchange(now, asleep, Ordering::AcqRel, Ordering::Relaxed).is_ok() {
                 futex_wait(events, asleep, left);
+                // If somebody else has cleared the mark, this thread was woken.
+                if events.fetch_and(!SLEEPING, Ordering::AcqRel) & SLEEPING == 0 {
+                    self.waking.fetch_sub(1, Ordering::Relaxed);
+                }
             }
         }
     }
@@ -208,6 +217,7 @@ mod tests {
         assert_eq!(slots.sleep(slot, event::DONE, None), event::DONE);
         assert_eq!(slots.result(slot), 7);
         announcer.join().unwrap();
+        assert_eq!(slots.waking(), 0);
     }
 
     #[test]

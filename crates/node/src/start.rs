@@ -183,7 +183,8 @@ impl Node {
             idle: AtomicU32::new(0),
             closed: AtomicU32::new(0),
             holding: AtomicBool::new(false),
-            live: AtomicU32::new(0),
+            // The first node has `main`.
+            live: AtomicU32::new(u32::from(me == NodeId(0))),
             waiting: AtomicU32::new(0),
             heard: alive::Heard::new(&boot.fabric, boot.nodes),
             control,

@@ -91,6 +91,7 @@ impl Thread {
     /// Gives the calling thread, one of the program's, its number and stack. It begins with the function at `routine`.
     pub fn begin(node: &'static Node, id: u64, stack: Range<usize>, routine: usize) -> &'static Self {
         let thread = Self::attach(node, id, stack);
+        node.begin_apart(node.live.load(Ordering::Relaxed).saturating_sub(1));
         Self::in_runtime(|| node.monitor.threads.started(thread.number(), &thread.stack, routine));
         thread
     }
@@ -121,7 +122,6 @@ impl Thread {
         let number = (!thread.stack.is_empty()).then(|| thread.number());
         [slot, other].into_iter().for_each(|slot| node.slots.name(slot, number));
         if !thread.stack.is_empty() {
-            node.live.fetch_add(1, Ordering::Relaxed);
             node.times.thread_begins();
         }
         node.natives.lock().expect("not poisoned").insert(id, (node.hooks.native_self)());

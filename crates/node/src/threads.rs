@@ -4,6 +4,7 @@ use crate::Node;
 use crate::clock::{Activity, Scope};
 use crate::monitor::Touch;
 use crate::placement::ThreadGroup;
+use crate::schedule;
 use crate::slots::Slot;
 use crate::streams::Ahead;
 use crate::sync::JoinWait;
@@ -137,8 +138,22 @@ impl Node {
     pub fn begin_native(&self, thread: u64, start: impl FnOnce() -> Result<u64, i32>) -> Result<(), i32> {
         // The thread itself takes the lock as it begins, and again to remove its name as it ends.
         let mut natives = self.natives.lock().expect("not poisoned");
-        natives.insert(thread, start()?);
+        // Counts from now on: it may need the processor that a thread of this node polls on.
+        self.live.fetch_add(1, Ordering::Relaxed);
+        let native = start().inspect_err(|_| {
+            self.live.fetch_sub(1, Ordering::Relaxed);
+        })?;
+        natives.insert(thread, native);
         Ok(())
+    }
+
+    /// The calling thread, which finds so many others on this node, begins: on a processor of the node's own, if there is one
+    /// for each of them.
+    pub(crate) fn begin_apart(&self, others: u32) {
+        let each = u32::from(self.boot.processors);
+        if others < each && !self.patience.is_none() {
+            schedule::begin_at(self.me.index() * each as usize + others as usize);
+        }
     }
 
     /// The number of the thread that runs `main`.

@@ -112,9 +112,11 @@ impl Node {
         }
     }
 
-    /// True if fewer threads of this node run than it has processors.
+    /// True if fewer threads of this node run than it has processors. Those that are about to run count: who polls might be
+    /// what keeps them from it.
     fn has_idle_processor(&self) -> bool {
-        let running = self.live.load(Ordering::Relaxed).saturating_sub(self.waiting.load(Ordering::Relaxed));
+        let waiting = self.waiting.load(Ordering::Relaxed).saturating_sub(self.slots.waking());
+        let running = self.live.load(Ordering::Relaxed).saturating_sub(waiting);
         running < u32::from(self.boot.processors)
     }
 }
