@@ -1,6 +1,7 @@
 //! Mappings that last as long as the process.
 
 use crate::MemoryError;
+use crate::geometry::PAGE_SIZE;
 use std::marker::PhantomData;
 use std::os::fd::AsRawFd;
 use std::os::fd::BorrowedFd;
@@ -136,5 +137,25 @@ impl<T: Copy> SparseTable<T> {
         assert!((index as usize) < self.len);
         // SAFETY: in bounds; `&mut self` excludes others.
         unsafe { self.base.add(index as usize).write(value) }
+    }
+}
+
+/// With a page of a file that is read for the first time the kernel maps those around it, in an aligned group of so many (its
+/// `fault_around_bytes`, unless that was changed), as writable as the mapping is. When it is written first, it maps that page
+/// alone; to ask for pages by `MADV_POPULATE_READ` takes it 1.7 us each.
+const MAPPED_AROUND: usize = 16;
+
+/// Makes the kernel map `count` pages from `start` on that are in use.
+///
+/// # Safety
+/// They can be read.
+pub(crate) unsafe fn read_ahead(start: *const u8, count: u32) {
+    let group = MAPPED_AROUND * PAGE_SIZE;
+    let end = start as usize + count as usize * PAGE_SIZE;
+    let mut address = start as usize;
+    while address < end {
+        // SAFETY: the caller's promise; the address is at or behind `start`. What is there does not matter.
+        unsafe { (address as *const u8).read_volatile() };
+        address = (address + 1).next_multiple_of(group);
     }
 }

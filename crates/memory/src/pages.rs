@@ -5,7 +5,7 @@ use crate::access::{Access, Mechanism, Protection};
 use crate::diff;
 use crate::geometry::{Geometry, PAGE_SIZE, RUNTIME_BASE};
 use crate::image::DataSegment;
-use crate::mapping::{map_at, map_copy, map_over, unmap};
+use crate::mapping::{map_at, map_copy, map_over, read_ahead, unmap};
 use crate::neighbour::{Doors, Neighbour, Purpose, Visits, Writers};
 use crate::twins::Twins;
 use std::ffi::CStr;
@@ -164,8 +164,12 @@ impl Pages {
         // SAFETY: the source is a slice.
         let fresh = unsafe { self.protection.copy_in(first, count, incoming.as_ptr(), access) };
         let (first, rest) = (first + fresh, &incoming[fresh as usize * PAGE_SIZE..]);
+        let known = self.protection.populated_run(first, first + count - fresh);
         // SAFETY: the target pages exist and the source is not part of the runtime's view.
-        unsafe { std::ptr::copy_nonoverlapping(rest.as_ptr(), runtime(first), rest.len()) };
+        unsafe {
+            read_ahead(runtime(first), known);
+            std::ptr::copy_nonoverlapping(rest.as_ptr(), runtime(first), rest.len());
+        }
         self.protection.populated(first, count - fresh);
     }
 

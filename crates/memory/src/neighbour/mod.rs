@@ -14,7 +14,7 @@ pub use door::{Found, Purpose, Visits, Writers};
 use crate::MemoryError;
 use crate::access::Uffd;
 use crate::geometry::{Geometry, PAGE_SIZE};
-use crate::mapping::{map_anywhere, map_at, map_read_only};
+use crate::mapping::{map_anywhere, map_at, map_read_only, read_ahead};
 use crate::pages::{PageBytes, data_in, memfd, runtime, set_length};
 use door::{Door, NAMES};
 use guest_book::GuestBook;
@@ -201,14 +201,11 @@ impl Neighbour {
         (self.frames + page as usize * PAGE_SIZE) as *const u8
     }
 
-    /// Tells the kernel that pages will be read. Otherwise it finds out about each by itself that it has never been read here.
+    /// Makes the kernel map pages that have been visited. Otherwise it finds out about each, while it copies, that it has never
+    /// been read here.
     pub fn find(&self, first: u32, count: u32) {
-        if count == 0 {
-            return;
-        }
-        let start = self.frame(first).cast_mut().cast();
-        // SAFETY: this changes no contents. It is a help only, so that its result does not matter.
-        unsafe { libc::madvise(start, count as usize * PAGE_SIZE, libc::MADV_POPULATE_READ) };
+        // SAFETY: the home has put something there.
+        unsafe { read_ahead(self.frame(first), count) };
     }
 
     /// True if a page of this node holds what the other one's does. Both may change meanwhile.
@@ -224,6 +221,7 @@ impl Neighbour {
         // SAFETY: both ranges exist and stay mapped, in different files. Threads of that node may write meanwhile; see the
         // documentation of `Pages` for what such a copy promises.
         unsafe {
+            read_ahead(runtime(first), count);
             runtime(first).copy_from_nonoverlapping(self.frame(first), count as usize * PAGE_SIZE);
         }
     }
