@@ -303,10 +303,19 @@ impl Node {
         thread == self.main_thread()
     }
 
-    /// `pthread_exit` in main: the process lives until the last thread of the run has ended. Returns then.
-    pub fn main_exits_alone(&'static self) {
+    /// The thread that runs `main` can be joined and detached like others.
+    pub fn main_begins(&'static self) {
+        let main = ThreadId(self.main_thread());
+        let _ = self.request_of(self.me, Request::ThreadStart { thread: main, detached: false });
+    }
+
+    /// `pthread_exit` in main, with this value: the process lives until the last thread of the run has ended. Returns
+    /// then.
+    pub fn main_exits_alone(&'static self, value: u64) {
         self.privately(move || {
             self.release();
+            let thread = ThreadId(self.main_thread());
+            let _ = self.request_of(self.me, Request::ThreadExit { thread, value });
             let alone = {
                 let mut registry = self.registry.lock().expect("not poisoned");
                 registry.waiting = true;

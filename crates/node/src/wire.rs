@@ -164,6 +164,8 @@ pub enum ProcessChange {
         /// The object that it belongs to.
         object: u64,
     },
+    /// The program has made a robust mutex.
+    ExpectRobustMutexes,
 }
 
 /// What a node has at the number of a standard stream.

@@ -137,6 +137,7 @@ fn apply(change: &ProcessChange) -> c_int {
         ProcessChange::AtExit { function, argument, object } => {
             exit::at_exit_here(function as usize, argument as usize, object as usize)
         }
+        ProcessChange::ExpectRobustMutexes => pthread::expect_robust_mutexes(),
     }
 }
 
@@ -149,6 +150,7 @@ fn start_main(node: &'static Node, mut start: Start) -> c_int {
     Thread::begin(node, node.main_thread(), stack, start.main as usize);
     node.begin_monitoring();
     node.serve_in_background();
+    node.main_begins();
     node.place_data();
     share_arguments(node, &mut start);
     // SAFETY: the stack is main's own, and `start` outlives the call.

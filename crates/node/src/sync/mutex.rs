@@ -30,6 +30,12 @@ impl Node {
         }
     }
 
+    /// True if the calling thread holds it.
+    pub fn holds_mutex(&'static self, mutex: usize) -> bool {
+        let (thread, _) = self.thread_number();
+        self.lock_table.get(Object(mutex as u64)).is_some_and(|entry| entry.is_held_by(thread))
+    }
+
     /// `pthread_mutex_lock`, or the timed forms of it. `kind` is asked only if it matters.
     ///
     /// # Errors

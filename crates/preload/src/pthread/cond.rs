@@ -1,7 +1,7 @@
 //! Condition variables, and futexes that the program uses by itself.
 
 use super::mutex::kind_of;
-use super::{code, deadline};
+use super::{code, deadline, robust};
 use crate::exit::flush_before_unlock;
 use gondwana_node::Node;
 use libc::{c_int, clockid_t, pthread_cond_t, pthread_condattr_t, pthread_mutex_t, timespec};
@@ -29,7 +29,14 @@ fn wait(
     until: Option<Instant>,
 ) -> c_int {
     flush_before_unlock(node);
-    code(node.cond_wait(cond as usize, mutex as usize, kind_of(mutex), until))
+    code(robust::unlocking(mutex).and_then(|()| {
+        let waited = node.cond_wait(cond as usize, mutex as usize, kind_of(mutex), until);
+        // Whatever has ended the wait, the mutex is locked again unless it could not be unlocked.
+        match waited {
+            Ok(()) | Err(libc::ETIMEDOUT) => robust::locked(node, mutex).and(waited),
+            error => error,
+        }
+    }))
 }
 
 crate::shared_or_real! {

@@ -2,6 +2,7 @@
 //!
 //! Keys mean the same on every node: node 0 hands them out. Values belong to one thread, and stay with it.
 
+use crate::handler_stack::uninterrupted;
 use gondwana_memory::is_runtime_library;
 use gondwana_node::{Node, Thread};
 use libc::{c_int, c_void, pthread_key_t};
@@ -70,7 +71,7 @@ pub unsafe extern "C" fn pthread_key_delete(key: pthread_key_t) -> c_int {
         Some(node) if key >= FIRST => {
             let result = node.key_delete(key - FIRST);
             if result.is_ok() {
-                DELETED.lock().expect("not poisoned").insert(key);
+                uninterrupted(|| DELETED.lock().expect("not poisoned").insert(key));
             }
             super::code(result)
         }
@@ -90,16 +91,19 @@ pub unsafe extern "C" fn pthread_setspecific(key: pthread_key_t, value: *const c
         };
     }
     let Some(node) = Node::current() else { return libc::EINVAL };
-    if DELETED.lock().expect("not poisoned").contains(&key) {
-        return libc::EINVAL;
-    }
-    let mut values = Thread::current(node).specifics.borrow_mut();
-    if value.is_null() {
-        values.remove(&key)
-    } else {
-        values.insert(key, value as usize)
-    };
-    0
+    // A handler that asked for a value in the midst of this would find the values taken.
+    uninterrupted(|| {
+        if DELETED.lock().expect("not poisoned").contains(&key) {
+            return libc::EINVAL;
+        }
+        let mut values = Thread::current(node).specifics.borrow_mut();
+        if value.is_null() {
+            values.remove(&key)
+        } else {
+            values.insert(key, value as usize)
+        };
+        0
+    })
 }
 
 /// # Safety

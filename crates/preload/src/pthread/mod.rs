@@ -11,12 +11,14 @@ mod identity;
 mod key;
 mod mutex;
 mod once;
+mod robust;
 mod rwlock;
 mod semaphore;
 mod thread;
 
 pub use cond::futex;
 pub use identity::{kill_here, native_self};
+pub use robust::expect as expect_robust_mutexes;
 pub use thread::{spec, start as start_thread};
 
 use gondwana_node::Node;

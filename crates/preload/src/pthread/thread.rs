@@ -1,6 +1,6 @@
 //! Threads: started on the node that the placement policy names, on a stack inside the span.
 
-use super::{code, deadline, key};
+use super::{code, deadline, key, robust};
 use crate::span_stack;
 use crate::stack::on_stack;
 use crate::{handler_stack, signals};
@@ -23,7 +23,7 @@ unsafe extern "C" {
     fn pthread_attr_getdetachstate(attributes: *const pthread_attr_t, state: *mut c_int) -> c_int;
 }
 
-/// The key whose destructor ends each of our threads, after the C++ runtime's own destructors.
+/// The key whose destructor ends each of our threads, and `main` if it calls `pthread_exit`, after the C++ runtime's own destructors.
 static LAST: OnceLock<libc::pthread_key_t> = OnceLock::new();
 
 /// What a new thread is told.
@@ -132,6 +132,20 @@ unsafe extern "C" fn begin(start: *mut c_void) -> *mut c_void {
     handler_stack::begin_thread();
     let top = stack.end;
     let thread = Thread::begin(node, spec.id, stack, spec.function as usize);
+    call_at_end(node);
+    // SAFETY: the stack was made for this thread.
+    unsafe {
+        // The routine and its argument come from the program; the stack is this thread's own.
+        let routine: Routine = std::mem::transmute(spec.function as usize);
+        signals::block_only(spec.blocked);
+        let value = on_stack(routine, spec.argument as *mut c_void, top);
+        thread.value.set(value as u64);
+    }
+    std::ptr::null_mut()
+}
+
+/// Has [`end`] called when the calling thread ends.
+fn call_at_end(node: &'static Node) {
     // SAFETY: the destructor only needs a value that is not null.
     unsafe {
         let last = LAST.get_or_init(|| {
@@ -145,21 +159,22 @@ unsafe extern "C" fn begin(start: *mut c_void) -> *mut c_void {
             *last,
             std::ptr::from_ref(node).cast(),
         );
-        // The routine and its argument come from the program; the stack is this thread's own.
-        let routine: Routine = std::mem::transmute(spec.function as usize);
-        signals::block_only(spec.blocked);
-        let value = on_stack(routine, spec.argument as *mut c_void, top);
-        thread.value.set(value as u64);
     }
-    std::ptr::null_mut()
 }
 
-/// The last thing a thread does: what it wrote becomes visible, and whoever joins it is told.
+/// The last thing a thread does: what it wrote becomes visible, and whoever joins it is told. If it is `main`, which has
+/// called `pthread_exit`, the program ends when all others have.
 unsafe extern "C" fn end(node: *mut c_void) {
     // SAFETY: the key's value is the node, which lives as long as the process.
     let node: &'static Node = unsafe { &*node.cast::<Node>() };
     key::run_destructors(node);
+    robust::thread_ends(node);
     let thread = Thread::current(node);
+    if node.is_main(thread.id) {
+        node.main_exits_alone(thread.value.get());
+        // SAFETY: ends the program as the last thread's end natively would.
+        unsafe { crate::exit::exit(0) };
+    }
     let stack = thread.stack.clone();
     node.thread_ended(thread.id, thread.value.get());
     Thread::detach(node);
@@ -180,9 +195,7 @@ pub unsafe extern "C-unwind" fn pthread_exit(value: *mut c_void) -> ! {
         let thread = Thread::current(node);
         thread.value.set(value as u64);
         if node.is_main(thread.id) {
-            node.main_exits_alone();
-            // SAFETY: ends the program as the last thread's end natively would.
-            unsafe { crate::exit::exit(0) };
+            call_at_end(node);
         }
     }
     // SAFETY: forwards the call.
