@@ -5,7 +5,9 @@ use super::descriptors::{for_child, recall};
 use super::stream_memory::is_here;
 use super::{BOUNCE, Buffer, is_shared, memory_streams, with_buffers};
 use crate::alloc::{Purpose, with_purpose};
+use crate::handler_stack::on_private_stack;
 use libc::{FILE, c_char, c_int, c_void, size_t, ssize_t};
+use std::ffi::CStr;
 
 /// Reads through a private buffer: `read` gets it, and how many bytes are wanted.
 ///
@@ -228,14 +230,22 @@ opening! {
 /// As the C library's `popen`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn popen(command: *const c_char, mode: *const c_char) -> *mut FILE {
-    let buffers = [Buffer::string(command), Buffer::string(mode)];
-    let start = || {
-        with_buffers(&buffers, || {
-            // SAFETY: forwards the caller's arguments.
-            unsafe { crate::real!(popen: fn(*const c_char, *const c_char) -> *mut FILE)(command, mode) }
-        })
+    // SAFETY: the caller passes strings.
+    let [command, mode] = [command, mode].map(|text| unsafe { CStr::from_ptr(text).to_owned() });
+    let mut stream = std::ptr::null_mut();
+    // The child runs in this process's memory until the shell begins, and can wait for none of it.
+    let mut start = || {
+        // SAFETY: passes strings.
+        stream = unsafe {
+            crate::real!(popen: fn(*const c_char, *const c_char) -> *mut FILE)(
+                command.as_ptr(),
+                mode.as_ptr(),
+            )
+        };
     };
-    with_purpose(Purpose::Stream, || for_child(start))
+    with_purpose(Purpose::Stream, || for_child(|| on_private_stack(&mut start)));
+    super::descriptors::notice();
+    stream
 }
 
 /// What a stream or directory has open; -1 for streams in memory.
