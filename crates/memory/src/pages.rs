@@ -181,6 +181,20 @@ impl Pages {
         self.protection.populated(first, count);
     }
 
+    /// The first of these pages to which this node has given memory, with those that follow it closely. All others of the
+    /// range before its end read as zero here.
+    #[must_use]
+    pub fn next_used(&self, pages: Range<u32>) -> Option<Range<u32>> {
+        /// As many untouched pages do not part a run.
+        const GAP: usize = 32 * PAGE_SIZE;
+        let end = pages.end as usize * PAGE_SIZE;
+        let mut run = next_data(&self.file, pages.start as usize * PAGE_SIZE, end)?;
+        while let Some(more) = next_data(&self.file, run.end, end.min(run.end + GAP)) {
+            run.end = more.end.min(end);
+        }
+        Some((run.start / PAGE_SIZE) as u32..(run.end / PAGE_SIZE) as u32)
+    }
+
     /// Makes it possible for other nodes of this computer to read pages that are open ([`Pages::open`]). False if it is
     /// not: without userfaultfd they could not take write access.
     ///
@@ -361,19 +375,24 @@ impl Pages {
 
 /// The parts of a file between two offsets that hold data, page aligned.
 pub(crate) fn data_in(file: &OwnedFd, start: usize, end: usize) -> Vec<Range<usize>> {
+    let mut parts = vec![];
+    let mut at = start;
+    while let Some(part) = next_data(file, at, end) {
+        at = part.end;
+        parts.push(part);
+    }
+    parts
+}
+
+/// The first part of a file between two offsets that holds data, page aligned.
+fn next_data(file: &OwnedFd, start: usize, end: usize) -> Option<Range<usize>> {
     let seek = |from: usize, whence: i32| {
         // SAFETY: seeking touches no memory.
         let found = unsafe { libc::lseek(file.as_raw_fd(), from as libc::off_t, whence) };
         usize::try_from(found).ok().filter(|&found| found < end)
     };
-    let mut parts = vec![];
-    let mut at = start;
-    while let Some(data) = seek(at, libc::SEEK_DATA) {
-        let hole = seek(data, libc::SEEK_HOLE).unwrap_or(end);
-        parts.push(data..hole);
-        at = hole;
-    }
-    parts
+    let data = seek(start, libc::SEEK_DATA)?;
+    Some(data..seek(data, libc::SEEK_HOLE).unwrap_or(end))
 }
 
 /// Where the runtime sees a page.

@@ -124,7 +124,7 @@ impl Node {
         let Block { address, fresh } = self.allocate_for(size, 16, caller)?;
         if !fresh {
             // SAFETY: the block was just allocated for this caller and is `size` bytes long.
-            unsafe { std::ptr::write_bytes(address as *mut u8, 0, size) };
+            unsafe { self.clear_again(address..address + size) };
         }
         Some(address)
     }
@@ -161,7 +161,7 @@ impl Node {
         let Block { address, fresh } = self.place_block(block, bytes, self.rule_for(caller.address, bytes));
         if !fresh {
             // SAFETY: the pages were just allocated for this caller.
-            unsafe { std::ptr::write_bytes(address as *mut u8, 0, bytes.next_multiple_of(PAGE_SIZE)) };
+            unsafe { self.clear_again(address..address + bytes.next_multiple_of(PAGE_SIZE)) };
         }
         Some(address)
     }

@@ -32,6 +32,7 @@ mod sync;
 mod thread;
 mod threads;
 mod unwind;
+mod used;
 mod wait;
 mod wire;
 

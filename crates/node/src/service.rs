@@ -153,6 +153,11 @@ impl Node {
                 let size = self.heap.usable_size(address as usize).unwrap_or(0);
                 self.core().answer(from, ticket, Answer::Done(size as i64));
             }
+            Wire::Used { ticket, first, end } => {
+                let mut core = self.core();
+                let used = core.ports.pages.next_used(first..end).unwrap_or(0..0);
+                core.answer(from, ticket, Answer::Done(crate::used::packed(&used)));
+            }
             Wire::Homes { ticket, name, first, count } => {
                 let runs = self.known_homes(first, count);
                 let mut core = self.core();

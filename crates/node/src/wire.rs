@@ -53,6 +53,16 @@ pub enum Wire {
         /// The block's address.
         address: u64,
     },
+    /// To which of these pages has the receiver given memory? Answered with the first run of them: its first page in the
+    /// upper half, how many they are in the lower one, 0 for none.
+    Used {
+        /// The sender's name for the operation.
+        ticket: Ticket,
+        /// The first page.
+        first: u32,
+        /// The page after the last one.
+        end: u32,
+    },
     /// Do to this process what a thread of the program did to its own; answered with 0 or an error number.
     Everywhere {
         /// The sender's name for the operation.
@@ -229,6 +239,7 @@ impl Wire {
             Self::Place { .. } | Self::Start { .. } | Self::Ended => 11,
             Self::Free(_)
             | Self::UsableSize { .. }
+            | Self::Used { .. }
             | Self::Homes { .. }
             | Self::HomesFound { .. }
             | Self::Replicate { .. } => 12,

@@ -8,23 +8,6 @@ use libc::{c_int, c_void, off_t, size_t};
 use std::arch::naked_asm;
 use std::ops::Range;
 
-/// Has whole pages read as zero, whatever was in them. Pages that do already are not written, so that memory that
-/// was never used stays with nobody.
-///
-/// # Safety
-/// The program can read and write the pages.
-unsafe fn clear(pages: Range<usize>) {
-    for page in pages.step_by(PAGE_SIZE) {
-        let words = page as *mut u64;
-        // SAFETY: the caller's promise.
-        unsafe {
-            if (0..PAGE_SIZE / size_of::<u64>()).any(|word| words.add(word).read_volatile() != 0) {
-                words.cast::<u8>().write_bytes(0, PAGE_SIZE);
-            }
-        }
-    }
-}
-
 /// The pages of a range in shared memory; `None` if it does not begin or end there, or not at a page.
 fn shared_pages(node: &Node, address: usize, length: usize) -> Option<Range<usize>> {
     let end = address.checked_add(length)?.checked_next_multiple_of(PAGE_SIZE)?;
@@ -40,7 +23,7 @@ fn discard(node: &'static Node, pages: Range<usize>) -> c_int {
         return error;
     }
     // SAFETY: the program gave the pages up, and may use them now.
-    unsafe { clear(pages) };
+    unsafe { node.discard(pages) };
     parts.into_iter().map(|part| protect(node, part)).find(|&error| error != 0).unwrap_or(0)
 }
 
@@ -75,7 +58,7 @@ pub fn replace(
     let mut error = allow_again(node, &pages);
     if error == 0 {
         // SAFETY: the program wants something else in place of these pages.
-        unsafe { clear(pages.clone()) };
+        unsafe { node.discard(pages.clone()) };
         error = match file {
             Some((fd, offset)) => read_file(node, address, length, fd, offset),
             None => restrict(node, pages, protection),
@@ -151,7 +134,7 @@ fn resize(
     }
     allow_again(node, &pages);
     // SAFETY: both are mappings of the program, so long at least, and the new one is nobody else's yet.
-    unsafe { std::ptr::copy_nonoverlapping(old as *const u8, new.cast::<u8>(), pages.len()) };
+    unsafe { node.copy_to_zeros(pages.clone(), new as usize) };
     node.unmap_pages(pages.start, pages.len());
     for part in parts {
         let moved = |address: usize| address - old + new as usize;
