@@ -5,7 +5,7 @@
 //! caller's return address tells which it is.
 
 use crate::io::stream_memory;
-use crate::private::{__libc_calloc, __libc_free, __libc_malloc, __libc_memalign, __libc_realloc};
+use crate::private;
 use gondwana_memory::PAGE_SIZE;
 use gondwana_node::{Caller, Node};
 use std::arch::naked_asm;
@@ -65,8 +65,8 @@ pub fn for_program<R>(call: impl FnOnce() -> R) -> R {
 /// Where an allocation asked for from `caller` goes.
 #[inline]
 fn place(caller: Caller) -> Place {
-    let (Some(node), Some(private)) = (Node::current(), PRIVATE_TEXT.get()) else { return Place::Private };
-    if !private.iter().any(|text| text.contains(&caller.address)) {
+    let (Some(node), Some(texts)) = (Node::current(), PRIVATE_TEXT.get()) else { return Place::Private };
+    if !texts.iter().any(|text| text.contains(&caller.address)) {
         return Place::Shared(node);
     }
     match PURPOSE.get() {
@@ -139,7 +139,7 @@ fn allocate_for(size: usize, caller: Caller) -> *mut c_void {
         Place::Shared(node) => or_enomem(node.allocate(size, 16, caller)),
         Place::Stream => stream_memory::allocate(size),
         // SAFETY: plain allocation.
-        Place::Private => unsafe { __libc_malloc(size) },
+        Place::Private => unsafe { private::malloc(size) },
     }
 }
 
@@ -152,7 +152,7 @@ unsafe extern "C" fn allocate_zeroed(count: usize, size: usize, slot: *const usi
         }
         Place::Stream => stream_memory::allocate_zeroed(count.saturating_mul(size)),
         // SAFETY: plain allocation.
-        Place::Private => unsafe { __libc_calloc(count, size) },
+        Place::Private => unsafe { private::calloc(count, size) },
     }
 }
 
@@ -170,7 +170,7 @@ pub unsafe extern "C" fn allocate_aligned(alignment: usize, size: usize, slot: *
     match place(caller) {
         Place::Shared(node) => or_enomem(node.allocate(size, alignment.max(16), caller)),
         // SAFETY: plain allocation.
-        Place::Stream | Place::Private => unsafe { __libc_memalign(alignment, size) },
+        Place::Stream | Place::Private => unsafe { private::memalign(alignment, size) },
     }
 }
 
@@ -232,7 +232,7 @@ unsafe fn reallocate_for(pointer: *mut c_void, size: usize, caller: Caller) -> *
             // SAFETY: the block is that long.
             Some(old) => unsafe { take_over(pointer, old, size) },
             // SAFETY: the pointer came from the C library's allocator.
-            None => unsafe { __libc_realloc(pointer, size) },
+            None => unsafe { private::realloc(pointer, size) },
         };
     };
     if size == 0 {
@@ -245,11 +245,13 @@ unsafe fn reallocate_for(pointer: *mut c_void, size: usize, caller: Caller) -> *
         node.note_allocation(pointer as usize, size, caller, false);
         return pointer;
     }
-    let Some(moved) = node.allocate(size, 16, caller) else {
+    // What the program has not used of a large block stays unused.
+    let Some(moved) = node.allocate_zeroed(size, caller) else {
         return or_enomem(None);
     };
+    let from = pointer as usize..pointer as usize + old.min(size);
     // SAFETY: both blocks are at least this long and do not overlap.
-    unsafe { std::ptr::copy_nonoverlapping(pointer.cast::<u8>(), moved as *mut u8, old.min(size)) };
+    unsafe { node.copy_to_zeros(from, moved) };
     node.free(pointer as usize);
     moved as *mut c_void
 }
@@ -258,7 +260,7 @@ unsafe fn reallocate_for(pointer: *mut c_void, size: usize, caller: Caller) -> *
 unsafe fn take_over(pointer: *mut c_void, old: usize, size: usize) -> *mut c_void {
     // SAFETY: both blocks are at least as long as what is copied, and do not overlap.
     unsafe {
-        let moved = __libc_malloc(size);
+        let moved = private::malloc(size);
         if !moved.is_null() {
             std::ptr::copy_nonoverlapping(pointer.cast::<u8>(), moved.cast(), old.min(size));
         }
@@ -289,7 +291,7 @@ pub unsafe extern "C" fn free(pointer: *mut c_void) {
         None if Node::inherited_block(pointer as usize).is_some() => {}
         _ if stream_memory::contains(pointer as usize) => stream_memory::free(pointer),
         // SAFETY: the pointer came from the C library's allocator.
-        _ => unsafe { __libc_free(pointer) },
+        _ => unsafe { private::free(pointer) },
     }
 }
 

@@ -1,5 +1,6 @@
 //! The functions that this library stands in front of.
 
+use crate::handler_stack::uninterrupted;
 use std::ffi::CStr;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -31,8 +32,8 @@ impl Real {
 
     #[cold]
     fn find(&self) -> usize {
-        // SAFETY: the name is a valid string.
-        let address = unsafe { libc::dlsym(libc::RTLD_NEXT, self.name.as_ptr()) } as usize;
+        // The loader has a lock. SAFETY: the name is a valid string.
+        let address = uninterrupted(|| unsafe { libc::dlsym(libc::RTLD_NEXT, self.name.as_ptr()) }) as usize;
         if address == 0 {
             crate::report::fatal(&format!("the C library has no {}", self.name.to_string_lossy()));
         }

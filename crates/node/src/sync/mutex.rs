@@ -5,7 +5,7 @@ use crate::Node;
 use crate::clock::count_lock;
 use crate::slots::{Slot, event};
 use gondwana_coherence::Outcome;
-use gondwana_coherence::sync::{Fast, Kind, Object, SyncError, Thread as ThreadId, TryOutcome};
+use gondwana_coherence::sync::{Entry, Fast, Kind, Object, SyncError, Thread as ThreadId, TryOutcome};
 use std::time::Instant;
 
 impl Node {
@@ -36,6 +36,12 @@ impl Node {
         self.lock_table.get(Object(mutex as u64)).is_some_and(|entry| entry.is_held_by(thread))
     }
 
+    /// The entry of a mutex, which is made with its locks where no fault can stop the thread midway.
+    #[inline]
+    fn lock_entry(&'static self, mutex: Object) -> &'static Entry {
+        self.lock_table.get(mutex).unwrap_or_else(|| self.undisturbed(move || self.lock_table.entry(mutex)))
+    }
+
     /// `pthread_mutex_lock`, or the timed forms of it. `kind` is asked only if it matters.
     ///
     /// # Errors
@@ -48,7 +54,7 @@ impl Node {
     ) -> Result<(), i32> {
         let (thread, slot) = self.thread_number();
         let object = Object(mutex as u64);
-        if self.lock_table.entry(object).fast_lock(thread, &kind).map_err(SyncError::code)? == Fast::Slow {
+        if self.lock_entry(object).fast_lock(thread, &kind).map_err(SyncError::code)? == Fast::Slow {
             self.privately(move || self.mutex_lock_slowly(object, thread, slot, until))?;
         }
         count_lock();
@@ -81,7 +87,7 @@ impl Node {
     pub fn mutex_try_lock(&'static self, mutex: usize, kind: impl Fn() -> Kind) -> Result<(), i32> {
         let (thread, slot) = self.thread_number();
         let object = Object(mutex as u64);
-        let entry = self.lock_table.entry(object);
+        let entry = self.lock_entry(object);
         if entry.fast_try_lock(thread, &kind).map_err(SyncError::code)? == Fast::Slow
             && !self.privately(move || self.mutex_try_slowly(object, thread, slot))
         {
@@ -108,7 +114,7 @@ impl Node {
     pub fn mutex_unlock(&'static self, mutex: usize, kind: impl Fn() -> Kind) -> Result<(), i32> {
         let (thread, _) = self.thread_number();
         let object = Object(mutex as u64);
-        match self.lock_table.entry(object).fast_unlock(thread, &kind).map_err(SyncError::code)? {
+        match self.lock_entry(object).fast_unlock(thread, &kind).map_err(SyncError::code)? {
             Fast::Done => Ok(()),
             Fast::Slow => self
                 .privately(move || self.core().with_locks(|locks, env| locks.unlock(object, env)))

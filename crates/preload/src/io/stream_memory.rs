@@ -3,6 +3,7 @@
 //! A stream means nothing to other nodes, but the program may hand its address to a thread there. Each node
 //! therefore takes such memory from a range of its own, and nothing is at the ranges of others.
 
+use crate::handler_stack::uninterrupted;
 use crate::real::Real;
 use gondwana_node::Node;
 use libc::{c_int, c_void, off_t};
@@ -76,6 +77,10 @@ pub fn contains(address: usize) -> bool {
 
 /// A block of memory; null when there is none left.
 pub fn allocate(size: usize) -> *mut c_void {
+    uninterrupted(|| take(size))
+}
+
+fn take(size: usize) -> *mut c_void {
     let mut blocks = BLOCKS.lock().expect("not poisoned");
     let bytes = size.saturating_add(HEADER).checked_next_power_of_two().unwrap_or(usize::MAX);
     let class = bytes.trailing_zeros() as usize;
@@ -114,6 +119,10 @@ pub fn allocate_zeroed(size: usize) -> *mut c_void {
 
 /// Frees a block of this node.
 pub fn free(pointer: *mut c_void) {
+    uninterrupted(|| give_back(pointer));
+}
+
+fn give_back(pointer: *mut c_void) {
     let block = pointer as usize - HEADER;
     let mut blocks = BLOCKS.lock().expect("not poisoned");
     // SAFETY: a block from `allocate` that its owner gives back; its first words are ours again.

@@ -74,7 +74,7 @@ pub fn allocate(bytes: usize, align: usize) -> *mut u8 {
     let address = match Node::current() {
         Some(node) => node.allocate(bytes, align.max(16), Caller::NONE).unwrap_or(0),
         // SAFETY: plain allocation.
-        None => unsafe { crate::private::__libc_memalign(align.max(16), bytes) as usize },
+        None => unsafe { crate::private::memalign(align.max(16), bytes) as usize },
     };
     if address == 0 {
         crate::report::fatal("OpenMP: out of memory");
