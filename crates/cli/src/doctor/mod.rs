@@ -15,6 +15,9 @@ pub const DEFAULT_SPAN: u64 = 4 << 40;
 /// The kernel's default limit on mappings of one process.
 const USUAL_MAP_COUNT: u64 = 65_530;
 
+/// What helps where a container's filter refuses a system call.
+const UNFILTERED: &str = "allow the system call: start the container with --security-opt seccomp=unconfined";
+
 /// Options of `gondwana doctor`.
 #[derive(Debug, clap::Args)]
 pub struct DoctorOptions {
@@ -82,6 +85,7 @@ fn examine() -> Vec<Finding> {
         library(),
         userfaultfd(),
         pagemap_scan(),
+        memory_files(),
         span(),
         map_count(),
         fixed_addresses(),
@@ -105,7 +109,7 @@ fn userfaultfd() -> Finding {
         Ok(()) => Finding::ok("userfaultfd", "missing, minor and write-protect faults, in SIGBUS mode"),
         Err(why) => {
             let mend = if std::path::Path::new("/.dockerenv").exists() || probes::seccomp_mode() == Some(2) {
-                "allow the system call: start the container with --security-opt seccomp=unconfined"
+                UNFILTERED
             } else {
                 "needs Linux 6.4 or newer with CONFIG_USERFAULTFD"
             };
@@ -129,20 +133,31 @@ fn pagemap_scan() -> Finding {
 
 fn span() -> Finding {
     let gib = |bytes: u64| bytes >> 30;
+    let mend = "raise the limits: ulimit -v unlimited; ulimit -f unlimited";
     match capabilities::choose_span(None) {
         Ok(DEFAULT_SPAN) => Finding::ok("address space", format!("a span of {} GiB fits", gib(DEFAULT_SPAN))),
         Ok(smaller) => Finding::bad(
             "address space",
             Verdict::Warn,
             format!("only {} of {} GiB fit: {}", gib(smaller), gib(DEFAULT_SPAN), why_not(DEFAULT_SPAN)),
-            "raise the limits: ulimit -v unlimited; ulimit -f unlimited",
+            mend,
         ),
-        Err(failure) => Finding::bad(
-            "address space",
-            Verdict::Lack,
-            failure.message,
-            "raise the limits: ulimit -v unlimited; ulimit -f unlimited",
-        ),
+        Err(_) => Finding::bad("address space", Verdict::Lack, why_not(capabilities::LEAST_SPAN), mend),
+    }
+}
+
+fn memory_files() -> Finding {
+    let name = "memory files";
+    match (probes::memory_files(), probes::limit(libc::RLIMIT_FSIZE)) {
+        (Err(error), _) => {
+            Finding::bad(name, Verdict::Lack, format!("memfd_create is refused: {error}"), UNFILTERED)
+        }
+        (Ok(()), u64::MAX) => Finding::ok(name, "of any size (memfd_create)"),
+        (Ok(()), limit) if limit >= DEFAULT_SPAN => Finding::ok(name, format!("up to {} GiB", limit >> 30)),
+        (Ok(()), limit) => {
+            let found = format!("only up to {} MiB: no span is longer", limit >> 20);
+            Finding::bad(name, Verdict::Warn, found, "ulimit -f unlimited")
+        }
     }
 }
 

@@ -30,6 +30,11 @@ pub fn span(bytes: u64) -> Result<(), String> {
     Ok(())
 }
 
+/// Asks whether files in memory can be made.
+pub fn memory_files() -> io::Result<()> {
+    memfd(0).map(drop)
+}
+
 fn memfd(bytes: u64) -> io::Result<OwnedFd> {
     // SAFETY: the name is a C string.
     let fd = unsafe { libc::memfd_create(c"gondwana-probe".as_ptr(), libc::MFD_CLOEXEC) };

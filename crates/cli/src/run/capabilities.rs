@@ -10,7 +10,7 @@ use std::path::PathBuf;
 const LIBRARY: &str = "libgondwana.so";
 
 /// The shortest span that is worth a run whose user has asked for none, in bytes.
-const LEAST_SPAN: u64 = 1 << 30;
+pub const LEAST_SPAN: u64 = 1 << 30;
 
 /// What a run can have on this computer.
 #[derive(Clone, Debug, Serialize, Deserialize)]

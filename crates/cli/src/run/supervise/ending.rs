@@ -1,7 +1,7 @@
 //! How a run ends when nodes do, or connections between them.
 
 use super::Supervisor;
-use crate::failure::{CANNOT, Failure};
+use crate::failure::{CANNOT, Failure, NOT_FOUND};
 use crate::process::events::{End, Nodes};
 use crate::process::signal_name;
 use crate::running::State;
@@ -77,6 +77,10 @@ impl Supervisor<'_> {
             End::Exited(_) if node.exit => self.finish(end, machine),
             // The others end when they learn that the program is ending.
             End::Exited(_) if self.exiting() => {}
+            // The loader has said which library of the program is missing, as natively.
+            End::Exited(status) if self.reporting && !node.up && status == i32::from(NOT_FOUND) => {
+                self.finish(end, machine);
+            }
             End::Exited(status) if self.reporting && !node.up => {
                 self.finish(End::Exited(i32::from(CANNOT)), machine);
                 if status != i32::from(CANNOT) {
