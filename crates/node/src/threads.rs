@@ -126,8 +126,8 @@ impl Node {
 
     /// The C library's name for a thread of this node.
     #[must_use]
-    pub fn native_thread(&self, thread: u64) -> Option<u64> {
-        self.natives.lock().expect("not poisoned").get(&thread).copied()
+    pub fn native_thread(&'static self, thread: u64) -> Option<u64> {
+        self.undisturbed(move || self.natives.lock().expect("not poisoned").get(&thread).copied())
     }
 
     /// Starts a thread by a function that returns the C library's name for it. The name is known before anybody is told

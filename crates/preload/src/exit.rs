@@ -1,5 +1,6 @@
 //! The end of the program.
 
+use crate::handler_stack::uninterrupted;
 use gondwana_node::{Node, ProcessChange, Thread};
 use libc::{FILE, c_int, c_void};
 use std::sync::atomic::{AtomicPtr, Ordering};
@@ -141,10 +142,10 @@ pub fn at_exit_here(function: usize, argument: usize, object: usize) -> c_int {
 }
 
 unsafe fn real_at_exit(function: Handler, argument: *mut c_void, object: *mut c_void) -> c_int {
-    // SAFETY: forwards the caller's arguments.
-    unsafe {
+    // The C library's list has a lock, which whoever receives messages takes, too. SAFETY: forwards the caller's arguments.
+    uninterrupted(|| unsafe {
         crate::real!(__cxa_atexit: fn(Handler, *mut c_void, *mut c_void) -> c_int)(function, argument, object)
-    }
+    })
 }
 
 /// `atexit` and the destructors of objects with static storage: run on node 0, wherever they were registered.

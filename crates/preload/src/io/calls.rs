@@ -88,9 +88,6 @@ crate::guarded! {
     }
     fn clock_settime(clock: clockid_t, time: *const timespec) -> c_int { Buffer::value(time) }
     fn adjtimex(result: *mut libc::timex) -> c_int { Buffer::result(result) }
-    fn timer_create(clock: clockid_t, event: *mut libc::sigevent, timer: *mut libc::timer_t) -> c_int {
-        Buffer::value(event), Buffer::result(timer)
-    }
     fn timer_settime(timer: libc::timer_t, flags: c_int, new: *const itimerspec, old: *mut itimerspec) -> c_int {
         Buffer::value(new), Buffer::result(old)
     }

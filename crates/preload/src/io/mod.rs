@@ -16,6 +16,7 @@ mod spawn;
 mod stream_calls;
 pub mod stream_memory;
 mod streams;
+mod timers;
 mod transfer;
 mod variadic;
 mod vectors;

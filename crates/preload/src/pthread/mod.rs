@@ -19,7 +19,7 @@ mod thread;
 pub use cond::futex;
 pub use identity::{kill_here, native_self};
 pub use robust::expect as expect_robust_mutexes;
-pub use thread::{spec, start as start_thread};
+pub use thread::{foreign_ends, spec, start as start_thread};
 
 use gondwana_node::Node;
 use libc::{c_int, clockid_t, timespec};

@@ -162,6 +162,14 @@ fn call_at_end(node: &'static Node) {
     }
 }
 
+/// A thread that a library has started ends, or uses no shared memory any more.
+pub fn foreign_ends(node: &'static Node) {
+    key::run_destructors(node);
+    robust::thread_ends(node);
+    node.release();
+    Thread::detach(node);
+}
+
 /// The last thing a thread does: what it wrote becomes visible, and whoever joins it is told. If it is `main`, which has
 /// called `pthread_exit`, the program ends when all others have.
 unsafe extern "C" fn end(node: *mut c_void) {

@@ -1,0 +1,73 @@
+//! Timers whose expirations are functions that the C library calls in threads of its own.
+//!
+//! Such a thread blocks the signals by which pages come from other nodes, and the run does not know it.
+
+use crate::handler_stack::on_private_stack;
+use crate::{pthread, signals};
+use gondwana_node::Node;
+use libc::{c_int, c_void, clockid_t, sigevent, sigval, timer_t};
+
+type Function = unsafe extern "C" fn(sigval);
+
+/// What the program wants to have called, and with what.
+struct Expiration {
+    function: Function,
+    value: sigval,
+}
+
+/// Where a `sigevent` has the function.
+const FUNCTION_OFFSET: usize = 16;
+
+fn function_of(event: *mut sigevent) -> *mut Function {
+    event.cast::<u8>().wrapping_add(FUNCTION_OFFSET).cast()
+}
+
+/// Called by the C library in place of the program's function, in a thread that ends with it.
+unsafe extern "C" fn expire(value: sigval) {
+    // SAFETY: `timer_create` passes a description that stays.
+    let expiration = unsafe { &*value.sival_ptr.cast::<Expiration>() };
+    signals::block_only(signals::ALL_BUT_FAULTS);
+    // SAFETY: as the program has asked.
+    unsafe { (expiration.function)(expiration.value) };
+    if let Some(node) = Node::current() {
+        pthread::foreign_ends(node);
+    }
+}
+
+/// # Safety
+/// As the C library's `timer_create`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn timer_create(clock: clockid_t, event: *mut sigevent, timer: *mut timer_t) -> c_int {
+    // Copies, because the kernel cannot wait for a page of the program's.
+    let mut made: Box<timer_t> = Box::new(std::ptr::null_mut());
+    // SAFETY: the caller passes null or a description.
+    let mut wanted = (!event.is_null()).then(|| Box::new(unsafe { event.read() }));
+    if let Some(wanted) = wanted.as_mut().filter(|wanted| wanted.sigev_notify == libc::SIGEV_THREAD)
+        && Node::current().is_some()
+    {
+        let place = function_of(&raw mut **wanted);
+        // SAFETY: a description of this kind has a function there.
+        let expiration = Expiration { function: unsafe { place.read() }, value: wanted.sigev_value };
+        // It stays for good: a call may be under way while the program deletes the timer.
+        wanted.sigev_value.sival_ptr = Box::into_raw(Box::new(expiration)).cast::<c_void>();
+        // SAFETY: the copy is ours.
+        unsafe { place.write(expire) };
+    }
+    let description = wanted.as_mut().map_or(std::ptr::null_mut(), |wanted| &raw mut **wanted);
+    let mut result = 0;
+    on_private_stack(&mut || {
+        // SAFETY: copies of valid arguments, which live until the function returns.
+        result = unsafe {
+            crate::real!(timer_create: fn(clockid_t, *mut sigevent, *mut timer_t) -> c_int)(
+                clock,
+                description,
+                &raw mut *made,
+            )
+        };
+    });
+    if result == 0 {
+        // SAFETY: the caller passes a place for the timer.
+        unsafe { *timer = *made };
+    }
+    result
+}
