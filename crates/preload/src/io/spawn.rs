@@ -112,15 +112,16 @@ fn search(name: &CStr) -> Result<CString, c_int> {
     for folder in folders.as_encoded_bytes().split(|&byte| byte == b':').filter(|_| !name.is_empty()) {
         let separator: &[u8] = if folder.is_empty() { b"" } else { b"/" };
         let path = CString::new([folder, separator, name.to_bytes()].concat()).expect("texts without NUL");
-        // SAFETY: a string, and place for what the kernel fills in.
-        let found = unsafe {
+        // SAFETY: strings, and place for what the kernel fills in.
+        let (found, executable) = unsafe {
             let mut status: libc::stat = std::mem::zeroed();
-            libc::stat(path.as_ptr(), &raw mut status) == 0 && status.st_mode & libc::S_IFMT == libc::S_IFREG
+            (
+                libc::stat(path.as_ptr(), &raw mut status) == 0
+                    && status.st_mode & libc::S_IFMT == libc::S_IFREG,
+                libc::faccessat(libc::AT_FDCWD, path.as_ptr(), libc::X_OK, libc::AT_EACCESS) == 0,
+            )
         };
-        // SAFETY: a string.
-        if found
-            && unsafe { libc::faccessat(libc::AT_FDCWD, path.as_ptr(), libc::X_OK, libc::AT_EACCESS) } == 0
-        {
+        if found && executable {
             return Ok(path);
         }
         error = if found { libc::EACCES } else { error };
