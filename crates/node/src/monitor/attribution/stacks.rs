@@ -20,14 +20,6 @@ struct Chain {
 }
 
 impl Chain {
-    const NONE: Self = Self {
-        caller: Caller::NONE,
-        origin: 0,
-        others: 0,
-        distances: [0; DEPTH - 1],
-        addresses: [0; DEPTH - 1],
-    };
-
     /// True if the calling thread, which is in a call by the same caller at the same place of its stack, is in the same
     /// chain of calls.
     fn holds(&self) -> bool {
@@ -42,7 +34,7 @@ impl Chain {
 /// The chains of calls that a thread has been in, by where it stood on its stack. Whether it is in one again is read off
 /// the stack, which takes a hundredth of the time of finding it out anew.
 pub struct Stacks {
-    chains: Box<[Chain]>,
+    chains: Box<[Option<Box<Chain>>]>,
     /// Where an allocation counts whose caller is not known.
     unknown: Option<Origin>,
     /// Room for the calls of one allocation.
@@ -52,7 +44,7 @@ pub struct Stacks {
 /// None yet.
 impl Default for Stacks {
     fn default() -> Self {
-        Self { chains: vec![Chain::NONE; CHAINS].into(), unknown: None, scratch: Vec::with_capacity(DEPTH) }
+        Self { chains: vec![None; CHAINS].into(), unknown: None, scratch: Vec::with_capacity(DEPTH) }
     }
 }
 
@@ -62,7 +54,7 @@ impl Stacks {
         if caller == Caller::NONE {
             return self.unknown;
         }
-        let chain = &self.chains[place(caller)];
+        let chain = self.chains[place(caller)].as_ref()?;
         (chain.caller == caller && chain.holds()).then_some(chain.origin)
     }
 
@@ -89,11 +81,21 @@ impl Stacks {
         if first.slot != caller.slot || !calls.iter().all(is_own) {
             return;
         }
-        let chain = &mut self.chains[place(caller)];
-        *chain = Chain { caller, origin, others: others.len(), ..Chain::NONE };
+        let mut chain = Chain {
+            caller,
+            origin,
+            others: others.len(),
+            distances: [0; DEPTH - 1],
+            addresses: [0; DEPTH - 1],
+        };
         for (index, call) in others.iter().enumerate() {
             chain.distances[index] = (call.slot - caller.slot) as u32;
             chain.addresses[index] = call.returns_to;
+        }
+        // In the memory of the one that was there before, if there was one.
+        match &mut self.chains[place(caller)] {
+            Some(before) => **before = chain,
+            free => *free = Some(Box::new(chain)),
         }
     }
 }
