@@ -2,9 +2,9 @@
 //! not hold up the run.
 
 use crate::failure::Failure;
-use gondwana_recording::FILE_HEADER;
+use gondwana_recording::{FILE_HEADER, chunks};
 use std::fs::{self, File};
-use std::io::{self, Write};
+use std::io::{self, Seek, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -13,6 +13,9 @@ use std::thread::{self, JoinHandle};
 
 /// Bytes that may wait for the disk; more are left out.
 const MOST_WAITING: usize = 64 << 20;
+
+/// Chunks are written together as long as they are fewer bytes.
+const BATCH: usize = 64 << 10;
 
 /// A recording that is being made.
 #[derive(Debug)]
@@ -141,16 +144,33 @@ fn put_back(path: &Path, old: Option<&Path>) {
 /// Writes chunks until there are no more, whole ones only.
 fn write(mut file: File, chunks: &Receiver<Vec<u8>>, waiting: &AtomicUsize) -> io::Result<()> {
     let mut end = FILE_HEADER.len() as u64;
-    for chunk in chunks {
-        if let Err(error) = file.write_all(&chunk) {
+    for mut together in chunks {
+        // What has come meanwhile is written along with it.
+        while together.len() < BATCH
+            && let Ok(chunk) = chunks.try_recv()
+        {
+            together.extend(chunk);
+        }
+        if let Err(error) = file.write_all(&together) {
+            let written = file.stream_position().unwrap_or(end).saturating_sub(end) as usize;
+            let whole = whole_chunks(&together, written);
             // Where that is not possible readers stop at the piece.
-            let _ = file.set_len(end);
+            let _ = file.set_len(end + whole as u64);
             return Err(error);
         }
-        end += chunk.len() as u64;
-        waiting.fetch_sub(chunk.len(), Ordering::Relaxed);
+        end += together.len() as u64;
+        waiting.fetch_sub(together.len(), Ordering::Relaxed);
     }
     Ok(())
+}
+
+/// How many of the first `written` bytes of some chunks are whole ones.
+fn whole_chunks(together: &[u8], written: usize) -> usize {
+    let ends = chunks(together).scan(0, |end, chunk| {
+        *end += chunk.len();
+        Some(*end)
+    });
+    ends.take_while(|&end| end <= written).last().unwrap_or(0)
 }
 
 #[cfg(test)]
@@ -190,6 +210,18 @@ mod tests {
         let error = Tape::open("--monitor", Path::new("/nowhere/a.gwr")).unwrap_err();
         assert!(error.message.starts_with("--monitor: /nowhere/a.gwr cannot be written: "), "{error}");
         assert!(Tape::open("--monitor", Path::new("/dev/full")).is_err());
+    }
+
+    #[test]
+    fn of_what_is_written_in_part_whole_chunks_stay() {
+        let chunk = run(2);
+        let together = [&chunk[..], &chunk, &chunk].concat();
+        let length = chunk.len();
+        for (written, whole) in
+            [(0, 0), (length - 1, 0), (length, 1), (2 * length - 1, 1), (2 * length + 1, 2), (3 * length, 3)]
+        {
+            assert_eq!(whole_chunks(&together, written), whole * length, "{written}");
+        }
     }
 
     #[test]
