@@ -30,6 +30,10 @@ impl Shape {
     }
 }
 
+/// So many different rows at most are looked at part by part where stretches of memory have parts: more of them are taken as a whole.
+/// Only a hostile recording has so many, of which each may have taken a few bytes in the file.
+const MOST_ROWS: usize = 1 << 24;
+
 /// What is the same in rows that are taken together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct Like {
@@ -80,11 +84,26 @@ impl Amount {
 
 /// All rows about data, in ascending order of their addresses: those about locks are elsewhere.
 pub(crate) fn of_data(recording: &Recording, nodes: usize) -> Vec<(Like, Amount)> {
+    sums(recording, nodes, MOST_ROWS)
+}
+
+fn sums(recording: &Recording, nodes: usize, most: usize) -> Vec<(Like, Amount)> {
     let mut sums: HashMap<Like, Amount> = HashMap::new();
+    let add = |sums: &mut HashMap<Like, Amount>, node: u16, row: &Row| {
+        if row.kind != Kind::LockHandOff && usize::from(node) < nodes {
+            sums.entry(Like::of(node, row)).or_default().add(u64::from(row.count), row.bytes);
+        }
+    };
     for (node, interval) in &recording.intervals {
-        let rows = interval.rows.iter().filter(|row| row.kind != Kind::LockHandOff);
-        for row in rows.filter(|_| usize::from(*node) < nodes) {
-            sums.entry(Like::of(*node, row)).or_default().add(u64::from(row.count), row.bytes);
+        interval.rows.iter().for_each(|row| add(&mut sums, *node, row));
+    }
+    for (node, stretches) in &recording.stretches {
+        for stretch in &stretches.stretches {
+            if sums.len() < most {
+                stretch.rows().for_each(|row| add(&mut sums, *node, &row));
+            } else {
+                add(&mut sums, *node, &stretch.row);
+            }
         }
     }
     let mut rows: Vec<_> = sums.into_iter().collect();
@@ -130,5 +149,46 @@ impl Totals {
         add(&mut self.invalidations, other.invalidations);
         add(&mut self.recalls, other.recalls);
         add(&mut self.bytes, other.bytes);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use gondwana_monitor::Direction;
+    use gondwana_recording::{Stretch, Stretches};
+
+    #[test]
+    fn of_too_many_rows_stretches_are_taken_as_a_whole() {
+        let row = |address, unit, count| Row {
+            address,
+            unit,
+            kind: Kind::Ahead,
+            direction: Direction::Out,
+            peer: 1,
+            thread: 1,
+            code: 0,
+            count,
+            bytes: u64::from(count) * 4096,
+        };
+        let stretches = vec![
+            Stretch { row: row(0x8000, 14, 8), parts: 2 },
+            Stretch { row: row(0x8000, 13, 2), parts: 1 },
+            Stretch { row: row(0x1_0000, 15, 8), parts: 3 },
+        ];
+        let stretches = vec![(0, Stretches { begin: 0, end: 1, stretches })];
+        let recording = Recording { stretches, ..Recording::default() };
+        let found = |most| -> Vec<(u64, u8, u64)> {
+            let rows = sums(&recording, 2, most).into_iter();
+            rows.map(|(like, amount)| (like.address, like.unit, amount.count)).collect()
+        };
+        let pages =
+            |first, rest| [(0x8000, 12, first), (0x9000, 12, first), (0xa000, 12, rest), (0xb000, 12, rest)];
+        let whole = [(0x8000, 13, 2), (0x1_0000, 15, 8)];
+        let mut expected = [&pages(2, 2)[..], &whole].concat();
+        expected.sort_unstable();
+        assert_eq!(found(4), expected);
+        let others = (0..8).map(|page| (0x1_0000 + page * 0x1000, 12, 1));
+        assert_eq!(found(5), pages(3, 2).into_iter().chain(others).collect::<Vec<_>>());
     }
 }

@@ -3,23 +3,33 @@
 use crate::rows::{Amount, Shape};
 use crate::{Slot, Totals};
 use gondwana_recording::Recording;
+use std::collections::HashSet;
+use std::ops::Range;
 
 /// How many slots there are at most.
 const SLOTS: u64 = 200;
 
 /// The end of the recording, in nanoseconds since it began.
 pub(crate) fn end(recording: &Recording) -> u64 {
-    let intervals = recording.intervals.iter().map(|(_, interval)| interval.end.max(interval.begin));
     let ends = recording.ended.iter().map(|(_, end)| end.time);
-    intervals.chain(ends).max().unwrap_or(0)
+    times(recording).map(|(_, time)| time.end.max(time.start)).chain(ends).max().unwrap_or(0)
+}
+
+/// The nodes and times of all records of transactions.
+fn times(recording: &Recording) -> impl Iterator<Item = (u16, Range<u64>)> {
+    let of_intervals = recording.intervals.iter().map(|(node, it)| (*node, it.begin..it.end));
+    let of_stretches = recording.stretches.iter().map(|(node, it)| (*node, it.begin..it.end));
+    of_intervals.chain(of_stretches)
 }
 
 /// Slots of equal length, each with the intervals of all nodes whose middle is in it. They are as long as most intervals
 /// are, or longer.
 pub(crate) fn timeline(recording: &Recording, shape: &Shape) -> Vec<Slot> {
     let end = end(recording);
+    // Of what happened in one interval there may be several records.
+    let distinct: HashSet<(u16, Range<u64>)> = times(recording).collect();
     let mut lengths: Vec<u64> =
-        recording.intervals.iter().map(|(_, interval)| interval.end.saturating_sub(interval.begin)).collect();
+        distinct.into_iter().map(|(_, time)| time.end.saturating_sub(time.start)).collect();
     lengths.sort_unstable();
     let Some(&usual) = lengths.get(lengths.len() / 2) else { return vec![] };
     let length = usual.max(end.div_ceil(SLOTS)).max(1);
@@ -32,13 +42,11 @@ pub(crate) fn timeline(recording: &Recording, shape: &Shape) -> Vec<Slot> {
             nodes: vec![Totals::default(); shape.nodes],
         })
         .collect();
-    for (node, interval) in &recording.intervals {
-        let middle = interval.begin / 2 + interval.end / 2;
+    for (node, time, row) in recording.rows() {
+        let middle = time.start / 2 + time.end / 2;
         let slot = (middle / length).min(count - 1) as usize;
-        let Some(totals) = slots[slot].nodes.get_mut(usize::from(*node)) else { continue };
-        for row in &interval.rows {
-            totals.count(row.kind, Amount { count: u64::from(row.count), bytes: row.bytes });
-        }
+        let Some(totals) = slots[slot].nodes.get_mut(usize::from(node)) else { continue };
+        totals.count(row.kind, Amount { count: u64::from(row.count), bytes: row.bytes });
     }
     slots
 }

@@ -7,7 +7,7 @@ use gondwana_analysis::{AreaNode, NoNames, Totals, analyse};
 use gondwana_monitor::{Direction, Kind};
 use gondwana_recording::{
     End, Image, Interval, Object, Recording, Reference, Row, Run, Segment, SegmentKind, Site, Started,
-    Thread, Written,
+    Stretch, Stretches, Thread, Written,
 };
 use proptest::prelude::*;
 
@@ -60,6 +60,23 @@ prop_compose! {
 }
 
 prop_compose! {
+    /// As a reader lets them pass.
+    fn stretch()(row in row(), part in 0_u8..13, parts in 1_u8..=9, each in 1_u32..100) -> Stretch {
+        let unit = part + parts;
+        let kind = if row.kind == Kind::LockHandOff { Kind::Ahead } else { row.kind };
+        let (address, count, bytes) = (row.address >> unit << unit, each << parts, u64::from(each) << parts);
+        let address = address.min(u64::MAX >> unit << unit) & !(1 << 63);
+        Stretch { row: Row { address, unit, kind, count, bytes, ..row }, parts }
+    }
+}
+
+prop_compose! {
+    fn stretches()(begin: u64, end: u64, stretches in prop::collection::vec(stretch(), 0..6)) -> Stretches {
+        Stretches { begin, end, stretches }
+    }
+}
+
+prop_compose! {
     fn started()(ranges in prop::collection::vec((address(), 0_u64..0x8000, 0_usize..4), 0..4)) -> Started {
         let kinds = [SegmentKind::Heap, SegmentKind::Stacks, SegmentKind::Data, SegmentKind::Mapping];
         let segments: Vec<Segment> = ranges
@@ -80,6 +97,7 @@ prop_compose! {
         sites in many((0_u32..4, prop::collection::vec(0x40_3000_u64..0x40_3004, 0..3)), 6),
         threads in many((0_u32..4, address(), any::<u64>()), 4),
         intervals in many(interval(), 6),
+        stretches in many(stretches(), 4),
         written in many((address(), any::<u64>(), prop::collection::vec(any::<u64>(), 0..66)), 10),
         references in many((address(), address()), 10),
         ended in many(any::<u64>(), 4),
@@ -96,6 +114,7 @@ prop_compose! {
                 number, stack_start, stack_end, routine: 0, time: 0,
             }),
             intervals,
+            stretches,
             written: with(written, |(address, blocks, bytes)| Written { address, blocks, bytes }),
             references: with(references, |(address, value)| Reference { address, value }),
             ended: with(ended, |time| End { time, ..End::default() }),
@@ -123,7 +142,7 @@ fn sum<'a>(totals: impl Iterator<Item = &'a Totals>) -> Totals {
 /// What the rows say, counted the plain way.
 fn of_rows(recording: &Recording) -> Totals {
     let mut totals = Totals::default();
-    for row in recording.intervals.iter().flat_map(|(_, interval)| &interval.rows) {
+    for (_, _, row) in recording.rows() {
         let count = u64::from(row.count);
         let to = match row.kind {
             Kind::Read | Kind::ColdRead | Kind::ExcessRead => &mut totals.reads,
@@ -179,6 +198,19 @@ proptest! {
         );
         let text = serde_json::to_string(&analysis).unwrap();
         prop_assert!(serde_json::from_str::<gondwana_analysis::Analysis>(&text).is_ok());
+    }
+}
+
+proptest! {
+    /// Whether or not the parts of stretches are rows of their own is nothing that the analysis tells.
+    #[test]
+    fn stretches_are_as_the_rows_of_their_parts(recording in recording()) {
+        let mut by_parts = recording.clone();
+        for (node, it) in std::mem::take(&mut by_parts.stretches) {
+            let rows = it.stretches.iter().flat_map(Stretch::rows).collect();
+            by_parts.intervals.push((node, Interval { begin: it.begin, end: it.end, rows }));
+        }
+        prop_assert_eq!(analyse(&recording, &source()), analyse(&by_parts, &source()));
     }
 }
 

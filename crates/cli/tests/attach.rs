@@ -46,17 +46,19 @@ fn recorded(file: &Path) -> Recording {
     assert_eq!((recording.run.nodes, recording.started.len(), recording.ended.len()), (2, 2, 2));
     assert!(recording.run.executable.ends_with("/exchange"), "{:?}", recording.run);
     // The home of a page need not fetch it.
-    let mut rows = recording.intervals.iter().flat_map(|(_, interval)| &interval.rows);
-    assert!(rows.any(|row| row.kind.is_fetch() && row.bytes > 0), "{:?}", recording.intervals);
+    assert!(
+        recording.rows().any(|(_, _, row)| row.kind.is_fetch() && row.bytes > 0),
+        "{:?}",
+        recording.intervals
+    );
     recording
 }
 
 /// Waits until both nodes have recorded something.
 fn until_something_is_in(file: &Path) {
     let start = Instant::now();
-    let nodes = |recording: &Recording| -> BTreeSet<u16> {
-        recording.intervals.iter().map(|(node, _)| *node).collect()
-    };
+    let nodes =
+        |recording: &Recording| -> BTreeSet<u16> { recording.rows().map(|(node, _, _)| node).collect() };
     while !File::open(file).is_ok_and(|file| read(file).is_ok_and(|recording| nodes(&recording).len() == 2)) {
         assert!(start.elapsed() < LIMIT, "nothing is recorded");
         std::thread::yield_now();

@@ -8,8 +8,17 @@ const ROWS: usize = 48 << 10;
 /// Places for rows, a power of two: some stay empty so that looking for a row is short.
 const PLACES: usize = 64 << 10;
 
+/// Places that are in use while there are few rows: one page of memory, instead of one here and one there of all of them.
+const FIRST_PLACES: usize = 2 << 10;
+
+/// So many rows are few.
+const FEW_ROWS: usize = FIRST_PLACES / 4 * 3;
+
 /// log2 of the bytes of a page.
 const PAGE: u8 = 12;
+
+/// log2 of the bytes of the longest block that a run is taken apart into.
+const LONGEST: u8 = crate::LARGEST_UNIT;
 
 /// What the rows of a journal that fills up are about: as soon as it holds `rows`, new ones are about units of at least
 /// 2^`unit` bytes, and leave out the places in the code, or the threads as well.
@@ -39,6 +48,9 @@ pub struct Like {
     pub peer: u16,
     /// log2 of the bytes of the unit.
     pub unit: u8,
+    /// log2 of the number of equal parts of the unit that had as many of them each: 0 if they were about the unit, and nobody knows
+    /// where in it.
+    pub parts: u8,
     /// What they were.
     pub kind: Kind,
     /// Which way they went.
@@ -46,17 +58,24 @@ pub struct Like {
 }
 
 impl Like {
-    /// Where to begin to look for the row.
+    /// log2 of the bytes of a part of the unit.
+    #[must_use]
+    pub fn part(&self) -> u8 {
+        self.unit - self.parts
+    }
+
+    /// Where to begin to look for the row: as many of the lower bits as it takes.
     fn place(&self) -> usize {
         // The multipliers of a well-known mixing function; its upper half is the better one.
         let rest = u64::from(self.thread.map_or(0, |thread| thread + 1))
             | u64::from(self.peer) << 32
             | u64::from(self.unit) << 48
             | (self.kind as u64) << 54
+            | u64::from(self.parts) << 58
             | (self.direction as u64) << 62;
         let mut hash = self.address.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ rest;
         hash = (hash ^ hash >> 29 ^ self.code).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        (hash ^ hash >> 32) as usize & (PLACES - 1)
+        (hash ^ hash >> 32) as usize
     }
 }
 
@@ -71,13 +90,26 @@ pub struct Tally {
     pub bytes: u64,
 }
 
+impl Tally {
+    /// The first address of each part of the unit, and how many transactions were about it.
+    pub(crate) fn parts(&self) -> impl Iterator<Item = (u64, u64)> + use<> {
+        let Self { like, count, .. } = *self;
+        let each = u64::from(count >> like.parts);
+        (0..1_u64 << like.parts).map(move |part| (like.address + (part << like.part()), each))
+    }
+}
+
 /// The transactions of one interval of time: like ones are one row.
+///
+/// Those of a run of pages that come at once are few rows: the run is taken apart into blocks of 1, 2, 4 and so on pages that
+/// begin at multiples of their length, as a buddy allocator does. Whatever pieces the same memory comes in from time to time, there are
+/// at most twice as many blocks as pages.
 ///
 /// Takes 4 MiB, whatever happens. As it fills up, further rows are about larger and larger units of memory, and at last
 /// transactions are lost, which is counted.
 pub struct Journal {
-    /// The number of a row plus one, or 0: memory of zeros need not be provided before it is used.
-    places: Box<[u16]>,
+    /// The number of a row plus one, or [`EMPTY`]: [`FIRST_PLACES`] or [`PLACES`], for which there is room.
+    places: Vec<u16>,
     rows: Vec<Tally>,
     lost: u64,
 }
@@ -85,50 +117,89 @@ pub struct Journal {
 /// Marks a place without a row.
 const EMPTY: u16 = 0;
 
-const _: () = assert!(ROWS <= u16::MAX as usize && PLACES.is_power_of_two());
+const _: () =
+    assert!(ROWS <= u16::MAX as usize && PLACES.is_power_of_two() && FIRST_PLACES.is_power_of_two());
 
 impl Default for Journal {
     fn default() -> Self {
-        Self { places: vec![EMPTY; PLACES].into(), rows: Vec::with_capacity(ROWS), lost: 0 }
+        let mut places = Vec::with_capacity(PLACES);
+        places.resize(FIRST_PLACES, EMPTY);
+        Self { places, rows: Vec::with_capacity(ROWS), lost: 0 }
     }
 }
 
 impl Journal {
     /// One more transaction, which is about the unit of 2^`unit` bytes that its address is in.
     pub fn note(&mut self, transaction: &Transaction, unit: u8) {
+        self.note_block(transaction, unit, unit, 0);
+    }
+
+    /// As many more transactions that come at once, each about the next 2^`part` bytes of memory, of which the journal keeps no more
+    /// than in which unit of 2^`unit` bytes they are. The `first` of them has its address, and the others are like it, with as many
+    /// bytes each.
+    ///
+    /// # Panics
+    /// If a part is longer than a unit.
+    pub fn note_run(&mut self, first: &Transaction, part: u8, unit: u8, count: u32) {
+        assert!(part <= unit, "parts of 2^{part} bytes of units of 2^{unit}");
+        let (mut next, mut left) = (first.address >> part, count);
+        while left > 0 {
+            let most = left.ilog2().min(next.trailing_zeros()).min(u32::from(LONGEST.saturating_sub(part)));
+            self.note_block(&Transaction { address: next << part, ..*first }, unit, part, most as u8);
+            next += 1 << most;
+            left -= 1 << most;
+        }
+    }
+
+    /// Transactions about each of 2^`parts` parts, which together begin at a multiple of their length.
+    fn note_block(&mut self, first: &Transaction, unit: u8, part: u8, parts: u8) {
         let level = LEVELS.iter().find(|level| self.rows.len() >= level.rows);
-        let unit = level.map_or(unit, |level| unit.max(level.unit));
+        // What is not looked at more closely.
+        let least = level.map_or(unit, |level| unit.max(level.unit));
+        let unit = least.max(part + parts);
         let like = Like {
-            address: transaction.address >> unit << unit,
-            code: if level.is_none_or(|level| level.code) { transaction.code } else { 0 },
-            thread: transaction.thread.filter(|_| level.is_none_or(|level| level.thread)),
-            peer: transaction.peer,
+            address: first.address >> unit << unit,
+            code: if level.is_none_or(|level| level.code) { first.code } else { 0 },
+            thread: first.thread.filter(|_| level.is_none_or(|level| level.thread)),
+            peer: first.peer,
             unit,
-            kind: transaction.kind,
-            direction: transaction.direction,
+            parts: unit - least,
+            kind: first.kind,
+            direction: first.direction,
         };
-        let mut place = like.place();
-        loop {
-            match self.places[place] {
-                EMPTY if self.rows.len() == ROWS => {
-                    self.lost += 1;
-                    return;
-                }
-                EMPTY => {
-                    self.rows.push(Tally { like, count: 1, bytes: u64::from(transaction.bytes) });
-                    self.places[place] = self.rows.len() as u16;
-                    return;
-                }
-                row => {
-                    let row = &mut self.rows[usize::from(row) - 1];
-                    if row.like == like {
-                        row.count = row.count.saturating_add(1);
-                        row.bytes += u64::from(transaction.bytes);
-                        return;
-                    }
-                }
+        let (count, bytes) = (1_u32 << parts, u64::from(first.bytes) << parts);
+        let mask = self.places.len() - 1;
+        let mut place = like.place() & mask;
+        while self.places[place] != EMPTY {
+            let row = &mut self.rows[usize::from(self.places[place]) - 1];
+            if row.like == like {
+                row.count = row.count.saturating_add(count);
+                row.bytes += bytes;
+                return;
             }
-            place = (place + 1) & (PLACES - 1);
+            place = (place + 1) & mask;
+        }
+        if self.rows.len() == ROWS {
+            self.lost += u64::from(count);
+            return;
+        }
+        self.rows.push(Tally { like, count, bytes });
+        self.places[place] = self.rows.len() as u16;
+        if self.rows.len() == FEW_ROWS {
+            self.spread();
+        }
+    }
+
+    /// Puts all places in use. Their memory has been reserved from the start.
+    fn spread(&mut self) {
+        self.places.clear();
+        self.places.resize(PLACES, EMPTY);
+        for (number, row) in (1..).zip(&self.rows) {
+            let mut place = row.like.place() & (PLACES - 1);
+            while self.places[place] != EMPTY {
+                place = (place + 1) & (PLACES - 1);
+            }
+            self.places[place] = number;
         }
     }
 
@@ -147,7 +218,8 @@ impl Journal {
     /// Forgets everything.
     pub fn clear(&mut self) {
         if !self.rows.is_empty() {
-            self.places.fill(EMPTY);
+            self.places.clear();
+            self.places.resize(FIRST_PLACES, EMPTY);
             self.rows.clear();
         }
         self.lost = 0;
@@ -204,9 +276,112 @@ mod tests {
         // What has a row goes on being counted.
         journal.note(&transaction((ROWS as u64 - 1) << 21), 5);
         assert_eq!((journal.rows()[ROWS - 1].count, journal.lost()), (2, 100));
+        journal.clear();
+        assert!(journal.places.iter().all(|&row| row == EMPTY));
+    }
+
+    #[test]
+    fn rows_are_found_again_when_they_have_become_many() {
+        let mut journal = Journal::default();
+        let many = 2 * FEW_ROWS as u64;
+        for _ in 0..3 {
+            for times in 1..=2 {
+                (0..many).for_each(|number| journal.note(&transaction(number << 21), 5));
+                assert_eq!(journal.rows().len() as u64, many);
+                assert!(journal.rows().iter().all(|row| row.count == times));
+            }
+            journal.clear();
+        }
+    }
+
+    /// The address, the unit, its parts and the count of each row.
+    fn blocks(journal: &Journal) -> Vec<(u64, u8, u8, u32)> {
+        let rows = journal.rows().iter();
+        rows.map(|row| (row.like.address, row.like.unit, row.like.parts, row.count)).collect()
+    }
+
+    #[test]
+    fn a_run_of_pages_is_a_few_blocks_that_come_again() {
+        let mut journal = Journal::default();
+        journal.note_run(&transaction(0x5000), PAGE, PAGE, 7);
+        // Pages 5, 6 and 7, 8 to 11.
+        let expected = [(0x5000, 12, 0, 1), (0x6000, 13, 1, 2), (0x8000, 14, 2, 4)];
+        assert_eq!(blocks(&journal), expected);
+        assert!(journal.rows().iter().all(|row| row.bytes == 4096 * u64::from(row.count)));
+        // In other pieces: pages 6 to 11.
+        journal.note_run(&transaction(0x6000), PAGE, PAGE, 6);
+        assert_eq!(blocks(&journal), [(0x5000, 12, 0, 1), (0x6000, 13, 1, 4), (0x8000, 14, 2, 8)]);
+        journal.note(&transaction(0x6000), PAGE);
+        assert_eq!(journal.rows().len(), 4, "a page is not told from its block");
+        // No row is about more than 2 MiB.
+        journal.clear();
+        journal.note_run(&transaction(0), PAGE, PAGE, 1024 + 1);
+        assert_eq!(blocks(&journal), [(0, 21, 9, 512), (0x20_0000, 21, 9, 512), (0x40_0000, 12, 0, 1)]);
+    }
+
+    #[test]
+    fn runs_are_told_as_closely_as_asked_for() {
+        let mut journal = Journal::default();
+        // The end of one unit of 64 KiB, two whole ones, and a page of another.
+        journal.note_run(&transaction(0xe000), PAGE, 16, 2 + 2 * 16 + 1);
+        assert_eq!(
+            blocks(&journal),
+            [(0, 16, 0, 2), (0x1_0000, 16, 0, 16), (0x2_0000, 16, 0, 16), (0x3_0000, 16, 0, 1)]
+        );
+    }
+
+    #[test]
+    fn runs_of_a_journal_that_fills_up_are_about_larger_parts_and_then_lost() {
+        let mut journal = Journal::default();
+        let distinct = |number: u64| Transaction { code: number, thread: None, ..transaction(number << 22) };
+        for number in 0..ROWS as u64 {
+            journal.note_run(&distinct(number), PAGE, PAGE, 32);
+        }
+        let of = |number: usize| (blocks(&journal)[number], journal.rows()[number].bytes);
+        let at = |number: usize| (number as u64) << 22;
+        for (number, unit, parts) in
+            [(0, 17, 5), (ROWS / 2, 17, 5), (ROWS / 4 * 3, 17, 1), (ROWS / 8 * 7, 21, 0), (ROWS - 1, 21, 0)]
+        {
+            assert_eq!(of(number), ((at(number), unit, parts, 32), 32 * 4096), "{number}");
+        }
+        assert_eq!((journal.rows().len(), journal.lost()), (ROWS, 0));
+        journal.note_run(&distinct(0), PAGE, PAGE, 32 + 3);
+        assert_eq!(journal.lost(), 35, "at this level, even of what had a row of its own");
     }
 
     proptest! {
+        /// Whatever pieces the same pages come in.
+        #[test]
+        fn each_page_of_a_run_is_counted_once(
+            runs in prop::collection::vec((0u64..3000, 0u32..1200, 0u8..2, 0u16..2, 0u32..3), 0..40), unit in PAGE..18
+        ) {
+            let mut journal = Journal::default();
+            let (mut expected, mut pages) = (BTreeMap::new(), 0);
+            for (page, count, kind, peer, bytes) in runs {
+                let kind = Kind::ALL[usize::from(kind)];
+                let first = Transaction { kind, peer, bytes, ..transaction(page << PAGE) };
+                journal.note_run(&first, PAGE, unit, count);
+                for page in page..page + u64::from(count) {
+                    let sum = expected.entry((page << PAGE >> unit << unit, kind as u8, peer)).or_insert((0, 0));
+                    *sum = (sum.0 + 1_u64, sum.1 + u64::from(bytes));
+                }
+                pages += u64::from(count);
+            }
+            let mut found = BTreeMap::new();
+            for row in journal.rows() {
+                prop_assert_eq!(row.like.part(), unit);
+                prop_assert!(row.like.address.is_multiple_of(1 << row.like.unit) && row.like.unit <= 21);
+                prop_assert!(row.bytes.is_multiple_of(1 << row.like.parts) && row.count.is_multiple_of(1 << row.like.parts));
+                for (address, count) in row.parts() {
+                    let sum = found.entry((address, row.like.kind as u8, row.like.peer)).or_insert((0, 0));
+                    *sum = (sum.0 + count, sum.1 + (row.bytes >> row.like.parts));
+                }
+            }
+            prop_assert!(journal.rows().len() <= 2 * expected.len(), "{} rows", journal.rows().len());
+            prop_assert_eq!(expected.values().map(|sum| sum.0).sum::<u64>(), pages);
+            prop_assert_eq!(found, expected);
+        }
+
         #[test]
         fn nothing_is_counted_twice_or_left_out(
             transactions in prop::collection::vec((0u64..40, 0u8..13, 0u16..3, 0u32..3, 0u32..9000), 0..400)

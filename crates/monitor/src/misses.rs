@@ -1,6 +1,7 @@
 //! Why a page had to be fetched.
 
 use crate::Kind;
+use std::ops::Range;
 
 /// log2 of the pages in one block.
 const SHIFT: u32 = 9;
@@ -34,10 +35,12 @@ impl Misses {
         Self { blocks: vec![None; pages.div_ceil(1 << SHIFT) as usize] }
     }
 
+    fn block(&mut self, page: u32) -> &mut [Past; BLOCK] {
+        self.blocks[(page >> SHIFT) as usize].get_or_insert_with(|| Box::new([Past::default(); BLOCK]))
+    }
+
     fn past(&mut self, page: u32) -> &mut Past {
-        let block =
-            self.blocks[(page >> SHIFT) as usize].get_or_insert_with(|| Box::new([Past::default(); BLOCK]));
-        &mut block[page as usize & (BLOCK - 1)]
+        &mut self.block(page)[page as usize & (BLOCK - 1)]
     }
 
     /// The page has come for a read or a write. Says which kind of fetch that was.
@@ -56,6 +59,19 @@ impl Misses {
         };
         (past.had, past.lost) = (true, false);
         kind
+    }
+
+    /// Pages have come before anybody has touched them.
+    pub fn came(&mut self, pages: Range<u32>) {
+        let mut next = pages.start;
+        while next < pages.end {
+            let inside = next as usize & (BLOCK - 1);
+            let count = ((pages.end - next) as usize).min(BLOCK - inside);
+            for past in &mut self.block(next)[inside..inside + count] {
+                (past.had, past.lost) = (true, false);
+            }
+            next += count as u32;
+        }
     }
 
     /// There is a notice that `writer` has changed the page: the copy here is going to be given up.
@@ -96,6 +112,17 @@ mod tests {
         misses.left(999, false);
         assert_eq!(misses.fetched(999, false), Kind::ExcessRead);
         assert_eq!(misses.fetched(998, true), Kind::ColdWrite, "its neighbour's past is none of its own");
+    }
+
+    #[test]
+    fn pages_that_came_along_are_as_those_that_were_fetched() {
+        let mut misses = Misses::new(2000);
+        misses.noticed(600, 7);
+        misses.came(100..1500);
+        assert_eq!(misses.writer(600), None);
+        let kinds = [99, 100, 511, 512, 600, 1499, 1500].map(|page| misses.fetched(page, false));
+        let (cold, excess) = (Kind::ColdRead, Kind::ExcessRead);
+        assert_eq!(kinds, [cold, excess, excess, excess, excess, excess, cold]);
     }
 
     #[test]

@@ -21,6 +21,9 @@ pub struct Units {
 }
 
 impl Units {
+    /// The largest unit.
+    pub const LARGEST: u8 = UNITS[0];
+
     /// The unit that an address is in, as a power of two of bytes.
     #[must_use]
     pub fn unit_of(&self, address: u64) -> u8 {
@@ -41,10 +44,10 @@ impl Refine {
     pub fn learn(&mut self, tallies: &[Tally]) -> Units {
         self.heat.iter_mut().for_each(Heat::cool);
         for tally in tallies {
-            let like = &tally.like;
+            let closest = tally.like.part();
             // A unit is known to be hot only from rows that are about it or about parts of it.
-            for (heat, unit) in self.heat.iter_mut().zip(UNITS).filter(|&(_, unit)| like.unit <= unit) {
-                heat.add(like.address >> unit, tally.count.into());
+            for (heat, unit) in self.heat.iter_mut().zip(UNITS).filter(|&(_, unit)| closest <= unit) {
+                tally.parts().for_each(|(address, count)| heat.add(address >> unit, count));
             }
         }
         Units { divided: std::array::from_fn(|step| hottest(&self.heat[step])) }

@@ -102,12 +102,13 @@ impl Zoom {
     /// Learns from what has happened where there is no filter.
     fn look_elsewhere(&mut self, happened: &[Tally]) {
         self.set.sort_unstable_by_key(|set| set.filter.start);
-        for tally in happened {
-            let (like, count) = (&tally.like, tally.count.into());
-            let before = self.set.partition_point(|set| set.filter.start <= like.address);
-            let is_counted = before > 0 && like.address < self.set[before - 1].filter.end;
-            if KINDS.contains(like.kind) && like.direction == Direction::Out && !is_counted {
-                self.heat[0].add(like.address >> UNITS[0], count);
+        let means =
+            |tally: &&Tally| KINDS.contains(tally.like.kind) && tally.like.direction == Direction::Out;
+        for (address, count) in happened.iter().filter(means).flat_map(Tally::parts) {
+            let before = self.set.partition_point(|set| set.filter.start <= address);
+            let is_counted = before > 0 && address < self.set[before - 1].filter.end;
+            if !is_counted {
+                self.heat[0].add(address >> UNITS[0], count);
             }
         }
     }

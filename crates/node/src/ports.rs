@@ -297,7 +297,7 @@ impl Env for Ports {
 
     fn observe(&mut self, incident: Incident, first: Page, count: u32, peer: NodeId) {
         if let Some(tap) = &mut self.tap {
-            (first.0..first.0 + count).for_each(|page| tap.observes(incident, Page(page), peer));
+            tap.observes(incident, first, count, peer);
         }
     }
 }

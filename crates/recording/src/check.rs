@@ -2,9 +2,9 @@
 
 use crate::{
     Board, End, FilterCounts, Image, Interval, Name, Object, Omitted, Reference, Row, Run, Segment, Site,
-    Started, Thread, Totals, Watched, Written,
+    Started, Stretch, Stretches, Thread, Totals, Watched, Written,
 };
-use gondwana_monitor::{COUNTERS, LARGEST_UNIT, SMALLEST_UNIT};
+use gondwana_monitor::{COUNTERS, Kind, LARGEST_UNIT, SMALLEST_UNIT};
 
 /// Most nodes of a run.
 const MOST_NODES: u16 = 4096;
@@ -85,6 +85,22 @@ impl Checked for Row {
             && fits(self.address, 1 << self.unit)
             && self.peer < run.nodes
             && self.count > 0
+    }
+}
+
+impl Checked for Stretches {
+    fn is_sound(&self, run: &Run) -> bool {
+        self.begin <= self.end && all(&self.stretches, run)
+    }
+}
+
+impl Checked for Stretch {
+    fn is_sound(&self, run: &Run) -> bool {
+        // A lock has no parts.
+        self.row.is_sound(run)
+            && self.row.kind != Kind::LockHandOff
+            && (1..=self.row.unit.min(Self::MOST_PARTS)).contains(&self.parts)
+            && self.row.count >> self.parts > 0
     }
 }
 

@@ -14,5 +14,5 @@ pub use chunk::{FILE_HEADER, FORMAT, MAX_CHUNK, Record, chunks, encode, kind_and
 pub use read::{Cut, ReadError, Reader, Recording, read};
 pub use record::{
     Board, Counted, End, FilterCounts, Image, Interval, LAUNCHER, Name, Object, Omitted, Reference, Row, Run,
-    Segment, SegmentKind, Site, Started, Thread, Totals, Watched, Written,
+    Segment, SegmentKind, Site, Started, Stretch, Stretches, Thread, Totals, Watched, Written,
 };

@@ -1,13 +1,14 @@
 //! Reads recordings, whole ones and others.
 
 use crate::check::Checked;
-use crate::chunk::{CHUNK_HEADER, KINDS, Record};
+use crate::chunk::{CHUNK_HEADER, KINDS, Record, SUM};
 use crate::{
     Board, End, FILE_HEADER, FORMAT, Image, Interval, LAUNCHER, MAX_CHUNK, Name, Object, Omitted, Reference,
-    Run, Segment, Site, Started, Thread, Totals, Watched, Written,
+    Row, Run, Segment, Site, Started, Stretches, Thread, Totals, Watched, Written,
 };
 use serde::de::DeserializeOwned;
 use std::io::{self, Read};
+use std::ops::Range;
 
 /// Everything that a file says. What comes with a number of a node is in the order in which it was recorded.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -22,8 +23,10 @@ pub struct Recording {
     pub sites: Vec<(u16, Site)>,
     /// The blocks that were allocated.
     pub objects: Vec<(u16, Object)>,
-    /// The transactions.
+    /// The transactions, but for those in `stretches`.
     pub intervals: Vec<(u16, Interval)>,
+    /// Transactions about all parts of stretches of memory.
+    pub stretches: Vec<(u16, Stretches)>,
     /// The bytes that were written.
     pub written: Vec<(u16, Written)>,
     /// Pointers in variables.
@@ -138,7 +141,7 @@ impl<R: Read> Reader<R> {
         if self.file.by_ref().take(length as u64).read_to_end(&mut self.contents)? < length {
             return Ok(recording.end(Cut::Short(self.at)));
         }
-        let mut sum = crc32fast::Hasher::new();
+        let mut sum = SUM.digest();
         sum.update(&header[8..]);
         sum.update(&self.contents);
         if sum.finalize() != check || !recording.take(kind, node, &self.contents, &mut self.has_run) {
@@ -192,6 +195,19 @@ where
 }
 
 impl Recording {
+    /// All transactions, with the node that has recorded them and the time that they were in. A stretch is one row, which is about
+    /// all of it.
+    pub fn rows(&self) -> impl Iterator<Item = (u16, Range<u64>, &Row)> {
+        let of_intervals = self
+            .intervals
+            .iter()
+            .flat_map(|(node, it)| it.rows.iter().map(move |row| (*node, it.begin..it.end, row)));
+        let of_stretches = self.stretches.iter().flat_map(|(node, it)| {
+            it.stretches.iter().map(move |stretch| (*node, it.begin..it.end, &stretch.row))
+        });
+        of_intervals.chain(of_stretches)
+    }
+
     /// Nothing more is read, for this reason.
     fn end(&mut self, cut: Cut) -> bool {
         self.cut = Some(cut);
@@ -221,6 +237,7 @@ impl Recording {
             Vec::<Site>::KIND => extend(&mut self.sites, run, node, contents),
             Vec::<Object>::KIND => extend(&mut self.objects, run, node, contents),
             Interval::KIND => push(&mut self.intervals, run, node, contents),
+            Stretches::KIND => push(&mut self.stretches, run, node, contents),
             Vec::<Written>::KIND => extend(&mut self.written, run, node, contents),
             Vec::<Reference>::KIND => extend(&mut self.references, run, node, contents),
             Board::KIND => push(&mut self.boards, run, node, contents),

@@ -161,6 +161,55 @@ pub struct Row {
     pub bytes: u64,
 }
 
+/// Transactions of one node within some time, of stretches of memory whose parts all had as many of them: more than the rows of an
+/// [`Interval`] can say, and beside them.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Stretches {
+    /// When the time began.
+    pub begin: u64,
+    /// When it ended.
+    pub end: u64,
+    /// What happened.
+    pub stretches: Vec<Stretch>,
+}
+
+/// Like transactions, of each part of a stretch of memory as many.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Stretch {
+    /// All of them, about the whole stretch.
+    pub row: Row,
+    /// The number of equal parts of it, as a power of two: 1 to [`Stretch::MOST_PARTS`].
+    pub parts: u8,
+}
+
+impl Stretch {
+    /// The largest [`Stretch::parts`].
+    pub const MOST_PARTS: u8 = 9;
+
+    /// What happened to each part. The parts of a stretch have as many transactions and bytes each; of numbers that cannot be
+    /// divided, the first one has the rest.
+    pub fn rows(&self) -> impl Iterator<Item = Row> + use<> {
+        let row = self.row;
+        let parts = self.parts.min(row.unit).min(Self::MOST_PARTS);
+        let unit = row.unit - parts;
+        let (count, bytes) = (row.count >> parts, row.bytes >> parts);
+        let first = Row {
+            unit,
+            count: row.count - count * ((1 << parts) - 1),
+            bytes: row.bytes - bytes * ((1 << parts) - 1),
+            ..row
+        };
+        let others = (1..1_u64 << parts).map(move |part| Row {
+            address: row.address + (part << unit),
+            unit,
+            count,
+            bytes,
+            ..row
+        });
+        std::iter::once(first).chain(others)
+    }
+}
+
 /// Which bytes of a page this node has written, since it has begun to record. A later record of a page takes the place
 /// of an earlier one. Only diffs tell that: nothing is known of pages that were written at their home, nor under `sc`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]

@@ -3,7 +3,8 @@
 use gondwana_monitor::{Direction, Kind};
 use gondwana_recording::{
     Board, Counted, Cut, End, FILE_HEADER, FilterCounts, Interval, LAUNCHER, Object, ReadError, Recording,
-    Reference, Row, Run, Segment, SegmentKind, Site, Started, Thread, Watched, Written, encode, read,
+    Reference, Row, Run, Segment, SegmentKind, Site, Started, Stretch, Stretches, Thread, Watched, Written,
+    encode, read,
 };
 use proptest::prelude::*;
 
@@ -29,6 +30,16 @@ fn interval(rows: Vec<Row>) -> Interval {
     Interval { begin: 0, end: 250_000_000, rows }
 }
 
+/// Eight pages, of which each was fetched ahead twice.
+fn stretch() -> Stretch {
+    let row = Row { unit: 15, kind: Kind::Ahead, count: 16, bytes: 16 * 4096, ..row(0x1_0000) };
+    Stretch { row, parts: 3 }
+}
+
+fn stretches(stretch: Stretch) -> Stretches {
+    Stretches { begin: 0, end: 250_000_000, stretches: vec![stretch] }
+}
+
 /// A record of each kind.
 fn chunks() -> Vec<Vec<u8>> {
     let segment = Segment { start: 0x1000, end: 0x2000, kind: SegmentKind::Heap };
@@ -50,6 +61,7 @@ fn chunks() -> Vec<Vec<u8>> {
         encode(0, &vec![Reference { address: 0x1008, value: 0x1040 }]),
         encode(0, &Board { time: 5, filters: vec![counts.clone()] }),
         encode(1, &Watched { begin: 5, end: 6, filter: counts }),
+        encode(0, &stretches(stretch())),
         encode(0, &End { time: 5, messages: 1, bytes: 2, lost: 0 }),
     ]
 }
@@ -64,6 +76,7 @@ fn count(recording: &Recording) -> usize {
         + recording.sites.len()
         + recording.objects.len()
         + recording.intervals.len()
+        + recording.stretches.len()
         + recording.written.len()
         + recording.references.len()
         + recording.boards.len()
@@ -74,9 +87,13 @@ fn count(recording: &Recording) -> usize {
 #[test]
 fn a_whole_file_is_read_to_its_end() {
     let recording = read(&file(&chunks())[..]).unwrap();
-    assert_eq!((recording.cut.as_ref(), recording.unknown, count(&recording)), (None, 0, 10));
+    assert_eq!((recording.cut.as_ref(), recording.unknown, count(&recording)), (None, 0, 11));
     assert_eq!(recording.run, run());
     assert_eq!(recording.intervals, [(0, interval(vec![row(0x1000), row(0x1020)]))]);
+    assert_eq!(recording.stretches, [(0, stretches(stretch()))]);
+    let rows: Vec<_> = recording.rows().map(|(node, time, row)| (node, time.end, *row)).collect();
+    let end = 250_000_000;
+    assert_eq!(rows, [(0, end, row(0x1000)), (0, end, row(0x1020)), (0, end, stretch().row)]);
 }
 
 #[test]
@@ -110,7 +127,7 @@ fn records_of_later_versions_are_passed_over() {
     chunks.insert(3, later.clone());
     chunks.insert(1, later);
     let recording = read(&file(&chunks)[..]).unwrap();
-    assert_eq!((recording.unknown, recording.cut.as_ref(), count(&recording)), (2, None, 10));
+    assert_eq!((recording.unknown, recording.cut.as_ref(), count(&recording)), (2, None, 11));
 }
 
 #[test]
@@ -129,6 +146,11 @@ fn records_that_make_no_sense_are_damage() {
         change(&mut one);
         encode(0, &interval(vec![one]))
     };
+    let parts = |change: &dyn Fn(&mut Stretch)| {
+        let mut one = stretch();
+        change(&mut one);
+        encode(0, &stretches(one))
+    };
     let counts = |start, end, unit, counters: &[(u32, u64)]| {
         let counters = counters.iter().map(|&(unit, count)| Counted { unit, count }).collect();
         encode(0, &Board { time: 0, filters: vec![FilterCounts { start, end, unit, kinds: 1, counters }] })
@@ -143,6 +165,14 @@ fn records_that_make_no_sense_are_damage() {
         with(&|row| (row.address, row.unit) = (u64::MAX << 21, 21)),
         with(&|row| row.peer = 2),
         with(&|row| row.count = 0),
+        parts(&|it| it.parts = 0),
+        parts(&|it| it.parts = 5),
+        parts(&|it| (it.row.unit, it.parts, it.row.count) = (15, 10, 1 << 10)),
+        parts(&|it| (it.row.address, it.row.unit, it.parts) = (1, 0, 1)),
+        parts(&|it| it.row.address += 4096),
+        parts(&|it| it.row.kind = Kind::LockHandOff),
+        parts(&|it| it.row.peer = 2),
+        encode(0, &Stretches { begin: 2, end: 1, stretches: vec![] }),
         encode(2, &good),
         encode(LAUNCHER, &good),
         encode(LAUNCHER, &run()),
@@ -169,6 +199,19 @@ fn records_that_make_no_sense_are_damage() {
     }
 }
 
+#[test]
+fn a_stretch_is_as_many_rows_as_it_has_parts() {
+    let rows: Vec<Row> = stretch().rows().collect();
+    let expected =
+        |page: u64| Row { unit: 12, kind: Kind::Ahead, count: 2, bytes: 8192, ..row(0x1_0000 + page * 4096) };
+    assert_eq!(rows, (0..8).map(expected).collect::<Vec<_>>());
+    // What cannot be divided is nobody's but the first part's.
+    let odd = Stretch { row: Row { count: 17, bytes: 9, ..stretch().row }, parts: 3 };
+    let counts: Vec<_> = odd.rows().map(|row| (row.count, row.bytes)).collect();
+    assert_eq!(counts[..2], [(3, 2), (2, 1)]);
+    assert_eq!(counts.iter().fold((0, 0), |sum, one| (sum.0 + one.0, sum.1 + one.1)), (17, 9));
+}
+
 proptest! {
     #[test]
     fn whatever_the_bytes_reading_ends(bytes in prop::collection::vec(any::<u8>(), 0..300), whole in any::<bool>()) {
@@ -185,14 +228,14 @@ proptest! {
         prop_assume!(at != FILE_HEADER.len() - 1);
         match read(&bytes[..]) {
             Err(_) => {}
-            Ok(recording) => prop_assert!(recording.cut.is_some() && count(&recording) < 10),
+            Ok(recording) => prop_assert!(recording.cut.is_some() && count(&recording) < 11),
         }
     }
 
     /// A hostile file has valid sums: what it says must neither lead astray nor take memory that the file does not.
     #[test]
     fn lies_with_valid_sums_do_no_harm(
-        kind in 0u16..13, node in 0u16..4, contents in prop::collection::vec(any::<u8>(), 0..100), from in 0usize..10,
+        kind in 0u16..19, node in 0u16..4, contents in prop::collection::vec(any::<u8>(), 0..100), from in 0usize..11,
         changes in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 0..4),
         genuine in any::<bool>(),
     ) {
@@ -217,6 +260,11 @@ proptest! {
         for (node, interval) in &recording.intervals {
             prop_assert!(*node < 2 && interval.begin <= interval.end);
             prop_assert!(interval.rows.iter().all(|row| row.peer < 2 && row.unit <= 21));
+        }
+        for stretch in recording.stretches.iter().flat_map(|(_, it)| &it.stretches) {
+            let (rows, count) = stretch.rows().fold((0, 0), |sum, row| (sum.0 + 1, sum.1 + row.count));
+            prop_assert_eq!((rows, count), (1 << stretch.parts, stretch.row.count));
+            prop_assert!(rows <= 512 && stretch.rows().all(|row| row.count > 0));
         }
     }
 }

@@ -13,7 +13,8 @@ use gondwana_node::boards::{BoardAnswer, BoardError, BoardRequest};
 use gondwana_node::boot::Monitoring;
 use gondwana_node::control::Order;
 use gondwana_recording::{
-    Board, End, FILE_HEADER, Interval, LAUNCHER, Record, Run, Totals, Watched, Written, encode, kind_and_node,
+    Board, End, FILE_HEADER, Interval, LAUNCHER, Record, Run, Stretches, Totals, Watched, Written, encode,
+    kind_and_node,
 };
 use std::collections::BTreeSet;
 use std::io::{self, Write};
@@ -295,8 +296,15 @@ impl Monitored {
             *is_ending = kind != End::KIND;
             self.closing.as_mut().map(|(recording, _)| recording)
         } else {
-            let passing =
-                [Interval::KIND, Vec::<Written>::KIND, Board::KIND, Watched::KIND, End::KIND, Totals::KIND];
+            let passing = [
+                Interval::KIND,
+                Stretches::KIND,
+                Vec::<Written>::KIND,
+                Board::KIND,
+                Watched::KIND,
+                End::KIND,
+                Totals::KIND,
+            ];
             if !passing.contains(&kind) && self.kept_bytes + chunk.len() <= MOST_KEPT {
                 self.kept_bytes += chunk.len();
                 self.kept.push(chunk.clone());

@@ -55,6 +55,7 @@ impl Feed {
         let result = look(&mut state.recording);
         let recording = &mut state.recording;
         recording.intervals.clear();
+        recording.stretches.clear();
         recording.totals.clear();
         recording.written.clear();
         recording.boards.clear();
@@ -124,6 +125,7 @@ fn move_into(next: &mut Recording, to: &mut Recording) {
     to.sites.append(&mut next.sites);
     to.objects.append(&mut next.objects);
     to.intervals.append(&mut next.intervals);
+    to.stretches.append(&mut next.stretches);
     to.written.append(&mut next.written);
     to.references.append(&mut next.references);
     to.boards.append(&mut next.boards);

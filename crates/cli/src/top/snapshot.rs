@@ -204,7 +204,7 @@ fn difference(now: &Totals, before: &Totals) -> Totals {
 
 fn kinds(recording: &Recording, per_second: impl Fn(u64) -> f64) -> Vec<KindRates> {
     let mut sums: BTreeMap<Kind, (u64, u64)> = BTreeMap::new();
-    for row in recording.intervals.iter().flat_map(|(_, interval)| &interval.rows) {
+    for (_, _, row) in recording.rows() {
         let sum = sums.entry(row.kind).or_default();
         *sum = (sum.0 + u64::from(row.count), sum.1 + row.bytes);
     }
@@ -229,11 +229,9 @@ fn areas(analysis: &Analysis, per_second: impl Fn(u64) -> f64) -> Vec<AreaRates>
 
 fn threads(recording: &Recording, per_second: impl Fn(u64) -> f64) -> Vec<ThreadRates> {
     let mut sums: BTreeMap<(u16, u32), u64> = BTreeMap::new();
-    for (node, interval) in &recording.intervals {
-        for row in interval.rows.iter().filter(|row| row.kind.is_fetch()) {
-            if let Some(thread) = row.thread.checked_sub(1) {
-                *sums.entry((*node, thread)).or_default() += u64::from(row.count);
-            }
+    for (node, _, row) in recording.rows().filter(|(_, _, row)| row.kind.is_fetch()) {
+        if let Some(thread) = row.thread.checked_sub(1) {
+            *sums.entry((node, thread)).or_default() += u64::from(row.count);
         }
     }
     let mut threads: Vec<((u16, u32), u64)> = sums.into_iter().collect();

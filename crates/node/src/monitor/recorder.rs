@@ -4,17 +4,18 @@ use super::attribution::{Told, Written};
 use crate::Node;
 use crate::control::MAX_CHUNKS;
 use gondwana_memory::PAGE_SIZE;
-use gondwana_monitor::{Filter, Journal, Panel, Refine, Watch, Zoom};
+use gondwana_monitor::{Filter, Journal, Panel, Refine, Tally, Watch, Zoom};
 use gondwana_recording::{
-    Board, Counted, End, FilterCounts, Image, Interval, Row, Segment, SegmentKind, Started, Totals, Watched,
+    Board, Counted, End, FilterCounts, Image, Interval, Row, Segment, SegmentKind, Started, Stretch,
+    Stretches, Totals, Watched,
 };
 use std::sync::Arc;
 use std::time::Instant;
 
-/// Most rows in one chunk. A row takes at most 46 bytes: variable-length numbers of 64, 64, 64, 32 and 32 bits (10, 10,
-/// 10, 5 and 5 bytes), one of 16 bits (3), and three bytes. Half of what a datagram holds, so that the C library needs no
+/// Most rows in one chunk. A row takes at most 47 bytes: variable-length numbers of 64, 64, 64, 32 and 32 bits (10, 10,
+/// 10, 5 and 5 bytes), one of 16 bits (3), and three bytes, and a stretch one more. Half of what a datagram holds, so that the C library needs no
 /// new mapping for it while it grows: the addresses of mappings are the program's affair.
-const ROWS: usize = (MAX_CHUNKS / 2 - 64) / 46;
+const ROWS: usize = (MAX_CHUNKS / 2 - 64) / 47;
 
 /// Most counters in one chunk, which take at most 15 bytes each.
 const COUNTERS: usize = (MAX_CHUNKS / 2 - 64) / 15;
@@ -33,7 +34,9 @@ pub struct Recorder {
     refine: Option<Refine>,
     /// Moves filters of the board to what is hot, if that is wanted.
     zoom: Option<Zoom>,
-    rows: Vec<Row>,
+    /// What is written down of the journal; memory for the rows of a chunk.
+    interval: Interval,
+    stretches: Stretches,
     lost: u64,
     /// How many names of data have been written down.
     named: usize,
@@ -56,7 +59,8 @@ impl Recorder {
             spare: Journal::default(),
             refine: zoom.is_some().then(Refine::default),
             zoom,
-            rows: Vec::with_capacity(ROWS),
+            interval: Interval { rows: Vec::with_capacity(ROWS), ..Interval::default() },
+            stretches: Stretches { stretches: Vec::with_capacity(ROWS), ..Stretches::default() },
             lost: 0,
             named: 0,
             before: (0, 0),
@@ -71,13 +75,12 @@ impl Recorder {
         self.began.elapsed().as_nanos() as u64
     }
 
-    /// The first record.
+    /// The first record, which leaves with the next ones.
     pub fn begin(&mut self, node: &'static Node) {
         self.before = sent(node);
         self.faults_before = faults(node);
         node.put_record(&node.started(self.told.images()));
         self.look_closer(node);
-        node.send_records();
     }
 
     /// Moves the filters that nobody has asked for, and the recording's smaller units, to where most has happened.
@@ -130,23 +133,25 @@ impl Recorder {
         let (begin, end) = (self.last, self.now());
         self.last = end;
         self.lost += self.spare.lost();
+        (self.interval.begin, self.interval.end) = (begin, end);
+        (self.stretches.begin, self.stretches.end) = (begin, end);
         for tallies in self.spare.rows().chunks(ROWS) {
-            let mut rows = std::mem::take(&mut self.rows);
-            rows.extend(tallies.iter().map(|tally| Row {
-                address: tally.like.address,
-                unit: tally.like.unit,
-                kind: tally.like.kind,
-                direction: tally.like.direction,
-                peer: tally.like.peer,
-                thread: tally.like.thread.map_or(0, |thread| thread + 1),
-                code: tally.like.code,
-                count: tally.count,
-                bytes: tally.bytes,
-            }));
-            let interval = Interval { begin, end, rows };
-            node.put_record(&interval);
-            self.rows = interval.rows;
-            self.rows.clear();
+            for tally in tallies {
+                let (row, parts) = (row(tally), tally.like.parts);
+                if parts == 0 {
+                    self.interval.rows.push(row);
+                } else {
+                    self.stretches.stretches.push(Stretch { row, parts });
+                }
+            }
+            if !self.interval.rows.is_empty() {
+                node.put_record(&self.interval);
+                self.interval.rows.clear();
+            }
+            if !self.stretches.stretches.is_empty() {
+                node.put_record(&self.stretches);
+                self.stretches.stretches.clear();
+            }
         }
         self.named = node.monitor.names.write(node, self.named);
         let (messages, bytes) = sent(node);
@@ -181,6 +186,22 @@ impl Recorder {
         };
         node.put_record(&end);
         node.send_records();
+    }
+}
+
+/// The row of a recording.
+fn row(tally: &Tally) -> Row {
+    let like = &tally.like;
+    Row {
+        address: like.address,
+        unit: like.unit,
+        kind: like.kind,
+        direction: like.direction,
+        peer: like.peer,
+        thread: like.thread.map_or(0, |thread| thread + 1),
+        code: like.code,
+        count: tally.count,
+        bytes: tally.bytes,
     }
 }
 

@@ -3,20 +3,17 @@
 //!
 //! Everything here is called under the node's lock, and only if the run is monitored.
 
+mod noting;
+
 use super::attribution::Written;
 use super::foreseen::Foreseen;
 use crate::slots::Slot;
-use gondwana_coherence::{Access, CsmMessage, Grant, Incident, Message, Page, ScMessage};
+use gondwana_coherence::{Access, CsmMessage, DiffEntry, Grant, Incident, Message, Page, ScMessage};
 use gondwana_memory::{Geometry, PAGE_SIZE};
 use gondwana_monitor::{Board, Direction, Journal, Kind, Misses, Transaction, Units};
 use gondwana_topology::NodeId;
+use std::ops::Range;
 use std::sync::Arc;
-
-/// log2 of the unit that transactions with an exact address are recorded for, in bytes.
-const FINEST: u8 = 2;
-
-/// log2 of the bytes of a page.
-const PAGE: u8 = PAGE_SIZE.trailing_zeros() as u8;
 
 /// What a thread did that a page was missing for.
 #[derive(Clone, Copy, Debug)]
@@ -39,11 +36,9 @@ struct Waiting {
     touch: Touch,
 }
 
-/// What is known of the cause of a transaction.
-#[derive(Clone, Copy, Default)]
-struct Cause {
-    thread: Option<u32>,
-    code: u64,
+/// True if a page is the one behind another.
+fn follows(one: Page, next: Page) -> bool {
+    one.0.checked_add(1) == Some(next.0)
 }
 
 /// The observer of one node.
@@ -93,51 +88,6 @@ impl Tap {
         Self { journal, units, written: Some(written), ..Self::new(me, geometry) }
     }
 
-    /// A transaction that is this node's to record.
-    fn note(&mut self, transaction: Transaction, exact: bool) {
-        if let Some(journal) = &mut self.journal {
-            let finest = if exact { FINEST } else { PAGE };
-            let unit =
-                self.units.as_ref().map_or(finest, |units| units.unit_of(transaction.address).max(finest));
-            journal.note(&transaction, unit);
-        }
-        self.count(&transaction);
-    }
-
-    fn count(&self, transaction: &Transaction) {
-        if let Some(board) = &self.board {
-            board.count(transaction);
-        }
-    }
-
-    /// Transactions about pages that are another node's to record: here they are only counted.
-    fn see(&self, kind: Kind, direction: Direction, pages: impl Iterator<Item = (Page, u32)>, peer: NodeId) {
-        if self.board.is_some() {
-            for (page, bytes) in pages.filter(|(page, _)| self.holds(*page, 1)) {
-                let address = self.address_of(page);
-                self.count(&Transaction {
-                    kind,
-                    direction,
-                    address,
-                    bytes,
-                    peer: peer.0,
-                    thread: None,
-                    code: 0,
-                });
-            }
-        }
-    }
-
-    /// The first address of a page.
-    fn address_of(&self, page: Page) -> u64 {
-        self.geometry.address_of(page.0) as u64
-    }
-
-    /// Messages are checked by those that they are for, later.
-    fn holds(&self, first: Page, count: u32) -> bool {
-        first.0.checked_add(count).is_some_and(|end| end <= self.geometry.pages())
-    }
-
     /// A fault of a thread: until [`Tap::resumed`], what comes of this page comes for it.
     pub fn touches(&mut self, slot: Slot, thread: Option<u32>, page: Page, access: Access, touch: Touch) {
         self.foreseen.begin(touch.writer);
@@ -166,17 +116,21 @@ impl Tap {
     pub fn sends(&mut self, to: NodeId, message: &Message, thread: Option<u32>) {
         match message {
             Message::Csm(CsmMessage::Diffs { origin, entries, .. }) if *origin == self.me => {
-                for entry in entries.iter().filter(|entry| entry.length > 0) {
-                    let transaction = Transaction {
+                let alike = |one: &DiffEntry, next: &DiffEntry| {
+                    follows(one.page, next.page) && one.length == next.length
+                };
+                for run in entries.chunk_by(alike).filter(|run| run[0].length > 0) {
+                    let diff = Transaction {
                         kind: Kind::Diff,
                         direction: Direction::Out,
-                        address: self.address_of(entry.page),
-                        bytes: entry.length,
+                        address: 0,
+                        bytes: run[0].length,
                         peer: to.0,
                         thread,
                         code: 0,
                     };
-                    self.note(transaction, false);
+                    let first = run[0].page.0;
+                    self.note_pages(first..first + run.len() as u32, &diff);
                 }
             }
             Message::Csm(CsmMessage::Fetch { first, requester, .. })
@@ -251,31 +205,45 @@ impl Tap {
             return;
         }
         let bytes = (bulk / served.max(1) as usize) as u32;
-        let mut cause = Cause::default();
-        for page in (first.0..first.0 + served).map(Page) {
-            let waiting = self.waiting.iter().find(|waiting| waiting.page == page).copied();
-            let kind = self.misses.fetched(page.0, waiting.is_some_and(|waiting| waiting.write));
-            let mut transaction = Transaction {
-                kind: Kind::Ahead,
-                direction: Direction::Out,
-                address: self.address_of(page),
-                bytes,
-                peer: from.0,
-                thread: cause.thread,
-                code: cause.code,
-            };
-            if let Some(Waiting { thread, touch, .. }) = waiting {
-                cause = Cause { thread, code: touch.code as u64 };
-                transaction.kind = kind;
-                transaction.address = touch.address as u64;
-                transaction.thread = thread;
-                transaction.code = cause.code;
+        let (mut next, end) = (first.0, first.0 + served);
+        let mut came = Transaction {
+            kind: Kind::Ahead,
+            direction: Direction::Out,
+            address: 0,
+            bytes,
+            peer: from.0,
+            thread: None,
+            code: 0,
+        };
+        while next < end {
+            let waited = self.next_waiting(next..end, |_| true);
+            let ahead = next..waited.map_or(end, |waiting| waiting.page.0);
+            self.misses.came(ahead.clone());
+            self.note_pages(ahead.clone(), &came);
+            self.note_foreseen(ahead.clone(), &came, writer);
+            next = ahead.end;
+            if let Some(Waiting { thread, page, write, touch, .. }) = waited {
+                let kind = self.misses.fetched(page.0, write);
+                // What comes behind it comes along with it.
+                (came.thread, came.code) = (thread, touch.code as u64);
+                self.note(&Transaction { kind, address: touch.address as u64, ..came });
+                self.note_foreseen(next..next + 1, &came, writer.filter(|_| !write));
+                next += 1;
             }
-            self.note(transaction, waiting.is_some());
-            if let Some(code) = writer.filter(|_| waiting.is_none_or(|waiting| !waiting.write)) {
-                let (address, kind, bytes) = (self.address_of(page), Kind::Upgrade, 0);
-                self.note(Transaction { kind, address, bytes, code, ..transaction }, false);
-            }
+        }
+    }
+
+    /// The thread that waits for the first of these pages that such a thread waits for; of several, the one that has waited longest.
+    fn next_waiting(&self, pages: Range<u32>, is_meant: impl Fn(&Waiting) -> bool) -> Option<Waiting> {
+        let waiting = self.waiting.iter().filter(|it| pages.contains(&it.page.0) && is_meant(it));
+        waiting.min_by_key(|waiting| waiting.page.0).copied()
+    }
+
+    /// Writes that will not show by themselves of pages that have come for reading, if it is known which instruction will write
+    /// them.
+    fn note_foreseen(&mut self, pages: Range<u32>, came: &Transaction, writer: Option<u64>) {
+        if let Some(code) = writer {
+            self.note_pages(pages, &Transaction { kind: Kind::Upgrade, bytes: 0, code, ..*came });
         }
     }
 
@@ -285,67 +253,87 @@ impl Tap {
             return;
         }
         let bytes = (bulk / count.max(1) as usize) as u32;
-        for page in (first.0..first.0 + count).map(Page) {
-            self.misses.fetched(page.0, false);
-            self.suffers(Kind::Ahead, page, bytes, from);
-        }
+        let pages = first.0..first.0 + count;
+        self.misses.came(pages.clone());
+        self.suffers(Kind::Ahead, pages, bytes, from);
     }
 
     fn noticed(&mut self, writer: NodeId, pages: &[Page]) {
-        for &page in pages {
-            if self.holds(page, 1) {
-                self.misses.noticed(page.0, writer.0);
-                self.suffers(Kind::Notice, page, 0, writer);
-            }
+        for run in pages.chunk_by(|&one, &next| follows(one, next)) {
+            // Only those that there are.
+            let end = run[0].0.saturating_add(run.len() as u32).min(self.geometry.pages());
+            let pages = run[0].0..end;
+            pages.clone().for_each(|page| self.misses.noticed(page, writer.0));
+            self.suffers(Kind::Notice, pages, 0, writer);
         }
     }
 
-    /// Something that another node has caused.
-    fn suffers(&mut self, kind: Kind, page: Page, bytes: u32, by: NodeId) {
-        let transaction = Transaction {
+    /// Something that another node has caused, of pages whose numbers follow each other.
+    fn suffers(&mut self, kind: Kind, pages: Range<u32>, bytes: u32, by: NodeId) {
+        let suffered = Transaction {
             kind,
             direction: Direction::In,
-            address: self.address_of(page),
+            address: 0,
             bytes,
             peer: by.0,
             thread: None,
             code: 0,
         };
-        self.note(transaction, false);
+        self.note_pages(pages, &suffered);
     }
 
-    /// Something that no message shows has happened to a page.
-    pub fn observes(&mut self, incident: Incident, page: Page, peer: NodeId) {
+    /// Something that no message shows has happened to pages.
+    pub fn observes(&mut self, incident: Incident, first: Page, count: u32, peer: NodeId) {
+        let pages = first.0..first.0 + count;
         match incident {
-            Incident::Upgraded => self.upgraded(page, peer),
-            Incident::Invalidated => {
-                let writer = self.misses.writer(page.0).map_or(peer, NodeId);
-                self.misses.left(page.0, true);
-                self.suffers(Kind::Invalidation, page, 0, writer);
-            }
-            Incident::Overtaken => self.misses.left(page.0, true),
-            Incident::Shared => self.suffers(Kind::Recall, page, 0, peer),
+            Incident::Upgraded => self.upgraded(pages, peer),
+            Incident::Invalidated => self.invalidated(pages, peer),
+            Incident::Overtaken => pages.for_each(|page| self.misses.left(page, true)),
+            Incident::Shared => self.suffers(Kind::Recall, pages, 0, peer),
             Incident::Left { exclusive, written } => {
-                self.misses.left(page.0, written);
+                pages.clone().for_each(|page| self.misses.left(page, written));
                 if exclusive && written {
-                    self.suffers(Kind::Recall, page, 0, peer);
+                    self.suffers(Kind::Recall, pages, 0, peer);
                 }
             }
         }
     }
 
-    fn upgraded(&mut self, page: Page, home: NodeId) {
-        let writer = self.waiting.iter().find(|waiting| waiting.page == page && waiting.write).copied();
-        let transaction = Transaction {
+    /// Copies are given up. Those that the same node has written are a run.
+    fn invalidated(&mut self, pages: Range<u32>, peer: NodeId) {
+        let mut next = pages.start;
+        while next < pages.end {
+            let (first, writer) = (next, self.misses.writer(next));
+            while next < pages.end && self.misses.writer(next) == writer {
+                self.misses.left(next, true);
+                next += 1;
+            }
+            self.suffers(Kind::Invalidation, first..next, 0, writer.map_or(peer, NodeId));
+        }
+    }
+
+    fn upgraded(&mut self, pages: Range<u32>, home: NodeId) {
+        let upgrade = Transaction {
             kind: Kind::Upgrade,
             direction: Direction::Out,
-            address: writer.map_or_else(|| self.address_of(page), |writer| writer.touch.address as u64),
+            address: 0,
             bytes: 0,
             peer: home.0,
-            thread: writer.and_then(|writer| writer.thread),
-            code: writer.map_or(0, |writer| writer.touch.code as u64),
+            thread: None,
+            code: 0,
         };
-        self.note(transaction, writer.is_some());
+        let mut next = pages.start;
+        while next < pages.end {
+            let waited = self.next_waiting(next..pages.end, |waiting| waiting.write);
+            let others = next..waited.map_or(pages.end, |waiting| waiting.page.0);
+            next = others.end;
+            self.note_pages(others, &upgrade);
+            if let Some(Waiting { thread, touch, .. }) = waited {
+                let (address, code) = (touch.address as u64, touch.code as u64);
+                self.note(&Transaction { address, thread, code, ..upgrade });
+                next += 1;
+            }
+        }
     }
 
     /// A message about locks is about to be handled.
@@ -382,6 +370,6 @@ impl Tap {
             thread: self.granted.take(),
             code: 0,
         };
-        self.note(transaction, true);
+        self.note(&transaction);
     }
 }

@@ -95,8 +95,8 @@ fn a_page_is_fetched_by_the_thread_that_waits_for_it_and_those_behind_it_come_ah
     touch(&mut tap, 4, 9, Access::Write);
     tap.receives(HOME, &pages(5, 3, Grant::Copy), 3 * PAGE_SIZE);
     let fetched = (Kind::ColdRead, Direction::Out, address(5) + 100, 2, 0, Some(13), CODE as u64, 1, PAGE);
-    let ahead = |page| (Kind::Ahead, Direction::Out, address(page), 12, 0, Some(13), CODE as u64, 1, PAGE);
-    assert_eq!(take(&mut tap), [fetched, ahead(6), ahead(7)]);
+    let both = (Kind::Ahead, Direction::Out, address(6), 13, 0, Some(13), CODE as u64, 2, 2 * PAGE);
+    assert_eq!(take(&mut tap), [fetched, both]);
     tap.receives(HOME, &pages(9, 1, Grant::Untouched), 0);
     let untouched = (Kind::ColdWrite, Direction::Out, address(9) + 100, 2, 0, Some(14), CODE as u64, 1, 0);
     assert_eq!(take(&mut tap), [untouched]);
@@ -153,16 +153,16 @@ fn the_past_of_a_page_says_which_kind_of_miss_a_fetch_is() {
     let copy = pages(5, 1, Grant::Copy);
     tap.receives(HOME, &copy, PAGE_SIZE);
     // Given up for another reason than a writer.
-    tap.observes(Incident::Left { exclusive: false, written: false }, Page(5), HOME);
+    tap.observes(Incident::Left { exclusive: false, written: false }, Page(5), 1, HOME);
     tap.receives(HOME, &copy, PAGE_SIZE);
     assert_eq!(kinds(&mut tap), [Kind::ColdRead, Kind::ExcessRead]);
     // Another node's write is heard of, and the copy given up: the writer is to blame, not the one who tells.
     tap.receives(HOME, &notices(OTHER, 5), 0);
-    tap.observes(Incident::Invalidated, Page(5), HOME);
+    tap.observes(Incident::Invalidated, Page(5), 1, HOME);
     let suffered = |kind| (kind, Direction::In, address(5), 12, OTHER.0, None, 0, 1, 0);
     assert_eq!(take(&mut tap), [suffered(Kind::Notice), suffered(Kind::Invalidation)]);
     tap.receives(HOME, &copy, PAGE_SIZE);
-    tap.observes(Incident::Overtaken, Page(5), HOME);
+    tap.observes(Incident::Overtaken, Page(5), 1, HOME);
     tap.receives(HOME, &copy, PAGE_SIZE);
     assert_eq!(kinds(&mut tap), [Kind::Read], "twice");
 }
@@ -188,7 +188,7 @@ fn under_sc_a_page_without_contents_is_an_upgrade_of_which_the_protocol_tells() 
     touch(&mut tap, 0, 5, Access::Write);
     tap.receives(OTHER, &pages(false), 0);
     assert_eq!(take(&mut tap), []);
-    tap.observes(Incident::Upgraded, Page(5), HOME);
+    tap.observes(Incident::Upgraded, Page(5), 1, HOME);
     let upgrade = (Kind::Upgrade, Direction::Out, address(5) + 100, 2, 0, Some(10), CODE as u64, 1, 0);
     assert_eq!(take(&mut tap), [upgrade]);
     tap.receives(OTHER, &pages(true), 0);
@@ -197,17 +197,17 @@ fn under_sc_a_page_without_contents_is_an_upgrade_of_which_the_protocol_tells() 
     // Of a reader's page nobody here knows the writer.
     tap.resumed(Slot(0));
     touch(&mut tap, 0, 6, Access::Read);
-    tap.observes(Incident::Upgraded, Page(6), HOME);
+    tap.observes(Incident::Upgraded, Page(6), 1, HOME);
     assert_eq!(take(&mut tap), [(Kind::Upgrade, Direction::Out, address(6), 12, 0, None, 0, 1, 0)]);
 }
 
 #[test]
 fn recalls_are_of_pages_that_a_node_had_for_itself() {
     let mut tap = tap();
-    tap.observes(Incident::Shared, Page(1), OTHER);
-    tap.observes(Incident::Left { exclusive: true, written: true }, Page(2), OTHER);
-    tap.observes(Incident::Left { exclusive: true, written: false }, Page(3), OTHER);
-    tap.observes(Incident::Left { exclusive: false, written: true }, Page(4), OTHER);
+    tap.observes(Incident::Shared, Page(1), 1, OTHER);
+    tap.observes(Incident::Left { exclusive: true, written: true }, Page(2), 1, OTHER);
+    tap.observes(Incident::Left { exclusive: true, written: false }, Page(3), 1, OTHER);
+    tap.observes(Incident::Left { exclusive: false, written: true }, Page(4), 1, OTHER);
     let recall = |page| (Kind::Recall, Direction::In, address(page), 12, OTHER.0, None, 0, 1, 0);
     assert_eq!(take(&mut tap), [recall(1), recall(2)]);
 }
@@ -280,6 +280,114 @@ fn a_lock_is_taken_by_the_thread_that_gets_it() {
     assert_eq!(take(&mut tap), [taken(None)]);
 }
 
+/// Kind, first address, log2 of the bytes and of the parts, and count of each row.
+fn blocks(tap: &mut Tap) -> Vec<(Kind, u64, u8, u8, u32)> {
+    let journal = tap.journal.as_mut().unwrap();
+    let rows = journal.rows().iter();
+    let blocks = rows.map(|row| (row.like.kind, row.like.address, row.like.unit, row.like.parts, row.count));
+    let blocks = blocks.collect();
+    journal.clear();
+    blocks
+}
+
+#[test]
+fn pages_that_come_at_once_are_few_rows_apart_from_those_that_a_thread_waits_for() {
+    let mut tap = tap();
+    touch(&mut tap, 0, 20, Access::Read);
+    touch(&mut tap, 1, 18, Access::Write);
+    tap.receives(HOME, &pages(16, 16, Grant::Copy), 16 * PAGE_SIZE);
+    let journal = tap.journal.as_ref().unwrap();
+    // Who waits is to blame for what comes behind.
+    let threads: Vec<_> = journal.rows().iter().map(|row| row.like.thread).collect();
+    assert_eq!(threads, [None, Some(11), Some(11), Some(10), Some(10), Some(10), Some(10)]);
+    assert!(journal.rows().iter().all(|row| row.bytes == PAGE * u64::from(row.count)));
+    let ahead = |page, unit, parts, count| (Kind::Ahead, address(page), unit, parts, count);
+    let expected = [
+        ahead(16, 13, 1, 2),
+        (Kind::ColdWrite, address(18) + 100, 2, 0, 1),
+        ahead(19, 12, 0, 1),
+        (Kind::ColdRead, address(20) + 100, 2, 0, 1),
+        ahead(21, 12, 0, 1),
+        ahead(22, 13, 1, 2),
+        ahead(24, 15, 3, 8),
+    ];
+    assert_eq!(blocks(&mut tap), expected);
+    // All of them were here.
+    touch(&mut tap, 2, 31, Access::Read);
+    tap.receives(HOME, &pages(31, 1, Grant::Copy), PAGE_SIZE);
+    assert_eq!(kinds(&mut tap), [Kind::ExcessRead]);
+}
+
+#[test]
+fn notices_and_invalidations_of_one_writer_are_runs() {
+    let mut tap = tap();
+    let notices = |origin, pages: &[u32]| {
+        Message::Csm(CsmMessage::Notices {
+            flush: 1,
+            origin,
+            pages: pages.iter().copied().map(Page).collect(),
+        })
+    };
+    tap.receives(HOME, &notices(OTHER, &[8, 9, 10, 11, 14, 13]), 0);
+    // A later writer of one of them, and of another.
+    tap.receives(OTHER, &notices(HOME, &[13, 12]), 0);
+    let notice = |page, parts| (Kind::Notice, address(page), 12 + parts, parts, 1_u32 << parts);
+    let expected = [notice(8, 2), notice(14, 0), notice(13, 0), notice(13, 0), notice(12, 0)];
+    assert_eq!(blocks(&mut tap), expected);
+    tap.observes(Incident::Invalidated, Page(8), 8, ME);
+    let journal = tap.journal.as_ref().unwrap();
+    let peers: Vec<_> = journal.rows().iter().map(|row| row.like.peer).collect();
+    assert_eq!(peers, [OTHER.0, HOME.0, OTHER.0, ME.0]);
+    let given_up = |page, parts| (Kind::Invalidation, address(page), 12 + parts, parts, 1_u32 << parts);
+    assert_eq!(blocks(&mut tap), [given_up(8, 2), given_up(12, 1), given_up(14, 0), given_up(15, 0)]);
+}
+
+#[test]
+fn upgrades_recalls_and_diffs_of_pages_side_by_side_are_runs() {
+    let mut tap = tap();
+    touch(&mut tap, 0, 5, Access::Write);
+    touch(&mut tap, 1, 6, Access::Read);
+    tap.observes(Incident::Upgraded, Page(4), 4, HOME);
+    let upgrade = |page, parts| (Kind::Upgrade, address(page), 12 + parts, parts, 1_u32 << parts);
+    let exact = (Kind::Upgrade, address(5) + 100, 2, 0, 1);
+    assert_eq!(blocks(&mut tap), [upgrade(4, 0), exact, upgrade(6, 1)]);
+    tap.observes(Incident::Left { exclusive: true, written: true }, Page(32), 32, OTHER);
+    assert_eq!(blocks(&mut tap), [(Kind::Recall, address(32), 17, 5, 32)]);
+    // Diffs that differ in length, and one without contents.
+    tap.sends(HOME, &diffs(ME, &[(8, 40), (9, 40), (10, 0), (11, 0), (12, 40), (13, 44)]), Some(7));
+    let diff = |page, parts| (Kind::Diff, address(page), 12 + parts, parts, 1_u32 << parts);
+    assert_eq!(blocks(&mut tap), [diff(8, 1), diff(12, 0), diff(13, 0)]);
+}
+
+/// The numbers of pages go on where their addresses do not.
+#[test]
+fn a_run_ends_where_the_addresses_do() {
+    let geometry = Geometry::new(4, &[(0x40_2000, 2), (0x80_0000, 4)]);
+    let mut tap = Tap::recording(ME, geometry.clone(), false, Arc::new(Written::new()));
+    tap.receives(HOME, &pages(2, 8, Grant::Copy), 8 * PAGE_SIZE);
+    let ahead = |address, parts| (Kind::Ahead, address, 12 + parts, parts, 1_u32 << parts);
+    let expected = [ahead(geometry.address_of(2) as u64, 1), ahead(0x40_2000, 1), ahead(0x80_0000, 2)];
+    assert_eq!(blocks(&mut tap), expected);
+}
+
+#[test]
+fn filters_count_each_page_of_a_run() {
+    let mut tap = tap();
+    let mut panel = Panel::default();
+    let lines = Filter { unit: 5, ..whole(Kinds::of(&[Kind::Ahead]), Directions::Both) };
+    let id = panel.set(lines).unwrap();
+    tap.board = Some(Arc::clone(panel.board()));
+    tap.receives(HOME, &pages(3, 9, Grant::Copy), 9 * PAGE_SIZE);
+    let counted: Vec<usize> = panel
+        .counters(id)
+        .unwrap()
+        .enumerate()
+        .filter(|(_, count)| *count == 1)
+        .map(|(unit, _)| unit)
+        .collect();
+    assert_eq!(counted, (3..12).map(|page| page * PAGE_SIZE / 32).collect::<Vec<_>>());
+}
+
 #[test]
 fn with_large_units_only_what_is_hot_is_seen_closely() {
     let mut tap = Tap::recording(ME, geometry(), true, Arc::new(Written::new()));
@@ -287,6 +395,19 @@ fn with_large_units_only_what_is_hot_is_seen_closely() {
     tap.receives(HOME, &pages(17, 1, Grant::Copy), PAGE_SIZE);
     let far = take(&mut tap)[0];
     assert_eq!((far.2, far.3), (address(17) >> 16 << 16, 16));
+    // A unit in which much has happened is seen page by page, that beside it is not.
+    let far_block = |page, count| (Kind::Ahead, address(page), 16, 0, count);
+    let close_block = |page, parts| (Kind::Ahead, address(page), 12 + parts, parts, 1_u32 << parts);
+    let hot = |tap: &mut Tap| {
+        tap.units = Some(gondwana_monitor::Refine::default().learn(tap.journal.as_ref().unwrap().rows()))
+    };
+    tap.resumed(Slot(0));
+    tap.receives(HOME, &pages(16, 16, Grant::Copy), 16 * PAGE_SIZE);
+    hot(&mut tap);
+    assert_eq!(blocks(&mut tap), [far_block(16, 16)]);
+    tap.receives(HOME, &pages(14, 20, Grant::Copy), 20 * PAGE_SIZE);
+    assert_eq!(blocks(&mut tap), [far_block(0, 2), close_block(16, 4), far_block(32, 2)]);
+    touch(&mut tap, 0, 17, Access::Read);
     tap.units = None;
     tap.receives(HOME, &pages(17, 1, Grant::Copy), PAGE_SIZE);
     assert_eq!(take(&mut tap)[0].2, address(17) + 100);

@@ -83,10 +83,10 @@ fn recorded(file: &Path) -> Result<Recorded, String> {
     for (node, end) in &recording.ended {
         nodes.entry(*node).or_default().0 += end.lost;
     }
-    for (node, interval) in &recording.intervals {
-        let (transactions, rows) = nodes.entry(*node).or_default();
-        *transactions += interval.rows.iter().map(|row| u64::from(row.count)).sum::<u64>();
-        *rows += interval.rows.len() as u64;
+    for (node, _, row) in recording.rows() {
+        let (transactions, rows) = nodes.entry(node).or_default();
+        *transactions += u64::from(row.count);
+        *rows += 1;
     }
     Ok(Recorded { nodes, bytes })
 }
