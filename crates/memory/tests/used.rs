@@ -12,7 +12,7 @@ fn runs_of_used_pages_are_found_and_small_gaps_are_part_of_them() {
     pages.protect(0, PAGES, Access::None).unwrap();
     assert_eq!(pages.next_used(0..PAGES), None, "what nobody may use needs no memory");
     for page in [100, 120, 1000] {
-        pages.install(page, &[1; PAGE_SIZE]);
+        pages.install(page, &[1; PAGE_SIZE], Access::Read);
     }
     assert_eq!(pages.next_used(0..PAGES), Some(100..121));
     assert_eq!(pages.next_used(101..PAGES), Some(120..121));
@@ -20,6 +20,6 @@ fn runs_of_used_pages_are_found_and_small_gaps_are_part_of_them() {
     assert_eq!(pages.next_used(0..100), None);
     assert_eq!(pages.next_used(121..PAGES), Some(1000..1001));
     assert_eq!(pages.next_used(1001..PAGES), None);
-    pages.install(PAGES - 1, &[1; PAGE_SIZE]);
+    pages.install(PAGES - 1, &[1; PAGE_SIZE], Access::Read);
     assert_eq!(pages.next_used(1001..PAGES), Some(PAGES - 1..PAGES));
 }

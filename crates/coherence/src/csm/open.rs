@@ -270,10 +270,9 @@ impl Csm {
         };
         let most = self.run(first, most, is_due);
         let count = if most == 0 { 0 } else { env.visit(home, first, most, Visit::Upgrade) };
-        for page in span(first, count) {
-            env.observe(Incident::Upgraded, page, 1, home);
-        }
         if count > 0 {
+            // Whether the others will be written as well is not known.
+            env.observe(Incident::Upgraded, first, 1, home);
             self.take_home(first, count, home, env);
         }
         count > 0
