@@ -141,8 +141,10 @@ impl Streams {
         let ahead = Ahead { run: run.window(), backwards: foreseen.extent.stride < 0, ..Ahead::NOTHING };
         let ahead = match kind {
             Kind::First => ahead,
-            Kind::Read | Kind::Write | Kind::Upgrade => {
-                self.with_rows(fault, ahead, foreseen.extent.count, limit)
+            Kind::Read | Kind::Write => self.with_rows(fault, ahead, foreseen.extent.count, limit),
+            // What lies right behind is not taken for written: what is read there would be asked for to be written.
+            Kind::Upgrade => {
+                Ahead { run: ahead.run, ..self.with_rows(fault, ahead, foreseen.extent.count, limit) }
             }
         };
         Forecast { ahead, writer }

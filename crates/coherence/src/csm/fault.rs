@@ -147,9 +147,9 @@ impl Csm {
         let count = self.run(first, most, |entry| entry.state == State::Shared);
         self.twin(first, count, env);
         env.protect(first, count, Access::Write);
-        for page in span(first, count) {
-            env.observe(Incident::Upgraded, page, 1, self.entry(page).hint);
-        }
+        // Whether the others will be written as well is not known.
+        let home = self.entry(first).hint;
+        env.observe(Incident::Upgraded, first, 1, home);
     }
 
     /// Makes copies that nobody here may write yet `Dirty`; their protection is the caller's business.
