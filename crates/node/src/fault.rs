@@ -39,12 +39,14 @@ impl Node {
         let core = self.core();
         let here = core.ports.pages.access(number) != gondwana_memory::Access::None;
         let touched = !matches!(core.standing(page), Standing::Untouched | Standing::Placed(_));
-        let fault =
-            Fault { page: number, code, kind: Kind::of(write, here, touched), lost: core.is_lost(page) };
+        let lost = core.is_lost(page);
         drop(core);
-        let Forecast { ahead, writer } = match thread.streams.try_borrow_mut() {
-            Ok(mut streams) => streams.foresee(fault, MOST_AHEAD),
-            Err(_) => Forecast::NOTHING,
+        let kind = Kind::of(write, here, touched);
+        let Forecast { ahead, writer } = match (kind, thread.streams.try_borrow_mut()) {
+            (Some(kind), Ok(mut streams)) => {
+                streams.foresee(Fault { page: number, code, kind, lost }, MOST_AHEAD)
+            }
+            _ => Forecast::NOTHING,
         };
         let access = if writer.is_some() { Access::Write } else { access };
         self.resolve(page, access, ahead, Touch { writer, ..touch });

@@ -104,6 +104,15 @@ impl Extents {
     }
 }
 
+/// What will write a run that is read.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Writer {
+    /// The instruction.
+    pub code: usize,
+    /// How many pages of it: others may go on from there, and only read.
+    pub pages: u32,
+}
+
 /// Whether what is read is written soon after.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Rewriting {
@@ -111,26 +120,31 @@ pub struct Rewriting {
     repeated: u32,
     /// The present run was asked for to be written, so that nobody sees whether it is.
     trusted: bool,
-    /// How many pages of the present run were written.
+    /// How many pages of the present run were written, beyond those that were asked for so.
     written: u32,
-    /// The instruction that wrote last.
-    writer: usize,
+    /// What has written the last run of which that was seen.
+    writer: Writer,
 }
 
 impl Rewriting {
-    /// A run begins to be read, after one of `pages` pages: the instruction that will write it, if it will be written.
-    pub fn begin(&mut self, pages: u32) -> Option<usize> {
+    /// A run begins to be read, after one of `pages` pages: what will write it, if anything will.
+    pub fn begin(&mut self, pages: u32) -> Option<Writer> {
         let was = self.trusted || 2 * self.written > pages;
-        self.repeated = if was { self.repeated.saturating_add(1) } else { 0 };
+        if !self.trusted {
+            self.writer.pages = self.written;
+        }
         self.written = 0;
+        self.repeated = if was { self.repeated.saturating_add(1) } else { 0 };
         self.trusted = self.repeated >= PROOF && !is_due(self.repeated);
         self.trusted.then_some(self.writer)
     }
 
-    /// So many pages of the present run are written, by this instruction.
-    pub fn note(&mut self, pages: u32, writer: usize) {
+    /// So many more pages of the present run are written, by this instruction.
+    pub fn note(&mut self, pages: u32, code: usize) {
         self.written = self.written.saturating_add(pages);
-        self.writer = writer;
+        if !self.trusted {
+            self.writer.code = code;
+        }
     }
 }
 
@@ -167,8 +181,8 @@ impl Habit {
         width
     }
 
-    /// A run begins at `page`: what is to be expected of it, and which instruction will write what it reads, if one will.
-    pub fn begin_run(&mut self, page: u32) -> (Foreseen, Option<usize>) {
+    /// A run begins at `page`: what is to be expected of it, and what will write it, if anything will.
+    pub fn begin_run(&mut self, page: u32) -> (Foreseen, Option<Writer>) {
         self.starts.rotate_right(1);
         self.starts[0] = page;
         let reads = self.kind == Kind::Read;

@@ -35,13 +35,15 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// What a fault asks for by writing or not, at a page that is here or not, that somebody touched or nobody.
-    pub fn of(write: bool, here: bool, touched: bool) -> Self {
+    /// What a fault asks for by writing or not, at a page that is here or not, that somebody touched or nobody. Nothing if
+    /// another thread has brought it meanwhile.
+    pub fn of(write: bool, here: bool, touched: bool) -> Option<Self> {
         match (here, touched, write) {
-            (true, ..) => Self::Upgrade,
-            (false, false, _) => Self::First,
-            (false, true, false) => Self::Read,
-            (false, true, true) => Self::Write,
+            (true, _, true) => Some(Self::Upgrade),
+            (true, _, false) => None,
+            (false, false, _) => Some(Self::First),
+            (false, true, false) => Some(Self::Read),
+            (false, true, true) => Some(Self::Write),
         }
     }
 }
@@ -103,7 +105,7 @@ impl Streams {
         }
         if fault.kind == Kind::Read {
             let again = self.footprints.read(fault.page, fault.lost);
-            if again.count() > forecast.ahead.count() {
+            if forecast.writer.is_none() && again.count() > forecast.ahead.count() {
                 forecast.ahead = Ahead::around(fault.page, again);
             }
         }
@@ -126,18 +128,18 @@ impl Streams {
         run.run_on(fault.page, fault.lost, limit);
         self.habits.of(run.code, run.kind).runs.go_on(run.extent());
         let ahead = Ahead { run: run.window(), backwards: run.stride() < 0, ..Ahead::NOTHING };
-        Forecast { ahead, writer: run.writer }
+        Forecast { ahead, writer: run.writer() }
     }
 
     /// A run begins.
     fn begin(&mut self, fault: Fault, limit: u32) -> Forecast {
         let Fault { page, code, kind, .. } = fault;
-        let (foreseen, writer) = self.habits.of(code, kind).begin_run(page);
+        let expected @ (foreseen, _) = self.habits.of(code, kind).begin_run(page);
         // What was known about these pages before is known better now.
         let again = self.runs.iter().position(|run| run.kind == kind && run.holds(page));
         let run = to_front(&mut self.runs, again.unwrap_or(SEQUENCES - 1));
-        *run = Sequence::begin(code, kind, page, foreseen, limit);
-        run.writer = writer;
+        *run = Sequence::begin(fault, expected, limit);
+        let writer = run.writer();
         let ahead = Ahead { run: run.window(), backwards: foreseen.extent.stride < 0, ..Ahead::NOTHING };
         let ahead = match kind {
             Kind::First => ahead,
@@ -172,17 +174,16 @@ impl Streams {
                     ahead.run = ahead.run.max(width - 1);
                 }
             }
-            *rows = Sequence::begin(code, kind, page, foreseen, limit / width);
+            *rows = Sequence::begin(fault, (foreseen, None), limit / width);
         }
         Ahead { stride: rows.stride(), rows: rows.window(), width, ..ahead }
     }
 
     /// Pages that are here, and were perhaps read before, are about to be written.
     fn note_rewriting(&mut self, Fault { page, code, .. }: Fault, count: u32) {
-        let known = |run: &&Sequence| run.kind == Kind::Read && run.writer.is_none() && run.holds(page);
-        let read = self.runs.iter().find(known);
-        if let Some(run) = read {
-            let written = run.overlap(page, count);
+        let known = |run: &&mut Sequence| run.kind == Kind::Read && run.writer().is_none() && run.holds(page);
+        if let Some(run) = self.runs.iter_mut().find(known) {
+            let written = run.write(page..page + count);
             self.habits.of(run.code, Kind::Read).rewriting.note(written, code);
         }
     }

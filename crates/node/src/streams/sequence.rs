@@ -1,13 +1,14 @@
 //! Pages at equal distances that a thread touches in turn.
 
-use super::Kind;
-use crate::habits::{Extent, Foreseen};
+use super::{Fault, Kind};
+use crate::habits::{Extent, Foreseen, Writer};
+use std::ops::{Range, RangeInclusive};
 
 /// How many pages may be left out in a run of pages that nobody touched.
 const GAP: u32 = 16;
 
 /// A run of adjacent pages, or the beginnings of such runs at equal distances.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct Sequence {
     /// The address of the instruction that began it.
     pub code: usize,
@@ -25,13 +26,16 @@ pub struct Sequence {
     foreseen: Foreseen,
     /// Pages that had been brought were lost before they were touched, so that none will be.
     vain: bool,
-    /// What it reads is asked for to be written, by this instruction.
-    pub writer: Option<usize>,
+    /// What it reads is asked for to be written, because this will write it. Never set beyond the pages that this tells of.
+    writer: Option<Writer>,
+    /// What has been written of what it read, with whatever lies between.
+    written: Range<u32>,
 }
 
 impl Sequence {
     /// A sequence begins with a fault at `page` and will go as far as is foreseen.
-    pub fn begin(code: usize, kind: Kind, page: u32, foreseen: Foreseen, limit: u32) -> Self {
+    pub fn begin(fault: Fault, (foreseen, writer): (Foreseen, Option<Writer>), limit: u32) -> Self {
+        let Fault { page, code, kind, .. } = fault;
         let mut sequence = Self {
             code,
             kind,
@@ -39,10 +43,11 @@ impl Sequence {
             last: page,
             stride: foreseen.extent.stride,
             foreseen,
+            writer,
             ..Self::default()
         };
         if foreseen.is_trusted() {
-            sequence.window = sequence.rest().min(limit);
+            sequence.window = sequence.look_ahead(limit);
         }
         sequence
     }
@@ -80,9 +85,14 @@ impl Sequence {
 
     /// True if `page` is between the first page and the last one that was asked for.
     pub fn holds(&self, page: u32) -> bool {
-        let far = i64::from(self.last) + i64::from(self.window) * i64::from(self.stride);
+        self.between(self.last, self.window).contains(&i64::from(page))
+    }
+
+    /// The pages between the first one and the one that is so many steps from another, including both.
+    fn between(&self, page: u32, steps: u32) -> RangeInclusive<i64> {
+        let far = i64::from(page) + i64::from(steps) * i64::from(self.stride);
         let first = i64::from(self.first);
-        (first.min(far)..=first.max(far)).contains(&i64::from(page))
+        first.min(far)..=first.max(far)
     }
 
     /// How far it goes, as far as is known: what was foreseen, unless that has been seen to be wrong.
@@ -97,10 +107,18 @@ impl Sequence {
         if fits { foreseen } else { so_far }
     }
 
-    /// How many of `count` pages from `from` on it is known to have.
-    pub fn overlap(&self, from: u32, count: u32) -> u32 {
-        let known = Self { last: self.first, window: self.extent().count - 1, ..*self };
-        (from..from + count).filter(|&page| known.holds(page)).count() as u32
+    /// Pages are written: how many of them it is known to have, and were not written before.
+    pub fn write(&mut self, pages: Range<u32>) -> u32 {
+        let known = self.between(self.first, self.extent().count - 1);
+        let mut written = 0;
+        for page in pages.filter(|&page| known.contains(&i64::from(page))) {
+            if !self.written.contains(&page) {
+                written += 1;
+                let so_far = if self.written.is_empty() { page..page } else { self.written.clone() };
+                self.written = so_far.start.min(page)..so_far.end.max(page + 1);
+            }
+        }
+        written
     }
 
     /// Where it began.
@@ -141,6 +159,7 @@ impl Sequence {
             self.pace /= 2;
         }
         self.last = page;
+        self.writer = self.writer.filter(|writer| !turns && self.steps_made() < writer.pages);
         // Two pages in sequence are a run; backwards it takes three.
         self.window = if turns { 0 } else { self.look_ahead(limit) };
     }
@@ -165,13 +184,26 @@ impl Sequence {
         }
     }
 
+    /// The instruction that will write what it asks for, if one will.
+    pub fn writer(&self) -> Option<usize> {
+        self.writer.map(|writer| writer.code)
+    }
+
     /// What is foreseen beyond the last fault.
     fn rest(&self) -> u32 {
         self.foreseen.extent.count.saturating_sub(self.steps_made() + 1)
     }
 
-    /// The next window: the rest of what is foreseen. Beyond that, and while that is watched, windows double.
+    /// The next window: the rest of what is foreseen. Beyond that, and while that is watched, windows double. What will be
+    /// written is asked for together.
     fn look_ahead(&mut self, limit: u32) -> u32 {
+        match self.writer {
+            Some(writer) => self.widen(limit).min(writer.pages - 1 - self.steps_made()),
+            None => self.widen(limit),
+        }
+    }
+
+    fn widen(&mut self, limit: u32) -> u32 {
         let rest = self.rest();
         if rest > 0 && self.foreseen.is_trusted() {
             return rest.min(limit);

@@ -272,3 +272,26 @@ fn what_is_written_beside_what_is_read_is_no_reason_to_write_that() {
         }
     }
 }
+
+/// Two pages in sequence, each read and written by instructions of its own, before one that is only read.
+#[test]
+fn what_lies_behind_what_is_rewritten_is_no_reason_to_write_it() {
+    let upgrade = |page| Fault { page, code: OTHER, kind: Kind::Upgrade, lost: false };
+    for pages in [[10, 11, 12], [12, 11, 10]] {
+        let mut streams = Streams::default();
+        for round in 0..20 {
+            let [first, second, third] = pages;
+            streams.foresee(read(first, CODE), 64);
+            streams.foresee(upgrade(first), 0);
+            if round < 10 {
+                continue;
+            }
+            let forecast = streams.foresee(read(second, CODE + 16), 64);
+            assert!(forecast.writer.is_none() || forecast.ahead.count() == 0, "{forecast:?}");
+            streams.foresee(upgrade(second), 0);
+            if round % 4 == 0 {
+                assert_eq!(streams.foresee(read(third, CODE + 32), 64).writer, None);
+            }
+        }
+    }
+}
