@@ -58,6 +58,29 @@ pub trait Fabric: Send + Sync {
     /// If head or bulk is too long, if `to` is this node or not a node of the run, or if `to` is lost.
     fn send(&self, to: NodeId, head: &[u8], bulk: &[&[u8]]) -> Result<(), SendError>;
 
+    /// As [`Fabric::send`], but wakes nobody where it can help it: for what the receiver's threads need not know before they look
+    /// by themselves, or sleep between [`Fabric::begin_waiting`] and [`Fabric::end_waiting`], or [`Fabric::prompt`] is called.
+    ///
+    /// # Errors
+    /// As [`Fabric::send`].
+    fn leave(&self, to: NodeId, head: &[u8]) -> Result<(), SendError> {
+        self.send(to, head, &[])
+    }
+
+    /// Sees to it that a node receives what was left for it.
+    fn prompt(&self, _to: NodeId) {}
+
+    /// Tells that this thread is about to sleep, and must hear of what is left for this node.
+    fn begin_waiting(&self) {}
+
+    /// Tells that it does no more.
+    fn end_waiting(&self) {}
+
+    /// True if messages are known to have arrived. They may have even if it is not known.
+    fn has_arrived(&self) -> bool {
+        false
+    }
+
     /// Hands the messages that have arrived to `deliver`, and returns how many there were.
     ///
     /// Bounded: a flood from one peer does not starve the others, so messages may be left when it returns;

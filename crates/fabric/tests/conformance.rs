@@ -22,7 +22,8 @@ conformance! {
     messages_of_all_sizes_arrive_in_order, many_threads_send_to_one_node, senders_never_wait_for_a_receiver,
     longest_and_shortest_messages_pass, wrong_messages_are_refused, sleeping_nodes_wake_each_other,
     nothing_is_lost_when_polling_changes_hands, interrupts_end_a_wait, waits_end_in_time,
-    floods_in_both_directions_flow, receivers_may_poll_and_send, everything_is_counted
+    what_is_left_is_received_by_those_who_wait_or_are_prompted, floods_in_both_directions_flow,
+    receivers_may_poll_and_send, everything_is_counted
 }
 
 /// A message that tells its sender, its number and its length; `check` verifies it.
@@ -221,6 +222,30 @@ fn nothing_is_lost_when_polling_changes_hands(make: Make) {
     });
     drop(service);
     assert_eq!(received.load(Ordering::SeqCst), ROUNDS);
+}
+
+fn what_is_left_is_received_by_those_who_wait_or_are_prompted(make: Make) {
+    let fabrics = make(2);
+    let service = Service::start(&fabrics[1], |_, _, _, _| {});
+    for round in 0..300 {
+        match round % 3 {
+            0 => fabrics[1].begin_waiting(),
+            1 => fabrics[0].leave(NodeId(1), b"word").unwrap(),
+            _ => {}
+        }
+        match round % 3 {
+            1 => fabrics[1].begin_waiting(),
+            _ => fabrics[0].leave(NodeId(1), b"word").unwrap(),
+        }
+        if round % 3 == 2 {
+            fabrics[0].prompt(NodeId(1));
+        }
+        service.wait_for(round + 1);
+        if round % 3 < 2 {
+            fabrics[1].end_waiting();
+        }
+    }
+    assert_eq!(fabrics[0].leave(NodeId(2), b"x"), Err(SendError::NoSuchPeer(NodeId(2))));
 }
 
 fn interrupts_end_a_wait(make: Make) {

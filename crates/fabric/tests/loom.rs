@@ -108,6 +108,32 @@ fn a_poller_that_ends_wakes_the_sleeper() {
 }
 
 #[test]
+fn a_waiter_hears_of_what_was_left() {
+    explore(|| {
+        let shared = Arc::new((Doorbell::default(), AtomicU64::new(0)));
+        let spawn = |run: fn(&Doorbell, &AtomicU64)| {
+            let shared = Arc::clone(&shared);
+            loom::thread::spawn(move || run(&shared.0, &shared.1))
+        };
+        let sender = spawn(|bell, message| {
+            message.store(1, Ordering::Release);
+            bell.ring_for_waiters();
+        });
+        // Has looked, and waits until the service thread has taken the message.
+        let waiter = spawn(|bell, message| {
+            bell.begin_waiting(|| message.load(Ordering::Relaxed) == 1);
+        });
+        let (bell, message) = &*shared;
+        while message.load(Ordering::Acquire) == 0 {
+            bell.sleep(None, || message.load(Ordering::Relaxed) != 0);
+        }
+        bell.end_waiting();
+        sender.join().unwrap();
+        waiter.join().unwrap();
+    });
+}
+
+#[test]
 fn an_interrupt_is_not_lost() {
     explore(|| {
         let bell = Arc::new(Doorbell::default());

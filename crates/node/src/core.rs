@@ -127,6 +127,13 @@ impl BarrierEnv for SyncPorts<'_> {
         self.ports.post(to, &Wire::Barrier(*message), &[]);
     }
 
+    fn leave(&mut self, to: NodeId, message: &BarrierMessage) {
+        self.ports.leave(to, &Wire::Barrier(*message));
+        if let BarrierMessage::Arrive { .. } = message {
+            self.ports.left = Some(to);
+        }
+    }
+
     fn release(&mut self, barrier: Object) -> Outcome {
         self.release_before(Work::Barrier(barrier))
     }
@@ -136,7 +143,7 @@ impl BarrierEnv for SyncPorts<'_> {
     }
 
     fn resume(&mut self, waiter: Waiter, serial: bool) {
-        self.announce(waiter, event::DONE, serial.into());
+        self.announce(waiter, event::PASSED, serial.into());
     }
 }
 

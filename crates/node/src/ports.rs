@@ -58,6 +58,8 @@ pub struct Ports {
     pub stacks: Vec<Range<u32>>,
     /// Who observes the node, if it is monitored.
     pub tap: Option<Box<Tap>>,
+    /// The node for which the report of the thread that arrives at a barrier was left, until that thread takes it.
+    pub left: Option<NodeId>,
     /// For heads that are not short.
     head: Vec<u8>,
 }
@@ -79,7 +81,19 @@ impl Ports {
     pub fn new(pages: Pages, fabric: Arc<dyn Fabric>, slots: Arc<Slots>) -> Self {
         let messages = MessageCounts::default();
         let (ready, neighbours, told, head) = (vec![], vec![], BTreeMap::new(), vec![]);
-        Self { pages, fabric, slots, ready, messages, neighbours, told, stacks: vec![], tap: None, head }
+        Self {
+            pages,
+            fabric,
+            slots,
+            ready,
+            messages,
+            neighbours,
+            told,
+            stacks: vec![],
+            tap: None,
+            left: None,
+            head,
+        }
     }
 
     /// Gives the other nodes of this computer what they need to read this one's memory, and finds a way to theirs; see
@@ -111,6 +125,14 @@ impl Ports {
     /// Sends anything to another node. A peer that is lost is noticed by the service thread, which ends the run.
     pub fn post(&mut self, to: NodeId, wire: &Wire, bulk: &[u8]) {
         self.transmit(to, wire.kind(), wire, bulk);
+    }
+
+    /// Sends what another node need not know before it looks by itself, see [`Fabric::leave`].
+    pub fn leave(&mut self, to: NodeId, wire: &Wire) {
+        let mut short = [0; SHORT];
+        let head = encode(wire, &mut short, &mut self.head);
+        self.messages.count(wire.kind(), head.len());
+        accept(to, self.fabric.leave(to, head));
     }
 
     fn transmit(&mut self, to: NodeId, kind: usize, wire: &impl Serialize, bulk: &[u8]) {

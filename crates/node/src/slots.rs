@@ -28,6 +28,9 @@ pub mod event {
     /// The coherence operation is complete. Apart from the others: a thread that awaits an answer may fault.
     pub const COHERENT: u32 = 64;
 
+    /// The barrier is passed, with whether the thread is the serial one for a result.
+    pub const PASSED: u32 = 128;
+
     /// Every final answer to a request.
     pub const ANSWERED: u32 = DONE | FAILED | CANCELLED;
     /// Every answer to an attempt to lock.
@@ -107,7 +110,7 @@ impl Slots {
     /// Announces events to the owner, with a result if one belongs to them.
     pub fn announce(&self, slot: Slot, events: u32, result: i64) {
         let place = self.place(slot);
-        if events & (event::DONE | event::FAILED) != 0 {
+        if events & (event::DONE | event::FAILED | event::PASSED) != 0 {
             place.result.store(result, Ordering::Relaxed);
         }
         // Release: the result, and whatever was done for the waiter, is visible to it when it sees the event.
@@ -131,7 +134,7 @@ impl Slots {
         self.place(slot).events.load(Ordering::Acquire) & mask
     }
 
-    /// The result that came with [`event::DONE`] or [`event::FAILED`].
+    /// The result that came with [`event::DONE`], [`event::FAILED`] or [`event::PASSED`].
     #[must_use]
     pub fn result(&self, slot: Slot) -> i64 {
         self.place(slot).result.load(Ordering::Relaxed)

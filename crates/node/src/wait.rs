@@ -6,11 +6,15 @@ use crate::slots::{Slot, event};
 use crate::thread::Uninterrupted;
 use crate::{Node, Thread};
 use gondwana_fabric::Polling;
+use gondwana_topology::NodeId;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 /// How long the service thread sleeps at most while it waits: another thread may receive its answer.
 const SERVICE_WAIT: Duration = Duration::from_micros(100);
+
+/// How long an answer is awaited before a node is interrupted for it: some messages, and less than interrupting it costs both.
+const MOMENT: Duration = Duration::from_micros(20);
 
 /// How often a thread that polls looks for messages between two looks at the clock.
 const LOOKS: u32 = 16;
@@ -47,6 +51,24 @@ impl Node {
         mask: u32,
         until: Option<Instant>,
     ) -> u32 {
+        self.wait_prompting(poller, slot, (mask, until), None)
+    }
+
+    /// [`Node::wait`] at a barrier, by a thread that has declared that it polls. What it did there may have been left for a node:
+    /// that hears of it if it does not look in a moment.
+    pub(crate) fn wait_at_barrier(&'static self, poller: Option<Poller>, slot: Slot, left: Option<NodeId>) {
+        if self.slots.seen(slot, event::PASSED) == 0 {
+            self.wait_prompting(poller, slot, (event::PASSED, None), left);
+        }
+    }
+
+    fn wait_prompting(
+        &'static self,
+        poller: Option<Poller>,
+        slot: Slot,
+        (mask, until): (u32, Option<Instant>),
+        left: Option<NodeId>,
+    ) -> u32 {
         if Thread::is_handling_message() {
             crate::fatal(
                 "a message cannot be handled without another one: this is an error of gondwana's own",
@@ -58,9 +80,28 @@ impl Node {
         }
         let _time = Scope::enter(Activity::Waiting);
         self.waiting.fetch_add(1, Ordering::Relaxed);
+        if let Some(node) = left {
+            if poller.is_some() {
+                self.receive_for(MOMENT, || self.slots.seen(slot, mask) == 0, |_| {});
+            }
+            if self.slots.seen(slot, mask) == 0 {
+                self.fabric.prompt(node);
+            }
+        }
         let seen = poller.map_or(0, |poller| self.spin_for(slot, mask, poller));
-        let seen = if seen == 0 { self.slots.sleep(slot, mask, until) } else { seen };
+        let seen = if seen == 0 { self.sleep(slot, mask, until) } else { seen };
         self.waiting.fetch_sub(1, Ordering::Relaxed);
+        seen
+    }
+
+    fn sleep(&'static self, slot: Slot, mask: u32, until: Option<Instant>) -> u32 {
+        if mask != event::PASSED {
+            return self.slots.sleep(slot, mask, until);
+        }
+        // What has been left for threads that are on their way to a barrier, they need not look for any more when they are there.
+        self.fabric.begin_waiting();
+        let seen = self.slots.sleep(slot, mask, until);
+        self.fabric.end_waiting();
         seen
     }
 
@@ -82,6 +123,13 @@ impl Node {
         }
     }
 
+    /// Receives what is known to have arrived, by a thread that has declared that it polls.
+    pub(crate) fn look(&'static self) {
+        if self.fabric.has_arrived() {
+            self.receive();
+        }
+    }
+
     /// Receives messages until an event of `mask`, or until none has come for a while: then 0. Polling ends with it:
     /// a thread that sleeps must not be taken for one that receives.
     fn spin_for(&'static self, slot: Slot, mask: u32, _poller: Poller) -> u32 {
@@ -93,19 +141,24 @@ impl Node {
     /// Receives messages while `going`, as long as the node has a processor to spare and the next message is not
     /// awaited in vain.
     pub(crate) fn receive_while_idle(&'static self, patience: &Patience, going: impl Fn() -> bool) {
-        let most = patience.now();
+        self.receive_for(patience.now(), going, |paid| patience.learn(paid));
+    }
+
+    /// Receives messages while `going`, as long as the node has a processor to spare and the next message comes within a
+    /// time; `learn` hears whether it did.
+    fn receive_for(&'static self, most: Duration, going: impl Fn() -> bool, learn: impl Fn(bool)) {
         // The clock costs as much as a look at the rings: a quick answer does without.
         let mut looks = 0_u32;
         let mut last = None;
         while going() && self.has_idle_processor() {
             if self.receive() > 0 {
-                patience.learn(true);
+                learn(true);
                 (looks, last) = (0, None);
                 continue;
             }
             looks += 1;
             if looks.is_multiple_of(LOOKS) && last.get_or_insert_with(Instant::now).elapsed() >= most {
-                patience.learn(false);
+                learn(false);
                 break;
             }
             std::hint::spin_loop();

@@ -27,6 +27,21 @@ pub enum BarrierMessage {
         /// The child may keep back arrivals until there are so many.
         expected: u32,
     },
+    /// To a child: all others of the episode have arrived. As soon as it has reported the missing ones, they may go on, the
+    /// last of them as the serial thread, and as many may be kept back next time.
+    Permit {
+        /// The barrier.
+        barrier: Object,
+        /// How many threads make the episode.
+        count: u32,
+        /// How many of them are missing.
+        threads: u32,
+    },
+    /// To the parent: the permit is not made use of.
+    Decline {
+        /// The barrier.
+        barrier: Object,
+    },
     /// To a child: keep back nothing until the next release.
     Hurry {
         /// The barrier.

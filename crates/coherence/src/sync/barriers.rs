@@ -1,10 +1,11 @@
-use super::gathering::{Gathering, Share};
+use super::barrier::{Barrier, Permitted};
+use super::gathering::Share;
 use super::tree::{FAN_IN, Tree};
 use super::{BarrierMessage, BarrierViolation, Object};
 use crate::{Outcome, Waiter};
 use gondwana_topology::NodeId;
 use serde::{Deserialize, Serialize};
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::BTreeMap;
 
 /// The node as the machine of barriers sees it.
 pub trait BarrierEnv {
@@ -12,6 +13,9 @@ pub trait BarrierEnv {
     fn manager(&self, barrier: Object) -> NodeId;
     /// Sends a message; `to` is never this node. Messages between two nodes arrive in the order sent.
     fn send(&mut self, to: NodeId, message: &BarrierMessage);
+    /// As [`BarrierEnv::send`], but the node need not hear of it before one of its threads is at a barrier, or, if it is about the
+    /// thread that is arriving here, before that one has waited for a while.
+    fn leave(&mut self, to: NodeId, message: &BarrierMessage);
     /// Threads have arrived: what this node wrote must be released. `Done` if it is already, otherwise the node
     /// calls [`Barriers::flushed`] when it is.
     fn release(&mut self, barrier: Object) -> Outcome;
@@ -32,62 +36,6 @@ pub struct BarrierCounters {
     pub hurries: u64,
 }
 
-/// One barrier on one node.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-struct Barrier {
-    root: NodeId,
-    /// How many threads make an episode, as far as this node has heard.
-    count: u32,
-    gathering: Gathering,
-    /// Arrivals reported to the parent and not yet released.
-    sent: u32,
-    /// The parent expects so many together.
-    expected: u32,
-    /// Threads of this node, first come first.
-    waiting: VecDeque<Waiter>,
-    /// How many of them the flush that is under way covers.
-    flushing: u32,
-}
-
-impl Barrier {
-    fn new(root: NodeId) -> Self {
-        Self {
-            root,
-            count: 0,
-            gathering: Gathering::default(),
-            sent: 0,
-            expected: 0,
-            waiting: VecDeque::new(),
-            flushing: 0,
-        }
-    }
-
-    /// Arrivals bring the count along. Another one belongs to a new barrier at the same address, of which nothing
-    /// is agreed with the parent.
-    fn note_count(&mut self, count: u32) {
-        if self.count != count {
-            self.count = count;
-            self.expected = 0;
-        }
-    }
-
-    /// True if enough threads of this node have come for a flush, which then begins.
-    fn begin_flush(&mut self, me: NodeId) -> bool {
-        let passed = self.gathering.received_from(me);
-        let kept = self.waiting.len() as u32 - passed - self.flushing;
-        if self.flushing > 0 || kept == 0 || passed + kept < self.gathering.expected_from(me) {
-            return false;
-        }
-        self.flushing = kept;
-        true
-    }
-
-    fn end_flush(&mut self, me: NodeId) {
-        let threads = std::mem::take(&mut self.flushing);
-        self.gathering.receive(me, threads);
-    }
-}
-
 /// Barriers on one node: arrivals are gathered within the node, then along a tree of nodes whose root is the
 /// barrier's manager; each parent hears once in an episode from each child, and answers once.
 ///
@@ -95,6 +43,10 @@ impl Barrier {
 /// reports them together, after one flush. What comes beyond that, or when nothing is known, is reported at once;
 /// `Gathering` tells why nobody waits for ever when the distribution has changed. The barrier's state is never
 /// forgotten: an address that was a barrier once will mostly be one again.
+///
+/// Where there are two nodes, whoever is last need not wait for an answer: a root whose own threads have come permits its child to
+/// go on as soon as the rest have come there. Its report then ends the episode on both nodes. (With more nodes, the others
+/// would have to hear of that report from the root in any case.)
 ///
 /// The node calls these one at a time, under its lock.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -129,16 +81,19 @@ impl Barriers {
     pub fn arrive(&mut self, barrier: Object, count: u32, waiter: Waiter, env: &mut dyn BarrierEnv) {
         self.counters.arrivals += 1;
         let state = self.barrier(barrier, env);
-        state.note_count(count);
+        let declines = state.note_count(count);
         state.waiting.push_back(waiter);
-        self.advance(barrier, env);
+        if declines {
+            self.decline(barrier, env);
+        }
+        self.advance(barrier, true, env);
     }
 
     /// The release that [`BarrierEnv::release`] began is complete.
     pub fn flushed(&mut self, barrier: Object, env: &mut dyn BarrierEnv) {
         if let Some(state) = self.barriers.get_mut(&barrier) {
             state.end_flush(self.tree.me);
-            self.advance(barrier, env);
+            self.advance(barrier, false, env);
         }
     }
 
@@ -152,23 +107,27 @@ impl Barriers {
         message: BarrierMessage,
         env: &mut dyn BarrierEnv,
     ) -> Result<(), BarrierViolation> {
-        let (barrier, permitted) = match message {
+        let (barrier, possible) = match message {
             BarrierMessage::Arrive { barrier, count, threads } => {
                 (barrier, self.child_arrives(barrier, from, count, threads, env))
             }
             BarrierMessage::Release { barrier, count, threads, serial, expected } => {
-                let permitted = self.permits_release(barrier, from, threads);
-                if permitted {
-                    self.release(barrier, count, threads, serial, expected, env);
+                let possible = self.can_release(barrier, from, threads);
+                if possible {
+                    self.release(barrier, Episode { count, threads, serial, expected, permitted: None }, env);
                 }
-                (barrier, permitted)
+                (barrier, possible)
             }
-            BarrierMessage::Hurry { barrier } => (barrier, self.hurried(barrier, from)),
+            BarrierMessage::Permit { barrier, count, threads } => {
+                (barrier, self.take_permit(barrier, from, count, threads, env))
+            }
+            BarrierMessage::Decline { barrier } => (barrier, self.permit_declined(barrier, from)),
+            BarrierMessage::Hurry { barrier } => (barrier, self.hurried(barrier, from, env)),
         };
-        if !permitted {
+        if !possible {
             return Err(BarrierViolation { from, message });
         }
-        self.advance(barrier, env);
+        self.advance(barrier, false, env);
         Ok(())
     }
 
@@ -189,24 +148,80 @@ impl Barriers {
             return false;
         }
         let state = self.barrier(barrier, env);
+        // The rest of an episode that was permitted may come after the first arrival of another count.
+        let more = state.settle(from, count, threads);
+        if more == 0 {
+            return true;
+        }
         state.note_count(count);
-        state.gathering.receive(from, threads)
+        state.gathering.receive(from, more)
     }
 
-    fn permits_release(&self, barrier: Object, from: NodeId, threads: u32) -> bool {
+    fn can_release(&self, barrier: Object, from: NodeId, threads: u32) -> bool {
         self.barriers.get(&barrier).is_some_and(|state| {
-            self.tree.parent(state.root) == Some(from) && (1..=state.sent).contains(&threads)
+            self.tree.parent(state.root) == Some(from) && (1..=state.sent.total()).contains(&threads)
         })
     }
 
-    fn hurried(&mut self, barrier: Object, from: NodeId) -> bool {
+    fn take_permit(
+        &mut self,
+        barrier: Object,
+        from: NodeId,
+        count: u32,
+        threads: u32,
+        env: &mut dyn BarrierEnv,
+    ) -> bool {
         let Some(state) = self.barriers.get_mut(&barrier) else { return false };
-        state.expected = 0;
-        self.tree.parent(state.root) == Some(from)
+        if self.tree.nodes != 2
+            || self.tree.parent(state.root) != Some(from)
+            || threads == 0
+            || state.permit > 0
+        {
+            return false;
+        }
+        if state.sent.first(count) >= threads {
+            self.release(barrier, Episode::permitted(count, threads), env);
+        } else if state.sent.total() == 0 && state.count == count {
+            state.permit = threads;
+        } else {
+            // What was reported meanwhile was not what was to be expected.
+            state.expected = 0;
+            self.decline(barrier, env);
+        }
+        true
     }
 
-    /// Does whatever is due: hurries children, begins a flush, reports arrivals, completes episodes.
-    fn advance(&mut self, barrier: Object, env: &mut dyn BarrierEnv) {
+    fn decline(&mut self, barrier: Object, env: &mut dyn BarrierEnv) {
+        let parent = self.barriers.get(&barrier).and_then(|state| self.tree.parent(state.root));
+        if let Some(parent) = parent {
+            env.send(parent, &BarrierMessage::Decline { barrier });
+        }
+    }
+
+    fn permit_declined(&mut self, barrier: Object, from: NodeId) -> bool {
+        let Some(state) = self.barriers.get_mut(&barrier) else { return false };
+        let Some(permitted) = state.permitted.take_if(|permitted| permitted.child == from) else {
+            return false;
+        };
+        state.gathering.withdraw(from, permitted.missing);
+        state.gathering.expect_nothing(from);
+        true
+    }
+
+    fn hurried(&mut self, barrier: Object, from: NodeId, env: &mut dyn BarrierEnv) -> bool {
+        let Some(state) = self.barriers.get_mut(&barrier) else { return false };
+        state.expected = 0;
+        let declines = std::mem::take(&mut state.permit) > 0;
+        let possible = self.tree.parent(state.root) == Some(from);
+        if declines {
+            self.decline(barrier, env);
+        }
+        possible
+    }
+
+    /// Does whatever is due: hurries children, begins a flush, reports arrivals, completes episodes. The thread that `arrives` will
+    /// wait.
+    fn advance(&mut self, barrier: Object, arrives: bool, env: &mut dyn BarrierEnv) {
         let me = self.tree.me;
         loop {
             let Some(state) = self.barriers.get_mut(&barrier) else { return };
@@ -222,14 +237,39 @@ impl Barriers {
             }
             let (received, count) = (state.gathering.received(), state.count);
             match parent {
-                Some(parent) if received > state.sent && received >= state.expected => {
-                    let threads = received - state.sent;
-                    state.sent = received;
-                    env.send(parent, &BarrierMessage::Arrive { barrier, count, threads });
+                Some(parent)
+                    if received > state.sent.total() && received >= state.expected.max(state.permit) =>
+                {
+                    let threads = received - state.sent.total();
+                    state.sent.add(count, threads);
+                    let permit = std::mem::take(&mut state.permit);
+                    let permitted = permit > 0;
+                    let report = BarrierMessage::Arrive { barrier, count, threads };
+                    // A root whose own threads are missing need not be interrupted: they will look.
+                    let is_missed = (1..count).contains(&state.expected) && self.tree.nodes == 2;
+                    if arrives && is_missed && !permitted {
+                        env.leave(parent, &report);
+                    } else {
+                        env.send(parent, &report);
+                    }
+                    if permitted {
+                        self.release(barrier, Episode::permitted(count, permit), env);
+                    }
+                }
+                None if state.permitted.is_some() => {
+                    let ends = self.end_permitted(barrier, env);
+                    if !ends && !flushes {
+                        return;
+                    }
                 }
                 None if received > 0 && received >= count => {
-                    self.counters.episodes += 1;
-                    self.release(barrier, count, count, true, count, env);
+                    self.release(barrier, Episode::whole(count), env);
+                }
+                None if self.tree.nodes == 2
+                    && let Some(Permitted { child, threads, .. }) = state.permit(NodeId(1 - me.0)) =>
+                {
+                    // As long as nobody has come there, it would only interrupt.
+                    env.leave(child, &BarrierMessage::Permit { barrier, count, threads });
                 }
                 _ if !flushes => return,
                 _ => {}
@@ -237,24 +277,48 @@ impl Barriers {
         }
     }
 
-    /// `threads` arrivals go on after an episode of `count`.
-    fn release(
-        &mut self,
-        barrier: Object,
-        count: u32,
-        threads: u32,
-        serial: bool,
-        expected: u32,
-        env: &mut dyn BarrierEnv,
-    ) {
+    /// Goes on with an episode of which a child was permitted its part: true if that has been reported. If more has arrived
+    /// meanwhile, perhaps in its stead, the child is hurried.
+    fn end_permitted(&mut self, barrier: Object, env: &mut dyn BarrierEnv) -> bool {
+        let Some(state) = self.barriers.get_mut(&barrier) else { return false };
+        let Some(permitted) = &mut state.permitted else { return false };
+        if permitted.missing > 0 {
+            if state.gathering.received() > permitted.count && !permitted.hurried {
+                permitted.hurried = true;
+                self.counters.hurries += 1;
+                env.send(permitted.child, &BarrierMessage::Hurry { barrier });
+            }
+            return false;
+        }
+        let whole = Episode::whole(permitted.count);
+        let episode = Episode { permitted: state.permitted.take(), ..whole };
+        self.release(barrier, episode, env);
+        true
+    }
+
+    /// Arrivals go on.
+    fn release(&mut self, barrier: Object, episode: Episode, env: &mut dyn BarrierEnv) {
+        let Episode { count, threads, serial, expected, permitted } = episode;
         let me = self.tree.me;
         let Some(state) = self.barriers.get_mut(&barrier) else { return };
+        let is_root = self.tree.parent(state.root).is_none();
+        self.counters.episodes += u64::from(is_root);
         let repeats = state.count == count;
-        state.sent = state.sent.saturating_sub(threads);
+        state.sent.release(threads);
         state.expected = if repeats { expected } else { 0 };
         state.gathering.release(threads, serial, repeats, &mut self.shares);
-        // Whoever goes on learns with that message what it may wait for.
-        let hurried = state.gathering.restrain(state.expected);
+        if let Some(Permitted { child, hurried: true, .. }) = permitted {
+            state.gathering.expect_nothing(child);
+        }
+        let mut hurried = state.gathering.restrain(state.expected);
+        if let Some(Permitted { child, threads, hurried: knows, .. }) = permitted {
+            // It goes on, and keeps arrivals back, as it was told with the permit.
+            self.shares.retain(|share| share.source != child);
+            if !knows && !hurried.contains(&child) && state.gathering.expected_from(child) != threads {
+                hurried.push(child);
+            }
+        }
+        // Whoever goes on now learns with that message what it may wait for.
         for share in &mut self.shares {
             share.expected = state.gathering.expected_from(share.source);
         }
@@ -276,6 +340,33 @@ impl Barriers {
             }
         }
         self.shares.clear();
+    }
+}
+
+/// What arrivals go on after.
+#[derive(Clone, Copy)]
+struct Episode {
+    /// How many threads made it.
+    count: u32,
+    /// How many of them go on here or below.
+    threads: u32,
+    /// One of them is the serial thread.
+    serial: bool,
+    /// So many may be kept back next time.
+    expected: u32,
+    /// A child goes on without being told again.
+    permitted: Option<Permitted>,
+}
+
+impl Episode {
+    /// All its threads go on.
+    fn whole(count: u32) -> Self {
+        Self { count, threads: count, serial: true, expected: count, permitted: None }
+    }
+
+    /// The threads that were permitted to go on.
+    fn permitted(count: u32, threads: u32) -> Self {
+        Self { count, threads, serial: true, expected: threads, permitted: None }
     }
 }
 

@@ -36,11 +36,9 @@ impl Model for Programs {
         vec![
             Property::always("episodes are complete and seen", |_, world: &World| world.broken().is_none()),
             Property::always("nobody waits for ever", |model: &Self, world: &World| {
-                let mut events = Vec::new();
-                world.events(&model.programs, &mut events);
                 let over =
                     || world.all_episodes_are_over() && (!model.ends || world.is_finished(&model.programs));
-                !events.is_empty() || over()
+                !world.may_rest(&model.programs) || over()
             }),
         ]
     }
@@ -110,6 +108,21 @@ fn the_distribution_changes_between_episodes() {
 }
 
 #[test]
+fn two_nodes_take_each_others_places() {
+    // Of three threads in each episode, the third is of one node or the other.
+    let always = [wait(3); 4];
+    let twice = [wait(3); 2];
+    let [third, fourth] = [[after(6), wait(3)], [after(9), wait(3)]];
+    let first_two_and_fourth = [wait(3), wait(3), after(9), wait(3)];
+    check(&[&[&always, &twice, &fourth], &[&always, &third]], 2, true, true);
+    check(&[&[&always, &third], &[&always, &first_two_and_fourth]], 2, true, true);
+    check(&[&[&twice, &third], &[&twice, &third]], 2, false, false);
+    // Nobody knows who will come next.
+    check(&[&[&[wait(2); 3], &[wait(2); 2]], &[&[wait(2); 3]]], 2, false, false);
+    check(&[&[&[wait(2); 3]], &[&[wait(2); 3], &[wait(2); 2]]], 2, false, false);
+}
+
+#[test]
 fn a_barrier_is_initialised_again_with_another_count() {
     let four_then_two = [wait(4), wait(2)];
     let four = [wait(4)];
@@ -127,6 +140,11 @@ fn a_barrier_is_initialised_again_with_another_count() {
     let late = [wait(3), after(4), wait(3)];
     check(&[&[&back_and_forth, &late], &[&back_and_forth]], 2, true, true);
     check(&[&[&back_and_forth], &[&late], &[&back_and_forth]], 1, true, true);
+    // What was agreed on is void when the count changes.
+    let thrice_then_three = [wait(2), wait(2), wait(2), wait(3)];
+    let third = [after(6), wait(3)];
+    check(&[&[&thrice_then_three], &[&thrice_then_three, &third]], 2, true, true);
+    check(&[&[&thrice_then_three, &third], &[&thrice_then_three]], 2, true, true);
 }
 
 #[test]

@@ -65,6 +65,11 @@ struct Around {
     nodes: usize,
     instant: bool,
     wires: BTreeMap<(NodeId, NodeId), VecDeque<BarrierMessage>>,
+    /// How many messages, the last of each wire, were left: without another one behind them they may stay there for ever.
+    left: BTreeMap<(NodeId, NodeId), usize>,
+    /// The thread that arrives, and those whose reports were left: when they go to sleep, the messages of their node are taken.
+    arriving: usize,
+    reported: BTreeMap<NodeId, usize>,
     /// Flushes under way, with what the node saw when they began.
     flushing: BTreeMap<(NodeId, Object), BTreeSet<Arrival>>,
     /// An arrival stands for what the thread wrote before it: who sees it, and what is released.
@@ -81,23 +86,38 @@ struct At<'a> {
     around: &'a mut Around,
 }
 
-impl BarrierEnv for At<'_> {
-    fn manager(&self, barrier: Object) -> NodeId {
-        NodeId((barrier.0 % self.around.nodes as u64) as u16)
-    }
-
-    fn send(&mut self, to: NodeId, message: &BarrierMessage) {
+impl At<'_> {
+    fn put(&mut self, to: NodeId, message: &BarrierMessage) {
         if to == self.me {
             self.around.broken = Some("a node sent itself a message");
         }
         if let Some(sent) = &mut self.around.sent {
             match message {
                 BarrierMessage::Arrive { .. } => sent.arrivals += 1,
-                BarrierMessage::Release { .. } => sent.releases += 1,
-                BarrierMessage::Hurry { .. } => sent.hurries += 1,
+                BarrierMessage::Release { .. } | BarrierMessage::Permit { .. } => sent.releases += 1,
+                BarrierMessage::Hurry { .. } | BarrierMessage::Decline { .. } => sent.hurries += 1,
             }
         }
         self.around.wires.entry((self.me, to)).or_default().push_back(*message);
+    }
+}
+
+impl BarrierEnv for At<'_> {
+    fn manager(&self, barrier: Object) -> NodeId {
+        NodeId((barrier.0 % self.around.nodes as u64) as u16)
+    }
+
+    fn send(&mut self, to: NodeId, message: &BarrierMessage) {
+        self.around.left.remove(&(self.me, to));
+        self.put(to, message);
+    }
+
+    fn leave(&mut self, to: NodeId, message: &BarrierMessage) {
+        if matches!(message, BarrierMessage::Arrive { .. }) {
+            self.around.reported.insert(self.me, self.around.arriving);
+        }
+        *self.around.left.entry((self.me, to)).or_default() += 1;
+        self.put(to, message);
     }
 
     fn release(&mut self, barrier: Object) -> Outcome {
@@ -159,14 +179,34 @@ impl World {
         out.extend(self.around.flushing.keys().map(|(node, barrier)| Event::Flushed(*node, *barrier)));
     }
 
+    /// True if nothing need happen any more: what was left for a node may be taken or not.
+    pub fn may_rest(&self, programs: &[Vec<Op>]) -> bool {
+        let mut events = Vec::new();
+        self.events(programs, &mut events);
+        let Around { wires, left, reported, .. } = &self.around;
+        events.iter().all(|event| match event {
+            Event::Deliver(from, to) => {
+                let prompts = reported.get(from).is_some_and(|thread| self.runners[*thread].waits);
+                let waits = self.runners.iter().any(|runner| runner.waits && runner.node == *to);
+                let wire = (*from, *to);
+                !prompts && !waits && left.get(&wire) == wires.get(&wire).map(VecDeque::len).as_ref()
+            }
+            _ => false,
+        })
+    }
+
     pub fn happen(&mut self, event: Event, programs: &[Vec<Op>]) {
         match event {
             Event::Step(index) => self.step(index, programs),
             Event::Deliver(from, to) => {
                 let Some(wire) = self.around.wires.get_mut(&(from, to)) else { return };
                 let Some(message) = wire.pop_front() else { return };
+                if let Some(left) = self.around.left.get_mut(&(from, to)) {
+                    *left = wire.len().min(*left);
+                }
                 if wire.is_empty() {
                     self.around.wires.remove(&(from, to));
+                    self.around.left.remove(&(from, to));
                 }
                 let mut env = At { me: to, around: &mut self.around };
                 if self.nodes[to.index()].message(from, message, &mut env).is_err() {
@@ -191,6 +231,7 @@ impl World {
             return;
         };
         self.runners[index].waits = true;
+        self.around.arriving = index;
         self.around.seen.entry(node).or_default().insert((index, pc));
         self.around.tallies.entry((barrier, count)).or_default().arrived += 1;
         let mut env = At { me: node, around: &mut self.around };

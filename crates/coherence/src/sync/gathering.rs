@@ -91,6 +91,23 @@ impl Gathering {
         true
     }
 
+    /// Takes back so many arrivals of a source, the last of those that were received.
+    pub fn withdraw(&mut self, source: NodeId, threads: u32) {
+        let Some(place) = self.queue.iter().rposition(|(node, _)| *node == source) else { return };
+        let (_, count) = &mut self.queue[place];
+        *count -= threads;
+        if *count == 0 {
+            self.queue.remove(place);
+        }
+        self.source_mut(source).received -= threads;
+        self.received -= threads;
+    }
+
+    /// A source keeps back nothing until its next part in an episode.
+    pub fn expect_nothing(&mut self, source: NodeId) {
+        self.source_mut(source).expected = 0;
+    }
+
     /// `wanted` is how many arrivals the next message or episode needs. If more could be here or kept back,
     /// nobody may keep back anything: returns whom to tell.
     pub fn restrain(&mut self, wanted: u32) -> Vec<NodeId> {

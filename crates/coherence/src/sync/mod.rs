@@ -11,6 +11,7 @@
 //! None does coherence: the node releases before a request, an arrival or a token leaves it and acquires when an
 //! answer or a token arrives.
 
+mod barrier;
 mod barrier_message;
 mod barriers;
 #[cfg(test)]
@@ -33,6 +34,7 @@ mod locks_tests;
 mod locks_world;
 mod object_map;
 mod once;
+mod reported;
 mod request;
 mod rwlock;
 mod semaphore;

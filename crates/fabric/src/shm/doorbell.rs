@@ -7,8 +7,14 @@ use std::time::{Duration, Instant};
 const SLEEPER: u32 = 1;
 /// The next sleep shall end at once.
 const INTERRUPT: u32 = 2;
-/// One thread that polls; the bits from here up count them.
+/// One thread that polls.
 const POLLER: u32 = 4;
+/// All that can poll.
+const POLLERS: u32 = WAITER - POLLER;
+/// One thread that sleeps until it hears of what may have been left; the bits from here up count them.
+const WAITER: u32 = 1 << 17;
+/// All other bits.
+const FLAGS_AND_POLLERS: u32 = WAITER - 1;
 
 /// One node's doorbell: a word in shared memory which says whether senders must wake the node.
 ///
@@ -29,9 +35,34 @@ impl Doorbell {
         // Orders the caller's publication before the look at the word, see `Doorbell`.
         fence();
         // Relaxed: the value carries no data, it only decides whether to wake.
-        if self.word.word().load(Ordering::Relaxed) == SLEEPER {
+        if self.word.word().load(Ordering::Relaxed) & FLAGS_AND_POLLERS == SLEEPER {
             self.wake();
         }
+    }
+
+    /// As [`Doorbell::ring`], for what only threads that wait must hear of: others look before they do.
+    pub fn ring_for_waiters(&self) {
+        fence();
+        let word = self.word.word().load(Ordering::Relaxed);
+        if word & FLAGS_AND_POLLERS == SLEEPER && word >= WAITER {
+            self.wake();
+        }
+    }
+
+    /// One more thread is about to sleep that must hear of what was left. If nobody else looks, `ready` tells whether there is
+    /// something.
+    pub fn begin_waiting(&self, ready: impl FnOnce() -> bool) {
+        let before = self.word.word().fetch_add(WAITER, Ordering::AcqRel);
+        // Orders the change of the word before the look at the rings, see `Doorbell`.
+        fence_after_change();
+        if before & FLAGS_AND_POLLERS == SLEEPER && ready() {
+            self.wake();
+        }
+    }
+
+    /// One such thread fewer.
+    pub fn end_waiting(&self) {
+        self.word.word().fetch_sub(WAITER, Ordering::AcqRel);
     }
 
     /// Makes the present or the next [`Doorbell::sleep`] return.
@@ -49,7 +80,8 @@ impl Doorbell {
     /// One thread fewer polls. If it was the last and the service thread sleeps, `ready` tells whether there is
     /// something for it to do: while there were pollers, senders did not ring.
     pub fn end_polling(&self, ready: impl FnOnce() -> bool) {
-        if self.word.word().fetch_sub(POLLER, Ordering::AcqRel) - POLLER == SLEEPER {
+        let after = self.word.word().fetch_sub(POLLER, Ordering::AcqRel) - POLLER;
+        if after & FLAGS_AND_POLLERS == SLEEPER {
             // Orders the change of the word before the look at the rings, see `Doorbell`.
             fence_after_change();
             if ready() {
@@ -60,7 +92,7 @@ impl Doorbell {
 
     /// True while anybody polls.
     pub fn is_polled(&self) -> bool {
-        self.word.word().load(Ordering::Relaxed) >= POLLER
+        self.word.word().load(Ordering::Relaxed) & POLLERS != 0
     }
 
     /// Sleeps until rung, interrupted, or the time is over. Does not begin to sleep if `ready`.
@@ -72,7 +104,7 @@ impl Doorbell {
         let before = self.word.word().fetch_or(SLEEPER, Ordering::AcqRel);
         // Orders the change of the word before the look at the rings, see `Doorbell`.
         fence_after_change();
-        if before >= POLLER || !ready() {
+        if before & POLLERS != 0 || !ready() {
             loop {
                 let now = self.word.word().load(Ordering::Acquire);
                 if now & SLEEPER == 0 || now & INTERRUPT != 0 {

@@ -13,7 +13,7 @@ pub use segment::{DEFAULT_RING_BYTES, ShmSegment};
 use crate::counters::Tally;
 use crate::{Counters, Deliver, Event, Fabric, LostReason, SegmentError, SendError, check_message};
 use gondwana_topology::NodeId;
-use ring::{Consumer, Producer};
+use ring::{Consumer, Producer, RingControl};
 use segment::{MappedLines, Mapping};
 use std::collections::VecDeque;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -140,13 +140,24 @@ impl ShmFabric {
     /// True if there is something for a poll to do. Looks into the rings itself even while another thread has them: that one
     /// may just have looked in vain, and not look again.
     fn is_ready(&self) -> bool {
-        if self.event_count.load(Ordering::Relaxed) > 0 {
-            return true;
-        }
-        let arrived = self.incoming.iter().any(|Incoming { from, lines, damaged }| {
-            self.map.control(*from, self.node).is_ready(lines) && !damaged.load(Ordering::Relaxed)
-        });
-        arrived
+        self.has_arrived() || self.has_work()
+    }
+
+    /// As [`ShmFabric::is_ready`], for what was not left to be found.
+    fn is_urgent(&self) -> bool {
+        self.any_ring(RingControl::is_urgent) || self.has_work()
+    }
+
+    /// True if this is true of any ring of messages for this node.
+    fn any_ring(&self, holds: impl Fn(&RingControl, &MappedLines) -> bool) -> bool {
+        self.incoming.iter().any(|Incoming { from, lines, damaged }| {
+            holds(self.map.control(*from, self.node), lines) && !damaged.load(Ordering::Relaxed)
+        })
+    }
+
+    /// True if there are events, or backlogs that have room now.
+    fn has_work(&self) -> bool {
+        self.event_count.load(Ordering::Relaxed) > 0
             || self.outgoing.iter().any(|out| {
                 out.backlog.load(Ordering::Relaxed) > 0 && !self.map.control(self.node, out.to).is_blocked()
             })
@@ -194,6 +205,33 @@ impl Fabric for ShmFabric {
         Ok(())
     }
 
+    fn leave(&self, to: NodeId, head: &[u8]) -> Result<(), SendError> {
+        check_message((self.node, self.nodes), to, head, &[])?;
+        let out = &self.outgoing[to.index()];
+        let mut sender = lock(&out.sender);
+        let control = self.map.control(self.node, to);
+        let can_wait = sender.backlog.is_empty() && !out.lost.load(Ordering::Relaxed);
+        if !can_wait || !sender.producer.leave(&out.lines, control, head) {
+            drop(sender);
+            return self.send(to, head, &[]);
+        }
+        out.sent.count(head.len());
+        drop(sender);
+        self.map.doorbell(to).ring_for_waiters();
+        Ok(())
+    }
+
+    fn prompt(&self, to: NodeId) {
+        let Some(out) = self.outgoing.get(to.index()) else { return };
+        if self.map.control(self.node, to).is_ready(&out.lines) {
+            self.map.doorbell(to).ring();
+        }
+    }
+
+    fn has_arrived(&self) -> bool {
+        self.any_ring(RingControl::is_ready)
+    }
+
     fn poll(&self, deliver: &mut Deliver<'_>) -> usize {
         let Some(mut consumers) = try_lock(&self.consumers) else { return 0 };
         self.drain();
@@ -239,7 +277,15 @@ impl Fabric for ShmFabric {
     }
 
     fn end_polling(&self) {
-        self.map.doorbell(self.node).end_polling(|| self.is_ready());
+        self.map.doorbell(self.node).end_polling(|| self.is_urgent());
+    }
+
+    fn begin_waiting(&self) {
+        self.map.doorbell(self.node).begin_waiting(|| self.is_ready());
+    }
+
+    fn end_waiting(&self) {
+        self.map.doorbell(self.node).end_waiting();
     }
 
     fn is_polled(&self) -> bool {

@@ -19,6 +19,8 @@ const WORD: usize = 8;
 const PRESENT: u64 = 1 << 63;
 /// Header: the next record is at line 0.
 const SKIP: u64 = PRESENT | 1 << 62;
+/// Header: nobody need be woken for this record.
+const LEFT: u64 = 1 << 61;
 const HEAD_SHIFT: u32 = 32;
 /// How often to see whether the ring can start over, in lines. One that is used lightly does after the second such lap, so
 /// that it takes 64 KiB, which stay in the caches.
@@ -69,6 +71,25 @@ impl RingControl {
         lines.header(at).load(Ordering::Relaxed) != 0
     }
 
+    /// As [`RingControl::is_ready`], for records that were not left to be found.
+    pub fn is_urgent(&self, lines: &impl Lines) -> bool {
+        let count = lines.count();
+        let mut at = self.tail.load(Ordering::Relaxed) as usize & (count - 1);
+        for _ in 0..count {
+            // Acquire: the headers behind it are as old at least.
+            let header = lines.header(at).load(Ordering::Acquire);
+            if header == 0 {
+                return false;
+            }
+            at = match header {
+                SKIP => 0,
+                _ if header & LEFT == 0 => return true,
+                _ => (at + Shape::of(header).lines()) & (count - 1),
+            };
+        }
+        true
+    }
+
     /// True if the producer is blocked and was not yet told of room.
     pub fn is_blocked(&self) -> bool {
         self.blocked.load(Ordering::Relaxed) != 0
@@ -83,6 +104,12 @@ struct Shape {
 }
 
 impl Shape {
+    /// That of the record with this header.
+    fn of(header: u64) -> Self {
+        let length = |shift: u32| (header >> shift & LENGTH_MASK) as usize;
+        Self { head: length(HEAD_SHIFT), bulk: length(0) }
+    }
+
     fn header(self) -> u64 {
         PRESENT | (self.head as u64) << HEAD_SHIFT | self.bulk as u64
     }
@@ -122,6 +149,22 @@ impl Producer {
     /// Publishes a message if there is room. The caller has seen to it that the lengths are within the limits
     /// that [`least_lines`] was asked about.
     pub fn push(&mut self, lines: &impl Lines, control: &RingControl, head: &[u8], bulk: &[&[u8]]) -> bool {
+        self.publish(lines, control, head, bulk, 0)
+    }
+
+    /// As [`Producer::push`], for a message that is left to be found.
+    pub fn leave(&mut self, lines: &impl Lines, control: &RingControl, head: &[u8]) -> bool {
+        self.publish(lines, control, head, &[], LEFT)
+    }
+
+    fn publish(
+        &mut self,
+        lines: &impl Lines,
+        control: &RingControl,
+        head: &[u8],
+        bulk: &[&[u8]],
+        mark: u64,
+    ) -> bool {
         let shape = Shape { head: head.len(), bulk: bulk.iter().map(|piece| piece.len()).sum() };
         let count = lines.count();
         let at = self.position as usize & (count - 1);
@@ -161,7 +204,7 @@ impl Producer {
         let next = (at + shape.lines()) & (count - 1);
         lines.header(next).store(0, Ordering::Relaxed);
         // Release: whoever sees this header sees the record, and the empty header behind it.
-        lines.header(at).store(shape.header(), Ordering::Release);
+        lines.header(at).store(shape.header() | mark, Ordering::Release);
         self.position += shape.lines() as u64;
         true
     }
@@ -239,11 +282,8 @@ impl Consumer {
         if header == 0 {
             return Ok(None);
         }
-        let shape = Shape {
-            head: (header >> HEAD_SHIFT & LENGTH_MASK) as usize,
-            bulk: (header & LENGTH_MASK) as usize,
-        };
-        if header != shape.header() || at + shape.lines() > count {
+        let shape = Shape::of(header);
+        if header & !LEFT != shape.header() || at + shape.lines() > count {
             return Err(Damaged);
         }
         let start = at * LINE;

@@ -44,24 +44,30 @@ proptest! {
     /// Whatever the lengths and the turns of sending and receiving: what was accepted comes out unchanged and in
     /// order, and an empty ring accepts everything.
     #[test]
-    fn a_ring_is_a_queue(turns in proptest::collection::vec((0..200usize, 0..300usize, 0..4usize), 1..200)) {
+    fn a_ring_is_a_queue(turns in proptest::collection::vec((0..200usize, 0..300usize, 0..4usize, any::<bool>()), 1..200)) {
         let lines = SmallLines::new(least_lines(200, 300).next_power_of_two());
         let control = RingControl::default();
         let (mut producer, mut consumer) = (Producer::new(), Consumer::new());
         let mut expected = VecDeque::new();
-        for (number, (head_len, bulk_len, taken)) in turns.into_iter().enumerate() {
-            let (head, bulk) = (vec![number as u8; head_len], vec![!(number as u8); bulk_len]);
-            let (first, second) = bulk.split_at(bulk_len / 2);
-            if producer.push_or_block(&lines, &control, &head, &[first, second]) {
-                expected.push_back((head, bulk));
+        for (number, (head_len, bulk_len, taken, left)) in turns.into_iter().enumerate() {
+            let (head, mut bulk) = (vec![number as u8; head_len], vec![!(number as u8); bulk_len]);
+            let left = left && producer.leave(&lines, &control, &head);
+            if left {
+                bulk.clear();
+            }
+            let (first, second) = bulk.split_at(bulk.len() / 2);
+            if left || producer.push_or_block(&lines, &control, &head, &[first, second]) {
+                expected.push_back((head, bulk, left));
             } else {
                 prop_assert!(!expected.is_empty());
                 prop_assert!(control.is_blocked());
             }
             for _ in 0..taken {
                 prop_assert_eq!(control.is_ready(&lines), !expected.is_empty());
+                prop_assert_eq!(control.is_urgent(&lines), expected.iter().any(|(.., left)| !left));
                 let popped = consumer.pop(&lines, &control, |head, bulk| {
-                    assert_eq!(expected.pop_front(), Some((head.to_vec(), bulk.to_vec())));
+                    let (expected_head, expected_bulk, _) = expected.pop_front().expect("one was published");
+                    assert_eq!((head, bulk), (&*expected_head, &*expected_bulk));
                 });
                 prop_assert!(popped.is_ok());
             }

@@ -16,11 +16,20 @@ impl Node {
                 self.complete_release(freed);
             }
             let slot = Thread::current(self).slot;
-            self.slots.arm(slot, event::DONE);
-            let waiter = waiter(slot);
-            self.core()
-                .with_barriers(|barriers, env| barriers.arrive(Object(barrier as u64), count, waiter, env));
-            self.wait(slot, event::DONE, None);
+            self.slots.arm(slot, event::PASSED);
+            // Declared first: the last to arrive is answered at once.
+            let poller = self.poll();
+            if poller.is_some() {
+                // Who was here before may have left word.
+                self.look();
+            }
+            let mut core = self.core();
+            core.with_barriers(|barriers, env| {
+                barriers.arrive(Object(barrier as u64), count, waiter(slot), env)
+            });
+            let left = core.ports.left.take();
+            drop(core);
+            self.wait_at_barrier(poller, slot, left);
             self.slots.result(slot) != 0
         })
     }
