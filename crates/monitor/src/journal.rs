@@ -168,16 +168,12 @@ impl Journal {
             direction: first.direction,
         };
         let (count, bytes) = (1_u32 << parts, u64::from(first.bytes) << parts);
-        let mask = self.places.len() - 1;
-        let mut place = like.place() & mask;
-        while self.places[place] != EMPTY {
+        let place = self.place_of(&like);
+        if self.places[place] != EMPTY {
             let row = &mut self.rows[usize::from(self.places[place]) - 1];
-            if row.like == like {
-                row.count = row.count.saturating_add(count);
-                row.bytes += bytes;
-                return;
-            }
-            place = (place + 1) & mask;
+            row.count = row.count.saturating_add(count);
+            row.bytes += bytes;
+            return;
         }
         if self.rows.len() == ROWS {
             self.lost += u64::from(count);
@@ -190,15 +186,24 @@ impl Journal {
         }
     }
 
+    /// The place of the row for what is alike, or the empty one where it belongs.
+    fn place_of(&self, like: &Like) -> usize {
+        let mask = self.places.len() - 1;
+        let mut place = like.place() & mask;
+        while let number @ 1.. = usize::from(self.places[place])
+            && self.rows[number - 1].like != *like
+        {
+            place = (place + 1) & mask;
+        }
+        place
+    }
+
     /// Puts all places in use. Their memory has been reserved from the start.
     fn spread(&mut self) {
         self.places.clear();
         self.places.resize(PLACES, EMPTY);
         for (number, row) in (1..).zip(&self.rows) {
-            let mut place = row.like.place() & (PLACES - 1);
-            while self.places[place] != EMPTY {
-                place = (place + 1) & (PLACES - 1);
-            }
+            let place = self.place_of(&row.like);
             self.places[place] = number;
         }
     }

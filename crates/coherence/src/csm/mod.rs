@@ -319,9 +319,9 @@ impl Protocol for Csm {
 
     fn write_early(&mut self, first: Page, count: u32, env: &mut dyn Env) {
         if self.layout.holds(first, 1) {
-            let end = first.0 + self.layout.clip(first, count);
-            for page in span(first, end - first.0) {
-                self.write_alone(page, end - page.0, env);
+            let count = self.layout.clip(first, count);
+            for page in span(first, count) {
+                self.write_alone(page, first.0 + count - page.0, env);
             }
             self.reopen(env);
         }
