@@ -3,8 +3,8 @@
  * calls and in /proc, and knows nothing of Gondwana.
  *
  *   witness pages malloc|mmap COUNT   touches so many pages, one after the other, and prints the node of each
- *   witness frames COUNT              allocates and touches so many pages, and prints the number of each one's page frame, or
- *                                     zeros if the kernel does not tell
+ *   witness frames COUNT              allocates and touches so many pages, no multiple of 7, and prints the number of each one's
+ *                                     page frame, or zeros if the kernel does not tell
  *   witness block COUNT               allocates and touches so many pages, says where, and waits to be killed
  *   witness threads COUNT             starts so many threads and prints the processors and nodes that each may use,
  *                                     and the nodes of pages that it touches
@@ -93,7 +93,9 @@ static int frames(size_t count)
         fprintf(stderr, "the block does not begin with a page\n");
         return 1;
     }
-    memset(start, 1, count * PAGE);
+    /* Frames that happen to be free one after the other must not make pages that are. */
+    for (size_t turn = 0; turn < count; turn++)
+        memset(start + turn * 7 % count * PAGE, 1, PAGE);
     if (map == NULL || fseeko(map, (unsigned long)start / PAGE * 8, SEEK_SET) != 0)
         fail("pagemap");
     for (size_t page = 0; page < count; page++) {
