@@ -62,75 +62,54 @@ fn explore(model: impl Fn() + Sync + Send + 'static) {
     builder.check(model);
 }
 
-#[test]
-fn a_sleeper_is_woken() {
-    explore(|| {
+/// What a thread does with the doorbell of a node and its only message.
+type Part = fn(&Doorbell, &AtomicU64);
+
+/// Publishes the message, and tells of it.
+fn send(message: &AtomicU64, ring: impl FnOnce()) {
+    message.store(1, Ordering::Release);
+    ring();
+}
+
+/// The service thread takes the message, whatever these threads do at the same time.
+fn the_message_is_taken<const N: usize>(parts: [Part; N]) {
+    explore(move || {
         let shared = Arc::new((Doorbell::default(), AtomicU64::new(0)));
-        let sender = {
+        let spawn = |&part: &Part| {
             let shared = Arc::clone(&shared);
-            loom::thread::spawn(move || {
-                shared.1.store(1, Ordering::Release);
-                shared.0.ring();
-            })
+            loom::thread::spawn(move || part(&shared.0, &shared.1))
         };
+        let threads: Vec<_> = parts.iter().map(spawn).collect();
         let (bell, message) = &*shared;
         while message.load(Ordering::Acquire) == 0 {
             bell.sleep(None, || message.load(Ordering::Relaxed) != 0);
         }
-        sender.join().unwrap();
+        for thread in threads {
+            thread.join().unwrap();
+        }
     });
+}
+
+#[test]
+fn a_sleeper_is_woken() {
+    the_message_is_taken([|bell, message| send(message, || bell.ring())]);
 }
 
 #[test]
 fn a_poller_that_ends_wakes_the_sleeper() {
-    explore(|| {
-        let shared = Arc::new((Doorbell::default(), AtomicU64::new(0)));
-        let spawn = |run: fn(&Doorbell, &AtomicU64)| {
-            let shared = Arc::clone(&shared);
-            loom::thread::spawn(move || run(&shared.0, &shared.1))
-        };
-        let sender = spawn(|bell, message| {
-            message.store(1, Ordering::Release);
-            bell.ring();
-        });
-        // Never takes the message, so that the service thread must.
-        let poller = spawn(|bell, message| {
-            bell.begin_polling();
-            bell.end_polling(|| message.load(Ordering::Relaxed) != 0);
-        });
-        let (bell, message) = &*shared;
-        while message.load(Ordering::Acquire) == 0 {
-            bell.sleep(None, || message.load(Ordering::Relaxed) != 0);
-        }
-        sender.join().unwrap();
-        poller.join().unwrap();
-    });
+    // Never takes the message, so that the service thread must.
+    let poller: Part = |bell, message| {
+        bell.begin_polling();
+        bell.end_polling(|| message.load(Ordering::Relaxed) != 0);
+    };
+    the_message_is_taken([|bell, message| send(message, || bell.ring()), poller]);
 }
 
 #[test]
 fn a_waiter_hears_of_what_was_left() {
-    explore(|| {
-        let shared = Arc::new((Doorbell::default(), AtomicU64::new(0)));
-        let spawn = |run: fn(&Doorbell, &AtomicU64)| {
-            let shared = Arc::clone(&shared);
-            loom::thread::spawn(move || run(&shared.0, &shared.1))
-        };
-        let sender = spawn(|bell, message| {
-            message.store(1, Ordering::Release);
-            bell.ring_for_waiters();
-        });
-        // Has looked, and waits until the service thread has taken the message.
-        let waiter = spawn(|bell, message| {
-            bell.begin_waiting(|| message.load(Ordering::Relaxed) == 1);
-        });
-        let (bell, message) = &*shared;
-        while message.load(Ordering::Acquire) == 0 {
-            bell.sleep(None, || message.load(Ordering::Relaxed) != 0);
-        }
-        bell.end_waiting();
-        sender.join().unwrap();
-        waiter.join().unwrap();
-    });
+    // Has looked, and waits until the service thread has taken the message.
+    let waiter: Part = |bell, message| bell.begin_waiting(|| message.load(Ordering::Relaxed) != 0);
+    the_message_is_taken([|bell, message| send(message, || bell.ring_for_waiters()), waiter]);
 }
 
 #[test]

@@ -129,9 +129,6 @@ impl BarrierEnv for SyncPorts<'_> {
 
     fn leave(&mut self, to: NodeId, message: &BarrierMessage) {
         self.ports.leave(to, &Wire::Barrier(*message));
-        if let BarrierMessage::Arrive { .. } = message {
-            self.ports.left = Some(to);
-        }
     }
 
     fn release(&mut self, barrier: Object) -> Outcome {

@@ -58,8 +58,6 @@ pub struct Ports {
     pub stacks: Vec<Range<u32>>,
     /// Who observes the node, if it is monitored.
     pub tap: Option<Box<Tap>>,
-    /// The node for which the report of the thread that arrives at a barrier was left, until that thread takes it.
-    pub left: Option<NodeId>,
     /// For heads that are not short.
     head: Vec<u8>,
 }
@@ -81,19 +79,7 @@ impl Ports {
     pub fn new(pages: Pages, fabric: Arc<dyn Fabric>, slots: Arc<Slots>) -> Self {
         let messages = MessageCounts::default();
         let (ready, neighbours, told, head) = (vec![], vec![], BTreeMap::new(), vec![]);
-        Self {
-            pages,
-            fabric,
-            slots,
-            ready,
-            messages,
-            neighbours,
-            told,
-            stacks: vec![],
-            tap: None,
-            left: None,
-            head,
-        }
+        Self { pages, fabric, slots, ready, messages, neighbours, told, stacks: vec![], tap: None, head }
     }
 
     /// Gives the other nodes of this computer what they need to read this one's memory, and finds a way to theirs; see

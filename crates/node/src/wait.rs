@@ -98,7 +98,7 @@ impl Node {
         if mask != event::PASSED {
             return self.slots.sleep(slot, mask, until);
         }
-        // What has been left for threads that are on their way to a barrier, they need not look for any more when they are there.
+        // At a barrier it no longer looks by itself for what was left for threads on their way there.
         self.fabric.begin_waiting();
         let seen = self.slots.sleep(slot, mask, until);
         self.fabric.end_waiting();

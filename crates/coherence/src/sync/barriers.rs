@@ -77,16 +77,25 @@ impl Barriers {
     }
 
     /// A thread of this node arrives at a barrier of `count` threads (at least 1). It is resumed when they have
-    /// all come, perhaps before this returns.
-    pub fn arrive(&mut self, barrier: Object, count: u32, waiter: Waiter, env: &mut dyn BarrierEnv) {
+    /// all come, perhaps before this returns. The node for which its report was left, if it was: the thread sees to it that the
+    /// node hears of it when it has waited for a while.
+    pub fn arrive(
+        &mut self,
+        barrier: Object,
+        count: u32,
+        waiter: Waiter,
+        env: &mut dyn BarrierEnv,
+    ) -> Option<NodeId> {
         self.counters.arrivals += 1;
+        let tree = self.tree;
         let state = self.barrier(barrier, env);
-        let declines = state.note_count(count);
         state.waiting.push_back(waiter);
-        if declines {
-            self.decline(barrier, env);
+        if state.note_count(count)
+            && let Some(parent) = tree.parent(state.root)
+        {
+            env.send(parent, &BarrierMessage::Decline { barrier });
         }
-        self.advance(barrier, true, env);
+        self.advance(barrier, true, env)
     }
 
     /// The release that [`BarrierEnv::release`] began is complete.
@@ -157,10 +166,14 @@ impl Barriers {
         state.gathering.receive(from, more)
     }
 
-    fn can_release(&self, barrier: Object, from: NodeId, threads: u32) -> bool {
-        self.barriers.get(&barrier).is_some_and(|state| {
-            self.tree.parent(state.root) == Some(from) && (1..=state.sent.total()).contains(&threads)
-        })
+    /// A barrier at which a node is this one's parent.
+    fn child_of(&mut self, parent: NodeId, barrier: Object) -> Option<&mut Barrier> {
+        let tree = self.tree;
+        self.barriers.get_mut(&barrier).filter(|state| tree.parent(state.root) == Some(parent))
+    }
+
+    fn can_release(&mut self, barrier: Object, from: NodeId, threads: u32) -> bool {
+        self.child_of(from, barrier).is_some_and(|state| (1..=state.sent.total()).contains(&threads))
     }
 
     fn take_permit(
@@ -171,14 +184,9 @@ impl Barriers {
         threads: u32,
         env: &mut dyn BarrierEnv,
     ) -> bool {
-        let Some(state) = self.barriers.get_mut(&barrier) else { return false };
-        if self.tree.nodes != 2
-            || self.tree.parent(state.root) != Some(from)
-            || threads == 0
-            || state.permit > 0
-        {
-            return false;
-        }
+        let possible = self.tree.nodes == 2 && threads > 0;
+        let state = self.child_of(from, barrier).filter(|state| possible && state.permit == 0);
+        let Some(state) = state else { return false };
         if state.sent.first(count) >= threads {
             self.release(barrier, Episode::permitted(count, threads), env);
         } else if state.sent.total() == 0 && state.count == count {
@@ -186,16 +194,9 @@ impl Barriers {
         } else {
             // What was reported meanwhile was not what was to be expected.
             state.expected = 0;
-            self.decline(barrier, env);
+            env.send(from, &BarrierMessage::Decline { barrier });
         }
         true
-    }
-
-    fn decline(&mut self, barrier: Object, env: &mut dyn BarrierEnv) {
-        let parent = self.barriers.get(&barrier).and_then(|state| self.tree.parent(state.root));
-        if let Some(parent) = parent {
-            env.send(parent, &BarrierMessage::Decline { barrier });
-        }
     }
 
     fn permit_declined(&mut self, barrier: Object, from: NodeId) -> bool {
@@ -209,27 +210,25 @@ impl Barriers {
     }
 
     fn hurried(&mut self, barrier: Object, from: NodeId, env: &mut dyn BarrierEnv) -> bool {
-        let Some(state) = self.barriers.get_mut(&barrier) else { return false };
+        let Some(state) = self.child_of(from, barrier) else { return false };
         state.expected = 0;
-        let declines = std::mem::take(&mut state.permit) > 0;
-        let possible = self.tree.parent(state.root) == Some(from);
-        if declines {
-            self.decline(barrier, env);
+        if std::mem::take(&mut state.permit) > 0 {
+            env.send(from, &BarrierMessage::Decline { barrier });
         }
-        possible
+        true
     }
 
     /// Does whatever is due: hurries children, begins a flush, reports arrivals, completes episodes. The thread that `arrives` will
-    /// wait.
-    fn advance(&mut self, barrier: Object, arrives: bool, env: &mut dyn BarrierEnv) {
+    /// wait; the node for which its report was left.
+    fn advance(&mut self, barrier: Object, arrives: bool, env: &mut dyn BarrierEnv) -> Option<NodeId> {
         let me = self.tree.me;
+        let mut left = None;
         loop {
-            let Some(state) = self.barriers.get_mut(&barrier) else { return };
+            let Some(state) = self.barriers.get_mut(&barrier) else { return left };
             let parent = self.tree.parent(state.root);
             let wanted = if parent.is_some() { state.expected } else { state.count };
             for node in state.gathering.restrain(wanted).into_iter().filter(|node| *node != me) {
-                self.counters.hurries += 1;
-                env.send(node, &BarrierMessage::Hurry { barrier });
+                hurry(node, barrier, &mut self.counters, env);
             }
             let flushes = state.begin_flush(me);
             if flushes && env.release(barrier) == Outcome::Done {
@@ -249,6 +248,7 @@ impl Barriers {
                     let is_missed = (1..count).contains(&state.expected) && self.tree.nodes == 2;
                     if arrives && is_missed && !permitted {
                         env.leave(parent, &report);
+                        left = Some(parent);
                     } else {
                         env.send(parent, &report);
                     }
@@ -259,7 +259,7 @@ impl Barriers {
                 None if state.permitted.is_some() => {
                     let ends = self.end_permitted(barrier, env);
                     if !ends && !flushes {
-                        return;
+                        return left;
                     }
                 }
                 None if received > 0 && received >= count => {
@@ -271,7 +271,7 @@ impl Barriers {
                     // As long as nobody has come there, it would only interrupt.
                     env.leave(child, &BarrierMessage::Permit { barrier, count, threads });
                 }
-                _ if !flushes => return,
+                _ if !flushes => return left,
                 _ => {}
             }
         }
@@ -285,8 +285,7 @@ impl Barriers {
         if permitted.missing > 0 {
             if state.gathering.received() > permitted.count && !permitted.hurried {
                 permitted.hurried = true;
-                self.counters.hurries += 1;
-                env.send(permitted.child, &BarrierMessage::Hurry { barrier });
+                hurry(permitted.child, barrier, &mut self.counters, env);
             }
             return false;
         }
@@ -324,8 +323,7 @@ impl Barriers {
         }
         let goes_on = |node: &NodeId| self.shares.iter().any(|share| share.source == *node);
         for node in hurried.into_iter().filter(|node| *node != me && !goes_on(node)) {
-            self.counters.hurries += 1;
-            env.send(node, &BarrierMessage::Hurry { barrier });
+            hurry(node, barrier, &mut self.counters, env);
         }
         // Other nodes first: theirs is the longer way.
         for share in self.shares.iter().filter(|share| share.source != me) {
@@ -341,6 +339,12 @@ impl Barriers {
         }
         self.shares.clear();
     }
+}
+
+/// Tells a child to keep back nothing.
+fn hurry(child: NodeId, barrier: Object, counters: &mut BarrierCounters, env: &mut dyn BarrierEnv) {
+    counters.hurries += 1;
+    env.send(child, &BarrierMessage::Hurry { barrier });
 }
 
 /// What arrivals go on after.

@@ -67,8 +67,7 @@ struct Around {
     wires: BTreeMap<(NodeId, NodeId), VecDeque<BarrierMessage>>,
     /// How many messages, the last of each wire, were left: without another one behind them they may stay there for ever.
     left: BTreeMap<(NodeId, NodeId), usize>,
-    /// The thread that arrives, and those whose reports were left: when they go to sleep, the messages of their node are taken.
-    arriving: usize,
+    /// Threads whose reports were left: when they have waited for a while, the messages of their node are taken.
     reported: BTreeMap<NodeId, usize>,
     /// Flushes under way, with what the node saw when they began.
     flushing: BTreeMap<(NodeId, Object), BTreeSet<Arrival>>,
@@ -113,9 +112,6 @@ impl BarrierEnv for At<'_> {
     }
 
     fn leave(&mut self, to: NodeId, message: &BarrierMessage) {
-        if matches!(message, BarrierMessage::Arrive { .. }) {
-            self.around.reported.insert(self.me, self.around.arriving);
-        }
         *self.around.left.entry((self.me, to)).or_default() += 1;
         self.put(to, message);
     }
@@ -231,11 +227,13 @@ impl World {
             return;
         };
         self.runners[index].waits = true;
-        self.around.arriving = index;
         self.around.seen.entry(node).or_default().insert((index, pc));
         self.around.tallies.entry((barrier, count)).or_default().arrived += 1;
         let mut env = At { me: node, around: &mut self.around };
-        self.nodes[node.index()].arrive(Object(barrier), count, Waiter(index as u64), &mut env);
+        let left = self.nodes[node.index()].arrive(Object(barrier), count, Waiter(index as u64), &mut env);
+        if left.is_some() {
+            self.around.reported.insert(node, index);
+        }
     }
 
     /// The thread returns from the barrier of its present step.

@@ -195,15 +195,15 @@ impl Sequence {
     }
 
     /// The next window: the rest of what is foreseen. Beyond that, and while that is watched, windows double. What will be
-    /// written is asked for together.
+    /// written is asked for by itself.
     fn look_ahead(&mut self, limit: u32) -> u32 {
         match self.writer {
-            Some(writer) => self.widen(limit).min(writer.pages - 1 - self.steps_made()),
-            None => self.widen(limit),
+            Some(writer) => self.next_window(limit).min(writer.pages - 1 - self.steps_made()),
+            None => self.next_window(limit),
         }
     }
 
-    fn widen(&mut self, limit: u32) -> u32 {
+    fn next_window(&mut self, limit: u32) -> u32 {
         let rest = self.rest();
         if rest > 0 && self.foreseen.is_trusted() {
             return rest.min(limit);

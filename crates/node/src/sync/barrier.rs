@@ -23,12 +23,9 @@ impl Node {
                 // Who was here before may have left word.
                 self.look();
             }
-            let mut core = self.core();
-            core.with_barriers(|barriers, env| {
-                barriers.arrive(Object(barrier as u64), count, waiter(slot), env)
-            });
-            let left = core.ports.left.take();
-            drop(core);
+            let object = Object(barrier as u64);
+            let left =
+                self.core().with_barriers(|barriers, env| barriers.arrive(object, count, waiter(slot), env));
             self.wait_at_barrier(poller, slot, left);
             self.slots.result(slot) != 0
         })
