@@ -1,7 +1,7 @@
-/* Mutexes without contention. One value is a lock and the unlock that follows it.
+/* Mutexes without contention. A pair is a lock and the unlock that follows it.
  *
- * "lock-again": the same mutex, over and over. "lock-many": a million pairs over 1,000 mutexes that main has used before
- * and nobody else uses meanwhile. "lock-hand-over": a lock that the other node had last. */
+ * "lock-again": a pair of the same mutex, over and over. "lock-many": a million pairs over 1,000 mutexes that main has used
+ * before and nobody else uses meanwhile. "lock-hand-over": a lock that the other node had last. */
 #include "measure.h"
 
 enum { AGAIN = 200000, AGAIN_BATCHES = 5, MUTEXES = 1000, PAIRS = 1000000, ROUNDS = 5 };
@@ -10,7 +10,7 @@ static pthread_mutex_t one = PTHREAD_MUTEX_INITIALIZER;
 static pthread_mutex_t many[MUTEXES];
 static struct samples again;
 
-/* Nanoseconds for one pair, on average over `count`. */
+/* Nanoseconds for `count` pairs. */
 static int64_t pairs(pthread_mutex_t *mutexes, long modulus, long count)
 {
     int64_t start = now();
@@ -19,7 +19,7 @@ static int64_t pairs(pthread_mutex_t *mutexes, long modulus, long count)
         pthread_mutex_lock(mutex);
         pthread_mutex_unlock(mutex);
     }
-    return (now() - start) / count;
+    return now() - start;
 }
 
 /* Takes every mutex once; each is where the other thread left it. */
@@ -37,7 +37,7 @@ static void take_over(struct samples *to)
 static void first(void)
 {
     for (int i = 0; i < AGAIN_BATCHES; i++)
-        add_sample(&again, pairs(&one, 1, AGAIN));
+        add_sample(&again, pairs(&one, 1, AGAIN) / AGAIN);
     pairs(many, MUTEXES, PAIRS);
     meet();
     meet(); /* the other thread's pairs */

@@ -18,6 +18,7 @@ mod habits;
 mod heap;
 mod line;
 pub mod monitor;
+mod own;
 mod patience;
 pub mod placement;
 mod ports;
@@ -125,6 +126,7 @@ impl Node {
     }
 
     /// True on the node that runs `main`.
+    #[inline]
     #[must_use]
     pub fn is_first(&self) -> bool {
         self.me == NodeId(0)

@@ -2,6 +2,7 @@
 
 use crate::Node;
 use crate::monitor::Stacks;
+use crate::own::own;
 use crate::slots::Slot;
 use crate::streams::Streams;
 use gondwana_memory::heap::Cache;
@@ -56,35 +57,28 @@ impl Common {
     }
 }
 
-thread_local! {
-    /// The thread as it began, and as it is now.
-    static FIRST: Cell<Option<&'static Thread>> = const { Cell::new(None) };
-    static CURRENT: Cell<Option<&'static Thread>> = const { Cell::new(None) };
-    static NATIVE: Cell<bool> = const { Cell::new(false) };
-    static SERVICE: Cell<bool> = const { Cell::new(false) };
-    static HANDLING: Cell<bool> = const { Cell::new(false) };
-    /// How many of the runtime's critical sections the thread is in.
-    static DEPTH: Cell<u32> = const { Cell::new(0) };
-    /// Signals whose handlers wait for the thread to leave the runtime.
-    static POSTPONED: Cell<u64> = const { Cell::new(0) };
-}
-
 impl Thread {
     /// The calling thread. A thread that this library did not start gets its place now.
     #[inline]
     pub fn current(node: &'static Node) -> &'static Self {
-        CURRENT.get().unwrap_or_else(|| Self::attach(node, 0, 0..0))
+        own().current.get().unwrap_or_else(|| Self::attach(node, 0, 0..0))
+    }
+
+    /// The calling thread, if it has its place already.
+    #[inline]
+    pub(crate) fn known() -> Option<&'static Self> {
+        own().current.get()
     }
 
     /// The calling thread's number for people: 0 is the one that runs `main`.
     #[must_use]
     pub fn current_number() -> u64 {
-        CURRENT.get().map_or(0, |thread| u64::from(thread.number()))
+        own().current.get().map_or(0, |thread| u64::from(thread.number()))
     }
 
     /// The number for people of the thread of the program that is running, unless it is doing what a message asks for.
     pub(crate) fn acting_number() -> Option<u32> {
-        let thread = CURRENT.get().filter(|thread| !thread.stack.is_empty())?;
+        let thread = own().current.get().filter(|thread| !thread.stack.is_empty())?;
         (!Self::is_handling_message()).then(|| thread.number())
     }
 
@@ -117,8 +111,8 @@ impl Thread {
         }));
         let handling = Box::leak(Box::new(Self { slot: other, common, handling: None }));
         let thread = Box::leak(Box::new(Self { slot, common, handling: Some(handling) }));
-        FIRST.set(Some(thread));
-        CURRENT.set(Some(thread));
+        own().first.set(Some(thread));
+        own().current.set(Some(thread));
         let number = (!thread.stack.is_empty()).then(|| thread.number());
         [slot, other].into_iter().for_each(|slot| node.slots.name(slot, number));
         if !thread.stack.is_empty() {
@@ -131,8 +125,8 @@ impl Thread {
     /// The calling thread ends: gives back its place.
     pub fn detach(node: &'static Node) {
         // A handler may have been left by `siglongjmp`.
-        CURRENT.set(None);
-        if let Some(thread) = FIRST.take() {
+        own().current.set(None);
+        if let Some(thread) = own().first.take() {
             for cache in [thread.cache.take(), thread.local_cache.take()].into_iter().flatten() {
                 node.return_cache(cache);
             }
@@ -145,8 +139,8 @@ impl Thread {
                 node.live.fetch_sub(1, Ordering::Relaxed);
                 node.times.thread_ends();
             }
-            // SAFETY: the references were made from leaked boxes by `attach`, and the only places that held them,
-            // FIRST and CURRENT of this thread, have just been emptied.
+            // SAFETY: the references were made from leaked boxes by `attach`, and the only places that held them, this
+            // thread's own variables, have just been emptied.
             unsafe {
                 drop(Box::from_raw(std::ptr::from_ref(thread.common).cast_mut()));
                 thread
@@ -160,12 +154,12 @@ impl Thread {
 
     /// Calls a handler of a signal, which may have interrupted this thread anywhere but in a critical section.
     pub fn handle_signal(call: impl FnOnce()) {
-        let before = CURRENT.get();
+        let before = own().current.get();
         if let Some(handling) = before.and_then(|thread| thread.handling) {
-            CURRENT.set(Some(handling));
+            own().current.set(Some(handling));
         }
         call();
-        CURRENT.set(before.or(CURRENT.get()));
+        own().current.set(before.or(own().current.get()));
     }
 
     /// Starts a thread of the runtime itself, which is not one of the program's.
@@ -173,51 +167,51 @@ impl Thread {
     /// # Errors
     /// If the system has no room for it.
     pub(crate) fn start_native(name: &str, run: impl FnOnce() + Send + 'static) -> std::io::Result<()> {
-        NATIVE.set(true);
+        own().starts_native.set(true);
         let started = std::thread::Builder::new().name(name.to_owned()).spawn(run);
-        NATIVE.set(false);
+        own().starts_native.set(false);
         started.map(|_| ())
     }
 
     /// The calling thread is the one that receives for this node: whatever it waits for, it receives meanwhile.
     pub fn become_service() {
-        SERVICE.set(true);
+        own().is_service.set(true);
     }
 
     /// True for the thread that receives for this node.
     pub(crate) fn is_service() -> bool {
-        SERVICE.get()
+        own().is_service.get()
     }
 
     /// Does what a message asks for: meanwhile nobody else of this node receives.
     pub(crate) fn handling_message<R>(call: impl FnOnce() -> R) -> R {
-        HANDLING.set(true);
+        own().handles_message.set(true);
         let result = call();
-        HANDLING.set(false);
+        own().handles_message.set(false);
         result
     }
 
     /// True while the calling thread does what a message asks for: it must not wait for another one.
     pub(crate) fn is_handling_message() -> bool {
-        HANDLING.get()
+        own().handles_message.get()
     }
 
     /// True for a thread that the program started, and for the one that runs `main`.
     #[must_use]
     pub fn is_of_program() -> bool {
-        CURRENT.get().is_some_and(|thread| !thread.stack.is_empty())
+        own().current.get().is_some_and(|thread| !thread.stack.is_empty())
     }
 
     /// True while the calling thread starts a thread of the runtime itself.
     #[must_use]
     pub fn is_starting_native() -> bool {
-        NATIVE.get()
+        own().starts_native.get()
     }
 
     /// True while the calling thread is in a critical section of the runtime.
     #[must_use]
     pub fn inside_runtime() -> bool {
-        DEPTH.get() > 0
+        own().depth.get() > 0
     }
 
     /// Does what handlers of the program's signals must not interrupt.
@@ -228,7 +222,7 @@ impl Thread {
 
     /// Keeps a signal for when the thread leaves the runtime.
     pub fn postpone_signal(signal: i32) {
-        POSTPONED.set(POSTPONED.get() | 1 << (signal - 1));
+        own().postponed.set(own().postponed.get() | 1 << (signal - 1));
     }
 }
 
@@ -237,16 +231,16 @@ pub(crate) struct Uninterrupted(());
 
 impl Uninterrupted {
     pub(crate) fn begin() -> Self {
-        DEPTH.set(DEPTH.get() + 1);
+        own().depth.set(own().depth.get() + 1);
         Self(())
     }
 }
 
 impl Drop for Uninterrupted {
     fn drop(&mut self) {
-        DEPTH.set(DEPTH.get() - 1);
-        if DEPTH.get() == 0 {
-            let mut postponed = POSTPONED.replace(0);
+        own().depth.set(own().depth.get() - 1);
+        if own().depth.get() == 0 {
+            let mut postponed = own().postponed.replace(0);
             while postponed != 0 {
                 let signal = postponed.trailing_zeros() as i32 + 1;
                 postponed &= postponed - 1;

@@ -330,6 +330,7 @@ impl Node {
     }
 
     /// True once threads were started on another node than the one that asked.
+    #[inline]
     #[must_use]
     pub fn has_remote_threads(&self) -> bool {
         self.remote_threads.load(Ordering::Relaxed)

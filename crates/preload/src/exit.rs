@@ -31,10 +31,19 @@ pub fn flush_output() {
     }
 }
 
-/// Before a thread gives up a lock: who locks it next, perhaps on another node, prints behind what this one has.
+/// True if standard output holds something that must be written before a thread gives up a lock: who locks it next,
+/// perhaps on another node, prints behind it.
+#[inline]
+pub fn has_output_for_next(node: &Node) -> bool {
+    // SAFETY: the stream exists as long as the process.
+    (!node.is_first() || node.has_remote_threads())
+        && unsafe { may_hold_output(STANDARD_OUTPUT.load(Ordering::Relaxed)) }
+}
+
+/// Before a thread gives up a lock.
 #[inline]
 pub fn flush_before_unlock(node: &Node) {
-    if !node.is_first() || node.has_remote_threads() {
+    if has_output_for_next(node) {
         flush_output();
     }
 }

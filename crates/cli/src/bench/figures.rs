@@ -220,7 +220,7 @@ fn synchronisation() -> Vec<Figure> {
         },
         Figure {
             name: "lock-many",
-            what: "the same, on average over a million with 1,000 mutexes that come from the other node",
+            what: "a million times the same, with 1,000 mutexes that come from the other node",
             measured: on_two("locks", "lock-many"),
             bound: vec![native("locks", "lock-many")],
             bound_what: "natively",

@@ -70,6 +70,33 @@ pub struct Entry {
 }
 
 impl Entry {
+    /// Locks a mutex that is here and that nobody holds; otherwise false.
+    #[inline]
+    #[must_use]
+    pub fn lock_at_hand(&self, thread: Thread) -> bool {
+        let free = self.transition(Word::Free, Word::Held);
+        if free {
+            self.own(thread);
+        }
+        free
+    }
+
+    /// Unlocks a mutex that the thread has locked once, unless somebody waits for it; then, and otherwise, false.
+    #[inline]
+    #[must_use]
+    pub fn unlock_at_hand(&self, thread: Thread) -> bool {
+        if !self.is_held_by(thread) || self.depth.load(Ordering::Relaxed) != 1 {
+            return false;
+        }
+        // Before the word, as in `fast_unlock`. Until the word changes, the entry is this thread's.
+        self.disown();
+        let free = self.transition(Word::Held, Word::Free);
+        if !free {
+            self.own(thread);
+        }
+        free
+    }
+
     /// `pthread_mutex_lock`, as far as it needs no other node and no waiting. `kind` is asked only if the thread
     /// holds the mutex already.
     ///
@@ -77,8 +104,7 @@ impl Entry {
     /// [`SyncError::Deadlock`]: held by this thread, errorcheck. [`SyncError::Exhausted`]: locked too often.
     #[inline]
     pub fn fast_lock(&self, thread: Thread, kind: impl FnOnce() -> Kind) -> Result<Fast, SyncError> {
-        if self.transition(Word::Free, Word::Held) {
-            self.own(thread);
+        if self.lock_at_hand(thread) {
             return Ok(Fast::Done);
         }
         if !self.is_held_by(thread) {
@@ -97,8 +123,7 @@ impl Entry {
     /// [`SyncError::Busy`]: a thread of this node holds it. [`SyncError::Exhausted`]: locked too often.
     #[inline]
     pub fn fast_try_lock(&self, thread: Thread, kind: impl FnOnce() -> Kind) -> Result<Fast, SyncError> {
-        if self.transition(Word::Free, Word::Held) {
-            self.own(thread);
+        if self.lock_at_hand(thread) {
             return Ok(Fast::Done);
         }
         if self.is_held_by(thread) && kind() == Kind::Recursive {
@@ -124,7 +149,7 @@ impl Entry {
             return Err(SyncError::NotOwner);
         }
         // Before the word: afterwards the entry may be another thread's.
-        self.owner.store(0, Ordering::Relaxed);
+        self.disown();
         Ok(if self.transition(Word::Held, Word::Free) { Fast::Done } else { Fast::Slow })
     }
 
@@ -166,6 +191,7 @@ impl Entry {
         self.depth.store(1, Ordering::Relaxed);
     }
 
+    #[inline]
     pub(super) fn disown(&self) {
         self.owner.store(0, Ordering::Relaxed);
     }

@@ -57,19 +57,20 @@ impl LockTable {
     #[inline]
     #[must_use]
     pub fn entry(&self, object: Object) -> &Entry {
-        self.first_place(object).or_else(|| self.find(object, true)).expect("the table of mutexes is full")
+        self.at_hand(object).or_else(|| self.find(object, true)).expect("the table of mutexes is full")
     }
 
     /// The entry of an object, if a thread of this node used it.
     #[inline]
     #[must_use]
     pub fn get(&self, object: Object) -> Option<&Entry> {
-        self.first_place(object).or_else(|| self.find(object, false))
+        self.at_hand(object).or_else(|| self.find(object, false))
     }
 
-    /// The entry of an object that is where most are.
+    /// The entry of an object, if it is where most are.
     #[inline]
-    fn first_place(&self, object: Object) -> Option<&Entry> {
+    #[must_use]
+    pub fn at_hand(&self, object: Object) -> Option<&Entry> {
         let segment = self.segments[0].get()?;
         let slot = segment.get(place(object) & (segment.len() - 1))?;
         // Relaxed: nothing but the key is read, and the entry is made of atomics that were zero before.
@@ -117,14 +118,15 @@ impl LockTable {
     }
 }
 
-/// Where the window of an object begins, in slots: objects of one page of memory in their order, pages anywhere.
+/// Where the window of an object begins, in slots: objects of one stretch of memory in their order, stretches anywhere.
 #[inline]
 fn place(object: Object) -> usize {
-    /// No mutex is shorter than two of these.
-    const GRAIN_BITS: u32 = 4;
-    const PAGE_BITS: u32 = 12;
-    let page = scatter(object.0 >> PAGE_BITS) >> 32;
-    (page + (object.0 >> GRAIN_BITS)) as usize
+    /// No mutex is shorter: only locks of other kinds share places with their neighbours.
+    const GRAIN_BITS: u32 = 5;
+    /// As long as the places of the first segment are different.
+    const STRETCH_BITS: u32 = GRAIN_BITS + FIRST_BITS;
+    let stretch = scatter(object.0 >> STRETCH_BITS) >> 32;
+    (stretch + (object.0 >> GRAIN_BITS)) as usize
 }
 
 #[cfg(test)]
@@ -213,6 +215,36 @@ mod tests {
             }
         });
         assert_eq!(count.load(Ordering::Relaxed), 20_000);
+    }
+
+    #[test]
+    fn unlocking_at_hand_leaves_alone_what_takes_more() {
+        let entry = Entry::default();
+        let (me, other) = (Thread(1), Thread(2));
+        assert!(!entry.lock_at_hand(me), "where the token rests is not known");
+        entry.set(Word::Free);
+        assert!(entry.lock_at_hand(me) && !entry.lock_at_hand(other));
+        assert!(!entry.unlock_at_hand(other));
+        assert_eq!(entry.fast_lock(me, || Kind::Recursive), Ok(Fast::Done));
+        assert!(!entry.unlock_at_hand(me), "locked twice");
+        assert_eq!(entry.fast_unlock(me, || Kind::Recursive), Ok(Fast::Done));
+        entry.set(Word::HeldQueued);
+        assert!(!entry.unlock_at_hand(me), "somebody waits");
+        assert_eq!(entry.parts(), (Word::HeldQueued, 1, 1));
+        entry.set(Word::Held);
+        assert!(entry.unlock_at_hand(me));
+        assert_eq!(entry.parts().1, 0);
+        assert_eq!(entry.word(), Word::Free);
+    }
+
+    #[test]
+    fn mutexes_of_an_array_are_at_hand() {
+        let table = LockTable::new();
+        let mutexes = (0..1000).map(|index| Object(0x7f00_0000_0000 + index * 40));
+        for mutex in mutexes.clone() {
+            let _ = table.entry(mutex);
+        }
+        assert!(mutexes.into_iter().all(|mutex| table.at_hand(mutex).is_some()));
     }
 
     #[test]

@@ -18,14 +18,19 @@ pub(super) struct Tree {
 impl Tree {
     /// Whom `node` reports to; `None` for the root. Nodes are ranked from the root on, and the children of rank
     /// `r` follow each other from `r * fan_in + 1`.
+    #[inline]
     pub fn parent_of(self, node: NodeId, root: NodeId) -> Option<NodeId> {
-        let nodes = u32::from(self.nodes);
-        let rank = (u32::from(node.0) + nodes - u32::from(root.0)) % nodes;
-        let parent = rank.checked_sub(1)? / u32::from(self.fan_in);
-        Some(NodeId(((parent + u32::from(root.0)) % nodes) as u16))
+        // Asked several times for each arrival, so without a division where it can be.
+        let [nodes, node, root, fan_in] = [self.nodes, node.0, root.0, self.fan_in].map(u32::from);
+        let rank = if node < root { node + nodes - root } else { node - root };
+        let before = rank.checked_sub(1)?;
+        let parent = if before < fan_in { 0 } else { before / fan_in };
+        let parent = parent + root;
+        Some(NodeId((if parent < nodes { parent } else { parent - nodes }) as u16))
     }
 
     /// Whom this node reports to; `None` at the root.
+    #[inline]
     pub fn parent(self, root: NodeId) -> Option<NodeId> {
         self.parent_of(self.me, root)
     }

@@ -233,6 +233,10 @@ impl Fabric for ShmFabric {
     }
 
     fn poll(&self, deliver: &mut Deliver<'_>) -> usize {
+        // Most looks are in vain: they do without the lock.
+        if !self.is_ready() {
+            return 0;
+        }
         let Some(mut consumers) = try_lock(&self.consumers) else { return 0 };
         self.drain();
         let mut total = 0;

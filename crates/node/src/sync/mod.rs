@@ -32,6 +32,7 @@ impl Node {
         result.expect("the hook calls what it is given")
     }
 
+    /// The calling thread's number, and where it waits.
     #[inline]
     fn thread_number(&'static self) -> (ThreadId, Slot) {
         let thread = Thread::current(self);

@@ -1,9 +1,9 @@
 //! Mutexes: tokens that rest where they were used last.
 
 use super::waiter;
-use crate::Node;
 use crate::clock::count_lock;
 use crate::slots::{Slot, event};
+use crate::{Node, Thread};
 use gondwana_coherence::Outcome;
 use gondwana_coherence::sync::{Entry, Fast, Kind, Object, SyncError, Thread as ThreadId, TryOutcome};
 use std::time::Instant;
@@ -34,6 +34,32 @@ impl Node {
     pub fn holds_mutex(&'static self, mutex: usize) -> bool {
         let (thread, _) = self.thread_number();
         self.lock_table.get(Object(mutex as u64)).is_some_and(|entry| entry.is_held_by(thread))
+    }
+
+    /// `pthread_mutex_lock` of a mutex that rests here, free; otherwise false. What is not shared never rests here.
+    ///
+    /// Most locking is this. It calls nothing, so that the function of the program's that it becomes part of saves nothing.
+    #[inline(always)]
+    pub fn mutex_lock_at_hand(&'static self, mutex: usize) -> bool {
+        let (Some(entry), Some(thread)) = (self.lock_table.at_hand(Object(mutex as u64)), Thread::known())
+        else {
+            return false;
+        };
+        let locked = entry.lock_at_hand(ThreadId(thread.id));
+        if locked {
+            count_lock();
+        }
+        locked
+    }
+
+    /// `pthread_mutex_unlock` of a mutex that the calling thread has locked once, while nobody waits for it; otherwise
+    /// false.
+    #[inline(always)]
+    pub fn mutex_unlock_at_hand(&'static self, mutex: usize) -> bool {
+        match (self.lock_table.at_hand(Object(mutex as u64)), Thread::known()) {
+            (Some(entry), Some(thread)) => entry.unlock_at_hand(ThreadId(thread.id)),
+            _ => false,
+        }
     }
 
     /// The entry of a mutex, which is made with its locks where no fault can stop the thread midway.

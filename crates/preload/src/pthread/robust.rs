@@ -60,9 +60,15 @@ pub unsafe fn announce(node: &'static Node, attributes: *const pthread_mutexattr
     Ok(())
 }
 
+/// True if there may be robust mutexes.
+#[inline]
+pub fn are_expected() -> bool {
+    EXPECTED.load(Ordering::Relaxed)
+}
+
 #[inline]
 fn is_robust(mutex: *const pthread_mutex_t) -> bool {
-    EXPECTED.load(Ordering::Relaxed) && kind_bits(mutex) & ROBUST != 0
+    are_expected() && kind_bits(mutex) & ROBUST != 0
 }
 
 fn state(mutex: *mut pthread_mutex_t) -> *mut c_int {
