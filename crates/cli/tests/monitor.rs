@@ -171,6 +171,19 @@ fn a_run_that_is_killed_leaves_what_was_recorded() {
 }
 
 #[test]
+fn nodes_that_are_killed_at_once_have_told_what_they_are() {
+    let folder = Folder::new();
+    folder.compile("dies");
+    let file = folder.join("dies.gwr");
+    let monitor = format!("--monitor={}", file.display());
+    let ran = run(&mut whole().run(&folder, &["-n", "2", &monitor, "--", "./dies"]), LIMIT);
+    assert_eq!(ran.errors, "gondwana: node 1 was killed by SIGKILL\n");
+    let mut started: Vec<u16> = recording(&file).started.iter().map(|(node, _)| *node).collect();
+    started.sort_unstable();
+    assert_eq!(started, [0, 1]);
+}
+
+#[test]
 fn filters_count_on_every_node() {
     let folder = Folder::new();
     folder.compile("turns");

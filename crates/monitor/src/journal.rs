@@ -5,14 +5,22 @@ use crate::{Direction, Kind, Transaction};
 /// Rows that one journal holds.
 const ROWS: usize = 48 << 10;
 
+/// How many runs are kept as they were noted before they are put into rows together. Between two transactions the program takes
+/// the table of rows out of the caches; this way it comes back once for all of these.
+const NOTED: usize = 256;
+
 /// Places for rows, a power of two: some stay empty so that looking for a row is short.
 const PLACES: usize = 64 << 10;
 
 /// Places that are in use while there are few rows: one page of memory, instead of one here and one there of all of them.
 const FIRST_PLACES: usize = 2 << 10;
 
-/// So many rows are few.
-const FEW_ROWS: usize = FIRST_PLACES / 4 * 3;
+/// When three quarters of the places in use are taken, so many times as many are: the fewer there are, the more of them the
+/// caches keep between two transactions.
+const GROWTH: usize = 4;
+
+/// log2 of the places in a line of the caches.
+const LINE: u32 = 4;
 
 /// log2 of the bytes of a page.
 const PAGE: u8 = 12;
@@ -64,8 +72,10 @@ impl Like {
         self.unit - self.parts
     }
 
-    /// Where to begin to look for the row: as many of the lower bits as it takes.
-    fn place(&self) -> usize {
+    /// Where to begin to look for the row, as many of the lower bits as it takes, and a tag that few others have. Units that follow
+    /// each other, which transactions are often about one after another, begin in one line of the caches.
+    fn place(&self) -> (usize, u16) {
+        let number = self.address >> self.unit;
         // The multipliers of a well-known mixing function; its upper half is the better one.
         let rest = u64::from(self.thread.map_or(0, |thread| thread + 1))
             | u64::from(self.peer) << 32
@@ -73,9 +83,11 @@ impl Like {
             | (self.kind as u64) << 54
             | u64::from(self.parts) << 58
             | (self.direction as u64) << 62;
-        let mut hash = self.address.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ rest;
+        let mut hash = (number >> LINE).wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ rest;
         hash = (hash ^ hash >> 29 ^ self.code).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        (hash ^ hash >> 32) as usize
+        hash ^= hash >> 32;
+        let inside = number & ((1 << LINE) - 1);
+        ((hash << LINE | inside) as usize, (hash >> 48 ^ inside << 12) as u16)
     }
 }
 
@@ -108,14 +120,32 @@ impl Tally {
 /// Takes 4 MiB, whatever happens. As it fills up, further rows are about larger and larger units of memory, and at last
 /// transactions are lost, which is counted.
 pub struct Journal {
-    /// The number of a row plus one, or [`EMPTY`]: [`FIRST_PLACES`] or [`PLACES`], for which there is room.
-    places: Vec<u16>,
+    /// [`FIRST_PLACES`] to [`PLACES`], for which there is room.
+    places: Vec<Place>,
     rows: Vec<Tally>,
     lost: u64,
+    /// What is in no row yet: at most [`NOTED`].
+    noted: Vec<Run>,
 }
 
-/// Marks a place without a row.
-const EMPTY: u16 = 0;
+/// Transactions that came at once, as [`Journal::note_run`] was told.
+struct Run {
+    first: Transaction,
+    count: u32,
+    part: u8,
+    unit: u8,
+}
+
+/// Where a row is found.
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct Place {
+    /// The number of the row plus one; 0: none.
+    row: u16,
+    /// The row's tag: most other rows need not be looked at to see that they are others.
+    tag: u16,
+}
+
+const EMPTY: Place = Place { row: 0, tag: 0 };
 
 const _: () =
     assert!(ROWS <= u16::MAX as usize && PLACES.is_power_of_two() && FIRST_PLACES.is_power_of_two());
@@ -124,14 +154,15 @@ impl Default for Journal {
     fn default() -> Self {
         let mut places = Vec::with_capacity(PLACES);
         places.resize(FIRST_PLACES, EMPTY);
-        Self { places, rows: Vec::with_capacity(ROWS), lost: 0 }
+        Self { places, rows: Vec::with_capacity(ROWS), lost: 0, noted: Vec::with_capacity(NOTED) }
     }
 }
 
 impl Journal {
     /// One more transaction, which is about the unit of 2^`unit` bytes that its address is in.
+    #[inline]
     pub fn note(&mut self, transaction: &Transaction, unit: u8) {
-        self.note_block(transaction, unit, unit, 0);
+        self.note_run(transaction, unit, unit, 1);
     }
 
     /// As many more transactions that come at once, each about the next 2^`part` bytes of memory, of which the journal keeps no more
@@ -140,15 +171,29 @@ impl Journal {
     ///
     /// # Panics
     /// If a part is longer than a unit.
+    #[inline]
     pub fn note_run(&mut self, first: &Transaction, part: u8, unit: u8, count: u32) {
         assert!(part <= unit, "parts of 2^{part} bytes of units of 2^{unit}");
-        let (mut next, mut left) = (first.address >> part, count);
-        while left > 0 {
-            let most = left.ilog2().min(next.trailing_zeros()).min(u32::from(LONGEST.saturating_sub(part)));
-            self.note_block(&Transaction { address: next << part, ..*first }, unit, part, most as u8);
-            next += 1 << most;
-            left -= 1 << most;
+        if self.noted.len() == NOTED {
+            self.settle();
         }
+        self.noted.push(Run { first: *first, count, part, unit });
+    }
+
+    /// Puts everything that was noted into rows.
+    fn settle(&mut self) {
+        let mut noted = std::mem::take(&mut self.noted);
+        for Run { first, count, part, unit } in noted.drain(..) {
+            let (mut next, mut left) = (first.address >> part, count);
+            while left > 0 {
+                let most =
+                    left.ilog2().min(next.trailing_zeros()).min(u32::from(LONGEST.saturating_sub(part)));
+                self.note_block(&Transaction { address: next << part, ..first }, unit, part, most as u8);
+                next += 1 << most;
+                left -= 1 << most;
+            }
+        }
+        self.noted = noted;
     }
 
     /// Transactions about each of 2^`parts` parts, which together begin at a multiple of their length.
@@ -168,9 +213,9 @@ impl Journal {
             direction: first.direction,
         };
         let (count, bytes) = (1_u32 << parts, u64::from(first.bytes) << parts);
-        let place = self.place_of(&like);
-        if self.places[place] != EMPTY {
-            let row = &mut self.rows[usize::from(self.places[place]) - 1];
+        let (place, tag) = self.place_of(&like);
+        if let Some(number) = self.places[place].row.checked_sub(1) {
+            let row = &mut self.rows[usize::from(number)];
             row.count = row.count.saturating_add(count);
             row.bytes += bytes;
             return;
@@ -180,43 +225,47 @@ impl Journal {
             return;
         }
         self.rows.push(Tally { like, count, bytes });
-        self.places[place] = self.rows.len() as u16;
-        if self.rows.len() == FEW_ROWS {
+        self.places[place] = Place { row: self.rows.len() as u16, tag };
+        if self.rows.len() == self.places.len() / 4 * 3 && self.places.len() < PLACES {
             self.spread();
         }
     }
 
-    /// The place of the row for what is alike, or the empty one where it belongs.
-    fn place_of(&self, like: &Like) -> usize {
+    /// The place of the row for what is alike, or the empty one where it belongs; and the tag.
+    fn place_of(&self, like: &Like) -> (usize, u16) {
         let mask = self.places.len() - 1;
-        let mut place = like.place() & mask;
-        while let number @ 1.. = usize::from(self.places[place])
-            && self.rows[number - 1].like != *like
+        let (start, tag) = like.place();
+        let mut at = start & mask;
+        while let Place { row: row @ 1.., tag: other } = self.places[at]
+            && (other != tag || self.rows[usize::from(row) - 1].like != *like)
         {
-            place = (place + 1) & mask;
+            at = (at + 1) & mask;
         }
-        place
+        (at, tag)
     }
 
-    /// Puts all places in use. Their memory has been reserved from the start.
+    /// Puts more places in use. Their memory has been reserved from the start.
     fn spread(&mut self) {
+        let more = (self.places.len() * GROWTH).min(PLACES);
         self.places.clear();
-        self.places.resize(PLACES, EMPTY);
+        self.places.resize(more, EMPTY);
         for (number, row) in (1..).zip(&self.rows) {
-            let place = self.place_of(&row.like);
-            self.places[place] = number;
+            let (place, tag) = self.place_of(&row.like);
+            self.places[place] = Place { row: number, tag };
         }
     }
 
     /// The rows, in the order in which the first of each came.
     #[must_use]
-    pub fn rows(&self) -> &[Tally] {
+    pub fn rows(&mut self) -> &[Tally] {
+        self.settle();
         &self.rows
     }
 
     /// How many transactions are in no row.
     #[must_use]
-    pub fn lost(&self) -> u64 {
+    pub fn lost(&mut self) -> u64 {
+        self.settle();
         self.lost
     }
 
@@ -228,6 +277,7 @@ impl Journal {
             self.rows.clear();
         }
         self.lost = 0;
+        self.noted.clear();
     }
 }
 
@@ -288,7 +338,8 @@ mod tests {
     #[test]
     fn rows_are_found_again_when_they_have_become_many() {
         let mut journal = Journal::default();
-        let many = 2 * FEW_ROWS as u64;
+        // Past two growths.
+        let many = PLACES as u64 / 4;
         for _ in 0..3 {
             for times in 1..=2 {
                 (0..many).for_each(|number| journal.note(&transaction(number << 21), 5));
@@ -300,7 +351,7 @@ mod tests {
     }
 
     /// The address, the unit, its parts and the count of each row.
-    fn blocks(journal: &Journal) -> Vec<(u64, u8, u8, u32)> {
+    fn blocks(journal: &mut Journal) -> Vec<(u64, u8, u8, u32)> {
         let rows = journal.rows().iter();
         rows.map(|row| (row.like.address, row.like.unit, row.like.parts, row.count)).collect()
     }
@@ -311,17 +362,17 @@ mod tests {
         journal.note_run(&transaction(0x5000), PAGE, PAGE, 7);
         // Pages 5, 6 and 7, 8 to 11.
         let expected = [(0x5000, 12, 0, 1), (0x6000, 13, 1, 2), (0x8000, 14, 2, 4)];
-        assert_eq!(blocks(&journal), expected);
+        assert_eq!(blocks(&mut journal), expected);
         assert!(journal.rows().iter().all(|row| row.bytes == 4096 * u64::from(row.count)));
         // In other pieces: pages 6 to 11.
         journal.note_run(&transaction(0x6000), PAGE, PAGE, 6);
-        assert_eq!(blocks(&journal), [(0x5000, 12, 0, 1), (0x6000, 13, 1, 4), (0x8000, 14, 2, 8)]);
+        assert_eq!(blocks(&mut journal), [(0x5000, 12, 0, 1), (0x6000, 13, 1, 4), (0x8000, 14, 2, 8)]);
         journal.note(&transaction(0x6000), PAGE);
         assert_eq!(journal.rows().len(), 4, "a page is not told from its block");
         // No row is about more than 2 MiB.
         journal.clear();
         journal.note_run(&transaction(0), PAGE, PAGE, 1024 + 1);
-        assert_eq!(blocks(&journal), [(0, 21, 9, 512), (0x20_0000, 21, 9, 512), (0x40_0000, 12, 0, 1)]);
+        assert_eq!(blocks(&mut journal), [(0, 21, 9, 512), (0x20_0000, 21, 9, 512), (0x40_0000, 12, 0, 1)]);
     }
 
     #[test]
@@ -330,7 +381,7 @@ mod tests {
         // The end of one unit of 64 KiB, two whole ones, and a page of another.
         journal.note_run(&transaction(0xe000), PAGE, 16, 2 + 2 * 16 + 1);
         assert_eq!(
-            blocks(&journal),
+            blocks(&mut journal),
             [(0, 16, 0, 2), (0x1_0000, 16, 0, 16), (0x2_0000, 16, 0, 16), (0x3_0000, 16, 0, 1)]
         );
     }
@@ -342,7 +393,7 @@ mod tests {
         for number in 0..ROWS as u64 {
             journal.note_run(&distinct(number), PAGE, PAGE, 32);
         }
-        let of = |number: usize| (blocks(&journal)[number], journal.rows()[number].bytes);
+        let mut of = |number: usize| (blocks(&mut journal)[number], journal.rows()[number].bytes);
         let at = |number: usize| (number as u64) << 22;
         for (number, unit, parts) in
             [(0, 17, 5), (ROWS / 2, 17, 5), (ROWS / 4 * 3, 17, 1), (ROWS / 8 * 7, 21, 0), (ROWS - 1, 21, 0)]

@@ -75,12 +75,13 @@ impl Recorder {
         self.began.elapsed().as_nanos() as u64
     }
 
-    /// The first record, which leaves with the next ones.
+    /// The first record, without which the others of the node cannot be read: it leaves at once, for the node may be killed.
     pub fn begin(&mut self, node: &'static Node) {
         self.before = sent(node);
         self.faults_before = faults(node);
         node.put_record(&node.started(self.told.images()));
         self.look_closer(node);
+        node.send_records();
     }
 
     /// Moves the filters that nobody has asked for, and the recording's smaller units, to where most has happened.

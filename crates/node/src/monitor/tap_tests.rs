@@ -31,8 +31,8 @@ fn address(page: u32) -> u64 {
 /// What a row says: kind, direction, address, unit, peer, thread, code, count and bytes.
 type Seen = (Kind, Direction, u64, u8, u16, Option<u32>, u64, u32, u64);
 
-fn rows(tap: &Tap) -> Vec<Seen> {
-    let rows = tap.journal.as_ref().unwrap().rows().iter();
+fn rows(tap: &mut Tap) -> Vec<Seen> {
+    let rows = tap.journal.as_mut().unwrap().rows().iter();
     rows.map(|row| {
         let like = row.like;
         let whose = (like.peer, like.thread, like.code);
@@ -296,7 +296,7 @@ fn pages_that_come_at_once_are_few_rows_apart_from_those_that_a_thread_waits_for
     touch(&mut tap, 0, 20, Access::Read);
     touch(&mut tap, 1, 18, Access::Write);
     tap.receives(HOME, &pages(16, 16, Grant::Copy), 16 * PAGE_SIZE);
-    let journal = tap.journal.as_ref().unwrap();
+    let journal = tap.journal.as_mut().unwrap();
     // Who waits is to blame for what comes behind.
     let threads: Vec<_> = journal.rows().iter().map(|row| row.like.thread).collect();
     assert_eq!(threads, [None, Some(11), Some(11), Some(10), Some(10), Some(10), Some(10)]);
@@ -335,7 +335,7 @@ fn notices_and_invalidations_of_one_writer_are_runs() {
     let expected = [notice(8, 2), notice(14, 0), notice(13, 0), notice(13, 0), notice(12, 0)];
     assert_eq!(blocks(&mut tap), expected);
     tap.observes(Incident::Invalidated, Page(8), 8, ME);
-    let journal = tap.journal.as_ref().unwrap();
+    let journal = tap.journal.as_mut().unwrap();
     let peers: Vec<_> = journal.rows().iter().map(|row| row.like.peer).collect();
     assert_eq!(peers, [OTHER.0, HOME.0, OTHER.0, ME.0]);
     let given_up = |page, parts| (Kind::Invalidation, address(page), 12 + parts, parts, 1_u32 << parts);
@@ -399,7 +399,7 @@ fn with_large_units_only_what_is_hot_is_seen_closely() {
     let far_block = |page, count| (Kind::Ahead, address(page), 16, 0, count);
     let close_block = |page, parts| (Kind::Ahead, address(page), 12 + parts, parts, 1_u32 << parts);
     let hot = |tap: &mut Tap| {
-        tap.units = Some(gondwana_monitor::Refine::default().learn(tap.journal.as_ref().unwrap().rows()))
+        tap.units = Some(gondwana_monitor::Refine::default().learn(tap.journal.as_mut().unwrap().rows()))
     };
     tap.resumed(Slot(0));
     tap.receives(HOME, &pages(16, 16, Grant::Copy), 16 * PAGE_SIZE);

@@ -40,6 +40,7 @@ impl Cost {
                 for number in 0..PLACES {
                     journal.note(&black_box(transaction(number)), UNIT);
                 }
+                black_box(journal.rows());
             })
         };
         let panel = panel();
