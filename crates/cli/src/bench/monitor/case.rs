@@ -49,7 +49,7 @@ pub fn all() -> Vec<Case> {
         mechanism("allocation", "malloc and free of 64 bytes", "allocate", &[]),
         workload("sor", "3072 x 4096, 100 iterations", &["-s", "paper"]),
         workload("jacobi", "2048 x 2048, 100 iterations", &["-n", "2048", "-i", "100"]),
-        workload("lu", "1024 x 1024, blocks of 32", &["-n", "1024", "-b", "32"]),
+        workload("lu", "2048 x 2048, blocks of 32", &["-n", "2048", "-b", "32"]),
         workload("gauss", "1536 equations", &["-n", "1536"]),
         workload("matmul", "1024 x 1024", &["-s", "paper"]),
         workload("fft3d", "64 x 64 x 64, 12 steps", &["-n", "64", "-i", "12"]),
