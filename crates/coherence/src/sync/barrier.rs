@@ -57,6 +57,11 @@ impl Barrier {
         }
     }
 
+    /// True if no thread waits here and no arrival is kept.
+    pub fn is_idle(&self) -> bool {
+        self.waiting.is_empty() && self.gathering.received() == 0
+    }
+
     /// Arrivals bring the count along. Another one belongs to a new barrier at the same address, of which nothing
     /// is agreed with the parent. True if there was a permit, which is void now.
     pub fn note_count(&mut self, count: u32) -> bool {

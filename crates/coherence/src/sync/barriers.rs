@@ -122,8 +122,9 @@ impl Barriers {
             }
             BarrierMessage::Release { barrier, count, threads, serial, expected } => {
                 let possible = self.can_release(barrier, from, threads);
-                if possible {
-                    self.release(barrier, Episode { count, threads, serial, expected, permitted: None }, env);
+                let episode = Episode { count, threads, serial, expected, permitted: None };
+                if possible && !self.release(barrier, episode, env) {
+                    return Ok(());
                 }
                 (barrier, possible)
             }
@@ -153,10 +154,10 @@ impl Barriers {
         env: &dyn BarrierEnv,
     ) -> bool {
         let tree = self.tree;
-        if count == 0 || threads == 0 || !tree.is_child(from, env.manager(barrier)) {
+        let state = self.barrier(barrier, env);
+        if count == 0 || threads == 0 || !tree.is_child(from, state.root) {
             return false;
         }
-        let state = self.barrier(barrier, env);
         // The rest of an episode that was permitted may come after the first arrival of another count.
         let more = state.settle(from, count, threads);
         if more == 0 {
@@ -252,8 +253,8 @@ impl Barriers {
                     } else {
                         env.send(parent, &report);
                     }
-                    if permitted {
-                        self.release(barrier, Episode::permitted(count, permit), env);
+                    if permitted && !self.release(barrier, Episode::permitted(count, permit), env) {
+                        return left;
                     }
                 }
                 None if state.permitted.is_some() => {
@@ -263,7 +264,9 @@ impl Barriers {
                     }
                 }
                 None if received > 0 && received >= count => {
-                    self.release(barrier, Episode::whole(count), env);
+                    if !self.release(barrier, Episode::whole(count), env) {
+                        return left;
+                    }
                 }
                 None if self.tree.nodes == 2
                     && let Some(Permitted { child, threads, .. }) = state.permit(NodeId(1 - me.0)) =>
@@ -295,11 +298,11 @@ impl Barriers {
         true
     }
 
-    /// Arrivals go on.
-    fn release(&mut self, barrier: Object, episode: Episode, env: &mut dyn BarrierEnv) {
+    /// Arrivals go on. True if there are others, about which something may be due; as long as there are none, nothing is.
+    fn release(&mut self, barrier: Object, episode: Episode, env: &mut dyn BarrierEnv) -> bool {
         let Episode { count, threads, serial, expected, permitted } = episode;
         let me = self.tree.me;
-        let Some(state) = self.barriers.get_mut(&barrier) else { return };
+        let Some(state) = self.barriers.get_mut(&barrier) else { return false };
         let is_root = self.tree.parent(state.root).is_none();
         self.counters.episodes += u64::from(is_root);
         let repeats = state.count == count;
@@ -338,6 +341,7 @@ impl Barriers {
             }
         }
         self.shares.clear();
+        !state.is_idle()
     }
 }
 
@@ -385,7 +389,6 @@ impl Barriers {
 
     /// True if no thread waits here and no arrival is kept.
     pub(super) fn is_quiet(&self) -> bool {
-        let quiet = |state: &Barrier| state.waiting.is_empty() && state.gathering.received() == 0;
-        self.barriers.values().all(quiet)
+        self.barriers.values().all(Barrier::is_idle)
     }
 }

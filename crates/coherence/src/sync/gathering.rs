@@ -71,8 +71,9 @@ impl Gathering {
 
     /// What is kept of a source, from now on at the latest.
     fn source_mut(&mut self, source: NodeId) -> &mut Source {
-        // In the order of their numbers, so that machines in the same state are equal.
-        let place = self.sources.partition_point(|(node, _)| *node < source);
+        // In the order of their numbers, so that machines in the same state are equal. They are few.
+        let behind = self.sources.iter().position(|(node, _)| *node >= source);
+        let place = behind.unwrap_or(self.sources.len());
         if self.sources.get(place).is_none_or(|(node, _)| *node != source) {
             self.sources.insert(place, (source, Source::default()));
         }

@@ -157,10 +157,11 @@ impl ShmFabric {
 
     /// True if there are events, or backlogs that have room now.
     fn has_work(&self) -> bool {
+        let has_room = |out: &Outgoing| {
+            out.backlog.load(Ordering::Relaxed) > 0 && !self.map.control(self.node, out.to).is_blocked()
+        };
         self.event_count.load(Ordering::Relaxed) > 0
-            || self.outgoing.iter().any(|out| {
-                out.backlog.load(Ordering::Relaxed) > 0 && !self.map.control(self.node, out.to).is_blocked()
-            })
+            || self.unsent.load(Ordering::Relaxed) > 0 && self.outgoing.iter().any(has_room)
     }
 
     fn report(&self, event: Event) {

@@ -196,7 +196,8 @@ impl Producer {
         unsafe {
             lines.fill(start + WORD, head);
             let mut offset = start + shape.bulk_offset();
-            for piece in bulk {
+            // Most messages have none, or one that is empty.
+            for piece in bulk.iter().filter(|piece| !piece.is_empty()) {
                 lines.fill(offset, piece);
                 offset += piece.len();
             }
