@@ -231,9 +231,10 @@ impl Producer {
     /// True if the ring is empty and far enough advanced to start over at line 0. A ring that is used lightly so
     /// stays within a few pages, which remain in the caches, instead of marching through all its memory.
     fn should_rewind(&mut self, at: usize, shape: Shape, count: usize, control: &RingControl) -> bool {
+        // A power of two, as all three are: no division on the way of each message.
         let lap = LAP.min(count / 8).max(1);
         // The look costs a cache miss, so it is taken once a lap: in a ring that is never empty it is in vain.
-        let ends_lap = at / lap != (at + shape.lines()) / lap;
+        let ends_lap = at ^ (at + shape.lines()) >= lap;
         if at < lap || at <= shape.lines() || !ends_lap {
             return false;
         }
