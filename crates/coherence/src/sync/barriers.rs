@@ -264,7 +264,8 @@ impl Barriers {
                     }
                 }
                 None if received > 0 && received >= count => {
-                    if !self.release(barrier, Episode::whole(count), env) {
+                    let others_wait = self.release(barrier, Episode::whole(count), env);
+                    if !others_wait {
                         return left;
                     }
                 }
