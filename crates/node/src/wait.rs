@@ -82,7 +82,7 @@ impl Node {
             return self.receive_until(slot, mask);
         }
         let _time = Scope::enter(Activity::Waiting);
-        if poller.is_some() && self.look_for(slot, mask) {
+        if poller.is_some() && self.has_idle_processor(1) && self.look_for(slot, mask) {
             return self.slots.seen(slot, mask);
         }
         self.waiting.fetch_add(1, Ordering::Relaxed);
@@ -165,7 +165,7 @@ impl Node {
         // The clock costs as much as several looks at the rings: a quick answer does without.
         let mut looks = 0_u32;
         let mut last = None;
-        while going() && self.has_idle_processor() {
+        while going() && self.has_idle_processor(0) {
             if self.receive() > 0 {
                 learn(true);
                 (looks, last) = (0, None);
@@ -180,10 +180,11 @@ impl Node {
         }
     }
 
-    /// True if fewer threads of this node run than it has processors. Those that are about to run count: who polls might be
-    /// what keeps them from it.
-    fn has_idle_processor(&self) -> bool {
-        let waiting = self.waiting.load(Ordering::Relaxed).saturating_sub(self.slots.waking());
+    /// True if fewer threads of this node run than it has processors, if `more` wait than count as such. Those that are about
+    /// to run count: who polls might be what keeps them from it.
+    fn has_idle_processor(&self, more: u32) -> bool {
+        let waiting = self.waiting.load(Ordering::Relaxed) + more;
+        let waiting = waiting.saturating_sub(self.slots.waking());
         let running = self.live.load(Ordering::Relaxed).saturating_sub(waiting);
         running < u32::from(self.boot.processors)
     }

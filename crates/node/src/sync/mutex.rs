@@ -38,7 +38,7 @@ impl Node {
 
     /// `pthread_mutex_lock` of a mutex that rests here, free; otherwise false. What is not shared never rests here.
     ///
-    /// Most locking is this. It calls nothing, so that the function of the program's that it becomes part of saves nothing.
+    /// Most locking is this. It calls nothing, so that the function that it becomes part of has no registers to save.
     #[inline(always)]
     pub fn mutex_lock_at_hand(&'static self, mutex: usize) -> bool {
         let (Some(entry), Some(thread)) = (self.lock_table.at_hand(Object(mutex as u64)), Thread::known())
