@@ -61,7 +61,7 @@ impl Thread {
     /// The calling thread. A thread that this library did not start gets its place now.
     #[inline]
     pub fn current(node: &'static Node) -> &'static Self {
-        own().current.get().unwrap_or_else(|| Self::attach(node, 0, 0..0))
+        Self::known().unwrap_or_else(|| Self::attach(node, 0, 0..0))
     }
 
     /// The calling thread, if it has its place already.
@@ -73,12 +73,12 @@ impl Thread {
     /// The calling thread's number for people: 0 is the one that runs `main`.
     #[must_use]
     pub fn current_number() -> u64 {
-        own().current.get().map_or(0, |thread| u64::from(thread.number()))
+        Self::known().map_or(0, |thread| u64::from(thread.number()))
     }
 
     /// The number for people of the thread of the program that is running, unless it is doing what a message asks for.
     pub(crate) fn acting_number() -> Option<u32> {
-        let thread = own().current.get().filter(|thread| !thread.stack.is_empty())?;
+        let thread = Self::known().filter(|thread| !thread.stack.is_empty())?;
         (!Self::is_handling_message()).then(|| thread.number())
     }
 
@@ -154,12 +154,12 @@ impl Thread {
 
     /// Calls a handler of a signal, which may have interrupted this thread anywhere but in a critical section.
     pub fn handle_signal(call: impl FnOnce()) {
-        let before = own().current.get();
+        let before = Self::known();
         if let Some(handling) = before.and_then(|thread| thread.handling) {
             own().current.set(Some(handling));
         }
         call();
-        own().current.set(before.or(own().current.get()));
+        own().current.set(before.or(Self::known()));
     }
 
     /// Starts a thread of the runtime itself, which is not one of the program's.
@@ -199,7 +199,7 @@ impl Thread {
     /// True for a thread that the program started, and for the one that runs `main`.
     #[must_use]
     pub fn is_of_program() -> bool {
-        own().current.get().is_some_and(|thread| !thread.stack.is_empty())
+        Self::known().is_some_and(|thread| !thread.stack.is_empty())
     }
 
     /// True while the calling thread starts a thread of the runtime itself.

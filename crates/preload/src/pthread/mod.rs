@@ -59,22 +59,35 @@ fn deadline(clock: clockid_t, time: *const timespec) -> Result<Instant, i32> {
     Ok(Instant::now() + Duration::from_nanos(left as u64))
 }
 
-/// Defines an exported function: what it does for a shared object, and otherwise the C library's.
+/// Does what is rarely done apart from what mostly is, which then has no registers to save.
+#[cold]
+#[inline(never)]
+pub fn rarely<R>(call: impl FnOnce() -> R) -> R {
+    call()
+}
+
+/// Defines an exported function: what it does for a shared object, and otherwise the C library's. A function that returns 0
+/// may say what is `at_hand`: that comes first, need not ask whether the object is shared, and is true if all is done.
 #[macro_export]
 macro_rules! shared_or_real {
+    (@call $whole:ident) => { $whole() };
+    (@call $whole:ident, $at_hand:expr) => {
+        if gondwana_node::Node::current().is_some_and($at_hand) { 0 } else { $crate::pthread::rarely($whole) }
+    };
     ($(fn $name:ident($object:ident: $object_type:ty $(, $argument:ident: $type:ty)* $(,)?) -> $result:ty
-        = |$node:ident| $body:expr;)*) => {$(
+        = $(at_hand |$known:ident| $at_hand:expr, else)? |$node:ident| $body:expr;)*) => {$(
         /// # Safety
         /// As the C library's function of this name.
         #[unsafe(no_mangle)]
         pub unsafe extern "C" fn $name($object: $object_type $(, $argument: $type)*) -> $result {
-            match $crate::pthread::sharing($object) {
+            let whole = move || match $crate::pthread::sharing($object) {
                 Some($node) => $body,
                 // SAFETY: forwards the caller's arguments.
                 None => unsafe {
                     $crate::real!($name: fn($object_type $(, $type)*) -> $result)($object $(, $argument)*)
                 },
-            }
+            };
+            $crate::shared_or_real!(@call whole $(, |$known| $at_hand)?)
         }
     )*};
 }

@@ -1,6 +1,6 @@
 //! Mutexes and spin locks: tokens that stay at the node that used them last.
 
-use super::{code, deadline, robust, sharing};
+use super::{code, deadline, robust};
 use crate::exit::{flush_before_unlock, has_output_for_next};
 use gondwana_node::{MutexKind, Node};
 use libc::{c_int, clockid_t, pthread_mutex_t, pthread_mutexattr_t, pthread_spinlock_t, timespec};
@@ -22,59 +22,6 @@ pub fn kind_of(mutex: *const pthread_mutex_t) -> impl Fn() -> MutexKind + Copy {
         libc::PTHREAD_MUTEX_RECURSIVE => MutexKind::Recursive,
         libc::PTHREAD_MUTEX_ERRORCHECK => MutexKind::ErrorCheck,
         _ => MutexKind::Normal,
-    }
-}
-
-/// Most locking: of a mutex that is free on this node.
-///
-/// # Safety
-/// As the C library's function of this name.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn pthread_mutex_lock(mutex: *mut pthread_mutex_t) -> c_int {
-    let at_hand = |node: &'static Node| !robust::are_expected() && node.mutex_lock_at_hand(mutex as usize);
-    if Node::current().is_some_and(at_hand) {
-        return 0;
-    }
-    // SAFETY: forwards the caller's argument.
-    unsafe { lock_any(mutex) }
-}
-
-/// Most unlocking: of a mutex that nobody waits for.
-///
-/// # Safety
-/// As the C library's function of this name.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn pthread_mutex_unlock(mutex: *mut pthread_mutex_t) -> c_int {
-    let at_hand = |node: &'static Node| {
-        !robust::are_expected() && !has_output_for_next(node) && node.mutex_unlock_at_hand(mutex as usize)
-    };
-    if Node::current().is_some_and(at_hand) {
-        return 0;
-    }
-    // SAFETY: forwards the caller's argument.
-    unsafe { unlock_any(mutex) }
-}
-
-/// `pthread_mutex_lock` of any mutex.
-#[cold]
-unsafe fn lock_any(mutex: *mut pthread_mutex_t) -> c_int {
-    match sharing(mutex) {
-        Some(node) => code(lock(node, mutex, None)),
-        // SAFETY: forwards the caller's argument.
-        None => unsafe { crate::real!(pthread_mutex_lock: fn(*mut pthread_mutex_t) -> c_int)(mutex) },
-    }
-}
-
-/// `pthread_mutex_unlock` of any mutex.
-#[cold]
-unsafe fn unlock_any(mutex: *mut pthread_mutex_t) -> c_int {
-    match sharing(mutex) {
-        Some(node) => {
-            flush_before_unlock(node);
-            code(robust::unlocking(mutex).and_then(|()| node.mutex_unlock(mutex as usize, kind_of(mutex))))
-        }
-        // SAFETY: forwards the caller's argument.
-        None => unsafe { crate::real!(pthread_mutex_unlock: fn(*mut pthread_mutex_t) -> c_int)(mutex) },
     }
 }
 
@@ -123,7 +70,18 @@ crate::shared_or_real! {
         }
     };
     fn pthread_mutex_destroy(mutex: *mut pthread_mutex_t) -> c_int = |node| code(node.mutex_destroy(mutex as usize));
+    fn pthread_mutex_lock(mutex: *mut pthread_mutex_t) -> c_int =
+        at_hand |node| !robust::are_expected() && node.mutex_lock_at_hand(mutex as usize),
+        else |node| code(lock(node, mutex, None));
     fn pthread_mutex_trylock(mutex: *mut pthread_mutex_t) -> c_int = |node| code(try_lock(node, mutex));
+    fn pthread_mutex_unlock(mutex: *mut pthread_mutex_t) -> c_int =
+        at_hand |node| !robust::are_expected()
+            && !has_output_for_next(node)
+            && node.mutex_unlock_at_hand(mutex as usize),
+        else |node| {
+            flush_before_unlock(node);
+            code(robust::unlocking(mutex).and_then(|()| node.mutex_unlock(mutex as usize, kind_of(mutex))))
+        };
     fn pthread_mutex_timedlock(mutex: *mut pthread_mutex_t, time: *const timespec) -> c_int = |node|
         code(lock_until(node, mutex, libc::CLOCK_REALTIME, time));
     fn pthread_mutex_clocklock(mutex: *mut pthread_mutex_t, clock: clockid_t, time: *const timespec) -> c_int = |node|
