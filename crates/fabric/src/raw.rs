@@ -5,7 +5,7 @@ use gondwana_topology::NodeId;
 use std::time::{Duration, Instant};
 
 /// Head of a request; any that a protocol sends is at least as long.
-const HEAD: [u8; 32] = [0; 32];
+const HEAD: [u8; 24] = [0; 24];
 
 /// How long the round trips of one measurement took.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -10,7 +10,7 @@ use crate::thread::Uninterrupted;
 use crate::wire::Wire;
 use gondwana_coherence::sync::{
     Answer, BarrierCounters, BarrierEnv, BarrierMessage, Barriers, Grant, LockCounters, LockEnv, LockMessage,
-    Locks, ManagerOf, Object, Reply, Request, Server, Ticket,
+    Locks, ManagerOf, Object, Reply, Request, Server, SyncMessage, Ticket,
 };
 use gondwana_coherence::{Access, Message, Outcome, Page, PlacedPages, Protocol, Standing, Waiter};
 use gondwana_topology::NodeId;
@@ -95,7 +95,7 @@ impl LockEnv for SyncPorts<'_> {
         if let (Some(tap), LockMessage::Token { object }) = (&self.ports.tap, message) {
             tap.passes_lock(to, object.0);
         }
-        self.ports.post(to, &Wire::Lock(*message), &[]);
+        self.ports.send_sync(to, SyncMessage::Lock(*message));
     }
 
     fn pass(&mut self, object: Object, _to: NodeId) -> Outcome {
@@ -124,11 +124,11 @@ impl BarrierEnv for SyncPorts<'_> {
     }
 
     fn send(&mut self, to: NodeId, message: &BarrierMessage) {
-        self.ports.post(to, &Wire::Barrier(*message), &[]);
+        self.ports.send_sync(to, SyncMessage::Barrier(*message));
     }
 
     fn leave(&mut self, to: NodeId, message: &BarrierMessage) {
-        self.ports.leave(to, &Wire::Barrier(*message));
+        self.ports.leave_sync(to, SyncMessage::Barrier(*message));
     }
 
     fn release(&mut self, barrier: Object) -> Outcome {
@@ -306,8 +306,21 @@ impl Core {
         result
     }
 
-    /// A message about mutex tokens arrived.
-    pub fn lock(&mut self, from: NodeId, message: LockMessage) {
+    /// A message about a mutex or a barrier arrived.
+    pub fn synchronise(&mut self, from: NodeId, message: SyncMessage) {
+        match message {
+            SyncMessage::Lock(message) => self.lock(from, message),
+            SyncMessage::Barrier(message) => {
+                if let Err(violation) =
+                    self.with_barriers(|barriers, env| barriers.message(from, message, env))
+                {
+                    crate::fatal(&violation.to_string());
+                }
+            }
+        }
+    }
+
+    fn lock(&mut self, from: NodeId, message: LockMessage) {
         if let Some(tap) = &mut self.ports.tap {
             tap.begins_lock();
         }

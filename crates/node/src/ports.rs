@@ -4,7 +4,8 @@ use crate::Thread;
 use crate::monitor::Tap;
 use crate::slots::{Slots, event};
 use crate::stats::MessageCounts;
-use crate::wire::{Wire, kind_of};
+use crate::wire::{Wire, kind_of, sync_kind_of};
+use gondwana_coherence::sync::SyncMessage;
 use gondwana_coherence::{Access, Env, Incident, Message, Offer, Page, Visit, Visitors, Waiter, Writers};
 use gondwana_fabric::{Fabric, SendError};
 use gondwana_memory::{Neighbour, PAGE_SIZE, PageBytes, Pages, Purpose};
@@ -113,12 +114,16 @@ impl Ports {
         self.transmit(to, wire.kind(), wire, bulk);
     }
 
-    /// Sends what another node need not know before it looks by itself, see [`Fabric::leave`].
-    pub fn leave(&mut self, to: NodeId, wire: &Wire) {
-        let mut short = [0; SHORT];
-        let head = encode(wire, &mut short, &mut self.head);
-        self.messages.count(wire.kind(), head.len());
-        accept(to, self.fabric.leave(to, head));
+    /// Sends what the machines of mutexes and barriers say.
+    pub fn send_sync(&mut self, to: NodeId, message: SyncMessage) {
+        self.messages.count(sync_kind_of(message), SyncMessage::BYTES);
+        accept(to, self.fabric.send(to, &message.to_bytes(), &[]));
+    }
+
+    /// The same for what another node need not know before it looks by itself, see [`Fabric::leave`].
+    pub fn leave_sync(&mut self, to: NodeId, message: SyncMessage) {
+        self.messages.count(sync_kind_of(message), SyncMessage::BYTES);
+        accept(to, self.fabric.leave(to, &message.to_bytes()));
     }
 
     fn transmit(&mut self, to: NodeId, kind: usize, wire: &impl Serialize, bulk: &[u8]) {

@@ -4,7 +4,7 @@ use crate::clock::{Activity, Scope};
 use crate::control::Report;
 use crate::wire::{ThreadSpec, Wire};
 use crate::{Node, Thread};
-use gondwana_coherence::sync::{Answer, Ticket};
+use gondwana_coherence::sync::{Answer, SyncMessage, Ticket};
 use gondwana_fabric::{Event, LostReason};
 use gondwana_topology::NodeId;
 use std::sync::atomic::Ordering;
@@ -103,6 +103,9 @@ impl Node {
         self.fabric.poll(&mut |from, head, bulk| {
             self.heard.note(from);
             let _time = Scope::enter(Activity::Message);
+            if let Some(message) = SyncMessage::from_bytes(head) {
+                return Thread::handling_message(|| self.core().synchronise(from, message));
+            }
             match postcard::from_bytes(head) {
                 Ok(wire) => Thread::handling_message(|| self.handle(from, wire, bulk)),
                 Err(error) => crate::fatal(&format!("node {from} sent something unintelligible: {error}")),
@@ -132,13 +135,6 @@ impl Node {
     fn handle(&'static self, from: NodeId, wire: Wire, bulk: &[u8]) {
         match wire {
             Wire::Coherence(message) => self.core().coherence(from, message, bulk),
-            Wire::Lock(message) => self.core().lock(from, message),
-            Wire::Barrier(message) => {
-                let result = self.core().with_barriers(|barriers, env| barriers.message(from, message, env));
-                if let Err(violation) = result {
-                    crate::fatal(&violation.to_string());
-                }
-            }
             Wire::Request { ticket, request } => self.core().serve(from, ticket, request),
             Wire::Reply { ticket, answer } => self.core().announce(ticket, answer),
             Wire::Place { ticket, among } => self.place_for(from, ticket, among),

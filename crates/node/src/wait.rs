@@ -104,7 +104,9 @@ impl Node {
     /// short a wait is not worth telling anybody of.
     fn look_for(&'static self, slot: Slot, mask: u32) -> bool {
         (0..FIRST_LOOKS).any(|_| {
-            self.receive();
+            if self.receive() == 0 {
+                std::hint::spin_loop();
+            }
             self.slots.seen(slot, mask) != 0
         })
     }

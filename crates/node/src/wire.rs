@@ -1,19 +1,16 @@
 //! What nodes say to each other.
 
-use gondwana_coherence::sync::{Answer, BarrierMessage, LockMessage, Request, Ticket};
+use gondwana_coherence::sync::{Answer, Request, SyncMessage, Ticket};
 use gondwana_coherence::{CsmMessage, Message};
 use gondwana_topology::{NodeId, NodeSet};
 use serde::{Deserialize, Serialize};
 
-/// Everything that one node may send to another. Bulk data travels beside it.
+/// Everything that one node may send to another, but for a [`SyncMessage`]; no encoding begins like one of these. Bulk data
+/// travels beside it.
 #[derive(Debug, Serialize, Deserialize)]
 pub enum Wire {
     /// Of the coherence protocol. Must stay the first: see `ports::Coherent`.
     Coherence(Message),
-    /// Of the mutex tokens.
-    Lock(LockMessage),
-    /// Of the barriers.
-    Barrier(BarrierMessage),
     /// An operation on an object that the receiver manages.
     Request {
         /// The sender's name for the operation.
@@ -232,8 +229,6 @@ impl Wire {
     pub fn kind(&self) -> usize {
         match self {
             Self::Coherence(message) => kind_of(message),
-            Self::Lock(_) => 7,
-            Self::Barrier(_) => 8,
             Self::Request { .. } => 9,
             Self::Reply { .. } => 10,
             Self::Place { .. } | Self::Start { .. } | Self::Ended => 11,
@@ -246,6 +241,15 @@ impl Wire {
             Self::Everywhere { .. } | Self::Lend { .. } | Self::Exit(_) | Self::Close | Self::Closed => 13,
             Self::Alive => 14,
         }
+    }
+}
+
+/// The number in [`KINDS`] of a message about a mutex or a barrier.
+#[must_use]
+pub fn sync_kind_of(message: SyncMessage) -> usize {
+    match message {
+        SyncMessage::Lock(_) => 7,
+        SyncMessage::Barrier(_) => 8,
     }
 }
 

@@ -145,6 +145,9 @@ impl Csm {
 
     /// Opens the pages that were closed, or came here, during this call.
     pub(super) fn reopen(&mut self, env: &mut dyn Env) {
+        if self.closed.is_empty() {
+            return;
+        }
         let mut closed = std::mem::take(&mut self.closed);
         if self.options.one_sided {
             closed.sort_unstable();

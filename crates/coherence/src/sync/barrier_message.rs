@@ -1,9 +1,8 @@
 use super::Object;
 use gondwana_topology::NodeId;
-use serde::{Deserialize, Serialize};
 
 /// What nodes tell each other about barriers, along the tree of nodes that belongs to the barrier's manager.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum BarrierMessage {
     /// To the parent: threads have arrived, and all that they wrote is released.
     Arrive {

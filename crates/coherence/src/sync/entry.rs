@@ -104,7 +104,8 @@ impl Entry {
     /// [`SyncError::Deadlock`]: held by this thread, errorcheck. [`SyncError::Exhausted`]: locked too often.
     #[inline]
     pub fn fast_lock(&self, thread: Thread, kind: impl FnOnce() -> Kind) -> Result<Fast, SyncError> {
-        if self.lock_at_hand(thread) {
+        // Looked at first: most callers have just seen it fail, and trying costs as much as it does to succeed.
+        if self.word() == Word::Free && self.lock_at_hand(thread) {
             return Ok(Fast::Done);
         }
         if !self.is_held_by(thread) {

@@ -1,9 +1,8 @@
 use super::Object;
 use gondwana_topology::NodeId;
-use serde::{Deserialize, Serialize};
 
 /// What nodes tell each other about mutex tokens.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum LockMessage {
     /// To the manager: the sender wants the token.
     Request {

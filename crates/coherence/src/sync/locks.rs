@@ -300,13 +300,20 @@ impl Locks {
             entry.set(Word::Free);
             return false;
         };
+        entry.own(first.thread);
+        if queue.is_done() {
+            // Mostly the thread is the only one.
+            self.queues.forget(object);
+            entry.set(Word::Held);
+            env.resume(first.waiter, Grant::Acquired);
+            return true;
+        }
         queue.handovers += u32::from(queue.next.is_some());
         let (failed, asking) = (queue.take_attempts(u64::MAX), std::mem::take(&mut queue.asking));
         let word = queue.held();
         if word == Word::Held {
             self.queues.forget(object);
         }
-        entry.own(first.thread);
         entry.set(word);
         env.resume(first.waiter, Grant::Acquired);
         for waiter in failed {

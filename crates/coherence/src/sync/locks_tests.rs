@@ -273,14 +273,6 @@ fn impossible_messages_are_refused() {
     assert!(manager.message(OTHER, request(None), &mut env).is_err(), "asked twice");
 }
 
-#[test]
-fn messages_survive_encoding() {
-    for message in [TOKEN, BUSY, request(Some(1)), pass(THIRD, None), ask(OTHER, 1), ask_before(OTHER, 2)] {
-        let bytes = postcard::to_stdvec(&message).unwrap();
-        assert_eq!(postcard::from_bytes::<LockMessage>(&bytes), Ok(message));
-    }
-}
-
 /// Messages and flushes are immediate, threads greedy (mostly they queue again before the holder goes on):
 /// nobody who waits is overtaken more often than one tour of the token allows.
 #[test]

@@ -32,6 +32,7 @@ mod locks_model;
 mod locks_tests;
 #[cfg(test)]
 mod locks_world;
+mod message;
 mod object_map;
 mod once;
 mod reported;
@@ -53,6 +54,7 @@ pub use error::SyncError;
 pub use key::KEYS_MAX;
 pub use lock_message::{LockMessage, LockViolation};
 pub use locks::{Grant, LOCAL_HANDOVERS, LockCounters, LockEnv, Locks, ManagerOf, TryOutcome};
+pub use message::SyncMessage;
 pub use once::ONCE_RUN;
 pub use request::{Answer, Initialised, Reply, Request, Ticket};
 pub use semaphore::SEM_VALUE_MAX;

@@ -1,6 +1,5 @@
 use crate::Waiter;
 use crate::sync::entry::Word;
-use crate::sync::object_map::ObjectMap;
 use crate::sync::{Object, Thread};
 use gondwana_topology::NodeId;
 #[cfg(test)]
@@ -38,6 +37,11 @@ impl Queue {
         if self.waiting.is_empty() && self.next.is_none() { Word::Held } else { Word::HeldQueued }
     }
 
+    /// True if nobody waits for what the holder of the mutex does with it.
+    pub fn is_done(&self) -> bool {
+        self.waiting.is_empty() && self.next.is_none() && self.asking.is_empty()
+    }
+
     /// The latest trylock that waits.
     pub fn latest_attempt(&self) -> Option<u64> {
         self.waiting.iter().filter_map(|waiting| waiting.attempt).max()
@@ -72,39 +76,50 @@ impl Queue {
     }
 }
 
-/// How many queues that are out of use are kept for the next mutexes.
-const SPARE: usize = 64;
-
 /// The queues of this node. A queue comes and goes with each hand-over of a mutex, without allocation.
+///
+/// They are few at a time: of each thread of the run that waits there is one at most, and of each trylock whose token has not
+/// come. So looking through them is cheaper than a map.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Queues {
-    queues: ObjectMap<Queue>,
-    /// Empty ones.
-    spare: Vec<Queue>,
+    /// Whose the first queues are.
+    objects: Vec<Object>,
+    /// The others are empty, kept for the next mutexes.
+    queues: Vec<Queue>,
 }
 
 impl Queues {
     pub fn get(&self, object: Object) -> Option<&Queue> {
-        self.queues.get(&object)
+        self.place(object).map(|place| &self.queues[place])
     }
 
     pub fn get_mut(&mut self, object: Object) -> Option<&mut Queue> {
-        self.queues.get_mut(&object)
+        self.place(object).map(|place| &mut self.queues[place])
     }
 
     /// The queue of an object, made if there was none.
     pub fn of(&mut self, object: Object) -> &mut Queue {
-        self.queues.entry(object).or_insert_with(|| self.spare.pop().unwrap_or_default())
+        let place = self.place(object).unwrap_or_else(|| {
+            self.objects.push(object);
+            if self.queues.len() < self.objects.len() {
+                self.queues.push(Queue::default());
+            }
+            self.objects.len() - 1
+        });
+        &mut self.queues[place]
     }
 
     /// Nothing is known of the mutex any more beyond its word.
     pub fn forget(&mut self, object: Object) {
-        if let Some(mut queue) = self.queues.remove(&object)
-            && self.spare.len() < SPARE
-        {
-            queue.clear();
-            self.spare.push(queue);
+        if let Some(place) = self.place(object) {
+            self.queues[place].clear();
+            self.objects.swap_remove(place);
+            self.queues.swap(place, self.objects.len());
         }
+    }
+
+    fn place(&self, object: Object) -> Option<usize> {
+        self.objects.iter().position(|other| *other == object)
     }
 }
 
@@ -112,10 +127,10 @@ impl Queues {
 impl Queues {
     /// All queues, in the order of the objects.
     pub fn contents(&self) -> BTreeMap<Object, Queue> {
-        self.queues.iter().map(|(object, queue)| (*object, queue.clone())).collect()
+        self.objects.iter().copied().zip(self.queues.iter().cloned()).collect()
     }
 
     pub fn is_empty(&self) -> bool {
-        self.queues.is_empty()
+        self.objects.is_empty()
     }
 }
