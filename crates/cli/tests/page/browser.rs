@@ -1,5 +1,6 @@
 //! A page in a real browser.
 
+use crate::common::folder::Folder;
 use headless_chrome::protocol::cdp::types::Event;
 use headless_chrome::protocol::cdp::{Emulation, Input, Network, Page as CdpPage, Runtime};
 use headless_chrome::{Browser, LaunchOptions, Tab};
@@ -29,6 +30,7 @@ pub struct Page {
     seen: Arc<Mutex<Seen>>,
     // Browsers beside each other would take each other's time. Goes last.
     _browser: Browser,
+    _leftovers: Folder,
     _alone: MutexGuard<'static, ()>,
 }
 
@@ -78,12 +80,16 @@ impl Page {
         let path = executable()?;
         // A failed test leaves nothing behind.
         let alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
+        // It is ended without being asked, and so clears nothing away.
+        let leftovers = Folder::new();
+        let variables = [("TMPDIR".to_owned(), leftovers.display().to_string())];
         let options = LaunchOptions {
             path: Some(path),
             // Chromium's own sandbox does not work for root and in most containers; the page is ours.
             sandbox: false,
             window_size: Some(WINDOW),
             idle_browser_timeout: PATIENCE,
+            process_envs: Some(variables.into()),
             ..LaunchOptions::default()
         };
         let browser = Browser::new(options).unwrap();
@@ -112,7 +118,7 @@ impl Page {
         tab.call_method(Emulation::SetEmulatedMedia { media: None, features: Some(vec![feature, still]) })
             .unwrap();
         tab.navigate_to(&format!("file://{}", file.display())).unwrap().wait_until_navigated().unwrap();
-        Some(Self { tab, seen, _browser: browser, _alone: alone })
+        Some(Self { tab, seen, _browser: browser, _leftovers: leftovers, _alone: alone })
     }
 
     /// The value of an expression, or of what it promises.

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// A folder that goes away with this value.
+/// A folder that goes away with this value; one that stays as long as the tests run remains in cargo's.
 pub struct Folder(PathBuf);
 
 impl Folder {
@@ -14,7 +14,9 @@ impl Folder {
     pub fn new() -> Self {
         static COUNT: AtomicUsize = AtomicUsize::new(0);
         let number = COUNT.fetch_add(1, Ordering::Relaxed);
-        let folder = std::env::temp_dir().join(format!("gondwana-symbols-{}-{number}", std::process::id()));
+        let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("symbols-{number}"));
+        // What an earlier run has left.
+        let _ = std::fs::remove_dir_all(&folder);
         std::fs::create_dir_all(&folder).unwrap();
         Self(folder.canonicalize().unwrap())
     }
