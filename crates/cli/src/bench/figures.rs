@@ -55,6 +55,13 @@ impl Runner {
         }
     }
 
+    /// True for a workload that has been over soon.
+    pub fn is_short(&self, so_far: Option<&Result<Samples, String>>) -> bool {
+        const SOON: u64 = 300_000_000;
+        let Some(Ok(samples)) = so_far.filter(|_| self.app().is_some()) else { return false };
+        samples.summary(WALL).is_some_and(|wall| wall.median < SOON)
+    }
+
     /// Runs once and adds what was measured.
     pub fn run(&self, programs: &Programs, samples: &mut Samples) -> Result<(), String> {
         match self {
