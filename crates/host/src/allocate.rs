@@ -2,7 +2,7 @@
 
 use crate::colour::{Colours, colour};
 use crate::pages::{self, Found};
-use crate::place::{Placed, place};
+use crate::place::{Placed, keep_huge_pages_out, place};
 use crate::remark::Remark;
 use crate::sys::{self, Policy};
 use crate::{Region, probe};
@@ -55,7 +55,7 @@ pub fn with_extras(
     extras: Extras,
     place: impl FnOnce() -> Placed,
 ) -> Placed {
-    let small = if extras.small_pages { keep_small(region) } else { None };
+    let small = if extras.small_pages { keep_huge_pages_out(&[region.addresses()]) } else { None };
     let coloured = extras.colours.map(|colours| coloured(region, placement, here, colours));
     let mut placed = place();
     placed.remarks.extend(small);
@@ -68,17 +68,6 @@ pub fn with_extras(
         placed.remarks.extend(lock(region));
     }
     placed
-}
-
-/// Has the region consist of small pages.
-fn keep_small(region: &Region) -> Option<Remark> {
-    match sys::without_huge_pages(&region.addresses()) {
-        // A kernel without huge pages knows no such advice.
-        Err(error) if error.raw_os_error() != Some(libc::EINVAL) => {
-            Some(Remark::refused("keeping huge pages out", &error))
-        }
-        _ => None,
-    }
 }
 
 /// Keeps the region in memory, or says why not.

@@ -3,7 +3,7 @@
 use crate::Region;
 use crate::allocate::{Extras, with_extras};
 use crate::pages::Found;
-use crate::place::{Placed, keep_huge_pages_out, place};
+use crate::place::{Placed, keep_huge_pages_out, place, suit_huge_pages};
 use crate::remark::Remark;
 use crate::sys::{self, Policy};
 use gondwana_rset::{MemoryPolicy, Placement};
@@ -68,7 +68,9 @@ fn later(region: &Region, placement: &Placement, here: NodeId, strict: bool) -> 
             remarks.push(Remark::refused("setting a policy for memory", &error));
         }
     }
-    remarks.extend(keep_huge_pages_out(region, borders.into_iter().skip(1)));
+    if !suit_huge_pages(borders.into_iter().skip(1)) {
+        remarks.extend(keep_huge_pages_out(&[region.addresses()]));
+    }
     Placed { asked, found: None, colours: None, remarks }
 }
 

@@ -49,7 +49,11 @@ pub fn place(region: &Region, node_of: impl Fn(usize) -> NodeId) -> Placed {
     let asked = Found { pages, absent: 0 };
     let mut remarks = vec![];
     let borders = (1..region.pages()).filter(|&page| node_of(page) != node_of(page - 1));
-    remarks.extend(keep_huge_pages_out(region, borders.map(|page| region.address(page))));
+    remarks.extend(if suit_huge_pages(borders.map(|page| region.address(page))) {
+        keep_huge_pages_out(&ends(region.addresses()))
+    } else {
+        keep_huge_pages_out(&[region.addresses()])
+    });
     if let Err(error) = touch(region, &wanted) {
         remarks.push(Remark::refused("setting a policy for memory", &error));
         region.touch_all(0..region.pages());
@@ -88,15 +92,25 @@ fn runs(pages: usize, node_of: &impl Fn(usize) -> NodeId) -> BTreeMap<NodeId, Ve
     runs
 }
 
-/// Keeps huge pages out of a region if one would have to be on two nodes, between which there are these borders.
-pub(crate) fn keep_huge_pages_out(
-    region: &Region,
-    mut borders: impl Iterator<Item = usize>,
-) -> Option<Remark> {
-    if borders.all(|address| address.is_multiple_of(HUGE)) {
-        return None;
-    }
-    let error = sys::without_huge_pages(&region.addresses()).err()?;
+/// True if no huge page would be on both sides of one of these borders.
+pub(crate) fn suit_huge_pages(mut borders: impl Iterator<Item = usize>) -> bool {
+    borders.all(|address| address.is_multiple_of(HUGE))
+}
+
+/// The parts at both ends of some memory that could only be in huge pages together with what is beside it.
+///
+/// To the kernel, regions beside each other are one mapping as long as nothing tells them apart, and whoever touches one
+/// would get a huge page on its own node for the beginning of the next.
+fn ends(memory: Range<usize>) -> [Range<usize>; 2] {
+    let first = memory.start..memory.end.min(memory.start.next_multiple_of(HUGE));
+    let last = first.end.max(memory.end - memory.end % HUGE)..memory.end;
+    [first, last]
+}
+
+/// Keeps huge pages out of parts of a region.
+pub(crate) fn keep_huge_pages_out(parts: &[Range<usize>]) -> Option<Remark> {
+    let parts = parts.iter().filter(|part| !part.is_empty());
+    let error = parts.map(sys::without_huge_pages).find_map(Result::err)?;
     // A kernel without huge pages knows no such advice.
     (error.raw_os_error() != Some(libc::EINVAL)).then(|| Remark::refused("keeping huge pages out", &error))
 }
@@ -190,6 +204,35 @@ mod tests {
             (of(0), of(1), of(2)),
             (&[0..2, 3..5][..], std::slice::from_ref(&(2..3)), std::slice::from_ref(&(5..7)))
         );
+    }
+
+    #[test]
+    fn ends_are_what_no_huge_page_of_the_memory_itself_could_have() {
+        for (memory, first, last) in [
+            (0..2 * HUGE, 0..0, 2 * HUGE..2 * HUGE),
+            (5..3 * HUGE + 7, 5..HUGE, 3 * HUGE..3 * HUGE + 7),
+            (5..HUGE + 7, 5..HUGE, HUGE..HUGE + 7),
+            (5..9, 5..9, 9..9),
+        ] {
+            assert_eq!(ends(memory), [first, last]);
+        }
+    }
+
+    #[test]
+    fn the_memory_beside_a_region_is_not_touched() {
+        // Twice as large as a huge page: wherever it is, there is one in it.
+        let region = Region::new(2 * HUGE).unwrap();
+        let Range { start, end } = region.addresses();
+        // SAFETY: advice about memory that nobody else knows.
+        let advised = unsafe { libc::madvise(start as *mut libc::c_void, end - start, libc::MADV_HUGEPAGE) };
+        if advised != 0 {
+            return; // There are none to span regions.
+        }
+        let middle = start.next_multiple_of(HUGE) + HUGE / 2;
+        let (before, after) = region.split((middle - start) / sys::page_size());
+        let node = sys::allowed_nodes().unwrap().first().unwrap();
+        assert!(place(&before, |_| node).is_as_asked());
+        assert_eq!(pages::count(0, after.addresses()).unwrap().present(), 0);
     }
 
     #[test]
