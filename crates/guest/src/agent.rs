@@ -51,6 +51,28 @@ fn take() -> String {
     format!("busybox awk '$0 == \"{END}\" {{ exit }} {{ print }}'")
 }
 
+/// The program with which the guest begins: it takes all files to memory of the node of processor 0, and goes on with the
+/// agent, which is at [`AGENT`].
+///
+/// The kernel unpacks the image beside other work of its start, in memory of whatever node the processor belongs to that
+/// has nothing else to do. Half of a small node may be gone then. The file system could be bound to a node, but so would
+/// be what programs write to their mappings of it.
+pub(crate) fn first_program() -> String {
+    format!(
+        "#!/bin/busybox sh
+/bin/busybox mkdir /all
+/bin/busybox mount -t tmpfs -o mode=755 all /all
+for file in /*; do
+    [ $file = /all ] || /bin/busybox taskset 1 /bin/busybox cp -a $file /all
+done
+exec /bin/busybox switch_root /all {AGENT}
+"
+    )
+}
+
+/// The path of the agent in the guest.
+pub(crate) const AGENT: &str = "/agent";
+
 /// The program of the first process. It gives each script `limit`; a script that takes longer is killed. Processes that
 /// it has left are killed in any case: to the first process, -1 means all others. They may take a while to go with all
 /// their memory, so it answers when it has no child but the one that counts its children.

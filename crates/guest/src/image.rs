@@ -42,12 +42,19 @@ impl Image {
         Ok(())
     }
 
-    /// Adds a dynamically linked program or a shared library, without what only debuggers read, and the libraries that it needs, which
-    /// come to where they are on this computer.
+    /// Adds a dynamically linked program or a shared library and the libraries that it needs, which come to where they
+    /// are on this computer, all without what only debuggers read.
     pub fn program(&mut self, file: &Path, at: impl AsRef<Path>) -> io::Result<()> {
         for library in libraries(file)? {
-            self.copy(&library, &library)?;
+            if !self.entries.contains_key(&library) {
+                self.stripped(&library, &library)?;
+            }
         }
+        self.stripped(file, at)
+    }
+
+    /// Adds a copy of a program or a shared library without what only debuggers read.
+    fn stripped(&mut self, file: &Path, at: impl AsRef<Path>) -> io::Result<()> {
         static COUNT: AtomicUsize = AtomicUsize::new(0);
         let number = COUNT.fetch_add(1, Ordering::Relaxed);
         let stripped = std::env::temp_dir().join(format!("gondwana-guest-{}-{number}", std::process::id()));
