@@ -106,6 +106,7 @@ fn measure(chosen: &[Figure], programs: &Programs, repetitions: usize) -> Result
             order.push(runner);
         }
     }
+    let turns = if repetitions > 1 { TURNS } else { 1 };
     let mut results = Results::new();
     for repetition in 1..=repetitions {
         for runner in &order {
@@ -114,7 +115,7 @@ fn measure(chosen: &[Figure], programs: &Programs, repetitions: usize) -> Result
         }
         // By turns, like everything.
         let short: Vec<_> = order.iter().filter(|runner| runner.is_short(results.get(runner))).collect();
-        for _ in 1..if repetitions > 1 { TURNS } else { 1 } {
+        for _ in 1..turns {
             short.iter().for_each(|runner| run_once(runner, programs, &mut results));
         }
     }

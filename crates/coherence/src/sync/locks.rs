@@ -301,13 +301,6 @@ impl Locks {
             return false;
         };
         entry.own(first.thread);
-        if queue.is_done() {
-            // Mostly the thread is the only one.
-            self.queues.forget(object);
-            entry.set(Word::Held);
-            env.resume(first.waiter, Grant::Acquired);
-            return true;
-        }
         queue.handovers += u32::from(queue.next.is_some());
         let (failed, asking) = (queue.take_attempts(u64::MAX), std::mem::take(&mut queue.asking));
         let word = queue.held();

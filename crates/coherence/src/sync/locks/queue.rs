@@ -37,11 +37,6 @@ impl Queue {
         if self.waiting.is_empty() && self.next.is_none() { Word::Held } else { Word::HeldQueued }
     }
 
-    /// True if nobody waits for what the holder of the mutex does with it.
-    pub fn is_done(&self) -> bool {
-        self.waiting.is_empty() && self.next.is_none() && self.asking.is_empty()
-    }
-
     /// The latest trylock that waits.
     pub fn latest_attempt(&self) -> Option<u64> {
         self.waiting.iter().filter_map(|waiting| waiting.attempt).max()
