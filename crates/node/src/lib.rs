@@ -28,6 +28,7 @@ mod service;
 mod slots;
 mod start;
 mod stats;
+mod stream_calls;
 mod streams;
 mod sync;
 mod thread;
@@ -40,6 +41,7 @@ mod wire;
 pub use caller::Caller;
 pub use gondwana_coherence::sync::{Initialised, Object};
 pub use start::{Hooks, StartError};
+pub use stream_calls::{MOST_BYTES, StreamAction, StreamCall, StreamDone};
 pub use sync::{JoinWait, MutexKind, RwOperation};
 pub use thread::Thread;
 pub use wire::{ProcessChange, StandardStream, ThreadSpec};
@@ -82,6 +84,7 @@ pub struct Node {
     errands: Mutex<VecDeque<Errand>>,
     /// There may be some.
     has_errands: AtomicBool,
+    stream_callers: stream_calls::StreamCallers,
     remote_threads: AtomicBool,
     /// Set and woken when the last thread has ended while main waits for it.
     idle: AtomicU32,

@@ -3,7 +3,7 @@
 use crate::clock::{Activity, Scope};
 use crate::control::Report;
 use crate::wire::{ThreadSpec, Wire};
-use crate::{Node, Thread};
+use crate::{Node, StreamDone, Thread};
 use gondwana_coherence::sync::{Answer, SyncMessage, Ticket};
 use gondwana_fabric::{Event, LostReason};
 use gondwana_topology::NodeId;
@@ -26,6 +26,8 @@ const HOLD: Duration = Duration::from_micros(20);
 pub(crate) enum Errand {
     /// A thread of the program, for another node.
     Start { from: NodeId, ticket: Ticket, thread: ThreadSpec },
+    /// A thread that makes calls on streams for other nodes.
+    CallStreams,
     /// A thread of another node ends the program, with this status.
     Exit(i32),
     /// The run ends.
@@ -113,7 +115,7 @@ impl Node {
         })
     }
 
-    fn leave_to_service(&self, errand: Errand) {
+    pub(crate) fn leave_to_service(&self, errand: Errand) {
         self.errands.lock().expect("not poisoned").push_back(errand);
         self.has_errands.store(true, Ordering::Release);
         self.fabric.interrupt();
@@ -126,6 +128,7 @@ impl Node {
             let Some(errand) = self.errands.lock().expect("not poisoned").pop_front() else { return };
             match errand {
                 Errand::Start { from, ticket, thread } => self.start_for_peer(from, ticket, thread),
+                Errand::CallStreams => self.start_stream_caller(),
                 Errand::Exit(status) => self.exit_for_peer(status),
                 Errand::Close => self.close_here(),
             }
@@ -172,6 +175,10 @@ impl Node {
             Wire::Lend { ticket, descriptor } => {
                 let answer = (self.hooks.lend)(descriptor);
                 self.core().answer(from, ticket, Answer::Done(i64::from(answer)));
+            }
+            Wire::Stream { ticket, call } => self.stream_call_came(from, ticket, call, bulk),
+            Wire::StreamDone { ticket, result, error, marks } => {
+                self.stream_call_done(ticket, StreamDone { result, error, marks, bytes: bulk.to_vec() });
             }
             Wire::Alive => {}
             Wire::Exit(status) => self.leave_to_service(Errand::Exit(status)),

@@ -8,7 +8,10 @@ use crate::patience::Patience;
 use crate::placement::{self, Placer};
 use crate::ports::Ports;
 use crate::slots::Slots;
-use crate::{CURRENT, Node, ProcessChange, ThreadSpec, alive, clock, heap, stats, threads};
+use crate::stream_calls::StreamCallers;
+use crate::{
+    CURRENT, Node, ProcessChange, StreamCall, StreamDone, ThreadSpec, alive, clock, heap, stats, threads,
+};
 use gondwana_coherence::sync::{Barriers, LockTable, Locks, ManagerOf, Object};
 use gondwana_coherence::{Csm, CsmOptions, Layout, Managers, Page, Protocol, Region, Sc, ScOptions};
 use gondwana_fabric::{ConnectError, Fabric, Security, SegmentError, ShmFabric, TcpConfig, TcpFabric};
@@ -38,6 +41,10 @@ pub struct Hooks {
     pub apply: fn(&ProcessChange) -> i32,
     /// Lends a descriptor of the program to another node. Gives this process's number or, negative, an error number.
     pub lend: fn(i32) -> i32,
+    /// Makes a call on a stream of this node for another one, which has given these bytes to be written.
+    pub call_stream: fn(&StreamCall, &[u8]) -> StreamDone,
+    /// As `call_stream` if that takes no time: neither a system call nor another thread is in the way.
+    pub call_stream_at_once: fn(&StreamCall, &[u8]) -> Option<StreamDone>,
     /// Calls a function on a stack that is private to the node, if the present one is not.
     pub on_private_stack: fn(&mut dyn FnMut()),
     /// Ends the program as `exit` does.
@@ -179,6 +186,7 @@ impl Node {
             registry: Mutex::new(registry),
             errands: Mutex::default(),
             has_errands: AtomicBool::new(false),
+            stream_callers: StreamCallers::default(),
             remote_threads: AtomicBool::new(false),
             idle: AtomicU32::new(0),
             closed: AtomicU32::new(0),

@@ -1,5 +1,6 @@
 //! What nodes say to each other.
 
+use crate::StreamCall;
 use gondwana_coherence::sync::{Answer, Request, SyncMessage, Ticket};
 use gondwana_coherence::{CsmMessage, Message};
 use gondwana_topology::{NodeId, NodeSet};
@@ -74,6 +75,24 @@ pub enum Wire {
         ticket: Ticket,
         /// The descriptor's number.
         descriptor: i32,
+    },
+    /// Make a call on a stream that the receiver has opened; answered with `StreamDone`. What the call writes travels beside it.
+    Stream {
+        /// The sender's name for the operation.
+        ticket: Ticket,
+        /// The call.
+        call: StreamCall,
+    },
+    /// A call on a stream is made. What it has read travels beside it.
+    StreamDone {
+        /// The receiver's name for the operation.
+        ticket: Ticket,
+        /// What the call gives.
+        result: i64,
+        /// As in [`StreamDone`](crate::StreamDone).
+        error: i32,
+        /// As in [`StreamDone`](crate::StreamDone).
+        marks: u8,
     },
     /// Of which of these pages is the receiver home, or knows where nobody else does? Answered with `HomesFound`, and
     /// then with 0.
@@ -238,7 +257,13 @@ impl Wire {
             | Self::Homes { .. }
             | Self::HomesFound { .. }
             | Self::Replicate { .. } => 12,
-            Self::Everywhere { .. } | Self::Lend { .. } | Self::Exit(_) | Self::Close | Self::Closed => 13,
+            Self::Everywhere { .. }
+            | Self::Lend { .. }
+            | Self::Stream { .. }
+            | Self::StreamDone { .. }
+            | Self::Exit(_)
+            | Self::Close
+            | Self::Closed => 13,
             Self::Alive => 14,
         }
     }

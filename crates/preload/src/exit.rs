@@ -1,6 +1,7 @@
 //! The end of the program.
 
 use crate::handler_stack::uninterrupted;
+use crate::io::buffered::may_hold_output;
 use gondwana_node::{Node, ProcessChange, Thread};
 use libc::{FILE, c_int, c_void};
 use std::sync::atomic::{AtomicPtr, Ordering};
@@ -48,30 +49,22 @@ pub fn flush_before_unlock(node: &Node) {
     }
 }
 
-/// False only if the stream holds nothing to write. Asked at each unlock, so it looks where `putc`, compiled into
-/// programs, looks as well, instead of calling the C library.
-///
-/// # Safety
-/// The stream is open.
-#[inline]
-unsafe fn may_hold_output(stream: *const FILE) -> bool {
-    /// Where `struct _IO_FILE` has the beginning of what is to be written, its end, and whether characters are wide.
-    const WRITE_BASE: usize = 32;
-    const WRITE_PTR: usize = 40;
-    const MODE: usize = 192;
-    let stream = stream.cast::<u8>();
-    // SAFETY: these members are part of the C library's binary interface. Another thread may change them meanwhile: its
-    // output is its own business.
-    unsafe {
-        let [base, end] = [WRITE_BASE, WRITE_PTR].map(|at| stream.add(at).cast::<usize>().read_volatile());
-        base != end || stream.add(MODE).cast::<c_int>().read_volatile() > 0
-    }
-}
-
-/// Writes out what all streams hold, waiting for threads that are using them.
+/// Writes out what all streams hold, waiting for threads that are writing. Threads that read may do so for ever; what they
+/// read holds nothing to be written.
 pub fn flush_all_streams() {
-    // SAFETY: null means all streams.
-    unsafe { crate::real!(fflush: fn(*mut FILE) -> c_int)(std::ptr::null_mut()) };
+    // SAFETY: the list of streams stays as it is while it is locked, and those in it are open.
+    unsafe {
+        crate::real!(_IO_list_lock: fn())();
+        let next = crate::real!(_IO_iter_next: fn(*mut FILE) -> *mut FILE);
+        let mut stream = crate::real!(_IO_iter_begin: fn() -> *mut FILE)();
+        while !stream.is_null() {
+            if may_hold_output(stream) {
+                crate::real!(fflush: fn(*mut FILE) -> c_int)(stream);
+            }
+            stream = next(stream);
+        }
+        crate::real!(_IO_list_unlock: fn())();
+    }
 }
 
 /// Ends the program: on node 0 with everything that natively happens at exit, elsewhere by asking node 0.

@@ -1,7 +1,6 @@
 //! Faults on shared memory, and the program's own signal handlers beside them.
 
 use crate::handler_stack::{self, uninterrupted};
-use crate::io::stream_memory;
 use gondwana_node::{Node, ProcessChange, Thread};
 use libc::{c_int, c_void, sigaction as Action, siginfo_t, sigset_t, ucontext_t};
 use std::mem::zeroed;
@@ -91,7 +90,6 @@ unsafe fn deliver(mut signal: c_int, info: *mut siginfo_t, context: *mut c_void,
         libc::SIG_IGN if sent => {}
         libc::SIG_DFL | libc::SIG_IGN => {
             if let Some(node) = Node::current() {
-                stream_memory::explain_crash(address);
                 node.report_crash(signal, address, at);
             }
             die_by(signal);

@@ -9,9 +9,13 @@ static void *work(void *unused)
 {
     static char buffer[1 << 16];
     long total = 0, got;
-    if (by_stream)
-        total = getchar() == EOF && fgetc(stdin) == EOF && fread(buffer, 1, 1, stdin) == 0 ? -1 : 1;
-    else
+    if (by_stream) {
+        while (total < 10 && getchar() == 7 && fgetc(stdin) == 7)
+            total += 2;
+        while ((got = fread(buffer, 1, sizeof buffer, stdin)) > 0)
+            total += got;
+        total -= !feof(stdin);
+    } else
         while ((got = read(0, buffer, sizeof buffer)) > 0)
             total += got;
     printf("%ld\n", total);

@@ -33,7 +33,7 @@ impl Node {
         self.ask_for(to, wire).unwrap_or(0)
     }
 
-    fn answer(&'static self, slot: Slot) -> Result<i64, i32> {
+    pub(crate) fn answer(&'static self, slot: Slot) -> Result<i64, i32> {
         let events = self.wait(slot, event::ANSWERED, None);
         self.answer_of(slot, events)
     }

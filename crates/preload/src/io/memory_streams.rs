@@ -5,8 +5,9 @@
 //! them.
 
 use super::is_shared;
-use super::stream_memory::is_here;
+use super::streams_elsewhere::elsewhere;
 use crate::alloc::{self, Purpose, with_purpose};
+use gondwana_node::StreamAction;
 use libc::{FILE, c_char, c_int, c_void, size_t, wchar_t};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -143,8 +144,8 @@ macro_rules! flushing {
         /// As the C library's function of this name.
         #[unsafe(no_mangle)]
         pub unsafe extern "C" fn $name(stream: *mut FILE) -> c_int {
-            if !is_here(stream, stringify!($name)) {
-                return -1;
+            if let Some(there) = elsewhere(stream, stringify!($name)) {
+                return there.result(StreamAction::Flush) as c_int;
             }
             // SAFETY: forwards the caller's argument.
             flushing(stream, || unsafe { crate::real!($name: fn(*mut FILE) -> c_int)(stream) })

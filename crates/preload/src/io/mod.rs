@@ -5,6 +5,7 @@
 //! the call if another node took a page away in between.
 
 mod allocating;
+pub mod buffered;
 mod calls;
 mod copied;
 pub mod descriptors;
@@ -16,6 +17,7 @@ mod spawn;
 mod stream_calls;
 pub mod stream_memory;
 mod streams;
+pub mod streams_elsewhere;
 mod timers;
 mod transfer;
 mod variadic;

@@ -2,6 +2,7 @@
 //! arguments, so they go on by a jump, with all registers as they were.
 
 use super::stream_memory::{BASE, OWN, RANGES, SHIFT, STDIN, refuse_call};
+use super::streams_elsewhere::print_elsewhere;
 use crate::real::Real;
 use std::arch::naked_asm;
 
@@ -111,21 +112,95 @@ macro_rules! checked {
 }
 
 checked! {
-    "rdi" => -1: fprintf vfprintf __fprintf_chk __vfprintf_chk fwprintf vfwprintf __fwprintf_chk __vfwprintf_chk
+    "rdi" => -1: fwprintf vfwprintf __fwprintf_chk __vfwprintf_chk
         fscanf vfscanf __isoc99_fscanf __isoc99_vfscanf __isoc23_fscanf __isoc23_vfscanf
         fwscanf vfwscanf __isoc99_fwscanf __isoc99_vfwscanf __isoc23_fwscanf __isoc23_vfwscanf
-        fgetc getc _IO_getc getw fgetwc getwc fgetc_unlocked getc_unlocked fgetwc_unlocked getwc_unlocked
-        fseek fseeko fseeko64 ftell ftello ftello64 fgetpos fgetpos64 fsetpos fsetpos64
-        fileno fileno_unlocked telldir dirfd;
-    "rdi" => 0: rewind clearerr clearerr_unlocked setbuffer setlinebuf flockfile funlockfile __fpurge __fpending
-        readdir readdir64 rewinddir seekdir;
-    // Whoever reads to the end must find it.
-    "rdi" => 1: feof feof_unlocked ferror ferror_unlocked ftrylockfile;
+        getw fgetwc getwc fgetwc_unlocked getwc_unlocked telldir dirfd;
+    "rdi" => 0: flockfile funlockfile __fpurge __fpending readdir readdir64 rewinddir seekdir;
+    "rdi" => 1: ftrylockfile;
     "rdi" => 9: readdir_r readdir64_r; // EBADF
-    "rsi" => -1: ungetc ungetwc fputc putc _IO_putc putw fputwc putwc fputc_unlocked putc_unlocked fputwc_unlocked
-        putwc_unlocked fputws fputws_unlocked;
-    "rdx" => 0: fgets fgets_unlocked fgetws fgetws_unlocked;
-    "rcx" => 0: __fgets_chk __fgetws_chk;
+    "rsi" => -1: ungetwc putw fputwc putwc fputwc_unlocked putwc_unlocked fputws fputws_unlocked;
+    "rdx" => 0: fgetws fgetws_unlocked;
+    "rcx" => 0: __fgetws_chk;
+}
+
+/// Defines functions in front of the C library's that print any number of arguments to a stream: the register that holds the
+/// format, and how many bytes of the list of arguments that is made of the registers are no such arguments.
+macro_rules! printing {
+    ($($name:ident($format:literal, $named:literal);)*) => {$(
+        const _: () = {
+            static REAL: Real = Real::new(
+                // SAFETY: `concat!` ends it with the only NUL.
+                unsafe { std::ffi::CStr::from_bytes_with_nul_unchecked(concat!(stringify!($name), "\0").as_bytes()) },
+            );
+
+            /// # Safety
+            /// As the C library's function of this name.
+            #[unsafe(naked)]
+            #[unsafe(no_mangle)]
+            unsafe extern "C" fn $name() {
+                naked_asm!(
+                    "movabs r11, {base}",
+                    "mov r10, rdi",
+                    "sub r10, r11",
+                    "shr r10, {shift}",
+                    "lea r11, [rip + {real}]",
+                    "cmp rdi, [rip + {stdin}]",
+                    "je 3f",
+                    "cmp r10, {ranges}",
+                    "jae 2f",
+                    "cmp r10, [rip + {own}]",
+                    "jne 3f",
+                    "2:",
+                    "mov r10, [r11]",
+                    "test r10, r10",
+                    "jz {find}",
+                    "jmp r10",
+                    "3:",
+                    // A `va_list` of 24 bytes, then the registers that it points to.
+                    "sub rsp, 216",
+                    "mov [rsp + 32], rdi",
+                    "mov [rsp + 40], rsi",
+                    "mov [rsp + 48], rdx",
+                    "mov [rsp + 56], rcx",
+                    "mov [rsp + 64], r8",
+                    "mov [rsp + 72], r9",
+                    "movaps [rsp + 80], xmm0",
+                    "movaps [rsp + 96], xmm1",
+                    "movaps [rsp + 112], xmm2",
+                    "movaps [rsp + 128], xmm3",
+                    "movaps [rsp + 144], xmm4",
+                    "movaps [rsp + 160], xmm5",
+                    "movaps [rsp + 176], xmm6",
+                    "movaps [rsp + 192], xmm7",
+                    concat!("mov dword ptr [rsp], ", $named),
+                    "mov dword ptr [rsp + 4], 48",
+                    "lea r10, [rsp + 224]",
+                    "mov [rsp + 8], r10",
+                    "lea r10, [rsp + 32]",
+                    "mov [rsp + 16], r10",
+                    concat!("mov rsi, ", $format),
+                    "mov rdx, rsp",
+                    "call {print}",
+                    "add rsp, 216",
+                    "ret",
+                    base = const BASE,
+                    shift = const SHIFT,
+                    ranges = const RANGES,
+                    own = sym OWN,
+                    stdin = sym STDIN,
+                    real = sym REAL,
+                    find = sym find,
+                    print = sym print_elsewhere,
+                )
+            }
+        };
+    )*};
+}
+
+printing! {
+    fprintf("rsi", "16");
+    __fprintf_chk("rdx", "24");
 }
 
 /// Defines functions in front of the C library's that read standard input, which is node 0's, and what a call gives that
@@ -170,7 +245,7 @@ macro_rules! reading_stdin {
 }
 
 reading_stdin! {
-    -1: getchar getchar_unlocked getwchar getwchar_unlocked scanf vscanf __isoc99_scanf __isoc99_vscanf
+    -1: getwchar getwchar_unlocked scanf vscanf __isoc99_scanf __isoc99_vscanf
         __isoc23_scanf __isoc23_vscanf wscanf vwscanf __isoc99_wscanf __isoc99_vwscanf __isoc23_wscanf
         __isoc23_vwscanf;
 }

@@ -1,14 +1,15 @@
 //! Where the C library keeps open streams and directories: in memory whose address says which node opened them.
 //!
 //! A stream means nothing to other nodes, but the program may hand its address to a thread there. Each node
-//! therefore takes such memory from a range of its own, and nothing is at the ranges of others.
+//! therefore takes such memory from a range of its own. At the ranges of others it has empty memory: code that stands in
+//! place of a call such as `getc_unlocked` finds empty buffers there, and calls a function then.
 
 use crate::handler_stack::uninterrupted;
 use crate::real::Real;
 use gondwana_node::Node;
 use libc::{c_int, c_void, off_t};
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicUsize, Ordering};
 
 /// Where node 0's range begins: between what the runtime itself places and where the system places programs.
 pub const BASE: usize = 0x4000_0000_0000;
@@ -25,6 +26,8 @@ pub static OWN: AtomicUsize = AtomicUsize::new(usize::MAX);
 /// The C library's standard input, where it is not this node's; otherwise the address of nothing. Its buffer is node 0's.
 pub static STDIN: AtomicUsize = AtomicUsize::new(usize::MAX);
 
+static INPUT: AtomicPtr<libc::FILE> = AtomicPtr::new(std::ptr::null_mut());
+
 /// What stands ahead of each block: its class. Keeps blocks aligned as `malloc` does.
 const HEADER: usize = 16;
 
@@ -38,23 +41,26 @@ struct Blocks {
 
 static BLOCKS: Mutex<Blocks> = Mutex::new(Blocks { fresh: 0, end: 0, free: [0; SHIFT as usize + 1] });
 
-/// Gets this node's range.
-pub fn begin(node: usize) {
-    let start = BASE + (node << SHIFT);
+/// Gets the ranges of all nodes: in its own this node has its streams, in those of others it notes what calls on their
+/// streams have told.
+pub fn begin(node: usize, nodes: usize) {
     let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE | libc::MAP_FIXED_NOREPLACE;
     let map = crate::real!(mmap: fn(*mut c_void, usize, c_int, c_int, c_int, off_t) -> *mut c_void);
     // SAFETY: maps fresh memory where nothing is.
-    let range =
-        unsafe { map(start as *mut c_void, 1 << SHIFT, libc::PROT_READ | libc::PROT_WRITE, flags, -1, 0) };
-    if range as usize != start {
+    let ranges =
+        unsafe { map(BASE as *mut c_void, nodes << SHIFT, libc::PROT_READ | libc::PROT_WRITE, flags, -1, 0) };
+    if ranges as usize != BASE {
         crate::report::fatal("the memory for streams cannot be had; allow more address space (ulimit -v)");
     }
+    let start = BASE + (node << SHIFT);
     let mut blocks = BLOCKS.lock().expect("not poisoned");
     (blocks.fresh, blocks.end) = (start, start + (1 << SHIFT));
     OWN.store(node, Ordering::Relaxed);
+    // SAFETY: the C library has set the variable, and no other thread runs yet.
+    let input = unsafe { stdin };
+    INPUT.store(input, Ordering::Relaxed);
     if node != 0 {
-        // SAFETY: the C library has set the variable, and no other thread runs yet.
-        STDIN.store(unsafe { stdin } as usize, Ordering::Relaxed);
+        STDIN.store(input as usize, Ordering::Relaxed);
     }
 }
 
@@ -140,36 +146,31 @@ pub fn usable_size(pointer: *mut c_void) -> usize {
     (1 << class) - HEADER
 }
 
+/// The node that has opened a stream or directory, if it is another one.
+#[inline]
+pub fn opener_of(address: usize) -> Option<usize> {
+    match range_of(address) {
+        Some(opener) => Some(opener).filter(|&opener| opener != OWN.load(Ordering::Relaxed)),
+        None => (address == STDIN.load(Ordering::Relaxed)).then_some(0),
+    }
+}
+
 /// True if a call may go on with this stream or directory. Otherwise `errno` says that it is not open.
 #[inline]
 pub fn is_here<T>(stream: *mut T, call: &str) -> bool {
-    match range_of(stream as usize) {
-        Some(opener) if opener != OWN.load(Ordering::Relaxed) => {
-            refuse(opener, call);
-            false
-        }
-        None if stream as usize == STDIN.load(Ordering::Relaxed) => {
-            refuse(0, call);
-            false
-        }
-        _ => true,
-    }
+    let opener = opener_of(stream as usize);
+    opener.inspect(|&opener| refuse(opener, call)).is_none()
 }
 
-/// Says what has happened if the program is about to die because it touched a stream of another node by itself: the
-/// compiler puts code in place of some calls.
-pub fn explain_crash(address: usize) {
-    let opener = range_of(address).filter(|&opener| opener != OWN.load(Ordering::Relaxed));
-    if let (Some(opener), Some(node)) = (opener, Node::current()) {
-        node.refuse(&format!(
-            "code that stands in place of a call such as getc_unlocked() has touched a stream that node {opener} has \
-             opened, and only that node can use: open it in the thread that uses it, or run with --threads fill or -n 1"
-        ));
-    }
+/// The C library's standard input. The variable of that name is not asked later: a program that names it has it in its
+/// own data, which is shared.
+pub fn standard_input() -> *mut libc::FILE {
+    INPUT.load(Ordering::Relaxed)
 }
 
+/// Says that a stream or directory is another node's; `errno` says that it is not open.
 #[cold]
-fn refuse(opener: usize, call: &str) {
+pub fn refuse(opener: usize, call: &str) {
     static SAID: AtomicBool = AtomicBool::new(false);
     if let Some(node) = Node::current()
         && !SAID.swap(true, Ordering::Relaxed)

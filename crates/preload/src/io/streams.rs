@@ -3,9 +3,11 @@
 
 use super::descriptors::{for_child, recall};
 use super::stream_memory::is_here;
+use super::streams_elsewhere::elsewhere;
 use super::{BOUNCE, Buffer, is_shared, memory_streams, with_buffers};
 use crate::alloc::{Purpose, with_purpose};
 use crate::handler_stack::on_private_stack;
+use gondwana_node::StreamAction;
 use libc::{FILE, c_char, c_int, c_void, size_t, ssize_t};
 use std::ffi::CStr;
 
@@ -59,13 +61,13 @@ macro_rules! reading {
         /// As the C library's function of this name.
         #[unsafe(no_mangle)]
         pub unsafe extern "C" fn $name(target: *mut c_void, size: size_t, count: size_t, stream: *mut FILE) -> size_t {
-            if !is_here(stream, stringify!($name)) {
-                return 0;
-            }
             let real = crate::real!($name: fn(*mut c_void, size_t, size_t, *mut FILE) -> size_t);
             let bytes = size.saturating_mul(count);
             // SAFETY: forwards the caller's arguments, or with a buffer that holds what is wanted.
             unsafe {
+                if let Some(there) = elsewhere(stream, stringify!($name)) {
+                    return there.read(target, bytes).checked_div(size).unwrap_or(0);
+                }
                 if !is_shared(target, bytes) {
                     return real(target, size, count, stream);
                 }
@@ -114,13 +116,13 @@ macro_rules! writing {
         /// As the C library's function of this name.
         #[unsafe(no_mangle)]
         pub unsafe extern "C" fn $name(source: *const c_void, size: size_t, count: size_t, stream: *mut FILE) -> size_t {
-            if !is_here(stream, stringify!($name)) {
-                return 0;
-            }
             let real = crate::real!($name: fn(*const c_void, size_t, size_t, *mut FILE) -> size_t);
             let bytes = size.saturating_mul(count);
             // SAFETY: forwards the caller's arguments, or with a buffer that holds what is wanted.
             unsafe {
+                if let Some(there) = elsewhere(stream, stringify!($name)) {
+                    return there.write(source, bytes).checked_div(size).unwrap_or(0);
+                }
                 if !is_shared(source, bytes) {
                     return real(source, size, count, stream);
                 }
@@ -139,8 +141,12 @@ macro_rules! putting {
         /// As the C library's function of this name.
         #[unsafe(no_mangle)]
         pub unsafe extern "C" fn $name(text: *const c_char, stream: *mut FILE) -> c_int {
-            if !is_here(stream, stringify!($name)) {
-                return -1;
+            if let Some(there) = elsewhere(stream, stringify!($name)) {
+                // SAFETY: the caller passes a string.
+                return unsafe {
+                    let length = libc::strlen(text);
+                    if there.write(text.cast(), length) == length { 1 } else { -1 }
+                };
             }
             // SAFETY: forwards the caller's arguments.
             with_buffers(&[Buffer::string(text)], || unsafe {
@@ -164,8 +170,8 @@ pub unsafe extern "C" fn puts(text: *const c_char) -> c_int {
 /// As the C library's `setvbuf`. A buffer in shared memory is not used: the library allocates its own.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn setvbuf(stream: *mut FILE, buffer: *mut c_char, mode: c_int, size: size_t) -> c_int {
-    if !is_here(stream, "setvbuf") {
-        return -1;
+    if let Some(there) = elsewhere(stream, "setvbuf") {
+        return there.result(StreamAction::Buffer { mode, size: size as u64 }) as c_int;
     }
     let buffer = if is_shared(buffer.cast(), size) { std::ptr::null_mut() } else { buffer };
     // SAFETY: forwards the caller's arguments.
@@ -178,9 +184,17 @@ pub unsafe extern "C" fn setvbuf(stream: *mut FILE, buffer: *mut c_char, mode: c
 /// As the C library's `setbuf`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn setbuf(stream: *mut FILE, buffer: *mut c_char) {
+    // SAFETY: forwards the caller's arguments.
+    unsafe { setbuffer(stream, buffer, libc::BUFSIZ as size_t) };
+}
+
+/// # Safety
+/// As the C library's `setbuffer`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn setbuffer(stream: *mut FILE, buffer: *mut c_char, size: size_t) {
     let mode = if buffer.is_null() { libc::_IONBF } else { libc::_IOFBF };
     // SAFETY: forwards the caller's arguments.
-    unsafe { setvbuf(stream, buffer, mode, libc::BUFSIZ as size_t) };
+    unsafe { setvbuf(stream, buffer, mode, size) };
 }
 
 /// What `fopencookie` gets by value: the functions that read, write, seek and close.
@@ -257,48 +271,48 @@ unsafe fn descriptor_of<T>(tell: unsafe extern "C" fn(*mut T) -> c_int, stream: 
     descriptor
 }
 
-/// Defines functions that close a stream or directory, and the one that tells its descriptor.
+/// Defines functions that close a stream.
 macro_rules! closing {
-    ($($name:ident($type:ty) of $descriptor:ident;)*) => {$(
+    ($($name:ident => $elsewhere:ident;)*) => {$(
         /// # Safety
         /// As the C library's function of this name.
         #[unsafe(no_mangle)]
-        pub unsafe extern "C" fn $name(stream: *mut $type) -> c_int {
-            if !is_here(stream, stringify!($name)) {
-                return -1;
+        pub unsafe extern "C" fn $name(stream: *mut FILE) -> c_int {
+            if let Some(there) = elsewhere(stream, stringify!($name)) {
+                return there.result(StreamAction::$elsewhere) as c_int;
             }
-            // SAFETY: forwards the caller's argument, which is not used after it is closed.
-            unsafe {
-                let descriptor = descriptor_of(crate::real!($descriptor: fn(*mut $type) -> c_int), stream);
-                let result = crate::real!($name: fn(*mut $type) -> c_int)(stream);
-                recall(descriptor);
-                result
-            }
+            memory_streams::closing(stream, || {
+                // SAFETY: forwards the caller's argument, which is not used after it is closed.
+                unsafe {
+                    let descriptor = descriptor_of(crate::real!(fileno: fn(*mut FILE) -> c_int), stream);
+                    let result = crate::real!($name: fn(*mut FILE) -> c_int)(stream);
+                    recall(descriptor);
+                    result
+                }
+            })
         }
     )*};
 }
 
-/// # Safety
-/// As the C library's `fclose`.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn fclose(stream: *mut FILE) -> c_int {
-    if !is_here(stream, "fclose") {
-        return -1;
-    }
-    memory_streams::closing(stream, || {
-        // SAFETY: forwards the caller's argument, which is not used after it is closed.
-        unsafe {
-            let descriptor = descriptor_of(crate::real!(fileno: fn(*mut FILE) -> c_int), stream);
-            let result = crate::real!(fclose: fn(*mut FILE) -> c_int)(stream);
-            recall(descriptor);
-            result
-        }
-    })
+closing! {
+    fclose => Close;
+    pclose => CloseCommand;
 }
 
-closing! {
-    pclose(FILE) of fileno;
-    closedir(libc::DIR) of dirfd;
+/// # Safety
+/// As the C library's `closedir`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn closedir(directory: *mut libc::DIR) -> c_int {
+    if !is_here(directory, "closedir") {
+        return -1;
+    }
+    // SAFETY: forwards the caller's argument, which is not used after it is closed.
+    unsafe {
+        let descriptor = descriptor_of(crate::real!(dirfd: fn(*mut libc::DIR) -> c_int), directory);
+        let result = crate::real!(closedir: fn(*mut libc::DIR) -> c_int)(directory);
+        recall(descriptor);
+        result
+    }
 }
 
 /// Defines `freopen`, which puts another file into a stream.
@@ -331,6 +345,28 @@ macro_rules! reopening {
 
 reopening! { freopen freopen64 }
 
+/// Reads up to and including `end`, or so many bytes.
+///
+/// # Safety
+/// The stream is open, and this node's.
+pub unsafe fn bytes_to(end: u8, most: usize, stream: *mut FILE) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    // SAFETY: as promised.
+    unsafe {
+        crate::real!(flockfile: fn(*mut FILE))(stream);
+        let next = crate::real!(getc_unlocked: fn(*mut FILE) -> c_int);
+        while bytes.len() < most && bytes.last() != Some(&end) {
+            let byte = next(stream);
+            if byte == libc::EOF {
+                break;
+            }
+            bytes.push(byte as u8);
+        }
+        crate::real!(funlockfile: fn(*mut FILE))(stream);
+    }
+    bytes
+}
+
 /// Reads up to and including `end` into a block that grows as needed. The C library's own function would allocate
 /// the stream's buffer, which must be private, in the same call as the line, which must be shared.
 unsafe fn read_line(line: *mut *mut c_char, size: *mut size_t, end: c_int, stream: *mut FILE) -> ssize_t {
@@ -338,26 +374,11 @@ unsafe fn read_line(line: *mut *mut c_char, size: *mut size_t, end: c_int, strea
         crate::errno::set(libc::EINVAL);
         return -1;
     }
-    if !is_here(stream, "getline") {
-        return -1;
-    }
-    let mut bytes = Vec::new();
-    // SAFETY: the caller passes an open stream.
-    unsafe {
-        crate::real!(flockfile: fn(*mut FILE))(stream);
-        let next = crate::real!(getc_unlocked: fn(*mut FILE) -> c_int);
-        loop {
-            let byte = next(stream);
-            if byte == libc::EOF {
-                break;
-            }
-            bytes.push(byte as u8);
-            if byte == end {
-                break;
-            }
-        }
-        crate::real!(funlockfile: fn(*mut FILE))(stream);
-    }
+    let mut bytes = match elsewhere(stream, "getline") {
+        Some(there) => there.line(usize::MAX, end as u8),
+        // SAFETY: the caller passes an open stream.
+        None => unsafe { bytes_to(end as u8, usize::MAX, stream) },
+    };
     if bytes.is_empty() {
         return -1;
     }

@@ -1,0 +1,80 @@
+//! What streams hold in their buffers. The members of `struct _IO_FILE` that say so are part of the C library's binary
+//! interface: `getc_unlocked` and `putc_unlocked`, compiled into programs, look at them as well.
+
+use libc::{FILE, c_int};
+
+const READ_PTR: usize = 8;
+const READ_END: usize = 16;
+const WRITE_BASE: usize = 32;
+const WRITE_PTR: usize = 40;
+const WRITE_END: usize = 48;
+/// The lock: how it is, how often its owner has it, and the owner.
+const LOCK: usize = 136;
+const OWNER: usize = 8;
+/// Positive if characters are wide.
+const MODE: usize = 192;
+
+/// # Safety
+/// The stream is open. Another thread may change the member meanwhile.
+#[inline]
+unsafe fn member(stream: *const FILE, at: usize) -> usize {
+    // SAFETY: as promised.
+    unsafe { stream.cast::<u8>().add(at).cast::<usize>().read_volatile() }
+}
+
+/// # Safety
+/// As for [`member`].
+#[inline]
+unsafe fn is_wide(stream: *const FILE) -> bool {
+    // SAFETY: as promised.
+    unsafe { stream.cast::<u8>().add(MODE).cast::<c_int>().read_volatile() > 0 }
+}
+
+/// False only if the stream holds nothing to write.
+///
+/// # Safety
+/// The stream is open. If another thread uses it, what that thread writes may be missed.
+#[inline]
+pub unsafe fn may_hold_output(stream: *const FILE) -> bool {
+    // SAFETY: as promised.
+    unsafe { member(stream, WRITE_BASE) != member(stream, WRITE_PTR) || is_wide(stream) }
+}
+
+/// What was read ahead. Nothing if characters are wide.
+///
+/// # Safety
+/// The stream is open, and nobody else uses it as long as the slice lives.
+pub unsafe fn read<'a>(stream: *const FILE) -> &'a [u8] {
+    // SAFETY: as promised; the bytes between the two are the buffer's.
+    unsafe {
+        let [start, end] = [READ_PTR, READ_END].map(|at| member(stream, at));
+        if is_wide(stream) || start >= end {
+            return &[];
+        }
+        std::slice::from_raw_parts(start as *const u8, end - start)
+    }
+}
+
+/// How many bytes the buffer takes before it must be written out. 0 if characters are wide.
+///
+/// # Safety
+/// The stream is open, and nobody else uses it.
+pub unsafe fn room(stream: *const FILE) -> usize {
+    // SAFETY: as promised.
+    unsafe {
+        let room = member(stream, WRITE_END).saturating_sub(member(stream, WRITE_PTR));
+        if is_wide(stream) { 0 } else { room }
+    }
+}
+
+/// True if the calling thread has locked the stream, perhaps in the midst of a call on it.
+///
+/// # Safety
+/// The stream is open.
+pub unsafe fn is_locked_here(stream: *const FILE) -> bool {
+    // SAFETY: as promised; a stream has its lock as long as it is open.
+    unsafe {
+        let lock = member(stream, LOCK);
+        ((lock + OWNER) as *const u64).read_volatile() == crate::pthread::native_self()
+    }
+}

@@ -1,0 +1,423 @@
+//! Streams of other nodes: the node that has opened one makes the calls, of which each is a message and an answer. What
+//! is read and written goes along.
+
+use super::stream_memory::{self, opener_of};
+use super::{buffered, memory_streams, streams};
+use crate::errno;
+use gondwana_node::{MOST_BYTES, Node, StreamAction, StreamCall, StreamDone};
+use libc::{FILE, c_char, c_int, c_void};
+
+/// A stream that another node has opened, and the call that a thread of this one is about to make on it.
+pub struct Elsewhere {
+    node: &'static Node,
+    opener: usize,
+    stream: *mut FILE,
+    call: &'static str,
+}
+
+/// The stream, if another node has opened it.
+#[inline]
+pub fn elsewhere(stream: *mut FILE, call: &'static str) -> Option<Elsewhere> {
+    opener_of(stream as usize).and_then(|opener| Elsewhere::new(opener, stream, call))
+}
+
+impl Elsewhere {
+    #[cold]
+    fn new(opener: usize, stream: *mut FILE, call: &'static str) -> Option<Self> {
+        Some(Self { node: Node::current()?, opener, stream, call })
+    }
+
+    fn ask(&self, action: StreamAction, bytes: Vec<u8>) -> StreamDone {
+        // Standard input has a name of its own: it is not in memory that nodes have divided among each other.
+        let is_input = !stream_memory::contains(self.stream as usize);
+        let call = StreamCall { stream: if is_input { 0 } else { self.stream as u64 }, action };
+        let done = self.node.call_stream(self.opener, call, bytes);
+        self.mark(done.marks);
+        match done.error {
+            0 => {}
+            StreamDone::OUT_OF_REACH => stream_memory::refuse(self.opener, self.call),
+            error => errno::set(error),
+        }
+        done
+    }
+
+    /// Notes for code that stands in place of `feof_unlocked` what that would say. At the stream's address there is none on
+    /// this node, but memory for this, which otherwise says that its buffers are empty.
+    fn mark(&self, marks: u8) {
+        const EOF_SEEN: c_int = 0x10;
+        const ERR_SEEN: c_int = 0x20;
+        let flags = self.stream.cast::<c_int>();
+        let marked = [(StreamDone::AT_END, EOF_SEEN), (StreamDone::FAILED, ERR_SEEN)]
+            .into_iter()
+            .filter(|(mark, _)| marks & mark != 0)
+            .fold(0, |flags, (_, flag)| flags | flag);
+        // SAFETY: the flags are the first member of a stream, part of the C library's binary interface.
+        unsafe { flags.write_volatile(flags.read_volatile() & !(EOF_SEEN | ERR_SEEN) | marked) };
+    }
+
+    /// What the call gives.
+    pub fn result(&self, action: StreamAction) -> i64 {
+        self.ask(action, vec![]).result
+    }
+
+    /// Reads so many bytes, or fewer at the end; how many there are.
+    ///
+    /// # Safety
+    /// The target has room for them.
+    pub unsafe fn read(&self, target: *mut c_void, bytes: usize) -> usize {
+        let mut done = 0;
+        while done < bytes {
+            let wanted = (bytes - done).min(MOST_BYTES);
+            let got = self.ask(StreamAction::Read(wanted as u32), vec![]).bytes;
+            // SAFETY: as many bytes as were wanted, at most.
+            unsafe { std::ptr::copy_nonoverlapping(got.as_ptr(), target.cast::<u8>().add(done), got.len()) };
+            done += got.len();
+            if got.len() < wanted {
+                break;
+            }
+        }
+        done
+    }
+
+    /// Reads up to and including `end`, or so many bytes.
+    pub fn line(&self, most: usize, end: u8) -> Vec<u8> {
+        let mut line = vec![];
+        while line.len() < most && line.last() != Some(&end) {
+            let wanted = (most - line.len()).min(MOST_BYTES);
+            let got = self.ask(StreamAction::Line(wanted as u32, end), vec![]).bytes;
+            line.extend_from_slice(&got);
+            if got.len() < wanted {
+                break;
+            }
+        }
+        line
+    }
+
+    /// Writes so many bytes; how many are written.
+    ///
+    /// # Safety
+    /// The source has them.
+    pub unsafe fn write(&self, source: *const c_void, bytes: usize) -> usize {
+        let mut done = 0;
+        while done < bytes {
+            let length = (bytes - done).min(MOST_BYTES);
+            // SAFETY: the source has so many bytes.
+            let some = unsafe { std::slice::from_raw_parts(source.cast::<u8>().add(done), length) };
+            let put = self.ask(StreamAction::Write, some.to_vec()).result.max(0) as usize;
+            done += put;
+            if put < length {
+                break;
+            }
+        }
+        done
+    }
+
+    /// `fgets`.
+    ///
+    /// # Safety
+    /// The target has so much room.
+    unsafe fn string(&self, target: *mut c_char, room: c_int) -> *mut c_char {
+        let Some(most) = usize::try_from(room).ok().and_then(|room| room.checked_sub(1)) else {
+            return std::ptr::null_mut();
+        };
+        let line = self.line(most, b'\n');
+        if line.is_empty() && most > 0 {
+            return std::ptr::null_mut();
+        }
+        // SAFETY: the target has room for that many, and one more.
+        unsafe {
+            std::ptr::copy_nonoverlapping(line.as_ptr(), target.cast(), line.len());
+            target.add(line.len()).write(0);
+        }
+        target
+    }
+
+    /// `putc`.
+    fn put(&self, byte: u8) -> c_int {
+        if self.ask(StreamAction::Write, vec![byte]).result == 1 { byte.into() } else { libc::EOF }
+    }
+
+    /// `vfprintf`.
+    ///
+    /// # Safety
+    /// The format is a string, and the list has the arguments that it wants.
+    pub unsafe fn print(&self, format: *const c_char, arguments: *mut c_void) -> c_int {
+        /// What a `va_list` points to on x86-64. A copy of it is what `va_copy` makes.
+        type Arguments = [u64; 3];
+        let real = crate::real!(vsnprintf: fn(*mut c_char, usize, *const c_char, *mut c_void) -> c_int);
+        // SAFETY: as promised.
+        let arguments = unsafe { arguments.cast::<Arguments>().read() };
+        let mut text = vec![0_u8; 512];
+        loop {
+            let mut copy = arguments;
+            // SAFETY: the text has room for as many bytes as is said, and the arguments are those of the format.
+            let length = unsafe {
+                real(text.as_mut_ptr().cast(), text.len(), format, (&raw mut copy).cast::<c_void>())
+            };
+            let Ok(bytes) = usize::try_from(length) else { return length };
+            if bytes < text.len() {
+                // SAFETY: the text has them.
+                let written = unsafe { self.write(text.as_ptr().cast(), bytes) };
+                return if written == bytes { length } else { -1 };
+            }
+            text.resize(bytes + 1, 0);
+        }
+    }
+}
+
+fn stream_of(call: &StreamCall) -> *mut FILE {
+    match call.stream {
+        0 => stream_memory::standard_input(),
+        address => address as *mut FILE,
+    }
+}
+
+/// [`call_here`] in the midst of whatever the calling thread does, if it is about what the stream's buffer holds or has room
+/// for, and nobody uses the stream.
+pub fn call_at_once(call: &StreamCall, bytes: &[u8]) -> Option<StreamDone> {
+    let stream = stream_of(call);
+    let before = errno::get();
+    // SAFETY: the program says that the stream is open.
+    let done = unsafe {
+        if buffered::is_locked_here(stream) || crate::real!(ftrylockfile: fn(*mut FILE) -> c_int)(stream) != 0
+        {
+            return None;
+        }
+        let suffices = match call.action {
+            StreamAction::Get => !buffered::read(stream).is_empty(),
+            StreamAction::Read(most) => buffered::read(stream).len() >= most as usize,
+            StreamAction::Line(most, end) => {
+                let read = buffered::read(stream);
+                read.len() >= most as usize || read.contains(&end)
+            }
+            StreamAction::Write => buffered::room(stream) > bytes.len(),
+            _ => false,
+        };
+        let done = suffices.then(|| call_here(call, bytes));
+        crate::real!(funlockfile: fn(*mut FILE))(stream);
+        done
+    };
+    errno::set(before);
+    done
+}
+
+/// For another node: makes a call on a stream of this one.
+pub fn call_here(call: &StreamCall, bytes: &[u8]) -> StreamDone {
+    let stream = stream_of(call);
+    errno::set(0);
+    let fileno = crate::real!(fileno: fn(*mut FILE) -> c_int);
+    // Streams without a file are about this node's memory, or the program's own functions. SAFETY: the program says that the
+    // stream is open.
+    if unsafe { fileno(stream) } < 0 {
+        return StreamDone { result: -1, error: StreamDone::OUT_OF_REACH, ..StreamDone::default() };
+    }
+    let mut read = vec![];
+    // SAFETY: as above.
+    let result = unsafe {
+        match call.action {
+            StreamAction::Read(most) => {
+                read = vec![0; most as usize];
+                let got = streams::fread(read.as_mut_ptr().cast(), 1, read.len(), stream);
+                read.truncate(got);
+                got as i64
+            }
+            StreamAction::Line(most, end) => {
+                read = streams::bytes_to(end, most as usize, stream);
+                read.len() as i64
+            }
+            StreamAction::Write => streams::fwrite(bytes.as_ptr().cast(), 1, bytes.len(), stream) as i64,
+            StreamAction::Get => crate::real!(getc: fn(*mut FILE) -> c_int)(stream).into(),
+            StreamAction::Unget(byte) => {
+                crate::real!(ungetc: fn(c_int, *mut FILE) -> c_int)(byte, stream).into()
+            }
+            StreamAction::Seek { offset, whence } => {
+                crate::real!(fseeko: fn(*mut FILE, i64, c_int) -> c_int)(stream, offset, whence).into()
+            }
+            StreamAction::Tell => crate::real!(ftello: fn(*mut FILE) -> i64)(stream),
+            StreamAction::IsAtEnd => crate::real!(feof: fn(*mut FILE) -> c_int)(stream).into(),
+            StreamAction::HasFailed => crate::real!(ferror: fn(*mut FILE) -> c_int)(stream).into(),
+            StreamAction::ClearError => {
+                crate::real!(clearerr: fn(*mut FILE))(stream);
+                0
+            }
+            StreamAction::Flush => memory_streams::fflush(stream).into(),
+            StreamAction::Buffer { mode, size } => {
+                streams::setvbuf(stream, std::ptr::null_mut(), mode, size as usize).into()
+            }
+            StreamAction::Descriptor => fileno(stream).into(),
+            StreamAction::Close => streams::fclose(stream).into(),
+            StreamAction::CloseCommand => streams::pclose(stream).into(),
+        }
+    };
+    let error = errno::get();
+    let marks = match call.action {
+        StreamAction::Close | StreamAction::CloseCommand => 0,
+        // SAFETY: as above.
+        _ => unsafe { marks_of(stream) },
+    };
+    StreamDone { result, error, marks, bytes: read }
+}
+
+unsafe fn marks_of(stream: *mut FILE) -> u8 {
+    // SAFETY: the caller's promise.
+    let [is_at_end, has_failed] = unsafe {
+        [
+            crate::real!(feof_unlocked: fn(*mut FILE) -> c_int)(stream),
+            crate::real!(ferror_unlocked: fn(*mut FILE) -> c_int)(stream),
+        ]
+    };
+    let mark = |is: c_int, mark| if is != 0 { mark } else { 0 };
+    mark(is_at_end, StreamDone::AT_END) | mark(has_failed, StreamDone::FAILED)
+}
+
+/// Defines functions in front of the C library's: names with one signature, and what is done with a stream of another node.
+macro_rules! also_elsewhere {
+    (@each [$($name:ident)*] $function:tt) => { $(also_elsewhere! { @one $name $function })* };
+    (@one $name:ident {
+        ($($argument:ident: $type:ty),*) $(-> $result:ty)?, $stream:ident => |$there:ident| $body:expr
+    }) => {
+        /// # Safety
+        /// As the C library's function of this name.
+        #[unsafe(no_mangle)]
+        pub unsafe extern "C" fn $name($($argument: $type),*) $(-> $result)? {
+            if let Some($there) = elsewhere($stream, stringify!($name)) {
+                return $body;
+            }
+            // SAFETY: forwards the caller's arguments.
+            unsafe { crate::real!($name: fn($($type),*) $(-> $result)?)($($argument),*) }
+        }
+    };
+    ($($names:tt $function:tt)*) => { $(also_elsewhere! { @each $names $function })* };
+}
+
+also_elsewhere! {
+    // What stands in place of `getc_unlocked` and `putc_unlocked` calls the last of each where buffers are empty.
+    [getc fgetc _IO_getc getc_unlocked fgetc_unlocked __uflow] {
+        (stream: *mut FILE) -> c_int, stream => |there| there.result(StreamAction::Get) as c_int
+    }
+    [__overflow] {
+        (stream: *mut FILE, byte: c_int) -> c_int, stream => |there| there.put(byte as u8)
+    }
+    [ungetc] {
+        (byte: c_int, stream: *mut FILE) -> c_int,
+        stream => |there| there.result(StreamAction::Unget(byte)) as c_int
+    }
+    [putc fputc _IO_putc putc_unlocked fputc_unlocked] {
+        (byte: c_int, stream: *mut FILE) -> c_int, stream => |there| there.put(byte as u8)
+    }
+    [fgets fgets_unlocked] {
+        (target: *mut c_char, room: c_int, stream: *mut FILE) -> *mut c_char,
+        // SAFETY: the caller's promise.
+        stream => |there| unsafe { there.string(target, room) }
+    }
+    [__fgets_chk __fgets_unlocked_chk] {
+        (target: *mut c_char, size: usize, room: c_int, stream: *mut FILE) -> *mut c_char,
+        stream => |there| {
+            if usize::try_from(room).is_ok_and(|room| room > size) {
+                // SAFETY: ends the program, as the C library does.
+                unsafe { crate::real!(__chk_fail: fn())() };
+            }
+            // SAFETY: the caller's promise.
+            unsafe { there.string(target, room) }
+        }
+    }
+    [fseek fseeko fseeko64] {
+        (stream: *mut FILE, offset: i64, whence: c_int) -> c_int,
+        stream => |there| there.result(StreamAction::Seek { offset, whence }) as c_int
+    }
+    [ftell ftello ftello64] {
+        (stream: *mut FILE) -> i64, stream => |there| there.result(StreamAction::Tell)
+    }
+    [rewind] {
+        (stream: *mut FILE), stream => |there| {
+            there.result(StreamAction::Seek { offset: 0, whence: libc::SEEK_SET });
+            there.result(StreamAction::ClearError);
+        }
+    }
+    [fgetpos fgetpos64] {
+        (stream: *mut FILE, position: *mut Position) -> c_int,
+        stream => |there| match there.result(StreamAction::Tell) {
+            offset if offset < 0 => -1,
+            // SAFETY: the caller's promise.
+            offset => unsafe {
+                position.write(Position { offset, characters: 0 });
+                0
+            },
+        }
+    }
+    [fsetpos fsetpos64] {
+        (stream: *mut FILE, position: *const Position) -> c_int,
+        stream => |there| {
+            // SAFETY: the caller's promise.
+            let offset = unsafe { (*position).offset };
+            there.result(StreamAction::Seek { offset, whence: libc::SEEK_SET }) as c_int
+        }
+    }
+    [feof feof_unlocked] {
+        (stream: *mut FILE) -> c_int, stream => |there| there.result(StreamAction::IsAtEnd) as c_int
+    }
+    [ferror ferror_unlocked] {
+        (stream: *mut FILE) -> c_int, stream => |there| there.result(StreamAction::HasFailed) as c_int
+    }
+    [clearerr clearerr_unlocked] {
+        (stream: *mut FILE), stream => |there| { there.result(StreamAction::ClearError); }
+    }
+    [fileno fileno_unlocked] {
+        (stream: *mut FILE) -> c_int, stream => |there| there.result(StreamAction::Descriptor) as c_int
+    }
+    [vfprintf] {
+        (stream: *mut FILE, format: *const c_char, arguments: *mut c_void) -> c_int,
+        // SAFETY: the caller's promise.
+        stream => |there| unsafe { there.print(format, arguments) }
+    }
+    [__vfprintf_chk] {
+        (stream: *mut FILE, flag: c_int, format: *const c_char, arguments: *mut c_void) -> c_int,
+        // SAFETY: the caller's promise.
+        stream => |there| unsafe { there.print(format, arguments) }
+    }
+    [setlinebuf] {
+        (stream: *mut FILE), stream => |there| {
+            there.result(StreamAction::Buffer { mode: libc::_IOLBF, size: 0 });
+        }
+    }
+}
+
+/// What the C library keeps of a position (`fpos_t`).
+#[repr(C)]
+pub struct Position {
+    offset: i64,
+    /// Where wide characters stand.
+    characters: u64,
+}
+
+/// Standard input, which is node 0's.
+macro_rules! reading_input {
+    ($($name:ident)*) => {$(
+        /// # Safety
+        /// As the C library's function of this name.
+        #[unsafe(no_mangle)]
+        pub unsafe extern "C" fn $name() -> c_int {
+            if let Some(there) = elsewhere(stream_memory::standard_input(), stringify!($name)) {
+                return there.result(StreamAction::Get) as c_int;
+            }
+            // SAFETY: a call without arguments.
+            unsafe { crate::real!($name: fn() -> c_int)() }
+        }
+    )*};
+}
+
+reading_input! { getchar getchar_unlocked }
+
+/// `vfprintf` on a stream of another node, for the calls that are checked in assembly.
+///
+/// # Safety
+/// As for `vfprintf`.
+pub unsafe extern "C" fn print_elsewhere(
+    stream: *mut FILE,
+    format: *const c_char,
+    arguments: *mut c_void,
+) -> c_int {
+    let Some(there) = elsewhere(stream, "fprintf") else { return -1 };
+    // SAFETY: the caller's promise.
+    unsafe { there.print(format, arguments) }
+}
