@@ -15,7 +15,9 @@ pub struct Overhead {
     pub without: Spread,
     /// Nanoseconds with it.
     pub with: Spread,
-    /// Time with the monitor : without, pair by pair.
+    /// Time with the monitor : without, of each pair.
+    pub ratios: Vec<f64>,
+    /// The same.
     pub ratio: Spread,
     /// Where the median of such ratios is, were there ever so many pairs; see [`confidence::of_median`].
     pub confidence: Option<(f64, f64)>,
@@ -43,6 +45,40 @@ pub enum Verdict {
     Missed,
 }
 
+impl Verdict {
+    fn of(confidence: Option<(f64, f64)>) -> Self {
+        match confidence {
+            Some((_, high)) if high <= 1.0 + TARGET => Self::Met,
+            Some((low, _)) if low > 1.0 + TARGET => Self::Missed,
+            _ => Self::Unclear,
+        }
+    }
+}
+
+/// What all workloads together say: their pairs as if they were of one.
+#[derive(Clone, Copy, Debug)]
+pub struct Together {
+    /// As in [`Overhead`].
+    pub ratio: Spread,
+    /// As in [`Overhead`].
+    pub confidence: Option<(f64, f64)>,
+}
+
+impl Together {
+    /// Nothing if there are fewer than two.
+    pub fn of(workloads: &[&Overhead]) -> Option<Self> {
+        let ratios: Vec<f64> =
+            workloads.iter().flat_map(|overhead| overhead.ratios.iter().copied()).collect();
+        let ratio = Spread::of(ratios.clone()).filter(|_| workloads.len() > 1)?;
+        Some(Self { ratio, confidence: confidence::of_median(ratios) })
+    }
+
+    /// How they stand to the target.
+    pub fn verdict(&self) -> Verdict {
+        Verdict::of(self.confidence)
+    }
+}
+
 impl Overhead {
     /// Nothing if there are no pairs.
     pub fn new(pairs: &[Pair], recorded: Recorded, cost: Cost, workload: bool) -> Option<Self> {
@@ -56,9 +92,11 @@ impl Overhead {
         let spent = recorded.nodes.values().map(|&(transactions, rows)| cost.of(transactions, rows));
         let counted = workload.then(|| spent.fold(0.0, f64::max) / without.median);
         let ratio = |pair: &Pair| pair.with.time as f64 / pair.without.time.max(1) as f64;
+        let ratios: Vec<f64> = pairs.iter().map(ratio).collect();
         Some(Self {
             ratio: spread(&ratio)?,
-            confidence: confidence::of_median(pairs.iter().map(ratio).collect()),
+            confidence: confidence::of_median(ratios.clone()),
+            ratios,
             least: with.min / without.min,
             processors: spread(&|pair| pair.with.processors as f64 / pair.without.processors.max(1) as f64)?,
             noise: Spread::of(neighbours.collect()).map(|noise| noise.median),
@@ -71,11 +109,7 @@ impl Overhead {
 
     /// How the case stands to the target.
     pub fn verdict(&self) -> Verdict {
-        match self.confidence {
-            Some((_, high)) if high <= 1.0 + TARGET => Verdict::Met,
-            Some((low, _)) if low > 1.0 + TARGET => Verdict::Missed,
-            _ => Verdict::Unclear,
-        }
+        Verdict::of(self.confidence)
     }
 
     /// Transactions and rows of all nodes.

@@ -3,8 +3,8 @@
 use super::case::Case;
 use super::confidence::CONFIDENCE;
 use super::cost::{self, Cost};
-use super::overhead::{Overhead, TARGET, Verdict};
-use crate::bench::chart::digits;
+use super::overhead::{Overhead, TARGET, Together, Verdict};
+use crate::bench::chart::{Spread, digits};
 use crate::bench::report::time;
 use crate::columns::{Side, amount, columns};
 use serde_json::{Value, json};
@@ -31,6 +31,14 @@ pub fn table(nodes: u16, pairs: usize, cost: Cost, load: Option<f64>, outcomes: 
     ];
     let mut lines = vec![heading.map(str::to_owned).to_vec()];
     lines.extend(outcomes.iter().filter_map(|(case, outcome)| Some(cells(case, outcome.as_ref().ok()?))));
+    lines.extend(together(outcomes).map(|together| {
+        let mut cells = vec![String::new(); 13];
+        cells[0] = "all workloads".to_owned();
+        cells[3] = spread(&together.ratio);
+        cells[4] = interval(together.confidence);
+        cells[12] = verdict(together.verdict()).to_owned();
+        cells
+    }));
     let sides: [Side; 13] = std::array::from_fn(|column| if column == 0 { Side::Left } else { Side::Right });
     let load = load.map_or_else(String::new, |load| format!(", {load} threads wanted to run before"));
     let mut text = format!("{nodes} nodes, {pairs} pairs of runs{load}\n\n{}\n", columns(&sides, &lines));
@@ -67,8 +75,8 @@ fn cells(case: &Case, overhead: &Overhead) -> Vec<String> {
         case.name.to_owned(),
         time(overhead.without.median as u64),
         time(overhead.with.median as u64),
-        format!("{:.3} ({:.3} to {:.3})", overhead.ratio.median, overhead.ratio.min, overhead.ratio.max),
-        overhead.confidence.map(|(low, high)| format!("{low:.3} to {high:.3}")).unwrap_or_default(),
+        spread(&overhead.ratio),
+        interval(overhead.confidence),
         format!("{:.3}", overhead.least),
         format!("{:.3}", overhead.processors.median),
         overhead.noise.map(percent).unwrap_or_default(),
@@ -76,14 +84,34 @@ fn cells(case: &Case, overhead: &Overhead) -> Vec<String> {
         rows.to_string(),
         amount(overhead.recorded.bytes),
         overhead.counted.map(percent).unwrap_or_default(),
-        match overhead.verdict() {
-            _ if !case.is_workload() => "",
-            Verdict::Met => "met",
-            Verdict::Unclear => "unclear",
-            Verdict::Missed => "MISSED",
-        }
-        .to_owned(),
+        if case.is_workload() { verdict(overhead.verdict()) } else { "" }.to_owned(),
     ]
+}
+
+/// What the workloads that were measured say together.
+fn together(outcomes: &[Outcome]) -> Option<Together> {
+    let workloads: Vec<_> = outcomes
+        .iter()
+        .filter(|(case, _)| case.is_workload())
+        .filter_map(|(_, outcome)| outcome.as_ref().ok())
+        .collect();
+    Together::of(&workloads)
+}
+
+fn spread(ratio: &Spread) -> String {
+    format!("{:.3} ({:.3} to {:.3})", ratio.median, ratio.min, ratio.max)
+}
+
+fn interval(confidence: Option<(f64, f64)>) -> String {
+    confidence.map(|(low, high)| format!("{low:.3} to {high:.3}")).unwrap_or_default()
+}
+
+fn verdict(verdict: Verdict) -> &'static str {
+    match verdict {
+        Verdict::Met => "met",
+        Verdict::Unclear => "unclear",
+        Verdict::Missed => "missed",
+    }
 }
 
 fn percent(part: f64) -> String {
@@ -99,6 +127,11 @@ pub fn json(machine: Value, nodes: u16, pairs: usize, cost: Cost, outcomes: &[Ou
         "nanoseconds_to": { "note_new": cost.new, "note_again": cost.again, "write_row": cost.row, "count_with_filters": cost.filters },
         "target": TARGET,
         "cases": outcomes.iter().map(case_json).collect::<Vec<_>>(),
+        "all_workloads": together(outcomes).map(|together| json!({
+            "ratio": together.ratio,
+            "confidence": { "level": CONFIDENCE, "interval": together.confidence },
+            "verdict": verdict(together.verdict()),
+        })),
     })
 }
 
@@ -119,11 +152,7 @@ fn case_json((case, outcome): &Outcome) -> Value {
             row["recording_bytes"] = json!(overhead.recorded.bytes);
             row["counted"] = json!(overhead.counted);
             if case.is_workload() {
-                row["verdict"] = json!(match overhead.verdict() {
-                    Verdict::Met => "met",
-                    Verdict::Unclear => "unclear",
-                    Verdict::Missed => "missed",
-                });
+                row["verdict"] = json!(verdict(overhead.verdict()));
             }
         }
     }
@@ -145,6 +174,7 @@ mod tests {
             (named("read-miss"), Ok(overhead(&[(4_000, 5_000)]))),
             (named("sor"), Ok(overhead(&[(1_000_000, 1_009_000); 6]))),
             (named("lu"), Err("stuck for 60 s".to_owned())),
+            (named("jacobi"), Ok(overhead(&[(1_000_000, 1_001_000); 8]))),
         ]
     }
 
@@ -158,6 +188,8 @@ mod tests {
             line("sor").contains("1.009 (1.009 to 1.009)  1.009 to 1.009") && line("sor").ends_with("met"),
             "{table}"
         );
+        // Eight pairs of one and six of the other.
+        assert!(line("all workloads").contains("1.001 (1.001 to 1.009)  1.001 to 1.009"), "{table}");
         assert_eq!(line("lu"), "lu             not measured: stuck for 60 s");
         assert!(table.contains("10 ns to note one, 101 ns the first of a kind, 23.4 ns to write"), "{table}");
     }
@@ -172,5 +204,7 @@ mod tests {
         assert_eq!(json["cases"][1]["verdict"], "met");
         assert_eq!(json["cases"][1]["transactions"], 4_000);
         assert_eq!(json["cases"][2]["not_measured"], "stuck for 60 s");
+        assert_eq!(json["all_workloads"]["confidence"]["interval"], json!([1.001, 1.009]));
+        assert_eq!(json["all_workloads"]["verdict"], "met");
     }
 }
