@@ -167,6 +167,11 @@ pub enum ProcessChange {
         /// Its number.
         descriptor: i32,
     },
+    /// A stream of the sender is not at its end any more.
+    UnmarkStream {
+        /// As in [`StreamCall`](crate::StreamCall).
+        stream: u64,
+    },
     /// Standard input, output or error is another file, or closed.
     Standard {
         /// Its number.

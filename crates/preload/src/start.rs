@@ -134,6 +134,7 @@ fn apply(change: &ProcessChange) -> c_int {
             descriptors::forget(descriptor);
             0
         }
+        ProcessChange::UnmarkStream { stream } => streams_elsewhere::unmark(stream),
         ProcessChange::Standard { descriptor, stream } => descriptors::follow(descriptor, stream),
         ProcessChange::Signal { thread, signal } => pthread::kill_here(thread, signal),
         ProcessChange::AtExit { function, argument, object } => {

@@ -1,6 +1,7 @@
 //! What streams hold in their buffers. The members of `struct _IO_FILE` that say so are part of the C library's binary
 //! interface: `getc_unlocked` and `putc_unlocked`, compiled into programs, look at them as well.
 
+use gondwana_node::StreamDone;
 use libc::{FILE, c_int};
 
 const READ_PTR: usize = 8;
@@ -28,6 +29,20 @@ unsafe fn member(stream: *const FILE, at: usize) -> usize {
 unsafe fn is_wide(stream: *const FILE) -> bool {
     // SAFETY: as promised.
     unsafe { stream.cast::<u8>().add(MODE).cast::<c_int>().read_volatile() > 0 }
+}
+
+/// Notes for code that stands in place of `feof_unlocked` what that would say of a stream of another node: whether it is at its
+/// end, or has failed. At its address there is no stream on this node, but memory for this, which otherwise says that its
+/// buffers are empty.
+pub fn mark(stream: *mut FILE, marks: u8) {
+    const EOF_SEEN: c_int = 0x10;
+    const ERR_SEEN: c_int = 0x20;
+    let flag = |mark, flag| if marks & mark != 0 { flag } else { 0 };
+    let marked = flag(StreamDone::AT_END, EOF_SEEN) | flag(StreamDone::FAILED, ERR_SEEN);
+    let flags = stream.cast::<c_int>();
+    // SAFETY: the flags are the first member of a stream; such memory is there for all streams of other nodes, and standard
+    // input is a stream of the C library's.
+    unsafe { flags.write_volatile(flags.read_volatile() & !(EOF_SEEN | ERR_SEEN) | marked) };
 }
 
 /// False only if the stream holds nothing to write.

@@ -3,7 +3,7 @@
 
 use super::descriptors::{for_child, recall};
 use super::stream_memory::is_here;
-use super::streams_elsewhere::elsewhere;
+use super::streams_elsewhere::{elsewhere, unmark_elsewhere};
 use super::{BOUNCE, Buffer, is_shared, memory_streams, with_buffers};
 use crate::alloc::{Purpose, with_purpose};
 use crate::handler_stack::on_private_stack;
@@ -281,6 +281,7 @@ macro_rules! closing {
             if let Some(there) = elsewhere(stream, stringify!($name)) {
                 return there.result(StreamAction::$elsewhere) as c_int;
             }
+            unmark_elsewhere(stream);
             memory_streams::closing(stream, || {
                 // SAFETY: forwards the caller's argument, which is not used after it is closed.
                 unsafe {
@@ -329,6 +330,7 @@ macro_rules! reopening {
             if !is_here(stream, stringify!($name)) {
                 return std::ptr::null_mut();
             }
+            unmark_elsewhere(stream);
             // SAFETY: forwards the caller's argument.
             let descriptor = unsafe { descriptor_of(crate::real!(fileno: fn(*mut FILE) -> c_int), stream) };
             let reopened = with_buffers(&[Buffer::string(path), Buffer::string(mode)], || {

@@ -4,8 +4,11 @@
 use super::stream_memory::{self, opener_of};
 use super::{buffered, memory_streams, streams};
 use crate::errno;
-use gondwana_node::{MOST_BYTES, Node, StreamAction, StreamCall, StreamDone};
+use gondwana_node::{MOST_BYTES, Node, ProcessChange, StreamAction, StreamCall, StreamDone};
 use libc::{FILE, c_char, c_int, c_void};
+use std::collections::BTreeSet;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// A stream that another node has opened, and the call that a thread of this one is about to make on it.
 pub struct Elsewhere {
@@ -32,27 +35,13 @@ impl Elsewhere {
         let is_input = !stream_memory::contains(self.stream as usize);
         let call = StreamCall { stream: if is_input { 0 } else { self.stream as u64 }, action };
         let done = self.node.call_stream(self.opener, call, bytes);
-        self.mark(done.marks);
+        buffered::mark(self.stream, done.marks);
         match done.error {
             0 => {}
             StreamDone::OUT_OF_REACH => stream_memory::refuse(self.opener, self.call),
             error => errno::set(error),
         }
         done
-    }
-
-    /// Notes for code that stands in place of `feof_unlocked` what that would say. At the stream's address there is none on
-    /// this node, but memory for this, which otherwise says that its buffers are empty.
-    fn mark(&self, marks: u8) {
-        const EOF_SEEN: c_int = 0x10;
-        const ERR_SEEN: c_int = 0x20;
-        let flags = self.stream.cast::<c_int>();
-        let marked = [(StreamDone::AT_END, EOF_SEEN), (StreamDone::FAILED, ERR_SEEN)]
-            .into_iter()
-            .filter(|(mark, _)| marks & mark != 0)
-            .fold(0, |flags, (_, flag)| flags | flag);
-        // SAFETY: the flags are the first member of a stream, part of the C library's binary interface.
-        unsafe { flags.write_volatile(flags.read_volatile() & !(EOF_SEEN | ERR_SEEN) | marked) };
     }
 
     /// What the call gives.
@@ -165,8 +154,8 @@ impl Elsewhere {
     }
 }
 
-fn stream_of(call: &StreamCall) -> *mut FILE {
-    match call.stream {
+fn stream_of(name: u64) -> *mut FILE {
+    match name {
         0 => stream_memory::standard_input(),
         address => address as *mut FILE,
     }
@@ -175,7 +164,7 @@ fn stream_of(call: &StreamCall) -> *mut FILE {
 /// [`call_here`] in the midst of whatever the calling thread does, if it is about what the stream's buffer holds or has room
 /// for, and nobody uses the stream.
 pub fn call_at_once(call: &StreamCall, bytes: &[u8]) -> Option<StreamDone> {
-    let stream = stream_of(call);
+    let stream = stream_of(call.stream);
     let before = errno::get();
     // SAFETY: the program says that the stream is open.
     let done = unsafe {
@@ -203,9 +192,8 @@ pub fn call_at_once(call: &StreamCall, bytes: &[u8]) -> Option<StreamDone> {
 
 /// For another node: makes a call on a stream of this one.
 pub fn call_here(call: &StreamCall, bytes: &[u8]) -> StreamDone {
-    let stream = stream_of(call);
+    let stream = stream_of(call.stream);
     errno::set(0);
-    let fileno = crate::real!(fileno: fn(*mut FILE) -> c_int);
     // Streams without a file are about this node's memory, or the program's own functions. SAFETY: the program says that the
     // stream is open.
     if unsafe { fileno(stream) } < 0 {
@@ -226,18 +214,14 @@ pub fn call_here(call: &StreamCall, bytes: &[u8]) -> StreamDone {
                 read.len() as i64
             }
             StreamAction::Write => streams::fwrite(bytes.as_ptr().cast(), 1, bytes.len(), stream) as i64,
-            StreamAction::Get => crate::real!(getc: fn(*mut FILE) -> c_int)(stream).into(),
-            StreamAction::Unget(byte) => {
-                crate::real!(ungetc: fn(c_int, *mut FILE) -> c_int)(byte, stream).into()
-            }
-            StreamAction::Seek { offset, whence } => {
-                crate::real!(fseeko: fn(*mut FILE, i64, c_int) -> c_int)(stream, offset, whence).into()
-            }
-            StreamAction::Tell => crate::real!(ftello: fn(*mut FILE) -> i64)(stream),
-            StreamAction::IsAtEnd => crate::real!(feof: fn(*mut FILE) -> c_int)(stream).into(),
-            StreamAction::HasFailed => crate::real!(ferror: fn(*mut FILE) -> c_int)(stream).into(),
+            StreamAction::Get => getc(stream).into(),
+            StreamAction::Unget(byte) => ungetc(byte, stream).into(),
+            StreamAction::Seek { offset, whence } => fseeko(stream, offset, whence).into(),
+            StreamAction::Tell => ftello(stream),
+            StreamAction::IsAtEnd => feof(stream).into(),
+            StreamAction::HasFailed => ferror(stream).into(),
             StreamAction::ClearError => {
-                crate::real!(clearerr: fn(*mut FILE))(stream);
+                clearerr(stream);
                 0
             }
             StreamAction::Flush => memory_streams::fflush(stream).into(),
@@ -255,17 +239,41 @@ pub fn call_here(call: &StreamCall, bytes: &[u8]) -> StreamDone {
         // SAFETY: as above.
         _ => unsafe { marks_of(stream) },
     };
+    if marks != 0 {
+        MARKED.lock().expect("not poisoned").insert(call.stream);
+        ARE_MARKED.store(true, Ordering::Relaxed);
+    }
     StreamDone { result, error, marks, bytes: read }
+}
+
+/// Streams of this node of which others have been told that they are at their end, or have failed; see [`buffered::mark`].
+static MARKED: Mutex<BTreeSet<u64>> = Mutex::new(BTreeSet::new());
+static ARE_MARKED: AtomicBool = AtomicBool::new(false);
+
+/// A call that ends this is made on a stream of this node: others forget it.
+pub fn unmark_elsewhere(stream: *mut FILE) {
+    if !ARE_MARKED.load(Ordering::Relaxed) {
+        return;
+    }
+    let name = if stream == stream_memory::standard_input() { 0 } else { stream as u64 };
+    let was_marked = MARKED.lock().expect("not poisoned").remove(&name);
+    if let (true, Some(node)) = (was_marked, Node::current()) {
+        let before = errno::get();
+        // Forgetting cannot fail.
+        let _ = node.change_elsewhere(ProcessChange::UnmarkStream { stream: name });
+        errno::set(before);
+    }
+}
+
+/// For the node that has opened a stream: it is not at its end any more.
+pub fn unmark(stream: u64) -> c_int {
+    buffered::mark(stream_of(stream), 0);
+    0
 }
 
 unsafe fn marks_of(stream: *mut FILE) -> u8 {
     // SAFETY: the caller's promise.
-    let [is_at_end, has_failed] = unsafe {
-        [
-            crate::real!(feof_unlocked: fn(*mut FILE) -> c_int)(stream),
-            crate::real!(ferror_unlocked: fn(*mut FILE) -> c_int)(stream),
-        ]
-    };
+    let [is_at_end, has_failed] = unsafe { [feof_unlocked(stream), ferror_unlocked(stream)] };
     let mark = |is: c_int, mark| if is != 0 { mark } else { 0 };
     mark(is_at_end, StreamDone::AT_END) | mark(has_failed, StreamDone::FAILED)
 }
@@ -275,6 +283,7 @@ macro_rules! also_elsewhere {
     (@each [$($name:ident)*] $function:tt) => { $(also_elsewhere! { @one $name $function })* };
     (@one $name:ident {
         ($($argument:ident: $type:ty),*) $(-> $result:ty)?, $stream:ident => |$there:ident| $body:expr
+        $(; $then:ident)?
     }) => {
         /// # Safety
         /// As the C library's function of this name.
@@ -284,7 +293,9 @@ macro_rules! also_elsewhere {
                 return $body;
             }
             // SAFETY: forwards the caller's arguments.
-            unsafe { crate::real!($name: fn($($type),*) $(-> $result)?)($($argument),*) }
+            let result = unsafe { crate::real!($name: fn($($type),*) $(-> $result)?)($($argument),*) };
+            $($then($stream);)?
+            result
         }
     };
     ($($names:tt $function:tt)*) => { $(also_elsewhere! { @each $names $function })* };
@@ -300,7 +311,8 @@ also_elsewhere! {
     }
     [ungetc] {
         (byte: c_int, stream: *mut FILE) -> c_int,
-        stream => |there| there.result(StreamAction::Unget(byte)) as c_int
+        stream => |there| there.result(StreamAction::Unget(byte)) as c_int;
+        unmark_elsewhere
     }
     [putc fputc _IO_putc putc_unlocked fputc_unlocked] {
         (byte: c_int, stream: *mut FILE) -> c_int, stream => |there| there.put(byte as u8)
@@ -323,7 +335,8 @@ also_elsewhere! {
     }
     [fseek fseeko fseeko64] {
         (stream: *mut FILE, offset: i64, whence: c_int) -> c_int,
-        stream => |there| there.result(StreamAction::Seek { offset, whence }) as c_int
+        stream => |there| there.result(StreamAction::Seek { offset, whence }) as c_int;
+        unmark_elsewhere
     }
     [ftell ftello ftello64] {
         (stream: *mut FILE) -> i64, stream => |there| there.result(StreamAction::Tell)
@@ -332,7 +345,8 @@ also_elsewhere! {
         (stream: *mut FILE), stream => |there| {
             there.result(StreamAction::Seek { offset: 0, whence: libc::SEEK_SET });
             there.result(StreamAction::ClearError);
-        }
+        };
+        unmark_elsewhere
     }
     [fgetpos fgetpos64] {
         (stream: *mut FILE, position: *mut Position) -> c_int,
@@ -351,7 +365,8 @@ also_elsewhere! {
             // SAFETY: the caller's promise.
             let offset = unsafe { (*position).offset };
             there.result(StreamAction::Seek { offset, whence: libc::SEEK_SET }) as c_int
-        }
+        };
+        unmark_elsewhere
     }
     [feof feof_unlocked] {
         (stream: *mut FILE) -> c_int, stream => |there| there.result(StreamAction::IsAtEnd) as c_int
@@ -360,7 +375,8 @@ also_elsewhere! {
         (stream: *mut FILE) -> c_int, stream => |there| there.result(StreamAction::HasFailed) as c_int
     }
     [clearerr clearerr_unlocked] {
-        (stream: *mut FILE), stream => |there| { there.result(StreamAction::ClearError); }
+        (stream: *mut FILE), stream => |there| { there.result(StreamAction::ClearError); };
+        unmark_elsewhere
     }
     [fileno fileno_unlocked] {
         (stream: *mut FILE) -> c_int, stream => |there| there.result(StreamAction::Descriptor) as c_int

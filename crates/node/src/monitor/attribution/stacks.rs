@@ -5,8 +5,12 @@ use super::sites::Origin;
 use crate::Caller;
 use std::ops::Range;
 
-/// Chains that a thread remembers.
-const CHAINS: usize = 256;
+/// Chains that a thread remembers, in sets: a program that allocates by a function of its own, as many do, comes from there in
+/// many chains.
+const SETS: usize = 64;
+const WAYS: usize = 8;
+
+type Set = [Option<Box<Chain>>; WAYS];
 
 /// A chain of calls, and where its return addresses are on the stack.
 #[derive(Clone, Copy)]
@@ -34,7 +38,9 @@ impl Chain {
 /// The chains of calls that a thread has been in, by where it stood on its stack. Whether it is in one again is read off
 /// the stack, which takes a hundredth of the time of finding it out anew.
 pub struct Stacks {
-    chains: Box<[Option<Box<Chain>>]>,
+    sets: Box<[Set]>,
+    /// Which of a full set is the next to be forgotten.
+    oldest: usize,
     /// Where an allocation counts whose caller is not known.
     unknown: Option<Origin>,
     /// Room for the calls of one allocation.
@@ -44,7 +50,8 @@ pub struct Stacks {
 /// None yet.
 impl Default for Stacks {
     fn default() -> Self {
-        Self { chains: vec![None; CHAINS].into(), unknown: None, scratch: Vec::with_capacity(DEPTH) }
+        let sets = vec![[const { None }; WAYS]; SETS].into();
+        Self { sets, oldest: 0, unknown: None, scratch: Vec::with_capacity(DEPTH) }
     }
 }
 
@@ -54,8 +61,8 @@ impl Stacks {
         if caller == Caller::NONE {
             return self.unknown;
         }
-        let chain = self.chains[place(caller)].as_ref()?;
-        (chain.caller == caller && chain.holds()).then_some(chain.origin)
+        let mut chains = self.sets[set_of(caller)].iter().flatten();
+        chains.find(|chain| chain.caller == caller && chain.holds()).map(|chain| chain.origin)
     }
 
     /// Room for a chain of calls, until [`Stacks::remember`] gets it back.
@@ -64,7 +71,8 @@ impl Stacks {
     }
 
     /// Remembers where allocations by these calls, which begin with that of the caller, count. `stack` is the thread's own
-    /// stack: calls elsewhere are not remembered, because what else is there may be unmapped.
+    /// stack. What was called from elsewhere is not remembered, because what else is there may be unmapped. Calls before
+    /// the first one on this stack are always the same: the system's, for the thread that runs `main`.
     pub fn remember(&mut self, caller: Caller, calls: Vec<Call>, stack: &Range<usize>, origin: Origin) {
         self.keep(caller, &calls, stack, origin);
         self.scratch = calls;
@@ -76,9 +84,11 @@ impl Stacks {
             self.unknown = Some(origin);
             return;
         }
-        let [first, others @ ..] = calls else { return };
-        let is_own = |call: &Call| stack.contains(&call.slot) && call.slot - caller.slot <= u32::MAX as usize;
-        if first.slot != caller.slot || !calls.iter().all(is_own) {
+        let is_own =
+            |call: &&Call| stack.contains(&call.slot) && call.slot - caller.slot <= u32::MAX as usize;
+        let own = calls.iter().take_while(is_own).count();
+        let [first, others @ ..] = &calls[..own] else { return };
+        if first.slot != caller.slot {
             return;
         }
         let mut chain = Chain {
@@ -92,17 +102,22 @@ impl Stacks {
             chain.distances[index] = (call.slot - caller.slot) as u32;
             chain.addresses[index] = call.returns_to;
         }
+        let set = &mut self.sets[set_of(caller)];
+        let way = set.iter().position(Option::is_none).unwrap_or_else(|| {
+            self.oldest = (self.oldest + 1) % WAYS;
+            self.oldest
+        });
         // In the memory of the one that was there before, if there was one.
-        match &mut self.chains[place(caller)] {
+        match &mut set[way] {
             Some(before) => **before = chain,
             free => *free = Some(Box::new(chain)),
         }
     }
 }
 
-fn place(caller: Caller) -> usize {
+fn set_of(caller: Caller) -> usize {
     // Return addresses and stack pointers differ in their low bits; the lowest of a stack pointer are always 0.
-    (caller.address ^ caller.address >> 8 ^ caller.slot >> 4 ^ caller.slot >> 12) % CHAINS
+    (caller.address ^ caller.address >> 8 ^ caller.slot >> 4 ^ caller.slot >> 12) % SETS
 }
 
 #[cfg(test)]
@@ -136,13 +151,42 @@ mod tests {
     }
 
     #[test]
+    fn chains_through_one_function_are_told_apart() {
+        let (mut words, range, calls) = stack();
+        let mut stacks = Stacks::default();
+        let caller = Caller { address: calls[0].returns_to, slot: calls[0].slot };
+        for origin in 0..WAYS as Origin {
+            words[10] = 5 + origin as usize;
+            assert_eq!(stacks.find(caller), None);
+            let from = Call { returns_to: words[10], ..calls[1] };
+            stacks.remember(caller, vec![calls[0], from, calls[2]], &range, origin);
+        }
+        for origin in 0..WAYS as Origin {
+            words[10] = 5 + origin as usize;
+            assert_eq!(stacks.find(caller), Some(origin));
+        }
+    }
+
+    #[test]
     fn calls_on_other_stacks_are_not_remembered() {
         let (_words, range, calls) = stack();
         let mut stacks = Stacks::default();
         let caller = Caller { address: calls[0].returns_to, slot: calls[0].slot };
-        stacks.remember(caller, calls.clone(), &(range.start..calls[2].slot), 7);
+        stacks.remember(caller, calls.clone(), &(calls[1].slot..range.end), 7);
         stacks.remember(caller, calls[1..].to_vec(), &range, 7);
         stacks.remember(caller, vec![], &range, 7);
+        assert_eq!(stacks.find(caller), None);
+    }
+
+    #[test]
+    fn calls_before_the_stack_are_not_looked_at() {
+        let (mut words, range, calls) = stack();
+        let mut stacks = Stacks::default();
+        let caller = Caller { address: calls[0].returns_to, slot: calls[0].slot };
+        stacks.remember(caller, calls.clone(), &(range.start..calls[2].slot), 7);
+        words[40] = 1;
+        assert_eq!(stacks.find(caller), Some(7));
+        words[10] = 1;
         assert_eq!(stacks.find(caller), None);
     }
 
