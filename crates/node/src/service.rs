@@ -177,8 +177,8 @@ impl Node {
                 self.core().answer(from, ticket, Answer::Done(i64::from(answer)));
             }
             Wire::Stream { ticket, call } => self.stream_call_came(from, ticket, call, bulk),
-            Wire::StreamDone { ticket, result, error, marks } => {
-                self.stream_call_done(ticket, StreamDone { result, error, marks, bytes: bulk.to_vec() });
+            Wire::StreamDone { ticket, done } => {
+                self.stream_call_done(ticket, StreamDone { bytes: bulk.to_vec(), ..done });
             }
             Wire::Alive => {}
             Wire::Exit(status) => self.leave_to_service(Errand::Exit(status)),

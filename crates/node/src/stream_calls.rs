@@ -1,7 +1,6 @@
 //! Calls on streams of the C library, which only the node that has opened one can make: it makes them for others.
 
 use crate::service::Errand;
-use crate::slots::event;
 use crate::wire::Wire;
 use crate::{Node, Thread};
 use gondwana_coherence::sync::{Answer, Ticket};
@@ -68,7 +67,7 @@ pub enum StreamAction {
 }
 
 /// What came of a call on a stream.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StreamDone {
     /// What the call gives.
     pub result: i64,
@@ -76,7 +75,8 @@ pub struct StreamDone {
     pub error: i32,
     /// [`StreamDone::AT_END`] and [`StreamDone::FAILED`], as far as they are so.
     pub marks: u8,
-    /// What was read.
+    /// What was read. Travels beside the rest.
+    #[serde(skip)]
     pub bytes: Vec<u8>,
 }
 
@@ -119,12 +119,10 @@ impl Node {
     pub fn call_stream(&'static self, opener: usize, call: StreamCall, bytes: Vec<u8>) -> StreamDone {
         let opener = NodeId(u16::try_from(opener).expect("a node of the run"));
         self.privately(move || {
-            let slot = Thread::current(self).slot;
-            let ticket = Ticket(u64::from(slot.0));
-            self.slots.arm(slot, event::QUEUED | event::ANSWERED);
-            self.core().ports.post(opener, &Wire::Stream { ticket, call }, &bytes);
-            let _ = self.answer(slot);
-            let done = self.stream_callers.done.lock().expect("not poisoned").remove(&ticket.0);
+            let ticket = u64::from(Thread::current(self).slot.0);
+            // What the call gives comes with the rest.
+            let _ = self.ask_with(opener, bytes, move |ticket| Wire::Stream { ticket, call });
+            let done = self.stream_callers.done.lock().expect("not poisoned").remove(&ticket);
             done.expect("it came ahead of the answer")
         })
     }
@@ -132,7 +130,7 @@ impl Node {
     /// Another node wants a call to be made.
     pub(crate) fn stream_call_came(&self, from: NodeId, ticket: Ticket, call: StreamCall, bytes: &[u8]) {
         if let Some(done) = (self.hooks.call_stream_at_once)(&call, bytes) {
-            return self.answer_stream_call(from, ticket, &done);
+            return self.answer_stream_call(from, ticket, done);
         }
         let mut calls = self.stream_callers.calls.lock().expect("not poisoned");
         calls.waiting.push_back(Asked { from, ticket, call, bytes: bytes.to_vec() });
@@ -166,13 +164,13 @@ impl Node {
             let done = (self.hooks.call_stream)(&asked.call, &asked.bytes);
             // Ahead of the answer: the next call may be made right after it.
             callers.calls.lock().expect("not poisoned").free += 1;
-            self.answer_stream_call(asked.from, asked.ticket, &done);
+            self.answer_stream_call(asked.from, asked.ticket, done);
         }
     }
 
-    fn answer_stream_call(&self, to: NodeId, ticket: Ticket, done: &StreamDone) {
-        let StreamDone { result, error, marks, ref bytes } = *done;
-        self.core().ports.post(to, &Wire::StreamDone { ticket, result, error, marks }, bytes);
+    fn answer_stream_call(&self, to: NodeId, ticket: Ticket, mut done: StreamDone) {
+        let bytes = std::mem::take(&mut done.bytes);
+        self.core().ports.post(to, &Wire::StreamDone { ticket, done }, &bytes);
     }
 
     /// A call of a thread of this node is made.

@@ -1,6 +1,6 @@
 //! What nodes say to each other.
 
-use crate::StreamCall;
+use crate::{StreamCall, StreamDone};
 use gondwana_coherence::sync::{Answer, Request, SyncMessage, Ticket};
 use gondwana_coherence::{CsmMessage, Message};
 use gondwana_topology::{NodeId, NodeSet};
@@ -87,12 +87,8 @@ pub enum Wire {
     StreamDone {
         /// The receiver's name for the operation.
         ticket: Ticket,
-        /// What the call gives.
-        result: i64,
-        /// As in [`StreamDone`](crate::StreamDone).
-        error: i32,
-        /// As in [`StreamDone`](crate::StreamDone).
-        marks: u8,
+        /// What came of it.
+        done: StreamDone,
     },
     /// Of which of these pages is the receiver home, or knows where nobody else does? Answered with `HomesFound`, and
     /// then with 0.

@@ -20,10 +20,20 @@ impl Node {
         to: NodeId,
         wire: impl FnOnce(Ticket) -> Wire + 'static,
     ) -> Result<i64, i32> {
+        self.ask_with(to, vec![], wire)
+    }
+
+    /// [`Node::ask_for`] with bulk data beside the question.
+    pub(crate) fn ask_with(
+        &'static self,
+        to: NodeId,
+        bulk: Vec<u8>,
+        wire: impl FnOnce(Ticket) -> Wire + 'static,
+    ) -> Result<i64, i32> {
         self.privately(move || {
             let slot = Thread::current(self).slot;
             self.slots.arm(slot, event::QUEUED | event::ANSWERED);
-            self.core().ports.post(to, &wire(Ticket(u64::from(slot.0))), &[]);
+            self.core().ports.post(to, &wire(Ticket(u64::from(slot.0))), &bulk);
             self.answer(slot)
         })
     }
@@ -33,7 +43,7 @@ impl Node {
         self.ask_for(to, wire).unwrap_or(0)
     }
 
-    pub(crate) fn answer(&'static self, slot: Slot) -> Result<i64, i32> {
+    fn answer(&'static self, slot: Slot) -> Result<i64, i32> {
         let events = self.wait(slot, event::ANSWERED, None);
         self.answer_of(slot, events)
     }

@@ -45,7 +45,7 @@ pub fn mark(stream: *mut FILE, marks: u8) {
     unsafe { flags.write_volatile(flags.read_volatile() & !(EOF_SEEN | ERR_SEEN) | marked) };
 }
 
-/// False only if the stream holds nothing to write.
+/// False only if the stream holds nothing to write. Asked at each unlock, so it looks instead of calling the C library.
 ///
 /// # Safety
 /// The stream is open. If another thread uses it, what that thread writes may be missed.

@@ -54,10 +54,10 @@ unsafe extern "C" fn find() {
     )
 }
 
-/// Defines functions in front of the C library's: the register that holds the stream, and what a call gives that
-/// is refused.
-macro_rules! checked {
-    ($($stream:literal => $refused:literal: $($name:ident)*;)*) => {$($(
+/// Defines a function in front of the C library's, to which it goes on: the code that looks whether the stream is another
+/// node's, and jumps ahead to 3 if so, with the node in `r10`, or to 4 if it is standard input; and the code for that.
+macro_rules! in_front {
+    ($name:ident, [$($look:expr),*], [$($elsewhere:expr),*], $($operand:tt)*) => {
         const _: () = {
             static REAL: Real = Real::new(
                 // SAFETY: `concat!` ends it with the only NUL.
@@ -70,45 +70,71 @@ macro_rules! checked {
             #[unsafe(no_mangle)]
             unsafe extern "C" fn $name() {
                 naked_asm!(
-                    "movabs r11, {base}",
-                    concat!("mov r10, ", $stream),
-                    "sub r10, r11",
-                    "shr r10, {shift}",
-                    "lea r11, [rip + {real}]",
-                    concat!("cmp ", $stream, ", [rip + {stdin}]"),
-                    "je 3f",
-                    "cmp r10, {ranges}",
-                    "jae 2f",
-                    "cmp r10, [rip + {own}]",
-                    "je 2f",
-                    "jmp 4f",
-                    "3:",
-                    "xor r10d, r10d",
-                    "4:",
-                    "sub rsp, 8",
-                    "mov rdi, r10",
-                    "mov rsi, r11",
-                    "call {refuse}",
-                    concat!("mov rax, ", $refused),
-                    "add rsp, 8",
-                    "ret",
+                    $($look,)*
                     "2:",
+                    "lea r11, [rip + {real}]",
                     "mov r10, [r11]",
                     "test r10, r10",
                     "jz {find}",
                     "jmp r10",
-                    base = const BASE,
-                    shift = const SHIFT,
-                    ranges = const RANGES,
-                    own = sym OWN,
+                    "4:",
+                    "xor r10d, r10d",
+                    "3:",
+                    $($elsewhere,)*
+                    "ret",
                     stdin = sym STDIN,
                     real = sym REAL,
-                    refuse = sym refuse_call,
                     find = sym find,
+                    $($operand)*
                 )
             }
         };
-    )*)*};
+    };
+    (stream $name:ident, $stream:literal, [$($elsewhere:expr),*], $($operand:tt)*) => {
+        in_front! {
+            $name,
+            [
+                "movabs r11, {base}",
+                concat!("mov r10, ", $stream),
+                "sub r10, r11",
+                "shr r10, {shift}",
+                concat!("cmp ", $stream, ", [rip + {stdin}]"),
+                "je 4f",
+                "cmp r10, {ranges}",
+                "jae 2f",
+                "cmp r10, [rip + {own}]",
+                "jne 3f"
+            ],
+            [$($elsewhere),*],
+            base = const BASE,
+            shift = const SHIFT,
+            ranges = const RANGES,
+            own = sym OWN,
+            $($operand)*
+        }
+    };
+    (refuse $refused:literal, $($function:tt)*) => {
+        in_front! {
+            $($function)*
+            [
+                "sub rsp, 8",
+                "mov rdi, r10",
+                "lea rsi, [rip + {real}]",
+                "call {refuse}",
+                concat!("mov rax, ", $refused),
+                "add rsp, 8"
+            ],
+            refuse = sym refuse_call,
+        }
+    };
+}
+
+/// Defines functions that are refused on streams of other nodes: the register that holds the stream, and what such a call
+/// gives.
+macro_rules! checked {
+    ($($stream:literal => $refused:literal: $($name:ident)*;)*) => {
+        $($(in_front! { refuse $refused, stream $name, $stream, })*)*
+    };
 }
 
 checked! {
@@ -124,77 +150,43 @@ checked! {
     "rcx" => 0: __fgetws_chk;
 }
 
-/// Defines functions in front of the C library's that print any number of arguments to a stream: the register that holds the
-/// format, and how many bytes of the list of arguments that is made of the registers are no such arguments.
+/// Defines functions that print any number of arguments to a stream: the register that holds the format, and how many bytes
+/// of the list of arguments that is made of the registers are no such arguments.
 macro_rules! printing {
     ($($name:ident($format:literal, $named:literal);)*) => {$(
-        const _: () = {
-            static REAL: Real = Real::new(
-                // SAFETY: `concat!` ends it with the only NUL.
-                unsafe { std::ffi::CStr::from_bytes_with_nul_unchecked(concat!(stringify!($name), "\0").as_bytes()) },
-            );
-
-            /// # Safety
-            /// As the C library's function of this name.
-            #[unsafe(naked)]
-            #[unsafe(no_mangle)]
-            unsafe extern "C" fn $name() {
-                naked_asm!(
-                    "movabs r11, {base}",
-                    "mov r10, rdi",
-                    "sub r10, r11",
-                    "shr r10, {shift}",
-                    "lea r11, [rip + {real}]",
-                    "cmp rdi, [rip + {stdin}]",
-                    "je 3f",
-                    "cmp r10, {ranges}",
-                    "jae 2f",
-                    "cmp r10, [rip + {own}]",
-                    "jne 3f",
-                    "2:",
-                    "mov r10, [r11]",
-                    "test r10, r10",
-                    "jz {find}",
-                    "jmp r10",
-                    "3:",
-                    // A `va_list` of 24 bytes, then the registers that it points to.
-                    "sub rsp, 216",
-                    "mov [rsp + 32], rdi",
-                    "mov [rsp + 40], rsi",
-                    "mov [rsp + 48], rdx",
-                    "mov [rsp + 56], rcx",
-                    "mov [rsp + 64], r8",
-                    "mov [rsp + 72], r9",
-                    "movaps [rsp + 80], xmm0",
-                    "movaps [rsp + 96], xmm1",
-                    "movaps [rsp + 112], xmm2",
-                    "movaps [rsp + 128], xmm3",
-                    "movaps [rsp + 144], xmm4",
-                    "movaps [rsp + 160], xmm5",
-                    "movaps [rsp + 176], xmm6",
-                    "movaps [rsp + 192], xmm7",
-                    concat!("mov dword ptr [rsp], ", $named),
-                    "mov dword ptr [rsp + 4], 48",
-                    "lea r10, [rsp + 224]",
-                    "mov [rsp + 8], r10",
-                    "lea r10, [rsp + 32]",
-                    "mov [rsp + 16], r10",
-                    concat!("mov rsi, ", $format),
-                    "mov rdx, rsp",
-                    "call {print}",
-                    "add rsp, 216",
-                    "ret",
-                    base = const BASE,
-                    shift = const SHIFT,
-                    ranges = const RANGES,
-                    own = sym OWN,
-                    stdin = sym STDIN,
-                    real = sym REAL,
-                    find = sym find,
-                    print = sym print_elsewhere,
-                )
-            }
-        };
+        in_front! {
+            stream $name,
+            "rdi",
+            [
+                // A `va_list` of 24 bytes, then the registers that it points to.
+                "sub rsp, 216",
+                "mov [rsp + 32], rdi",
+                "mov [rsp + 40], rsi",
+                "mov [rsp + 48], rdx",
+                "mov [rsp + 56], rcx",
+                "mov [rsp + 64], r8",
+                "mov [rsp + 72], r9",
+                "movaps [rsp + 80], xmm0",
+                "movaps [rsp + 96], xmm1",
+                "movaps [rsp + 112], xmm2",
+                "movaps [rsp + 128], xmm3",
+                "movaps [rsp + 144], xmm4",
+                "movaps [rsp + 160], xmm5",
+                "movaps [rsp + 176], xmm6",
+                "movaps [rsp + 192], xmm7",
+                concat!("mov dword ptr [rsp], ", $named),
+                "mov dword ptr [rsp + 4], 48",
+                "lea r10, [rsp + 224]",
+                "mov [rsp + 8], r10",
+                "lea r10, [rsp + 32]",
+                "mov [rsp + 16], r10",
+                concat!("mov rsi, ", $format),
+                "mov rdx, rsp",
+                "call {print}",
+                "add rsp, 216"
+            ],
+            print = sym print_elsewhere,
+        }
     )*};
 }
 
@@ -203,44 +195,10 @@ printing! {
     __fprintf_chk("rdx", "24");
 }
 
-/// Defines functions in front of the C library's that read standard input, which is node 0's, and what a call gives that
-/// is refused.
+/// Defines functions that read standard input, which is node 0's, and what a call gives that is refused.
 macro_rules! reading_stdin {
     ($($refused:literal: $($name:ident)*;)*) => {$($(
-        const _: () = {
-            static REAL: Real = Real::new(
-                // SAFETY: `concat!` ends it with the only NUL.
-                unsafe { std::ffi::CStr::from_bytes_with_nul_unchecked(concat!(stringify!($name), "\0").as_bytes()) },
-            );
-
-            /// # Safety
-            /// As the C library's function of this name.
-            #[unsafe(naked)]
-            #[unsafe(no_mangle)]
-            unsafe extern "C" fn $name() {
-                naked_asm!(
-                    "lea r11, [rip + {real}]",
-                    "cmp qword ptr [rip + {stdin}], -1",
-                    "je 2f",
-                    "sub rsp, 8",
-                    "xor edi, edi",
-                    "mov rsi, r11",
-                    "call {refuse}",
-                    concat!("mov rax, ", $refused),
-                    "add rsp, 8",
-                    "ret",
-                    "2:",
-                    "mov r10, [r11]",
-                    "test r10, r10",
-                    "jz {find}",
-                    "jmp r10",
-                    real = sym REAL,
-                    stdin = sym STDIN,
-                    refuse = sym refuse_call,
-                    find = sym find,
-                )
-            }
-        };
+        in_front! { refuse $refused, $name, ["cmp qword ptr [rip + {stdin}], -1", "jne 4f"], }
     )*)*};
 }
 

@@ -26,6 +26,7 @@ pub static OWN: AtomicUsize = AtomicUsize::new(usize::MAX);
 /// The C library's standard input, where it is not this node's; otherwise the address of nothing. Its buffer is node 0's.
 pub static STDIN: AtomicUsize = AtomicUsize::new(usize::MAX);
 
+/// The C library's standard input, whether it is this node's or not.
 static INPUT: AtomicPtr<libc::FILE> = AtomicPtr::new(std::ptr::null_mut());
 
 /// What stands ahead of each block: its class. Keeps blocks aligned as `malloc` does.

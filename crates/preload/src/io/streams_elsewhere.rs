@@ -31,9 +31,7 @@ impl Elsewhere {
     }
 
     fn ask(&self, action: StreamAction, bytes: Vec<u8>) -> StreamDone {
-        // Standard input has a name of its own: it is not in memory that nodes have divided among each other.
-        let is_input = !stream_memory::contains(self.stream as usize);
-        let call = StreamCall { stream: if is_input { 0 } else { self.stream as u64 }, action };
+        let call = StreamCall { stream: name_of(self.stream), action };
         let done = self.node.call_stream(self.opener, call, bytes);
         buffered::mark(self.stream, done.marks);
         match done.error {
@@ -154,6 +152,12 @@ impl Elsewhere {
     }
 }
 
+/// What nodes call a stream among each other: its address, but for standard input, which is not in memory that they have
+/// divided.
+fn name_of(stream: *mut FILE) -> u64 {
+    if stream == stream_memory::standard_input() { 0 } else { stream as u64 }
+}
+
 fn stream_of(name: u64) -> *mut FILE {
     match name {
         0 => stream_memory::standard_input(),
@@ -255,7 +259,7 @@ pub fn unmark_elsewhere(stream: *mut FILE) {
     if !ARE_MARKED.load(Ordering::Relaxed) {
         return;
     }
-    let name = if stream == stream_memory::standard_input() { 0 } else { stream as u64 };
+    let name = name_of(stream);
     let was_marked = MARKED.lock().expect("not poisoned").remove(&name);
     if let (true, Some(node)) = (was_marked, Node::current()) {
         let before = errno::get();
@@ -282,7 +286,7 @@ unsafe fn marks_of(stream: *mut FILE) -> u8 {
 macro_rules! also_elsewhere {
     (@each [$($name:ident)*] $function:tt) => { $(also_elsewhere! { @one $name $function })* };
     (@one $name:ident {
-        ($($argument:ident: $type:ty),*) $(-> $result:ty)?, $stream:ident => |$there:ident| $body:expr
+        ($($argument:ident: $type:ty),*) $(-> $result:ty)?, $stream:expr => |$there:ident| $body:expr
         $(; $then:ident)?
     }) => {
         /// # Safety
@@ -308,6 +312,9 @@ also_elsewhere! {
     }
     [__overflow] {
         (stream: *mut FILE, byte: c_int) -> c_int, stream => |there| there.put(byte as u8)
+    }
+    [getchar getchar_unlocked] {
+        () -> c_int, stream_memory::standard_input() => |there| there.result(StreamAction::Get) as c_int
     }
     [ungetc] {
         (byte: c_int, stream: *mut FILE) -> c_int,
@@ -405,24 +412,6 @@ pub struct Position {
     /// Where wide characters stand.
     characters: u64,
 }
-
-/// Standard input, which is node 0's.
-macro_rules! reading_input {
-    ($($name:ident)*) => {$(
-        /// # Safety
-        /// As the C library's function of this name.
-        #[unsafe(no_mangle)]
-        pub unsafe extern "C" fn $name() -> c_int {
-            if let Some(there) = elsewhere(stream_memory::standard_input(), stringify!($name)) {
-                return there.result(StreamAction::Get) as c_int;
-            }
-            // SAFETY: a call without arguments.
-            unsafe { crate::real!($name: fn() -> c_int)() }
-        }
-    )*};
-}
-
-reading_input! { getchar getchar_unlocked }
 
 /// `vfprintf` on a stream of another node, for the calls that are checked in assembly.
 ///

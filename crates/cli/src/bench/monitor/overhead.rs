@@ -94,7 +94,7 @@ impl Overhead {
         let ratio = |pair: &Pair| pair.with.time as f64 / pair.without.time.max(1) as f64;
         let ratios: Vec<f64> = pairs.iter().map(ratio).collect();
         Some(Self {
-            ratio: spread(&ratio)?,
+            ratio: Spread::of(ratios.clone())?,
             confidence: confidence::of_median(ratios.clone()),
             ratios,
             least: with.min / without.min,

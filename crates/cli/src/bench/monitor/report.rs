@@ -36,7 +36,7 @@ pub fn table(nodes: u16, pairs: usize, cost: Cost, load: Option<f64>, outcomes: 
         cells[0] = "all workloads".to_owned();
         cells[3] = spread(&together.ratio);
         cells[4] = interval(together.confidence);
-        cells[12] = verdict(together.verdict()).to_owned();
+        cells[12] = in_table(together.verdict()).to_owned();
         cells
     }));
     let sides: [Side; 13] = std::array::from_fn(|column| if column == 0 { Side::Left } else { Side::Right });
@@ -84,7 +84,7 @@ fn cells(case: &Case, overhead: &Overhead) -> Vec<String> {
         rows.to_string(),
         amount(overhead.recorded.bytes),
         overhead.counted.map(percent).unwrap_or_default(),
-        if case.is_workload() { verdict(overhead.verdict()) } else { "" }.to_owned(),
+        if case.is_workload() { in_table(overhead.verdict()) } else { "" }.to_owned(),
     ]
 }
 
@@ -104,6 +104,11 @@ fn spread(ratio: &Spread) -> String {
 
 fn interval(confidence: Option<(f64, f64)>) -> String {
     confidence.map(|(low, high)| format!("{low:.3} to {high:.3}")).unwrap_or_default()
+}
+
+/// What is missed catches the eye.
+fn in_table(shown: Verdict) -> &'static str {
+    if shown == Verdict::Missed { "MISSED" } else { verdict(shown) }
 }
 
 fn verdict(verdict: Verdict) -> &'static str {
