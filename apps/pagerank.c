@@ -3,6 +3,10 @@
  * Each iteration gathers the ranks of a package's dependents. Ranks of packages without dependencies, and the
  * change of an iteration, are summed in a fixed number of pieces, so that no rounding depends on the number of
  * threads. Main reads the graph, computes as thread 0, and prints the most important packages.
+ *
+ * That graph takes some milliseconds. With -g the graph is a random one instead, of any size, that has few nodes with very
+ * many edges as real ones do: Chakrabarti, Zhan and Faloutsos, "R-MAT: A Recursive Model for Graph Mining" (SDM 2004), with
+ * the numbers of the Graph500 benchmark.
  */
 #include "common.h"
 
@@ -11,18 +15,19 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { PIECES = 64, TOP = 5 };
+enum { PIECES = 64, TOP = 5, RANDOM_EDGES = 16 };
 
 static struct option_spec specs[] = {
     {'i', "most iterations", 50, 1000, 1, 1000000, 0},
+    {'g', "a random graph of 2^N nodes instead of the file; 0: the file", 0, 0, 0, 26, 0},
 };
-static struct app app = {"pagerank", "PageRank of a graph of package dependencies", specs, 1, "data/debian.graph",
+static struct app app = {"pagerank", "PageRank of a graph of package dependencies", specs, 2, "data/debian.graph",
                          "the graph, as written by data/make-graph"};
 
 static const double follow = 0.85; /* probability of following a dependency */
 
 static long nodes, edges, most_iterations, iterations_done;
-static char **names;
+static char **names; /* NULL for a random graph */
 static long *in_start, *in_from; /* dependents of node i: in_from[in_start[i]] .. in_from[in_start[i + 1] - 1] */
 static long *out_degree;
 static double *rank[2];
@@ -33,7 +38,50 @@ static void bad_graph(long line, const char *what)
     die("%s, line %ld: %s", app.file, line, what);
 }
 
-/* Reads the graph, with the edges turned round. */
+/* Keeps the edges, which go from from[e] to to[e], by their ends. */
+static void turn_round(const long *from, const long *to)
+{
+    out_degree = calloc((size_t)nodes, sizeof *out_degree);
+    in_start = calloc((size_t)nodes + 2, sizeof *in_start);
+    in_from = must_alloc(sizeof *in_from * (size_t)(edges + 1));
+    if (!out_degree || !in_start)
+        die("cannot allocate a graph of %ld nodes", nodes);
+    for (long e = 0; e < edges; e++) {
+        out_degree[from[e]]++;
+        in_start[to[e] + 2]++;
+    }
+    /* in_start[i + 1] walks from the start to the end of node i's dependents while they are filled in. */
+    for (long i = 2; i < nodes + 2; i++)
+        in_start[i] += in_start[i - 1];
+    for (long e = 0; e < edges; e++)
+        in_from[in_start[to[e] + 1]++] = from[e];
+}
+
+/* Each bit of an edge's two ends takes one of the four quarters of the matrix of all edges. */
+static void random_graph(long scale)
+{
+    nodes = 1L << scale;
+    edges = RANDOM_EDGES * nodes;
+    long *from = must_alloc(sizeof *from * (size_t)edges);
+    long *to = must_alloc(sizeof *to * (size_t)edges);
+    struct random random = {1};
+    for (long e = 0; e < edges; e++) {
+        unsigned long ends[2] = {0, 0};
+        for (long bit = 0; bit < scale; bit++) {
+            double quarter = random_unit(&random);
+            ends[0] = ends[0] << 1 | (quarter >= 0.57 + 0.19);
+            ends[1] = ends[1] << 1 | ((quarter >= 0.57 && quarter < 0.57 + 0.19) || quarter >= 0.57 + 0.19 + 0.19);
+        }
+        /* The nodes with many edges, which have small numbers, are spread: threads own blocks. */
+        from[e] = (long)(ends[0] * 0x9e3779b97f4a7c15u % (unsigned long)nodes);
+        to[e] = (long)(ends[1] * 0x9e3779b97f4a7c15u % (unsigned long)nodes);
+    }
+    turn_round(from, to);
+    free(from);
+    free(to);
+}
+
+/* Reads the graph from the file. */
 static void read_graph(void)
 {
     FILE *f = fopen(app.file, "r");
@@ -49,10 +97,8 @@ static void read_graph(void)
         edges > 1000000000)
         bad_graph(line, "expected the numbers of packages and of edges");
     names = must_alloc(sizeof *names * (size_t)nodes);
-    out_degree = must_alloc(sizeof *out_degree * (size_t)nodes);
-    in_start = calloc((size_t)nodes + 2, sizeof *in_start);
-    in_from = must_alloc(sizeof *in_from * (size_t)(edges + 1));
-    long *target = must_alloc(sizeof *target * (size_t)(edges + 1));
+    long *from = must_alloc(sizeof *from * (size_t)(edges + 1));
+    long *to = must_alloc(sizeof *to * (size_t)(edges + 1));
     long seen = 0;
     for (long i = 0; i < nodes; i++) {
         line++;
@@ -62,26 +108,20 @@ static void read_graph(void)
         if (!word)
             bad_graph(line, "expected a name");
         names[i] = strdup(word);
-        out_degree[i] = 0;
         while ((word = strtok_r(NULL, " \n", &rest)) != NULL) {
             char *end;
-            long to = strtol(word, &end, 10);
-            if (*end || to < 0 || to >= nodes || seen >= edges)
+            long target = strtol(word, &end, 10);
+            if (*end || target < 0 || target >= nodes || seen >= edges)
                 bad_graph(line, "a target is wrong, or there are too many");
-            target[seen++] = to;
-            in_start[to + 2]++;
-            out_degree[i]++;
+            from[seen] = i;
+            to[seen++] = target;
         }
     }
     if (seen != edges)
         bad_graph(line, "there are fewer edges than promised");
-    /* in_start[i + 1] walks from the start to the end of node i's dependents while they are filled in. */
-    for (long i = 2; i < nodes + 2; i++)
-        in_start[i] += in_start[i - 1];
-    for (long i = 0, e = 0; i < nodes; i++)
-        for (long d = 0; d < out_degree[i]; d++)
-            in_from[in_start[target[e++] + 1]++] = i;
-    free(target);
+    turn_round(from, to);
+    free(from);
+    free(to);
     free(text);
     fclose(f);
 }
@@ -169,7 +209,10 @@ static void print_top(const double *ranks)
             if (!taken[i] && (best < 0 || ranks[i] > ranks[best]))
                 best = i;
         taken[best] = true;
-        printf(" %s", names[best]);
+        if (names)
+            printf(" %s", names[best]);
+        else
+            printf(" %ld", best);
     }
     printf("\n");
     free(taken);
@@ -179,7 +222,10 @@ int main(int argc, char **argv)
 {
     parse_options(&app, argc, argv);
     most_iterations = specs[0].value;
-    read_graph();
+    if (specs[1].value)
+        random_graph(specs[1].value);
+    else
+        read_graph();
     for (int i = 0; i < 2; i++)
         rank[i] = must_alloc(sizeof(double) * (size_t)nodes);
     for (long i = 0; i < nodes; i++)
@@ -187,8 +233,8 @@ int main(int argc, char **argv)
     run_team(MAIN_WORKS, work);
     const double *ranks = rank[iterations_done % 2];
     print_top(ranks);
-    printf("result: pagerank of %ld packages, %ld edges, %ld iterations: %016lx\n", nodes, edges, iterations_done,
-           (unsigned long)hash_bytes(HASH_START, ranks, sizeof(double) * (size_t)nodes));
+    printf("result: pagerank of %ld %s, %ld edges, %ld iterations: %016lx\n", nodes, names ? "packages" : "nodes", edges,
+           iterations_done, (unsigned long)hash_bytes(HASH_START, ranks, sizeof(double) * (size_t)nodes));
     if (self_check)
         verify(ranks);
     return 0;

@@ -123,7 +123,6 @@ impl Programs {
     fn extra_arguments(&self, name: &str) -> Vec<PathBuf> {
         match name {
             "tsp" => vec!["-f".into(), self.apps.join("data/gr17.tsp")],
-            "pagerank" => vec!["-f".into(), self.apps.join("data/debian.graph")],
             _ => vec![],
         }
     }

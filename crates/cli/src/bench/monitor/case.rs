@@ -47,7 +47,7 @@ pub fn all() -> Vec<Case> {
         mechanism("release-words", "release of a page with every other word changed", "release", &["words"]),
         mechanism("lock-hand-over", "lock of a mutex that the other node had last", "locks", &[]),
         mechanism("allocation", "malloc and free of 64 bytes", "allocate", &[]),
-        // Some seconds each on two processors, but for the last: of a short run beginning and end are more than 1 %.
+        // Some seconds each on two processors: of a short run beginning and end are more than 1 %.
         workload("sor", "3072 x 4096, 400 iterations", &["-s", "paper", "-i", "400"]),
         workload("jacobi", "2048 x 2048, 1,000 iterations", &["-n", "2048", "-i", "1000"]),
         workload("lu", "3072 x 3072, blocks of 32", &["-n", "3072", "-b", "32"]),
@@ -57,9 +57,10 @@ pub fn all() -> Vec<Case> {
         workload("em3d", "64,000 nodes, 800 iterations", &["-s", "paper", "-i", "800"]),
         workload("tsp", "17 cities", &["-s", "paper"]),
         workload("water-nsquared", "2,744 molecules, 40 steps", &["-m", "14", "-i", "40"]),
-        workload("water-spatial", "4,096 molecules, 50 steps", &["-m", "16", "-i", "50"]),
+        workload("water-spatial", "4,096 molecules, 30 steps", &["-m", "16", "-i", "30"]),
         workload("barnes", "16,384 bodies, 20 steps", &["-n", "16384", "-i", "20"]),
-        workload("pagerank", "a graph of package dependencies, until it changes no more", &["-s", "paper"]),
+        workload("fmm", "65,536 bodies, 30 steps", &["-s", "paper", "-i", "30"]),
+        workload("pagerank", "a random graph of 262,144 nodes", &["-s", "paper", "-g", "18"]),
     ]
 }
 

@@ -26,6 +26,13 @@ pub struct Pair {
     pub with: Run,
 }
 
+impl Pair {
+    /// Time with the monitor : time without it.
+    pub fn ratio(&self) -> f64 {
+        self.with.time as f64 / self.without.time.max(1) as f64
+    }
+}
+
 /// What a recording holds.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Recorded {

@@ -82,5 +82,5 @@ fn measure(
         last = Some(recorded);
     }
     let recorded = last.unwrap_or_default();
-    Overhead::new(&pairs, recorded, cost, case.is_workload()).ok_or_else(|| "no pairs".to_owned())
+    Overhead::new(pairs, recorded, cost, case.is_workload()).ok_or_else(|| "no pairs".to_owned())
 }

@@ -15,9 +15,9 @@ pub struct Overhead {
     pub without: Spread,
     /// Nanoseconds with it.
     pub with: Spread,
-    /// Time with the monitor : without, of each pair.
-    pub ratios: Vec<f64>,
-    /// The same.
+    /// All that was measured.
+    pub pairs: Vec<Pair>,
+    /// Time with the monitor : without, pair by pair.
     pub ratio: Spread,
     /// Where the median of such ratios is, were there ever so many pairs; see [`confidence::of_median`].
     pub confidence: Option<(f64, f64)>,
@@ -68,7 +68,7 @@ impl Together {
     /// Nothing if there are fewer than two.
     pub fn of(workloads: &[&Overhead]) -> Option<Self> {
         let ratios: Vec<f64> =
-            workloads.iter().flat_map(|overhead| overhead.ratios.iter().copied()).collect();
+            workloads.iter().flat_map(|overhead| overhead.pairs.iter().map(Pair::ratio)).collect();
         let ratio = Spread::of(ratios.clone()).filter(|_| workloads.len() > 1)?;
         Some(Self { ratio, confidence: confidence::of_median(ratios) })
     }
@@ -81,7 +81,7 @@ impl Together {
 
 impl Overhead {
     /// Nothing if there are no pairs.
-    pub fn new(pairs: &[Pair], recorded: Recorded, cost: Cost, workload: bool) -> Option<Self> {
+    pub fn new(pairs: Vec<Pair>, recorded: Recorded, cost: Cost, workload: bool) -> Option<Self> {
         let spread = |value: &dyn Fn(&Pair) -> f64| Spread::of(pairs.iter().map(value).collect());
         let without = spread(&|pair| pair.without.time as f64)?;
         let with = spread(&|pair| pair.with.time as f64)?;
@@ -91,12 +91,9 @@ impl Overhead {
         });
         let spent = recorded.nodes.values().map(|&(transactions, rows)| cost.of(transactions, rows));
         let counted = workload.then(|| spent.fold(0.0, f64::max) / without.median);
-        let ratio = |pair: &Pair| pair.with.time as f64 / pair.without.time.max(1) as f64;
-        let ratios: Vec<f64> = pairs.iter().map(ratio).collect();
         Some(Self {
-            ratio: Spread::of(ratios.clone())?,
-            confidence: confidence::of_median(ratios.clone()),
-            ratios,
+            ratio: spread(&Pair::ratio)?,
+            confidence: confidence::of_median(pairs.iter().map(Pair::ratio).collect()),
             least: with.min / without.min,
             processors: spread(&|pair| pair.with.processors as f64 / pair.without.processors.max(1) as f64)?,
             noise: Spread::of(neighbours.collect()).map(|noise| noise.median),
@@ -104,6 +101,7 @@ impl Overhead {
             without,
             with,
             recorded,
+            pairs,
         })
     }
 
@@ -130,7 +128,7 @@ pub mod tests {
             times.iter().map(|&(without, with)| Pair { without: run(without), with: run(with) }).collect();
         let recorded = Recorded { nodes: [(0, (1_000, 100)), (1, (3_000, 10))].into(), bytes: 2_000 };
         let cost = Cost { new: 100.0, again: 10.0, row: 100.0, filters: 20.0 };
-        Overhead::new(&pairs, recorded, cost, true).unwrap()
+        Overhead::new(pairs, recorded, cost, true).unwrap()
     }
 
     #[test]

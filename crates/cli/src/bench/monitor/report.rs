@@ -147,6 +147,8 @@ fn case_json((case, outcome): &Outcome) -> Value {
         Ok(overhead) => {
             let (transactions, rows) = overhead.totals();
             row["nanoseconds"] = json!({ "without": overhead.without, "with": overhead.with });
+            row["nanoseconds_of_pairs"] =
+                overhead.pairs.iter().map(|pair| json!([pair.without.time, pair.with.time])).collect();
             row["ratio"] = json!(overhead.ratio);
             row["confidence"] = json!({ "level": CONFIDENCE, "interval": overhead.confidence });
             row["ratio_of_least"] = json!(overhead.least);
@@ -208,6 +210,7 @@ mod tests {
         assert_eq!(json["cases"][1]["confidence"]["interval"], json!([1.009, 1.009]));
         assert_eq!(json["cases"][1]["verdict"], "met");
         assert_eq!(json["cases"][1]["transactions"], 4_000);
+        assert_eq!(json["cases"][1]["nanoseconds_of_pairs"][5], json!([1_000_000, 1_009_000]));
         assert_eq!(json["cases"][2]["not_measured"], "stuck for 60 s");
         assert_eq!(json["all_workloads"]["confidence"]["interval"], json!([1.001, 1.009]));
         assert_eq!(json["all_workloads"]["verdict"], "met");
