@@ -1,6 +1,6 @@
 //! How a process becomes a node: before the program's own start-up code runs.
 
-use crate::io::{descriptors, stream_memory, streams_elsewhere};
+use crate::io::{descriptors, stream_memory, streams_elsewhere, streams_for_others};
 use crate::stack::on_stack;
 use crate::{
     alloc, api, canonical, constructors, exit, handler_stack, library, map, pthread, report, signals,
@@ -86,8 +86,8 @@ pub unsafe extern "C" fn __libc_start_main(
         on_private_stack: handler_stack::on_private_stack,
         apply,
         lend: descriptors::lend,
-        call_stream: streams_elsewhere::call_here,
-        call_stream_at_once: streams_elsewhere::call_at_once,
+        call_stream: streams_for_others::call_here,
+        call_stream_at_once: streams_for_others::call_at_once,
         native_self: pthread::native_self,
     };
     if nodes > 1 {

@@ -18,6 +18,7 @@ mod stream_calls;
 pub mod stream_memory;
 mod streams;
 pub mod streams_elsewhere;
+pub mod streams_for_others;
 mod timers;
 mod transfer;
 mod variadic;

@@ -1,14 +1,12 @@
 //! Streams of other nodes: the node that has opened one makes the calls, of which each is a message and an answer. What
-//! is read and written goes along.
+//! is read and written goes along. How that node makes them is in `streams_for_others`.
 
+use super::buffered;
 use super::stream_memory::{self, opener_of};
-use super::{buffered, memory_streams, streams};
+use super::streams_for_others::{name_of, stream_of, unmark_elsewhere};
 use crate::errno;
-use gondwana_node::{MOST_BYTES, Node, ProcessChange, StreamAction, StreamCall, StreamDone};
+use gondwana_node::{MOST_BYTES, Node, StreamAction, StreamCall, StreamDone};
 use libc::{FILE, c_char, c_int, c_void};
-use std::collections::BTreeSet;
-use std::sync::Mutex;
-use std::sync::atomic::{AtomicBool, Ordering};
 
 /// A stream that another node has opened, and the call that a thread of this one is about to make on it.
 pub struct Elsewhere {
@@ -152,134 +150,10 @@ impl Elsewhere {
     }
 }
 
-/// What nodes call a stream among each other: its address, but for standard input, which is not in memory that they have
-/// divided.
-fn name_of(stream: *mut FILE) -> u64 {
-    if stream == stream_memory::standard_input() { 0 } else { stream as u64 }
-}
-
-fn stream_of(name: u64) -> *mut FILE {
-    match name {
-        0 => stream_memory::standard_input(),
-        address => address as *mut FILE,
-    }
-}
-
-/// [`call_here`] in the midst of whatever the calling thread does, if it is about what the stream's buffer holds or has room
-/// for, and nobody uses the stream.
-pub fn call_at_once(call: &StreamCall, bytes: &[u8]) -> Option<StreamDone> {
-    let stream = stream_of(call.stream);
-    let before = errno::get();
-    // SAFETY: the program says that the stream is open.
-    let done = unsafe {
-        if buffered::is_locked_here(stream) || crate::real!(ftrylockfile: fn(*mut FILE) -> c_int)(stream) != 0
-        {
-            return None;
-        }
-        let suffices = match call.action {
-            StreamAction::Get => !buffered::read(stream).is_empty(),
-            StreamAction::Read(most) => buffered::read(stream).len() >= most as usize,
-            StreamAction::Line(most, end) => {
-                let read = buffered::read(stream);
-                read.len() >= most as usize || read.contains(&end)
-            }
-            StreamAction::Write => buffered::room(stream) > bytes.len(),
-            _ => false,
-        };
-        let done = suffices.then(|| call_here(call, bytes));
-        crate::real!(funlockfile: fn(*mut FILE))(stream);
-        done
-    };
-    errno::set(before);
-    done
-}
-
-/// For another node: makes a call on a stream of this one.
-pub fn call_here(call: &StreamCall, bytes: &[u8]) -> StreamDone {
-    let stream = stream_of(call.stream);
-    errno::set(0);
-    // Streams without a file are about this node's memory, or the program's own functions. SAFETY: the program says that the
-    // stream is open.
-    if unsafe { fileno(stream) } < 0 {
-        return StreamDone { result: -1, error: StreamDone::OUT_OF_REACH, ..StreamDone::default() };
-    }
-    let mut read = vec![];
-    // SAFETY: as above.
-    let result = unsafe {
-        match call.action {
-            StreamAction::Read(most) => {
-                read = vec![0; most as usize];
-                let got = streams::fread(read.as_mut_ptr().cast(), 1, read.len(), stream);
-                read.truncate(got);
-                got as i64
-            }
-            StreamAction::Line(most, end) => {
-                read = streams::bytes_to(end, most as usize, stream);
-                read.len() as i64
-            }
-            StreamAction::Write => streams::fwrite(bytes.as_ptr().cast(), 1, bytes.len(), stream) as i64,
-            StreamAction::Get => getc(stream).into(),
-            StreamAction::Unget(byte) => ungetc(byte, stream).into(),
-            StreamAction::Seek { offset, whence } => fseeko(stream, offset, whence).into(),
-            StreamAction::Tell => ftello(stream),
-            StreamAction::IsAtEnd => feof(stream).into(),
-            StreamAction::HasFailed => ferror(stream).into(),
-            StreamAction::ClearError => {
-                clearerr(stream);
-                0
-            }
-            StreamAction::Flush => memory_streams::fflush(stream).into(),
-            StreamAction::Buffer { mode, size } => {
-                streams::setvbuf(stream, std::ptr::null_mut(), mode, size as usize).into()
-            }
-            StreamAction::Descriptor => fileno(stream).into(),
-            StreamAction::Close => streams::fclose(stream).into(),
-            StreamAction::CloseCommand => streams::pclose(stream).into(),
-        }
-    };
-    let error = errno::get();
-    let marks = match call.action {
-        StreamAction::Close | StreamAction::CloseCommand => 0,
-        // SAFETY: as above.
-        _ => unsafe { marks_of(stream) },
-    };
-    if marks != 0 {
-        MARKED.lock().expect("not poisoned").insert(call.stream);
-        ARE_MARKED.store(true, Ordering::Relaxed);
-    }
-    StreamDone { result, error, marks, bytes: read }
-}
-
-/// Streams of this node of which others have been told that they are at their end, or have failed; see [`buffered::mark`].
-static MARKED: Mutex<BTreeSet<u64>> = Mutex::new(BTreeSet::new());
-static ARE_MARKED: AtomicBool = AtomicBool::new(false);
-
-/// A call that ends this is made on a stream of this node: others forget it.
-pub fn unmark_elsewhere(stream: *mut FILE) {
-    if !ARE_MARKED.load(Ordering::Relaxed) {
-        return;
-    }
-    let name = name_of(stream);
-    let was_marked = MARKED.lock().expect("not poisoned").remove(&name);
-    if let (true, Some(node)) = (was_marked, Node::current()) {
-        let before = errno::get();
-        // Forgetting cannot fail.
-        let _ = node.change_elsewhere(ProcessChange::UnmarkStream { stream: name });
-        errno::set(before);
-    }
-}
-
 /// For the node that has opened a stream: it is not at its end any more.
 pub fn unmark(stream: u64) -> c_int {
     buffered::mark(stream_of(stream), 0);
     0
-}
-
-unsafe fn marks_of(stream: *mut FILE) -> u8 {
-    // SAFETY: the caller's promise.
-    let [is_at_end, has_failed] = unsafe { [feof_unlocked(stream), ferror_unlocked(stream)] };
-    let mark = |is: c_int, mark| if is != 0 { mark } else { 0 };
-    mark(is_at_end, StreamDone::AT_END) | mark(has_failed, StreamDone::FAILED)
 }
 
 /// Defines functions in front of the C library's: names with one signature, and what is done with a stream of another node.
