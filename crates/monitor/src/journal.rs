@@ -275,7 +275,7 @@ impl Journal {
         }
     }
 
-    /// The rows, in the order in which the first of each came.
+    /// The rows, in the order in which the first run of each began.
     #[must_use]
     pub fn rows(&mut self) -> &[Tally] {
         self.settle();

@@ -17,13 +17,11 @@ pub struct Overhead {
     pub with: Spread,
     /// All that was measured.
     pub pairs: Vec<Pair>,
-    /// Time with the monitor : without, pair by pair.
-    pub ratio: Spread,
-    /// Where the median of such ratios is, were there ever so many pairs; see [`confidence::of_median`].
-    pub confidence: Option<(f64, f64)>,
+    /// What they say.
+    pub estimate: Estimate,
     /// Least time with the monitor : least time without it.
     pub least: f64,
-    /// The same as `ratio` for the time of processors.
+    /// Time of processors with the monitor : without, pair by pair.
     pub processors: Spread,
     /// By how much two runs without the monitor usually differ, as a part of their time; nothing for a single one.
     pub noise: Option<f64>,
@@ -45,37 +43,35 @@ pub enum Verdict {
     Missed,
 }
 
-impl Verdict {
-    fn of(confidence: Option<(f64, f64)>) -> Self {
-        match confidence {
-            Some((_, high)) if high <= 1.0 + TARGET => Self::Met,
-            Some((low, _)) if low > 1.0 + TARGET => Self::Missed,
-            _ => Self::Unclear,
-        }
-    }
-}
-
-/// What all workloads together say: their pairs as if they were of one.
+/// What pairs of runs say about how much longer a run takes with the monitor.
 #[derive(Clone, Copy, Debug)]
-pub struct Together {
-    /// As in [`Overhead`].
+pub struct Estimate {
+    /// Time with the monitor : without, pair by pair.
     pub ratio: Spread,
-    /// As in [`Overhead`].
+    /// Where the median of such ratios is, were there ever so many pairs; see [`confidence::of_median`].
     pub confidence: Option<(f64, f64)>,
 }
 
-impl Together {
-    /// Nothing if there are fewer than two.
-    pub fn of(workloads: &[&Overhead]) -> Option<Self> {
-        let ratios: Vec<f64> =
-            workloads.iter().flat_map(|overhead| overhead.pairs.iter().map(Pair::ratio)).collect();
-        let ratio = Spread::of(ratios.clone()).filter(|_| workloads.len() > 1)?;
-        Some(Self { ratio, confidence: confidence::of_median(ratios) })
+impl Estimate {
+    /// Nothing if there are no pairs.
+    pub fn of<'a>(pairs: impl IntoIterator<Item = &'a Pair>) -> Option<Self> {
+        let ratios: Vec<f64> = pairs.into_iter().map(Pair::ratio).collect();
+        Some(Self { ratio: Spread::of(ratios.clone())?, confidence: confidence::of_median(ratios) })
     }
 
-    /// How they stand to the target.
+    /// What all workloads together say: their pairs as if they were of one. Nothing if there are fewer than two.
+    pub fn of_all(workloads: &[&Overhead]) -> Option<Self> {
+        let pairs = workloads.iter().flat_map(|overhead| &overhead.pairs);
+        Self::of(pairs).filter(|_| workloads.len() > 1)
+    }
+
+    /// How this stands to the target.
     pub fn verdict(&self) -> Verdict {
-        Verdict::of(self.confidence)
+        match self.confidence {
+            Some((_, high)) if high <= 1.0 + TARGET => Verdict::Met,
+            Some((low, _)) if low > 1.0 + TARGET => Verdict::Missed,
+            _ => Verdict::Unclear,
+        }
     }
 }
 
@@ -92,8 +88,7 @@ impl Overhead {
         let spent = recorded.nodes.values().map(|&(transactions, rows)| cost.of(transactions, rows));
         let counted = workload.then(|| spent.fold(0.0, f64::max) / without.median);
         Some(Self {
-            ratio: spread(&Pair::ratio)?,
-            confidence: confidence::of_median(pairs.iter().map(Pair::ratio).collect()),
+            estimate: Estimate::of(&pairs)?,
             least: with.min / without.min,
             processors: spread(&|pair| pair.with.processors as f64 / pair.without.processors.max(1) as f64)?,
             noise: Spread::of(neighbours.collect()).map(|noise| noise.median),
@@ -103,11 +98,6 @@ impl Overhead {
             recorded,
             pairs,
         })
-    }
-
-    /// How the case stands to the target.
-    pub fn verdict(&self) -> Verdict {
-        Verdict::of(self.confidence)
     }
 
     /// Transactions and rows of all nodes.
@@ -134,7 +124,7 @@ pub mod tests {
     #[test]
     fn ratios_are_those_of_pairs() {
         let overhead = overhead(&[(1_000_000, 1_010_000), (2_000_000, 2_100_000), (1_500_000, 1_500_000)]);
-        assert_eq!(overhead.ratio, Spread { min: 1.0, median: 1.01, max: 1.05 });
+        assert_eq!(overhead.estimate.ratio, Spread { min: 1.0, median: 1.01, max: 1.05 });
         assert_eq!((overhead.least, overhead.processors.median), (1.01, 1.01));
         // Neighbours differ by 2 and by 4 / 3.
         assert!((overhead.noise.unwrap() - (1.0 + 1.0 / 3.0) / 2.0).abs() < 1e-9);
@@ -146,7 +136,7 @@ pub mod tests {
     #[test]
     fn the_target_is_met_or_missed_where_the_pairs_agree() {
         let verdict = |with: &[u64]| {
-            overhead(&with.iter().map(|&with| (1_000_000, with)).collect::<Vec<_>>()).verdict()
+            overhead(&with.iter().map(|&with| (1_000_000, with)).collect::<Vec<_>>()).estimate.verdict()
         };
         // Ten pairs, of which one may say anything on each side.
         let pairs = |low, high| {

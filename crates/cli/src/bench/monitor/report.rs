@@ -3,8 +3,8 @@
 use super::case::Case;
 use super::confidence::CONFIDENCE;
 use super::cost::{self, Cost};
-use super::overhead::{Overhead, TARGET, Together, Verdict};
-use crate::bench::chart::{Spread, digits};
+use super::overhead::{Estimate, Overhead, TARGET, Verdict};
+use crate::bench::chart::digits;
 use crate::bench::report::time;
 use crate::columns::{Side, amount, columns};
 use serde_json::{Value, json};
@@ -34,8 +34,7 @@ pub fn table(nodes: u16, pairs: usize, cost: Cost, load: Option<f64>, outcomes: 
     lines.extend(together(outcomes).map(|together| {
         let mut cells = vec![String::new(); 13];
         cells[0] = "all workloads".to_owned();
-        cells[3] = spread(&together.ratio);
-        cells[4] = interval(together.confidence);
+        [cells[3], cells[4]] = ratio(&together);
         cells[12] = in_table(together.verdict()).to_owned();
         cells
     }));
@@ -71,12 +70,13 @@ target         <= {} of the time of a workload; met or missed if all of the inte
 
 fn cells(case: &Case, overhead: &Overhead) -> Vec<String> {
     let (transactions, rows) = overhead.totals();
+    let [ratio, interval] = ratio(&overhead.estimate);
     vec![
         case.name.to_owned(),
         time(overhead.without.median as u64),
         time(overhead.with.median as u64),
-        spread(&overhead.ratio),
-        interval(overhead.confidence),
+        ratio,
+        interval,
         format!("{:.3}", overhead.least),
         format!("{:.3}", overhead.processors.median),
         overhead.noise.map(percent).unwrap_or_default(),
@@ -84,26 +84,24 @@ fn cells(case: &Case, overhead: &Overhead) -> Vec<String> {
         rows.to_string(),
         amount(overhead.recorded.bytes),
         overhead.counted.map(percent).unwrap_or_default(),
-        if case.is_workload() { in_table(overhead.verdict()) } else { "" }.to_owned(),
+        if case.is_workload() { in_table(overhead.estimate.verdict()) } else { "" }.to_owned(),
     ]
 }
 
 /// What the workloads that were measured say together.
-fn together(outcomes: &[Outcome]) -> Option<Together> {
+fn together(outcomes: &[Outcome]) -> Option<Estimate> {
     let workloads: Vec<_> = outcomes
         .iter()
         .filter(|(case, _)| case.is_workload())
         .filter_map(|(_, outcome)| outcome.as_ref().ok())
         .collect();
-    Together::of(&workloads)
+    Estimate::of_all(&workloads)
 }
 
-fn spread(ratio: &Spread) -> String {
-    format!("{:.3} ({:.3} to {:.3})", ratio.median, ratio.min, ratio.max)
-}
-
-fn interval(confidence: Option<(f64, f64)>) -> String {
-    confidence.map(|(low, high)| format!("{low:.3} to {high:.3}")).unwrap_or_default()
+/// The ratio, and the interval where it is.
+fn ratio(Estimate { ratio, confidence }: &Estimate) -> [String; 2] {
+    let interval = confidence.map(|(low, high)| format!("{low:.3} to {high:.3}"));
+    [format!("{:.3} ({:.3} to {:.3})", ratio.median, ratio.min, ratio.max), interval.unwrap_or_default()]
 }
 
 /// What is missed catches the eye.
@@ -134,10 +132,14 @@ pub fn json(machine: Value, nodes: u16, pairs: usize, cost: Cost, outcomes: &[Ou
         "cases": outcomes.iter().map(case_json).collect::<Vec<_>>(),
         "all_workloads": together(outcomes).map(|together| json!({
             "ratio": together.ratio,
-            "confidence": { "level": CONFIDENCE, "interval": together.confidence },
+            "confidence": confidence_json(&together),
             "verdict": verdict(together.verdict()),
         })),
     })
+}
+
+fn confidence_json(estimate: &Estimate) -> Value {
+    json!({ "level": CONFIDENCE, "interval": estimate.confidence })
 }
 
 fn case_json((case, outcome): &Outcome) -> Value {
@@ -149,8 +151,8 @@ fn case_json((case, outcome): &Outcome) -> Value {
             row["nanoseconds"] = json!({ "without": overhead.without, "with": overhead.with });
             row["nanoseconds_of_pairs"] =
                 overhead.pairs.iter().map(|pair| json!([pair.without.time, pair.with.time])).collect();
-            row["ratio"] = json!(overhead.ratio);
-            row["confidence"] = json!({ "level": CONFIDENCE, "interval": overhead.confidence });
+            row["ratio"] = json!(overhead.estimate.ratio);
+            row["confidence"] = confidence_json(&overhead.estimate);
             row["ratio_of_least"] = json!(overhead.least);
             row["processor_time_ratio"] = json!(overhead.processors);
             row["noise"] = json!(overhead.noise);
@@ -159,7 +161,7 @@ fn case_json((case, outcome): &Outcome) -> Value {
             row["recording_bytes"] = json!(overhead.recorded.bytes);
             row["counted"] = json!(overhead.counted);
             if case.is_workload() {
-                row["verdict"] = json!(verdict(overhead.verdict()));
+                row["verdict"] = json!(verdict(overhead.estimate.verdict()));
             }
         }
     }
