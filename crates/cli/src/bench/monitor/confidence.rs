@@ -3,24 +3,55 @@
 /// How often the interval has the true median, at least.
 pub const CONFIDENCE: f64 = 0.95;
 
-/// The interval between two of the values that has the median of what they were drawn from with [`CONFIDENCE`]: each value
-/// is above that median as likely as below it, so that how many are is a matter of throwing coins. No outlier, however far
-/// out, moves it further than to the next value. Nothing for fewer than six values, which cannot say so much.
-pub fn of_median(mut values: Vec<f64>) -> Option<(f64, f64)> {
-    values.sort_unstable_by(f64::total_cmp);
-    let count = values.len();
-    // Of all ways in which the coins can fall, those with fewer than so many heads.
-    let (mut ways, mut below) = (0.5_f64.powi(i32::try_from(count).ok()?), 0.0);
-    let mut left_out = 0;
-    for heads in 0..count / 2 {
-        below += ways;
-        if 2.0 * below > 1.0 - CONFIDENCE {
-            break;
-        }
-        left_out = heads + 1;
-        ways *= (count - heads) as f64 / (heads + 1) as f64;
+/// So many deviations from the middle a normal distribution stays with [`CONFIDENCE`].
+const DEVIATIONS: f64 = 1.96;
+
+/// Values of which some say more than others.
+#[derive(Debug)]
+pub struct Weighed {
+    /// The lowest first, each with its weight.
+    values: Vec<(f64, f64)>,
+    weight: f64,
+}
+
+impl Weighed {
+    /// Of values with their weights, which are positive.
+    pub fn new(values: impl IntoIterator<Item = (f64, f64)>) -> Self {
+        let mut values: Vec<_> = values.into_iter().collect();
+        values.sort_unstable_by(|one, other| one.0.total_cmp(&other.0));
+        Self { weight: values.iter().map(|&(_, weight)| weight).sum(), values }
     }
-    (left_out > 0).then(|| (values[left_out - 1], values[count - left_out]))
+
+    /// What has half of the weight on each side. Nothing of nothing.
+    pub fn median(&self) -> Option<f64> {
+        let (low, high) = self.between(self.weight / 2.0)?;
+        Some(f64::midpoint(low, high))
+    }
+
+    /// The interval between two of the values that has the median of what they were drawn from with [`CONFIDENCE`]: each value
+    /// is above that median as likely as below it, so that how much weight is above is a matter of throwing coins. No
+    /// outlier, however far out, moves it further than to the next value. Nothing for fewer than six values, which cannot
+    /// say so much.
+    pub fn interval(&self) -> Option<(f64, f64)> {
+        let squares: f64 = self.values.iter().map(|&(_, weight)| weight * weight).sum();
+        // Coins fall in steps, of which the normal distribution knows nothing: half a step of caution.
+        let step = self.weight / self.values.len() as f64;
+        let outside = (self.weight - DEVIATIONS * squares.sqrt() - step) / 2.0;
+        (outside > 0.0).then(|| self.between(outside))?
+    }
+
+    /// The values with which so much weight is reached from below and from above.
+    fn between(&self, outside: f64) -> Option<(f64, f64)> {
+        Some((reached(self.values.iter(), outside)?, reached(self.values.iter().rev(), outside)?))
+    }
+}
+
+fn reached<'a>(mut values: impl Iterator<Item = &'a (f64, f64)>, weight: f64) -> Option<f64> {
+    let mut sum = 0.0;
+    values.find_map(|&(value, more)| {
+        sum += more;
+        (sum >= weight).then_some(value)
+    })
 }
 
 #[cfg(test)]
@@ -28,8 +59,12 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn first(count: u32) -> Vec<f64> {
-        (1..=count).map(f64::from).collect()
+    fn alike(values: impl IntoIterator<Item = f64>) -> Weighed {
+        Weighed::new(values.into_iter().map(|value| (value, 1.0)))
+    }
+
+    fn first(count: u32) -> impl Iterator<Item = f64> {
+        (1..=count).map(f64::from)
     }
 
     #[test]
@@ -41,28 +76,56 @@ mod tests {
             (9, Some((2.0, 8.0))),
             (10, Some((2.0, 9.0))),
             (20, Some((6.0, 15.0))),
+            (1000, Some((469.0, 532.0))),
         ];
         for (count, interval) in expected {
-            assert_eq!(of_median(first(count)), interval, "{count}");
+            assert_eq!(alike(first(count)).interval(), interval, "{count}");
         }
-        // So many that no single way has a likelihood that can be told from none.
-        assert_eq!(of_median(first(1000)), Some((469.0, 532.0)));
+    }
+
+    #[test]
+    fn the_interval_misses_the_median_as_rarely_as_it_says() {
+        for count in 6..300 {
+            let (low, _) = alike(first(count)).interval().unwrap();
+            // Of all ways in which the coins can fall, those with fewer heads than values up to the lower end.
+            let (mut ways, mut below) = (0.5_f64.powi(count as i32), 0.0);
+            for heads in 0..low as u32 {
+                below += ways;
+                ways *= f64::from(count - heads) / f64::from(heads + 1);
+            }
+            assert!(2.0 * below <= 1.0 - CONFIDENCE, "{count} values: {below}");
+        }
+        // Every way in which the coins of sixteen values can fall, some of which weigh three times as much.
+        let weights = |number: u32| if number.is_multiple_of(4) { 3.0 } else { 1.0 };
+        let missed = (0..1_u32 << 16).filter(|signs| {
+            let value = |number| if signs >> number & 1 == 1 { 1.0 } else { -1.0 };
+            let (low, high) =
+                Weighed::new((0..16).map(|number| (value(number), weights(number)))).interval().unwrap();
+            low > 0.0 || high < 0.0
+        });
+        assert!((missed.count() as f64) < (1.0 - CONFIDENCE) * f64::from(1 << 16));
     }
 
     #[test]
     fn outliers_are_left_out() {
-        let mut values = first(10);
+        let mut values: Vec<_> = first(10).collect();
         (values[9], values[0]) = (1e9, -1e9);
-        assert_eq!(of_median(values), Some((2.0, 9.0)));
+        assert_eq!(alike(values).interval(), Some((2.0, 9.0)));
+    }
+
+    #[test]
+    fn what_weighs_more_says_more() {
+        assert_eq!(Weighed::new([(1.0, 1.0), (2.0, 1.0), (3.0, 3.0)]).median(), Some(3.0));
+        assert_eq!([alike([4.0, 1.0, 2.0]).median(), alike([2.0, 1.0]).median()], [Some(2.0), Some(1.5)]);
+        assert_eq!(alike([]).median(), None);
     }
 
     proptest! {
         #[test]
-        fn the_median_is_inside(values in prop::collection::vec(0.5f64..2.0, 6..60)) {
-            let (low, high) = of_median(values.clone()).unwrap();
-            let mut sorted = values;
-            sorted.sort_unstable_by(f64::total_cmp);
-            prop_assert!(low <= sorted[(sorted.len() - 1) / 2] && sorted[sorted.len() / 2] <= high);
+        fn the_median_is_inside(values in prop::collection::vec((0.5f64..2.0, 0.5f64..2.0), 20..60)) {
+            let weighed = Weighed::new(values);
+            let ((low, high), median) = (weighed.interval().unwrap(), weighed.median().unwrap());
+            prop_assert!(low <= median && median <= high);
         }
     }
 }

@@ -1,12 +1,15 @@
 //! What the runs say about the cost of the monitor.
 
-use super::confidence;
+use super::confidence::Weighed;
 use super::cost::Cost;
 use super::measure::{Pair, Recorded};
 use crate::bench::chart::Spread;
 
 /// The monitor may take so much of the time of a run.
 pub const TARGET: f64 = 0.01;
+
+/// Runs that seem to differ by less than this have met by chance.
+const LEAST_NOISE: f64 = 0.001;
 
 /// What came of a case.
 #[derive(Clone, Debug)]
@@ -48,21 +51,31 @@ pub enum Verdict {
 pub struct Estimate {
     /// Time with the monitor : without, pair by pair.
     pub ratio: Spread,
-    /// Where the median of such ratios is, were there ever so many pairs; see [`confidence::of_median`].
+    /// Where the median of such ratios is, were there ever so many pairs; see [`Weighed::interval`].
     pub confidence: Option<(f64, f64)>,
 }
 
 impl Estimate {
-    /// Nothing if there are no pairs.
-    pub fn of<'a>(pairs: impl IntoIterator<Item = &'a Pair>) -> Option<Self> {
-        let ratios: Vec<f64> = pairs.into_iter().map(Pair::ratio).collect();
-        Some(Self { ratio: Spread::of(ratios.clone())?, confidence: confidence::of_median(ratios) })
+    /// What the pairs of a workload say.
+    fn of(pairs: &[Pair]) -> Option<Self> {
+        Self::weighed(pairs.iter().map(|pair| (pair.ratio(), 1.0)))
     }
 
-    /// What all workloads together say: their pairs as if they were of one. Nothing if there are fewer than two.
+    /// What all workloads together say: their pairs as if they were of one, in which a pair weighs the less the more runs of
+    /// its workload differ anyway. Nothing if there are fewer than two.
     pub fn of_all(workloads: &[&Overhead]) -> Option<Self> {
-        let pairs = workloads.iter().flat_map(|overhead| &overhead.pairs);
-        Self::of(pairs).filter(|_| workloads.len() > 1)
+        let ratios = workloads.iter().flat_map(|overhead| {
+            let weight = 1.0 / overhead.noise.unwrap_or(1.0).max(LEAST_NOISE);
+            overhead.pairs.iter().map(move |pair| (pair.ratio(), weight))
+        });
+        Self::weighed(ratios).filter(|_| workloads.len() > 1)
+    }
+
+    /// Nothing if there are none.
+    fn weighed(ratios: impl Iterator<Item = (f64, f64)> + Clone) -> Option<Self> {
+        let weighed = Weighed::new(ratios.clone());
+        let spread = Spread::of(ratios.map(|(ratio, _)| ratio).collect())?;
+        Some(Self { ratio: Spread { median: weighed.median()?, ..spread }, confidence: weighed.interval() })
     }
 
     /// How this stands to the target.
@@ -149,5 +162,18 @@ pub mod tests {
         assert_eq!(pairs(1_001_000, 1_020_000), Verdict::Unclear);
         assert_eq!(pairs(1_020_000, 1_030_000), Verdict::Missed);
         assert_eq!([verdict(&[1_000_000; 5]), verdict(&[1_000_000; 6])], [Verdict::Unclear, Verdict::Met]);
+    }
+
+    #[test]
+    fn together_quiet_workloads_say_more_than_noisy_ones() {
+        let pairs = |times: [u64; 2], ratio: u64| {
+            let all: Vec<_> =
+                (0..8).map(|number| times[number % 2]).map(|time| (time, time * ratio / 100)).collect();
+            overhead(&all)
+        };
+        let (quiet, noisy) = (pairs([1_000_000, 1_010_000], 100), pairs([1_000_000, 2_000_000], 110));
+        let together = Estimate::of_all(&[&noisy, &quiet]).unwrap();
+        assert_eq!((together.ratio.median, together.ratio.max, together.verdict()), (1.0, 1.1, Verdict::Met));
+        assert!(Estimate::of_all(&[&quiet]).is_none());
     }
 }

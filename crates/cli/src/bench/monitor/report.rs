@@ -51,6 +51,7 @@ noise          by how much two runs without the monitor differ
 counted        transactions and rows of the busiest node x {} ns to note one, {} ns the first of a kind, {} ns to write
                a row, as a part of the time without the monitor; {} filters would add {} ns to each
 target         <= {} of the time of a workload; met or missed if all of the interval of 95 % is on that side
+all workloads  their pairs as those of one; a pair weighs half if two runs of its workload differ by twice as much
 ",
         digits(cost.again),
         digits(cost.new),
