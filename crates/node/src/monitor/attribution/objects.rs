@@ -82,6 +82,12 @@ impl Objects {
     /// outside the part is left out.
     pub fn note(&self, block: &Noted) {
         let Some(grain) = self.grain(block.address) else { return };
+        let page = grain / GRAINS;
+        if !self.used.has_near(page) {
+            // Blocks follow each other: who has one here will have others.
+            let near = PageSet::near(page);
+            self.words.provide(near.start * GRAINS..(near.end * GRAINS).min(self.words.len()));
+        }
         let word = block.pack();
         let before = self.words[grain].load(Ordering::Relaxed);
         let end = (grain + block.bytes.div_ceil(GRAIN)).min(self.words.len());
@@ -90,8 +96,8 @@ impl Objects {
             return;
         }
         self.words[grain].store(word | NEW, Ordering::Relaxed);
-        let page = grain / GRAINS;
-        if before == 0 {
+        // A write that all processors agree on costs as much as all the rest.
+        if before == 0 && !self.used.contains(page) {
             self.used.insert(page);
         }
         self.fresh.insert(page);

@@ -35,10 +35,14 @@ impl PageSet {
     pub fn insert(&self, page: usize) {
         let word = page / WORD;
         // Also if the bit is there: only a write orders what this thread wrote before whoever takes the bit.
-        self.words[word].fetch_or(1 << (page % WORD), Ordering::AcqRel);
+        self.words[word].fetch_or(1 << (page % WORD), Ordering::SeqCst);
+        // Whoever takes bits clears the summary first. If it is not cleared yet, the bit above will be found.
         let group = word / WORD;
-        self.summary[group].fetch_or(1 << (word % WORD), Ordering::AcqRel);
-        // Never taken out again, so that who finds it there need not put it in.
+        let (summary, bit) = (&self.summary[group], 1 << (word % WORD));
+        if summary.load(Ordering::SeqCst) & bit == 0 {
+            summary.fetch_or(bit, Ordering::SeqCst);
+        }
+        // Never taken out again.
         let (area, bit) = (&self.used[group / WORD], 1 << (group % WORD));
         if area.load(Ordering::Relaxed) & bit == 0 {
             area.fetch_or(bit, Ordering::AcqRel);
@@ -48,6 +52,17 @@ impl PageSet {
     /// True if a page is in the set.
     pub fn contains(&self, page: usize) -> bool {
         self.words[page / WORD].load(Ordering::Relaxed) >> (page % WORD) & 1 == 1
+    }
+
+    /// The pages of which a page is one that are kept together: [`PageSet::has_near`] is about them.
+    pub fn near(page: usize) -> Range<usize> {
+        let first = page / WORD * WORD;
+        first..first + WORD
+    }
+
+    /// True if the page or one near it is in the set.
+    pub fn has_near(&self, page: usize) -> bool {
+        self.words[page / WORD].load(Ordering::Relaxed) != 0
     }
 
     /// Takes all pages of a range out and calls a function with each, in ascending order.
@@ -71,17 +86,19 @@ impl PageSet {
                 page = (group + next) * WORD * WORD;
                 continue;
             }
-            if self.summary[group].load(Ordering::Acquire) == 0 {
-                page = (group + 1) * WORD * WORD;
+            let summary = self.summary[group].load(Ordering::Acquire) >> (word % WORD);
+            if summary & 1 == 0 {
+                let next = if summary == 0 { WORD - word % WORD } else { summary.trailing_zeros() as usize };
+                page = (word + next) * WORD;
                 continue;
             }
             let end = ((word + 1) * WORD).min(pages.end);
             let wanted = bits(page % WORD..page % WORD + (end - page));
             if take && wanted == u64::MAX {
-                self.summary[group].fetch_and(!(1 << (word % WORD)), Ordering::AcqRel);
+                self.summary[group].fetch_and(!(1 << (word % WORD)), Ordering::SeqCst);
             }
             let kept = if take { !wanted } else { u64::MAX };
-            let mut found = self.words[word].fetch_and(kept, Ordering::AcqRel) & wanted;
+            let mut found = self.words[word].fetch_and(kept, Ordering::SeqCst) & wanted;
             while found != 0 {
                 call(word * WORD + found.trailing_zeros() as usize);
                 found &= found - 1;
