@@ -1,8 +1,8 @@
 //! What must hold of records besides that they can be decoded: whoever analyses a recording need not check it again.
 
 use crate::{
-    Board, End, FilterCounts, Image, Interval, Name, Object, Omitted, Reference, Row, Run, Segment, Site,
-    Started, Stretch, Stretches, Thread, Totals, Watched, Written,
+    Alike, Board, End, FilterCounts, Image, Interval, Name, Object, Omitted, Reference, Row, Run, Segment,
+    Site, Started, Stretch, Stretches, Thread, Totals, Watched, Written,
 };
 use gondwana_monitor::{COUNTERS, Kind, LARGEST_UNIT, SMALLEST_UNIT};
 
@@ -69,6 +69,16 @@ impl Checked for Site {
 impl Checked for Object {
     fn is_sound(&self, _run: &Run) -> bool {
         fits(self.address, self.bytes)
+    }
+}
+
+impl Checked for Alike {
+    fn is_sound(&self, run: &Run) -> bool {
+        let distances: u64 = self.distances.iter().map(|&distance| u64::from(distance)).sum();
+        let bytes = distances.checked_mul(Self::UNIT).and_then(|bytes| bytes.checked_add(self.first.bytes));
+        self.first.is_sound(run)
+            && !self.distances.contains(&0)
+            && bytes.is_some_and(|bytes| fits(self.first.address, bytes))
     }
 }
 

@@ -4,8 +4,8 @@
 //! the kind of record, and the node. Then come the contents, in postcard's encoding.
 
 use crate::{
-    Board, End, Image, Interval, Name, Object, Omitted, Reference, Run, Segment, Site, Started, Stretches,
-    Thread, Totals, Watched, Written,
+    Alike, Board, End, Image, Interval, Name, Object, Omitted, Reference, Run, Segment, Site, Started,
+    Stretches, Thread, Totals, Watched, Written,
 };
 use crc::{CRC_32_ISO_HDLC, Crc, Table};
 use serde::Serialize;
@@ -68,6 +68,7 @@ records! {
     15 => Vec<Name>;
     16 => Watched;
     17 => Stretches;
+    18 => Vec<Alike>;
 }
 
 /// A record of a node (or of [`crate::LAUNCHER`]) as a chunk.

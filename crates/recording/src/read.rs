@@ -3,8 +3,8 @@
 use crate::check::Checked;
 use crate::chunk::{CHUNK_HEADER, KINDS, Record, SUM};
 use crate::{
-    Board, End, FILE_HEADER, FORMAT, Image, Interval, LAUNCHER, MAX_CHUNK, Name, Object, Omitted, Reference,
-    Row, Run, Segment, Site, Started, Stretches, Thread, Totals, Watched, Written,
+    Alike, Board, End, FILE_HEADER, FORMAT, Image, Interval, LAUNCHER, MAX_CHUNK, Name, Object, Omitted,
+    Reference, Row, Run, Segment, Site, Started, Stretches, Thread, Totals, Watched, Written,
 };
 use serde::de::DeserializeOwned;
 use std::io::{self, Read};
@@ -236,6 +236,13 @@ impl Recording {
             Vec::<Thread>::KIND => extend(&mut self.threads, run, node, contents),
             Vec::<Site>::KIND => extend(&mut self.sites, run, node, contents),
             Vec::<Object>::KIND => extend(&mut self.objects, run, node, contents),
+            Vec::<Alike>::KIND => {
+                let mut all: Vec<(u16, Alike)> = vec![];
+                let sound = extend(&mut all, run, node, contents);
+                self.objects
+                    .extend(all.iter().flat_map(|(_, alike)| alike.objects()).map(|object| (node, object)));
+                sound
+            }
             Interval::KIND => push(&mut self.intervals, run, node, contents),
             Stretches::KIND => push(&mut self.stretches, run, node, contents),
             Vec::<Written>::KIND => extend(&mut self.written, run, node, contents),

@@ -126,6 +126,62 @@ pub struct Object {
     pub thread: u32,
 }
 
+/// Blocks that differ only in where they are: from the same place, of the same thread, of the same length.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Alike {
+    /// The first of them.
+    pub first: Object,
+    /// How far each of the others begins behind the one before it, as multiples of [`Alike::UNIT`]; never 0.
+    pub distances: Vec<u32>,
+}
+
+impl Alike {
+    /// Bytes. Blocks begin at multiples of it.
+    pub const UNIT: u64 = 16;
+
+    /// Programs that build structures allocate blocks of a few kinds by turns: a block is compared with so many before it that
+    /// were of other kinds.
+    const KINDS: usize = 8;
+
+    /// All of the blocks, those of ascending addresses together as far as they are alike. They must not overlap, since their order
+    /// is lost.
+    #[must_use]
+    pub fn gather(objects: impl IntoIterator<Item = Object>) -> Vec<Self> {
+        // With the address of the last of each.
+        let mut gathered: Vec<(Self, u64)> = vec![];
+        for object in objects {
+            let found = gathered.iter_mut().rev().take(Self::KINDS).find_map(|(alike, last)| {
+                let distance = alike.distance(*last, &object)?;
+                Some((alike, last, distance))
+            });
+            match found {
+                Some((alike, last, distance)) => {
+                    alike.distances.push(distance);
+                    *last = object.address;
+                }
+                None => gathered.push((Self { first: object, distances: vec![] }, object.address)),
+            }
+        }
+        gathered.into_iter().map(|(alike, _)| alike).collect()
+    }
+
+    /// How far behind the last of these blocks another one begins, if it is alike and that can be told.
+    fn distance(&self, last: u64, object: &Object) -> Option<u32> {
+        let is_alike = Object { address: self.first.address, ..*object } == self.first;
+        let bytes = object.address.checked_sub(last).filter(|&bytes| is_alike && bytes > 0)?;
+        bytes.is_multiple_of(Self::UNIT).then(|| (bytes / Self::UNIT).try_into().ok())?
+    }
+
+    /// Each of the blocks.
+    pub fn objects(&self) -> impl Iterator<Item = Object> {
+        let others = self.distances.iter().scan(self.first.address, |address, &distance| {
+            *address += u64::from(distance) * Self::UNIT;
+            Some(Object { address: *address, ..self.first })
+        });
+        std::iter::once(self.first).chain(others)
+    }
+}
+
 /// Transactions of one node within some time.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Interval {

@@ -2,9 +2,9 @@
 
 use gondwana_monitor::{Direction, Kind};
 use gondwana_recording::{
-    Board, Counted, Cut, End, FILE_HEADER, FilterCounts, Interval, LAUNCHER, Object, ReadError, Recording,
-    Reference, Row, Run, Segment, SegmentKind, Site, Started, Stretch, Stretches, Thread, Watched, Written,
-    encode, read,
+    Alike, Board, Counted, Cut, End, FILE_HEADER, FilterCounts, Interval, LAUNCHER, Object, ReadError,
+    Recording, Reference, Row, Run, Segment, SegmentKind, Site, Started, Stretch, Stretches, Thread, Watched,
+    Written, encode, read,
 };
 use proptest::prelude::*;
 
@@ -56,6 +56,13 @@ fn chunks() -> Vec<Vec<u8>> {
         encode(1, &vec![Thread { number: 1, stack_end: 4096, ..Thread::default() }]),
         encode(1, &vec![Site { number: 1, stack: vec![0x40_1000, 0x40_2000] }]),
         encode(1, &vec![Object { address: 0x1000, bytes: 100, site: 1, thread: 1 }]),
+        encode(
+            1,
+            &vec![Alike {
+                first: Object { address: 0x2000, bytes: 8, site: 1, thread: 1 },
+                distances: vec![],
+            }],
+        ),
         encode(0, &interval(vec![row(0x1000), row(0x1020)])),
         encode(0, &vec![Written { address: 0x1000, blocks: 5, bytes: vec![1, u64::MAX] }]),
         encode(0, &vec![Reference { address: 0x1008, value: 0x1040 }]),
@@ -87,7 +94,7 @@ fn count(recording: &Recording) -> usize {
 #[test]
 fn a_whole_file_is_read_to_its_end() {
     let recording = read(&file(&chunks())[..]).unwrap();
-    assert_eq!((recording.cut.as_ref(), recording.unknown, count(&recording)), (None, 0, 11));
+    assert_eq!((recording.cut.as_ref(), recording.unknown, count(&recording)), (None, 0, 12));
     assert_eq!(recording.run, run());
     assert_eq!(recording.intervals, [(0, interval(vec![row(0x1000), row(0x1020)]))]);
     assert_eq!(recording.stretches, [(0, stretches(stretch()))]);
@@ -127,7 +134,7 @@ fn records_of_later_versions_are_passed_over() {
     chunks.insert(3, later.clone());
     chunks.insert(1, later);
     let recording = read(&file(&chunks)[..]).unwrap();
-    assert_eq!((recording.unknown, recording.cut.as_ref(), count(&recording)), (2, None, 11));
+    assert_eq!((recording.unknown, recording.cut.as_ref(), count(&recording)), (2, None, 12));
 }
 
 #[test]
@@ -157,6 +164,10 @@ fn records_that_make_no_sense_are_damage() {
     };
     let written =
         |address, blocks, bytes: &[u64]| encode(0, &vec![Written { address, blocks, bytes: bytes.to_vec() }]);
+    let alike = |address, bytes, distances: &[u32]| {
+        let first = Object { address, bytes, ..Object::default() };
+        encode(0, &vec![Alike { first, distances: distances.to_vec() }])
+    };
     for (number, chunk) in [
         with(&|row| row.unit = 22),
         with(&|row| row.unit = 64),
@@ -178,6 +189,9 @@ fn records_that_make_no_sense_are_damage() {
         encode(LAUNCHER, &run()),
         encode(0, &Interval { begin: 2, end: 1, rows: vec![] }),
         encode(0, &vec![Object { address: u64::MAX, bytes: 2, ..Object::default() }]),
+        alike(0, 2, &[0]),
+        alike(u64::MAX - 100, 5, &[6]),
+        alike(u64::MAX - 100, 2, &[u32::MAX, 1]),
         encode(0, &vec![Reference { address: u64::MAX, value: 0 }]),
         encode(0, &vec![Site::default()]),
         written(0x1001, 1, &[1]),
@@ -228,14 +242,14 @@ proptest! {
         prop_assume!(at != FILE_HEADER.len() - 1);
         match read(&bytes[..]) {
             Err(_) => {}
-            Ok(recording) => prop_assert!(recording.cut.is_some() && count(&recording) < 11),
+            Ok(recording) => prop_assert!(recording.cut.is_some() && count(&recording) < 12),
         }
     }
 
     /// A hostile file has valid sums: what it says must neither lead astray nor take memory that the file does not.
     #[test]
     fn lies_with_valid_sums_do_no_harm(
-        kind in 0u16..19, node in 0u16..4, contents in prop::collection::vec(any::<u8>(), 0..100), from in 0usize..11,
+        kind in 0u16..20, node in 0u16..4, contents in prop::collection::vec(any::<u8>(), 0..100), from in 0usize..13,
         changes in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 0..4),
         genuine in any::<bool>(),
     ) {

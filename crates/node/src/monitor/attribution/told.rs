@@ -6,13 +6,18 @@ use super::{Attribution, Written};
 use crate::Node;
 use gondwana_memory::diff::Footprint;
 use gondwana_memory::{Access, LoadedImage, PAGE_SIZE, loaded_images};
-use gondwana_recording::{Image, Object, Omitted, Record, Reference, Segment, SegmentKind, Site, encode};
+use gondwana_recording::{
+    Alike, Image, Object, Omitted, Record, Reference, Segment, SegmentKind, Site, encode,
+};
 use std::os::unix::ffi::OsStrExt;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// Most records of a kind in a chunk: the longest are sites, of up to 130 bytes.
 const RECORDS: usize = 400;
+
+/// Most blocks that are told together: at most 35 bytes each.
+const BLOCKS: usize = 1600;
 
 /// Most images in a chunk: their paths may be long.
 const IMAGES: usize = 12;
@@ -139,7 +144,7 @@ impl Told {
     }
 
     fn tell_objects(&mut self, attribution: &Attribution, me: u16, sink: &mut dyn FnMut(Vec<u8>)) {
-        let mut blocks = Vec::with_capacity(RECORDS);
+        let (mut blocks, mut end) = (Vec::with_capacity(BLOCKS), 0);
         attribution.objects.drain(|block| {
             let told = if block.bytes < PAGE_SIZE { &mut self.small } else { &mut self.large };
             if *told == MOST_OBJECTS {
@@ -147,10 +152,12 @@ impl Told {
                 return;
             }
             *told += 1;
-            blocks.push(block);
-            if blocks.len() == RECORDS {
+            // What has taken another's place just now is told after it: blocks that are told together have no order.
+            if blocks.len() == BLOCKS || block.address < end {
                 tell_blocks(attribution, &mut self.sites, me, &mut blocks, sink);
             }
+            end = block.address + block.bytes;
+            blocks.push(block);
         });
         tell_blocks(attribution, &mut self.sites, me, &mut blocks, sink);
     }
@@ -241,7 +248,7 @@ fn tell_blocks(
         let (site, thread) = attribution.sites.of(block.origin);
         Object { address: block.address as u64, bytes: block.bytes as u64, site, thread }
     });
-    tell(me, objects.collect(), RECORDS, sink);
+    tell(me, Alike::gather(objects), BLOCKS, sink);
 }
 
 /// Tells records, at most so many in a chunk.
