@@ -79,6 +79,11 @@ impl Layout {
         self.region_shift.map(|shift| (self.part(node)..self.rest(node), shift))
     }
 
+    /// Bytes in a block of each of the [regions](Self::regions), in their order. Blocks are never closer to each other.
+    pub fn block_sizes(&self) -> impl Iterator<Item = usize> + use<> {
+        (0..CLASSES).filter_map(Class::from_index).map(Class::size)
+    }
+
     /// Bytes in each node's part.
     #[must_use]
     pub fn bytes_per_node(&self) -> usize {

@@ -27,7 +27,6 @@ pub use tap::{Tap, Touch};
 use crate::boards::{BoardAnswer, BoardError};
 use crate::boot::Monitoring;
 use crate::control::{Order, Report};
-use crate::start::part;
 use crate::{Node, Thread, service};
 use asking::{Answers, Refusal};
 use attribution::Written;
@@ -153,9 +152,7 @@ impl Node {
             attribution.tell_again();
             return;
         }
-        let bytes = part(&self.boot) as usize;
-        let start = self.geometry.span().base + self.me.index() * bytes;
-        match Attribution::new(start..start + bytes) {
+        match Attribution::new(self.heap.layout(), self.me) {
             Ok(attribution) => {
                 self.monitor.attribution.get_or_init(|| attribution);
             }

@@ -7,6 +7,7 @@
 mod calls;
 mod objects;
 mod page_set;
+mod places;
 mod references;
 mod sites;
 mod stacks;
@@ -21,7 +22,9 @@ pub use written::Written;
 
 use crate::{Caller, Node, Thread};
 use calls::{Call, calls_from};
+use gondwana_memory::heap::Layout;
 use gondwana_memory::{MemoryError, loaded_images};
+use gondwana_topology::NodeId;
 use objects::{Noted, Objects};
 use sites::{Origin, Sites};
 use std::ops::Range;
@@ -35,17 +38,17 @@ pub struct Attribution {
 }
 
 impl Attribution {
-    /// Nothing known yet of the blocks in this part of the span.
+    /// Nothing known yet of the blocks in this node's part of the heap.
     ///
     /// # Errors
     /// If the kernel has no addresses for the tables.
-    pub fn new(part: Range<usize>) -> Result<Self, MemoryError> {
+    pub fn new(layout: &Layout, me: NodeId) -> Result<Self, MemoryError> {
         let here = calls_from as *const () as usize;
         let own = loaded_images().into_iter().find(|image| image.addresses.contains(&here));
         Ok(Self {
             own: own.map_or(0..0, |image| image.addresses),
             sites: Sites::new(),
-            objects: Objects::new(part)?,
+            objects: Objects::new(layout, me)?,
         })
     }
 

@@ -1,21 +1,21 @@
 //! Which blocks this node has allocated: a word for each place where one can begin.
 
 use super::page_set::PageSet;
-use gondwana_memory::{MemoryError, PAGE_SIZE, SparseWords};
+use super::places::{PAGE_WORDS, Place, Places, Zone};
+use gondwana_memory::heap::Layout;
+use gondwana_memory::{MemoryError, SparseWords};
+use gondwana_topology::NodeId;
 use std::ops::Range;
 use std::sync::atomic::Ordering;
 
-/// Blocks begin at multiples of this many bytes.
-const GRAIN: usize = 16;
-/// Such places in a page.
-const GRAINS: usize = PAGE_SIZE / GRAIN;
-
 /// Bits of a word for who has allocated, counted from 1 so that no block is 0; above them are two flags, and the rest is
-/// the length.
+/// the length. Of blocks that share a place, which are small ones, the upper bits of the length are for where in it they begin.
 const ORIGIN_BITS: u32 = 20;
 const NEW: u64 = 1 << ORIGIN_BITS;
 const MAPPING: u64 = 1 << (ORIGIN_BITS + 1);
 const BYTES_SHIFT: u32 = ORIGIN_BITS + 2;
+const SKEW_SHIFT: u32 = 53;
+const MOST_SHARED_BYTES: u64 = (1 << (SKEW_SHIFT - BYTES_SHIFT)) - 1;
 
 /// Origins have smaller numbers.
 pub const MOST_ORIGINS: usize = (1 << ORIGIN_BITS) - 1;
@@ -34,16 +34,25 @@ pub struct Noted {
 }
 
 impl Noted {
-    fn pack(&self) -> u64 {
+    fn pack(&self, place: &Place<'_>) -> u64 {
         // No part of the span has more than 2^42 bytes.
-        (self.bytes as u64) << BYTES_SHIFT
+        let (skew, most) =
+            if place.zone.is_shared() { (place.skew, MOST_SHARED_BYTES) } else { (0, u64::MAX) };
+        (skew as u64) << SKEW_SHIFT
+            | (self.bytes as u64).min(most) << BYTES_SHIFT
             | if self.mapping { MAPPING } else { 0 }
             | u64::from(self.origin + 1)
     }
 
-    fn unpack(address: usize, word: u64) -> Self {
-        let origin = (word & ((1 << ORIGIN_BITS) - 1)) as u32 - 1;
-        Self { address, bytes: (word >> BYTES_SHIFT) as usize, origin, mapping: word & MAPPING != 0 }
+    fn unpack(zone: &Zone, place: usize, word: u64) -> Self {
+        let (skew, most) =
+            if zone.is_shared() { (word >> SKEW_SHIFT, MOST_SHARED_BYTES) } else { (0, u64::MAX) };
+        Self {
+            address: zone.address(place, skew as usize),
+            bytes: (word >> BYTES_SHIFT & most) as usize,
+            origin: (word & ((1 << ORIGIN_BITS) - 1)) as u32 - 1,
+            mapping: word & MAPPING != 0,
+        }
     }
 }
 
@@ -53,7 +62,7 @@ impl Noted {
 /// to tell. Nothing is kept besides the words, so nothing can overflow.
 #[derive(Debug)]
 pub struct Objects {
-    part: Range<usize>,
+    places: Places,
     words: SparseWords,
     /// Pages with words that are not 0.
     used: PageSet,
@@ -62,40 +71,35 @@ pub struct Objects {
 }
 
 impl Objects {
-    /// No blocks in this part of the span yet.
-    pub fn new(part: Range<usize>) -> Result<Self, MemoryError> {
-        let pages = part.len().div_ceil(PAGE_SIZE);
+    /// No blocks in this node's part of the heap yet.
+    pub fn new(layout: &Layout, node: NodeId) -> Result<Self, MemoryError> {
+        let places = Places::new(layout, node);
+        let pages = places.words() / PAGE_WORDS;
         Ok(Self {
-            words: SparseWords::new(pages * GRAINS)?,
+            words: SparseWords::new(places.words())?,
             used: PageSet::new(pages)?,
             fresh: PageSet::new(pages)?,
-            part,
+            places,
         })
     }
 
     /// The addresses of this node's part.
     pub fn part(&self) -> &Range<usize> {
-        &self.part
+        self.places.part()
     }
 
     /// Takes down a block that was allocated just now, so that nobody else is doing anything with its memory. One that is
     /// outside the part is left out.
     pub fn note(&self, block: &Noted) {
-        let Some(grain) = self.grain(block.address) else { return };
-        let page = grain / GRAINS;
-        if !self.used.has_near(page) {
-            // Blocks follow each other: who has one here will have others.
-            let near = PageSet::near(page);
-            self.words.provide(near.start * GRAINS..(near.end * GRAINS).min(self.words.len()));
-        }
-        let word = block.pack();
-        let before = self.words[grain].load(Ordering::Relaxed);
-        let end = (grain + block.bytes.div_ceil(GRAIN)).min(self.words.len());
-        let hid_others = self.clear(grain + 1..end);
+        let Some(place) = self.places.at(block.address) else { return };
+        let (number, word) = (place.word, block.pack(&place));
+        let before = self.words[number].load(Ordering::Relaxed);
+        let hid_others = self.clear(self.places.hidden(&place, block.bytes));
         if before & !NEW == word && !hid_others {
             return;
         }
-        self.words[grain].store(word | NEW, Ordering::Relaxed);
+        self.words[number].store(word | NEW, Ordering::Relaxed);
+        let page = number / PAGE_WORDS;
         // A write that all processors agree on costs as much as all the rest.
         if before == 0 && !self.used.contains(page) {
             self.used.insert(page);
@@ -103,14 +107,14 @@ impl Objects {
         self.fresh.insert(page);
     }
 
-    /// Forgets the blocks that begin in a range of grains; true if there were any.
-    fn clear(&self, grains: Range<usize>) -> bool {
-        if grains.is_empty() {
+    /// Forgets the blocks with some words; true if there were any.
+    fn clear(&self, range: Range<usize>) -> bool {
+        if range.is_empty() {
             return false;
         }
         let mut found = false;
-        let mut forget = |grains: Range<usize>| {
-            for words in self.words[grains].chunks(8) {
+        let mut forget = |range: Range<usize>| {
+            for words in self.words[range].chunks(8) {
                 // Mostly there is nothing: one test for several words.
                 if words.iter().fold(0, |any, word| any | word.load(Ordering::Relaxed)) != 0 {
                     words.iter().for_each(|word| word.store(0, Ordering::Relaxed));
@@ -118,11 +122,11 @@ impl Objects {
                 }
             }
         };
-        let whole = grains.start.div_ceil(GRAINS)..grains.end / GRAINS;
-        let head = grains.start..grains.end.min(whole.start * GRAINS);
-        let tail = grains.start.max(whole.end * GRAINS)..grains.end;
+        let whole = range.start.div_ceil(PAGE_WORDS)..range.end / PAGE_WORDS;
+        let head = range.start..range.end.min(whole.start * PAGE_WORDS);
+        let tail = range.start.max(whole.end * PAGE_WORDS)..range.end;
         for part in [head, tail].into_iter().filter(|part| !part.is_empty()) {
-            if self.used.contains(part.start / GRAINS) {
+            if self.used.contains(part.start / PAGE_WORDS) {
                 forget(part);
             }
             if whole.start > whole.end {
@@ -130,17 +134,19 @@ impl Objects {
                 return found;
             }
         }
-        self.used.take(whole, |page| forget(page * GRAINS..(page + 1) * GRAINS));
+        self.used.take(whole, |page| forget(page * PAGE_WORDS..(page + 1) * PAGE_WORDS));
         found
     }
 
     /// Calls a function with each block that is new or other than it was at the last call, in ascending order of addresses.
     pub fn drain(&self, mut call: impl FnMut(Noted)) {
-        self.fresh.take(0..self.words.len() / GRAINS, |page| {
-            for (index, place) in self.words[page * GRAINS..(page + 1) * GRAINS].iter().enumerate() {
+        self.fresh.take(0..self.words.len() / PAGE_WORDS, |page| {
+            let zone = self.places.zone_of(page);
+            let first = page * PAGE_WORDS;
+            for (number, place) in (first..).zip(&self.words[first..first + PAGE_WORDS]) {
                 let word = place.load(Ordering::Relaxed);
                 if word & NEW != 0 {
-                    call(Noted::unpack(self.part.start + (page * GRAINS + index) * GRAIN, word));
+                    call(Noted::unpack(zone, number, word));
                     // If it is another block meanwhile, whoever allocated that has put the page in again.
                     let _ = place.compare_exchange(word, word & !NEW, Ordering::Relaxed, Ordering::Relaxed);
                 }
@@ -150,8 +156,8 @@ impl Objects {
 
     /// All blocks are new again.
     pub fn renew(&self) {
-        self.used.visit(0..self.words.len() / GRAINS, |page| {
-            let words = &self.words[page * GRAINS..(page + 1) * GRAINS];
+        self.used.visit(0..self.words.len() / PAGE_WORDS, |page| {
+            let words = &self.words[page * PAGE_WORDS..(page + 1) * PAGE_WORDS];
             for word in words.iter().filter(|word| word.load(Ordering::Relaxed) != 0) {
                 word.fetch_or(NEW, Ordering::Relaxed);
             }
@@ -161,31 +167,38 @@ impl Objects {
 
     /// The block that begins at an address.
     pub fn at(&self, address: usize) -> Option<Noted> {
-        let grain = self.grain(address)?;
-        if !self.used.contains(grain / GRAINS) {
+        let place = self.places.at(address)?;
+        if !self.used.contains(place.word / PAGE_WORDS) {
             return None;
         }
-        let word = self.words[grain].load(Ordering::Relaxed);
-        (word != 0).then(|| Noted::unpack(address, word))
-    }
-
-    fn grain(&self, address: usize) -> Option<usize> {
-        (self.part.contains(&address) && address.is_multiple_of(GRAIN))
-            .then(|| (address - self.part.start) / GRAIN)
+        let word = self.words[place.word].load(Ordering::Relaxed);
+        let block = (word != 0).then(|| Noted::unpack(place.zone, place.word, word))?;
+        (block.address == address).then_some(block)
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use gondwana_memory::PAGE_SIZE;
     use proptest::prelude::*;
     use std::collections::BTreeMap;
 
-    const START: usize = 0x1000_0000_0000;
+    const BASE: usize = 0x1000_0000_0000;
+    /// A region of 64 KiB for each of 72 sizes.
+    const REGIONS: usize = 72 << 16;
+    /// Where blocks of any size are, and how many bytes of that the tests use.
+    const START: usize = BASE + REGIONS;
     const BYTES: usize = 64 * PAGE_SIZE;
 
+    fn layout() -> Layout {
+        let layout = Layout::new(BASE, 4 * REGIONS, 1);
+        assert_eq!(layout.regions(NodeId(0)), Some((BASE..START, 16)));
+        layout
+    }
+
     fn objects() -> Objects {
-        Objects::new(START..START + BYTES).unwrap()
+        Objects::new(&layout(), NodeId(0)).unwrap()
     }
 
     fn noted(offset: usize, bytes: usize, origin: u32) -> Noted {
@@ -217,17 +230,30 @@ mod tests {
 
     fn block() -> impl Strategy<Value = Noted> {
         let bytes = prop_oneof![0..200usize, 4000..4200usize, 0..20 * PAGE_SIZE];
-        (0..BYTES / GRAIN, bytes, 0..5u32).prop_map(|(grain, bytes, origin)| {
-            let offset = grain * GRAIN;
+        (0..BYTES / 16, bytes, 0..5u32).prop_map(|(grain, bytes, origin)| {
+            let offset = grain * 16;
             noted(offset, bytes.min(BYTES - offset), origin)
         })
+    }
+
+    /// A block of one of some sizes, in its region.
+    fn small_block() -> impl Strategy<Value = Noted> {
+        let sizes: Vec<_> = (BASE..).step_by(1 << 16).zip(layout().block_sizes()).step_by(7).collect();
+        (prop::sample::select(sizes), any::<prop::sample::Index>(), any::<usize>(), 0..5u32).prop_map(
+            |((region, size), index, bytes, origin)| Noted {
+                address: region + index.index((1 << 16) / size) * size,
+                bytes: bytes % (size + 1),
+                origin,
+                mapping: false,
+            },
+        )
     }
 
     proptest! {
         /// Blocks that overlap stand for memory that was freed and used again.
         #[test]
         fn a_reader_knows_the_last_block_at_each_address(
-            blocks in prop::collection::vec((block(), prop::bool::weighted(0.3)), 1..60)
+            blocks in prop::collection::vec((prop_oneof![block(), small_block()], prop::bool::weighted(0.3)), 1..100)
         ) {
             let objects = objects();
             let mut reader = Reader::default();
@@ -247,8 +273,8 @@ mod tests {
                 prop_assert_eq!(objects.at(block.address), Some(*block));
                 prop_assert_eq!(reader.block_at(block.address), Some(*block));
             }
-            for grain in (START..START + BYTES).step_by(GRAIN) {
-                prop_assert_eq!(objects.at(grain), model.get(&grain).copied());
+            for address in (BASE..START + BYTES).step_by(16) {
+                prop_assert_eq!(objects.at(address), model.get(&address).copied());
             }
         }
     }
@@ -296,7 +322,7 @@ mod tests {
     #[test]
     fn blocks_elsewhere_are_left_out() {
         let objects = objects();
-        for address in [START - 16, START + BYTES, START + 8, 0] {
+        for address in [BASE - 16, BASE + 4 * REGIONS, START + 8, 0] {
             objects.note(&Noted { address, bytes: 64, origin: 1, mapping: false });
             assert_eq!(objects.at(address), None);
         }
@@ -306,7 +332,7 @@ mod tests {
     #[test]
     fn blocks_of_many_threads_are_all_told() {
         let objects = objects();
-        let each = BYTES / GRAIN / 4;
+        let each = BYTES / 16 / 4;
         let mut told = BTreeMap::new();
         let mut take = |block: Noted| {
             told.insert(block.address, block);
@@ -318,7 +344,7 @@ mod tests {
                     scope.spawn(move || {
                         for round in 1..=8 {
                             for grain in 0..each {
-                                objects.note(&noted((grain * 4 + thread) * GRAIN, round, thread as u32));
+                                objects.note(&noted((grain * 4 + thread) * 16, round, thread as u32));
                             }
                         }
                     })

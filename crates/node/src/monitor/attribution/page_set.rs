@@ -54,17 +54,6 @@ impl PageSet {
         self.words[page / WORD].load(Ordering::Relaxed) >> (page % WORD) & 1 == 1
     }
 
-    /// The pages of which a page is one that are kept together: [`PageSet::has_near`] is about them.
-    pub fn near(page: usize) -> Range<usize> {
-        let first = page / WORD * WORD;
-        first..first + WORD
-    }
-
-    /// True if the page or one near it is in the set.
-    pub fn has_near(&self, page: usize) -> bool {
-        self.words[page / WORD].load(Ordering::Relaxed) != 0
-    }
-
     /// Takes all pages of a range out and calls a function with each, in ascending order.
     pub fn take(&self, pages: Range<usize>, call: impl FnMut(usize)) {
         self.go_through(pages, true, call);

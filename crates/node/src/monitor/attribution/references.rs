@@ -89,11 +89,13 @@ impl Round {
 mod tests {
     use super::*;
     use crate::monitor::attribution::objects::Noted;
+    use gondwana_memory::heap::Layout;
+    use gondwana_topology::NodeId;
 
     #[test]
     fn pointers_to_blocks_are_told_once() {
         let span = Segment { base: 0x1000_0000_0000, pages: 512, first: 0 };
-        let objects = Objects::new(span.base..span.base + 256 * PAGE_SIZE).unwrap();
+        let objects = Objects::new(&Layout::new(span.base, 256 * PAGE_SIZE, 2), NodeId(0)).unwrap();
         let block =
             |offset: usize, bytes, mapping| Noted { address: span.base + offset, bytes, origin: 0, mapping };
         for block in [block(0, 64, false), block(64, 32, false), block(PAGE_SIZE, 1, true)] {
