@@ -3,7 +3,7 @@
 /// The largest small block in bytes. What is larger gets whole pages.
 pub(super) const MAX_SMALL: usize = 32 << 10;
 /// What all block sizes and addresses are multiples of: the strictest alignment of a C type.
-pub(super) const GRAIN: usize = 16;
+pub const GRAIN: usize = 16;
 
 /// Up to this size classes are one grain apart, above it each doubling has [`STEPS`] of them.
 const LINEAR: usize = 128;

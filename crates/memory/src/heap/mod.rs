@@ -18,6 +18,7 @@ mod slab_table;
 mod supply;
 
 pub use cache::Cache;
+pub use class::GRAIN;
 pub use layout::Layout;
 
 use crate::PAGE_SIZE;

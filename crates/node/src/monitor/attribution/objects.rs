@@ -9,13 +9,12 @@ use std::ops::Range;
 use std::sync::atomic::Ordering;
 
 /// Bits of a word for who has allocated, counted from 1 so that no block is 0; above them are two flags, and the rest is
-/// the length. Of blocks that share a place, which are small ones, the upper bits of the length are for where in it they begin.
+/// the length. Of blocks that share a place, which are small ones, its upper bits are for where in it they begin.
 const ORIGIN_BITS: u32 = 20;
 const NEW: u64 = 1 << ORIGIN_BITS;
 const MAPPING: u64 = 1 << (ORIGIN_BITS + 1);
 const BYTES_SHIFT: u32 = ORIGIN_BITS + 2;
-const SKEW_SHIFT: u32 = 53;
-const MOST_SHARED_BYTES: u64 = (1 << (SKEW_SHIFT - BYTES_SHIFT)) - 1;
+const SHARED_LENGTH_BITS: u32 = 31;
 
 /// Origins have smaller numbers.
 pub const MOST_ORIGINS: usize = (1 << ORIGIN_BITS) - 1;
@@ -35,25 +34,26 @@ pub struct Noted {
 
 impl Noted {
     fn pack(&self, place: &Place<'_>) -> u64 {
-        // No part of the span has more than 2^42 bytes.
-        let (skew, most) =
-            if place.zone.is_shared() { (place.skew, MOST_SHARED_BYTES) } else { (0, u64::MAX) };
-        (skew as u64) << SKEW_SHIFT
-            | (self.bytes as u64).min(most) << BYTES_SHIFT
+        let length = (self.bytes as u64).min(most_bytes(place.zone));
+        ((place.skew as u64) << SHARED_LENGTH_BITS | length) << BYTES_SHIFT
             | if self.mapping { MAPPING } else { 0 }
             | u64::from(self.origin + 1)
     }
 
     fn unpack(zone: &Zone, place: usize, word: u64) -> Self {
-        let (skew, most) =
-            if zone.is_shared() { (word >> SKEW_SHIFT, MOST_SHARED_BYTES) } else { (0, u64::MAX) };
+        let (most, length) = (most_bytes(zone), word >> BYTES_SHIFT);
         Self {
-            address: zone.address(place, skew as usize),
-            bytes: (word >> BYTES_SHIFT & most) as usize,
+            address: zone.address(place, ((length & !most) >> SHARED_LENGTH_BITS) as usize),
+            bytes: (length & most) as usize,
             origin: (word & ((1 << ORIGIN_BITS) - 1)) as u32 - 1,
             mapping: word & MAPPING != 0,
         }
     }
+}
+
+/// The bits of the length that say how long a block of a zone is. No part of the span has more than 2^42 bytes.
+fn most_bytes(zone: &Zone) -> u64 {
+    if zone.is_shared() { (1 << SHARED_LENGTH_BITS) - 1 } else { u64::MAX >> BYTES_SHIFT }
 }
 
 /// The blocks of this node's part of the span: the last one at each address, whether or not it was freed since.
@@ -134,7 +134,7 @@ impl Objects {
                 return found;
             }
         }
-        self.used.take(whole, |page| forget(page * PAGE_WORDS..(page + 1) * PAGE_WORDS));
+        self.used.take(whole, |page| forget(words_of(page)));
         found
     }
 
@@ -142,8 +142,7 @@ impl Objects {
     pub fn drain(&self, mut call: impl FnMut(Noted)) {
         self.fresh.take(0..self.words.len() / PAGE_WORDS, |page| {
             let zone = self.places.zone_of(page);
-            let first = page * PAGE_WORDS;
-            for (number, place) in (first..).zip(&self.words[first..first + PAGE_WORDS]) {
+            for (number, place) in words_of(page).zip(&self.words[words_of(page)]) {
                 let word = place.load(Ordering::Relaxed);
                 if word & NEW != 0 {
                     call(Noted::unpack(zone, number, word));
@@ -157,7 +156,7 @@ impl Objects {
     /// All blocks are new again.
     pub fn renew(&self) {
         self.used.visit(0..self.words.len() / PAGE_WORDS, |page| {
-            let words = &self.words[page * PAGE_WORDS..(page + 1) * PAGE_WORDS];
+            let words = &self.words[words_of(page)];
             for word in words.iter().filter(|word| word.load(Ordering::Relaxed) != 0) {
                 word.fetch_or(NEW, Ordering::Relaxed);
             }
@@ -175,6 +174,11 @@ impl Objects {
         let block = (word != 0).then(|| Noted::unpack(place.zone, place.word, word))?;
         (block.address == address).then_some(block)
     }
+}
+
+/// The numbers of the words in a page.
+fn words_of(page: usize) -> Range<usize> {
+    page * PAGE_WORDS..(page + 1) * PAGE_WORDS
 }
 
 #[cfg(test)]

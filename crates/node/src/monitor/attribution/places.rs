@@ -1,13 +1,11 @@
 //! Where in a table the words of blocks are: no more of them than blocks, wherever the sizes of blocks are known.
 
 use gondwana_memory::PAGE_SIZE;
-use gondwana_memory::heap::Layout;
+use gondwana_memory::heap::{GRAIN, Layout};
 use gondwana_topology::NodeId;
 use std::ops::Range;
 
-/// Blocks begin at multiples of this many bytes.
-const GRAIN: usize = 1 << GRAIN_SHIFT;
-const GRAIN_SHIFT: u32 = 4;
+const GRAIN_SHIFT: u32 = GRAIN.trailing_zeros();
 
 /// Words in a page of the table. Those of different zones are in different pages.
 pub const PAGE_WORDS: usize = PAGE_SIZE / size_of::<u64>();
@@ -46,7 +44,7 @@ pub struct Place<'a> {
     pub zone: &'a Zone,
     /// The number of its word.
     pub word: usize,
-    /// How far behind the first address with this word it is, in multiples of 16 bytes.
+    /// How far behind the first address with this word it is, in multiples of [`GRAIN`].
     pub skew: usize,
 }
 
@@ -149,12 +147,9 @@ mod tests {
 
     #[test]
     fn every_address_has_a_word() {
-        check(32 << 20, layout_sizes() + 1);
+        let sizes = Layout::new(BASE, 32 << 20, 1).block_sizes().count();
+        check(32 << 20, sizes + 1);
         check(1 << 20, 1);
-    }
-
-    fn layout_sizes() -> usize {
-        Layout::new(BASE, 32 << 20, 1).block_sizes().count()
     }
 
     #[test]

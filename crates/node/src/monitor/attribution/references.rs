@@ -1,6 +1,7 @@
 //! Pointers to allocated blocks in the variables of the program: by them people know the blocks.
 
 use super::objects::Objects;
+use gondwana_memory::heap::GRAIN;
 use gondwana_memory::{PAGE_SIZE, Segment};
 use gondwana_recording::Reference;
 use std::collections::HashMap;
@@ -60,7 +61,7 @@ impl References {
 /// True if a block that is worth telling begins at an address of the span, or may do so on another node.
 fn begins_block(value: u64, objects: &Objects) -> bool {
     if !objects.part().contains(&(value as usize)) {
-        return value.is_multiple_of(16);
+        return value.is_multiple_of(GRAIN as u64);
     }
     objects.at(value as usize).is_some_and(|block| block.bytes >= LEAST_BYTES || block.mapping)
 }
