@@ -2,7 +2,7 @@
 
 use super::state::{CROSSED, PENDING, PINNED, PageEntry, REFETCH, State, TWIN, WRITE};
 use super::{Csm, History, UNTOUCHED_WINDOWS};
-use crate::runs::span;
+use crate::runs::{runs, span};
 use crate::{Access, CsmMessage, Env, Grant, Incident, Message, Outcome, Page, Violation, Waiter};
 use gondwana_topology::NodeId;
 
@@ -90,26 +90,49 @@ impl Csm {
         env.protect(first, count, Access::Write);
     }
 
-    /// Writes to a page whose home this node is, and likewise to those after it that nobody else has used: at most `most`.
+    /// Writes to a page whose home this node is, and likewise to those after it that its threads may only read, at most `most`.
     fn write_at_home(&mut self, page: Page, most: u32, env: &mut dyn Env) {
         let me = self.me();
         if self.write_alone(page, most, env) {
             env.observe(Incident::Upgraded, page, 1, me);
             return;
         }
-        let unconfirmed = self.unconfirmed(page);
-        let (entry, directory) = self.split(page);
-        let known = directory.record(&mut entry.directory);
-        known.history.wrote(me);
-        if known.sharers.is_empty() && unconfirmed.is_empty() {
-            entry.state = State::HomeExclusive;
-            self.counters.exclusive_entered += 1;
-        } else {
-            entry.state = State::HomeDirty;
-            self.dirty.push(page);
+        let mut pages = std::mem::take(&mut self.scratch.pages);
+        self.find_readable(page, most, &mut pages, env);
+        for &page in &pages {
+            let unconfirmed = self.unconfirmed(page);
+            let (entry, directory) = self.split(page);
+            let known = directory.record(&mut entry.directory);
+            known.history.wrote(me);
+            if known.sharers.is_empty() && unconfirmed.is_empty() {
+                entry.state = State::HomeExclusive;
+                self.counters.exclusive_entered += 1;
+            } else {
+                entry.state = State::HomeDirty;
+                self.dirty.push(page);
+            }
         }
-        env.protect(page, 1, Access::Write);
-        env.observe(Incident::Upgraded, page, 1, me);
+        for (first, count) in runs(&pages) {
+            env.protect(first, count, Access::Write);
+            env.observe(Incident::Upgraded, first, count, me);
+        }
+        pages.clear();
+        self.scratch.pages = pages;
+    }
+
+    /// Adds those of `most` pages from `first` on, whose home is this node, that its threads may only read; they are closed
+    /// then. Ends where the home is another node.
+    fn find_readable(&mut self, first: Page, most: u32, pages: &mut Vec<Page>, env: &mut dyn Env) {
+        for page in span(first, self.layout.clip(first, most)) {
+            if matches!(self.entry(page).state, State::HomeExclusive | State::HomeShared) {
+                self.close(page, env);
+            }
+            match self.entry(page).state {
+                State::HomeShared => pages.push(page),
+                State::HomeExclusive | State::HomeDirty => (),
+                _ => return,
+            }
+        }
     }
 
     /// Lets threads write pages from `first` on, at most `most`, as far as they may only read them although nobody else has used

@@ -121,6 +121,8 @@ pub struct Csm {
     deferred: Vec<Page>,
     /// Pages of this home that are not open to other nodes while a call lasts; may list one twice. Empty between calls.
     closed: Vec<Page>,
+    /// Pages that others were found to have come for during this call, of which nobody has been told yet.
+    shared: Vec<(NodeId, Page)>,
     /// Runs of pages that this node has touched first and not exposed since.
     fresh: Vec<(Page, u32)>,
     /// What was asked for last had been touched by nobody.
@@ -157,6 +159,7 @@ impl Csm {
             waiting: Vec::new(),
             deferred: Vec::new(),
             closed: Vec::new(),
+            shared: Vec::new(),
             fresh: Vec::new(),
             found_untouched: false,
             flushes: Flushes::default(),

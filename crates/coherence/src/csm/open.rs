@@ -66,9 +66,7 @@ impl Csm {
                 self.dirty.push(page);
             }
             self.counters.exclusive_left += 1;
-            for node in readers.iter() {
-                env.observe(Incident::Shared, page, 1, node);
-            }
+            self.shared.extend(readers.iter().map(|node| (node, page)));
         }
     }
 
@@ -170,6 +168,16 @@ impl Csm {
         }
         closed.clear();
         self.closed = closed;
+        self.tell_shared(env);
+    }
+
+    /// Tells of the pages that others were found to have come for during this call, those of each together.
+    fn tell_shared(&mut self, env: &mut dyn Env) {
+        self.shared.sort_unstable();
+        for run in self.shared.chunk_by(|one, next| (one.0, one.1.0 + 1) == (next.0, next.1.0)) {
+            env.observe(Incident::Shared, run[0].1, run.len() as u32, run[0].0);
+        }
+        self.shared.clear();
     }
 
     /// Takes write access from pages that only this node has used, all at once. Otherwise each visitor would have to, for
