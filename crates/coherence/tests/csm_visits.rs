@@ -287,6 +287,24 @@ fn what_is_exposed_may_be_written_before_it_is() {
     assert_eq!(allowed, [read, write, read, read, write, none]);
 }
 
+/// One fault does for what its threads will write; each page is told of as if it had been written.
+#[test]
+fn a_home_writes_together_what_was_copied_together() {
+    let mut pair = Pair::new(true);
+    pair.touch(6);
+    assert_eq!(pair.fault(VISITOR, 0, Access::Read, 4).0, Outcome::Done);
+    assert_eq!(pair.fault(HOME, 2, Access::Write, 20), (Outcome::Done, vec![]));
+    assert_eq!([2, 3, 4, 5].map(|page| pair.access(HOME, page)), [Access::Write; 4]);
+    let states = [2, 3, 4, 5, 6].map(|page| pair.state(HOME, page));
+    let dirty = State::HomeDirty;
+    assert_eq!(states, [dirty, dirty, dirty, State::HomeExclusive, State::Untouched]);
+    pair.memories[HOME].write(4 * SIZE, 40);
+    pair.synchronise(HOME);
+    assert_eq!([2, 3, 4].map(|page| pair.state(VISITOR, page)), [State::Invalid; 3]);
+    assert_eq!(pair.fault(VISITOR, 4, Access::Read, 0).0, Outcome::Done);
+    assert_eq!(pair.memories[VISITOR].read(4 * SIZE), 40);
+}
+
 #[test]
 fn a_page_with_a_reader_has_no_home_to_be_taken() {
     let mut pair = Pair::new(true);

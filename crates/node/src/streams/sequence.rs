@@ -189,9 +189,9 @@ impl Sequence {
         self.writer.map(|writer| writer.code)
     }
 
-    /// What is foreseen beyond the last fault.
-    fn rest(&self) -> u32 {
-        self.foreseen.extent.count.saturating_sub(self.steps_made() + 1)
+    /// What is foreseen beyond the last fault; nothing is known of what lies beyond the end of that.
+    fn rest(&self) -> Option<u32> {
+        self.foreseen.extent.count.checked_sub(self.steps_made() + 1)
     }
 
     /// The next window: the rest of what is foreseen. Beyond that, and while that is watched, windows double. What will be
@@ -204,13 +204,13 @@ impl Sequence {
     }
 
     fn next_window(&mut self, limit: u32) -> u32 {
-        let rest = self.rest();
-        if rest > 0 && self.foreseen.is_trusted() {
-            return rest.min(limit);
+        let trusted = self.foreseen.is_trusted();
+        let most = self.rest().map_or(limit, |rest| rest.min(limit));
+        if trusted && self.rest().is_some() {
+            return most;
         }
-        let slowest = if self.foreseen.is_trusted() { self.foreseen.extent.count / 4 } else { 0 };
+        let slowest = if trusted { self.foreseen.extent.count / 4 } else { 0 };
         self.pace = (self.pace * 2).max(slowest).clamp(1, limit.max(1));
-        let most = if rest > 0 { rest.min(limit) } else { limit };
         self.pace.min(most)
     }
 }

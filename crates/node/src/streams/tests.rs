@@ -160,6 +160,25 @@ fn blocks_are_as_long_as_the_blocks_before() {
     assert!(faults < 2 * 9 + 8 + 7, "{faults}");
 }
 
+/// The last page of each run is not brought with the others: somebody else has it.
+#[test]
+fn nothing_is_asked_for_behind_the_end_of_a_run() {
+    let mut streams = Streams::default();
+    let (mut faults, mut beyond) = (0, 0);
+    for run in 0..8 {
+        let first = 7 + run * run * 10_000;
+        let last = first + 19;
+        let mut next = first;
+        while next <= last {
+            let ahead = streams.foresee(read(next, CODE), 64).ahead.run;
+            (faults, beyond) = (faults + 1, beyond + (next + ahead).saturating_sub(last));
+            next = if next == last { last + 1 } else { last.min(next + ahead + 1) };
+        }
+    }
+    // Two runs with windows that grow, the last one of eight pages; then a fault at either end.
+    assert_eq!((faults, beyond), (2 * 6 + 6 * 2, 2 * 8));
+}
+
 #[test]
 fn habits_that_end_are_given_up() {
     let mut streams = Streams::default();
