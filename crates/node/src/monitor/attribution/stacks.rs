@@ -27,9 +27,9 @@ impl Chain {
     /// True if the calling thread, which is in a call by the same caller at the same place of its stack, is in the same
     /// chain of calls.
     fn holds(&self) -> bool {
-        let others = self.distances.iter().zip(&self.addresses).take(self.others);
+        let mut others = self.distances.iter().zip(&self.addresses).take(self.others);
         // SAFETY: the places are of the thread's own stack, as `remember` has made sure, and above a frame in use.
-        others.rev().all(|(&distance, &address)| unsafe {
+        others.all(|(&distance, &address)| unsafe {
             *((self.caller.slot + distance as usize) as *const usize) == address
         })
     }
