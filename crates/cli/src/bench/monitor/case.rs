@@ -55,7 +55,7 @@ pub fn all() -> Vec<Case> {
         workload("gauss", "2048 equations", &["-n", "2048"]),
         workload("matmul", "1792 x 1792", &["-n", "1792"]),
         workload("fft3d", "64 x 64 x 64, 100 steps", &["-n", "64", "-i", "100"]),
-        workload("em3d", "64,000 nodes, 400 iterations", &["-s", "paper", "-i", "400"]),
+        workload("em3d", "64,000 nodes, 800 iterations", &["-s", "paper", "-i", "800"]),
         workload("tsp", "17 cities", &["-s", "paper"]),
         workload("water-nsquared", "2,744 molecules, 20 steps", &["-m", "14", "-i", "20"]),
         workload("water-spatial", "4,096 molecules, 20 steps", &["-m", "16", "-i", "20"]),

@@ -74,10 +74,9 @@ impl Cost {
         least
     }
 
-    /// Nanoseconds that so many transactions took which became so many rows, at most: those of pages that come at once are noted
-    /// together.
-    pub fn of(&self, transactions: u64, rows: u64) -> f64 {
-        let again = transactions.saturating_sub(rows) as f64;
+    /// Nanoseconds that it took to note something so many times, of which so many rows came.
+    pub fn of(&self, times: u64, rows: u64) -> f64 {
+        let again = times.saturating_sub(rows) as f64;
         again * self.again + rows as f64 * (self.new + self.row)
     }
 }

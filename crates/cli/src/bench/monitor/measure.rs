@@ -36,10 +36,30 @@ impl Pair {
 /// What a recording holds.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Recorded {
-    /// Of each node, how many transactions it has noted, and in how many rows they were written down.
-    pub nodes: BTreeMap<u16, (u64, u64)>,
+    /// What each node has noted.
+    pub nodes: BTreeMap<u16, Noted>,
     /// The length of the file.
     pub bytes: u64,
+}
+
+/// What a node has noted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Noted {
+    /// How many transactions.
+    pub transactions: u64,
+    /// How often a row was looked for, at most: the pages of a block that come at once are noted at once.
+    pub times: u64,
+    /// In how many rows they were written down.
+    pub rows: u64,
+}
+
+impl Noted {
+    /// One more row, of transactions about a block of 2^`parts` parts.
+    fn add(&mut self, count: u32, parts: u8) {
+        self.transactions += u64::from(count);
+        self.times += u64::from(count) >> parts;
+        self.rows += 1;
+    }
 }
 
 /// Runs the case once each way; without the monitor first if `without_first`.
@@ -86,14 +106,18 @@ fn recorded(file: &Path) -> Result<Recorded, String> {
     if let Some(cut) = recording.cut {
         return Err(format!("the recording is not whole: {cut}"));
     }
-    let mut nodes: BTreeMap<u16, (u64, u64)> = BTreeMap::new();
+    let mut nodes: BTreeMap<u16, Noted> = BTreeMap::new();
     for (node, end) in &recording.ended {
-        nodes.entry(*node).or_default().0 += end.lost;
+        let noted = nodes.entry(*node).or_default();
+        noted.transactions += end.lost;
+        noted.times += end.lost;
     }
-    for (node, _, row) in recording.rows() {
-        let (transactions, rows) = nodes.entry(node).or_default();
-        *transactions += u64::from(row.count);
-        *rows += 1;
+    for (node, interval) in &recording.intervals {
+        interval.rows.iter().for_each(|row| nodes.entry(*node).or_default().add(row.count, 0));
+    }
+    for (node, them) in &recording.stretches {
+        let stretches = them.stretches.iter();
+        stretches.for_each(|it| nodes.entry(*node).or_default().add(it.row.count, it.parts));
     }
     Ok(Recorded { nodes, bytes })
 }

@@ -1,8 +1,8 @@
 //! `gondwana bench monitor`: what watching a run costs.
 //!
 //! Each program runs with the monitor and without it by turns, so that a change of the computer's mood meets both. Since
-//! moods can be worse than what is looked for, there is a second way to the same figure: how many transactions the monitor
-//! has noted, and how long one takes by itself.
+//! moods can be worse than what is looked for, there is a second way to the same figure: how often the monitor
+//! has noted something, and how long that takes by itself.
 
 mod case;
 mod confidence;

@@ -2,7 +2,7 @@
 
 use super::confidence::Weighed;
 use super::cost::Cost;
-use super::measure::{Pair, Recorded};
+use super::measure::{Noted, Pair, Recorded};
 use crate::bench::chart::Spread;
 
 /// The monitor may take so much of the time of a run.
@@ -98,7 +98,7 @@ impl Overhead {
             let [first, second] = [0, 1].map(|which: usize| two[which].without.time.max(1) as f64);
             (second / first).max(first / second) - 1.0
         });
-        let spent = recorded.nodes.values().map(|&(transactions, rows)| cost.of(transactions, rows));
+        let spent = recorded.nodes.values().map(|noted| cost.of(noted.times, noted.rows));
         let counted = workload.then(|| spent.fold(0.0, f64::max) / without.median);
         Some(Self {
             estimate: Estimate::of(&pairs)?,
@@ -113,9 +113,13 @@ impl Overhead {
         })
     }
 
-    /// Transactions and rows of all nodes.
-    pub fn totals(&self) -> (u64, u64) {
-        self.recorded.nodes.values().fold((0, 0), |sum, node| (sum.0 + node.0, sum.1 + node.1))
+    /// What all nodes have noted.
+    pub fn totals(&self) -> Noted {
+        self.recorded.nodes.values().fold(Noted::default(), |sum, node| Noted {
+            transactions: sum.transactions + node.transactions,
+            times: sum.times + node.times,
+            rows: sum.rows + node.rows,
+        })
     }
 }
 
@@ -129,7 +133,9 @@ pub mod tests {
         let run = |time| Run { time, processors: 2 * time };
         let pairs: Vec<_> =
             times.iter().map(|&(without, with)| Pair { without: run(without), with: run(with) }).collect();
-        let recorded = Recorded { nodes: [(0, (1_000, 100)), (1, (3_000, 10))].into(), bytes: 2_000 };
+        let noted = |transactions, times, rows| Noted { transactions, times, rows };
+        let nodes = [(0, noted(1_000, 1_000, 100)), (1, noted(8_000, 3_000, 10))].into();
+        let recorded = Recorded { nodes, bytes: 2_000 };
         let cost = Cost { new: 100.0, again: 10.0, row: 100.0, filters: 20.0 };
         Overhead::new(pairs, recorded, cost, true).unwrap()
     }
@@ -141,7 +147,7 @@ pub mod tests {
         assert_eq!((overhead.least, overhead.processors.median), (1.01, 1.01));
         // Neighbours differ by 2 and by 4 / 3.
         assert!((overhead.noise.unwrap() - (1.0 + 1.0 / 3.0) / 2.0).abs() < 1e-9);
-        assert_eq!(overhead.totals(), (4_000, 110));
+        assert_eq!(overhead.totals(), Noted { transactions: 9_000, times: 4_000, rows: 110 });
         // Node 1 spent 2990 * 10 + 10 * 200, more than node 0 with 900 * 10 + 100 * 200.
         assert!((overhead.counted.unwrap() - 31_900.0 / 1_500_000.0).abs() < 1e-9);
     }

@@ -3,6 +3,7 @@
 use super::case::Case;
 use super::confidence::CONFIDENCE;
 use super::cost::{self, Cost};
+use super::measure::Noted;
 use super::overhead::{Estimate, Overhead, TARGET, Verdict};
 use crate::bench::chart::digits;
 use crate::bench::report::time;
@@ -48,8 +49,8 @@ ratio          time with the monitor : without, pair by pair: the median, and th
 95 %           where that median would be with ever so many pairs; nothing if there are fewer than six
 least          the ratio of the least times; processors: of processor time
 noise          by how much two runs without the monitor differ
-counted        transactions and rows of the busiest node x {} ns to note one, {} ns the first of a kind, {} ns to write
-               a row, as a part of the time without the monitor; {} filters would add {} ns to each
+counted        what the busiest node noted x {} ns, {} ns the first of a kind, and rows x {} ns to write one, as a part of
+               the time without the monitor; {} filters would add {} ns to each transaction
 target         <= {} of the time of a workload; met or missed if all of the interval of 95 % is on that side
 all workloads  their pairs as those of one; a pair weighs half if two runs of its workload differ by twice as much
 ",
@@ -70,7 +71,7 @@ all workloads  their pairs as those of one; a pair weighs half if two runs of it
 }
 
 fn cells(case: &Case, overhead: &Overhead) -> Vec<String> {
-    let (transactions, rows) = overhead.totals();
+    let Noted { transactions, rows, .. } = overhead.totals();
     let [ratio, interval] = ratio(&overhead.estimate);
     vec![
         case.name.to_owned(),
@@ -148,7 +149,7 @@ fn case_json((case, outcome): &Outcome) -> Value {
     match outcome {
         Err(why) => row["not_measured"] = json!(why),
         Ok(overhead) => {
-            let (transactions, rows) = overhead.totals();
+            let Noted { transactions, times, rows } = overhead.totals();
             row["nanoseconds"] = json!({ "without": overhead.without, "with": overhead.with });
             row["nanoseconds_of_pairs"] =
                 overhead.pairs.iter().map(|pair| json!([pair.without.time, pair.with.time])).collect();
@@ -158,6 +159,7 @@ fn case_json((case, outcome): &Outcome) -> Value {
             row["processor_time_ratio"] = json!(overhead.processors);
             row["noise"] = json!(overhead.noise);
             row["transactions"] = json!(transactions);
+            row["times_noted"] = json!(times);
             row["rows"] = json!(rows);
             row["recording_bytes"] = json!(overhead.recorded.bytes);
             row["counted"] = json!(overhead.counted);
@@ -201,7 +203,7 @@ mod tests {
         // Eight pairs of one and six of the other.
         assert!(line("all workloads").contains("1.001 (1.001 to 1.009)  1.001 to 1.009"), "{table}");
         assert_eq!(line("lu"), "lu             not measured: stuck for 60 s");
-        assert!(table.contains("10 ns to note one, 101 ns the first of a kind, 23.4 ns to write"), "{table}");
+        assert!(table.contains("noted x 10 ns, 101 ns the first of a kind, and rows x 23.4 ns"), "{table}");
     }
 
     #[test]
@@ -212,7 +214,8 @@ mod tests {
         assert_eq!(json["cases"][0]["confidence"]["interval"], Value::Null);
         assert_eq!(json["cases"][1]["confidence"]["interval"], json!([1.009, 1.009]));
         assert_eq!(json["cases"][1]["verdict"], "met");
-        assert_eq!(json["cases"][1]["transactions"], 4_000);
+        let noted = ["transactions", "times_noted", "rows"].map(|of| json["cases"][1][of].as_u64().unwrap());
+        assert_eq!(noted, [9_000, 4_000, 110]);
         assert_eq!(json["cases"][1]["nanoseconds_of_pairs"][5], json!([1_000_000, 1_009_000]));
         assert_eq!(json["cases"][2]["not_measured"], "stuck for 60 s");
         assert_eq!(json["all_workloads"]["confidence"]["interval"], json!([1.001, 1.009]));
