@@ -36,8 +36,8 @@ pub enum Outcome {
 /// What happens to a page without a message of its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Incident {
-    /// A thread writes a page that this node had for reading; the peer is its home or former owner, this node itself
-    /// if it is that.
+    /// A thread writes a page that this node had for reading, or is expected to; the peer is its home or former owner, this node
+    /// itself if it is that.
     Upgraded,
     /// A copy was given up because another node has written, or is about to. The peer is the node that has told of it,
     /// which need not be the writer.

@@ -90,7 +90,8 @@ impl Csm {
         env.protect(first, count, Access::Write);
     }
 
-    /// Writes to a page whose home this node is, and likewise to those after it that its threads may only read, at most `most`.
+    /// Writes to a page whose home this node is, and likewise to those after it that its threads may only read: at most `most`,
+    /// and only as far as either all or none have been used by others.
     fn write_at_home(&mut self, page: Page, most: u32, env: &mut dyn Env) {
         let me = self.me();
         if self.write_alone(page, most, env) {
@@ -98,7 +99,7 @@ impl Csm {
             return;
         }
         let mut pages = std::mem::take(&mut self.scratch.pages);
-        self.find_readable(page, most, &mut pages, env);
+        self.find_shared(page, most, &mut pages, env);
         for &page in &pages {
             let unconfirmed = self.unconfirmed(page);
             let (entry, directory) = self.split(page);
@@ -120,15 +121,16 @@ impl Csm {
         self.scratch.pages = pages;
     }
 
-    /// Adds those of `most` pages from `first` on, whose home is this node, that its threads may only read; they are closed
-    /// then. Ends where the home is another node.
-    fn find_readable(&mut self, first: Page, most: u32, pages: &mut Vec<Page>, env: &mut dyn Env) {
+    /// Adds those of `most` pages from `first` on that this node's threads may only read because others have used them; they
+    /// are closed then. Ends where the home is another node, or nobody else has used a page.
+    fn find_shared(&mut self, first: Page, most: u32, pages: &mut Vec<Page>, env: &mut dyn Env) {
         for page in span(first, self.layout.clip(first, most)) {
             if matches!(self.entry(page).state, State::HomeExclusive | State::HomeShared) {
                 self.close(page, env);
             }
-            match self.entry(page).state {
-                State::HomeShared => pages.push(page),
+            let entry = *self.entry(page);
+            match entry.state {
+                State::HomeShared if !self.is_unused(&entry) => pages.push(page),
                 State::HomeExclusive | State::HomeDirty => (),
                 _ => return,
             }

@@ -313,7 +313,7 @@ impl Tap {
     }
 
     fn upgraded(&mut self, pages: Range<u32>, home: NodeId) {
-        let upgrade = Transaction {
+        let mut upgrade = Transaction {
             kind: Kind::Upgrade,
             direction: Direction::Out,
             address: 0,
@@ -329,8 +329,9 @@ impl Tap {
             next = others.end;
             self.note_pages(others, &upgrade);
             if let Some(Waiting { thread, touch, .. }) = waited {
-                let (address, code) = (touch.address as u64, touch.code as u64);
-                self.note(&Transaction { address, thread, code, ..upgrade });
+                // Those behind it will be written by the same.
+                (upgrade.thread, upgrade.code) = (thread, touch.code as u64);
+                self.note(&Transaction { address: touch.address as u64, ..upgrade });
                 next += 1;
             }
         }

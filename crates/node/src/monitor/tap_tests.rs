@@ -349,6 +349,12 @@ fn upgrades_recalls_and_diffs_of_pages_side_by_side_are_runs() {
     touch(&mut tap, 0, 5, Access::Write);
     touch(&mut tap, 1, 6, Access::Read);
     tap.observes(Incident::Upgraded, Page(4), 4, HOME);
+    let journal = tap.journal.as_mut().unwrap();
+    let by: Vec<_> = journal.rows().iter().map(|row| (row.like.thread, row.like.code)).collect();
+    assert!(
+        by[0] == (None, 0) && by[1].1 != 0 && by[2] == by[1],
+        "what lies behind is written by the same: {by:?}"
+    );
     let upgrade = |page, parts| (Kind::Upgrade, address(page), 12 + parts, parts, 1_u32 << parts);
     let exact = (Kind::Upgrade, address(5) + 100, 2, 0, 1);
     assert_eq!(blocks(&mut tap), [upgrade(4, 0), exact, upgrade(6, 1)]);
