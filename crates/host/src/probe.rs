@@ -55,7 +55,9 @@ impl Binding {
         }
         let found = touch(PAGES * nodes.len().max(1));
         match &found {
-            Ok(found) => remarks.extend(strays(found, &nodes)),
+            Ok(found) if full != nodes => remarks.extend(strays(found, &nodes)),
+            // Pages are elsewhere because all nodes are full, which has been said.
+            Ok(_) => {}
             Err(error) => remarks.push(Remark::refused("counting pages", error)),
         }
         Tried { found: found.ok(), remarks }
