@@ -78,7 +78,8 @@ fn output_and_the_line_of_progress_do_not_mix() {
 #[test]
 fn a_program_that_handles_the_interrupt_key_ends_as_it_likes() {
     let here = Installation::new();
-    let script = "trap 'echo caught; exit 3' INT; echo ready; read line";
+    // A shell that is about to read when the signal comes would go on reading.
+    let script = "trap 'echo caught; exit 3' INT; echo ready; while :; do sleep 0.1; done";
     for options in [&["-n", "2"][..], &HOSTS] {
         let mut command = here.command(&[&["run"], options, &["sh", "-c", script]].concat());
         let (mut terminal, mut launcher) = Terminal::start(&mut command);
