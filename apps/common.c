@@ -147,6 +147,11 @@ static double now(void)
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
+static void print_time(double start)
+{
+    fprintf(stderr, "time: %.6f\n", now() - start);
+}
+
 static void *thread_main(void *self)
 {
     team_work((int)(intptr_t)self);
@@ -174,8 +179,15 @@ void run_team(enum main_role role, void (*work)(int self))
         if (error)
             die("pthread_join: %s", strerror(error));
     }
-    fprintf(stderr, "time: %.6f\n", now() - start);
+    print_time(start);
     pthread_barrier_destroy(&barrier);
+}
+
+void run_alone(void (*work)(void))
+{
+    double start = now();
+    work();
+    print_time(start);
 }
 
 void team_barrier(void)

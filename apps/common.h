@@ -1,6 +1,6 @@
 /* What every workload shares: options, a team of threads, the clock, checksums.
  *
- * Each program is plain C11 with pthreads. It prints one line "result: ..." on standard output that does not
+ * Each program is plain C11 with pthreads or with OpenMP. It prints one line "result: ..." on standard output that does not
  * depend on the number of threads, and one line "time: SECONDS" (the parallel section only) on standard error.
  */
 #ifndef APPS_COMMON_H
@@ -16,7 +16,7 @@ struct option_spec {
     char letter;
     const char *meaning;
     long small; /* value in the small problem, the default */
-    long paper; /* value in the paper's problem */
+    long paper; /* value in the paper's problem, or in one that takes some tenths of a second on two processors */
     long min, max;
     long value;
 };
@@ -51,6 +51,9 @@ enum main_role { MAIN_WAITS, MAIN_WORKS };
 
 /* Runs `work(0)` ... `work(threads - 1)` in parallel, and prints the "time:" line. */
 void run_team(enum main_role role, void (*work)(int self));
+
+/* Runs `work()`, which makes its threads itself, and prints the "time:" line. */
+void run_alone(void (*work)(void));
 
 /* A barrier of the whole team, usable inside run_team() only. */
 void team_barrier(void);

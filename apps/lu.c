@@ -1,9 +1,10 @@
 /* Blocked LU factorisation of a dense matrix without pivoting, A = L U in place.
  *
- * The matrix is cut into square blocks, each stored contiguously, and the blocks are dealt to a rectangle of
- * threads as evenly as the number of threads allows. Step k factors the diagonal block, then its row and column of
- * blocks, then updates the rest, with a barrier after each. Main fills the matrix, which is dominated by its
- * diagonal so that no pivoting is needed, and then waits for the threads.
+ * The matrix is cut into square blocks, and the blocks are dealt to a rectangle of threads as evenly as the number
+ * of threads allows. Each block is contiguous; with -l 1 the matrix is a plain two-dimensional array instead, so
+ * that several threads write parts of each of its rows, and of each page. Step k factors the diagonal block, then
+ * its row and column of blocks, then updates the rest, with a barrier after each. Main fills the matrix, which is
+ * dominated by its diagonal so that no pivoting is needed, and then waits for the threads.
  */
 #include "common.h"
 
@@ -14,16 +15,18 @@
 static struct option_spec specs[] = {
     {'n', "side of the matrix (a multiple of the block)", 256, 2048, 1, 30000, 0},
     {'b', "side of a block", 16, 32, 1, 512, 0},
+    {'l', "1: a plain two-dimensional array instead of contiguous blocks", 0, 0, 0, 1, 0},
 };
-static struct app app = {"lu", "blocked LU factorisation, contiguous blocks", specs, 2, NULL, NULL};
+static struct app app = {"lu", "blocked LU factorisation", specs, 3, NULL, NULL};
 
 static long n, bs, blocks;     /* side, side of a block, blocks along a side */
+static long next_row;          /* elements from a row of a block to its next one */
 static int grid_rows, grid_columns; /* the rectangle of threads */
 static double *matrix;
 
 static double *block(long i, long j)
 {
-    return matrix + (i * blocks + j) * bs * bs;
+    return next_row == n ? matrix + i * bs * n + j * bs : matrix + (i * blocks + j) * bs * bs;
 }
 
 static int owner(long i, long j)
@@ -36,9 +39,9 @@ static void factor_diagonal(double *d)
 {
     for (long k = 0; k < bs; k++)
         for (long i = k + 1; i < bs; i++) {
-            double factor = d[i * bs + k] /= d[k * bs + k];
+            double factor = d[i * next_row + k] /= d[k * next_row + k];
             for (long j = k + 1; j < bs; j++)
-                d[i * bs + j] -= factor * d[k * bs + j];
+                d[i * next_row + j] -= factor * d[k * next_row + j];
         }
 }
 
@@ -47,9 +50,9 @@ static void solve_column(double *b, const double *d)
 {
     for (long i = 0; i < bs; i++)
         for (long k = 0; k < bs; k++) {
-            double factor = b[i * bs + k] /= d[k * bs + k];
+            double factor = b[i * next_row + k] /= d[k * next_row + k];
             for (long j = k + 1; j < bs; j++)
-                b[i * bs + j] -= factor * d[k * bs + j];
+                b[i * next_row + j] -= factor * d[k * next_row + j];
         }
 }
 
@@ -58,9 +61,9 @@ static void solve_row(double *b, const double *d)
 {
     for (long k = 0; k < bs; k++)
         for (long i = k + 1; i < bs; i++) {
-            double factor = d[i * bs + k];
+            double factor = d[i * next_row + k];
             for (long j = 0; j < bs; j++)
-                b[i * bs + j] -= factor * b[k * bs + j];
+                b[i * next_row + j] -= factor * b[k * next_row + j];
         }
 }
 
@@ -69,9 +72,9 @@ static void update(double *restrict c, const double *restrict a, const double *r
 {
     for (long i = 0; i < bs; i++)
         for (long k = 0; k < bs; k++) {
-            double factor = a[i * bs + k];
+            double factor = a[i * next_row + k];
             for (long j = 0; j < bs; j++)
-                c[i * bs + j] -= factor * b[k * bs + j];
+                c[i * next_row + j] -= factor * b[k * next_row + j];
         }
 }
 
@@ -104,13 +107,13 @@ static void initialise(double *to)
     matrix = to;
     for (long i = 0; i < n; i++)
         for (long j = 0; j < n; j++)
-            block(i / bs, j / bs)[i % bs * bs + j % bs] = random_unit(&r) + (i == j ? (double)n : 0.0);
+            block(i / bs, j / bs)[i % bs * next_row + j % bs] = random_unit(&r) + (i == j ? (double)n : 0.0);
     matrix = saved;
 }
 
 static double entry(const double *of, long i, long j)
 {
-    return of[(i / bs * blocks + j / bs) * bs * bs + i % bs * bs + j % bs];
+    return of[block(i / bs, j / bs) - matrix + i % bs * next_row + j % bs];
 }
 
 /* Compares L (U x) with A x for a vector x: wrong entries anywhere show up with certainty close to one. */
@@ -148,6 +151,7 @@ int main(int argc, char **argv)
     if (n % bs)
         die("-n %ld is not a multiple of the block %ld", n, bs);
     blocks = n / bs;
+    next_row = specs[2].value ? n : bs;
     grid_rows = (int)sqrt((double)threads);
     while (threads % grid_rows)
         grid_rows--;
