@@ -13,7 +13,7 @@
 #include <stdlib.h>
 
 static struct option_spec specs[] = {
-    {'n', "side of the grid in squares (a power of 2)", 64, 1024, 4, 16384, 0},
+    {'n', "side of the grid in squares (a power of 2)", 32, 1024, 4, 16384, 0},
     {'i', "time steps", 2, 4, 1, 100000, 0},
     {'l', "1: the rectangle of each thread is contiguous", 0, 0, 0, 1, 0},
 };

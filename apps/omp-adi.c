@@ -11,8 +11,8 @@
 #include <stdlib.h>
 
 static struct option_spec specs[] = {
-    {'n', "points along an edge of the cube", 12, 64, 3, 1000, 0},
-    {'i', "time steps", 10, 40, 1, 1000000, 0},
+    {'n', "points along an edge of the cube", 10, 64, 3, 1000, 0},
+    {'i', "time steps", 6, 40, 1, 1000000, 0},
 };
 static struct app app = {"omp-adi", "diffusion by alternating directions, OpenMP", specs, 2, NULL, NULL};
 

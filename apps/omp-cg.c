@@ -12,9 +12,9 @@
 #include <stdlib.h>
 
 static struct option_spec specs[] = {
-    {'n', "rows of the matrix", 700, 30000, 2, 10000000, 0},
+    {'n', "rows of the matrix", 400, 30000, 2, 10000000, 0},
     {'k', "non-zeros above the diagonal in a row, about", 6, 10, 1, 1000, 0},
-    {'i', "inverse iterations", 3, 15, 1, 1000000, 0},
+    {'i', "inverse iterations", 2, 15, 1, 1000000, 0},
 };
 static struct app app = {"omp-cg", "conjugate gradients, OpenMP", specs, 3, NULL, NULL};
 

@@ -11,9 +11,9 @@
 #include <string.h>
 
 static struct option_spec specs[] = {
-    {'n', "number of keys", 32768, 4194304, 16, 1000000000, 0},
+    {'n', "number of keys", 8192, 4194304, 16, 1000000000, 0},
     {'k', "keys have this many bits", 12, 19, 10, 24, 0},
-    {'i', "times that all places are found", 3, 20, 1, 1000, 0},
+    {'i', "times that all places are found", 2, 20, 1, 1000, 0},
 };
 static struct app app = {"omp-sort", "integer sort by buckets, OpenMP", specs, 3, NULL, NULL};
 

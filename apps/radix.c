@@ -11,7 +11,7 @@
 #include <string.h>
 
 static struct option_spec specs[] = {
-    {'n', "number of keys", 65536, 16777216, 1, 1000000000, 0},
+    {'n', "number of keys", 16384, 16777216, 1, 1000000000, 0},
     {'b', "bits of a digit", 8, 8, 1, 16, 0},
 };
 static struct app app = {"radix", "radix sort", specs, 2, NULL, NULL};

@@ -90,37 +90,50 @@ fn app_equals_native(app: &str, size: &[&str], ways: &[Way], limit: Duration) {
 }
 
 macro_rules! apps {
-    ($($name:ident: $app:literal),*) => {
-        mod small_workload {
+    ($small:ident: $small_ways:expr; $large:ident: $large_ways:expr; $($name:ident: $app:literal),*) => {
+        mod $small {
             use super::*;
             $(#[test]
             fn $name() {
-                app_equals_native($app, &[], &ways(&[1, 2, 3, 4, 8], &["shm", "tcp"], &["rc", "sc"]), LIMIT);
+                app_equals_native($app, &[], &$small_ways, LIMIT);
             })*
         }
 
-        mod paper_sized_workload {
+        mod $large {
             use super::*;
             $(#[test]
             #[ignore = "takes minutes: make nightly"]
             fn $name() {
-                let limit = Duration::from_secs(900);
-                app_equals_native($app, &["-s", "paper"], &ways(&[2, 4], &["shm"], &["rc"]), limit);
+                app_equals_native($app, &["-s", "paper"], &$large_ways, Duration::from_secs(900));
             })*
         }
     };
 }
 
 apps! {
-    barnes: "barnes", em3d: "em3d", fft3d: "fft3d", fmm: "fmm", gauss: "gauss", jacobi: "jacobi", lu: "lu",
-    matmul: "matmul", pagerank: "pagerank", sor: "sor", tsp: "tsp", water: "water-nsquared",
+    small_workload: ways(&[1, 2, 3, 4, 8], &["shm", "tcp"], &["rc", "sc"]);
+    paper_sized_workload: ways(&[2, 4], &["shm"], &["rc"]);
+    barnes: "barnes", cholesky: "cholesky", em3d: "em3d", fft: "fft", fft3d: "fft3d", fmm: "fmm", gauss: "gauss",
+    jacobi: "jacobi", lu: "lu", matmul: "matmul", ocean: "ocean", omp_adi: "omp-adi", omp_fft3d: "omp-fft3d",
+    omp_sort: "omp-sort", omp_tasks: "omp-tasks", pagerank: "pagerank", radiosity: "radiosity", radix: "radix",
+    raytrace: "raytrace", sor: "sor", tsp: "tsp", volrend: "volrend", water: "water-nsquared",
     water_spatial: "water-spatial"
+}
+
+// Programs with atomic instructions of their own are right without an option.
+apps! {
+    small_workload_with_atomics: ways(&[2, 3, 4], &["shm", "tcp"], &["auto", "sc"]);
+    large_workload_with_atomics: ways(&[2], &["shm"], &["auto"]);
+    betweenness: "betweenness", components: "components", delta_stepping: "delta-stepping", deque: "deque",
+    hashtable: "hashtable", omp_cg: "omp-cg", omp_multigrid: "omp-multigrid", omp_wavefront: "omp-wavefront"
 }
 
 #[test]
 fn workloads_with_another_layout_of_their_memory_equal_native() {
     let ways = ways(&[2, 4], &["shm"], &["rc", "sc"]);
-    for (app, option) in [("barnes", "-r"), ("fft3d", "-o"), ("fmm", "-o"), ("jacobi", "-o")] {
+    let apps =
+        [("barnes", "-r"), ("fft3d", "-o"), ("fmm", "-o"), ("jacobi", "-o"), ("lu", "-l"), ("ocean", "-l")];
+    for (app, option) in apps {
         app_equals_native(app, &[option, "1"], &ways, LIMIT);
     }
 }

@@ -22,16 +22,35 @@ pub struct Finished {
     pub processors: Duration,
 }
 
+/// Why a process did not succeed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Unsuccessful {
+    /// It was killed because it took longer than this.
+    Stuck(Duration),
+    /// In words for people.
+    Failed(String),
+}
+
+impl From<Unsuccessful> for String {
+    fn from(why: Unsuccessful) -> Self {
+        match why {
+            Unsuccessful::Stuck(limit) => format!("stuck for {} s", limit.as_secs()),
+            Unsuccessful::Failed(why) => why,
+        }
+    }
+}
+
 /// Runs the command to its end, which must come within `limit`. What it prints goes to files in `folder` meanwhile, so
-/// that nobody has to read it. The error is for people: why it did not succeed.
-pub fn run(command: &mut Command, folder: &Path, limit: Duration) -> Result<Finished, String> {
+/// that nobody has to read it.
+pub fn run(command: &mut Command, folder: &Path, limit: Duration) -> Result<Finished, Unsuccessful> {
     let (stdout, stderr) = (folder.join("stdout"), folder.join("stderr"));
-    let text = |error: io::Error| error.to_string();
+    let text = |error: io::Error| Unsuccessful::Failed(error.to_string());
     command.stdin(Stdio::null());
     command.stdout(File::create(&stdout).map_err(text)?).stderr(File::create(&stderr).map_err(text)?);
     let (start, before) = (Instant::now(), processor_time());
     let mut child = command.spawn().map_err(text)?;
-    if !ends_within(child.id(), limit).map_err(text)? {
+    let ended = ends_within(child.id(), limit).map_err(text)?;
+    if !ended {
         child.kill().map_err(text)?;
     }
     let status = child.wait().map_err(text)?;
@@ -42,11 +61,11 @@ pub fn run(command: &mut Command, folder: &Path, limit: Duration) -> Result<Fini
         let stdout = std::fs::read_to_string(&stdout).map_err(text)?;
         return Ok(Finished { stdout, stderr: said, wall, processors });
     }
-    Err(match said.trim_end().lines().last() {
-        _ if wall >= limit => format!("stuck for {} s", limit.as_secs()),
-        Some(line) => line.to_owned(),
-        None => status.to_string(),
-    })
+    if !ended {
+        return Err(Unsuccessful::Stuck(limit));
+    }
+    let why = said.trim_end().lines().last().map_or_else(|| status.to_string(), str::to_owned);
+    Err(Unsuccessful::Failed(why))
 }
 
 /// The time that processors have spent on children that were waited for.
@@ -92,8 +111,12 @@ mod tests {
         std::fs::create_dir_all(&folder).unwrap();
         let shell = |script: &str| run(Command::new("sh").args(["-c", script]), &folder, STUCK);
         assert_eq!(shell("echo miss 5").unwrap().stdout, "miss 5\n");
-        assert_eq!(shell("echo one >&2; echo two >&2; exit 3").err().unwrap(), "two");
-        assert_eq!(shell("exit 3").err().unwrap(), "exit status: 3");
+        let why = |script: &str| shell(script).err().unwrap();
+        assert_eq!(why("echo one >&2; echo two >&2; exit 3"), Unsuccessful::Failed("two".to_owned()));
+        assert_eq!(why("exit 3"), Unsuccessful::Failed("exit status: 3".to_owned()));
+        let short = Duration::from_millis(10);
+        let endless = run(Command::new("sleep").arg("1000"), &folder, short).err().unwrap();
+        assert_eq!(endless, Unsuccessful::Stuck(short));
         std::fs::remove_dir_all(&folder).unwrap();
     }
 

@@ -71,7 +71,7 @@ impl Runner {
                 Ok(())
             }
             Self::Program { name, arguments, app, nodes } => {
-                let on = nodes.map(|nodes| OnNodes { nodes, monitor: None });
+                let on = nodes.map(|nodes| OnNodes::new(nodes));
                 let mut command = programs.command(name, arguments, *app, on)?;
                 let finished = child::run(&mut command, programs.folder(), child::STUCK)?;
                 samples.add(WALL, finished.wall.as_nanos() as u64);
@@ -86,7 +86,7 @@ impl Runner {
 }
 
 /// What a workload says of its own time, in nanoseconds.
-fn own_time(said: &str) -> Option<u64> {
+pub fn own_time(said: &str) -> Option<u64> {
     let seconds: f64 = said.lines().find_map(|line| line.strip_prefix("time: "))?.parse().ok()?;
     Some((seconds * 1e9) as u64)
 }

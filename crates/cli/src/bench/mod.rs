@@ -2,6 +2,7 @@
 //!
 //! Figures and their bounds are measured by turns, so that a change of the computer's mood meets both.
 
+mod apps;
 mod chart;
 mod child;
 mod figures;
@@ -53,6 +54,8 @@ pub struct BenchOptions {
 /// Other things to measure.
 #[derive(Debug, clap::Subcommand)]
 enum Other {
+    /// Measure programs of many kinds on nodes beside the native run
+    Apps(apps::AppsOptions),
     /// Measure bandwidth and latency of memory, near and far, for each pair of nodes
     Memory(memory::MemoryOptions),
     /// Measure what monitoring a run costs
@@ -62,6 +65,7 @@ enum Other {
 /// Measures, and prints a table. The exit status is 0 however the figures turn out, and 1 if one was not measured.
 pub fn bench(options: &BenchOptions) -> Result<ExitCode, Failure> {
     match &options.other {
+        Some(Other::Apps(options)) => return apps::apps(options),
         Some(Other::Memory(options)) => return memory::memory(options),
         Some(Other::Monitor(options)) => return monitor::monitor(options),
         None => {}

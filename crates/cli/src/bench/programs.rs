@@ -30,6 +30,17 @@ pub struct OnNodes<'a> {
     pub nodes: u16,
     /// Where the monitor's recording goes, if the run is monitored.
     pub monitor: Option<&'a Path>,
+    /// How they talk; `None`: as without the option.
+    pub fabric: Option<&'a str>,
+    /// Where the counters go as JSON, if they are wanted.
+    pub stats: Option<&'a Path>,
+}
+
+impl OnNodes<'_> {
+    /// So many nodes, and nothing else asked for.
+    pub fn new(nodes: u16) -> Self {
+        Self { nodes, monitor: None, fabric: None, stats: None }
+    }
 }
 
 /// A temporary folder with executables; it goes away with this value.
@@ -88,14 +99,19 @@ impl Programs {
     ) -> Result<Command, String> {
         let mut command = match on {
             None => Command::new(self.path(name)),
-            Some(OnNodes { nodes, monitor }) => {
+            Some(OnNodes { nodes, monitor, fabric, stats }) => {
                 let gondwana = std::env::current_exe().map_err(|error| error.to_string())?;
                 let mut command = Command::new(gondwana);
                 command.args(["run", "-n", &nodes.to_string()]);
-                if let Some(file) = monitor {
-                    let mut option = OsString::from("--monitor=");
-                    option.push(file);
-                    command.arg(option);
+                for (option, file) in [("--monitor=", monitor), ("--stats=", stats)] {
+                    if let Some(file) = file {
+                        let mut option = OsString::from(option);
+                        option.push(file);
+                        command.arg(option);
+                    }
+                }
+                if let Some(fabric) = fabric {
+                    command.args(["--fabric", fabric]);
                 }
                 command.arg("--").arg(self.path(name));
                 command

@@ -80,8 +80,12 @@ pub fn pair(
 
 fn run(case: &Case, nodes: u16, programs: &Programs, monitor: Option<&Path>) -> Result<Run, String> {
     let is_workload = case.is_workload();
-    let mut command =
-        programs.command(case.program, case.arguments, is_workload, Some(OnNodes { nodes, monitor }))?;
+    let mut command = programs.command(
+        case.program,
+        case.arguments,
+        is_workload,
+        Some(OnNodes { monitor, ..OnNodes::new(nodes) }),
+    )?;
     if is_workload {
         command.args(["-p", &nodes.to_string()]);
     }
