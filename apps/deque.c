@@ -3,7 +3,7 @@
  * Each thread puts the nodes that it still has to visit into a queue with two ends, of which it uses one; who has
  * nothing left takes from the other end of another thread's: D. Chase and Y. Lev, "Dynamic circular work-stealing
  * deque" (2005), with a ring that does not grow. How many children a node has depends on a random number of its own,
- * as in trees of games.
+ * as in trees of games. Thread 0 begins with all children of the root, the others with nothing.
  */
 #include "common.h"
 
@@ -123,12 +123,10 @@ static void work(int self)
 {
     struct deque *own = &deques[self];
     struct tally t = {0, 0, 0};
-    long first, last;
-    my_block(root_children, self, &first, &last);
     atomic_init(&own->top, 0);
     atomic_init(&own->bottom, 0);
     team_barrier();
-    for (long i = first; i < last; i++)
+    for (long i = 0; self == 0 && i < root_children; i++)
         put(own, mix((uint64_t)i * 2 + 12345));
     for (uint64_t node = 0;;) {
         while ((node = take(own)) != 0)

@@ -286,10 +286,10 @@ int main(int argc, char **argv)
     contiguous = specs[2].value;
     if (side & (side - 1))
         die("-n wants a power of 2, not %ld", side);
-    grid_rows = (int)sqrt((double)threads);
-    while (threads % grid_rows)
-        grid_rows--;
-    grid_columns = threads / grid_rows;
+    grid_columns = (int)sqrt((double)threads);
+    while (threads % grid_columns)
+        grid_columns--;
+    grid_rows = threads / grid_columns;
     for (long n = side; n >= 2; n /= 2)
         make_level(&level[levels++], n);
     vorticity = make_grid(&level[0]);

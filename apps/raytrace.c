@@ -3,7 +3,7 @@
  * Main makes the scene and sorts the balls into a uniform grid; from then on all of that is only read, by all
  * threads. The picture is cut into tiles, which are dealt to the threads' queues in equal parts; a thread that has
  * done its own steals from others. The picture is a plain two-dimensional array, so that tiles of several threads
- * share each page.
+ * share each page. With -r 1 all threads count their rays in one number under a lock.
  */
 #include "common.h"
 #include "tasks.h"
@@ -16,8 +16,9 @@ static struct option_spec specs[] = {
     {'n', "width and height of the picture in pixels", 96, 640, 8, 8192, 0},
     {'b', "number of balls", 1000, 60000, 1, 10000000, 0},
     {'t', "side of a tile in pixels", 8, 8, 1, 1024, 0},
+    {'r', "1: each ray is counted under one lock", 0, 0, 0, 1, 0},
 };
-static struct app app = {"raytrace", "ray tracing by tiles with stealing", specs, 3, NULL, NULL};
+static struct app app = {"raytrace", "ray tracing by tiles with stealing", specs, 4, NULL, NULL};
 
 enum { REFLECTIONS = 3, MAX_SIDE = 128 };
 
@@ -45,6 +46,13 @@ static long side;             /* cells of the grid along an edge of the unit cub
 static long *cell_start;      /* balls of cell c: cell_ball[cell_start[c]] .. cell_ball[cell_start[c + 1] - 1] */
 static long *cell_ball;
 static uint32_t *picture;
+
+static struct {
+    pthread_mutex_t mutex;
+    bool wanted;
+    long rays;
+} counted = {.mutex = PTHREAD_MUTEX_INITIALIZER};
+
 static const struct vector light = {-0.4, 2.0, -1.0};
 
 static struct vector plus(struct vector a, double factor, struct vector b)
@@ -156,6 +164,11 @@ static bool in_shadow(struct vector place, struct vector to_light)
 static struct vector trace(const struct ray *r, int reflections)
 {
     struct hit h = first_hit(r);
+    if (counted.wanted) {
+        pthread_mutex_lock(&counted.mutex);
+        counted.rays++;
+        pthread_mutex_unlock(&counted.mutex);
+    }
     if (!isfinite(h.distance))
         return (struct vector){0.3, 0.5, 0.6 + 0.3 * r->along.y};
     struct vector place = plus(r->from, h.distance, r->along), normal = {0, 1, 0};
@@ -274,6 +287,7 @@ int main(int argc, char **argv)
     size = specs[0].value;
     balls = specs[1].value;
     tile = specs[2].value;
+    counted.wanted = specs[3].value;
     make_scene();
     picture = must_alloc(sizeof *picture * (size_t)(size * size));
     tasks_make();
@@ -285,8 +299,8 @@ int main(int argc, char **argv)
             tasks_put(self, &(struct task){.kind = last});
     }
     run_team(MAIN_WAITS, work);
-    printf("result: raytrace %ld x %ld, %ld balls: %016lx\n", size, size, balls,
-           (unsigned long)hash_bytes(HASH_START, picture, sizeof *picture * (size_t)(size * size)));
+    printf("result: raytrace %ld x %ld, %ld balls, %ld rays counted: %016lx\n", size, size, balls,
+           counted.rays, (unsigned long)hash_bytes(HASH_START, picture, sizeof *picture * (size_t)(size * size)));
     if (self_check)
         verify();
     return 0;

@@ -131,8 +131,15 @@ apps! {
 #[test]
 fn workloads_with_another_layout_of_their_memory_equal_native() {
     let ways = ways(&[2, 4], &["shm"], &["rc", "sc"]);
-    let apps =
-        [("barnes", "-r"), ("fft3d", "-o"), ("fmm", "-o"), ("jacobi", "-o"), ("lu", "-l"), ("ocean", "-l")];
+    let apps = [
+        ("barnes", "-r"),
+        ("fft3d", "-o"),
+        ("fmm", "-o"),
+        ("jacobi", "-o"),
+        ("lu", "-l"),
+        ("ocean", "-l"),
+        ("raytrace", "-r"),
+    ];
     for (app, option) in apps {
         app_equals_native(app, &[option, "1"], &ways, LIMIT);
     }

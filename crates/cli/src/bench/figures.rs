@@ -71,7 +71,7 @@ impl Runner {
                 Ok(())
             }
             Self::Program { name, arguments, app, nodes } => {
-                let on = nodes.map(|nodes| OnNodes::new(nodes));
+                let on = nodes.map(OnNodes::new);
                 let mut command = programs.command(name, arguments, *app, on)?;
                 let finished = child::run(&mut command, programs.folder(), child::STUCK)?;
                 samples.add(WALL, finished.wall.as_nanos() as u64);

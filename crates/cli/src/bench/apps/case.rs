@@ -97,7 +97,16 @@ pub fn all() -> Vec<Case> {
         ("deque", "work-stealing deque, a tree of 9 million nodes"),
     ];
     let plain: Arguments = &["-l", "1"];
+    let counted: Arguments = &["-r", "1"];
     let more = [
+        named(
+            "raytrace-counted",
+            "ray tracing that counts its rays under one lock",
+            "raytrace",
+            counted,
+            LARGE,
+            Group::Fine,
+        ),
         named("lu-plain", "LU on a plain array, 1536 x 1536", "lu", plain, &["-n", "1536"], Group::Fine),
         named(
             "ocean-plain",
@@ -107,7 +116,7 @@ pub fn all() -> Vec<Case> {
             LARGE,
             Group::Fine,
         ),
-        named("ocean-parts", "the same, each thread's part contiguous", "ocean", plain, LARGE, Group::Fine),
+        named("ocean-parts", "ocean, each thread's part contiguous", "ocean", plain, LARGE, Group::Fine),
     ];
     let phases = phases.into_iter().map(|(name, what, size)| simple(name, what, size, Group::Phases));
     let fine = fine.into_iter().map(|(name, what, size)| simple(name, what, size, Group::Fine));
