@@ -105,9 +105,10 @@ pub fn table(setup: &Setup, load: Option<f64>, outcomes: &[Outcome]) -> String {
     }
     let load = load.map_or_else(String::new, |load| format!(", {load} threads wanted to run before"));
     let Setup { nodes, native_threads, rounds, .. } = setup;
+    let small = if setup.small { ", small sizes" } else { "" };
     let plural = if *native_threads == 1 { "" } else { "s" };
     let mut text = format!(
-        "{nodes} nodes, natively {native_threads} thread{plural}, {rounds} rounds{load}\n\n{}\n",
+        "{nodes} nodes, natively {native_threads} thread{plural}, {rounds} rounds{small}{load}\n\n{}\n",
         columns(&sides, &lines)
     );
     text += &legend(setup, outcomes);
@@ -133,7 +134,10 @@ ratio        that time : the native one; own: the same of the part that threads 
         match outcome {
             Err(why) => text += &format!("{name:<width$}  not measured: {why}\n"),
             Ok(measured) => {
-                text += &format!("{name:<width$}  {}\n", case.what);
+                // What a program does is told with its size, which small runs have not.
+                if !setup.small {
+                    text += &format!("{name:<width$}  {}\n", case.what);
+                }
                 for (fabric, on) in &measured.on_nodes {
                     if let OnFabric::Failed(why) = on {
                         let nodes = setup.nodes;
