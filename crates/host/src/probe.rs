@@ -56,7 +56,7 @@ impl Binding {
         let found = touch(PAGES * nodes.len().max(1));
         match &found {
             Ok(found) if full != nodes => remarks.extend(strays(found, &nodes)),
-            // Pages are elsewhere because all nodes are full, which has been said.
+            // No nodes were asked for, or all of them are full, which has been said.
             Ok(_) => {}
             Err(error) => remarks.push(Remark::refused("counting pages", error)),
         }

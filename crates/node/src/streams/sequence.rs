@@ -204,9 +204,9 @@ impl Sequence {
     }
 
     fn next_window(&mut self, limit: u32) -> u32 {
-        let trusted = self.foreseen.is_trusted();
-        let most = self.rest().map_or(limit, |rest| rest.min(limit));
-        if trusted && self.rest().is_some() {
+        let (trusted, rest) = (self.foreseen.is_trusted(), self.rest());
+        let most = rest.map_or(limit, |rest| rest.min(limit));
+        if trusted && rest.is_some() {
             return most;
         }
         let slowest = if trusted { self.foreseen.extent.count / 4 } else { 0 };

@@ -117,11 +117,12 @@ fn recorded(file: &Path) -> Result<Recorded, String> {
         noted.times += end.lost;
     }
     for (node, interval) in &recording.intervals {
-        interval.rows.iter().for_each(|row| nodes.entry(*node).or_default().add(row.count, 0));
+        let noted = nodes.entry(*node).or_default();
+        interval.rows.iter().for_each(|row| noted.add(row.count, 0));
     }
-    for (node, them) in &recording.stretches {
-        let stretches = them.stretches.iter();
-        stretches.for_each(|it| nodes.entry(*node).or_default().add(it.row.count, it.parts));
+    for (node, interval) in &recording.stretches {
+        let noted = nodes.entry(*node).or_default();
+        interval.stretches.iter().for_each(|it| noted.add(it.row.count, it.parts));
     }
     Ok(Recorded { nodes, bytes })
 }
