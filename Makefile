@@ -1,8 +1,9 @@
 # make demo     builds everything and runs an unmodified program on four nodes
 # make test     all tests that every change must pass (minutes)
 # make nightly  the tests that take longer: all programs in all ways, papers' problem sizes, many rounds
-# make lint     formatting, lints, documentation
-# make install  after make: the command, the libraries, headers and manual pages go below PREFIX (of DESTDIR)
+# make lint     formatting, lints, documentation and its links
+# make install  after make: the command, the libraries, headers, manual pages and completions for shells go below PREFIX
+#               (of DESTDIR)
 CARGO = cargo
 TARGET = $(or $(CARGO_TARGET_DIR),target)
 BUILT = $(TARGET)/release
@@ -43,8 +44,10 @@ lint:
 	$(CARGO) clippy --workspace --all-targets -- -D warnings
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --exclude gondwana-preload --no-deps --quiet
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --package gondwana-preload --no-deps --quiet
+	$(CARGO) test --package gondwana-cli --test documents --quiet
 
-# The runtime libraries are where the command looks for them; programs are linked with the one in lib.
+# The runtime libraries are where the command looks for them; programs are linked with the one in lib. The command writes its
+# own manual pages and completions.
 install:
 	$(INSTALL) -d $(ROOT)/bin $(ROOT)/lib/gondwana $(ROOT)/lib/pkgconfig $(ROOT)/include
 	$(INSTALL) -d $(ROOT)/share/man/man3 $(ROOT)/share/man/man7
@@ -56,6 +59,7 @@ install:
 	$(INSTALL) -m 644 include/gondwana.h include/cg.h $(ROOT)/include
 	$(INSTALL) -m 644 man/man3/*.3 $(ROOT)/share/man/man3
 	$(INSTALL) -m 644 man/man7/*.7 $(ROOT)/share/man/man7
+	$(GONDWANA) generate $(ROOT)/share
 	sed -e 's|@PREFIX@|$(PREFIX)|' -e 's|@VERSION@|$(VERSION)|' gondwana.pc.in >$(ROOT)/lib/pkgconfig/gondwana.pc
 
 clean:

@@ -7,6 +7,7 @@ mod columns;
 mod doctor;
 mod exec;
 mod failure;
+mod generate;
 mod hosts;
 mod live;
 mod monitor;
@@ -24,7 +25,7 @@ mod topo;
 mod usage;
 mod where_;
 
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory, Parser, Subcommand};
 use std::process::ExitCode;
 
 /// Runs unmodified threaded programs on several nodes as though they were one machine
@@ -74,6 +75,9 @@ enum Command {
     /// Start nodes on behalf of a launcher on another computer
     #[command(hide = true)]
     Agent,
+    /// Write the manual pages and the completions for shells
+    #[command(hide = true)]
+    Generate(generate::GenerateOptions),
 }
 
 fn main() -> ExitCode {
@@ -90,6 +94,7 @@ fn main() -> ExitCode {
         Ok(Command::Rset(options)) => rset::rset(&options),
         Ok(Command::Advise(options)) => advise::advise(&options),
         Ok(Command::Agent) => hosts::agent::serve(),
+        Ok(Command::Generate(options)) => generate::generate(&CommandLine::command(), &options),
         Err(error) => usage::refused(&error).map(|()| ExitCode::SUCCESS),
     };
     result.unwrap_or_else(|failure| {

@@ -2,7 +2,7 @@
 //!
 //! Every protocol is a value that takes events (a fault, a release, an acquire, a message) and acts through the
 //! [`Env`] it is given. There is no I/O, no clock and no `unsafe` here, so the same code runs in a node, in the
-//! simulator and in the model checker.
+//! model checker and in the simulated cluster of the random tests.
 #![forbid(unsafe_code)]
 
 mod counters;

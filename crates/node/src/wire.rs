@@ -223,7 +223,9 @@ pub struct ThreadSpec {
     pub blocked: u64,
 }
 
-/// Names of message types, for statistics; the index is the type's number.
+/// Names under which messages are counted; the index is the number that [`Wire::kind`] gives. Several types share a name:
+/// "heap" also counts the questions about homes and the requests for replicas, "process" also counts calls on streams of
+/// other nodes, "homes" only the messages by which the protocol places pages.
 pub const KINDS: [&str; 16] = [
     "fetch",
     "pages",

@@ -161,10 +161,10 @@ mod tests {
     use std::os::fd::RawFd;
     use std::time::Instant;
 
-    /// Orders that nodes have got.
-    /// Things with the node that each is for.
+    /// Values, each with the number of the node that it is for or from.
     type ByNode<T> = Vec<(u16, T)>;
 
+    /// Records the orders that nodes get, in the order in which they get them.
     #[derive(Default)]
     struct Told(Vec<(u16, Order)>);
 

@@ -193,7 +193,7 @@ macro_rules! guarded {
     )*};
 }
 
-/// The page-sized private buffer that streams are served through.
+/// Most bytes that one call of a stream function moves through its private buffer; longer transfers take several.
 pub const BOUNCE: usize = 64 * 1024;
 
 /// True if any byte of the range is shared.
