@@ -5,95 +5,27 @@ mod common;
 use common::endless::children;
 use common::folder::Folder;
 use common::process::Process;
+use common::user::User;
+use common::waiting::{Waiting, refuses, topo, topo_command};
 use common::whole::{LIMIT, Ran, run, whole};
 use serde_json::Value;
-use std::io::{BufRead, BufReader, Read};
-use std::os::linux::net::SocketAddrExt;
-use std::os::unix::net::{SocketAddr, UnixListener, UnixStream};
+use std::fs;
+use std::io::Read;
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::net::{UnixListener, UnixStream};
 use std::os::unix::process::CommandExt;
-use std::process::{Child, Command, Stdio};
-use std::time::Instant;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
 
-/// A run whose program waits for the end of its standard input.
-struct Waiting {
-    launcher: Child,
-    _folder: Folder,
-}
-
-impl Waiting {
-    /// Starts it, and waits until a thread on node 1 has written to its pages.
-    fn start(options: &[&str]) -> Self {
-        let folder = Folder::new();
-        folder.compile("waits");
-        let mut command = whole().run(&folder, &[options, &["--", "./waits"]].concat());
-        let mut launcher = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
-        let mut line = String::new();
-        BufReader::new(launcher.stdout.take().unwrap()).read_line(&mut line).unwrap();
-        assert_eq!(line, "ready\n");
-        Self { launcher, _folder: folder }
+/// A folder for the sockets of launchers, as a session has one; and its one for ours.
+fn session(folder: &Path) -> (PathBuf, PathBuf) {
+    let session = folder.join("session");
+    let sockets = session.join("gondwana");
+    fs::create_dir_all(&sockets).unwrap();
+    for folder in [&session, &sockets] {
+        fs::set_permissions(folder, fs::Permissions::from_mode(0o700)).unwrap();
     }
-
-    fn pid(&self) -> u32 {
-        self.launcher.id()
-    }
-
-    /// What JSON says once it says that all nodes are up: the program may be faster than the news of its nodes.
-    fn json_when_up(&self) -> Value {
-        let start = Instant::now();
-        loop {
-            let ran = topo(&["--run", &self.pid().to_string(), "--json"]);
-            assert!(ran.status.unwrap().success(), "{}", ran.errors);
-            let json: Value = serde_json::from_str(&ran.output).unwrap();
-            if json["nodes"].as_array().unwrap().iter().all(|node| node["state"] == "up") {
-                return json;
-            }
-            assert!(start.elapsed() < LIMIT, "{json:#}");
-        }
-    }
-
-    /// Lets the program end, which must be as if nobody had asked.
-    fn end(mut self) {
-        drop(self.launcher.stdin.take());
-        assert!(Process::open(self.pid()).unwrap().ends_within(LIMIT));
-        assert_eq!(self.launcher.wait().unwrap().code(), Some(3));
-    }
-
-    /// The socket that tells about the run.
-    fn address(&self) -> SocketAddr {
-        address(self.pid())
-    }
-}
-
-impl Drop for Waiting {
-    fn drop(&mut self) {
-        if matches!(self.launcher.try_wait(), Ok(None)) {
-            self.launcher.kill().unwrap();
-            self.launcher.wait().unwrap();
-        }
-    }
-}
-
-fn address(process: u32) -> SocketAddr {
-    // SAFETY: touches no memory.
-    let user = unsafe { libc::geteuid() };
-    SocketAddr::from_abstract_name(format!("gondwana-run-{user}-{process}")).unwrap()
-}
-
-fn topo_command(arguments: &[&str]) -> Command {
-    let mut command = Command::new(&whole().gondwana);
-    command.arg("topo").args(arguments);
-    command
-}
-
-fn topo(arguments: &[&str]) -> Ran {
-    run(&mut topo_command(arguments), LIMIT)
-}
-
-/// The command must fail with this status and one sentence that contains the text.
-fn refuses(ran: &Ran, status: i32, text: &str) {
-    assert_eq!(ran.status.unwrap().code(), Some(status), "{}", ran.errors);
-    assert!(ran.errors.contains(text) && ran.errors.matches('\n').count() == 1, "{}", ran.errors);
-    assert_eq!(ran.output, "");
+    (session, sockets)
 }
 
 #[test]
@@ -158,35 +90,23 @@ fn several_runs_are_listed() {
 
 #[test]
 fn the_only_run_needs_no_name() {
-    // Names of sockets belong to a network namespace: in one of its own a run is the only one.
-    let own_namespace = |command: &mut Command| {
-        // SAFETY: unshare is a system call that touches no memory.
-        unsafe {
-            command.pre_exec(|| match libc::unshare(libc::CLONE_NEWNET) {
-                0 => Ok(()),
-                _ => Err(std::io::Error::last_os_error()),
-            })
-        };
-    };
-    let mut probe = Command::new("true");
-    own_namespace(&mut probe);
-    if let Err(why) = probe.status() {
-        eprintln!("skipped, because no network namespace can be made: {why}");
-        return;
-    }
-    let mut alone = topo_command(&["--run"]);
-    own_namespace(&mut alone);
-    refuses(&run(&mut alone, LIMIT), 125, "no program of yours runs on several nodes");
+    // This user has no other run, and sees nobody else's.
+    let Some([user]) = User::several() else { return };
+    refuses(
+        &run(user.lead(&mut topo_command(&["--run"])).current_dir("/"), LIMIT),
+        125,
+        "no program of yours runs",
+    );
 
     let folder = Folder::new();
     folder.compile("waits");
+    user.owns(&folder);
     let script = r#"mkfifo end said; exec 3<>end
         "$0" run -n 2 -- ./waits <end >said 3>&- & read ready <said
         "$0" topo --run; exec 3>&-; wait $!"#;
     let mut shell = Command::new("sh");
     shell.args(["-c", script]).arg(&whole().gondwana).current_dir(&*folder);
-    own_namespace(&mut shell);
-    let ran = run(&mut shell, LIMIT);
+    let ran = run(user.lead(&mut shell), LIMIT);
     assert!(ran.output.starts_with("./waits (process "), "{} {}", ran.output, ran.errors);
     assert_eq!(ran.status.unwrap().code(), Some(3), "{}", ran.errors);
 }
@@ -226,20 +146,145 @@ fn a_run_with_one_node_is_the_program_itself() {
 #[test]
 fn a_run_that_has_just_ended_is_not_waited_for() {
     // Someone listens in the name of this process, and closes what connects.
-    let listener = UnixListener::bind_addr(&address(std::process::id())).unwrap();
-    let closing = std::thread::spawn(move || drop(listener.accept().unwrap()));
+    let folder = Folder::new();
+    let (session, sockets) = session(&folder);
     let this = std::process::id().to_string();
-    refuses(&topo(&["--run", &this]), 125, "has just ended");
+    let listener = UnixListener::bind(sockets.join(format!("{this}.run"))).unwrap();
+    let closing = std::thread::spawn(move || drop(listener.accept().unwrap()));
+    let mut ask = topo_command(&["--run", &this]);
+    refuses(&run(ask.env("XDG_RUNTIME_DIR", session), LIMIT), 125, "has just ended");
     closing.join().unwrap();
 }
 
 #[test]
 fn names_prove_nothing() {
+    let folder = Folder::new();
+    let (session, sockets) = session(&folder);
     let ran = about_no_run(|process| {
-        let _listener = UnixListener::bind_addr(&address(process)).unwrap();
-        topo(&["--run", &process.to_string()])
+        let _listener = UnixListener::bind(sockets.join(format!("{process}.run"))).unwrap();
+        run(topo_command(&["--run", &process.to_string()]).env("XDG_RUNTIME_DIR", &session), LIMIT)
     });
     refuses(&ran, 125, "somebody else listens in the name of process");
+}
+
+#[test]
+fn sockets_are_where_the_session_has_its_files_and_go_with_the_run() {
+    let folder = Folder::new();
+    // Longer than an address of a socket can be.
+    let (session, sockets) = session(&folder.join("x".repeat(150)));
+    let waiting = Waiting::start_with(&["-n", "2"], |command, _| {
+        command.env("XDG_RUNTIME_DIR", &session);
+    });
+    let names = || {
+        let names = fs::read_dir(&sockets).into_iter().flatten().map(|entry| entry.unwrap().file_name());
+        let mut names: Vec<_> = names.map(|name| name.into_string().unwrap()).collect();
+        names.sort();
+        names
+    };
+    let pid = waiting.pid();
+    assert_eq!(names(), [format!("{pid}.requests"), format!("{pid}.run")]);
+    // Whoever has the same session finds the run in it, others by what its process says.
+    let listed = run(topo_command(&["--run", "--json"]).env("XDG_RUNTIME_DIR", &session), LIMIT);
+    assert!(listed.output.contains(&pid.to_string()), "{}", listed.errors);
+    waiting.json_when_up();
+    waiting.end();
+    assert_eq!(names(), [""; 0]);
+    assert!(!sockets.exists(), "an empty folder is left");
+}
+
+#[test]
+fn what_a_killed_launcher_has_left_behind_is_cleared_away() {
+    let folder = Folder::new();
+    let (session, sockets) = session(&folder);
+    let in_session = |command: &mut Command| {
+        command.env("XDG_RUNTIME_DIR", &session);
+    };
+    let start = || Waiting::start_with(&["-n", "2"], |command, _| in_session(command));
+    let (mut killed, other) = (start(), start());
+    let left = |of: &Waiting| sockets.join(format!("{}.run", of.pid())).exists();
+    killed.kill();
+    assert!(left(&killed) && left(&other));
+    let mut list = topo_command(&["--run", "--json"]);
+    in_session(&mut list);
+    let json: Value = serde_json::from_str(&run(&mut list, LIMIT).output).unwrap();
+    assert!(!json.to_string().contains(&killed.pid().to_string()), "{json:#}");
+    assert!(!left(&killed) && left(&other), "asking clears away what is of no use, and nothing else");
+
+    let mut killed = start();
+    killed.kill();
+    assert!(left(&killed));
+    let next = start();
+    assert!(!left(&killed) && left(&other) && left(&next), "so does the next run");
+    next.end();
+    other.end();
+}
+
+/// A session's folder that a launcher must not use.
+fn is_avoided(spoil: impl FnOnce(&Path)) {
+    let folder = Folder::new();
+    let (session, sockets) = session(&folder);
+    spoil(&session);
+    let waiting = Waiting::start_with(&["-n", "2"], |command, _| {
+        command.env("XDG_RUNTIME_DIR", &session);
+    });
+    let none = fs::read_dir(&sockets).map_or(0, Iterator::count);
+    assert_eq!(none, 0, "nothing is put into such a folder");
+    // It is asked elsewhere.
+    waiting.json_when_up();
+    waiting.end();
+}
+
+#[test]
+fn a_session_that_others_can_look_into_is_not_used() {
+    is_avoided(|session| fs::set_permissions(session, fs::Permissions::from_mode(0o750)).unwrap());
+}
+
+#[test]
+fn a_session_that_is_a_symbolic_link_is_not_used() {
+    is_avoided(|session| {
+        let elsewhere = session.with_file_name("elsewhere");
+        fs::rename(session, &elsewhere).unwrap();
+        std::os::unix::fs::symlink(elsewhere, session).unwrap();
+    });
+}
+
+#[test]
+fn a_session_of_another_user_is_not_used() {
+    let Some([other]) = User::several() else { return };
+    is_avoided(|session| other.owns(session));
+}
+
+#[test]
+fn a_run_without_a_place_for_its_sockets_goes_on_and_cannot_be_asked() {
+    // Everything can only be read, in a name space of its own.
+    let read_only = |command: &mut Command, _: &Path| {
+        command.env_remove("XDG_RUNTIME_DIR");
+        // SAFETY: system calls on constant strings.
+        unsafe {
+            command.pre_exec(|| {
+                let (root, none) = (c"/".as_ptr(), std::ptr::null());
+                let private = libc::MS_REC | libc::MS_PRIVATE;
+                let done = libc::unshare(libc::CLONE_NEWNS) == 0
+                    && libc::mount(none, root, none, private, std::ptr::null()) == 0
+                    && [c"/tmp", c"/run"].iter().all(|path| {
+                        let path = path.as_ptr();
+                        let flags = libc::MS_REMOUNT | libc::MS_BIND | libc::MS_RDONLY;
+                        libc::mount(path, path, none, libc::MS_BIND, std::ptr::null()) == 0
+                            && libc::mount(none, path, none, flags, std::ptr::null()) == 0
+                    });
+                if done { Ok(()) } else { Err(std::io::Error::last_os_error()) }
+            })
+        };
+    };
+    let mut probe = Command::new("true");
+    read_only(&mut probe, Path::new(""));
+    if let Err(why) = probe.status() {
+        eprintln!("skipped, because nothing can be mounted: {why}");
+        return;
+    }
+    let waiting = Waiting::start_with(&["-n", "2"], read_only);
+    refuses(&topo(&["--run", &waiting.pid().to_string()]), 125, "cannot be asked: it found no directory");
+    waiting.end();
 }
 
 #[test]
@@ -272,8 +317,13 @@ fn a_stopped_run_is_not_waited_for() {
 
 #[test]
 fn those_who_ask_and_do_not_listen_do_no_harm() {
-    let waiting = Waiting::start(&["-n", "2"]);
-    let connect = || UnixStream::connect_addr(&waiting.address()).unwrap();
+    let folder = Folder::new();
+    let (session, sockets) = session(&folder);
+    let waiting = Waiting::start_with(&["-n", "2"], |command, _| {
+        command.env("XDG_RUNTIME_DIR", &session);
+    });
+    let socket = sockets.join(format!("{}.run", waiting.pid()));
+    let connect = || UnixStream::connect(&socket).unwrap();
     let silent: Vec<UnixStream> = (0..300).map(|_| connect()).collect();
     (0..300).for_each(|_| drop(connect()));
     // Each is served in its turn, so all before this one have been.

@@ -24,7 +24,6 @@ pub use shm::{DEFAULT_RING_BYTES, ShmFabric, ShmSegment};
 pub use tcp::{Security, TcpConfig, TcpFabric};
 
 use gondwana_topology::NodeId;
-use std::os::fd::{BorrowedFd, OwnedFd};
 use std::time::Duration;
 
 /// The longest head of a message, in bytes.
@@ -108,16 +107,6 @@ pub trait Fabric: Send + Sync {
 
     /// True while any thread has told that it polls.
     fn is_polled(&self) -> bool;
-
-    /// Gives all other nodes copies of `mine`, so that they can reach by themselves what these descriptors stand for
-    /// (one-sided get), and waits for theirs: by node, `None` where they have not come when the time is over, and of this
-    /// node. They close on exec.
-    ///
-    /// Descriptors arrive at numbers that the system chooses: to be called once, by all nodes, before the program runs.
-    /// Where nodes are not on one computer, nothing ever comes.
-    fn exchange(&self, _mine: &[BorrowedFd<'_>], _patience: Duration) -> Vec<Option<Vec<OwnedFd>>> {
-        (0..self.nodes()).map(|_| None).collect()
-    }
 
     /// The oldest event that nobody has taken yet.
     fn next_event(&self) -> Option<Event>;

@@ -4,6 +4,7 @@
 //! ever shows it. Only the number of that memfd is in the environment, and the node takes it out again.
 
 use crate::placement::{Homes, ThreadGroup};
+use gondwana_memory::MOST_NEIGHBOURS;
 use gondwana_monitor::FilterText;
 use gondwana_rset::ThreadPolicy;
 use serde::{Deserialize, Serialize};
@@ -62,6 +63,8 @@ pub struct Boot {
     pub control_fd: RawFd,
     /// A file in memory for the contents of the node's pages. The launcher holds it too, until the run is over.
     pub frames_fd: RawFd,
+    /// The node's end of an [`Exchange`](crate::exchange::Exchange), if it is to hand over its descriptors.
+    pub exchange_fd: Option<RawFd>,
     /// What the environment held for each variable that the launcher has set, to be put back before the program
     /// looks.
     pub hidden_env: Vec<(String, Option<String>)>,
@@ -134,6 +137,17 @@ pub enum BootError {
 }
 
 impl Boot {
+    /// True if the node hands over its memory to the other nodes of its computer, and gets theirs.
+    #[must_use]
+    pub fn has_neighbours(&self) -> bool {
+        self.is_one_sided() && self.mechanism == Mechanism::Userfaultfd && self.node < MOST_NEIGHBOURS
+    }
+
+    /// True if nodes of the run may read each other's memory.
+    pub(crate) fn is_one_sided(&self) -> bool {
+        self.consistency == Consistency::Rc && matches!(self.fabric, FabricBoot::Shm { .. })
+    }
+
     /// Reads the description that the launcher has left, and closes its memfd. All descriptors named in it are
     /// marked close-on-exec, so that programs started by the program do not inherit them. The environment is left
     /// as it is: restoring [`Boot::hidden_env`] is up to the caller, who knows when nobody else looks at it.
@@ -193,7 +207,7 @@ impl Boot {
             FabricBoot::Shm { fd } => fd,
             FabricBoot::Tcp { listener_fd, .. } => listener_fd,
         };
-        for fd in [self.control_fd, self.frames_fd, fabric] {
+        for fd in [self.control_fd, self.frames_fd, fabric].into_iter().chain(self.exchange_fd) {
             // SAFETY: F_SETFD touches no memory.
             if unsafe { libc::fcntl(fd, libc::F_SETFD, libc::FD_CLOEXEC) } < 0 {
                 return Err(io::Error::last_os_error());
@@ -238,6 +252,7 @@ mod tests {
             monitor: Some(Monitoring::default()),
             control_fd: 200,
             frames_fd: 203,
+            exchange_fd: Some(204),
             hidden_env: vec![
                 ("LD_PRELOAD".to_owned(), None),
                 ("LD_BIND_NOW".to_owned(), Some(String::new())),

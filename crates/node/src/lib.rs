@@ -11,6 +11,7 @@ mod caller;
 mod clock;
 pub mod control;
 mod core;
+pub mod exchange;
 mod exit;
 mod fault;
 mod fork;

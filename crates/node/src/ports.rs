@@ -1,6 +1,7 @@
 //! What the protocol machines act on: this node's pages, the fabric and the waiting threads.
 
 use crate::Thread;
+use crate::exchange;
 use crate::monitor::Tap;
 use crate::slots::{Slots, event};
 use crate::stats::MessageCounts;
@@ -14,7 +15,6 @@ use serde::Serialize;
 use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::Arc;
-use std::time::Duration;
 
 /// What waits for an operation of the coherence protocol.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -83,14 +83,15 @@ impl Ports {
         Self { pages, fabric, slots, ready, messages, neighbours, told, stacks: vec![], tap: None, head }
     }
 
-    /// Gives the other nodes of this computer what they need to read this one's memory, and finds a way to theirs; see
-    /// [`Fabric::exchange`]. A node that cannot be reached is asked.
-    pub fn meet_neighbours(&mut self, patience: Duration) {
-        let Some(offer) = self.pages.offer() else { return };
-        let handed = self.fabric.exchange(&offer, patience);
-        let geometry = self.pages.geometry();
-        self.neighbours =
-            (0..).zip(handed).map(|(node, handed)| Neighbour::new(node, handed?, geometry).ok()).collect();
+    /// Finds a way to the memory of other nodes of this computer from what each has handed over. A node that has none is
+    /// asked.
+    pub fn meet_neighbours(&mut self, handed: Vec<(u16, exchange::Offer)>) {
+        self.neighbours.resize_with(self.fabric.nodes(), || None);
+        for (node, offer) in handed {
+            if let Some(place) = self.neighbours.get_mut(usize::from(node)) {
+                *place = Neighbour::new(node, offer, self.pages.geometry()).ok();
+            }
+        }
     }
 
     /// Tells the observer of visitors to these pages that the protocol has not found yet, each of them once.

@@ -3,6 +3,7 @@
 use crate::boot::{Boot, Consistency, FabricBoot, Mechanism};
 use crate::control::Control;
 use crate::core::Core;
+use crate::exchange::Exchange;
 use crate::monitor::Monitor;
 use crate::patience::Patience;
 use crate::placement::{self, Placer};
@@ -25,7 +26,7 @@ use std::net::TcpListener;
 use std::os::fd::{FromRawFd, OwnedFd};
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, RwLock};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use thiserror::Error;
 
 /// What the library around the node does for it.
@@ -128,18 +129,20 @@ impl Node {
                 pages.protect(segment.first, segment.pages, Access::Write)?;
             }
         }
-        let mut one_sided =
-            boot.consistency == Consistency::Rc && matches!(boot.fabric, FabricBoot::Shm { .. });
-        if one_sided {
-            one_sided = pages.admit()?;
-        }
+        let one_sided = boot.is_one_sided() && pages.admit()?;
+        let end = Instant::now() + CONNECT_PATIENCE;
+        // SAFETY: the launcher left this descriptor to this process alone.
+        let exchange = boot.exchange_fd.map(|fd| Exchange::new(unsafe { OwnedFd::from_raw_fd(fd) }));
+        // A node that can hand over nothing closes its end, so that nobody waits for it.
+        let exchange = exchange
+            .filter(|exchange| pages.offer().is_some_and(|offer| exchange.offer(&offer, end).is_ok()));
         let protocol = protocol(&boot, &layout, first_data, data_pages, one_sided);
         let fabric = connect(&boot, me)?;
         let slots = Arc::new(Slots::new());
         let lock_table = Arc::new(LockTable::new());
         let mut ports = Ports::new(pages, Arc::clone(&fabric), Arc::clone(&slots));
-        if one_sided {
-            ports.meet_neighbours(CONNECT_PATIENCE);
+        if let Some(exchange) = exchange {
+            ports.meet_neighbours(exchange.handed(end));
         }
         let manager: ManagerOf = {
             let (geometry, layout) = (geometry.clone(), layout.clone());

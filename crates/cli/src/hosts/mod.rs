@@ -44,7 +44,7 @@ pub fn run(job: &Job<'_>, program: &Program) -> Result<(Outcome, &'static str), 
         }
     }
     let live = Live::new(job.nodes);
-    let desk = Desk::open();
+    let mut desk = Desk::open();
     start(job, &mut machine, &ready, &live)?;
     let names: Vec<&str> = hosts.iter().map(|host| host.name.as_str()).collect();
     let register = desk.serve(job.running(span, &names));

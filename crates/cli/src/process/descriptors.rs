@@ -7,8 +7,8 @@
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 
-/// How many descriptors a node inherits: control channel, description, fabric, frames.
-pub const COUNT: usize = 4;
+/// How many descriptors a node inherits at most: control channel, description, fabric, frames, exchange.
+pub const COUNT: usize = 5;
 
 /// Where to begin when the limit on open files allows it.
 const PREFERRED: RawFd = 200;
@@ -64,6 +64,11 @@ impl Reserved {
     pub fn frames(&self) -> RawFd {
         self.first + 3
     }
+
+    /// The number of the channel over which descriptors are handed over.
+    pub fn exchange(&self) -> RawFd {
+        self.first + 4
+    }
 }
 
 fn is_open(fd: RawFd) -> bool {
@@ -87,7 +92,7 @@ mod tests {
         let one = Reserved::new().unwrap();
         let two = Reserved::new().unwrap();
         assert!(one.control() >= PREFERRED);
-        assert!(two.control() > one.frames() || two.frames() < one.control());
-        assert!((one.control()..=one.frames()).all(is_open));
+        assert!(two.control() > one.exchange() || two.exchange() < one.control());
+        assert!((one.control()..=one.exchange()).all(is_open));
     }
 }

@@ -2,12 +2,14 @@
 
 use super::descriptors::{COUNT, Reserved};
 use super::events::{End, Event, Nodes};
+use super::exchange::Collection;
 use super::signals::Signals;
 use super::spawn::{Image, Setup, spawn};
 use crate::failure::Failure;
 use gondwana_memory::empty_frames;
 use gondwana_node::boot::{BOOT_VARIABLE, Boot, FabricBoot};
 use gondwana_node::control::{Control, News, Order};
+use gondwana_node::exchange::{Exchange, MOMENT};
 use gondwana_recording::chunks;
 use std::collections::VecDeque;
 use std::ffi::OsString;
@@ -39,6 +41,8 @@ pub struct LocalNodes {
     nodes: Vec<Node>,
     ready: VecDeque<Event>,
     watched: Option<RawFd>,
+    /// What the nodes hand over to each other at the start.
+    handed: Collection,
     /// Room for what nodes say.
     buffer: Vec<u8>,
 }
@@ -52,7 +56,7 @@ impl LocalNodes {
         let reserved = Reserved::new()
             .map_err(|error| Failure::system("reserving descriptors for the nodes", &error))?;
         let (nodes, ready, buffer) = (vec![], VecDeque::new(), vec![]);
-        Ok(Self { signals, reserved, nodes, ready, watched: None, buffer })
+        Ok(Self { signals, reserved, nodes, ready, watched: None, handed: Collection::default(), buffer })
     }
 
     /// Starts the program as it is, without the runtime library: a machine of one node needs no coherence.
@@ -88,10 +92,17 @@ impl LocalNodes {
             FabricBoot::Shm { fd } | FabricBoot::Tcp { listener_fd: fd, .. } => *fd = self.reserved.fabric(),
         }
         let (ours, theirs) = Control::pair().map_err(failed)?;
+        let exchange = boot.has_neighbours().then(Exchange::pair).transpose().map_err(failed)?;
+        boot.exchange_fd = exchange.is_some().then(|| self.reserved.exchange());
         let memfd = boot.to_memfd().map_err(failed)?;
         let frames = empty_frames().map_err(|error| cannot_start(number, &error))?;
-        let sources: [RawFd; COUNT] =
-            [theirs.as_raw_fd(), memfd.as_raw_fd(), fabric.as_raw_fd(), frames.as_raw_fd()];
+        let sources: [Option<RawFd>; COUNT] = [
+            Some(theirs.as_raw_fd()),
+            Some(memfd.as_raw_fd()),
+            Some(fabric.as_raw_fd()),
+            Some(frames.as_raw_fd()),
+            exchange.as_ref().map(|(_, theirs)| theirs.as_raw_fd()),
+        ];
         let setup = Setup {
             mask: self.signals.mask_before(),
             inherited: Some((&self.reserved, sources)),
@@ -100,6 +111,9 @@ impl LocalNodes {
         };
         let pid = spawn(&image.with_variables(&variables), &setup).map_err(failed)?;
         self.nodes.push(Node { number, pid, ended: false, control: Some(ours), frames: Some(frames) });
+        if let Some((ours, _)) = exchange {
+            self.handed.add(number, ours);
+        }
         self.ready.push_back(Event::Started(number, pid.unsigned_abs()));
         Ok(())
     }
@@ -162,6 +176,7 @@ impl LocalNodes {
                 End::Exited(libc::WEXITSTATUS(status))
             };
             self.ready.push_back(Event::Ended(node.number, end));
+            self.handed.ended(self.nodes[index].number);
         }
     }
 
@@ -176,7 +191,10 @@ impl LocalNodes {
                 .iter()
                 .map(|&index| poll(self.nodes[index].control.as_ref().map_or(-1, Control::as_raw_fd))),
         );
-        let timeout = deadline.map_or(-1, |deadline| {
+        let exchange = fds.len();
+        fds.extend(self.handed.channels().map(poll));
+        let soon = self.handed.is_held_up().then(|| Instant::now() + MOMENT);
+        let timeout = [deadline, soon].into_iter().flatten().min().map_or(-1, |deadline| {
             let left = deadline.saturating_duration_since(Instant::now()).as_micros().div_ceil(1000);
             i32::try_from(left).unwrap_or(i32::MAX)
         });
@@ -191,7 +209,10 @@ impl LocalNodes {
         if fds[1].revents != 0 {
             self.ready.push_back(Event::Watched);
         }
-        for (fd, index) in fds[2..].iter().zip(with_control) {
+        if self.handed.is_held_up() || fds[exchange..].iter().any(|fd| fd.revents != 0) {
+            self.handed.go_on();
+        }
+        for (fd, index) in fds[2..exchange].iter().zip(with_control) {
             if fd.revents != 0 {
                 self.drain(index);
             }

@@ -2,6 +2,7 @@
 
 pub mod descriptors;
 pub mod events;
+mod exchange;
 pub mod local;
 pub mod signals;
 pub mod spawn;

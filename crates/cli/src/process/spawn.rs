@@ -96,8 +96,9 @@ impl Vectors {
 pub struct Setup<'a> {
     /// Signals that the program finds blocked.
     pub mask: libc::sigset_t,
-    /// The control channel, description, fabric and frames, and the numbers at which the node gets them.
-    pub inherited: Option<(&'a Reserved, [RawFd; COUNT])>,
+    /// The control channel, description, fabric, frames and exchange, as far as there are, and the numbers at which the
+    /// node gets them.
+    pub inherited: Option<(&'a Reserved, [Option<RawFd>; COUNT])>,
     /// What becomes standard input, output and error; `None` is the launcher's own.
     pub streams: [Option<OwnedFd>; 3],
     /// Whether the process leaves the launcher's process group, and so hears nothing of keys pressed on the
@@ -204,9 +205,17 @@ unsafe fn prepare(setup: &Setup<'_>, parent: libc::pid_t) -> Result<(), i32> {
             // computer does without randomisation.
             let persona = libc::personality(0xffff_ffff);
             libc::personality((persona | libc::ADDR_NO_RANDOMIZE) as libc::c_ulong);
-            let targets = [reserved.control(), reserved.boot(), reserved.fabric(), reserved.frames()];
+            let targets = [
+                reserved.control(),
+                reserved.boot(),
+                reserved.fabric(),
+                reserved.frames(),
+                reserved.exchange(),
+            ];
             for (source, target) in sources.iter().zip(targets) {
-                check(libc::dup2(*source, target))?;
+                if let Some(source) = *source {
+                    check(libc::dup2(source, target))?;
+                }
             }
         }
         // Rust programs ignore SIGPIPE; the user's shell most probably does not.

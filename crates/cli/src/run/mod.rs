@@ -203,7 +203,7 @@ impl Job<'_> {
         }
         let live = Live::new(self.nodes);
         let mut machine = LocalNodes::new(signals(true)?)?;
-        let desk = Desk::open();
+        let mut desk = Desk::open();
         for (node, (fabric, fd)) in self.fabrics()?.into_iter().enumerate() {
             let boot = self.boot(node as u16, fabric, &can, live.is_shown())?;
             let streams = [(node > 0).then(null).transpose()?, None, None];
@@ -278,6 +278,7 @@ impl Job<'_> {
             monitor: self.monitoring.clone(),
             control_fd: -1,
             frames_fd: -1,
+            exchange_fd: None,
             hidden_env: vec![],
         })
     }

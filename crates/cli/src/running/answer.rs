@@ -1,42 +1,74 @@
 //! The launcher's side: a thread that sleeps until somebody asks.
 
-use super::requests::{Counter, Inbox};
-use super::{Launcher, Running, State, credentials};
+use super::place::Place;
+use super::requests::{self, Inbox};
+use super::socket::{self, Purpose};
+use super::{Running, State, credentials};
 use std::io::{self, ErrorKind, Write};
-use std::os::linux::net::SocketAddrExt;
-use std::os::unix::net::{SocketAddr, UnixListener, UnixStream};
+use std::os::unix::net::{UnixListener, UnixStream};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::Instant;
 
-/// Where a run can be asked.
+/// How often to look for a place: one that has been found may be taken away by the launcher that it was made for, which ends.
+const ATTEMPTS: usize = 3;
+
+/// Where a run can be asked, as long as this lives.
 #[derive(Debug)]
 pub struct Desk {
-    counter: Counter,
-    /// `None` if the name is taken, as by a process with this number in another container: then nobody can ask.
-    listener: Option<UnixListener>,
+    /// `None` where sockets cannot be made that nobody else can take away: then nobody can ask.
+    place: Option<Place>,
+    /// For those who want to know about the run, and for requests.
+    listeners: Option<[UnixListener; 2]>,
     opened: Instant,
 }
 
 impl Desk {
     /// Lets others connect; they wait until [`Desk::serve`].
     pub fn open() -> Self {
-        let address = SocketAddr::from_abstract_name(Launcher::this().name());
-        let listener = address.and_then(|address| UnixListener::bind_addr(&address)).ok();
-        Self { counter: Counter::open(), listener, opened: Instant::now() }
+        let opened = Instant::now();
+        let found = (0..ATTEMPTS).find_map(|_| Place::own().find_map(listen));
+        let (place, listeners) = found.unzip();
+        Self { place, listeners, opened }
     }
 
-    /// Answers from now on until this process ends. Signals that this process reads must be blocked already.
-    pub fn serve(self, run: Running) -> Arc<Register> {
-        let requests = self.counter.serve();
+    /// Answers from now on. Signals that this process reads must be blocked already.
+    pub fn serve(&mut self, run: Running) -> Arc<Register> {
+        let (about, requests) = self.listeners.take().map(|[about, requests]| (about, requests)).unzip();
+        let requests = requests.and_then(requests::take);
         let register = Arc::new(Register { started: self.opened, run: Mutex::new(run), requests });
-        if let Some(listener) = self.listener {
+        if let Some(listener) = about {
             let register = Arc::clone(&register);
             let thread = thread::Builder::new().name("answers".to_owned());
             // Where no thread can be had the run goes on without.
             let _ = thread.spawn(move || serve(&listener, &register));
         }
         register
+    }
+}
+
+impl Drop for Desk {
+    fn drop(&mut self) {
+        if let Some(place) = &self.place {
+            socket::remove(place, std::process::id());
+            place.remove_if_empty();
+        }
+    }
+}
+
+/// Makes both sockets in a place, if that can be done there.
+fn listen(place: Place) -> Option<(Place, [UnixListener; 2])> {
+    let this = std::process::id();
+    socket::clear(&place);
+    place.hold();
+    let [about, requests] =
+        [Purpose::Run, Purpose::Requests].map(|purpose| socket::listen(&place, this, purpose));
+    match (about, requests) {
+        (Ok(about), Ok(requests)) => Some((place, [about, requests])),
+        _ => {
+            socket::remove(&place, this);
+            None
+        }
     }
 }
 

@@ -1,16 +1,19 @@
 //! The asker's side: which runs there are, and what each says of itself.
 
+use super::place::Place;
 use super::requests::{Answer, Request};
+use super::socket::{self, Purpose};
 use super::{Launcher, Running, credentials};
 use crate::failure::Failure;
+use gondwana_topology::MAX_NODES;
 use std::collections::BTreeSet;
 use std::fs;
-use std::io::{BufRead, BufReader, ErrorKind, Read, Write};
+use std::io::{self, BufRead, BufReader, ErrorKind, Read, Write};
 use std::net::Shutdown;
-use std::os::linux::net::SocketAddrExt;
-use std::os::unix::net::{SocketAddr, UnixStream};
-use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::os::unix::fs::MetadataExt;
+use std::os::unix::net::UnixStream;
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
 
 /// How long a launcher may take to answer. It does nothing but that; only one that does not run takes long.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -18,28 +21,72 @@ const PATIENCE: Duration = Duration::from_secs(5);
 /// How long a request may take. A recording that ends waits for all nodes, and for the disk.
 const LONG_PATIENCE: Duration = Duration::from_secs(30);
 
-/// The runs that this user may ask, in the order of their processes.
-pub fn own() -> Result<Vec<Launcher>, Failure> {
+/// The longest answer, in bytes. Root also asks what other users' processes have set up.
+const LONGEST: u64 = 1 << 20;
+
+/// The runs that this user may ask, in the order of their processes. What launchers of this user that were killed have left
+/// behind is cleared away.
+pub fn own() -> BTreeSet<Launcher> {
     let user = credentials::this_user();
-    Ok(all()?.into_iter().filter(|run| user == 0 || run.user == user).collect())
+    let mut runs = BTreeSet::new();
+    for place in Place::all() {
+        if place.user() == user {
+            socket::clear(&place);
+        }
+        let listens = |process: &u32| match reach(&place, *process, Purpose::Run, socket::KNOCK) {
+            Ok(_) => true,
+            Err(error) => error.kind() == ErrorKind::WouldBlock,
+        };
+        runs.extend(
+            socket::processes(&place).filter(listens).map(|process| Launcher { process, user: place.user() }),
+        );
+    }
+    runs
 }
 
 /// What the run of a process says of itself.
 pub fn ask(process: u32) -> Result<Running, Failure> {
-    tell(find(process)?)
+    let stream = connect(process, Purpose::Run)?;
+    let answer = read(&stream).map_err(|error| not_asked(process, &error))?;
+    if answer.is_empty() {
+        return Err(Failure::cannot(ended(process)));
+    }
+    let told = serde_json::from_slice(&answer).ok();
+    let is_run = |run: &Running| (1..=MAX_NODES).contains(&run.nodes.len());
+    told.filter(is_run).ok_or_else(|| other_version(process))
+}
+
+/// Reads an answer to its end, for at most [`PATIENCE`].
+fn read(mut stream: &UnixStream) -> io::Result<Vec<u8>> {
+    let end = Instant::now() + PATIENCE;
+    let mut answer = vec![];
+    let mut part = [0; 4096];
+    while (answer.len() as u64) < LONGEST {
+        let left = end.saturating_duration_since(Instant::now());
+        if left.is_zero() {
+            return Err(ErrorKind::WouldBlock.into());
+        }
+        stream.set_read_timeout(Some(left))?;
+        match stream.read(&mut part) {
+            Ok(0) => break,
+            Ok(length) => answer.extend(&part[..length]),
+            Err(error) if error.kind() == ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(answer)
 }
 
 /// Makes a request of the run of a process. What is behind the answer is read from the connection that this gives too.
 pub fn request(process: u32, request: &Request) -> Result<(Option<PathBuf>, BufReader<UnixStream>), Failure> {
-    let run = find(process)?;
-    let failed = |error: std::io::Error| not_asked(process, &error);
-    let mut stream = connect(run, &run.counter_name())?;
+    let failed = |error: io::Error| not_asked(process, &error);
+    let mut stream = connect(process, Purpose::Requests)?;
     stream.set_read_timeout(Some(LONG_PATIENCE)).map_err(failed)?;
     let text = serde_json::to_vec(request).map_err(|error| failed(error.into()))?;
     stream.write_all(&text).and_then(|()| stream.shutdown(Shutdown::Write)).map_err(failed)?;
     let mut stream = BufReader::new(stream);
     let mut line = String::new();
-    stream.read_line(&mut line).map_err(failed)?;
+    stream.by_ref().take(LONGEST).read_line(&mut line).map_err(failed)?;
     if line.is_empty() {
         return Err(Failure::cannot(ended(process)));
     }
@@ -50,82 +97,74 @@ pub fn request(process: u32, request: &Request) -> Result<(Option<PathBuf>, BufR
     }
 }
 
-/// The launcher of a process, if it is one and this user may ask it.
-fn find(process: u32) -> Result<Launcher, Failure> {
-    let runs: Vec<Launcher> = all()?.into_iter().filter(|run| run.process == process).collect();
-    let user = credentials::this_user();
-    match runs.iter().find(|run| user == 0 || run.user == user) {
-        Some(run) => Ok(*run),
-        None => Err(Failure::cannot(match runs.first() {
-            Some(run) => format!(
-                "the run of process {process} is user {}'s: only that user and root can see it",
-                run.user
-            ),
-            None if !Path::new(&format!("/proc/{process}")).exists() => {
-                format!("there is no process {process}: its run has ended, if it was one")
-            }
-            None => format!(
-                "process {process} is no run on several nodes: name the process of gondwana run (with one node that \
-                 is the program itself)"
-            ),
-        })),
-    }
-}
-
-/// All launchers that listen.
-fn all() -> Result<BTreeSet<Launcher>, Failure> {
-    let sockets = fs::read("/proc/net/unix").map_err(|error| Failure::system("/proc/net/unix", &error))?;
-    Ok(listening(&String::from_utf8_lossy(&sockets)))
-}
-
-/// The launchers in the kernel's list of sockets.
-fn listening(sockets: &str) -> BTreeSet<Launcher> {
-    /// The flag of sockets that listen, as the list has it; connected ones have their name, too.
-    const LISTENS: &str = "00010000";
-    let launcher = |line: &str| {
-        let mut fields = line.split_ascii_whitespace();
-        (fields.nth(3)? == LISTENS).then_some(())?;
-        Launcher::named(fields.nth(3)?.strip_prefix('@')?)
-    };
-    sockets.lines().filter_map(launcher).collect()
-}
-
-fn tell(run: Launcher) -> Result<Running, Failure> {
-    let process = run.process;
-    let failed = |error: std::io::Error| not_asked(process, &error);
-    let mut stream = connect(run, &run.name())?;
-    stream.set_read_timeout(Some(PATIENCE)).map_err(failed)?;
-    let mut answer = vec![];
-    stream.read_to_end(&mut answer).map_err(failed)?;
-    if answer.is_empty() {
-        return Err(Failure::cannot(ended(process)));
-    }
-    serde_json::from_slice(&answer).map_err(|_| other_version(process))
-}
-
 /// Connects to a socket of a launcher.
-fn connect(run: Launcher, name: &str) -> Result<UnixStream, Failure> {
-    let process = run.process;
-    if is_stopped(process) {
+fn connect(process: u32, purpose: Purpose) -> Result<UnixStream, Failure> {
+    let name = socket::name(process, purpose);
+    let places = Place::all().into_iter().chain(Place::of_process(process));
+    let places: Vec<_> = places.filter(|place| place.file(&name).exists()).collect();
+    if !places.is_empty() && is_stopped(process) {
         return Err(Failure::cannot(format!(
             "the run of process {process} is stopped and cannot answer: continue it first (kill -CONT {process})"
         )));
     }
-    let failed = |error: std::io::Error| not_asked(process, &error);
-    let address = SocketAddr::from_abstract_name(name).map_err(failed)?;
-    let stream = UnixStream::connect_addr(&address).map_err(failed)?;
-    // Anybody may take any name.
-    if credentials::of_peer(&stream).map_err(failed)? != run {
-        return Err(Failure::cannot(format!(
-            "somebody else listens in the name of process {process}, which is no run"
-        )));
+    let mut failure = None;
+    for place in places {
+        match reach(&place, process, purpose, PATIENCE) {
+            Ok(stream) => return Ok(stream),
+            Err(error) => failure = Some(not_asked(process, &error)),
+        }
+    }
+    Err(failure.unwrap_or_else(|| Failure::cannot(why_not_found(process))))
+}
+
+/// Connects to a socket in a place; an error of the kind [`ErrorKind::PermissionDenied`] if it is not that process's.
+fn reach(place: &Place, process: u32, purpose: Purpose, patience: Duration) -> io::Result<UnixStream> {
+    let stream = socket::call(place, &socket::name(process, purpose), patience)?;
+    if credentials::of_peer(&stream)? != (Launcher { process, user: place.user() }) {
+        return Err(ErrorKind::PermissionDenied.into());
     }
     Ok(stream)
 }
 
-fn not_asked(process: u32, error: &std::io::Error) -> Failure {
+/// Why a process has no socket that this user sees.
+fn why_not_found(process: u32) -> String {
+    let user = credentials::this_user();
+    let Ok(found) = fs::metadata(format!("/proc/{process}")) else {
+        return format!("there is no process {process}: its run has ended, if it was one");
+    };
+    let owner = found.uid();
+    if user != 0 && owner != user {
+        return format!(
+            "process {process} is user {owner}'s: if it is a run, only that user and root can see it"
+        );
+    }
+    if is_launcher(process) {
+        return format!(
+            "the run of process {process} cannot be asked: it found no directory for its sockets that only user {owner} \
+             can look into, or none that is seen from here; XDG_RUNTIME_DIR can name one"
+        );
+    }
+    format!(
+        "process {process} is no run on several nodes: name the process of gondwana run (with one node that is the \
+         program itself)"
+    )
+}
+
+/// True for a process of `gondwana run`.
+fn is_launcher(process: u32) -> bool {
+    let of_process = |name: &str| PathBuf::from(format!("/proc/{process}/{name}"));
+    let program = fs::read_link(of_process("exe")).unwrap_or_default();
+    let command = fs::read(of_process("cmdline")).unwrap_or_default();
+    program.file_name().is_some_and(|name| name.as_encoded_bytes().starts_with(b"gondwana"))
+        && command.split(|&byte| byte == 0).nth(1) == Some(b"run")
+}
+
+fn not_asked(process: u32, error: &io::Error) -> Failure {
     Failure::cannot(match error.kind() {
         ErrorKind::ConnectionRefused | ErrorKind::ConnectionReset | ErrorKind::BrokenPipe => ended(process),
+        ErrorKind::PermissionDenied => {
+            format!("somebody else listens in the name of process {process}, which is no run")
+        }
         ErrorKind::WouldBlock => format!("the run of process {process} does not answer"),
         _ => format!("asking the run of process {process}: {error}"),
     })
@@ -146,23 +185,4 @@ fn is_stopped(process: u32) -> bool {
     let stat = fs::read_to_string(format!("/proc/{process}/stat")).unwrap_or_default();
     // The name of the command may contain anything; the state follows its closing parenthesis.
     stat.rsplit_once(')').is_some_and(|(_, rest)| rest.trim_start().starts_with(['T', 't']))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn listening_launchers_are_in_the_list_of_sockets() {
-        let sockets = "\
-Num       RefCount Protocol Flags    Type St Inode Path
-000000005b2dcb20: 00000003 00000000 00000000 0001 03 22344555
-00000000aaaaaaaa: 00000002 00000000 00010000 0001 01 22698948 @gondwana-run-1000-77
-00000000bbbbbbbb: 00000003 00000000 00000000 0001 03 22698949 @gondwana-run-1000-78
-00000000cccccccc: 00000002 00000000 00010000 0001 01 22698950 /run/gondwana-run-1000-79
-00000000dddddddd: 00000002 00000000 00010000 0001 01 22698951 @gondwana-run-0-5
-";
-        let expected = [Launcher { process: 5, user: 0 }, Launcher { process: 77, user: 1000 }];
-        assert_eq!(listening(sockets).into_iter().collect::<Vec<_>>(), expected);
-    }
 }

@@ -1,13 +1,15 @@
 //! Runs that are going on: what the launcher tells about its own, and how others find and ask it.
 //!
-//! A launcher listens on a socket in the abstract namespace whose name says its user and its process: nothing is left
-//! behind however it ends. Whoever connects is sent one JSON document, a [`Running`]. Another socket takes requests.
+//! A launcher listens on a socket in a directory that only its user can look into ([`place`]); its name says its process.
+//! Whoever connects is sent one JSON document, a [`Running`]. Another socket takes requests.
 
 pub mod answer;
 pub mod ask;
 mod credentials;
 pub mod memory;
+mod place;
 pub mod requests;
+mod socket;
 
 use serde::{Deserialize, Serialize};
 
@@ -73,54 +75,11 @@ impl State {
     }
 }
 
-/// What the names of all sockets begin with.
-const PREFIX: &str = "gondwana-run-";
-
-/// A launcher: what the name of its socket says.
+/// A launcher.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Launcher {
     /// Its process.
     pub process: u32,
     /// Its effective user.
     pub user: u32,
-}
-
-impl Launcher {
-    /// This process.
-    fn this() -> Self {
-        Self { process: std::process::id(), user: credentials::this_user() }
-    }
-
-    /// The name of its socket in the abstract namespace.
-    fn name(self) -> String {
-        format!("{PREFIX}{}-{}", self.user, self.process)
-    }
-
-    /// The name of the socket that takes requests.
-    fn counter_name(self) -> String {
-        format!("gondwana-requests-{}-{}", self.user, self.process)
-    }
-
-    /// The launcher whose socket has this name.
-    fn named(name: &str) -> Option<Self> {
-        let (user, process) = name.strip_prefix(PREFIX)?.split_once('-')?;
-        let launcher = Self { process: process.parse().ok()?, user: user.parse().ok()? };
-        // Numbers have other spellings, too, such as +1.
-        (launcher.name() == name).then_some(launcher)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn names_tell_user_and_process() {
-        let launcher = Launcher { process: 4711, user: 1000 };
-        assert_eq!(launcher.name(), "gondwana-run-1000-4711");
-        assert_eq!(Launcher::named("gondwana-run-1000-4711"), Some(launcher));
-        for other in ["gondwana-run-", "gondwana-run-1", "gondwana-run-1-+2", "gondwana-run-1-2-3", "x"] {
-            assert_eq!(Launcher::named(other), None, "{other}");
-        }
-    }
 }

@@ -1,14 +1,13 @@
 //! What others ask of a run besides what it is: to be monitored. A second socket takes the requests, one on each
 //! connection, and a thread of the launcher passes them on to whoever follows the nodes.
 
-use super::{Launcher, credentials};
+use super::credentials;
 use gondwana_monitor::FilterText;
 use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
 use std::io::{self, ErrorKind, Read, Write};
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
-use std::os::linux::net::SocketAddrExt;
-use std::os::unix::net::{SocketAddr, UnixListener, UnixStream};
+use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
@@ -104,29 +103,13 @@ impl AsRawFd for Inbox {
     }
 }
 
-/// Where requests are made.
-#[derive(Debug)]
-pub struct Counter {
-    /// `None` if the name is taken.
-    listener: Option<UnixListener>,
-}
-
-impl Counter {
-    /// Lets others connect; they wait until [`Counter::serve`].
-    pub fn open() -> Self {
-        let address = SocketAddr::from_abstract_name(Launcher::this().counter_name());
-        Self { listener: address.and_then(|address| UnixListener::bind_addr(&address)).ok() }
-    }
-
-    /// Takes requests from now on until this process ends, if that is possible here.
-    pub fn serve(self) -> Option<Arc<Inbox>> {
-        let listener = self.listener?;
-        let inbox = Arc::new(Inbox::new().ok()?);
-        let thread = thread::Builder::new().name("requests".to_owned());
-        let taking = Arc::clone(&inbox);
-        thread.spawn(move || serve(&listener, &taking)).ok()?;
-        Some(inbox)
-    }
+/// Takes requests from now on until this process ends, if that is possible here.
+pub fn take(listener: UnixListener) -> Option<Arc<Inbox>> {
+    let inbox = Arc::new(Inbox::new().ok()?);
+    let thread = thread::Builder::new().name("requests".to_owned());
+    let taking = Arc::clone(&inbox);
+    thread.spawn(move || serve(&listener, &taking)).ok()?;
+    Some(inbox)
 }
 
 fn serve(listener: &UnixListener, inbox: &Inbox) {

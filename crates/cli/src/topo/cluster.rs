@@ -8,6 +8,7 @@ use crate::running::{Launcher, Running, RunningNode, ask};
 use gondwana_node::placement::machine;
 use gondwana_topology::{Machine, NodeId};
 use serde_json::{Value, json};
+use std::thread;
 
 /// A run as it was found.
 struct Found {
@@ -37,19 +38,23 @@ pub fn one(launcher: u32, json: bool, columns: usize) -> Result<String, Failure>
 
 /// The user's runs: the only one, or a list of all.
 pub fn all(json: bool, columns: usize) -> Result<String, Failure> {
-    let own = ask::own()?;
-    match own[..] {
-        [] => {
+    let own = ask::own();
+    match (own.first(), own.len()) {
+        (None, _) => {
             return Err(Failure::cannot(
                 "no program of yours runs on several nodes, started on this computer",
             ));
         }
-        [only] => return one(only.process, json, columns),
+        (Some(only), 1) => return one(only.process, json, columns),
         _ => {}
     }
-    // One that has ended since is not there any more, and the others are worth showing without one that cannot answer.
-    let runs: Vec<(Launcher, Option<Running>)> =
-        own.into_iter().map(|run| (run, ask::ask(run.process).ok())).collect();
+    // One that has ended since is not there any more, and the others are worth showing without one that cannot answer: root
+    // asks other users' processes, too, and does not wait for one after the other.
+    let runs: Vec<(Launcher, Option<Running>)> = thread::scope(|scope| {
+        let asked = own.into_iter().map(|run| (run, scope.spawn(move || ask::ask(run.process).ok())));
+        let asked: Vec<_> = asked.collect();
+        asked.into_iter().map(|(run, answer)| (run, answer.join().ok().flatten())).collect()
+    });
     Ok(if json {
         format!("{:#}\n", json!({ "runs": runs.iter().map(summary).collect::<Vec<_>>() }))
     } else {

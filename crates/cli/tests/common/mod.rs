@@ -9,4 +9,6 @@ pub mod installation;
 pub mod manifest;
 pub mod process;
 pub mod screen;
+pub mod user;
+pub mod waiting;
 pub mod whole;

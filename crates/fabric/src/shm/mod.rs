@@ -1,7 +1,6 @@
 //! The fabric of one computer: rings in shared memory.
 
 mod doorbell;
-mod mailbox;
 mod primitive;
 mod ring;
 mod segment;
@@ -16,7 +15,7 @@ use gondwana_topology::NodeId;
 use ring::{Consumer, Producer, RingControl};
 use segment::{MappedLines, Mapping};
 use std::collections::VecDeque;
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::AsFd;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 use std::time::Duration;
@@ -295,10 +294,6 @@ impl Fabric for ShmFabric {
 
     fn is_polled(&self) -> bool {
         self.map.doorbell(self.node).is_polled()
-    }
-
-    fn exchange(&self, mine: &[BorrowedFd<'_>], patience: Duration) -> Vec<Option<Vec<OwnedFd>>> {
-        mailbox::exchange(&self.map, (self.node, self.nodes), mine, patience)
     }
 
     fn next_event(&self) -> Option<Event> {

@@ -14,7 +14,7 @@ use std::{fs::File, io};
 pub const DEFAULT_RING_BYTES: usize = 4 << 20;
 
 /// Says what the memory is; the last digits are the version of the layout.
-const MAGIC: u64 = u64::from_le_bytes(*b"gondwan2");
+const MAGIC: u64 = u64::from_le_bytes(*b"gondwan3");
 const PAGE: usize = 4096;
 
 /// The start of the segment.
@@ -30,10 +30,6 @@ struct Preamble {
 struct NodeEntry {
     doorbell: Doorbell,
     attached: AtomicU32,
-    /// The node's process.
-    process: AtomicU32,
-    /// The name of its mailbox; 0 as long as it has none.
-    mailbox: AtomicU64,
 }
 
 /// Where things lie: preamble, an entry per node, a control block per ordered pair of nodes, the rings.
@@ -185,23 +181,6 @@ impl Mapping {
     /// The doorbell of a node.
     pub fn doorbell(&self, node: NodeId) -> &Doorbell {
         &self.entry(node).doorbell
-    }
-
-    /// Tells the name of a node's mailbox and who answers for what comes from it.
-    pub fn set_mailbox(&self, node: NodeId, name: u64, process: u32) {
-        self.entry(node).process.store(process, Ordering::Relaxed);
-        self.entry(node).mailbox.store(name, Ordering::Release);
-    }
-
-    /// The name of a node's mailbox, 0 if it has none yet.
-    pub fn mailbox(&self, node: NodeId) -> u64 {
-        self.entry(node).mailbox.load(Ordering::Acquire)
-    }
-
-    /// The process that is a node; `None` if there is no such node, or it has no mailbox.
-    pub fn process(&self, node: NodeId) -> Option<u32> {
-        let known = node.index() < self.layout.nodes && self.mailbox(node) != 0;
-        known.then(|| self.entry(node).process.load(Ordering::Relaxed))
     }
 
     /// The control block of the ring from one node to another.

@@ -2,7 +2,6 @@ use super::ring::{Consumer, Damaged, LINE, Lines, Producer, RingControl, least_l
 use super::*;
 use proptest::prelude::*;
 use std::fs::File;
-use std::os::fd::FromRawFd;
 use std::sync::atomic::AtomicU64;
 
 /// A small ring in ordinary memory.
@@ -145,80 +144,4 @@ fn segments_are_checked() {
     assert!(matches!(attach(1, 2), Some(SegmentError::Taken(NodeId(1)))));
     let other = File::open("/dev/null").unwrap();
     assert!(matches!(ShmFabric::attach(&other, NodeId(0), 2), Err(SegmentError::Mismatch { .. })));
-}
-
-const PATIENCE: Duration = Duration::from_secs(20);
-
-#[test]
-fn every_node_gets_the_descriptors_of_every_other() {
-    use std::io::Write;
-    use std::os::unix::fs::FileExt;
-    const NODES: usize = 20;
-    let segment =
-        ShmSegment::create(NODES, LINE * least_lines(crate::MAX_HEAD, crate::MAX_BULK).next_power_of_two())
-            .unwrap();
-    let fabrics: Vec<_> =
-        (0..NODES).map(|node| ShmFabric::attach(&segment, NodeId(node as u16), NODES).unwrap()).collect();
-    let exchange = |fabric: &ShmFabric| {
-        // SAFETY: the name is a constant string, and the descriptor is new.
-        let file = unsafe { OwnedFd::from_raw_fd(libc::memfd_create(c"letter".as_ptr(), 0)) };
-        let mut file = File::from(file);
-        file.write_all(&[fabric.node().0 as u8; 3]).unwrap();
-        let received = fabric.exchange(&[segment.as_fd(), file.as_fd()], PATIENCE);
-        for (from, descriptors) in received.into_iter().enumerate() {
-            if from == fabric.node().index() {
-                assert!(descriptors.is_none());
-                continue;
-            }
-            let [_, same] = <[OwnedFd; 2]>::try_from(descriptors.expect("a letter from everybody")).unwrap();
-            // Not from where the others are just reading: they share the place.
-            let mut bytes = [0; 3];
-            File::from(same).read_exact_at(&mut bytes, 0).unwrap();
-            assert_eq!(bytes, [from as u8; 3]);
-        }
-    };
-    std::thread::scope(|scope| {
-        for fabric in &fabrics {
-            scope.spawn(|| exchange(fabric));
-        }
-    });
-}
-
-/// Another process on the computer knows the name of a mailbox and writes to it.
-#[test]
-fn letters_of_strangers_are_thrown_away() {
-    use std::os::linux::net::SocketAddrExt;
-    let segment = ShmSegment::create(2, DEFAULT_RING_BYTES).unwrap();
-    let [node, other] = [0, 1].map(|node| ShmFabric::attach(&segment, NodeId(node), 2).unwrap());
-    let received = std::thread::scope(|scope| {
-        let waits = scope.spawn(|| node.exchange(&[segment.as_fd()], PATIENCE));
-        let name = loop {
-            match node.map.mailbox(NodeId(0)) {
-                0 => std::thread::yield_now(),
-                name => break name.to_le_bytes(),
-            }
-        };
-        let address = std::os::unix::net::SocketAddr::from_abstract_name(&name[1..6]).unwrap();
-        let socket = std::os::unix::net::UnixDatagram::unbound().unwrap();
-        // Node 1 has no mailbox yet, whatever the letter says.
-        socket.send_to_addr(&1_u16.to_ne_bytes(), &address).unwrap();
-        socket.send_to_addr(&77_u16.to_ne_bytes(), &address).unwrap();
-        socket.send_to_addr(b"", &address).unwrap();
-        // As node 0, but by another process.
-        // SAFETY: the child makes one system call on a socket and ends.
-        let child = unsafe { libc::fork() };
-        if child == 0 {
-            let sent = socket.send_to_addr(&0_u16.to_ne_bytes(), &address);
-            // SAFETY: ends the child without running anything of the parent's.
-            unsafe { libc::_exit(i32::from(sent.is_err())) };
-        }
-        let mut status = 0;
-        // SAFETY: the kernel writes one status.
-        assert_eq!(unsafe { libc::waitpid(child, &raw mut status, 0) }, child);
-        assert_eq!(status, 0, "the child could not send");
-        assert!(other.exchange(&[segment.as_fd()], PATIENCE)[0].is_some());
-        waits.join().unwrap()
-    });
-    let lengths: Vec<_> = received.iter().map(|descriptors| descriptors.as_ref().map(Vec::len)).collect();
-    assert_eq!(lengths, [None, Some(1)]);
 }

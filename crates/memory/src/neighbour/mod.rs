@@ -28,6 +28,9 @@ const NEIGHBOURS_BASE: usize = 0x4100_0000_0000;
 /// Executables are from here on.
 const NEIGHBOURS_END: usize = 0x5400_0000_0000;
 
+/// Nodes with this number or a higher one neither read the memory of others nor have theirs read.
+pub const MOST_NEIGHBOURS: u16 = NAMES as u16;
+
 /// At most so many pages that the threads of their home may be writing get another home in one visit. Those after the first
 /// come on suspicion, and if it was wrong they have to be taken back.
 const MOST_TAKEN: u32 = 8;
@@ -117,11 +120,10 @@ impl Neighbour {
     /// (see [`Pages::offer`](crate::Pages::offer)).
     ///
     /// # Errors
-    /// If these are not three descriptors, there is no room among the addresses, or the kernel refuses.
-    pub fn new(number: u16, handed: Vec<OwnedFd>, geometry: &Geometry) -> Result<Self, MemoryError> {
+    /// If these are of another length than here, there is no room among the addresses, or the kernel refuses.
+    pub fn new(number: u16, handed: [OwnedFd; 3], geometry: &Geometry) -> Result<Self, MemoryError> {
         let what = "what another node has handed over";
-        let [frames, doors, faults] = <[OwnedFd; 3]>::try_from(handed)
-            .map_err(|_| MemoryError::System { what, source: io::ErrorKind::InvalidData.into() })?;
+        let [frames, doors, faults] = handed;
         let pages = geometry.pages();
         let bytes = pages as usize * PAGE_SIZE;
         for (file, length) in [(&frames, bytes), (&doors, bytes_of_doors(pages))] {
