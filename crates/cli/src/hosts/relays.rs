@@ -1,0 +1,364 @@
+//! The agent's threads that carry the program's streams between its nodes and the launcher.
+
+use super::protocol::{Answer, CHUNK, Frame, Stream, WINDOW};
+use super::upwards::Launcher;
+use crate::failure::Failure;
+use crate::process::events::End;
+use crate::run::null;
+use std::collections::BTreeMap;
+use std::io::{self, ErrorKind, PipeReader, PipeWriter, Read, Write};
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::sync::mpsc::{Sender, channel};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread;
+
+/// The streams of the nodes of this host.
+pub struct Relays {
+    launcher: Launcher,
+    /// For each node and output.
+    outputs: BTreeMap<u16, [Arc<Relay>; 2]>,
+    /// For each output what every relay watches: it ends when this is dropped.
+    open: [Option<PipeWriter>; 2],
+    closing: Arc<[PipeReader; 2]>,
+    /// The way to the standard input of node 0.
+    input: Option<Sender<Vec<u8>>>,
+    /// Nodes that have ended, with their relays.
+    ends: Sender<(u16, End, Vec<Arc<Relay>>)>,
+}
+
+impl Relays {
+    /// No stream yet.
+    pub fn new(launcher: &Launcher) -> Result<Self, Failure> {
+        let ((output, output_open), (errors, errors_open)) = (pipe()?, pipe()?);
+        let (ends, ended) = channel::<(u16, End, Vec<Arc<Relay>>)>();
+        let to_launcher = launcher.clone();
+        thread::spawn(move || {
+            for (node, end, relays) in ended {
+                tell(&to_launcher, node, end, relays);
+            }
+        });
+        Ok(Self {
+            launcher: launcher.clone(),
+            outputs: BTreeMap::new(),
+            open: [Some(output_open), Some(errors_open)],
+            closing: Arc::new([output, errors]),
+            input: None,
+            ends,
+        })
+    }
+
+    /// Makes the streams of a node, from its first to its third, and carries what passes.
+    pub fn add(&mut self, node: u16) -> Result<[OwnedFd; 3], Failure> {
+        let (output, output_end) = pipe()?;
+        let (errors, errors_end) = pipe()?;
+        let relay = |stream, from| Relay::start(node, stream, from, &self.launcher, &self.closing);
+        self.outputs.insert(node, [relay(Stream::Output, output), relay(Stream::Errors, errors)]);
+        let input = if node == 0 { self.carry_input()? } else { null()? };
+        Ok([input, output_end.into(), errors_end.into()])
+    }
+
+    fn carry_input(&mut self) -> Result<OwnedFd, Failure> {
+        let (end, mut input) = pipe()?;
+        let (sender, receiver) = channel::<Vec<u8>>();
+        self.input = Some(sender);
+        let launcher = self.launcher.clone();
+        launcher.answer(&Answer::WantInput);
+        thread::spawn(move || {
+            // A program that has closed its input wants no more.
+            while let Ok(bytes) = receiver.recv()
+                && input.write_all(&bytes).is_ok()
+            {
+                launcher.answer(&Answer::WantInput);
+            }
+        });
+        Ok(end.into())
+    }
+
+    /// Gives node 0 more to read.
+    pub fn input(&mut self, bytes: Vec<u8>) {
+        if self.input.as_ref().is_some_and(|input| input.send(bytes).is_err()) {
+            self.input = None;
+        }
+    }
+
+    /// Nothing more comes for node 0 to read.
+    pub fn end_input(&mut self) {
+        self.input = None;
+    }
+
+    /// The launcher has written so much of an output of a node.
+    pub fn taken(&self, node: u16, stream: Stream, bytes: usize) {
+        if let Some(relays) = self.outputs.get(&node) {
+            relays[stream.index()].taken(bytes);
+        }
+    }
+
+    /// Nobody takes this output any more: the nodes notice it when they write, as they would natively.
+    pub fn close(&mut self, stream: Stream) {
+        self.open[stream.index()] = None;
+        self.outputs.values().for_each(|relays| relays[stream.index()].close());
+    }
+
+    /// Tells the launcher that a node has ended, behind what it has written. Does not wait.
+    pub fn ended(&mut self, node: u16, end: End) {
+        let relays = self.outputs.get(&node).map_or(vec![], |relays| relays.to_vec());
+        // The thread at the other end lives as long as this.
+        let _ = self.ends.send((node, end, relays));
+    }
+}
+
+fn pipe() -> Result<(PipeReader, PipeWriter), Failure> {
+    io::pipe().map_err(|error| Failure::system("making pipes for the program", &error))
+}
+
+/// Tells the launcher of an end: before that of all that the node has written, as far as there is room, and of the rest
+/// when there is.
+fn tell(launcher: &Launcher, node: u16, end: End, relays: Vec<Arc<Relay>>) {
+    relays.iter().for_each(|relay| relay.until_nothing_moves());
+    launcher.answer(&Answer::Ended(node, end));
+    let rest: Vec<_> = relays.into_iter().filter(|relay| !relay.is_empty()).collect();
+    if rest.is_empty() {
+        return launcher.answer(&Answer::Written(node));
+    }
+    let launcher = launcher.clone();
+    thread::spawn(move || {
+        rest.iter().for_each(|relay| relay.until_empty());
+        launcher.answer(&Answer::Written(node));
+    });
+}
+
+/// One output of one node.
+struct Relay {
+    state: Mutex<State>,
+    changed: Condvar,
+}
+
+struct State {
+    /// `None` at the end: the other ends are closed, or nobody takes anything.
+    from: Option<PipeReader>,
+    /// Bytes that were sent and that the launcher has not written yet.
+    outstanding: usize,
+    /// Something was read that has not been sent.
+    holds: bool,
+    /// The launcher has no room.
+    starved: bool,
+    closed: bool,
+}
+
+impl State {
+    /// Everything that was written so far has been sent. What a node wrote before it ended is in its pipe.
+    fn is_empty(&self) -> bool {
+        let unread = |from: &PipeReader| {
+            let mut bytes: libc::c_int = 0;
+            // SAFETY: the kernel writes one number.
+            let result = unsafe { libc::ioctl(from.as_raw_fd(), libc::FIONREAD, &raw mut bytes) };
+            result == 0 && bytes > 0
+        };
+        !self.holds && !self.from.as_ref().is_some_and(unread)
+    }
+}
+
+impl Relay {
+    fn start(
+        node: u16,
+        stream: Stream,
+        from: PipeReader,
+        launcher: &Launcher,
+        closing: &Arc<[PipeReader; 2]>,
+    ) -> Arc<Self> {
+        let state =
+            State { from: Some(from), outstanding: 0, holds: false, starved: false, closed: false };
+        let relay = Arc::new(Self { state: Mutex::new(state), changed: Condvar::new() });
+        let (this, launcher, closing) = (Arc::clone(&relay), launcher.clone(), Arc::clone(closing));
+        thread::spawn(move || {
+            let mut buffer = vec![0; CHUNK];
+            while let Some(length) = this.read(&mut buffer, &closing[stream.index()]) {
+                if !this.await_room(length) {
+                    break;
+                }
+                launcher.frame(&Frame::Output(node, stream, buffer[..length].to_vec()));
+                this.change(|state| state.holds = false);
+            }
+            this.change(|state| (state.from, state.holds) = (None, false));
+        });
+        relay
+    }
+
+    /// Waits for output; `None` when none can come or nobody takes it.
+    fn read(&self, buffer: &mut [u8], closing: &PipeReader) -> Option<usize> {
+        // Only this thread closes it.
+        let from = self.lock().from.as_ref()?.as_raw_fd();
+        loop {
+            let poll = |fd| libc::pollfd { fd, events: libc::POLLIN, revents: 0 };
+            let mut fds = [poll(from), poll(closing.as_raw_fd())];
+            // SAFETY: the kernel reads and writes two pollfds.
+            unsafe { libc::poll(fds.as_mut_ptr(), 2, -1) };
+            if fds[1].revents != 0 {
+                return None;
+            }
+            if fds[0].revents == 0 {
+                continue;
+            }
+            let mut state = self.lock();
+            match state.from.as_mut()?.read(buffer) {
+                Ok(length @ 1..) => {
+                    state.holds = true;
+                    return Some(length);
+                }
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                Ok(0) | Err(_) => return None,
+            }
+        }
+    }
+
+    /// Waits until the launcher has room for so many bytes; false if it takes nothing any more.
+    fn await_room(&self, bytes: usize) -> bool {
+        let mut state = self.lock();
+        while state.outstanding + bytes > WINDOW && !state.closed {
+            state.starved = true;
+            self.changed.notify_all();
+            state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
+        }
+        state.starved = false;
+        state.outstanding += bytes;
+        !state.closed
+    }
+
+    fn taken(&self, bytes: usize) {
+        self.change(|state| state.outstanding = state.outstanding.saturating_sub(bytes));
+    }
+
+    fn close(&self) {
+        self.change(|state| state.closed = true);
+    }
+
+    fn is_empty(&self) -> bool {
+        self.lock().is_empty()
+    }
+
+    /// Waits until everything has been sent.
+    fn until_empty(&self) {
+        self.until(State::is_empty);
+    }
+
+    /// Waits until everything has been sent, or there is no room for the rest.
+    fn until_nothing_moves(&self) {
+        self.until(|state| state.starved || state.is_empty());
+    }
+
+    fn until(&self, is_so: impl Fn(&State) -> bool) {
+        let state = self.changed.wait_while(self.lock(), |state| !is_so(state));
+        drop(state.unwrap_or_else(PoisonError::into_inner));
+    }
+
+    fn change(&self, change: impl FnOnce(&mut State)) {
+        change(&mut self.lock());
+        self.changed.notify_all();
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs::File;
+
+    /// Relays, what comes from them at the launcher, and the outputs of node 1.
+    fn relays() -> (Relays, PipeReader, File, File) {
+        let (from_agent, to_launcher) = pipe().unwrap();
+        let mut relays = Relays::new(&Launcher::new(OwnedFd::from(to_launcher).into())).unwrap();
+        let [_, output, errors] = relays.add(1).unwrap();
+        (relays, from_agent, output.into(), errors.into())
+    }
+
+    fn answer(from: &mut PipeReader) -> Answer {
+        match Frame::read(from).unwrap() {
+            Some(Frame::Message(contents)) => super::super::protocol::parse(&contents).unwrap(),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    /// The bytes of the next output that must be of this stream.
+    fn output(from: &mut PipeReader, expected: Stream) -> Vec<u8> {
+        match Frame::read(from).unwrap() {
+            Some(Frame::Output(1, stream, bytes)) if stream == expected => bytes,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn an_end_comes_behind_all_output_although_others_hold_the_stream() {
+        let (mut relays, mut from, mut out, errors) = relays();
+        out.write_all(b"last words").unwrap();
+        relays.ended(1, End::Exited(3));
+        assert_eq!(output(&mut from, Stream::Output), b"last words");
+        assert!(matches!(answer(&mut from), Answer::Ended(1, End::Exited(3))));
+        assert!(matches!(answer(&mut from), Answer::Written(1)));
+        drop((out, errors));
+    }
+
+    #[test]
+    fn without_room_an_end_is_told_before_the_rest_of_the_output() {
+        let (mut relays, mut from, mut out, _errors) = relays();
+        let all = vec![7; WINDOW + CHUNK];
+        let writing = thread::spawn(move || out.write_all(&all).unwrap());
+        let mut come = 0;
+        while come < WINDOW {
+            come += output(&mut from, Stream::Output).len();
+        }
+        writing.join().unwrap();
+        relays.ended(1, End::Signalled(9));
+        assert!(matches!(answer(&mut from), Answer::Ended(1, End::Signalled(9))));
+        relays.taken(1, Stream::Output, WINDOW);
+        while come < WINDOW + CHUNK {
+            come += output(&mut from, Stream::Output).len();
+        }
+        assert!(matches!(answer(&mut from), Answer::Written(1)));
+    }
+
+    #[test]
+    fn an_output_that_does_not_move_holds_up_no_other() {
+        let (_relays, mut from, mut out, mut errors) = relays();
+        let all = vec![7; WINDOW];
+        out.write_all(&all[..CHUNK]).unwrap();
+        let writing = thread::spawn(move || {
+            out.write_all(&all).unwrap();
+            out
+        });
+        let mut come = 0;
+        while come < WINDOW {
+            come += output(&mut from, Stream::Output).len();
+        }
+        errors.write_all(b"help").unwrap();
+        assert_eq!(output(&mut from, Stream::Errors), b"help");
+        drop(writing.join().unwrap());
+    }
+
+    #[test]
+    fn who_writes_to_a_closed_output_is_told_so() {
+        for written in [0, WINDOW + CHUNK / 2] {
+            let (mut relays, mut from, mut out, mut errors) = relays();
+            out.write_all(&vec![7; written.min(CHUNK)]).unwrap();
+            for _ in 1..written / CHUNK {
+                out.write_all(&[7; CHUNK]).unwrap();
+            }
+            let mut come = 0;
+            while come < written.min(WINDOW) / CHUNK * CHUNK {
+                come += output(&mut from, Stream::Output).len();
+            }
+            relays.close(Stream::Output);
+            // The pipe is closed by another thread: until then there may be room in it.
+            let error = loop {
+                if let Err(error) = out.write_all(&[1; 512]) {
+                    break error;
+                }
+            };
+            assert_eq!(error.kind(), ErrorKind::BrokenPipe, "{written}");
+            errors.write_all(b"x").unwrap();
+            assert_eq!(output(&mut from, Stream::Errors), b"x");
+        }
+    }
+}
