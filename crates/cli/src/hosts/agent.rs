@@ -2,9 +2,7 @@
 //! nobody but its standard input, and when that ends, so does everything that it has started.
 
 use super::list::resolve;
-use super::protocol::{
-    Answer, Command, Frame, GREETING, Prepare, Ready, VersionOnly, digest, parse, to_os,
-};
+use super::protocol::{Answer, Command, Frame, GREETING, Prepare, Ready, VersionOnly, digest, parse, to_os};
 use super::relays::Relays;
 use super::upwards::{Launcher, Vigil};
 use crate::failure::Failure;

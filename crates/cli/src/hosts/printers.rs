@@ -47,7 +47,8 @@ pub struct Printers {
 impl Printers {
     /// Writers for this process's own streams. `tell` is called on their threads.
     pub fn start(tell: impl Fn(Printed) + Send + Sync + 'static) -> io::Result<Self> {
-        let (output, errors) = (io::stdout().as_fd().try_clone_to_owned(), io::stderr().as_fd().try_clone_to_owned());
+        let (output, errors) =
+            (io::stdout().as_fd().try_clone_to_owned(), io::stderr().as_fd().try_clone_to_owned());
         Self::with([output?.into(), errors?.into()], tell)
     }
 
@@ -320,7 +321,8 @@ mod tests {
     fn what_goes_to_one_file_keeps_its_order() {
         let (mut reader, writer) = pipe().unwrap();
         let (printers, _told) = printers([file(writer.try_clone().unwrap()), file(writer)]);
-        for (stream, text) in [(Stream::Output, "one "), (Stream::Errors, "two "), (Stream::Output, "three")] {
+        for (stream, text) in [(Stream::Output, "one "), (Stream::Errors, "two "), (Stream::Output, "three")]
+        {
             printers.print(piece(stream, text.as_bytes()));
         }
         let mut come = [0; 13];

@@ -114,15 +114,16 @@ fn pipe() -> Result<(PipeReader, PipeWriter), Failure> {
 /// Tells the launcher of an end: before that of all that the node has written, as far as there is room, and of the rest
 /// when there is.
 fn tell(launcher: &Launcher, node: u16, end: End, relays: Vec<Arc<Relay>>) {
-    relays.iter().for_each(|relay| relay.until_nothing_moves());
+    // A process that the node has left behind may write on for ever.
+    let mut left: Vec<_> = relays.into_iter().map(|relay| (relay.written(), relay)).collect();
+    left.retain(|(written, relay)| !relay.send_until(*written));
     launcher.answer(&Answer::Ended(node, end));
-    let rest: Vec<_> = relays.into_iter().filter(|relay| !relay.is_empty()).collect();
-    if rest.is_empty() {
+    if left.is_empty() {
         return launcher.answer(&Answer::Written(node));
     }
     let launcher = launcher.clone();
     thread::spawn(move || {
-        rest.iter().for_each(|relay| relay.until_empty());
+        left.iter().for_each(|(written, relay)| relay.until(|state| state.has_sent(*written)));
         launcher.answer(&Answer::Written(node));
     });
 }
@@ -136,25 +137,20 @@ struct Relay {
 struct State {
     /// `None` at the end: the other ends are closed, or nobody takes anything.
     from: Option<PipeReader>,
-    /// Bytes that were sent and that the launcher has not written yet.
+    /// How many bytes have been read from it, and how many of them sent.
+    read: u64,
+    sent: u64,
+    /// Bytes that the launcher has not written yet.
     outstanding: usize,
-    /// Something was read that has not been sent.
-    holds: bool,
     /// The launcher has no room.
     starved: bool,
     closed: bool,
 }
 
 impl State {
-    /// Everything that was written so far has been sent. What a node wrote before it ended is in its pipe.
-    fn is_empty(&self) -> bool {
-        let unread = |from: &PipeReader| {
-            let mut bytes: libc::c_int = 0;
-            // SAFETY: the kernel writes one number.
-            let result = unsafe { libc::ioctl(from.as_raw_fd(), libc::FIONREAD, &raw mut bytes) };
-            result == 0 && bytes > 0
-        };
-        !self.holds && !self.from.as_ref().is_some_and(unread)
+    /// So many bytes have been sent, or no more will be.
+    fn has_sent(&self, bytes: u64) -> bool {
+        self.sent >= bytes || self.from.is_none()
     }
 }
 
@@ -166,8 +162,8 @@ impl Relay {
         launcher: &Launcher,
         closing: &Arc<[PipeReader; 2]>,
     ) -> Arc<Self> {
-        let state =
-            State { from: Some(from), outstanding: 0, holds: false, starved: false, closed: false };
+        let from = Some(from);
+        let state = State { from, read: 0, sent: 0, outstanding: 0, starved: false, closed: false };
         let relay = Arc::new(Self { state: Mutex::new(state), changed: Condvar::new() });
         let (this, launcher, closing) = (Arc::clone(&relay), launcher.clone(), Arc::clone(closing));
         thread::spawn(move || {
@@ -177,9 +173,9 @@ impl Relay {
                     break;
                 }
                 launcher.frame(&Frame::Output(node, stream, buffer[..length].to_vec()));
-                this.change(|state| state.holds = false);
+                this.change(|state| state.sent += length as u64);
             }
-            this.change(|state| (state.from, state.holds) = (None, false));
+            this.change(|state| state.from = None);
         });
         relay
     }
@@ -202,7 +198,7 @@ impl Relay {
             let mut state = self.lock();
             match state.from.as_mut()?.read(buffer) {
                 Ok(length @ 1..) => {
-                    state.holds = true;
+                    state.read += length as u64;
                     return Some(length);
                 }
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
@@ -232,18 +228,21 @@ impl Relay {
         self.change(|state| state.closed = true);
     }
 
-    fn is_empty(&self) -> bool {
-        self.lock().is_empty()
+    /// How many bytes have been written so far: what a node wrote before it ended has been read or is in the pipe.
+    fn written(&self) -> u64 {
+        let state = self.lock();
+        let mut unread: libc::c_int = 0;
+        if let Some(from) = &state.from {
+            // SAFETY: the kernel writes one number.
+            unsafe { libc::ioctl(from.as_raw_fd(), libc::FIONREAD, &raw mut unread) };
+        }
+        state.read + u64::from(unread.unsigned_abs())
     }
 
-    /// Waits until everything has been sent.
-    fn until_empty(&self) {
-        self.until(State::is_empty);
-    }
-
-    /// Waits until everything has been sent, or there is no room for the rest.
-    fn until_nothing_moves(&self) {
-        self.until(|state| state.starved || state.is_empty());
+    /// Waits until so many bytes have been sent, or there is no room for more; false then.
+    fn send_until(&self, bytes: u64) -> bool {
+        self.until(|state| state.starved || state.has_sent(bytes));
+        self.lock().has_sent(bytes)
     }
 
     fn until(&self, is_so: impl Fn(&State) -> bool) {

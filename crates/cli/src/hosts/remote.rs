@@ -98,7 +98,8 @@ impl RemoteNodes {
         let ways: Vec<ToAgent> = agents.iter().map(|agent| Arc::clone(&agent.to)).collect();
         let of_printers = sender.clone();
         let printers = Printers::start(move |printed| tell(printed, &ways, &of_printers));
-        let printers = Arc::new(printers.map_err(|error| Failure::system("writing the program's output", &error))?);
+        let printers =
+            Arc::new(printers.map_err(|error| Failure::system("writing the program's output", &error))?);
         for (index, from) in streams {
             let (sender, printers) = (sender.clone(), Arc::clone(&printers));
             thread::spawn(move || read_agent(index, from, &sender, &printers));
@@ -157,10 +158,7 @@ impl RemoteNodes {
                 }
                 // Nothing is recorded or printed before nodes are started.
                 Ok(
-                    Incoming::Chunk(..)
-                    | Incoming::Watched
-                    | Incoming::Unwritable(..)
-                    | Incoming::Printed,
+                    Incoming::Chunk(..) | Incoming::Watched | Incoming::Unwritable(..) | Incoming::Printed,
                 ) => continue,
                 Ok(Incoming::Signal(signal)) => {
                     let message = format!("stopped by {} before all hosts had answered", signal_name(signal));

@@ -199,10 +199,13 @@ impl LocalNodes {
         let exchange = fds.len();
         fds.extend(self.handed.channels().map(poll));
         let soon = self.handed.is_held_up().then(|| Instant::now() + MOMENT);
-        let timeout = [deadline, soon, self.stops.due(Instant::now())].into_iter().flatten().min().map_or(-1, |deadline| {
-            let left = deadline.saturating_duration_since(Instant::now()).as_micros().div_ceil(1000);
-            i32::try_from(left).unwrap_or(i32::MAX)
-        });
+        let timeout = [deadline, soon, self.stops.due(Instant::now())].into_iter().flatten().min().map_or(
+            -1,
+            |deadline| {
+                let left = deadline.saturating_duration_since(Instant::now()).as_micros().div_ceil(1000);
+                i32::try_from(left).unwrap_or(i32::MAX)
+            },
+        );
         // SAFETY: the kernel reads and writes the array given.
         if unsafe { libc::poll(fds.as_mut_ptr(), fds.len() as libc::nfds_t, timeout) } < 0 {
             let error = io::Error::last_os_error();

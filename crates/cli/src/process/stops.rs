@@ -136,7 +136,9 @@ impl Stop {
         let node = format!("node {node} (process {process}{on})");
         match tracer {
             None => {
-                format!("{node} is stopped and the run waits for it: continue it{there} (kill -CONT {process})")
+                format!(
+                    "{node} is stopped and the run waits for it: continue it{there} (kill -CONT {process})"
+                )
             }
             Some(Tracer { process, name }) => {
                 let name = if name.is_empty() { String::new() } else { format!(" ({name})") };
