@@ -187,7 +187,8 @@ fn a_closed_output_reaches_the_program() {
         let script = "trap '' PIPE; while echo y; do :; done 2>errors; exit 7";
         let (status, said) = closed_output(&here, fabric, script);
         assert_eq!((status.code(), said.as_str()), (Some(7), ""), "{fabric:?}");
-        assert!(std::fs::read_to_string(here.path("errors")).unwrap().contains("Broken pipe"), "{fabric:?}");
+        // Which error it was a shell does not tell.
+        assert!(std::fs::read_to_string(here.path("errors")).unwrap().contains("echo"), "{fabric:?}");
     }
 }
 

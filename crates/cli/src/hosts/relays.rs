@@ -207,10 +207,10 @@ impl Relay {
         }
     }
 
-    /// Waits until the launcher has room for so many bytes; false if it takes nothing any more.
+    /// Waits until the launcher has room, which so many bytes are to take; false if it takes nothing any more.
     fn await_room(&self, bytes: usize) -> bool {
         let mut state = self.lock();
-        while state.outstanding + bytes > WINDOW && !state.closed {
+        while state.outstanding >= WINDOW && !state.closed {
             state.starved = true;
             self.changed.notify_all();
             state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
@@ -321,10 +321,8 @@ mod tests {
     #[test]
     fn an_output_that_does_not_move_holds_up_no_other() {
         let (_relays, mut from, mut out, mut errors) = relays();
-        let all = vec![7; WINDOW];
-        out.write_all(&all[..CHUNK]).unwrap();
         let writing = thread::spawn(move || {
-            out.write_all(&all).unwrap();
+            out.write_all(&[7; WINDOW + CHUNK]).unwrap();
             out
         });
         let mut come = 0;
@@ -338,16 +336,17 @@ mod tests {
 
     #[test]
     fn who_writes_to_a_closed_output_is_told_so() {
-        for written in [0, WINDOW + CHUNK / 2] {
+        for written in [0, WINDOW + CHUNK] {
             let (mut relays, mut from, mut out, mut errors) = relays();
-            out.write_all(&vec![7; written.min(CHUNK)]).unwrap();
-            for _ in 1..written / CHUNK {
-                out.write_all(&[7; CHUNK]).unwrap();
-            }
+            let writing = thread::spawn(move || {
+                out.write_all(&vec![7; written]).unwrap();
+                out
+            });
             let mut come = 0;
-            while come < written.min(WINDOW) / CHUNK * CHUNK {
+            while come < written.min(WINDOW) {
                 come += output(&mut from, Stream::Output).len();
             }
+            let mut out = writing.join().unwrap();
             relays.close(Stream::Output);
             // The pipe is closed by another thread: until then there may be room in it.
             let error = loop {

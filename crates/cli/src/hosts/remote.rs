@@ -302,13 +302,17 @@ impl Nodes for RemoteNodes {
     fn last_words(&mut self) -> Option<Event> {
         loop {
             let is_done = self.printers.is_done() && !self.unwritten.contains(&true);
+            // What has come meanwhile may change that.
+            let mut news = false;
             while let Ok(incoming) = self.incoming.try_recv() {
                 self.incoming(incoming);
+                news = true;
             }
             match self.ready.pop_front() {
                 // The program is gone. Whoever wants the launcher to end has waited for a reader long enough.
                 Some(Event::Signal { signal, .. }) if IMPATIENT.contains(&signal) => return None,
                 Some(event) => return Some(event),
+                None if news => {}
                 None if is_done => return None,
                 None => {
                     let incoming = self.incoming.recv().ok()?;

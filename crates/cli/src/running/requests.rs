@@ -259,7 +259,7 @@ mod tests {
     fn who_says_too_much_or_takes_too_long_is_not_heard() {
         let inbox = Inbox::new().unwrap();
         let (ours, mut theirs) = UnixStream::pair().unwrap();
-        let writing = thread::spawn(move || theirs.write_all(&vec![b' '; LONGEST as usize + 1]));
+        let writing = thread::spawn(move || theirs.write_all(&vec![b' '; 2 * LONGEST as usize]));
         let mut caller = Caller::new(ours).unwrap();
         while let Some(more) = caller {
             caller = more.listen(&inbox);
