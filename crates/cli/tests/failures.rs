@@ -5,8 +5,10 @@ mod common;
 use common::endless::Endless;
 use common::folder::Folder;
 use common::process::Process;
+use common::waiting::Waiting;
 use common::whole::{LIMIT, run, whole};
 use std::fs;
+use std::io::{BufRead, BufReader, PipeReader, Read};
 use std::net::{Shutdown, TcpStream};
 use std::os::unix::process::ExitStatusExt;
 use std::time::{Duration, Instant};
@@ -39,6 +41,58 @@ fn nothing_survives_a_killed_launcher() {
         let (said, status) = run.end(SOON);
         assert_eq!(said, "", "{fabric}");
         assert_eq!(status.signal(), Some(libc::SIGKILL));
+    }
+}
+
+/// A run that waits, what it says, and the process of its node 1.
+fn waiting(options: &[&str]) -> (Waiting, BufReader<PipeReader>, Process) {
+    let (said, to_say) = std::io::pipe().unwrap();
+    let waiting = Waiting::start_with(options, |command, _| {
+        command.stderr(to_say);
+    });
+    let process = waiting.json_when_up()["nodes"][1]["process"].as_u64().unwrap();
+    (waiting, BufReader::new(said), Process::open(process as u32).unwrap())
+}
+
+const HOSTS: [&str; 4] = ["--hosts", "a=127.0.0.1,b=127.0.0.1", "--launcher", "{command}"];
+
+#[test]
+fn a_stopped_node_is_named_and_a_stopped_job_is_nobodys_business() {
+    let runs = [&["-n", "2"][..], &HOSTS];
+    let [one, other] = runs.map(waiting);
+    let jobs = runs.map(waiting);
+    for (job, ..) in &jobs {
+        // As the stop key of the terminal.
+        Process::open(job.pid()).unwrap().signal(libc::SIGTSTP);
+    }
+    for (_, _, node) in [&one, &other] {
+        node.signal(libc::SIGSTOP);
+    }
+    for ((waiting, mut said, node), place) in [(one, ""), (other, " on host b")] {
+        let mut line = String::new();
+        said.read_line(&mut line).unwrap();
+        let (pid, there) = (node.pid, if place.is_empty() { "" } else { " there" });
+        let sentence = format!(
+            "gondwana: node 1 (process {pid}{place}) is stopped and the run waits for it: continue it{there} (kill -CONT {pid})\n"
+        );
+        assert_eq!(line, sentence);
+        node.signal(libc::SIGCONT);
+        line.clear();
+        said.read_line(&mut line).unwrap();
+        assert_eq!(line, "gondwana: node 1 goes on\n");
+        waiting.end();
+        line.clear();
+        said.read_to_string(&mut line).unwrap();
+        assert_eq!(line, "");
+    }
+    for (job, mut said, _) in jobs {
+        // It was stopped for as long.
+        Process::open(job.pid()).unwrap().signal(libc::SIGCONT);
+        job.json_when_up();
+        job.end();
+        let mut text = String::new();
+        said.read_to_string(&mut text).unwrap();
+        assert_eq!(text, "");
     }
 }
 

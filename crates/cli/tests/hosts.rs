@@ -2,14 +2,16 @@
 
 mod common;
 
-use common::endless::Endless;
+use common::endless::{Endless, children};
 use common::folder::Folder;
 use common::installation::{Installation, errors};
 use common::process::Process;
 use common::whole::{LIMIT, run, whole};
 use serde_json::Value;
+use std::fs::File;
 use std::io::{Read, Write};
-use std::process::{Command, Stdio};
+use std::os::fd::AsRawFd;
+use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
@@ -81,6 +83,144 @@ fn an_agent_that_dies_ends_the_run() {
 
 /// How long anything may be left of a run that has failed.
 const SOON: Duration = Duration::from_secs(2);
+
+/// How long the launcher gives agents that it has told to end.
+const FAREWELL: Duration = Duration::from_millis(300);
+
+#[test]
+fn an_agent_that_dies_before_it_is_ready_is_not_waited_for() {
+    let here = Installation::new();
+    let took = || {
+        let start = Instant::now();
+        fails(&here, &["--launcher", "sh -c 'kill -9 $$ # {host} {command}'"], &["true"], "does not answer");
+        start.elapsed()
+    };
+    let least = (0..5).map(|_| took()).min().unwrap();
+    assert!(least < FAREWELL, "{least:?}");
+}
+
+/// Starts agents that read a runtime library which takes for ever, and waits until all do. The writer keeps them there.
+fn agents_that_prepare(here: &Installation) -> (Child, File) {
+    std::fs::remove_file(here.path("libgondwana.so")).unwrap();
+    assert!(Command::new("mkfifo").arg(here.path("libgondwana.so")).status().unwrap().success());
+    let command =
+        [&TWO[..], &["--launcher", "sh -c 'echo $$ > pid-{host}; exec {command}'", "true"]].concat();
+    let launcher = here.command(&command).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let library = File::options().write(true).open(here.path("libgondwana.so")).unwrap();
+    (launcher, library)
+}
+
+#[test]
+fn agents_that_prepare_end_with_their_launcher() {
+    let here = Installation::new();
+    let (mut launcher, library) = agents_that_prepare(&here);
+    let agents: Vec<Process> = children(launcher.id()).into_iter().filter_map(Process::open).collect();
+    assert!(!agents.is_empty());
+    launcher.kill().unwrap();
+    for agent in agents {
+        assert!(agent.ends_within(SOON), "the agent {} is left", agent.pid);
+    }
+    launcher.wait().unwrap();
+    drop(library);
+}
+
+#[test]
+fn agents_that_prepare_end_when_another_has_died() {
+    let here = Installation::new();
+    let (launcher, library) = agents_that_prepare(&here);
+    let victim = Process::open(children(launcher.id())[0]).unwrap();
+    victim.signal(libc::SIGKILL);
+    assert!(Process::open(launcher.id()).unwrap().ends_within(SOON));
+    let output = launcher.wait_with_output().unwrap();
+    assert!(errors(&output).contains("does not answer: "), "{}", errors(&output));
+    assert_eq!(output.status.code(), Some(125));
+    drop(library);
+}
+
+#[test]
+fn output_that_cannot_be_written_is_a_failure() {
+    let here = Installation::new();
+    let full = |program: &[&str]| {
+        let command = [&TWO[..], &["--launcher", "{command}"], program].concat();
+        let full = File::options().write(true).open("/dev/full").unwrap();
+        let launcher = here.command(&command).stdout(full).stderr(Stdio::piped()).spawn().unwrap();
+        assert!(Process::open(launcher.id()).unwrap().ends_within(LIMIT), "{program:?}");
+        let output = launcher.wait_with_output().unwrap();
+        (output.status.code(), errors(&output))
+    };
+    let sentence = "gondwana: standard output cannot be written: No space left on device (os error 28); the rest of it is \
+                    lost\n";
+    for program in [&["echo", "lost"][..], &["yes"]] {
+        assert_eq!(full(program), (Some(125), sentence.to_owned()), "{program:?}");
+    }
+    // The program's own failure is the better one.
+    assert_eq!(full(&["sh", "-c", "echo lost; exit 3"]), (Some(3), sentence.to_owned()));
+}
+
+#[test]
+fn output_that_nobody_reads_holds_up_nothing_else() {
+    let here = Installation::new();
+    let script = "trap 'echo caught >&2; exit 3' TERM; yes & wait";
+    let command = [&TWO[..], &["--launcher", "{command}", "sh", "-c", script]].concat();
+    let mut launcher = here.command(&command).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let (output, mut said) = (launcher.stdout.take().unwrap(), launcher.stderr.take().unwrap());
+    let start = Instant::now();
+    while waiting_in(&output) < PIPE {
+        assert!(start.elapsed() < LIMIT, "the program prints nothing");
+        std::thread::yield_now();
+    }
+    let process = Process::open(launcher.id()).unwrap();
+    process.signal(libc::SIGTERM);
+    let (sender, heard) = std::sync::mpsc::channel();
+    let reading = std::thread::spawn(move || {
+        let mut line = [0; 7];
+        said.read_exact(&mut line).unwrap();
+        sender.send(line).unwrap();
+        said
+    });
+    let line = heard.recv_timeout(LIMIT).expect("standard error comes although standard output is stuck");
+    assert_eq!(&line, b"caught\n");
+    // What the program has printed is there for whoever reads on, until nobody does.
+    assert!(!process.ends_within(Duration::from_millis(100)));
+    drop(output);
+    assert!(process.ends_within(LIMIT));
+    assert_eq!(launcher.wait().unwrap().code(), Some(3));
+    drop(reading.join().unwrap());
+}
+
+#[test]
+fn a_launcher_whose_output_nobody_reads_ends_when_asked() {
+    let here = Installation::new();
+    // Ends by itself, with more than has room on the way.
+    let command = [&TWO[..], &["--launcher", "{command}", "sh", "-c", "head -c 300000 /dev/zero"]].concat();
+    let mut launcher = here.command(&command).stdout(Stdio::piped()).spawn().unwrap();
+    let output = launcher.stdout.take().unwrap();
+    let process = Process::open(launcher.id()).unwrap();
+    let start = Instant::now();
+    while waiting_in(&output) < PIPE
+        || children(launcher.id()).iter().any(|&agent| !children(agent).is_empty())
+    {
+        assert!(start.elapsed() < LIMIT, "the program does not end");
+        std::thread::yield_now();
+    }
+    // As long as the launcher has not heard of all ends, the signal is the program's.
+    while !process.ends_within(Duration::from_millis(50)) {
+        assert!(start.elapsed() < LIMIT, "the launcher does not end");
+        process.signal(libc::SIGTERM);
+    }
+    assert_eq!(launcher.wait().unwrap().code(), Some(0));
+}
+
+/// How many bytes a pipe holds.
+const PIPE: usize = 64 << 10;
+
+/// How many bytes wait in a pipe.
+fn waiting_in(pipe: &impl AsRawFd) -> usize {
+    let mut bytes: libc::c_int = 0;
+    // SAFETY: the kernel writes one number.
+    assert_eq!(unsafe { libc::ioctl(pipe.as_raw_fd(), libc::FIONREAD, &raw mut bytes) }, 0);
+    bytes as usize
+}
 
 /// How to reach a namespace.
 const INTO: &str = "ip netns exec {host} {command}";

@@ -4,9 +4,10 @@ mod common;
 
 use common::installation::{Installation, errors};
 use common::process::Process;
+use common::whole::LIMIT;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::os::unix::process::ExitStatusExt;
-use std::process::{Child, ChildStdout, Command, Stdio};
+use std::process::{Child, ChildStdout, Command, ExitStatus, Stdio};
 use std::time::Duration;
 
 /// How long anything may be left of a run that has ended.
@@ -153,6 +154,41 @@ impl Sleeping {
         let mut rest = String::new();
         self.output.read_to_string(&mut rest).unwrap();
         assert_eq!(rest, "");
+    }
+}
+
+/// A run whose standard output nobody reads any more after the first line; how it ends, and what it says.
+fn closed_output(here: &Installation, fabric: &[&str], script: &str) -> (ExitStatus, String) {
+    let mut launcher = here
+        .command(&run_of(fabric, &["sh", "-c", script]))
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut line = String::new();
+    BufReader::new(launcher.stdout.take().unwrap()).read_line(&mut line).unwrap();
+    assert_eq!(line, "y\n");
+    let ends = Process::open(launcher.id()).unwrap().ends_within(LIMIT);
+    if !ends {
+        launcher.kill().unwrap();
+    }
+    let output = launcher.wait_with_output().unwrap();
+    assert!(ends, "{fabric:?}: writes for ever to nobody");
+    (output.status, errors(&output))
+}
+
+#[test]
+fn a_closed_output_reaches_the_program() {
+    let here = Installation::new();
+    for fabric in FABRICS {
+        let (status, said) = closed_output(&here, fabric, "exec yes");
+        assert_eq!((status.signal(), said.as_str()), (Some(libc::SIGPIPE), ""), "{fabric:?}");
+        // Who ignores the signal gets the error.
+        let script = "trap '' PIPE; while echo y; do :; done 2>errors; exit 7";
+        let (status, said) = closed_output(&here, fabric, script);
+        assert_eq!((status.code(), said.as_str()), (Some(7), ""), "{fabric:?}");
+        // Which error it was a shell does not tell.
+        assert!(std::fs::read_to_string(here.path("errors")).unwrap().contains("echo"), "{fabric:?}");
     }
 }
 

@@ -334,3 +334,20 @@ fn those_who_ask_and_do_not_listen_do_no_harm() {
     assert_eq!(late["program"], json["program"]);
     waiting.end();
 }
+
+#[test]
+fn those_who_say_nothing_keep_no_request_waiting() {
+    let folder = Folder::new();
+    let (session, sockets) = session(&folder);
+    let waiting = Waiting::start_with(&["-n", "2"], |command, _| {
+        command.env("XDG_RUNTIME_DIR", &session);
+    });
+    let socket = sockets.join(format!("{}.requests", waiting.pid()));
+    // One after the other they would take longer than anybody waits for an answer.
+    let silent: Vec<UnixStream> = (0..60).map(|_| UnixStream::connect(&socket).unwrap()).collect();
+    let mut ask = Command::new(&whole().gondwana);
+    ask.args(["monitor", &waiting.pid().to_string(), "--counters"]).env("XDG_RUNTIME_DIR", &session);
+    refuses(&run(&mut ask, LIMIT), 125, "has no filters");
+    drop(silent);
+    waiting.end();
+}

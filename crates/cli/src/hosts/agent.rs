@@ -2,32 +2,24 @@
 //! nobody but its standard input, and when that ends, so does everything that it has started.
 
 use super::list::resolve;
-use super::protocol::{
-    Answer, CHUNK, Command, Frame, GREETING, Prepare, Ready, VersionOnly, digest, parse, to_os,
-};
+use super::protocol::{Answer, Command, Frame, GREETING, Prepare, Ready, VersionOnly, digest, parse, to_os};
+use super::relays::Relays;
+use super::upwards::{Launcher, Vigil};
 use crate::failure::Failure;
 use crate::process::events::{Event, Nodes};
 use crate::process::local::LocalNodes;
 use crate::process::spawn::Image;
-use crate::run::{capabilities, check, null, signals};
-use gondwana_node::boot::{Boot, VERSION};
+use crate::run::{capabilities, check, signals};
+use gondwana_node::boot::VERSION;
 use gondwana_node::control::Report;
 use serde::Deserialize;
-use std::collections::BTreeMap;
 use std::fs::File;
-use std::io::{self, PipeReader, Read, Write};
+use std::io;
 use std::net::{IpAddr, Ipv4Addr, TcpListener};
-use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd};
 use std::path::PathBuf;
 use std::process::ExitCode;
-use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
-use std::sync::{Arc, Mutex, PoisonError};
-use std::thread;
 use std::time::{Duration, Instant};
-
-/// How long to wait for the last output of a node that has ended: a process that it has left behind may keep the
-/// pipe open for ever.
-const LAST_OUTPUT: Duration = Duration::from_secs(1);
 
 /// How long the launcher may take to end a run in which a node here has lost a connection. Most probably it is the
 /// launcher that cannot be reached.
@@ -38,7 +30,7 @@ pub fn serve() -> Result<ExitCode, Failure> {
     let failed = |error| Failure::system("the launcher", &error);
     let mut input = File::from(io::stdin().as_fd().try_clone_to_owned().map_err(failed)?);
     let output = File::from(io::stdout().as_fd().try_clone_to_owned().map_err(failed)?);
-    let launcher = Launcher(Arc::new(Mutex::new(output)));
+    let launcher = Launcher::new(output);
     launcher.raw(GREETING).map_err(failed)?;
     if let Err(failure) = converse(&mut input, &launcher) {
         launcher.answer(&Answer::Failed(failure.message));
@@ -46,35 +38,14 @@ pub fn serve() -> Result<ExitCode, Failure> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// The way to the launcher, shared by the threads that relay output.
-#[derive(Clone)]
-struct Launcher(Arc<Mutex<File>>);
-
-impl Launcher {
-    fn raw(&self, bytes: &[u8]) -> io::Result<()> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).write_all(bytes)
-    }
-
-    fn frame(&self, frame: &Frame) {
-        let written = frame.write(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner));
-        if written.is_err() {
-            // Without a launcher there is no run; the nodes die with this process.
-            std::process::exit(1);
-        }
-    }
-
-    fn answer(&self, answer: &Answer) {
-        if let Ok(frame) = Frame::message(answer) {
-            self.frame(&frame);
-        }
-    }
-}
-
 fn converse(input: &mut File, launcher: &Launcher) -> Result<(), Failure> {
     // Before any thread: all of them must leave the ends of children to this one.
     let mut machine = LocalNodes::new(signals(false)?)?;
     let Some(prepare) = receive_prepare(input)? else { return Ok(()) };
+    // To read a large program takes a while.
+    let vigil = Vigil::begin(input.as_raw_fd());
     let (image, ready, listeners) = prepared(prepare)?;
+    drop(vigil);
     let library = ready.can.library.clone();
     launcher.answer(&Answer::Ready(Box::new(ready)));
     let boots = match receive(input)? {
@@ -82,9 +53,10 @@ fn converse(input: &mut File, launcher: &Launcher) -> Result<(), Failure> {
         Some(_) => return Err(Failure::cannot("the launcher speaks out of turn")),
         None => return Ok(()),
     };
-    let mut relays = Relays { launcher: launcher.clone(), outputs: BTreeMap::new(), input: None };
+    let mut relays = Relays::new(launcher)?;
     for (boot, listener) in boots.into_iter().zip(listeners) {
-        relays.start(&mut machine, &image, &library, boot, &listener.into())?;
+        let streams = relays.add(boot.node)?.map(Some);
+        machine.start(&image, &library, boot, &listener.into(), streams)?;
     }
     machine.watch(input.as_raw_fd());
     let mut deadline = None;
@@ -98,14 +70,17 @@ fn converse(input: &mut File, launcher: &Launcher) -> Result<(), Failure> {
                 launcher.answer(&Answer::Report(node, report));
             }
             Some(Event::Chunk(node, chunk)) => launcher.frame(&Frame::Chunk(node, chunk)),
-            Some(Event::Ended(node, end)) => {
-                relays.finish(node);
-                launcher.answer(&Answer::Ended(node, end));
-            }
+            Some(Event::Ended(node, end)) => relays.ended(node, end),
+            Some(Event::Stopped(stop, _)) => launcher.answer(&Answer::Stopped(stop)),
+            Some(Event::Continued(node)) => launcher.answer(&Answer::Continued(node)),
             Some(Event::Watched) => match receive(input)? {
                 None => return Ok(()),
                 Some(Received::Input(bytes)) => relays.input(bytes),
-                Some(Received::Command(Command::InputEnd)) => relays.input = None,
+                Some(Received::Command(Command::InputEnd)) => relays.end_input(),
+                Some(Received::Command(Command::Taken { node, stream, bytes })) => {
+                    relays.taken(node, stream, bytes);
+                }
+                Some(Received::Command(Command::Close(stream))) => relays.close(stream),
                 Some(Received::Command(Command::Kill)) => machine.kill(),
                 Some(Received::Command(Command::Signal { node, signal })) => machine.signal(node, signal),
                 Some(Received::Command(Command::Order { node, order })) => machine.order(node, &order),
@@ -113,7 +88,7 @@ fn converse(input: &mut File, launcher: &Launcher) -> Result<(), Failure> {
                     return Err(Failure::cannot("the launcher speaks out of turn"));
                 }
             },
-            Some(Event::Signal { .. }) => {}
+            Some(Event::Signal { .. } | Event::OutputLost(_)) => {}
             // The nodes end with this value.
             None => return Ok(()),
         }
@@ -131,7 +106,7 @@ fn receive(input: &mut File) -> Result<Option<Received>, Failure> {
         None => None,
         Some(Frame::Message(contents)) => Some(Received::Command(parse(&contents).map_err(failed)?)),
         Some(Frame::Input(contents)) => Some(Received::Input(contents)),
-        Some(Frame::Output(_) | Frame::Errors(_) | Frame::Chunk(..)) => {
+        Some(Frame::Output(..) | Frame::Chunk(..)) => {
             return Err(Failure::cannot("the launcher has sent output"));
         }
     })
@@ -209,85 +184,6 @@ fn address(prepare: &Prepare) -> Result<IpAddr, Failure> {
 /// The server's address from `client port server port`, the variable that the ssh server sets.
 fn server_of_ssh(connection: &str) -> Option<IpAddr> {
     connection.split(' ').nth(2)?.parse().ok()
-}
-
-/// Threads that carry the program's streams.
-struct Relays {
-    launcher: Launcher,
-    /// For each node, what is disconnected when all its output has been sent.
-    outputs: BTreeMap<u16, Receiver<()>>,
-    /// The way to the standard input of node 0.
-    input: Option<Sender<Vec<u8>>>,
-}
-
-impl Relays {
-    fn start(
-        &mut self,
-        machine: &mut LocalNodes,
-        image: &Image,
-        library: &std::path::Path,
-        boot: Boot,
-        listener: &OwnedFd,
-    ) -> Result<(), Failure> {
-        let failed = |error| Failure::system("making pipes for the program", &error);
-        let node = boot.node;
-        let (output, output_end) = io::pipe().map_err(failed)?;
-        let (errors, errors_end) = io::pipe().map_err(failed)?;
-        let (input_end, input) = if node == 0 {
-            let (input_end, input) = io::pipe().map_err(failed)?;
-            (OwnedFd::from(input_end), Some(input))
-        } else {
-            (null()?, None)
-        };
-        let streams = [Some(input_end), Some(output_end.into()), Some(errors_end.into())];
-        machine.start(image, library, boot, listener, streams)?;
-        let (done, outputs) = channel();
-        self.outputs.insert(node, outputs);
-        self.relay(output, Frame::Output, done.clone());
-        self.relay(errors, Frame::Errors, done);
-        if let Some(mut input) = input {
-            let (sender, receiver) = channel::<Vec<u8>>();
-            self.input = Some(sender);
-            let launcher = self.launcher.clone();
-            launcher.answer(&Answer::WantInput);
-            thread::spawn(move || {
-                // A program that has closed its input wants no more.
-                while let Ok(bytes) = receiver.recv()
-                    && input.write_all(&bytes).is_ok()
-                {
-                    launcher.answer(&Answer::WantInput);
-                }
-            });
-        }
-        Ok(())
-    }
-
-    fn relay(&self, mut from: PipeReader, frame: fn(Vec<u8>) -> Frame, done: Sender<()>) {
-        let launcher = self.launcher.clone();
-        thread::spawn(move || {
-            let mut buffer = vec![0; CHUNK];
-            while let Ok(length @ 1..) = from.read(&mut buffer) {
-                launcher.frame(&frame(buffer[..length].to_vec()));
-            }
-            drop(done);
-        });
-    }
-
-    fn input(&mut self, bytes: Vec<u8>) {
-        if self.input.as_ref().is_some_and(|input| input.send(bytes).is_err()) {
-            self.input = None;
-        }
-    }
-
-    /// Waits until what an ended node has written has been sent.
-    fn finish(&mut self, node: u16) {
-        let deadline = Instant::now() + LAST_OUTPUT;
-        if let Some(outputs) = self.outputs.remove(&node) {
-            // Nothing is ever sent: only the end of both threads ends the wait early.
-            let end = outputs.recv_timeout(deadline.saturating_duration_since(Instant::now()));
-            debug_assert!(matches!(end, Err(RecvTimeoutError::Disconnected | RecvTimeoutError::Timeout)));
-        }
-    }
 }
 
 #[cfg(test)]

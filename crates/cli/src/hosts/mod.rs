@@ -6,9 +6,12 @@
 
 pub mod agent;
 mod list;
+mod printers;
 mod protocol;
+mod relays;
 mod remote;
 mod template;
+mod upwards;
 
 use crate::failure::Failure;
 use crate::live::Live;

@@ -4,7 +4,7 @@
 //! contents. Before its first frame the agent sends [`GREETING`]: whatever a login shell may have printed before is
 //! skipped.
 
-use crate::process::events::End;
+use crate::process::events::{End, Stop};
 use crate::run::capabilities::Capabilities;
 use gondwana_node::boot::Boot;
 use gondwana_node::control::{Order, Report};
@@ -26,6 +26,37 @@ const MAX_FRAME: usize = 64 << 20;
 
 /// The most bytes of a stream of the program in one frame.
 pub const CHUNK: usize = 64 << 10;
+
+/// How many bytes of an output of a node may be on their way or wait for whoever reads the launcher's: so that one that is
+/// not read keeps nothing from the launcher but itself, and the program writes no further ahead than into a large pipe.
+pub const WINDOW: usize = 4 * CHUNK;
+
+/// An output of the program.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Stream {
+    /// Standard output.
+    Output,
+    /// Standard error.
+    Errors,
+}
+
+impl Stream {
+    /// Both, in the order of [`Stream::index`].
+    pub const ALL: [Self; 2] = [Self::Output, Self::Errors];
+
+    /// 0 or 1.
+    pub fn index(self) -> usize {
+        self as usize
+    }
+
+    /// The name that the user knows.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Output => "standard output",
+            Self::Errors => "standard error",
+        }
+    }
+}
 
 /// From the launcher to an agent.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -52,6 +83,17 @@ pub enum Command {
     Kill,
     /// There is no more standard input.
     InputEnd,
+    /// So many bytes of an output of a node have been written where they belong; there is room for as many more.
+    Taken {
+        /// The node.
+        node: u16,
+        /// Which output.
+        stream: Stream,
+        /// How many.
+        bytes: usize,
+    },
+    /// This output cannot be written any more: the program is to find that, as it would natively, when it writes.
+    Close(Stream),
 }
 
 /// What is going to run on a host.
@@ -90,8 +132,14 @@ pub enum Answer {
     Started(u16, u32),
     /// A node has reported something.
     Report(u16, Report),
-    /// A node has ended, and all its output has been sent.
+    /// A node has ended. All its output has been sent that there was room for.
     Ended(u16, End),
+    /// All the output of a node that has ended has been sent.
+    Written(u16),
+    /// The process of a node does not run.
+    Stopped(Stop),
+    /// It runs again.
+    Continued(u16),
     /// Node 0 has taken all the standard input that was sent.
     WantInput,
 }
@@ -121,10 +169,8 @@ pub struct VersionOnly {
 pub enum Frame {
     /// A [`Command`] or an [`Answer`], as JSON.
     Message(Vec<u8>),
-    /// Standard output of the program.
-    Output(Vec<u8>),
-    /// Standard error of the program.
-    Errors(Vec<u8>),
+    /// What a node has written to an output.
+    Output(u16, Stream, Vec<u8>),
     /// Standard input of node 0.
     Input(Vec<u8>),
     /// A chunk of the recording, of this node.
@@ -141,8 +187,8 @@ impl Frame {
     pub fn write(&self, to: &mut impl Write) -> io::Result<()> {
         let (kind, node, contents) = match self {
             Self::Message(contents) => (0u8, None, contents),
-            Self::Output(contents) => (1, None, contents),
-            Self::Errors(contents) => (2, None, contents),
+            Self::Output(node, Stream::Output, contents) => (1, Some(node.to_le_bytes()), contents),
+            Self::Output(node, Stream::Errors, contents) => (2, Some(node.to_le_bytes()), contents),
             Self::Input(contents) => (3, None, contents),
             Self::Chunk(node, contents) => (4, Some(node.to_le_bytes()), contents),
         };
@@ -181,14 +227,20 @@ impl Frame {
         if from.take(length as u64).read_to_end(&mut contents)? < length {
             return Err(io::ErrorKind::UnexpectedEof.into());
         }
+        let of_node = |mut contents: Vec<u8>| {
+            let rest = contents.split_off(2);
+            (u16::from_le_bytes([contents[0], contents[1]]), rest)
+        };
         Ok(Some(match header[4] {
             0 => Self::Message(contents),
-            1 => Self::Output(contents),
-            2 => Self::Errors(contents),
+            kind @ (1 | 2) if length >= 2 => {
+                let (node, bytes) = of_node(contents);
+                Self::Output(node, Stream::ALL[usize::from(kind) - 1], bytes)
+            }
             3 => Self::Input(contents),
             4 if length >= 2 => {
-                let chunk = contents.split_off(2);
-                Self::Chunk(u16::from_le_bytes([contents[0], contents[1]]), chunk)
+                let (node, chunk) = of_node(contents);
+                Self::Chunk(node, chunk)
             }
             _ => return Err(io::Error::other("a frame of unknown kind")),
         }))
@@ -245,8 +297,8 @@ mod tests {
     fn frames_survive_the_way() {
         let frames = [
             Frame::message(&Answer::WantInput).unwrap(),
-            Frame::Output(vec![0, 255, 10]),
-            Frame::Errors(vec![]),
+            Frame::Output(258, Stream::Output, vec![0, 255, 10]),
+            Frame::Output(0, Stream::Errors, vec![]),
             Frame::Input(vec![7; 100_000]),
             Frame::Chunk(258, vec![1, 2, 3]),
             Frame::Chunk(0, vec![]),
@@ -270,6 +322,8 @@ mod tests {
             &[0, 0, 0, 0, 9],
             &[255, 255, 255, 255, 0],
             &[1, 0, 0, 0, 4, 0],
+            &[1, 0, 0, 0, 1, 0],
+            &[0, 0, 0, 0, 2],
         ] {
             assert!(Frame::read(&mut &bytes[..]).is_err(), "{bytes:?}");
         }

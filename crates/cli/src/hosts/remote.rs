@@ -1,7 +1,8 @@
 //! The launcher's side: nodes that agents on other computers start and follow.
 
 use super::list::Host;
-use super::protocol::{Answer, CHUNK, Command, Frame, Prepare, Ready, parse, skip_to_greeting};
+use super::printers::{Piece, Printed, Printers};
+use super::protocol::{Answer, CHUNK, Command, Frame, Prepare, Ready, Stream, parse, skip_to_greeting};
 use super::template;
 use crate::failure::{CANNOT, Failure};
 use crate::process::events::{End, Event, Nodes};
@@ -13,7 +14,7 @@ use gondwana_node::boot::Boot;
 use gondwana_node::control::Order;
 use std::collections::VecDeque;
 use std::fs::File;
-use std::io::{self, Read, Write};
+use std::io::{self, Read};
 use std::os::fd::{AsFd, AsRawFd, RawFd};
 use std::os::unix::process::CommandExt;
 use std::process::{Child, ChildStdin, ChildStdout, Stdio};
@@ -26,6 +27,13 @@ use std::time::{Duration, Instant};
 /// which agents notice too.
 const FAREWELL: Duration = Duration::from_millis(300);
 
+/// How long to wait for those who read the program's output, so that what is said of its end comes behind what it has said
+/// itself.
+const ORDER: Duration = Duration::from_millis(100);
+
+/// Signals by which somebody wants the launcher to end.
+const IMPATIENT: [i32; 4] = [libc::SIGHUP, libc::SIGINT, libc::SIGQUIT, libc::SIGTERM];
+
 /// What the threads that read tell the main thread.
 enum Incoming {
     Answer(usize, Answer),
@@ -36,6 +44,10 @@ enum Incoming {
     Signal(i32),
     /// The descriptor that is watched besides can be read.
     Watched,
+    /// An output cannot be written, and what comes for it is lost.
+    Unwritable(Stream, io::Error),
+    /// All that has come of the program's output has been written.
+    Printed,
 }
 
 /// The way to an agent; `None` once it is closed.
@@ -53,6 +65,9 @@ pub struct RemoteNodes {
     agents: Vec<Agent>,
     /// Whether each node has ended; node N is on host N modulo their number.
     ended: Vec<bool>,
+    /// Nodes that have ended, while more of their output is to come.
+    unwritten: Vec<bool>,
+    printers: Arc<Printers>,
     incoming: Receiver<Incoming>,
     ready: VecDeque<Event>,
     /// Tells the thread that reads standard input to send some.
@@ -69,18 +84,25 @@ impl RemoteNodes {
             std::env::current_exe().map_err(|error| Failure::system("finding this executable", &error))?;
         let command = [exe.to_string_lossy().into_owned(), "agent".to_owned()];
         let (sender, incoming) = channel();
-        let mut agents = vec![];
+        let mut agents: Vec<Agent> = vec![];
+        let mut streams = vec![];
         for (index, host) in hosts.iter().enumerate() {
             let words = template::expand(launcher, &host.name, &command)?;
             let mut child = start_command(&words, signals.mask_before()).map_err(|error| {
                 Failure::cannot(format!("--launcher: {} cannot be started: {error}", words[0]))
             })?;
             let (to, from) = (child.stdin.take(), child.stdout.take());
-            if let Some(from) = from {
-                let sender = sender.clone();
-                thread::spawn(move || read_agent(index, from, &sender));
-            }
+            streams.extend(from.map(|from| (index, from)));
             agents.push(Agent { host: host.name.clone(), child, to: Arc::new(Mutex::new(to)), gone: false });
+        }
+        let ways: Vec<ToAgent> = agents.iter().map(|agent| Arc::clone(&agent.to)).collect();
+        let of_printers = sender.clone();
+        let printers = Printers::start(move |printed| tell(printed, &ways, &of_printers));
+        let printers =
+            Arc::new(printers.map_err(|error| Failure::system("writing the program's output", &error))?);
+        for (index, from) in streams {
+            let (sender, printers) = (sender.clone(), Arc::clone(&printers));
+            thread::spawn(move || read_agent(index, from, &sender, &printers));
         }
         let (want_input, wanted) = channel();
         if let Some(first) = agents.first() {
@@ -92,6 +114,8 @@ impl RemoteNodes {
         Ok(Self {
             agents,
             ended: vec![false; usize::from(nodes)],
+            unwritten: vec![false; usize::from(nodes)],
+            printers,
             incoming,
             ready: VecDeque::new(),
             want_input,
@@ -126,12 +150,16 @@ impl RemoteNodes {
                 Ok(Incoming::Answer(host, _)) => {
                     format!("host {}: its agent speaks out of turn", self.agents[host].host)
                 }
-                Ok(Incoming::Gone(host, why)) => format!(
-                    "host {} does not answer: {why} (--launcher says how to reach a host)",
-                    self.agents[host].host
-                ),
-                // Nothing is recorded before nodes are started.
-                Ok(Incoming::Chunk(..) | Incoming::Watched) => continue,
+                Ok(Incoming::Gone(host, why)) => {
+                    // Nobody has to wait for it any more.
+                    self.agents[host].gone = true;
+                    let host = &self.agents[host].host;
+                    format!("host {host} does not answer: {why} (--launcher says how to reach a host)")
+                }
+                // Nothing is recorded or printed before nodes are started.
+                Ok(
+                    Incoming::Chunk(..) | Incoming::Watched | Incoming::Unwritable(..) | Incoming::Printed,
+                ) => continue,
                 Ok(Incoming::Signal(signal)) => {
                     let message = format!("stopped by {} before all hosts had answered", signal_name(signal));
                     return Err(Failure { status: 128u8.wrapping_add(signal as u8), message });
@@ -167,7 +195,25 @@ impl RemoteNodes {
             Incoming::Answer(_, Answer::Report(node, report)) => {
                 self.ready.push_back(Event::Report(node, report))
             }
-            Incoming::Answer(_, Answer::Ended(node, end)) => self.node_ended(usize::from(node), end),
+            Incoming::Answer(_, Answer::Ended(node, end)) => {
+                self.printers.settle(ORDER);
+                if let Some(unwritten) = self.unwritten.get_mut(usize::from(node)) {
+                    *unwritten = true;
+                }
+                self.node_ended(usize::from(node), end);
+            }
+            Incoming::Answer(_, Answer::Written(node)) => {
+                if let Some(unwritten) = self.unwritten.get_mut(usize::from(node)) {
+                    *unwritten = false;
+                }
+            }
+            Incoming::Answer(host, Answer::Stopped(stop)) => {
+                let host = self.agents[host].host.clone();
+                self.ready.push_back(Event::Stopped(stop, Some(host)));
+            }
+            Incoming::Answer(_, Answer::Continued(node)) => self.ready.push_back(Event::Continued(node)),
+            Incoming::Unwritable(stream, error) => self.unwritable(stream, &error),
+            Incoming::Printed => {}
             Incoming::Answer(_, Answer::WantInput) => {
                 // The reading thread is gone when there is no more input.
                 let _ = self.want_input.send(());
@@ -181,6 +227,17 @@ impl RemoteNodes {
         }
     }
 
+    /// The program cannot be given the error itself, but a pipe that nobody reads.
+    fn unwritable(&mut self, stream: Stream, error: &io::Error) {
+        for host in 0..self.agents.len() {
+            self.send(host, &Command::Close(stream));
+        }
+        if error.kind() != io::ErrorKind::BrokenPipe {
+            let sentence = format!("{} cannot be written: {error}; the rest of it is lost", stream.name());
+            self.ready.push_back(Event::OutputLost(sentence));
+        }
+    }
+
     fn node_ended(&mut self, node: usize, end: End) {
         if let Some(ended) = self.ended.get_mut(node).filter(|ended| !**ended) {
             *ended = true;
@@ -190,9 +247,11 @@ impl RemoteNodes {
 
     /// Without its agent a host's nodes end.
     fn gone(&mut self, host: usize, why: &str) {
-        let left: Vec<usize> =
-            (host..self.ended.len()).step_by(self.agents.len()).filter(|&node| !self.ended[node]).collect();
+        let here = || (host..self.ended.len()).step_by(self.agents.len());
+        here().for_each(|node| self.unwritten[node] = false);
+        let left: Vec<usize> = here().filter(|&node| !self.ended[node]).collect();
         if !left.is_empty() {
+            self.printers.settle(ORDER);
             eprintln!("gondwana: host {}: {why}", self.agents[host].host);
         }
         for node in left {
@@ -239,11 +298,35 @@ impl Nodes for RemoteNodes {
             self.send(host, &Command::Kill);
         }
     }
+
+    fn last_words(&mut self) -> Option<Event> {
+        loop {
+            let is_done = self.printers.is_done() && !self.unwritten.contains(&true);
+            // What has come meanwhile may change that.
+            let mut news = false;
+            while let Ok(incoming) = self.incoming.try_recv() {
+                self.incoming(incoming);
+                news = true;
+            }
+            match self.ready.pop_front() {
+                // The program is gone. Whoever wants the launcher to end has waited for a reader long enough.
+                Some(Event::Signal { signal, .. }) if IMPATIENT.contains(&signal) => return None,
+                Some(event) => return Some(event),
+                None if news => {}
+                None if is_done => return None,
+                None => {
+                    let incoming = self.incoming.recv().ok()?;
+                    self.incoming(incoming);
+                }
+            }
+        }
+    }
 }
 
 impl Drop for RemoteNodes {
     /// Closes the ways to the agents, which makes them end their nodes and themselves.
     fn drop(&mut self) {
+        self.printers.settle(FAREWELL);
         for agent in &self.agents {
             // If somebody is stuck in writing, ending the command below closes the way as well.
             match agent.to.try_lock() {
@@ -296,8 +379,23 @@ fn write(to: &ToAgent, frame: &Frame) {
     }
 }
 
-/// Reads what an agent says until it ends; the program's output goes where it belongs.
-fn read_agent(host: usize, mut from: ChildStdout, sender: &Sender<Incoming>) {
+/// Passes on what those say who write the program's output.
+fn tell(printed: Printed, agents: &[ToAgent], sender: &Sender<Incoming>) {
+    // Without a receiver the launcher is ending.
+    let _ = match printed {
+        Printed::Taken(host, node, stream, bytes) => {
+            if let Ok(frame) = Frame::message(&Command::Taken { node, stream, bytes }) {
+                write(&agents[host], &frame);
+            }
+            Ok(())
+        }
+        Printed::Unwritable(stream, error) => sender.send(Incoming::Unwritable(stream, error)),
+        Printed::All => sender.send(Incoming::Printed),
+    };
+}
+
+/// Reads what an agent says until it ends, and never waits for anybody else.
+fn read_agent(host: usize, mut from: ChildStdout, sender: &Sender<Incoming>, printers: &Printers) {
     let mut talk = || -> io::Result<String> {
         if !skip_to_greeting(&mut from)? {
             return Ok("the command has ended without starting an agent".to_owned());
@@ -309,13 +407,7 @@ fn read_agent(host: usize, mut from: ChildStdout, sender: &Sender<Incoming>) {
                         break;
                     }
                 }
-                // A reader of ours that is gone is none of the agent's business, and the program cannot be told.
-                Frame::Output(contents) => {
-                    let _ = io::stdout().write_all(&contents).and_then(|()| io::stdout().flush());
-                }
-                Frame::Errors(contents) => {
-                    let _ = io::stderr().write_all(&contents);
-                }
+                Frame::Output(node, stream, bytes) => printers.print(Piece { host, node, stream, bytes }),
                 Frame::Chunk(node, chunk) => {
                     if sender.send(Incoming::Chunk(node, chunk)).is_err() {
                         break;

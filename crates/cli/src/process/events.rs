@@ -15,6 +15,26 @@ pub enum End {
     Signalled(i32),
 }
 
+/// Who traces a process, as a debugger does.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Tracer {
+    /// Its process.
+    pub process: u32,
+    /// The name of its command; empty if it is not known.
+    pub name: String,
+}
+
+/// A node whose process has not run for a while, because somebody has stopped it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Stop {
+    /// The node.
+    pub node: u16,
+    /// Its process.
+    pub process: u32,
+    /// Who holds it, if it is a tracer.
+    pub tracer: Option<Tracer>,
+}
+
 /// Something that the launcher has to know.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Event {
@@ -26,6 +46,12 @@ pub enum Event {
     Chunk(u16, Vec<u8>),
     /// The process of a node is gone. All its reports have come before.
     Ended(u16, End),
+    /// A node has been stopped for a while, on this host in the user's list; `None` for the launcher's own computer.
+    Stopped(Stop, Option<String>),
+    /// A node that had been stopped for a while runs again.
+    Continued(u16),
+    /// What the program prints is lost from now on, which this sentence explains.
+    OutputLost(String),
     /// The launcher itself was sent a signal.
     Signal {
         /// Its number.
@@ -60,4 +86,10 @@ pub trait Nodes {
 
     /// Ends all processes that still run; each [`Event::Ended`] still comes.
     fn kill(&mut self);
+
+    /// When all nodes have ended: waits until all that they have printed has been written, or somebody wants this process
+    /// to end. `None` then; what has to be known meanwhile comes as an event.
+    fn last_words(&mut self) -> Option<Event> {
+        None
+    }
 }

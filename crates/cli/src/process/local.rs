@@ -5,6 +5,7 @@ use super::events::{End, Event, Nodes};
 use super::exchange::Collection;
 use super::signals::Signals;
 use super::spawn::{Image, Setup, spawn};
+use super::stops::{Change, Stops};
 use crate::failure::Failure;
 use gondwana_memory::empty_frames;
 use gondwana_node::boot::{BOOT_VARIABLE, Boot, FabricBoot};
@@ -43,6 +44,7 @@ pub struct LocalNodes {
     watched: Option<RawFd>,
     /// What the nodes hand over to each other at the start.
     handed: Collection,
+    stops: Stops,
     /// Room for what nodes say.
     buffer: Vec<u8>,
 }
@@ -56,7 +58,8 @@ impl LocalNodes {
         let reserved = Reserved::new()
             .map_err(|error| Failure::system("reserving descriptors for the nodes", &error))?;
         let (nodes, ready, buffer) = (vec![], VecDeque::new(), vec![]);
-        Ok(Self { signals, reserved, nodes, ready, watched: None, handed: Collection::default(), buffer })
+        let (handed, stops) = (Collection::default(), Stops::default());
+        Ok(Self { signals, reserved, nodes, ready, watched: None, handed, stops, buffer })
     }
 
     /// Starts the program as it is, without the runtime library: a machine of one node needs no coherence.
@@ -114,6 +117,7 @@ impl LocalNodes {
         if let Some((ours, _)) = exchange {
             self.handed.add(number, ours);
         }
+        self.stops.add(number, pid.unsigned_abs());
         self.ready.push_back(Event::Started(number, pid.unsigned_abs()));
         Ok(())
     }
@@ -177,6 +181,7 @@ impl LocalNodes {
             };
             self.ready.push_back(Event::Ended(node.number, end));
             self.handed.ended(self.nodes[index].number);
+            self.stops.remove(self.nodes[index].number);
         }
     }
 
@@ -194,10 +199,13 @@ impl LocalNodes {
         let exchange = fds.len();
         fds.extend(self.handed.channels().map(poll));
         let soon = self.handed.is_held_up().then(|| Instant::now() + MOMENT);
-        let timeout = [deadline, soon].into_iter().flatten().min().map_or(-1, |deadline| {
-            let left = deadline.saturating_duration_since(Instant::now()).as_micros().div_ceil(1000);
-            i32::try_from(left).unwrap_or(i32::MAX)
-        });
+        let timeout = [deadline, soon, self.stops.due(Instant::now())].into_iter().flatten().min().map_or(
+            -1,
+            |deadline| {
+                let left = deadline.saturating_duration_since(Instant::now()).as_micros().div_ceil(1000);
+                i32::try_from(left).unwrap_or(i32::MAX)
+            },
+        );
         // SAFETY: the kernel reads and writes the array given.
         if unsafe { libc::poll(fds.as_mut_ptr(), fds.len() as libc::nfds_t, timeout) } < 0 {
             let error = io::Error::last_os_error();
@@ -229,6 +237,10 @@ impl LocalNodes {
         if child {
             self.reap();
         }
+        self.ready.extend(self.stops.look(Instant::now()).into_iter().map(|change| match change {
+            Change::Stopped(stop) => Event::Stopped(stop, None),
+            Change::Continued(node) => Event::Continued(node),
+        }));
         Ok(())
     }
 }
@@ -260,6 +272,7 @@ impl Nodes for LocalNodes {
     }
 
     fn signal(&mut self, node: u16, signal: i32) {
+        self.stops.signalled(node, signal);
         for node in self.nodes.iter().filter(|candidate| candidate.number == node && !candidate.ended) {
             // SAFETY: kill touches no memory; the process has not been waited for, so the number is still its own.
             unsafe { libc::kill(node.pid, signal) };

@@ -6,6 +6,7 @@ mod exchange;
 pub mod local;
 pub mod signals;
 pub mod spawn;
+mod stops;
 
 use std::ffi::CStr;
 

@@ -34,6 +34,7 @@ use monitored::Monitored;
 use options::{Fabric, RunOptions};
 use policies::Policies;
 use std::cell::Cell;
+use std::io::{self, Write};
 use std::net::{SocketAddr, TcpListener};
 use std::os::fd::OwnedFd;
 use std::path::Path;
@@ -307,7 +308,8 @@ impl Job<'_> {
         live: Live,
         register: Option<Arc<Register>>,
     ) -> Result<Outcome, Failure> {
-        let mut say = |line: &str| eprintln!("gondwana: {line}");
+        // Where nobody can be told, the run ends as it would.
+        let mut say = |line: &str| drop(writeln!(io::stderr(), "gondwana: {line}"));
         let reporting = register.is_some();
         let supervisor = Supervisor::new(self.nodes, reporting, live, &mut say).keeping(register);
         supervisor.monitored(Monitored::new(self.described(), self.tape.take())).run(machine)

@@ -68,15 +68,18 @@ impl Supervisor<'_> {
             End::Signalled(signal) => {
                 let expected = number == 0 && self.passed_on.contains(&signal);
                 self.finish(end, machine);
-                if self.reporting && !expected {
+                // Who writes to a pipe that nobody reads dies without a word, as natively.
+                let of_pipe = signal == libc::SIGPIPE && node.crash.is_none();
+                if self.reporting && !expected && !of_pipe {
                     let line = obituary(number, signal, node.crash.as_ref());
                     self.say(&line);
                 }
             }
             // Node 0 has seen to it that the others have written everything out and stand still.
             End::Exited(_) if node.exit => self.finish(end, machine),
-            // The others end when they learn that the program is ending.
-            End::Exited(_) if self.exiting() => {}
+            // The others end when they learn that the program is ending. One that could not go on, as with its host, will not
+            // say that it has written everything out: node 0 would wait for that in vain.
+            End::Exited(status) if node.released || self.exiting() && status != i32::from(CANNOT) => {}
             // The loader has said which library of the program is missing, as natively.
             End::Exited(status) if self.reporting && !node.up && status == i32::from(NOT_FOUND) => {
                 self.finish(end, machine);

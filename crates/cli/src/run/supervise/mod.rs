@@ -8,7 +8,7 @@ mod tests;
 use super::monitored::Monitored;
 use crate::failure::{CANNOT, Failure};
 use crate::live::Live;
-use crate::process::events::{End, Event, Nodes};
+use crate::process::events::{End, Event, Nodes, Stop};
 use crate::process::signal_name;
 use crate::running::State;
 use crate::running::answer::Register;
@@ -42,6 +42,8 @@ struct Node {
     exit: bool,
     /// It was ended because the program has, and nobody needs it any more.
     released: bool,
+    /// The user has been told that it is stopped.
+    stopped: bool,
     crash: Option<Crash>,
 }
 
@@ -61,6 +63,8 @@ pub struct Supervisor<'a> {
     /// Signals passed on to node 0: no surprise if it dies of one of them.
     passed_on: Vec<i32>,
     lost: Option<String>,
+    /// What the program has printed could not be written.
+    output_lost: bool,
     /// A whole computer is silent: the nodes on it cannot be followed to their ends.
     silent: bool,
     killed: bool,
@@ -81,6 +85,7 @@ impl<'a> Supervisor<'a> {
             end: None,
             passed_on: vec![],
             lost: None,
+            output_lost: false,
             silent: false,
             killed: false,
             deadline: None,
@@ -115,11 +120,19 @@ impl<'a> Supervisor<'a> {
             self.live.draw();
         }
         self.live.erase();
+        while let Some(event) = machine.last_words() {
+            self.event(event, machine);
+        }
         if let Some(sentence) = self.monitored.as_mut().and_then(Monitored::finish) {
             self.say(&sentence);
         }
         let stats = (0..self.nodes.len() as u16).map(|node| self.stats.remove(&node)).collect();
-        Ok(Outcome { end: self.end.unwrap_or(End::Exited(i32::from(CANNOT))), stats })
+        let end = match self.end {
+            // Whoever reads the status alone must not take it for a success, nor for a reader that has gone away.
+            Some(End::Exited(0) | End::Signalled(libc::SIGPIPE)) if self.output_lost => None,
+            end => end,
+        };
+        Ok(Outcome { end: end.unwrap_or(End::Exited(i32::from(CANNOT))), stats })
     }
 
     fn event(&mut self, event: Event, machine: &mut dyn Nodes) {
@@ -134,6 +147,12 @@ impl<'a> Supervisor<'a> {
             Event::Signal { signal: libc::SIGTSTP, from_terminal } => self.stop(from_terminal, machine),
             Event::Chunk(node, chunk) => self.recorded(node, chunk, machine),
             Event::Watched => self.requested(machine),
+            Event::Stopped(stop, host) => self.stopped(&stop, host.as_deref()),
+            Event::Continued(node) => self.continued(node),
+            Event::OutputLost(sentence) => {
+                self.output_lost = true;
+                self.say(&sentence);
+            }
             // A program may handle such a signal as often as it likes; one that does not let it through has been
             // asked once.
             Event::Signal { signal, .. }
@@ -228,6 +247,22 @@ impl<'a> Supervisor<'a> {
         unsafe { libc::raise(libc::SIGSTOP) };
         others.for_each(|node| machine.signal(node, libc::SIGCONT));
         machine.signal(0, libc::SIGCONT);
+    }
+
+    /// A node does not go on until somebody lets it.
+    fn stopped(&mut self, stop: &Stop, host: Option<&str>) {
+        let Some(node) = self.nodes.get_mut(usize::from(stop.node)) else { return };
+        if self.end.is_none() && !node.ended {
+            node.stopped = true;
+            self.say(&stop.sentence(host));
+        }
+    }
+
+    fn continued(&mut self, number: u16) {
+        let node = self.nodes.get_mut(usize::from(number));
+        if node.is_some_and(|node| std::mem::take(&mut node.stopped)) && self.end.is_none() {
+            self.say(&format!("node {number} goes on"));
+        }
     }
 
     fn say(&mut self, line: &str) {

@@ -160,6 +160,59 @@ fn a_key_of_the_terminal_is_not_passed_on_twice() {
 }
 
 #[test]
+fn who_writes_where_nobody_reads_dies_without_a_word() {
+    let dies = |number| Event::Ended(number, End::Signalled(libc::SIGPIPE));
+    for node in [0, 1] {
+        assert_eq!(follow(2, vec![dies(node)]), (End::Signalled(libc::SIGPIPE), vec![], vec![]));
+    }
+}
+
+#[test]
+fn output_that_is_lost_is_a_failure() {
+    let sentence = "standard output cannot be written: full".to_owned();
+    let pipe = End::Signalled(libc::SIGPIPE);
+    for (end, expected) in [
+        (End::Exited(0), End::Exited(i32::from(CANNOT))),
+        (pipe, End::Exited(i32::from(CANNOT))),
+        (End::Exited(3), End::Exited(3)),
+        (End::Signalled(libc::SIGSEGV), End::Signalled(libc::SIGSEGV)),
+    ] {
+        let events = vec![Event::OutputLost(sentence.clone()), Event::Ended(0, end)];
+        let (end, said, _) = follow(2, events);
+        assert_eq!((end, &said[0]), (expected, &sentence));
+    }
+}
+
+#[test]
+fn a_host_that_is_lost_while_the_program_ends_is_not_waited_for() {
+    let exit = || Event::Report(0, Report::Exit { status: 0 });
+    // Node 0 waits for what node 1 will not do any more.
+    let (end, said, _) = follow(2, vec![exit(), ended(1, i32::from(CANNOT))]);
+    assert_eq!((end, said), (End::Exited(i32::from(CANNOT)), vec![]));
+    // Nobody needs a node that has written everything out.
+    let closed = Event::Report(0, Report::Closed);
+    let (end, said, _) = follow(2, vec![exit(), closed, ended(1, i32::from(CANNOT)), ended(0, 0)]);
+    assert_eq!((end, said), (End::Exited(0), vec![]));
+}
+
+#[test]
+fn a_stopped_node_is_told_of_while_the_run_waits_for_it() {
+    let stop = |node| Event::Stopped(Stop { node, process: 77, tracer: None }, None);
+    let sentence = "node 1 (process 77) is stopped and the run waits for it: continue it (kill -CONT 77)";
+    let events = vec![
+        stop(1),
+        Event::Continued(1),
+        Event::Continued(0),
+        ended(0, 7),
+        // By now the run is ending.
+        stop(1),
+        Event::Continued(1),
+    ];
+    let (end, said, _) = follow(2, events);
+    assert_eq!((end, said), (End::Exited(7), vec![sentence.to_owned(), "node 1 goes on".to_owned()]));
+}
+
+#[test]
 fn a_node_that_vanishes_is_a_failure() {
     let (end, said, _) = follow(2, vec![ended(1, 0)]);
     assert_eq!(end, End::Exited(i32::from(CANNOT)));
