@@ -204,7 +204,7 @@ impl Control {
         let millis = time.map_or(-1, |time| i32::try_from(time.as_millis()).unwrap_or(i32::MAX));
         // By system call: the function of that name is about the program's descriptors.
         // SAFETY: the kernel reads and writes one pollfd.
-        match unsafe { libc::syscall(libc::SYS_poll, &raw mut poll, 1, millis) } {
+        match unsafe { gondwana_sys::syscall!(libc::SYS_poll, &raw mut poll, 1, millis) } {
             0 => Err(io::ErrorKind::TimedOut.into()),
             _ => self.receive(true),
         }
@@ -248,7 +248,15 @@ impl Control {
             // SAFETY: the kernel writes at most the buffer's capacity into the buffer.
             let length = unsafe {
                 let (fd, nobody) = (self.0.as_raw_fd(), std::ptr::null_mut::<libc::c_void>());
-                libc::syscall(libc::SYS_recvfrom, fd, buffer.as_mut_ptr(), MAX_REPORT, flags, nobody, nobody)
+                gondwana_sys::syscall!(
+                    libc::SYS_recvfrom,
+                    fd,
+                    buffer.as_mut_ptr(),
+                    MAX_REPORT,
+                    flags,
+                    nobody,
+                    nobody
+                )
             };
             if length >= 0 {
                 break length as usize;

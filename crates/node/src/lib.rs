@@ -197,12 +197,12 @@ fn fatal(what: &str) -> ! {
         Some(node) => format!("gondwana: node {}: {what}\n", node.me),
         None => format!("gondwana: {what}\n"),
     };
-    // By system call: the function of that name ends the whole run in order, which needs the lock that this thread
-    // may hold.
+    // By system call: the functions of these names are the program's, and end the whole run in order, which needs the lock
+    // that this thread may hold.
     // SAFETY: the buffer is valid for its length; the process ends at once.
     unsafe {
-        libc::write(2, line.as_ptr().cast(), line.len());
-        libc::syscall(libc::SYS_exit_group, 125);
+        gondwana_sys::syscall!(libc::SYS_write, 2, line.as_ptr(), line.len());
+        gondwana_sys::syscall!(libc::SYS_exit_group, 125);
     }
     unreachable!("exit_group does not return")
 }

@@ -245,7 +245,7 @@ impl Drop for Uninterrupted {
                 let signal = postponed.trailing_zeros() as i32 + 1;
                 postponed &= postponed - 1;
                 // SAFETY: sends the calling thread the signal that it has put off.
-                unsafe { libc::syscall(libc::SYS_tgkill, libc::getpid(), libc::gettid(), signal) };
+                unsafe { gondwana_sys::syscall!(libc::SYS_tgkill, libc::getpid(), libc::gettid(), signal) };
             }
         }
     }
