@@ -88,6 +88,12 @@ pub enum Report {
         /// Its whole computer is silent: no news of the node itself will come.
         silent: bool,
     },
+    /// The node has waited for seconds for another one of its computer, which holds a page of it, and waits on. Nodes hold
+    /// pages for moments, unless they are stopped.
+    HeldUp {
+        /// The node that holds the page.
+        by: u16,
+    },
     /// The program has called `exit` or returned from `main`: sent before any other node can learn of it.
     Exit {
         /// The status as the parent process of the program would see it, 0 to 255.

@@ -181,6 +181,11 @@ impl Node {
         let _ = self.control.send(report);
     }
 
+    /// As `report`, unless the launcher is so far behind in reading that it would be waited for.
+    fn report_now(&self, report: &Report) {
+        let _ = self.control.send_now(report);
+    }
+
     /// Tells the user of something that cannot work on several nodes.
     pub fn refuse(&self, what: &str) {
         self.report(&Report::Refused { what: what.to_owned() });
