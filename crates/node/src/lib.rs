@@ -11,12 +11,14 @@ mod caller;
 mod clock;
 pub mod control;
 mod core;
+mod defect;
 pub mod exchange;
 mod exit;
 mod fault;
 mod fork;
 mod habits;
 mod heap;
+mod inject;
 mod line;
 pub mod monitor;
 mod own;
@@ -198,8 +200,8 @@ fn manager_of(geometry: &Geometry, layout: &gondwana_coherence::Layout, address:
 
 /// Ends this node, and with it the run, with one line for the user.
 fn fatal(what: &str) -> ! {
-    let line = match Node::current() {
-        Some(node) => format!("gondwana: node {}: {what}\n", node.me),
+    let line = match defect::node() {
+        Some(node) => format!("gondwana: node {node}: {what}\n"),
         None => format!("gondwana: {what}\n"),
     };
     // By system call: the functions of these names are the program's, and end the whole run in order, which needs the lock

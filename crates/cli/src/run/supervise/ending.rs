@@ -75,8 +75,8 @@ impl Supervisor<'_> {
             }
             // Node 0 has seen to it that the others have written everything out and stand still.
             End::Exited(_) if node.exit => self.finish(end, machine),
-            // The others end when they learn that the program is ending.
-            End::Exited(_) if self.exiting() => {}
+            // The others end when they learn that the program is ending, unless one has failed.
+            End::Exited(status) if self.exiting() && status != i32::from(CANNOT) => {}
             // The loader has said which library of the program is missing, as natively.
             End::Exited(status) if self.reporting && !node.up && status == i32::from(NOT_FOUND) => {
                 self.finish(end, machine);
