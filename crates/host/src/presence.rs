@@ -54,8 +54,9 @@ pub fn present(range: Range<usize>, mut visit: impl FnMut(Range<usize>)) -> io::
     };
     while argument.start < argument.end {
         // SAFETY: the argument has the layout that the request wants and points to an array of the length it says.
-        let found =
-            unsafe { libc::syscall(libc::SYS_ioctl, file.as_raw_fd(), PAGEMAP_SCAN, &raw mut argument) };
+        let found = unsafe {
+            gondwana_sys::syscall!(libc::SYS_ioctl, file.as_raw_fd(), PAGEMAP_SCAN, &raw mut argument)
+        };
         let found = usize::try_from(found).map_err(|_| io::Error::last_os_error())?;
         areas[..found].iter().for_each(|area| visit(area.start as usize..area.end as usize));
         argument.start = argument.walk_end;

@@ -32,7 +32,7 @@ impl Region {
             .ok_or_else(|| io::Error::from_raw_os_error(libc::EINVAL))?;
         // SAFETY: a new mapping where the kernel likes; the arguments are those of anonymous memory.
         let start = unsafe {
-            libc::syscall(
+            gondwana_sys::syscall!(
                 libc::SYS_mmap,
                 std::ptr::null_mut::<libc::c_void>(),
                 length,
@@ -148,7 +148,14 @@ impl Region {
         // SAFETY: both pages belong to regions, and both stay mapped: there is no hole that another mapping could take.
         let moved = unsafe {
             let flags = libc::MREMAP_MAYMOVE | libc::MREMAP_FIXED | libc::MREMAP_DONTUNMAP;
-            libc::syscall(libc::SYS_mremap, source, sys::page_size(), sys::page_size(), flags, target)
+            gondwana_sys::syscall!(
+                libc::SYS_mremap,
+                source,
+                sys::page_size(),
+                sys::page_size(),
+                flags,
+                target
+            )
         };
         if moved == -1 { Err(io::Error::last_os_error()) } else { Ok(()) }
     }
@@ -169,14 +176,14 @@ impl Region {
 unsafe fn map_at(start: usize, length: usize, protection: libc::c_int) -> io::Result<()> {
     let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE | libc::MAP_FIXED;
     // SAFETY: as the caller promises.
-    let mapped = unsafe { libc::syscall(libc::SYS_mmap, start, length, protection, flags, -1, 0) };
+    let mapped = unsafe { gondwana_sys::syscall!(libc::SYS_mmap, start, length, protection, flags, -1, 0) };
     if mapped == -1 { Err(io::Error::last_os_error()) } else { Ok(()) }
 }
 
 impl Drop for Region {
     fn drop(&mut self) {
         // SAFETY: the mapping is ours, and nobody can have a reference that outlives `self`.
-        unsafe { libc::syscall(libc::SYS_munmap, self.start.as_ptr(), self.length) };
+        unsafe { gondwana_sys::syscall!(libc::SYS_munmap, self.start.as_ptr(), self.length) };
     }
 }
 

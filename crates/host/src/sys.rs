@@ -68,7 +68,7 @@ pub fn affinity(thread: libc::pid_t) -> io::Result<ProcessorSet> {
     let mut words = [0_u64; PROCESSOR_BITS / 64];
     // SAFETY: the kernel writes no more bytes than it is told to.
     check(unsafe {
-        libc::syscall(libc::SYS_sched_getaffinity, thread, size_of_val(&words), words.as_mut_ptr())
+        gondwana_sys::syscall!(libc::SYS_sched_getaffinity, thread, size_of_val(&words), words.as_mut_ptr())
     })?;
     Ok(set(&words))
 }
@@ -77,7 +77,9 @@ pub fn affinity(thread: libc::pid_t) -> io::Result<ProcessorSet> {
 pub fn set_affinity(thread: libc::pid_t, processors: &ProcessorSet) -> io::Result<()> {
     let words = processors.words();
     // SAFETY: the kernel reads as many bytes as it is told.
-    check(unsafe { libc::syscall(libc::SYS_sched_setaffinity, thread, size_of_val(words), words.as_ptr()) })
+    check(unsafe {
+        gondwana_sys::syscall!(libc::SYS_sched_setaffinity, thread, size_of_val(words), words.as_ptr())
+    })
 }
 
 /// The nodes from which this process may have memory.
@@ -85,7 +87,7 @@ pub fn allowed_nodes() -> io::Result<NodeSet> {
     let mut words = [0_u64; NODE_BITS / 64];
     // SAFETY: the kernel writes no more bits than it is told to.
     check(unsafe {
-        libc::syscall(
+        gondwana_sys::syscall!(
             libc::SYS_get_mempolicy,
             std::ptr::null_mut::<libc::c_int>(),
             words.as_mut_ptr(),
@@ -103,7 +105,7 @@ pub fn policy() -> io::Result<Policy> {
     let mut words = [0_u64; NODE_BITS / 64];
     // SAFETY: the kernel writes one int and no more bits than it is told to.
     check(unsafe {
-        libc::syscall(
+        gondwana_sys::syscall!(
             libc::SYS_get_mempolicy,
             &raw mut mode,
             words.as_mut_ptr(),
@@ -132,7 +134,7 @@ pub fn policy() -> io::Result<Policy> {
 pub fn set_policy(policy: &Policy) -> io::Result<()> {
     let (nodes, maximum) = policy.nodes();
     // SAFETY: the kernel reads as many bits as it is told.
-    check(unsafe { libc::syscall(libc::SYS_set_mempolicy, policy.number(), nodes, maximum) })
+    check(unsafe { gondwana_sys::syscall!(libc::SYS_set_mempolicy, policy.number(), nodes, maximum) })
 }
 
 /// Changes the policy of a range of addresses, for pages that are not there yet.
@@ -140,7 +142,7 @@ pub fn set_policy_of(range: &Range<usize>, policy: &Policy) -> io::Result<()> {
     let (nodes, maximum) = policy.nodes();
     // SAFETY: the kernel reads as many bits as it is told. It changes where pages are, not what they hold.
     check(unsafe {
-        libc::syscall(libc::SYS_mbind, range.start, range.len(), policy.number(), nodes, maximum, 0)
+        gondwana_sys::syscall!(libc::SYS_mbind, range.start, range.len(), policy.number(), nodes, maximum, 0)
     })
 }
 
@@ -150,7 +152,7 @@ pub fn nodes_of_pages(process: libc::pid_t, pages: &[usize], status: &mut [i32])
     assert_eq!(pages.len(), status.len());
     // SAFETY: the kernel reads as many addresses as there are, and writes as many numbers.
     check(unsafe {
-        libc::syscall(
+        gondwana_sys::syscall!(
             libc::SYS_move_pages,
             process,
             pages.len(),
@@ -168,7 +170,7 @@ pub fn move_pages(pages: &[usize], nodes: &[i32], status: &mut [i32]) -> io::Res
     // SAFETY: the kernel reads as many addresses and numbers as there are, and writes as many. It changes where pages
     // are, not what they hold.
     check(unsafe {
-        libc::syscall(
+        gondwana_sys::syscall!(
             libc::SYS_move_pages,
             0,
             pages.len(),
@@ -185,7 +187,7 @@ pub fn here() -> io::Result<(ProcessorId, NodeId)> {
     let (mut processor, mut node) = (0_u32, 0_u32);
     // SAFETY: the kernel writes two numbers.
     check(unsafe {
-        libc::syscall(
+        gondwana_sys::syscall!(
             libc::SYS_getcpu,
             &raw mut processor,
             &raw mut node,
@@ -198,26 +200,30 @@ pub fn here() -> io::Result<(ProcessorId, NodeId)> {
 /// Keeps the kernel from using huge pages in a range.
 pub fn without_huge_pages(range: &Range<usize>) -> io::Result<()> {
     // SAFETY: this advice changes nothing that a program could read.
-    check(unsafe { libc::syscall(libc::SYS_madvise, range.start, range.len(), libc::MADV_NOHUGEPAGE) })
+    check(unsafe {
+        gondwana_sys::syscall!(libc::SYS_madvise, range.start, range.len(), libc::MADV_NOHUGEPAGE)
+    })
 }
 
 /// Keeps the kernel from using huge pages in this process, the programs that it becomes and the processes that it
 /// starts.
 pub fn without_huge_pages_at_all() -> io::Result<()> {
     // SAFETY: touches no memory; which pages hold it is nothing that a program could read.
-    check(unsafe { libc::syscall(libc::SYS_prctl, libc::PR_SET_THP_DISABLE, 1, 0, 0, 0) })
+    check(unsafe { gondwana_sys::syscall!(libc::SYS_prctl, libc::PR_SET_THP_DISABLE, 1, 0, 0, 0) })
 }
 
 /// Brings in the pages of a range as if they were written to, under the calling thread's policy.
 pub fn populate(range: &Range<usize>) -> io::Result<()> {
     // SAFETY: this advice changes nothing that a program could read.
-    check(unsafe { libc::syscall(libc::SYS_madvise, range.start, range.len(), libc::MADV_POPULATE_WRITE) })
+    check(unsafe {
+        gondwana_sys::syscall!(libc::SYS_madvise, range.start, range.len(), libc::MADV_POPULATE_WRITE)
+    })
 }
 
 /// Keeps the pages of a range in memory, and brings in those that are not there.
 pub fn lock(range: &Range<usize>) -> io::Result<()> {
     // SAFETY: locking changes nothing that a program could read.
-    check(unsafe { libc::syscall(libc::SYS_mlock, range.start, range.len()) })
+    check(unsafe { gondwana_sys::syscall!(libc::SYS_mlock, range.start, range.len()) })
 }
 
 /// The size of a page.

@@ -23,6 +23,8 @@ pub use image::{
     DataSegment, base_of, data_segments, is_of_program, is_runtime_library, program_text, text_of,
 };
 pub use loaded::{LoadedImage, loaded_images};
+#[cfg(debug_assertions)]
+pub use neighbour::while_held;
 pub use neighbour::{MOST_NEIGHBOURS, Neighbour, Purpose, Visits, Writers};
 pub use pages::{PageBytes, Pages, empty_frames};
 pub use sparse_words::SparseWords;

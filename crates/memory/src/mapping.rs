@@ -60,7 +60,7 @@ pub(crate) unsafe fn map_over(
 pub(crate) unsafe fn unmap(base: usize, bytes: usize) -> Result<(), MemoryError> {
     // By system call: in the preloaded library, the function of that name is the program's.
     // SAFETY: the caller's promise.
-    if unsafe { libc::syscall(libc::SYS_munmap, base, bytes) } == 0 {
+    if unsafe { gondwana_sys::syscall!(libc::SYS_munmap, base, bytes) } == 0 {
         return Ok(());
     }
     Err(MemoryError::last("making room in the program's view"))
@@ -82,7 +82,8 @@ fn map_with(
     // By system call: in the preloaded library, the function of that name is the program's.
     // SAFETY: with MAP_FIXED_NOREPLACE the kernel refuses to touch existing mappings; with MAP_FIXED the caller
     // of `map_over` has promised that the range may be replaced.
-    let address = unsafe { libc::syscall(libc::SYS_mmap, base, bytes, allowed, flags, file, offset) };
+    let address =
+        unsafe { gondwana_sys::syscall!(libc::SYS_mmap, base, bytes, allowed, flags, file, offset) };
     if address as usize == base {
         return Ok(());
     }
@@ -101,7 +102,7 @@ pub(crate) fn map_private(bytes: usize) -> Result<*mut u8, MemoryError> {
         (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE);
     // By system call: in the preloaded library, the function of that name is the program's.
     // SAFETY: a new mapping at an address of the kernel's choice changes no existing memory.
-    let base = unsafe { libc::syscall(libc::SYS_mmap, 0, bytes, allowed, how, -1, 0) };
+    let base = unsafe { gondwana_sys::syscall!(libc::SYS_mmap, 0, bytes, allowed, how, -1, 0) };
     if base == -1 {
         return Err(MemoryError::last("mapping private memory"));
     }

@@ -221,9 +221,11 @@ impl Pages {
         }
     }
 
-    /// Keeps other nodes away from a page; tells who was there.
-    pub fn close(&mut self, page: u32) -> Visits {
-        let visits = self.doors.as_ref().map_or_else(Visits::default, |doors| doors.of(page).close());
+    /// Keeps other nodes away from a page; tells who was there. A node that is just taking it is waited for; `held_by`
+    /// hears once which one it is, if that takes long.
+    pub fn close(&mut self, page: u32, mut held_by: impl FnMut(u16)) -> Visits {
+        let doors = self.doors.as_ref();
+        let visits = doors.map_or_else(Visits::default, |doors| doors.close(page, &mut held_by));
         if visits.taken {
             self.protection.taken(page);
         }

@@ -41,6 +41,7 @@ fn visitors_read_what_is_open() {
     pages.open(6, Writers::Noted, None);
     assert_eq!(home.visit(5, 0, 1, Purpose::Write), 0, "writers are not welcome");
 
+    let close = |pages: &mut Pages, page| pages.close(page, |node| panic!("node {node} holds page {page}"));
     let guests = |pages: &Pages| {
         let mut guests = vec![];
         pages.guests(64, |page| guests.push(page));
@@ -61,21 +62,21 @@ fn visitors_read_what_is_open() {
     for page in [1, 2, 4, 5, 6] {
         // SAFETY: the frame stays mapped.
         assert_eq!(unsafe { *home.frame(page) }, 100 + page as u8);
-        let visits = pages.close(page);
+        let visits = close(&mut pages, page);
         assert!(home.is_same(page), "it is compared with itself here");
         let beside = page < 4;
         assert_eq!((visits.names, visits.beside_writers), (NAMES, beside), "page {page}");
         assert_eq!(visits.taken, [4, 5].contains(&page), "page {page}");
         assert_eq!(pages.access(page), if beside { Access::Write } else { Access::Read }, "page {page}");
     }
-    assert_eq!(pages.close(0).names, 0, "nobody was there");
+    assert_eq!(close(&mut pages, 0).names, 0, "nobody was there");
     assert_eq!(visited(&pages, 0..PAGES), [], "known already");
     assert_eq!(pages.access(0), Access::Write);
 
     // Who becomes home takes the write access as well.
     pages.open(0, Writers::ToBeStopped, Some(Purpose::Home));
     assert_eq!(home.visit(5, 0, 2, Purpose::Home), 1, "page 1 is closed");
-    assert_eq!((pages.close(0).home, pages.access(0)), (Some(5), Access::Read));
+    assert_eq!((close(&mut pages, 0).home, pages.access(0)), (Some(5), Access::Read));
 
     // The access is what the kernel enforces: once given back, the program writes again.
     pages.protect(1, 2, Access::Read).unwrap();
@@ -85,7 +86,7 @@ fn visitors_read_what_is_open() {
     pages.open(1, Writers::ToBeStopped, None);
     pages.open(2, Writers::Compared, None);
     assert_eq!(home.visit(5, 1, 2, Purpose::Read), 2, "both kinds in one go");
-    let (first, second) = (pages.close(1), pages.close(2));
+    let (first, second) = (close(&mut pages, 1), close(&mut pages, 2));
     assert_eq!([first.taken, second.taken], [true, false]);
     assert_eq!([first.beside_writers, second.beside_writers], [false, true]);
     // Into pages that are not in use, as a visitor does on its own node: here into the home's own.

@@ -88,6 +88,12 @@ pub enum Report {
         /// Its whole computer is silent: no news of the node itself will come.
         silent: bool,
     },
+    /// The node has waited for seconds for another one of its computer, which holds a page of it, and waits on. Nodes hold
+    /// pages for moments, unless they are stopped.
+    HeldUp {
+        /// The node that holds the page.
+        by: u16,
+    },
     /// The program has called `exit` or returned from `main`: sent before any other node can learn of it.
     Exit {
         /// The status as the parent process of the program would see it, 0 to 255.
@@ -204,7 +210,7 @@ impl Control {
         let millis = time.map_or(-1, |time| i32::try_from(time.as_millis()).unwrap_or(i32::MAX));
         // By system call: the function of that name is about the program's descriptors.
         // SAFETY: the kernel reads and writes one pollfd.
-        match unsafe { libc::syscall(libc::SYS_poll, &raw mut poll, 1, millis) } {
+        match unsafe { gondwana_sys::syscall!(libc::SYS_poll, &raw mut poll, 1, millis) } {
             0 => Err(io::ErrorKind::TimedOut.into()),
             _ => self.receive(true),
         }
@@ -248,7 +254,15 @@ impl Control {
             // SAFETY: the kernel writes at most the buffer's capacity into the buffer.
             let length = unsafe {
                 let (fd, nobody) = (self.0.as_raw_fd(), std::ptr::null_mut::<libc::c_void>());
-                libc::syscall(libc::SYS_recvfrom, fd, buffer.as_mut_ptr(), MAX_REPORT, flags, nobody, nobody)
+                gondwana_sys::syscall!(
+                    libc::SYS_recvfrom,
+                    fd,
+                    buffer.as_mut_ptr(),
+                    MAX_REPORT,
+                    flags,
+                    nobody,
+                    nobody
+                )
             };
             if length >= 0 {
                 break length as usize;

@@ -277,6 +277,7 @@ impl Core {
 
     /// A coherence message arrived.
     pub fn coherence(&mut self, from: NodeId, message: Message, bulk: &[u8]) {
+        crate::inject::at("message");
         if let Some(tap) = &mut self.ports.tap {
             tap.receives(from, &message, bulk.len());
         }

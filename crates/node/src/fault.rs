@@ -18,6 +18,7 @@ impl Node {
     /// own mistake.
     pub fn fault(&'static self, address: usize, write: bool, code: usize, signal: i32) -> bool {
         let Some(number) = self.geometry.page_of(address) else { return false };
+        crate::inject::at("fault");
         let page = Page(number);
         let access = if write { Access::Write } else { Access::Read };
         if signal == libc::SIGSEGV && self.core().ports.pages.is_forbidden(number, needed(access)) {

@@ -250,7 +250,7 @@ fn invalid_free(address: usize, refusal: Refusal) -> ! {
     // By system call: the function of that name is the program's, and may not be called while messages are handled.
     // SAFETY: the buffer is valid for its length; `abort` ends the process unless a handler of the program does.
     unsafe {
-        libc::syscall(libc::SYS_write, 2, line.as_ptr(), line.len());
+        gondwana_sys::syscall!(libc::SYS_write, 2, line.as_ptr(), line.len());
         libc::abort();
     }
 }

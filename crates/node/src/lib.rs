@@ -11,12 +11,14 @@ mod caller;
 mod clock;
 pub mod control;
 mod core;
+mod defect;
 pub mod exchange;
 mod exit;
 mod fault;
 mod fork;
 mod habits;
 mod heap;
+mod inject;
 mod line;
 pub mod monitor;
 mod own;
@@ -181,6 +183,11 @@ impl Node {
         let _ = self.control.send(report);
     }
 
+    /// As `report`, unless the launcher is so far behind in reading that it would be waited for.
+    fn report_now(&self, report: &Report) {
+        let _ = self.control.send_now(report);
+    }
+
     /// Tells the user of something that cannot work on several nodes.
     pub fn refuse(&self, what: &str) {
         self.report(&Report::Refused { what: what.to_owned() });
@@ -193,16 +200,16 @@ fn manager_of(geometry: &Geometry, layout: &gondwana_coherence::Layout, address:
 
 /// Ends this node, and with it the run, with one line for the user.
 fn fatal(what: &str) -> ! {
-    let line = match Node::current() {
-        Some(node) => format!("gondwana: node {}: {what}\n", node.me),
+    let line = match defect::node() {
+        Some(node) => format!("gondwana: node {node}: {what}\n"),
         None => format!("gondwana: {what}\n"),
     };
-    // By system call: the function of that name ends the whole run in order, which needs the lock that this thread
-    // may hold.
+    // By system call: the functions of these names are the program's, and end the whole run in order, which needs the lock
+    // that this thread may hold.
     // SAFETY: the buffer is valid for its length; the process ends at once.
     unsafe {
-        libc::write(2, line.as_ptr().cast(), line.len());
-        libc::syscall(libc::SYS_exit_group, 125);
+        gondwana_sys::syscall!(libc::SYS_write, 2, line.as_ptr(), line.len());
+        gondwana_sys::syscall!(libc::SYS_exit_group, 125);
     }
     unreachable!("exit_group does not return")
 }

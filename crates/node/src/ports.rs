@@ -1,11 +1,12 @@
 //! What the protocol machines act on: this node's pages, the fabric and the waiting threads.
 
-use crate::Thread;
+use crate::control::Report;
 use crate::exchange;
 use crate::monitor::Tap;
 use crate::slots::{Slots, event};
 use crate::stats::MessageCounts;
 use crate::wire::{Wire, kind_of, sync_kind_of};
+use crate::{Node, Thread};
 use gondwana_coherence::sync::SyncMessage;
 use gondwana_coherence::{Access, Env, Incident, Message, Offer, Page, Visit, Visitors, Waiter, Writers};
 use gondwana_fabric::{Fabric, SendError};
@@ -143,6 +144,14 @@ fn accept(to: NodeId, sent: Result<(), SendError>) {
     }
 }
 
+/// The launcher is told that another node holds a page which this one wants. Not waited for: whoever tells it may be what
+/// others wait for.
+fn report_held_up(by: u16) {
+    if let Some(node) = Node::current() {
+        node.report_now(&Report::HeldUp { by });
+    }
+}
+
 /// The nodes that have a bit.
 fn nodes_of(mut names: u64) -> impl Iterator<Item = NodeId> {
     std::iter::from_fn(move || {
@@ -252,7 +261,7 @@ impl Env for Ports {
     }
 
     fn close(&mut self, page: Page) -> Visitors {
-        let visits = self.pages.close(page.0);
+        let visits = self.pages.close(page.0, report_held_up);
         let came = visits.names | visits.home.map_or(0, |home| 1 << home);
         if came == 0 {
             return Visitors::default();

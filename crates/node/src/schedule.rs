@@ -26,11 +26,11 @@ pub fn prefer_latency() {
     // SAFETY: the kernel writes at most `size` bytes to a structure of that size, and reads as many; 0 is the calling
     // thread. A refusal leaves everything as it was.
     unsafe {
-        if libc::syscall(libc::SYS_sched_getattr, 0, &raw mut attributes, size, 0) == 0
+        if gondwana_sys::syscall!(libc::SYS_sched_getattr, 0, &raw mut attributes, size, 0) == 0
             && attributes.policy == libc::SCHED_OTHER as u32
         {
             attributes.runtime = SHORTEST_SLICE;
-            libc::syscall(libc::SYS_sched_setattr, 0, &raw const attributes, 0);
+            gondwana_sys::syscall!(libc::SYS_sched_setattr, 0, &raw const attributes, 0);
         }
     }
 }
@@ -47,8 +47,9 @@ const WORDS: usize = 128;
 pub fn begin_at(place: usize) {
     let mut allowed = [0_u64; WORDS];
     // SAFETY: the kernel writes no more bytes than the set has; 0 is the calling thread.
-    let filled =
-        unsafe { libc::syscall(libc::SYS_sched_getaffinity, 0, size_of_val(&allowed), allowed.as_mut_ptr()) };
+    let filled = unsafe {
+        gondwana_sys::syscall!(libc::SYS_sched_getaffinity, 0, size_of_val(&allowed), allowed.as_mut_ptr())
+    };
     if filled <= 0 {
         return;
     }
@@ -58,7 +59,7 @@ pub fn begin_at(place: usize) {
     only[number / 64] = 1 << (number % 64);
     for set in [&only, &allowed] {
         // SAFETY: the kernel reads as many bytes as the set has. A refusal leaves the thread where it is.
-        unsafe { libc::syscall(libc::SYS_sched_setaffinity, 0, size_of_val(set), set.as_ptr()) };
+        unsafe { gondwana_sys::syscall!(libc::SYS_sched_setaffinity, 0, size_of_val(set), set.as_ptr()) };
     }
 }
 

@@ -62,6 +62,7 @@ impl Node {
         Thread::become_service();
         self.times.service_begins();
         self.report(&Report::Up);
+        crate::inject::at("service");
         let mut told = Instant::now();
         let mut signed = told;
         let timeout =

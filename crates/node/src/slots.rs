@@ -1,7 +1,12 @@
 //! Where threads of this node wait for an answer.
 
+pub mod event;
+mod place;
+mod primitive;
+
+use place::Place;
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicI64, AtomicU32, Ordering};
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
 /// The most threads that may live on one node at a time.
@@ -10,42 +15,6 @@ pub const MAX_THREADS: usize = 16 * 1024;
 /// Names the place where one thread waits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Slot(pub u32);
-
-/// What a thread may wait for; a set, so that an answer in two parts can arrive before the first is consumed.
-pub mod event {
-    /// The waiter has been queued (first part of a two-part answer).
-    pub const QUEUED: u32 = 1;
-    /// The request is answered, with a result.
-    pub const DONE: u32 = 2;
-    /// The request is answered, with an error number for a result.
-    pub const FAILED: u32 = 4;
-    /// The request was given up before it was answered.
-    pub const CANCELLED: u32 = 8;
-    /// The mutex is the thread's.
-    pub const GRANTED: u32 = 16;
-    /// The mutex is somebody else's.
-    pub const BUSY: u32 = 32;
-    /// The coherence operation is complete. Apart from the others: a thread that awaits an answer may fault.
-    pub const COHERENT: u32 = 64;
-
-    /// The barrier is passed, with whether the thread is the serial one for a result.
-    pub const PASSED: u32 = 128;
-
-    /// Every final answer to a request.
-    pub const ANSWERED: u32 = DONE | FAILED | CANCELLED;
-    /// Every answer to an attempt to lock.
-    pub const LOCKED: u32 = GRANTED | BUSY;
-}
-
-/// Set while the thread sleeps in the kernel and has to be woken.
-const SLEEPING: u32 = 1 << 31;
-
-struct Place {
-    events: AtomicU32,
-    /// The number of the owner plus 1; 0 if it is no thread of the program.
-    thread: AtomicU32,
-    result: AtomicI64,
-}
 
 /// All places of this node.
 pub struct Slots {
@@ -104,22 +73,12 @@ impl Slots {
 
     /// Forgets earlier events of `mask`: called by the owner before it begins an operation that ends with one.
     pub fn arm(&self, slot: Slot, mask: u32) {
-        self.place(slot).events.fetch_and(!mask, Ordering::Relaxed);
+        self.place(slot).arm(mask);
     }
 
     /// Announces events to the owner, with a result if one belongs to them.
     pub fn announce(&self, slot: Slot, events: u32, result: i64) {
-        let place = self.place(slot);
-        if events & (event::DONE | event::FAILED | event::PASSED) != 0 {
-            place.result.store(result, Ordering::Relaxed);
-        }
-        // Release: the result, and whatever was done for the waiter, is visible to it when it sees the event.
-        let before = place.events.fetch_or(events, Ordering::AcqRel);
-        // Whoever clears the mark wakes.
-        if before & SLEEPING != 0 && place.events.fetch_and(!SLEEPING, Ordering::AcqRel) & SLEEPING != 0 {
-            self.waking.fetch_add(1, Ordering::Relaxed);
-            futex_wake(&place.events);
-        }
+        self.place(slot).announce(events, result, &self.waking);
     }
 
     /// How many threads have been woken and do not run yet.
@@ -131,36 +90,18 @@ impl Slots {
     /// The events of `mask` that have happened.
     #[must_use]
     pub fn seen(&self, slot: Slot, mask: u32) -> u32 {
-        self.place(slot).events.load(Ordering::Acquire) & mask
+        self.place(slot).seen(mask)
     }
 
     /// The result that came with [`event::DONE`], [`event::FAILED`] or [`event::PASSED`].
     #[must_use]
     pub fn result(&self, slot: Slot) -> i64 {
-        self.place(slot).result.load(Ordering::Relaxed)
+        self.place(slot).result()
     }
 
     /// Sleeps until an event of `mask` has happened or the deadline has passed; returns those that have happened.
     pub fn sleep(&self, slot: Slot, mask: u32, deadline: Option<Instant>) -> u32 {
-        let events = &self.place(slot).events;
-        loop {
-            let now = events.load(Ordering::Acquire);
-            if now & mask != 0 {
-                return now & mask;
-            }
-            let left = deadline.map(|at| at.saturating_duration_since(Instant::now()));
-            if left == Some(Duration::ZERO) {
-                return 0;
-            }
-            let asleep = now | SLEEPING;
-            if events.compare_exchange(now, asleep, Ordering::AcqRel, Ordering::Relaxed).is_ok() {
-                futex_wait(events, asleep, left);
-                // If somebody else has cleared the mark, this thread was woken.
-                if events.fetch_and(!SLEEPING, Ordering::AcqRel) & SLEEPING == 0 {
-                    self.waking.fetch_sub(1, Ordering::Relaxed);
-                }
-            }
-        }
+        self.place(slot).sleep(mask, deadline, &self.waking)
     }
 
     fn place(&self, slot: Slot) -> &Place {
@@ -183,7 +124,7 @@ pub fn futex_wait(word: &AtomicU32, expected: u32, timeout: Option<Duration>) {
     let pointer = timeout.as_ref().map_or(std::ptr::null(), std::ptr::from_ref);
     // SAFETY: the word is alive for the whole call, and the timeout is null or valid.
     unsafe {
-        libc::syscall(
+        gondwana_sys::syscall!(
             libc::SYS_futex,
             word.as_ptr(),
             libc::FUTEX_WAIT | libc::FUTEX_PRIVATE_FLAG,
@@ -197,7 +138,12 @@ pub fn futex_wait(word: &AtomicU32, expected: u32, timeout: Option<Duration>) {
 pub fn futex_wake(word: &AtomicU32) {
     // SAFETY: waking reads nothing but the address.
     unsafe {
-        libc::syscall(libc::SYS_futex, word.as_ptr(), libc::FUTEX_WAKE | libc::FUTEX_PRIVATE_FLAG, i32::MAX);
+        gondwana_sys::syscall!(
+            libc::SYS_futex,
+            word.as_ptr(),
+            libc::FUTEX_WAKE | libc::FUTEX_PRIVATE_FLAG,
+            i32::MAX
+        );
     }
 }
 

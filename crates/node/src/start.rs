@@ -95,6 +95,8 @@ impl Node {
     /// If memory or the other nodes cannot be had.
     pub unsafe fn start(boot: Boot, hooks: Hooks, own: usize) -> Result<&'static Self, StartError> {
         let me = NodeId(boot.node);
+        crate::defect::begin(boot.node);
+        crate::inject::begin(boot.node);
         let part = part(&boot);
         let part_pages = u32::try_from(part / PAGE_SIZE as u64).map_err(|_| StartError::Span(boot.span))?;
         let span_pages = part_pages.checked_mul(u32::from(boot.nodes)).ok_or(StartError::Span(boot.span))?;

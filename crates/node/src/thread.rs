@@ -162,13 +162,20 @@ impl Thread {
         own().current.set(before.or(Self::known()));
     }
 
-    /// Starts a thread of the runtime itself, which is not one of the program's.
+    /// Starts a thread of the runtime itself, which is not one of the program's. All of them begin here, with a name by
+    /// which a [defect](crate::defect) can be told.
     ///
     /// # Errors
     /// If the system has no room for it.
-    pub(crate) fn start_native(name: &str, run: impl FnOnce() + Send + 'static) -> std::io::Result<()> {
+    pub(crate) fn start_native(
+        name: &'static str,
+        run: impl FnOnce() + Send + 'static,
+    ) -> std::io::Result<()> {
         own().starts_native.set(true);
-        let started = std::thread::Builder::new().name(name.to_owned()).spawn(run);
+        let started = std::thread::Builder::new().name(name.to_owned()).spawn(move || {
+            crate::inject::at(name);
+            run()
+        });
         own().starts_native.set(false);
         started.map(|_| ())
     }
@@ -245,7 +252,7 @@ impl Drop for Uninterrupted {
                 let signal = postponed.trailing_zeros() as i32 + 1;
                 postponed &= postponed - 1;
                 // SAFETY: sends the calling thread the signal that it has put off.
-                unsafe { libc::syscall(libc::SYS_tgkill, libc::getpid(), libc::gettid(), signal) };
+                unsafe { gondwana_sys::syscall!(libc::SYS_tgkill, libc::getpid(), libc::gettid(), signal) };
             }
         }
     }

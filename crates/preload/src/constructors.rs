@@ -108,7 +108,7 @@ unsafe fn overwrite(object: &Object, place: *mut u64, value: u64) {
     let protect = |protection: c_int| {
         // By system call: our own `mprotect` and the C library may not be called yet.
         // SAFETY: changes the page of a segment that was writable when the object was loaded.
-        unsafe { libc::syscall(libc::SYS_mprotect, page as *mut c_void, PAGE_SIZE, protection) };
+        unsafe { gondwana_sys::syscall!(libc::SYS_mprotect, page as *mut c_void, PAGE_SIZE, protection) };
     };
     let read_only = object.segment(libc::PT_GNU_RELRO).map_or(0..0, |header| {
         let Range { start, end } = object.range(header);

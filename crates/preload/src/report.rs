@@ -12,6 +12,6 @@ pub fn fatal(text: &str) -> ! {
     line(text);
     // By system call: the function of that name ends the whole run in order, for which it is too late.
     // SAFETY: ends the process at once; nothing is left to be protected.
-    unsafe { libc::syscall(libc::SYS_exit_group, 125) };
+    unsafe { gondwana_sys::syscall!(libc::SYS_exit_group, 125) };
     unreachable!("exit_group does not return")
 }

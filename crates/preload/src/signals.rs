@@ -150,7 +150,12 @@ fn die_by(signal: c_int) {
         let mut only: sigset_t = zeroed();
         libc::sigaddset(&mut only, signal);
         real_mask(libc::SIG_UNBLOCK, &only, null_mut());
-        libc::syscall(libc::SYS_tgkill, libc::getpid(), libc::syscall(libc::SYS_gettid), signal);
+        gondwana_sys::syscall!(
+            libc::SYS_tgkill,
+            libc::getpid(),
+            gondwana_sys::syscall!(libc::SYS_gettid),
+            signal
+        );
     }
 }
 

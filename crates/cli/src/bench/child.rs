@@ -82,7 +82,7 @@ fn processor_time() -> Duration {
 fn ends_within(child: u32, time: Duration) -> io::Result<bool> {
     // SAFETY: the call takes plain numbers, and its result is a new descriptor that nobody else owns.
     let process = unsafe {
-        let fd = libc::syscall(libc::SYS_pidfd_open, child, 0);
+        let fd = gondwana_sys::syscall!(libc::SYS_pidfd_open, child, 0);
         if fd < 0 {
             return Err(io::Error::last_os_error());
         }

@@ -14,7 +14,7 @@ impl Process {
     /// The process with this number, unless it has ended and been waited for.
     pub fn open(pid: u32) -> Option<Self> {
         // SAFETY: pidfd_open touches no memory.
-        let fd = unsafe { libc::syscall(libc::SYS_pidfd_open, pid, 0) };
+        let fd = unsafe { gondwana_sys::syscall!(libc::SYS_pidfd_open, pid, 0) };
         // SAFETY: the kernel has just given us this descriptor.
         (fd >= 0).then(|| Self { pid, fd: unsafe { OwnedFd::from_raw_fd(fd as i32) } })
     }
@@ -30,7 +30,13 @@ impl Process {
     pub fn signal(&self, signal: i32) {
         // SAFETY: no memory is passed.
         let result = unsafe {
-            libc::syscall(libc::SYS_pidfd_send_signal, self.fd.as_raw_fd(), signal, std::ptr::null::<u8>(), 0)
+            gondwana_sys::syscall!(
+                libc::SYS_pidfd_send_signal,
+                self.fd.as_raw_fd(),
+                signal,
+                std::ptr::null::<u8>(),
+                0
+            )
         };
         assert_eq!(result, 0, "signal {signal} to {}: {}", self.pid, std::io::Error::last_os_error());
     }
@@ -38,7 +44,7 @@ impl Process {
     /// A copy of one of its file descriptors.
     pub fn descriptor(&self, number: i32) -> Option<OwnedFd> {
         // SAFETY: pidfd_getfd touches no memory.
-        let fd = unsafe { libc::syscall(libc::SYS_pidfd_getfd, self.fd.as_raw_fd(), number, 0) };
+        let fd = unsafe { gondwana_sys::syscall!(libc::SYS_pidfd_getfd, self.fd.as_raw_fd(), number, 0) };
         // SAFETY: the kernel has just given us this descriptor.
         (fd >= 0).then(|| unsafe { OwnedFd::from_raw_fd(fd as i32) })
     }

@@ -42,9 +42,9 @@ impl User {
                 // SAFETY: the calls touch no memory.
                 let changed = unsafe {
                     let none = std::ptr::null::<libc::gid_t>();
-                    libc::syscall(libc::SYS_setgroups, 0, none) == 0
-                        && libc::syscall(libc::SYS_setresgid, self.0, self.0, self.0) == 0
-                        && libc::syscall(libc::SYS_setresuid, self.0, self.0, self.0) == 0
+                    gondwana_sys::syscall!(libc::SYS_setgroups, 0, none) == 0
+                        && gondwana_sys::syscall!(libc::SYS_setresgid, self.0, self.0, self.0) == 0
+                        && gondwana_sys::syscall!(libc::SYS_setresuid, self.0, self.0, self.0) == 0
                 };
                 if changed { Ok(what()) } else { Err(io::Error::last_os_error()) }
             });

@@ -42,12 +42,14 @@ impl FutexWord {
         let limit = limit.as_ref().map_or(std::ptr::null(), std::ptr::from_ref);
         // SAFETY: the word is live and aligned, the time limit null or live. Not FUTEX_PRIVATE, for the word is
         // shared between processes. Every outcome means "look again", so that errors need no handling.
-        unsafe { libc::syscall(libc::SYS_futex, self.0.as_ptr(), libc::FUTEX_WAIT, expected, limit) };
+        unsafe {
+            gondwana_sys::syscall!(libc::SYS_futex, self.0.as_ptr(), libc::FUTEX_WAIT, expected, limit)
+        };
     }
 
     /// Wakes the sleeper, if there is one.
     pub fn wake(&self) {
         // SAFETY: the word is live and aligned; waking touches no memory.
-        unsafe { libc::syscall(libc::SYS_futex, self.0.as_ptr(), libc::FUTEX_WAKE, i32::MAX) };
+        unsafe { gondwana_sys::syscall!(libc::SYS_futex, self.0.as_ptr(), libc::FUTEX_WAKE, i32::MAX) };
     }
 }

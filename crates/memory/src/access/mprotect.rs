@@ -14,7 +14,8 @@ pub(super) fn set(base: usize, count: u32, access: Access) -> Result<(), MemoryE
     // By system call: in the preloaded library, the function of that name is the program's.
     // SAFETY: the range is part of the program's view of the span, which this crate mapped; forbidding access
     // raises faults that the node resolves.
-    let result = unsafe { libc::syscall(libc::SYS_mprotect, base, count as usize * PAGE_SIZE, protection) };
+    let result =
+        unsafe { gondwana_sys::syscall!(libc::SYS_mprotect, base, count as usize * PAGE_SIZE, protection) };
     if result == 0 {
         return Ok(());
     }

@@ -57,7 +57,7 @@ fn maps_write_protected(fd: OwnedFd) -> bool {
 fn create() -> io::Result<OwnedFd> {
     let flags = libc::O_CLOEXEC | libc::O_NONBLOCK | sys::UFFD_USER_MODE_ONLY as i32;
     // SAFETY: userfaultfd(flags) touches no memory.
-    let fd = unsafe { libc::syscall(libc::SYS_userfaultfd, flags) };
+    let fd = unsafe { gondwana_sys::syscall!(libc::SYS_userfaultfd, flags) };
     if fd < 0 {
         return Err(io::Error::last_os_error());
     }
@@ -133,7 +133,8 @@ impl Uffd {
     pub(super) fn zap(&self, base: usize, count: u32) -> Result<(), MemoryError> {
         // By system call: in the preloaded library, the function of that name is the program's.
         // SAFETY: on a shared file mapping MADV_DONTNEED drops page table entries, never contents.
-        let result = unsafe { libc::syscall(libc::SYS_madvise, base, bytes(count), libc::MADV_DONTNEED) };
+        let result =
+            unsafe { gondwana_sys::syscall!(libc::SYS_madvise, base, bytes(count), libc::MADV_DONTNEED) };
         if result == 0 { Ok(()) } else { Err(MemoryError::last("dropping pages of the program's view")) }
     }
 

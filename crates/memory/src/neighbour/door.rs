@@ -1,6 +1,8 @@
 //! The word by which a home and its visitors agree about one page.
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use super::held::Wait;
+use super::primitive::{AtomicU64, Ordering};
+use std::time::Duration;
 
 /// Nodes with a higher number do not fit into the word: they send messages.
 pub const NAMES: u32 = 58;
@@ -31,10 +33,8 @@ const EXCLUSIVE: u64 = 2 << 62;
 /// A visitor is just taking write access, or, with [`TAKEN`], has found that done and becomes the home.
 const LOCKED: u64 = 3 << 62;
 
-/// How often to look before letting others run: taking write access is one system call.
-const LOOKS: u32 = 64;
-
 /// One page of a home: closed (all zero), or open with the names of the nodes that have read it since.
+#[derive(Default)]
 #[repr(transparent)]
 pub struct Door(AtomicU64);
 
@@ -125,17 +125,16 @@ impl Door {
         self.0.store(state | more.map_or(0, Purpose::bit), Ordering::Release);
     }
 
-    /// The home closes the page.
-    pub fn close(&self) -> Visits {
-        let mut looks = 0_u32;
+    /// The home closes the page. While a visitor holds it the home waits by `rest`, see [`Wait`]; if that takes long,
+    /// `held_by` hears once which node it is.
+    pub fn close(&self, rest: &mut dyn FnMut(Duration) -> Duration, held_by: &mut dyn FnMut(u16)) -> Visits {
+        let mut wait = Wait::default();
         let mut word = self.0.load(Ordering::Acquire);
         loop {
             if word & STATE == LOCKED {
-                looks += 1;
-                if looks.is_multiple_of(LOOKS) {
-                    std::thread::yield_now()
-                } else {
-                    std::hint::spin_loop()
+                if wait.go_on(rest) {
+                    // Who finds nobody's name but its own is the only one that can hold it.
+                    held_by((word & ALL).trailing_zeros() as u16);
                 }
                 word = self.0.load(Ordering::Acquire);
                 continue;
@@ -199,222 +198,5 @@ impl Door {
         let word = self.0.load(Ordering::Relaxed);
         let state = if word & TAKEN == 0 { EXCLUSIVE } else { SHARED };
         self.0.store(state | word & (TO_WRITERS | TO_OWNERS | BESIDE_WRITERS), Ordering::Release);
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use std::sync::atomic::AtomicU32;
-
-    const LOCKED_WRITABLE: Found = Found::Locked { writable: true };
-
-    fn door() -> Door {
-        Door(AtomicU64::new(CLOSED))
-    }
-
-    #[test]
-    fn nobody_enters_a_closed_page() {
-        let door = door();
-        assert_eq!(door.enter(1, Purpose::Read, false), Found::Closed);
-        assert_eq!(door.close(), Visits::default());
-    }
-
-    #[test]
-    fn names_are_found_once() {
-        let door = door();
-        door.open(Writers::Noted, None);
-        assert_eq!([1, 0, 57, 1].map(|node| door.enter(node, Purpose::Read, false)), [Found::Entered; 4]);
-        assert_eq!(door.close(), Visits { names: 1 << 57 | 3, ..Visits::default() });
-        door.open(Writers::Noted, None);
-        assert_eq!(door.close(), Visits::default());
-    }
-
-    #[test]
-    fn nodes_without_room_for_their_names_stay_outside() {
-        let door = door();
-        door.open(Writers::ToBeStopped, None);
-        assert_eq!(
-            [58, 59, 60, 61, 62, 64, 255].map(|node| door.enter(node, Purpose::Read, false)),
-            [Found::Closed; 7]
-        );
-        assert_eq!(door.close(), Visits::default());
-    }
-
-    #[test]
-    fn the_first_visitor_takes_write_access() {
-        let door = door();
-        door.open(Writers::ToBeStopped, None);
-        assert_eq!(door.enter(2, Purpose::Read, false), LOCKED_WRITABLE);
-        assert_eq!(door.enter(3, Purpose::Read, false), Found::Closed);
-        assert_eq!(door.names(), 0, "it may not get in");
-        door.take(Purpose::Read);
-        assert_eq!(door.enter(3, Purpose::Read, false), Found::Entered);
-        assert_eq!(door.names(), 0b1100);
-        assert_eq!(door.close(), Visits { names: 0b1100, taken: true, ..Visits::default() });
-    }
-
-    #[test]
-    fn quiet_visitors_leave_write_access_where_it_is() {
-        let door = door();
-        door.open(Writers::Compared, Some(Purpose::Home));
-        assert_eq!(door.enter(2, Purpose::Read, true), Found::BesideWriters);
-        assert_eq!(door.enter(3, Purpose::Read, true), Found::BesideWriters);
-        assert_eq!(door.enter(4, Purpose::Write, true), Found::Closed, "the home may go to who writes");
-        // Who copies beside the writers would not learn of their write access being taken.
-        for purpose in [Purpose::Read, Purpose::Home] {
-            assert_eq!(door.enter(4, purpose, false), Found::Closed);
-        }
-        assert_eq!(door.names(), 0b1100);
-        assert_eq!(door.close(), Visits { names: 0b1100, beside_writers: true, ..Visits::default() });
-        door.open(Writers::Noted, None);
-        assert_eq!(door.enter(2, Purpose::Read, true), Found::Entered);
-        assert_eq!(door.close(), Visits { names: 0b100, ..Visits::default() });
-        door.open(Writers::ToBeStopped, None);
-        assert_eq!(door.enter(2, Purpose::Read, true), LOCKED_WRITABLE);
-        door.leave();
-        assert_eq!(door.close(), Visits::default());
-    }
-
-    #[test]
-    fn a_visitor_that_cannot_take_it_leaves_nothing_behind() {
-        let door = door();
-        door.open(Writers::ToBeStopped, None);
-        assert_eq!(door.enter(2, Purpose::Read, false), LOCKED_WRITABLE);
-        door.leave();
-        assert_eq!(door.close(), Visits::default());
-    }
-
-    #[test]
-    fn writers_enter_where_they_are_welcome() {
-        let door = door();
-        door.open(Writers::ToBeStopped, Some(Purpose::Write));
-        assert_eq!(door.enter(2, Purpose::Write, false), LOCKED_WRITABLE);
-        door.leave();
-        assert_eq!(door.enter(2, Purpose::Write, false), LOCKED_WRITABLE);
-        door.take(Purpose::Read);
-        assert_eq!(door.enter(3, Purpose::Write, false), Found::Entered);
-        assert_eq!(door.close(), Visits { names: 0b1100, taken: true, ..Visits::default() });
-        for writers in [Writers::Noted, Writers::ToBeStopped, Writers::Compared] {
-            door.open(writers, None);
-            assert_eq!(door.enter(2, Purpose::Write, false), Found::Closed);
-            assert_eq!(door.close(), Visits::default());
-        }
-    }
-
-    #[test]
-    fn one_visitor_becomes_home() {
-        let door = door();
-        door.open(Writers::ToBeStopped, Some(Purpose::Home));
-        assert_eq!(door.enter(2, Purpose::Write, false), Found::Closed);
-        assert_eq!(door.enter(2, Purpose::Home, false), LOCKED_WRITABLE);
-        door.leave();
-        assert_eq!(door.enter(2, Purpose::Home, false), LOCKED_WRITABLE);
-        door.take(Purpose::Home);
-        for purpose in [Purpose::Read, Purpose::Write, Purpose::Home] {
-            assert_eq!(door.enter(3, purpose, false), Found::Closed);
-        }
-        assert_eq!(door.names(), 0b100);
-        assert_eq!(door.close(), Visits { home: Some(2), taken: true, ..Visits::default() });
-        assert_eq!(door.close(), Visits::default());
-    }
-
-    #[test]
-    fn a_page_that_nobody_writes_gets_a_home_without_more() {
-        let door = door();
-        door.open(Writers::Noted, Some(Purpose::Home));
-        assert_eq!(door.enter(2, Purpose::Home, false), Found::Locked { writable: false });
-        door.leave();
-        assert_eq!(door.enter(3, Purpose::Home, false), Found::Locked { writable: false });
-        door.take(Purpose::Home);
-        assert_eq!(door.close(), Visits { home: Some(3), taken: true, ..Visits::default() });
-    }
-
-    #[test]
-    fn the_only_reader_becomes_home_if_nothing_was_written_since() {
-        let door = door();
-        for writers in [Writers::Noted, Writers::ToBeStopped, Writers::Compared] {
-            door.open(writers, Some(Purpose::Home));
-            assert_eq!(door.enter(2, Purpose::Upgrade, false), Found::Closed, "it has not read the page");
-            match door.enter(2, Purpose::Read, writers == Writers::Compared) {
-                Found::Locked { .. } => door.take(Purpose::Read),
-                found => assert_ne!(found, Found::Closed),
-            }
-            let (found, home) = match writers {
-                // The home may have written it after the visitor has copied it.
-                Writers::Compared => (Found::Closed, None),
-                Writers::ToBeStopped | Writers::Noted => (Found::Entered, Some(2)),
-            };
-            assert_eq!(door.enter(3, Purpose::Upgrade, false), Found::Closed);
-            assert_eq!(door.enter(2, Purpose::Upgrade, false), found);
-            assert_eq!(door.close().home, home);
-        }
-        door.open(Writers::Noted, Some(Purpose::Home));
-        for node in [2, 3] {
-            assert_eq!(door.enter(node, Purpose::Read, false), Found::Entered);
-        }
-        assert_eq!(door.enter(2, Purpose::Upgrade, false), Found::Closed, "another one has a copy");
-        assert_eq!(door.close(), Visits { names: 0b1100, ..Visits::default() });
-    }
-
-    #[test]
-    fn a_page_that_was_read_keeps_its_home() {
-        let door = door();
-        door.open(Writers::ToBeStopped, Some(Purpose::Home));
-        assert_eq!(door.enter(2, Purpose::Read, false), LOCKED_WRITABLE);
-        door.take(Purpose::Read);
-        assert_eq!(door.enter(3, Purpose::Home, false), Found::Closed);
-        assert_eq!(door.close(), Visits { names: 0b100, taken: true, ..Visits::default() });
-    }
-
-    /// Two visitors and a home that works on the page again and again: whoever reads is known to the home when it works, and
-    /// nobody reads while it does.
-    #[test]
-    fn visitors_and_home_do_not_miss_each_other() {
-        const ROUNDS: u32 = 20_000;
-        let (door, page) = (door(), AtomicU32::new(0));
-        door.open(Writers::ToBeStopped, None);
-        let (entered, known) =
-            ([AtomicU32::new(0), AtomicU32::new(0)], [AtomicU32::new(0), AtomicU32::new(0)]);
-        std::thread::scope(|scope| {
-            for node in 0..2_u16 {
-                let (door, page, entered, known) =
-                    (&door, &page, &entered[usize::from(node)], &known[usize::from(node)]);
-                scope.spawn(move || {
-                    while page.load(Ordering::Acquire) < 2 * ROUNDS {
-                        // Left before reading: the home must find it afterwards, whatever it does.
-                        let met = known.load(Ordering::Acquire);
-                        let found = door.enter(node, Purpose::Read, met % 3 == 0);
-                        match found {
-                            Found::Closed => continue,
-                            Found::Locked { .. } => door.take(Purpose::Read),
-                            Found::Entered | Found::BesideWriters => (),
-                        }
-                        entered.fetch_add(1, Ordering::AcqRel);
-                        while known.load(Ordering::Acquire) == met
-                            && page.load(Ordering::Acquire) < 2 * ROUNDS
-                        {
-                            std::thread::yield_now();
-                        }
-                    }
-                });
-            }
-            for round in 0..ROUNDS {
-                let visits = door.close();
-                page.store(2 * round + 1, Ordering::Release);
-                for (node, known) in known.iter().enumerate() {
-                    if visits.names >> node & 1 != 0 {
-                        known.fetch_add(1, Ordering::AcqRel);
-                    }
-                }
-                page.store(2 * round + 2, Ordering::Release);
-                door.open(if round % 2 == 0 { Writers::Compared } else { Writers::Noted }, None);
-            }
-        });
-        let last = door.close();
-        for node in 0..2 {
-            let found = known[node].load(Ordering::Acquire) + (last.names >> node & 1) as u32;
-            assert_eq!(found, entered[node].load(Ordering::Acquire), "node {node}");
-        }
     }
 }

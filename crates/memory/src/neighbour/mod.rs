@@ -7,7 +7,11 @@
 //! looks at them when it releases.
 
 mod door;
+#[cfg(test)]
+mod door_tests;
 mod guest_book;
+mod held;
+mod primitive;
 
 pub use door::{Found, Purpose, Visits, Writers};
 
@@ -58,6 +62,11 @@ impl Doors {
         Ok(Self { file, base, pages })
     }
 
+    /// Closes the door of a page. `held_by` hears which node holds the page, if one does for long.
+    pub fn close(&self, page: u32, held_by: &mut dyn FnMut(u16)) -> Visits {
+        self.of(page).close(&mut primitive::rest, held_by)
+    }
+
     /// The door of a page.
     pub fn of(&self, page: u32) -> &Door {
         assert!(page < self.pages);
@@ -105,6 +114,15 @@ impl Doors {
     pub fn file(&self) -> BorrowedFd<'_> {
         self.file.as_fd()
     }
+}
+
+#[cfg(debug_assertions)]
+static WHILE_HELD: std::sync::OnceLock<fn()> = std::sync::OnceLock::new();
+
+/// For tests: has this process call a function each time that it holds pages of another node.
+#[cfg(debug_assertions)]
+pub fn while_held(call: fn()) {
+    WHILE_HELD.get_or_init(|| call);
 }
 
 /// Another node of this computer, whose memory is mapped here.
@@ -188,6 +206,10 @@ impl Neighbour {
     /// Takes write access to the pages until `end` that this node has found locked. False if the kernel refuses: then they
     /// are left.
     fn take(&self, (from, writable): (u32, bool), end: u32, purpose: Purpose) -> bool {
+        #[cfg(debug_assertions)]
+        if let Some(call) = WHILE_HELD.get() {
+            call();
+        }
         let base = self.geometry.address_of(from);
         let taken = !writable || self.faults.write_protect(base, end - from, true).is_ok();
         for page in from..end {

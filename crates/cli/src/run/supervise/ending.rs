@@ -143,6 +143,15 @@ impl Supervisor<'_> {
     }
 }
 
+/// One line about a node that is waited for, and may be stopped.
+pub(super) fn held_up(node: u16, by: u16, process: Option<u32>) -> String {
+    let process = process.map_or_else(|| "PID".to_owned(), |process| process.to_string());
+    format!(
+        "node {node} waits for node {by}, which holds one of its pages: if that node is stopped, let it go on with \
+         `kill -CONT {process}`"
+    )
+}
+
 /// One line about the death of a node.
 fn obituary(node: u16, signal: i32, crash: Option<&Crash>) -> String {
     let name = signal_name(signal);

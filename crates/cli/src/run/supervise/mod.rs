@@ -12,7 +12,7 @@ use crate::process::events::{End, Event, Nodes, Stop};
 use crate::process::signal_name;
 use crate::running::State;
 use crate::running::answer::Register;
-use ending::Crash;
+use ending::{Crash, held_up};
 use gondwana_node::control::{Order, Report};
 use std::collections::BTreeMap;
 use std::os::fd::AsRawFd;
@@ -37,6 +37,8 @@ pub struct Outcome {
 /// What is known about one node.
 #[derive(Clone, Debug, Default)]
 struct Node {
+    /// Its process, as a number of its computer.
+    process: Option<u32>,
     up: bool,
     ended: bool,
     exit: bool,
@@ -138,6 +140,9 @@ impl<'a> Supervisor<'a> {
     fn event(&mut self, event: Event, machine: &mut dyn Nodes) {
         match event {
             Event::Started(node, process) => {
+                if let Some(node) = self.nodes.get_mut(usize::from(node)) {
+                    node.process = Some(process);
+                }
                 if let Some(register) = &self.register {
                     register.started(node, process);
                 }
@@ -186,6 +191,10 @@ impl<'a> Supervisor<'a> {
                 self.stats.insert(number, counters);
             }
             Report::Crash { thread, address, what, .. } => node.crash = Some(Crash { thread, address, what }),
+            Report::HeldUp { by } => {
+                let process = self.nodes.get(usize::from(by)).and_then(|node| node.process);
+                self.say(&held_up(number, by, process));
+            }
             Report::Refused { what } => self.say(&format!("node {number}: {what}")),
             Report::Unrecorded { why } => {
                 self.say(&format!(

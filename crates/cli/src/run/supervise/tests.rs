@@ -222,6 +222,33 @@ fn a_node_that_vanishes_is_a_failure() {
 }
 
 #[test]
+fn a_node_that_fails_while_the_program_ends_is_a_failure() {
+    let events = vec![Event::Report(0, Report::Exit { status: 0 }), ended(1, i32::from(CANNOT)), ended(0, 0)];
+    let (end, said, _) = follow(2, events);
+    assert_eq!((end, said), (End::Exited(i32::from(CANNOT)), vec![]), "it has said why");
+}
+
+#[test]
+fn a_node_that_is_waited_for_is_named_and_the_run_goes_on() {
+    let events = vec![
+        Event::Started(2, 4711),
+        Event::Report(0, Report::HeldUp { by: 2 }),
+        Event::Report(0, Report::HeldUp { by: 1 }),
+        Event::Report(0, Report::HeldUp { by: 7 }),
+        Event::Report(0, Report::Exit { status: 3 }),
+        ended(0, 3),
+    ];
+    let (end, said, _) = follow(3, events);
+    let line = |node: u16, process: &str| {
+        format!(
+            "node 0 waits for node {node}, which holds one of its pages: if that node is stopped, let it go on with \
+             `kill -CONT {process}`"
+        )
+    };
+    assert_eq!((end, said), (End::Exited(3), vec![line(2, "4711"), line(1, "PID"), line(7, "PID")]));
+}
+
+#[test]
 fn the_death_of_a_node_explains_a_lost_connection() {
     let lost =
         |node| Event::Report(node, Report::Lost { node: 2, reason: "closed".to_owned(), silent: false });

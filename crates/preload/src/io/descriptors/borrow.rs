@@ -77,8 +77,8 @@ pub fn copy(process: c_int, number: c_int, lasting: Lasting) -> bool {
     let flags: c_uint = 0;
     // SAFETY: none of the calls touches memory; all descriptors that they give are closed again.
     unsafe {
-        let other = libc::syscall(libc::SYS_pidfd_open, process, flags) as c_int;
-        let copy = libc::syscall(libc::SYS_pidfd_getfd, other, number, flags) as c_int;
+        let other = gondwana_sys::syscall!(libc::SYS_pidfd_open, process, flags) as c_int;
+        let copy = gondwana_sys::syscall!(libc::SYS_pidfd_getfd, other, number, flags) as c_int;
         let close = crate::real!(close: fn(c_int) -> c_int);
         let done =
             copy >= 0 && crate::real!(dup3: fn(c_int, c_int, c_int) -> c_int)(copy, number, kind) == number;

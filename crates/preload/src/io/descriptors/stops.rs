@@ -97,7 +97,8 @@ pub fn reserve(nodes: usize, node: usize) {
     while next < room {
         // By system call: there are thousands, and our own `fcntl` has nothing to do with them.
         // SAFETY: touches no memory.
-        let number = unsafe { libc::syscall(libc::SYS_fcntl, model, libc::F_DUPFD_CLOEXEC, next) } as c_int;
+        let number =
+            unsafe { gondwana_sys::syscall!(libc::SYS_fcntl, model, libc::F_DUPFD_CLOEXEC, next) } as c_int;
         if number < 0 {
             break;
         }
@@ -138,7 +139,7 @@ pub fn begin() {
         while let Some(first) = (next..own.end).find(|&number| is_stop(number)) {
             next = (first..own.end).find(|&number| !is_stop(number)).unwrap_or(own.end);
             // SAFETY: closes stops only.
-            unsafe { libc::syscall(libc::SYS_close_range, first, next - 1, 0) };
+            unsafe { gondwana_sys::syscall!(libc::SYS_close_range, first, next - 1, 0) };
             (first..next).for_each(taken);
         }
     }
