@@ -47,6 +47,11 @@ pub enum Report {
         /// A sentence that names it.
         what: String,
     },
+    /// The process cannot be a node, and ends.
+    Failed {
+        /// A sentence that says why.
+        why: String,
+    },
     /// The monitor has failed: nothing more is recorded of the node, which goes on.
     Unrecorded {
         /// Where and why, in a few words.

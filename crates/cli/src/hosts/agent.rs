@@ -12,6 +12,7 @@ use crate::process::spawn::Image;
 use crate::run::{capabilities, check, null, signals};
 use gondwana_node::boot::{Boot, VERSION};
 use gondwana_node::control::Report;
+use gondwana_topology::MAX_NODES;
 use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -172,7 +173,7 @@ fn prepared(prepare: Prepare) -> Result<(Image, Ready, Vec<TcpListener>), Failur
     let address = address(&prepare)?;
     let failed = |error| Failure::system(&format!("listening at {address}"), &error);
     let listeners: Vec<TcpListener> = (0..prepare.nodes)
-        .map(|_| TcpListener::bind((address, 0)))
+        .map(|_| gondwana_fabric::listen((address, 0).into(), MAX_NODES))
         .collect::<Result<_, _>>()
         .map_err(failed)?;
     let addresses =

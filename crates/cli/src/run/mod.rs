@@ -34,7 +34,7 @@ use monitored::Monitored;
 use options::{Fabric, RunOptions};
 use policies::Policies;
 use std::cell::Cell;
-use std::net::{SocketAddr, TcpListener};
+use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 use std::os::fd::OwnedFd;
 use std::path::Path;
 use std::process::ExitCode;
@@ -225,7 +225,7 @@ impl Job<'_> {
             Fabric::Tcp => {
                 let failed = |error| Failure::system("listening on the loopback interface", &error);
                 let listeners = (0..self.nodes)
-                    .map(|_| TcpListener::bind(("127.0.0.1", 0)))
+                    .map(|_| gondwana_fabric::listen((Ipv4Addr::LOCALHOST, 0).into(), usize::from(self.nodes)))
                     .collect::<Result<Vec<_>, _>>()
                     .map_err(failed)?;
                 let peers: Vec<SocketAddr> = listeners

@@ -109,6 +109,14 @@ impl Supervisor<'_> {
         self.deadline = Some(Instant::now() + if self.silent { KILLED_AFTER_SILENCE } else { KILLED });
     }
 
+    /// A process cannot be a node. What the first one says is said for all.
+    pub(super) fn failed(&mut self, why: &str, machine: &mut dyn Nodes) {
+        if self.end.is_none() {
+            self.finish(End::Exited(i32::from(CANNOT)), machine);
+            self.say(why);
+        }
+    }
+
     pub(super) fn overdue(&mut self, machine: &mut dyn Nodes) -> Result<(), Failure> {
         if self.killed && self.silent {
             // The agent there, if there still is one, ends its nodes by itself.

@@ -168,6 +168,7 @@ impl<'a> Supervisor<'a> {
             }
             Report::Crash { thread, address, what, .. } => node.crash = Some(Crash { thread, address, what }),
             Report::Refused { what } => self.say(&format!("node {number}: {what}")),
+            Report::Failed { why } => self.failed(&why, machine),
             Report::Unrecorded { why } => {
                 self.say(&format!(
                     "node {number}: its monitor has failed, so that no more is recorded of it, while the program goes on ({why})"
