@@ -9,7 +9,7 @@ use crate::failure::Failure;
 use crate::process::events::{Event, Nodes};
 use crate::process::local::LocalNodes;
 use crate::process::spawn::Image;
-use crate::run::{capabilities, check, null, signals};
+use crate::run::{capabilities, check, limits, null, signals};
 use gondwana_node::boot::{Boot, VERSION};
 use gondwana_node::control::Report;
 use gondwana_topology::MAX_NODES;
@@ -167,7 +167,9 @@ fn prepared(prepare: Prepare) -> Result<(Image, Ready, Vec<TcpListener>), Failur
     let path = to_os(prepare.path.clone());
     let program = check::find(&path)?;
     check::loadable(&path.to_string_lossy(), &program.image)?;
-    let can = capabilities::find(prepare.span)?;
+    limits::survive_full_files();
+    limits::check(prepare.nodes)?;
+    let can = capabilities::find(prepare.span, limits::beside_span(prepare.nodes, 0))?;
     let library = std::fs::read(&can.library)
         .map_err(|error| Failure::cannot(format!("{}: {error}", can.library.display())))?;
     let address = address(&prepare)?;

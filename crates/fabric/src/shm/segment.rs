@@ -99,6 +99,12 @@ impl Layout {
 pub struct ShmSegment;
 
 impl ShmSegment {
+    /// How many bytes of addresses a segment takes in each process; more than any has if there is no such segment.
+    #[must_use]
+    pub fn bytes(nodes: usize, ring_bytes: usize) -> usize {
+        Layout::new(nodes, ring_bytes).map_or(usize::MAX, Layout::total)
+    }
+
     /// Makes a segment of zeroed memory for `nodes` nodes, with a ring of `ring_bytes` bytes for each ordered
     /// pair. Memory is taken as it is used. The descriptor closes on exec unless the caller changes that.
     ///

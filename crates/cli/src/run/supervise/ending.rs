@@ -68,7 +68,9 @@ impl Supervisor<'_> {
             End::Signalled(signal) => {
                 let expected = number == 0 && self.passed_on.contains(&signal);
                 self.finish(end, machine);
-                if self.reporting && !expected {
+                if let Some(why) = &node.starved {
+                    self.say(&format!("node {number} was killed by the kernel: {why}"));
+                } else if self.reporting && !expected {
                     let line = obituary(number, signal, node.crash.as_ref());
                     self.say(&line);
                 }

@@ -43,6 +43,8 @@ struct Node {
     /// It was ended because the program has, and nobody needs it any more.
     released: bool,
     crash: Option<Crash>,
+    /// Why the kernel has ended it, if that was for want of memory.
+    starved: Option<String>,
 }
 
 /// Follows nodes until all have ended.
@@ -168,6 +170,7 @@ impl<'a> Supervisor<'a> {
             }
             Report::Crash { thread, address, what, .. } => node.crash = Some(Crash { thread, address, what }),
             Report::Refused { what } => self.say(&format!("node {number}: {what}")),
+            Report::Starved { why } => node.starved = Some(why),
             Report::Failed { why } => self.failed(&why, machine),
             Report::Unrecorded { why } => {
                 self.say(&format!(

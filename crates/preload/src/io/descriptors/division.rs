@@ -8,11 +8,15 @@ const SELECTABLE: i32 = libc::FD_SETSIZE as i32;
 /// How many numbers a run of few nodes divides.
 const WANTED: i32 = 2048;
 
-/// What a node gets at least above [`SELECTABLE`].
+/// What a node of few gets at least above [`SELECTABLE`].
 const LEAST: i32 = 128;
 
+/// What a node of many gets. Each node has a stop at almost every number, which takes time and memory of the kernel, and of
+/// whoever looks at the open files of all processes: with 128 numbers for each of 256 nodes, millions in all.
+const LEAST_OF_MANY: i32 = 32;
+
 /// The most numbers that any run divides.
-pub const MOST: usize = SELECTABLE as usize + 256 * LEAST as usize;
+pub const MOST: usize = SELECTABLE as usize + 256 * LEAST_OF_MANY as usize;
 
 /// The numbers of one run, divided among its nodes. Every node has a part of the numbers that `select` knows, and
 /// a part of the rest. Node 0 has the first numbers, as `main` expects, and half of the first part.
@@ -27,7 +31,8 @@ impl Division {
     /// what is wanted: a few thousand.
     pub fn new(nodes: usize, limit: i32) -> Self {
         let nodes = nodes as i32;
-        let wanted = WANTED.max(SELECTABLE + nodes * LEAST).min(MOST as i32);
+        let each = LEAST.min(256 * LEAST_OF_MANY / nodes).max(LEAST_OF_MANY);
+        let wanted = WANTED.max(SELECTABLE + nodes * each).min(MOST as i32);
         Self { nodes, room: wanted.min(limit) }
     }
 
@@ -76,13 +81,14 @@ mod tests {
 
     #[test]
     fn main_has_the_first_numbers_and_everyone_some_for_select() {
-        for nodes in [2, 4, 16, 256] {
+        for nodes in [2, 4, 16, 64, 256] {
             let division = Division::new(nodes, 1 << 20);
             assert_eq!(division.owner(3), Some(0));
             for node in 0..nodes {
                 let [low, high] = division.of(node);
                 assert!(!low.is_empty() && low.end <= SELECTABLE, "{low:?}");
-                assert!(high.len() >= LEAST as usize - 1, "{high:?}");
+                let least = if nodes <= 64 { LEAST } else { LEAST_OF_MANY };
+                assert!(high.len() >= least as usize - 1, "{high:?}");
             }
         }
     }
