@@ -144,14 +144,8 @@ pub fn spawn(image: &Image, setup: &Setup<'_>) -> io::Result<libc::pid_t> {
     let vectors = Vectors::new(image)?;
     // SAFETY: getpid touches no memory.
     let parent = unsafe { libc::getpid() };
-    let mut birth = Birth {
-        image,
-        vectors: &vectors,
-        setup,
-        parent,
-        likelihood: likelihood(),
-        error: AtomicI32::new(0),
-    };
+    let mut birth =
+        Birth { image, vectors: &vectors, setup, parent, likelihood: likelihood(), error: AtomicI32::new(0) };
     let mut stack = vec![0_u128; STACK / size_of::<u128>()];
     let flags = libc::CLONE_VM | libc::CLONE_VFORK | libc::SIGCHLD;
     // SAFETY: stacks grow downwards from their ends, which are aligned. The child allocates nothing, takes no lock and does

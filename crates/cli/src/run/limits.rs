@@ -32,18 +32,23 @@ pub fn survive_full_files() {
 /// An error of the system, with the limit that it has come from, if it has.
 pub fn explained(error: &io::Error) -> String {
     let hint = match error.raw_os_error() {
-        Some(libc::EFBIG) => over("files", "f", limit(libc::RLIMIT_FSIZE), |bytes| format!("{} KiB", bytes >> 10)),
-        Some(libc::EAGAIN) => over("processes and threads", "u", limit(libc::RLIMIT_NPROC), |count| count.to_string()),
-        Some(libc::ENOMEM) => over("addresses", "v", limit(libc::RLIMIT_AS), |bytes| format!("{} MiB", bytes >> 20)),
+        Some(libc::EFBIG) => {
+            over("files", "f", limit(libc::RLIMIT_FSIZE), |bytes| format!("{} KiB", bytes >> 10))
+        }
+        Some(libc::EAGAIN) => {
+            over("processes and threads", "u", limit(libc::RLIMIT_NPROC), |count| count.to_string())
+        }
+        Some(libc::ENOMEM) => {
+            over("addresses", "v", limit(libc::RLIMIT_AS), |bytes| format!("{} MiB", bytes >> 20))
+        }
         _ => None,
     };
     hint.map_or_else(|| error.to_string(), |hint| format!("{error}; {hint}"))
 }
 
 fn over(what: &str, letter: &str, limit: u64, shown: impl Fn(u64) -> String) -> Option<String> {
-    (limit != u64::MAX).then(|| {
-        format!("the limit on {what} is {}: raise it (ulimit -{letter} unlimited)", shown(limit))
-    })
+    (limit != u64::MAX)
+        .then(|| format!("the limit on {what} is {}: raise it (ulimit -{letter} unlimited)", shown(limit)))
 }
 
 fn stack(limit: u64) -> Result<(), String> {
@@ -101,7 +106,8 @@ fn tasks_of(user: u32) -> u64 {
 
 /// How many threads a process has, if it is the user's.
 fn threads_of(status: &str, user: u32) -> Option<u64> {
-    let field = |name: &str| status.lines().find_map(|line| line.strip_prefix(name))?.split_whitespace().next();
+    let field =
+        |name: &str| status.lines().find_map(|line| line.strip_prefix(name))?.split_whitespace().next();
     let is_own = field("Uid:")?.parse() == Ok(user);
     is_own.then(|| field("Threads:")?.parse().ok()).flatten()
 }

@@ -229,7 +229,9 @@ impl Job<'_> {
             Fabric::Shm => {
                 let segment = ShmSegment::create(usize::from(self.nodes), DEFAULT_RING_BYTES)
                     .map_err(|error| match error {
-                        SegmentError::System { what, source } => format!("{what}: {}", limits::explained(&source)),
+                        SegmentError::System { what, source } => {
+                            format!("{what}: {}", limits::explained(&source))
+                        }
                         error => error.to_string(),
                     })
                     .map_err(|why| Failure::cannot(format!("memory for messages: {why}")))?;
@@ -239,7 +241,9 @@ impl Job<'_> {
             Fabric::Tcp => {
                 let failed = |error| Failure::system("listening on the loopback interface", &error);
                 let listeners = (0..self.nodes)
-                    .map(|_| gondwana_fabric::listen((Ipv4Addr::LOCALHOST, 0).into(), usize::from(self.nodes)))
+                    .map(|_| {
+                        gondwana_fabric::listen((Ipv4Addr::LOCALHOST, 0).into(), usize::from(self.nodes))
+                    })
                     .collect::<Result<Vec<_>, _>>()
                     .map_err(failed)?;
                 let peers: Vec<SocketAddr> = listeners

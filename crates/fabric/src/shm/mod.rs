@@ -92,11 +92,8 @@ impl ShmFabric {
             lost: AtomicBool::new(false),
             begun: AtomicBool::new(false),
         });
-        let incoming = all().map(|from| Incoming {
-            from,
-            lines: map.ring(from, node),
-            damaged: AtomicBool::new(false),
-        });
+        let incoming =
+            all().map(|from| Incoming { from, lines: map.ring(from, node), damaged: AtomicBool::new(false) });
         let incoming: Vec<_> = incoming.collect();
         Ok(Self {
             node,

@@ -153,8 +153,7 @@ fn segments_are_checked() {
 fn rings_without_messages_are_not_looked_into() {
     let segment = ShmSegment::create(8, DEFAULT_RING_BYTES).unwrap();
     let blocks = || File::from(segment.try_clone().unwrap()).metadata().unwrap().blocks();
-    let fabrics: Vec<_> =
-        (0..8).map(|node| ShmFabric::attach(&segment, NodeId(node), 8).unwrap()).collect();
+    let fabrics: Vec<_> = (0..8).map(|node| ShmFabric::attach(&segment, NodeId(node), 8).unwrap()).collect();
     let before = blocks();
     for fabric in &fabrics {
         assert_eq!(fabric.poll(&mut |_, _, _| panic!("nobody has sent anything")), 0);

@@ -184,7 +184,8 @@ impl<'a> Mesh<'a> {
     /// Sleeps until a socket is ready or something is due, and sees to that.
     fn sleep_and_go_on(&mut self) -> Result<(), ConnectError> {
         let now = self.time.now();
-        let due = self.halves.values().map(|half| half.deadline).chain(self.calls.iter().map(|call| call.next));
+        let due =
+            self.halves.values().map(|half| half.deadline).chain(self.calls.iter().map(|call| call.next));
         let due = due.fold(self.config.timeout, Duration::min).saturating_sub(now).min(STEP / 2);
         let mut is_called = false;
         for (token, _) in self.epoll.look(Some(due)) {

@@ -46,8 +46,7 @@ impl Silence {
     /// A look, `passed` of own time after the last one: whether something `waits` for an acknowledgement, and whether one has
     /// `come` in between. Returns for how long none has.
     pub fn look(&mut self, passed: Duration, waits: bool, come: bool) -> Duration {
-        self.silent =
-            if self.waiting && waits && !come { self.silent + passed } else { Duration::ZERO };
+        self.silent = if self.waiting && waits && !come { self.silent + passed } else { Duration::ZERO };
         self.waiting = waits;
         self.silent
     }

@@ -8,15 +8,12 @@ const SELECTABLE: i32 = libc::FD_SETSIZE as i32;
 /// How many numbers a run of few nodes divides.
 const WANTED: i32 = 2048;
 
-/// What a node of few gets at least above [`SELECTABLE`].
+/// What a node gets at least above [`SELECTABLE`], unless there are many.
 const LEAST: i32 = 128;
 
-/// What a node of many gets. Each node has a stop at almost every number, which takes time and memory of the kernel, and of
-/// whoever looks at the open files of all processes: with 128 numbers for each of 256 nodes, millions in all.
-const LEAST_OF_MANY: i32 = 32;
-
-/// The most numbers that any run divides.
-pub const MOST: usize = SELECTABLE as usize + 256 * LEAST_OF_MANY as usize;
+/// The most numbers that any run divides. Each node has a stop at almost every one, which takes time and memory of the kernel,
+/// and of whoever looks at the open files of all processes: with [`LEAST`] for each of 256 nodes, nine millions in all.
+pub const MOST: usize = 5 * SELECTABLE as usize;
 
 /// The numbers of one run, divided among its nodes. Every node has a part of the numbers that `select` knows, and
 /// a part of the rest. Node 0 has the first numbers, as `main` expects, and half of the first part.
@@ -31,8 +28,7 @@ impl Division {
     /// what is wanted: a few thousand.
     pub fn new(nodes: usize, limit: i32) -> Self {
         let nodes = nodes as i32;
-        let each = LEAST.min(256 * LEAST_OF_MANY / nodes).max(LEAST_OF_MANY);
-        let wanted = WANTED.max(SELECTABLE + nodes * each).min(MOST as i32);
+        let wanted = WANTED.max(SELECTABLE + nodes * LEAST).min(MOST as i32);
         Self { nodes, room: wanted.min(limit) }
     }
 
@@ -87,7 +83,7 @@ mod tests {
             for node in 0..nodes {
                 let [low, high] = division.of(node);
                 assert!(!low.is_empty() && low.end <= SELECTABLE, "{low:?}");
-                let least = if nodes <= 64 { LEAST } else { LEAST_OF_MANY };
+                let least = LEAST.min(4 * SELECTABLE / nodes as i32);
                 assert!(high.len() >= least as usize - 1, "{high:?}");
             }
         }
