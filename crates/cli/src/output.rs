@@ -2,6 +2,7 @@
 //! cannot be written.
 
 use crate::failure::Failure;
+use crate::run::limits::explained;
 use std::fs::{File, OpenOptions};
 use std::io::{self, ErrorKind, Seek, Write};
 use std::path::{Path, PathBuf};
@@ -48,7 +49,7 @@ impl Output {
     }
 
     fn failed(&self, error: &std::io::Error) -> Failure {
-        Failure::system(&self.path.display().to_string(), error)
+        Failure::cannot(format!("{}: {}", self.path.display(), explained(error)))
     }
 }
 

@@ -116,7 +116,13 @@ pub enum ConnectError {
     },
 }
 
+/// The first of them by their numbers.
 fn list(nodes: &[NodeId]) -> String {
-    let names: Vec<_> = nodes.iter().map(ToString::to_string).collect();
-    format!("node{} {}", if names.len() == 1 { "" } else { "s" }, names.join(", "))
+    const NAMED: usize = 8;
+    let names: Vec<_> = nodes.iter().take(NAMED).map(ToString::to_string).collect();
+    let more = match nodes.len().saturating_sub(NAMED) {
+        0 => String::new(),
+        more => format!(" and {more} more"),
+    };
+    format!("node{} {}{more}", if nodes.len() == 1 { "" } else { "s" }, names.join(", "))
 }

@@ -21,7 +21,7 @@ mod tcp;
 pub use counters::Counters;
 pub use error::{ConnectError, Event, LostReason, SegmentError, SendError};
 pub use shm::{DEFAULT_RING_BYTES, ShmFabric, ShmSegment};
-pub use tcp::{Security, TcpConfig, TcpFabric};
+pub use tcp::{Security, TcpConfig, TcpFabric, listen};
 
 use gondwana_topology::NodeId;
 use std::time::Duration;
@@ -107,6 +107,10 @@ pub trait Fabric: Send + Sync {
 
     /// True while any thread has told that it polls.
     fn is_polled(&self) -> bool;
+
+    /// Looks whether the computers of the peers still answer; the peers of one that does not are lost. For the service
+    /// thread, a few times a second, right after it has sent something to peers that it has not heard of.
+    fn look_after_peers(&self) {}
 
     /// The oldest event that nobody has taken yet.
     fn next_event(&self) -> Option<Event>;

@@ -30,6 +30,20 @@ pub(crate) fn times_out_of_memory(root: &Path) -> u64 {
     events.sum()
 }
 
+/// How many processes the kernel has ended at the memory limits of the groups of this process; `None` if none of them counts
+/// that (before Linux 4.13). Only growth means something: a group of the second version counts for those within it as well.
+#[must_use]
+pub fn times_killed(root: &Path) -> Option<u64> {
+    let counts = folders(root).into_iter().filter_map(|folder| {
+        // The first version has one name for it, the second another.
+        let text = ["memory.events", "memory.oom_control"]
+            .iter()
+            .find_map(|name| std::fs::read_to_string(folder.join(name)).ok())?;
+        text.lines().find_map(|line| line.strip_prefix("oom_kill ")?.trim().parse::<u64>().ok())
+    });
+    counts.reduce(|sum, count| sum + count)
+}
+
 /// The folders of the groups that this process is in, and of those around them.
 fn folders(root: &Path) -> Vec<PathBuf> {
     let groups = std::fs::read_to_string(root.join("proc/self/cgroup")).unwrap_or_default();

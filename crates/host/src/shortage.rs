@@ -61,7 +61,7 @@ impl Shortage {
 }
 
 /// How many processes the kernel has ended for want of memory since it was started.
-fn ended() -> Option<u64> {
+pub(crate) fn ended() -> Option<u64> {
     let text = std::fs::read_to_string("/proc/vmstat").ok()?;
     text.lines().find_map(|line| line.strip_prefix("oom_kill ")?.parse().ok())
 }

@@ -3,7 +3,7 @@
 mod common;
 
 use common::Computer;
-use gondwana_host::cgroup::{Limits, limits};
+use gondwana_host::cgroup::{Limits, limits, times_killed};
 use gondwana_topology::Bytes;
 
 #[test]
@@ -39,4 +39,29 @@ fn the_first_version_has_a_hierarchy_for_each_controller() {
 #[test]
 fn without_control_groups_nothing_is_limited() {
     assert_eq!(limits(&Computer::of("proc/self/cgroup\t0::/")), Limits::default());
+}
+
+#[test]
+fn processes_that_were_ended_are_counted_by_both_versions() {
+    let second = Computer::of(
+        "proc/self/cgroup\t0::/service/job\n\
+         proc/self/mountinfo\t30 23 0:26 / /sys/fs/cgroup rw - cgroup2 cgroup2 rw\n\
+         sys/fs/cgroup/service/memory.events\tlow 0\n\
+         sys/fs/cgroup/service/memory.events\toom 7\n\
+         sys/fs/cgroup/service/memory.events\toom_kill 3\n\
+         sys/fs/cgroup/service/memory.events\toom_group_kill 9\n\
+         sys/fs/cgroup/service/job/memory.events\toom_kill 2\n",
+    );
+    assert_eq!(times_killed(&second), Some(5));
+    let first = Computer::of(
+        "proc/self/cgroup\t4:memory:/box\n\
+         proc/self/mountinfo\t33 29 0:30 / /sys/fs/cgroup/memory rw - cgroup cgroup rw,memory\n\
+         sys/fs/cgroup/memory/memory.oom_control\toom_kill_disable 0\n\
+         sys/fs/cgroup/memory/memory.oom_control\toom_kill 0\n\
+         sys/fs/cgroup/memory/box/memory.oom_control\toom_kill_disable 0\n\
+         sys/fs/cgroup/memory/box/memory.oom_control\tunder_oom 1\n\
+         sys/fs/cgroup/memory/box/memory.oom_control\toom_kill 4\n",
+    );
+    assert_eq!(times_killed(&first), Some(4));
+    assert_eq!(times_killed(&Computer::of("proc/self/cgroup\t0::/")), None);
 }

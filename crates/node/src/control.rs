@@ -47,6 +47,16 @@ pub enum Report {
         /// A sentence that names it.
         what: String,
     },
+    /// From who has started the process: the kernel has ended it for want of memory.
+    Starved {
+        /// A part of a sentence that says whose memory, and what to do.
+        why: String,
+    },
+    /// The process cannot be a node, and ends.
+    Failed {
+        /// A sentence that says why.
+        why: String,
+    },
     /// The monitor has failed: nothing more is recorded of the node, which goes on.
     Unrecorded {
         /// Where and why, in a few words.

@@ -80,6 +80,9 @@ const PART_UNIT: u64 = 1 << 20;
 /// How long nodes wait for each other at the start.
 const CONNECT_PATIENCE: Duration = Duration::from_secs(20);
 
+/// How much longer for each node of the run: they begin one after the other, and may share the processors of one computer.
+const CONNECT_PATIENCE_EACH: Duration = Duration::from_millis(250);
+
 /// How long a computer may be silent before its nodes count as lost. Its kernel breaks the silence however busy its
 /// processors are, and packets that were lost are sent again after 0.2 s and 0.6 s.
 const SILENCE: Duration = Duration::from_millis(1200);
@@ -132,7 +135,7 @@ impl Node {
             }
         }
         let one_sided = boot.is_one_sided() && pages.admit()?;
-        let end = Instant::now() + CONNECT_PATIENCE;
+        let end = Instant::now() + connect_patience(boot.nodes);
         // SAFETY: the launcher left this descriptor to this process alone.
         let exchange = boot.exchange_fd.map(|fd| Exchange::new(unsafe { OwnedFd::from_raw_fd(fd) }));
         // A node that can hand over nothing closes its end, so that nobody waits for it.
@@ -199,7 +202,7 @@ impl Node {
             // The first node has `main`.
             live: AtomicU32::new(u32::from(me == NodeId(0))),
             waiting: AtomicU32::new(0),
-            heard: alive::Heard::new(&boot.fabric, boot.nodes),
+            heard: alive::Heard::new(&boot.fabric, me),
             control,
             stack_bytes: stack_limit(),
             page_patience: patience(),
@@ -268,12 +271,16 @@ fn connect(boot: &Boot, me: NodeId) -> Result<Arc<dyn Fabric>, StartError> {
                 peers: peers.clone(),
                 run,
                 security: secret.map_or(Security::Plain, Security::Encrypted),
-                timeout: CONNECT_PATIENCE,
+                timeout: connect_patience(boot.nodes),
                 silence: SILENCE,
             };
             Arc::new(TcpFabric::connect(listener, &config)?)
         }
     })
+}
+
+fn connect_patience(nodes: u16) -> Duration {
+    CONNECT_PATIENCE + CONNECT_PATIENCE_EACH * u32::from(nodes)
 }
 
 fn processors() -> usize {

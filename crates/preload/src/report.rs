@@ -10,6 +10,11 @@ pub fn line(text: &str) {
 /// Ends this process, and with it the run.
 pub fn fatal(text: &str) -> ! {
     line(text);
+    end()
+}
+
+/// The same when the launcher knows why.
+pub fn end() -> ! {
     // By system call: the function of that name ends the whole run in order, for which it is too late.
     // SAFETY: ends the process at once; nothing is left to be protected.
     unsafe { gondwana_sys::syscall!(libc::SYS_exit_group, 125) };

@@ -7,9 +7,11 @@ use crate::{
     span_stack,
 };
 use gondwana_node::boot::Boot;
+use gondwana_node::control::{Control, Report};
 use gondwana_node::{Caller, Hooks, Node, ProcessChange, Thread};
 use libc::{c_char, c_int, c_void};
 use std::ffi::CStr;
+use std::os::fd::{FromRawFd, OwnedFd};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 type Main = extern "C" fn(c_int, *mut *mut c_char, *mut *mut c_char) -> c_int;
@@ -94,10 +96,11 @@ pub unsafe extern "C" fn __libc_start_main(
         descriptors::reserve(nodes, me);
         stream_memory::begin(me, nodes);
     }
+    let control = boot.control_fd;
     // SAFETY: no other thread runs yet.
     let node = match unsafe { Node::start(boot, hooks, __libc_start_main as *const () as usize) } {
         Ok(node) => node,
-        Err(error) => report::fatal(&error.to_string()),
+        Err(error) => fail(control, &error.to_string()),
     };
     descriptors::begin();
     alloc::begin();
@@ -117,6 +120,16 @@ pub unsafe extern "C" fn __libc_start_main(
         // The C library reads `environ`, which the program may have a shared copy of, before it calls `serve`.
         Thread::become_service();
         start.go()
+    }
+}
+
+/// Ends this process, which could not become a node. The launcher says why, once for all nodes that could not.
+fn fail(control: c_int, why: &str) -> ! {
+    // SAFETY: the launcher left this descriptor to this process alone, which ends now.
+    let control = Control::new(unsafe { OwnedFd::from_raw_fd(control) });
+    match control.send(&Report::Failed { why: why.to_owned() }) {
+        Ok(()) => report::end(),
+        Err(_) => report::fatal(why),
     }
 }
 

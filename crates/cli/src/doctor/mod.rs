@@ -4,8 +4,10 @@ pub mod probes;
 
 use crate::failure::Failure;
 use crate::output::print;
-use crate::run::capabilities;
+use crate::run::{capabilities, limits};
+use gondwana_topology::Bytes;
 use serde::Serialize;
+use std::path::Path;
 use std::process::ExitCode;
 
 /// The span that a run reserves when the user asks for none, in bytes. Addresses that nobody uses cost nothing, and
@@ -91,6 +93,8 @@ fn examine() -> Vec<Finding> {
         fixed_addresses(),
         open_files(),
         overcommit(),
+        stacks(),
+        processes(),
         container(),
         memory_limit(),
         processors(),
@@ -134,7 +138,7 @@ fn pagemap_scan() -> Finding {
 fn span() -> Finding {
     let gib = |bytes: u64| bytes >> 30;
     let mend = "raise the limits: ulimit -v unlimited; ulimit -f unlimited";
-    match capabilities::choose_span(None) {
+    match capabilities::choose_span(None, limits::beside_span(2, 0)) {
         Ok(DEFAULT_SPAN) => Finding::ok("address space", format!("a span of {} GiB fits", gib(DEFAULT_SPAN))),
         Ok(smaller) => Finding::bad(
             "address space",
@@ -230,13 +234,26 @@ fn container() -> Finding {
 }
 
 fn memory_limit() -> Finding {
-    let group = std::fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
-    let path = group.lines().find_map(|line| line.strip_prefix("0::")).unwrap_or("/");
-    match probes::number_in(&format!("/sys/fs/cgroup{path}/memory.max")) {
-        Some(bytes) => {
+    // Of either version, and of all groups around this process.
+    match gondwana_host::cgroup::limits(Path::new("/")).memory {
+        Some(Bytes(bytes)) => {
             Finding::ok("memory limit", format!("{} MiB by control group, all nodes together", bytes >> 20))
         }
         None => Finding::ok("memory limit", "none by control group"),
+    }
+}
+
+fn stacks() -> Finding {
+    match limits::stacks_found() {
+        Ok(found) => Finding::ok("stacks", found),
+        Err(why) => Finding::bad("stacks", Verdict::Lack, why, "ulimit -s 8192"),
+    }
+}
+
+fn processes() -> Finding {
+    match limits::processes_found() {
+        Ok(found) => Finding::ok("processes", found),
+        Err(why) => Finding::bad("processes", Verdict::Lack, why, "ulimit -u 4096"),
     }
 }
 

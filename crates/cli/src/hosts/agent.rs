@@ -9,9 +9,10 @@ use crate::failure::Failure;
 use crate::process::events::{Event, Nodes};
 use crate::process::local::LocalNodes;
 use crate::process::spawn::Image;
-use crate::run::{capabilities, check, signals};
+use crate::run::{capabilities, check, limits, signals};
 use gondwana_node::boot::VERSION;
 use gondwana_node::control::Report;
+use gondwana_topology::MAX_NODES;
 use serde::Deserialize;
 use std::fs::File;
 use std::io;
@@ -141,13 +142,15 @@ fn prepared(prepare: Prepare) -> Result<(Image, Ready, Vec<TcpListener>), Failur
     let path = to_os(prepare.path.clone());
     let program = check::find(&path)?;
     check::loadable(&path.to_string_lossy(), &program.image)?;
-    let can = capabilities::find(prepare.span)?;
+    limits::survive_full_files();
+    limits::check(prepare.nodes)?;
+    let can = capabilities::find(prepare.span, limits::beside_span(prepare.nodes, 0))?;
     let library = std::fs::read(&can.library)
         .map_err(|error| Failure::cannot(format!("{}: {error}", can.library.display())))?;
     let address = address(&prepare)?;
     let failed = |error| Failure::system(&format!("listening at {address}"), &error);
     let listeners: Vec<TcpListener> = (0..prepare.nodes)
-        .map(|_| TcpListener::bind((address, 0)))
+        .map(|_| gondwana_fabric::listen((address, 0).into(), MAX_NODES))
         .collect::<Result<_, _>>()
         .map_err(failed)?;
     let addresses =

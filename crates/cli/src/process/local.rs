@@ -7,9 +7,11 @@ use super::signals::Signals;
 use super::spawn::{Image, Setup, spawn};
 use super::stops::{Change, Stops};
 use crate::failure::Failure;
+use crate::run::limits::explained;
+use gondwana_host::{Ended, OutOfMemory};
 use gondwana_memory::empty_frames;
 use gondwana_node::boot::{BOOT_VARIABLE, Boot, FabricBoot};
-use gondwana_node::control::{Control, News, Order};
+use gondwana_node::control::{Control, News, Order, Report};
 use gondwana_node::exchange::{Exchange, MOMENT};
 use gondwana_recording::chunks;
 use std::collections::VecDeque;
@@ -30,6 +32,8 @@ struct Node {
     number: u16,
     pid: libc::pid_t,
     ended: bool,
+    /// True once this process has sent it SIGKILL.
+    killed: bool,
     control: Option<Control>,
     /// The contents of its pages.
     frames: Option<OwnedFd>,
@@ -47,6 +51,8 @@ pub struct LocalNodes {
     stops: Stops,
     /// Room for what nodes say.
     buffer: Vec<u8>,
+    /// Whether the kernel ends processes for want of memory.
+    memory: Ended,
 }
 
 /// Where the standard streams of a node lead; `None` is the launcher's own.
@@ -58,8 +64,8 @@ impl LocalNodes {
         let reserved = Reserved::new()
             .map_err(|error| Failure::system("reserving descriptors for the nodes", &error))?;
         let (nodes, ready, buffer) = (vec![], VecDeque::new(), vec![]);
-        let (handed, stops) = (Collection::default(), Stops::default());
-        Ok(Self { signals, reserved, nodes, ready, watched: None, handed, stops, buffer })
+        let (handed, stops, memory) = (Collection::default(), Stops::default(), Ended::watch());
+        Ok(Self { signals, reserved, nodes, ready, watched: None, handed, stops, buffer, memory })
     }
 
     /// Starts the program as it is, without the runtime library: a machine of one node needs no coherence.
@@ -70,8 +76,8 @@ impl LocalNodes {
             streams: [None, None, None],
             apart: false,
         };
-        let pid = spawn(image, &setup).map_err(|error| cannot_start(0, &error))?;
-        self.nodes.push(Node { number: 0, pid, ended: false, control: None, frames: None });
+        let pid = spawn(image, &setup).map_err(|error| cannot_start(0, &explained(&error)))?;
+        self.nodes.push(Node { number: 0, pid, ended: false, killed: false, control: None, frames: None });
         Ok(())
     }
 
@@ -86,7 +92,7 @@ impl LocalNodes {
         streams: Streams,
     ) -> Result<(), Failure> {
         let number = boot.node;
-        let failed = |error: io::Error| cannot_start(number, &error);
+        let failed = |error: io::Error| cannot_start(number, &explained(&error));
         let variables = self.variables(image, library)?;
         boot.control_fd = self.reserved.control();
         boot.frames_fd = self.reserved.frames();
@@ -113,7 +119,8 @@ impl LocalNodes {
             apart: number != 0,
         };
         let pid = spawn(&image.with_variables(&variables), &setup).map_err(failed)?;
-        self.nodes.push(Node { number, pid, ended: false, control: Some(ours), frames: Some(frames) });
+        let (control, frames) = (Some(ours), Some(frames));
+        self.nodes.push(Node { number, pid, ended: false, killed: false, control, frames });
         if let Some((ours, _)) = exchange {
             self.handed.add(number, ours);
         }
@@ -179,6 +186,12 @@ impl LocalNodes {
             } else {
                 End::Exited(libc::WEXITSTATUS(status))
             };
+            if end == End::Signalled(libc::SIGKILL)
+                && !node.killed
+                && let Some(whose) = self.memory.found()
+            {
+                self.ready.push_back(Event::Report(node.number, Report::Starved { why: why_starved(whose) }));
+            }
             self.ready.push_back(Event::Ended(node.number, end));
             self.handed.ended(self.nodes[index].number);
             self.stops.remove(self.nodes[index].number);
@@ -273,7 +286,8 @@ impl Nodes for LocalNodes {
 
     fn signal(&mut self, node: u16, signal: i32) {
         self.stops.signalled(node, signal);
-        for node in self.nodes.iter().filter(|candidate| candidate.number == node && !candidate.ended) {
+        for node in self.nodes.iter_mut().filter(|candidate| candidate.number == node && !candidate.ended) {
+            node.killed |= signal == libc::SIGKILL;
             // SAFETY: kill touches no memory; the process has not been waited for, so the number is still its own.
             unsafe { libc::kill(node.pid, signal) };
         }
@@ -320,6 +334,23 @@ fn is_large(frames: &OwnedFd) -> bool {
     const BLOCK: u64 = 512;
     let metadata = frames.try_clone().and_then(|frames| File::from(frames).metadata());
     metadata.is_ok_and(|metadata| metadata.blocks() * BLOCK >= LARGE)
+}
+
+/// For want of whose memory the kernel has ended a node, and what to do.
+fn why_starved(whose: OutOfMemory) -> String {
+    const MIB: u64 = 1 << 20;
+    match whose {
+        OutOfMemory::Group(Some(limit)) => format!(
+            "the control group's limit of {} MiB of memory, for all nodes together, was reached: raise it, or run fewer nodes",
+            limit.0 / MIB
+        ),
+        OutOfMemory::Group(None) => {
+            "the memory limit of the control group was reached: raise it, or run fewer nodes".to_owned()
+        }
+        OutOfMemory::Computer => {
+            "the computer had no memory left: run fewer nodes, or on more computers (--hosts)".to_owned()
+        }
+    }
 }
 
 /// What the environment holds for the variables that we set.

@@ -1,7 +1,7 @@
 //! Starting the process of one node.
 
 use super::descriptors::{COUNT, Reserved};
-use std::ffi::{CString, OsString};
+use std::ffi::{CStr, CString, OsString};
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
@@ -106,6 +106,19 @@ pub struct Setup<'a> {
     pub apart: bool,
 }
 
+/// How much likelier than the launcher the kernel is to end a node for want of memory, in thousandths of all there is: the
+/// launcher must be left to say so, and to end the others.
+const SOONER: i32 = 300;
+
+/// Where a process says how likely it is to be ended.
+const LIKELIHOOD: &CStr = c"/proc/self/oom_score_adj";
+
+/// The likelihood of a node, as text.
+fn likelihood() -> String {
+    let own = std::fs::read_to_string("/proc/self/oom_score_adj").unwrap_or_default();
+    (own.trim().parse().unwrap_or(0) + SOONER).min(1000).to_string()
+}
+
 /// How much stack a child has until it is the program: a few frames of system calls.
 const STACK: usize = 64 * 1024;
 
@@ -115,6 +128,7 @@ struct Birth<'a> {
     vectors: &'a Vectors,
     setup: &'a Setup<'a>,
     parent: libc::pid_t,
+    likelihood: String,
     /// The error number if it cannot.
     error: AtomicI32,
 }
@@ -130,7 +144,8 @@ pub fn spawn(image: &Image, setup: &Setup<'_>) -> io::Result<libc::pid_t> {
     let vectors = Vectors::new(image)?;
     // SAFETY: getpid touches no memory.
     let parent = unsafe { libc::getpid() };
-    let mut birth = Birth { image, vectors: &vectors, setup, parent, error: AtomicI32::new(0) };
+    let mut birth =
+        Birth { image, vectors: &vectors, setup, parent, likelihood: likelihood(), error: AtomicI32::new(0) };
     let mut stack = vec![0_u128; STACK / size_of::<u128>()];
     let flags = libc::CLONE_VM | libc::CLONE_VFORK | libc::SIGCHLD;
     // SAFETY: stacks grow downwards from their ends, which are aligned. The child allocates nothing, takes no lock and does
@@ -157,7 +172,7 @@ extern "C" fn become_program(birth: *mut libc::c_void) -> libc::c_int {
     // SAFETY: `spawn` passes its own structure. This is the child; the vectors are null-terminated arrays of C strings.
     unsafe {
         let birth = &*birth.cast::<Birth<'_>>();
-        let error = match prepare(birth.setup, birth.parent) {
+        let error = match prepare(birth.setup, birth.parent, &birth.likelihood) {
             Ok(()) => {
                 let (arguments, environment) = (&birth.vectors.arguments, &birth.vectors.environment);
                 libc::execve(birth.image.path.as_ptr(), arguments.as_ptr(), environment.as_ptr());
@@ -175,7 +190,7 @@ extern "C" fn become_program(birth: *mut libc::c_void) -> libc::c_int {
 ///
 /// # Safety
 /// Only in the child. Allocates nothing and takes no lock.
-unsafe fn prepare(setup: &Setup<'_>, parent: libc::pid_t) -> Result<(), i32> {
+unsafe fn prepare(setup: &Setup<'_>, parent: libc::pid_t, likelihood: &str) -> Result<(), i32> {
     let check = |result: libc::c_int| if result < 0 { Err(errno()) } else { Ok(result) };
     // SAFETY: none of these calls touches memory but the signal set given.
     unsafe {
@@ -184,6 +199,10 @@ unsafe fn prepare(setup: &Setup<'_>, parent: libc::pid_t) -> Result<(), i32> {
         if libc::getppid() != parent {
             libc::_exit(127);
         }
+        // While the launcher waits for it, the child says so for itself alone. Without it, the launcher may be what goes.
+        let file = libc::open(LIKELIHOOD.as_ptr(), libc::O_WRONLY | libc::O_CLOEXEC);
+        libc::write(file, likelihood.as_ptr().cast(), likelihood.len());
+        libc::close(file);
         if setup.apart {
             check(libc::setpgid(0, 0))?;
             // What the terminal's keys have sent to the group so far was not meant for this process; to ignore a signal
@@ -220,6 +239,8 @@ unsafe fn prepare(setup: &Setup<'_>, parent: libc::pid_t) -> Result<(), i32> {
         }
         // Rust programs ignore SIGPIPE; the user's shell most probably does not.
         libc::signal(libc::SIGPIPE, libc::SIG_DFL);
+        // As the launcher does SIGXFSZ.
+        libc::signal(libc::SIGXFSZ, libc::SIG_DFL);
         check(libc::sigprocmask(libc::SIG_SETMASK, &raw const setup.mask, std::ptr::null_mut()))?;
     }
     Ok(())

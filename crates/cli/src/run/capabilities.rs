@@ -2,6 +2,7 @@
 
 use crate::doctor::{DEFAULT_SPAN, probes};
 use crate::failure::Failure;
+use crate::run::limits;
 use gondwana_node::boot::Mechanism;
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
@@ -27,8 +28,9 @@ pub struct Capabilities {
     pub processors: usize,
 }
 
-/// Finds out what a run can have here. `span` is what the user has asked for.
-pub fn find(span: Option<u64>) -> Result<Capabilities, Failure> {
+/// Finds out what a run can have here. `span` is what the user has asked for; each node needs `beside` bytes of addresses
+/// besides.
+pub fn find(span: Option<u64>, beside: u64) -> Result<Capabilities, Failure> {
     probes::fixed_addresses().map_err(|error| {
         Failure::cannot(format!(
             "address space randomisation cannot be turned off ({error}): gondwana doctor says what to do"
@@ -41,16 +43,17 @@ pub fn find(span: Option<u64>) -> Result<Capabilities, Failure> {
     Ok(Capabilities {
         mechanism,
         degraded,
-        span: choose_span(span)?,
+        span: choose_span(span, beside)?,
         library: runtime_library()?,
         processors: probes::processors(),
     })
 }
 
-/// The span that the user has asked for, or else the longest that fits, in bytes.
-pub fn choose_span(asked: Option<u64>) -> Result<u64, Failure> {
+/// The span that the user has asked for, or else the longest that fits, in bytes, with `beside` bytes of addresses.
+pub fn choose_span(asked: Option<u64>, beside: u64) -> Result<u64, Failure> {
+    let fits = |bytes| limits::lacks_addresses(bytes, beside).map_or_else(|| probes::span(bytes), Err);
     if let Some(bytes) = asked {
-        return match probes::span(bytes) {
+        return match fits(bytes) {
             Ok(()) => Ok(bytes),
             Err(why) => Err(Failure::cannot(format!(
                 "the span does not fit: {why}; ask for less (--span) or raise the limit (ulimit -v unlimited)"
@@ -59,7 +62,7 @@ pub fn choose_span(asked: Option<u64>) -> Result<u64, Failure> {
     }
     let mut bytes = DEFAULT_SPAN;
     loop {
-        match probes::span(bytes) {
+        match fits(bytes) {
             Ok(()) => return Ok(bytes),
             Err(_) if bytes > LEAST_SPAN => bytes /= 2,
             Err(why) => {

@@ -6,6 +6,7 @@ pub mod check;
 pub mod exit;
 mod expected;
 mod homes;
+pub mod limits;
 mod monitored;
 pub mod options;
 mod plan;
@@ -26,7 +27,7 @@ use crate::running::answer::{Desk, Register};
 use crate::running::{Running, RunningNode};
 use crate::stats::Summary;
 use capabilities::Capabilities;
-use gondwana_fabric::{DEFAULT_RING_BYTES, ShmSegment};
+use gondwana_fabric::{DEFAULT_RING_BYTES, SegmentError, ShmSegment};
 use gondwana_memory::PAGE_SIZE;
 use gondwana_node::boot::{Boot, Consistency, FabricBoot, Mechanism, Monitoring, VERSION};
 use gondwana_recording::Run;
@@ -35,7 +36,7 @@ use options::{Fabric, RunOptions};
 use policies::Policies;
 use std::cell::Cell;
 use std::io::{self, Write};
-use std::net::{SocketAddr, TcpListener};
+use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 use std::os::fd::OwnedFd;
 use std::path::Path;
 use std::process::ExitCode;
@@ -63,6 +64,10 @@ pub fn run(options: RunOptions) -> Result<ExitCode, Failure> {
     if alone && options.stats.is_none() {
         let error = image.replace_process();
         return Err(Failure::not_runnable(format!("{}: {error}", name.display())));
+    }
+    limits::survive_full_files();
+    if !alone && options.hosts.is_empty() {
+        limits::check(usize::from(nodes))?;
     }
     let policies = policies.with_plan(&options, &program)?;
     let (consistency, reason) = if alone {
@@ -198,7 +203,12 @@ impl Job<'_> {
 
     /// All nodes on this computer.
     fn here(&self, image: &Image) -> Result<(Outcome, &'static str), Failure> {
-        let can = capabilities::find(self.options.span()?)?;
+        let nodes = usize::from(self.nodes);
+        let messages = match self.fabric {
+            Fabric::Shm => ShmSegment::bytes(nodes, DEFAULT_RING_BYTES),
+            Fabric::Tcp => 0,
+        };
+        let can = capabilities::find(self.options.span()?, limits::beside_span(nodes, messages))?;
         if let Some(why) = &can.degraded {
             say_degraded("", why);
         }
@@ -219,14 +229,22 @@ impl Job<'_> {
         match self.fabric {
             Fabric::Shm => {
                 let segment = ShmSegment::create(usize::from(self.nodes), DEFAULT_RING_BYTES)
-                    .map_err(|error| Failure::cannot(format!("memory for messages: {error}")))?;
+                    .map_err(|error| match error {
+                        SegmentError::System { what, source } => {
+                            format!("{what}: {}", limits::explained(&source))
+                        }
+                        error => error.to_string(),
+                    })
+                    .map_err(|why| Failure::cannot(format!("memory for messages: {why}")))?;
                 let copy = || segment.try_clone().map_err(|error| Failure::system("sharing memory", &error));
                 (0..self.nodes).map(|_| Ok((FabricBoot::Shm { fd: -1 }, copy()?))).collect()
             }
             Fabric::Tcp => {
                 let failed = |error| Failure::system("listening on the loopback interface", &error);
                 let listeners = (0..self.nodes)
-                    .map(|_| TcpListener::bind(("127.0.0.1", 0)))
+                    .map(|_| {
+                        gondwana_fabric::listen((Ipv4Addr::LOCALHOST, 0).into(), usize::from(self.nodes))
+                    })
                     .collect::<Result<Vec<_>, _>>()
                     .map_err(failed)?;
                 let peers: Vec<SocketAddr> = listeners

@@ -1,6 +1,7 @@
 //! The file of a recording: what nodes send is appended as it comes, by a thread of its own, so that a slow disk does
 //! not hold up the run.
 
+use super::limits::explained;
 use crate::failure::Failure;
 use gondwana_recording::{FILE_HEADER, chunks};
 use std::fs::{self, File};
@@ -43,7 +44,7 @@ impl Tape {
     /// Makes the file that the user has named with an option; one of that name is kept, with `.old` behind its name.
     pub fn open(option: &'static str, path: &Path) -> Result<Self, Failure> {
         let failed = |error: io::Error| {
-            Failure::cannot(format!("{option}: {} cannot be written: {error}", path.display()))
+            Failure::cannot(format!("{option}: {} cannot be written: {}", path.display(), explained(&error)))
         };
         // Devices and pipes stay what they are.
         let old = fs::symlink_metadata(path).is_ok_and(|there| there.is_file()).then(|| {
@@ -110,7 +111,8 @@ impl Tape {
                 self.left_out
             )),
             Ok(Err(error)) => Some(format!(
-                "{option}: {path} cannot be written any more ({error}): it ends with what had been recorded before"
+                "{option}: {path} cannot be written any more ({}): it ends with what had been recorded before",
+                explained(&error)
             )),
             Err(_) => {
                 Some(format!("{option}: writing {path} has failed: this is an error of gondwana's own"))

@@ -31,6 +31,7 @@ pub struct ShmFabric {
     map: Arc<Mapping>,
     node: NodeId,
     nodes: usize,
+    /// By node, this one included, to which nobody sends.
     outgoing: Vec<Outgoing>,
     incoming: Vec<Incoming>,
     /// The places in the rings of `incoming`, for whoever receives.
@@ -52,6 +53,8 @@ struct Outgoing {
     sent: Tally,
     /// Set when the peer's own ring turned out to be damaged.
     lost: AtomicBool,
+    /// Set once the peer has been told that it must look into this ring.
+    begun: AtomicBool,
 }
 
 struct Sender {
@@ -87,12 +90,10 @@ impl ShmFabric {
             backlog: AtomicUsize::new(0),
             sent: Tally::default(),
             lost: AtomicBool::new(false),
+            begun: AtomicBool::new(false),
         });
-        let incoming = all().filter(|&from| from != node).map(|from| Incoming {
-            from,
-            lines: map.ring(from, node),
-            damaged: AtomicBool::new(false),
-        });
+        let incoming =
+            all().map(|from| Incoming { from, lines: map.ring(from, node), damaged: AtomicBool::new(false) });
         let incoming: Vec<_> = incoming.collect();
         Ok(Self {
             node,
@@ -149,9 +150,23 @@ impl ShmFabric {
 
     /// True if this is true of any ring of messages for this node.
     fn any_ring(&self, holds: impl Fn(&RingControl, &MappedLines) -> bool) -> bool {
-        self.incoming.iter().any(|Incoming { from, lines, damaged }| {
+        self.senders().any(|Incoming { from, lines, damaged }| {
             holds(self.map.control(*from, self.node), lines) && !damaged.load(Ordering::Relaxed)
         })
+    }
+
+    /// The rings of the nodes that have ever sent anything.
+    fn senders(&self) -> impl Iterator<Item = &Incoming> {
+        // Whatever another process has noted: nobody is there who is not.
+        self.map.senders(self.node).numbers().filter_map(|number| self.incoming.get(number))
+    }
+
+    /// Sees to it that the peer looks into its ring from now on; before anything is published there.
+    fn begin(&self, out: &Outgoing) {
+        if !out.begun.load(Ordering::Relaxed) {
+            self.map.senders(out.to).note(self.node);
+            out.begun.store(true, Ordering::Relaxed);
+        }
     }
 
     /// True if there are events, or backlogs that have room now.
@@ -188,6 +203,7 @@ impl Fabric for ShmFabric {
             return Err(SendError::Lost(to));
         }
         let mut sender = lock(&out.sender);
+        self.begin(out);
         out.sent.count(bytes);
         let mut published = !sender.backlog.is_empty() && self.drain_one(out, &mut sender);
         let control = self.map.control(self.node, to);
@@ -209,6 +225,7 @@ impl Fabric for ShmFabric {
         check_message((self.node, self.nodes), to, head, &[])?;
         let out = &self.outgoing[to.index()];
         let mut sender = lock(&out.sender);
+        self.begin(out);
         let control = self.map.control(self.node, to);
         let can_wait = sender.backlog.is_empty() && !out.lost.load(Ordering::Relaxed);
         if !can_wait || !sender.producer.leave(&out.lines, control, head) {
@@ -223,7 +240,7 @@ impl Fabric for ShmFabric {
 
     fn prompt(&self, to: NodeId) {
         let Some(out) = self.outgoing.get(to.index()) else { return };
-        if self.map.control(self.node, to).is_ready(&out.lines) {
+        if out.begun.load(Ordering::Relaxed) && self.map.control(self.node, to).is_ready(&out.lines) {
             self.map.doorbell(to).ring();
         }
     }
@@ -240,7 +257,8 @@ impl Fabric for ShmFabric {
         let Some(mut consumers) = try_lock(&self.consumers) else { return 0 };
         self.drain();
         let mut total = 0;
-        for (Incoming { from, lines, damaged }, consumer) in self.incoming.iter().zip(consumers.iter_mut()) {
+        for Incoming { from, lines, damaged } in self.senders() {
+            let consumer = &mut consumers[from.index()];
             if damaged.load(Ordering::Relaxed) {
                 continue;
             }

@@ -14,7 +14,7 @@ use std::{fs::File, io};
 pub const DEFAULT_RING_BYTES: usize = 4 << 20;
 
 /// Says what the memory is; the last digits are the version of the layout.
-const MAGIC: u64 = u64::from_le_bytes(*b"gondwan3");
+const MAGIC: u64 = u64::from_le_bytes(*b"gondwan4");
 const PAGE: usize = 4096;
 
 /// The start of the segment.
@@ -29,7 +29,32 @@ struct Preamble {
 #[repr(C)]
 struct NodeEntry {
     doorbell: Doorbell,
+    senders: Senders,
     attached: AtomicU32,
+}
+
+/// The nodes that have ever sent one node something, a bit for each. To look into the rings of all others would give each of
+/// them memory, and take long where there are many. Apart from the doorbell: hardly ever written.
+#[repr(C, align(128))]
+pub(crate) struct Senders([AtomicU64; MAX_NODES.div_ceil(64)]);
+
+impl Senders {
+    /// From now on this node may be sending. Before it publishes anything: who has seen that it has, sees this, too.
+    pub fn note(&self, node: NodeId) {
+        self.0[node.index() / 64].fetch_or(1 << (node.index() % 64), Ordering::Release);
+    }
+
+    /// The numbers of the nodes, as far as is known here.
+    pub fn numbers(&self) -> impl Iterator<Item = usize> {
+        self.0.iter().enumerate().flat_map(|(index, word)| {
+            let mut left = word.load(Ordering::Acquire);
+            std::iter::from_fn(move || {
+                let bit = left.trailing_zeros() as usize;
+                left &= left.checked_sub(1)?;
+                Some(64 * index + bit)
+            })
+        })
+    }
 }
 
 /// Where things lie: preamble, an entry per node, a control block per ordered pair of nodes, the rings.
@@ -74,6 +99,12 @@ impl Layout {
 pub struct ShmSegment;
 
 impl ShmSegment {
+    /// How many bytes of addresses a segment takes in each process; more than any has if there is no such segment.
+    #[must_use]
+    pub fn bytes(nodes: usize, ring_bytes: usize) -> usize {
+        Layout::new(nodes, ring_bytes).map_or(usize::MAX, Layout::total)
+    }
+
     /// Makes a segment of zeroed memory for `nodes` nodes, with a ring of `ring_bytes` bytes for each ordered
     /// pair. Memory is taken as it is used. The descriptor closes on exec unless the caller changes that.
     ///
@@ -181,6 +212,11 @@ impl Mapping {
     /// The doorbell of a node.
     pub fn doorbell(&self, node: NodeId) -> &Doorbell {
         &self.entry(node).doorbell
+    }
+
+    /// Who sends to a node.
+    pub fn senders(&self, to: NodeId) -> &Senders {
+        &self.entry(to).senders
     }
 
     /// The control block of the ring from one node to another.

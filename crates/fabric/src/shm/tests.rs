@@ -2,6 +2,7 @@ use super::ring::{Consumer, Damaged, LINE, Lines, Producer, RingControl, least_l
 use super::*;
 use proptest::prelude::*;
 use std::fs::File;
+use std::os::unix::fs::MetadataExt;
 use std::sync::atomic::AtomicU64;
 
 /// A small ring in ordinary memory.
@@ -115,6 +116,7 @@ fn a_lightly_used_ring_stays_within_its_first_part() {
 fn a_damaged_ring_loses_its_sender_once() {
     let segment = ShmSegment::create(3, DEFAULT_RING_BYTES).unwrap();
     let fabrics = [0, 1, 2].map(|node| ShmFabric::attach(&segment, NodeId(node), 3).unwrap());
+    fabrics[0].begin(&fabrics[0].outgoing[1]);
     fabrics[0].outgoing[1].lines.header(0).store(1, Ordering::Relaxed);
     fabrics[2].send(NodeId(1), b"unharmed", &[]).unwrap();
     let mut heads = Vec::new();
@@ -144,4 +146,35 @@ fn segments_are_checked() {
     assert!(matches!(attach(1, 2), Some(SegmentError::Taken(NodeId(1)))));
     let other = File::open("/dev/null").unwrap();
     assert!(matches!(ShmFabric::attach(&other, NodeId(0), 2), Err(SegmentError::Mismatch { .. })));
+}
+
+/// A ring that is looked into has memory from then on: 256 nodes that say nothing would take 256 MiB.
+#[test]
+fn rings_without_messages_are_not_looked_into() {
+    let segment = ShmSegment::create(8, DEFAULT_RING_BYTES).unwrap();
+    let blocks = || File::from(segment.try_clone().unwrap()).metadata().unwrap().blocks();
+    let fabrics: Vec<_> = (0..8).map(|node| ShmFabric::attach(&segment, NodeId(node), 8).unwrap()).collect();
+    let before = blocks();
+    for fabric in &fabrics {
+        assert_eq!(fabric.poll(&mut |_, _, _| panic!("nobody has sent anything")), 0);
+        assert!(!fabric.is_ready() && !fabric.is_urgent());
+        fabrics.iter().for_each(|other| fabric.prompt(other.node));
+    }
+    assert_eq!(blocks(), before);
+    fabrics[7].send(NodeId(0), b"hello", &[]).unwrap();
+    assert!(fabrics[0].is_ready() && fabrics[0].is_urgent());
+    let mut from = vec![];
+    fabrics[0].poll(&mut |node, _, _| from.push(node));
+    assert_eq!(from, [NodeId(7)]);
+    // One page of one ring.
+    assert_eq!(blocks(), before + 8);
+}
+
+#[test]
+fn nodes_that_are_not_there_have_no_rings() {
+    let segment = ShmSegment::create(2, DEFAULT_RING_BYTES).unwrap();
+    let [first, _second] = [0, 1].map(|node| ShmFabric::attach(&segment, NodeId(node), 2).unwrap());
+    (0..256).for_each(|node| first.map.senders(NodeId(0)).note(NodeId(node)));
+    assert_eq!(first.map.senders(NodeId(0)).numbers().collect::<Vec<_>>(), (0..256).collect::<Vec<_>>());
+    assert_eq!(first.poll(&mut |_, _, _| panic!("nobody has sent anything")), 0);
 }

@@ -3,14 +3,17 @@
 use super::epoll::{ENDED, Epoll, READABLE, WRITABLE};
 use super::frame::{Channel, Decoder, MAX_FRAME, prefix};
 use super::handshake::FIRST_FRAME;
+use super::mesh::Link;
 use super::queue::ByteQueue;
 use crate::LostReason;
 use crate::counters::Tally;
 use gondwana_topology::NodeId;
 use std::io::{ErrorKind, Read, Write};
 use std::net::{Shutdown, TcpStream};
+use std::os::fd::AsRawFd;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 /// How many bytes at most are encrypted ahead of what the socket takes.
 const AHEAD: usize = 4 * MAX_FRAME;
@@ -20,6 +23,8 @@ const ENOUGH: usize = 64 << 10;
 /// A connection to a peer that has been authenticated.
 pub(super) struct Connection {
     pub peer: NodeId,
+    /// True if the peer is on another computer.
+    pub elsewhere: bool,
     stream: TcpStream,
     channel: Channel,
     sender: Mutex<Sender>,
@@ -56,7 +61,8 @@ impl Receiver {
 
 impl Connection {
     /// Takes over a socket that does not block, and has it watched by `epoll` with the peer's number as token.
-    pub fn new(peer: NodeId, stream: TcpStream, channel: Channel, epoll: &Epoll) -> std::io::Result<Self> {
+    pub fn new(link: Link, epoll: &Epoll) -> std::io::Result<Self> {
+        let Link { peer, stream, channel, elsewhere } = link;
         epoll.add(&stream, READABLE | ENDED, peer.index())?;
         let sender = Sender {
             plain: ByteQueue::default(),
@@ -66,6 +72,7 @@ impl Connection {
         };
         Ok(Self {
             peer,
+            elsewhere,
             stream,
             channel,
             sender: Mutex::new(sender),
@@ -175,6 +182,29 @@ impl Connection {
             Err(error) => Err(failure(&error)),
         };
         (count, result)
+    }
+
+    /// Whether something waits for an acknowledgement of the peer's kernel, and how long ago the last one came; `None` if the
+    /// system does not tell.
+    pub fn acknowledged(&self) -> Option<(bool, Duration)> {
+        // SAFETY: plain numbers, for which zero is valid; the kernel writes as many bytes as it is told at most.
+        let (result, info) = unsafe {
+            let mut info: libc::tcp_info = std::mem::zeroed();
+            let mut length = size_of::<libc::tcp_info>() as libc::socklen_t;
+            let (fd, place) = (self.stream.as_raw_fd(), (&raw mut info).cast());
+            // By system call: in the preloaded library the function of that name is the program's.
+            let result = libc::syscall(
+                libc::SYS_getsockopt,
+                fd,
+                libc::IPPROTO_TCP,
+                libc::TCP_INFO,
+                place as *mut libc::c_void,
+                &raw mut length,
+            );
+            (result, info)
+        };
+        let waits = info.tcpi_unacked > 0 || info.tcpi_probes > 0;
+        (result == 0).then(|| (waits, Duration::from_millis(u64::from(info.tcpi_last_ack_recv))))
     }
 
     /// Gives the connection up; true for the first caller.

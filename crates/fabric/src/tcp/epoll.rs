@@ -4,7 +4,7 @@ use std::io;
 use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
 use std::time::Duration;
 
-pub(super) use libc::{EPOLLIN as READABLE, EPOLLOUT as WRITABLE, EPOLLRDHUP as ENDED};
+pub(super) use libc::{EPOLLET as EDGE, EPOLLIN as READABLE, EPOLLOUT as WRITABLE, EPOLLRDHUP as ENDED};
 
 /// How many events one look takes.
 const BATCH: usize = 64;

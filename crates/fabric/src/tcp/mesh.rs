@@ -1,54 +1,81 @@
 //! The start: from a listening socket to one authenticated connection with each other node.
 
+use super::epoll::{EDGE, Epoll, READABLE, WRITABLE};
 use super::frame::Channel;
 use super::handshake::{Failure, Handshake, Identity, Step};
+use super::own_time::OwnTime;
 use super::{Security, TcpConfig};
 use crate::ConnectError;
 use gondwana_topology::NodeId;
 use socket2::{Domain, Protocol, SockRef, Socket, TcpKeepalive, Type};
+use std::collections::BTreeMap;
 use std::io::{self, ErrorKind, Read, Write};
-use std::net::{TcpListener, TcpStream};
-use std::os::fd::AsRawFd;
+use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::time::{Duration, Instant};
 
-/// How long a caller may take over its handshake, and how long one attempt to call waits for an answer.
+/// How long a caller may take over its handshake, and how long one attempt to call waits for an answer, both in own time.
 const PATIENCE: Duration = Duration::from_secs(5);
+/// How much longer for each node of the run: whoever is called has as many handshakes to make, and those of one computer
+/// share its processors.
+const PATIENCE_EACH: Duration = Duration::from_millis(100);
+/// Own time between two looks at the clock at most.
+const STEP: Duration = Duration::from_millis(250);
 /// How long to wait before another attempt.
 const PAUSE: Duration = Duration::from_millis(20);
 /// How many callers may be in their handshake besides as many as there are nodes. If there are more, the oldest
 /// goes; a node calls again.
 const STRANGERS: usize = 64;
 
+/// The token of the listener; those of connections are behind it.
+const LISTENER: usize = 0;
+
 /// A connection to a peer that is authenticated.
 pub(super) struct Link {
     pub peer: NodeId,
     pub stream: TcpStream,
     pub channel: Channel,
+    /// True if the peer is on another computer.
+    pub elsewhere: bool,
+}
+
+/// Listens where the other nodes of a run of so many are to call, all of which may at once.
+///
+/// # Errors
+/// Of the system.
+pub fn listen(address: SocketAddr, nodes: usize) -> io::Result<TcpListener> {
+    let listener = TcpListener::bind(address)?;
+    // Whoever finds the queue full tries again after a second.
+    SockRef::from(&listener).listen((nodes + STRANGERS) as i32)?;
+    Ok(listener)
 }
 
 /// Connects to all lower nodes and lets all higher nodes connect.
 pub(super) fn establish(listener: TcpListener, config: &TcpConfig) -> Result<Vec<Link>, ConnectError> {
-    listener
-        .set_nonblocking(true)
-        .map_err(|source| ConnectError::System { what: "the listening socket", source })?;
-    let start = Instant::now();
+    let system = |what| move |source| ConnectError::System { what, source };
+    listener.set_nonblocking(true).map_err(system("the listening socket"))?;
+    let epoll = Epoll::new().map_err(system("epoll of the handshakes"))?;
+    epoll.add(&listener, READABLE, LISTENER).map_err(system("epoll of the handshakes"))?;
+    let nodes = config.peers.len();
     let mut mesh = Mesh {
         config,
         listener,
-        end: start + config.timeout,
-        calls: (0..config.node.0).map(|peer| Call { peer: NodeId(peer), next: start }).collect(),
-        halves: Vec::new(),
+        epoll,
+        time: OwnTime::new(Instant::now(), STEP),
+        patience: PATIENCE + PATIENCE_EACH * nodes as u32,
+        calls: (0..config.node.0).map(|peer| Call { peer: NodeId(peer), next: Duration::ZERO }).collect(),
+        halves: BTreeMap::new(),
+        next: LISTENER + 1,
         links: Vec::new(),
+        linked: vec![false; nodes],
         last: "nobody called".to_owned(),
     };
-    while mesh.links.len() + 1 < config.peers.len() {
-        if Instant::now() >= mesh.end {
+    while mesh.links.len() + 1 < nodes {
+        mesh.time.look(Instant::now());
+        if mesh.time.now() >= config.timeout {
             return Err(mesh.timed_out());
         }
-        mesh.call();
-        mesh.sleep();
-        mesh.accept();
-        mesh.go_on()?;
+        mesh.call()?;
+        mesh.sleep_and_go_on()?;
     }
     Ok(mesh.links)
 }
@@ -56,12 +83,20 @@ pub(super) fn establish(listener: TcpListener, config: &TcpConfig) -> Result<Vec
 struct Mesh<'a> {
     config: &'a TcpConfig,
     listener: TcpListener,
-    end: Instant,
+    /// Watches the listener and all connections of `halves`, by their numbers.
+    epoll: Epoll,
+    time: OwnTime,
+    /// How long an attempt may take.
+    patience: Duration,
     /// Calls to make.
     calls: Vec<Call>,
-    /// Connections that are not authenticated yet, the oldest first.
-    halves: Vec<Half<'a>>,
+    /// Connections that are not authenticated yet, by their numbers, the oldest first.
+    halves: BTreeMap<usize, Half<'a>>,
+    /// The number of the next connection.
+    next: usize,
     links: Vec<Link>,
+    /// By node: true if it has a link.
+    linked: Vec<bool>,
     /// What went wrong last.
     last: String,
 }
@@ -69,8 +104,8 @@ struct Mesh<'a> {
 /// A peer to be called.
 struct Call {
     peer: NodeId,
-    /// Not before then.
-    next: Instant,
+    /// Not before then, in own time.
+    next: Duration,
 }
 
 /// A connection whose handshake is under way.
@@ -83,7 +118,8 @@ struct Half<'a> {
     arrived: Vec<u8>,
     /// What is still to be sent.
     to_send: Vec<u8>,
-    deadline: Instant,
+    /// In own time.
+    deadline: Duration,
 }
 
 /// What became of a connection.
@@ -108,113 +144,134 @@ impl<'a> Mesh<'a> {
     }
 
     /// Makes the calls that are due.
-    fn call(&mut self) {
-        let now = Instant::now();
+    fn call(&mut self) -> Result<(), ConnectError> {
+        let now = self.time.now();
         let identity = self.identity();
         for call in self.calls.extract_if(.., |call| call.next <= now).collect::<Vec<_>>() {
             match dial(self.config, call.peer) {
                 Ok(stream) => {
                     let (handshake, hello) = Handshake::initiate(identity, call.peer);
-                    self.halves.push(Half {
+                    self.begin(Half {
                         stream,
                         called: Some(call.peer),
                         handshake,
                         arrived: Vec::new(),
                         to_send: hello,
-                        deadline: now + PATIENCE,
-                    });
+                        deadline: now + self.patience,
+                    })?;
                 }
                 Err(error) => self.try_later(call.peer, format!("node {}: {error}", call.peer)),
-            }
-        }
-    }
-
-    fn try_later(&mut self, peer: NodeId, why: String) {
-        self.last = why;
-        self.calls.push(Call { peer, next: Instant::now() + PAUSE });
-    }
-
-    /// Sleeps until a socket is ready or something is due.
-    fn sleep(&self) {
-        let watch = |fd: i32, events: i16| libc::pollfd { fd, events, revents: 0 };
-        let mut set = vec![watch(self.listener.as_raw_fd(), libc::POLLIN)];
-        set.extend(self.halves.iter().map(|half| {
-            let events = if half.to_send.is_empty() { libc::POLLIN } else { libc::POLLOUT };
-            watch(half.stream.as_raw_fd(), events)
-        }));
-        let due = self.halves.iter().map(|half| half.deadline).chain(self.calls.iter().map(|call| call.next));
-        let due = due.fold(self.end, Instant::min);
-        let millis = due.saturating_duration_since(Instant::now()).as_millis() as i32 + 1;
-        // SAFETY: the array has as many entries as it says. Errors mean "look again".
-        unsafe { libc::poll(set.as_mut_ptr(), set.len() as libc::nfds_t, millis) };
-    }
-
-    /// Takes calls.
-    fn accept(&mut self) {
-        // Bounded, so that a flood of callers does not keep this node from its own calls.
-        for _ in 0..STRANGERS {
-            // Errors are those of one caller who has gone again, or of a lack that may pass.
-            let Ok((stream, _)) = self.listener.accept() else { return };
-            if stream.set_nonblocking(true).is_err() {
-                continue;
-            }
-            let strangers = self.halves.iter().filter(|half| half.called.is_none()).count();
-            if strangers >= STRANGERS + self.config.peers.len()
-                && let Some(oldest) = self.halves.iter().position(|half| half.called.is_none())
-            {
-                self.halves.remove(oldest);
-            }
-            self.halves.push(Half {
-                stream,
-                called: None,
-                handshake: Handshake::respond(self.identity()),
-                arrived: Vec::new(),
-                to_send: Vec::new(),
-                deadline: Instant::now() + PATIENCE,
-            });
-        }
-    }
-
-    /// Lets every handshake advance as far as it can.
-    fn go_on(&mut self) -> Result<(), ConnectError> {
-        let mut index = 0;
-        while index < self.halves.len() {
-            let linked = |peer| self.links.iter().any(|link| link.peer == peer);
-            let outcome = self.halves[index].advance(self.end, &linked);
-            if matches!(outcome, Outcome::Waiting) {
-                index += 1;
-                continue;
-            }
-            let half = self.halves.remove(index);
-            match (outcome, half.called) {
-                (Outcome::Made(peer, channel), _) => {
-                    prepare(&half.stream, self.config.silence)
-                        .map_err(|source| ConnectError::System { what: "options of a connection", source })?;
-                    self.links.push(Link { peer, stream: half.stream, channel });
-                }
-                (Outcome::Refused(why), Some(node)) => {
-                    return Err(ConnectError::Refused {
-                        node,
-                        address: self.config.peers[node.index()],
-                        why,
-                    });
-                }
-                (Outcome::Failed(why), Some(peer)) => self.try_later(peer, format!("node {peer}: {why}")),
-                // A stranger, or a node that will call again.
-                (Outcome::Failed(why) | Outcome::Refused(why), None) => {
-                    self.last = format!("a caller: {why}")
-                }
-                (Outcome::Waiting, _) => {}
             }
         }
         Ok(())
     }
 
+    /// Watches a connection from now on. What it is ready for already is told, too.
+    fn begin(&mut self, half: Half<'a>) -> Result<(), ConnectError> {
+        self.epoll
+            .add(&half.stream, READABLE | WRITABLE | EDGE, self.next)
+            .map_err(|source| ConnectError::System { what: "epoll of the handshakes", source })?;
+        self.halves.insert(self.next, half);
+        self.next += 1;
+        Ok(())
+    }
+
+    fn try_later(&mut self, peer: NodeId, why: String) {
+        self.last = why;
+        self.calls.push(Call { peer, next: self.time.now() + PAUSE });
+    }
+
+    /// Sleeps until a socket is ready or something is due, and sees to that.
+    fn sleep_and_go_on(&mut self) -> Result<(), ConnectError> {
+        let now = self.time.now();
+        let due =
+            self.halves.values().map(|half| half.deadline).chain(self.calls.iter().map(|call| call.next));
+        let due = due.fold(self.config.timeout, Duration::min).saturating_sub(now).min(STEP / 2);
+        let mut is_called = false;
+        for (token, _) in self.epoll.look(Some(due)) {
+            match token {
+                LISTENER => is_called = true,
+                number => self.go_on(number)?,
+            }
+        }
+        if is_called {
+            self.accept()?;
+        }
+        let late: Vec<_> =
+            self.halves.iter().filter(|(_, half)| half.deadline <= now).map(|(&number, _)| number).collect();
+        late.into_iter().try_for_each(|number| {
+            let half = self.halves.remove(&number).expect("found just now");
+            self.settle(half, Outcome::Failed("no answer to the handshake".to_owned()))
+        })
+    }
+
+    /// Takes calls.
+    fn accept(&mut self) -> Result<(), ConnectError> {
+        // Bounded, so that a flood of callers does not keep this node from its own calls.
+        for _ in 0..STRANGERS {
+            // Errors are those of one caller who has gone again, or of a lack that may pass.
+            let Ok((stream, _)) = self.listener.accept() else { return Ok(()) };
+            if stream.set_nonblocking(true).is_err() {
+                continue;
+            }
+            let strangers = self.halves.iter().filter(|(_, half)| half.called.is_none());
+            if strangers.clone().count() >= STRANGERS + self.config.peers.len()
+                && let Some(oldest) = strangers.map(|(&number, _)| number).next()
+            {
+                self.halves.remove(&oldest);
+            }
+            self.begin(Half {
+                stream,
+                called: None,
+                handshake: Handshake::respond(self.identity()),
+                arrived: Vec::new(),
+                to_send: Vec::new(),
+                deadline: self.time.now() + self.patience,
+            })?;
+        }
+        Ok(())
+    }
+
+    /// Lets a handshake advance as far as it can.
+    fn go_on(&mut self, number: usize) -> Result<(), ConnectError> {
+        let Some(mut half) = self.halves.remove(&number) else { return Ok(()) };
+        match half.advance(self.config.timeout, &self.linked) {
+            Outcome::Waiting => {
+                self.halves.insert(number, half);
+                Ok(())
+            }
+            outcome => self.settle(half, outcome),
+        }
+    }
+
+    /// What comes of a handshake that is over.
+    fn settle(&mut self, half: Half<'_>, outcome: Outcome) -> Result<(), ConnectError> {
+        match (outcome, half.called) {
+            (Outcome::Made(peer, channel), _) => {
+                let system = |what| move |source| ConnectError::System { what, source };
+                self.epoll.remove(&half.stream).map_err(system("epoll of the handshakes"))?;
+                let address = |node: NodeId| self.config.peers[node.index()].ip();
+                let elsewhere = address(peer) != address(self.config.node);
+                prepare(&half.stream, elsewhere.then_some(self.config.silence))
+                    .map_err(system("options of a connection"))?;
+                self.linked[peer.index()] = true;
+                self.links.push(Link { peer, stream: half.stream, channel, elsewhere });
+            }
+            (Outcome::Refused(why), Some(node)) => {
+                return Err(ConnectError::Refused { node, address: self.config.peers[node.index()], why });
+            }
+            (Outcome::Failed(why), Some(peer)) => self.try_later(peer, format!("node {peer}: {why}")),
+            // A stranger, or a node that will call again.
+            (Outcome::Failed(why) | Outcome::Refused(why), None) => self.last = format!("a caller: {why}"),
+            (Outcome::Waiting, _) => {}
+        }
+        Ok(())
+    }
+
     fn timed_out(&self) -> ConnectError {
-        let linked = |node: &NodeId| self.links.iter().any(|link| link.peer == *node);
         let all = (0..self.config.peers.len()).map(|index| NodeId(index as u16));
         ConnectError::Timeout {
-            missing: all.filter(|node| *node != self.config.node && !linked(node)).collect(),
+            missing: all.filter(|node| *node != self.config.node && !self.linked[node.index()]).collect(),
             waited: self.config.timeout,
             last: self.last.clone(),
         }
@@ -223,26 +280,22 @@ impl<'a> Mesh<'a> {
 
 impl Half<'_> {
     /// Sends and receives what can be without waiting. `linked` says which peers have a connection already: a
-    /// second one is not wanted.
-    fn advance(&mut self, end: Instant, linked: &dyn Fn(NodeId) -> bool) -> Outcome {
+    /// second one is not wanted. `end` is the deadline of one that the peer counts on.
+    fn advance(&mut self, end: Duration, linked: &[bool]) -> Outcome {
         loop {
             match self.step(end, linked) {
                 Ok(Outcome::Waiting) => {}
                 Ok(outcome) => return outcome,
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
                 Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::NotConnected) => {
-                    return if Instant::now() < self.deadline {
-                        Outcome::Waiting
-                    } else {
-                        Outcome::Failed("no answer to the handshake".to_owned())
-                    };
+                    return Outcome::Waiting;
                 }
                 Err(error) => return Outcome::Failed(error.to_string()),
             }
         }
     }
 
-    fn step(&mut self, end: Instant, linked: &dyn Fn(NodeId) -> bool) -> io::Result<Outcome> {
+    fn step(&mut self, end: Duration, linked: &[bool]) -> io::Result<Outcome> {
         while !self.to_send.is_empty() {
             let written = self.stream.write(&self.to_send)?;
             self.to_send.drain(..written);
@@ -268,7 +321,7 @@ impl Half<'_> {
                     self.deadline = end;
                 }
             }
-            Ok(Step::Done(_, peer, _)) if linked(peer) => {
+            Ok(Step::Done(_, peer, _)) if linked[peer.index()] => {
                 return Ok(Outcome::Failed(format!("node {peer} is connected already")));
             }
             Ok(Step::Done(last, peer, channel)) => {
@@ -293,15 +346,19 @@ impl Half<'_> {
     }
 }
 
-/// Sets the options of a connection that is made.
-fn prepare(stream: &TcpStream, silence: Duration) -> io::Result<()> {
+/// How many times longer than [`TcpConfig::silence`] the kernel waits by itself, which does not know of any load.
+const KERNELS: u32 = 8;
+
+/// Sets the options of a connection that is made; `silence` is that of a peer on another computer.
+fn prepare(stream: &TcpStream, silence: Option<Duration>) -> io::Result<()> {
     // A message is often answered at once; it must not wait for company.
     stream.set_nodelay(true)?;
+    let Some(silence) = silence else { return Ok(()) };
     let socket = SockRef::from(stream);
     // Probes of an idle connection; the time after which a probe or data without an answer ends the connection.
     let second = Duration::from_secs(1);
     socket.set_tcp_keepalive(&TcpKeepalive::new().with_time(second).with_interval(second))?;
-    socket.set_tcp_user_timeout(Some(silence))
+    socket.set_tcp_user_timeout(Some(silence * KERNELS))
 }
 
 /// Begins to connect.

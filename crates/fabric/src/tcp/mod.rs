@@ -5,6 +5,7 @@ mod epoll;
 mod frame;
 mod handshake;
 mod mesh;
+mod own_time;
 mod queue;
 #[cfg(test)]
 mod tests;
@@ -13,14 +14,20 @@ use crate::{ConnectError, Counters, Deliver, Event, Fabric, LostReason, SendErro
 use connection::{Connection, Receiver};
 use epoll::{Alarm, Epoll, READABLE, WRITABLE};
 use gondwana_topology::{MAX_NODES, NodeId};
+pub use mesh::listen;
+use own_time::{OwnTime, Silence};
 use std::cell::Cell;
 use std::collections::VecDeque;
 use std::net::{SocketAddr, TcpListener};
 use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// How many bytes one poll takes from one connection before it looks at the next.
 const BATCH: usize = 256 << 10;
+
+/// How much of the time between two calls of [`Fabric::look_after_peers`] counts at most: somewhat more than passes between
+/// them on an idle computer.
+const LOOK: Duration = Duration::from_millis(300);
 
 /// Tokens in the outer epoll.
 const SOCKETS: usize = 0;
@@ -57,11 +64,12 @@ pub struct TcpConfig {
     pub run: [u8; 16],
     /// What protects the connections; the same on all nodes.
     pub security: Security,
-    /// How long the other nodes may take to appear.
+    /// How long the other nodes may take to appear. Time in which this process waits for a processor does not count.
     pub timeout: Duration,
-    /// How long a peer's computer may leave data or a probe (there is one after each idle second) without an
-    /// acknowledgement, or accept no data, before the peer counts as lost: a computer that lost its power closes
-    /// no connection. A peer that is stopped acknowledges, until its buffers are full.
+    /// How long another computer may leave data or a probe (there is one after each idle second) without an
+    /// acknowledgement before the peer counts as lost: a computer that lost its power closes no connection. A peer that
+    /// is stopped acknowledges. Found by [`Fabric::look_after_peers`]; time in which this process waits for a processor
+    /// does not count. Peers with this node's address cannot be silent in this way.
     pub silence: Duration,
 }
 
@@ -82,6 +90,17 @@ pub struct TcpFabric {
     pollers: Mutex<usize>,
     receiving: Mutex<Receiving>,
     events: Mutex<VecDeque<Event>>,
+    /// See [`TcpConfig::silence`].
+    silence: Duration,
+    looks: Mutex<Looks>,
+}
+
+/// What looks after peers have found.
+struct Looks {
+    time: OwnTime,
+    last: Instant,
+    /// By node.
+    silences: Vec<Silence>,
 }
 
 struct Receiving {
@@ -112,20 +131,21 @@ impl TcpFabric {
             return Err(ConnectError::Parameters { node: config.node, nodes });
         }
         let links = mesh::establish(listener, config)?;
-        Self::new(config.node, nodes, links)
+        Self::new(config.node, nodes, links, config.silence)
             .map_err(|source| ConnectError::System { what: "epoll of the connections", source })
     }
 
-    fn new(node: NodeId, nodes: usize, links: Vec<mesh::Link>) -> std::io::Result<Self> {
+    fn new(node: NodeId, nodes: usize, links: Vec<mesh::Link>, silence: Duration) -> std::io::Result<Self> {
         let (sockets, sleep, alarm) = (Epoll::new()?, Epoll::new()?, Alarm::new()?);
         sleep.add(&sockets, READABLE, SOCKETS)?;
         sleep.add(&alarm, READABLE, ALARM)?;
         let mut connections: Vec<_> = (0..nodes).map(|_| None).collect();
         for link in links {
             let index = link.peer.index();
-            connections[index] = Some(Connection::new(link.peer, link.stream, link.channel, &sockets)?);
+            connections[index] = Some(Connection::new(link, &sockets)?);
         }
         let receivers = (0..nodes).map(|_| Receiver::new()).collect();
+        let now = Instant::now();
         Ok(Self {
             node,
             connections,
@@ -135,6 +155,12 @@ impl TcpFabric {
             pollers: Mutex::new(0),
             receiving: Mutex::new(Receiving { receivers, buffer: vec![0; BATCH].into() }),
             events: Mutex::default(),
+            silence,
+            looks: Mutex::new(Looks {
+                time: OwnTime::new(now, LOOK),
+                last: now,
+                silences: vec![Silence::default(); nodes],
+            }),
         })
     }
 
@@ -245,6 +271,22 @@ impl Fabric for TcpFabric {
 
     fn is_polled(&self) -> bool {
         *lock(&self.pollers) > 0
+    }
+
+    fn look_after_peers(&self) {
+        let now = Instant::now();
+        let mut looks = lock(&self.looks);
+        let Looks { time, last, silences } = &mut *looks;
+        let since = now.saturating_duration_since(std::mem::replace(last, now));
+        let passed = time.look(now);
+        for connection in self.peers().filter(|peer| peer.elsewhere && !peer.is_lost()) {
+            let Some((waits, ago)) = connection.acknowledged() else { continue };
+            let silent = silences[connection.peer.index()].look(passed, waits, ago < since);
+            if silent >= self.silence {
+                let why = format!("nothing was acknowledged for {} ms", silent.as_millis());
+                self.settle(connection, Err(LostReason::Silent(why)));
+            }
+        }
     }
 
     fn next_event(&self) -> Option<Event> {

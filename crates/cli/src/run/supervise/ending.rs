@@ -70,7 +70,9 @@ impl Supervisor<'_> {
                 self.finish(end, machine);
                 // Who writes to a pipe that nobody reads dies without a word, as natively.
                 let of_pipe = signal == libc::SIGPIPE && node.crash.is_none();
-                if self.reporting && !expected && !of_pipe {
+                if let Some(why) = &node.starved {
+                    self.say(&format!("node {number} was killed by the kernel: {why}"));
+                } else if self.reporting && !expected && !of_pipe {
                     let line = obituary(number, signal, node.crash.as_ref());
                     self.say(&line);
                 }
@@ -110,6 +112,14 @@ impl Supervisor<'_> {
         machine.kill();
         self.killed = true;
         self.deadline = Some(Instant::now() + if self.silent { KILLED_AFTER_SILENCE } else { KILLED });
+    }
+
+    /// A process cannot be a node. What the first one says is said for all.
+    pub(super) fn failed(&mut self, why: &str, machine: &mut dyn Nodes) {
+        if self.end.is_none() {
+            self.finish(End::Exited(i32::from(CANNOT)), machine);
+            self.say(why);
+        }
     }
 
     pub(super) fn overdue(&mut self, machine: &mut dyn Nodes) -> Result<(), Failure> {

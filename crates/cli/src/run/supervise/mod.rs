@@ -47,6 +47,8 @@ struct Node {
     /// The user has been told that it is stopped.
     stopped: bool,
     crash: Option<Crash>,
+    /// Why the kernel has ended it, if that was for want of memory.
+    starved: Option<String>,
 }
 
 /// Follows nodes until all have ended.
@@ -196,6 +198,8 @@ impl<'a> Supervisor<'a> {
                 self.say(&held_up(number, by, process));
             }
             Report::Refused { what } => self.say(&format!("node {number}: {what}")),
+            Report::Starved { why } => node.starved = Some(why),
+            Report::Failed { why } => self.failed(&why, machine),
             Report::Unrecorded { why } => {
                 self.say(&format!(
                     "node {number}: its monitor has failed, so that no more is recorded of it, while the program goes on ({why})"

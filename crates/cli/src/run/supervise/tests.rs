@@ -126,6 +126,25 @@ fn a_killed_node_ends_the_run() {
 }
 
 #[test]
+fn a_node_that_is_killed_for_its_memory_is_reported_with_the_cause() {
+    let starved = Report::Starved { why: "the limit was reached".to_owned() };
+    let killed = Event::Ended(0, End::Signalled(libc::SIGKILL));
+    let (end, said, _) = follow(2, vec![Event::Report(0, starved), killed]);
+    assert_eq!(end, End::Signalled(libc::SIGKILL));
+    assert_eq!(said, ["node 0 was killed by the kernel: the limit was reached"]);
+}
+
+#[test]
+fn what_keeps_nodes_from_their_start_is_said_once() {
+    let failed = |node| Event::Report(node, Report::Failed { why: format!("no connection of {node}") });
+    let end = i32::from(CANNOT);
+    let (outcome, said, sent) = follow(3, vec![failed(2), failed(1), ended(2, end), ended(1, end)]);
+    assert_eq!(outcome, End::Exited(end));
+    assert_eq!(said, ["no connection of 2"]);
+    assert_eq!(sent, [(0, libc::SIGKILL), (1, libc::SIGKILL), (2, libc::SIGKILL)]);
+}
+
+#[test]
 fn a_signal_sent_to_the_launcher_reaches_node_0_and_is_no_surprise() {
     let events = vec![
         Event::Signal { signal: libc::SIGTERM, from_terminal: false },

@@ -59,10 +59,10 @@ fn exposed() -> (TcpFabric, [TcpStream; 2]) {
         let end = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
         let (stream, _) = listener.accept().unwrap();
         stream.set_nonblocking(true).unwrap();
-        links.push(Link { peer: NodeId(peer), stream, channel: Channel::Plain });
+        links.push(Link { peer: NodeId(peer), stream, channel: Channel::Plain, elsewhere: false });
         end
     });
-    (TcpFabric::new(NodeId(0), 3, links).unwrap(), ends)
+    (TcpFabric::new(NodeId(0), 3, links, Duration::from_secs(20)).unwrap(), ends)
 }
 
 /// A frame that carries these bytes.
