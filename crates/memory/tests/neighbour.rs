@@ -4,7 +4,6 @@ use gondwana_memory::{
     Access, Mechanism, Neighbour, PAGE_SIZE, Pages, Purpose, SPAN_BASE, Writers, empty_frames,
     probe_userfaultfd,
 };
-use std::os::fd::OwnedFd;
 
 const PAGES: u32 = 64;
 
@@ -22,13 +21,11 @@ fn visitors_read_what_is_open() {
         unsafe { Pages::new(PAGES, &[], Mechanism::Userfaultfd, empty_frames().unwrap()).unwrap() };
     assert!(pages.offer().is_none(), "nobody was admitted yet");
     assert!(pages.admit().unwrap());
-    let handed: Vec<OwnedFd> =
-        pages.offer().unwrap().iter().map(|fd| fd.try_clone_to_owned().unwrap()).collect();
-    let few = vec![handed[0].try_clone().unwrap()];
-    assert!(Neighbour::new(3, few, pages.geometry()).is_err(), "three descriptors are needed");
-    let swapped: Vec<OwnedFd> = [1, 0, 2].map(|index: usize| handed[index].try_clone().unwrap()).into();
+    let handed = || pages.offer().unwrap().map(|fd| fd.try_clone_to_owned().unwrap());
+    let mut swapped = handed();
+    swapped.swap(0, 1);
     assert!(Neighbour::new(3, swapped, pages.geometry()).is_err(), "the order matters");
-    let home = Neighbour::new(3, handed, pages.geometry()).unwrap();
+    let home = Neighbour::new(3, handed(), pages.geometry()).unwrap();
 
     assert_eq!(home.visit(5, 0, PAGES, Purpose::Read), 0, "everything is closed");
     pages.protect(0, 8, Access::Write).unwrap();

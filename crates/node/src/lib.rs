@@ -15,6 +15,8 @@ pub mod exchange;
 mod exit;
 mod fault;
 mod fork;
+#[doc(hidden)]
+pub mod fuzzing;
 mod habits;
 mod heap;
 mod line;

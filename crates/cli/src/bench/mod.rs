@@ -16,6 +16,7 @@ mod report;
 mod samples;
 
 use crate::failure::Failure;
+use crate::create::Readers;
 use crate::output::Output;
 use figures::{Figure, Runner};
 use programs::Programs;
@@ -71,7 +72,7 @@ pub fn bench(options: &BenchOptions) -> Result<ExitCode, Failure> {
         None => {}
     }
     let chosen = choose(figures::all(), &options.only, |figure| figure.name)?;
-    let output = options.json.as_deref().map(|file| Output::open("--json", file)).transpose()?;
+    let output = options.json.as_deref().map(|file| Output::open("--json", file, Readers::Usual)).transpose()?;
     let mut programs = Programs::new()?;
     programs
         .build(chosen.iter().flat_map(Figure::runners).filter_map(|runner| runner.app()), &options.apps)?;

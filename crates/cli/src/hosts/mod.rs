@@ -6,7 +6,7 @@
 
 pub mod agent;
 mod list;
-mod protocol;
+pub mod protocol;
 mod remote;
 mod template;
 

@@ -4,6 +4,7 @@ use super::list::Host;
 use super::protocol::{Answer, CHUNK, Command, Frame, Prepare, Ready, parse, skip_to_greeting};
 use super::template;
 use crate::failure::{CANNOT, Failure};
+use crate::output::tell;
 use crate::process::events::{End, Event, Nodes};
 use crate::process::signal_name;
 use crate::process::signals::Signals;
@@ -193,7 +194,7 @@ impl RemoteNodes {
         let left: Vec<usize> =
             (host..self.ended.len()).step_by(self.agents.len()).filter(|&node| !self.ended[node]).collect();
         if !left.is_empty() {
-            eprintln!("gondwana: host {}: {why}", self.agents[host].host);
+            tell(&format!("host {}: {why}", self.agents[host].host));
         }
         for node in left {
             self.node_ended(node, End::Exited(i32::from(CANNOT)));

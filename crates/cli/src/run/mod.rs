@@ -14,10 +14,12 @@ mod supervise;
 mod tape;
 
 use crate::atomics;
+use crate::clean;
 use crate::failure::Failure;
 use crate::hosts;
 use crate::live::Live;
-use crate::output::Output;
+use crate::create::Readers;
+use crate::output::{self, Output, tell};
 use crate::process::events::Nodes;
 use crate::process::local::LocalNodes;
 use crate::process::signals::Signals;
@@ -70,7 +72,7 @@ pub fn run(options: RunOptions) -> Result<ExitCode, Failure> {
         consistency(&options, &program)?
     };
     let file = options.stats.iter().flatten().next();
-    let file = file.map(|path| Output::open("--stats", path)).transpose()?;
+    let file = file.map(|path| Output::open("--stats", path, Readers::User)).transpose()?;
     let tape =
         options.recording(name).filter(|_| !alone).map(|path| Tape::open("--monitor", &path)).transpose()?;
     let start = Instant::now();
@@ -112,9 +114,9 @@ pub fn run(options: RunOptions) -> Result<ExitCode, Failure> {
             seconds: start.elapsed().as_secs_f64(),
             nodes: homes::by_node(outcome.stats),
         };
-        eprint!("{}", summary.to_table());
+        eprint!("{}", clean::text(&summary.to_table()));
         if let Some(file) = file {
-            file.write(&format!("{:#}\n", summary.to_json()))?;
+            file.write(&output::json(&summary.to_json()))?;
         }
     }
     Ok(exit::like(outcome.end))
@@ -307,7 +309,7 @@ impl Job<'_> {
         live: Live,
         register: Option<Arc<Register>>,
     ) -> Result<Outcome, Failure> {
-        let mut say = |line: &str| eprintln!("gondwana: {line}");
+        let mut say = tell;
         let reporting = register.is_some();
         let supervisor = Supervisor::new(self.nodes, reporting, live, &mut say).keeping(register);
         supervisor.monitored(Monitored::new(self.described(), self.tape.take())).run(machine)

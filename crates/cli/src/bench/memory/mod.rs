@@ -15,6 +15,7 @@ use super::chart::{self, Panel};
 use super::machine;
 use super::programs::Programs;
 use crate::failure::Failure;
+use crate::create::Readers;
 use crate::output::Output;
 use gondwana_topology::Bytes;
 use ratios::Results;
@@ -51,7 +52,7 @@ pub fn memory(options: &MemoryOptions) -> Result<ExitCode, Failure> {
     let computer = gondwana_host::discover().map_err(|error| Failure::cannot(error.to_string()))?;
     let setup = Setup::new(options, computer)?;
     let open =
-        |option, file: &Option<PathBuf>| file.as_deref().map(|file| Output::open(option, file)).transpose();
+        |option, file: &Option<PathBuf>| file.as_deref().map(|file| Output::open(option, file, Readers::Usual)).transpose();
     let (json, svg) = (open("--json", &options.json)?, open("--svg", &options.svg)?);
     let programs = Programs::new()?;
     let load_before = machine::load();
