@@ -3,11 +3,12 @@
 use crate::hosts::protocol::{Answer, Command, Frame, VersionOnly, parse, skip_to_greeting};
 use crate::running::Running;
 use crate::running::requests::{self, Request};
-use crate::{advise, report};
+use crate::{advise, clean, report, topo};
 use gondwana_analysis::{Names, analyse};
 use gondwana_plan::Plan;
 use gondwana_recording::Recording;
 use gondwana_rset::Registry;
+use gondwana_topology::Machine;
 
 /// What comes from an agent, or from the launcher: a greeting perhaps, then frames.
 ///
@@ -39,6 +40,17 @@ pub fn asking(bytes: &[u8]) {
         assert_eq!(serde_json::from_slice::<Request>(&sent).ok(), Some(request));
     }
     let _ = (serde_json::from_slice::<Running>(bytes), serde_json::from_slice::<requests::Answer>(bytes));
+}
+
+/// What is shown of a machine.
+///
+/// # Panics
+/// If it has control characters.
+pub fn machine(machine: &Machine) {
+    for columns in [40, 100] {
+        let text = clean::text(&topo::text(machine, columns));
+        assert!(!text.contains(|letter: char| letter.is_control() && letter != '\n'), "{text:?}");
+    }
 }
 
 /// What is shown and advised of a recording.

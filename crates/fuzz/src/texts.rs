@@ -11,6 +11,8 @@ pub fn machine(bytes: &[u8]) {
             let written = machine.to_toml();
             let again = Machine::from_toml(&written);
             assert_eq!(again.as_ref(), Ok(&machine), "{written}");
+            let _ = RSet::global(&machine).memory_total(&machine);
+            gondwana_cli::fuzzing::machine(&machine);
         }
         Err(error) => assert!(!error.to_string().is_empty()),
     }

@@ -56,7 +56,7 @@ pub fn described(path: &Path) -> Result<Machine, Failure> {
 }
 
 /// Everything, for a terminal with so many columns.
-fn text(machine: &Machine, columns: usize) -> String {
+pub fn text(machine: &Machine, columns: usize) -> String {
     let parts = [
         title(machine),
         picture::picture(machine, columns),
