@@ -70,11 +70,11 @@ fn maybe(field: impl Strategy<Value = String>) -> impl Strategy<Value = Vec<Stri
 }
 
 fn policy() -> impl Strategy<Value = String> {
-    let words = [
+    const WORDS: &[&str] = &[
         "float", "local", "remote", "block", "striped", "striped:3", "striped:18446744073709551615", " block ",
         "node:2", "mem:0-1,3", "node:0-1|node:3", "left", "all",
     ];
-    (select(&words[..]).prop_filter("it is known", |word| parse_policy(word)), 0..5_u8)
+    (select(WORDS).prop_filter("it is known", |word| parse_policy(word)), 0..5_u8)
         .prop_map(|(word, way)| quoted(word, way))
 }
 
@@ -91,7 +91,10 @@ fn parts() -> impl Strategy<Value = String> {
 
 /// Where memory goes, with what may be said besides.
 fn homes() -> impl Strategy<Value = Vec<String>> {
-    let replicate = || select(&[vec![], vec!["replicate = true".to_owned()], vec!["replicate = false".to_owned()]][..]);
+    let replicate = || {
+        proptest::option::of(any::<bool>())
+            .prop_map(|on| on.map(|on| format!("replicate = {on}")).into_iter().collect::<Vec<_>>())
+    };
     let place = prop_oneof![field("policy", policy()), field("parts", parts())];
     prop_oneof![
         4 => (place, replicate()).prop_map(|(place, mut all)| { all.push(place); all }),
