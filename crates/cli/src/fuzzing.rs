@@ -25,7 +25,8 @@ pub fn agent(bytes: &[u8]) {
         assert_eq!(Frame::read(&mut &sent[..]).ok().flatten().as_ref(), Some(&frame));
         if let Frame::Message(contents) = frame {
             // Each side takes what it expects.
-            let _ = (parse::<Answer>(&contents), parse::<Command>(&contents), parse::<VersionOnly>(&contents));
+            let _ =
+                (parse::<Answer>(&contents), parse::<Command>(&contents), parse::<VersionOnly>(&contents));
         }
     }
 }

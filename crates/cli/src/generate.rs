@@ -117,5 +117,6 @@ fn write(file: &Path, contents: &[u8]) -> Result<(), Failure> {
     let folder = file.parent().unwrap_or(Path::new("."));
     fs::create_dir_all(folder)
         .map_err(|error| Failure::system(&format!("making the folder {}", folder.display()), &error))?;
-    replace(file, contents, Readers::Usual).map_err(|error| Failure::system(&format!("writing {}", file.display()), &error))
+    replace(file, contents, Readers::Usual)
+        .map_err(|error| Failure::system(&format!("writing {}", file.display()), &error))
 }

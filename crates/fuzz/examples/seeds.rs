@@ -22,7 +22,11 @@ fn main() -> std::io::Result<()> {
     seed("recording", "exchange", &recording("exchange"))?;
     seed("recording", "control-characters", &recording("a\u{1b}[2J\u{9b}b\r\n[[variable]]\n\u{202e}"))?;
     seed("recording", "no-place", &recording(" +0x"))?;
-    seed("handshake", "strangers", &[&[0][..], b"GET / HTTP/1.1\r\nHost: localhost\r\nAccept: */*\r\n\r\n"].concat())?;
+    seed(
+        "handshake",
+        "strangers",
+        &[&[0][..], b"GET / HTTP/1.1\r\nHost: localhost\r\nAccept: */*\r\n\r\n"].concat(),
+    )?;
     for (name, how) in [("hello", 0), ("hello-encrypted", 1)] {
         let fields = [1_u16, how, 2, 1, 3].map(u16::to_le_bytes).concat();
         let token = if how == 0 { b"without-secrets." } else { &[7; 16] };
@@ -78,9 +82,18 @@ fn recording(name: &str) -> Vec<u8> {
     };
     let mut file = [&[0][..], &FILE_HEADER, &encode(LAUNCHER, &run)].concat();
     for node in 0..2_u16 {
-        let segments = [(DATA, SegmentKind::Data), (HEAP, SegmentKind::Heap)]
-            .map(|(start, kind)| Segment { start, end: start + (1 << 20), kind });
-        let image = Image { path: "/nowhere/program".to_owned(), base: 0, start: 0, end: 1 << 20, ..Image::default() };
+        let segments = [(DATA, SegmentKind::Data), (HEAP, SegmentKind::Heap)].map(|(start, kind)| Segment {
+            start,
+            end: start + (1 << 20),
+            kind,
+        });
+        let image = Image {
+            path: "/nowhere/program".to_owned(),
+            base: 0,
+            start: 0,
+            end: 1 << 20,
+            ..Image::default()
+        };
         let started =
             Started { host: name.to_owned(), process: 77, segments: segments.to_vec(), images: vec![image] };
         let thread = Thread { number: u32::from(node), routine: 0x1000, ..Thread::default() };
@@ -100,7 +113,9 @@ fn recording(name: &str) -> Vec<u8> {
         // Each node has one half of the pages for itself.
         let pages = u64::from(node) * 8..u64::from(node) * 8 + 8;
         let rows = pages.clone().flat_map(|page| {
-            [DATA, HEAP].into_iter().flat_map(move |start| [(page, start, Kind::Read), (page, start, Kind::Diff)])
+            [DATA, HEAP]
+                .into_iter()
+                .flat_map(move |start| [(page, start, Kind::Read), (page, start, Kind::Diff)])
         });
         let rows = rows.map(|(page, start, kind)| row(page, start, kind)).collect();
         let written = pages.map(|page| Written { address: DATA + page * PAGE, blocks: 1, bytes: vec![0xff] });
@@ -109,7 +124,10 @@ fn recording(name: &str) -> Vec<u8> {
         file.extend(encode(node, &vec![thread]));
         file.extend(encode(node, &vec![site]));
         file.extend(encode(node, &vec![object]));
-        file.extend(encode(node, &vec![Name { start: HEAP + 64 * PAGE, end: HEAP + 65 * PAGE, name: name.to_owned() }]));
+        file.extend(encode(
+            node,
+            &vec![Name { start: HEAP + 64 * PAGE, end: HEAP + 65 * PAGE, name: name.to_owned() }],
+        ));
         file.extend(encode(node, &Interval { begin: 0, end: 1_000_000, rows }));
         file.extend(encode(node, &Stretches { begin: 0, end: 1_000_000, stretches: vec![stretch] }));
         file.extend(encode(node, &written.collect::<Vec<_>>()));

@@ -47,7 +47,13 @@ impl Everything<'_> {
 impl Names for Everything<'_> {
     fn code(&self, address: u64) -> Vec<Code> {
         let function = self.name(address);
-        vec![Code { function, offset: address & 0xff, file: "a.c".to_owned(), line: 1, library: String::new() }]
+        vec![Code {
+            function,
+            offset: address & 0xff,
+            file: "a.c".to_owned(),
+            line: 1,
+            library: String::new(),
+        }]
     }
 
     fn variable(&self, address: u64) -> Option<Variable> {

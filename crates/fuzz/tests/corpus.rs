@@ -12,10 +12,12 @@ fn each_target_takes_its_corpus() {
         .unwrap()
         .map(|entry| entry.unwrap().file_name().into_string().unwrap())
         .collect();
-    assert!(folders.iter().map(String::as_str).eq(TARGETS
-        .iter()
-        .map(|target| target.name)
-        .collect::<BTreeSet<_>>()));
+    assert!(
+        folders
+            .iter()
+            .map(String::as_str)
+            .eq(TARGETS.iter().map(|target| target.name).collect::<BTreeSet<_>>())
+    );
     for target in TARGETS {
         let mut files: Vec<_> =
             fs::read_dir(corpus.join(target.name)).unwrap().map(|entry| entry.unwrap().path()).collect();

@@ -62,7 +62,8 @@ fn number(range: std::ops::RangeInclusive<i64>) -> impl Strategy<Value = String>
 }
 
 fn field(name: &'static str, value: impl Strategy<Value = String>) -> impl Strategy<Value = String> {
-    (value, select(&["=", " = ", "=\t"][..])).prop_map(move |(value, equals)| format!("{name}{equals}{value}"))
+    (value, select(&["=", " = ", "=\t"][..]))
+        .prop_map(move |(value, equals)| format!("{name}{equals}{value}"))
 }
 
 fn maybe(field: impl Strategy<Value = String>) -> impl Strategy<Value = Vec<String>> {
@@ -71,8 +72,19 @@ fn maybe(field: impl Strategy<Value = String>) -> impl Strategy<Value = Vec<Stri
 
 fn policy() -> impl Strategy<Value = String> {
     const WORDS: &[&str] = &[
-        "float", "local", "remote", "block", "striped", "striped:3", "striped:18446744073709551615", " block ",
-        "node:2", "mem:0-1,3", "node:0-1|node:3", "left", "all",
+        "float",
+        "local",
+        "remote",
+        "block",
+        "striped",
+        "striped:3",
+        "striped:18446744073709551615",
+        " block ",
+        "node:2",
+        "mem:0-1,3",
+        "node:0-1|node:3",
+        "left",
+        "all",
     ];
     (select(WORDS).prop_filter("it is known", |word| parse_policy(word)), 0..5_u8)
         .prop_map(|(word, way)| quoted(word, way))
@@ -125,7 +137,10 @@ const ANY: &str = "[a-zé'\"\\\\\n\t\u{1}\u{1b}\u{7f}\u{85}#=\\[\\]]{0,12}";
 fn variable() -> impl Strategy<Value = String> {
     let name = field("name", text("[a-z\u{1b}\"'][a-z: <>é\u{9b}]{0,9}"));
     let fields = (name, maybe(field("library", text(ANY))), maybe(field("reason", text(ANY))), homes());
-    entry("variable", fields.prop_map(|(name, library, reason, homes)| vec![vec![name], library, reason, homes]))
+    entry(
+        "variable",
+        fields.prop_map(|(name, library, reason, homes)| vec![vec![name], library, reason, homes]),
+    )
 }
 
 fn allocation() -> impl Strategy<Value = String> {
@@ -143,9 +158,12 @@ fn allocation() -> impl Strategy<Value = String> {
         sizes,
         homes(),
     );
-    entry("allocation", fields.prop_map(|(site, caller, library, sizes, homes)| {
-        vec![vec![site], caller, library, sizes, homes]
-    }))
+    entry(
+        "allocation",
+        fields.prop_map(|(site, caller, library, sizes, homes)| {
+            vec![vec![site], caller, library, sizes, homes]
+        }),
+    )
 }
 
 /// Groups of threads that are all different.

@@ -3,8 +3,8 @@
 pub mod earlier;
 pub mod text;
 
-use crate::failure::Failure;
 use crate::create::{Readers, replace};
+use crate::failure::Failure;
 use crate::output::{self, print, tell};
 use gondwana_analysis::{Advice, Analysis};
 use gondwana_plan::Plan;

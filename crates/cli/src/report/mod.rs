@@ -6,8 +6,8 @@ mod table;
 
 use crate::advise::earlier;
 use crate::clean;
-use crate::failure::Failure;
 use crate::create::Readers;
+use crate::failure::Failure;
 use crate::output::{self, Output, print, tell};
 use crate::recorded;
 use gondwana_analysis::{Advice, Analysis, advise};

@@ -15,10 +15,10 @@ mod tape;
 
 use crate::atomics;
 use crate::clean;
+use crate::create::Readers;
 use crate::failure::Failure;
 use crate::hosts;
 use crate::live::Live;
-use crate::create::Readers;
 use crate::output::{self, Output, tell};
 use crate::process::events::Nodes;
 use crate::process::local::LocalNodes;

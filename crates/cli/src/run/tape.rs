@@ -55,9 +55,7 @@ impl Tape {
     /// its name from the beginning: when a run is killed, what was recorded is there.
     pub fn open(option: &'static str, path: &Path) -> Result<Self, Failure> {
         let begun = place(path).and_then(|place| match place {
-            Place::Stream(mut stream) => {
-                stream.write_all(&FILE_HEADER).map(|()| (Before::Stream, stream))
-            }
+            Place::Stream(mut stream) => stream.write_all(&FILE_HEADER).map(|()| (Before::Stream, stream)),
             Place::File => begin(path),
         });
         let (before, file) = begun.map_err(|error| {

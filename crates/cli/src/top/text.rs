@@ -1,8 +1,8 @@
 //! A snapshot as text.
 
 use super::snapshot::Snapshot;
-use crate::columns::{Side, amount, columns};
 use crate::clean::line;
+use crate::columns::{Side, amount, columns};
 use crate::topo::time;
 
 /// Everything, with so many lines of each list.
@@ -101,13 +101,7 @@ fn areas(shown: &Snapshot, most: usize) -> String {
     }
     let line = |area: &super::snapshot::AreaRates| {
         let nodes = area.nodes.iter().map(usize::to_string).collect::<Vec<_>>().join(" ");
-        vec![
-            rate(area.requests),
-            bytes(area.bytes),
-            nodes,
-            area.pattern.name().to_owned(),
-            line(&area.name),
-        ]
+        vec![rate(area.requests), bytes(area.bytes), nodes, area.pattern.name().to_owned(), line(&area.name)]
     };
     use Side::{Left, Right};
     table(
