@@ -3,11 +3,11 @@
 
 use std::fmt::Write;
 
-/// True for what moves the cursor, colours, or asks something of a terminal, and for what makes a line read otherwise than it
-/// is: the marks that turn the direction of writing, and the separators of lines that are no line breaks.
+/// True for what moves the cursor, colours, or asks something of a terminal, and for the marks that turn the direction of
+/// writing: they make a line read otherwise than it is.
 fn speaks(letter: char) -> bool {
     letter.is_control()
-        || matches!(letter, '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+        || matches!(letter, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 
 /// A text of one or several lines.
