@@ -1,7 +1,7 @@
 # make demo     builds everything and runs an unmodified program on four nodes
 # make test     all tests that every change must pass (minutes)
-# make nightly  the tests that take longer: all programs in all ways, papers' problem sizes, many rounds
-# make lint     formatting, lints, documentation and its links
+# make nightly  the tests that take longer: all programs in all ways, papers' problem sizes, many rounds, fuzzing
+# make lint     formatting, lints, documentation and its links, licences and versions of libraries
 # make install  after make: the command, the libraries, headers, manual pages and completions for shells go below PREFIX
 #               (of DESTDIR)
 CARGO = cargo
@@ -32,10 +32,14 @@ test: programs
 # The crates without system calls: their random tests can take any number of cases.
 PURE = topology rset plan coherence monitor recording analysis symbols
 
+# For each fuzz target: a minute in all.
+FUZZ_SECONDS = 5
+
 # One test at a time: the long ones measure nothing, but their limits of time are meant for an idle computer.
 nightly: test
 	PROPTEST_CASES=50000 $(CARGO) test --release $(PURE:%=--package gondwana-%)
 	$(CARGO) test --release --workspace -- --ignored --test-threads 1
+	scripts/fuzz $(FUZZ_SECONDS)
 
 # The command and the preloaded library have one name, and so their pages one folder, which two cargo jobs would clear at a
 # time.
@@ -45,6 +49,7 @@ lint:
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --exclude gondwana-preload --no-deps --quiet
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --package gondwana-preload --no-deps --quiet
 	$(CARGO) test --package gondwana-cli --test documents --quiet
+	$(CARGO) deny --log-level error check licenses bans sources
 
 # The runtime libraries are where the command looks for them; programs are linked with the one in lib. The command writes its
 # own manual pages and completions.

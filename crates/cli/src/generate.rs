@@ -1,5 +1,6 @@
 //! `gondwana generate`: manual pages and shell completions, out of the command's own definition.
 
+use crate::create::{Readers, replace};
 use crate::failure::{CANNOT, Failure, NOT_FOUND, NOT_RUNNABLE, USAGE};
 use clap::Command;
 use clap_complete::Shell;
@@ -116,5 +117,6 @@ fn write(file: &Path, contents: &[u8]) -> Result<(), Failure> {
     let folder = file.parent().unwrap_or(Path::new("."));
     fs::create_dir_all(folder)
         .map_err(|error| Failure::system(&format!("making the folder {}", folder.display()), &error))?;
-    fs::write(file, contents).map_err(|error| Failure::system(&format!("writing {}", file.display()), &error))
+    replace(file, contents, Readers::Usual)
+        .map_err(|error| Failure::system(&format!("writing {}", file.display()), &error))
 }

@@ -21,6 +21,8 @@ mod tcp;
 pub use counters::Counters;
 pub use error::{ConnectError, Event, LostReason, SegmentError, SendError};
 pub use shm::{DEFAULT_RING_BYTES, ShmFabric, ShmSegment};
+#[doc(hidden)]
+pub use tcp::fuzzing;
 pub use tcp::{Security, TcpConfig, TcpFabric, listen};
 
 use gondwana_topology::NodeId;

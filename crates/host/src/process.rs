@@ -108,6 +108,9 @@ fn area(line: &str) -> Option<Area<'_>> {
     let mut fields = line.splitn(6, ' ');
     let (start, end) = fields.next()?.split_once('-')?;
     let addresses = usize::from_str_radix(start, 16).ok()?..usize::from_str_radix(end, 16).ok()?;
+    if addresses.start > addresses.end {
+        return None;
+    }
     let permissions = fields.next()?;
     let name = fields.nth(3).unwrap_or("").trim_start();
     Some(Area { addresses, permissions, name })
@@ -138,10 +141,10 @@ fn place(line: &str) -> Option<(usize, Place)> {
         if let Some(node) = name.strip_prefix('N').and_then(|node| node.parse().ok()).map(NodeId) {
             pages.insert(node, number.parse().ok()?);
         } else if name == "kernelpagesize_kB" {
-            page_size = number.parse::<u64>().ok()? * 1024;
+            page_size = number.parse::<u64>().ok()?.saturating_mul(1024);
         }
     }
-    pages.values_mut().for_each(|pages| *pages *= page_size);
+    pages.values_mut().for_each(|pages| *pages = pages.saturating_mul(page_size));
     Some((start, Place { policy, bytes: pages }))
 }
 
@@ -152,7 +155,7 @@ fn kind(area: &Area<'_>, next: Option<&Area<'_>>) -> Kind {
     let start = area.addresses.start;
     let is_arena = || {
         let rest = next.filter(|next| next.permissions == "---p" && next.name.is_empty());
-        rest.is_some_and(|rest| rest.addresses == (area.addresses.end..start + ARENA))
+        rest.is_some_and(|rest| rest.addresses == (area.addresses.end..start.saturating_add(ARENA)))
     };
     match area.name {
         "[heap]" => Kind::Heap,

@@ -16,6 +16,8 @@ pub mod exchange;
 mod exit;
 mod fault;
 mod fork;
+#[doc(hidden)]
+pub mod fuzzing;
 mod habits;
 mod heap;
 mod inject;

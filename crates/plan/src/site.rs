@@ -17,8 +17,16 @@ pub enum Site {
 
 /// Why a text is no place.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("\"{0}\" is no place in a program: write function, function+0x4f or file.c:120")]
+#[error("{0:?} is no place in a program: write function, function+0x4f or file.c:120")]
 pub struct SiteError(String);
+
+impl Site {
+    /// True if a plan can name the place: what a debugger or a recording calls a function may be no name that can be read.
+    #[must_use]
+    pub fn can_be_written(&self) -> bool {
+        self.to_string().parse().as_ref() == Ok(self)
+    }
+}
 
 impl FromStr for Site {
     type Err = SiteError;
@@ -73,6 +81,15 @@ mod tests {
             assert_eq!(text.parse(), Ok(site.clone()));
             assert_eq!(site.to_string(), text);
         }
+    }
+
+    #[test]
+    fn only_places_that_are_read_as_they_are_can_be_written() {
+        for name in ["", " f", "f ", "f+0x9", "a.c:12"] {
+            assert!(!Site::Function(name.into()).can_be_written(), "{name}");
+        }
+        assert!(!Site::Line("a.c".into(), 0).can_be_written());
+        assert!(Site::Call("a\u{1b}b".into(), u64::MAX).can_be_written());
     }
 
     #[test]

@@ -5,6 +5,9 @@ use crate::{Homes, Plan, Traffic};
 use gondwana_rset::{MemoryPolicy, Part};
 use std::fmt::{self, Display, Write};
 
+/// The largest number that TOML has. No more is in any memory.
+const LARGEST: u64 = i64::MAX.cast_unsigned();
+
 impl Plan {
     /// The plan as a text that [`Plan::parse`] reads.
     #[must_use]
@@ -18,6 +21,7 @@ impl Plan {
         writeln!(out, "version = {VERSION}")?;
         for (name, traffic) in [("before", &self.before), ("expected", &self.expected)] {
             if let Some(Traffic { requests, bytes }) = traffic {
+                let [requests, bytes] = [requests, bytes].map(|number| *number.min(&LARGEST));
                 write!(out, "\n[{name}]\nrequests = {requests}\nbytes = {bytes}\n")?;
             }
         }
@@ -35,9 +39,9 @@ impl Plan {
             optional(out, "caller", caller.as_deref())?;
             optional(out, "library", entry.library.as_deref())?;
             if entry.min_bytes > 0 {
-                field(out, "min_bytes", entry.min_bytes)?;
+                field(out, "min_bytes", entry.min_bytes.min(LARGEST))?;
             }
-            if entry.max_bytes < u64::MAX {
+            if entry.max_bytes <= LARGEST {
                 field(out, "max_bytes", entry.max_bytes)?;
             }
             homes(out, &entry.homes, entry.replicate)?;
@@ -85,7 +89,7 @@ fn homes(out: &mut String, homes: &Homes, replicate: bool) -> fmt::Result {
         Homes::Parts(parts) => {
             out.push_str("parts = [\n");
             for Part { pages, node } in parts {
-                writeln!(out, "  {{ pages = {pages}, node = {node} }},")?;
+                writeln!(out, "  {{ pages = {}, node = {node} }},", pages.min(&LARGEST))?;
             }
             out.push_str("]\n");
         }

@@ -14,7 +14,7 @@ mod replicas;
 mod threads;
 
 use crate::{Analysis, Area, Origin, Pattern};
-use gondwana_plan::{Allocation, Homes, Plan, ThreadGroup, Traffic, Variable};
+use gondwana_plan::{Allocation, Homes, Plan, Site, ThreadGroup, Traffic, Variable};
 use gondwana_rset::MemoryPolicy;
 use serde::{Serialize, Serializer};
 
@@ -167,7 +167,9 @@ pub fn plan(analysis: &Analysis, advice: &[Advice]) -> Plan {
     let before = Traffic { requests: analysis.totals.requests(), bytes: analysis.totals.bytes };
     let mut expected = before;
     let mut plan = Plan::default();
-    for advice in advice.iter().filter(|advice| !advice.entries.is_empty()) {
+    let can_be_written =
+        |advice: &&Advice| !advice.entries.is_empty() && advice.entries.iter().all(can_be_written);
+    for advice in advice.iter().filter(can_be_written) {
         let entries: Vec<_> = advice.entries.iter().map(|entry| (entry, alike(&plan, entry))).collect();
         if entries.iter().any(|(entry, alike)| alike.is_some_and(|alike| !wants_the_same(entry, alike))) {
             continue;
@@ -179,6 +181,17 @@ pub fn plan(analysis: &Analysis, advice: &[Advice]) -> Plan {
         new.into_iter().for_each(|entry| add(&mut plan, entry));
     }
     Plan { before: Some(before), expected: Some(expected), ..plan }
+}
+
+/// True if whoever reads the entry understands it: a recording or a program can have names that are none.
+fn can_be_written(entry: &Entry) -> bool {
+    match entry {
+        Entry::Variable(variable) => !variable.name.is_empty(),
+        Entry::Allocation(Allocation { site, caller, .. }) => {
+            site.can_be_written() && caller.as_ref().is_none_or(Site::can_be_written)
+        }
+        Entry::Threads(group) => !group.threads.is_empty(),
+    }
 }
 
 /// What a plan says about the same allocations as an entry.

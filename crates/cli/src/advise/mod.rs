@@ -3,8 +3,9 @@
 pub mod earlier;
 pub mod text;
 
+use crate::create::{Readers, replace};
 use crate::failure::Failure;
-use crate::output::print;
+use crate::output::{self, print, tell};
 use gondwana_analysis::{Advice, Analysis};
 use gondwana_plan::Plan;
 use serde_json::{Value, json};
@@ -37,16 +38,16 @@ pub struct AdviseOptions {
 pub fn advise(options: &AdviseOptions) -> Result<ExitCode, Failure> {
     let analysis = crate::recorded::analysis(&options.recording)?;
     for note in &analysis.notes {
-        eprintln!("gondwana: {note}");
+        tell(note);
     }
     let advice = gondwana_analysis::advise(&analysis);
-    let earlier = earlier::of(&analysis.run, &mut |line| eprintln!("gondwana: {line}"));
+    let earlier = earlier::of(&analysis.run, &mut tell);
     let plan = gondwana_analysis::plan(&analysis, &advice).keeping(&earlier);
     if let Some(path) = options.output.as_ref().filter(|_| !plan.is_empty()) {
         write(path, &document(&analysis, &advice, &plan), options.force)?;
     }
     let shown = if options.json {
-        format!("{:#}\n", to_json(&analysis, &advice, &plan))
+        output::json(&to_json(&analysis, &advice, &plan))
     } else if options.output.is_none() {
         document(&analysis, &advice, &plan)
     } else {
@@ -60,7 +61,7 @@ pub fn advise(options: &AdviseOptions) -> Result<ExitCode, Failure> {
 }
 
 /// The plan as a file, with the advice in front of it for those who read it.
-fn document(analysis: &Analysis, advice: &[Advice], plan: &Plan) -> String {
+pub fn document(analysis: &Analysis, advice: &[Advice], plan: &Plan) -> String {
     let comment = |line: &str| format!("# {line}").trim_end().to_owned() + "\n";
     let advice: String = text::of(analysis, advice).lines().map(comment).collect();
     format!("{advice}\n{}", plan.to_toml())
@@ -80,14 +81,13 @@ fn to_json(analysis: &Analysis, advice: &[Advice], plan: &Plan) -> Value {
 
 /// Writes a file that is not there yet, or may be replaced.
 fn write(path: &Path, text: &str, force: bool) -> Result<(), Failure> {
-    let mut options = OpenOptions::new();
-    options.write(true);
-    if force {
-        options.create(true).truncate(true)
+    let written = if force {
+        replace(path, text.as_bytes(), Readers::Usual)
     } else {
-        options.create_new(true)
+        // No link is followed to a file that is not there.
+        let file = OpenOptions::new().write(true).create_new(true).open(path);
+        file.and_then(|mut file| file.write_all(text.as_bytes()))
     };
-    let written = options.open(path).and_then(|mut file| file.write_all(text.as_bytes()));
     written.map_err(|error| match error.kind() {
         std::io::ErrorKind::AlreadyExists => {
             Failure::cannot(format!("{} is there already: add --force to replace it", path.display()))

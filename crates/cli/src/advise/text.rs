@@ -1,23 +1,24 @@
 //! Advice for people.
 
+use crate::clean::line;
 use crate::columns::{amount, grouped};
 use gondwana_analysis::{Advice, Analysis};
 use std::fmt::Write;
 
-/// All advice as lines, that with the greatest saving first.
+/// All advice as lines without control characters, that with the greatest saving first.
 pub fn of(analysis: &Analysis, advice: &[Advice]) -> String {
     let mut text = String::new();
     let all = analysis.totals.requests();
-    let (command, bytes) = (analysis.run.command.join(" "), amount(analysis.totals.bytes));
+    let (command, bytes) = (line(&analysis.run.command.join(" ")), amount(analysis.totals.bytes));
     // Writing to a text does not fail.
     let _ = writeln!(text, "{command}: {} nodes, {} requests, {bytes}", analysis.run.nodes, grouped(all));
     if advice.is_empty() {
         text.push_str("There is nothing to advise.\n");
     }
     for (number, advice) in (1..).zip(advice) {
-        let _ = write!(text, "{number}. {}\n   {}\n", short(advice, all), advice.reason);
+        let _ = write!(text, "{number}. {}\n   {}\n", short(advice, all), line(&advice.reason));
         if !advice.change.is_empty() {
-            let _ = writeln!(text, "   To do: {}", advice.change);
+            let _ = writeln!(text, "   To do: {}", line(&advice.change));
         }
     }
     text
@@ -27,7 +28,7 @@ pub fn of(analysis: &Analysis, advice: &[Advice]) -> String {
 pub fn short(advice: &Advice, all: u64) -> String {
     let saving = advice.saving;
     // Writing to a text does not fail.
-    let mut text = format!("{}: {}", advice.area, advice.kind.name());
+    let mut text = format!("{}: {}", line(&advice.area), advice.kind.name());
     if saving.requests > 0 {
         let share = saving.requests as f64 / all.max(1) as f64 * 100.0;
         let _ = write!(text, ", saves about {} requests ({share:.0} %)", grouped(saving.requests));

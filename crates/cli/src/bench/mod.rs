@@ -15,6 +15,7 @@ mod raw;
 mod report;
 mod samples;
 
+use crate::create::Readers;
 use crate::failure::Failure;
 use crate::output::Output;
 use figures::{Figure, Runner};
@@ -71,7 +72,8 @@ pub fn bench(options: &BenchOptions) -> Result<ExitCode, Failure> {
         None => {}
     }
     let chosen = choose(figures::all(), &options.only, |figure| figure.name)?;
-    let output = options.json.as_deref().map(|file| Output::open("--json", file)).transpose()?;
+    let output =
+        options.json.as_deref().map(|file| Output::open("--json", file, Readers::Usual)).transpose()?;
     let mut programs = Programs::new()?;
     programs
         .build(chosen.iter().flat_map(Figure::runners).filter_map(|runner| runner.app()), &options.apps)?;

@@ -3,7 +3,7 @@
 pub mod probes;
 
 use crate::failure::Failure;
-use crate::output::print;
+use crate::output::{json, print};
 use crate::run::{capabilities, limits};
 use gondwana_topology::Bytes;
 use serde::Serialize;
@@ -63,7 +63,7 @@ pub fn doctor(options: &DoctorOptions) -> Result<ExitCode, Failure> {
     let findings = examine();
     let fit = findings.iter().all(|finding| finding.verdict != Verdict::Lack);
     let report = serde_json::json!({ "runs_work": fit, "findings": findings });
-    print(&if options.json { format!("{report:#}\n") } else { render(&findings) })?;
+    print(&if options.json { json(&report) } else { render(&findings) })?;
     Ok(if fit { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 

@@ -7,7 +7,7 @@
 pub mod agent;
 mod list;
 mod printers;
-mod protocol;
+pub mod protocol;
 mod relays;
 mod remote;
 mod template;

@@ -5,6 +5,7 @@ use super::printers::{Piece, Printed, Printers};
 use super::protocol::{Answer, CHUNK, Command, Frame, Prepare, Ready, Stream, parse, skip_to_greeting};
 use super::template;
 use crate::failure::{CANNOT, Failure};
+use crate::output::tell;
 use crate::process::events::{End, Event, Nodes};
 use crate::process::signal_name;
 use crate::process::signals::Signals;
@@ -252,7 +253,7 @@ impl RemoteNodes {
         let left: Vec<usize> = here().filter(|&node| !self.ended[node]).collect();
         if !left.is_empty() {
             self.printers.settle(ORDER);
-            eprintln!("gondwana: host {}: {why}", self.agents[host].host);
+            tell(&format!("host {}: {why}", self.agents[host].host));
         }
         for node in left {
             self.node_ended(node, End::Exited(i32::from(CANNOT)));

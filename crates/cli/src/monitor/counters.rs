@@ -2,7 +2,7 @@
 
 use crate::columns::{Side, amount, columns};
 use crate::failure::Failure;
-use crate::output::print;
+use crate::output::{self, print};
 use crate::running::ask;
 use crate::running::requests::Request;
 use gondwana_monitor::{Kind, Kinds};
@@ -26,7 +26,7 @@ pub fn show(run: u32, json: bool) -> Result<ExitCode, Failure> {
     let filters = filters(recording);
     if json {
         let filters: Vec<Value> = filters.iter().map(Shown::to_json).collect();
-        return print(&format!("{:#}\n", json!({ "filters": filters })));
+        return print(&output::json(&json!({ "filters": filters })));
     }
     if filters.is_empty() {
         return Err(Failure::cannot(format!(

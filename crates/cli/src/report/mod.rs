@@ -5,8 +5,10 @@ mod page;
 mod table;
 
 use crate::advise::earlier;
+use crate::clean;
+use crate::create::Readers;
 use crate::failure::Failure;
-use crate::output::{Output, print};
+use crate::output::{self, Output, print, tell};
 use crate::recorded;
 use gondwana_analysis::{Advice, Analysis, advise};
 use serde::Serialize;
@@ -68,13 +70,20 @@ pub fn report(options: &ReportOptions) -> Result<ExitCode, Failure> {
     }
     let text = if options.json {
         let json = Json { version: VERSION, analysis: &analysis, advice: &advice };
-        serde_json::to_string_pretty(&json).expect("an analysis is JSON") + "\n"
+        output::json(&json)
     } else if options.csv {
         csv::lines(&analysis)
     } else {
         table::text(&analysis, &advice, usize::from(options.top), options.area.is_some())
     };
     print(&text)
+}
+
+/// Everything that is shown of a recording: the tables, the lines, the JSON and the page.
+pub fn all(analysis: &Analysis, advice: &[Advice]) -> [String; 4] {
+    let json = output::json(&Json { version: VERSION, analysis, advice });
+    let page = page::render(analysis, advice, &gondwana_plan::Plan::default());
+    [table::text(analysis, advice, usize::MAX, true), clean::text(&csv::lines(analysis)), json, page]
 }
 
 /// Writes the page of a recording into a file, or if none is named beside the recording; prints where.
@@ -88,8 +97,8 @@ fn write_page(recording: &Path, file: Option<&Path>) -> Result<ExitCode, Failure
         ));
     }
     let analysis = recorded::analysis(recording)?;
-    let output = Output::open("--html", &file)?;
-    let earlier = earlier::of(&analysis.run, &mut |line| eprintln!("gondwana: {line}"));
+    let output = Output::open("--html", &file, Readers::User)?;
+    let earlier = earlier::of(&analysis.run, &mut tell);
     output.write(&page::render(&analysis, &advise(&analysis), &earlier))?;
     print(&format!("{}\n", file.display()))
 }

@@ -1,6 +1,7 @@
 //! What a recording tells as tables for people: the hottest first, and no line longer than a terminal is wide.
 
 use crate::advise::text::short as headline;
+use crate::clean;
 use crate::columns::{Side, amount, columns, ranges};
 use gondwana_analysis::{Advice, AdviceKind, Analysis, Area, BoardFilter, Flow, Totals};
 use std::fmt::Write;
@@ -38,8 +39,7 @@ pub fn text(analysis: &Analysis, advice: &[Advice], top: usize, whole: bool) -> 
     }
     parts.push(changes(advice, analysis.totals.requests(), top));
     parts.retain(|part| !part.is_empty());
-    // Whatever a file says, it does not speak to the terminal.
-    parts.join("\n").chars().map(|c| if c.is_control() && c != '\n' { '\u{fffd}' } else { c }).collect()
+    clean::text(&parts.join("\n"))
 }
 
 fn head(analysis: &Analysis) -> String {

@@ -1,6 +1,7 @@
 //! Sets for people and for other programs.
 
 use crate::columns::{Side, amount, columns};
+use crate::output;
 use gondwana_rset::{Entry, RSet, Registry};
 use gondwana_topology::{Machine, NodeSet, ProcessorSet};
 use serde::Serialize;
@@ -59,7 +60,7 @@ pub fn list_json(names: &Registry) -> String {
 }
 
 fn json(value: &impl Serialize) -> String {
-    format!("{:#}\n", serde_json::json!(value))
+    output::json(value)
 }
 
 /// What there is to say about one set.

@@ -15,10 +15,12 @@ mod supervise;
 mod tape;
 
 use crate::atomics;
+use crate::clean;
+use crate::create::Readers;
 use crate::failure::Failure;
 use crate::hosts;
 use crate::live::Live;
-use crate::output::Output;
+use crate::output::{self, Output, tell};
 use crate::process::events::Nodes;
 use crate::process::local::LocalNodes;
 use crate::process::signals::Signals;
@@ -35,7 +37,6 @@ use monitored::Monitored;
 use options::{Fabric, RunOptions};
 use policies::Policies;
 use std::cell::Cell;
-use std::io::{self, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 use std::os::fd::OwnedFd;
 use std::path::Path;
@@ -76,7 +77,7 @@ pub fn run(options: RunOptions) -> Result<ExitCode, Failure> {
         consistency(&options, &program)?
     };
     let file = options.stats.iter().flatten().next();
-    let file = file.map(|path| Output::open("--stats", path)).transpose()?;
+    let file = file.map(|path| Output::open("--stats", path, Readers::User)).transpose()?;
     let tape =
         options.recording(name).filter(|_| !alone).map(|path| Tape::open("--monitor", &path)).transpose()?;
     let start = Instant::now();
@@ -118,9 +119,9 @@ pub fn run(options: RunOptions) -> Result<ExitCode, Failure> {
             seconds: start.elapsed().as_secs_f64(),
             nodes: homes::by_node(outcome.stats),
         };
-        eprint!("{}", summary.to_table());
+        eprint!("{}", clean::text(&summary.to_table()));
         if let Some(file) = file {
-            file.write(&format!("{:#}\n", summary.to_json()))?;
+            file.write(&output::json(&summary.to_json()))?;
         }
     }
     Ok(exit::like(outcome.end))
@@ -326,8 +327,7 @@ impl Job<'_> {
         live: Live,
         register: Option<Arc<Register>>,
     ) -> Result<Outcome, Failure> {
-        // Where nobody can be told, the run ends as it would.
-        let mut say = |line: &str| drop(writeln!(io::stderr(), "gondwana: {line}"));
+        let mut say = tell;
         let reporting = register.is_some();
         let supervisor = Supervisor::new(self.nodes, reporting, live, &mut say).keeping(register);
         supervisor.monitored(Monitored::new(self.described(), self.tape.take())).run(machine)

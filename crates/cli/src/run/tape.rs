@@ -2,6 +2,7 @@
 //! not hold up the run.
 
 use super::limits::explained;
+use crate::create::{Fresh, Place, Readers, place, with_suffix};
 use crate::failure::Failure;
 use gondwana_recording::{FILE_HEADER, chunks};
 use std::fs::{self, File};
@@ -23,12 +24,22 @@ const BATCH: usize = 64 << 10;
 pub struct Tape {
     option: &'static str,
     path: PathBuf,
-    /// Where the file of that name is that was there before.
-    old: Option<PathBuf>,
+    before: Before,
     state: State,
     waiting: Arc<AtomicUsize>,
     /// Chunks that the disk was too slow for.
     left_out: u64,
+}
+
+/// What was there before the recording.
+#[derive(Debug)]
+enum Before {
+    /// Nothing, or a link that leads nowhere now.
+    Nothing,
+    /// A file, which is here now.
+    File(PathBuf),
+    /// The device or pipe that is recorded to.
+    Stream,
 }
 
 #[derive(Debug)]
@@ -41,37 +52,18 @@ enum State {
 }
 
 impl Tape {
-    /// Makes the file that the user has named with an option; one of that name is kept, with `.old` behind its name.
+    /// Makes the file that the user has named with an option; one of that name is kept, with `.old` behind its name. It has
+    /// its name from the beginning: when a run is killed, what was recorded is there.
     pub fn open(option: &'static str, path: &Path) -> Result<Self, Failure> {
-        let failed = |error: io::Error| {
-            Failure::cannot(format!("{option}: {} cannot be written: {}", path.display(), explained(&error)))
-        };
-        // Devices and pipes stay what they are.
-        let old = fs::symlink_metadata(path).is_ok_and(|there| there.is_file()).then(|| {
-            let mut name = path.as_os_str().to_owned();
-            name.push(".old");
-            PathBuf::from(name)
+        let begun = place(path).and_then(|place| match place {
+            Place::Stream(mut stream) => stream.write_all(&FILE_HEADER).map(|()| (Before::Stream, stream)),
+            Place::File => begin(path),
         });
-        if let Some(old) = &old {
-            // File systems write a file to the disk that replaces another one, and whoever starts the run would wait for that.
-            let _ = fs::remove_file(old);
-            fs::rename(path, old).map_err(failed)?;
-        }
-        let written = File::create(path).and_then(|mut file| file.write_all(&FILE_HEADER).map(|()| file));
-        match written {
-            Ok(file) => Ok(Self {
-                option,
-                path: path.to_owned(),
-                old,
-                state: State::Blank(file),
-                waiting: Arc::default(),
-                left_out: 0,
-            }),
-            Err(error) => {
-                put_back(path, old.as_deref());
-                Err(failed(error))
-            }
-        }
+        let (before, file) = begun.map_err(|error| {
+            Failure::cannot(format!("{option}: {} cannot be written: {}", path.display(), explained(&error)))
+        })?;
+        let path = path.to_owned();
+        Ok(Self { option, path, before, state: State::Blank(file), waiting: Arc::default(), left_out: 0 })
     }
 
     /// Where the recording is.
@@ -125,7 +117,7 @@ impl Drop for Tape {
     /// A run that did not come to pass leaves the files as they were.
     fn drop(&mut self) {
         match self.state {
-            State::Blank(_) => put_back(&self.path, self.old.as_deref()),
+            State::Blank(_) => put_back(&self.path, &self.before),
             State::Running(..) | State::Over => {
                 // Whoever wants to know what went wrong has asked before.
                 let _ = self.finish();
@@ -134,12 +126,36 @@ impl Drop for Tape {
     }
 }
 
-fn put_back(path: &Path, old: Option<&Path>) {
+/// Makes the file, and puts the one of its name aside.
+fn begin(path: &Path) -> io::Result<(Before, File)> {
+    let mut fresh = Fresh::beside(path, Readers::User)?;
+    fresh.write(&FILE_HEADER)?;
+    let mut before = Before::Nothing;
+    if fs::symlink_metadata(path).is_ok_and(|there| there.is_file()) {
+        let old = with_suffix(path, ".old");
+        // File systems write a file to the disk that replaces another one, and whoever starts the run would wait for that.
+        let _ = fs::remove_file(&old);
+        fs::rename(path, &old)?;
+        before = Before::File(old);
+    }
+    match fresh.settle() {
+        Ok(file) => Ok((before, file)),
+        Err(error) => {
+            if let Before::File(old) = before {
+                // It is left under its other name at the worst.
+                let _ = fs::rename(old, path);
+            }
+            Err(error)
+        }
+    }
+}
+
+fn put_back(path: &Path, before: &Before) {
     // An empty recording is left at the worst.
-    let _ = match old {
-        Some(old) => fs::rename(old, path),
-        None if path.is_file() => fs::remove_file(path),
-        None => Ok(()),
+    let _ = match before {
+        Before::File(old) => fs::rename(old, path),
+        Before::Nothing => fs::remove_file(path),
+        Before::Stream => Ok(()),
     };
 }
 
@@ -179,6 +195,7 @@ fn whole_chunks(together: &[u8], written: usize) -> usize {
 mod tests {
     use super::*;
     use gondwana_recording::{LAUNCHER, Run, encode, read};
+    use std::os::unix::fs::PermissionsExt;
 
     fn folder(name: &str) -> PathBuf {
         let folder = std::env::temp_dir().join(format!("gondwana-tape-{}-{name}", std::process::id()));
@@ -208,6 +225,26 @@ mod tests {
     }
 
     #[test]
+    fn a_link_is_not_followed_and_what_is_recorded_is_for_the_user() {
+        let folder = folder("link");
+        let (path, victim) = (folder.join("a.gwr"), folder.join("victim"));
+        fs::write(&victim, "precious").unwrap();
+        std::os::unix::fs::symlink(&victim, &path).unwrap();
+        std::os::unix::fs::symlink(&victim, folder.join("a.gwr.old")).unwrap();
+        for nodes in [2, 3] {
+            let mut tape = Tape::open("--monitor", &path).unwrap();
+            assert_eq!(tape.append(run(nodes)), None);
+            // It is there while it grows.
+            assert_eq!(fs::symlink_metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
+            assert_eq!(tape.finish(), None);
+            assert_eq!(read(File::open(&path).unwrap()).unwrap().run.nodes, nodes);
+        }
+        assert!(fs::symlink_metadata(folder.join("a.gwr.old")).unwrap().is_file());
+        assert_eq!(fs::read(&victim).unwrap(), b"precious");
+        fs::remove_dir_all(folder).unwrap();
+    }
+
+    #[test]
     fn a_file_that_cannot_be_made_is_refused() {
         let error = Tape::open("--monitor", Path::new("/nowhere/a.gwr")).unwrap_err();
         assert!(error.message.starts_with("--monitor: /nowhere/a.gwr cannot be written: "), "{error}");
@@ -233,7 +270,7 @@ mod tests {
         let mut tape = Tape {
             option: "--monitor",
             path,
-            old: None,
+            before: Before::Stream,
             state: State::Blank(file),
             waiting: Arc::default(),
             left_out: 0,

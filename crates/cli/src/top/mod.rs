@@ -6,7 +6,7 @@ mod snapshot;
 mod text;
 
 use crate::failure::{Failure, USAGE};
-use crate::output::print;
+use crate::output::{json, print};
 use crate::process::events::End;
 use crate::process::signals::Signals;
 use crate::run::exit;
@@ -97,9 +97,7 @@ fn once(
     feed.wait(interval);
     let shown: Snapshot = rates.snapshot(feed);
     if options.json {
-        let json =
-            serde_json::to_string_pretty(&shown).map_err(|error| Failure::cannot(error.to_string()))?;
-        return print(&(json + "\n"));
+        return print(&json(&shown));
     }
     print(&text::whole(&shown, LISTED))
 }

@@ -1,8 +1,9 @@
 //! A snapshot as text.
 
 use super::snapshot::Snapshot;
+use crate::clean::line;
 use crate::columns::{Side, amount, columns};
-use crate::topo::{printable, time};
+use crate::topo::time;
 
 /// Everything, with so many lines of each list.
 pub fn whole(shown: &Snapshot, listed: usize) -> String {
@@ -32,12 +33,12 @@ pub fn fitting(shown: &Snapshot, rows: usize, columns: usize) -> Vec<String> {
 
 fn title(shown: &Snapshot) -> String {
     let recorded = match &shown.recorded {
-        Some(file) => format!(", recorded in {}", printable(&file.display().to_string())),
+        Some(file) => format!(", recorded in {}", line(&file.display().to_string())),
         None => String::new(),
     };
     format!(
         "{} (process {}) for {}: per second, in the last {:.1} s{recorded}\n",
-        printable(&shown.program),
+        line(&shown.program),
         shown.process,
         time(shown.seconds),
         shown.interval
@@ -68,7 +69,7 @@ fn nodes(shown: &Snapshot, most: usize) -> String {
         let node = &shown.nodes[number];
         vec![
             number.to_string(),
-            printable(&node.host),
+            line(&node.host),
             node.process.map_or("-".to_owned(), |process| process.to_string()),
             rate(node.faults),
             rate(node.fetches),
@@ -100,13 +101,7 @@ fn areas(shown: &Snapshot, most: usize) -> String {
     }
     let line = |area: &super::snapshot::AreaRates| {
         let nodes = area.nodes.iter().map(usize::to_string).collect::<Vec<_>>().join(" ");
-        vec![
-            rate(area.requests),
-            bytes(area.bytes),
-            nodes,
-            area.pattern.name().to_owned(),
-            printable(&area.name),
-        ]
+        vec![rate(area.requests), bytes(area.bytes), nodes, area.pattern.name().to_owned(), line(&area.name)]
     };
     use Side::{Left, Right};
     table(

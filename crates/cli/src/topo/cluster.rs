@@ -1,8 +1,10 @@
 //! The machine of a running cluster: its nodes are processes.
 
 use super::picture;
+use crate::clean::line;
 use crate::columns::{Side, amount, columns};
 use crate::failure::Failure;
+use crate::output;
 use crate::running::memory::{Used, used};
 use crate::running::{Launcher, Running, RunningNode, ask};
 use gondwana_node::placement::machine;
@@ -33,7 +35,7 @@ pub fn one(launcher: u32, json: bool, columns: usize) -> Result<String, Failure>
     machine.name.clone_from(&run.program);
     let used = run.nodes.iter().map(used).collect();
     let found = Found { launcher, run, machine, used, here };
-    Ok(if json { format!("{:#}\n", found.to_json()) } else { found.text(columns) })
+    Ok(if json { output::json(&found.to_json()) } else { found.text(columns) })
 }
 
 /// The user's runs: the only one, or a list of all.
@@ -56,7 +58,7 @@ pub fn all(json: bool, columns: usize) -> Result<String, Failure> {
         asked.into_iter().map(|(run, answer)| (run, answer.join().ok().flatten())).collect()
     });
     Ok(if json {
-        format!("{:#}\n", json!({ "runs": runs.iter().map(summary).collect::<Vec<_>>() }))
+        output::json(&json!({ "runs": runs.iter().map(summary).collect::<Vec<_>>() }))
     } else {
         list(&runs)
     })
@@ -81,7 +83,7 @@ fn list(runs: &[(Launcher, Option<Running>)]) -> String {
             launcher.user.to_string(),
             of_run(|run| run.nodes.len().to_string()),
             of_run(|run| time(run.seconds)),
-            of_run(|run| printable(&run.program)),
+            of_run(|run| line(&run.program)),
         ]
     };
     let sides = [Side::Right, Side::Right, Side::Right, Side::Right, Side::Left];
@@ -98,7 +100,7 @@ impl Found {
         let Running { program, seconds, fabric, consistency, nodes, span, .. } = &self.run;
         format!(
             "{} (process {}) for {}: {}, {consistency} over {fabric}, {} of shared addresses\n",
-            printable(program),
+            line(program),
             self.launcher,
             time(*seconds),
             super::count(nodes.len(), "node"),
@@ -110,7 +112,7 @@ impl Found {
         let contents = self.nodes().map(|(id, running, used)| {
             let node = self.machine.node(id).expect("the machine has been made of these nodes");
             let mut lines = picture::processors(&self.machine, node);
-            lines.push(printable(self.host(running)));
+            lines.push(line(self.host(running)));
             lines.push(format!("process {}, {}", process(running), running.state.name()));
             lines.extend(used.map(|used| format!("{} shared", amount(used.shared))));
             lines.extend(used.map(|used| format!("{} resident", amount(used.resident))));
@@ -125,7 +127,7 @@ impl Found {
             let processors = self.machine.node(id).map(|node| node.processors.to_string());
             vec![
                 id.to_string(),
-                printable(self.host(running)),
+                line(self.host(running)),
                 process(running),
                 running.state.name().to_owned(),
                 processors.unwrap_or_default(),
@@ -189,11 +191,6 @@ pub fn time(seconds: f64) -> String {
     }
 }
 
-/// A name that others have chosen, without what a terminal would obey.
-pub fn printable(name: &str) -> String {
-    name.replace(char::is_control, "?")
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -221,7 +218,7 @@ mod tests {
     #[test]
     fn a_run_is_a_title_a_picture_and_a_table() {
         let expected = "\
-./a?[2J (process 77) for 1 min 15 s: 3 nodes, rc over shm, 3 TiB of shared addresses
+./a\u{fffd}[2J (process 77) for 1 min 15 s: 3 nodes, rc over shm, 3 TiB of shared addresses
 
 +- node 0 ---------------+ +- node 1 ---------------+ +- node 2 ---------------+
 | [0] [1]                | | [2] [3]                | | [4] [5]                |
@@ -256,7 +253,7 @@ node  host   process  state     processors  shared  resident
         let text = list(&[(launchers[0], Some(found().run)), (launchers[1], None)]);
         let expected = "\
 process  user  nodes        time  program
-     77  1000      3  1 min 15 s  ./a?[2J
+     77  1000      3  1 min 15 s  ./a\u{fffd}[2J
      90  1000      -           -  -
 
 gondwana topo --run PROCESS shows one of them

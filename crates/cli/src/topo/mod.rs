@@ -4,10 +4,10 @@ mod cluster;
 mod picture;
 mod tables;
 
-pub use cluster::{printable, time};
+pub use cluster::time;
 
 use crate::failure::Failure;
-use crate::output::print;
+use crate::output::{json, print};
 use gondwana_topology::{Machine, View};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -43,9 +43,7 @@ pub fn topo(options: &TopoOptions) -> Result<ExitCode, Failure> {
         None => gondwana_host::discover().map_err(|error| Failure::cannot(error.to_string()))?,
     };
     if options.json {
-        let json =
-            serde_json::to_string_pretty(&machine).map_err(|error| Failure::cannot(error.to_string()))?;
-        return print(&(json + "\n"));
+        return print(&json(&machine));
     }
     print(&text(&machine, columns))
 }
@@ -58,7 +56,7 @@ pub fn described(path: &Path) -> Result<Machine, Failure> {
 }
 
 /// Everything, for a terminal with so many columns.
-fn text(machine: &Machine, columns: usize) -> String {
+pub fn text(machine: &Machine, columns: usize) -> String {
     let parts = [
         title(machine),
         picture::picture(machine, columns),

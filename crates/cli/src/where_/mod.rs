@@ -5,7 +5,7 @@ mod strip;
 mod tables;
 
 use crate::failure::Failure;
-use crate::output::print;
+use crate::output::{json, print};
 use gondwana_host::pages::{self, Found};
 use gondwana_host::process::{self, Mapping};
 use gondwana_host::sys;
@@ -48,7 +48,7 @@ fn mappings(options: &WhereOptions) -> Result<ExitCode, Failure> {
         })?;
     let used: Vec<Mapping> = mappings.into_iter().filter(|mapping| !mapping.bytes.is_empty()).collect();
     if options.json {
-        return print(&format!("{:#}\n", serde_json::json!({ "process": options.pid, "mappings": used })));
+        return print(&json(&serde_json::json!({ "process": options.pid, "mappings": used })));
     }
     let strips = used.iter().map(|mapping| strip(options.pid, mapping.addresses.clone()));
     // The numbers are worth showing without the pictures.
@@ -88,7 +88,7 @@ fn addresses(options: &WhereOptions, addresses: Range<usize>) -> Result<ExitCode
             "pages": found.pages,
             "absent": found.absent,
         });
-        return print(&format!("{report:#}\n"));
+        return print(&json(&report));
     }
     print(&format!("{}\n{strip}\n", tables::pages(&found)))
 }

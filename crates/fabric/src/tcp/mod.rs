@@ -3,6 +3,7 @@
 mod connection;
 mod epoll;
 mod frame;
+pub mod fuzzing;
 mod handshake;
 mod mesh;
 mod own_time;

@@ -10,6 +10,7 @@ mod report;
 
 use super::machine;
 use super::programs::Programs;
+use crate::create::Readers;
 use crate::failure::Failure;
 use crate::output::Output;
 use crate::run::options::Fabric;
@@ -51,7 +52,8 @@ pub struct AppsOptions {
 /// Measures, and prints a table. The exit status is 0 however the figures turn out, and 1 if one was not measured.
 pub fn apps(options: &AppsOptions) -> Result<ExitCode, Failure> {
     let cases = super::choose(case::all(), &options.only, |case| case.name)?;
-    let output = options.json.as_deref().map(|file| Output::open("--json", file)).transpose()?;
+    let output =
+        options.json.as_deref().map(|file| Output::open("--json", file, Readers::Usual)).transpose()?;
     let mut programs = Programs::new()?;
     programs.build(cases.iter().map(|case| case.program), &options.apps)?;
     let load_before = machine::load();

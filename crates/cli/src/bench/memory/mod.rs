@@ -14,6 +14,7 @@ mod setup;
 use super::chart::{self, Panel};
 use super::machine;
 use super::programs::Programs;
+use crate::create::Readers;
 use crate::failure::Failure;
 use crate::output::Output;
 use gondwana_topology::Bytes;
@@ -50,8 +51,9 @@ pub struct MemoryOptions {
 pub fn memory(options: &MemoryOptions) -> Result<ExitCode, Failure> {
     let computer = gondwana_host::discover().map_err(|error| Failure::cannot(error.to_string()))?;
     let setup = Setup::new(options, computer)?;
-    let open =
-        |option, file: &Option<PathBuf>| file.as_deref().map(|file| Output::open(option, file)).transpose();
+    let open = |option, file: &Option<PathBuf>| {
+        file.as_deref().map(|file| Output::open(option, file, Readers::Usual)).transpose()
+    };
     let (json, svg) = (open("--json", &options.json)?, open("--svg", &options.svg)?);
     let programs = Programs::new()?;
     let load_before = machine::load();

@@ -13,6 +13,7 @@ mod report;
 
 use super::machine;
 use super::programs::Programs;
+use crate::create::Readers;
 use crate::failure::Failure;
 use crate::output::Output;
 use case::Case;
@@ -46,7 +47,8 @@ pub struct MonitorOptions {
 /// Measures, and prints a table. The exit status is 0 however the figures turn out, and 1 if one was not measured.
 pub fn monitor(options: &MonitorOptions) -> Result<ExitCode, Failure> {
     let cases = super::choose(case::all(), &options.only, |case| case.name)?;
-    let output = options.json.as_deref().map(|file| Output::open("--json", file)).transpose()?;
+    let output =
+        options.json.as_deref().map(|file| Output::open("--json", file, Readers::Usual)).transpose()?;
     let mut programs = Programs::new()?;
     let workloads = cases.iter().filter(|case| case.is_workload()).map(|case| case.program);
     programs.build(workloads, &options.apps)?;

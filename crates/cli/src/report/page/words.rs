@@ -1,5 +1,6 @@
 //! Numbers and names as people read them.
 
+use crate::clean;
 use crate::columns::grouped;
 use gondwana_analysis::Pattern;
 
@@ -33,13 +34,12 @@ pub fn seconds(time: f64) -> String {
 
 /// A text of one or several lines without other control characters.
 pub fn text(text: &str) -> String {
-    text.chars().map(|c| if c.is_control() && c != '\n' { '\u{fffd}' } else { c }).collect()
+    clean::text(text)
 }
 
 /// A name from a recording without what no name has: control characters, and more characters than anybody reads.
 pub fn name(text: &str) -> String {
-    let shown = text.chars().take(NAME_LIMIT).map(|c| if c.is_control() { '\u{fffd}' } else { c });
-    let mut name: String = shown.collect();
+    let mut name = clean::line(&text.chars().take(NAME_LIMIT).collect::<String>());
     if text.chars().nth(NAME_LIMIT).is_some() {
         name.push('…');
     }

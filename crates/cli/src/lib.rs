@@ -1,0 +1,110 @@
+//! What the `gondwana` command does: runs unmodified threaded programs on several nodes.
+
+mod advise;
+mod atomics;
+mod bench;
+mod clean;
+mod columns;
+mod create;
+mod doctor;
+mod exec;
+mod failure;
+#[doc(hidden)]
+pub mod fuzzing;
+mod generate;
+mod hosts;
+mod live;
+mod monitor;
+mod output;
+mod process;
+mod recorded;
+mod report;
+mod rset;
+mod run;
+mod running;
+mod stats;
+mod terminal;
+mod top;
+mod topo;
+mod usage;
+mod where_;
+
+use clap::{CommandFactory, Parser, Subcommand};
+use std::process::ExitCode;
+
+/// Runs unmodified threaded programs on several nodes as though they were one machine
+#[derive(Parser)]
+#[command(name = "gondwana", version)]
+struct CommandLine {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Run a threaded program on several nodes
+    #[command(
+        override_usage = "gondwana run [OPTIONS] [--] PROGRAM [ARGUMENTS]...",
+        after_help = "Example: gondwana run -n 4 --stats -- ./my_program its arguments"
+    )]
+    Run(run::options::RunOptions),
+    /// Check what this computer offers and say what it lacks
+    Doctor(doctor::DoctorOptions),
+    /// Measure how fast the system is here, beside what the computer itself could do
+    Bench(bench::BenchOptions),
+    /// Show what a recording of a run tells: which data crossed between nodes, who used it, and how
+    #[command(
+        after_help = "Example: gondwana run -n 4 --monitor=run.gwr -- ./my_program; gondwana report run.gwr"
+    )]
+    Report(report::ReportOptions),
+    /// Run a program on this computer with its threads and memory where you want them
+    #[command(
+        override_usage = "gondwana exec [OPTIONS] [--] PROGRAM [ARGUMENTS]...",
+        after_help = "Example: gondwana exec --rset node:0-1 --threads fill --memory local -- ./my_program"
+    )]
+    Exec(exec::ExecOptions),
+    /// Show the nodes of a machine: processors, caches, memory, distances
+    Topo(topo::TopoOptions),
+    /// Record a run that is going on
+    Monitor(monitor::MonitorOptions),
+    /// Show what a run does at the moment
+    Top(top::TopOptions),
+    /// Show on which nodes the pages of a running process are
+    Where(where_::WhereOptions),
+    /// Name sets of processors and memory, and show what they have
+    #[command(arg_required_else_help = false)]
+    Rset(rset::RsetOptions),
+    /// Say what to change after a run with --monitor, and write a plan for the next one
+    Advise(advise::AdviseOptions),
+    /// Start nodes on behalf of a launcher on another computer
+    #[command(hide = true)]
+    Agent,
+    /// Write the manual pages and the completions for shells
+    #[command(hide = true)]
+    Generate(generate::GenerateOptions),
+}
+
+/// Does what the command line asks for, and gives the status to exit with.
+#[must_use]
+pub fn main() -> ExitCode {
+    let result = match CommandLine::try_parse().map(|line| line.command) {
+        Ok(Command::Run(options)) => run::run(options),
+        Ok(Command::Doctor(options)) => doctor::doctor(&options),
+        Ok(Command::Bench(options)) => bench::bench(&options),
+        Ok(Command::Exec(options)) => exec::exec(&options),
+        Ok(Command::Report(options)) => report::report(&options),
+        Ok(Command::Topo(options)) => topo::topo(&options),
+        Ok(Command::Monitor(options)) => monitor::monitor(&options),
+        Ok(Command::Top(options)) => top::top(&options),
+        Ok(Command::Where(options)) => where_::where_(&options),
+        Ok(Command::Rset(options)) => rset::rset(&options),
+        Ok(Command::Advise(options)) => advise::advise(&options),
+        Ok(Command::Agent) => hosts::agent::serve(),
+        Ok(Command::Generate(options)) => generate::generate(&CommandLine::command(), &options),
+        Err(error) => usage::refused(&error).map(|()| ExitCode::SUCCESS),
+    };
+    result.unwrap_or_else(|failure| {
+        output::tell(&failure.to_string());
+        ExitCode::from(failure.status)
+    })
+}

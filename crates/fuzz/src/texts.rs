@@ -1,0 +1,46 @@
+//! Texts that people write, and may have got from others.
+
+use gondwana_rset::{AllocationRule, MemoryPolicy, RSet, Registry, ThreadPolicy};
+use gondwana_topology::{Bytes, Machine};
+
+/// A machine file.
+pub fn machine(bytes: &[u8]) {
+    let Ok(text) = std::str::from_utf8(bytes) else { return };
+    match Machine::from_toml(text) {
+        Ok(machine) => {
+            let written = machine.to_toml();
+            let again = Machine::from_toml(&written);
+            assert_eq!(again.as_ref(), Ok(&machine), "{written}");
+            let _ = RSet::global(&machine).memory_total(&machine);
+            gondwana_cli::fuzzing::machine(&machine);
+        }
+        Err(error) => assert!(!error.to_string().is_empty()),
+    }
+}
+
+/// Sets, policies, rules, and the file of named sets.
+pub fn sets(bytes: &[u8]) {
+    let Ok(text) = std::str::from_utf8(bytes) else { return };
+    let machine = Machine::uniform(4, 4, Bytes(1 << 30));
+    let mut names = Registry::default();
+    if let Ok(registry) = Registry::from_toml(text) {
+        let written = registry.to_toml();
+        assert_eq!(Registry::from_toml(&written).as_ref(), Ok(&registry), "{written}");
+        names = registry;
+    }
+    for line in text.lines() {
+        if let Ok(set) = RSet::parse(line, &machine, &names) {
+            assert!(RSet::global(&machine).contains(&set), "{line}: {set}");
+            let written = set.to_string();
+            assert_eq!(RSet::parse(&written, &machine, &names).as_ref(), Ok(&set), "{line}: {written}");
+        }
+        if let Ok(policy) = MemoryPolicy::parse(line, &machine, &names) {
+            let written = policy.to_string();
+            assert_eq!(MemoryPolicy::parse(&written, &machine, &names).as_ref(), Ok(&policy), "{written}");
+        }
+        let _ = ThreadPolicy::parse(line, &machine, &names);
+        if let Err(error) = AllocationRule::parse(line, &machine, &names) {
+            assert!(!error.picture().is_empty() && error.column() > 0);
+        }
+    }
+}
