@@ -98,7 +98,7 @@ impl RemoteNodes {
         }
         let ways: Vec<ToAgent> = agents.iter().map(|agent| Arc::clone(&agent.to)).collect();
         let of_printers = sender.clone();
-        let printers = Printers::start(move |printed| tell(printed, &ways, &of_printers));
+        let printers = Printers::start(move |printed| pass_on(printed, &ways, &of_printers));
         let printers =
             Arc::new(printers.map_err(|error| Failure::system("writing the program's output", &error))?);
         for (index, from) in streams {
@@ -381,7 +381,7 @@ fn write(to: &ToAgent, frame: &Frame) {
 }
 
 /// Passes on what those say who write the program's output.
-fn tell(printed: Printed, agents: &[ToAgent], sender: &Sender<Incoming>) {
+fn pass_on(printed: Printed, agents: &[ToAgent], sender: &Sender<Incoming>) {
     // Without a receiver the launcher is ending.
     let _ = match printed {
         Printed::Taken(host, node, stream, bytes) => {

@@ -85,23 +85,16 @@ impl Stops {
             if begin_anew || held.is_none() {
                 node.since = None;
             }
-            match held {
-                None if node.told => {
-                    node.told = false;
+            let Some(tracer) = held else {
+                if std::mem::take(&mut node.told) {
                     changes.push(Change::Continued(node.node));
                 }
-                None => {}
-                Some(tracer) if !node.told && !node.on_purpose => {
-                    if now - *node.since.get_or_insert(now) >= PATIENCE {
-                        node.told = true;
-                        changes.push(Change::Stopped(Stop {
-                            node: node.node,
-                            process: node.process,
-                            tracer,
-                        }));
-                    }
-                }
-                Some(_) => {}
+                continue;
+            };
+            let silent = node.told || node.on_purpose;
+            if !silent && now - *node.since.get_or_insert(now) >= PATIENCE {
+                node.told = true;
+                changes.push(Change::Stopped(Stop { node: node.node, process: node.process, tracer }));
             }
         }
         changes

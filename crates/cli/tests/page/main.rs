@@ -6,7 +6,10 @@ mod common;
 mod recorded;
 mod sample;
 
-// The page is a part of the command, which is no library.
+// The page is a private part of the command.
+#[allow(dead_code, reason = "the page needs a part of it")]
+#[path = "../../src/clean.rs"]
+mod clean;
 #[allow(dead_code, reason = "the page needs a part of it")]
 #[path = "../../src/columns.rs"]
 mod columns;

@@ -7,6 +7,7 @@ use super::mesh::Link;
 use super::queue::ByteQueue;
 use crate::LostReason;
 use crate::counters::Tally;
+use gondwana_sys::syscall;
 use gondwana_topology::NodeId;
 use std::io::{ErrorKind, Read, Write};
 use std::net::{Shutdown, TcpStream};
@@ -191,16 +192,10 @@ impl Connection {
         let (result, info) = unsafe {
             let mut info: libc::tcp_info = std::mem::zeroed();
             let mut length = size_of::<libc::tcp_info>() as libc::socklen_t;
-            let (fd, place) = (self.stream.as_raw_fd(), (&raw mut info).cast());
+            let (fd, place) = (self.stream.as_raw_fd(), &raw mut info);
+            let (level, option) = (libc::IPPROTO_TCP, libc::TCP_INFO);
             // By system call: in the preloaded library the function of that name is the program's.
-            let result = libc::syscall(
-                libc::SYS_getsockopt,
-                fd,
-                libc::IPPROTO_TCP,
-                libc::TCP_INFO,
-                place as *mut libc::c_void,
-                &raw mut length,
-            );
+            let result = syscall!(libc::SYS_getsockopt, fd, level, option, place, &raw mut length);
             (result, info)
         };
         let waits = info.tcpi_unacked > 0 || info.tcpi_probes > 0;
