@@ -1,4 +1,5 @@
-//! The documents of the repository: every relative link leads to a file, and every anchor to a heading.
+//! The documents of the repository: every relative link leads to a file, every anchor to a heading, and every test that the
+//! threat model names to a function.
 
 use pulldown_cmark::{Event, Options, Parser, Tag, TagEnd};
 use std::collections::{BTreeMap, HashSet};
@@ -14,15 +15,20 @@ fn root() -> &'static Path {
 
 /// All Markdown files below a folder.
 fn documents(folder: &Path, found: &mut Vec<PathBuf>) {
+    files(folder, ".md", found);
+}
+
+/// All files below a folder whose names end in a way.
+fn files(folder: &Path, end: &str, found: &mut Vec<PathBuf>) {
     for entry in fs::read_dir(folder).unwrap() {
         let entry = entry.unwrap();
         let name = entry.file_name().into_string().unwrap();
         let path = entry.path();
         if entry.file_type().unwrap().is_dir() {
             if !NOT_OURS.contains(&name.as_str()) {
-                documents(&path, found);
+                files(&path, end, found);
             }
-        } else if name.ends_with(".md") {
+        } else if name.ends_with(end) {
             found.push(path);
         }
     }
@@ -134,4 +140,32 @@ fn each_record_of_a_decision_is_in_the_index_with_its_status() {
         let row = row.unwrap_or_else(|| panic!("the index lacks {name}"));
         assert!(row.starts_with(&format!("| {} |", &name[..4])) && row.contains("| in force"), "{row}");
     }
+}
+
+/// The last column of each table names tests: functions, modules, or files of them.
+#[test]
+fn each_test_that_the_threat_model_names_is_there() {
+    let mut sources = vec![];
+    files(&root().join("crates"), ".rs", &mut sources);
+    let sources: String = sources.iter().map(|file| fs::read_to_string(file).unwrap()).collect();
+    let text = fs::read_to_string(root().join("docs/security.md")).unwrap();
+    let mut seen = 0;
+    for row in text.lines().filter(|line| line.contains("`") && line.starts_with("| ")) {
+        let tests = row.trim_end_matches(['|', ' ']).rsplit(" | ").next().unwrap();
+        for named in tests.split('`').skip(1).step_by(2).filter(|named| named.contains("::")) {
+            let name = named.rsplit("::").next().unwrap();
+            let (name, end) =
+                name.strip_suffix('*').map_or((name, ['(', ';', ' ']), |begin| (begin, ['_'; 3]));
+            let begin = name.trim_end_matches('_');
+            let is_there = ["fn ", "mod "].iter().any(|kind| {
+                let declared = format!("{kind}{begin}");
+                sources
+                    .match_indices(&declared)
+                    .any(|(at, _)| sources[at + declared.len()..].starts_with(end))
+            });
+            assert!(is_there, "docs/security.md names {named}, which is no test");
+            seen += 1;
+        }
+    }
+    assert!(seen > 40, "{seen} tests are too few to be all");
 }
