@@ -87,7 +87,17 @@ enum Command {
 /// Does what the command line asks for, and gives the status to exit with.
 #[must_use]
 pub fn main() -> ExitCode {
-    let result = match CommandLine::try_parse().map(|line| line.command) {
+    // Before anything that needs more of the stack than there is then.
+    let result = run::limits::check_stack().and_then(|()| obey());
+    result.unwrap_or_else(|failure| {
+        output::tell(&failure.to_string());
+        ExitCode::from(failure.status)
+    })
+}
+
+#[inline(never)]
+fn obey() -> Result<ExitCode, failure::Failure> {
+    match CommandLine::try_parse().map(|line| line.command) {
         Ok(Command::Run(options)) => run::run(options),
         Ok(Command::Doctor(options)) => doctor::doctor(&options),
         Ok(Command::Bench(options)) => bench::bench(&options),
@@ -102,9 +112,5 @@ pub fn main() -> ExitCode {
         Ok(Command::Agent) => hosts::agent::serve(),
         Ok(Command::Generate(options)) => generate::generate(&CommandLine::command(), &options),
         Err(error) => usage::refused(&error).map(|()| ExitCode::SUCCESS),
-    };
-    result.unwrap_or_else(|failure| {
-        output::tell(&failure.to_string());
-        ExitCode::from(failure.status)
-    })
+    }
 }

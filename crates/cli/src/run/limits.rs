@@ -20,7 +20,12 @@ const PLENTY: u64 = 4096;
 /// Refuses a run with so many nodes on this computer for which this process's limits leave no room. What is said has the limit
 /// and what to do.
 pub fn check(nodes: usize) -> Result<(), Failure> {
-    stack(limit(libc::RLIMIT_STACK)).and_then(|()| processes(nodes as u64)).map_err(Failure::cannot)
+    processes(nodes as u64).map_err(Failure::cannot)
+}
+
+/// Refuses to do anything with a stack that is too small for this process or the nodes.
+pub fn check_stack() -> Result<(), Failure> {
+    stack(limit(libc::RLIMIT_STACK)).map_err(Failure::cannot)
 }
 
 /// From now on a file that grows beyond its limit is an error for who writes, not the end of the process.
@@ -137,11 +142,10 @@ fn lacks(span: u64, beside: u64, limit: u64) -> Option<String> {
     })
 }
 
-/// What `gondwana doctor` says about stacks: an error if runs cannot work.
-pub fn stacks_found() -> Result<String, String> {
+/// What `gondwana doctor` says about stacks.
+pub fn stacks_found() -> String {
     let limit = limit(libc::RLIMIT_STACK);
-    stack(limit)?;
-    Ok(if limit == u64::MAX { "no limit".to_owned() } else { format!("up to {} KiB", limit >> 10) })
+    if limit == u64::MAX { "no limit".to_owned() } else { format!("up to {} KiB", limit >> 10) }
 }
 
 /// What it says about processes: the limit, and for how many nodes there is room; an error if not for two.

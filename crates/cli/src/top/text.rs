@@ -162,7 +162,7 @@ mod tests {
     #[test]
     fn a_snapshot_is_a_title_and_tables() {
         let expected = "\
-./a?[2J (process 77) for 1 min 15 s: per second, in the last 1.0 s
+./a\u{fffd}[2J (process 77) for 1 min 15 s: per second, in the last 1.0 s
 
 node  host   process  faults  fetches  diffs      in  out  messages
    0  alpha       78     9.0      4.5      0  18 KiB  0 B        12
