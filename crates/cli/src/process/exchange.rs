@@ -110,7 +110,6 @@ impl Member {
 mod tests {
     use super::*;
     use std::os::fd::{AsFd, OwnedFd};
-    use std::thread;
     use std::time::{Duration, Instant};
 
     /// A collection, and the nodes' ends.
