@@ -27,6 +27,8 @@ pub struct Counters {
     pub first_touches: u64,
     /// Twins made.
     pub twins: u64,
+    /// Pages that threads went on writing over a release, counted at each.
+    pub kept: u64,
     /// Diffs sent that were not empty.
     pub diffs: u64,
     /// Size of these diffs as sent.

@@ -115,10 +115,20 @@ pub trait Env {
     /// Appends to `out` the bytes in which the page differs from its twin; returns how many bytes differ
     /// (0: nothing was appended).
     fn diff(&mut self, page: Page, out: &mut Vec<u8>) -> usize;
+    /// True if the page differs from its twin now. Threads may be writing it.
+    fn is_written(&mut self, page: Page) -> bool;
+    /// [`Env::diff`] of a page that threads go on writing, which also makes the twin what the diff says: a byte that changes
+    /// meanwhile is in the diff and in the twin, or in neither (Cashmere's *flush-update*).
+    fn diff_and_keep(&mut self, page: Page, out: &mut Vec<u8>) -> usize;
+    /// Makes the page's twin like the page, which threads go on writing; true if they differed. A byte that changes meanwhile
+    /// counts and is in the twin, or neither.
+    fn renew_twin(&mut self, page: Page) -> bool;
     /// Writes the bytes of a diff into the page and nothing else, while local threads may write other bytes.
     fn patch(&mut self, page: Page, diff: &[u8]);
+    /// As [`Env::patch`], and the same for the page's twin.
+    fn patch_with_twin(&mut self, page: Page, diff: &[u8]);
     /// Two-way diffing (Cashmere, section 2.1): where `incoming` differs from the twin, both page and twin take
-    /// the incoming byte; bytes that only local threads changed stay.
+    /// the incoming byte; bytes that only local threads changed stay. Local threads may write other bytes meanwhile.
     fn merge(&mut self, page: Page, incoming: &[u8]);
     /// Overwrites whole pages from `first` on with `incoming`, whose length is a multiple of the page size. The program cannot
     /// reach them, and is about to be allowed `access`; it may be so already when this returns.

@@ -37,7 +37,7 @@ fn case() -> impl Strategy<Value = Case> {
         (2usize..=4, 1usize..=2, 1usize..=6, prop_oneof![Just(4usize), Just(8), Just(4096)], 0usize..=3),
         (any::<bool>(), (0u32..4, 0u32..3), prop_oneof![Just(None), Just(Some(0)), Just(Some(1))]),
         (
-            (any::<bool>(), any::<bool>(), 1u32..4),
+            (any::<bool>(), any::<bool>(), 0u8..4, 1u32..4),
             prop_oneof![Just(1usize), Just(1 << 19)],
             any::<bool>(),
             (0usize..8, any::<u64>()),
@@ -58,8 +58,8 @@ fn case() -> impl Strategy<Value = Case> {
                 for home in placed.iter_mut().flatten() {
                     *home %= nodes as u16;
                 }
-                let ((migrate, one_sided, window), bulk_limit, hold, (exposed, seed)) = rest;
-                let csm = CsmOptions { migrate, bulk_limit, one_sided, window };
+                let ((migrate, one_sided, keep, window), bulk_limit, hold, (exposed, seed)) = rest;
+                let csm = CsmOptions { migrate, bulk_limit, one_sided, keep, window };
                 let sc = ScOptions { hold };
                 let racy = false;
                 Case {

@@ -142,6 +142,35 @@ impl Pages {
         unsafe { diff::encode(runtime(page), twin, out) }
     }
 
+    /// True if a page differs from its twin now.
+    pub fn is_written(&mut self, page: u32) -> bool {
+        // SAFETY: the runtime's view of a page is always readable.
+        unsafe { diff::differs(runtime(page), self.twins.of(page)) }
+    }
+
+    /// As [`Pages::diff`] of a page that threads go on writing; also makes the twin what the diff says.
+    pub fn diff_and_keep(&mut self, page: u32, out: &mut Vec<u8>) -> usize {
+        // SAFETY: the runtime's view of a page is always readable.
+        unsafe { diff::encode_and_refresh(runtime(page), self.twins.of(page), out) }
+    }
+
+    /// Makes a page's twin like the page, which threads may go on writing; true if they differed.
+    pub fn renew_twin(&mut self, page: u32) -> bool {
+        let twin = self.twins.of(page);
+        // SAFETY: the runtime's view of a page is always readable.
+        unsafe { diff::refresh(runtime(page), twin) }
+    }
+
+    /// As [`Pages::patch`], and the same for the page's twin.
+    ///
+    /// # Errors
+    /// If the diff is malformed.
+    pub fn patch_with_twin(&mut self, page: u32, bytes: &[u8]) -> Result<(), diff::Malformed> {
+        self.patch(page, bytes)?;
+        diff::Diff::parse(bytes)?.apply_to(self.twins.of(page));
+        Ok(())
+    }
+
     /// Writes the bytes of a diff, and no others.
     ///
     /// # Errors

@@ -138,6 +138,7 @@ impl Node {
                 "deferred": c.fetches_deferred,
                 "refetches": c.refetches,
                 "twins": c.twins,
+                "kept": c.kept,
                 "merges": c.merges,
                 "invalidations": c.invalidations,
                 "home_moves": c.home_moves,

@@ -10,6 +10,7 @@ use crate::{Node, Thread};
 use gondwana_coherence::sync::SyncMessage;
 use gondwana_coherence::{Access, Env, Incident, Message, Offer, Page, Visit, Visitors, Waiter, Writers};
 use gondwana_fabric::{Fabric, SendError};
+use gondwana_memory::diff::Malformed;
 use gondwana_memory::{Neighbour, PAGE_SIZE, PageBytes, Pages, Purpose};
 use gondwana_topology::NodeId;
 use serde::Serialize;
@@ -167,6 +168,13 @@ enum Coherent<'a> {
     Coherence(&'a Message),
 }
 
+/// A malformed diff ends the run: its origin broke the protocol.
+fn must_be_diff(page: Page, patched: Result<(), Malformed>) {
+    if let Err(error) = patched {
+        crate::fatal(&format!("a diff of page {} is malformed: {error}", page.0));
+    }
+}
+
 fn convert(access: Access) -> gondwana_memory::Access {
     match access {
         Access::None => gondwana_memory::Access::None,
@@ -216,10 +224,31 @@ impl Env for Ports {
         bytes
     }
 
-    fn patch(&mut self, page: Page, diff: &[u8]) {
-        if let Err(error) = self.pages.patch(page.0, diff) {
-            crate::fatal(&format!("a diff of page {} is malformed: {error}", page.0));
+    fn is_written(&mut self, page: Page) -> bool {
+        self.pages.is_written(page.0)
+    }
+
+    fn diff_and_keep(&mut self, page: Page, out: &mut Vec<u8>) -> usize {
+        let begin = out.len();
+        let bytes = self.pages.diff_and_keep(page.0, out);
+        if let Some(tap) = self.tap.as_ref().filter(|_| bytes > 0) {
+            tap.wrote(page, &out[begin..]);
         }
+        bytes
+    }
+
+    fn renew_twin(&mut self, page: Page) -> bool {
+        self.pages.renew_twin(page.0)
+    }
+
+    fn patch(&mut self, page: Page, diff: &[u8]) {
+        let patched = self.pages.patch(page.0, diff);
+        must_be_diff(page, patched);
+    }
+
+    fn patch_with_twin(&mut self, page: Page, diff: &[u8]) {
+        let patched = self.pages.patch_with_twin(page.0, diff);
+        must_be_diff(page, patched);
     }
 
     fn merge(&mut self, page: Page, incoming: &[u8]) {

@@ -44,6 +44,8 @@ impl Csm {
         }
         let mut pages = std::mem::take(&mut self.pending);
         pages.sort_unstable();
+        pages.dedup();
+        self.update_kept(&mut pages, env);
         pages.retain(|&page| {
             let entry = self.entry(page);
             if !entry.take(PENDING) {

@@ -1,6 +1,6 @@
 //! Faults of this node's threads and the pages that come in because of them.
 
-use super::state::{CROSSED, PENDING, PINNED, PageEntry, REFETCH, State, TWIN, WRITE};
+use super::state::{CROSSED, PENDING, PINNED, PageEntry, REFETCH, REWRITTEN, State, TWIN, WRITE};
 use super::{Csm, History, UNTOUCHED_WINDOWS};
 use crate::runs::{runs, span};
 use crate::{Access, CsmMessage, Env, Grant, Incident, Message, Outcome, Page, Violation, Waiter};
@@ -93,7 +93,7 @@ impl Csm {
     /// Writes to a page whose home this node is, and likewise to those after it that its threads may only read: at most `most`,
     /// and only as far as either all or none have been used by others.
     fn write_at_home(&mut self, page: Page, most: u32, env: &mut dyn Env) {
-        let me = self.me();
+        let (me, keep) = (self.me(), self.options.keep > 0);
         if self.write_alone(page, most, env) {
             env.observe(Incident::Upgraded, page, 1, me);
             return;
@@ -110,6 +110,11 @@ impl Csm {
                 self.counters.exclusive_entered += 1;
             } else {
                 entry.state = State::HomeDirty;
+                if keep && entry.has(REWRITTEN) {
+                    entry.set(TWIN);
+                    env.make_twin(page);
+                    self.counters.twins += 1;
+                }
                 self.dirty.push(page);
             }
         }
@@ -340,7 +345,9 @@ impl Csm {
                 self.counters.merges += 1;
                 self.counters.page_transfers += 1;
             } else {
-                count = self.run(page, end - page.0, |entry| (entry.flags ^ like.flags) & !PENDING == 0);
+                count = self.run(page, end - page.0, |entry| {
+                    (entry.flags ^ like.flags) & !(PENDING | REWRITTEN) == 0
+                });
                 env.install(page, bytes(page, count), Access::Read);
                 for page in span(page, count) {
                     let entry = self.entry(page);

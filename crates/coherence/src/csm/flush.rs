@@ -1,10 +1,10 @@
 //! The release: diffs to the homes, notices to the sharers, and the wait for their acknowledgements.
 
+use super::kept::Kept;
 use super::outbox::FlushId;
-use super::state::{PageEntry, REFETCH, State, TWIN, VISITED, WRITE};
+use super::state::{PageEntry, REFETCH, REWRITTEN, State, TWIN, VISITED, WRITE};
 use super::{Csm, History};
-use crate::runs::runs;
-use crate::{Access, Env, HomeGrant, Outcome, Page, Violation, Waiter};
+use crate::{Env, HomeGrant, Outcome, Page, Violation, Waiter};
 use std::collections::VecDeque;
 
 /// A flush whose acknowledgements have not all come.
@@ -64,7 +64,7 @@ impl Csm {
             pages.sort_unstable();
             pages.dedup();
             let flush = self.send_dirty(self.flushes.next(), &pages, env);
-            pages.clear();
+            pages.retain(|&page| self.entry(page).is_kept());
             self.dirty = pages;
             if !flush.is_complete() {
                 self.flushes.queue.push_back(flush);
@@ -93,6 +93,10 @@ impl Csm {
         for &page in pages {
             self.close(page, env);
             let entry = *self.entry(page);
+            if entry.state == State::HomeDirty && entry.has(TWIN) {
+                self.release_at_home(page, number, &mut notices, env);
+                continue;
+            }
             if entry.state == State::HomeDirty {
                 let (entry, directory) = self.split(page);
                 entry.state = State::HomeExclusive;
@@ -100,7 +104,11 @@ impl Csm {
                     directory.record(&mut entry.directory).history.wrote(me);
                 }
                 self.counters.exclusive_entered += 1;
-                notices.add(self.take_told(page, me, number), page);
+                let told = self.take_told(page, me, number);
+                if !told.is_empty() {
+                    self.entry(page).set(REWRITTEN);
+                }
+                notices.add(told, page);
                 continue;
             }
             if !entry.has(TWIN) {
@@ -110,16 +118,33 @@ impl Csm {
                 flush.held.push(page);
                 continue;
             }
-            let valid = entry.state == State::Dirty;
+            let going_on = self.going_on(page);
+            if going_on == Some(Kept::Idle) {
+                continue;
+            }
+            let goes_on = going_on.is_some();
+            // Of a page that was kept and then not written the home need not hear.
+            let valid = entry.state == State::Dirty && (goes_on || !entry.is_kept());
             let to = (page, valid);
             let limit = self.options.bulk_limit;
             let sent = parcels.add(entry.hint, id, limit, to, env, |bulk, env| {
-                env.diff(page, bulk);
+                if goes_on {
+                    env.diff_and_keep(page, bulk)
+                } else {
+                    env.diff(page, bulk)
+                };
             });
-            env.drop_twin(page);
+            if !goes_on {
+                env.drop_twin(page);
+                let entry = self.entry(page);
+                entry.flags &= !(TWIN | REWRITTEN);
+                if sent.is_some_and(|length| length > 0) {
+                    entry.set(REWRITTEN);
+                }
+            }
             let entry = self.entry(page);
-            entry.take(TWIN);
             match entry.state {
+                State::Dirty if goes_on => (),
                 State::Dirty => entry.state = State::Shared,
                 State::StaleDirty => entry.state = State::Invalid,
                 // The answer under way can be older than this diff and has no twin to be merged with.
@@ -140,21 +165,6 @@ impl Csm {
         self.scratch.parcels = parcels;
         self.scratch.notices = notices;
         flush
-    }
-
-    /// Takes write access from the pages whose diffs are about to be made, so that a later write is seen.
-    fn stop_writers(&mut self, pages: &[Page], env: &mut dyn Env) {
-        let completed = self.flushes.completed();
-        let mut written = std::mem::take(&mut self.scratch.pages);
-        written.extend(pages.iter().copied().filter(|&page| {
-            let entry = self.entry(page);
-            entry.state == State::Dirty && entry.flush <= completed
-        }));
-        for (first, count) in runs(&written) {
-            env.protect(first, count, Access::Read);
-        }
-        written.clear();
-        self.scratch.pages = written;
     }
 
     pub(super) fn take_diff_ack(

@@ -1,7 +1,7 @@
 //! What the home of a page does for other nodes.
 
 use super::outbox::FlushId;
-use super::state::{PINNED, PageEntry, State, VISITED};
+use super::state::{PINNED, PageEntry, State, TWIN, VISITED};
 use super::{Csm, History};
 use crate::runs::{runs, span};
 use crate::{Access, CsmMessage, DiffEntry, Env, Grant, HomeGrant, Incident, Message, Page, Violation};
@@ -131,6 +131,7 @@ impl Csm {
             let known = directory.record(&mut entry.directory);
             known.sharers.insert(requester);
             known.notified.remove(requester);
+            known.copied = entry.has(TWIN);
             if write {
                 known.history.wrote_elsewhere(requester);
             }
@@ -236,7 +237,11 @@ impl Csm {
                 }
                 continue;
             }
-            env.patch(page, diff);
+            if known.has(TWIN) {
+                env.patch_with_twin(page, diff)
+            } else {
+                env.patch(page, diff)
+            }
             patched += 1;
             let alone = self.known(&known).sharers.is_subset_of(origin);
             let notified = self.take_told(page, origin, flush.number);

@@ -40,6 +40,7 @@ mod acquire;
 mod fault;
 mod flush;
 mod home;
+mod kept;
 mod open;
 mod outbox;
 mod place;
@@ -70,6 +71,9 @@ pub struct CsmOptions {
     pub bulk_limit: usize,
     /// Nodes read from the memory of homes without asking them, where the [`Env`] can (see [`Env::open`]).
     pub one_sided: bool,
+    /// Pages that several nodes go on writing stay writable (see `kept.rs`) until they are not written over so many releases in a
+    /// row; 0: never.
+    pub keep: u8,
     /// At most so many pages with contents come in one answer. Whoever goes on from so many pages of its own that nobody had
     /// touched before asks for eight times as many, which need no contents.
     pub window: u32,
@@ -80,7 +84,7 @@ const UNTOUCHED_WINDOWS: u32 = 8;
 
 impl Default for CsmOptions {
     fn default() -> Self {
-        Self { migrate: true, bulk_limit: 512 << 10, one_sided: true, window: 128 }
+        Self { migrate: true, bulk_limit: 512 << 10, one_sided: true, keep: 4, window: 128 }
     }
 }
 
@@ -113,6 +117,9 @@ pub struct Csm {
     /// Pages that were made writable with others having copies since the last flush. May list a page that is
     /// clean by now, or one twice.
     dirty: Vec<Page>,
+    /// Pages that threads went on writing over the last release, ascending, and over how many in a row they were not written; may
+    /// list a page that is an ordinary one by now.
+    kept: Vec<(Page, u8)>,
     /// Pages with a pending notice; may list a page that has none any more, or one twice.
     pending: Vec<Page>,
     /// Threads that wait for a page.
@@ -155,6 +162,7 @@ impl Csm {
             options,
             directory: Directory::default(),
             dirty: Vec::new(),
+            kept: Vec::new(),
             pending: Vec::new(),
             waiting: Vec::new(),
             deferred: Vec::new(),
@@ -278,7 +286,7 @@ impl Csm {
 
     /// Everything that decides what the machine does next.
     fn behaviour(&self) -> impl Hash + PartialEq + '_ {
-        let lists = (&self.dirty, &self.pending, &self.waiting, &self.deferred, &self.fresh);
+        let lists = (&self.dirty, &self.kept, &self.pending, &self.waiting, &self.deferred, &self.fresh);
         let pages = (&self.table, &self.directory, self.found_untouched);
         (&self.layout, &self.options, pages, lists, &self.flushes, &self.completed)
     }

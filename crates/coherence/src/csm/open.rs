@@ -55,9 +55,11 @@ impl Csm {
         }
         let exclusive = self.is_exclusive(page);
         let (entry, directory) = self.split(page);
+        let has_twin = entry.has(TWIN);
         let known = directory.record(&mut entry.directory);
         known.sharers = known.sharers.union(&readers);
         known.notified = known.notified.difference(&readers);
+        known.copied = has_twin;
         if exclusive {
             entry.state = State::HomeShared;
             if beside_writers {

@@ -54,6 +54,10 @@ pub(super) const CROSSED: u8 = 32;
 /// At the home, `HomeDirty`: perhaps nobody has written the page, and all sharers have visited it since it was exclusive.
 pub(super) const VISITED: u8 = 64;
 
+/// This node has written the page between its last two releases, and others have a copy. If it writes the page again, the page
+/// stays writable over the next release (`kept.rs`).
+pub(super) const REWRITTEN: u8 = 128;
+
 /// 16 bytes a page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct PageEntry {
@@ -85,6 +89,12 @@ impl PageEntry {
         wanted && !self.has(CROSSED)
     }
 
+    /// True of a page that threads of this node may go on writing while its writes are released.
+    pub fn is_kept(&self) -> bool {
+        let written = matches!(self.state, State::Dirty | State::HomeDirty);
+        written && self.flags & (TWIN | REWRITTEN) == TWIN | REWRITTEN
+    }
+
     pub fn has(&self, flag: u8) -> bool {
         self.flags & flag != 0
     }
@@ -113,6 +123,9 @@ pub(super) struct DirectoryEntry {
     pub notified: NodeSet,
     pub origin: NodeId,
     pub flush: u64,
+    /// Of a page that the home has a twin of: a copy was taken since the home's last release, perhaps of bytes that have got
+    /// back their values since.
+    pub copied: bool,
 }
 
 impl DirectoryEntry {

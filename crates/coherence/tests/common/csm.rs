@@ -26,8 +26,11 @@ impl Machine for Csm {
                 if access != right {
                     return fail("a protection doesn't fit its state");
                 }
-                if view.twin != matches!(view.state, State::Dirty | State::StaleDirty)
-                    || view.twin != nodes[node].memory.has_twin(page)
+                let may_have_twin = matches!(view.state, State::Dirty | State::StaleDirty | State::HomeDirty);
+                let must_have_twin = may_have_twin && view.state != State::HomeDirty;
+                if view.twin != nodes[node].memory.has_twin(page)
+                    || view.twin && !may_have_twin
+                    || must_have_twin && !view.twin
                 {
                     return fail("a twin doesn't fit its state");
                 }

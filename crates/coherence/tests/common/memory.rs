@@ -145,6 +145,32 @@ impl Env for SimEnv<'_> {
         bytes
     }
 
+    fn is_written(&mut self, page: Page) -> bool {
+        let twin = self.memory.twins[page.0 as usize].clone().expect("a comparison needs a twin");
+        self.memory.frame(page) != twin
+    }
+
+    fn diff_and_keep(&mut self, page: Page, out: &mut Vec<u8>) -> usize {
+        let bytes = self.diff(page, out);
+        self.renew_twin(page);
+        bytes
+    }
+
+    fn renew_twin(&mut self, page: Page) -> bool {
+        self.note_copy(page);
+        let written = self.is_written(page);
+        self.memory.twins[page.0 as usize] = Some(self.memory.frame(page).to_vec());
+        written
+    }
+
+    fn patch_with_twin(&mut self, page: Page, diff: &[u8]) {
+        self.patch(page, diff);
+        let twin = self.memory.twins[page.0 as usize].as_mut().expect("there is a twin");
+        for change in diff.chunks_exact(3) {
+            twin[usize::from(u16::from_le_bytes([change[0], change[1]]))] = change[2];
+        }
+    }
+
     fn patch(&mut self, page: Page, diff: &[u8]) {
         for change in diff.chunks_exact(3) {
             self.memory.frame(page)[usize::from(u16::from_le_bytes([change[0], change[1]]))] = change[2];
@@ -152,7 +178,6 @@ impl Env for SimEnv<'_> {
     }
 
     fn merge(&mut self, page: Page, incoming: &[u8]) {
-        assert_eq!(self.memory.access[page.0 as usize], Access::None, "overwriting a page in use");
         let mut twin = self.memory.twins[page.0 as usize].take().expect("merging needs a twin");
         for (offset, (old, &new)) in twin.iter_mut().zip(incoming).enumerate() {
             if *old != new {

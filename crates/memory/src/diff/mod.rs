@@ -91,6 +91,37 @@ pub unsafe fn encode_and_refresh(page: *const u8, twin: &mut PageBytes, out: &mu
     unsafe { encode_with(kernel::best(), page, twin, twin, out) }
 }
 
+/// True if `page` differs from `twin`. Ends at the first block that does.
+///
+/// # Safety
+/// As for [`encode`].
+pub unsafe fn differs(page: *const u8, twin: &PageBytes) -> bool {
+    let mut block = [0; BLOCK_BYTES];
+    twin.chunks_exact(BLOCK_BYTES).enumerate().any(|(index, old)| {
+        // SAFETY: inside the page, by our contract; the block is ours.
+        unsafe { block.as_mut_ptr().copy_from_nonoverlapping(page.add(index * BLOCK_BYTES), BLOCK_BYTES) };
+        block[..] != *old
+    })
+}
+
+/// Makes `twin` a state that `page` has byte by byte during the call; true if that differs from what it was.
+///
+/// # Safety
+/// As for [`encode`].
+pub unsafe fn refresh(page: *const u8, twin: &mut PageBytes) -> bool {
+    let mut block = [0; BLOCK_BYTES];
+    let mut differed = false;
+    for (index, old) in twin.chunks_exact_mut(BLOCK_BYTES).enumerate() {
+        // SAFETY: inside the page, by our contract; the block is ours.
+        unsafe { block.as_mut_ptr().copy_from_nonoverlapping(page.add(index * BLOCK_BYTES), BLOCK_BYTES) };
+        if block[..] != *old {
+            old.copy_from_slice(&block);
+            differed = true;
+        }
+    }
+    differed
+}
+
 /// Writes the bytes that a diff tells to a page, and no other byte of it, not even with its own value.
 ///
 /// # Errors

@@ -1,0 +1,169 @@
+//! Pages that several nodes go on writing: their writers are not stopped, and their copies not given up.
+//!
+//! A page of which more than one node writes parts, between any two releases, costs two faults in each interval if the usual rules
+//! apply: a release takes write access away, so that the next write is seen, and an acquire gives up the copy, so that the next
+//! access fetches it. A page that has been written in two intervals in a row is therefore *kept*:
+//!
+//! - *At a release* the node compares the page with its twin while threads write it (Cashmere's *flush-update*, section 2.2 of the
+//!   paper) and makes the twin what the diff says. A byte that changes during the comparison is in the diff and in the twin,
+//!   or it still differs from the twin at the next release. The home keeps a twin as well, which tells whether there is
+//!   something to send notices about; diffs that it receives go into page and twin. A copy that was taken between two releases
+//!   can have a byte that the home has set back since: its node gets a notice in any case.
+//! - *At an acquire* a page about which there is a notice is merged at once with the home's frame, where that can be read
+//!   one-sided. Local writes stay: they differ from the twin. The node is a sharer again, as after a fetch. Where the frame
+//!   cannot be read, the copy is given up as usual, and keeps its twin.
+//! - A kept page that was not written over some releases in a row ([`CsmOptions::keep`](super::CsmOptions::keep)) is protected,
+//!   compared once more, since a thread may have written it meanwhile, and is an ordinary page again.
+//!
+//! A page with a diff under way is not merged: the home's frame may lack what the twin already has, which would pass
+//! for a change of the home's.
+
+use super::Csm;
+use super::outbox::Notices;
+use super::state::{PENDING, PageEntry, REWRITTEN, State, TWIN};
+use crate::runs::{runs, span};
+use crate::{Access, Env, Page, Visit};
+
+/// What a release finds about a page that is kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kept {
+    /// It has been written since the last release.
+    Written,
+    /// It has not, or only after this release had begun.
+    Idle,
+}
+
+impl Csm {
+    /// Finds out which of the dirty `pages` (ascending) go on being written over this release, and takes write access from the
+    /// others whose diffs are about to be made, so that a later write is seen.
+    pub(super) fn stop_writers(&mut self, pages: &[Page], env: &mut dyn Env) {
+        let completed = self.flushes.completed();
+        let mut kept = std::mem::take(&mut self.kept);
+        let mut stopped = std::mem::take(&mut self.scratch.pages);
+        let known = kept.len();
+        for &page in pages {
+            let entry = *self.entry(page);
+            let is_due = match entry.state {
+                State::Dirty => entry.flush <= completed,
+                State::HomeDirty => entry.has(TWIN),
+                _ => false,
+            };
+            let before = kept[..known].binary_search_by_key(&page, |&(page, _)| page);
+            let idle = match before {
+                _ if !is_due => continue,
+                _ if !entry.is_kept() || self.options.keep == 0 => None,
+                _ if env.is_written(page) => Some(0),
+                Ok(index) => Some(kept[index].1 + 1).filter(|&idle| idle < self.options.keep),
+                Err(_) => None,
+            };
+            match (idle, before) {
+                (Some(idle), Ok(index)) => kept[index].1 = idle,
+                (Some(idle), Err(_)) => kept.push((page, idle)),
+                (None, _) => stopped.push(page),
+            }
+        }
+        kept.retain(|&(page, _)| self.entry(page).is_kept() && stopped.binary_search(&page).is_err());
+        kept.sort_unstable();
+        for (first, count) in runs(&stopped) {
+            env.protect(first, count, Access::Read);
+        }
+        stopped.clear();
+        self.scratch.pages = stopped;
+        self.kept = kept;
+    }
+
+    /// What a release that is being made finds about a page that threads go on writing; `None` if they do not go on: it is an
+    /// ordinary page from now on.
+    pub(super) fn going_on(&mut self, page: Page) -> Option<Kept> {
+        let index = self.kept.binary_search_by_key(&page, |&(page, _)| page).ok()?;
+        if !self.entry(page).is_kept() {
+            return None;
+        }
+        self.counters.kept += 1;
+        Some(if self.kept[index].1 == 0 { Kept::Written } else { Kept::Idle })
+    }
+
+    /// A home's part of release `number` about a page that it has a twin of.
+    pub(super) fn release_at_home(
+        &mut self,
+        page: Page,
+        number: u64,
+        notices: &mut Notices,
+        env: &mut dyn Env,
+    ) {
+        let me = self.me();
+        let going_on = self.going_on(page);
+        let written = match going_on {
+            Some(Kept::Written) => env.renew_twin(page),
+            Some(Kept::Idle) => false,
+            None => env.is_written(page),
+        };
+        let (entry, directory) = self.split(page);
+        let known = directory.record(&mut entry.directory);
+        let copied = std::mem::take(&mut known.copied);
+        if written {
+            known.history.wrote(me);
+        }
+        let tells = written || copied;
+        if tells {
+            notices.add(self.take_told(page, me, number), page);
+        }
+        if going_on.is_some() {
+            return;
+        }
+        env.drop_twin(page);
+        let unconfirmed = self.unconfirmed(page);
+        let alone = tells || {
+            let entry = *self.entry(page);
+            self.known(&entry).sharers.is_empty() && unconfirmed.is_empty()
+        };
+        let entry = self.entry(page);
+        entry.flags &= !(TWIN | REWRITTEN);
+        entry.state = if alone { State::HomeExclusive } else { State::HomeShared };
+        if alone {
+            self.counters.exclusive_entered += 1;
+            env.protect(page, 1, Access::Write);
+        }
+    }
+
+    /// Brings copies up to date that threads go on writing and that there are notices about. What cannot be had without a
+    /// message is left in `pages` (ascending).
+    pub(super) fn update_kept(&mut self, pages: &mut Vec<Page>, env: &mut dyn Env) {
+        if !self.options.one_sided || self.options.keep == 0 {
+            return;
+        }
+        let mut updated = std::mem::take(&mut self.scratch.pages);
+        for (first, count) in runs(pages) {
+            let mut next = first.0;
+            while next < first.0 + count {
+                let done = self.update_run(Page(next), first.0 + count - next, env);
+                updated.extend(span(Page(next), done));
+                // The page behind those that were updated is left.
+                next += done + 1;
+            }
+        }
+        pages.retain(|page| updated.binary_search(page).is_err());
+        updated.clear();
+        self.scratch.pages = updated;
+    }
+
+    /// Updates pages from `first` on, at most `most`; returns how many.
+    fn update_run(&mut self, first: Page, most: u32, env: &mut dyn Env) -> u32 {
+        let (home, completed) = (self.entry(first).hint, self.flushes.completed());
+        let is_due = |entry: &PageEntry| {
+            let due = entry.state == State::Dirty && entry.is_kept() && entry.has(PENDING);
+            due && entry.hint == home && entry.flush <= completed
+        };
+        let most = self.run(first, most, is_due);
+        let count = if most == 0 { 0 } else { env.visit(home, first, most, Visit::Read) };
+        for page in span(first, count) {
+            env.merge_from(home, page);
+            self.entry(page).take(PENDING);
+        }
+        let updated = u64::from(count);
+        self.counters.page_transfers += updated;
+        self.counters.visits += updated;
+        self.counters.merges += updated;
+        count
+    }
+}
