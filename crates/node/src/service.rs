@@ -4,6 +4,7 @@ use crate::clock::{Activity, Scope};
 use crate::control::Report;
 use crate::wire::{ThreadSpec, Wire};
 use crate::{Node, StreamDone, Thread};
+use gondwana_coherence::MESSAGE_TAG;
 use gondwana_coherence::sync::{Answer, SyncMessage, Ticket};
 use gondwana_fabric::{Event, LostReason};
 use gondwana_topology::NodeId;
@@ -109,6 +110,9 @@ impl Node {
             if let Some(message) = SyncMessage::from_bytes(head) {
                 return Thread::handling_message(|| self.core().synchronise(from, message));
             }
+            if head.first() == Some(&MESSAGE_TAG) {
+                return Thread::handling_message(|| self.core().coherence(from, head, bulk));
+            }
             match postcard::from_bytes(head) {
                 Ok(wire) => Thread::handling_message(|| self.handle(from, wire, bulk)),
                 Err(error) => crate::fatal(&format!("node {from} sent something unintelligible: {error}")),
@@ -138,7 +142,6 @@ impl Node {
 
     fn handle(&'static self, from: NodeId, wire: Wire, bulk: &[u8]) {
         match wire {
-            Wire::Coherence(message) => self.core().coherence(from, message, bulk),
             Wire::Request { ticket, request } => self.core().serve(from, ticket, request),
             Wire::Reply { ticket, answer } => self.core().announce(ticket, answer),
             Wire::Place { ticket, among } => self.place_for(from, ticket, among),

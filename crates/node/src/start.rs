@@ -1,6 +1,6 @@
 //! How a process becomes a node.
 
-use crate::boot::{Boot, Consistency, FabricBoot, Mechanism};
+use crate::boot::{Boot, FabricBoot, Mechanism};
 use crate::control::Control;
 use crate::core::Core;
 use crate::exchange::Exchange;
@@ -14,7 +14,7 @@ use crate::{
     CURRENT, Node, ProcessChange, StreamCall, StreamDone, ThreadSpec, alive, clock, heap, stats, threads,
 };
 use gondwana_coherence::sync::{Barriers, LockTable, Locks, ManagerOf, Object};
-use gondwana_coherence::{Csm, CsmOptions, Layout, Managers, Page, Protocol, Region, Sc, ScOptions};
+use gondwana_coherence::{Layout, Managers, Page, Region, StartOptions};
 use gondwana_fabric::{ConnectError, Fabric, Security, SegmentError, ShmFabric, TcpConfig, TcpFabric};
 use gondwana_memory::heap::{Heap, Layout as HeapLayout};
 use gondwana_memory::{Access, MemoryError, PAGE_SIZE, Pages, SPAN_BASE, data_segments};
@@ -72,6 +72,9 @@ pub enum StartError {
     /// The span is too small for its parts or too large for page numbers.
     #[error("a span of {0} bytes cannot be divided among the nodes; give another --span")]
     Span(u64),
+    /// There is no coherence protocol of this name.
+    #[error("there is no coherence protocol {0:?}")]
+    Protocol(String),
 }
 
 /// The heap deals out parts of this granularity.
@@ -141,7 +144,11 @@ impl Node {
         // A node that can hand over nothing closes its end, so that nobody waits for it.
         let exchange = exchange
             .filter(|exchange| pages.offer().is_some_and(|offer| exchange.offer(&offer, end).is_ok()));
-        let protocol = protocol(&boot, &layout, first_data, data_pages, one_sided);
+        let protocol = boot.protocol().ok_or_else(|| StartError::Protocol(boot.protocol.clone()))?;
+        let mut protocol = (protocol.start)(layout.clone(), &StartOptions { one_sided });
+        if me == NodeId(0) && data_pages > 0 {
+            protocol.adopt(first_data, data_pages);
+        }
         let fabric = connect(&boot, me)?;
         let slots = Arc::new(Slots::new());
         let lock_table = Arc::new(LockTable::new());
@@ -226,32 +233,6 @@ impl Node {
 /// How many bytes of the span each node allocates from.
 pub(crate) fn part(boot: &Boot) -> u64 {
     boot.span / u64::from(boot.nodes) / PART_UNIT * PART_UNIT
-}
-
-fn protocol(
-    boot: &Boot,
-    layout: &Layout,
-    first_data: Page,
-    data_pages: u32,
-    one_sided: bool,
-) -> Box<dyn Protocol> {
-    let adopts = boot.node == 0 && data_pages > 0;
-    match boot.consistency {
-        Consistency::Rc => {
-            let mut csm = Csm::new(layout.clone(), CsmOptions { one_sided, ..CsmOptions::default() });
-            if adopts {
-                csm.adopt(first_data, data_pages);
-            }
-            Box::new(csm)
-        }
-        Consistency::Sc => {
-            let mut sc = Sc::new(layout.clone(), ScOptions { hold: true });
-            if adopts {
-                sc.adopt(first_data, data_pages);
-            }
-            Box::new(sc)
-        }
-    }
 }
 
 fn connect(boot: &Boot, me: NodeId) -> Result<Arc<dyn Fabric>, StartError> {

@@ -31,7 +31,10 @@ use crate::stats::Summary;
 use capabilities::Capabilities;
 use gondwana_fabric::{DEFAULT_RING_BYTES, SegmentError, ShmSegment};
 use gondwana_memory::PAGE_SIZE;
-use gondwana_node::boot::{Boot, Consistency, FabricBoot, Mechanism, Monitoring, VERSION};
+use gondwana_node::boot::{
+    Boot, Consistency, FabricBoot, Mechanism, Monitoring, PlacedHomes, ProtocolInfo, VERSION,
+};
+use gondwana_node::placement::Homes;
 use gondwana_recording::Run;
 use monitored::Monitored;
 use options::{Fabric, RunOptions};
@@ -71,11 +74,17 @@ pub fn run(options: RunOptions) -> Result<ExitCode, Failure> {
         limits::check(usize::from(nodes))?;
     }
     let policies = policies.with_plan(&options, &program)?;
-    let (consistency, reason) = if alone {
-        (Consistency::Sc, "one node: the program runs as it is".to_owned())
+    let (protocol, reason) = if alone {
+        (Consistency::Sc.protocol(), "one node: the program runs as it is".to_owned())
     } else {
-        consistency(&options, &program)?
+        protocol(&options, &program)?
     };
+    if protocol.placed == PlacedHomes::Fixed && policies.homes != Homes::default() {
+        let name = protocol.name;
+        return Err(Failure::usage(format!(
+            "--protocol {name} cannot place memory; leave it out, or --memory and what --plan says about memory"
+        )));
+    }
     let file = options.stats.iter().flatten().next();
     let file = file.map(|path| Output::open("--stats", path, Readers::User)).transpose()?;
     let tape =
@@ -87,7 +96,7 @@ pub fn run(options: RunOptions) -> Result<ExitCode, Failure> {
         run,
         nodes,
         fabric,
-        consistency,
+        protocol,
         reason: reason.clone(),
         policies,
         path: &program.path,
@@ -113,7 +122,7 @@ pub fn run(options: RunOptions) -> Result<ExitCode, Failure> {
         let summary = Summary {
             program: options.program.iter().map(|word| word.to_string_lossy().into_owned()).collect(),
             fabric: fabric.name(),
-            consistency: consistency_name(consistency),
+            consistency: protocol.consistency.name(),
             reason,
             mechanism,
             seconds: start.elapsed().as_secs_f64(),
@@ -127,15 +136,21 @@ pub fn run(options: RunOptions) -> Result<ExitCode, Failure> {
     Ok(exit::like(outcome.end))
 }
 
-/// Which consistency the program gets, and why.
-fn consistency(options: &RunOptions, program: &check::Program) -> Result<(Consistency, String), Failure> {
+/// The protocol that the program gets, and why it gets that consistency.
+fn protocol(
+    options: &RunOptions,
+    program: &check::Program,
+) -> Result<(&'static ProtocolInfo, String), Failure> {
+    if let Some(protocol) = options.protocol()? {
+        return Ok((protocol, "asked for".to_owned()));
+    }
     Ok(match options.consistency {
-        options::Consistency::Rc => (Consistency::Rc, "asked for".to_owned()),
-        options::Consistency::Sc => (Consistency::Sc, "asked for".to_owned()),
+        options::Consistency::Rc => (Consistency::Rc.protocol(), "asked for".to_owned()),
+        options::Consistency::Sc => (Consistency::Sc.protocol(), "asked for".to_owned()),
         options::Consistency::Auto => {
             let atomics = atomics::of_program(program)?;
             let consistency = if atomics.is_empty() { Consistency::Rc } else { Consistency::Sc };
-            (consistency, atomics.to_string())
+            (consistency.protocol(), atomics.to_string())
         }
     })
 }
@@ -145,14 +160,6 @@ pub fn mechanism_name(mechanism: Mechanism) -> &'static str {
     match mechanism {
         Mechanism::Userfaultfd => "userfaultfd",
         Mechanism::Mprotect => "mprotect",
-    }
-}
-
-/// The name of a consistency that the user knows.
-fn consistency_name(consistency: Consistency) -> &'static str {
-    match consistency {
-        Consistency::Rc => "rc",
-        Consistency::Sc => "sc",
     }
 }
 
@@ -178,9 +185,9 @@ pub struct Job<'a> {
     pub nodes: u16,
     /// How they talk.
     pub fabric: Fabric,
-    /// Which consistency.
-    pub consistency: Consistency,
-    /// Why.
+    /// The protocol that keeps memory coherent.
+    pub protocol: &'static ProtocolInfo,
+    /// Why its consistency.
     pub reason: String,
     /// Where threads and pages go.
     pub policies: Policies,
@@ -284,8 +291,9 @@ impl Job<'_> {
             nodes: self.nodes,
             processors: self.options.processors()?.unwrap_or(share),
             fabric,
-            consistency: self.consistency,
-            chosen: matches!(self.options.consistency, options::Consistency::Auto),
+            protocol: self.protocol.name.to_owned(),
+            consistency: self.protocol.consistency,
+            chosen: self.options.chooses_consistency(),
             reason: self.reason.clone(),
             mechanism: can.mechanism,
             span: can.span,
@@ -312,7 +320,7 @@ impl Job<'_> {
             program: self.options.program[0].to_string_lossy().into_owned(),
             seconds: 0.0,
             fabric: self.fabric.name().to_owned(),
-            consistency: consistency_name(self.consistency).to_owned(),
+            consistency: self.protocol.consistency.name().to_owned(),
             processors_each: self.policies.processors_each,
             span,
             monitored: self.options.monitor.is_some(),
@@ -342,7 +350,7 @@ impl Job<'_> {
             executable: path.to_string_lossy().into_owned(),
             command: self.options.program.iter().map(|word| word.to_string_lossy().into_owned()).collect(),
             nodes: self.nodes,
-            consistency: consistency_name(self.consistency).to_owned(),
+            consistency: self.protocol.consistency.name().to_owned(),
             fabric: self.fabric.name().to_owned(),
             threads: self.options.threads.clone(),
             memory: self.options.memory.clone(),

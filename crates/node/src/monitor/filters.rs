@@ -26,7 +26,7 @@ impl Node {
             .map(|panel| panel.board().clone());
         let mut core = self.core();
         if core.ports.tap.is_none() && board.is_some() {
-            core.ports.tap = Some(Box::new(Tap::new(self.me, self.geometry.clone())));
+            core.ports.tap = Some(Box::new(Tap::new(self.geometry.clone())));
         }
         if let Some(tap) = &mut core.ports.tap {
             tap.board = board;
