@@ -28,7 +28,6 @@ impl Predictor {
     /// streams, or 2-D strides, that began with the same instruction went on for some pages: then as many. Likewise,
     /// streams are requested for writing if the last ones that began with the same instruction were read and then
     /// written.
-    #[must_use]
     pub fn predict(&mut self, fault: Fault, limit: u32) -> Prediction {
         let known = |stream: &StridePattern| {
             let goes_on = stream.kind == fault.kind && stream.is_continued_as_stream_by(fault.page);
