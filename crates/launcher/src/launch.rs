@@ -17,7 +17,7 @@ use gondwana_console::clean;
 use gondwana_console::create::Readers;
 use gondwana_console::failure::Failure;
 use gondwana_console::output::{self, Output};
-use gondwana_node::boot::Consistency;
+use gondwana_control::Consistency;
 use std::cell::Cell;
 use std::process::ExitCode;
 use std::time::Instant;

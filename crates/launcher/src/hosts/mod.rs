@@ -20,7 +20,7 @@ use crate::run::job::Job;
 use crate::run::supervise::Outcome;
 use crate::run_registry::answer::Desk;
 use gondwana_console::failure::Failure;
-use gondwana_node::boot::{FabricBoot, Mechanism, VERSION};
+use gondwana_control::{FabricBoot, Mechanism, VERSION};
 use list::Host;
 use protocol::{Prepare, Ready, digest, from_os};
 use remote::RemoteNodes;

@@ -7,7 +7,7 @@ use crate::names::parsed;
 use crate::probes;
 use crate::program::Program;
 use gondwana_console::failure::Failure;
-use gondwana_node::placement::{Homes, ThreadGroup, machine};
+use gondwana_control::{Homes, ThreadGroup, machine};
 use gondwana_plan::{Plan, Traffic};
 use gondwana_rset::{MemoryPolicy, Placement, PlacementError, RSet, Registry, ThreadPlan, ThreadPolicy};
 
