@@ -13,6 +13,7 @@ mod loaded;
 mod mapping;
 mod neighbour;
 mod pages;
+mod resident;
 mod sparse_words;
 mod twins;
 
