@@ -3,11 +3,13 @@
 use crate::MemoryError;
 use crate::access::{Access, Mechanism, Protection};
 use crate::diff;
-use crate::geometry::{Geometry, PAGE_SIZE, RUNTIME_BASE};
+use crate::geometry::{Geometry, PAGE_SIZE, RUNTIME_BASE, Segment};
 use crate::image::DataSegment;
 use crate::mapping::{map_at, map_copy, map_over, read_ahead, unmap};
 use crate::neighbour::{Doors, Neighbour, Purpose, Visits, Writers};
+use crate::resident;
 use crate::twins::Twins;
+use gondwana_racing::{RacingBytes, RacingBytesMut};
 use std::ffi::CStr;
 use std::ops::Range;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
@@ -18,8 +20,8 @@ pub type PageBytes = [u8; PAGE_SIZE];
 
 /// All shared pages of this node: one memfd, mapped for the program and for the runtime.
 ///
-/// Threads of the program read and write the same bytes at any time. Methods that copy contents therefore
-/// promise only what the program's own synchronisation promises: bytes that nobody is writing are copied right.
+/// Threads of the program read and write the same bytes at any time, so that contents are [`RacingBytes`]. A copy promises
+/// what the program's own synchronisation promises: bytes that no thread is writing are copied right.
 pub struct Pages {
     geometry: Geometry,
     protection: Protection,
@@ -32,9 +34,10 @@ pub struct Pages {
 }
 
 impl Pages {
-    /// Reserves the span and lays shared memory over the program's data segments, which keep their contents on
-    /// this node. The program can reach nothing shared until [`Pages::protect`] allows it. `file` comes from
-    /// [`empty_frames`].
+    /// Reserves the span and lays shared memory over the program's data segments. Their contents stay if `keeps_data`, which
+    /// one node of a run does; pages of them to which the kernel has given no memory yet ([`Pages::next_used`] leaves them
+    /// out) stay without any. The program can reach nothing shared until [`Pages::protect`] allows it. `file` comes
+    /// from [`empty_frames`].
     ///
     /// # Safety
     /// No other thread runs yet, and the data segments are the ones of this process.
@@ -44,6 +47,7 @@ impl Pages {
     pub unsafe fn new(
         span_pages: u32,
         data: &[DataSegment],
+        keeps_data: bool,
         mechanism: Mechanism,
         file: OwnedFd,
     ) -> Result<Self, MemoryError> {
@@ -54,18 +58,21 @@ impl Pages {
         map_at(RUNTIME_BASE, bytes, file.as_fd(), 0)?;
         let span = geometry.span();
         map_at(span.base, span.pages as usize * PAGE_SIZE, file.as_fd(), 0)?;
+        let contents = if keeps_data { contents_of(data, geometry.overlays())? } else { vec![] };
+        for pages in &contents {
+            let source = geometry.address_of(pages.start) as *const u8;
+            // SAFETY: the caller promised that these are this process's data segments and that no other thread runs.
+            unsafe { std::ptr::copy_nonoverlapping(source, runtime(pages.start), pages.len() * PAGE_SIZE) };
+        }
         for segment in geometry.overlays() {
-            let length = segment.pages as usize * PAGE_SIZE;
-            // SAFETY: the caller promised that these are this process's data segments and that nobody else is
-            // running; the copy makes the new mapping's contents those of the old one.
-            unsafe {
-                std::ptr::copy_nonoverlapping(segment.base as *const u8, runtime(segment.first), length);
-                map_over(segment.base, length, file.as_fd(), segment.first as usize * PAGE_SIZE)?;
-            }
+            let (length, offset) = (segment.pages as usize * PAGE_SIZE, segment.first as usize * PAGE_SIZE);
+            // SAFETY: as above. The new mapping has the contents of the old one, or the program cannot reach it before
+            // the node that keeps them has sent them.
+            unsafe { map_over(segment.base, length, file.as_fd(), offset)? };
         }
         let mut protection = Protection::new(geometry.clone(), mechanism)?;
-        for segment in geometry.overlays() {
-            protection.populated(segment.first, segment.pages);
+        for pages in &contents {
+            protection.populated(pages.start, pages.len() as u32);
         }
         let twins = Twins::new(geometry.pages() as usize)?;
         Ok(Self { geometry, protection, twins, file, doors: None, excluded: vec![] })
@@ -119,9 +126,7 @@ impl Pages {
     /// # Panics
     /// If it has one already.
     pub fn make_twin(&mut self, page: u32) {
-        let twin = self.twins.take(page);
-        // SAFETY: both are whole pages, and they do not overlap.
-        unsafe { std::ptr::copy_nonoverlapping(runtime(page), twin.as_mut_ptr(), PAGE_SIZE) };
+        self.contents(page, 1).copy_to(self.twins.take(page));
     }
 
     /// Forgets a page's twin.
@@ -131,9 +136,8 @@ impl Pages {
 
     /// Appends the bytes in which a page differs from its twin; returns how many there are.
     pub fn diff(&mut self, page: u32, out: &mut Vec<u8>) -> usize {
-        let twin = self.twins.of(page);
-        // SAFETY: the runtime's view of a page is always readable.
-        unsafe { diff::encode(runtime(page), twin, out) }
+        let contents = self.contents(page, 1);
+        diff::encode(contents, self.twins.of(page), out)
     }
 
     /// Writes the bytes of a diff, and no others.
@@ -142,15 +146,13 @@ impl Pages {
     /// If the diff is malformed.
     pub fn patch(&mut self, page: u32, bytes: &[u8]) -> Result<(), diff::Malformed> {
         self.protection.populated(page, 1);
-        // SAFETY: the runtime's view of a page is always writable.
-        unsafe { diff::apply(bytes, runtime(page)) }
+        diff::apply(bytes, self.frames(page, 1))
     }
 
     /// Two-way diffing: brings in what others changed and keeps what local threads changed.
     pub fn merge(&mut self, page: u32, incoming: &PageBytes) {
-        let twin = self.twins.of(page);
-        // SAFETY: the runtime's view of a page is always writable.
-        unsafe { diff::merge(runtime(page), twin, incoming) };
+        let frame = self.frames(page, 1);
+        diff::merge(frame, self.twins.of(page), incoming);
     }
 
     /// Overwrites whole pages, which the program cannot reach. It may have up to `access` to some of them afterwards.
@@ -161,23 +163,17 @@ impl Pages {
         assert!(incoming.len().is_multiple_of(PAGE_SIZE));
         let count = (incoming.len() / PAGE_SIZE) as u32;
         assert!(first + count <= self.geometry.pages());
-        // SAFETY: the source is a slice.
-        let fresh = unsafe { self.protection.copy_in(first, count, incoming.as_ptr(), access) };
+        let fresh = self.protection.copy_in(first, incoming.into(), access);
         let (first, rest) = (first + fresh, &incoming[fresh as usize * PAGE_SIZE..]);
         let known = self.protection.populated_run(first, first + count - fresh);
-        // SAFETY: the target pages exist and the source is not part of the runtime's view.
-        unsafe {
-            read_ahead(runtime(first), known);
-            std::ptr::copy_nonoverlapping(rest.as_ptr(), runtime(first), rest.len());
-        }
+        read_ahead(self.contents(first, known));
+        self.frames(first, count - fresh).copy_from(rest.into());
         self.protection.populated(first, count - fresh);
     }
 
     /// Fills whole pages with zeros.
     pub fn clear(&mut self, first: u32, count: u32) {
-        assert!(first + count <= self.geometry.pages());
-        // SAFETY: the pages exist.
-        unsafe { std::ptr::write_bytes(runtime(first), 0, count as usize * PAGE_SIZE) };
+        self.frames(first, count).clear();
         self.protection.populated(first, count);
     }
 
@@ -254,14 +250,13 @@ impl Pages {
         let end = first + count;
         let mut page = first;
         while page < end {
-            // Pages of which this node has had copies before were found then.
-            neighbour.find(page, self.protection.fresh_run(page, end));
-            // SAFETY: the frames of the other node stay mapped. They may change meanwhile, as in any such copy.
-            let fresh = unsafe { self.protection.copy_in(page, end - page, neighbour.frame(page), access) };
-            page += fresh;
+            // Pages of which this node has had copies before were mapped then.
+            read_ahead(neighbour.frames(page, self.protection.fresh_run(page, end)));
+            page += self.protection.copy_in(page, neighbour.frames(page, end - page), access);
             if page < end {
                 let known = self.protection.populated_run(page, end).max(1);
-                neighbour.copy(page, known);
+                read_ahead(self.contents(page, known));
+                self.frames(page, known).copy_from(neighbour.frames(page, known));
                 self.protection.populated(page, known);
                 page += known;
             }
@@ -271,18 +266,27 @@ impl Pages {
     /// [`Pages::merge`] with the page of another node, which has been visited.
     pub fn merge_from(&mut self, neighbour: &Neighbour, page: u32) {
         let mut incoming: PageBytes = [0; PAGE_SIZE];
-        // SAFETY: a whole page, which stays mapped. It may change meanwhile, hence the copy.
-        unsafe { incoming.as_mut_ptr().copy_from_nonoverlapping(neighbour.frame(page), PAGE_SIZE) };
+        neighbour.frames(page, 1).copy_to(&mut incoming);
         self.merge(page, &incoming);
     }
 
-    /// The present contents of `count` pages from `first` on.
+    /// The contents of `count` pages from `first` on, which the program may be writing.
     #[must_use]
-    pub fn contents(&self, first: u32, count: u32) -> &[u8] {
-        assert!(first + count <= self.geometry.pages());
-        // SAFETY: the pages exist and stay mapped as long as the process. The program may be writing them; the
-        // slice is only ever copied out, and see the type's documentation for what such a copy promises.
-        unsafe { std::slice::from_raw_parts(runtime(first), count as usize * PAGE_SIZE) }
+    pub fn contents(&self, first: u32, count: u32) -> RacingBytes<'static> {
+        self.frames(first, count).readable()
+    }
+
+    /// The frames of `count` pages from `first` on, which the program and peers may be using.
+    fn frames(&self, first: u32, count: u32) -> RacingBytesMut<'static> {
+        assert!(u64::from(first) + u64::from(count) <= u64::from(self.geometry.pages()));
+        // SAFETY: the pages exist and stay mapped as long as the process, readable and writable.
+        unsafe { RacingBytesMut::new(runtime(first), count as usize * PAGE_SIZE) }
+    }
+
+    /// True if a page holds what the page of another node does. Both may change meanwhile.
+    #[must_use]
+    pub fn is_same(&self, neighbour: &Neighbour, page: u32) -> bool {
+        self.contents(page, 1).is_same(neighbour.frames(page, 1))
     }
 
     /// The present contents of pages as words that threads of the program may write meanwhile. They stay when this value
@@ -400,6 +404,23 @@ fn next_data(file: &OwnedFd, start: usize, end: usize) -> Option<Range<usize>> {
 /// Where the runtime sees a page.
 pub(crate) fn runtime(page: u32) -> *mut u8 {
     (RUNTIME_BASE + page as usize * PAGE_SIZE) as *mut u8
+}
+
+/// The pages of the data segments that have contents: those that the executable's file initialises, and of the others those
+/// to which the kernel has given memory, because the loader has written them.
+fn contents_of(data: &[DataSegment], overlays: &[Segment]) -> Result<Vec<Range<u32>>, MemoryError> {
+    let mut contents = vec![];
+    for (data, segment) in data.iter().zip(overlays) {
+        let end = segment.first + segment.pages;
+        let zero = segment.first + data.initialised;
+        contents.push(segment.first..zero);
+        let address = segment.base + data.initialised as usize * PAGE_SIZE;
+        contents.extend(
+            resident::pages(address, end - zero)?.into_iter().map(|run| zero + run.start..zero + run.end),
+        );
+    }
+    contents.retain(|pages| !pages.is_empty());
+    Ok(contents)
 }
 
 /// A file in memory for the contents of one node's pages, without any yet.

@@ -1,7 +1,5 @@
 //! What the protocol machines act on: this node's pages, the fabric and the waiting threads.
 
-use crate::control::Report;
-use crate::exchange;
 use crate::monitor::Tap;
 use crate::slots::{Slots, event};
 use crate::stats::MessageCounts;
@@ -9,6 +7,8 @@ use crate::wire::{Wire, sync_kind_of};
 use crate::{Node, Thread};
 use gondwana_coherence::sync::SyncMessage;
 use gondwana_coherence::{Access, Env, Event, Message, Offer, Page, Visit, Visitors, Waiter, Writers};
+use gondwana_control::Offer as HandedOver;
+use gondwana_control::Report;
 use gondwana_fabric::{Fabric, SendError};
 use gondwana_memory::{Neighbour, PAGE_SIZE, PageBytes, Pages, Purpose};
 use gondwana_topology::NodeId;
@@ -86,7 +86,7 @@ impl Ports {
 
     /// Finds a way to the memory of other nodes of this computer from what each has handed over. A node that has none is
     /// asked.
-    pub fn meet_neighbours(&mut self, handed: Vec<(u16, exchange::Offer)>) {
+    pub fn meet_neighbours(&mut self, handed: Vec<(u16, HandedOver)>) {
         self.neighbours.resize_with(self.fabric.nodes(), || None);
         for (node, offer) in handed {
             if let Some(place) = self.neighbours.get_mut(usize::from(node)) {
@@ -116,7 +116,7 @@ impl Ports {
         let mut short = [0; SHORT];
         let head = encode(wire, &mut short, &mut self.head);
         self.messages.count(wire.kind(), head.len() + bulk.len());
-        accept(to, self.fabric.send(to, head, &[bulk]));
+        accept(to, self.fabric.send(to, head, &[bulk.into()]));
     }
 
     /// Sends what the machines of mutexes and barriers say.
@@ -227,7 +227,7 @@ impl Env for Ports {
 
     fn send(&mut self, to: NodeId, Message { kind, bytes }: Message<'_>, bulk: &[u8]) {
         self.messages.count_coherence(kind, bytes.len() + bulk.len());
-        accept(to, self.fabric.send(to, bytes, &[bulk]));
+        accept(to, self.fabric.send(to, bytes, &[bulk.into()]));
     }
 
     fn send_pages(&mut self, to: NodeId, message: Message<'_>, first: Page, count: u32) {
@@ -266,7 +266,7 @@ impl Env for Ports {
     }
 
     fn is_current(&mut self, visitor: NodeId, page: Page) -> bool {
-        self.neighbour(visitor).is_some_and(|neighbour| neighbour.is_same(page.0))
+        self.neighbour(visitor).is_some_and(|neighbour| self.pages.is_same(neighbour, page.0))
     }
 
     fn visit(&mut self, home: NodeId, first: Page, most: u32, visit: Visit) -> u32 {
