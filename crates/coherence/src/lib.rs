@@ -8,6 +8,7 @@
 mod counters;
 mod csm;
 mod env;
+mod erc;
 mod layout;
 mod message;
 mod page_table;
@@ -25,6 +26,7 @@ pub use env::{
     Access, Env, Event, MOST_KINDS, Offer, Outcome, Page, PlacedPages, Protocol, Standing, Visit, Visitors,
     Waiter, Writers,
 };
+pub use erc::{Erc, ErcMessage, ErcOptions, ErcState, ErcView};
 pub use layout::{Layout, Managers, Region};
 pub use message::{Encoded, Kind, MESSAGE_TAG, Message};
 pub use registry::{Consistency, PROTOCOLS, PlacedHomes, ProtocolInfo, StartOptions, protocol};

@@ -1,10 +1,10 @@
 //! The protocols that a node can run. A new one is a folder of this crate and a line in [`PROTOCOLS`].
 
-use crate::{Layout, Protocol, csm, sc};
+use crate::{Layout, Protocol, csm, erc, sc};
 use serde::{Deserialize, Serialize};
 
 /// Every protocol.
-pub const PROTOCOLS: &[&ProtocolInfo] = &[&csm::INFO, &sc::INFO];
+pub const PROTOCOLS: &[&ProtocolInfo] = &[&csm::INFO, &sc::INFO, &erc::INFO];
 
 /// Which programs a protocol is right for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]

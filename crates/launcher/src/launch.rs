@@ -28,6 +28,7 @@ pub fn run(options: RunOptions) -> Result<ExitCode, Failure> {
     let fabric = options.fabric()?;
     let policies = Policies::of(&options)?;
     let monitoring = options.monitoring()?;
+    let asked = options.protocol()?;
     let name = options.program_name()?;
     let program = program::find(name)?;
     program::loadable(&name.to_string_lossy(), &program.image)?;
@@ -49,7 +50,7 @@ pub fn run(options: RunOptions) -> Result<ExitCode, Failure> {
     let (protocol, reason) = if alone {
         (Consistency::Sc.protocol(), "one node: the program runs as it is".to_owned())
     } else {
-        protocol(&options, &program)?
+        protocol(&options, asked, &program)?
     };
     if protocol.placed == PlacedHomes::Fixed && policies.homes != Homes::default() {
         let name = protocol.name;
@@ -111,9 +112,10 @@ pub fn run(options: RunOptions) -> Result<ExitCode, Failure> {
 /// The protocol that the program gets, and why it gets that consistency.
 fn protocol(
     options: &RunOptions,
+    asked: Option<&'static ProtocolInfo>,
     program: &program::Program,
 ) -> Result<(&'static ProtocolInfo, String), Failure> {
-    if let Some(protocol) = options.protocol()? {
+    if let Some(protocol) = asked {
         return Ok((protocol, "asked for".to_owned()));
     }
     Ok(match options.consistency {
