@@ -32,7 +32,7 @@ pub use analyse::analyse;
 pub use layouts::{Layout, Layouts, Member};
 pub use names::{Code, Names, NoNames, Variable};
 pub use result::{
-    Analysis, Area, AreaNode, BoardFilter, Cell, Field, Flow, HotUnit, Lock, NodeTotal, Origin, PageUse,
-    Part, Pattern, Place, Shared, Slot, ThreadInfo, Totals, Writer,
+    Analysis, Area, AreaNode, BankFilter, Cell, Field, Flow, HotUnit, Lock, NodeTotal, Origin, PageUse, Part,
+    Pattern, Place, Shared, Slot, ThreadInfo, Totals, Writer,
 };
 pub use things::{Thing, Things};

@@ -37,9 +37,9 @@ pub struct Analysis {
     /// The variables and blocks that areas are made of, for pictures: no text has room for them.
     #[serde(skip)]
     pub things: Things,
-    /// The filters of the nodes' boards.
+    /// The filters of the nodes' banks.
     #[serde(default)]
-    pub filters: Vec<BoardFilter>,
+    pub filters: Vec<BankFilter>,
     /// What people should know about the recording itself, as sentences: that it is cut, that the program has changed since.
     pub notes: Vec<String>,
 }
@@ -310,9 +310,9 @@ pub struct Part {
     pub name: String,
 }
 
-/// A filter of the nodes' boards, and what it has counted.
+/// A filter of the nodes' banks, and what it has counted.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct BoardFilter {
+pub struct BankFilter {
     /// First address and, behind the last, the end.
     pub range: Range<u64>,
     /// Bytes that each counter is about.
@@ -329,7 +329,7 @@ pub struct BoardFilter {
     pub hottest: Vec<HotUnit>,
 }
 
-impl BoardFilter {
+impl BankFilter {
     /// What it has counted on all nodes.
     #[must_use]
     pub fn counted(&self) -> u64 {

@@ -201,7 +201,7 @@ fn filters_count_on_every_node() {
     let number = u64::from_str_radix(&line.split(' ').next().unwrap()[2..], 16).unwrap();
     let counted = |node: u16, unit: u8| -> u64 {
         let filters =
-            recording.boards.iter().filter(|(from, _)| *from == node).flat_map(|(_, board)| &board.filters);
+            recording.banks.iter().filter(|(from, _)| *from == node).flat_map(|(_, bank)| &bank.filters);
         filters
             .filter(|filter| filter.unit == unit && (filter.start..filter.end).contains(&number))
             .flat_map(|filter| {
@@ -244,7 +244,7 @@ fn a_filter_of_the_heap_counts_what_happens_to_small_blocks() {
                 pages
             });
         let filters =
-            recording.boards.iter().filter(|(from, _)| *from == node).flat_map(|(_, board)| &board.filters);
+            recording.banks.iter().filter(|(from, _)| *from == node).flat_map(|(_, bank)| &bank.filters);
         let counted: BTreeMap<u64, u64> = filters
             .flat_map(|filter| {
                 let address = |unit: u32| filter.start + u64::from(unit) * 4096;

@@ -1,6 +1,6 @@
 //! What a node process and the launcher say to each other while the program runs.
 
-use crate::boards::{BoardAnswer, BoardRequest, Reached};
+use crate::bank_requests::{BankAnswer, BankRequest, Reached};
 use crate::boot::Monitoring;
 use serde::{Deserialize, Serialize};
 use std::io;
@@ -76,10 +76,10 @@ pub enum Report {
         /// What has happened.
         reached: Reached,
     },
-    /// A thread of the program asks something of the boards of all nodes: an [`Order::Boards`] is awaited.
-    Board(BoardRequest),
-    /// What has become of [`Order::Board`] on this node.
-    BoardDone(BoardAnswer),
+    /// A thread of the program asks something of the banks of all nodes: an [`Order::Banks`] is awaited.
+    Bank(BankRequest),
+    /// What has become of [`Order::Bank`] on this node.
+    BankDone(BankAnswer),
     /// The node has told what its counters have counted.
     Counted,
     /// The program wants the run to be recorded in a file: an [`Order::Answer`] is awaited.
@@ -133,17 +133,17 @@ pub enum Order {
     Count,
     /// What has become of [`Report::Record`] or [`Report::StopRecording`]: nothing, or an error number and a sentence.
     Answer(Option<(i32, String)>),
-    /// Do on the board what a thread of any node has asked for, and then [`Report::BoardDone`].
-    Board {
+    /// Do on the bank what a thread of any node has asked for, and then [`Report::BankDone`].
+    Bank {
         /// The node that has asked.
         asker: u16,
         /// The number of what is new, a filter or a secondary counter; else 0.
         number: u8,
         /// What it has asked for.
-        request: BoardRequest,
+        request: BankRequest,
     },
-    /// What the boards have answered to [`Report::Board`].
-    Boards(BoardAnswer),
+    /// What the banks have answered to [`Report::Bank`].
+    Banks(BankAnswer),
     /// See [`Report::Reached`].
     Reached(Reached),
 }

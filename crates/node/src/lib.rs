@@ -5,7 +5,7 @@
 //! waits for an answer receives messages as well, as long as it spins.
 
 mod alive;
-pub mod boards;
+pub mod bank_requests;
 pub mod boot;
 mod caller;
 mod clock;

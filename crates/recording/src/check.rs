@@ -1,8 +1,8 @@
 //! What must hold of records besides that they can be decoded: whoever analyses a recording need not check it again.
 
 use crate::{
-    Alike, Board, End, FilterCounts, Image, Interval, Name, Object, Omitted, Reference, Row, Run, Segment,
-    Site, Started, Stretch, Stretches, Thread, Totals, Watched, Written,
+    Alike, BankRecord, End, FilterCounts, Image, Interval, Name, Object, Omitted, Reference, Row, Run,
+    Segment, Site, Started, Stretch, Stretches, Thread, Totals, Watched, Written,
 };
 use gondwana_monitor::{COUNTERS, Kind, LARGEST_UNIT, SMALLEST_UNIT};
 
@@ -132,7 +132,7 @@ impl Checked for Reference {
     }
 }
 
-impl Checked for Board {
+impl Checked for BankRecord {
     fn is_sound(&self, run: &Run) -> bool {
         all(&self.filters, run)
     }

@@ -4,7 +4,7 @@
 //! the kind of record, and the node. Then come the contents, in postcard's encoding.
 
 use crate::{
-    Alike, Board, End, Image, Interval, Name, Object, Omitted, Reference, Run, Segment, Site, Started,
+    Alike, BankRecord, End, Image, Interval, Name, Object, Omitted, Reference, Run, Segment, Site, Started,
     Stretches, Thread, Totals, Watched, Written,
 };
 use crc::{CRC_32_ISO_HDLC, Crc, Table};
@@ -59,7 +59,7 @@ records! {
     6 => Interval;
     7 => Vec<Written>;
     8 => Vec<Reference>;
-    9 => Board;
+    9 => BankRecord;
     10 => End;
     11 => Vec<Segment>;
     12 => Vec<Image>;

@@ -3,7 +3,7 @@
 use crate::check::Checked;
 use crate::chunk::{CHUNK_HEADER, KINDS, Record, SUM};
 use crate::{
-    Alike, Board, End, FILE_HEADER, FORMAT, Image, Interval, LAUNCHER, MAX_CHUNK, Name, Object, Omitted,
+    Alike, BankRecord, End, FILE_HEADER, FORMAT, Image, Interval, LAUNCHER, MAX_CHUNK, Name, Object, Omitted,
     Reference, Row, Run, Segment, Site, Started, Stretches, Thread, Totals, Watched, Written,
 };
 use serde::de::DeserializeOwned;
@@ -32,7 +32,7 @@ pub struct Recording {
     /// Pointers in variables.
     pub references: Vec<(u16, Reference)>,
     /// The counters of filters.
-    pub boards: Vec<(u16, Board)>,
+    pub banks: Vec<(u16, BankRecord)>,
     /// Filters that the monitor has set by itself.
     pub watched: Vec<(u16, Watched)>,
     /// Shared addresses that have come after the nodes had begun.
@@ -247,7 +247,7 @@ impl Recording {
             Stretches::KIND => push(&mut self.stretches, run, node, contents),
             Vec::<Written>::KIND => extend(&mut self.written, run, node, contents),
             Vec::<Reference>::KIND => extend(&mut self.references, run, node, contents),
-            Board::KIND => push(&mut self.boards, run, node, contents),
+            BankRecord::KIND => push(&mut self.banks, run, node, contents),
             Watched::KIND => push(&mut self.watched, run, node, contents),
             Totals::KIND => push(&mut self.totals, run, node, contents),
             Vec::<Segment>::KIND => extend(&mut self.segments, run, node, contents),

@@ -338,7 +338,7 @@ pub struct Omitted {
 
 /// The counters of a node's filters, when it was asked for them or ended.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Board {
+pub struct BankRecord {
     /// When.
     pub time: u64,
     /// The filters that are set.

@@ -2,7 +2,7 @@
 
 use gondwana_monitor::{Direction, Kind};
 use gondwana_recording::{
-    Alike, Board, Counted, Cut, End, FILE_HEADER, FilterCounts, Interval, LAUNCHER, Object, ReadError,
+    Alike, BankRecord, Counted, Cut, End, FILE_HEADER, FilterCounts, Interval, LAUNCHER, Object, ReadError,
     Recording, Reference, Row, Run, Segment, SegmentKind, Site, Started, Stretch, Stretches, Thread, Watched,
     Written, encode, read,
 };
@@ -66,7 +66,7 @@ fn chunks() -> Vec<Vec<u8>> {
         encode(0, &interval(vec![row(0x1000), row(0x1020)])),
         encode(0, &vec![Written { address: 0x1000, blocks: 5, bytes: vec![1, u64::MAX] }]),
         encode(0, &vec![Reference { address: 0x1008, value: 0x1040 }]),
-        encode(0, &Board { time: 5, filters: vec![counts.clone()] }),
+        encode(0, &BankRecord { time: 5, filters: vec![counts.clone()] }),
         encode(1, &Watched { begin: 5, end: 6, filter: counts }),
         encode(0, &stretches(stretch())),
         encode(0, &End { time: 5, messages: 1, bytes: 2, lost: 0 }),
@@ -86,7 +86,7 @@ fn count(recording: &Recording) -> usize {
         + recording.stretches.len()
         + recording.written.len()
         + recording.references.len()
-        + recording.boards.len()
+        + recording.banks.len()
         + recording.watched.len()
         + recording.ended.len()
 }
@@ -160,7 +160,10 @@ fn records_that_make_no_sense_are_damage() {
     };
     let counts = |start, end, unit, counters: &[(u32, u64)]| {
         let counters = counters.iter().map(|&(unit, count)| Counted { unit, count }).collect();
-        encode(0, &Board { time: 0, filters: vec![FilterCounts { start, end, unit, kinds: 1, counters }] })
+        encode(
+            0,
+            &BankRecord { time: 0, filters: vec![FilterCounts { start, end, unit, kinds: 1, counters }] },
+        )
     };
     let written =
         |address, blocks, bytes: &[u64]| encode(0, &vec![Written { address, blocks, bytes: bytes.to_vec() }]);

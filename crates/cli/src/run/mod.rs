@@ -1,8 +1,8 @@
 //! `gondwana run`: a program on several nodes.
 
-mod boards;
 pub mod capabilities;
 pub mod check;
+mod counter_banks;
 pub mod exit;
 mod expected;
 mod homes;
@@ -11,8 +11,8 @@ mod monitored;
 pub mod options;
 mod plan;
 mod policies;
+mod recording_writer;
 mod supervise;
-mod tape;
 
 use crate::atomics;
 use crate::clean;
@@ -36,6 +36,7 @@ use gondwana_recording::Run;
 use monitored::Monitored;
 use options::{Fabric, RunOptions};
 use policies::Policies;
+use recording_writer::RecordingWriter;
 use std::cell::Cell;
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 use std::os::fd::OwnedFd;
@@ -45,7 +46,6 @@ use std::sync::Arc;
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 pub use supervise::Outcome;
 use supervise::Supervisor;
-use tape::Tape;
 
 /// Runs a program as the options say, and ends as the program does.
 pub fn run(options: RunOptions) -> Result<ExitCode, Failure> {
@@ -78,8 +78,11 @@ pub fn run(options: RunOptions) -> Result<ExitCode, Failure> {
     };
     let file = options.stats.iter().flatten().next();
     let file = file.map(|path| Output::open("--stats", path, Readers::User)).transpose()?;
-    let tape =
-        options.recording(name).filter(|_| !alone).map(|path| Tape::open("--monitor", &path)).transpose()?;
+    let writer = options
+        .recording(name)
+        .filter(|_| !alone)
+        .map(|path| RecordingWriter::open("--monitor", &path))
+        .transpose()?;
     let start = Instant::now();
     let run = u64::from_ne_bytes(random()?);
     let job = Job {
@@ -92,7 +95,7 @@ pub fn run(options: RunOptions) -> Result<ExitCode, Failure> {
         policies,
         path: &program.path,
         monitoring,
-        tape: Cell::new(tape),
+        writer: Cell::new(writer),
     };
     let (outcome, mechanism) = if alone {
         (job.alone(&image)?, "native")
@@ -189,7 +192,7 @@ pub struct Job<'a> {
     /// What is to be recorded.
     monitoring: Option<Monitoring>,
     /// Where the recording goes, until the nodes are followed.
-    tape: Cell<Option<Tape>>,
+    writer: Cell<Option<RecordingWriter>>,
 }
 
 impl Job<'_> {
@@ -330,7 +333,7 @@ impl Job<'_> {
         let mut say = tell;
         let reporting = register.is_some();
         let supervisor = Supervisor::new(self.nodes, reporting, live, &mut say).keeping(register);
-        supervisor.monitored(Monitored::new(self.described(), self.tape.take())).run(machine)
+        supervisor.monitored(Monitored::new(self.described(), self.writer.take())).run(machine)
     }
 
     /// What a recording says about the run.

@@ -21,7 +21,7 @@ const BATCH: usize = 64 << 10;
 
 /// A recording that is being made.
 #[derive(Debug)]
-pub struct Tape {
+pub struct RecordingWriter {
     option: &'static str,
     path: PathBuf,
     before: Before,
@@ -51,7 +51,7 @@ enum State {
     Over,
 }
 
-impl Tape {
+impl RecordingWriter {
     /// Makes the file that the user has named with an option; one of that name is kept, with `.old` behind its name. It has
     /// its name from the beginning: when a run is killed, what was recorded is there.
     pub fn open(option: &'static str, path: &Path) -> Result<Self, Failure> {
@@ -113,7 +113,7 @@ impl Tape {
     }
 }
 
-impl Drop for Tape {
+impl Drop for RecordingWriter {
     /// A run that did not come to pass leaves the files as they were.
     fn drop(&mut self) {
         match self.state {
@@ -198,7 +198,7 @@ mod tests {
     use std::os::unix::fs::PermissionsExt;
 
     fn folder(name: &str) -> PathBuf {
-        let folder = std::env::temp_dir().join(format!("gondwana-tape-{}-{name}", std::process::id()));
+        let folder = std::env::temp_dir().join(format!("gondwana-writer-{}-{name}", std::process::id()));
         fs::create_dir_all(&folder).unwrap();
         folder
     }
@@ -212,14 +212,14 @@ mod tests {
         let folder = folder("kept");
         let path = folder.join("a.gwr");
         for nodes in [2, 3] {
-            let mut tape = Tape::open("--monitor", &path).unwrap();
-            assert_eq!(tape.append(run(nodes)), None);
-            assert_eq!(tape.finish(), None);
+            let mut writer = RecordingWriter::open("--monitor", &path).unwrap();
+            assert_eq!(writer.append(run(nodes)), None);
+            assert_eq!(writer.finish(), None);
         }
         let nodes = |path: &Path| read(File::open(path).unwrap()).unwrap().run.nodes;
         assert_eq!((nodes(&path), nodes(&folder.join("a.gwr.old"))), (3, 2));
         // A run that was not started changes nothing.
-        drop(Tape::open("--monitor", &path).unwrap());
+        drop(RecordingWriter::open("--monitor", &path).unwrap());
         assert_eq!(nodes(&path), 3);
         fs::remove_dir_all(folder).unwrap();
     }
@@ -232,11 +232,11 @@ mod tests {
         std::os::unix::fs::symlink(&victim, &path).unwrap();
         std::os::unix::fs::symlink(&victim, folder.join("a.gwr.old")).unwrap();
         for nodes in [2, 3] {
-            let mut tape = Tape::open("--monitor", &path).unwrap();
-            assert_eq!(tape.append(run(nodes)), None);
+            let mut writer = RecordingWriter::open("--monitor", &path).unwrap();
+            assert_eq!(writer.append(run(nodes)), None);
             // It is there while it grows.
             assert_eq!(fs::symlink_metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
-            assert_eq!(tape.finish(), None);
+            assert_eq!(writer.finish(), None);
             assert_eq!(read(File::open(&path).unwrap()).unwrap().run.nodes, nodes);
         }
         assert!(fs::symlink_metadata(folder.join("a.gwr.old")).unwrap().is_file());
@@ -246,9 +246,9 @@ mod tests {
 
     #[test]
     fn a_file_that_cannot_be_made_is_refused() {
-        let error = Tape::open("--monitor", Path::new("/nowhere/a.gwr")).unwrap_err();
+        let error = RecordingWriter::open("--monitor", Path::new("/nowhere/a.gwr")).unwrap_err();
         assert!(error.message.starts_with("--monitor: /nowhere/a.gwr cannot be written: "), "{error}");
-        assert!(Tape::open("--monitor", Path::new("/dev/full")).is_err());
+        assert!(RecordingWriter::open("--monitor", Path::new("/dev/full")).is_err());
     }
 
     #[test]
@@ -267,7 +267,7 @@ mod tests {
     fn a_disk_that_is_full_gives_one_sentence() {
         let file = fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
         let path = PathBuf::from("full.gwr");
-        let mut tape = Tape {
+        let mut writer = RecordingWriter {
             option: "--monitor",
             path,
             before: Before::Stream,
@@ -275,10 +275,10 @@ mod tests {
             waiting: Arc::default(),
             left_out: 0,
         };
-        let mut said: Vec<String> = (0..100).filter_map(|_| tape.append(run(2))).collect();
-        said.extend(tape.finish());
+        let mut said: Vec<String> = (0..100).filter_map(|_| writer.append(run(2))).collect();
+        said.extend(writer.finish());
         assert_eq!(said.len(), 1, "{said:?}");
         assert!(said[0].contains("No space left"), "{said:?}");
-        assert_eq!(tape.append(run(2)), None);
+        assert_eq!(writer.append(run(2)), None);
     }
 }

@@ -41,7 +41,7 @@ const ASK: u32 = 64;
 
 /// The monitor's record of what it has told.
 #[derive(Debug)]
-pub struct Told {
+pub struct Emitted {
     /// When the recording began.
     began: Instant,
     written: Arc<Written>,
@@ -59,7 +59,7 @@ pub struct Told {
     last: Instant,
 }
 
-impl Told {
+impl Emitted {
     /// Nothing but the first of the files that are loaded now, of which the record of the start tells. The recording `began`
     /// just now, and what this node writes is in `written`.
     pub fn new(began: Instant, written: Arc<Written>) -> Self {

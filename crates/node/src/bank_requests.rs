@@ -1,4 +1,4 @@
-//! What threads of the program ask of the boards of all nodes. The launcher passes it on, so that all nodes do the same in the
+//! What threads of the program ask of the banks of all nodes. The launcher passes it on, so that all nodes do the same in the
 //! same order, and puts their answers together.
 
 use gondwana_monitor::{Filter, FilterError, Kinds};
@@ -7,10 +7,10 @@ use serde::{Deserialize, Serialize};
 /// Counters that one answer has at most: as decimal numbers of 64 bits they fit into a datagram.
 pub const MOST_COUNTERS: u32 = 4096;
 
-/// A change of all boards, or a question to all or one. The numbers of filters and secondary counters are those that the
+/// A change of all banks, or a question to all or one. The numbers of filters and secondary counters are those that the
 /// launcher has given, which are the same on all nodes.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum BoardRequest {
+pub enum BankRequest {
     /// Sets a filter; the answer is its number.
     Set {
         /// The filter.
@@ -55,28 +55,28 @@ pub enum BoardRequest {
     },
 }
 
-/// Why boards do not do what they are asked.
+/// Why banks do not do what they are asked.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum BoardError {
-    /// Of the filter, or of the board.
+pub enum BankError {
+    /// Of the filter, or of the bank.
     Filter(FilterError),
     /// An error number and a sentence.
     Refused(i32, String),
 }
 
-impl From<FilterError> for BoardError {
+impl From<FilterError> for BankError {
     fn from(error: FilterError) -> Self {
         Self::Filter(error)
     }
 }
 
 /// Numbers, as many as the request is about.
-pub type BoardAnswer = Result<Vec<u64>, BoardError>;
+pub type BankAnswer = Result<Vec<u64>, BankError>;
 
 /// A counter has reached its threshold, on any node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Reached {
-    /// See [`BoardRequest::Set`].
+    /// See [`BankRequest::Set`].
     pub token: u64,
     /// The number of the filter.
     pub filter: u8,

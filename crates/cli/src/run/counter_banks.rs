@@ -1,20 +1,20 @@
-//! What the program asks of the boards of all nodes: passed on to each of them, one request after the other, so that all
-//! boards have the same filters; their answers are put together.
+//! What the program asks of the banks of all nodes: passed on to each of them, one request after the other, so that all
+//! banks have the same filters; their answers are put together.
 
 use crate::process::events::Nodes;
 use gondwana_monitor::{FilterError, MOST_FILTERS, SECONDARIES};
-use gondwana_node::boards::{BoardAnswer, BoardError, BoardRequest};
+use gondwana_node::bank_requests::{BankAnswer, BankError, BankRequest};
 use gondwana_node::control::Order;
 use std::collections::{BTreeSet, VecDeque};
 
-/// The boards of a run.
+/// The banks of a run.
 #[derive(Default)]
-pub struct Boards {
+pub struct CounterBanks {
     /// Numbers that filters and secondary counters have, a bit each.
     filters: u64,
     secondaries: u64,
     /// Who has asked for what, and has not had an answer.
-    waiting: VecDeque<(u16, BoardRequest)>,
+    waiting: VecDeque<(u16, BankRequest)>,
     current: Option<Current>,
 }
 
@@ -22,23 +22,23 @@ pub struct Boards {
 struct Current {
     asker: u16,
     number: u8,
-    request: BoardRequest,
+    request: BankRequest,
     /// The nodes that have not answered.
     left: BTreeSet<u16>,
-    answer: BoardAnswer,
+    answer: BankAnswer,
     /// What has been done on some nodes only is being undone.
     undoes: bool,
 }
 
-impl Boards {
+impl CounterBanks {
     /// A thread of the program asks for something, while these nodes run.
-    pub fn ask(&mut self, asker: u16, request: BoardRequest, nodes: &[u16], machine: &mut dyn Nodes) {
+    pub fn ask(&mut self, asker: u16, request: BankRequest, nodes: &[u16], machine: &mut dyn Nodes) {
         self.waiting.push_back((asker, request));
         self.go_on(nodes, machine);
     }
 
-    /// A node has done what it was told.
-    pub fn done(&mut self, node: u16, answer: BoardAnswer, nodes: &[u16], machine: &mut dyn Nodes) {
+    /// A node has done what it was sent.
+    pub fn done(&mut self, node: u16, answer: BankAnswer, nodes: &[u16], machine: &mut dyn Nodes) {
         if let Some(current) = &mut self.current
             && current.left.remove(&node)
         {
@@ -67,30 +67,30 @@ impl Boards {
         }
     }
 
-    fn begin(&mut self, asker: u16, request: BoardRequest, nodes: &[u16], machine: &mut dyn Nodes) {
+    fn begin(&mut self, asker: u16, request: BankRequest, nodes: &[u16], machine: &mut dyn Nodes) {
         let free = |taken: u64, most: usize| (0..most as u8).find(|number| taken >> number & 1 == 0);
         let number = match &request {
-            BoardRequest::Set { .. } => {
+            BankRequest::Set { .. } => {
                 free(self.filters, MOST_FILTERS).ok_or(FilterError::TooManyFilters(MOST_FILTERS))
             }
-            BoardRequest::Shadow { .. } => {
+            BankRequest::Shadow { .. } => {
                 free(self.secondaries, SECONDARIES).ok_or(FilterError::TooManySecondaries(SECONDARIES))
             }
             _ => Ok(0),
         };
         let number = match number {
             Ok(number) => number,
-            Err(error) => return machine.order(asker, &Order::Boards(Err(error.into()))),
+            Err(error) => return machine.order(asker, &Order::Banks(Err(error.into()))),
         };
         let of = match &request {
-            BoardRequest::Read { node, .. } | BoardRequest::Secondary { node, .. } => *node,
+            BankRequest::Read { node, .. } | BankRequest::Secondary { node, .. } => *node,
             _ => None,
         };
         let left: BTreeSet<u16> =
             nodes.iter().copied().filter(|&node| of.is_none_or(|of| of == node)).collect();
         if left.is_empty() {
             let why = format!("there is no node {} in this run", of.unwrap_or_default());
-            return machine.order(asker, &Order::Boards(Err(BoardError::Refused(libc::EINVAL, why))));
+            return machine.order(asker, &Order::Banks(Err(BankError::Refused(libc::EINVAL, why))));
         }
         let current = Current { asker, number, request, left, answer: Ok(vec![]), undoes: false };
         current.order(machine);
@@ -100,8 +100,8 @@ impl Boards {
     fn finish(&mut self, mut current: Current, nodes: &[u16], machine: &mut dyn Nodes) {
         let Current { number, ref request, .. } = current;
         let undo = match *request {
-            BoardRequest::Set { .. } => Some(BoardRequest::Remove { filter: number }),
-            BoardRequest::Shadow { .. } => Some(BoardRequest::Unshadow { secondary: number }),
+            BankRequest::Set { .. } => Some(BankRequest::Remove { filter: number }),
+            BankRequest::Shadow { .. } => Some(BankRequest::Unshadow { secondary: number }),
             _ => None,
         };
         match (undo, &current.answer) {
@@ -114,30 +114,30 @@ impl Boards {
             }
             (Some(_), Ok(_)) => {
                 match request {
-                    BoardRequest::Set { .. } => self.filters |= 1 << number,
+                    BankRequest::Set { .. } => self.filters |= 1 << number,
                     _ => self.secondaries |= 1 << number,
                 }
                 current.answer = Ok(vec![u64::from(number)]);
             }
             (None, Ok(_)) => match *request {
-                BoardRequest::Remove { filter } => self.filters &= !(1 << filter),
-                BoardRequest::Unshadow { secondary } => self.secondaries &= !(1 << secondary),
+                BankRequest::Remove { filter } => self.filters &= !(1 << filter),
+                BankRequest::Unshadow { secondary } => self.secondaries &= !(1 << secondary),
                 _ => {}
             },
             (None, Err(_)) => {}
         }
-        machine.order(current.asker, &Order::Boards(current.answer));
+        machine.order(current.asker, &Order::Banks(current.answer));
     }
 }
 
 impl Current {
     fn order(&self, machine: &mut dyn Nodes) {
-        let order = Order::Board { asker: self.asker, number: self.number, request: self.request.clone() };
+        let order = Order::Bank { asker: self.asker, number: self.number, request: self.request.clone() };
         self.left.iter().for_each(|&node| machine.order(node, &order));
     }
 
     /// Takes in what one node has answered: numbers are added up, and one that refuses is enough.
-    fn take(&mut self, answer: BoardAnswer) {
+    fn take(&mut self, answer: BankAnswer) {
         if self.undoes {
             return;
         }
@@ -166,9 +166,9 @@ mod tests {
 
     /// Records the orders that nodes get, in the order in which they get them.
     #[derive(Default)]
-    struct Told(Vec<(u16, Order)>);
+    struct Sent(Vec<(u16, Order)>);
 
-    impl Nodes for Told {
+    impl Nodes for Sent {
         fn next(&mut self, _deadline: Option<Instant>) -> Result<Option<Event>, Failure> {
             Ok(None)
         }
@@ -184,14 +184,14 @@ mod tests {
         fn kill(&mut self) {}
     }
 
-    impl Told {
-        /// What nodes were told since the last time, and what askers were answered.
-        fn take(&mut self) -> (ByNode<BoardRequest>, ByNode<BoardAnswer>) {
+    impl Sent {
+        /// What nodes were sent since the last time, and what askers were answered.
+        fn take(&mut self) -> (ByNode<BankRequest>, ByNode<BankAnswer>) {
             let (mut requests, mut answers) = (vec![], vec![]);
             for (node, order) in self.0.drain(..) {
                 match order {
-                    Order::Board { request, .. } => requests.push((node, request)),
-                    Order::Boards(answer) => answers.push((node, answer)),
+                    Order::Bank { request, .. } => requests.push((node, request)),
+                    Order::Banks(answer) => answers.push((node, answer)),
                     other => panic!("{other:?}"),
                 }
             }
@@ -201,77 +201,77 @@ mod tests {
 
     const NODES: [u16; 2] = [0, 1];
 
-    fn set() -> BoardRequest {
-        BoardRequest::Set { filter: Filter::new(0x1000, 0x2000, 5), token: None }
+    fn set() -> BankRequest {
+        BankRequest::Set { filter: Filter::new(0x1000, 0x2000, 5), token: None }
     }
 
-    fn read(node: Option<u16>) -> BoardRequest {
-        BoardRequest::Read { filter: 0, node, first: 0, count: 2 }
+    fn read(node: Option<u16>) -> BankRequest {
+        BankRequest::Read { filter: 0, node, first: 0, count: 2 }
     }
 
     /// A filter that all nodes have set; its number.
-    fn set_one(boards: &mut Boards, told: &mut Told) -> u64 {
-        boards.ask(1, set(), &NODES, told);
-        NODES.iter().for_each(|&node| boards.done(node, Ok(vec![]), &NODES, told));
-        told.take().1[0].1.as_ref().unwrap()[0]
+    fn set_one(banks: &mut CounterBanks, sent: &mut Sent) -> u64 {
+        banks.ask(1, set(), &NODES, sent);
+        NODES.iter().for_each(|&node| banks.done(node, Ok(vec![]), &NODES, sent));
+        sent.take().1[0].1.as_ref().unwrap()[0]
     }
 
     #[test]
     fn filters_get_numbers_that_the_whole_run_has() {
-        let (mut boards, mut told) = (Boards::default(), Told::default());
-        assert_eq!((set_one(&mut boards, &mut told), set_one(&mut boards, &mut told)), (0, 1));
-        boards.ask(0, BoardRequest::Remove { filter: 0 }, &NODES, &mut told);
-        boards.done(0, Ok(vec![]), &NODES, &mut told);
-        assert_eq!(told.take().1, [], "one has not answered yet");
-        boards.done(1, Ok(vec![]), &NODES, &mut told);
-        assert_eq!(told.take().1, [(0, Ok(vec![]))]);
-        assert_eq!(set_one(&mut boards, &mut told), 0);
+        let (mut banks, mut sent) = (CounterBanks::default(), Sent::default());
+        assert_eq!((set_one(&mut banks, &mut sent), set_one(&mut banks, &mut sent)), (0, 1));
+        banks.ask(0, BankRequest::Remove { filter: 0 }, &NODES, &mut sent);
+        banks.done(0, Ok(vec![]), &NODES, &mut sent);
+        assert_eq!(sent.take().1, [], "one has not answered yet");
+        banks.done(1, Ok(vec![]), &NODES, &mut sent);
+        assert_eq!(sent.take().1, [(0, Ok(vec![]))]);
+        assert_eq!(set_one(&mut banks, &mut sent), 0);
         for number in 2..MOST_FILTERS as u64 {
-            assert_eq!(set_one(&mut boards, &mut told), number);
+            assert_eq!(set_one(&mut banks, &mut sent), number);
         }
-        boards.ask(1, set(), &NODES, &mut told);
+        banks.ask(1, set(), &NODES, &mut sent);
         let refused = Err(FilterError::TooManyFilters(MOST_FILTERS).into());
-        assert_eq!(told.take(), (vec![], vec![(1, refused)]));
+        assert_eq!(sent.take(), (vec![], vec![(1, refused)]));
     }
 
     #[test]
     fn counters_are_those_of_one_node_or_added_up() {
-        let (mut boards, mut told) = (Boards::default(), Told::default());
-        set_one(&mut boards, &mut told);
-        boards.ask(1, read(None), &NODES, &mut told);
-        boards.ask(0, read(Some(1)), &NODES, &mut told);
-        boards.ask(0, read(Some(2)), &NODES, &mut told);
-        assert_eq!(told.take().0, [(0, read(None)), (1, read(None))], "one request at a time");
-        boards.done(1, Ok(vec![3, 4]), &NODES, &mut told);
-        boards.done(0, Ok(vec![10, 20]), &NODES, &mut told);
-        assert_eq!(told.take(), (vec![(1, read(Some(1)))], vec![(1, Ok(vec![13, 24]))]));
-        boards.done(1, Ok(vec![3, 4]), &NODES, &mut told);
-        let none = BoardError::Refused(libc::EINVAL, "there is no node 2 in this run".to_owned());
-        assert_eq!(told.take().1, [(0, Ok(vec![3, 4])), (0, Err(none))]);
+        let (mut banks, mut sent) = (CounterBanks::default(), Sent::default());
+        set_one(&mut banks, &mut sent);
+        banks.ask(1, read(None), &NODES, &mut sent);
+        banks.ask(0, read(Some(1)), &NODES, &mut sent);
+        banks.ask(0, read(Some(2)), &NODES, &mut sent);
+        assert_eq!(sent.take().0, [(0, read(None)), (1, read(None))], "one request at a time");
+        banks.done(1, Ok(vec![3, 4]), &NODES, &mut sent);
+        banks.done(0, Ok(vec![10, 20]), &NODES, &mut sent);
+        assert_eq!(sent.take(), (vec![(1, read(Some(1)))], vec![(1, Ok(vec![13, 24]))]));
+        banks.done(1, Ok(vec![3, 4]), &NODES, &mut sent);
+        let none = BankError::Refused(libc::EINVAL, "there is no node 2 in this run".to_owned());
+        assert_eq!(sent.take().1, [(0, Ok(vec![3, 4])), (0, Err(none))]);
     }
 
     #[test]
     fn what_one_node_refuses_none_has() {
-        let (mut boards, mut told) = (Boards::default(), Told::default());
-        boards.ask(1, set(), &NODES, &mut told);
-        boards.done(0, Ok(vec![]), &NODES, &mut told);
-        boards.done(1, Err(FilterError::NoKinds.into()), &NODES, &mut told);
-        let undone = BoardRequest::Remove { filter: 0 };
-        let (requests, answers) = told.take();
+        let (mut banks, mut sent) = (CounterBanks::default(), Sent::default());
+        banks.ask(1, set(), &NODES, &mut sent);
+        banks.done(0, Ok(vec![]), &NODES, &mut sent);
+        banks.done(1, Err(FilterError::NoKinds.into()), &NODES, &mut sent);
+        let undone = BankRequest::Remove { filter: 0 };
+        let (requests, answers) = sent.take();
         assert_eq!((&requests[2..], answers), (&[(0, undone.clone()), (1, undone)][..], vec![]));
-        boards.done(0, Ok(vec![]), &NODES, &mut told);
-        boards.done(1, Err(FilterError::NotSet.into()), &NODES, &mut told);
-        assert_eq!(told.take().1, [(1, Err(FilterError::NoKinds.into()))]);
-        assert_eq!(set_one(&mut boards, &mut told), 0);
+        banks.done(0, Ok(vec![]), &NODES, &mut sent);
+        banks.done(1, Err(FilterError::NotSet.into()), &NODES, &mut sent);
+        assert_eq!(sent.take().1, [(1, Err(FilterError::NoKinds.into()))]);
+        assert_eq!(set_one(&mut banks, &mut sent), 0);
     }
 
     #[test]
     fn a_node_that_ends_is_not_waited_for() {
-        let (mut boards, mut told) = (Boards::default(), Told::default());
-        set_one(&mut boards, &mut told);
-        boards.ask(1, read(None), &NODES, &mut told);
-        boards.done(1, Ok(vec![1, 2]), &NODES, &mut told);
-        boards.ended(0, &[1], &mut told);
-        assert_eq!(told.take().1, [(1, Ok(vec![1, 2]))]);
+        let (mut banks, mut sent) = (CounterBanks::default(), Sent::default());
+        set_one(&mut banks, &mut sent);
+        banks.ask(1, read(None), &NODES, &mut sent);
+        banks.done(1, Ok(vec![1, 2]), &NODES, &mut sent);
+        banks.ended(0, &[1], &mut sent);
+        assert_eq!(sent.take().1, [(1, Ok(vec![1, 2]))]);
     }
 }
