@@ -102,7 +102,7 @@ fn filter(key: Key, sum: Sum) -> BankFilter {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use gondwana_recording::{BankRecord, Counted, Watched};
+    use gondwana_recording::{BankRecord, Counted, RetiredFilterRecord};
 
     fn counts(start: u64, unit: u8, counters: &[(u32, u64)]) -> FilterCounts {
         let counters = counters.iter().map(|&(unit, count)| Counted { unit, count }).collect();
@@ -134,7 +134,7 @@ mod tests {
 
     #[test]
     fn filters_that_have_moved_are_listed_by_how_close_they_looked() {
-        let watched = |begin, end, filter| (1, Watched { begin, end, filter });
+        let watched = |begin, end, filter| (1, RetiredFilterRecord { begin, end, filter });
         let watched = vec![
             watched(0, 5, counts(0x20_0000, 21, &[(0, 100)])),
             watched(5, 7, counts(0x20_0000, 12, &[(1, 40)])),

@@ -13,8 +13,8 @@ use gondwana_node::bank_requests::{BankAnswer, BankError, BankRequest};
 use gondwana_node::boot::Monitoring;
 use gondwana_node::control::Order;
 use gondwana_recording::{
-    BankRecord, End, FILE_HEADER, Interval, LAUNCHER, Record, Run, Stretches, Totals, Watched, Written,
-    encode, kind_and_node,
+    BankRecord, End, FILE_HEADER, Interval, LAUNCHER, Record, RetiredFilterRecord, RunRecord, Stretches,
+    TotalsRecord, WrittenRecord, encode, kind_and_node,
 };
 use std::collections::BTreeSet;
 use std::io::{self, Write};
@@ -33,7 +33,7 @@ const MOST_KEPT: usize = 32 << 20;
 
 /// The monitoring of one run.
 pub struct Monitored {
-    run: Run,
+    run: RunRecord,
     writer: Option<Recording>,
     /// A recording that waits for the last records of nodes, and who waits for it.
     closing: Option<(Recording, Vec<UnixStream>)>,
@@ -83,7 +83,7 @@ struct Follower {
 
 impl Monitored {
     /// The monitoring of a run of so many nodes. A writer is one that the nodes have been told to record on from their start.
-    pub fn new(run: Run, writer: Option<RecordingWriter>) -> Self {
+    pub fn new(run: RunRecord, writer: Option<RecordingWriter>) -> Self {
         let nodes = usize::from(run.nodes);
         let on = writer.is_some();
         let writer = writer.map(|mut writer| {
@@ -299,11 +299,11 @@ impl Monitored {
             let passing = [
                 Interval::KIND,
                 Stretches::KIND,
-                Vec::<Written>::KIND,
+                Vec::<WrittenRecord>::KIND,
                 BankRecord::KIND,
-                Watched::KIND,
+                RetiredFilterRecord::KIND,
                 End::KIND,
-                Totals::KIND,
+                TotalsRecord::KIND,
             ];
             if !passing.contains(&kind) && self.kept_bytes + chunk.len() <= MOST_KEPT {
                 self.kept_bytes += chunk.len();

@@ -8,8 +8,8 @@ use gondwana_monitor::{
     Aggregate, AggregationTable, BankConfiguration, Filter, FilterRefinement, RetiredFilter, UnitRefinement,
 };
 use gondwana_recording::{
-    BankRecord, Counted, End, FilterCounts, Image, Interval, Row, Segment, SegmentKind, Started, Stretch,
-    Stretches, Totals, Watched,
+    BankRecord, Counted, End, FilterCounts, ImageRecord, Interval, RetiredFilterRecord, SegmentKind,
+    SegmentRecord, Started, Stretch, Stretches, TotalsRecord, TransactionRow,
 };
 use std::sync::Arc;
 use std::time::Instant;
@@ -165,7 +165,7 @@ impl Recorder {
         }
         self.named = node.monitor.names.write(node, self.named);
         let (messages, bytes) = sent(node);
-        let totals = Totals {
+        let totals = TotalsRecord {
             time: end,
             faults: faults(node) - self.faults_before,
             messages: messages - self.before.0,
@@ -200,9 +200,9 @@ impl Recorder {
 }
 
 /// The row of a recording.
-fn row(aggregate: &Aggregate) -> Row {
+fn row(aggregate: &Aggregate) -> TransactionRow {
     let like = &aggregate.key;
-    Row {
+    TransactionRow {
         address: like.address,
         unit: like.unit,
         kind: like.kind,
@@ -228,7 +228,7 @@ pub fn write_counters(node: &Node, configuration: &BankConfiguration, time: u64)
 fn send_retired(node: &Node, retired: &[RetiredFilter]) {
     for watch in retired {
         for filter in parts(&watch.filter, watch.counters.iter().copied()) {
-            node.put_record(&Watched { begin: watch.begin, end: watch.end, filter });
+            node.put_record(&RetiredFilterRecord { begin: watch.begin, end: watch.end, filter });
         }
     }
 }
@@ -278,14 +278,14 @@ fn faults(node: &Node) -> u64 {
 }
 
 impl Node {
-    fn started(&self, images: &[Image]) -> Started {
+    fn started(&self, images: &[ImageRecord]) -> Started {
         let part = crate::start::part(&self.boot);
         let pages = |segment: &gondwana_memory::Segment, kind| {
             let start = segment.base as u64;
-            Segment { start, end: start + u64::from(segment.pages) * PAGE_SIZE as u64, kind }
+            SegmentRecord { start, end: start + u64::from(segment.pages) * PAGE_SIZE as u64, kind }
         };
         let start = self.geometry.span().base as u64 + u64::from(self.me.0) * part;
-        let mut segments = vec![Segment { start, end: start + part, kind: SegmentKind::Heap }];
+        let mut segments = vec![SegmentRecord { start, end: start + part, kind: SegmentKind::Heap }];
         segments.extend(self.geometry.overlays().iter().map(|data| pages(data, SegmentKind::Data)));
         Started { host: host_name(), process: std::process::id(), segments, images: images.to_vec() }
     }

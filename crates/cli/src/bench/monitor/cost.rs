@@ -1,7 +1,7 @@
 //! What the monitor does with a transaction, by itself: figures that hold also on a computer that has other things to do.
 
 use gondwana_monitor::{AggregationTable, BankConfiguration, Direction, Filter, Kind, Transaction};
-use gondwana_recording::{Interval, Row, encode};
+use gondwana_recording::{Interval, TransactionRow, encode};
 use std::hint::black_box;
 use std::time::Instant;
 
@@ -51,7 +51,7 @@ impl Cost {
             least.new = least.new.min(note(&mut table));
             least.again = least.again.min(note(&mut table));
             let row = nanoseconds(|| {
-                let rows = table.rows().iter().map(|aggregate| Row {
+                let rows = table.rows().iter().map(|aggregate| TransactionRow {
                     address: aggregate.key.address,
                     unit: aggregate.key.unit,
                     kind: aggregate.key.kind,

@@ -7,7 +7,8 @@ use crate::Node;
 use gondwana_memory::diff::Footprint;
 use gondwana_memory::{Access, LoadedImage, PAGE_SIZE, loaded_images};
 use gondwana_recording::{
-    Alike, Image, Object, Omitted, Record, Reference, Segment, SegmentKind, Site, encode,
+    BlockRecord, BlockSeries, ImageRecord, Omitted, Record, Reference, SegmentKind, SegmentRecord,
+    SiteRecord, encode,
 };
 use std::os::unix::ffi::OsStrExt;
 use std::sync::Arc;
@@ -50,7 +51,7 @@ pub struct Emitted {
     small: u64,
     large: u64,
     omitted: Omitted,
-    images: Vec<Image>,
+    images: Vec<ImageRecord>,
     references: References,
     round: Round,
     looking: bool,
@@ -81,7 +82,7 @@ impl Emitted {
     }
 
     /// The files that were told.
-    pub fn images(&self) -> &[Image] {
+    pub fn images(&self) -> &[ImageRecord] {
         &self.images
     }
 
@@ -134,7 +135,7 @@ impl Emitted {
     fn tell_threads(&mut self, node: &Node, sink: &mut dyn FnMut(Vec<u8>)) {
         let threads = node.monitor.threads.after(self.threads, self.began);
         self.threads += threads.len();
-        let stacks = threads.iter().map(|thread| Segment {
+        let stacks = threads.iter().map(|thread| SegmentRecord {
             start: thread.stack_start,
             end: thread.stack_end,
             kind: SegmentKind::Stacks,
@@ -163,7 +164,7 @@ impl Emitted {
     }
 
     fn tell_images(&mut self, me: u16, sink: &mut dyn FnMut(Vec<u8>)) {
-        let mut images: Vec<Image> = loaded_images().into_iter().map(image).collect();
+        let mut images: Vec<ImageRecord> = loaded_images().into_iter().map(image).collect();
         images.retain(|image| !self.images.contains(image));
         self.images.extend_from_slice(&images);
         tell(me, images, IMAGES, sink);
@@ -172,13 +173,13 @@ impl Emitted {
     fn tell_written(&self, node: &Node, sink: &mut dyn FnMut(Vec<u8>)) {
         // Not until nothing is left: the program goes on writing.
         for _ in 0..self.written.untold().div_ceil(PAGES) {
-            let record = |(page, footprint): (u32, Footprint)| gondwana_recording::Written {
+            let record = |(page, footprint): (u32, Footprint)| gondwana_recording::WrittenRecord {
                 address: node.geometry.address_of(page) as u64,
                 blocks: footprint.blocks(),
                 bytes: footprint.bytes().collect(),
             };
             let written = self.written.take(PAGES).into_iter().map(record).collect();
-            tell::<gondwana_recording::Written>(node.me.0, written, PAGES, sink);
+            tell::<gondwana_recording::WrittenRecord>(node.me.0, written, PAGES, sink);
         }
     }
 
@@ -234,21 +235,21 @@ fn tell_blocks(
 ) {
     let sites = attribution.sites.after(*known);
     *known += sites.len();
-    let site = |(number, stack): (u32, Arc<[usize]>)| Site {
+    let site = |(number, stack): (u32, Arc<[usize]>)| SiteRecord {
         number,
         stack: stack.iter().map(|&address| address as u64).collect(),
     };
     tell(me, sites.into_iter().map(site).collect(), RECORDS, sink);
     let mappings = blocks.iter().filter(|block| block.mapping).map(|block| {
         let (start, bytes) = (block.address as u64, block.bytes.next_multiple_of(PAGE_SIZE) as u64);
-        Segment { start, end: start + bytes, kind: SegmentKind::Mapping }
+        SegmentRecord { start, end: start + bytes, kind: SegmentKind::Mapping }
     });
     tell(me, mappings.collect(), RECORDS, sink);
     let objects = blocks.drain(..).map(|block| {
         let (site, thread) = attribution.sites.of(block.origin);
-        Object { address: block.address as u64, bytes: block.bytes as u64, site, thread }
+        BlockRecord { address: block.address as u64, bytes: block.bytes as u64, site, thread }
     });
-    tell(me, Alike::gather(objects), BLOCKS, sink);
+    tell(me, BlockSeries::gather(objects), BLOCKS, sink);
 }
 
 /// Tells records, at most so many in a chunk.
@@ -263,8 +264,8 @@ where
     }
 }
 
-fn image(loaded: LoadedImage) -> Image {
-    Image {
+fn image(loaded: LoadedImage) -> ImageRecord {
+    ImageRecord {
         path: String::from_utf8_lossy(loaded.path.as_os_str().as_bytes()).into_owned(),
         base: loaded.base as u64,
         start: loaded.addresses.start as u64,
