@@ -98,7 +98,7 @@ pub fn analyse(recording: &Recording, names: &dyn Names) -> Analysis {
         timeline: timeline::timeline(recording, &shape),
         locks: locks
             .into_iter()
-            .map(|lock| crate::Lock { name: naming.at(map.at(lock.address), lock.address), ..lock })
+            .map(|lock| crate::LockHandOffs { name: naming.at(map.at(lock.address), lock.address), ..lock })
             .collect(),
         cells: picture_cells(&rows, &of_rows),
         pages: page_uses::page_uses(&rows, &of_rows, shape.page_bytes),

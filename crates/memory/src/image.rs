@@ -13,6 +13,8 @@ pub struct DataSegment {
     pub base: usize,
     /// Length in pages.
     pub pages: u32,
+    /// How many of them, the first ones, hold bytes that come from the file. The others are zero until they are written.
+    pub initialised: u32,
 }
 
 /// The libraries of the C, C++ and OpenMP runtimes, as far as their names do not change between versions, and our own:
@@ -224,7 +226,9 @@ unsafe extern "C" fn visit(
         let end = page_up(start + header.p_memsz as usize);
         let base = page_down(start).max(if read_only_end > start { read_only_end } else { 0 });
         if base < end {
-            search.found.push(DataSegment { base, pages: ((end - base) / PAGE_SIZE) as u32 });
+            let zero = page_up(start + header.p_filesz as usize).clamp(base, end);
+            let pages = |to: usize| ((to - base) / PAGE_SIZE) as u32;
+            search.found.push(DataSegment { base, pages: pages(end), initialised: pages(zero) });
         }
     }
     0

@@ -12,6 +12,7 @@ mod loaded;
 mod mapping;
 mod neighbour;
 mod pages;
+mod resident;
 mod sparse_words;
 mod twins;
 

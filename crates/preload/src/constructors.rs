@@ -6,8 +6,8 @@
 //! 0 runs them when it is a node. Those of the language runtimes stay, because their data is private to each node.
 
 use crate::object::{self, Object, tag};
+use gondwana_control::BOOT_VARIABLE;
 use gondwana_memory::PAGE_SIZE;
-use gondwana_node::boot::BOOT_VARIABLE;
 use libc::{c_char, c_int, c_void};
 use std::ffi::CStr;
 use std::ops::Range;

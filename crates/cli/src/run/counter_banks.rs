@@ -2,9 +2,8 @@
 //! banks have the same filters; their answers are put together.
 
 use crate::process::events::Nodes;
+use gondwana_control::{BankAnswer, BankError, BankRequest, Order};
 use gondwana_monitor::{FilterError, MOST_FILTERS, SECONDARIES};
-use gondwana_node::bank_requests::{BankAnswer, BankError, BankRequest};
-use gondwana_node::control::Order;
 use std::collections::{BTreeSet, VecDeque};
 
 /// The banks of a run.
@@ -80,7 +79,7 @@ impl CounterBanks {
         };
         let number = match number {
             Ok(number) => number,
-            Err(error) => return machine.order(asker, &Order::Banks(Err(error.into()))),
+            Err(error) => return machine.order(asker, &Order::BankAnswer(Err(error.into()))),
         };
         let of = match &request {
             BankRequest::Read { node, .. } | BankRequest::Secondary { node, .. } => *node,
@@ -90,7 +89,7 @@ impl CounterBanks {
             nodes.iter().copied().filter(|&node| of.is_none_or(|of| of == node)).collect();
         if left.is_empty() {
             let why = format!("there is no node {} in this run", of.unwrap_or_default());
-            return machine.order(asker, &Order::Banks(Err(BankError::Refused(libc::EINVAL, why))));
+            return machine.order(asker, &Order::BankAnswer(Err(BankError::Refused(libc::EINVAL, why))));
         }
         let current = Current { asker, number, request, left, answer: Ok(vec![]), undoes: false };
         current.order(machine);
@@ -126,7 +125,7 @@ impl CounterBanks {
             },
             (None, Err(_)) => {}
         }
-        machine.order(current.asker, &Order::Banks(current.answer));
+        machine.order(current.asker, &Order::BankAnswer(current.answer));
     }
 }
 
@@ -191,7 +190,7 @@ mod tests {
             for (node, order) in self.0.drain(..) {
                 match order {
                     Order::Bank { request, .. } => requests.push((node, request)),
-                    Order::Banks(answer) => answers.push((node, answer)),
+                    Order::BankAnswer(answer) => answers.push((node, answer)),
                     other => panic!("{other:?}"),
                 }
             }

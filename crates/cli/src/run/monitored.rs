@@ -8,10 +8,8 @@ use super::counter_banks::CounterBanks;
 use super::recording_writer::RecordingWriter;
 use crate::process::events::Nodes;
 use crate::running::requests::{Answer, Asked, Request, answer};
+use gondwana_control::{BankAnswer, BankError, BankRequest, Monitoring, Order};
 use gondwana_monitor::FilterText;
-use gondwana_node::bank_requests::{BankAnswer, BankError, BankRequest};
-use gondwana_node::boot::Monitoring;
-use gondwana_node::control::Order;
 use gondwana_recording::{
     BankRecord, End, FILE_HEADER, Interval, LAUNCHER, Record, RetiredFilterRecord, RunRecord, Stretches,
     TotalsRecord, WrittenRecord, encode, kind_and_node,
@@ -152,7 +150,7 @@ impl Monitored {
     pub fn asked_of_banks(&mut self, node: u16, request: BankRequest, over: bool, machine: &mut dyn Nodes) {
         if over {
             let why = BankError::Refused(libc::EBUSY, "the run is just ending".to_owned());
-            return machine.order(node, &Order::Banks(Err(why)));
+            return machine.order(node, &Order::BankAnswer(Err(why)));
         }
         self.banks.ask(node, request, &self.nodes(), machine);
     }

@@ -20,15 +20,12 @@ mod tap_tests;
 mod thresholds;
 
 pub use attribution::{Attribution, Stacks, Threads};
-pub use filters::check as check_filters;
 pub use tap::{Tap, Touch};
 pub use thresholds::Callback;
 
-use crate::bank_requests::{BankAnswer, BankError};
-use crate::boot::Monitoring;
-use crate::control::{Order, Report};
 use crate::{Node, Thread, service};
 use attribution::Written;
+use gondwana_control::{BankAnswer, BankError, Monitoring, Order, Report};
 use gondwana_monitor::{AggregationTable, BankConfiguration, FilterId};
 use gondwana_topology::NodeId;
 use launcher_answers::{Answers, Refusal};
@@ -216,7 +213,7 @@ impl Node {
                     Err(BankError::Refused(libc::EIO, "the monitor of a node has failed".to_owned()))
                 })));
             }
-            Order::Banks(answer) => self.monitor.bank_answers.put(answer),
+            Order::BankAnswer(answer) => self.monitor.bank_answers.put(answer),
             Order::Reached(reached) => self.monitor.listening.put(reached),
         }
     }

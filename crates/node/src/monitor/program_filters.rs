@@ -2,8 +2,7 @@
 
 use super::thresholds::{Callback, is_telling};
 use crate::Node;
-use crate::bank_requests::{BankAnswer, BankError, BankRequest, MOST_COUNTERS};
-use crate::control::Report;
+use gondwana_control::{BankAnswer, BankError, BankRequest, MOST_COUNTERS, Report};
 use gondwana_monitor::{Filter, FilterError, FilterId, Kinds, SecondaryId};
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};

@@ -2,7 +2,7 @@
 
 use super::attribution::{Emitted, Written};
 use crate::Node;
-use crate::control::MAX_CHUNKS;
+use gondwana_control::MAX_CHUNKS;
 use gondwana_memory::PAGE_SIZE;
 use gondwana_monitor::{
     Aggregate, AggregationTable, BankConfiguration, Filter, FilterRefinement, RetiredFilter, UnitRefinement,

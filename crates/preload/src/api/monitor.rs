@@ -3,8 +3,8 @@
 use super::{Cluster, asking, node, unsupported};
 use crate::handler_stack;
 use gondwana_api::{Error, Listener, Monitor};
+use gondwana_control::BankError;
 use gondwana_monitor::{Filter, FilterId, Kinds, SecondaryId};
-use gondwana_node::bank_requests::BankError;
 use gondwana_node::monitor::Callback;
 use gondwana_topology::NodeId;
 use libc::c_void;

@@ -13,7 +13,7 @@ use crate::process::signal_name;
 use crate::running::State;
 use crate::running::answer::Register;
 use ending::{Crash, held_up};
-use gondwana_node::control::{Order, Report};
+use gondwana_control::{Order, Report};
 use std::collections::BTreeMap;
 use std::os::fd::AsRawFd;
 use std::sync::Arc;
