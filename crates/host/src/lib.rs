@@ -20,7 +20,6 @@ pub mod process;
 mod region;
 mod remark;
 mod shortage;
-pub mod symbols;
 pub mod sys;
 pub mod sysfs;
 mod threads;

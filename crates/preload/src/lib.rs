@@ -3,7 +3,6 @@
 
 mod alloc;
 mod api;
-mod canonical;
 mod constructors;
 mod errno;
 mod exit;
@@ -11,9 +10,9 @@ mod handler_stack;
 mod io;
 mod library;
 mod map;
-mod object;
 mod openmp;
 mod operators;
+mod plt_stubs;
 mod private;
 mod pthread;
 mod real;

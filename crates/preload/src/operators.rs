@@ -7,9 +7,9 @@
 
 use crate::alloc::{allocate, allocate_aligned};
 use crate::real::Real;
+use gondwana_elf::loaded;
 use std::arch::naked_asm;
-use std::ffi::{CStr, c_void};
-use std::path::Path;
+use std::ffi::c_void;
 use std::sync::OnceLock;
 
 /// Libraries whose operators call `malloc` and `free`.
@@ -20,16 +20,10 @@ fn is_plain() -> bool {
     static NEXT: Real = Real::new(c"_Znwm");
     static IS_PLAIN: OnceLock<bool> = OnceLock::new();
     *IS_PLAIN.get_or_init(|| {
-        // SAFETY: all zero is valid; dladdr fills it in with strings that live as long as their objects.
-        unsafe {
-            let mut info: libc::Dl_info = std::mem::zeroed();
-            if libc::dladdr(NEXT.address() as *const c_void, &mut info) == 0 || info.dli_fname.is_null() {
-                return false;
-            }
-            let path = CStr::from_ptr(info.dli_fname).to_str().unwrap_or("");
-            let file = Path::new(path).file_name().and_then(|name| name.to_str()).unwrap_or("");
-            PLAIN.iter().any(|library| file.starts_with(library))
-        }
+        // SAFETY: the next operator's library is in use.
+        let library = unsafe { loaded::at(NEXT.address()) };
+        library
+            .is_some_and(|library| PLAIN.iter().any(|name| library.file_name().starts_with(name.as_bytes())))
     })
 }
 

@@ -2,7 +2,7 @@
 
 use super::linkage;
 use crate::failure::Failure;
-use gondwana_host::{Extras, MallocPlan, Region, Remark, Reporter, arrange, symbols, sys};
+use gondwana_host::{Extras, MallocPlan, Region, Remark, Reporter, arrange, sys};
 use gondwana_rset::{AllocationRule, MemoryPolicy, Placement, RSet, Registry, Selector, TextError};
 use gondwana_topology::{Machine, NodeSet};
 use std::path::Path;
@@ -113,7 +113,7 @@ fn placement(
 /// when the program runs.
 fn check_site(selector: &Selector, program: &Path, text: &str) -> Result<(), TextError> {
     let Some(site) = selector.site.as_ref().filter(|site| site.object.is_none()) else { return Ok(()) };
-    match symbols::functions(program, &site.function) {
+    match gondwana_elf::functions(program, &site.function) {
         Ok(functions) if functions.is_empty() => {
             let stripped = linkage::is_stripped(program);
             let why = if stripped {

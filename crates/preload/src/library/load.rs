@@ -1,9 +1,9 @@
 //! Loading a library of the program's own: on node 0.
 
-use super::file::LibraryFile;
 use super::gaps::Filler;
 use super::{image, search};
-use crate::object::{self, Object};
+use gondwana_elf::LibraryFile;
+use gondwana_elf::loaded::{self, LoadedObject};
 use gondwana_memory::PAGE_SIZE;
 use gondwana_node::{Caller, Node};
 use libc::{Elf64_Phdr, c_char, c_int, c_void, pthread_mutex_t};
@@ -121,7 +121,8 @@ fn open_alone(node: &'static Node, path: &Path, flags: c_int) -> Result<usize, S
         return Err("out of memory".to_owned());
     }
     let real = load_into(&hole, path, flags)?;
-    let Some(object) = object::loaded().into_iter().find(|object| object.is_in(&hole)) else {
+    // SAFETY: the loader's handle for it is closed only where nothing is found.
+    let Some(object) = unsafe { loaded::select(|object| object.is_in(&hole)) }.pop() else {
         // SAFETY: the handle was just obtained.
         unsafe { super::dlclose(real as *mut c_void) };
         return Err(refuse("the loader found no place for it that is free on all nodes"));
@@ -163,9 +164,9 @@ fn load_into(hole: &Range<usize>, path: &Path, flags: c_int) -> Result<usize, St
 }
 
 /// Makes a library's variables shared, and has the other nodes take over the rest of it.
-fn share(node: &'static Node, object: &Object) -> Option<()> {
+fn share(node: &'static Node, object: &LoadedObject<'_>) -> Option<()> {
     let mut parts = vec![];
-    for segment in object.headers.iter().filter(|header| header.p_type == libc::PT_LOAD) {
+    for segment in object.loads() {
         let (private, shared) = divide(object, segment);
         if !private.is_empty() {
             parts.push((private, protection(segment)));
@@ -186,15 +187,14 @@ fn share(node: &'static Node, object: &Object) -> Option<()> {
 }
 
 /// The pages of a segment that hold code and constants, and those that hold variables.
-fn divide(object: &Object, segment: &Elf64_Phdr) -> (Range<usize>, Range<usize>) {
+fn divide(object: &LoadedObject<'_>, segment: &Elf64_Phdr) -> (Range<usize>, Range<usize>) {
     let Range { start, end } = object.range(segment);
     let (start, end) = (start & !(PAGE_SIZE - 1), end.next_multiple_of(PAGE_SIZE));
     if segment.p_flags & libc::PF_W == 0 {
         return (start..end, end..end);
     }
-    let constants =
-        object.segment(libc::PT_GNU_RELRO).map(|header| object.range(header).end & !(PAGE_SIZE - 1));
-    let middle = constants.filter(|constants| (start..=end).contains(constants)).unwrap_or(start);
+    let constants = object.read_only_pages().end;
+    let middle = if (start..=end).contains(&constants) { constants } else { start };
     (start..middle, middle..end)
 }
 

@@ -5,7 +5,6 @@
 //! libraries of the language runtimes are loaded by the loader of each node, at the start.
 
 mod error;
-mod file;
 mod gaps;
 mod image;
 mod load;

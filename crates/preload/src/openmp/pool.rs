@@ -8,11 +8,12 @@ use super::region;
 use super::settings;
 use super::sync::{self, Name};
 use super::team::Team;
-use crate::object;
+use gondwana_elf::loaded;
 use gondwana_node::{Node, Thread};
 use libc::{c_void, pthread_attr_t, pthread_t};
 use std::cell::Cell;
 use std::mem::MaybeUninit;
+use std::ops::ControlFlow;
 use std::ptr::null_mut;
 use std::sync::OnceLock;
 
@@ -86,7 +87,11 @@ pub fn has_tasks() -> bool {
     static HAS: OnceLock<bool> = OnceLock::new();
     *HAS.get_or_init(|| {
         let makes = |name: &str| matches!(name, "GOMP_task" | "GOMP_taskloop" | "GOMP_taskloop_ull");
-        object::loaded().iter().any(|object| object.needs(makes))
+        let found = loaded::visit(|object| match object.needs_symbol(makes) {
+            true => ControlFlow::Break(()),
+            false => ControlFlow::Continue(()),
+        });
+        found.is_some()
     })
 }
 

@@ -13,10 +13,10 @@ mod variables;
 
 pub(crate) use code::Frame;
 
-use crate::elf::Elf;
 use crate::layout::Type;
 use addr2line::Context;
 use gimli::{DwarfSections, EndianArcSlice, EndianSlice, LittleEndian, SectionId};
+use gondwana_elf::ElfFile;
 use std::cell::{OnceCell, RefCell};
 use std::collections::HashMap;
 use std::rc::Rc;
@@ -53,7 +53,7 @@ pub(crate) struct Debug {
 
 impl Debug {
     /// Takes the sections out of a file.
-    pub fn new(elf: &Elf) -> Self {
+    pub fn new(elf: &ElfFile) -> Self {
         let load = |id: SectionId| {
             Ok::<_, gimli::Error>(if is_needed(id) { elf.section(id.name()) } else { Arc::default() })
         };

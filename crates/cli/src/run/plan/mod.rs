@@ -1,8 +1,8 @@
 //! The plan of a run: finds out which addresses its names mean in the program, before anything is started.
 
 use super::check::Program;
-use crate::atomics::libraries::{self, Listing};
 use crate::failure::Failure;
+use gondwana_elf::Listing;
 use gondwana_node::placement::{Rule, Target, Wish};
 use gondwana_plan::{Allocation, Homes, Plan, Variable};
 use gondwana_rset::{MemoryPolicy, Registry};
@@ -79,7 +79,7 @@ impl Files<'_> {
         let path = match library {
             None => self.program.path.clone(),
             Some(name) => {
-                let all = libraries::ask(&self.program.path).and_then(Listing::paths).unwrap_or_default();
+                let all = Listing::ask(&self.program.path).and_then(Listing::paths).unwrap_or_default();
                 all.into_iter()
                     .find(|path| path.file_name().is_some_and(|file| file == name))
                     .ok_or_else(|| format!("the program does not load a library {name}"))?
