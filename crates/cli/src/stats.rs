@@ -1,7 +1,8 @@
 //! What crossed between the nodes, as a table and as JSON.
 //!
-//! Each node reports an object of named numbers, or of objects of them to any depth. The launcher knows none of the
-//! names: it shows what there is, in alphabetical order. In the table only some rows are shown that are all zero.
+//! Each node reports an object of named numbers, or of objects of them to any depth. The table has one row for each
+//! number, in alphabetical order; rows that are all zero are left out, except those of [`ALWAYS`]. The JSON keeps the
+//! nodes' names, and the table has the glossary's term where the two differ ([`TERMS`]).
 
 use crate::columns::grouped;
 use serde_json::{Map, Value, json};
@@ -10,7 +11,10 @@ use std::fmt::Write;
 /// The version of the JSON: one more whenever a name or a meaning changes.
 const VERSION: u32 = 1;
 
-/// Rows that the table shows even if nothing happened: that nothing did is then the news.
+/// Names in the JSON, which is a format, and the terms that the table has for them.
+const TERMS: [(&str, &str); 1] = [("pages visits", "pages one-sided reads")];
+
+/// Rows that the table shows even if they are zero on all nodes: their absence would leave a question open.
 const ALWAYS: [&str; 10] = [
     "diffs bytes",
     "diffs sent",
@@ -145,7 +149,7 @@ fn add(sum: &mut Value, more: &Value) {
     }
 }
 
-/// The numbers with the names on the way to them.
+/// The numbers with the table's names of their rows, in alphabetical order.
 fn flatten(value: &Value) -> Vec<(String, u64)> {
     fn walk(value: &Value, path: &str, out: &mut Vec<(String, u64)>) {
         match value {
@@ -157,13 +161,15 @@ fn flatten(value: &Value) -> Vec<(String, u64)> {
             }
             _ => {
                 if let Some(number) = value.as_u64() {
-                    out.push((path.to_owned(), number));
+                    let term = TERMS.iter().find(|(name, _)| *name == path).map_or(path, |(_, term)| term);
+                    out.push((term.to_owned(), number));
                 }
             }
         }
     }
     let mut out = vec![];
     walk(value, "", &mut out);
+    out.sort_unstable();
     out
 }
 
@@ -220,6 +226,15 @@ mod tests {
         let table = summary(vec![Some(counters)]).to_table();
         let names: Vec<_> = table.lines().skip(2).map(|line| line.trim_end_matches([' ', '0'])).collect();
         assert_eq!(names, ["pages transfers"]);
+    }
+
+    #[test]
+    fn the_table_has_the_term_of_the_field_where_the_json_keeps_an_old_name() {
+        let summary = summary(vec![Some(json!({"pages": {"home_moves": 1, "transfers": 5, "visits": 4}}))]);
+        let table = summary.to_table();
+        let rows: Vec<_> = table.lines().skip(2).map(|line| line.split("  ").next().unwrap()).collect();
+        assert_eq!(rows, ["pages home moves", "pages one-sided reads", "pages transfers"]);
+        assert_eq!(summary.to_json()["total"]["pages"]["visits"], 4);
     }
 
     #[test]

@@ -12,6 +12,8 @@ pub struct DataSegment {
     pub base: usize,
     /// Length in pages.
     pub pages: u32,
+    /// How many of them, the first ones, hold bytes that come from the file. The others are zero until they are written.
+    pub initialised: u32,
 }
 
 /// The data segments of the running program, in ascending order of address. `own` is an address inside the
@@ -39,7 +41,9 @@ fn collect(object: &LoadedObject<'_>, found: &mut Vec<DataSegment>) {
         let start = addresses.start;
         let base = (start / PAGE_SIZE * PAGE_SIZE).max(if read_only_end > start { read_only_end } else { 0 });
         if base < end {
-            found.push(DataSegment { base, pages: ((end - base) / PAGE_SIZE) as u32 });
+            let zero = (start + header.p_filesz as usize).next_multiple_of(PAGE_SIZE).clamp(base, end);
+            let pages = |to: usize| ((to - base) / PAGE_SIZE) as u32;
+            found.push(DataSegment { base, pages: pages(end), initialised: pages(zero) });
         }
     }
 }

@@ -10,6 +10,7 @@ pub mod heap;
 mod mapping;
 mod neighbour;
 mod pages;
+mod resident;
 mod sparse_words;
 mod twins;
 

@@ -3,9 +3,10 @@
 use crate::MemoryError;
 use crate::access::{Access, Mechanism, Protection};
 use crate::diff;
-use crate::geometry::{Geometry, PAGE_SIZE, RUNTIME_BASE};
+use crate::geometry::{Geometry, PAGE_SIZE, RUNTIME_BASE, Segment};
 use crate::mapping::{map_at, map_copy, map_over, read_ahead, unmap};
 use crate::neighbour::{Doors, Neighbour, Purpose, Visits, Writers};
+use crate::resident;
 use crate::twins::Twins;
 use gondwana_elf::DataSegment;
 use std::ffi::CStr;
@@ -32,9 +33,10 @@ pub struct Pages {
 }
 
 impl Pages {
-    /// Reserves the span and lays shared memory over the program's data segments, which keep their contents on
-    /// this node. The program can reach nothing shared until [`Pages::protect`] allows it. `file` comes from
-    /// [`empty_frames`].
+    /// Reserves the span and lays shared memory over the program's data segments. Their contents stay if `keeps_data`, which
+    /// one node of a run does; pages of them to which the kernel has given no memory yet ([`Pages::next_used`] leaves them
+    /// out) stay without any. The program can reach nothing shared until [`Pages::protect`] allows it. `file` comes
+    /// from [`empty_frames`].
     ///
     /// # Safety
     /// No other thread runs yet, and the data segments are the ones of this process.
@@ -44,6 +46,7 @@ impl Pages {
     pub unsafe fn new(
         span_pages: u32,
         data: &[DataSegment],
+        keeps_data: bool,
         mechanism: Mechanism,
         file: OwnedFd,
     ) -> Result<Self, MemoryError> {
@@ -54,18 +57,21 @@ impl Pages {
         map_at(RUNTIME_BASE, bytes, file.as_fd(), 0)?;
         let span = geometry.span();
         map_at(span.base, span.pages as usize * PAGE_SIZE, file.as_fd(), 0)?;
+        let contents = if keeps_data { contents_of(data, geometry.overlays())? } else { vec![] };
+        for pages in &contents {
+            let source = geometry.address_of(pages.start) as *const u8;
+            // SAFETY: the caller promised that these are this process's data segments and that no other thread runs.
+            unsafe { std::ptr::copy_nonoverlapping(source, runtime(pages.start), pages.len() * PAGE_SIZE) };
+        }
         for segment in geometry.overlays() {
-            let length = segment.pages as usize * PAGE_SIZE;
-            // SAFETY: the caller promised that these are this process's data segments and that nobody else is
-            // running; the copy makes the new mapping's contents those of the old one.
-            unsafe {
-                std::ptr::copy_nonoverlapping(segment.base as *const u8, runtime(segment.first), length);
-                map_over(segment.base, length, file.as_fd(), segment.first as usize * PAGE_SIZE)?;
-            }
+            let (length, offset) = (segment.pages as usize * PAGE_SIZE, segment.first as usize * PAGE_SIZE);
+            // SAFETY: as above. The new mapping has the contents of the old one, or the program cannot reach it before
+            // the node that keeps them has sent them.
+            unsafe { map_over(segment.base, length, file.as_fd(), offset)? };
         }
         let mut protection = Protection::new(geometry.clone(), mechanism)?;
-        for segment in geometry.overlays() {
-            protection.populated(segment.first, segment.pages);
+        for pages in &contents {
+            protection.populated(pages.start, pages.len() as u32);
         }
         let twins = Twins::new(geometry.pages() as usize)?;
         Ok(Self { geometry, protection, twins, file, doors: None, excluded: vec![] })
@@ -400,6 +406,23 @@ fn next_data(file: &OwnedFd, start: usize, end: usize) -> Option<Range<usize>> {
 /// Where the runtime sees a page.
 pub(crate) fn runtime(page: u32) -> *mut u8 {
     (RUNTIME_BASE + page as usize * PAGE_SIZE) as *mut u8
+}
+
+/// The pages of the data segments that have contents: those that the executable's file initialises, and of the others those
+/// to which the kernel has given memory, because the loader has written them.
+fn contents_of(data: &[DataSegment], overlays: &[Segment]) -> Result<Vec<Range<u32>>, MemoryError> {
+    let mut contents = vec![];
+    for (data, segment) in data.iter().zip(overlays) {
+        let end = segment.first + segment.pages;
+        let zero = segment.first + data.initialised;
+        contents.push(segment.first..zero);
+        let address = segment.base + data.initialised as usize * PAGE_SIZE;
+        contents.extend(
+            resident::pages(address, end - zero)?.into_iter().map(|run| zero + run.start..zero + run.end),
+        );
+    }
+    contents.retain(|pages| !pages.is_empty());
+    Ok(contents)
 }
 
 /// A file in memory for the contents of one node's pages, without any yet.

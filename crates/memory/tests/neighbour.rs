@@ -18,7 +18,7 @@ fn visitors_read_what_is_open() {
     }
     // SAFETY: no other thread uses the addresses, and there are no data segments.
     let mut pages =
-        unsafe { Pages::new(PAGES, &[], Mechanism::Userfaultfd, empty_frames().unwrap()).unwrap() };
+        unsafe { Pages::new(PAGES, &[], false, Mechanism::Userfaultfd, empty_frames().unwrap()).unwrap() };
     assert!(pages.offer().is_none(), "nobody was admitted yet");
     assert!(pages.admit().unwrap());
     let handed = || pages.offer().unwrap().map(|fd| fd.try_clone_to_owned().unwrap());

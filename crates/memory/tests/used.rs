@@ -7,7 +7,8 @@ const PAGES: u32 = 4096;
 #[test]
 fn runs_of_used_pages_are_found_and_small_gaps_are_part_of_them() {
     // SAFETY: nobody else uses the span, and there are no data segments.
-    let mut pages = unsafe { Pages::new(PAGES, &[], Mechanism::Mprotect, empty_frames().unwrap()).unwrap() };
+    let mut pages =
+        unsafe { Pages::new(PAGES, &[], false, Mechanism::Mprotect, empty_frames().unwrap()).unwrap() };
     assert_eq!(pages.next_used(0..PAGES), None);
     pages.protect(0, PAGES, Access::None).unwrap();
     assert_eq!(pages.next_used(0..PAGES), None, "what nobody may use needs no memory");

@@ -18,12 +18,13 @@ use gondwana_coherence::{Csm, CsmOptions, Layout, Managers, Page, Protocol, Regi
 use gondwana_elf::{data_segments, loaded};
 use gondwana_fabric::{ConnectError, Fabric, Security, SegmentError, ShmFabric, TcpConfig, TcpFabric};
 use gondwana_memory::heap::{Heap, Layout as HeapLayout};
-use gondwana_memory::{Access, MemoryError, PAGE_SIZE, Pages, SPAN_BASE};
+use gondwana_memory::{Access, MemoryError, PAGE_SIZE, Pages, SPAN_BASE, Segment};
 use gondwana_rset::{PlacementError, RSet, ThreadPlan};
 use gondwana_topology::NodeId;
 use std::ffi::CStr;
 use std::fmt::Write;
 use std::net::TcpListener;
+use std::ops::Range;
 use std::os::fd::{FromRawFd, OwnedFd};
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, RwLock};
@@ -114,7 +115,8 @@ impl Node {
         // SAFETY: the launcher left this descriptor to this process.
         let frames = unsafe { OwnedFd::from_raw_fd(boot.frames_fd) };
         // SAFETY: the caller promised that nobody else is running; the segments are this process's.
-        let mut pages = unsafe { Pages::new(span_pages, &data_segments(own), mechanism, frames)? };
+        let mut pages =
+            unsafe { Pages::new(span_pages, &data_segments(own), me == NodeId(0), mechanism, frames)? };
         let geometry = pages.geometry().clone();
         let first_data = Page(span_pages);
         let data_pages = geometry.pages() - span_pages;
@@ -130,10 +132,9 @@ impl Node {
                 Region { first: first_data, count: data_pages, managers: Managers::Node(NodeId(0)) },
             ],
         );
-        if me == NodeId(0) {
-            for segment in geometry.overlays() {
-                pages.protect(segment.first, segment.pages, Access::Write)?;
-            }
+        let data = contents(&pages);
+        for run in &data {
+            pages.protect(run.start, run.len() as u32, Access::Write)?;
         }
         let one_sided = boot.is_one_sided() && pages.admit()?;
         let end = Instant::now() + connect_patience(boot.nodes);
@@ -142,7 +143,7 @@ impl Node {
         // A node that can hand over nothing closes its end, so that nobody waits for it.
         let exchange = exchange
             .filter(|exchange| pages.offer().is_some_and(|offer| exchange.offer(&offer, end).is_ok()));
-        let protocol = protocol(&boot, &layout, first_data, data_pages, one_sided);
+        let protocol = protocol(&boot, &layout, &data, one_sided);
         let fabric = connect(&boot, me)?;
         let slots = Arc::new(Slots::new());
         let lock_table = Arc::new(LockTable::new());
@@ -229,27 +230,31 @@ pub(crate) fn part(boot: &Boot) -> u64 {
     boot.span / u64::from(boot.nodes) / PART_UNIT * PART_UNIT
 }
 
-fn protocol(
-    boot: &Boot,
-    layout: &Layout,
-    first_data: Page,
-    data_pages: u32,
-    one_sided: bool,
-) -> Box<dyn Protocol> {
-    let adopts = boot.node == 0 && data_pages > 0;
+/// The pages of the program's data that this node has contents of. All others are like memory that was never touched.
+fn contents(pages: &Pages) -> Vec<Range<u32>> {
+    let of = |segment: &Segment| {
+        let end = segment.first + segment.pages;
+        let mut from = segment.first;
+        std::iter::from_fn(move || {
+            let run = pages.next_used(from..end)?;
+            from = run.end;
+            Some(run)
+        })
+    };
+    pages.geometry().overlays().iter().flat_map(of).collect()
+}
+
+/// The protocol machine, to which `data` are pages that only this node has.
+fn protocol(boot: &Boot, layout: &Layout, data: &[Range<u32>], one_sided: bool) -> Box<dyn Protocol> {
     match boot.consistency {
         Consistency::Rc => {
             let mut csm = Csm::new(layout.clone(), CsmOptions { one_sided, ..CsmOptions::default() });
-            if adopts {
-                csm.adopt(first_data, data_pages);
-            }
+            data.iter().for_each(|run| csm.adopt(Page(run.start), run.len() as u32));
             Box::new(csm)
         }
         Consistency::Sc => {
             let mut sc = Sc::new(layout.clone(), ScOptions { hold: true });
-            if adopts {
-                sc.adopt(first_data, data_pages);
-            }
+            data.iter().for_each(|run| sc.adopt(Page(run.start), run.len() as u32));
             Box::new(sc)
         }
     }
