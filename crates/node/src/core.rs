@@ -5,7 +5,6 @@ use crate::clock::{Activity, Scope};
 use crate::monitor::Touch;
 use crate::ports::{Continuation, Ports};
 use crate::slots::{Slot, event};
-use crate::streams::Ahead;
 use crate::thread::Uninterrupted;
 use crate::wire::Wire;
 use gondwana_coherence::sync::{
@@ -13,6 +12,7 @@ use gondwana_coherence::sync::{
     Locks, ManagerOf, Object, Reply, Request, Server, SyncMessage, Ticket,
 };
 use gondwana_coherence::{Access, Message, Outcome, Page, PlacedPages, Protocol, Standing, Waiter};
+use gondwana_prefetch::Prefetch;
 use gondwana_topology::NodeId;
 
 /// Pages of mostly read memory that one message asks for.
@@ -173,19 +173,26 @@ impl Core {
     }
 
     /// A fault of the thread that waits at `slot`. Its earlier faults are over: it has come as far as this one.
-    pub fn fault(&mut self, page: Page, access: Access, ahead: Ahead, slot: Slot, touch: Touch) -> Outcome {
+    pub fn fault(
+        &mut self,
+        page: Page,
+        access: Access,
+        prefetch: Prefetch,
+        slot: Slot,
+        touch: Touch,
+    ) -> Outcome {
         self.let_go();
         if let Some(tap) = &mut self.ports.tap {
             tap.touches(slot, self.ports.slots.thread(slot), page, access, touch);
         }
         let is_here = self.ports.pages.access(page.0) != gondwana_memory::Access::None;
-        let (run, waiter) = (ahead.right_behind(), Continuation::Thread(slot).into());
-        let outcome = self.protocol.fault(page, access, run, waiter, &mut self.ports);
+        let (adjacent, waiter) = (prefetch.adjacent(), Continuation::Thread(slot).into());
+        let outcome = self.protocol.fault(page, access, adjacent, waiter, &mut self.ports);
         let array = self.ports.pages.geometry().segment_of(page.0);
         let inside = |&(first, count): &(u32, u32)| {
             array.address_of(first).is_some() && array.address_of(first + count - 1).is_some()
         };
-        for (first, count) in ahead.elsewhere(page.0).take_while(inside) {
+        for (first, count) in prefetch.elsewhere(page.0).take_while(inside) {
             if is_here {
                 self.protocol.write_early(Page(first), count, &mut self.ports);
             } else {
@@ -257,8 +264,8 @@ impl Core {
         permitted
     }
 
-    /// True if a page is neither here nor on its way.
-    pub fn is_lost(&self, page: Page) -> bool {
+    /// True if a page is neither resident nor in flight.
+    pub fn is_absent(&self, page: Page) -> bool {
         self.ports.pages.access(page.0) == gondwana_memory::Access::None && !self.protocol.is_coming(page)
     }
 

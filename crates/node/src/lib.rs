@@ -18,7 +18,6 @@ mod fault;
 mod fork;
 #[doc(hidden)]
 pub mod fuzzing;
-mod habits;
 mod heap;
 mod inject;
 mod line;
@@ -34,7 +33,6 @@ mod slots;
 mod start;
 mod stats;
 mod stream_calls;
-mod streams;
 mod sync;
 mod thread;
 mod threads;

@@ -4,8 +4,8 @@ use crate::Node;
 use crate::monitor::Stacks;
 use crate::own::own;
 use crate::slots::Slot;
-use crate::streams::Streams;
 use gondwana_memory::heap::Cache;
+use gondwana_prefetch::Predictor;
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::ops::{Deref, Range};
@@ -37,7 +37,7 @@ pub struct Common {
     pub(crate) local_cache: RefCell<Option<Cache>>,
     /// The slabs that are being taken are for such blocks.
     pub(crate) takes_local_slabs: Cell<bool>,
-    pub(crate) streams: RefCell<Streams>,
+    pub(crate) predictor: RefCell<Predictor>,
     /// The calls that it has allocated by, if the run is monitored.
     pub(crate) stacks: RefCell<Option<Box<Stacks>>>,
 }
@@ -106,7 +106,7 @@ impl Thread {
             cache: RefCell::new(None),
             local_cache: RefCell::new(None),
             takes_local_slabs: Cell::new(false),
-            streams: RefCell::default(),
+            predictor: RefCell::default(),
             stacks: RefCell::new(None),
         }));
         let handling = Box::leak(Box::new(Self { slot: other, common, handling: None }));

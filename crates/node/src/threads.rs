@@ -6,12 +6,12 @@ use crate::monitor::Touch;
 use crate::placement::ThreadGroup;
 use crate::schedule;
 use crate::slots::Slot;
-use crate::streams::Ahead;
 use crate::sync::JoinWait;
 use crate::wire::{ThreadSpec, Wire};
 use gondwana_coherence::sync::{Answer, Request, SyncError, Thread as ThreadId, Ticket};
 use gondwana_coherence::{Access, Page};
 use gondwana_memory::PAGE_SIZE;
+use gondwana_prefetch::Prefetch;
 use gondwana_rset::{ThreadPlan, ThreadPolicy};
 use gondwana_topology::{NodeId, NodeSet};
 use std::ops::Range;
@@ -350,7 +350,7 @@ impl Node {
         let touch = Touch { address: self.geometry.address_of(first), code: 0, writer: None };
         self.privately(move || {
             self.core().ports.stacks.push(pages);
-            self.resolve(Page(first), Access::Write, Ahead::next(count - 1), touch);
+            self.resolve(Page(first), Access::Write, Prefetch::next(count - 1), touch);
         });
     }
 

@@ -1,17 +1,19 @@
 //! Pages at equal distances that a thread touches in turn.
 
-use super::{Fault, Kind};
-use crate::habits::{Extent, Foreseen, Writer};
+use crate::extents::{Extent, Predicted};
+use crate::fault::{Fault, Kind};
+use crate::read_then_write::Writer;
 use std::ops::{Range, RangeInclusive};
 
-/// How many pages may be left out in a run of pages that nobody touched.
+/// How many pages may be left out in a stream of pages that no node has touched.
 const GAP: u32 = 16;
 
-/// A run of adjacent pages, or the beginnings of such runs at equal distances.
+/// A sequential stream (adjacent pages), or a 2-D stride (the beginnings of such streams at equal distances).
 #[derive(Clone, Debug, Default)]
-pub struct Sequence {
+pub struct StridePattern {
     /// The address of the instruction that began it.
     pub code: usize,
+    /// Of the faults in it.
     pub kind: Kind,
     /// Where it faulted first.
     first: u32,
@@ -19,55 +21,55 @@ pub struct Sequence {
     last: u32,
     /// The distance from each page to the next; 0 while that is open.
     stride: i32,
-    /// How many steps beyond the last fault were asked for.
+    /// How many steps beyond the last fault were requested.
     window: u32,
-    /// How many steps to ask for the next time, where nothing is foreseen.
+    /// How many steps to request the next time, where nothing is predicted.
     pace: u32,
-    foreseen: Foreseen,
-    /// Pages that had been brought were lost before they were touched, so that none will be.
-    vain: bool,
-    /// What it reads is asked for to be written, because this will write it. Never set beyond the pages that this tells of.
+    predicted: Predicted,
+    /// Prefetched pages were evicted before use, so that no more are prefetched.
+    evicted_before_use: bool,
+    /// Pages that it reads are requested for writing, because this will write them. Never set beyond the pages that this
+    /// covers.
     writer: Option<Writer>,
     /// What has been written of what it read, with whatever lies between.
     written: Range<u32>,
 }
 
-impl Sequence {
-    /// A sequence begins with a fault at `page` and will go as far as is foreseen.
-    pub fn begin(fault: Fault, (foreseen, writer): (Foreseen, Option<Writer>), limit: u32) -> Self {
+impl StridePattern {
+    /// A pattern begins with a fault at `page` and will go as far as is predicted.
+    pub fn begin(fault: Fault, (predicted, writer): (Predicted, Option<Writer>), limit: u32) -> Self {
         let Fault { page, code, kind, .. } = fault;
-        let mut sequence = Self {
+        let mut pattern = Self {
             code,
             kind,
             first: page,
             last: page,
-            stride: foreseen.extent.stride,
-            foreseen,
+            stride: predicted.extent.stride,
+            predicted,
             writer,
             ..Self::default()
         };
-        if foreseen.is_trusted() {
-            sequence.window = sequence.look_ahead(limit);
+        if predicted.is_trusted() {
+            pattern.window = pattern.look_ahead(limit);
         }
-        sequence
+        pattern
     }
 
-    /// A sequence whose third page is `page`.
+    /// A pattern whose third page is `page`.
     pub fn third(code: usize, kind: Kind, page: u32, stride: i32, limit: u32) -> Self {
         let first = (i64::from(page) - 2 * i64::from(stride)) as u32;
         let window = 1.min(limit);
         Self { code, kind, first, last: page, stride, window, pace: 1, ..Self::default() }
     }
 
-    /// True if `page` was to be expected next: it is on the way, and not farther than the first page that was not
-    /// asked for.
+    /// True if `page` continues the pattern: it is on the way, and not farther than the first page that was not requested.
     pub fn leads_to(&self, page: u32) -> bool {
         self.steps_to(page).is_some_and(|steps| steps <= self.window + 1)
     }
 
-    /// As [`Self::leads_to`] for a run: one of a single page goes on in either direction, and of pages that nobody
+    /// As [`Self::leads_to`] for a stream: one of a single page goes on in either direction, and of pages that no node has
     /// touched, some may be left out.
-    pub fn runs_to(&self, page: u32) -> bool {
+    pub fn is_continued_as_stream_by(&self, page: u32) -> bool {
         let turns = self.first == self.last && self.window == 0 && page + 1 == self.last;
         let gap = if self.kind == Kind::First { GAP } else { 0 };
         turns || self.steps_to(page).is_some_and(|steps| steps <= self.window + 1 + gap)
@@ -83,7 +85,7 @@ impl Sequence {
         u32::try_from(distance / stride).ok().filter(|&steps| steps > 0)
     }
 
-    /// True if `page` is between the first page and the last one that was asked for.
+    /// True if `page` is between the first page and the last one that was requested.
     pub fn holds(&self, page: u32) -> bool {
         self.between(self.last, self.window).contains(&i64::from(page))
     }
@@ -95,16 +97,16 @@ impl Sequence {
         first.min(far)..=first.max(far)
     }
 
-    /// How far it goes, as far as is known: what was foreseen, unless that has been seen to be wrong.
+    /// How far it goes, as far as is known: what was predicted, unless that has been seen to be wrong.
     pub fn extent(&self) -> Extent {
-        if self.vain {
+        if self.evicted_before_use {
             return Extent::single(self.stride);
         }
         let count = self.steps_made() + 1;
         let so_far = Extent { stride: self.stride, count, most: count + self.window };
-        let foreseen = self.foreseen.extent;
-        let fits = foreseen.stride == self.stride && (so_far.count..=so_far.most).contains(&foreseen.count);
-        if fits { foreseen } else { so_far }
+        let predicted = self.predicted.extent;
+        let fits = predicted.stride == self.stride && (so_far.count..=so_far.most).contains(&predicted.count);
+        if fits { predicted } else { so_far }
     }
 
     /// Pages are written: how many of them it is known to have, and were not written before.
@@ -126,53 +128,54 @@ impl Sequence {
         self.first
     }
 
-    /// True if it is beginnings of more than two runs, of which `page` is one.
-    pub fn is_column_of(&self, page: u32) -> bool {
+    /// True if it is the beginnings of more than two streams, of which `page` is one.
+    pub fn is_stride_of(&self, page: u32) -> bool {
         let distance = i64::from(page) - i64::from(self.first);
         self.extent().count > 2 && self.holds(page) && distance % i64::from(self.stride) == 0
     }
 
-    /// True if it has asked for more, so that it is more than a page or two.
+    /// True if it has prefetched, so that it is more than a page or two.
     pub fn is_proven(&self) -> bool {
         self.window > 0
     }
 
-    /// How many steps beyond the last fault are asked for.
+    /// How many steps beyond the last fault are prefetched.
     pub fn window(&self) -> u32 {
         self.window
     }
 
+    /// The distance from each page to the next.
     pub fn stride(&self) -> i32 {
         self.stride
     }
 
-    /// A run goes on at `page`. Less may have been brought than was asked for; a page that was is no reason to ask for
-    /// more.
-    pub fn run_on(&mut self, page: u32, lost: bool, limit: u32) {
+    /// A stream goes on at `page`. Fewer pages may have come than were requested; a fault at a requested page that was
+    /// evicted before use halves the pace.
+    pub fn continue_stream(&mut self, page: u32, absent: bool, limit: u32) {
         let backwards = page < self.last;
         let turns = backwards && self.stride == 1;
         if turns {
             self.stride = -1;
-            self.foreseen = Foreseen::default();
+            self.predicted = Predicted::default();
         }
-        if lost && self.has_asked_for(page) {
+        if absent && self.has_requested(page) {
             self.pace /= 2;
         }
         self.last = page;
         self.writer = self.writer.filter(|writer| !turns && self.steps_made() < writer.pages);
-        // Two pages in sequence are a run; backwards it takes three.
+        // Two pages in sequence are a stream; backwards it takes three.
         self.window = if turns { 0 } else { self.look_ahead(limit) };
     }
 
-    /// Beginnings of runs go on at `page`. Each was asked for by itself: one that faults again was lost meanwhile.
-    pub fn step_on(&mut self, page: u32, lost: bool, limit: u32) {
-        self.vain |= lost && self.has_asked_for(page);
+    /// A 2-D stride goes on at `page`. Each stream was requested by itself: one that faults again was evicted before use.
+    pub fn continue_stride(&mut self, page: u32, absent: bool, limit: u32) {
+        self.evicted_before_use |= absent && self.has_requested(page);
         self.last = page;
-        self.window = if self.vain { 0 } else { self.look_ahead(limit) };
+        self.window = if self.evicted_before_use { 0 } else { self.look_ahead(limit) };
     }
 
-    /// True if `page`, at which it goes on, was asked for.
-    fn has_asked_for(&self, page: u32) -> bool {
+    /// True if `page`, at which it goes on, was requested.
+    fn has_requested(&self, page: u32) -> bool {
         self.steps_to(page).is_some_and(|steps| steps <= self.window)
     }
 
@@ -184,18 +187,18 @@ impl Sequence {
         }
     }
 
-    /// The instruction that will write what it asks for, if one will.
+    /// The instruction that will write the pages that it requests, if one will.
     pub fn writer(&self) -> Option<usize> {
         self.writer.map(|writer| writer.code)
     }
 
-    /// What is foreseen beyond the last fault; nothing is known of what lies beyond the end of that.
+    /// How many steps are predicted beyond the last fault; `None` beyond the end of the prediction.
     fn rest(&self) -> Option<u32> {
-        self.foreseen.extent.count.checked_sub(self.steps_made() + 1)
+        self.predicted.extent.count.checked_sub(self.steps_made() + 1)
     }
 
-    /// The next window: the rest of what is foreseen. Beyond that, and while that is watched, windows double. What will be
-    /// written is asked for by itself.
+    /// The next window: the rest of what is predicted. Beyond that, and while the prediction is sampled, windows double.
+    /// Pages that will be written are requested by themselves.
     fn look_ahead(&mut self, limit: u32) -> u32 {
         match self.writer {
             Some(writer) => self.next_window(limit).min(writer.pages - 1 - self.steps_made()),
@@ -204,12 +207,12 @@ impl Sequence {
     }
 
     fn next_window(&mut self, limit: u32) -> u32 {
-        let (trusted, rest) = (self.foreseen.is_trusted(), self.rest());
+        let (trusted, rest) = (self.predicted.is_trusted(), self.rest());
         let most = rest.map_or(limit, |rest| rest.min(limit));
         if trusted && rest.is_some() {
             return most;
         }
-        let slowest = if trusted { self.foreseen.extent.count / 4 } else { 0 };
+        let slowest = if trusted { self.predicted.extent.count / 4 } else { 0 };
         self.pace = (self.pace * 2).max(slowest).clamp(1, limit.max(1));
         self.pace.min(most)
     }
