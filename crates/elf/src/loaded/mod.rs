@@ -305,7 +305,7 @@ mod tests {
         let here = the_code_of_the_executable_is_found as fn() as usize;
         assert!(program_text().contains(&here));
         assert!(text_of(&["libc.so"])[0].contains(&(libc::getpid as *const () as usize)));
-        assert_eq!(text_of(&["libnone.so"]), [0..0]);
+        assert!(text_of(&["libnone.so"])[0].is_empty());
     }
 
     #[test]
