@@ -65,7 +65,7 @@ pub fn shown(recording: &Recording, names: &dyn Names) {
     let document = advise::document(&analysis, &advice, &plan);
     let nodes = recording.run.nodes;
     if !plan.is_empty() {
-        let machine = gondwana_node::placement::machine(nodes, 1, 1 << 40);
+        let machine = gondwana_control::machine(nodes, 1, 1 << 40);
         let read = Plan::parse(&document, &machine, &Registry::default());
         assert!(read.is_ok(), "{}\n{document}", read.unwrap_err());
     }

@@ -114,7 +114,7 @@ fn control_characters_of_a_recording_reach_no_terminal_and_no_plan() {
     };
     let file = [&FILE_HEADER[..], &encode(LAUNCHER, &run)].concat();
     fs::write(folder.join("a.gwr"), file).unwrap();
-    let machine = gondwana_node::placement::machine(2, 1, 1 << 30);
+    let machine = gondwana_control::machine(2, 1, 1 << 30);
     for command in ["advise a.gwr", "advise --json a.gwr", "report a.gwr", "report --json a.gwr"] {
         let ran = succeeds(&folder, &format!("gondwana {command}"));
         let said = ran.output.clone() + &ran.errors;

@@ -7,7 +7,7 @@ mod plans;
 mod recordings;
 mod texts;
 
-use gondwana_node::control::{Order, Report};
+use gondwana_control::{Order, Report};
 
 /// What gets bytes.
 #[derive(Clone, Copy)]

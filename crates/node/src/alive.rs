@@ -10,8 +10,8 @@
 //! the end of each process. Many nodes of two computers share the work.
 
 use crate::Node;
-use crate::boot::FabricBoot;
 use crate::wire::Wire;
+use gondwana_control::FabricBoot;
 use gondwana_topology::NodeId;
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, Ordering};

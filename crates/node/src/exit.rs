@@ -1,10 +1,10 @@
 //! The end of a run, and what the launcher is told on the way.
 
 use crate::clock::{Activity, Scope};
-use crate::control::{Report, send_crash};
 use crate::line::Line;
 use crate::wire::Wire;
 use crate::{Node, Thread};
+use gondwana_control::{Report, send_crash};
 use gondwana_topology::NodeId;
 use serde_json::json;
 use std::os::fd::AsRawFd;

@@ -5,14 +5,10 @@
 //! waits for an answer receives messages as well, as long as it spins.
 
 mod alive;
-pub mod boards;
-pub mod boot;
 mod caller;
 mod clock;
-pub mod control;
 mod core;
 mod defect;
-pub mod exchange;
 mod exit;
 mod fault;
 mod fork;
@@ -50,9 +46,8 @@ pub use thread::Thread;
 pub use wire::{ProcessChange, StandardStream, ThreadSpec};
 
 use crate::core::{Core, CoreGuard};
-use boot::Boot;
-use control::{Control, Report};
 use gondwana_coherence::sync::LockTable;
+use gondwana_control::{Boot, Consistency, Control, FabricBoot, Report};
 use gondwana_fabric::Fabric;
 use gondwana_memory::Geometry;
 use gondwana_topology::NodeId;
@@ -153,13 +148,13 @@ impl Node {
     /// True if the program runs release consistent only because no atomic instruction was found in it.
     #[must_use]
     pub fn relies_on_no_atomics(&self) -> bool {
-        self.boot.chosen && self.boot.consistency == boot::Consistency::Rc
+        self.boot.chosen && self.boot.consistency == Consistency::Rc
     }
 
     /// True if all nodes are known to be processes of one computer.
     #[must_use]
     pub fn is_on_one_computer(&self) -> bool {
-        matches!(self.boot.fabric, boot::FabricBoot::Shm { .. })
+        matches!(self.boot.fabric, FabricBoot::Shm { .. })
     }
 
     /// True if the address is shared by all nodes.

@@ -1,7 +1,5 @@
 //! What the protocol machines act on: this node's pages, the fabric and the waiting threads.
 
-use crate::control::Report;
-use crate::exchange;
 use crate::monitor::Tap;
 use crate::slots::{Slots, event};
 use crate::stats::MessageCounts;
@@ -9,6 +7,8 @@ use crate::wire::{Wire, kind_of, sync_kind_of};
 use crate::{Node, Thread};
 use gondwana_coherence::sync::SyncMessage;
 use gondwana_coherence::{Access, Env, Incident, Message, Offer, Page, Visit, Visitors, Waiter, Writers};
+use gondwana_control::Offer as HandedOver;
+use gondwana_control::Report;
 use gondwana_fabric::{Fabric, SendError};
 use gondwana_memory::{Neighbour, PAGE_SIZE, PageBytes, Pages, Purpose};
 use gondwana_topology::NodeId;
@@ -86,7 +86,7 @@ impl Ports {
 
     /// Finds a way to the memory of other nodes of this computer from what each has handed over. A node that has none is
     /// asked.
-    pub fn meet_neighbours(&mut self, handed: Vec<(u16, exchange::Offer)>) {
+    pub fn meet_neighbours(&mut self, handed: Vec<(u16, HandedOver)>) {
         self.neighbours.resize_with(self.fabric.nodes(), || None);
         for (node, offer) in handed {
             if let Some(place) = self.neighbours.get_mut(usize::from(node)) {

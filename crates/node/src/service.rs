@@ -1,10 +1,10 @@
 //! Receiving: what a node does with each message.
 
 use crate::clock::{Activity, Scope};
-use crate::control::Report;
 use crate::wire::{ThreadSpec, Wire};
 use crate::{Node, StreamDone, Thread};
 use gondwana_coherence::sync::{Answer, SyncMessage, Ticket};
+use gondwana_control::Report;
 use gondwana_fabric::{Event, LostReason};
 use gondwana_topology::NodeId;
 use std::sync::atomic::Ordering;

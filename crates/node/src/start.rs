@@ -1,9 +1,6 @@
 //! How a process becomes a node.
 
-use crate::boot::{Boot, Consistency, FabricBoot, Mechanism};
-use crate::control::Control;
 use crate::core::Core;
-use crate::exchange::Exchange;
 use crate::monitor::Monitor;
 use crate::patience::Patience;
 use crate::placement::{self, Placer};
@@ -15,6 +12,7 @@ use crate::{
 };
 use gondwana_coherence::sync::{Barriers, LockTable, Locks, ManagerOf, Object};
 use gondwana_coherence::{Csm, CsmOptions, Layout, Managers, Page, Protocol, Region, Sc, ScOptions};
+use gondwana_control::{Boot, Consistency, Control, Exchange, FabricBoot, Mechanism};
 use gondwana_elf::{data_segments, loaded};
 use gondwana_fabric::{ConnectError, Fabric, Security, SegmentError, ShmFabric, TcpConfig, TcpFabric};
 use gondwana_memory::heap::{Heap, Layout as HeapLayout};
@@ -160,7 +158,7 @@ impl Node {
         let heap = Heap::new(HeapLayout::new(SPAN_BASE, part as usize, usize::from(boot.nodes)), me);
         // SAFETY: the launcher left this descriptor to this process alone.
         let control = Control::new(unsafe { OwnedFd::from_raw_fd(boot.control_fd) });
-        let machine = placement::machine(boot.nodes, boot.processors_each, boot.span);
+        let machine = gondwana_control::machine(boot.nodes, boot.processors_each, boot.span);
         let plan = ThreadPlan::new(boot.threads.clone(), &RSet::global(&machine), &machine)?;
         let registry = threads::Registry::new(plan, boot.groups.clone(), boot.nodes, boot.processors);
         let placer = Placer::new(&boot, loaded::base_of)?;

@@ -3,13 +3,13 @@
 use crate::Node;
 use crate::clock::{Activity, Scope};
 use crate::monitor::Touch;
-use crate::placement::ThreadGroup;
 use crate::schedule;
 use crate::slots::Slot;
 use crate::sync::JoinWait;
 use crate::wire::{ThreadSpec, Wire};
 use gondwana_coherence::sync::{Answer, Request, SyncError, Thread as ThreadId, Ticket};
 use gondwana_coherence::{Access, Page};
+use gondwana_control::ThreadGroup;
 use gondwana_memory::PAGE_SIZE;
 use gondwana_prefetch::Prefetch;
 use gondwana_rset::{ThreadPlan, ThreadPolicy};

@@ -5,8 +5,8 @@
 //! initialiser, which the loader runs before all others (see `build.rs`), takes them out of the loader's hands; node
 //! 0 runs them when it is a node. Those of the language runtimes stay, because their data is private to each node.
 
+use gondwana_control::BOOT_VARIABLE;
 use gondwana_elf::loaded::{self, Constructor, LoadedObject, tag};
-use gondwana_node::boot::BOOT_VARIABLE;
 use libc::{c_char, c_int};
 use std::ffi::CStr;
 use std::sync::OnceLock;

@@ -6,8 +6,7 @@ use crate::{
     alloc, api, constructors, exit, handler_stack, library, map, plt_stubs, pthread, report, signals,
     span_stack,
 };
-use gondwana_node::boot::Boot;
-use gondwana_node::control::{Control, Report};
+use gondwana_control::{Boot, Control, Report};
 use gondwana_node::{Caller, Hooks, Node, ProcessChange, Thread};
 use libc::{c_char, c_int, c_void};
 use std::ffi::CStr;

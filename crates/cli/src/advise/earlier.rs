@@ -10,7 +10,7 @@ pub fn of(run: &Run, say: &mut dyn FnMut(&str)) -> Plan {
     if run.plan.is_empty() {
         return Plan::default();
     }
-    let machine = gondwana_node::placement::machine(run.nodes.max(1), 1, 1 << 40);
+    let machine = gondwana_control::machine(run.nodes.max(1), 1, 1 << 40);
     let path = Path::new(&run.plan);
     let read = std::fs::read_to_string(path).map_err(|error| error.to_string());
     let names = crate::rset::named_sets().unwrap_or_else(|_| Registry::default());

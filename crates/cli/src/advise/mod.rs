@@ -121,7 +121,7 @@ mod tests {
         let plan = gondwana_analysis::plan(&analysis, &advice);
         let document = document(&analysis, &advice, &plan);
         assert!(document.starts_with("# "), "{document}");
-        let machine = gondwana_node::placement::machine(2, 1, 1 << 30);
+        let machine = gondwana_control::machine(2, 1, 1 << 30);
         let read = Plan::parse(&document, &machine, &gondwana_rset::Registry::default()).unwrap();
         assert_eq!((read.variables[0].name.as_str(), read.before), ("grid", plan.before));
         let json = to_json(&analysis, &advice, &plan);

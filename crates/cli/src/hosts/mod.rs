@@ -18,7 +18,7 @@ use crate::live::Live;
 use crate::run::check::Program;
 use crate::run::{Job, Outcome, mechanism_name, say_degraded};
 use crate::running::answer::Desk;
-use gondwana_node::boot::{FabricBoot, Mechanism, VERSION};
+use gondwana_control::{FabricBoot, Mechanism, VERSION};
 use list::Host;
 use protocol::{Prepare, Ready, digest, from_os};
 use remote::RemoteNodes;

@@ -6,8 +6,7 @@
 
 use crate::process::events::{End, Stop};
 use crate::run::capabilities::Capabilities;
-use gondwana_node::boot::Boot;
-use gondwana_node::control::{Order, Report};
+use gondwana_control::{Boot, Order, Report};
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use sha2::{Digest, Sha256};
 use std::ffi::{OsStr, OsString};

@@ -1,7 +1,7 @@
 //! What happens to the nodes of a run, wherever they are.
 
 use crate::failure::Failure;
-use gondwana_node::control::{Order, Report};
+use gondwana_control::{Order, Report};
 use serde::{Deserialize, Serialize};
 use std::os::fd::RawFd;
 use std::time::Instant;

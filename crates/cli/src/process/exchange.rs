@@ -1,6 +1,6 @@
 //! The launcher's part in what nodes hand over to each other: it collects, and gives each node what all others have given.
 
-use gondwana_node::exchange::{Exchange, Offer};
+use gondwana_control::{Exchange, Offer};
 use std::io::ErrorKind;
 use std::os::fd::{AsRawFd, RawFd};
 

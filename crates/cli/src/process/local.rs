@@ -8,11 +8,9 @@ use super::spawn::{Image, Setup, spawn};
 use super::stops::{Change, Stops};
 use crate::failure::Failure;
 use crate::run::limits::explained;
+use gondwana_control::{BOOT_VARIABLE, Boot, Control, Exchange, FabricBoot, MOMENT, News, Order, Report};
 use gondwana_host::{Ended, OutOfMemory};
 use gondwana_memory::empty_frames;
-use gondwana_node::boot::{BOOT_VARIABLE, Boot, FabricBoot};
-use gondwana_node::control::{Control, News, Order, Report};
-use gondwana_node::exchange::{Exchange, MOMENT};
 use gondwana_recording::chunks;
 use std::collections::VecDeque;
 use std::ffi::OsString;
@@ -101,7 +99,7 @@ impl LocalNodes {
             FabricBoot::Shm { fd } | FabricBoot::Tcp { listener_fd: fd, .. } => *fd = self.reserved.fabric(),
         }
         let (ours, theirs) = Control::pair().map_err(failed)?;
-        let exchange = boot.has_neighbours().then(Exchange::pair).transpose().map_err(failed)?;
+        let exchange = boot.has_peers().then(Exchange::pair).transpose().map_err(failed)?;
         boot.exchange_fd = exchange.is_some().then(|| self.reserved.exchange());
         let memfd = boot.to_memfd().map_err(failed)?;
         let frames = empty_frames().map_err(|error| cannot_start(number, &error))?;

@@ -2,9 +2,8 @@
 //! boards have the same filters; their answers are put together.
 
 use crate::process::events::Nodes;
+use gondwana_control::{BankAnswer, BankError, BankRequest, Order};
 use gondwana_monitor::{FilterError, MOST_FILTERS, SECONDARIES};
-use gondwana_node::boards::{BoardAnswer, BoardError, BoardRequest};
-use gondwana_node::control::Order;
 use std::collections::{BTreeSet, VecDeque};
 
 /// The boards of a run.
@@ -14,7 +13,7 @@ pub struct Boards {
     filters: u64,
     secondaries: u64,
     /// Who has asked for what, and has not had an answer.
-    waiting: VecDeque<(u16, BoardRequest)>,
+    waiting: VecDeque<(u16, BankRequest)>,
     current: Option<Current>,
 }
 
@@ -22,23 +21,23 @@ pub struct Boards {
 struct Current {
     asker: u16,
     number: u8,
-    request: BoardRequest,
+    request: BankRequest,
     /// The nodes that have not answered.
     left: BTreeSet<u16>,
-    answer: BoardAnswer,
+    answer: BankAnswer,
     /// What has been done on some nodes only is being undone.
     undoes: bool,
 }
 
 impl Boards {
     /// A thread of the program asks for something, while these nodes run.
-    pub fn ask(&mut self, asker: u16, request: BoardRequest, nodes: &[u16], machine: &mut dyn Nodes) {
+    pub fn ask(&mut self, asker: u16, request: BankRequest, nodes: &[u16], machine: &mut dyn Nodes) {
         self.waiting.push_back((asker, request));
         self.go_on(nodes, machine);
     }
 
     /// A node has done what it was told.
-    pub fn done(&mut self, node: u16, answer: BoardAnswer, nodes: &[u16], machine: &mut dyn Nodes) {
+    pub fn done(&mut self, node: u16, answer: BankAnswer, nodes: &[u16], machine: &mut dyn Nodes) {
         if let Some(current) = &mut self.current
             && current.left.remove(&node)
         {
@@ -67,30 +66,30 @@ impl Boards {
         }
     }
 
-    fn begin(&mut self, asker: u16, request: BoardRequest, nodes: &[u16], machine: &mut dyn Nodes) {
+    fn begin(&mut self, asker: u16, request: BankRequest, nodes: &[u16], machine: &mut dyn Nodes) {
         let free = |taken: u64, most: usize| (0..most as u8).find(|number| taken >> number & 1 == 0);
         let number = match &request {
-            BoardRequest::Set { .. } => {
+            BankRequest::Set { .. } => {
                 free(self.filters, MOST_FILTERS).ok_or(FilterError::TooManyFilters(MOST_FILTERS))
             }
-            BoardRequest::Shadow { .. } => {
+            BankRequest::Shadow { .. } => {
                 free(self.secondaries, SECONDARIES).ok_or(FilterError::TooManySecondaries(SECONDARIES))
             }
             _ => Ok(0),
         };
         let number = match number {
             Ok(number) => number,
-            Err(error) => return machine.order(asker, &Order::Boards(Err(error.into()))),
+            Err(error) => return machine.order(asker, &Order::BankAnswer(Err(error.into()))),
         };
         let of = match &request {
-            BoardRequest::Read { node, .. } | BoardRequest::Secondary { node, .. } => *node,
+            BankRequest::Read { node, .. } | BankRequest::Secondary { node, .. } => *node,
             _ => None,
         };
         let left: BTreeSet<u16> =
             nodes.iter().copied().filter(|&node| of.is_none_or(|of| of == node)).collect();
         if left.is_empty() {
             let why = format!("there is no node {} in this run", of.unwrap_or_default());
-            return machine.order(asker, &Order::Boards(Err(BoardError::Refused(libc::EINVAL, why))));
+            return machine.order(asker, &Order::BankAnswer(Err(BankError::Refused(libc::EINVAL, why))));
         }
         let current = Current { asker, number, request, left, answer: Ok(vec![]), undoes: false };
         current.order(machine);
@@ -100,8 +99,8 @@ impl Boards {
     fn finish(&mut self, mut current: Current, nodes: &[u16], machine: &mut dyn Nodes) {
         let Current { number, ref request, .. } = current;
         let undo = match *request {
-            BoardRequest::Set { .. } => Some(BoardRequest::Remove { filter: number }),
-            BoardRequest::Shadow { .. } => Some(BoardRequest::Unshadow { secondary: number }),
+            BankRequest::Set { .. } => Some(BankRequest::Remove { filter: number }),
+            BankRequest::Shadow { .. } => Some(BankRequest::Unshadow { secondary: number }),
             _ => None,
         };
         match (undo, &current.answer) {
@@ -114,30 +113,30 @@ impl Boards {
             }
             (Some(_), Ok(_)) => {
                 match request {
-                    BoardRequest::Set { .. } => self.filters |= 1 << number,
+                    BankRequest::Set { .. } => self.filters |= 1 << number,
                     _ => self.secondaries |= 1 << number,
                 }
                 current.answer = Ok(vec![u64::from(number)]);
             }
             (None, Ok(_)) => match *request {
-                BoardRequest::Remove { filter } => self.filters &= !(1 << filter),
-                BoardRequest::Unshadow { secondary } => self.secondaries &= !(1 << secondary),
+                BankRequest::Remove { filter } => self.filters &= !(1 << filter),
+                BankRequest::Unshadow { secondary } => self.secondaries &= !(1 << secondary),
                 _ => {}
             },
             (None, Err(_)) => {}
         }
-        machine.order(current.asker, &Order::Boards(current.answer));
+        machine.order(current.asker, &Order::BankAnswer(current.answer));
     }
 }
 
 impl Current {
     fn order(&self, machine: &mut dyn Nodes) {
-        let order = Order::Board { asker: self.asker, number: self.number, request: self.request.clone() };
+        let order = Order::Bank { asker: self.asker, number: self.number, request: self.request.clone() };
         self.left.iter().for_each(|&node| machine.order(node, &order));
     }
 
     /// Takes in what one node has answered: numbers are added up, and one that refuses is enough.
-    fn take(&mut self, answer: BoardAnswer) {
+    fn take(&mut self, answer: BankAnswer) {
         if self.undoes {
             return;
         }
@@ -186,12 +185,12 @@ mod tests {
 
     impl Told {
         /// What nodes were told since the last time, and what askers were answered.
-        fn take(&mut self) -> (ByNode<BoardRequest>, ByNode<BoardAnswer>) {
+        fn take(&mut self) -> (ByNode<BankRequest>, ByNode<BankAnswer>) {
             let (mut requests, mut answers) = (vec![], vec![]);
             for (node, order) in self.0.drain(..) {
                 match order {
-                    Order::Board { request, .. } => requests.push((node, request)),
-                    Order::Boards(answer) => answers.push((node, answer)),
+                    Order::Bank { request, .. } => requests.push((node, request)),
+                    Order::BankAnswer(answer) => answers.push((node, answer)),
                     other => panic!("{other:?}"),
                 }
             }
@@ -201,12 +200,12 @@ mod tests {
 
     const NODES: [u16; 2] = [0, 1];
 
-    fn set() -> BoardRequest {
-        BoardRequest::Set { filter: Filter::new(0x1000, 0x2000, 5), token: None }
+    fn set() -> BankRequest {
+        BankRequest::Set { filter: Filter::new(0x1000, 0x2000, 5), token: None }
     }
 
-    fn read(node: Option<u16>) -> BoardRequest {
-        BoardRequest::Read { filter: 0, node, first: 0, count: 2 }
+    fn read(node: Option<u16>) -> BankRequest {
+        BankRequest::Read { filter: 0, node, first: 0, count: 2 }
     }
 
     /// A filter that all nodes have set; its number.
@@ -220,7 +219,7 @@ mod tests {
     fn filters_get_numbers_that_the_whole_run_has() {
         let (mut boards, mut told) = (Boards::default(), Told::default());
         assert_eq!((set_one(&mut boards, &mut told), set_one(&mut boards, &mut told)), (0, 1));
-        boards.ask(0, BoardRequest::Remove { filter: 0 }, &NODES, &mut told);
+        boards.ask(0, BankRequest::Remove { filter: 0 }, &NODES, &mut told);
         boards.done(0, Ok(vec![]), &NODES, &mut told);
         assert_eq!(told.take().1, [], "one has not answered yet");
         boards.done(1, Ok(vec![]), &NODES, &mut told);
@@ -246,7 +245,7 @@ mod tests {
         boards.done(0, Ok(vec![10, 20]), &NODES, &mut told);
         assert_eq!(told.take(), (vec![(1, read(Some(1)))], vec![(1, Ok(vec![13, 24]))]));
         boards.done(1, Ok(vec![3, 4]), &NODES, &mut told);
-        let none = BoardError::Refused(libc::EINVAL, "there is no node 2 in this run".to_owned());
+        let none = BankError::Refused(libc::EINVAL, "there is no node 2 in this run".to_owned());
         assert_eq!(told.take().1, [(0, Ok(vec![3, 4])), (0, Err(none))]);
     }
 
@@ -256,7 +255,7 @@ mod tests {
         boards.ask(1, set(), &NODES, &mut told);
         boards.done(0, Ok(vec![]), &NODES, &mut told);
         boards.done(1, Err(FilterError::NoKinds.into()), &NODES, &mut told);
-        let undone = BoardRequest::Remove { filter: 0 };
+        let undone = BankRequest::Remove { filter: 0 };
         let (requests, answers) = told.take();
         assert_eq!((&requests[2..], answers), (&[(0, undone.clone()), (1, undone)][..], vec![]));
         boards.done(0, Ok(vec![]), &NODES, &mut told);

@@ -3,7 +3,7 @@
 use crate::doctor::{DEFAULT_SPAN, probes};
 use crate::failure::Failure;
 use crate::run::limits;
-use gondwana_node::boot::Mechanism;
+use gondwana_control::Mechanism;
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 

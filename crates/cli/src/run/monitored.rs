@@ -8,10 +8,8 @@ use super::boards::Boards;
 use super::tape::Tape;
 use crate::process::events::Nodes;
 use crate::running::requests::{Answer, Asked, Request, answer};
+use gondwana_control::{BankAnswer, BankError, BankRequest, Monitoring, Order};
 use gondwana_monitor::FilterText;
-use gondwana_node::boards::{BoardAnswer, BoardError, BoardRequest};
-use gondwana_node::boot::Monitoring;
-use gondwana_node::control::Order;
 use gondwana_recording::{
     Board, End, FILE_HEADER, Interval, LAUNCHER, Record, Run, Stretches, Totals, Watched, Written, encode,
     kind_and_node,
@@ -149,16 +147,16 @@ impl Monitored {
     }
 
     /// A thread of the program asks something of the boards of all nodes; `over` while the run is ending.
-    pub fn asked_of_boards(&mut self, node: u16, request: BoardRequest, over: bool, machine: &mut dyn Nodes) {
+    pub fn asked_of_boards(&mut self, node: u16, request: BankRequest, over: bool, machine: &mut dyn Nodes) {
         if over {
-            let why = BoardError::Refused(libc::EBUSY, "the run is just ending".to_owned());
-            return machine.order(node, &Order::Boards(Err(why)));
+            let why = BankError::Refused(libc::EBUSY, "the run is just ending".to_owned());
+            return machine.order(node, &Order::BankAnswer(Err(why)));
         }
         self.boards.ask(node, request, &self.nodes(), machine);
     }
 
     /// A node has done what was asked of its board.
-    pub fn board_done(&mut self, node: u16, answer: BoardAnswer, machine: &mut dyn Nodes) {
+    pub fn board_done(&mut self, node: u16, answer: BankAnswer, machine: &mut dyn Nodes) {
         self.boards.done(node, answer, &self.nodes(), machine);
     }
 

@@ -1,10 +1,9 @@
 //! What the user can say about a run.
 
 use crate::failure::Failure;
+use gondwana_control::{Monitoring, check_filters};
 use gondwana_memory::{PAGE_SIZE, RUNTIME_BASE, SPAN_BASE};
 use gondwana_monitor::FilterText;
-use gondwana_node::boot::Monitoring;
-use gondwana_node::monitor::check_filters;
 use gondwana_topology::MAX_NODES;
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;

@@ -6,7 +6,7 @@ use super::plan;
 use crate::doctor::{DEFAULT_SPAN, probes};
 use crate::exec::parsed;
 use crate::failure::Failure;
-use gondwana_node::placement::{Homes, ThreadGroup, machine};
+use gondwana_control::{Homes, ThreadGroup, machine};
 use gondwana_plan::{Plan, Traffic};
 use gondwana_rset::{MemoryPolicy, Placement, PlacementError, RSet, Registry, ThreadPlan, ThreadPolicy};
 

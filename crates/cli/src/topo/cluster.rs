@@ -7,7 +7,7 @@ use crate::failure::Failure;
 use crate::output;
 use crate::running::memory::{Used, used};
 use crate::running::{Launcher, Running, RunningNode, ask};
-use gondwana_node::placement::machine;
+use gondwana_control::machine;
 use gondwana_topology::{Machine, NodeId};
 use serde_json::{Value, json};
 use std::thread;

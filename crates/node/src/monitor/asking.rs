@@ -1,7 +1,7 @@
 //! What the program asks of the launcher.
 
 use crate::Node;
-use crate::control::Report;
+use gondwana_control::Report;
 use std::path::Path;
 use std::sync::{Condvar, Mutex, PoisonError};
 

@@ -2,8 +2,7 @@
 
 use super::listening::{Callback, is_telling};
 use crate::Node;
-use crate::boards::{BoardAnswer, BoardError, BoardRequest, MOST_COUNTERS};
-use crate::control::Report;
+use gondwana_control::{BankAnswer, BankError, BankRequest, MOST_COUNTERS, Report};
 use gondwana_monitor::{Filter, FilterError, FilterId, Kinds, SecondaryId};
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -25,7 +24,7 @@ pub struct Set {
     counters: u32,
     /// The node that has asked for it.
     pub asker: u16,
-    /// See [`BoardRequest::Set`].
+    /// See [`BankRequest::Set`].
     pub token: Option<u64>,
 }
 
@@ -59,10 +58,10 @@ impl Node {
     ///
     /// # Errors
     /// If any node refuses it: then none has it.
-    pub fn set_filter(&'static self, filter: Filter, callback: Option<Callback>) -> Result<u8, BoardError> {
+    pub fn set_filter(&'static self, filter: Filter, callback: Option<Callback>) -> Result<u8, BankError> {
         let listening = &self.monitor.listening;
         let token = callback.map(|callback| listening.register(callback));
-        let answer = self.ask_boards(&BoardRequest::Set { filter, token });
+        let answer = self.ask_boards(&BankRequest::Set { filter, token });
         if answer.is_err() {
             token.iter().for_each(|&token| listening.forget(token));
         }
@@ -73,9 +72,9 @@ impl Node {
     ///
     /// # Errors
     /// If there is no such filter.
-    pub fn remove_filter(&'static self, number: u8) -> Result<(), BoardError> {
+    pub fn remove_filter(&'static self, number: u8) -> Result<(), BankError> {
         let set = self.monitor.boards.filter(number)?;
-        self.ask_boards(&BoardRequest::Remove { filter: number })?;
+        self.ask_boards(&BankRequest::Remove { filter: number })?;
         if set.token.is_some() && set.asker == self.me.0 && !is_telling() {
             self.monitor.listening.wait_for_callback();
         }
@@ -86,12 +85,12 @@ impl Node {
     ///
     /// # Errors
     /// If there is no such filter, or no such node.
-    pub fn filter_counters(&self, filter: u8, node: Option<u16>) -> Result<Vec<u64>, BoardError> {
+    pub fn filter_counters(&self, filter: u8, node: Option<u16>) -> Result<Vec<u64>, BankError> {
         let counters = self.monitor.boards.filter(filter)?.counters;
         let mut counted = Vec::with_capacity(counters as usize);
         for first in (0..counters).step_by(MOST_COUNTERS as usize) {
             let count = (counters - first).min(MOST_COUNTERS);
-            counted.extend(self.ask_boards(&BoardRequest::Read { filter, node, first, count })?);
+            counted.extend(self.ask_boards(&BankRequest::Read { filter, node, first, count })?);
         }
         Ok(counted)
     }
@@ -100,16 +99,16 @@ impl Node {
     ///
     /// # Errors
     /// If a filter is not set, or there is none left.
-    pub fn shadow_filters(&self, filters: &[u8], kinds: Kinds) -> Result<u8, BoardError> {
-        number(&self.ask_boards(&BoardRequest::Shadow { filters: filters.to_vec(), kinds })?)
+    pub fn shadow_filters(&self, filters: &[u8], kinds: Kinds) -> Result<u8, BankError> {
+        number(&self.ask_boards(&BankRequest::Shadow { filters: filters.to_vec(), kinds })?)
     }
 
     /// What a secondary counter has counted on a node, or on all together.
     ///
     /// # Errors
     /// If there is no such counter, or no such node.
-    pub fn secondary_counter(&self, secondary: u8, node: Option<u16>) -> Result<u64, BoardError> {
-        let answer = self.ask_boards(&BoardRequest::Secondary { secondary, node })?;
+    pub fn secondary_counter(&self, secondary: u8, node: Option<u16>) -> Result<u64, BankError> {
+        let answer = self.ask_boards(&BankRequest::Secondary { secondary, node })?;
         Ok(answer.first().copied().unwrap_or(0))
     }
 
@@ -117,29 +116,29 @@ impl Node {
     ///
     /// # Errors
     /// If there is no such counter.
-    pub fn unshadow(&self, secondary: u8) -> Result<(), BoardError> {
-        self.ask_boards(&BoardRequest::Unshadow { secondary }).map(drop)
+    pub fn unshadow(&self, secondary: u8) -> Result<(), BankError> {
+        self.ask_boards(&BankRequest::Unshadow { secondary }).map(drop)
     }
 
-    fn ask_boards(&self, request: &BoardRequest) -> BoardAnswer {
-        self.monitor.board_answers.ask(|| self.report(&Report::Board(request.clone())))
+    fn ask_boards(&self, request: &BankRequest) -> BankAnswer {
+        self.monitor.board_answers.ask(|| self.report(&Report::Bank(request.clone())))
     }
 }
 
 /// The number in an answer.
-fn number(answer: &[u64]) -> Result<u8, BoardError> {
+fn number(answer: &[u64]) -> Result<u8, BankError> {
     let number = answer.first().and_then(|&number| u8::try_from(number).ok());
-    number.ok_or_else(|| BoardError::Refused(libc::EPROTO, "the launcher has given no number".to_owned()))
+    number.ok_or_else(|| BankError::Refused(libc::EPROTO, "the launcher has given no number".to_owned()))
 }
 
 /// Done on this node, for any thread of the run.
 impl Node {
     /// Does what a thread of `asker` has asked for. What is new gets this number.
-    pub(super) fn do_on_board(&'static self, asker: u16, number: u8, request: &BoardRequest) -> BoardAnswer {
+    pub(super) fn do_on_board(&'static self, asker: u16, number: u8, request: &BankRequest) -> BankAnswer {
         let boards = &self.monitor.boards;
         match *request {
-            BoardRequest::Set { filter, token } => self.set_on_board(asker, number, filter, token),
-            BoardRequest::Remove { filter } => {
+            BankRequest::Set { filter, token } => self.set_on_board(asker, number, filter, token),
+            BankRequest::Remove { filter } => {
                 let set = boards.filter(filter)?;
                 if let Some(token) = set.token {
                     self.listen_no_more(set.id, token);
@@ -150,7 +149,7 @@ impl Node {
                 })?;
                 Ok(vec![])
             }
-            BoardRequest::Read { filter, first, count, .. } => {
+            BankRequest::Read { filter, first, count, .. } => {
                 let id = boards.filter(filter)?.id;
                 Ok(self.with_panel(|panel| {
                     self.count_visits(panel, |_| true);
@@ -158,21 +157,21 @@ impl Node {
                     Ok::<_, FilterError>(counters.skip(first as usize).take(count as usize).collect())
                 })?)
             }
-            BoardRequest::Shadow { ref filters, kinds } => {
+            BankRequest::Shadow { ref filters, kinds } => {
                 let ids = filters.iter().map(|&filter| Ok(boards.filter(filter)?.id));
                 let ids = ids.collect::<Result<Vec<FilterId>, FilterError>>()?;
                 let id = self.with_panel(|panel| panel.shadow(&ids, kinds))?;
                 boards.secondaries().insert(number, id);
                 Ok(vec![])
             }
-            BoardRequest::Secondary { secondary, .. } => {
+            BankRequest::Secondary { secondary, .. } => {
                 let id = boards.secondary(secondary)?;
                 Ok(vec![self.with_panel(|panel| {
                     self.count_visits(panel, |_| true);
                     panel.secondary(id)
                 })?])
             }
-            BoardRequest::Unshadow { secondary } => {
+            BankRequest::Unshadow { secondary } => {
                 let id = boards.secondary(secondary)?;
                 self.with_panel(|panel| panel.unshadow(id))?;
                 boards.secondaries().remove(&secondary);
@@ -181,13 +180,7 @@ impl Node {
         }
     }
 
-    fn set_on_board(
-        &'static self,
-        asker: u16,
-        number: u8,
-        filter: Filter,
-        token: Option<u64>,
-    ) -> BoardAnswer {
+    fn set_on_board(&'static self, asker: u16, number: u8, filter: Filter, token: Option<u64>) -> BankAnswer {
         let boards = &self.monitor.boards;
         let id = self.with_panel(|panel| {
             self.find_visits(&filter);
@@ -201,7 +194,7 @@ impl Node {
         self.listen(id).map(|()| vec![]).map_err(|error| {
             // Taken away again by way of the launcher, as on the other nodes.
             self.listen_no_more(id, token);
-            BoardError::Refused(libc::EAGAIN, format!("starting the thread that tells thresholds: {error}"))
+            BankError::Refused(libc::EAGAIN, format!("starting the thread that tells thresholds: {error}"))
         })
     }
 }

@@ -2,8 +2,8 @@
 
 use super::Monitor;
 use crate::Node;
-use crate::control::Report;
 use crate::defect::attempt;
+use gondwana_control::Report;
 
 impl Monitor {
     /// Forgets the recording, which what has failed may have left half done.

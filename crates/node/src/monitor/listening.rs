@@ -1,9 +1,8 @@
 //! Thresholds that have been reached: the program hears of those of its own filters, the user of the others.
 
-use crate::boards::Reached;
-use crate::control::Report;
 use crate::slots::{futex_wait, futex_wake};
 use crate::{Node, Thread, service};
+use gondwana_control::{Reached, Report};
 use gondwana_monitor::{FilterId, MOST_FILTERS};
 use std::cell::Cell;
 use std::collections::{BTreeMap, VecDeque};

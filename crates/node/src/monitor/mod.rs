@@ -20,17 +20,14 @@ mod tap_tests;
 mod visits;
 
 pub use attribution::{Attribution, Stacks, Threads};
-pub use filters::check as check_filters;
 pub use listening::Callback;
 pub use tap::{Tap, Touch};
 
-use crate::boards::{BoardAnswer, BoardError};
-use crate::boot::Monitoring;
-use crate::control::{Order, Report};
 use crate::{Node, Thread, service};
 use asking::{Answers, Refusal};
 use attribution::Written;
 use boards::Boards;
+use gondwana_control::{BankAnswer, BankError, Monitoring, Order, Report};
 use gondwana_monitor::{FilterId, Journal, Panel};
 use gondwana_topology::NodeId;
 use listening::Listening;
@@ -71,7 +68,7 @@ pub struct Monitor {
     /// Filters of the program.
     boards: Boards,
     /// What the boards of all nodes have answered the program.
-    board_answers: Answers<BoardAnswer>,
+    board_answers: Answers<BankAnswer>,
 }
 
 impl Monitor {
@@ -210,13 +207,13 @@ impl Node {
                 self.report(&Report::Counted);
             }
             Order::Answer(answer) => self.monitor.answers.put(answer.map_or(Ok(()), Err)),
-            Order::Board { asker, number, request } => {
+            Order::Bank { asker, number, request } => {
                 let done = self.attempt(|| self.do_on_board(asker, number, &request));
-                self.report(&Report::BoardDone(done.unwrap_or_else(|| {
-                    Err(BoardError::Refused(libc::EIO, "the monitor of a node has failed".to_owned()))
+                self.report(&Report::BankDone(done.unwrap_or_else(|| {
+                    Err(BankError::Refused(libc::EIO, "the monitor of a node has failed".to_owned()))
                 })));
             }
-            Order::Boards(answer) => self.monitor.board_answers.put(answer),
+            Order::BankAnswer(answer) => self.monitor.board_answers.put(answer),
             Order::Reached(reached) => self.monitor.listening.put(reached),
         }
     }

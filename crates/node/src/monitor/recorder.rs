@@ -2,7 +2,7 @@
 
 use super::attribution::{Told, Written};
 use crate::Node;
-use crate::control::MAX_CHUNKS;
+use gondwana_control::MAX_CHUNKS;
 use gondwana_memory::PAGE_SIZE;
 use gondwana_monitor::{Filter, Journal, Panel, Refine, Tally, Watch, Zoom};
 use gondwana_recording::{

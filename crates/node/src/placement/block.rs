@@ -1,9 +1,9 @@
 //! Memory that the program asks for with a policy of its own.
 
 use super::Region;
-use crate::boot::Consistency;
 use crate::{Caller, Node};
 use gondwana_coherence::Page;
+use gondwana_control::Consistency;
 use gondwana_memory::PAGE_SIZE;
 use gondwana_rset::Placement;
 use gondwana_topology::NodeId;

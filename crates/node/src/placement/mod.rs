@@ -8,32 +8,21 @@ mod block;
 mod callers;
 mod found;
 mod replicas;
-mod rule;
 
 pub(crate) use asked::Asked;
 pub(crate) use found::HomeRun;
 pub(crate) use replicas::Replicated;
-pub use rule::{Homes, Rule, Target, ThreadGroup, Wish};
 
-use crate::boot::Boot;
 use crate::{Node, Thread};
 use gondwana_coherence::Page;
+use gondwana_control::{Boot, Homes, PlacementTarget, RuleMemory, machine};
 use gondwana_memory::heap::Block;
 use gondwana_memory::{Geometry, PAGE_SIZE};
 use gondwana_rset::{MemoryPolicy, Placement, PlacementError, RSet};
-use gondwana_topology::{Bytes, MAX_PROCESSORS, Machine, NodeId, View};
+use gondwana_topology::{Machine, NodeId};
 use serde_json::{Value, json};
 use std::ops::Range;
 use std::sync::Arc;
-
-/// The nodes of a run as a machine: each has its processors, and its part of the span as memory.
-#[must_use]
-pub fn machine(nodes: u16, processors_each: u16, span: u64) -> Machine {
-    // More than sets can hold would only be numbers: threads are placed on nodes.
-    let most = (MAX_PROCESSORS / usize::from(nodes)) as u16;
-    let memory = Bytes(span / u64::from(nodes));
-    Machine { view: View::Cluster, ..Machine::uniform(nodes, processors_each.min(most), memory) }
-}
 
 /// What a rule says about memory.
 pub(crate) struct Care {
@@ -91,15 +80,17 @@ impl Placer {
         for rule in rules {
             let Some(base) = base_of(rule.library.as_deref()) else { continue };
             let here = |range: &Range<u64>| base + range.start as usize..base + range.end as usize;
-            let placement = match &rule.homes {
+            let placement = match &rule.target {
                 None => None,
-                Some(Wish::Policy(policy)) => Some(prepare(*policy)?),
-                Some(Wish::Parts(parts)) => Some(Arc::new(Placement::of_parts(parts, &global, &machine)?)),
+                Some(PlacementTarget::Policy(policy)) => Some(prepare(*policy)?),
+                Some(PlacementTarget::Parts(parts)) => {
+                    Some(Arc::new(Placement::of_parts(parts, &global, &machine)?))
+                }
             };
             let care = Care { placement, replicate: rule.replicate };
-            match &rule.target {
-                Target::Variable(range) => placer.variables.push((here(range), care)),
-                Target::Site { calls, callers, bytes } => {
+            match &rule.memory {
+                RuleMemory::Variable(range) => placer.variables.push((here(range), care)),
+                RuleMemory::Site { calls, callers, bytes } => {
                     let all_here = |calls: &Vec<Range<u64>>| calls.iter().map(here).collect();
                     let (calls, callers) = (all_here(calls), callers.as_ref().map(all_here));
                     placer.sites.push(Site { calls, callers, bytes: *bytes, care });

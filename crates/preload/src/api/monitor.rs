@@ -3,8 +3,8 @@
 use super::{Cluster, asking, node, unsupported};
 use crate::handler_stack;
 use gondwana_api::{Error, Listener, Monitor};
+use gondwana_control::BankError;
 use gondwana_monitor::{Filter, FilterId, Kinds, SecondaryId};
-use gondwana_node::boards::BoardError;
 use gondwana_node::monitor::Callback;
 use gondwana_topology::NodeId;
 use libc::c_void;
@@ -51,10 +51,10 @@ fn refused((number, why): (i32, String)) -> Error {
 }
 
 /// What boards have refused.
-fn not_done(error: BoardError) -> Error {
+fn not_done(error: BankError) -> Error {
     match error {
-        BoardError::Filter(error) => error.into(),
-        BoardError::Refused(number, sentence) => Error::new(number, sentence),
+        BankError::Filter(error) => error.into(),
+        BankError::Refused(number, sentence) => Error::new(number, sentence),
     }
 }
 

@@ -2,8 +2,8 @@
 
 use super::check::Program;
 use crate::failure::Failure;
+use gondwana_control::{PlacementRule, PlacementTarget, RuleMemory};
 use gondwana_elf::Listing;
-use gondwana_node::placement::{Rule, Target, Wish};
 use gondwana_plan::{Allocation, Homes, Plan, Variable};
 use gondwana_rset::{MemoryPolicy, Registry};
 use gondwana_symbols::File;
@@ -19,50 +19,52 @@ pub fn read(path: &Path, machine: &Machine, names: &Registry) -> Result<Plan, Fa
 }
 
 /// What a plan means in a program, and a sentence for each entry that means nothing there.
-pub fn resolve(plan: &Plan, path: &Path, program: &Program) -> (Vec<Rule>, Vec<String>) {
+pub fn resolve(plan: &Plan, path: &Path, program: &Program) -> (Vec<PlacementRule>, Vec<String>) {
     let mut files = Files { program, open: vec![] };
     let (mut rules, mut missing) = (vec![], vec![]);
-    let mut note = |line: usize, target: Result<Target, String>, rule: &dyn Fn(Target) -> Rule| match target {
-        Ok(target) => rules.push(rule(target)),
+    let mut note = |line: usize,
+                    memory: Result<RuleMemory, String>,
+                    rule: &dyn Fn(RuleMemory) -> PlacementRule| match memory {
+        Ok(memory) => rules.push(rule(memory)),
         Err(what) => missing.push(format!("{}: line {line}: {what}", path.display())),
     };
     for entry in &plan.variables {
-        note(entry.line, variable(&mut files, entry), &|target| Rule {
+        note(entry.line, variable(&mut files, entry), &|memory| PlacementRule {
             library: entry.library.clone(),
-            target,
-            homes: wish(&entry.homes, entry.replicate),
+            memory,
+            target: target(&entry.homes, entry.replicate),
             replicate: entry.replicate,
         });
     }
     for entry in &plan.allocations {
-        note(entry.line, allocation(&mut files, entry), &|target| Rule {
+        note(entry.line, allocation(&mut files, entry), &|memory| PlacementRule {
             library: entry.library.clone(),
-            target,
-            homes: wish(&entry.homes, entry.replicate),
+            memory,
+            target: target(&entry.homes, entry.replicate),
             replicate: entry.replicate,
         });
     }
     (rules, missing)
 }
 
-fn wish(homes: &Homes, replicate: bool) -> Option<Wish> {
+fn target(homes: &Homes, replicate: bool) -> Option<PlacementTarget> {
     match homes {
         // An entry that only replicates leaves the homes to `--memory`.
         Homes::Policy(MemoryPolicy::Float) if replicate => None,
-        Homes::Policy(policy) => Some(Wish::Policy(*policy)),
-        Homes::Parts(parts) => Some(Wish::Parts(parts.clone())),
+        Homes::Policy(policy) => Some(PlacementTarget::Policy(*policy)),
+        Homes::Parts(parts) => Some(PlacementTarget::Parts(parts.clone())),
     }
 }
 
-fn variable(files: &mut Files<'_>, entry: &Variable) -> Result<Target, String> {
-    files.file(entry.library.as_deref())?.variable(&entry.name).map(Target::Variable)
+fn variable(files: &mut Files<'_>, entry: &Variable) -> Result<RuleMemory, String> {
+    files.file(entry.library.as_deref())?.variable(&entry.name).map(RuleMemory::Variable)
 }
 
-fn allocation(files: &mut Files<'_>, entry: &Allocation) -> Result<Target, String> {
+fn allocation(files: &mut Files<'_>, entry: &Allocation) -> Result<RuleMemory, String> {
     let file = files.file(entry.library.as_deref())?;
     let calls = file.code_of(&entry.site)?;
     let callers = entry.caller.as_ref().map(|caller| file.code_of(caller)).transpose()?;
-    Ok(Target::Site { calls, callers, bytes: (entry.min_bytes, entry.max_bytes) })
+    Ok(RuleMemory::Site { calls, callers, bytes: (entry.min_bytes, entry.max_bytes) })
 }
 
 /// The executable (without a name) and its libraries, each opened when it is first asked for.

@@ -13,7 +13,7 @@ use crate::process::signal_name;
 use crate::running::State;
 use crate::running::answer::Register;
 use ending::{Crash, held_up};
-use gondwana_node::control::{Order, Report};
+use gondwana_control::{Order, Report};
 use std::collections::BTreeMap;
 use std::os::fd::AsRawFd;
 use std::sync::Arc;
@@ -217,13 +217,13 @@ impl<'a> Supervisor<'a> {
             Report::Exit { .. } => node.exit = true,
             Report::Closed if number == 0 => self.release(machine),
             Report::Closed => {}
-            Report::Board(request) => {
+            Report::Bank(request) => {
                 let over = self.end.is_some() || self.exiting();
                 if let Some(monitored) = &mut self.monitored {
                     monitored.asked_of_boards(number, request, over, machine);
                 }
             }
-            Report::BoardDone(answer) => {
+            Report::BankDone(answer) => {
                 self.monitored
                     .iter_mut()
                     .for_each(|monitored| monitored.board_done(number, answer.clone(), machine));

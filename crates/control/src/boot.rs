@@ -1,4 +1,4 @@
-//! What the launcher tells a node process at its start. [`control`](crate::control) is what they say afterwards.
+//! The description of its part in the run that a node process gets at its start.
 //!
 //! The description travels in a memfd, so that neither the command line nor the environment of the user's program
 //! ever shows it. Only the number of that memfd is in the environment, and the node takes it out again.
@@ -19,7 +19,7 @@ pub const BOOT_VARIABLE: &str = "GONDWANA_BOOT";
 /// The version that launcher and node must have in common.
 pub const VERSION: &str = env!("CARGO_PKG_VERSION");
 
-/// Everything a node process is told when it starts.
+/// Everything that a node process needs to know when it starts.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Boot {
     /// Version of the launcher, see [`VERSION`].
@@ -36,8 +36,8 @@ pub struct Boot {
     pub fabric: FabricBoot,
     /// Which coherence protocol family runs.
     pub consistency: Consistency,
-    /// Whether the launcher has chosen it, from the code of the program: libraries that come later must not call that
-    /// into question.
+    /// Whether the launcher has chosen it, from the code of the program: libraries that are loaded later may have atomic
+    /// instructions that it has not seen.
     pub chosen: bool,
     /// Why that consistency was chosen, for people.
     pub reason: String,
@@ -53,29 +53,29 @@ pub struct Boot {
     pub groups: Vec<ThreadGroup>,
     /// Where the homes of pages are.
     pub homes: Homes,
-    /// Whether a [`Report::Stats`](crate::control::Report::Stats) is wanted at the end.
+    /// Whether the node sends a [`Report::Stats`](crate::Report::Stats) at the end.
     pub stats: bool,
-    /// Whether [`Report::Progress`](crate::control::Report::Progress) is wanted now and then.
+    /// Whether the node sends [`Report::Progress`](crate::Report::Progress) now and then.
     pub progress: bool,
-    /// What is to be recorded, if anything is.
+    /// How the run is monitored; `None` if it is not.
     pub monitor: Option<Monitoring>,
     /// The node's end of the control channel.
     pub control_fd: RawFd,
     /// A file in memory for the contents of the node's pages. The launcher holds it too, until the run is over.
     pub frames_fd: RawFd,
-    /// The node's end of an [`Exchange`](crate::exchange::Exchange), if it is to hand over its descriptors.
+    /// The node's end of an [`Exchange`](crate::Exchange), if it is to hand over its descriptors.
     pub exchange_fd: Option<RawFd>,
-    /// What the environment held for each variable that the launcher has set, to be put back before the program
-    /// looks.
+    /// The former values of the environment variables that the launcher has set, to be put back before the program
+    /// reads them.
     pub hidden_env: Vec<(String, Option<String>)>,
 }
 
-/// What the monitor of a node is to do.
+/// What the monitor of a node does.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Monitoring {
     /// Look more closely at the data that crosses most, and less closely at the rest.
     pub auto: bool,
-    /// What is to be counted besides.
+    /// What it counts besides.
     pub filters: Vec<FilterText>,
 }
 
@@ -139,18 +139,19 @@ pub enum BootError {
 impl Boot {
     /// True if the node hands over its memory to the other nodes of its computer, and gets theirs.
     #[must_use]
-    pub fn has_neighbours(&self) -> bool {
+    pub fn has_peers(&self) -> bool {
         self.is_one_sided() && self.mechanism == Mechanism::Userfaultfd && self.node < MOST_NEIGHBOURS
     }
 
     /// True if nodes of the run may read each other's memory.
-    pub(crate) fn is_one_sided(&self) -> bool {
+    #[must_use]
+    pub fn is_one_sided(&self) -> bool {
         self.consistency == Consistency::Rc && matches!(self.fabric, FabricBoot::Shm { .. })
     }
 
     /// Reads the description that the launcher has left, and closes its memfd. All descriptors named in it are
     /// marked close-on-exec, so that programs started by the program do not inherit them. The environment is left
-    /// as it is: restoring [`Boot::hidden_env`] is up to the caller, who knows when nobody else looks at it.
+    /// as it is: the caller restores [`Boot::hidden_env`], when no other thread reads the environment.
     ///
     /// `None` if the process was not started by the launcher.
     ///

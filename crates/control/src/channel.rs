@@ -1,11 +1,9 @@
-//! What a node process and the launcher say to each other while the program runs.
+//! The channel between the launcher and a node process.
 
-use crate::boards::{BoardAnswer, BoardRequest, Reached};
-use crate::boot::Monitoring;
+use crate::messages::News;
 use serde::{Deserialize, Serialize};
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
-use std::path::PathBuf;
 use std::time::Duration;
 
 /// Longest datagram of the control channel, in bytes.
@@ -16,137 +14,6 @@ pub const MAX_CHUNKS: usize = MAX_REPORT - 1;
 
 /// What a datagram with chunks of a recording begins with; no JSON text does.
 pub const CHUNKS_MARK: u8 = 0;
-
-/// From a node to the launcher.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub enum Report {
-    /// The node has joined the others and is about to run the program.
-    Up,
-    /// Totals since the start of the node.
-    Progress {
-        /// Faults taken.
-        faults: u64,
-        /// Bytes sent to other nodes.
-        bytes: u64,
-    },
-    /// The node's counters: an object of named numbers, or of objects of them.
-    Stats(serde_json::Value),
-    /// The program is about to die of a signal.
-    Crash {
-        /// The thread of the program, 0 being the one that runs `main`.
-        thread: u64,
-        /// Number of the signal.
-        signal: i32,
-        /// The address that was touched, or 0 where the signal has none.
-        address: u64,
-        /// More, for people; may be empty.
-        what: String,
-    },
-    /// The program asked for something that cannot work on several nodes. It goes on with an error code.
-    Refused {
-        /// A sentence that names it.
-        what: String,
-    },
-    /// From who has started the process: the kernel has ended it for want of memory.
-    Starved {
-        /// A part of a sentence that says whose memory, and what to do.
-        why: String,
-    },
-    /// The process cannot be a node, and ends.
-    Failed {
-        /// A sentence that says why.
-        why: String,
-    },
-    /// The monitor has failed: nothing more is recorded of the node, which goes on.
-    Unrecorded {
-        /// Where and why, in a few words.
-        why: String,
-    },
-    /// Counters of filters have reached their thresholds.
-    Thresholds {
-        /// First addresses of the units that were counted, and what their counters have reached.
-        reached: Vec<(u64, u64)>,
-        /// How many more there were at the same time.
-        more: u64,
-    },
-    /// A counter has reached a threshold that a thread of another node wants to hear of: an [`Order::Reached`] for it.
-    Reached {
-        /// That node.
-        node: u16,
-        /// What has happened.
-        reached: Reached,
-    },
-    /// A thread of the program asks something of the boards of all nodes: an [`Order::Boards`] is awaited.
-    Board(BoardRequest),
-    /// What has become of [`Order::Board`] on this node.
-    BoardDone(BoardAnswer),
-    /// The node has told what its counters have counted.
-    Counted,
-    /// The program wants the run to be recorded in a file: an [`Order::Answer`] is awaited.
-    Record {
-        /// Where, as the launcher understands it.
-        file: PathBuf,
-    },
-    /// The program wants the recording to end: an [`Order::Answer`] is awaited.
-    StopRecording,
-    /// The connection to another node has broken.
-    Lost {
-        /// The node that is no longer heard of.
-        node: u16,
-        /// Why.
-        reason: String,
-        /// Its whole computer is silent: no news of the node itself will come.
-        silent: bool,
-    },
-    /// The node has waited for seconds for another one of its computer, which holds a page of it, and waits on. Nodes hold
-    /// pages for moments, unless they are stopped.
-    HeldUp {
-        /// The node that holds the page.
-        by: u16,
-    },
-    /// The program has called `exit` or returned from `main`: sent before any other node can learn of it.
-    Exit {
-        /// The status as the parent process of the program would see it, 0 to 255.
-        status: i32,
-    },
-    /// From node 0 behind [`Report::Exit`]: the other nodes have written out everything, and nobody needs them any more.
-    Closed,
-}
-
-/// What the launcher hears from a node.
-#[derive(Clone, Debug, PartialEq)]
-pub enum News<'a> {
-    /// A report.
-    Report(Report),
-    /// Chunks of the recording, one behind the other.
-    Chunks(&'a [u8]),
-}
-
-/// From the launcher to a node.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Order {
-    /// Record from now on. A node that records already begins anew.
-    Monitor(Monitoring),
-    /// Write down what has not been written yet, and record no more. Filters that a recording has come with go.
-    Unmonitor,
-    /// Tell what the counters of filters have counted, and then [`Report::Counted`].
-    Count,
-    /// What has become of [`Report::Record`] or [`Report::StopRecording`]: nothing, or an error number and a sentence.
-    Answer(Option<(i32, String)>),
-    /// Do on the board what a thread of any node has asked for, and then [`Report::BoardDone`].
-    Board {
-        /// The node that has asked.
-        asker: u16,
-        /// The number of what is new, a filter or a secondary counter; else 0.
-        number: u8,
-        /// What it has asked for.
-        request: BoardRequest,
-    },
-    /// What the boards have answered to [`Report::Board`].
-    Boards(BoardAnswer),
-    /// See [`Report::Reached`].
-    Reached(Reached),
-}
 
 /// One end of a control channel: a `SOCK_SEQPACKET` socket that carries one JSON message in each datagram, or chunks of a
 /// recording.
@@ -171,13 +38,13 @@ impl Control {
         Ok(unsafe { (Self(OwnedFd::from_raw_fd(fds[0])), Self(OwnedFd::from_raw_fd(fds[1]))) })
     }
 
-    /// Takes over an end, in a node [`Boot::control_fd`](crate::boot::Boot::control_fd).
+    /// Takes over an end, in a node [`Boot::control_fd`](crate::Boot::control_fd).
     #[must_use]
     pub fn new(fd: OwnedFd) -> Self {
         Self(fd)
     }
 
-    /// Sends one message ([`Report`] or [`Order`]). Waits while the other end is behind in reading.
+    /// Sends one message ([`Report`](crate::Report) or [`Order`](crate::Order)). Waits while the other end is behind in reading.
     ///
     /// # Errors
     /// Of the system; in particular if the other end is gone.
@@ -238,8 +105,8 @@ impl Control {
         send(self.0.as_raw_fd(), datagram, 0)
     }
 
-    /// Receives what a node says, as [`Control::receive`] does. It is put into `buffer`, which may be used again: to give
-    /// as much memory back for each message as the longest needs would take longer than to receive it.
+    /// Receives a message of a node, as [`Control::receive`] does, into `buffer`. The caller keeps the buffer: to allocate
+    /// the memory of the longest message each time would take longer than to receive one.
     ///
     /// # Errors
     /// As for [`Control::receive`].
@@ -317,13 +184,13 @@ fn send(fd: RawFd, bytes: &[u8], flags: i32) -> io::Result<()> {
     }
 }
 
-/// The parts of [`Report::Crash`], borrowed.
+/// The parts of [`Report::Crash`](crate::Report::Crash), borrowed.
 #[derive(Serialize)]
 enum CrashReport<'a> {
     Crash { thread: u64, signal: i32, address: u64, what: &'a str },
 }
 
-/// Sends a [`Report::Crash`] without allocating and without locks, so that a signal handler may call it.
+/// Sends a [`Report::Crash`](crate::Report::Crash) without allocating and without locks, so that a signal handler may call it.
 ///
 /// # Errors
 /// Of the system; [`io::ErrorKind::WriteZero`] if `what` is longer than about 1,800 bytes.
@@ -341,6 +208,7 @@ pub fn send_crash(control_fd: RawFd, thread: u64, signal: i32, address: u64, wha
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Report;
 
     #[test]
     fn reports_arrive_one_by_one_and_then_the_end() {

@@ -1,4 +1,4 @@
-//! How nodes of one computer hand over what the others need to read their memory.
+//! How nodes of one computer hand over the descriptors by which the others read their memory.
 //!
 //! Each node gives its descriptors to the launcher, once, and the launcher gives each node those of all others in one
 //! message. They travel over a socket pair for each node, which has no name: nobody but its two ends can send or receive.
@@ -43,7 +43,7 @@ impl Exchange {
         Ok((Self(one), Self(other)))
     }
 
-    /// Takes over an end, in a node [`Boot::exchange_fd`](crate::boot::Boot::exchange_fd).
+    /// Takes over an end, in a node [`Boot::exchange_fd`](crate::Boot::exchange_fd).
     #[must_use]
     pub fn new(fd: OwnedFd) -> Self {
         Self(fd)
@@ -106,7 +106,7 @@ impl Exchange {
     /// [`io::ErrorKind::WouldBlock`] if too many descriptors of this user are on their way.
     ///
     /// # Errors
-    /// Of the system; if they are of more nodes than can have neighbours.
+    /// Of the system; if they are of more nodes than can be peers.
     pub fn hand<'a>(&self, others: impl IntoIterator<Item = (u16, &'a Offer)>) -> io::Result<()> {
         let (mut numbers, mut descriptors) = (vec![], vec![]);
         for (number, offer) in others {
@@ -190,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn as_many_as_can_have_neighbours_get_what_the_others_have_handed_over() {
+    fn as_many_as_can_be_peers_get_what_the_others_have_handed_over() {
         let nodes: Vec<_> = (0..MOST_NEIGHBOURS).map(|node| (node, Exchange::pair().unwrap())).collect();
         let mut offers = vec![];
         for (node, (launcher, end)) in &nodes {
@@ -219,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn a_launcher_that_is_silent_is_waited_for_until_the_end_of_the_patience() {
+    fn a_launcher_that_is_silent_is_waited_for_until_the_end_of_the_time() {
         let (_launcher, node) = Exchange::pair().unwrap();
         let begin = Instant::now();
         assert!(node.handed(begin + Duration::from_millis(30)).is_empty());
@@ -227,7 +227,7 @@ mod tests {
     }
 
     #[test]
-    fn more_nodes_than_can_have_neighbours_are_refused() {
+    fn more_nodes_than_can_be_peers_are_refused() {
         let (launcher, _node) = Exchange::pair().unwrap();
         let offers: Vec<_> = (0..MOST_NEIGHBOURS).map(|node| (node, offer(node))).collect();
         let error = launcher.hand(offers.iter().map(|(node, offer)| (*node, offer))).unwrap_err();

@@ -1,5 +1,7 @@
-//! What threads of the program ask of the boards of all nodes. The launcher passes it on, so that all nodes do the same in the
-//! same order, and puts their answers together.
+//! Requests of the program's threads to the counter banks of all nodes.
+//!
+//! The launcher passes each request on, so that all nodes carry out the same ones in the same order, and puts their answers
+//! together.
 
 use gondwana_monitor::{Filter, FilterError, Kinds};
 use serde::{Deserialize, Serialize};
@@ -7,15 +9,15 @@ use serde::{Deserialize, Serialize};
 /// Counters that one answer has at most: as decimal numbers of 64 bits they fit into a datagram.
 pub const MOST_COUNTERS: u32 = 4096;
 
-/// A change of all boards, or a question to all or one. The numbers of filters and secondary counters are those that the
-/// launcher has given, which are the same on all nodes.
+/// A change of all counter banks, or a question to all or one. The launcher numbers filters and secondary counters, alike
+/// on all nodes.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum BoardRequest {
+pub enum BankRequest {
     /// Sets a filter; the answer is its number.
     Set {
         /// The filter.
         filter: Filter,
-        /// What the node that asks calls the one who is told of thresholds, on whichever node they are reached.
+        /// The asking node's number for the callback that runs when a threshold is reached, on any node; `None` without one.
         token: Option<u64>,
     },
     /// Takes a filter away.
@@ -23,11 +25,11 @@ pub enum BoardRequest {
         /// Its number.
         filter: u8,
     },
-    /// What counters of a filter have counted, at most [`MOST_COUNTERS`].
+    /// Reads counters of a filter, at most [`MOST_COUNTERS`].
     Read {
         /// Its number.
         filter: u8,
-        /// The node that is asked; none for the sum of all.
+        /// The node that is asked; `None` for the sum of all.
         node: Option<u16>,
         /// The first counter, from that of the first unit.
         first: u32,
@@ -41,11 +43,11 @@ pub enum BoardRequest {
         /// The kinds of transactions.
         kinds: Kinds,
     },
-    /// What a secondary counter has counted.
+    /// Reads a secondary counter.
     Secondary {
         /// Its number.
         secondary: u8,
-        /// The node that is asked; none for the sum of all.
+        /// The node that is asked; `None` for the sum of all.
         node: Option<u16>,
     },
     /// Ends a secondary counter.
@@ -55,28 +57,28 @@ pub enum BoardRequest {
     },
 }
 
-/// Why boards do not do what they are asked.
+/// Why counter banks refuse a request.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum BoardError {
-    /// Of the filter, or of the board.
+pub enum BankError {
+    /// Of the filter, or of the counter bank.
     Filter(FilterError),
     /// An error number and a sentence.
     Refused(i32, String),
 }
 
-impl From<FilterError> for BoardError {
+impl From<FilterError> for BankError {
     fn from(error: FilterError) -> Self {
         Self::Filter(error)
     }
 }
 
 /// Numbers, as many as the request is about.
-pub type BoardAnswer = Result<Vec<u64>, BoardError>;
+pub type BankAnswer = Result<Vec<u64>, BankError>;
 
 /// A counter has reached its threshold, on any node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Reached {
-    /// See [`BoardRequest::Set`].
+    /// See [`BankRequest::Set`].
     pub token: u64,
     /// The number of the filter.
     pub filter: u8,

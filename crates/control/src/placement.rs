@@ -1,7 +1,7 @@
-//! What a run is told about the homes of its pages and the nodes of its threads.
+//! Placement rules: what a run says about the homes of its pages and the nodes of its threads.
 
 use gondwana_rset::{MemoryPolicy, Part};
-use gondwana_topology::NodeId;
+use gondwana_topology::{Bytes, MAX_PROCESSORS, Machine, NodeId, View};
 use serde::{Deserialize, Serialize};
 use std::ops::Range;
 
@@ -11,25 +11,25 @@ pub struct Homes {
     /// For all memory that no rule is about.
     pub policy: MemoryPolicy,
     /// For some of it; of several rules that are about the same memory, the first one counts.
-    pub rules: Vec<Rule>,
+    pub rules: Vec<PlacementRule>,
 }
 
-/// What is to be done with some memory.
+/// Where some memory is placed.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Rule {
+pub struct PlacementRule {
     /// The file name of the library that the addresses are in; `None` for the executable.
     pub library: Option<String>,
     /// Which memory.
-    pub target: Target,
+    pub memory: RuleMemory,
     /// Its homes; `None` for those that it would have without the rule.
-    pub homes: Option<Wish>,
+    pub target: Option<PlacementTarget>,
     /// A node that reads one of its pages gets those around it as well.
     pub replicate: bool,
 }
 
-/// The homes of a region.
+/// Where a rule places memory.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub enum Wish {
+pub enum PlacementTarget {
     /// By policy.
     Policy(MemoryPolicy),
     /// Part by part.
@@ -38,16 +38,16 @@ pub enum Wish {
 
 /// Which memory a rule is about. Addresses are those in the file, as the linker gave them.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Target {
+pub enum RuleMemory {
     /// A global variable.
     Variable(Range<u64>),
-    /// What is allocated by calls from this code.
+    /// Blocks that are allocated by calls from this code.
     Site {
-        /// Where the calls are; what counts is the address before the one that the call returns to.
+        /// Where the calls are: the address before the one that a call returns to is in one of these ranges.
         calls: Vec<Range<u64>>,
         /// Where the calls around those are; `None` if that does not matter.
         callers: Option<Vec<Range<u64>>>,
-        /// Fewest and most bytes of an allocation that is meant.
+        /// Fewest and most bytes of such an allocation.
         bytes: (u64, u64),
     },
 }
@@ -59,4 +59,13 @@ pub struct ThreadGroup {
     pub threads: Vec<u32>,
     /// The node; `None` for that of the first of them to start.
     pub node: Option<NodeId>,
+}
+
+/// The nodes of a run as a machine: each has its processors, and its part of the span as memory.
+#[must_use]
+pub fn machine(nodes: u16, processors_each: u16, span: u64) -> Machine {
+    // More than sets can hold would only be numbers: threads are placed on nodes.
+    let most = (MAX_PROCESSORS / usize::from(nodes)) as u16;
+    let memory = Bytes(span / u64::from(nodes));
+    Machine { view: View::Cluster, ..Machine::uniform(nodes, processors_each.min(most), memory) }
 }
