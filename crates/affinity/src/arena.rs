@@ -5,10 +5,9 @@
 //! its memory when its first block is allocated, and keeps it; a large block has memory from its allocation to its end.
 
 use crate::reservation::reserve;
-use crate::rules::Rules;
-use crate::{fork, report};
+use crate::{fork, message};
 use gondwana_host::pages::{self, Found};
-use gondwana_host::{Extras, Placed, Region, Remark, arrange, sys};
+use gondwana_host::{Extras, MallocPlan, Placed, Region, Remark, arrange, sys};
 use gondwana_memory::PAGE_SIZE;
 use gondwana_memory::heap::{Cache, Heap, Layout};
 use gondwana_rset::{MemoryPolicy, Placement, RSet};
@@ -41,7 +40,7 @@ pub struct Arena {
     large: Mutex<BTreeMap<usize, usize>>,
     placement: Placement,
     extras: Extras,
-    tally: Mutex<Tally>,
+    page_counts: Mutex<PageCounts>,
     /// True if pages are to be counted when blocks are freed.
     counts: bool,
     has_complained: AtomicBool,
@@ -49,7 +48,7 @@ pub struct Arena {
 
 /// What was asked of an arena so far.
 #[derive(Clone, Debug, Default)]
-pub struct Tally {
+pub struct PageCounts {
     /// Allocations.
     pub calls: u64,
     /// Bytes in all of them.
@@ -81,7 +80,7 @@ impl Arena {
         memory: MemoryPolicy,
         rset: &RSet,
         machine: &Machine,
-        rules: &Rules,
+        plan: &MallocPlan,
     ) -> Option<Self> {
         let placement = Placement::new(memory, rset, machine).ok()?;
         let total: u64 = machine.nodes.iter().map(|node| node.memory.total.0).sum();
@@ -110,9 +109,9 @@ impl Arena {
             slabs,
             large: Mutex::default(),
             placement,
-            extras: rules.plan.extras,
-            tally: Mutex::default(),
-            counts: rules.plan.report.is_some(),
+            extras: plan.extras,
+            page_counts: Mutex::default(),
+            counts: plan.report.is_some(),
             has_complained: AtomicBool::new(false),
         })
     }
@@ -131,9 +130,9 @@ impl Arena {
         } else {
             self.allocate_large(bytes, alignment)
         }?;
-        let mut tally = lock(&self.tally);
-        tally.calls += 1;
-        tally.bytes += bytes as u64;
+        let mut page_counts = lock(&self.page_counts);
+        page_counts.calls += 1;
+        page_counts.bytes += bytes as u64;
         Some(block)
     }
 
@@ -179,14 +178,14 @@ impl Arena {
         let pages = region.pages();
         let _ = region.into_addresses();
         self.complain(&placed);
-        let mut tally = lock(&self.tally);
+        let mut page_counts = lock(&self.page_counts);
         for (node, pages) in &placed.asked.pages {
-            *tally.asked.pages.entry(*node).or_default() += pages;
+            *page_counts.asked.pages.entry(*node).or_default() += pages;
         }
-        tally.asked.absent += pages - placed.asked.present();
+        page_counts.asked.absent += pages - placed.asked.present();
         if extras.colours.is_some() {
-            tally.colours.0 += pages;
-            tally.colours.1 += placed.colours.map_or(0, |colours| colours.in_order);
+            page_counts.colours.0 += pages;
+            page_counts.colours.1 += placed.colours.map_or(0, |colours| colours.in_order);
         }
         true
     }
@@ -197,7 +196,7 @@ impl Arena {
         if let Some(remark) = remarks.next()
             && !self.has_complained.swap(true, Ordering::Relaxed)
         {
-            report::say(&format!("{}: {remark}", self.rule));
+            message::say(&format!("{}: {remark}", self.rule));
         }
     }
 
@@ -212,7 +211,7 @@ impl Arena {
         if self.counts
             && let Ok(found) = pages::count(0, addresses.clone())
         {
-            add(&mut lock(&self.tally).found, &found);
+            add(&mut lock(&self.page_counts).found, &found);
         }
         // Memory that cannot be returned now is replaced when the addresses are used again.
         // SAFETY: the addresses were the block's, which the program does not use any more.
@@ -230,8 +229,8 @@ impl Arena {
     }
 
     /// What was asked for, and where all pages are or were.
-    pub fn tally(&self) -> Tally {
-        let mut tally = lock(&self.tally).clone();
+    pub fn page_counts(&self) -> PageCounts {
+        let mut page_counts = lock(&self.page_counts).clone();
         let slabs = (0..self.slabs.len() * 64).step_by(64).flat_map(|first| {
             let bits = self.slabs[first / 64].load(Ordering::Acquire);
             (0..64).filter(move |bit| bits >> bit & 1 == 1).map(move |bit| first + bit)
@@ -240,10 +239,10 @@ impl Arena {
         let large = lock(&self.large).clone();
         for range in slabs.chain(large.into_iter().map(|(start, length)| start..start + length)) {
             if let Ok(found) = pages::count(0, range) {
-                add(&mut tally.found, &found);
+                add(&mut page_counts.found, &found);
             }
         }
-        tally
+        page_counts
     }
 
     /// The way to the heap for the calling thread.

@@ -5,7 +5,7 @@
 //! or an allocator with operators of its own keeps them. What no rule means is left to the next operator.
 
 use crate::malloc::{NATURAL, placed};
-use crate::{inside, report};
+use crate::{inside, message};
 use gondwana_elf::loaded;
 use libc::c_void;
 use std::arch::naked_asm;
@@ -53,7 +53,7 @@ impl Operator {
         let library = object(address as usize);
         let own = object(next as *const () as usize);
         if address.is_null() || library.map(|library| library.handle()) == own.map(|own| own.handle()) {
-            report::say(&format!("{}: no C++ library has this operator", self.name.to_string_lossy()));
+            message::say(&format!("{}: no C++ library has this operator", self.name.to_string_lossy()));
             std::process::abort();
         }
         let is_plain =

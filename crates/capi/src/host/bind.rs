@@ -105,7 +105,7 @@ pub fn binding(machine: &Machine, whom: Whom) -> Result<RSet, Error> {
         match sys::affinity(thread) {
             Ok(found) => processors = processors.union(&found),
             Err(error) if error.raw_os_error() == Some(libc::ESRCH) => {}
-            Err(error) => return Err(super::refused("the kernel does not say where threads run", &error)),
+            Err(error) => return Err(Error::system("the kernel does not say where threads run", &error)),
         }
     }
     if processors.is_empty() {
@@ -122,7 +122,7 @@ fn memory(machine: &Machine) -> Result<NodeSet, Error> {
         Ok(Policy::Bind(nodes) | Policy::Interleave(nodes)) => Ok(nodes),
         Ok(Policy::Default | Policy::Local | Policy::Prefer(_)) => Ok(machine.allowed_memory_nodes()),
         Err(error) if is_without_numa(&error) => Ok(machine.allowed_memory_nodes()),
-        Err(error) => Err(super::refused("the kernel does not say where memory comes from", &error)),
+        Err(error) => Err(Error::system("the kernel does not say where memory comes from", &error)),
     }
 }
 

@@ -1,7 +1,7 @@
 //! Loading a library of the program's own: on node 0.
 
 use super::gaps::Filler;
-use super::{image, search};
+use super::{error, image, search};
 use gondwana_elf::LibraryFile;
 use gondwana_elf::loaded::{self, LoadedObject};
 use gondwana_memory::PAGE_SIZE;
@@ -124,7 +124,7 @@ fn open_alone(node: &'static Node, path: &Path, flags: c_int) -> Result<usize, S
     // SAFETY: the loader's handle for it is closed only where nothing is found.
     let Some(object) = unsafe { loaded::select(|object| object.is_in(&hole)) }.pop() else {
         // SAFETY: the handle was just obtained.
-        unsafe { super::dlclose(real as *mut c_void) };
+        unsafe { crate::real!(dlclose: fn(*mut c_void) -> c_int)(real as *mut c_void) };
         return Err(refuse("the loader found no place for it that is free on all nodes"));
     };
     let handle = node.allocate(size_of::<usize>(), 16, Caller::NONE).ok_or("out of memory")?;
@@ -160,7 +160,7 @@ fn load_into(hole: &Range<usize>, path: &Path, flags: c_int) -> Result<usize, St
         return Ok(real as usize);
     }
     // SAFETY: `dlopen` has just failed, so there is a sentence.
-    Err(unsafe { CStr::from_ptr(super::dlerror()) }.to_string_lossy().into_owned())
+    Err(unsafe { CStr::from_ptr(error::dlerror()) }.to_string_lossy().into_owned())
 }
 
 /// Makes a library's variables shared, and has the other nodes take over the rest of it.
@@ -201,4 +201,41 @@ fn divide(object: &LoadedObject<'_>, segment: &Elf64_Phdr) -> (Range<usize>, Ran
 /// What the loader has left allowed of the private part of a segment.
 fn protection(segment: &Elf64_Phdr) -> c_int {
     if segment.p_flags & libc::PF_X != 0 { libc::PROT_READ | libc::PROT_EXEC } else { libc::PROT_READ }
+}
+
+/// The address of a symbol of one of our libraries; on node 0 only.
+///
+/// # Errors
+/// A sentence for `dlerror`.
+pub fn find(handle: usize, name: &CStr) -> Result<usize, String> {
+    let handle = real_handle(handle).ok_or_else(|| not_a_library(handle))?;
+    error::clear();
+    // SAFETY: every C library has this type of `dlsym`. The handle is the loader's own. A symbol may well have the value 0: only `dlerror` tells.
+    unsafe {
+        let dlsym = std::mem::transmute::<
+            usize,
+            unsafe extern "C" fn(*mut c_void, *const c_char) -> *mut c_void,
+        >(real_dlsym());
+        error::dlerror();
+        let address = dlsym(handle as *mut c_void, name.as_ptr());
+        let sentence = error::dlerror();
+        if sentence.is_null() {
+            return Ok(address as usize);
+        }
+        Err(CStr::from_ptr(sentence).to_string_lossy().into_owned())
+    }
+}
+
+/// The sentence for a handle that is none of ours.
+pub fn not_a_library(handle: usize) -> String {
+    format!("{handle:#x} is no library that was opened")
+}
+
+/// The C library's `dlsym`, which itself can only be looked up by its version.
+pub fn real_dlsym() -> usize {
+    unsafe extern "C" {
+        fn dlvsym(handle: *mut c_void, name: *const c_char, version: *const c_char) -> *mut c_void;
+    }
+    // SAFETY: both are strings. Every C library for x86-64 has this version of the function.
+    unsafe { dlvsym(libc::RTLD_NEXT, c"dlsym".as_ptr(), c"GLIBC_2.2.5".as_ptr()) as usize }
 }

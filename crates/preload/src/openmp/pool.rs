@@ -4,7 +4,7 @@
 //! one region to the next: between regions they wait at a barrier, the dock. Regions inside others, and those of other
 //! threads, start threads of their own.
 
-use super::region;
+use super::membership;
 use super::settings;
 use super::sync::{self, Name};
 use super::team::Team;
@@ -191,7 +191,7 @@ extern "C" fn begin(place: *mut c_void) -> *mut c_void {
         let Place { mut dock, team, number } = place.read();
         sync::discard(place);
         if dock.is_null() {
-            region::take_part(team, number);
+            membership::take_part(team, number);
             return null_mut();
         }
         let mut meetings = 0;
@@ -202,7 +202,7 @@ extern "C" fn begin(place: *mut c_void) -> *mut c_void {
             if !moved.is_null() {
                 (dock, meetings) = (moved, 0);
             } else if number < (*team).threads {
-                region::take_part(team, number);
+                membership::take_part(team, number);
             }
         }
     }
