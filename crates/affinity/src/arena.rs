@@ -7,7 +7,7 @@
 use crate::reservation::reserve;
 use crate::{fork, message};
 use gondwana_host::pages::{self, Found};
-use gondwana_host::{Extras, MallocPlan, Placed, Region, Remark, arrange, sys};
+use gondwana_host::{AnonymousMemory, Extras, MallocPlan, Placed, UnmetRequest, place_untouched, sys};
 use gondwana_memory::PAGE_SIZE;
 use gondwana_memory::heap::{Cache, Heap, Layout};
 use gondwana_rset::{MemoryPolicy, Placement, RSet};
@@ -173,8 +173,8 @@ impl Arena {
     /// Gives some addresses memory by the policy; false if there is none.
     fn furnish(&self, addresses: Range<usize>, before: usize, extras: Extras) -> bool {
         // SAFETY: the addresses are reserved for this arena, and the heap has just given them out.
-        let Ok(region) = (unsafe { Region::renewed(addresses) }) else { return false };
-        let placed = arrange(&region, &self.placement, before as u64, extras);
+        let Ok(region) = (unsafe { AnonymousMemory::renewed(addresses) }) else { return false };
+        let placed = place_untouched(&region, &self.placement, before as u64, extras);
         let pages = region.pages();
         let _ = region.into_addresses();
         self.complain(&placed);
@@ -192,7 +192,8 @@ impl Arena {
 
     /// Says once that memory is not as it was asked for. What the kernel refuses, the launcher has said.
     fn complain(&self, placed: &Placed) {
-        let mut remarks = placed.remarks.iter().filter(|remark| !matches!(remark, Remark::Refused { .. }));
+        let mut remarks =
+            placed.remarks.iter().filter(|remark| !matches!(remark, UnmetRequest::Refused { .. }));
         if let Some(remark) = remarks.next()
             && !self.has_complained.swap(true, Ordering::Relaxed)
         {
@@ -215,7 +216,7 @@ impl Arena {
         }
         // Memory that cannot be returned now is replaced when the addresses are used again.
         // SAFETY: the addresses were the block's, which the program does not use any more.
-        let _ = unsafe { Region::vacate(addresses) };
+        let _ = unsafe { AnonymousMemory::vacate(addresses) };
         self.cache().free(address).is_ok()
     }
 

@@ -1,7 +1,7 @@
 //! Which functions a call comes from.
 
 use gondwana_elf::loaded::{self, FoundObject};
-use gondwana_rset::Site;
+use gondwana_rset::AllocationSite;
 use std::ops::Range;
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -15,7 +15,7 @@ const ADDRESS_BITS: u32 = 47;
 
 /// Sites of rules, and what is known of them so far.
 pub struct Sites {
-    sites: Vec<Site>,
+    sites: Vec<AllocationSite>,
     objects: Mutex<Vec<ObjectSites>>,
 }
 
@@ -31,7 +31,7 @@ struct ObjectSites {
 static KNOWN: [AtomicU64; 4096] = [const { AtomicU64::new(0) }; 4096];
 
 impl Sites {
-    pub fn new(sites: Vec<Site>) -> Self {
+    pub fn new(sites: Vec<AllocationSite>) -> Self {
         Self { sites, objects: Mutex::default() }
     }
 

@@ -6,7 +6,7 @@
 //! calls the program's handler, and throws.
 
 use crate::alloc::{allocate, allocate_aligned};
-use crate::real::Real;
+use crate::next_function::NextFunction;
 use gondwana_elf::loaded;
 use std::arch::naked_asm;
 use std::ffi::c_void;
@@ -17,7 +17,7 @@ const PLAIN: [&str; 2] = ["libstdc++.so.", "libc++abi.so."];
 
 /// True if the next operator is one of a C++ library.
 fn is_plain() -> bool {
-    static NEXT: Real = Real::new(c"_Znwm");
+    static NEXT: NextFunction = NextFunction::new(c"_Znwm");
     static IS_PLAIN: OnceLock<bool> = OnceLock::new();
     *IS_PLAIN.get_or_init(|| {
         // SAFETY: the next operator's library is in use.
@@ -46,7 +46,7 @@ unsafe extern "C" fn new_aligned(size: usize, alignment: usize, slot: *const usi
 }
 
 /// The address of the next operator, for the code below.
-extern "C" fn next(real: &Real) -> usize {
+extern "C" fn next(real: &NextFunction) -> usize {
     real.address()
 }
 
@@ -60,7 +60,7 @@ macro_rules! operators {
         #[unsafe(naked)]
         #[unsafe(no_mangle)]
         pub unsafe extern "C" fn $name() {
-            static REAL: Real = Real::new($symbol);
+            static REAL: NextFunction = NextFunction::new($symbol);
             naked_asm!(
                 ".cfi_startproc",
                 "push rdi",

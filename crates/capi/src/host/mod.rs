@@ -8,7 +8,7 @@ use crate::backend::{Backend, Block, Extras, Kind, NewThread, Whom};
 use crate::error::Error;
 use crate::monitor_backend::Monitor;
 use gondwana_host::sys;
-use gondwana_host::{Names, NamesError, Region};
+use gondwana_host::{AnonymousMemory, Names, NamesError};
 use gondwana_rset::{Placement, RSet, Registry};
 use gondwana_topology::{Bytes, Machine, NodeId, ProcessorId};
 use libc::{c_int, c_void};
@@ -118,7 +118,7 @@ impl Backend for Host {
             Error::new(libc::ENOMEM, format!("there is no room for {bytes} bytes"))
         };
         let bytes = pages.checked_add(1).and_then(|pages| pages.checked_mul(sys::page_size()));
-        let region = Region::new(bytes.ok_or_else(no_memory)?).map_err(|_| no_memory())?;
+        let region = AnonymousMemory::new(bytes.ok_or_else(no_memory)?).map_err(|_| no_memory())?;
         let (before, block) = region.split(1);
         let mut remarks = vec![];
         let colours = match extras.coloured.then(|| self.colours()).transpose() {

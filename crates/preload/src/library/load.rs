@@ -1,7 +1,7 @@
 //! Loading a library of the program's own: on node 0.
 
 use super::gaps::Filler;
-use super::{error, image, search};
+use super::{error, replica, search};
 use gondwana_elf::LibraryFile;
 use gondwana_elf::loaded::{self, LoadedObject};
 use gondwana_memory::PAGE_SIZE;
@@ -183,7 +183,7 @@ fn share(node: &'static Node, object: &LoadedObject<'_>) -> Option<()> {
             }
         }
     }
-    image::give(node, object, &parts)
+    replica::give(node, object, &parts)
 }
 
 /// The pages of a segment that hold code and constants, and those that hold variables.

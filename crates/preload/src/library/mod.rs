@@ -6,8 +6,8 @@
 
 mod error;
 mod gaps;
-mod image;
 mod load;
+mod replica;
 mod request;
 mod search;
 

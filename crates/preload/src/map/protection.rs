@@ -1,6 +1,6 @@
 //! What the program may do with its shared memory, on this node and on all.
 
-use super::forbidden::{Forbidden, Parts};
+use super::forbidden::{Forbidden, ForbiddenRanges};
 use crate::handler_stack::uninterrupted;
 use gondwana_memory::PAGE_SIZE;
 use gondwana_node::{Node, ProcessChange};
@@ -9,9 +9,9 @@ use std::ops::Range;
 use std::sync::Mutex;
 
 /// What the program may not do with parts of shared memory.
-static FORBIDDEN: Mutex<Parts> = Mutex::new(Parts::new());
+static FORBIDDEN: Mutex<ForbiddenRanges> = Mutex::new(ForbiddenRanges::new());
 
-fn with_forbidden<R>(call: impl FnOnce(&mut Parts) -> R) -> R {
+fn with_forbidden<R>(call: impl FnOnce(&mut ForbiddenRanges) -> R) -> R {
     uninterrupted(|| call(&mut FORBIDDEN.lock().expect("not poisoned")))
 }
 

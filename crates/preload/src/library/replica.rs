@@ -8,7 +8,7 @@ use std::ops::Range;
 
 /// A library in shared memory; its parts follow.
 #[repr(C)]
-struct Image {
+struct Replica {
     /// Where what the unwinder needs begins; 0 if there is nothing.
     frames: usize,
     parts: usize,
@@ -17,7 +17,7 @@ struct Image {
 /// A part of it.
 #[repr(C)]
 #[derive(Clone, Copy)]
-struct Part {
+struct ReplicaPart {
     start: usize,
     bytes: usize,
     protection: c_int,
@@ -27,18 +27,18 @@ struct Part {
 
 /// Has all other nodes take over parts of a library, with what they may be used for; `None` if one cannot.
 pub fn give(node: &'static Node, object: &LoadedObject<'_>, parts: &[(Range<usize>, c_int)]) -> Option<()> {
-    let head = size_of::<Image>() + parts.len() * size_of::<Part>();
+    let head = size_of::<Replica>() + parts.len() * size_of::<ReplicaPart>();
     let bytes: usize = parts.iter().map(|(part, _)| part.len()).sum();
     let address = node.allocate(head + bytes, 16, Caller::NONE)?;
     let mut contents = address + head;
     // SAFETY: the block is long enough for all that is written to it; the loader has mapped the parts.
     unsafe {
-        (address as *mut Image)
-            .write(Image { frames: object.unwind_frames().unwrap_or(0), parts: parts.len() });
-        let list = (address + size_of::<Image>()) as *mut Part;
+        (address as *mut Replica)
+            .write(Replica { frames: object.unwind_frames().unwrap_or(0), parts: parts.len() });
+        let list = (address + size_of::<Replica>()) as *mut ReplicaPart;
         for (index, (part, protection)) in parts.iter().enumerate() {
             let (start, bytes) = (part.start, part.len());
-            list.add(index).write(Part { start, bytes, protection: *protection, contents });
+            list.add(index).write(ReplicaPart { start, bytes, protection: *protection, contents });
             std::ptr::copy_nonoverlapping(start as *const u8, contents as *mut u8, bytes);
             contents += bytes;
         }
@@ -55,8 +55,11 @@ unsafe extern "C" fn take(address: usize) -> usize {
     let Some(node) = Node::current() else { return 0 };
     // SAFETY: `give` passes an image with its parts.
     let (image, parts) = unsafe {
-        let image = &*(address as *const Image);
-        (image, std::slice::from_raw_parts((address + size_of::<Image>()) as *const Part, image.parts))
+        let image = &*(address as *const Replica);
+        (
+            image,
+            std::slice::from_raw_parts((address + size_of::<Replica>()) as *const ReplicaPart, image.parts),
+        )
     };
     if !parts.iter().all(|part| take_part(node, *part)) {
         return 0;
@@ -68,7 +71,7 @@ unsafe extern "C" fn take(address: usize) -> usize {
     1
 }
 
-fn take_part(node: &'static Node, Part { start, bytes, protection, contents }: Part) -> bool {
+fn take_part(node: &'static Node, ReplicaPart { start, bytes, protection, contents }: ReplicaPart) -> bool {
     // SAFETY: the pages were allocated for the library; what replaces them has just been mapped.
     unsafe {
         node.exclude_pages(start..start + bytes)
