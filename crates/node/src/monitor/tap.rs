@@ -6,11 +6,11 @@
 mod noting;
 
 use super::attribution::Written;
-use super::foreseen::Foreseen;
+use super::predicted_writes::PredictedWrites;
 use crate::slots::Slot;
 use gondwana_coherence::{Access, Event, Page};
 use gondwana_memory::{Geometry, PAGE_SIZE};
-use gondwana_monitor::{Board, Direction, Journal, Kind, Misses, Transaction, Units};
+use gondwana_monitor::{AggregationTable, CounterBank, Direction, Kind, Misses, Transaction, Units};
 use gondwana_topology::NodeId;
 use std::ops::Range;
 use std::sync::Arc;
@@ -41,16 +41,16 @@ pub struct Tap {
     geometry: Geometry,
     /// What the recording gets: each transaction on the node that has caused it or, of notices, invalidations and
     /// recalls, on the one that suffers it. `None` if nothing is recorded.
-    pub journal: Option<Journal>,
+    pub table: Option<AggregationTable>,
     /// How closely the recording looks at which addresses; `None`: as closely as possible at all.
     pub units: Option<Units>,
-    /// The board that counts, if filters are set.
-    pub board: Option<Arc<Board>>,
+    /// The bank that counts, if filters are set.
+    pub bank: Option<Arc<CounterBank>>,
     misses: Misses,
     /// Gathers which bytes this node writes, for a recording.
     written: Option<Arc<Written>>,
     waiting: Vec<Waiting>,
-    foreseen: Foreseen,
+    predicted: PredictedWrites,
     /// The thread that got a lock with the message that is being handled.
     granted: Option<u32>,
 }
@@ -61,33 +61,33 @@ impl Tap {
         let misses = Misses::new(geometry.pages());
         Self {
             geometry,
-            journal: None,
+            table: None,
             units: None,
-            board: None,
+            bank: None,
             misses,
             written: None,
             waiting: Vec::with_capacity(64),
-            foreseen: Foreseen::default(),
+            predicted: PredictedWrites::default(),
             granted: None,
         }
     }
 
     /// As [`Tap::new`], for a recording that looks at everything closely or, with `auto`, at what is hot.
     pub fn recording(geometry: Geometry, auto: bool, written: Arc<Written>) -> Self {
-        let (journal, units) = (Some(Journal::default()), auto.then(Units::default));
-        Self { journal, units, written: Some(written), ..Self::new(geometry) }
+        let (table, units) = (Some(AggregationTable::default()), auto.then(Units::default));
+        Self { table, units, written: Some(written), ..Self::new(geometry) }
     }
 
     /// A fault of a thread: until [`Tap::resumed`], what comes of this page comes for it.
     pub fn touches(&mut self, slot: Slot, thread: Option<u32>, page: Page, access: Access, touch: Touch) {
-        self.foreseen.begin(touch.writer);
+        self.predicted.begin(touch.writer);
         let write = access == Access::Write && touch.writer.is_none();
         self.waiting.push(Waiting { slot, thread, page, write, touch });
     }
 
     /// What the fault needs has been asked for.
     pub fn asked(&mut self) {
-        self.foreseen.end();
+        self.predicted.end();
     }
 
     /// This node has made a diff of a page.
@@ -111,7 +111,7 @@ impl Tap {
     /// This node has come for pages itself, to the memory of their home.
     pub fn fetches(&mut self, home: NodeId, first: Page, count: u32) {
         let bytes = u64::from(count) * PAGE_SIZE as u64;
-        self.arrived(home, first, count, bytes, self.foreseen.writer());
+        self.arrived(home, first, count, bytes, self.predicted.writer());
     }
 
     /// Other nodes have been found to have come for a page of this one.
@@ -140,14 +140,14 @@ impl Tap {
             let ahead = next..waited.map_or(end, |waiting| waiting.page.0);
             self.misses.came(ahead.clone());
             self.note_pages(ahead.clone(), &came);
-            self.note_foreseen(ahead.clone(), &came, writer);
+            self.note_predicted(ahead.clone(), &came, writer);
             next = ahead.end;
             if let Some(Waiting { thread, page, write, touch, .. }) = waited {
                 let kind = self.misses.fetched(page.0, write);
                 // What comes behind it comes along with it.
                 (came.thread, came.code) = (thread, touch.code as u64);
                 self.note(&Transaction { kind, address: touch.address as u64, ..came });
-                self.note_foreseen(next..next + 1, &came, writer.filter(|_| !write));
+                self.note_predicted(next..next + 1, &came, writer.filter(|_| !write));
                 next += 1;
             }
         }
@@ -161,7 +161,7 @@ impl Tap {
 
     /// Writes that will not show by themselves of pages that have come for reading, if it is known which instruction will write
     /// them.
-    fn note_foreseen(&mut self, pages: Range<u32>, came: &Transaction, writer: Option<u64>) {
+    fn note_predicted(&mut self, pages: Range<u32>, came: &Transaction, writer: Option<u64>) {
         if let Some(code) = writer {
             self.note_pages(pages, &Transaction { kind: Kind::Upgrade, bytes: 0, code, ..*came });
         }
@@ -202,10 +202,10 @@ impl Tap {
         }
         let pages = first.0..first.0 + count;
         match event {
-            Event::Asked => self.foreseen.ask(first),
-            Event::Answered => drop(self.foreseen.answered(first)),
+            Event::Asked => self.predicted.ask(first),
+            Event::Answered => drop(self.predicted.answered(first)),
             Event::Arrived { bytes } => {
-                let writer = self.foreseen.answered(first);
+                let writer = self.predicted.answered(first);
                 self.arrived(peer, first, count, bytes, writer);
             }
             Event::Given { bytes } => self.given(peer, pages, bytes),
