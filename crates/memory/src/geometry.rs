@@ -2,8 +2,7 @@
 
 use std::ops::Range;
 
-/// Bytes in a page.
-pub const PAGE_SIZE: usize = 4096;
+pub use gondwana_sys::PAGE_SIZE;
 
 /// The contents of one page.
 pub type PageBytes = [u8; PAGE_SIZE];

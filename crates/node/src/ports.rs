@@ -97,7 +97,7 @@ impl Ports {
     }
 
     /// Tells the observer of readers of these pages that the protocol has not found yet, each of them once.
-    pub fn tell_visits(&mut self, pages: Range<u32>) {
+    pub fn report_one_sided_reads(&mut self, pages: Range<u32>) {
         let Self { pages: memory, told, tap, .. } = self;
         memory.readers(pages, |page, readers| {
             let new = readers.difference(&told.insert(page, readers).unwrap_or_default());
