@@ -1,7 +1,7 @@
 //! The file of a recording: what nodes send is appended as it comes, by a thread of its own, so that a slow disk does
 //! not hold up the run.
 
-use gondwana_console::create::{Fresh, Place, Readers, place, with_suffix};
+use gondwana_console::create::{Destination, Fresh, Readers, destination, with_suffix};
 use gondwana_console::failure::Failure;
 use gondwana_console::rlimit::explained;
 use gondwana_recording::{FILE_HEADER, chunks};
@@ -21,11 +21,11 @@ const BATCH: usize = 64 << 10;
 
 /// A recording that is being made.
 #[derive(Debug)]
-pub struct Tape {
+pub struct RecordingWriter {
     option: &'static str,
     path: PathBuf,
     before: Before,
-    state: State,
+    state: WriterState,
     waiting: Arc<AtomicUsize>,
     /// Chunks that the disk was too slow for.
     left_out: u64,
@@ -43,7 +43,7 @@ enum Before {
 }
 
 #[derive(Debug)]
-enum State {
+enum WriterState {
     /// No node has recorded anything: what is to be written first.
     Blank(File),
     Running(Sender<Vec<u8>>, JoinHandle<io::Result<()>>),
@@ -51,19 +51,28 @@ enum State {
     Over,
 }
 
-impl Tape {
+impl RecordingWriter {
     /// Makes the file that the user has named with an option; one of that name is kept, with `.old` behind its name. It has
     /// its name from the beginning: when a run is killed, what was recorded is there.
     pub fn open(option: &'static str, path: &Path) -> Result<Self, Failure> {
-        let begun = place(path).and_then(|place| match place {
-            Place::Stream(mut stream) => stream.write_all(&FILE_HEADER).map(|()| (Before::Stream, stream)),
-            Place::File => begin(path),
+        let begun = destination(path).and_then(|place| match place {
+            Destination::Stream(mut stream) => {
+                stream.write_all(&FILE_HEADER).map(|()| (Before::Stream, stream))
+            }
+            Destination::File => begin(path),
         });
         let (before, file) = begun.map_err(|error| {
             Failure::cannot(format!("{option}: {} cannot be written: {}", path.display(), explained(&error)))
         })?;
         let path = path.to_owned();
-        Ok(Self { option, path, before, state: State::Blank(file), waiting: Arc::default(), left_out: 0 })
+        Ok(Self {
+            option,
+            path,
+            before,
+            state: WriterState::Blank(file),
+            waiting: Arc::default(),
+            left_out: 0,
+        })
     }
 
     /// Where the recording is.
@@ -73,13 +82,16 @@ impl Tape {
 
     /// Appends a chunk. Gives a sentence for the user when it is found that nothing more can be written.
     pub fn append(&mut self, chunk: Vec<u8>) -> Option<String> {
-        if let State::Blank(_) = &self.state {
-            let State::Blank(file) = std::mem::replace(&mut self.state, State::Over) else { return None };
+        if let WriterState::Blank(_) = &self.state {
+            let WriterState::Blank(file) = std::mem::replace(&mut self.state, WriterState::Over) else {
+                return None;
+            };
             let (sender, receiver) = channel();
             let waiting = Arc::clone(&self.waiting);
-            self.state = State::Running(sender, thread::spawn(move || write(file, &receiver, &waiting)));
+            self.state =
+                WriterState::Running(sender, thread::spawn(move || write(file, &receiver, &waiting)));
         }
-        let State::Running(sender, _) = &self.state else { return None };
+        let WriterState::Running(sender, _) = &self.state else { return None };
         let length = chunk.len();
         if self.waiting.load(Ordering::Relaxed) + length > MOST_WAITING {
             self.left_out += 1;
@@ -91,12 +103,13 @@ impl Tape {
 
     /// Waits until everything is written. Gives a sentence for the user if that is not possible.
     pub fn finish(&mut self) -> Option<String> {
-        let State::Running(sender, writer) = std::mem::replace(&mut self.state, State::Over) else {
+        let WriterState::Running(sender, thread) = std::mem::replace(&mut self.state, WriterState::Over)
+        else {
             return None;
         };
         drop(sender);
         let (option, path) = (self.option, self.path.display());
-        match writer.join() {
+        match thread.join() {
             Ok(Ok(())) if self.left_out == 0 => None,
             Ok(Ok(())) => Some(format!(
                 "{option}: {path} lacks {} pieces, which the disk was too slow for: use a faster one",
@@ -113,12 +126,12 @@ impl Tape {
     }
 }
 
-impl Drop for Tape {
+impl Drop for RecordingWriter {
     /// A run that did not come to pass leaves the files as they were.
     fn drop(&mut self) {
         match self.state {
-            State::Blank(_) => put_back(&self.path, &self.before),
-            State::Running(..) | State::Over => {
+            WriterState::Blank(_) => put_back(&self.path, &self.before),
+            WriterState::Running(..) | WriterState::Over => {
                 // Whoever wants to know what went wrong has asked before.
                 let _ = self.finish();
             }
@@ -198,7 +211,7 @@ mod tests {
     use std::os::unix::fs::PermissionsExt;
 
     fn folder(name: &str) -> PathBuf {
-        let folder = std::env::temp_dir().join(format!("gondwana-tape-{}-{name}", std::process::id()));
+        let folder = std::env::temp_dir().join(format!("gondwana-writer-{}-{name}", std::process::id()));
         fs::create_dir_all(&folder).unwrap();
         folder
     }
@@ -212,14 +225,14 @@ mod tests {
         let folder = folder("kept");
         let path = folder.join("a.gwr");
         for nodes in [2, 3] {
-            let mut tape = Tape::open("--monitor", &path).unwrap();
-            assert_eq!(tape.append(run(nodes)), None);
-            assert_eq!(tape.finish(), None);
+            let mut writer = RecordingWriter::open("--monitor", &path).unwrap();
+            assert_eq!(writer.append(run(nodes)), None);
+            assert_eq!(writer.finish(), None);
         }
         let nodes = |path: &Path| read(File::open(path).unwrap()).unwrap().run.nodes;
         assert_eq!((nodes(&path), nodes(&folder.join("a.gwr.old"))), (3, 2));
         // A run that was not started changes nothing.
-        drop(Tape::open("--monitor", &path).unwrap());
+        drop(RecordingWriter::open("--monitor", &path).unwrap());
         assert_eq!(nodes(&path), 3);
         fs::remove_dir_all(folder).unwrap();
     }
@@ -232,11 +245,11 @@ mod tests {
         std::os::unix::fs::symlink(&victim, &path).unwrap();
         std::os::unix::fs::symlink(&victim, folder.join("a.gwr.old")).unwrap();
         for nodes in [2, 3] {
-            let mut tape = Tape::open("--monitor", &path).unwrap();
-            assert_eq!(tape.append(run(nodes)), None);
+            let mut writer = RecordingWriter::open("--monitor", &path).unwrap();
+            assert_eq!(writer.append(run(nodes)), None);
             // It is there while it grows.
             assert_eq!(fs::symlink_metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
-            assert_eq!(tape.finish(), None);
+            assert_eq!(writer.finish(), None);
             assert_eq!(read(File::open(&path).unwrap()).unwrap().run.nodes, nodes);
         }
         assert!(fs::symlink_metadata(folder.join("a.gwr.old")).unwrap().is_file());
@@ -246,9 +259,9 @@ mod tests {
 
     #[test]
     fn a_file_that_cannot_be_made_is_refused() {
-        let error = Tape::open("--monitor", Path::new("/nowhere/a.gwr")).unwrap_err();
+        let error = RecordingWriter::open("--monitor", Path::new("/nowhere/a.gwr")).unwrap_err();
         assert!(error.message.starts_with("--monitor: /nowhere/a.gwr cannot be written: "), "{error}");
-        assert!(Tape::open("--monitor", Path::new("/dev/full")).is_err());
+        assert!(RecordingWriter::open("--monitor", Path::new("/dev/full")).is_err());
     }
 
     #[test]
@@ -267,18 +280,18 @@ mod tests {
     fn a_disk_that_is_full_gives_one_sentence() {
         let file = fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
         let path = PathBuf::from("full.gwr");
-        let mut tape = Tape {
+        let mut writer = RecordingWriter {
             option: "--monitor",
             path,
             before: Before::Stream,
-            state: State::Blank(file),
+            state: WriterState::Blank(file),
             waiting: Arc::default(),
             left_out: 0,
         };
-        let mut said: Vec<String> = (0..100).filter_map(|_| tape.append(run(2))).collect();
-        said.extend(tape.finish());
+        let mut said: Vec<String> = (0..100).filter_map(|_| writer.append(run(2))).collect();
+        said.extend(writer.finish());
         assert_eq!(said.len(), 1, "{said:?}");
         assert!(said[0].contains("No space left"), "{said:?}");
-        assert_eq!(tape.append(run(2)), None);
+        assert_eq!(writer.append(run(2)), None);
     }
 }

@@ -1,14 +1,14 @@
-//! What the program asks of the boards of all nodes: passed on to each of them, one request after the other, so that all
-//! boards have the same filters; their answers are put together.
+//! What the program asks of the counter banks of all nodes: passed on to each of them, one request after the other, so that all
+//! banks have the same filters; their answers are put together.
 
 use crate::process::events::Nodes;
 use gondwana_control::{BankAnswer, BankError, BankRequest, Order};
 use gondwana_monitor::{FilterError, MOST_FILTERS, SECONDARIES};
 use std::collections::{BTreeSet, VecDeque};
 
-/// The boards of a run.
+/// The counter banks of a run.
 #[derive(Default)]
-pub struct Boards {
+pub struct CounterBanks {
     /// Numbers that filters and secondary counters have, a bit each.
     filters: u64,
     secondaries: u64,
@@ -29,7 +29,7 @@ struct Current {
     undoes: bool,
 }
 
-impl Boards {
+impl CounterBanks {
     /// A thread of the program asks for something, while these nodes run.
     pub fn ask(&mut self, asker: u16, request: BankRequest, nodes: &[u16], machine: &mut dyn Nodes) {
         self.waiting.push_back((asker, request));
@@ -209,68 +209,68 @@ mod tests {
     }
 
     /// A filter that all nodes have set; its number.
-    fn set_one(boards: &mut Boards, told: &mut Told) -> u64 {
-        boards.ask(1, set(), &NODES, told);
-        NODES.iter().for_each(|&node| boards.done(node, Ok(vec![]), &NODES, told));
+    fn set_one(banks: &mut CounterBanks, told: &mut Told) -> u64 {
+        banks.ask(1, set(), &NODES, told);
+        NODES.iter().for_each(|&node| banks.done(node, Ok(vec![]), &NODES, told));
         told.take().1[0].1.as_ref().unwrap()[0]
     }
 
     #[test]
     fn filters_get_numbers_that_the_whole_run_has() {
-        let (mut boards, mut told) = (Boards::default(), Told::default());
-        assert_eq!((set_one(&mut boards, &mut told), set_one(&mut boards, &mut told)), (0, 1));
-        boards.ask(0, BankRequest::Remove { filter: 0 }, &NODES, &mut told);
-        boards.done(0, Ok(vec![]), &NODES, &mut told);
+        let (mut banks, mut told) = (CounterBanks::default(), Told::default());
+        assert_eq!((set_one(&mut banks, &mut told), set_one(&mut banks, &mut told)), (0, 1));
+        banks.ask(0, BankRequest::Remove { filter: 0 }, &NODES, &mut told);
+        banks.done(0, Ok(vec![]), &NODES, &mut told);
         assert_eq!(told.take().1, [], "one has not answered yet");
-        boards.done(1, Ok(vec![]), &NODES, &mut told);
+        banks.done(1, Ok(vec![]), &NODES, &mut told);
         assert_eq!(told.take().1, [(0, Ok(vec![]))]);
-        assert_eq!(set_one(&mut boards, &mut told), 0);
+        assert_eq!(set_one(&mut banks, &mut told), 0);
         for number in 2..MOST_FILTERS as u64 {
-            assert_eq!(set_one(&mut boards, &mut told), number);
+            assert_eq!(set_one(&mut banks, &mut told), number);
         }
-        boards.ask(1, set(), &NODES, &mut told);
+        banks.ask(1, set(), &NODES, &mut told);
         let refused = Err(FilterError::TooManyFilters(MOST_FILTERS).into());
         assert_eq!(told.take(), (vec![], vec![(1, refused)]));
     }
 
     #[test]
     fn counters_are_those_of_one_node_or_added_up() {
-        let (mut boards, mut told) = (Boards::default(), Told::default());
-        set_one(&mut boards, &mut told);
-        boards.ask(1, read(None), &NODES, &mut told);
-        boards.ask(0, read(Some(1)), &NODES, &mut told);
-        boards.ask(0, read(Some(2)), &NODES, &mut told);
+        let (mut banks, mut told) = (CounterBanks::default(), Told::default());
+        set_one(&mut banks, &mut told);
+        banks.ask(1, read(None), &NODES, &mut told);
+        banks.ask(0, read(Some(1)), &NODES, &mut told);
+        banks.ask(0, read(Some(2)), &NODES, &mut told);
         assert_eq!(told.take().0, [(0, read(None)), (1, read(None))], "one request at a time");
-        boards.done(1, Ok(vec![3, 4]), &NODES, &mut told);
-        boards.done(0, Ok(vec![10, 20]), &NODES, &mut told);
+        banks.done(1, Ok(vec![3, 4]), &NODES, &mut told);
+        banks.done(0, Ok(vec![10, 20]), &NODES, &mut told);
         assert_eq!(told.take(), (vec![(1, read(Some(1)))], vec![(1, Ok(vec![13, 24]))]));
-        boards.done(1, Ok(vec![3, 4]), &NODES, &mut told);
+        banks.done(1, Ok(vec![3, 4]), &NODES, &mut told);
         let none = BankError::Refused(libc::EINVAL, "there is no node 2 in this run".to_owned());
         assert_eq!(told.take().1, [(0, Ok(vec![3, 4])), (0, Err(none))]);
     }
 
     #[test]
     fn what_one_node_refuses_none_has() {
-        let (mut boards, mut told) = (Boards::default(), Told::default());
-        boards.ask(1, set(), &NODES, &mut told);
-        boards.done(0, Ok(vec![]), &NODES, &mut told);
-        boards.done(1, Err(FilterError::NoKinds.into()), &NODES, &mut told);
+        let (mut banks, mut told) = (CounterBanks::default(), Told::default());
+        banks.ask(1, set(), &NODES, &mut told);
+        banks.done(0, Ok(vec![]), &NODES, &mut told);
+        banks.done(1, Err(FilterError::NoKinds.into()), &NODES, &mut told);
         let undone = BankRequest::Remove { filter: 0 };
         let (requests, answers) = told.take();
         assert_eq!((&requests[2..], answers), (&[(0, undone.clone()), (1, undone)][..], vec![]));
-        boards.done(0, Ok(vec![]), &NODES, &mut told);
-        boards.done(1, Err(FilterError::NotSet.into()), &NODES, &mut told);
+        banks.done(0, Ok(vec![]), &NODES, &mut told);
+        banks.done(1, Err(FilterError::NotSet.into()), &NODES, &mut told);
         assert_eq!(told.take().1, [(1, Err(FilterError::NoKinds.into()))]);
-        assert_eq!(set_one(&mut boards, &mut told), 0);
+        assert_eq!(set_one(&mut banks, &mut told), 0);
     }
 
     #[test]
     fn a_node_that_ends_is_not_waited_for() {
-        let (mut boards, mut told) = (Boards::default(), Told::default());
-        set_one(&mut boards, &mut told);
-        boards.ask(1, read(None), &NODES, &mut told);
-        boards.done(1, Ok(vec![1, 2]), &NODES, &mut told);
-        boards.ended(0, &[1], &mut told);
+        let (mut banks, mut told) = (CounterBanks::default(), Told::default());
+        set_one(&mut banks, &mut told);
+        banks.ask(1, read(None), &NODES, &mut told);
+        banks.done(1, Ok(vec![1, 2]), &NODES, &mut told);
+        banks.ended(0, &[1], &mut told);
         assert_eq!(told.take().1, [(1, Ok(vec![1, 2]))]);
     }
 }
