@@ -4,8 +4,9 @@ use super::objects::Noted;
 use super::references::{References, Round};
 use super::{Attribution, Written};
 use crate::Node;
+use gondwana_elf::loaded::{self, LoadedFile};
 use gondwana_memory::diff::Footprint;
-use gondwana_memory::{Access, LoadedImage, PAGE_SIZE, loaded_images};
+use gondwana_memory::{Access, PAGE_SIZE};
 use gondwana_recording::{
     Alike, Image, Object, Omitted, Record, Reference, Segment, SegmentKind, Site, encode,
 };
@@ -71,7 +72,7 @@ impl Told {
             small: 0,
             large: 0,
             omitted: Omitted::default(),
-            images: loaded_images().into_iter().take(IMAGES).map(image).collect(),
+            images: loaded::files().into_iter().take(IMAGES).map(image).collect(),
             references: References::default(),
             round: Round::default(),
             looking: false,
@@ -163,7 +164,7 @@ impl Told {
     }
 
     fn tell_images(&mut self, me: u16, sink: &mut dyn FnMut(Vec<u8>)) {
-        let mut images: Vec<Image> = loaded_images().into_iter().map(image).collect();
+        let mut images: Vec<Image> = loaded::files().into_iter().map(image).collect();
         images.retain(|image| !self.images.contains(image));
         self.images.extend_from_slice(&images);
         tell(me, images, IMAGES, sink);
@@ -263,7 +264,7 @@ where
     }
 }
 
-fn image(loaded: LoadedImage) -> Image {
+fn image(loaded: LoadedFile) -> Image {
     Image {
         path: String::from_utf8_lossy(loaded.path.as_os_str().as_bytes()).into_owned(),
         base: loaded.base as u64,
