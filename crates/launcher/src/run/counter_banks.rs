@@ -36,7 +36,7 @@ impl CounterBanks {
         self.go_on(nodes, machine);
     }
 
-    /// A node has done what it was told.
+    /// A node has done what it was sent.
     pub fn done(&mut self, node: u16, answer: BankAnswer, nodes: &[u16], machine: &mut dyn Nodes) {
         if let Some(current) = &mut self.current
             && current.left.remove(&node)
@@ -165,9 +165,9 @@ mod tests {
 
     /// Records the orders that nodes get, in the order in which they get them.
     #[derive(Default)]
-    struct Told(Vec<(u16, Order)>);
+    struct Sent(Vec<(u16, Order)>);
 
-    impl Nodes for Told {
+    impl Nodes for Sent {
         fn next(&mut self, _deadline: Option<Instant>) -> Result<Option<Event>, Failure> {
             Ok(None)
         }
@@ -183,8 +183,8 @@ mod tests {
         fn kill(&mut self) {}
     }
 
-    impl Told {
-        /// What nodes were told since the last time, and what askers were answered.
+    impl Sent {
+        /// What nodes were sent since the last time, and what askers were answered.
         fn take(&mut self) -> (ByNode<BankRequest>, ByNode<BankAnswer>) {
             let (mut requests, mut answers) = (vec![], vec![]);
             for (node, order) in self.0.drain(..) {
@@ -209,68 +209,68 @@ mod tests {
     }
 
     /// A filter that all nodes have set; its number.
-    fn set_one(banks: &mut CounterBanks, told: &mut Told) -> u64 {
-        banks.ask(1, set(), &NODES, told);
-        NODES.iter().for_each(|&node| banks.done(node, Ok(vec![]), &NODES, told));
-        told.take().1[0].1.as_ref().unwrap()[0]
+    fn set_one(banks: &mut CounterBanks, sent: &mut Sent) -> u64 {
+        banks.ask(1, set(), &NODES, sent);
+        NODES.iter().for_each(|&node| banks.done(node, Ok(vec![]), &NODES, sent));
+        sent.take().1[0].1.as_ref().unwrap()[0]
     }
 
     #[test]
     fn filters_get_numbers_that_the_whole_run_has() {
-        let (mut banks, mut told) = (CounterBanks::default(), Told::default());
-        assert_eq!((set_one(&mut banks, &mut told), set_one(&mut banks, &mut told)), (0, 1));
-        banks.ask(0, BankRequest::Remove { filter: 0 }, &NODES, &mut told);
-        banks.done(0, Ok(vec![]), &NODES, &mut told);
-        assert_eq!(told.take().1, [], "one has not answered yet");
-        banks.done(1, Ok(vec![]), &NODES, &mut told);
-        assert_eq!(told.take().1, [(0, Ok(vec![]))]);
-        assert_eq!(set_one(&mut banks, &mut told), 0);
+        let (mut banks, mut sent) = (CounterBanks::default(), Sent::default());
+        assert_eq!((set_one(&mut banks, &mut sent), set_one(&mut banks, &mut sent)), (0, 1));
+        banks.ask(0, BankRequest::Remove { filter: 0 }, &NODES, &mut sent);
+        banks.done(0, Ok(vec![]), &NODES, &mut sent);
+        assert_eq!(sent.take().1, [], "one has not answered yet");
+        banks.done(1, Ok(vec![]), &NODES, &mut sent);
+        assert_eq!(sent.take().1, [(0, Ok(vec![]))]);
+        assert_eq!(set_one(&mut banks, &mut sent), 0);
         for number in 2..MOST_FILTERS as u64 {
-            assert_eq!(set_one(&mut banks, &mut told), number);
+            assert_eq!(set_one(&mut banks, &mut sent), number);
         }
-        banks.ask(1, set(), &NODES, &mut told);
+        banks.ask(1, set(), &NODES, &mut sent);
         let refused = Err(FilterError::TooManyFilters(MOST_FILTERS).into());
-        assert_eq!(told.take(), (vec![], vec![(1, refused)]));
+        assert_eq!(sent.take(), (vec![], vec![(1, refused)]));
     }
 
     #[test]
     fn counters_are_those_of_one_node_or_added_up() {
-        let (mut banks, mut told) = (CounterBanks::default(), Told::default());
-        set_one(&mut banks, &mut told);
-        banks.ask(1, read(None), &NODES, &mut told);
-        banks.ask(0, read(Some(1)), &NODES, &mut told);
-        banks.ask(0, read(Some(2)), &NODES, &mut told);
-        assert_eq!(told.take().0, [(0, read(None)), (1, read(None))], "one request at a time");
-        banks.done(1, Ok(vec![3, 4]), &NODES, &mut told);
-        banks.done(0, Ok(vec![10, 20]), &NODES, &mut told);
-        assert_eq!(told.take(), (vec![(1, read(Some(1)))], vec![(1, Ok(vec![13, 24]))]));
-        banks.done(1, Ok(vec![3, 4]), &NODES, &mut told);
+        let (mut banks, mut sent) = (CounterBanks::default(), Sent::default());
+        set_one(&mut banks, &mut sent);
+        banks.ask(1, read(None), &NODES, &mut sent);
+        banks.ask(0, read(Some(1)), &NODES, &mut sent);
+        banks.ask(0, read(Some(2)), &NODES, &mut sent);
+        assert_eq!(sent.take().0, [(0, read(None)), (1, read(None))], "one request at a time");
+        banks.done(1, Ok(vec![3, 4]), &NODES, &mut sent);
+        banks.done(0, Ok(vec![10, 20]), &NODES, &mut sent);
+        assert_eq!(sent.take(), (vec![(1, read(Some(1)))], vec![(1, Ok(vec![13, 24]))]));
+        banks.done(1, Ok(vec![3, 4]), &NODES, &mut sent);
         let none = BankError::Refused(libc::EINVAL, "there is no node 2 in this run".to_owned());
-        assert_eq!(told.take().1, [(0, Ok(vec![3, 4])), (0, Err(none))]);
+        assert_eq!(sent.take().1, [(0, Ok(vec![3, 4])), (0, Err(none))]);
     }
 
     #[test]
     fn what_one_node_refuses_none_has() {
-        let (mut banks, mut told) = (CounterBanks::default(), Told::default());
-        banks.ask(1, set(), &NODES, &mut told);
-        banks.done(0, Ok(vec![]), &NODES, &mut told);
-        banks.done(1, Err(FilterError::NoKinds.into()), &NODES, &mut told);
+        let (mut banks, mut sent) = (CounterBanks::default(), Sent::default());
+        banks.ask(1, set(), &NODES, &mut sent);
+        banks.done(0, Ok(vec![]), &NODES, &mut sent);
+        banks.done(1, Err(FilterError::NoKinds.into()), &NODES, &mut sent);
         let undone = BankRequest::Remove { filter: 0 };
-        let (requests, answers) = told.take();
+        let (requests, answers) = sent.take();
         assert_eq!((&requests[2..], answers), (&[(0, undone.clone()), (1, undone)][..], vec![]));
-        banks.done(0, Ok(vec![]), &NODES, &mut told);
-        banks.done(1, Err(FilterError::NotSet.into()), &NODES, &mut told);
-        assert_eq!(told.take().1, [(1, Err(FilterError::NoKinds.into()))]);
-        assert_eq!(set_one(&mut banks, &mut told), 0);
+        banks.done(0, Ok(vec![]), &NODES, &mut sent);
+        banks.done(1, Err(FilterError::NotSet.into()), &NODES, &mut sent);
+        assert_eq!(sent.take().1, [(1, Err(FilterError::NoKinds.into()))]);
+        assert_eq!(set_one(&mut banks, &mut sent), 0);
     }
 
     #[test]
     fn a_node_that_ends_is_not_waited_for() {
-        let (mut banks, mut told) = (CounterBanks::default(), Told::default());
-        set_one(&mut banks, &mut told);
-        banks.ask(1, read(None), &NODES, &mut told);
-        banks.done(1, Ok(vec![1, 2]), &NODES, &mut told);
-        banks.ended(0, &[1], &mut told);
-        assert_eq!(told.take().1, [(1, Ok(vec![1, 2]))]);
+        let (mut banks, mut sent) = (CounterBanks::default(), Sent::default());
+        set_one(&mut banks, &mut sent);
+        banks.ask(1, read(None), &NODES, &mut sent);
+        banks.done(1, Ok(vec![1, 2]), &NODES, &mut sent);
+        banks.ended(0, &[1], &mut sent);
+        assert_eq!(sent.take().1, [(1, Ok(vec![1, 2]))]);
     }
 }

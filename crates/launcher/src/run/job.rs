@@ -22,7 +22,7 @@ use gondwana_console::rlimit::explained;
 use gondwana_control::{Boot, Consistency, FabricBoot, Monitoring, VERSION};
 use gondwana_fabric::{DEFAULT_RING_BYTES, SegmentError, ShmSegment};
 use gondwana_memory::PAGE_SIZE;
-use gondwana_recording::Run;
+use gondwana_recording::RunRecord;
 use std::cell::Cell;
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 use std::os::fd::OwnedFd;
@@ -204,10 +204,10 @@ impl Job<'_> {
     }
 
     /// What a recording says about the run.
-    fn described(&self) -> Run {
+    fn described(&self) -> RunRecord {
         let path = std::path::absolute(self.path).unwrap_or_else(|_| self.path.to_owned());
         let began = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-        Run {
+        RunRecord {
             version: VERSION.to_owned(),
             executable: path.to_string_lossy().into_owned(),
             command: self.options.program.iter().map(|word| word.to_string_lossy().into_owned()).collect(),

@@ -11,8 +11,8 @@ use crate::run_registry::requests::{Asked, Request, RequestAnswer, answer};
 use gondwana_control::{BankAnswer, BankError, BankRequest, Monitoring, Order};
 use gondwana_monitor::FilterText;
 use gondwana_recording::{
-    Board, End, FILE_HEADER, Interval, LAUNCHER, Record, Run, Stretches, Totals, Watched, Written, encode,
-    kind_and_node,
+    BankRecord, End, FILE_HEADER, Interval, LAUNCHER, Record, RetiredFilterRecord, RunRecord, Stretches,
+    TotalsRecord, WrittenRecord, encode, kind_and_node,
 };
 use std::collections::BTreeSet;
 use std::io::{self, Write};
@@ -31,7 +31,7 @@ const MOST_KEPT: usize = 32 << 20;
 
 /// The monitoring of one run.
 pub struct Monitored {
-    run: Run,
+    run: RunRecord,
     writer: Option<Recording>,
     /// A recording that waits for the last records of nodes, and who waits for it.
     closing: Option<(Recording, Vec<UnixStream>)>,
@@ -80,8 +80,8 @@ struct Follower {
 }
 
 impl Monitored {
-    /// The monitoring of a run of so many nodes. A tape is one that the nodes have been told to record on from their start.
-    pub fn new(run: Run, writer: Option<RecordingWriter>) -> Self {
+    /// The monitoring of a run of so many nodes. A writer is one that the nodes have been told to record on from their start.
+    pub fn new(run: RunRecord, writer: Option<RecordingWriter>) -> Self {
         let nodes = usize::from(run.nodes);
         let on = writer.is_some();
         let writer = writer.map(|mut writer| {
@@ -280,7 +280,7 @@ impl Monitored {
     pub fn chunk(&mut self, node: u16, chunk: Vec<u8>, machine: &mut dyn Nodes) -> Option<String> {
         let kind = kind_and_node(&chunk)?.0;
         let is_ending = self.ending.get_mut(usize::from(node))?;
-        if kind == Board::KIND
+        if kind == BankRecord::KIND
             && !*is_ending
             && let Some(counting) = self.counting.as_mut().filter(|counting| counting.waiting.contains(&node))
         {
@@ -297,11 +297,11 @@ impl Monitored {
             let passing = [
                 Interval::KIND,
                 Stretches::KIND,
-                Vec::<Written>::KIND,
-                Board::KIND,
-                Watched::KIND,
+                Vec::<WrittenRecord>::KIND,
+                BankRecord::KIND,
+                RetiredFilterRecord::KIND,
                 End::KIND,
-                Totals::KIND,
+                TotalsRecord::KIND,
             ];
             if !passing.contains(&kind) && self.kept_bytes + chunk.len() <= MOST_KEPT {
                 self.kept_bytes += chunk.len();

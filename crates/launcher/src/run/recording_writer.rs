@@ -207,7 +207,7 @@ fn whole_chunks(together: &[u8], written: usize) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use gondwana_recording::{LAUNCHER, Run, encode, read};
+    use gondwana_recording::{LAUNCHER, RunRecord, encode, read};
     use std::os::unix::fs::PermissionsExt;
 
     fn folder(name: &str) -> PathBuf {
@@ -217,7 +217,7 @@ mod tests {
     }
 
     fn run(nodes: u16) -> Vec<u8> {
-        encode(LAUNCHER, &Run { nodes, page_bytes: 4096, ..Run::default() })
+        encode(LAUNCHER, &RunRecord { nodes, page_bytes: 4096, ..RunRecord::default() })
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use super::limits::{COLOURS, MOST_NODES};
 use super::words;
-use gondwana_analysis::{Analysis, Area, Origin, Pattern, Shared, Writer};
+use gondwana_analysis::{Analysis, Area, FalselySharedPage, Origin, Pattern, Writer};
 use gondwana_console::columns::{amount, grouped, ranges};
 
 /// Details have this many fields, places in the source, calls, falsely shared pages, and users of such a page.
@@ -250,7 +250,7 @@ fn field_row(field: &gondwana_analysis::Field) -> FieldRow {
     FieldRow { name: words::name(&field.name), reads: grouped(field.reads), writes: grouped(field.writes) }
 }
 
-fn place_row(place: &gondwana_analysis::Place) -> PlaceRow {
+fn place_row(place: &gondwana_analysis::CodePlace) -> PlaceRow {
     PlaceRow {
         text: words::name(&place.text),
         function: words::name(&place.function),
@@ -259,7 +259,7 @@ fn place_row(place: &gondwana_analysis::Place) -> PlaceRow {
     }
 }
 
-fn shared(page: &Shared, analysis: &Analysis) -> PageRow {
+fn shared(page: &FalselySharedPage, analysis: &Analysis) -> PageRow {
     let length = u64::from(analysis.run.page_bytes).max(1);
     let users = page.writers.iter().take(MOST_WRITERS).map(|writer| user(writer, page.page, length));
     PageRow {

@@ -1,7 +1,7 @@
 //! Looking closer at what is hot: first at large units of memory, then at smaller ones where most happens (Olifant,
 //! section 6: the two steps of the methodology, and as many more as it takes).
 
-use crate::Tally;
+use crate::Aggregate;
 use crate::heat::Heat;
 
 /// The units, as powers of two of bytes: 64 KiB, a page, 256 and 32 bytes.
@@ -34,20 +34,20 @@ impl Units {
 
 /// Finds out where most happens. The same transactions lead to the same units.
 #[derive(Clone, Debug, Default)]
-pub struct Refine {
+pub struct UnitRefinement {
     /// For each size of unit but the smallest, what happened in each of them.
     heat: [Heat; STEPS],
 }
 
-impl Refine {
+impl UnitRefinement {
     /// Takes in what happened in one interval; says which units there are to be in the next.
-    pub fn learn(&mut self, tallies: &[Tally]) -> Units {
+    pub fn learn(&mut self, aggregates: &[Aggregate]) -> Units {
         self.heat.iter_mut().for_each(Heat::cool);
-        for tally in tallies {
-            let closest = tally.like.part();
+        for aggregate in aggregates {
+            let closest = aggregate.key.part();
             // A unit is known to be hot only from rows that are about it or about parts of it.
             for (heat, unit) in self.heat.iter_mut().zip(UNITS).filter(|&(_, unit)| closest <= unit) {
-                tally.parts().for_each(|(address, count)| heat.add(address >> unit, count));
+                aggregate.parts().for_each(|(address, count)| heat.add(address >> unit, count));
             }
         }
         Units { divided: std::array::from_fn(|step| hottest(&self.heat[step])) }
@@ -64,12 +64,12 @@ fn hottest(heat: &Heat) -> Vec<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Direction, Journal, Kind, Transaction};
+    use crate::{AggregationTable, Direction, Kind, Transaction};
     use proptest::prelude::*;
 
-    /// Has a journal note accesses to addresses in the units of the moment, as often as said.
-    fn interval(units: &Units, accesses: &[(u64, u32)]) -> Journal {
-        let mut journal = Journal::default();
+    /// Has a table note accesses to addresses in the units of the moment, as often as said.
+    fn interval(units: &Units, accesses: &[(u64, u32)]) -> AggregationTable {
+        let mut table = AggregationTable::default();
         for &(address, count) in accesses {
             let transaction = Transaction {
                 kind: Kind::Read,
@@ -80,15 +80,15 @@ mod tests {
                 thread: None,
                 code: 0,
             };
-            (0..count).for_each(|_| journal.note(&transaction, units.unit_of(address)));
+            (0..count).for_each(|_| table.note(&transaction, units.unit_of(address)));
         }
-        journal
+        table
     }
 
     #[test]
     fn the_hottest_areas_are_seen_more_and_more_closely() {
         let hot = 0x1234_5678;
-        let (mut refine, mut units) = (Refine::default(), Units::default());
+        let (mut refine, mut units) = (UnitRefinement::default(), Units::default());
         let mut seen = vec![];
         for _ in 0..5 {
             let accesses: Vec<(u64, u32)> =
@@ -103,7 +103,7 @@ mod tests {
     #[test]
     fn what_has_become_cold_is_seen_from_afar_again() {
         let (first, second) = (0x10_0000, 0x90_0000);
-        let (mut refine, mut units) = (Refine::default(), Units::default());
+        let (mut refine, mut units) = (UnitRefinement::default(), Units::default());
         for _ in 0..4 {
             units = refine.learn(interval(&units, &[(first, 100)]).rows());
         }
@@ -117,13 +117,13 @@ mod tests {
     proptest! {
         #[test]
         fn the_number_of_units_has_a_limit(accesses in prop::collection::vec((0u64..1 << 40, 1u32..4), 0..1500)) {
-            let (mut refine, mut units) = (Refine::default(), Units::default());
+            let (mut refine, mut units) = (UnitRefinement::default(), Units::default());
             for _ in 0..4 {
                 units = refine.learn(interval(&units, &accesses).rows());
                 prop_assert!(units.divided.iter().all(|units| units.len() <= MOST && units.is_sorted()));
             }
-            let again = Refine::default().learn(interval(&Units::default(), &accesses).rows());
-            prop_assert_eq!(again, Refine::default().learn(interval(&Units::default(), &accesses).rows()));
+            let again = UnitRefinement::default().learn(interval(&Units::default(), &accesses).rows());
+            prop_assert_eq!(again, UnitRefinement::default().learn(interval(&Units::default(), &accesses).rows()));
         }
     }
 }

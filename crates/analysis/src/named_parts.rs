@@ -1,8 +1,8 @@
 //! Names of the places that transactions were about.
 
-use crate::Part;
+use crate::NamedPart;
 use crate::naming::Naming;
-use crate::rows::{Amount, Like};
+use crate::row_sums::{Amount, RowKey};
 use std::cmp::Reverse;
 use std::collections::HashMap;
 
@@ -11,13 +11,13 @@ const PARTS: usize = 20_000;
 
 /// The places that have names of their own within their areas, in ascending order of addresses. Each row is about the owner
 /// at the same place of `owners`, and about the area at that of `areas`; units above a page have no names.
-pub(crate) fn parts(
-    rows: &[(Like, Amount)],
+pub(crate) fn named_parts(
+    rows: &[(RowKey, Amount)],
     owners: &[usize],
     areas: &[u32],
     page_bytes: u64,
     naming: &Naming<'_>,
-) -> Vec<Part> {
+) -> Vec<NamedPart> {
     let mut heat: HashMap<(u64, u64, usize), (u64, u32)> = HashMap::new();
     for (((like, amount), &owner), &area) in rows.iter().zip(owners).zip(areas) {
         let range = like.range();
@@ -36,7 +36,7 @@ pub(crate) fn parts(
         let says_more = name
             .strip_prefix(naming.area(owner))
             .is_none_or(|rest| !rest.is_empty() && !rest.starts_with("+0x"));
-        says_more.then_some(Part { range, area, name })
+        says_more.then_some(NamedPart { range, area, name })
     };
     hottest.into_iter().filter_map(part).collect()
 }

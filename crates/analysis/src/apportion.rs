@@ -1,11 +1,11 @@
-//! Sharing out numbers so that nothing is lost and nothing counts twice.
+//! Apportioning whole numbers so that the shares add up to what was shared (the method of largest remainders).
 
-/// Shares a number out in proportion to weights, in whole numbers whose sum it is: who is owed most of the rest gets
-/// the next one of it. Weights that are all 0 count as equal.
+/// Apportions a number in proportion to weights by the method of largest remainders. The shares are whole and their sum
+/// is the number. Weights that are all 0 count as equal.
 ///
 /// # Panics
 /// If there are no weights.
-pub(crate) fn split(number: u64, weights: &[u64]) -> Vec<u64> {
+pub(crate) fn apportion(number: u64, weights: &[u64]) -> Vec<u64> {
     if weights.len() == 1 || number == 0 {
         let mut shares = vec![0; weights.len()];
         shares[0] = number;
@@ -40,15 +40,15 @@ mod tests {
 
     #[test]
     fn a_single_one_goes_to_the_heaviest() {
-        assert_eq!(split(1, &[100, 200, 50]), [0, 1, 0]);
-        assert_eq!(split(7, &[1, 1]), [4, 3]);
-        assert_eq!(split(2, &[0, 0]), [1, 1]);
+        assert_eq!(apportion(1, &[100, 200, 50]), [0, 1, 0]);
+        assert_eq!(apportion(7, &[1, 1]), [4, 3]);
+        assert_eq!(apportion(2, &[0, 0]), [1, 1]);
     }
 
     proptest! {
         #[test]
         fn nothing_is_lost(number: u64, weights in prop::collection::vec(any::<u64>(), 1..9)) {
-            let shares = split(number, &weights);
+            let shares = apportion(number, &weights);
             prop_assert_eq!(shares.iter().map(|&share| u128::from(share)).sum::<u128>(), u128::from(number));
             let none = weights.iter().any(|&weight| weight > 0);
             prop_assert!(!none || shares.iter().zip(&weights).all(|(&share, &weight)| weight > 0 || share == 0));

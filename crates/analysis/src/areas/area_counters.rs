@@ -1,11 +1,11 @@
 //! What happened to each area.
 
 use super::map::Map;
-use crate::rows::{Amount, Like, Shape};
-use crate::sharing::{self, Key, Page, Part};
-use crate::span::{Span, common};
-use crate::split::split;
-use crate::written::Writes;
+use crate::apportion::apportion;
+use crate::range_set::{RangeSet, common};
+use crate::row_sums::{Amount, RowKey, Shape};
+use crate::sharing::{self, Key, PageHistory, PartSharing};
+use crate::written_bytes::Writes;
 use crate::{AreaNode, Pattern, Totals};
 use gondwana_monitor::Kind;
 use std::collections::{BTreeMap, HashMap};
@@ -19,7 +19,7 @@ const SHARED: u64 = 8;
 
 /// What happened to one area.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Tally {
+pub(crate) struct AreaCounters {
     /// All nodes.
     pub(crate) totals: Totals,
     /// The nodes that did something.
@@ -34,7 +34,7 @@ pub(crate) struct Tally {
     votes: HashMap<Pattern, u64>,
 }
 
-impl Tally {
+impl AreaCounters {
     /// What most of the area is like. Sharing costs more than fetching once, so that it takes a part of the transactions
     /// only for the area to be known by it.
     pub(crate) fn pattern(&self) -> Pattern {
@@ -48,7 +48,7 @@ impl Tally {
         if of_shared > 0 && of_shared >= all / SHARED { most(&shared) } else { most(&[ReadOnly, Private]) }
     }
 
-    fn count(&mut self, like: &Like, amount: Amount, nodes: usize) {
+    fn count(&mut self, like: &RowKey, amount: Amount, nodes: usize) {
         self.totals.count(like.kind, amount);
         let node = self.nodes.entry(like.node).or_default();
         node.totals.count(like.kind, amount);
@@ -64,7 +64,7 @@ impl Tally {
         }
     }
 
-    fn touch(&mut self, like: &Like, at: Option<u64>, count: u64) {
+    fn touch(&mut self, like: &RowKey, at: Option<u64>, count: u64) {
         let (reads, writes) = reads_and_writes(like.kind, count);
         if reads == 0 && writes == 0 {
             return;
@@ -90,14 +90,14 @@ pub(crate) fn reads_and_writes(kind: Kind, count: u64) -> (u64, u64) {
 
 /// Counts all rows for the owners of what they were about. Returns what happened to each owner, and the owner that most
 /// of each row was about.
-pub(crate) fn tallies(
-    rows: &[(Like, Amount)],
+pub(crate) fn area_counters(
+    rows: &[(RowKey, Amount)],
     shape: &Shape,
     map: &Map,
     writes: &Writes,
-    pages: &BTreeMap<Key, Page>,
-) -> (BTreeMap<usize, Tally>, Vec<usize>) {
-    let mut tallies: BTreeMap<usize, Tally> = BTreeMap::new();
+    pages: &BTreeMap<Key, PageHistory>,
+) -> (BTreeMap<usize, AreaCounters>, Vec<usize>) {
+    let mut area_counters: BTreeMap<usize, AreaCounters> = BTreeMap::new();
     let mut owners = Vec::with_capacity(rows.len());
     let parts = parts(pages, map);
     for (like, amount) in rows {
@@ -105,7 +105,7 @@ pub(crate) fn tallies(
         let written = written(like, writes);
         let shares = map.shares(&range, written);
         let weights: Vec<u64> = shares.iter().map(|&(_, weight)| weight).collect();
-        let (counts, bytes) = (split(amount.count, &weights), split(amount.bytes, &weights));
+        let (counts, bytes) = (apportion(amount.count, &weights), apportion(amount.bytes, &weights));
         let mut most = (0, shares[0].0);
         for ((&(owner, weight), count), bytes) in shares.iter().zip(counts).zip(bytes) {
             if weight > most.0 {
@@ -114,14 +114,14 @@ pub(crate) fn tallies(
             if count == 0 && bytes == 0 {
                 continue;
             }
-            let tally = tallies.entry(owner).or_default();
-            tally.count(like, Amount { count, bytes }, shape.nodes);
+            let counters = area_counters.entry(owner).or_default();
+            counters.count(like, Amount { count, bytes }, shape.nodes);
             let at = (like.unit <= FINE).then(|| touched_at(like, owner, map, written));
-            tally.touch(like, at, count);
+            counters.touch(like, at, count);
             if like.kind != Kind::Ahead
                 && let Some(part) = parts.get(&(sharing::key(like, shape.page_bytes), owner))
             {
-                let votes = tally.votes.entry(part.pattern).or_default();
+                let votes = counters.votes.entry(part.pattern).or_default();
                 *votes = votes.saturating_add(count);
             }
         }
@@ -132,20 +132,20 @@ pub(crate) fn tallies(
         if part.false_misses > 0
             && part.false_misses >= part.true_misses / SHARED
             && key.1 == shape.page_bytes
-            && let Some(tally) = tallies.get_mut(&owner)
+            && let Some(counters) = area_counters.get_mut(&owner)
         {
-            tally.falsely_shared.push((key, part.false_misses));
+            counters.falsely_shared.push((key, part.false_misses));
         }
     }
-    for tally in tallies.values_mut() {
-        tally.falsely_shared.sort_by_key(|&(key, misses)| (std::cmp::Reverse(misses), key));
+    for counters in area_counters.values_mut() {
+        counters.falsely_shared.sort_by_key(|&(key, misses)| (std::cmp::Reverse(misses), key));
     }
-    count_written(&mut tallies, map, writes);
-    (tallies, owners)
+    count_written(&mut area_counters, map, writes);
+    (area_counters, owners)
 }
 
 /// How the part of each page that belongs to each owner is shared.
-fn parts(pages: &BTreeMap<Key, Page>, map: &Map) -> HashMap<(Key, usize), Part> {
+fn parts(pages: &BTreeMap<Key, PageHistory>, map: &Map) -> HashMap<(Key, usize), PartSharing> {
     let mut parts = HashMap::new();
     for (&key, page) in pages {
         let mut owners: BTreeMap<usize, Vec<std::ops::Range<u64>>> = BTreeMap::new();
@@ -162,7 +162,7 @@ fn parts(pages: &BTreeMap<Key, Page>, map: &Map) -> HashMap<(Key, usize), Part> 
 
 /// The bytes that a transaction was about, if it was about written ones and they are known. Who reads in a small unit in
 /// which it writes is taken to read what it writes.
-fn written<'a>(like: &Like, writes: &'a Writes) -> Option<&'a Span> {
+fn written<'a>(like: &RowKey, writes: &'a Writes) -> Option<&'a RangeSet> {
     let (writer, longest) = match like.kind {
         Kind::Notice | Kind::Invalidation => (like.peer, PAGE),
         Kind::Read | Kind::ColdRead | Kind::ExcessRead => (like.node, FINE),
@@ -173,7 +173,7 @@ fn written<'a>(like: &Like, writes: &'a Writes) -> Option<&'a Span> {
 }
 
 /// Where in an owner's bytes of a small unit a thread has begun: at bytes that it writes, if they are known.
-fn touched_at(like: &Like, owner: usize, map: &Map, written: Option<&Span>) -> u64 {
+fn touched_at(like: &RowKey, owner: usize, map: &Map, written: Option<&RangeSet>) -> u64 {
     let range = like.range();
     let pieces = || map.pieces(&range).filter(|(known, _)| *known == owner).map(|(_, piece)| piece);
     let exact = written
@@ -182,12 +182,12 @@ fn touched_at(like: &Like, owner: usize, map: &Map, written: Option<&Span>) -> u
 }
 
 /// Counts the bytes that nodes have written of each area.
-fn count_written(tallies: &mut BTreeMap<usize, Tally>, map: &Map, writes: &Writes) {
+fn count_written(area_counters: &mut BTreeMap<usize, AreaCounters>, map: &Map, writes: &Writes) {
     for (node, span) in writes.iter() {
         for range in span.ranges() {
             for (owner, piece) in map.pieces(range) {
-                if let Some(tally) = tallies.get_mut(&owner) {
-                    let node = tally.nodes.entry(node).or_default();
+                if let Some(counters) = area_counters.get_mut(&owner) {
+                    let node = counters.nodes.entry(node).or_default();
                     node.written = node.written.saturating_add(piece.end - piece.start);
                 }
             }

@@ -1,6 +1,6 @@
-//! The side of a board on which filters are set and counters read.
+//! The side of a bank on which filters are set and counters read.
 
-use crate::board::{Board, COUNTERS, Entry, MOST_FILTERS, SECONDARIES};
+use crate::counter_bank::{COUNTERS, CounterBank, Entry, MOST_FILTERS, SECONDARIES};
 use crate::{Filter, FilterError, Kinds};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -15,8 +15,8 @@ pub struct SecondaryId(pub u8);
 
 /// Sets filters and secondary counters, and reads counters, while others count.
 #[derive(Default)]
-pub struct Panel {
-    board: Arc<Board>,
+pub struct BankConfiguration {
+    bank: Arc<CounterBank>,
     /// By ascending start.
     entries: Vec<Entry>,
     /// Secondary counters in use, a bit each.
@@ -25,11 +25,11 @@ pub struct Panel {
     gone: Vec<(FilterId, Vec<u64>)>,
 }
 
-impl Panel {
+impl BankConfiguration {
     /// The side that counts.
     #[must_use]
-    pub fn board(&self) -> &Arc<Board> {
-        &self.board
+    pub fn bank(&self) -> &Arc<CounterBank> {
+        &self.bank
     }
 
     /// Sets a filter; its counters begin at 0. Filters that the monitor has set by itself give way to it.
@@ -50,7 +50,7 @@ impl Panel {
     /// Sets a filter of the monitor's own: it never takes anything from others.
     ///
     /// # Errors
-    /// As for [`Panel::set`].
+    /// As for [`BankConfiguration::set`].
     pub(crate) fn set_own(&mut self, filter: Filter) -> Result<FilterId, FilterError> {
         filter.check()?;
         self.place(filter, true)
@@ -59,7 +59,7 @@ impl Panel {
     /// Takes all filters of the monitor's own away, and keeps what they have counted.
     fn give_way(&mut self) {
         let own: Vec<Entry> = self.entries.extract_if(.., |entry| entry.own).collect();
-        self.board.put_in_force(&self.entries);
+        self.bank.put_in_force(&self.entries);
         for entry in &own {
             let counted = self.counted(entry).collect();
             self.gone.push((FilterId(entry.number), counted));
@@ -74,7 +74,7 @@ impl Panel {
     }
 
     fn counted(&self, entry: &Entry) -> impl Iterator<Item = u64> + use<'_> {
-        self.board.read(entry.first, entry.filter.counters() as usize)
+        self.bank.read(entry.first, entry.filter.counters() as usize)
     }
 
     /// The filters of the monitor's own that have given way since the last time, and what they had counted.
@@ -95,11 +95,11 @@ impl Panel {
             .find(|&number| self.entries.iter().all(|entry| entry.number != number))
             .ok_or(FilterError::TooManyFilters(MOST_FILTERS))?;
         let first = self.counters_for(&filter)?;
-        self.board.clear(first, filter.counters() as usize);
+        self.bank.clear(first, filter.counters() as usize);
         let entry = Entry { filter, number, first, own, secondaries: [Kinds::NONE; SECONDARIES] };
         let place = self.entries.partition_point(|other| other.filter.start <= filter.start);
         self.entries.insert(place, entry);
-        self.board.put_in_force(&self.entries);
+        self.bank.put_in_force(&self.entries);
         Ok(FilterId(number))
     }
 
@@ -158,7 +158,7 @@ impl Panel {
     pub fn remove(&mut self, id: FilterId) -> Result<(), FilterError> {
         self.entry(id)?;
         self.entries.retain(|entry| entry.number != id.0);
-        self.board.put_in_force(&self.entries);
+        self.bank.put_in_force(&self.entries);
         Ok(())
     }
 
@@ -181,7 +181,7 @@ impl Panel {
     /// If the filter is not set.
     pub fn clear(&self, id: FilterId) -> Result<(), FilterError> {
         let entry = self.entry(id)?;
-        self.board.clear(entry.first, entry.filter.counters() as usize);
+        self.bank.clear(entry.first, entry.filter.counters() as usize);
         Ok(())
     }
 
@@ -199,11 +199,11 @@ impl Panel {
             return Err(FilterError::TooManySecondaries(SECONDARIES));
         }
         self.secondaries |= 1 << number;
-        self.board.secondary(number).store(0, Ordering::Relaxed);
+        self.bank.secondary(number).store(0, Ordering::Relaxed);
         for entry in self.entries.iter_mut().filter(|entry| filters.contains(&FilterId(entry.number))) {
             entry.secondaries[number] = kinds;
         }
-        self.board.put_in_force(&self.entries);
+        self.bank.put_in_force(&self.entries);
         Ok(SecondaryId(number as u8))
     }
 
@@ -219,7 +219,7 @@ impl Panel {
     /// # Errors
     /// If it is not in use.
     pub fn secondary(&self, id: SecondaryId) -> Result<u64, FilterError> {
-        Ok(self.board.secondary(self.number(id)?).load(Ordering::Relaxed))
+        Ok(self.bank.secondary(self.number(id)?).load(Ordering::Relaxed))
     }
 
     /// Ends the use of a secondary counter.
@@ -230,7 +230,7 @@ impl Panel {
         let number = self.number(id)?;
         self.secondaries &= !(1 << number);
         self.entries.iter_mut().for_each(|entry| entry.secondaries[number] = Kinds::NONE);
-        self.board.put_in_force(&self.entries);
+        self.bank.put_in_force(&self.entries);
         Ok(())
     }
 }

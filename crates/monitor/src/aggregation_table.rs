@@ -2,7 +2,7 @@
 
 use crate::{Direction, Kind, Transaction};
 
-/// Rows that one journal holds.
+/// Rows that one table holds.
 const ROWS: usize = 48 << 10;
 
 /// How many runs are kept as they were noted before they are put into rows together. Between two transactions the program takes
@@ -29,7 +29,7 @@ const PAGE: u8 = 12;
 /// log2 of the bytes of the longest block that a run is taken apart into.
 const LONGEST: u8 = crate::LARGEST_UNIT;
 
-/// What the rows of a journal that fills up are about: as soon as it holds `rows`, new ones are about units of at least
+/// What the rows of a table that fills up are about: as soon as it holds `rows`, new ones are about units of at least
 /// 2^`unit` bytes, and leave out the places in the code, or the threads as well.
 struct Coarser {
     rows: usize,
@@ -44,9 +44,9 @@ const LEVELS: [Coarser; 3] = [
     Coarser { rows: ROWS / 2, unit: PAGE, code: true, thread: true },
 ];
 
-/// What like transactions have in common.
+/// What key transactions have in common.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Like {
+pub struct AggregateKey {
     /// First address of the unit of memory.
     pub address: u64,
     /// Where in the code; 0 if nobody knows.
@@ -66,7 +66,7 @@ pub struct Like {
     pub direction: Direction,
 }
 
-impl Like {
+impl AggregateKey {
     /// log2 of the bytes of a part of the unit.
     #[must_use]
     pub fn part(&self) -> u8 {
@@ -94,25 +94,25 @@ impl Like {
 
 /// Like transactions, and how many.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Tally {
+pub struct Aggregate {
     /// What they have in common.
-    pub like: Like,
+    pub key: AggregateKey,
     /// How many.
     pub count: u32,
     /// Bytes of contents that moved.
     pub bytes: u64,
 }
 
-impl Tally {
+impl Aggregate {
     /// The first address of each part of the unit, and how many transactions were about it.
     pub(crate) fn parts(&self) -> impl Iterator<Item = (u64, u64)> + use<> {
-        let Self { like, count, .. } = *self;
-        let each = u64::from(count >> like.parts);
-        (0..1_u64 << like.parts).map(move |part| (like.address + (part << like.part()), each))
+        let Self { key, count, .. } = *self;
+        let each = u64::from(count >> key.parts);
+        (0..1_u64 << key.parts).map(move |part| (key.address + (part << key.part()), each))
     }
 }
 
-/// The transactions of one interval of time: like ones are one row.
+/// The transactions of one interval of time: key ones are one row.
 ///
 /// Those of a run of pages that come at once are few rows: the run is taken apart into blocks of 1, 2, 4 and so on pages that
 /// begin at multiples of their length, as a buddy allocator does. Whatever pieces the same memory comes in from time to time, there are
@@ -120,24 +120,24 @@ impl Tally {
 ///
 /// Takes 4 MiB, whatever happens. As it fills up, further rows are about larger and larger units of memory, and at last
 /// transactions are lost, which is counted.
-pub struct Journal {
+pub struct AggregationTable {
     /// [`FIRST_PLACES`] to [`PLACES`], for which there is room.
     places: Vec<Place>,
-    rows: Vec<Tally>,
+    rows: Vec<Aggregate>,
     lost: u64,
     /// What is in no row yet: at most [`NOTED`].
-    noted: Vec<Run>,
+    noted: Vec<PendingRange>,
 }
 
-/// Transactions that came at once, as [`Journal::note_run`] was told.
-struct Run {
+/// Transactions that came at once, as [`AggregationTable::note_range`] was told.
+struct PendingRange {
     first: Transaction,
     count: u32,
     part: u8,
     unit: u8,
 }
 
-impl Run {
+impl PendingRange {
     /// True if it is of pages, and those that come now are its next ones and alike in everything else.
     #[inline]
     fn goes_on_with(&self, next: &Transaction, unit: u8) -> bool {
@@ -162,7 +162,7 @@ const EMPTY: Place = Place { row: 0, tag: 0 };
 const _: () =
     assert!(ROWS <= u16::MAX as usize && PLACES.is_power_of_two() && FIRST_PLACES.is_power_of_two());
 
-impl Default for Journal {
+impl Default for AggregationTable {
     fn default() -> Self {
         let mut places = Vec::with_capacity(PLACES);
         places.resize(FIRST_PLACES, EMPTY);
@@ -170,21 +170,21 @@ impl Default for Journal {
     }
 }
 
-impl Journal {
+impl AggregationTable {
     /// One more transaction, which is about the unit of 2^`unit` bytes that its address is in.
     #[inline]
     pub fn note(&mut self, transaction: &Transaction, unit: u8) {
-        self.note_run(transaction, unit, unit, 1);
+        self.note_range(transaction, unit, unit, 1);
     }
 
-    /// As many more transactions that come at once, each about the next 2^`part` bytes of memory, of which the journal keeps no more
-    /// than in which unit of 2^`unit` bytes they are. The `first` of them has its address, and the others are like it, with as many
+    /// As many more transactions that come at once, each about the next 2^`part` bytes of memory, of which the table keeps no more
+    /// than in which unit of 2^`unit` bytes they are. The `first` of them has its address, and the others are key it, with as many
     /// bytes each.
     ///
     /// # Panics
     /// If a part is longer than a unit.
     #[inline]
-    pub fn note_run(&mut self, first: &Transaction, part: u8, unit: u8, count: u32) {
+    pub fn note_range(&mut self, first: &Transaction, part: u8, unit: u8, count: u32) {
         assert!(part <= unit, "parts of 2^{part} bytes of units of 2^{unit}");
         // A page that is taken from others and then written takes turns with the next ones: two runs that go on at a time.
         let mut last = self.noted.iter_mut().rev().take(2);
@@ -197,13 +197,13 @@ impl Journal {
         if self.noted.len() == NOTED {
             self.settle();
         }
-        self.noted.push(Run { first: *first, count, part, unit });
+        self.noted.push(PendingRange { first: *first, count, part, unit });
     }
 
     /// Puts everything that was noted into rows.
     fn settle(&mut self) {
         let mut noted = std::mem::take(&mut self.noted);
-        for Run { first, count, part, unit } in noted.drain(..) {
+        for PendingRange { first, count, part, unit } in noted.drain(..) {
             let (mut next, mut left) = (first.address >> part, count);
             while left > 0 {
                 let most =
@@ -222,7 +222,7 @@ impl Journal {
         // What is not looked at more closely.
         let least = level.map_or(unit, |level| unit.max(level.unit));
         let unit = least.max(part + parts);
-        let like = Like {
+        let key = AggregateKey {
             address: first.address >> unit << unit,
             code: if level.is_none_or(|level| level.code) { first.code } else { 0 },
             thread: first.thread.filter(|_| level.is_none_or(|level| level.thread)),
@@ -233,7 +233,7 @@ impl Journal {
             direction: first.direction,
         };
         let (count, bytes) = (1_u32 << parts, u64::from(first.bytes) << parts);
-        let (place, tag) = self.place_of(&like);
+        let (place, tag) = self.place_of(&key);
         if let Some(number) = self.places[place].row.checked_sub(1) {
             let row = &mut self.rows[usize::from(number)];
             row.count = row.count.saturating_add(count);
@@ -244,7 +244,7 @@ impl Journal {
             self.lost += u64::from(count);
             return;
         }
-        self.rows.push(Tally { like, count, bytes });
+        self.rows.push(Aggregate { key, count, bytes });
         self.places[place] = Place { row: self.rows.len() as u16, tag };
         if self.rows.len() == self.places.len() / 4 * 3 && self.places.len() < PLACES {
             self.spread();
@@ -252,12 +252,12 @@ impl Journal {
     }
 
     /// The place of the row for what is alike, or the empty one where it belongs; and the tag.
-    fn place_of(&self, like: &Like) -> (usize, u16) {
+    fn place_of(&self, key: &AggregateKey) -> (usize, u16) {
         let mask = self.places.len() - 1;
-        let (start, tag) = like.place();
+        let (start, tag) = key.place();
         let mut at = start & mask;
         while let Place { row: row @ 1.., tag: other } = self.places[at]
-            && (other != tag || self.rows[usize::from(row) - 1].like != *like)
+            && (other != tag || self.rows[usize::from(row) - 1].key != *key)
         {
             at = (at + 1) & mask;
         }
@@ -270,14 +270,14 @@ impl Journal {
         self.places.clear();
         self.places.resize(more, EMPTY);
         for (number, row) in (1..).zip(&self.rows) {
-            let (place, tag) = self.place_of(&row.like);
+            let (place, tag) = self.place_of(&row.key);
             self.places[place] = Place { row: number, tag };
         }
     }
 
     /// The rows, in the order in which the first run of each began.
     #[must_use]
-    pub fn rows(&mut self) -> &[Tally] {
+    pub fn rows(&mut self) -> &[Aggregate] {
         self.settle();
         &self.rows
     }

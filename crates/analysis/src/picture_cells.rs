@@ -2,7 +2,7 @@
 
 use crate::Cell;
 use crate::areas::reads_and_writes;
-use crate::rows::{Amount, Like};
+use crate::row_sums::{Amount, RowKey};
 use gondwana_monitor::Kind;
 
 /// How many cells there are at most.
@@ -12,7 +12,7 @@ const COARSEST: u8 = 40;
 
 /// The cells of rows, each of which is about the area at the same place of `areas`. If there are too many, those that are
 /// neighbours are taken together, and those in which least happened are left out at last.
-pub(crate) fn cells(rows: &[(Like, Amount)], areas: &[u32]) -> Vec<Cell> {
+pub(crate) fn picture_cells(rows: &[(RowKey, Amount)], areas: &[u32]) -> Vec<Cell> {
     let mut cells: Vec<Cell> = vec![];
     for ((like, amount), &area) in rows.iter().zip(areas) {
         let (reads, writes) = reads_and_writes(like.kind, amount.count);
@@ -76,7 +76,7 @@ mod tests {
 
     #[test]
     fn many_cells_become_coarser_and_nothing_is_lost() {
-        let like = |index: u64, kind| Like {
+        let like = |index: u64, kind| RowKey {
             address: index * 32,
             unit: 5,
             node: 0,
@@ -87,11 +87,11 @@ mod tests {
         };
         let amount = Amount { count: 1, bytes: 2 };
         let rows: Vec<_> = (0..3 * CELLS as u64).map(|index| (like(index, Kind::Read), amount)).collect();
-        let found = cells(&rows, &vec![0; rows.len()]);
+        let found = picture_cells(&rows, &vec![0; rows.len()]);
         assert_eq!((found.len(), found[0].unit), (rows.len() / 4, 7));
         assert_eq!(found.iter().map(|cell| u64::from(cell.reads)).sum::<u64>(), rows.len() as u64);
         assert!(found.is_sorted_by_key(|cell| cell.address));
         // Notices move nothing.
-        assert_eq!(cells(&[(like(0, Kind::Notice), amount)], &[0]), []);
+        assert_eq!(picture_cells(&[(like(0, Kind::Notice), amount)], &[0]), []);
     }
 }

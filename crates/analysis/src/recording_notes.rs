@@ -1,12 +1,12 @@
 //! What people should know about the recording itself.
 
 use crate::naming::Codes;
-use crate::rows::Shape;
+use crate::row_sums::Shape;
 use gondwana_recording::{Omitted, Recording};
 use std::collections::BTreeMap;
 
 /// The sentences.
-pub(crate) fn notes(recording: &Recording, shape: &Shape, codes: &Codes<'_>) -> Vec<String> {
+pub(crate) fn recording_notes(recording: &Recording, shape: &Shape, codes: &Codes<'_>) -> Vec<String> {
     let mut notes = vec![];
     if let Some(cut) = &recording.cut {
         notes.push(format!("The recording is cut: {cut}. What follows is about what is before that."));
@@ -80,12 +80,12 @@ fn list(nodes: &[usize]) -> String {
 mod tests {
     use super::*;
     use crate::NoNames;
-    use gondwana_recording::{Cut, End, Run, Started};
+    use gondwana_recording::{Cut, End, RunRecord, Started};
 
     #[test]
     fn what_is_missing_is_said() {
         let recording = Recording {
-            run: Run { nodes: 3, ..Run::default() },
+            run: RunRecord { nodes: 3, ..RunRecord::default() },
             started: vec![(0, Started::default()), (1, Started::default())],
             ended: vec![(0, End { lost: 7, ..End::default() })],
             omitted: vec![
@@ -100,7 +100,7 @@ mod tests {
         let mut codes = Codes::new(&NoNames);
         codes.place(5);
         assert_eq!(
-            notes(&recording, &Shape::of(&recording), &codes),
+            recording_notes(&recording, &Shape::of(&recording), &codes),
             [
                 "The recording is cut: the file ends within a chunk at byte 99, as if the run had been killed. What \
                  follows is about what is before that.",

@@ -8,7 +8,8 @@ use gondwana_elf::loaded::{self, LoadedFile};
 use gondwana_memory::diff::Footprint;
 use gondwana_memory::{Access, PAGE_SIZE};
 use gondwana_recording::{
-    Alike, Image, Object, Omitted, Record, Reference, Segment, SegmentKind, Site, encode,
+    BlockRecord, BlockSeries, ImageRecord, Omitted, Record, Reference, SegmentKind, SegmentRecord,
+    SiteRecord, encode,
 };
 use std::os::unix::ffi::OsStrExt;
 use std::sync::Arc;
@@ -42,7 +43,7 @@ const ASK: u32 = 64;
 
 /// The monitor's record of what it has told.
 #[derive(Debug)]
-pub struct Told {
+pub struct Emitted {
     /// When the recording began.
     began: Instant,
     written: Arc<Written>,
@@ -51,7 +52,7 @@ pub struct Told {
     small: u64,
     large: u64,
     omitted: Omitted,
-    images: Vec<Image>,
+    images: Vec<ImageRecord>,
     references: References,
     round: Round,
     looking: bool,
@@ -60,7 +61,7 @@ pub struct Told {
     last: Instant,
 }
 
-impl Told {
+impl Emitted {
     /// Nothing but the first of the files that are loaded now, of which the record of the start tells. The recording `began`
     /// just now, and what this node writes is in `written`.
     pub fn new(began: Instant, written: Arc<Written>) -> Self {
@@ -82,7 +83,7 @@ impl Told {
     }
 
     /// The files that were told.
-    pub fn images(&self) -> &[Image] {
+    pub fn images(&self) -> &[ImageRecord] {
         &self.images
     }
 
@@ -135,7 +136,7 @@ impl Told {
     fn tell_threads(&mut self, node: &Node, sink: &mut dyn FnMut(Vec<u8>)) {
         let threads = node.monitor.threads.after(self.threads, self.began);
         self.threads += threads.len();
-        let stacks = threads.iter().map(|thread| Segment {
+        let stacks = threads.iter().map(|thread| SegmentRecord {
             start: thread.stack_start,
             end: thread.stack_end,
             kind: SegmentKind::Stacks,
@@ -164,7 +165,7 @@ impl Told {
     }
 
     fn tell_images(&mut self, me: u16, sink: &mut dyn FnMut(Vec<u8>)) {
-        let mut images: Vec<Image> = loaded::files().into_iter().map(image).collect();
+        let mut images: Vec<ImageRecord> = loaded::files().into_iter().map(image).collect();
         images.retain(|image| !self.images.contains(image));
         self.images.extend_from_slice(&images);
         tell(me, images, IMAGES, sink);
@@ -173,13 +174,13 @@ impl Told {
     fn tell_written(&self, node: &Node, sink: &mut dyn FnMut(Vec<u8>)) {
         // Not until nothing is left: the program goes on writing.
         for _ in 0..self.written.untold().div_ceil(PAGES) {
-            let record = |(page, footprint): (u32, Footprint)| gondwana_recording::Written {
+            let record = |(page, footprint): (u32, Footprint)| gondwana_recording::WrittenRecord {
                 address: node.geometry.address_of(page) as u64,
                 blocks: footprint.blocks(),
                 bytes: footprint.bytes().collect(),
             };
             let written = self.written.take(PAGES).into_iter().map(record).collect();
-            tell::<gondwana_recording::Written>(node.me.0, written, PAGES, sink);
+            tell::<gondwana_recording::WrittenRecord>(node.me.0, written, PAGES, sink);
         }
     }
 
@@ -235,21 +236,21 @@ fn tell_blocks(
 ) {
     let sites = attribution.sites.after(*known);
     *known += sites.len();
-    let site = |(number, stack): (u32, Arc<[usize]>)| Site {
+    let site = |(number, stack): (u32, Arc<[usize]>)| SiteRecord {
         number,
         stack: stack.iter().map(|&address| address as u64).collect(),
     };
     tell(me, sites.into_iter().map(site).collect(), RECORDS, sink);
     let mappings = blocks.iter().filter(|block| block.mapping).map(|block| {
         let (start, bytes) = (block.address as u64, block.bytes.next_multiple_of(PAGE_SIZE) as u64);
-        Segment { start, end: start + bytes, kind: SegmentKind::Mapping }
+        SegmentRecord { start, end: start + bytes, kind: SegmentKind::Mapping }
     });
     tell(me, mappings.collect(), RECORDS, sink);
     let objects = blocks.drain(..).map(|block| {
         let (site, thread) = attribution.sites.of(block.origin);
-        Object { address: block.address as u64, bytes: block.bytes as u64, site, thread }
+        BlockRecord { address: block.address as u64, bytes: block.bytes as u64, site, thread }
     });
-    tell(me, Alike::gather(objects), BLOCKS, sink);
+    tell(me, BlockSeries::gather(objects), BLOCKS, sink);
 }
 
 /// Tells records, at most so many in a chunk.
@@ -264,8 +265,8 @@ where
     }
 }
 
-fn image(loaded: LoadedFile) -> Image {
-    Image {
+fn image(loaded: LoadedFile) -> ImageRecord {
+    ImageRecord {
         path: String::from_utf8_lossy(loaded.path.as_os_str().as_bytes()).into_owned(),
         base: loaded.base as u64,
         start: loaded.addresses.start as u64,

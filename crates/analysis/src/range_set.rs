@@ -15,9 +15,9 @@ pub(crate) fn length(range: &Range<u64>) -> u64 {
 
 /// A set of addresses, as ascending ranges that neither overlap nor touch.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Span(Vec<Range<u64>>);
+pub(crate) struct RangeSet(Vec<Range<u64>>);
 
-impl Span {
+impl RangeSet {
     /// Adds a range.
     pub(crate) fn add(&mut self, range: Range<u64>) {
         if range.is_empty() {
@@ -110,7 +110,7 @@ impl Span {
 }
 
 /// Sums up ranges in any order.
-impl FromIterator<Range<u64>> for Span {
+impl FromIterator<Range<u64>> for RangeSet {
     fn from_iter<I: IntoIterator<Item = Range<u64>>>(ranges: I) -> Self {
         let mut ranges: Vec<_> = ranges.into_iter().filter(|range| !range.is_empty()).collect();
         ranges.sort_unstable_by_key(|range| range.start);
@@ -142,9 +142,9 @@ mod tests {
     proptest! {
         #[test]
         fn spans_are_sets(a in ranges(), b in ranges(), probe in ranges()) {
-            let (x, y): (Span, Span) = (a.iter().cloned().collect(), b.iter().cloned().collect());
+            let (x, y): (RangeSet, RangeSet) = (a.iter().cloned().collect(), b.iter().cloned().collect());
             let (p, q) = (elements(&a), elements(&b));
-            let mut added = Span::default();
+            let mut added = RangeSet::default();
             a.iter().for_each(|range| added.add(range.clone()));
             prop_assert_eq!(&added, &x);
             prop_assert_eq!(x.length(), p.len() as u64);

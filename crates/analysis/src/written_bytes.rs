@@ -1,7 +1,7 @@
 //! Which bytes each node has written.
 
-use crate::span::Span;
-use gondwana_recording::{Recording, Written};
+use crate::range_set::RangeSet;
+use gondwana_recording::{Recording, WrittenRecord};
 use std::collections::HashMap;
 use std::ops::Range;
 
@@ -11,7 +11,7 @@ const PAGE: u32 = 12;
 /// The written bytes of all nodes.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Writes {
-    pages: HashMap<(u16, u64), Span>,
+    pages: HashMap<(u16, u64), RangeSet>,
 }
 
 impl Writes {
@@ -23,12 +23,12 @@ impl Writes {
     }
 
     /// What a node has written of a page that has such an address.
-    pub(crate) fn by(&self, node: u16, address: u64) -> Option<&Span> {
+    pub(crate) fn by(&self, node: u16, address: u64) -> Option<&RangeSet> {
         self.pages.get(&(node, address >> PAGE)).filter(|span| !span.is_empty())
     }
 
     /// All pages of which a node has written something.
-    pub(crate) fn iter(&self) -> impl Iterator<Item = (u16, &Span)> {
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (u16, &RangeSet)> {
         self.pages.iter().map(|((node, _), span)| (*node, span))
     }
 
@@ -39,7 +39,7 @@ impl Writes {
 }
 
 /// The bytes of one record.
-fn bytes(written: &Written) -> Span {
+fn bytes(written: &WrittenRecord) -> RangeSet {
     let page = written.address >> PAGE << PAGE;
     let blocks = (0..64_u64).filter(|block| written.blocks >> block & 1 == 1);
     let ranges = blocks.zip(&written.bytes).flat_map(|(block, &bits)| {
@@ -58,7 +58,7 @@ mod tests {
 
     #[test]
     fn bits_are_bytes_and_the_last_record_counts() {
-        let record = |blocks, bytes: &[u64]| Written { address: 0x7000, blocks, bytes: bytes.to_vec() };
+        let record = |blocks, bytes: &[u64]| WrittenRecord { address: 0x7000, blocks, bytes: bytes.to_vec() };
         let recording = Recording {
             written: vec![(1, record(1, &[1])), (1, record(0b101, &[0b110, 1 << 63])), (9, record(1, &[1]))],
             ..Recording::default()

@@ -1,4 +1,4 @@
-//! The variables and blocks that areas are made of, in a form that leads from any address to a name.
+//! The variables and blocks that areas consist of, in a form that finds the name of any address.
 
 use crate::areas::{Map, Owner};
 use crate::layouts::{Layout, Layouts};
@@ -6,46 +6,46 @@ use crate::names::Names;
 use crate::naming::Naming;
 use std::collections::HashMap;
 
-/// Most rows of things that are kept: those of the hottest areas.
+/// Most series that are kept: those of the hottest areas.
 const MOST: usize = 100_000;
 
-/// Like things at equal distances: a variable by itself, or blocks.
+/// Like objects at equal distances: one variable, or blocks.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Thing {
-    /// The first address of the first.
+pub struct ObjectSeries {
+    /// The first address of the first object.
     pub start: u64,
-    /// How far they are apart; 0 if there is one only.
+    /// The distance from one object to the next, in bytes; 0 for a single object.
     pub step: u64,
-    /// How many there are.
+    /// The number of objects.
     pub count: u64,
-    /// The length of each.
+    /// The length of each object, in bytes.
     pub bytes: u64,
-    /// The area they belong to, by its place in [`crate::Analysis::areas`].
+    /// The area that the objects belong to, as an index into [`crate::Analysis::areas`].
     pub area: u32,
-    /// What each is called, by its place in [`Things::names`].
+    /// The name of each object, as an index into [`ObjectTable::names`].
     pub name: u32,
-    /// What each is made of, by its place in [`Things::layouts`].
+    /// The layout of each object, as an index into [`ObjectTable::layouts`].
     pub of: u32,
 }
 
-/// What is where.
+/// The objects of all areas.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Things {
-    /// By area, and then by ascending addresses; a row of an area ends before the next one of it begins.
-    pub things: Vec<Thing>,
-    /// What they are called.
+pub struct ObjectTable {
+    /// By area, and then by ascending addresses; a series of an area ends before the next one of that area begins.
+    pub series: Vec<ObjectSeries>,
+    /// The names of objects.
     pub names: Vec<String>,
-    /// What they are made of.
+    /// The layouts of objects.
     pub layouts: Vec<Layout>,
 }
 
-/// The things of areas, whose places are given by owner.
-pub(crate) fn things(
+/// The objects of areas, whose indices are given by owner.
+pub(crate) fn object_table(
     map: &Map,
     naming: &Naming<'_>,
     names: &dyn Names,
     areas: &HashMap<usize, u32>,
-) -> Things {
+) -> ObjectTable {
     let mut gathered = Gathered::default();
     let mut of_groups: HashMap<usize, (usize, u32)> = HashMap::new();
     let mut owners: Vec<(usize, u32)> = areas.iter().map(|(owner, area)| (*owner, *area)).collect();
@@ -56,7 +56,7 @@ pub(crate) fn things(
                 let of = names.layout(variable, &mut gathered.layouts);
                 let name = gathered.name(naming.area(owner));
                 let (start, bytes) = (variable.start, variable.bytes);
-                gathered.add(Thing { start, step: 0, count: 1, bytes, area, name, of });
+                gathered.add(ObjectSeries { start, step: 0, count: 1, bytes, area, name, of });
             }
             Owner::Group(group) => {
                 of_groups.insert(*group, (owner, area));
@@ -76,7 +76,7 @@ pub(crate) fn things(
         let of = pointer.map_or(Layouts::PLAIN, |at| {
             *of_pointers.entry(at).or_insert_with(|| names.target_layout(at, layouts))
         });
-        gathered.add(Thing {
+        gathered.add(ObjectSeries {
             start: range.start,
             step: 0,
             count: 1,
@@ -92,7 +92,7 @@ pub(crate) fn things(
 #[derive(Default)]
 struct Gathered {
     /// By area.
-    things: HashMap<u32, Vec<Thing>>,
+    series: HashMap<u32, Vec<ObjectSeries>>,
     names: Vec<String>,
     numbers: HashMap<String, u32>,
     layouts: Layouts,
@@ -109,27 +109,27 @@ impl Gathered {
         number
     }
 
-    /// Adds one thing, which is behind those of its area that there are.
-    fn add(&mut self, thing: Thing) {
-        let row = self.things.entry(thing.area).or_default();
+    /// Adds one object, which is behind those of its area that were added before.
+    fn add(&mut self, object: ObjectSeries) {
+        let row = self.series.entry(object.area).or_default();
         if let Some(last) = row.last_mut()
-            && (last.name, last.of, last.bytes) == (thing.name, thing.of, thing.bytes)
+            && (last.name, last.of, last.bytes) == (object.name, object.of, object.bytes)
         {
-            let distance = thing.start - (last.start + last.step * (last.count - 1));
+            let distance = object.start - (last.start + last.step * (last.count - 1));
             if last.count == 1 || distance == last.step {
                 last.step = distance;
                 last.count += 1;
                 return;
             }
         }
-        row.push(thing);
+        row.push(object);
     }
 
-    fn finish(self) -> Things {
-        let mut areas: Vec<_> = self.things.into_iter().collect();
+    fn finish(self) -> ObjectTable {
+        let mut areas: Vec<_> = self.series.into_iter().collect();
         areas.sort_unstable_by_key(|(area, _)| *area);
-        let things = areas.into_iter().flat_map(|(_, things)| things).take(MOST).collect();
-        Things { things, names: self.names, layouts: self.layouts.all() }
+        let series = areas.into_iter().flat_map(|(_, series)| series).take(MOST).collect();
+        ObjectTable { series, names: self.names, layouts: self.layouts.all() }
     }
 }
 
@@ -138,19 +138,26 @@ mod tests {
     use super::*;
 
     #[test]
-    fn like_things_at_equal_distances_are_one_row() {
+    fn like_objects_at_equal_distances_are_one_series() {
         let mut gathered = Gathered::default();
         let name = gathered.name("nodes");
         assert_eq!((gathered.name("nodes"), gathered.name("leaves")), (name, 1));
-        let thing =
-            |start, bytes, area| Thing { start, step: 0, count: 1, bytes, area, name, of: Layouts::PLAIN };
+        let object = |start, bytes, area| ObjectSeries {
+            start,
+            step: 0,
+            count: 1,
+            bytes,
+            area,
+            name,
+            of: Layouts::PLAIN,
+        };
         for (start, bytes, area) in
             [(0, 32, 1), (48, 32, 1), (64, 8, 0), (96, 32, 1), (200, 32, 1), (248, 32, 1), (296, 16, 1)]
         {
-            gathered.add(thing(start, bytes, area));
+            gathered.add(object(start, bytes, area));
         }
-        let rows = gathered.finish().things;
-        let of = |start, step, count, bytes, area| Thing { step, count, ..thing(start, bytes, area) };
+        let rows = gathered.finish().series;
+        let of = |start, step, count, bytes, area| ObjectSeries { step, count, ..object(start, bytes, area) };
         assert_eq!(
             rows,
             [of(64, 0, 1, 8, 0), of(0, 48, 3, 32, 1), of(200, 48, 2, 32, 1), of(296, 0, 1, 16, 1)]

@@ -2,7 +2,7 @@
 
 use crate::Totals;
 use gondwana_monitor::Kind;
-use gondwana_recording::{Recording, Row};
+use gondwana_recording::{Recording, TransactionRow};
 use std::collections::HashMap;
 use std::ops::Range;
 
@@ -36,7 +36,7 @@ const MOST_ROWS: usize = 1 << 24;
 
 /// What is the same in rows that are taken together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(crate) struct Like {
+pub(crate) struct RowKey {
     /// First address of the unit.
     pub(crate) address: u64,
     /// The length of the unit, as a power of two.
@@ -53,8 +53,8 @@ pub(crate) struct Like {
     pub(crate) code: u64,
 }
 
-impl Like {
-    fn of(node: u16, row: &Row) -> Self {
+impl RowKey {
+    fn of(node: u16, row: &TransactionRow) -> Self {
         let unit = row.unit.min(LONGEST_UNIT);
         let address = row.address & !((1 << unit) - 1);
         Self { address, unit, node, kind: row.kind, peer: row.peer, thread: row.thread, code: row.code }
@@ -83,15 +83,15 @@ impl Amount {
 }
 
 /// All rows about data, in ascending order of their addresses: those about locks are elsewhere.
-pub(crate) fn of_data(recording: &Recording, nodes: usize) -> Vec<(Like, Amount)> {
+pub(crate) fn of_data(recording: &Recording, nodes: usize) -> Vec<(RowKey, Amount)> {
     sums(recording, nodes, MOST_ROWS)
 }
 
-fn sums(recording: &Recording, nodes: usize, most: usize) -> Vec<(Like, Amount)> {
-    let mut sums: HashMap<Like, Amount> = HashMap::new();
-    let add = |sums: &mut HashMap<Like, Amount>, node: u16, row: &Row| {
+fn sums(recording: &Recording, nodes: usize, most: usize) -> Vec<(RowKey, Amount)> {
+    let mut sums: HashMap<RowKey, Amount> = HashMap::new();
+    let add = |sums: &mut HashMap<RowKey, Amount>, node: u16, row: &TransactionRow| {
         if row.kind != Kind::LockHandOff && usize::from(node) < nodes {
-            sums.entry(Like::of(node, row)).or_default().add(u64::from(row.count), row.bytes);
+            sums.entry(RowKey::of(node, row)).or_default().add(u64::from(row.count), row.bytes);
         }
     };
     for (node, interval) in &recording.intervals {
@@ -160,7 +160,7 @@ mod tests {
 
     #[test]
     fn of_too_many_rows_stretches_are_taken_as_a_whole() {
-        let row = |address, unit, count| Row {
+        let row = |address, unit, count| TransactionRow {
             address,
             unit,
             kind: Kind::Ahead,

@@ -8,20 +8,20 @@ use gondwana_coherence::Page;
 const MOST: usize = 64;
 
 /// What is known of such pages. Nothing is allocated after the beginning.
-pub struct Foreseen {
+pub struct PredictedWrites {
     /// The instruction that will write what the fault reads that is being handled.
     writer: Option<u64>,
     /// First pages of requests under way, and the instructions that will write what they bring.
     requests: Vec<(Page, u64)>,
 }
 
-impl Default for Foreseen {
+impl Default for PredictedWrites {
     fn default() -> Self {
         Self { writer: None, requests: Vec::with_capacity(MOST) }
     }
 }
 
-impl Foreseen {
+impl PredictedWrites {
     /// A fault begins to be handled; what it reads will be written by an instruction, if one is given.
     pub fn begin(&mut self, writer: Option<usize>) {
         self.writer = writer.map(|code| code as u64);

@@ -1,9 +1,11 @@
-//! A board whose filters find the hot areas by themselves (Olifant, section 2: successive refinement): first large units
+//! A bank whose filters find the hot areas by themselves (Olifant, section 2: successive refinement): first large units
 //! over what there are filters enough for, then pages where most is counted, then the lines of the hottest pages. The filters
-//! move when the heat does, and also to memory that no filter was about: of what happens there the journal tells.
+//! move when the heat does, and also to memory that no filter was about: of what happens there the table tells.
 
 use crate::heat::Heat;
-use crate::{Direction, Directions, Filter, FilterId, Kind, Kinds, MOST_FILTERS, Panel, Tally};
+use crate::{
+    Aggregate, BankConfiguration, Direction, Directions, Filter, FilterId, Kind, Kinds, MOST_FILTERS,
+};
 use std::collections::BTreeSet;
 use std::ops::Range;
 
@@ -39,8 +41,8 @@ type Divided = [BTreeSet<u64>; STEPS];
 
 /// A filter that was there for some time, and what it has counted in all.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Watch {
-    /// When it was set, in the units of time of [`Zoom::step`].
+pub struct RetiredFilter {
+    /// When it was set, in the units of time of [`FilterRefinement::step`].
     pub begin: u64,
     /// Until when it has counted.
     pub end: u64,
@@ -59,8 +61,8 @@ struct Set {
     before: Vec<u64>,
 }
 
-/// Sets filters on a [`Panel`], and moves them. It takes only filters and counters that nobody has asked for.
-pub struct Zoom {
+/// Sets filters on a [`BankConfiguration`], and moves them. It takes only filters and counters that nobody has asked for.
+pub struct FilterRefinement {
     /// What is to be watched even if nothing happens there, in ascending order, without overlaps.
     areas: Vec<Range<u64>>,
     heat: [Heat; STEPS],
@@ -68,7 +70,7 @@ pub struct Zoom {
     set: Vec<Set>,
 }
 
-impl Zoom {
+impl FilterRefinement {
     /// Will watch these ranges of addresses, the first of them if there are too many, and wherever else something happens.
     #[must_use]
     pub fn new(mut areas: Vec<Range<u64>>) -> Self {
@@ -79,32 +81,38 @@ impl Zoom {
 
     /// An interval is over: looks at what was counted in it and, where nothing was, at what has happened, and moves the filters to
     /// where most does. Gives those that have gone; all others go on counting.
-    pub fn step(&mut self, panel: &mut Panel, happened: &[Tally], now: u64) -> Vec<Watch> {
+    pub fn step(
+        &mut self,
+        configuration: &mut BankConfiguration,
+        happened: &[Aggregate],
+        now: u64,
+    ) -> Vec<RetiredFilter> {
         self.heat.iter_mut().for_each(Heat::cool);
         self.look_elsewhere(happened);
-        let mut watches = self.look(panel, now);
-        let mut wanted = self.plan(panel);
+        let mut retired = self.look(configuration, now);
+        let mut wanted = self.plan(configuration);
         let (stay, go): (Vec<Set>, Vec<Set>) =
             std::mem::take(&mut self.set).into_iter().partition(|set| wanted.contains(&set.filter));
-        watches.extend(go.into_iter().map(|set| set.remove(panel, now)));
+        retired.extend(go.into_iter().map(|set| set.remove(configuration, now)));
         wanted.retain(|filter| stay.iter().all(|set| set.filter != *filter));
         self.set = stay;
         for filter in wanted {
             // Where the free counters are in too short rows, this piece is not watched.
-            if let Ok(id) = panel.set_own(filter) {
+            if let Ok(id) = configuration.set_own(filter) {
                 let before = vec![0; filter.counters() as usize];
                 self.set.push(Set { id, filter, begin: now, before });
             }
         }
-        watches
+        retired
     }
 
     /// Learns from what has happened where there is no filter.
-    fn look_elsewhere(&mut self, happened: &[Tally]) {
+    fn look_elsewhere(&mut self, happened: &[Aggregate]) {
         self.set.sort_unstable_by_key(|set| set.filter.start);
-        let means =
-            |tally: &&Tally| KINDS.contains(tally.like.kind) && tally.like.direction == Direction::Out;
-        for (address, count) in happened.iter().filter(means).flat_map(Tally::parts) {
+        let means = |aggregate: &&Aggregate| {
+            KINDS.contains(aggregate.key.kind) && aggregate.key.direction == Direction::Out
+        };
+        for (address, count) in happened.iter().filter(means).flat_map(Aggregate::parts) {
             let before = self.set.partition_point(|set| set.filter.start <= address);
             let is_counted = before > 0 && address < self.set[before - 1].filter.end;
             if !is_counted {
@@ -114,22 +122,22 @@ impl Zoom {
     }
 
     /// Takes all filters away; gives what they have counted.
-    pub fn end(&mut self, panel: &mut Panel, now: u64) -> Vec<Watch> {
-        let mut watches = self.look(panel, now);
-        watches.extend(std::mem::take(&mut self.set).into_iter().map(|set| set.remove(panel, now)));
-        watches
+    pub fn end(&mut self, configuration: &mut BankConfiguration, now: u64) -> Vec<RetiredFilter> {
+        let mut retired = self.look(configuration, now);
+        retired.extend(std::mem::take(&mut self.set).into_iter().map(|set| set.remove(configuration, now)));
+        retired
     }
 
     /// Learns from what was counted since the last time. Gives the filters that have given way meanwhile.
-    fn look(&mut self, panel: &mut Panel, now: u64) -> Vec<Watch> {
-        let mut gone = panel.take_gone();
-        let mut watches = vec![];
+    fn look(&mut self, configuration: &mut BankConfiguration, now: u64) -> Vec<RetiredFilter> {
+        let mut gone = configuration.take_gone();
+        let mut retired = vec![];
         for mut set in std::mem::take(&mut self.set) {
             let given_way =
                 gone.iter().position(|(id, _)| *id == set.id).map(|index| gone.swap_remove(index).1);
             let is_gone = given_way.is_some();
             let counters =
-                given_way.unwrap_or_else(|| panel.counters(set.id).into_iter().flatten().collect());
+                given_way.unwrap_or_else(|| configuration.counters(set.id).into_iter().flatten().collect());
             for (unit, (&now, before)) in counters.iter().zip(&set.before).enumerate() {
                 let address = set.filter.start + ((unit as u64) << set.filter.unit);
                 for (heat, of) in self.heat.iter_mut().zip(UNITS).filter(|&(_, of)| set.filter.unit <= of) {
@@ -139,30 +147,30 @@ impl Zoom {
                 }
             }
             if is_gone {
-                watches.push(Watch { begin: set.begin, end: now, filter: set.filter, counters });
+                retired.push(RetiredFilter { begin: set.begin, end: now, filter: set.filter, counters });
             } else {
                 set.before = counters;
                 self.set.push(set);
             }
         }
-        watches
+        retired
     }
 
     /// The filters that there are to be beside those that somebody has asked for.
-    fn plan(&mut self, panel: &Panel) -> Vec<Filter> {
+    fn plan(&mut self, configuration: &BankConfiguration) -> Vec<Filter> {
         let filter = |(range, unit): Piece| Filter {
             kinds: KINDS,
             directions: Directions::Out,
             ..Filter::new(range.start, range.end, unit)
         };
-        let taken: Vec<&Filter> = panel
+        let taken: Vec<&Filter> = configuration
             .asked()
             .filter(|asked| asked.directions.meets(Directions::Out) && !asked.kinds.and(KINDS).is_empty())
             .collect();
         let mut areas = self.areas.clone();
         let mut free = without(&areas, &taken);
-        let filters = MOST_FILTERS - panel.asked().count();
-        let counters = panel.free_counters();
+        let filters = MOST_FILTERS - configuration.asked().count();
+        let counters = configuration.free_counters();
         let mut divided = Divided::default();
         let whole = pieces(&free, &divided).len();
         // The pages of the hottest units take half of the other filters at most, their lines the rest.
@@ -193,10 +201,10 @@ impl Zoom {
 }
 
 impl Set {
-    fn remove(self, panel: &mut Panel, now: u64) -> Watch {
+    fn remove(self, configuration: &mut BankConfiguration, now: u64) -> RetiredFilter {
         // It is there: one that has given way is not in the list any more.
-        let counters = panel.take(self.id).unwrap_or_default();
-        Watch { begin: self.begin, end: now, filter: self.filter, counters }
+        let counters = configuration.take(self.id).unwrap_or_default();
+        RetiredFilter { begin: self.begin, end: now, filter: self.filter, counters }
     }
 }
 

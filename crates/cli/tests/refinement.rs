@@ -58,7 +58,7 @@ fn filters_close_in_on_what_is_hot_and_the_report_names_it() {
         until_lines_are_counted(&exchange);
         exchange.end();
         let recording = recorded(&exchange);
-        assert_eq!(recording.boards, [], "nobody has asked for a filter");
+        assert_eq!(recording.banks, [], "nobody has asked for a filter");
         for node in 0..2 {
             let mut own =
                 recording.watched.iter().filter(|(from, _)| *from == node).map(|(_, watched)| watched);
@@ -94,7 +94,7 @@ fn filters_that_somebody_has_asked_for_stay() {
     assert!(!asked.is_empty() && asked.iter().all(|filter| filter["unit"] == 4096), "{asked:#?}");
     exchange.end();
     let recording = recorded(&exchange);
-    let filters = recording.boards.iter().flat_map(|(_, board)| &board.filters);
+    let filters = recording.banks.iter().flat_map(|(_, bank)| &bank.filters);
     assert_eq!(filters.clone().count(), asked.len());
     assert!(filters.clone().map(counted).sum::<u64>() > 0);
     for (_, watched) in &recording.watched {

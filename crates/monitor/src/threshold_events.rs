@@ -1,4 +1,4 @@
-//! Events on their way from those who count to the one who acts on them.
+//! ThresholdEvents on their way from those who count to the one who acts on them.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -7,7 +7,7 @@ const PLACES: u64 = 1024;
 
 /// A counter has reached its threshold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Event {
+pub struct ThresholdEvent {
     /// The number of the filter.
     pub filter: u8,
     /// The first address of the unit that was counted.
@@ -26,7 +26,7 @@ struct Place {
 }
 
 /// A queue of a fixed length, without a lock: any number of threads put events in, one takes them out.
-pub(crate) struct Events {
+pub(crate) struct ThresholdEvents {
     places: Box<[Place]>,
     /// The number of the next event to be put in, and of the next to be taken out.
     next: AtomicU64,
@@ -34,7 +34,7 @@ pub(crate) struct Events {
     lost: AtomicU64,
 }
 
-impl Default for Events {
+impl Default for ThresholdEvents {
     fn default() -> Self {
         let places = (0..PLACES).map(|turn| Place { turn: AtomicU64::new(turn), ..Place::default() });
         let (next, first, lost) = Default::default();
@@ -42,13 +42,13 @@ impl Default for Events {
     }
 }
 
-impl Events {
+impl ThresholdEvents {
     fn place(&self, number: u64) -> &Place {
         &self.places[(number & (PLACES - 1)) as usize]
     }
 
     /// Puts an event in, or counts it as lost if there is no room.
-    pub fn push(&self, event: Event) {
+    pub fn push(&self, event: ThresholdEvent) {
         let mut number = self.next.load(Ordering::Relaxed);
         loop {
             let place = self.place(number);
@@ -75,13 +75,13 @@ impl Events {
     }
 
     /// Takes the next event out.
-    pub fn pop(&self) -> Option<Event> {
+    pub fn pop(&self) -> Option<ThresholdEvent> {
         let number = self.first.load(Ordering::Relaxed);
         let place = self.place(number);
         if place.turn.load(Ordering::Acquire) != number + 1 {
             return None;
         }
-        let event = Event {
+        let event = ThresholdEvent {
             filter: place.filter.load(Ordering::Relaxed) as u8,
             address: place.address.load(Ordering::Relaxed),
             count: place.count.load(Ordering::Relaxed),
@@ -103,13 +103,13 @@ mod tests {
     use std::sync::atomic::AtomicBool;
     use std::thread;
 
-    fn event(count: u64) -> Event {
-        Event { filter: 3, address: 64, count }
+    fn event(count: u64) -> ThresholdEvent {
+        ThresholdEvent { filter: 3, address: 64, count }
     }
 
     #[test]
     fn what_is_put_in_comes_out_in_order_as_far_as_there_is_room() {
-        let events = Events::default();
+        let events = ThresholdEvents::default();
         assert_eq!(events.pop(), None);
         for round in 0..3 {
             for count in 0..PLACES + 10 {
@@ -125,7 +125,7 @@ mod tests {
 
     #[test]
     fn nothing_is_lost_or_doubled_between_threads() {
-        let events = Events::default();
+        let events = ThresholdEvents::default();
         let done = AtomicBool::new(false);
         let mut sums = [0_u64; 2];
         thread::scope(|scope| {

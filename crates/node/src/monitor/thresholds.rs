@@ -35,13 +35,13 @@ pub fn is_telling() -> bool {
 /// Thresholds that the program wants to hear of.
 #[derive(Default)]
 pub struct Listening {
-    /// The filters of this node's board that somebody listens to, a bit each.
+    /// The filters of this node's bank that somebody listens to, a bit each.
     filters: AtomicU64,
     /// Those of this node who listen to filters of the run, by their tokens.
     callbacks: Mutex<BTreeMap<u64, Arc<Callback>>>,
     /// The next token.
     next: AtomicU64,
-    /// Events that the program has not heard of, from this board and others.
+    /// Events that the program has not heard of, from this bank and others.
     queue: Mutex<VecDeque<Reached>>,
     /// Held while a callback runs.
     calling: Mutex<()>,
@@ -98,7 +98,7 @@ impl Listening {
 }
 
 impl Node {
-    /// Somebody of the run wants to hear when counters of a filter on this board reach its threshold.
+    /// Somebody of the run wants to hear when counters of a filter on this bank reach its threshold.
     ///
     /// # Errors
     /// Of the system, if there is no room for the thread that tells it.
@@ -123,7 +123,7 @@ impl Node {
         // Its number may be given to another one, which must not be told of what this one has raised.
         self.tell_thresholds();
         listening.filters.fetch_and(!(1 << filter.0), Ordering::AcqRel);
-        if self.monitor.boards.of_board(filter.0).is_some_and(|(_, set)| set.asker == self.me.0) {
+        if self.monitor.banks.of_bank(filter.0).is_some_and(|(_, set)| set.asker == self.me.0) {
             listening.forget(token);
         }
     }
@@ -150,15 +150,15 @@ impl Node {
     pub(super) fn tell_thresholds(&'static self) {
         let (mut for_user, mut more, mut for_others) = (vec![], 0, vec![]);
         {
-            let panel = self.monitor.panel();
-            let Some(panel) = panel.as_ref() else { return };
-            self.count_visits(panel, |filter| filter.threshold.is_some());
-            // One thread at a time, since it has the panel.
-            while let Some(event) = panel.board().next_event() {
+            let configuration = self.monitor.configuration();
+            let Some(configuration) = configuration.as_ref() else { return };
+            self.count_one_sided_reads(configuration, |filter| filter.threshold.is_some());
+            // One thread at a time, since it has the configuration.
+            while let Some(event) = configuration.bank().next_event() {
                 let listened = self
                     .monitor
-                    .boards
-                    .of_board(event.filter)
+                    .banks
+                    .of_bank(event.filter)
                     .and_then(|(number, set)| Some((number, set.asker, set.token?)));
                 match listened {
                     Some((filter, asker, token)) => {

@@ -5,7 +5,7 @@
 //! for a filter, and does so again if a change has come between: so there is no lock, nobody ever waits for a change, and
 //! a transaction is never matched against half of one. A count that was begun before a change may arrive after it.
 
-use crate::events::{Event, Events};
+use crate::threshold_events::{ThresholdEvent, ThresholdEvents};
 use crate::{Directions, Filter, Kinds, Stride, Threshold, Transaction};
 use std::sync::atomic::{AtomicU64, Ordering, fence};
 
@@ -78,28 +78,28 @@ struct Match {
     secondaries: u16,
 }
 
-/// The counting side of a board. [`Panel`](crate::Panel) is the other side.
-pub struct Board {
+/// The counting side of a bank. [`BankConfiguration`](crate::BankConfiguration) is the other side.
+pub struct CounterBank {
     generation: AtomicU64,
     copies: [Copy; 2],
     counters: Box<[AtomicU64]>,
     secondaries: [AtomicU64; SECONDARIES],
-    events: Events,
+    events: ThresholdEvents,
 }
 
-impl Default for Board {
+impl Default for CounterBank {
     fn default() -> Self {
         Self {
             generation: AtomicU64::new(0),
             copies: Default::default(),
             counters: (0..COUNTERS).map(|_| AtomicU64::new(0)).collect(),
             secondaries: Default::default(),
-            events: Events::default(),
+            events: ThresholdEvents::default(),
         }
     }
 }
 
-impl Board {
+impl CounterBank {
     /// Counts a transaction, if a filter is about it. May be called by any thread at any time.
     pub fn count(&self, transaction: &Transaction) {
         let Some(found) = self.find(transaction) else { return };
@@ -110,7 +110,7 @@ impl Board {
             once => Some(Threshold::Once(once)),
         };
         if threshold.is_some_and(|threshold| threshold.is_met(count)) {
-            self.events.push(Event { filter: found.number, address: found.address, count });
+            self.events.push(ThresholdEvent { filter: found.number, address: found.address, count });
         }
         let mut left = found.secondaries;
         while left != 0 {
@@ -132,7 +132,7 @@ impl Board {
     }
 
     /// The next event that a threshold has raised, if there is one. To be called by one thread at a time.
-    pub fn next_event(&self) -> Option<Event> {
+    pub fn next_event(&self) -> Option<ThresholdEvent> {
         self.events.pop()
     }
 
