@@ -5,7 +5,6 @@
 
 use crate::placement::{Homes, ThreadGroup};
 use gondwana_coherence::{Consistency, ProtocolInfo};
-use gondwana_memory::MOST_NEIGHBOURS;
 use gondwana_monitor::FilterText;
 use gondwana_rset::ThreadPolicy;
 use serde::{Deserialize, Serialize};
@@ -133,7 +132,7 @@ impl Boot {
     /// True if the node hands over its memory to the other nodes of its computer, and gets theirs.
     #[must_use]
     pub fn has_peers(&self) -> bool {
-        self.is_one_sided() && self.mechanism == Mechanism::Userfaultfd && self.node < MOST_NEIGHBOURS
+        self.is_one_sided() && self.mechanism == Mechanism::Userfaultfd
     }
 
     /// The protocol that runs, if there is one of its name.
