@@ -1,7 +1,7 @@
 //! Faults of the program on shared memory.
 
 use crate::monitor::Touch;
-use crate::slots::event;
+use crate::wait_slots::event;
 use crate::{Node, Thread};
 use gondwana_coherence::{Access, Outcome, Page, Standing};
 use gondwana_memory::PAGE_SIZE;
@@ -33,7 +33,7 @@ impl Node {
             self.resolve(Page(number - below), Access::Write, Prefetch::next(below), touch);
         }
         if access == Access::Read
-            && let Some(window) = self.replicated.around(number)
+            && let Some(window) = self.placement.replicated.around(number)
         {
             self.bring_around(number, &window);
         }
@@ -57,7 +57,7 @@ impl Node {
     /// Brings a page in for the calling thread, with those after it where that is cheap.
     pub(crate) fn resolve(&'static self, page: Page, access: Access, prefetch: Prefetch, touch: Touch) {
         let slot = Thread::current(self).slot;
-        self.slots.arm(slot, event::COHERENT);
+        self.waiting.slots.arm(slot, event::COHERENT);
         // Declared before the request leaves: the answer is this thread's to receive, however soon it comes.
         let poller = self.poll();
         let mut core = self.core();

@@ -17,13 +17,13 @@ const PROBE: u32 = 64;
 /// What polling was good for lately. Where it is in vain, as on a computer that is busy with other things, or whose
 /// nodes share a processor, it is given up soon; it comes back with the first success.
 #[derive(Debug)]
-pub struct Patience {
+pub struct AdaptiveSpin {
     most: u32,
     nanoseconds: AtomicU32,
     waits: AtomicU32,
 }
 
-impl Patience {
+impl AdaptiveSpin {
     /// Nothing is known yet. Where `nodes` outnumber `processors`, polling is never any good: it takes from the peer the
     /// processor on which it would answer.
     pub fn new(processors: usize, nodes: usize) -> Self {
@@ -61,7 +61,7 @@ mod tests {
 
     #[test]
     fn polling_in_vain_is_given_up_but_tried_again() {
-        let patience = Patience::new(2, 2);
+        let patience = AdaptiveSpin::new(2, 2);
         assert_eq!(patience.now(), MOST);
         for _ in 0..16 {
             patience.learn(false);
@@ -74,7 +74,7 @@ mod tests {
 
     #[test]
     fn nobody_polls_where_nodes_outnumber_processors() {
-        let patience = Patience::new(2, 3);
+        let patience = AdaptiveSpin::new(2, 3);
         patience.learn(true);
         assert!(patience.is_none());
         assert_eq!(patience.now(), Duration::ZERO);
