@@ -89,11 +89,8 @@ impl Node {
             return;
         }
         *last = Instant::now();
-        for (number, peer) in self.service.keepalives.0.iter().enumerate().filter(|(_, peer)| peer.is_watched)
-        {
-            if peer.heard.swap(false, Ordering::Relaxed) {
-                self.core().ports.post(NodeId(number as u16), &Wire::Alive, &[]);
-            }
+        for node in self.service.keepalives.take_heard() {
+            self.core().ports.post(node, &Wire::Alive, &[]);
         }
         self.fabric.look_after_peers();
     }
