@@ -1,4 +1,4 @@
-//! What each thread has for itself, found without a call.
+//! Per-thread state of the runtime, found without a call.
 //!
 //! For a `thread_local!` in a shared library the compiler asks the loader where the calling thread has it, each time: the
 //! library might have been loaded after the thread began. This library is loaded with the program, so the distance
