@@ -3,8 +3,8 @@
 use super::monitored::Monitored;
 use super::options::{self, Fabric, RunOptions};
 use super::policies::Policies;
+use super::recording_writer::RecordingWriter;
 use super::supervise::{Outcome, Supervisor};
-use super::tape::Tape;
 use crate::capabilities::{self, Capabilities, mechanism_name, say_degraded};
 use crate::limits;
 use crate::process::descriptors::null;
@@ -22,7 +22,7 @@ use gondwana_console::rlimit::explained;
 use gondwana_control::{Boot, Consistency, FabricBoot, Monitoring, VERSION};
 use gondwana_fabric::{DEFAULT_RING_BYTES, SegmentError, ShmSegment};
 use gondwana_memory::PAGE_SIZE;
-use gondwana_recording::Run;
+use gondwana_recording::RunRecord;
 use std::cell::Cell;
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 use std::os::fd::OwnedFd;
@@ -59,7 +59,7 @@ pub struct Job<'a> {
     /// What is to be recorded.
     pub monitoring: Option<Monitoring>,
     /// Where the recording goes, until the nodes are followed.
-    pub tape: Cell<Option<Tape>>,
+    pub writer: Cell<Option<RecordingWriter>>,
 }
 
 impl Job<'_> {
@@ -200,14 +200,14 @@ impl Job<'_> {
         let mut say = tell;
         let reporting = register.is_some();
         let supervisor = Supervisor::new(self.nodes, reporting, live, &mut say).keeping(register);
-        supervisor.monitored(Monitored::new(self.described(), self.tape.take())).run(machine)
+        supervisor.monitored(Monitored::new(self.described(), self.writer.take())).run(machine)
     }
 
     /// What a recording says about the run.
-    fn described(&self) -> Run {
+    fn described(&self) -> RunRecord {
         let path = std::path::absolute(self.path).unwrap_or_else(|_| self.path.to_owned());
         let began = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-        Run {
+        RunRecord {
             version: VERSION.to_owned(),
             executable: path.to_string_lossy().into_owned(),
             command: self.options.program.iter().map(|word| word.to_string_lossy().into_owned()).collect(),

@@ -1,6 +1,6 @@
 //! The monitor of the run, for the program.
 
-use super::{Cluster, asking, node, unsupported};
+use super::cluster::{Cluster, asking, node, unsupported};
 use crate::handler_stack;
 use gondwana_api::{Error, Listener, Monitor};
 use gondwana_control::BankError;
@@ -50,7 +50,7 @@ fn refused((number, why): (i32, String)) -> Error {
     Error::new(number, format!("the run {why}"))
 }
 
-/// What boards have refused.
+/// What banks have refused.
 fn not_done(error: BankError) -> Error {
     match error {
         BankError::Filter(error) => error.into(),

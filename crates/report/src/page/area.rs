@@ -1,7 +1,7 @@
 //! Data areas as the page shows them: a row of the table, and what is known of one.
 
 use super::{COLOURS, MOST_NODES, words};
-use gondwana_analysis::{Analysis, Area, Origin, Pattern, Shared, Writer};
+use gondwana_analysis::{Analysis, Area, FalselySharedPage, Origin, Pattern, Writer};
 use gondwana_console::columns::{amount, grouped, ranges};
 
 /// Details have this many fields, places in the source, calls, falsely shared pages, and users of such a page.
@@ -249,7 +249,7 @@ fn field_row(field: &gondwana_analysis::Field) -> FieldRow {
     FieldRow { name: words::name(&field.name), reads: grouped(field.reads), writes: grouped(field.writes) }
 }
 
-fn place_row(place: &gondwana_analysis::Place) -> PlaceRow {
+fn place_row(place: &gondwana_analysis::CodePlace) -> PlaceRow {
     PlaceRow {
         text: words::name(&place.text),
         function: words::name(&place.function),
@@ -258,7 +258,7 @@ fn place_row(place: &gondwana_analysis::Place) -> PlaceRow {
     }
 }
 
-fn shared(page: &Shared, analysis: &Analysis) -> Page {
+fn shared(page: &FalselySharedPage, analysis: &Analysis) -> Page {
     let length = u64::from(analysis.run.page_bytes).max(1);
     let users = page.writers.iter().take(MOST_WRITERS).map(|writer| user(writer, page.page, length));
     Page {

@@ -17,7 +17,7 @@ mod words;
 use askama::Template;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use gondwana_analysis::{Advice, Analysis, Lock};
+use gondwana_analysis::{Advice, Analysis, LockHandOffs};
 use gondwana_console::columns::grouped;
 use gondwana_plan::Plan;
 use sha2::{Digest, Sha256};
@@ -170,7 +170,7 @@ fn left_out(analysis: &Analysis) -> Vec<String> {
     notes
 }
 
-fn lock(lock: &Lock) -> LockRow {
+fn lock(lock: &LockHandOffs) -> LockRow {
     let to = lock.hand_offs.iter().take(MOST_NODES).enumerate().filter(|&(_, &count)| count > 0);
     LockRow {
         name: words::name(&lock.name),

@@ -48,7 +48,7 @@ pub fn things(analysis: &Analysis, areas: usize) -> Things {
     let mut names = vec![];
     let mut known: HashMap<u32, u32> = HashMap::new();
     let mut before = 0;
-    for thing in analysis.things.things.iter().filter(|thing| (thing.area as usize) < areas) {
+    for thing in analysis.objects.series.iter().filter(|thing| (thing.area as usize) < areas) {
         columns.start.push(thing.start.wrapping_sub(before).cast_signed());
         before = thing.start;
         columns.step.push(thing.step);
@@ -56,12 +56,12 @@ pub fn things(analysis: &Analysis, areas: usize) -> Things {
         columns.bytes.push(thing.bytes);
         columns.area.push(thing.area);
         columns.name.push(*known.entry(thing.name).or_insert_with(|| {
-            names.push(words::name(&analysis.things.names[thing.name as usize]));
+            names.push(words::name(&analysis.objects.names[thing.name as usize]));
             names.len() as u32 - 1
         }));
         columns.of.push(thing.of);
     }
-    Things { things: columns, names, layouts: analysis.things.layouts.iter().map(shape).collect() }
+    Things { things: columns, names, layouts: analysis.objects.layouts.iter().map(shape).collect() }
 }
 
 fn shape(layout: &Layout) -> Option<Shape> {

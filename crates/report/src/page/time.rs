@@ -69,7 +69,7 @@ fn slots(analysis: &Analysis) -> Vec<Slot> {
     timed.chunks(together).map(taken_together).collect()
 }
 
-fn taken_together(slots: &[&gondwana_analysis::Slot]) -> Slot {
+fn taken_together(slots: &[&gondwana_analysis::TimelineSlot]) -> Slot {
     let nodes = slots.iter().map(|slot| slot.nodes.len().min(super::MOST_NODES)).max().unwrap_or(0);
     let sum = |node: usize, kind: fn(&Totals) -> u64| {
         let counts = slots.iter().filter_map(|slot| slot.nodes.get(node)).map(kind);
@@ -107,12 +107,12 @@ mod tests {
     use super::*;
     use gondwana_analysis::NodeTotal;
 
-    fn slot(begin: f64, end: f64, reads: u64) -> gondwana_analysis::Slot {
+    fn slot(begin: f64, end: f64, reads: u64) -> gondwana_analysis::TimelineSlot {
         let totals = Totals { reads, writes: reads, ..Totals::default() };
-        gondwana_analysis::Slot { begin, end, nodes: vec![totals] }
+        gondwana_analysis::TimelineSlot { begin, end, nodes: vec![totals] }
     }
 
-    fn analysis(timeline: Vec<gondwana_analysis::Slot>) -> Analysis {
+    fn analysis(timeline: Vec<gondwana_analysis::TimelineSlot>) -> Analysis {
         Analysis { nodes: vec![NodeTotal::default()], timeline, ..Analysis::default() }
     }
 

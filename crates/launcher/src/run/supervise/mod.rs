@@ -220,7 +220,7 @@ impl<'a> Supervisor<'a> {
             Report::Bank(request) => {
                 let over = self.end.is_some() || self.exiting();
                 if let Some(monitored) = &mut self.monitored {
-                    monitored.asked_of_boards(number, request, over, machine);
+                    monitored.asked_of_banks(number, request, over, machine);
                 }
             }
             Report::BankDone(answer) => {

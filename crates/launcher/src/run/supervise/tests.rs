@@ -300,7 +300,7 @@ fn a_silent_computer_is_not_waited_for() {
 /// Keeps a recording in which the monitor of one node fails, before it is to end or while it is awaited, and ends it.
 fn stopped(fails_first: bool) -> String {
     let file = std::env::temp_dir().join(format!("gondwana-failed-{}-{fails_first}.gwr", std::process::id()));
-    let run = gondwana_recording::Run { nodes: 2, ..gondwana_recording::Run::default() };
+    let run = gondwana_recording::RunRecord { nodes: 2, ..gondwana_recording::RunRecord::default() };
     let mut monitored = Monitored::new(run, None);
     let mut machine = Script { events: VecDeque::new(), running: vec![0, 1], sent: vec![], blocked: vec![] };
     let mut ask = |monitored: &mut Monitored, request| {
