@@ -3,7 +3,6 @@
 use crate::wire::KINDS;
 use gondwana_coherence::{Kind, MOST_KINDS, PROTOCOLS};
 use serde_json::{Map, Value, json};
-use std::sync::atomic::AtomicU64;
 
 /// Messages and bytes sent, by type.
 #[derive(Clone, Debug, Default)]
@@ -57,11 +56,4 @@ impl MessageCounts {
 fn add((messages, sum): &mut (u64, u64), bytes: usize) {
     *messages += 1;
     *sum += bytes as u64;
-}
-
-/// Events outside the coherence protocol.
-#[derive(Default)]
-pub struct Events {
-    /// Threads started on this node.
-    pub threads: AtomicU64,
 }
