@@ -34,7 +34,7 @@ fn a_naive_program_is_recorded_advised_and_run_again() {
     // Each thread's rows, in an order that is not that of the nodes.
     assert!(advised.output.contains(". rows: parts, saves about "), "{}", advised.output);
     let text = std::fs::read_to_string(folder.join("plan.toml")).unwrap();
-    let machine = gondwana_node::placement::machine(4, 1, 1 << 30);
+    let machine = gondwana_control::machine(4, 1, 1 << 30);
     let plan = Plan::parse(&text, &machine, &gondwana_rset::Registry::default()).unwrap();
     let (before, expected) = (plan.before.unwrap(), plan.expected.unwrap());
     assert!(expected.requests < before.requests / 2, "{text}");

@@ -1,5 +1,6 @@
 //! The memory of one node: two views of the shared pages, their protection, twins and diffs, and the heap that
-//! hands out shared addresses. All `unsafe` memory code of the system is here.
+//! hands out shared addresses. All `unsafe` memory code of the system is here and in
+//! `gondwana_racing`, by whose rules pages are copied while others write them.
 
 mod access;
 pub mod diff;
@@ -7,11 +8,11 @@ mod error;
 mod files;
 mod geometry;
 pub mod heap;
-mod image;
-mod loaded;
 mod mapping;
-mod neighbour;
+mod memfd;
 mod pages;
+mod peer;
+mod remote;
 mod resident;
 mod sparse_words;
 mod twins;
@@ -19,13 +20,12 @@ mod twins;
 pub use access::{Access, Mechanism, Missing, probe_userfaultfd};
 pub use error::MemoryError;
 pub use files::out_of_the_way;
-pub use geometry::{Geometry, PAGE_SIZE, RUNTIME_BASE, SPAN_BASE, Segment};
-pub use image::{
-    DataSegment, base_of, data_segments, is_of_program, is_runtime_library, program_text, text_of,
-};
-pub use loaded::{LoadedImage, loaded_images};
+pub use geometry::{Geometry, PAGE_SIZE, PageBytes, RUNTIME_BASE, SPAN_BASE, Segment};
+pub use pages::{Pages, empty_frames};
+pub use peer::Peer;
 #[cfg(debug_assertions)]
-pub use neighbour::while_held;
-pub use neighbour::{MOST_NEIGHBOURS, Neighbour, Purpose, Visits, Writers};
-pub use pages::{PageBytes, Pages, empty_frames};
+pub use remote::while_held;
+pub use remote::{
+    Capabilities, RemoteAccess, RemoteMemory, SharedWords, TableLayout, Withdrawal, Writers, claim,
+};
 pub use sparse_words::SparseWords;

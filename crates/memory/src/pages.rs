@@ -3,31 +3,31 @@
 use crate::MemoryError;
 use crate::access::{Access, Mechanism, Protection};
 use crate::diff;
-use crate::geometry::{Geometry, PAGE_SIZE, RUNTIME_BASE, Segment};
-use crate::image::DataSegment;
+use crate::geometry::{Geometry, PAGE_SIZE, PageBytes, RUNTIME_BASE, Segment};
 use crate::mapping::{map_at, map_copy, map_over, read_ahead, unmap};
-use crate::neighbour::{Doors, Neighbour, Purpose, Visits, Writers};
+use crate::memfd::{data_in, memfd, next_data, set_length};
+use crate::peer::Peer;
+use crate::remote::{RemoteAccess, RemoteAccessTable, RemoteMemory, TableLayout, Withdrawal, Writers};
 use crate::resident;
 use crate::twins::Twins;
-use std::ffi::CStr;
+use gondwana_elf::DataSegment;
+use gondwana_racing::{RacingBytes, RacingBytesMut};
+use gondwana_topology::NodeSet;
 use std::ops::Range;
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::atomic::AtomicU64;
-
-/// The contents of one page.
-pub type PageBytes = [u8; PAGE_SIZE];
 
 /// All shared pages of this node: one memfd, mapped for the program and for the runtime.
 ///
-/// Threads of the program read and write the same bytes at any time. Methods that copy contents therefore
-/// promise only what the program's own synchronisation promises: bytes that nobody is writing are copied right.
+/// Threads of the program read and write the same bytes at any time, so that contents are [`RacingBytes`]. A copy promises
+/// what the program's own synchronisation promises: bytes that no thread is writing are copied right.
 pub struct Pages {
     geometry: Geometry,
     protection: Protection,
     twins: Twins,
     file: OwnedFd,
-    /// Where other nodes may read this one's memory.
-    doors: Option<Doors>,
+    /// Where other nodes claim pages of this one, if they may.
+    table: Option<RemoteAccessTable>,
     /// Pages of the span in whose place the program sees something else.
     excluded: Vec<Range<u32>>,
 }
@@ -74,7 +74,7 @@ impl Pages {
             protection.populated(pages.start, pages.len() as u32);
         }
         let twins = Twins::new(geometry.pages() as usize)?;
-        Ok(Self { geometry, protection, twins, file, doors: None, excluded: vec![] })
+        Ok(Self { geometry, protection, twins, file, table: None, excluded: vec![] })
     }
 
     /// Which addresses are shared.
@@ -125,9 +125,7 @@ impl Pages {
     /// # Panics
     /// If it has one already.
     pub fn make_twin(&mut self, page: u32) {
-        let twin = self.twins.take(page);
-        // SAFETY: both are whole pages, and they do not overlap.
-        unsafe { std::ptr::copy_nonoverlapping(runtime(page), twin.as_mut_ptr(), PAGE_SIZE) };
+        self.contents(page, 1).copy_to(self.twins.take(page));
     }
 
     /// Forgets a page's twin.
@@ -137,9 +135,8 @@ impl Pages {
 
     /// Appends the bytes in which a page differs from its twin; returns how many there are.
     pub fn diff(&mut self, page: u32, out: &mut Vec<u8>) -> usize {
-        let twin = self.twins.of(page);
-        // SAFETY: the runtime's view of a page is always readable.
-        unsafe { diff::encode(runtime(page), twin, out) }
+        let contents = self.contents(page, 1);
+        diff::encode(contents, self.twins.of(page), out)
     }
 
     /// True if a page differs from its twin now.
@@ -177,15 +174,13 @@ impl Pages {
     /// If the diff is malformed.
     pub fn patch(&mut self, page: u32, bytes: &[u8]) -> Result<(), diff::Malformed> {
         self.protection.populated(page, 1);
-        // SAFETY: the runtime's view of a page is always writable.
-        unsafe { diff::apply(bytes, runtime(page)) }
+        diff::apply(bytes, self.frames(page, 1))
     }
 
     /// Two-way diffing: brings in what others changed and keeps what local threads changed.
     pub fn merge(&mut self, page: u32, incoming: &PageBytes) {
-        let twin = self.twins.of(page);
-        // SAFETY: the runtime's view of a page is always writable.
-        unsafe { diff::merge(runtime(page), twin, incoming) };
+        let frame = self.frames(page, 1);
+        diff::merge(frame, self.twins.of(page), incoming);
     }
 
     /// Overwrites whole pages, which the program cannot reach. It may have up to `access` to some of them afterwards.
@@ -196,23 +191,17 @@ impl Pages {
         assert!(incoming.len().is_multiple_of(PAGE_SIZE));
         let count = (incoming.len() / PAGE_SIZE) as u32;
         assert!(first + count <= self.geometry.pages());
-        // SAFETY: the source is a slice.
-        let fresh = unsafe { self.protection.copy_in(first, count, incoming.as_ptr(), access) };
+        let fresh = self.protection.copy_in(first, incoming.into(), access);
         let (first, rest) = (first + fresh, &incoming[fresh as usize * PAGE_SIZE..]);
         let known = self.protection.populated_run(first, first + count - fresh);
-        // SAFETY: the target pages exist and the source is not part of the runtime's view.
-        unsafe {
-            read_ahead(runtime(first), known);
-            std::ptr::copy_nonoverlapping(rest.as_ptr(), runtime(first), rest.len());
-        }
+        read_ahead(self.contents(first, known));
+        self.frames(first, count - fresh).copy_from(rest.into());
         self.protection.populated(first, count - fresh);
     }
 
     /// Fills whole pages with zeros.
     pub fn clear(&mut self, first: u32, count: u32) {
-        assert!(first + count <= self.geometry.pages());
-        // SAFETY: the pages exist.
-        unsafe { std::ptr::write_bytes(runtime(first), 0, count as usize * PAGE_SIZE) };
+        self.frames(first, count).clear();
         self.protection.populated(first, count);
     }
 
@@ -230,94 +219,111 @@ impl Pages {
         Some((run.start / PAGE_SIZE) as u32..(run.end / PAGE_SIZE) as u32)
     }
 
-    /// Makes it possible for other nodes of this computer to read pages that are open ([`Pages::open`]). False if it is
-    /// not: without userfaultfd they could not take write access.
+    /// Lets same-host peers, of a run of so many nodes, read pages that are exposed ([`Pages::expose`]). False if that is
+    /// impossible: without userfaultfd they could not take write access.
     ///
     /// # Errors
     /// If the kernel refuses.
-    pub fn admit(&mut self) -> Result<bool, MemoryError> {
+    pub fn admit_peers(&mut self, nodes: u16) -> Result<bool, MemoryError> {
         let possible = self.protection.descriptor().is_some();
         if possible {
-            self.doors = Some(Doors::new(self.geometry.pages())?);
+            self.table = Some(RemoteAccessTable::new(TableLayout::new(self.geometry.pages(), nodes))?);
         }
         Ok(possible)
     }
 
-    /// What another node needs for [`Neighbour::new`], if this one admits others.
+    /// What another node needs for [`Peer::new`](crate::Peer::new), if this one admits peers.
     #[must_use]
-    pub fn offer(&self) -> Option<[BorrowedFd<'_>; 3]> {
-        Some([self.file.as_fd(), self.doors.as_ref()?.file(), self.protection.descriptor()?])
+    pub fn handover(&self) -> Option<[BorrowedFd<'_>; Peer::DESCRIPTORS]> {
+        Some([self.file.as_fd(), self.table.as_ref()?.file(), self.protection.descriptor()?])
     }
 
-    /// Lets other nodes copy a page that is closed, or come for `more`.
-    pub fn open(&mut self, page: u32, writers: Writers, more: Option<Purpose>) {
-        if let Some(doors) = &self.doors {
-            doors.of(page).open(writers, more);
+    /// Lets other nodes copy a page that is withdrawn, or claim `more`.
+    pub fn expose(&mut self, page: u32, writers: Writers, more: Option<RemoteAccess>) {
+        if let Some(table) = &self.table {
+            table.expose(page, writers, more);
         }
     }
 
-    /// Keeps other nodes away from a page; tells who was there. A node that is just taking it is waited for; `held_by`
-    /// hears once which one it is, if that takes long.
-    pub fn close(&mut self, page: u32, mut held_by: impl FnMut(u16)) -> Visits {
-        let doors = self.doors.as_ref();
-        let visits = doors.map_or_else(Visits::default, |doors| doors.close(page, &mut held_by));
-        if visits.taken {
+    /// Keeps other nodes away from a page; returns which have claimed it. The home waits for a node that is just taking write
+    /// access; `held_by` hears once which one it is, if that takes long.
+    pub fn withdraw(&mut self, page: u32, mut held_by: impl FnMut(u16)) -> Withdrawal {
+        let table = self.table.as_ref();
+        let found = table.map_or_else(Withdrawal::default, |table| table.withdraw(page, &mut held_by));
+        if found.taken {
             self.protection.taken(page);
         }
-        visits
+        found
     }
 
-    /// Tells of the pages among these that other nodes have read since they were opened, with a bit for each of those nodes:
-    /// what [`Pages::close`] will find at least.
-    pub fn visited(&self, pages: Range<u32>, tell: impl FnMut(u32, u64)) {
-        if let Some(doors) = &self.doors {
-            doors.visited(pages, tell);
+    /// Hands over the pages among these that other nodes have read since they were exposed, each with these nodes:
+    /// [`Pages::withdraw`] will find them at least.
+    pub fn readers(&self, pages: Range<u32>, found: impl FnMut(u32, NodeSet)) {
+        if let Some(table) = &self.table {
+            table.readers(pages, found);
         }
     }
 
-    /// Tells of the pages that the first `nodes` nodes have copied while the program could go on writing them, each time once.
-    /// What the program has written so far is in all copies that are not told of.
-    pub fn guests(&self, nodes: u16, tell: impl FnMut(u32)) {
-        if let Some(doors) = &self.doors {
-            doors.guests(nodes, tell);
+    /// Hands over the pages that other nodes have copied while the program could go on writing them, each time once.
+    /// What the program has written so far is in all copies of other pages.
+    pub fn logged_reads(&self, found: impl FnMut(u32)) {
+        if let Some(table) = &self.table {
+            table.logged(found);
         }
     }
 
-    /// Overwrites whole pages, which the program cannot reach, with those of another node, which has been visited. The
+    /// Overwrites whole pages, which the program cannot reach, with those of another node, which this one has claimed. The
     /// program may have up to `access` to some of them afterwards.
-    pub fn install_from(&mut self, neighbour: &Neighbour, first: u32, count: u32, access: Access) {
+    pub fn install_from(&mut self, home: &dyn RemoteMemory, first: u32, count: u32, access: Access) {
         let end = first + count;
         let mut page = first;
         while page < end {
-            // Pages of which this node has had copies before were found then.
-            neighbour.find(page, self.protection.fresh_run(page, end));
-            // SAFETY: the frames of the other node stay mapped. They may change meanwhile, as in any such copy.
-            let fresh = unsafe { self.protection.copy_in(page, end - page, neighbour.frame(page), access) };
-            page += fresh;
+            let fresh = self.protection.fresh_run(page, end);
+            if let Some(frames) = home.frames(page..page + fresh).filter(|_| fresh > 0) {
+                // Pages of which this node has had copies before were mapped then.
+                read_ahead(frames);
+                page += self.protection.copy_in(page, frames, access);
+            }
             if page < end {
                 let known = self.protection.populated_run(page, end).max(1);
-                neighbour.copy(page, known);
+                read_ahead(self.contents(page, known));
+                home.read(page, self.frames(page, known));
                 self.protection.populated(page, known);
                 page += known;
             }
         }
     }
 
-    /// [`Pages::merge`] with the page of another node, which has been visited.
-    pub fn merge_from(&mut self, neighbour: &Neighbour, page: u32) {
+    /// [`Pages::merge`] with the page of another node, which this one has claimed.
+    pub fn merge_from(&mut self, home: &dyn RemoteMemory, page: u32) {
         let mut incoming: PageBytes = [0; PAGE_SIZE];
-        // SAFETY: a whole page, which stays mapped. It may change meanwhile, hence the copy.
-        unsafe { incoming.as_mut_ptr().copy_from_nonoverlapping(neighbour.frame(page), PAGE_SIZE) };
+        home.read(page, (&mut incoming).into());
         self.merge(page, &incoming);
     }
 
-    /// The present contents of `count` pages from `first` on.
+    /// True if a page holds what the page of another node does. Both may change meanwhile.
     #[must_use]
-    pub fn contents(&self, first: u32, count: u32) -> &[u8] {
-        assert!(first + count <= self.geometry.pages());
-        // SAFETY: the pages exist and stay mapped as long as the process. The program may be writing them; the
-        // slice is only ever copied out, and see the type's documentation for what such a copy promises.
-        unsafe { std::slice::from_raw_parts(runtime(first), count as usize * PAGE_SIZE) }
+    pub fn is_same(&self, other: &dyn RemoteMemory, page: u32) -> bool {
+        let own = self.contents(page, 1);
+        if let Some(frame) = other.frames(page..page + 1) {
+            return own.is_same(frame);
+        }
+        let mut copy: PageBytes = [0; PAGE_SIZE];
+        other.read(page, (&mut copy).into());
+        own.is_same((&copy).into())
+    }
+
+    /// The contents of `count` pages from `first` on, which the program may be writing.
+    #[must_use]
+    pub fn contents(&self, first: u32, count: u32) -> RacingBytes<'static> {
+        self.frames(first, count).readable()
+    }
+
+    /// The frames of `count` pages from `first` on, which the program and peers may be using.
+    fn frames(&self, first: u32, count: u32) -> RacingBytesMut<'static> {
+        assert!(u64::from(first) + u64::from(count) <= u64::from(self.geometry.pages()));
+        // SAFETY: the pages exist and stay mapped as long as the process, readable and writable.
+        unsafe { RacingBytesMut::new(runtime(first), count as usize * PAGE_SIZE) }
     }
 
     /// The present contents of pages as words that threads of the program may write meanwhile. They stay when this value
@@ -410,28 +416,6 @@ impl Pages {
     }
 }
 
-/// The parts of a file between two offsets that hold data, page aligned.
-pub(crate) fn data_in(file: &OwnedFd, start: usize, end: usize) -> Vec<Range<usize>> {
-    let mut parts = vec![];
-    let mut at = start;
-    while let Some(part) = next_data(file, at, end) {
-        at = part.end;
-        parts.push(part);
-    }
-    parts
-}
-
-/// The first part of a file between two offsets that holds data, page aligned.
-fn next_data(file: &OwnedFd, start: usize, end: usize) -> Option<Range<usize>> {
-    let seek = |from: usize, whence: i32| {
-        // SAFETY: seeking touches no memory.
-        let found = unsafe { libc::lseek(file.as_raw_fd(), from as libc::off_t, whence) };
-        usize::try_from(found).ok().filter(|&found| found < end)
-    };
-    let data = seek(start, libc::SEEK_DATA)?;
-    Some(data..seek(data, libc::SEEK_HOLE).unwrap_or(end))
-}
-
 /// Where the runtime sees a page.
 pub(crate) fn runtime(page: u32) -> *mut u8 {
     (RUNTIME_BASE + page as usize * PAGE_SIZE) as *mut u8
@@ -462,21 +446,4 @@ fn contents_of(data: &[DataSegment], overlays: &[Segment]) -> Result<Vec<Range<u
 /// If the kernel refuses.
 pub fn empty_frames() -> Result<OwnedFd, MemoryError> {
     memfd(c"gondwana-span")
-}
-
-/// Memory that other processes can map, of which only what is used costs anything; none of it yet.
-pub(crate) fn memfd(name: &CStr) -> Result<OwnedFd, MemoryError> {
-    // SAFETY: the name is a C string.
-    let fd = unsafe { libc::memfd_create(name.as_ptr(), libc::MFD_CLOEXEC) };
-    if fd < 0 {
-        return Err(MemoryError::last("memfd_create"));
-    }
-    // SAFETY: the kernel has just given us this descriptor.
-    Ok(crate::files::out_of_the_way(unsafe { OwnedFd::from_raw_fd(fd) }))
-}
-
-/// Gives a [`memfd`] its length.
-pub(crate) fn set_length(file: &OwnedFd, bytes: usize) -> Result<(), MemoryError> {
-    let sized = file.try_clone().and_then(|file| std::fs::File::from(file).set_len(bytes as u64));
-    sized.map_err(|source| MemoryError::System { what: "sizing the span", source })
 }

@@ -4,15 +4,15 @@ use crate::Node;
 use crate::clock::{Activity, Scope};
 use crate::monitor::Touch;
 use crate::ports::{Continuation, Ports};
-use crate::slots::{Slot, event};
-use crate::streams::Ahead;
 use crate::thread::Uninterrupted;
+use crate::wait_slots::{WaitSlot, event};
 use crate::wire::Wire;
 use gondwana_coherence::sync::{
     Answer, BarrierCounters, BarrierEnv, BarrierMessage, Barriers, Grant, LockCounters, LockEnv, LockMessage,
     Locks, ManagerOf, Object, Reply, Request, Server, SyncMessage, Ticket,
 };
-use gondwana_coherence::{Access, Message, Outcome, Page, PlacedPages, Protocol, Standing, Waiter};
+use gondwana_coherence::{Access, Outcome, Page, PlacedPages, Protocol, Standing, Waiter};
+use gondwana_prefetch::Prefetch;
 use gondwana_topology::NodeId;
 
 /// Pages of mostly read memory that one message asks for.
@@ -162,6 +162,11 @@ impl Core {
         self.protocol.counters()
     }
 
+    /// The names of the kinds of messages that the coherence protocol sends.
+    pub fn message_kinds(&self) -> &'static [&'static str] {
+        self.protocol.kinds()
+    }
+
     /// What the lock tokens counted.
     pub fn lock_counters(&self) -> &LockCounters {
         self.locks.counters()
@@ -173,19 +178,26 @@ impl Core {
     }
 
     /// A fault of the thread that waits at `slot`. Its earlier faults are over: it has come as far as this one.
-    pub fn fault(&mut self, page: Page, access: Access, ahead: Ahead, slot: Slot, touch: Touch) -> Outcome {
+    pub fn fault(
+        &mut self,
+        page: Page,
+        access: Access,
+        prefetch: Prefetch,
+        slot: WaitSlot,
+        touch: Touch,
+    ) -> Outcome {
         self.let_go();
         if let Some(tap) = &mut self.ports.tap {
             tap.touches(slot, self.ports.slots.thread(slot), page, access, touch);
         }
         let is_here = self.ports.pages.access(page.0) != gondwana_memory::Access::None;
-        let (run, waiter) = (ahead.right_behind(), Continuation::Thread(slot).into());
-        let outcome = self.protocol.fault(page, access, run, waiter, &mut self.ports);
+        let (adjacent, waiter) = (prefetch.adjacent(), Continuation::Thread(slot).into());
+        let outcome = self.protocol.fault(page, access, adjacent, waiter, &mut self.ports);
         let array = self.ports.pages.geometry().segment_of(page.0);
         let inside = |&(first, count): &(u32, u32)| {
             array.address_of(first).is_some() && array.address_of(first + count - 1).is_some()
         };
-        for (first, count) in ahead.elsewhere(page.0).take_while(inside) {
+        for (first, count) in prefetch.elsewhere(page.0).take_while(inside) {
             if is_here {
                 self.protocol.write_early(Page(first), count, &mut self.ports);
             } else {
@@ -257,13 +269,13 @@ impl Core {
         permitted
     }
 
-    /// True if a page is neither here nor on its way.
-    pub fn is_lost(&self, page: Page) -> bool {
+    /// True if a page is neither resident nor in flight.
+    pub fn is_absent(&self, page: Page) -> bool {
         self.ports.pages.access(page.0) == gondwana_memory::Access::None && !self.protocol.is_coming(page)
     }
 
     /// A release by the thread that waits at `slot`.
-    pub fn release(&mut self, slot: Slot) -> Outcome {
+    pub fn release(&mut self, slot: WaitSlot) -> Outcome {
         let outcome = self.protocol.release(Continuation::Thread(slot).into(), &mut self.ports);
         self.settle();
         outcome
@@ -276,11 +288,8 @@ impl Core {
     }
 
     /// A coherence message arrived.
-    pub fn coherence(&mut self, from: NodeId, message: Message, bulk: &[u8]) {
+    pub fn coherence(&mut self, from: NodeId, message: &[u8], bulk: &[u8]) {
         crate::inject::at("message");
-        if let Some(tap) = &mut self.ports.tap {
-            tap.receives(from, &message, bulk.len());
-        }
         if let Err(violation) = self.protocol.message(from, message, bulk, &mut self.ports) {
             crate::fatal(&format!("node {from} broke the coherence protocol: {violation}"));
         }
@@ -368,7 +377,7 @@ impl Core {
             Answer::Failed(error) => (event::FAILED, i64::from(error.code())),
             Answer::Cancelled => (event::CANCELLED, 0),
         };
-        self.ports.slots.announce(Slot(ticket.0 as u32), events, result);
+        self.ports.slots.announce(WaitSlot(ticket.0 as u32), events, result);
     }
 
     /// Goes on with what waited for a release.

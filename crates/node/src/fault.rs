@@ -1,21 +1,26 @@
 //! Faults of the program on shared memory.
+//!
+//! Neither this code nor the predictor allocates (`crates/prefetch/tests/allocation.rs`). Below it memory comes from the
+//! allocator in three places only, all rare. The protocol's lists (dirty pages, threads that wait) keep their room between
+//! releases and double when they grow. The page table allocates a block of entries with the first page of the block, and
+//! twins a chunk of frames. A message for a ring that is full is copied to its backlog.
 
 use crate::monitor::Touch;
-use crate::slots::event;
-use crate::streams::{Ahead, Fault, Forecast, Kind};
+use crate::wait_slots::event;
 use crate::{Node, Thread};
 use gondwana_coherence::{Access, Outcome, Page, Standing};
 use gondwana_memory::PAGE_SIZE;
+use gondwana_prefetch::{Fault, Kind, Prediction, Prefetch};
 
-/// Most pages that one fault brings along.
-const MOST_AHEAD: u32 = 127;
+/// Most pages that one fault prefetches.
+const MOST_PREFETCHED: u32 = 127;
 
 /// Pages of a stack that one fault brings in below the one that was touched: frames grow downwards.
 const STACK_AHEAD: u32 = 15;
 
 impl Node {
-    /// Resolves a fault at a shared address, of the instruction at the address `code`. False if the access is not ours to allow: then it is the program's
-    /// own mistake.
+    /// Resolves a fault at a shared address, of the instruction at the address `code`. False if the program's own protection
+    /// forbids the access, or the address is not shared: then it is the program's own mistake.
     pub fn fault(&'static self, address: usize, write: bool, code: usize, signal: i32) -> bool {
         let Some(number) = self.geometry.page_of(address) else { return false };
         crate::inject::at("fault");
@@ -30,42 +35,42 @@ impl Node {
         if thread.stack.contains(&address) {
             let lowest = (address - thread.stack.start) / PAGE_SIZE;
             let below = STACK_AHEAD.min(lowest as u32);
-            self.resolve(Page(number - below), Access::Write, Ahead::next(below), touch);
+            self.resolve(Page(number - below), Access::Write, Prefetch::next(below), touch);
         }
         if access == Access::Read
-            && let Some(window) = self.replicated.around(number)
+            && let Some(window) = self.placement.replicated.around(number)
         {
             self.bring_around(number, &window);
         }
         let core = self.core();
-        let here = core.ports.pages.access(number) != gondwana_memory::Access::None;
+        let resident = core.ports.pages.access(number) != gondwana_memory::Access::None;
         let touched = !matches!(core.standing(page), Standing::Untouched | Standing::Placed(_));
-        let lost = core.is_lost(page);
+        let absent = core.is_absent(page);
         drop(core);
-        let kind = Kind::of(write, here, touched);
-        let Forecast { ahead, writer } = match (kind, thread.streams.try_borrow_mut()) {
-            (Some(kind), Ok(mut streams)) => {
-                streams.foresee(Fault { page: number, code, kind, lost }, MOST_AHEAD)
+        let kind = Kind::of(write, resident, touched);
+        let Prediction { prefetch, writer } = match (kind, thread.predictor.try_borrow_mut()) {
+            (Some(kind), Ok(mut predictor)) => {
+                predictor.predict(Fault { page: number, code, kind, absent }, MOST_PREFETCHED)
             }
-            _ => Forecast::NOTHING,
+            _ => Prediction::NONE,
         };
         let access = if writer.is_some() { Access::Write } else { access };
-        self.resolve(page, access, ahead, Touch { writer, ..touch });
+        self.resolve(page, access, prefetch, Touch { writer, ..touch });
         true
     }
 
     /// Brings a page in for the calling thread, with those after it where that is cheap.
-    pub(crate) fn resolve(&'static self, page: Page, access: Access, ahead: Ahead, touch: Touch) {
+    pub(crate) fn resolve(&'static self, page: Page, access: Access, prefetch: Prefetch, touch: Touch) {
         let slot = Thread::current(self).slot;
-        self.slots.arm(slot, event::COHERENT);
+        self.waiting.slots.arm(slot, event::COHERENT);
         // Declared before the request leaves: the answer is this thread's to receive, however soon it comes.
         let poller = self.poll();
         let mut core = self.core();
-        // Somebody else may have resolved it.
+        // Another thread may have resolved it.
         if core.refresh(page, needed(access)) {
             return;
         }
-        let outcome = core.fault(page, access, ahead, slot, touch);
+        let outcome = core.fault(page, access, prefetch, slot, touch);
         drop(core);
         if outcome == Outcome::Wait {
             self.wait_polling(poller, slot, event::COHERENT, None);

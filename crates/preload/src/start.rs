@@ -3,11 +3,10 @@
 use crate::io::{descriptors, stream_memory, streams_elsewhere, streams_for_others};
 use crate::stack::on_stack;
 use crate::{
-    alloc, api, canonical, constructors, exit, handler_stack, library, map, pthread, report, signals,
+    alloc, api, constructors, exit, handler_stack, library, map, plt_stubs, pthread, report, signals,
     span_stack,
 };
-use gondwana_node::boot::Boot;
-use gondwana_node::control::{Control, Report};
+use gondwana_control::{Boot, Control, Report};
 use gondwana_node::{Caller, Hooks, Node, ProcessChange, Thread};
 use libc::{c_char, c_int, c_void};
 use std::ffi::CStr;
@@ -77,7 +76,7 @@ pub unsafe extern "C" fn __libc_start_main(
     unsafe { restore_environment(argv.add(argc as usize + 1), &boot.hidden_env) };
     let (first, me, nodes) = (boot.node == 0, usize::from(boot.node), usize::from(boot.nodes));
     begin_standard_streams();
-    canonical::replace_stubs();
+    plt_stubs::replace();
     exit::begin();
     library::begin();
     let hooks = Hooks {

@@ -1,12 +1,12 @@
 //! Which homes would save requests.
 
-use super::blocks::{Blocks, MOST_PARTS, follow_writers};
+use super::blocks::{AreaPages, MOST_PARTS, follow_writers};
 use super::gains::Gain;
 use super::pages::{Pages, page_bytes};
 use super::{Advice, AdviceKind, entry, percent};
 use crate::{Analysis, Area, Origin};
 use gondwana_plan::{Homes, Traffic};
-use gondwana_rset::{MemoryPolicy, Part};
+use gondwana_rset::{MemoryPolicy, PlacementPart};
 use gondwana_topology::{NodeId, NodeSet};
 use std::collections::BTreeSet;
 use std::num::NonZeroU64;
@@ -43,7 +43,7 @@ impl Form {
 /// The homes that save the most, if any do.
 pub fn advise(analysis: &Analysis, area: &Area, pages: &Pages) -> Option<Advice> {
     let nodes = analysis.run.nodes.max(1);
-    let blocks = Blocks::new(&analysis.run, area, pages, page_bytes(analysis));
+    let blocks = AreaPages::new(&analysis.run, area, pages, page_bytes(analysis));
     // Where homes follow those who write, these are where nobody else was seen.
     if follow_writers(&analysis.run) && blocks.are_known_in_part() {
         return None;
@@ -88,7 +88,7 @@ pub fn advise(analysis: &Analysis, area: &Area, pages: &Pages) -> Option<Advice>
 }
 
 /// The node that allocates, if that is the one that uses.
-fn local(analysis: &Analysis, area: &Area, blocks: &Blocks<'_>) -> Option<Form> {
+fn local(analysis: &Analysis, area: &Area, blocks: &AreaPages<'_>) -> Option<Form> {
     let Origin::Allocation { threads, .. } = &area.origin else { return None };
     let node_of =
         |number: &u32| analysis.threads.iter().find(|thread| thread.number == *number).map(|it| it.node);
@@ -104,7 +104,7 @@ fn local(analysis: &Analysis, area: &Area, blocks: &Blocks<'_>) -> Option<Form> 
 }
 
 /// The forms that do not depend on who allocates, the simplest ones first.
-fn forms(blocks: &Blocks<'_>, nodes: u16, area: &Area) -> Vec<Form> {
+fn forms(blocks: &AreaPages<'_>, nodes: u16, area: &Area) -> Vec<Form> {
     let form = |kind, homes, home: &dyn Fn(u64, u64) -> u16| Form {
         kind,
         homes,
@@ -131,7 +131,7 @@ fn forms(blocks: &Blocks<'_>, nodes: u16, area: &Area) -> Vec<Form> {
         stride = next;
     }
     if area.objects == 1 && area.ranges.len() == 1 {
-        let in_parts = |parts: Vec<Part>| {
+        let in_parts = |parts: Vec<PlacementPart>| {
             let ends: Vec<(u64, u16)> = parts
                 .iter()
                 .scan(0, |end, part| {
@@ -154,9 +154,9 @@ fn forms(blocks: &Blocks<'_>, nodes: u16, area: &Area) -> Vec<Form> {
 
 /// A block for each node, as under the policy of that name, but the first one is at node `first`: nodes use blocks in the
 /// order of their threads, which need not begin at node 0.
-fn rotated(pages: u64, nodes: u16, first: u16) -> Vec<Part> {
+fn rotated(pages: u64, nodes: u16, first: u16) -> Vec<PlacementPart> {
     let begin = |part: u16| (u128::from(pages) * u128::from(part)).div_ceil(u128::from(nodes)) as u64;
-    let part = |number: u16| Part {
+    let part = |number: u16| PlacementPart {
         pages: begin(number + 1) - begin(number),
         node: NodeId(((u32::from(number) + u32::from(first)) % u32::from(nodes)) as u16),
     };

@@ -1,9 +1,9 @@
 //! Having the library loaded that does inside of a program what cannot be done from outside.
 
 use super::linkage::{self, Linkage};
-use crate::failure::Failure;
-use crate::run::{capabilities, check};
-use gondwana_host::Remark;
+use gondwana_console::failure::Failure;
+use gondwana_host::UnmetRequest;
+use gondwana_launcher::{capabilities, program};
 use std::ffi::{OsStr, OsString};
 use std::path::PathBuf;
 use std::process::Command;
@@ -20,8 +20,8 @@ pub struct Loadable {
 
 impl Loadable {
     /// Finds the program and the library; says why the one cannot be loaded into the other.
-    pub fn find(name: &OsStr) -> Result<Result<Self, Remark>, Failure> {
-        let program = check::locate(name)?;
+    pub fn find(name: &OsStr) -> Result<Result<Self, UnmetRequest>, Failure> {
+        let program = program::locate(name)?;
         let why = match linkage::of(&program) {
             Linkage::Dynamic => None,
             Linkage::Static => Some("is statically linked"),
@@ -33,7 +33,7 @@ impl Loadable {
                  cannot be told apart",
                 name.display()
             );
-            return Ok(Err(Remark::Other(sentence)));
+            return Ok(Err(UnmetRequest::Other(sentence)));
         }
         let library = capabilities::library(LIBRARY, "gondwana-affinity")?.into_os_string();
         Ok(Ok(Self { program, library }))

@@ -42,7 +42,7 @@ impl Csm {
         let mut stopped = std::mem::take(&mut self.scratch.pages);
         let known = kept.len();
         for &page in pages {
-            let entry = *self.entry(page);
+            let entry = *self.pages.entry(page);
             let is_due = match entry.state {
                 State::Dirty => entry.flush <= completed,
                 State::HomeDirty => entry.has(TWIN),
@@ -62,7 +62,7 @@ impl Csm {
                 (None, _) => stopped.push(page),
             }
         }
-        kept.retain(|&(page, _)| self.entry(page).is_kept() && stopped.binary_search(&page).is_err());
+        kept.retain(|&(page, _)| self.pages.entry(page).is_kept() && stopped.binary_search(&page).is_err());
         kept.sort_unstable();
         for (first, count) in runs(&stopped) {
             env.protect(first, count, Access::Read);
@@ -76,7 +76,7 @@ impl Csm {
     /// ordinary page from now on.
     pub(super) fn going_on(&mut self, page: Page) -> Option<Kept> {
         let index = self.kept.binary_search_by_key(&page, |&(page, _)| page).ok()?;
-        if !self.entry(page).is_kept() {
+        if !self.pages.entry(page).is_kept() {
             return None;
         }
         self.counters.kept += 1;
@@ -91,14 +91,14 @@ impl Csm {
         notices: &mut Notices,
         env: &mut dyn Env,
     ) {
-        let me = self.me();
+        let me = self.pages.me();
         let going_on = self.going_on(page);
         let written = match going_on {
             Some(Kept::Written) => env.renew_twin(page),
             Some(Kept::Idle) => false,
             None => env.is_written(page),
         };
-        let (entry, directory) = self.split(page);
+        let (entry, directory) = self.pages.split(page);
         let known = directory.record(&mut entry.directory);
         let copied = std::mem::take(&mut known.copied);
         if written {
@@ -114,11 +114,11 @@ impl Csm {
         env.drop_twin(page);
         let unconfirmed = self.unconfirmed(page);
         let alone = tells || {
-            let entry = *self.entry(page);
+            let entry = *self.pages.entry(page);
             self.known(&entry).sharers.is_empty() && unconfirmed.is_empty()
         };
-        let entry = self.entry(page);
-        entry.flags &= !(TWIN | REWRITTEN);
+        let entry = self.pages.entry(page);
+        entry.flags.0 &= !(TWIN | REWRITTEN);
         entry.state = if alone { State::HomeExclusive } else { State::HomeShared };
         if alone {
             self.counters.exclusive_entered += 1;
@@ -149,16 +149,16 @@ impl Csm {
 
     /// Updates pages from `first` on, at most `most`; returns how many.
     fn update_run(&mut self, first: Page, most: u32, env: &mut dyn Env) -> u32 {
-        let (home, completed) = (self.entry(first).hint, self.flushes.completed());
+        let (home, completed) = (self.pages.entry(first).hint, self.flushes.completed());
         let is_due = |entry: &PageEntry| {
             let due = entry.state == State::Dirty && entry.is_kept() && entry.has(PENDING);
             due && entry.hint == home && entry.flush <= completed
         };
-        let most = self.run(first, most, is_due);
+        let most = self.pages.run(first, most, is_due);
         let count = if most == 0 { 0 } else { env.visit(home, first, most, Visit::Read) };
         for page in span(first, count) {
             env.merge_from(home, page);
-            self.entry(page).take(PENDING);
+            self.pages.entry(page).take(PENDING);
         }
         let updated = u64::from(count);
         self.counters.page_transfers += updated;

@@ -9,8 +9,9 @@ mod tests;
 
 pub use segment::{DEFAULT_RING_BYTES, ShmSegment};
 
-use crate::counters::Tally;
+use crate::counters::MessageCounter;
 use crate::{Counters, Deliver, Event, Fabric, LostReason, SegmentError, SendError, check_message};
+use gondwana_racing::RacingBytes;
 use gondwana_topology::NodeId;
 use ring::{Consumer, Producer, RingControl};
 use segment::{MappedLines, Mapping};
@@ -36,7 +37,7 @@ pub struct ShmFabric {
     incoming: Vec<Incoming>,
     /// The places in the rings of `incoming`, for whoever receives.
     consumers: Mutex<Vec<Consumer>>,
-    received: Vec<Tally>,
+    received: Vec<MessageCounter>,
     events: Mutex<VecDeque<Event>>,
     /// How many events there are; so that looking is cheap.
     event_count: AtomicUsize,
@@ -50,7 +51,7 @@ struct Outgoing {
     sender: Mutex<Sender>,
     /// The length of the backlog, readable without the lock.
     backlog: AtomicUsize,
-    sent: Tally,
+    sent: MessageCounter,
     /// Set when the peer's own ring turned out to be damaged.
     lost: AtomicBool,
     /// Set once the peer has been told that it must look into this ring.
@@ -88,7 +89,7 @@ impl ShmFabric {
             lines: map.ring(node, to),
             sender: Mutex::new(Sender { producer: Producer::new(), backlog: VecDeque::new() }),
             backlog: AtomicUsize::new(0),
-            sent: Tally::default(),
+            sent: MessageCounter::default(),
             lost: AtomicBool::new(false),
             begun: AtomicBool::new(false),
         });
@@ -101,7 +102,7 @@ impl ShmFabric {
             outgoing: outgoing.collect(),
             consumers: Mutex::new(incoming.iter().map(|_| Consumer::new()).collect()),
             incoming,
-            received: all().map(|_| Tally::default()).collect(),
+            received: all().map(|_| MessageCounter::default()).collect(),
             events: Mutex::default(),
             event_count: AtomicUsize::new(0),
             unsent: AtomicUsize::new(0),
@@ -126,7 +127,8 @@ impl ShmFabric {
         let control = self.map.control(self.node, out.to);
         let mut moved = false;
         while let Some(message) = sender.backlog.front() {
-            if !sender.producer.push_or_block(&out.lines, control, &message.head, &[&message.bulk]) {
+            if !sender.producer.push_or_block(&out.lines, control, &message.head, &[(&*message.bulk).into()])
+            {
                 break;
             }
             self.unsent.fetch_sub(message.head.len() + message.bulk.len(), Ordering::Relaxed);
@@ -196,7 +198,7 @@ impl Fabric for ShmFabric {
         self.nodes
     }
 
-    fn send(&self, to: NodeId, head: &[u8], bulk: &[&[u8]]) -> Result<(), SendError> {
+    fn send(&self, to: NodeId, head: &[u8], bulk: &[RacingBytes<'_>]) -> Result<(), SendError> {
         let bytes = head.len() + check_message((self.node, self.nodes), to, head, bulk)?;
         let out = &self.outgoing[to.index()];
         if out.lost.load(Ordering::Relaxed) {
@@ -210,7 +212,7 @@ impl Fabric for ShmFabric {
         if sender.backlog.is_empty() && sender.producer.push_or_block(&out.lines, control, head, bulk) {
             published = true;
         } else {
-            sender.backlog.push_back(Backlogged { head: head.into(), bulk: bulk.concat().into() });
+            sender.backlog.push_back(Backlogged { head: head.into(), bulk: joined(bulk) });
             self.unsent.fetch_add(bytes, Ordering::Relaxed);
             out.backlog.store(sender.backlog.len(), Ordering::Relaxed);
         }
@@ -263,11 +265,11 @@ impl Fabric for ShmFabric {
                 continue;
             }
             let control = self.map.control(*from, self.node);
-            let tally = &self.received[from.index()];
+            let counter = &self.received[from.index()];
             let mut taken = 0;
             while taken < BATCH {
                 match consumer.pop(lines, control, |head, bulk| deliver(*from, head, bulk)) {
-                    Ok(Some(bytes)) => tally.count(bytes),
+                    Ok(Some(bytes)) => counter.count(bytes),
                     Ok(None) => break,
                     Err(ring::Damaged) => {
                         damaged.store(true, Ordering::Relaxed);
@@ -331,6 +333,13 @@ impl Fabric for ShmFabric {
     fn counters(&self) -> Counters {
         Counters::sum(self.outgoing.iter().map(|out| &out.sent), self.received.iter())
     }
+}
+
+/// A private copy of all pieces.
+fn joined(pieces: &[RacingBytes<'_>]) -> Box<[u8]> {
+    let mut bytes = Vec::with_capacity(pieces.iter().map(|piece| piece.len()).sum());
+    pieces.iter().for_each(|piece| piece.append_to(&mut bytes));
+    bytes.into()
 }
 
 /// Locks; a thread that panicked while it held the lock left nothing half done that matters more than going on.

@@ -6,7 +6,7 @@ mod frame;
 pub mod fuzzing;
 mod handshake;
 mod mesh;
-mod own_time;
+mod process_clock;
 mod queue;
 #[cfg(test)]
 mod tests;
@@ -14,9 +14,10 @@ mod tests;
 use crate::{ConnectError, Counters, Deliver, Event, Fabric, LostReason, SendError, check_message};
 use connection::{Connection, Receiver};
 use epoll::{Alarm, Epoll, READABLE, WRITABLE};
+use gondwana_racing::RacingBytes;
 use gondwana_topology::{MAX_NODES, NodeId};
 pub use mesh::listen;
-use own_time::{OwnTime, Silence};
+use process_clock::{ProcessClock, Silence};
 use std::cell::Cell;
 use std::collections::VecDeque;
 use std::net::{SocketAddr, TcpListener};
@@ -98,7 +99,7 @@ pub struct TcpFabric {
 
 /// What looks after peers have found.
 struct Looks {
-    time: OwnTime,
+    time: ProcessClock,
     last: Instant,
     /// By node.
     silences: Vec<Silence>,
@@ -158,7 +159,7 @@ impl TcpFabric {
             events: Mutex::default(),
             silence,
             looks: Mutex::new(Looks {
-                time: OwnTime::new(now, LOOK),
+                time: ProcessClock::new(now, LOOK),
                 last: now,
                 silences: vec![Silence::default(); nodes],
             }),
@@ -198,7 +199,7 @@ impl Fabric for TcpFabric {
         self.connections.len()
     }
 
-    fn send(&self, to: NodeId, head: &[u8], bulk: &[&[u8]]) -> Result<(), SendError> {
+    fn send(&self, to: NodeId, head: &[u8], bulk: &[RacingBytes<'_>]) -> Result<(), SendError> {
         check_message((self.node, self.nodes()), to, head, bulk)?;
         let connection = self.connections[to.index()].as_ref().expect("there is a connection to every peer");
         if connection.is_lost() {

@@ -2,8 +2,8 @@
 
 use super::Monitor;
 use crate::Node;
-use crate::control::Report;
 use crate::defect::attempt;
+use gondwana_control::Report;
 
 impl Monitor {
     /// Forgets the recording, which what has failed may have left half done.
@@ -18,7 +18,7 @@ impl Node {
         attempt(what)
             .inspect_err(|why| {
                 self.monitor.give_up();
-                drop(self.stop_journal());
+                drop(self.stop_aggregation());
                 self.report(&Report::Unrecorded { why: why.clone() });
             })
             .ok()

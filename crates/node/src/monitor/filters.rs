@@ -4,32 +4,34 @@ use super::Tap;
 use crate::Node;
 use gondwana_memory::heap::Layout;
 use gondwana_memory::{Geometry, PAGE_SIZE};
-use gondwana_monitor::{Area, COUNTERS, Filter, FilterError, FilterText, LARGEST_UNIT, Panel, Stride, Zoom};
+use gondwana_monitor::{
+    Area, BankConfiguration, COUNTERS, Filter, FilterRefinement, FilterText, LARGEST_UNIT, Stride,
+};
 use gondwana_topology::NodeId;
 use std::ops::Range;
 use std::sync::{MutexGuard, PoisonError};
 
 impl Node {
     /// Sets filters and reads counters of this node, while its threads go on. Counting begins with the first filter.
-    pub(super) fn with_panel<R>(&'static self, call: impl FnOnce(&mut Panel) -> R) -> R {
-        let mut panel = self.monitor.panel();
-        let result = call(panel.get_or_insert_default());
-        self.connect(&panel);
+    pub(super) fn with_configuration<R>(&'static self, call: impl FnOnce(&mut BankConfiguration) -> R) -> R {
+        let mut configuration = self.monitor.configuration();
+        let result = call(configuration.get_or_insert_default());
+        self.connect(&configuration);
         result
     }
 
-    /// Has the tap count for the board, as long as a filter is set.
-    fn connect(&self, panel: &MutexGuard<'_, Option<Panel>>) {
-        let board = panel
+    /// Has the tap count for the bank, as long as a filter is set.
+    fn connect(&self, configuration: &MutexGuard<'_, Option<BankConfiguration>>) {
+        let bank = configuration
             .as_ref()
-            .filter(|panel| panel.filters().next().is_some())
-            .map(|panel| panel.board().clone());
+            .filter(|configuration| configuration.filters().next().is_some())
+            .map(|configuration| configuration.bank().clone());
         let mut core = self.core();
-        if core.ports.tap.is_none() && board.is_some() {
-            core.ports.tap = Some(Box::new(Tap::new(self.me, self.geometry.clone())));
+        if core.ports.tap.is_none() && bank.is_some() {
+            core.ports.tap = Some(Box::new(Tap::new(self.geometry.clone())));
         }
         if let Some(tap) = &mut core.ports.tap {
-            tap.board = board;
+            tap.bank = bank;
         }
     }
 
@@ -39,18 +41,18 @@ impl Node {
         if texts.is_empty() {
             return refused;
         }
-        self.with_panel(|panel| {
+        self.with_configuration(|configuration| {
             // Those that take what is left come last.
             let takes_rest = |text: &FilterText| matches!(text.area, Area::Heap | Area::All);
             let mut texts = texts.to_vec();
             texts.sort_by_key(takes_rest);
             for (index, text) in texts.iter().enumerate() {
                 let later = texts[index..].iter().filter(|text| takes_rest(text)).count();
-                let counters = panel.free_counters() / later.max(1) as u64;
+                let counters = configuration.free_counters() / later.max(1) as u64;
                 let filters = resolve(text, &self.geometry, self.heap.layout(), counters);
                 let mut set_one = |filter| {
-                    self.find_visits(&filter);
-                    panel.set(filter).map(|id| set.push(id))
+                    self.find_one_sided_reads(&filter);
+                    configuration.set(filter).map(|id| set.push(id))
                 };
                 if let Err(error) = filters.into_iter().try_for_each(&mut set_one) {
                     refused.push(format!("--monitor-filter: {error}"));
@@ -62,8 +64,8 @@ impl Node {
     }
 
     /// Filters that look for what is hot by themselves.
-    pub(super) fn zoom(&self) -> Zoom {
-        Zoom::new(watched(&self.geometry, self.heap.layout()))
+    pub(super) fn filter_refinement(&self) -> FilterRefinement {
+        FilterRefinement::new(watched(&self.geometry, self.heap.layout()))
     }
 
     /// Takes away the filters of the command line.
@@ -71,10 +73,10 @@ impl Node {
         let ordered =
             std::mem::take(&mut *self.monitor.ordered.lock().unwrap_or_else(PoisonError::into_inner));
         if !ordered.is_empty() {
-            self.with_panel(|panel| {
+            self.with_configuration(|configuration| {
                 for id in ordered {
                     // The program may have taken it away.
-                    let _ = panel.remove(id);
+                    let _ = configuration.remove(id);
                 }
             });
         }
@@ -154,32 +156,6 @@ fn data_ranges(geometry: &Geometry, unit: u64) -> Vec<Range<u64>> {
         }
     }
     ranges
-}
-
-/// What is wrong with filters before it is known where the program's data will be.
-///
-/// # Errors
-/// Of the first filter that cannot be set beside those before it.
-pub fn check(texts: &[FilterText]) -> Result<(), FilterError> {
-    let mut panel = Panel::default();
-    for (index, text) in texts.iter().enumerate() {
-        if matches!(text.area, Area::Range(..)) {
-            panel.set(text.filter)?;
-            continue;
-        }
-        // Wherever it will be, it takes a counter at least.
-        let somewhere = |text: &FilterText| Filter { start: 0, end: 1 << text.filter.unit, ..text.filter };
-        Panel::default().set(somewhere(text))?;
-        let is_same = |other: &&FilterText| {
-            (text.area == other.area || [text.area, other.area].contains(&Area::All))
-                && !matches!(other.area, Area::Range(..))
-                && somewhere(text).overlaps(&somewhere(other))
-        };
-        if let Some(other) = texts[..index].iter().find(is_same) {
-            return Err(FilterError::Same(other.area));
-        }
-    }
-    Ok(())
 }
 
 #[cfg(test)]
@@ -273,22 +249,5 @@ mod tests {
             watched(&geometry, &narrow)[2..],
             [BASE..BASE + (2 << 20), BASE + (4 << 20)..BASE + (6 << 20)]
         );
-    }
-
-    #[test]
-    fn filters_are_checked_against_each_other() {
-        let filters =
-            |texts: &[&str]| texts.iter().map(|text| text.parse().unwrap()).collect::<Vec<FilterText>>();
-        assert_eq!(check(&filters(&["range=0x1000-0x2000", "range=0x2000-0x3000", "range=heap"])), Ok(()));
-        let overlapping = check(&filters(&["range=0x1000-0x3000", "range=0x2000-0x4000"]));
-        assert_eq!(overlapping, Err(FilterError::Overlapping { start: 0x1000, end: 0x3000 }));
-        let same = |one: &str, next: &str| check(&filters(&[one, "range=0x1000-0x2000", next]));
-        assert_eq!(same("range=heap", "range=heap,unit=2M"), Err(FilterError::Same(Area::Heap)));
-        assert_eq!(same("range=data", "range=all"), Err(FilterError::Same(Area::Data)));
-        assert_eq!(same("range=all", "range=heap"), Err(FilterError::Same(Area::All)));
-        assert_eq!(same("range=heap", "range=data"), Ok(()));
-        assert_eq!(same("range=heap,kinds=reads", "range=heap,kinds=diff"), Ok(()));
-        let beyond = check(&filters(&["range=heap,counter=600000"]));
-        assert_eq!(beyond, Err(FilterError::Counters { first: 600_000, count: 1 }));
     }
 }

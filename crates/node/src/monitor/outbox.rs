@@ -1,7 +1,7 @@
 //! Chunks of the recording that are on their way to the launcher.
 
 use crate::Node;
-use crate::control::{CHUNKS_MARK, MAX_REPORT};
+use gondwana_control::{CHUNKS_MARK, MAX_REPORT};
 use gondwana_recording::{Record, encode};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 

@@ -1,14 +1,13 @@
 //! Memory that the program asks for with a policy of its own.
 
 use super::Region;
-use crate::boot::Consistency;
 use crate::{Caller, Node};
 use gondwana_coherence::Page;
+use gondwana_coherence::PlacedHomes;
 use gondwana_memory::PAGE_SIZE;
 use gondwana_rset::Placement;
 use gondwana_topology::NodeId;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 
 /// How often homes that do not move are asked to.
 const ROUNDS: usize = 4;
@@ -68,7 +67,7 @@ impl Node {
         let block =
             self.undisturbed(move || self.heap.allocate_block(bytes, PAGE_SIZE)).ok_or(libc::ENOMEM)?;
         let address = block.address + before * PAGE_SIZE;
-        self.has_placed.store(true, Ordering::Relaxed);
+        self.placement.note_own_policy();
         let Some(first) = self.geometry.page_of(address) else { return Err(libc::ENOMEM) };
         let region = Region { first, count: pages as u32, offset: 0, of: pages as u64 };
         let wanted = Wanted { address, region, placement };
@@ -97,15 +96,15 @@ impl Node {
     /// Clears memory that was used before, and has it move to its homes.
     fn clear(&'static self, wanted: &Wanted<'_>) -> Result<(), i32> {
         for _ in 0..ROUNDS {
-            match self.boot.consistency {
+            match self.boot.protocol().map_or(PlacedHomes::Fixed, |protocol| protocol.placed) {
                 // The home moves to the node that is to have it when that writes; all must know by then.
-                Consistency::Rc => {
+                PlacedHomes::MoveWithWriter => {
                     self.place(wanted.region, Some(wanted.placement), true);
                     self.found_homes(wanted);
                     self.fill(&wanted.by_home(self), true)?;
                 }
                 // The home is handed over by whoever is, once the contents are there and nowhere else.
-                Consistency::Sc => {
+                PlacedHomes::HandedOver | PlacedHomes::Fixed => {
                     let mut runs = vec![vec![]; self.nodes()];
                     for (index, home) in self.found_homes(wanted).into_iter().enumerate() {
                         let address = wanted.address + index * PAGE_SIZE;
@@ -144,7 +143,7 @@ impl Node {
 
     /// Forgets the policy of a block that is about to be free. Blocks of other nodes are these nodes' to forget.
     pub(crate) fn unplace_freed(&'static self, address: usize) {
-        if !self.has_placed.load(Ordering::Relaxed) || !self.heap.is_block(address) {
+        if !self.placement.has_own_policies() || !self.heap.is_block(address) {
             return;
         }
         let bytes = self.undisturbed(move || self.heap.usable_size(address));

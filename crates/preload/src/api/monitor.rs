@@ -1,10 +1,10 @@
 //! The monitor of the run, for the program.
 
-use super::{Cluster, asking, node, unsupported};
+use super::cluster::{Cluster, asking, node, unsupported};
 use crate::handler_stack;
 use gondwana_api::{Error, Listener, Monitor};
+use gondwana_control::BankError;
 use gondwana_monitor::{Filter, FilterId, Kinds, SecondaryId};
-use gondwana_node::boards::BoardError;
 use gondwana_node::monitor::Callback;
 use gondwana_topology::NodeId;
 use libc::c_void;
@@ -50,11 +50,11 @@ fn refused((number, why): (i32, String)) -> Error {
     Error::new(number, format!("the run {why}"))
 }
 
-/// What boards have refused.
-fn not_done(error: BoardError) -> Error {
+/// What banks have refused.
+fn not_done(error: BankError) -> Error {
     match error {
-        BoardError::Filter(error) => error.into(),
-        BoardError::Refused(number, sentence) => Error::new(number, sentence),
+        BankError::Filter(error) => error.into(),
+        BankError::Refused(number, sentence) => Error::new(number, sentence),
     }
 }
 

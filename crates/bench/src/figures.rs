@@ -1,0 +1,322 @@
+//! What is measured, beside which bound, and how good it should be.
+
+use super::programs::{OnNodes, Programs};
+use super::samples::Samples;
+use super::{child, raw};
+use std::fmt;
+
+/// The name under which each runner notes how long its process took from start to end.
+const WALL: &str = "wall";
+
+/// The name under which workloads' own times are noted: of the part that threads work on, without what comes before and
+/// after it.
+const WORK: &str = "work";
+
+/// Something that runs and leaves samples.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Runner {
+    /// A program, natively or on nodes.
+    Program {
+        /// The executable.
+        name: &'static str,
+        /// Its arguments.
+        arguments: &'static [&'static str],
+        /// A workload, not a program made for measuring: what it prints is its result.
+        app: bool,
+        /// On how many nodes; `None`: natively.
+        nodes: Option<u16>,
+    },
+    /// Round trips over the rings, with answers of so many bytes.
+    Rings(usize),
+}
+
+impl fmt::Display for Runner {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Program { name, arguments, nodes, .. } => {
+                write!(f, "{name}")?;
+                arguments.iter().try_for_each(|argument| write!(f, " {argument}"))?;
+                match nodes {
+                    Some(nodes) => write!(f, " on {nodes} nodes"),
+                    None => write!(f, ", natively"),
+                }
+            }
+            Self::Rings(bytes) => write!(f, "raw round trip, {bytes} bytes"),
+        }
+    }
+}
+
+impl Runner {
+    /// The workload that it runs, if that is what it does.
+    pub fn app(&self) -> Option<&'static str> {
+        match self {
+            Self::Program { name, app: true, .. } => Some(name),
+            _ => None,
+        }
+    }
+
+    /// True for a workload that has been over soon.
+    pub fn is_short(&self, so_far: Option<&Result<Samples, String>>) -> bool {
+        const SOON: u64 = 300_000_000;
+        let Some(Ok(samples)) = so_far.filter(|_| self.app().is_some()) else { return false };
+        samples.summary(WALL).is_some_and(|wall| wall.median < SOON)
+    }
+
+    /// Runs once and adds what was measured.
+    pub fn run(&self, programs: &Programs, samples: &mut Samples) -> Result<(), String> {
+        match self {
+            Self::Rings(bytes) => {
+                let trip = raw::round_trip(*bytes)?;
+                samples.add(WALL, trip.median.as_nanos() as u64);
+                Ok(())
+            }
+            Self::Program { name, arguments, app, nodes } => {
+                let on = nodes.map(OnNodes::new);
+                let mut command = programs.command(name, arguments, *app, on)?;
+                let finished = child::run(&mut command, programs.folder(), child::STUCK)?;
+                samples.add(WALL, finished.wall.as_nanos() as u64);
+                let measured = match app {
+                    true => own_time(&finished.stderr).map(|work| samples.add(WORK, work)).is_some(),
+                    false => samples.add_lines(&finished.stdout),
+                };
+                if measured { Ok(()) } else { Err("printed something that is not a measurement".to_owned()) }
+            }
+        }
+    }
+}
+
+/// What a workload says of its own time, in nanoseconds.
+pub fn own_time(said: &str) -> Option<u64> {
+    let seconds: f64 = said.lines().find_map(|line| line.strip_prefix("time: "))?.parse().ok()?;
+    Some((seconds * 1e9) as u64)
+}
+
+/// Samples of one name that one runner leaves.
+#[derive(Clone, Debug)]
+pub struct FigureSeries {
+    /// Who leaves them.
+    pub runner: Runner,
+    /// Their name.
+    pub name: &'static str,
+}
+
+/// How good a figure should be.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Target {
+    /// At most so many times the bound.
+    Times(f64),
+    /// At least such a part of the bound's speed.
+    Speed(f64),
+    /// At most so many nanoseconds.
+    AtMost(u64),
+    /// None of its own: shown for comparison of speeds.
+    None,
+}
+
+/// One line of the table.
+#[derive(Debug)]
+pub struct Figure {
+    /// Its name, for `--only`.
+    pub name: &'static str,
+    /// What is measured.
+    pub what: &'static str,
+    /// Where the values come from.
+    pub measured: FigureSeries,
+    /// What the computer itself could do: the sum of these. Empty if nothing compares.
+    pub bound: Vec<FigureSeries>,
+    /// The bound in words.
+    pub bound_what: &'static str,
+    /// How good it should be.
+    pub target: Target,
+}
+
+impl Figure {
+    /// Everybody who runs for this figure, the bound first.
+    pub fn runners(&self) -> impl Iterator<Item = Runner> {
+        self.bound.iter().chain([&self.measured]).map(|series| series.runner.clone())
+    }
+}
+
+fn program(name: &'static str, arguments: &'static [&'static str], nodes: Option<u16>) -> Runner {
+    Runner::Program { name, arguments, app: false, nodes }
+}
+
+fn native(runner: &'static str, name: &'static str) -> FigureSeries {
+    FigureSeries { runner: program(runner, &[], None), name }
+}
+
+fn on_two(runner: &'static str, name: &'static str) -> FigureSeries {
+    FigureSeries { runner: program(runner, &[], Some(2)), name }
+}
+
+fn rings(bytes: usize) -> FigureSeries {
+    FigureSeries { runner: Runner::Rings(bytes), name: WALL }
+}
+
+fn app(name: &'static str, arguments: &'static [&'static str], nodes: Option<u16>) -> FigureSeries {
+    FigureSeries { runner: Runner::Program { name, arguments, app: true, nodes }, name: WORK }
+}
+
+fn whole(app: FigureSeries) -> FigureSeries {
+    FigureSeries { name: WALL, ..app }
+}
+
+/// All figures, in the order of the table.
+pub fn all() -> Vec<Figure> {
+    let mut all = pages();
+    all.extend(synchronisation());
+    all.extend(releases());
+    all.push(Figure {
+        name: "start",
+        what: "an empty program, from start to end",
+        measured: on_two("empty", WALL),
+        bound: vec![native("empty", WALL)],
+        bound_what: "natively",
+        target: Target::AtMost(100_000_000),
+    });
+    all.extend(workloads());
+    all
+}
+
+fn pages() -> Vec<Figure> {
+    vec![
+        Figure {
+            name: "read-miss",
+            what: "read of a page homed on the other node",
+            measured: on_two("pages", "read-miss"),
+            bound: vec![native("faults", "local-fault"), rings(4096)],
+            bound_what: "a fault resolved locally + a raw round trip with 4 KiB",
+            target: Target::Times(1.5),
+        },
+        Figure {
+            name: "write-miss",
+            what: "first write to a page that is present and shared",
+            measured: on_two("pages", "write-miss"),
+            bound: vec![native("faults", "local-twin")],
+            bound_what: "a fault resolved locally by copying the page",
+            target: Target::Times(1.3),
+        },
+        Figure {
+            name: "busy-read-miss",
+            what: "the same read while the home's processor computes",
+            measured: on_two("pages", "busy-read-miss"),
+            bound: vec![native("faults", "local-fault"), rings(4096)],
+            bound_what: "a fault resolved locally + a raw round trip with 4 KiB",
+            target: Target::AtMost(1_000_000),
+        },
+        Figure {
+            name: "sequential-read",
+            what: "256 MiB homed on the other node, read in order",
+            measured: on_two("stream", "sequential-read"),
+            bound: vec![native("copy", "process-copy")],
+            bound_what: "a copy out of another process, read as it arrives",
+            target: Target::Speed(0.5),
+        },
+    ]
+}
+
+fn synchronisation() -> Vec<Figure> {
+    vec![
+        Figure {
+            name: "lock-again",
+            what: "lock and unlock of a mutex that was here last",
+            measured: on_two("locks", "lock-again"),
+            bound: vec![native("locks", "lock-again")],
+            bound_what: "natively",
+            target: Target::AtMost(60),
+        },
+        Figure {
+            name: "lock-many",
+            what: "a million times the same, with 1,000 mutexes that come from the other node",
+            measured: on_two("locks", "lock-many"),
+            bound: vec![native("locks", "lock-many")],
+            bound_what: "natively",
+            target: Target::Times(2.0),
+        },
+        Figure {
+            name: "lock-hand-over",
+            what: "lock of a mutex that the other node had last, nothing dirty",
+            measured: on_two("locks", "lock-hand-over"),
+            bound: vec![rings(0)],
+            bound_what: "a raw round trip",
+            target: Target::Times(2.0),
+        },
+        Figure {
+            name: "barrier",
+            what: "barrier of two nodes, nothing dirty",
+            measured: on_two("barrier", "barrier"),
+            bound: vec![rings(0)],
+            bound_what: "a raw round trip",
+            target: Target::Times(2.0),
+        },
+    ]
+}
+
+fn releases() -> Vec<Figure> {
+    let release = |name, what, pattern, target| Figure {
+        name,
+        what,
+        measured: FigureSeries { runner: program("release", pattern, Some(2)), name: "release" },
+        bound: vec![rings(0)],
+        bound_what: "a raw round trip, which 1,000 pages may share",
+        target: Target::AtMost(target),
+    };
+    vec![
+        release("release-bytes", "release of a page with 64 bytes changed", &["bytes"], 2_500),
+        release("release-words", "release of a page with every other word changed", &["words"], 5_000),
+        release("release-doubles", "release of a page with every double changed", &["doubles"], 5_000),
+    ]
+}
+
+fn workloads() -> Vec<Figure> {
+    type Arguments = &'static [&'static str];
+    let sizes: [([&str; 2], &str, &str, Arguments); 7] = [
+        (["app-sor", "whole-sor"], "sor 3072 x 4096, 100 iterations", "sor", &["-p", "2", "-s", "paper"]),
+        (["app-matmul", "whole-matmul"], "matmul 1024", "matmul", &["-p", "2", "-s", "paper"]),
+        (["app-lu", "whole-lu"], "lu 2048, block 32", "lu", &["-p", "2", "-s", "paper"]),
+        (["app-lu-1024", "whole-lu-1024"], "lu 1024, block 32", "lu", &["-p", "2", "-n", "1024", "-b", "32"]),
+        (["app-gauss", "whole-gauss"], "gauss 2048", "gauss", &["-p", "2", "-s", "paper"]),
+        (["app-tsp", "whole-tsp"], "tsp, 17 cities", "tsp", &["-p", "2", "-s", "paper"]),
+        (["app-jacobi", "whole-jacobi"], "jacobi 2048, 20 iterations", "jacobi", &["-p", "2", "-s", "paper"]),
+    ];
+    let works = sizes.map(|([name, _], what, program, arguments)| Figure {
+        name,
+        what,
+        measured: app(program, arguments, Some(2)),
+        bound: vec![app(program, arguments, None)],
+        bound_what: "natively with as many threads",
+        target: Target::Speed(0.85),
+    });
+    let wholes = sizes.map(|([_, name], _, program, arguments)| Figure {
+        name,
+        what: "the same from the start of the command to its end",
+        measured: whole(app(program, arguments, Some(2))),
+        bound: vec![whole(app(program, arguments, None))],
+        bound_what: "natively with as many threads",
+        target: Target::None,
+    });
+    let crowd = Figure {
+        name: "crowd-sor",
+        what: "sor 3072 x 4096 on 8 nodes, whatever the number of processors",
+        measured: app("sor", &["-p", "8", "-s", "paper"], Some(8)),
+        bound: vec![app("sor", &["-p", "2", "-s", "paper"], Some(2))],
+        bound_what: "the same on 2 nodes",
+        target: Target::Times(3.0),
+    };
+    works.into_iter().chain([crowd]).chain(wholes).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::HashSet;
+
+    #[test]
+    fn names_are_distinct_and_bounds_come_first() {
+        let all = all();
+        assert_eq!(all.iter().map(|figure| figure.name).collect::<HashSet<_>>().len(), all.len());
+        for figure in &all {
+            assert_eq!(figure.runners().last(), Some(figure.measured.runner.clone()), "{}", figure.name);
+        }
+    }
+}

@@ -1,0 +1,332 @@
+//! The launcher's threads that write the program's output where it belongs. A reader who is slow keeps only these waiting:
+//! how much may wait here for each output of each node is in [`WINDOW`].
+
+use super::protocol::{Stream, WINDOW};
+use std::collections::{BTreeMap, VecDeque};
+use std::fs::File;
+use std::io::{self, ErrorKind, Write};
+use std::os::fd::{AsFd, AsRawFd};
+use std::os::unix::fs::MetadataExt;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread;
+use std::time::Duration;
+
+/// The host keeps writing while this share of what it may send ahead is being written here.
+const SHARE: usize = WINDOW / 4;
+
+/// Something that a node has printed.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Piece {
+    /// The host of the node, by its place in the list.
+    pub host: usize,
+    /// The node.
+    pub node: u16,
+    /// To which output.
+    pub stream: Stream,
+    /// What.
+    pub bytes: Vec<u8>,
+}
+
+/// What printers tell.
+#[derive(Debug)]
+pub enum Printed {
+    /// So much more of an output of a node of a host has been written.
+    Taken(usize, u16, Stream, usize),
+    /// An output cannot be written, and what comes for it is lost.
+    Unwritable(Stream, io::Error),
+    /// Everything has been written, which somebody wanted to know.
+    All,
+}
+
+/// Writers for standard output and standard error.
+pub struct Printers {
+    /// The same one twice where both are one file, so that what a node prints stays in its order.
+    of: [Arc<Printer>; 2],
+}
+
+impl Printers {
+    /// Writers for this process's own streams. `tell` is called on their threads.
+    pub fn start(tell: impl Fn(Printed) + Send + Sync + 'static) -> io::Result<Self> {
+        let (output, errors) =
+            (io::stdout().as_fd().try_clone_to_owned(), io::stderr().as_fd().try_clone_to_owned());
+        Self::with([output?.into(), errors?.into()], tell)
+    }
+
+    fn with(files: [File; 2], tell: impl Fn(Printed) + Send + Sync + 'static) -> io::Result<Self> {
+        let same = is_same(&files[0], &files[1]);
+        let (files, tell) = (Arc::new(files), Arc::new(tell));
+        let printer = || {
+            let printer = Arc::new(Printer::default());
+            let (this, files, tell) = (Arc::clone(&printer), Arc::clone(&files), Arc::clone(&tell));
+            thread::Builder::new().spawn(move || this.work(&files, &*tell)).map(|_| printer)
+        };
+        let output = printer()?;
+        let errors = if same { Arc::clone(&output) } else { printer()? };
+        Ok(Self { of: [output, errors] })
+    }
+
+    /// Has something written. Does not wait.
+    pub fn print(&self, piece: Piece) {
+        let printer = &self.of[piece.stream.index()];
+        printer.lock().waiting.push_back(piece);
+        printer.changed.notify_all();
+    }
+
+    /// Waits until everything has been written, but for a reader who is slow only once for so long.
+    pub fn settle(&self, timeout: Duration) {
+        self.of.iter().for_each(|printer| printer.settle(timeout));
+    }
+
+    /// True if everything has been written. Otherwise [`Printed::All`] comes when it may be so.
+    pub fn is_done(&self) -> bool {
+        // Both are asked, so that both tell.
+        self.of.iter().filter(|printer| !printer.is_done()).count() == 0
+    }
+}
+
+/// True if both descriptors lead to the same file.
+fn is_same(one: &File, other: &File) -> bool {
+    let identity = |file: &File| file.metadata().map(|metadata| (metadata.dev(), metadata.ino())).ok();
+    identity(one).is_some_and(|one| identity(other) == Some(one))
+}
+
+#[derive(Default)]
+struct Printer {
+    queue: Mutex<Queue>,
+    changed: Condvar,
+}
+
+#[derive(Default)]
+struct Queue {
+    waiting: VecDeque<Piece>,
+    /// A piece is being written.
+    busy: bool,
+    /// The reader was waited for in vain.
+    slow: bool,
+    /// Somebody wants to know when everything has been written.
+    awaited: bool,
+}
+
+impl Queue {
+    fn is_done(&self) -> bool {
+        self.waiting.is_empty() && !self.busy
+    }
+}
+
+impl Printer {
+    /// Writes what comes, until this process ends.
+    fn work(&self, files: &[File; 2], tell: &dyn Fn(Printed)) {
+        let mut lost = [false; 2];
+        let mut written = BTreeMap::new();
+        loop {
+            let Piece { host, node, stream, bytes } = self.next(tell);
+            let index = stream.index();
+            if lost[index] {
+                continue;
+            }
+            if let Err(error) = write(&files[index], &bytes) {
+                lost[index] = true;
+                tell(Printed::Unwritable(stream, error));
+                continue;
+            }
+            let sum: &mut usize = written.entry((node, index)).or_default();
+            *sum += bytes.len();
+            if *sum >= SHARE {
+                tell(Printed::Taken(host, node, stream, std::mem::take(sum)));
+            }
+        }
+    }
+
+    /// The next piece, when there is one.
+    fn next(&self, tell: &dyn Fn(Printed)) -> Piece {
+        let mut queue = self.lock();
+        loop {
+            queue.busy = false;
+            if let Some(piece) = queue.waiting.pop_front() {
+                queue.busy = true;
+                return piece;
+            }
+            queue.slow = false;
+            self.changed.notify_all();
+            if std::mem::take(&mut queue.awaited) {
+                drop(queue);
+                tell(Printed::All);
+                queue = self.lock();
+                continue;
+            }
+            queue = self.changed.wait(queue).unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+
+    fn settle(&self, timeout: Duration) {
+        let queue = self.lock();
+        if queue.slow {
+            return;
+        }
+        let waited = self.changed.wait_timeout_while(queue, timeout, |queue| !queue.is_done());
+        let (mut queue, _) = waited.unwrap_or_else(PoisonError::into_inner);
+        queue.slow = !queue.is_done();
+    }
+
+    fn is_done(&self) -> bool {
+        let mut queue = self.lock();
+        queue.awaited = true;
+        queue.is_done()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Queue> {
+        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Writes everything, also to a file whose other users do not want to wait.
+fn write(mut file: &File, mut bytes: &[u8]) -> io::Result<()> {
+    while !bytes.is_empty() {
+        match file.write(bytes) {
+            Ok(0) => return Err(ErrorKind::WriteZero.into()),
+            Ok(length) => bytes = &bytes[length..],
+            Err(error) if error.kind() == ErrorKind::Interrupted => {}
+            Err(error) if error.kind() == ErrorKind::WouldBlock => {
+                let mut fd = libc::pollfd { fd: file.as_raw_fd(), events: libc::POLLOUT, revents: 0 };
+                // SAFETY: the kernel reads and writes one pollfd.
+                unsafe { libc::poll(&raw mut fd, 1, -1) };
+            }
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::{PipeReader, Read, pipe};
+    use std::os::fd::OwnedFd;
+    use std::sync::mpsc::{Receiver, channel};
+
+    const LONG: Duration = Duration::from_secs(60);
+
+    fn file(end: impl Into<OwnedFd>) -> File {
+        end.into().into()
+    }
+
+    fn null() -> File {
+        File::options().write(true).open("/dev/null").unwrap()
+    }
+
+    fn printers(files: [File; 2]) -> (Printers, Receiver<Printed>) {
+        let (sender, told) = channel();
+        (Printers::with(files, move |printed| drop(sender.send(printed))).unwrap(), told)
+    }
+
+    /// Printers of which standard output is a pipe, and what they tell.
+    fn with_pipe() -> (Printers, Receiver<Printed>, PipeReader) {
+        let (reader, writer) = pipe().unwrap();
+        let (printers, told) = printers([file(writer), null()]);
+        (printers, told, reader)
+    }
+
+    fn piece(stream: Stream, bytes: &[u8]) -> Piece {
+        Piece { host: 1, node: 3, stream, bytes: bytes.to_vec() }
+    }
+
+    fn settle(printers: &Printers) {
+        printers.settle(LONG);
+        assert!(printers.is_done());
+    }
+
+    #[test]
+    fn what_is_written_is_told_now_and_then() {
+        let (printers, told, mut reader) = with_pipe();
+        let all = vec![7; SHARE - 1];
+        printers.print(piece(Stream::Output, &all));
+        printers.print(piece(Stream::Output, b"xy"));
+        let mut come = vec![0; SHARE + 1];
+        reader.read_exact(&mut come).unwrap();
+        assert_eq!((&come[..SHARE - 1], &come[SHARE - 1..]), (&all[..], &b"xy"[..]));
+        let first = told.recv_timeout(LONG).unwrap();
+        assert!(matches!(first, Printed::Taken(1, 3, Stream::Output, sum) if sum == SHARE + 1), "{first:?}");
+        settle(&printers);
+    }
+
+    #[test]
+    fn a_reader_who_is_slow_keeps_nobody_else_waiting() {
+        let (output, writer) = pipe().unwrap();
+        let (mut errors, error_writer) = pipe().unwrap();
+        let (printers, told) = printers([file(writer), file(error_writer)]);
+        // More than fits into the pipe.
+        printers.print(piece(Stream::Output, &[7; 2 * WINDOW]));
+        printers.print(piece(Stream::Errors, b"help"));
+        let mut help = [0; 4];
+        errors.read_exact(&mut help).unwrap();
+        assert_eq!(&help, b"help");
+        printers.settle(Duration::from_millis(1));
+        // Not once more, or this would take a minute.
+        printers.settle(LONG);
+        assert!(!printers.is_done());
+        { output }.read_exact(&mut [0; 2 * WINDOW]).unwrap();
+        loop {
+            if let Printed::All = told.recv_timeout(LONG).unwrap() {
+                break;
+            }
+        }
+        settle(&printers);
+    }
+
+    #[test]
+    fn a_reader_who_has_gone_is_told_once_and_the_other_stream_goes_on() {
+        let (mut errors, error_writer) = pipe().unwrap();
+        let (reader, writer) = pipe().unwrap();
+        let (printers, told) = printers([file(writer), file(error_writer)]);
+        drop(reader);
+        for _ in 0..3 {
+            printers.print(piece(Stream::Output, b"x"));
+        }
+        let first = told.recv_timeout(LONG).unwrap();
+        let Printed::Unwritable(Stream::Output, error) = first else { panic!("{first:?}") };
+        assert_eq!(error.kind(), ErrorKind::BrokenPipe);
+        settle(&printers);
+        printers.print(piece(Stream::Errors, b"help"));
+        let mut help = [0; 4];
+        errors.read_exact(&mut help).unwrap();
+        assert!(!told.try_iter().any(|printed| matches!(printed, Printed::Unwritable(..))));
+    }
+
+    #[test]
+    fn a_full_disk_is_told() {
+        let full = File::options().write(true).open("/dev/full").unwrap();
+        let (printers, told) = printers([full, null()]);
+        printers.print(piece(Stream::Output, b"x"));
+        let first = told.recv_timeout(LONG).unwrap();
+        assert!(
+            matches!(&first, Printed::Unwritable(Stream::Output, error) if error.raw_os_error() == Some(libc::ENOSPC)),
+            "{first:?}"
+        );
+    }
+
+    #[test]
+    fn a_pipe_that_does_not_wait_loses_nothing() {
+        let (mut reader, writer) = pipe().unwrap();
+        // SAFETY: touches no memory.
+        assert_eq!(unsafe { libc::fcntl(writer.as_raw_fd(), libc::F_SETFL, libc::O_NONBLOCK) }, 0);
+        let (printers, _told) = printers([file(writer), null()]);
+        printers.print(piece(Stream::Output, &[7; WINDOW]));
+        let mut come = vec![0; WINDOW];
+        reader.read_exact(&mut come).unwrap();
+        assert!(come.iter().all(|&byte| byte == 7));
+        settle(&printers);
+    }
+
+    #[test]
+    fn what_goes_to_one_file_keeps_its_order() {
+        let (mut reader, writer) = pipe().unwrap();
+        let (printers, _told) = printers([file(writer.try_clone().unwrap()), file(writer)]);
+        for (stream, text) in [(Stream::Output, "one "), (Stream::Errors, "two "), (Stream::Output, "three")]
+        {
+            printers.print(piece(stream, text.as_bytes()));
+        }
+        let mut come = [0; 13];
+        reader.read_exact(&mut come).unwrap();
+        assert_eq!(&come, b"one two three");
+    }
+}

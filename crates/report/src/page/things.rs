@@ -1,0 +1,81 @@
+//! What leads the page's script from an address to a name: things in columns, and what they are made of.
+
+use super::words;
+use gondwana_analysis::{Analysis, Layout};
+use serde::Serialize;
+use std::collections::HashMap;
+
+/// Things, their names and their layouts.
+#[derive(Serialize)]
+pub struct Things {
+    things: ThingColumns,
+    /// Those that the columns have, and no others.
+    names: Vec<String>,
+    /// By number; nothing for those without parts.
+    layouts: Vec<Option<Shape>>,
+}
+
+/// Rows of like things, an array for each of their fields.
+#[derive(Default, Serialize)]
+struct ThingColumns {
+    /// The first address of each row less that of the row before it.
+    start: Vec<i64>,
+    step: Vec<u64>,
+    count: Vec<u64>,
+    bytes: Vec<u64>,
+    area: Vec<u32>,
+    name: Vec<u32>,
+    of: Vec<u32>,
+}
+
+#[derive(Serialize)]
+#[serde(untagged)]
+enum Shape {
+    Array {
+        element: u32,
+        bytes: u64,
+        counts: Vec<u64>,
+    },
+    /// Of each member its text, its first byte, how many it has (nothing if there is no end to it), and its layout.
+    Struct {
+        members: Vec<(String, u64, Option<u64>, u32)>,
+    },
+}
+
+/// What the page needs for the first areas.
+pub fn things(analysis: &Analysis, areas: usize) -> Things {
+    let mut columns = ThingColumns::default();
+    let mut names = vec![];
+    let mut known: HashMap<u32, u32> = HashMap::new();
+    let mut before = 0;
+    for thing in analysis.objects.series.iter().filter(|thing| (thing.area as usize) < areas) {
+        columns.start.push(thing.start.wrapping_sub(before).cast_signed());
+        before = thing.start;
+        columns.step.push(thing.step);
+        columns.count.push(thing.count);
+        columns.bytes.push(thing.bytes);
+        columns.area.push(thing.area);
+        columns.name.push(*known.entry(thing.name).or_insert_with(|| {
+            names.push(words::name(&analysis.objects.names[thing.name as usize]));
+            names.len() as u32 - 1
+        }));
+        columns.of.push(thing.of);
+    }
+    Things { things: columns, names, layouts: analysis.objects.layouts.iter().map(shape).collect() }
+}
+
+fn shape(layout: &Layout) -> Option<Shape> {
+    match layout {
+        Layout::Plain => None,
+        Layout::Array { element, bytes, counts } => {
+            Some(Shape::Array { element: *element, bytes: *bytes, counts: counts.clone() })
+        }
+        Layout::Struct(members) => {
+            let has_end = |bytes: &u64| *bytes != u64::MAX;
+            let members = members.iter().map(|member| {
+                (words::name(&member.text), member.start, Some(member.bytes).filter(has_end), member.of)
+            });
+            Some(Shape::Struct { members: members.collect() })
+        }
+    }
+}
