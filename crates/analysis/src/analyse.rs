@@ -1,14 +1,18 @@
 //! From a recording to what it tells.
 
-use crate::areas::{Map, Owner, Tally, tallies};
+use crate::areas::{AreaCounters, Map, Owner, area_counters};
+use crate::named_parts::named_parts;
 use crate::naming::{Codes, Naming};
-use crate::rows::{self, Amount, Like, Shape};
-use crate::sharing::{self, Key, Page};
-use crate::span::Span;
-use crate::written::Writes;
+use crate::object_table::object_table;
+use crate::picture_cells::picture_cells;
+use crate::range_set::RangeSet;
+use crate::recording_notes::recording_notes;
+use crate::row_sums::{self, Amount, RowKey, Shape};
+use crate::sharing::{self, Key, PageHistory};
+use crate::written_bytes::Writes;
 use crate::{
-    Analysis, Area, Field, Names, NodeTotal, Place, Shared, ThreadInfo, Totals, Writer, cells, filters,
-    flows, locks, notes, page_uses, parts, things, timeline,
+    Analysis, Area, CodePlace, FalselySharedPage, Field, Names, NodeTotal, ThreadInfo, Totals, Writer,
+    filters, flows, locks, page_uses, timeline,
 };
 use gondwana_recording::Recording;
 use std::cmp::Reverse;
@@ -35,7 +39,7 @@ const RANGES: usize = 4096;
 #[must_use]
 pub fn analyse(recording: &Recording, names: &dyn Names) -> Analysis {
     let shape = Shape::of(recording);
-    let rows = rows::of_data(recording, shape.nodes);
+    let rows = row_sums::of_data(recording, shape.nodes);
     let writes = Writes::of(recording, shape.nodes);
     let locks = locks::locks(recording, shape.nodes);
     let whole = |range: Range<u64>| {
@@ -48,10 +52,11 @@ pub fn analyse(recording: &Recording, names: &dyn Names) -> Analysis {
     let of_rows = rows.iter().map(|(like, _)| like.range());
     let of_locks = locks.iter().map(|lock| lock.address..lock.address.saturating_add(1));
     let of_filters = hot_units().map(|unit| unit.address..unit.address.saturating_add(1));
-    let touched: Span = of_rows.chain(of_locks).chain(of_filters).map(whole).chain(writes.pages()).collect();
+    let touched: RangeSet =
+        of_rows.chain(of_locks).chain(of_filters).map(whole).chain(writes.pages()).collect();
     let map = Map::new(recording, names, &touched);
     let pages = sharing::pages(&rows, &shape, &map, &writes);
-    let (tallies, owners) = tallies(&rows, &shape, &map, &writes, &pages);
+    let (area_counters, owners) = area_counters(&rows, &shape, &map, &writes, &pages);
 
     let page_bytes = shape.page_bytes;
     let mut codes = Codes::new(names);
@@ -59,7 +64,7 @@ pub fn analyse(recording: &Recording, names: &dyn Names) -> Analysis {
     let mut describe =
         Describe { shape, map: &map, naming: &naming, pages: &pages, codes, ranges: ranges(&map) };
     let mut areas: Vec<(usize, Area)> =
-        tallies.into_iter().map(|(owner, tally)| (owner, describe.area(owner, tally))).collect();
+        area_counters.into_iter().map(|(owner, counters)| (owner, describe.area(owner, counters))).collect();
     areas.sort_by(|(_, a), (_, b)| {
         let heat = |area: &Area| Reverse((area.totals.requests(), area.totals.bytes, area.totals.ahead));
         (heat(a), &a.name, a.ranges.first().map(|range| range.start)).cmp(&(
@@ -93,18 +98,18 @@ pub fn analyse(recording: &Recording, names: &dyn Names) -> Analysis {
         timeline: timeline::timeline(recording, &shape),
         locks: locks
             .into_iter()
-            .map(|lock| crate::Lock { name: naming.at(map.at(lock.address), lock.address), ..lock })
+            .map(|lock| crate::LockHandOffs { name: naming.at(map.at(lock.address), lock.address), ..lock })
             .collect(),
-        cells: cells::cells(&rows, &of_rows),
+        cells: picture_cells(&rows, &of_rows),
         pages: page_uses::page_uses(&rows, &of_rows, shape.page_bytes),
-        things: things::things(&map, &naming, names, &places),
-        parts: parts::parts(&rows, &owners, &of_rows, page_bytes, &naming),
-        notes: notes::notes(recording, &shape, &describe.codes),
+        objects: object_table(&map, &naming, names, &places),
+        parts: named_parts(&rows, &owners, &of_rows, page_bytes, &naming),
+        notes: recording_notes(recording, &shape, &describe.codes),
     }
 }
 
 /// What each node did.
-fn nodes(recording: &Recording, rows: &[(Like, Amount)], shape: &Shape) -> Vec<NodeTotal> {
+fn nodes(recording: &Recording, rows: &[(RowKey, Amount)], shape: &Shape) -> Vec<NodeTotal> {
     let mut nodes = vec![NodeTotal::default(); shape.nodes];
     for (like, amount) in rows {
         nodes[usize::from(like.node)].totals.count(like.kind, *amount);
@@ -168,18 +173,18 @@ struct Describe<'a> {
     shape: Shape,
     map: &'a Map,
     naming: &'a Naming<'a>,
-    pages: &'a BTreeMap<Key, Page>,
+    pages: &'a BTreeMap<Key, PageHistory>,
     codes: Codes<'a>,
     /// Where the blocks of each group are.
     ranges: HashMap<usize, Vec<Range<u64>>>,
 }
 
 impl Describe<'_> {
-    fn area(&mut self, owner: usize, mut tally: Tally) -> Area {
+    fn area(&mut self, owner: usize, mut counters: AreaCounters) -> Area {
         let (objects, bytes, ranges) = self.extent(owner);
         let nodes = (0..self.shape.nodes).map(|node| {
             let mut node =
-                u16::try_from(node).ok().and_then(|node| tally.nodes.remove(&node)).unwrap_or_default();
+                u16::try_from(node).ok().and_then(|node| counters.nodes.remove(&node)).unwrap_or_default();
             node.from.resize(self.shape.nodes, 0);
             node
         });
@@ -190,11 +195,11 @@ impl Describe<'_> {
             ranges,
             objects,
             bytes,
-            totals: tally.totals,
-            pattern: tally.pattern(),
-            places: self.places(&tally),
-            fields: self.fields(owner, &tally),
-            falsely_shared: tally
+            totals: counters.totals,
+            pattern: counters.pattern(),
+            places: self.places(&counters),
+            fields: self.fields(owner, &counters),
+            falsely_shared: counters
                 .falsely_shared
                 .iter()
                 .take(PAGES)
@@ -205,7 +210,7 @@ impl Describe<'_> {
 
     /// How many blocks it has, all their bytes, and where they are.
     fn extent(&self, owner: usize) -> (u64, u64, Vec<Range<u64>>) {
-        let one = |range: &Range<u64>| (1, crate::span::length(range), vec![range.clone()]);
+        let one = |range: &Range<u64>| (1, crate::range_set::length(range), vec![range.clone()]);
         match &self.map.owners[owner] {
             Owner::Variable(variable) => {
                 one(&(variable.start..variable.start.saturating_add(variable.bytes)))
@@ -217,32 +222,32 @@ impl Describe<'_> {
             Owner::Mapping(range) | Owner::Heap(range) => one(range),
             Owner::Named(_) | Owner::Stack(_) | Owner::Unnamed(_) | Owner::Other => {
                 let ranges = self.map.ranges(owner);
-                (1, ranges.iter().map(crate::span::length).sum(), ranges)
+                (1, ranges.iter().map(crate::range_set::length).sum(), ranges)
             }
         }
     }
 
-    fn places(&mut self, tally: &Tally) -> Vec<Place> {
+    fn places(&mut self, counters: &AreaCounters) -> Vec<CodePlace> {
         let mut places: HashMap<(String, String), (u64, u64)> = HashMap::new();
-        for (&code, &(reads, writes)) in &tally.codes {
+        for (&code, &(reads, writes)) in &counters.codes {
             let sum = places.entry(self.codes.place(code)).or_default();
             *sum = (sum.0.saturating_add(reads), sum.1.saturating_add(writes));
         }
         let places = places.into_iter();
-        let mut places: Vec<Place> = places
-            .map(|((text, function), (reads, writes))| Place { text, function, reads, writes })
+        let mut places: Vec<CodePlace> = places
+            .map(|((text, function), (reads, writes))| CodePlace { text, function, reads, writes })
             .collect();
         places.sort_by(|a, b| {
-            let heat = |place: &Place| Reverse(place.reads.saturating_add(place.writes));
+            let heat = |place: &CodePlace| Reverse(place.reads.saturating_add(place.writes));
             (heat(a), &a.text, &a.function).cmp(&(heat(b), &b.text, &b.function))
         });
         places.truncate(PLACES);
         places
     }
 
-    fn fields(&self, owner: usize, tally: &Tally) -> Vec<Field> {
+    fn fields(&self, owner: usize, counters: &AreaCounters) -> Vec<Field> {
         let mut touched: Vec<_> =
-            tally.touched.iter().map(|(&at, &(reads, writes))| (at, reads, writes)).collect();
+            counters.touched.iter().map(|(&at, &(reads, writes))| (at, reads, writes)).collect();
         touched.sort_by_key(|&(at, reads, writes)| (Reverse(reads.saturating_add(writes)), at));
         touched.truncate(ADDRESSES);
         let mut fields: BTreeMap<String, (u64, u64)> = BTreeMap::new();
@@ -260,7 +265,7 @@ impl Describe<'_> {
         fields
     }
 
-    fn shared(&self, key: Key) -> Shared {
+    fn shared(&self, key: Key) -> FalselySharedPage {
         let page = &self.pages[&key];
         let mut writers = vec![];
         for side in sharing::sides(page) {
@@ -278,6 +283,6 @@ impl Describe<'_> {
             }
         }
         let fetches = page.uses.values().fold(0_u64, |sum, used| sum.saturating_add(used.fetches));
-        Shared { page: key.0, fetches, writers }
+        FalselySharedPage { page: key.0, fetches, writers }
     }
 }

@@ -1,6 +1,6 @@
-//! What the filters of the nodes' boards have counted.
+//! What the filters of the nodes' banks have counted.
 
-use crate::{BoardFilter, HotUnit};
+use crate::{BankFilter, HotUnit};
 use gondwana_monitor::{Kind, Kinds};
 use gondwana_recording::{FilterCounts, Recording};
 use std::cmp::Reverse;
@@ -31,12 +31,12 @@ struct Sum {
 
 /// The filters that somebody has asked for, and then those that have moved by themselves, of which those that looked
 /// closest come first, and of these the hottest. Their units are not named yet.
-pub(crate) fn filters(recording: &Recording, nodes: usize) -> Vec<BoardFilter> {
+pub(crate) fn filters(recording: &Recording, nodes: usize) -> Vec<BankFilter> {
     let mut sums: BTreeMap<Key, Sum> = BTreeMap::new();
     // The last filter of each node that was asked for, and its last unit: parts of one come one after the other.
     let mut last: BTreeMap<u16, (Key, u32)> = BTreeMap::new();
-    for (node, board) in recording.boards.iter().filter(|(node, _)| usize::from(*node) < nodes) {
-        for counts in &board.filters {
+    for (node, bank) in recording.banks.iter().filter(|(node, _)| usize::from(*node) < nodes) {
+        for counts in &bank.filters {
             let mut key = key(counts, false);
             let first = counts.counters.first().map(|counted| counted.unit);
             if let Some((before, unit)) = last.get(node)
@@ -45,14 +45,14 @@ pub(crate) fn filters(recording: &Recording, nodes: usize) -> Vec<BoardFilter> {
                 key.number = before.number + usize::from(first.is_none_or(|first| first <= *unit));
             }
             last.insert(*node, (key, counts.counters.last().map_or(u32::MAX, |counted| counted.unit)));
-            add(sums.entry(key).or_default(), 0..board.time, usize::from(*node), nodes, counts);
+            add(sums.entry(key).or_default(), 0..bank.time, usize::from(*node), nodes, counts);
         }
     }
     for (node, watched) in recording.watched.iter().filter(|(node, _)| usize::from(*node) < nodes) {
         let sum = sums.entry(key(&watched.filter, true)).or_default();
         add(sum, watched.begin..watched.end, usize::from(*node), nodes, &watched.filter);
     }
-    let mut filters: Vec<BoardFilter> = sums.into_iter().map(|(key, sum)| filter(key, sum)).collect();
+    let mut filters: Vec<BankFilter> = sums.into_iter().map(|(key, sum)| filter(key, sum)).collect();
     filters.retain(|filter| !filter.own || filter.counted() > 0);
     filters.sort_by_key(|filter| {
         let place = if filter.own { (filter.unit, Reverse(filter.counted())) } else { (0, Reverse(0)) };
@@ -77,7 +77,7 @@ fn add(sum: &mut Sum, time: Range<u64>, node: usize, nodes: usize, counts: &Filt
     *all = all.start.min(time.start)..all.end.max(time.end);
 }
 
-fn filter(key: Key, sum: Sum) -> BoardFilter {
+fn filter(key: Key, sum: Sum) -> BankFilter {
     // Recordings may say anything.
     let bytes = 1_u64.checked_shl(key.unit.into()).unwrap_or(u64::MAX);
     let mut units: Vec<(u32, u64)> = sum.units.into_iter().collect();
@@ -88,7 +88,7 @@ fn filter(key: Key, sum: Sum) -> BoardFilter {
         name: String::new(),
     };
     let time = sum.time.unwrap_or_default();
-    BoardFilter {
+    BankFilter {
         range: key.start..key.end,
         unit: bytes,
         kinds: Kinds::from_bits(key.kinds).iter().map(Kind::name).map(str::to_owned).collect(),
@@ -102,29 +102,29 @@ fn filter(key: Key, sum: Sum) -> BoardFilter {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use gondwana_recording::{Board, Counted, Watched};
+    use gondwana_recording::{BankRecord, Counted, RetiredFilterRecord};
 
     fn counts(start: u64, unit: u8, counters: &[(u32, u64)]) -> FilterCounts {
         let counters = counters.iter().map(|&(unit, count)| Counted { unit, count }).collect();
         FilterCounts { start, end: start + 0x4000, unit, kinds: 3, counters }
     }
 
-    fn board(filter: FilterCounts) -> Board {
-        Board { time: 2_000_000_000, filters: vec![filter] }
+    fn bank(filter: FilterCounts) -> BankRecord {
+        BankRecord { time: 2_000_000_000, filters: vec![filter] }
     }
 
     #[test]
     fn filters_of_all_nodes_are_put_together() {
-        let boards = vec![
-            (0, board(counts(0x1000, 12, &[(0, 3)]))),
+        let banks = vec![
+            (0, bank(counts(0x1000, 12, &[(0, 3)]))),
             // Another one, which counts the other direction.
-            (0, board(counts(0x1000, 12, &[(0, 5)]))),
+            (0, bank(counts(0x1000, 12, &[(0, 5)]))),
             // In two parts.
-            (1, board(counts(0x1000, 12, &[(0, 1)]))),
-            (1, board(counts(0x1000, 12, &[(2, 9)]))),
-            (1, board(counts(0x1000, 12, &[]))),
+            (1, bank(counts(0x1000, 12, &[(0, 1)]))),
+            (1, bank(counts(0x1000, 12, &[(2, 9)]))),
+            (1, bank(counts(0x1000, 12, &[]))),
         ];
-        let filters = filters(&Recording { boards, ..Recording::default() }, 2);
+        let filters = filters(&Recording { banks, ..Recording::default() }, 2);
         let found: Vec<_> = filters.iter().map(|filter| (&filter.nodes[..], filter.hottest.len())).collect();
         assert_eq!(found, [(&[3, 10][..], 2), (&[5, 0], 1)]);
         assert_eq!((filters[0].hottest[0].address, filters[0].hottest[0].counted), (0x3000, 9));
@@ -134,7 +134,7 @@ mod tests {
 
     #[test]
     fn filters_that_have_moved_are_listed_by_how_close_they_looked() {
-        let watched = |begin, end, filter| (1, Watched { begin, end, filter });
+        let watched = |begin, end, filter| (1, RetiredFilterRecord { begin, end, filter });
         let watched = vec![
             watched(0, 5, counts(0x20_0000, 21, &[(0, 100)])),
             watched(5, 7, counts(0x20_0000, 12, &[(1, 40)])),
@@ -142,8 +142,8 @@ mod tests {
             watched(12, 15, counts(0x20_1000, 5, &[(1, 20), (2, 1)])),
             watched(7, 9, counts(0x20_8000, 5, &[])),
         ];
-        let boards = vec![(0, board(counts(0x1000, 12, &[])))];
-        let filters = filters(&Recording { watched, boards, ..Recording::default() }, 2);
+        let banks = vec![(0, bank(counts(0x1000, 12, &[])))];
+        let filters = filters(&Recording { watched, banks, ..Recording::default() }, 2);
         let found: Vec<_> =
             filters.iter().map(|filter| (filter.own, filter.unit, filter.counted())).collect();
         assert_eq!(found, [(false, 4096, 0), (true, 32, 31), (true, 4096, 40), (true, 1 << 21, 100)]);

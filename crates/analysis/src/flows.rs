@@ -1,11 +1,11 @@
 //! What went from one node to another.
 
 use crate::Flow;
-use crate::rows::{Amount, Like};
+use crate::row_sums::{Amount, RowKey};
 use gondwana_monitor::Kind;
 
 /// `flows[from][to]`.
-pub(crate) fn flows(rows: &[(Like, Amount)], nodes: usize) -> Vec<Vec<Flow>> {
+pub(crate) fn flows(rows: &[(RowKey, Amount)], nodes: usize) -> Vec<Vec<Flow>> {
     let mut flows = vec![vec![Flow::default(); nodes]; nodes];
     for (like, amount) in rows.iter().filter(|(like, _)| usize::from(like.peer) < nodes) {
         let (node, peer) = (usize::from(like.node), usize::from(like.peer));
@@ -30,7 +30,7 @@ mod tests {
     #[test]
     fn pages_come_from_the_peer_and_diffs_go_to_it() {
         let row = |kind, bytes| {
-            let like = Like { address: 0, unit: 12, node: 1, kind, peer: 0, thread: 0, code: 0 };
+            let like = RowKey { address: 0, unit: 12, node: 1, kind, peer: 0, thread: 0, code: 0 };
             (like, Amount { count: 2, bytes })
         };
         let flows = flows(&[row(Kind::ColdRead, 8192), row(Kind::Diff, 10), row(Kind::Notice, 0)], 2);

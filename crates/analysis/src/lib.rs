@@ -7,32 +7,32 @@
 
 mod advice;
 mod analyse;
+mod apportion;
 mod areas;
-mod cells;
 mod filters;
 mod flows;
 mod layouts;
 mod locks;
+mod named_parts;
 mod names;
 mod naming;
-mod notes;
+mod object_table;
 mod page_uses;
-mod parts;
+mod picture_cells;
+mod range_set;
+mod recording_notes;
 mod result;
-mod rows;
+mod row_sums;
 mod sharing;
-mod span;
-mod split;
-mod things;
 mod timeline;
-mod written;
+mod written_bytes;
 
 pub use advice::{Advice, AdviceKind, Entry, advise, plan};
 pub use analyse::analyse;
 pub use layouts::{Layout, Layouts, Member};
 pub use names::{Code, Names, NoNames, Variable};
+pub use object_table::{ObjectSeries, ObjectTable};
 pub use result::{
-    Analysis, Area, AreaNode, BoardFilter, Cell, Field, Flow, HotUnit, Lock, NodeTotal, Origin, PageUse,
-    Part, Pattern, Place, Shared, Slot, ThreadInfo, Totals, Writer,
+    Analysis, Area, AreaNode, BankFilter, Cell, CodePlace, FalselySharedPage, Field, Flow, HotUnit,
+    LockHandOffs, NamedPart, NodeTotal, Origin, PageUse, Pattern, ThreadInfo, TimelineSlot, Totals, Writer,
 };
-pub use things::{Thing, Things};

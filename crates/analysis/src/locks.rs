@@ -1,12 +1,12 @@
 //! Locks that passed between nodes.
 
-use crate::Lock;
+use crate::LockHandOffs;
 use gondwana_monitor::Kind;
 use gondwana_recording::Recording;
 use std::collections::BTreeMap;
 
 /// The locks, hottest first, not named yet.
-pub(crate) fn locks(recording: &Recording, nodes: usize) -> Vec<Lock> {
+pub(crate) fn locks(recording: &Recording, nodes: usize) -> Vec<LockHandOffs> {
     let mut found: BTreeMap<u64, Vec<u64>> = BTreeMap::new();
     for (node, interval) in recording.intervals.iter().filter(|(node, _)| usize::from(*node) < nodes) {
         for row in interval.rows.iter().filter(|row| row.kind == Kind::LockHandOff) {
@@ -14,11 +14,11 @@ pub(crate) fn locks(recording: &Recording, nodes: usize) -> Vec<Lock> {
             *to = to.saturating_add(u64::from(row.count));
         }
     }
-    let mut locks: Vec<Lock> = found
+    let mut locks: Vec<LockHandOffs> = found
         .into_iter()
-        .map(|(address, hand_offs)| Lock { name: String::new(), address, hand_offs })
+        .map(|(address, hand_offs)| LockHandOffs { name: String::new(), address, hand_offs })
         .collect();
-    let sum = |lock: &Lock| lock.hand_offs.iter().fold(0_u64, |sum, &more| sum.saturating_add(more));
+    let sum = |lock: &LockHandOffs| lock.hand_offs.iter().fold(0_u64, |sum, &more| sum.saturating_add(more));
     locks.sort_by_key(|lock| (std::cmp::Reverse(sum(lock)), lock.address));
     locks
 }

@@ -1,11 +1,11 @@
 //! Who did what with each page, and with which other node.
 
 use crate::PageUse;
-use crate::rows::{Amount, Like};
+use crate::row_sums::{Amount, RowKey};
 use gondwana_monitor::Kind;
 
 /// What rows tell of pages, each row being about the area at the same place of `areas`.
-pub(crate) fn page_uses(rows: &[(Like, Amount)], areas: &[u32], page_bytes: u64) -> Vec<PageUse> {
+pub(crate) fn page_uses(rows: &[(RowKey, Amount)], areas: &[u32], page_bytes: u64) -> Vec<PageUse> {
     let page = page_bytes.trailing_zeros() as u8;
     let mut uses: Vec<PageUse> = rows
         .iter()
@@ -23,7 +23,7 @@ pub(crate) fn page_uses(rows: &[(Like, Amount)], areas: &[u32], page_bytes: u64)
     uses
 }
 
-fn of_row(like: &Like, amount: Amount, area: u32, page: u8) -> Option<PageUse> {
+fn of_row(like: &RowKey, amount: Amount, area: u32, page: u8) -> Option<PageUse> {
     let count = u32::try_from(amount.count).unwrap_or(u32::MAX);
     let unit = like.unit.max(page);
     let address = like.address >> unit << unit;
@@ -68,7 +68,7 @@ mod tests {
     #[test]
     fn rows_about_one_page_and_peer_are_taken_together() {
         let row = |address, unit, kind, peer| {
-            let like = Like { address, unit, node: 1, kind, peer, thread: 3, code: address };
+            let like = RowKey { address, unit, node: 1, kind, peer, thread: 3, code: address };
             (like, Amount { count: 2, bytes: 10 })
         };
         let rows = [

@@ -1,7 +1,7 @@
 //! What comes out of an analysis: the contents of tables, pictures and advice.
 
-use crate::things::Things;
-use gondwana_recording::Run;
+use crate::object_table::ObjectTable;
+use gondwana_recording::RunRecord;
 use serde::{Deserialize, Serialize};
 use std::ops::Range;
 
@@ -9,7 +9,7 @@ use std::ops::Range;
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Analysis {
     /// What was run.
-    pub run: Run,
+    pub run: RunRecord,
     /// How long was recorded, in seconds.
     pub seconds: f64,
     /// All nodes together.
@@ -23,9 +23,9 @@ pub struct Analysis {
     /// What went from one node to another: `flows[from][to]`.
     pub flows: Vec<Vec<Flow>>,
     /// What happened when.
-    pub timeline: Vec<Slot>,
+    pub timeline: Vec<TimelineSlot>,
     /// The locks that passed between nodes, hottest first.
-    pub locks: Vec<Lock>,
+    pub locks: Vec<LockHandOffs>,
     /// Where transactions were, for the picture: ascending addresses.
     pub cells: Vec<Cell>,
     /// What each thread did with each page, for the advice: ascending addresses. Too much for a text.
@@ -33,13 +33,13 @@ pub struct Analysis {
     pub pages: Vec<PageUse>,
     /// What is at the addresses of cells, where that is more than an area: the hottest of them.
     #[serde(default)]
-    pub parts: Vec<Part>,
+    pub parts: Vec<NamedPart>,
     /// The variables and blocks that areas are made of, for pictures: no text has room for them.
     #[serde(skip)]
-    pub things: Things,
-    /// The filters of the nodes' boards.
+    pub objects: ObjectTable,
+    /// The filters of the nodes' banks.
     #[serde(default)]
-    pub filters: Vec<BoardFilter>,
+    pub filters: Vec<BankFilter>,
     /// What people should know about the recording itself, as sentences: that it is cut, that the program has changed since.
     pub notes: Vec<String>,
 }
@@ -125,12 +125,12 @@ pub struct Area {
     /// How it is shared.
     pub pattern: Pattern,
     /// The instructions that fetched it, hottest first: the hottest few.
-    pub places: Vec<Place>,
+    pub places: Vec<CodePlace>,
     /// Its parts with names at which it was fetched, hottest first.
     #[serde(default)]
     pub fields: Vec<Field>,
     /// The pages that nodes lost to writers of bytes that they do not use themselves, hottest first: the hottest few.
-    pub falsely_shared: Vec<Shared>,
+    pub falsely_shared: Vec<FalselySharedPage>,
 }
 
 /// What an area is.
@@ -218,7 +218,7 @@ impl Pattern {
 
 /// A place in the program that fetched an area.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Place {
+pub struct CodePlace {
     /// `file:line`, or `function+0x4f`, or an address, as far as is known.
     pub text: String,
     /// The function; empty if nobody knows.
@@ -242,7 +242,7 @@ pub struct Field {
 
 /// A page that is falsely shared.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Shared {
+pub struct FalselySharedPage {
     /// First address of the page.
     pub page: u64,
     /// How often it was fetched.
@@ -279,7 +279,7 @@ pub struct Flow {
 
 /// Some time of the run.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Slot {
+pub struct TimelineSlot {
     /// When it began, in seconds.
     pub begin: f64,
     /// When it ended.
@@ -290,7 +290,7 @@ pub struct Slot {
 
 /// A lock that passed between nodes.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Lock {
+pub struct LockHandOffs {
     /// What people call it.
     pub name: String,
     /// Its address.
@@ -301,7 +301,7 @@ pub struct Lock {
 
 /// A part of an area that transactions were about.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Part {
+pub struct NamedPart {
     /// First address and, behind the last, the end.
     pub range: Range<u64>,
     /// The area, by its place in [`Analysis::areas`].
@@ -310,9 +310,9 @@ pub struct Part {
     pub name: String,
 }
 
-/// A filter of the nodes' boards, and what it has counted.
+/// A filter of the nodes' banks, and what it has counted.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct BoardFilter {
+pub struct BankFilter {
     /// First address and, behind the last, the end.
     pub range: Range<u64>,
     /// Bytes that each counter is about.
@@ -329,7 +329,7 @@ pub struct BoardFilter {
     pub hottest: Vec<HotUnit>,
 }
 
-impl BoardFilter {
+impl BankFilter {
     /// What it has counted on all nodes.
     #[must_use]
     pub fn counted(&self) -> u64 {

@@ -1,7 +1,7 @@
 //! What happened when.
 
-use crate::rows::{Amount, Shape};
-use crate::{Slot, Totals};
+use crate::row_sums::{Amount, Shape};
+use crate::{TimelineSlot, Totals};
 use gondwana_recording::Recording;
 use std::collections::HashSet;
 use std::ops::Range;
@@ -24,7 +24,7 @@ fn times(recording: &Recording) -> impl Iterator<Item = (u16, Range<u64>)> {
 
 /// Slots of equal length, each with the intervals of all nodes whose middle is in it. They are as long as most intervals
 /// are, or longer.
-pub(crate) fn timeline(recording: &Recording, shape: &Shape) -> Vec<Slot> {
+pub(crate) fn timeline(recording: &Recording, shape: &Shape) -> Vec<TimelineSlot> {
     let end = end(recording);
     // Of what happened in one interval there may be several records.
     let distinct: HashSet<(u16, Range<u64>)> = times(recording).collect();
@@ -35,8 +35,8 @@ pub(crate) fn timeline(recording: &Recording, shape: &Shape) -> Vec<Slot> {
     let length = usual.max(end.div_ceil(SLOTS)).max(1);
     let count = end.div_ceil(length).clamp(1, SLOTS);
     let seconds = |time: u64| time as f64 / 1e9;
-    let mut slots: Vec<Slot> = (0..count)
-        .map(|slot| Slot {
+    let mut slots: Vec<TimelineSlot> = (0..count)
+        .map(|slot| TimelineSlot {
             begin: seconds(slot * length),
             end: seconds(slot.saturating_add(1).saturating_mul(length).min(end)),
             nodes: vec![Totals::default(); shape.nodes],
@@ -55,11 +55,11 @@ pub(crate) fn timeline(recording: &Recording, shape: &Shape) -> Vec<Slot> {
 mod tests {
     use super::*;
     use gondwana_monitor::{Direction, Kind};
-    use gondwana_recording::{Interval, Row};
+    use gondwana_recording::{Interval, TransactionRow};
 
     #[test]
     fn intervals_are_in_the_slot_of_their_middle() {
-        let row = Row {
+        let row = TransactionRow {
             address: 0,
             unit: 5,
             kind: Kind::Upgrade,

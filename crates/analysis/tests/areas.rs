@@ -3,7 +3,7 @@
 mod common;
 
 use common::{DATA, HEAP, Known, Made, PAGE, Source, area};
-use gondwana_analysis::{Layouts, Origin, Thing, Totals};
+use gondwana_analysis::{Layouts, ObjectSeries, Origin, Totals};
 use gondwana_monitor::Kind;
 use gondwana_recording::Name;
 
@@ -166,8 +166,8 @@ fn areas_are_made_of_variables_and_blocks() {
     let analysis = made.analyse(&source);
     let place = |name| analysis.areas.iter().position(|area| area.name == name).unwrap() as u32;
     let (total, rows) = (place("total"), place("rows"));
-    let name = |name| analysis.things.names.iter().position(|known| known == name).unwrap() as u32;
-    let thing = |start, step, count| Thing {
+    let name = |name| analysis.objects.names.iter().position(|known| known == name).unwrap() as u32;
+    let thing = |start, step, count| ObjectSeries {
         start,
         step,
         count,
@@ -176,11 +176,11 @@ fn areas_are_made_of_variables_and_blocks() {
         name: name("rows"),
         of: Layouts::PLAIN,
     };
-    let variable = Thing { bytes: 8, area: total, name: name("total"), ..thing(DATA, 0, 1) };
+    let variable = ObjectSeries { bytes: 8, area: total, name: name("total"), ..thing(DATA, 0, 1) };
     assert_eq!(
-        analysis.things.things,
+        analysis.objects.series,
         [variable, thing(HEAP, 96, 3), thing(HEAP + 480, 0, 1)],
         "{:?}",
-        analysis.things
+        analysis.objects
     );
 }

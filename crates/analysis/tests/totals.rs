@@ -6,8 +6,8 @@ use common::{DATA, HEAP, Known, Source};
 use gondwana_analysis::{AreaNode, NoNames, Totals, analyse};
 use gondwana_monitor::{Direction, Kind};
 use gondwana_recording::{
-    End, Image, Interval, Object, Recording, Reference, Row, Run, Segment, SegmentKind, Site, Started,
-    Stretch, Stretches, Thread, Written,
+    BlockRecord, End, ImageRecord, Interval, Recording, Reference, RunRecord, SegmentKind, SegmentRecord,
+    SiteRecord, Started, Stretch, Stretches, ThreadRecord, TransactionRow, WrittenRecord,
 };
 use proptest::prelude::*;
 
@@ -36,9 +36,9 @@ prop_compose! {
         code in prop_oneof![Just(0), 0x40_1000_u64..0x40_1010, any::<u64>()],
         count in prop_oneof![0_u32..100, any::<u32>()],
         bytes in 0_u64..1 << 40,
-    ) -> Row {
+    ) -> TransactionRow {
         let direction = if inward { Direction::In } else { Direction::Out };
-        Row { address, unit, kind, direction, peer, thread, code, count, bytes }
+        TransactionRow { address, unit, kind, direction, peer, thread, code, count, bytes }
     }
 }
 
@@ -66,7 +66,7 @@ prop_compose! {
         let kind = if row.kind == Kind::LockHandOff { Kind::Ahead } else { row.kind };
         let (address, count, bytes) = (row.address >> unit << unit, each << parts, u64::from(each) << parts);
         let address = address.min(u64::MAX >> unit << unit) & !(1 << 63);
-        Stretch { row: Row { address, unit, kind, count, bytes, ..row }, parts }
+        Stretch { row: TransactionRow { address, unit, kind, count, bytes, ..row }, parts }
     }
 }
 
@@ -79,11 +79,11 @@ prop_compose! {
 prop_compose! {
     fn started()(ranges in prop::collection::vec((address(), 0_u64..0x8000, 0_usize..4), 0..4)) -> Started {
         let kinds = [SegmentKind::Heap, SegmentKind::Stacks, SegmentKind::Data, SegmentKind::Mapping];
-        let segments: Vec<Segment> = ranges
+        let segments: Vec<SegmentRecord> = ranges
             .iter()
-            .map(|&(start, bytes, kind)| Segment { start, end: start.wrapping_add(bytes), kind: kinds[kind] })
+            .map(|&(start, bytes, kind)| SegmentRecord { start, end: start.wrapping_add(bytes), kind: kinds[kind] })
             .collect();
-        let image = |segment: &Segment| Image { start: segment.start, end: segment.end, ..Image::default() };
+        let image = |segment: &SegmentRecord| ImageRecord { start: segment.start, end: segment.end, ..ImageRecord::default() };
         Started { images: segments.iter().map(image).collect(), segments, ..Started::default() }
     }
 }
@@ -106,16 +106,16 @@ prop_compose! {
             list.into_iter().map(|(node, what)| (node, make(what))).collect()
         }
         Recording {
-            run: Run { nodes, page_bytes, ..Run::default() },
+            run: RunRecord { nodes, page_bytes, ..RunRecord::default() },
             started,
-            objects: with(objects, |(address, bytes, site, thread)| Object { address, bytes, site, thread }),
-            sites: with(sites, |(number, stack)| Site { number, stack }),
-            threads: with(threads, |(number, stack_start, stack_end)| Thread {
+            objects: with(objects, |(address, bytes, site, thread)| BlockRecord { address, bytes, site, thread }),
+            sites: with(sites, |(number, stack)| SiteRecord { number, stack }),
+            threads: with(threads, |(number, stack_start, stack_end)| ThreadRecord {
                 number, stack_start, stack_end, routine: 0, time: 0,
             }),
             intervals,
             stretches,
-            written: with(written, |(address, blocks, bytes)| Written { address, blocks, bytes }),
+            written: with(written, |(address, blocks, bytes)| WrittenRecord { address, blocks, bytes }),
             references: with(references, |(address, value)| Reference { address, value }),
             ended: with(ended, |time| End { time, ..End::default() }),
             ..Recording::default()
@@ -219,13 +219,14 @@ proptest! {
 fn many_small_blocks_are_no_trouble() {
     let count = 200_000_u64;
     let mut made = common::Made::new(2);
-    made.recording.sites =
-        (1..=2).map(|number| (0, Site { number, stack: vec![0x40_3000 + u64::from(number)] })).collect();
+    made.recording.sites = (1..=2)
+        .map(|number| (0, SiteRecord { number, stack: vec![0x40_3000 + u64::from(number)] }))
+        .collect();
     let blocks = (0..count).map(|index| {
-        (0, Object { address: HEAP + index * 48, bytes: 32, site: 1 + (index % 2) as u32, thread: 0 })
+        (0, BlockRecord { address: HEAP + index * 48, bytes: 32, site: 1 + (index % 2) as u32, thread: 0 })
     });
     made.recording.objects = blocks.collect();
-    let rows = (0..count).map(|index| Row {
+    let rows = (0..count).map(|index| TransactionRow {
         address: (HEAP + index * 48) & !31,
         unit: 5,
         kind: Kind::Read,

@@ -1,12 +1,12 @@
 //! The plan that a recorded run was under.
 
 use gondwana_plan::Plan;
-use gondwana_recording::Run;
+use gondwana_recording::RunRecord;
 use gondwana_rset::Registry;
 use std::path::Path;
 
 /// The plan that the recorded run was under; an empty one if there was none, or if it can no longer be read, which is said.
-pub fn of(run: &Run, say: &mut dyn FnMut(&str)) -> Plan {
+pub fn of(run: &RunRecord, say: &mut dyn FnMut(&str)) -> Plan {
     if run.plan.is_empty() {
         return Plan::default();
     }
@@ -28,9 +28,9 @@ mod tests {
     #[test]
     fn a_plan_that_is_gone_is_said_to_be() {
         let mut said = vec![];
-        let run = Run { plan: "/nonexistent/plan.toml".to_owned(), nodes: 2, ..Run::default() };
+        let run = RunRecord { plan: "/nonexistent/plan.toml".to_owned(), nodes: 2, ..RunRecord::default() };
         assert_eq!(of(&run, &mut |line| said.push(line.to_owned())), Plan::default());
         assert!(said.len() == 1 && said[0].contains("/nonexistent/plan.toml"), "{said:?}");
-        of(&Run::default(), &mut |line| panic!("{line}"));
+        of(&RunRecord::default(), &mut |line| panic!("{line}"));
     }
 }

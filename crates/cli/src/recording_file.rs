@@ -2,7 +2,7 @@
 
 use gondwana_analysis::{Analysis, analyse};
 use gondwana_console::failure::Failure;
-use gondwana_recording::{Image, read};
+use gondwana_recording::{ImageRecord, read};
 use gondwana_symbols::Symbols;
 use std::fs::File;
 use std::io::BufReader;
@@ -18,7 +18,7 @@ pub fn analysis(path: &Path) -> Result<Analysis, Failure> {
         read(BufReader::new(file)).map_err(|error| Failure::cannot(format!("{shown}: {error}")))?;
     let first = recording.started.iter().flat_map(|(_, started)| &started.images);
     let later = recording.images.iter().map(|(_, image)| image);
-    let images: Vec<Image> = first.chain(later).cloned().collect();
+    let images: Vec<ImageRecord> = first.chain(later).cloned().collect();
     let (symbols, unnamed) = Symbols::open(&images);
     let mut analysis = analyse(&recording, &symbols);
     analysis.notes.extend(unnamed.into_iter().map(|sentence| format!("{sentence}.")));

@@ -135,7 +135,7 @@ fn counters_of_filters_are_shown_while_the_run_goes_on() {
         assert!(said(&text).starts_with("node  range "), "{}", text.output);
         // They go with the recording, which has them.
         said(&monitor(&exchange, &["--stop"]));
-        assert_eq!(recorded(&exchange.file("exchange.gwr")).boards.len(), filters.len());
+        assert_eq!(recorded(&exchange.file("exchange.gwr")).banks.len(), filters.len());
         refuses(&monitor(&exchange, &["--counters"]), 125, "has no filters");
         exchange.end();
     }

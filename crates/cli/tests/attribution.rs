@@ -5,7 +5,7 @@ mod common;
 use common::folder::Folder;
 use common::whole::{LIMIT, Ran, run, whole};
 use gondwana_analysis::Names;
-use gondwana_recording::{Object, Recording, SegmentKind, Written, read};
+use gondwana_recording::{BlockRecord, Recording, SegmentKind, WrittenRecord, read};
 use gondwana_symbols::Symbols;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
@@ -36,7 +36,7 @@ fn record(folder: &Folder, program: &str, consistency: &str) -> Recorded {
 
 impl Recorded {
     /// The functions that an object was allocated by, the innermost first.
-    fn stack(&self, node: u16, object: &Object) -> Vec<String> {
+    fn stack(&self, node: u16, object: &BlockRecord) -> Vec<String> {
         let mut sites =
             self.recording.sites.iter().filter(|(of, site)| *of == node && site.number == object.site);
         let stack = sites.next().map_or(&[][..], |(_, site)| &site.stack);
@@ -45,10 +45,10 @@ impl Recorded {
     }
 
     /// The objects, with their nodes, that come from a function, in whose frames `inside` come next.
-    fn made_by(&self, function: &str, inside: &[&str]) -> Vec<(u16, Object)> {
+    fn made_by(&self, function: &str, inside: &[&str]) -> Vec<(u16, BlockRecord)> {
         let chain: Vec<&str> = [&[function], inside].concat();
         let is_called = |name: &str, wanted: &str| name == wanted || name.starts_with(&format!("{wanted}("));
-        let matches = |(node, object): &&(u16, Object)| {
+        let matches = |(node, object): &&(u16, BlockRecord)| {
             self.stack(*node, object)
                 .windows(chain.len())
                 .any(|names| names.iter().zip(&chain).all(|(name, wanted)| is_called(name, wanted)))
@@ -63,7 +63,7 @@ impl Recorded {
 }
 
 /// How long objects are, in ascending order.
-fn lengths(objects: &[(u16, Object)]) -> Vec<u64> {
+fn lengths(objects: &[(u16, BlockRecord)]) -> Vec<u64> {
     let mut bytes: Vec<u64> = objects.iter().map(|(_, object)| object.bytes).collect();
     bytes.sort_unstable();
     bytes
@@ -102,7 +102,7 @@ fn native(folder: &Folder, program: &str) -> std::process::Command {
     command
 }
 
-fn pointers_are_found(recorded: &Recorded, grid: &Object) {
+fn pointers_are_found(recorded: &Recorded, grid: &BlockRecord) {
     let pointers = recorded.recording.references.iter().filter_map(|(_, reference)| {
         let variable = recorded.symbols.variable(reference.address)?;
         Some((variable.name, reference.value))
@@ -118,7 +118,7 @@ fn threads_and_segments_are_known(recorded: &Recorded) {
     for (node, thread) in &recorded.recording.threads {
         assert_eq!(function(thread.routine), if thread.number == 0 { "main" } else { "work" });
         assert!(thread.stack_end - thread.stack_start >= 64 << 10);
-        let is_stack = |(of, segment): &&(u16, gondwana_recording::Segment)| {
+        let is_stack = |(of, segment): &&(u16, gondwana_recording::SegmentRecord)| {
             *of == *node
                 && segment.kind == SegmentKind::Stacks
                 && (segment.start, segment.end) == (thread.stack_start, thread.stack_end)
@@ -126,7 +126,7 @@ fn threads_and_segments_are_known(recorded: &Recorded) {
         assert!(recorded.recording.segments.iter().any(|segment| is_stack(&segment)), "{thread:?}");
     }
     for (node, mapping) in recorded.made_by("make_mapping", &[]) {
-        let is_mapping = |(of, segment): &(u16, gondwana_recording::Segment)| {
+        let is_mapping = |(of, segment): &(u16, gondwana_recording::SegmentRecord)| {
             *of == node && segment.kind == SegmentKind::Mapping && segment.start == mapping.address
         };
         assert!(recorded.recording.segments.iter().any(is_mapping), "{mapping:?}");
@@ -154,7 +154,7 @@ fn blocks_have_the_calls_that_they_come_from() {
 }
 
 /// The addresses of the bytes that were written.
-fn written_bytes(written: &Written) -> impl Iterator<Item = u64> {
+fn written_bytes(written: &WrittenRecord) -> impl Iterator<Item = u64> {
     let bits = |word: u64| (0..64).filter(move |bit| word >> bit & 1 == 1);
     let (address, blocks) = (written.address, written.blocks);
     bits(blocks)

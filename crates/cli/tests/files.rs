@@ -5,7 +5,7 @@ mod common;
 use common::folder::Folder;
 use common::whole::{LIMIT, Ran, run, whole};
 use gondwana_plan::Plan;
-use gondwana_recording::{FILE_HEADER, LAUNCHER, Run, encode, read};
+use gondwana_recording::{FILE_HEADER, LAUNCHER, RunRecord, encode, read};
 use gondwana_rset::Registry;
 use std::fs::{self, File};
 use std::os::unix::fs::{PermissionsExt, symlink};
@@ -105,12 +105,12 @@ fn read_text(folder: &Path, name: &str) -> String {
 #[test]
 fn control_characters_of_a_recording_reach_no_terminal_and_no_plan() {
     let folder = Folder::new();
-    let run = Run {
+    let run = RunRecord {
         command: vec!["./a\u{1b}[2J\u{9b}31m\r\u{7f}\n[[variable]]\nname = \"x\"\u{202e}".to_owned()],
         plan: "/nowhere/\u{1b}[2J.toml".to_owned(),
         nodes: 2,
         page_bytes: 4096,
-        ..Run::default()
+        ..RunRecord::default()
     };
     let file = [&FILE_HEADER[..], &encode(LAUNCHER, &run)].concat();
     fs::write(folder.join("a.gwr"), file).unwrap();

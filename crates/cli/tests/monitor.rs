@@ -6,7 +6,7 @@ use common::endless::Endless;
 use common::folder::Folder;
 use common::whole::{LIMIT, Ran, run, whole};
 use gondwana_monitor::{Direction, Kind, Kinds};
-use gondwana_recording::{Recording, Row, SegmentKind, Stretch, read};
+use gondwana_recording::{Recording, SegmentKind, Stretch, TransactionRow, read};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -33,7 +33,7 @@ fn record(folder: &Path, options: &[&str], program: &[&str]) -> (Ran, Recording)
 }
 
 /// The rows of a node: those of stretches part by part.
-fn rows(recording: &Recording, node: u16) -> impl Iterator<Item = Row> {
+fn rows(recording: &Recording, node: u16) -> impl Iterator<Item = TransactionRow> {
     let of_intervals = recording.intervals.iter().filter(move |(from, _)| *from == node);
     let of_stretches = recording.stretches.iter().filter(move |(from, _)| *from == node);
     let parts = of_stretches.flat_map(|(_, it)| &it.stretches).flat_map(Stretch::rows);
@@ -67,7 +67,7 @@ fn a_number_that_is_written_here_and_read_there_is_fetched_each_time() {
             let addresses: Vec<u64> =
                 line.split(' ').map(|word| u64::from_str_radix(&word[2..], 16).unwrap()).collect();
             let (number, look) = (addresses[0], addresses[1]);
-            let reads: Vec<Row> = rows(&recording, 1)
+            let reads: Vec<TransactionRow> = rows(&recording, 1)
                 .filter(|row| row.unit == 2 && row.address == number / 4 * 4 && row.kind.is_fetch())
                 .collect();
             let read = |kind| {
@@ -201,7 +201,7 @@ fn filters_count_on_every_node() {
     let number = u64::from_str_radix(&line.split(' ').next().unwrap()[2..], 16).unwrap();
     let counted = |node: u16, unit: u8| -> u64 {
         let filters =
-            recording.boards.iter().filter(|(from, _)| *from == node).flat_map(|(_, board)| &board.filters);
+            recording.banks.iter().filter(|(from, _)| *from == node).flat_map(|(_, bank)| &bank.filters);
         filters
             .filter(|filter| filter.unit == unit && (filter.start..filter.end).contains(&number))
             .flat_map(|filter| {
@@ -230,7 +230,7 @@ fn a_filter_of_the_heap_counts_what_happens_to_small_blocks() {
     assert_eq!(ran.errors, "");
     assert_is_whole(&recording);
     let kinds: Kinds = "fetches+upgrade".parse().unwrap();
-    let is_heap = |row: &Row| {
+    let is_heap = |row: &TransactionRow| {
         let mut segments = recording.started.iter().flat_map(|(_, started)| &started.segments);
         segments.any(|part| part.kind == SegmentKind::Heap && (part.start..part.end).contains(&row.address))
     };
@@ -244,7 +244,7 @@ fn a_filter_of_the_heap_counts_what_happens_to_small_blocks() {
                 pages
             });
         let filters =
-            recording.boards.iter().filter(|(from, _)| *from == node).flat_map(|(_, board)| &board.filters);
+            recording.banks.iter().filter(|(from, _)| *from == node).flat_map(|(_, bank)| &bank.filters);
         let counted: BTreeMap<u64, u64> = filters
             .flat_map(|filter| {
                 let address = |unit: u32| filter.start + u64::from(unit) * 4096;

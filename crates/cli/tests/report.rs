@@ -6,7 +6,8 @@ use common::folder::Folder;
 use common::whole::{LIMIT, Ran, run};
 use gondwana_monitor::{Direction, Kind};
 use gondwana_recording::{
-    End, Image, Interval, Object, Row, Run, Segment, SegmentKind, Site, Started, encode,
+    BlockRecord, End, ImageRecord, Interval, RunRecord, SegmentKind, SegmentRecord, SiteRecord, Started,
+    TransactionRow, encode,
 };
 use serde_json::Value;
 use std::fs;
@@ -15,8 +16,8 @@ use std::process::{Command, Stdio};
 
 const HEAP: u64 = 0x10_0000_0000;
 
-fn row(kind: Kind, address: u64, peer: u16, count: u32) -> Row {
-    Row {
+fn row(kind: Kind, address: u64, peer: u16, count: u32) -> TransactionRow {
+    TransactionRow {
         address,
         unit: 5,
         kind,
@@ -31,17 +32,17 @@ fn row(kind: Kind, address: u64, peer: u16, count: u32) -> Row {
 
 /// The file of a run of two nodes, of which the second was killed.
 fn recorded() -> Vec<u8> {
-    let run = Run {
+    let run = RunRecord {
         executable: "/nowhere/program".into(),
         command: vec!["./program".into(), "64".into()],
         nodes: 2,
         consistency: "rc".into(),
         fabric: "shm".into(),
         page_bytes: 4096,
-        ..Run::default()
+        ..RunRecord::default()
     };
-    let heap = Segment { start: HEAP, end: HEAP + (1 << 30), kind: SegmentKind::Heap };
-    let image = Image {
+    let heap = SegmentRecord { start: HEAP, end: HEAP + (1 << 30), kind: SegmentKind::Heap };
+    let image = ImageRecord {
         path: "/nowhere/program".into(),
         base: 0,
         start: 0x40_0000,
@@ -49,8 +50,8 @@ fn recorded() -> Vec<u8> {
         build_id: vec![1],
     };
     let started = Started { host: "alpha".into(), process: 7, segments: vec![heap], images: vec![image] };
-    let block = |address, site| Object { address, bytes: 8192, site, thread: 0 };
-    let site = |number, address| Site { number, stack: vec![address] };
+    let block = |address, site| BlockRecord { address, bytes: 8192, site, thread: 0 };
+    let site = |number, address| SiteRecord { number, stack: vec![address] };
     let rows = vec![
         row(Kind::ColdRead, HEAP, 0, 2),
         row(Kind::Read, HEAP + 4096, 0, 30),

@@ -1,21 +1,21 @@
 //! Filters of the command line, before a node runs.
 
-use gondwana_monitor::{Area, Filter, FilterError, FilterText, Panel};
+use gondwana_monitor::{Area, BankConfiguration, Filter, FilterError, FilterText};
 
 /// Checks filters before the addresses of the program's data are known.
 ///
 /// # Errors
 /// Of the first filter that cannot be set beside those before it.
 pub fn check_filters(texts: &[FilterText]) -> Result<(), FilterError> {
-    let mut panel = Panel::default();
+    let mut configuration = BankConfiguration::default();
     for (index, text) in texts.iter().enumerate() {
         if matches!(text.area, Area::Range(..)) {
-            panel.set(text.filter)?;
+            configuration.set(text.filter)?;
             continue;
         }
         // Wherever it will be, it takes a counter at least.
         let somewhere = |text: &FilterText| Filter { start: 0, end: 1 << text.filter.unit, ..text.filter };
-        Panel::default().set(somewhere(text))?;
+        BankConfiguration::default().set(somewhere(text))?;
         let is_same = |other: &&FilterText| {
             (text.area == other.area || [text.area, other.area].contains(&Area::All))
                 && !matches!(other.area, Area::Range(..))

@@ -2,8 +2,9 @@
 
 use gondwana_monitor::{Direction, Kind};
 use gondwana_recording::{
-    End, FILE_HEADER, Image, Interval, LAUNCHER, Name, Object, Row, Run, Segment, SegmentKind, Site, Started,
-    Stretch, Stretches, Thread, Totals, Written, encode,
+    BlockRecord, End, FILE_HEADER, ImageRecord, Interval, LAUNCHER, Name, RunRecord, SegmentKind,
+    SegmentRecord, SiteRecord, Started, Stretch, Stretches, ThreadRecord, TotalsRecord, TransactionRow,
+    WrittenRecord, encode,
 };
 use std::fs;
 use std::path::Path;
@@ -68,7 +69,7 @@ fn main() -> std::io::Result<()> {
 
 /// A recording of two nodes, whose threads read and write a variable and a block, with a name in it.
 fn recording(name: &str) -> Vec<u8> {
-    let run = Run {
+    let run = RunRecord {
         version: "0.1.0".to_owned(),
         executable: "/nowhere/program".to_owned(),
         command: vec![format!("./{name}"), "1".to_owned()],
@@ -78,28 +79,25 @@ fn recording(name: &str) -> Vec<u8> {
         threads: "round-robin".to_owned(),
         memory: "striped:1".to_owned(),
         page_bytes: PAGE as u32,
-        ..Run::default()
+        ..RunRecord::default()
     };
     let mut file = [&[0][..], &FILE_HEADER, &encode(LAUNCHER, &run)].concat();
     for node in 0..2_u16 {
-        let segments = [(DATA, SegmentKind::Data), (HEAP, SegmentKind::Heap)].map(|(start, kind)| Segment {
-            start,
-            end: start + (1 << 20),
-            kind,
-        });
-        let image = Image {
+        let segments = [(DATA, SegmentKind::Data), (HEAP, SegmentKind::Heap)]
+            .map(|(start, kind)| SegmentRecord { start, end: start + (1 << 20), kind });
+        let image = ImageRecord {
             path: "/nowhere/program".to_owned(),
             base: 0,
             start: 0,
             end: 1 << 20,
-            ..Image::default()
+            ..ImageRecord::default()
         };
         let started =
             Started { host: name.to_owned(), process: 77, segments: segments.to_vec(), images: vec![image] };
-        let thread = Thread { number: u32::from(node), routine: 0x1000, ..Thread::default() };
-        let site = Site { number: 1, stack: vec![0x1234, 0x2345] };
-        let object = Object { address: HEAP, bytes: 64 * PAGE, site: 1, thread: 0 };
-        let row = |page: u64, start: u64, kind: Kind| Row {
+        let thread = ThreadRecord { number: u32::from(node), routine: 0x1000, ..ThreadRecord::default() };
+        let site = SiteRecord { number: 1, stack: vec![0x1234, 0x2345] };
+        let object = BlockRecord { address: HEAP, bytes: 64 * PAGE, site: 1, thread: 0 };
+        let row = |page: u64, start: u64, kind: Kind| TransactionRow {
             address: start + page * PAGE,
             unit: 12,
             kind,
@@ -118,7 +116,8 @@ fn recording(name: &str) -> Vec<u8> {
                 .flat_map(move |start| [(page, start, Kind::Read), (page, start, Kind::Diff)])
         });
         let rows = rows.map(|(page, start, kind)| row(page, start, kind)).collect();
-        let written = pages.map(|page| Written { address: DATA + page * PAGE, blocks: 1, bytes: vec![0xff] });
+        let written =
+            pages.map(|page| WrittenRecord { address: DATA + page * PAGE, blocks: 1, bytes: vec![0xff] });
         let stretch = Stretch { row: row(32, HEAP, Kind::Read), parts: 2 };
         file.extend(encode(node, &started));
         file.extend(encode(node, &vec![thread]));
@@ -131,7 +130,10 @@ fn recording(name: &str) -> Vec<u8> {
         file.extend(encode(node, &Interval { begin: 0, end: 1_000_000, rows }));
         file.extend(encode(node, &Stretches { begin: 0, end: 1_000_000, stretches: vec![stretch] }));
         file.extend(encode(node, &written.collect::<Vec<_>>()));
-        file.extend(encode(node, &Totals { time: 1_000_000, faults: 90, messages: 180, bytes: 1 << 20 }));
+        file.extend(encode(
+            node,
+            &TotalsRecord { time: 1_000_000, faults: 90, messages: 180, bytes: 1 << 20 },
+        ));
         file.extend(encode(node, &End { time: 2_000_000, messages: 180, bytes: 1 << 20, lost: 0 }));
     }
     file

@@ -4,13 +4,13 @@ use crate::atomics;
 use crate::exit;
 use crate::hosts;
 use crate::limits;
-use crate::process::spawn::Image;
+use crate::process::spawn::ProcessImage;
 use crate::program;
 use crate::random::random;
 use crate::run::job::{Job, consistency_name};
 use crate::run::options::{self, RunOptions};
 use crate::run::policies::Policies;
-use crate::run::tape::Tape;
+use crate::run::recording_writer::RecordingWriter;
 use crate::run::{expected, homes};
 use crate::stats::Summary;
 use gondwana_console::clean;
@@ -31,7 +31,7 @@ pub fn run(options: RunOptions) -> Result<ExitCode, Failure> {
     let name = options.program_name()?;
     let program = program::find(name)?;
     program::loadable(&name.to_string_lossy(), &program.image)?;
-    let image = Image::new(&program.path, &options.program, std::env::vars_os().collect())
+    let image = ProcessImage::new(&program.path, &options.program, std::env::vars_os().collect())
         .map_err(|error| Failure::system("passing on arguments and environment", &error))?;
     let alone = nodes == 1 && options.hosts.is_empty();
     if alone && options.monitor.is_some() {
@@ -53,8 +53,11 @@ pub fn run(options: RunOptions) -> Result<ExitCode, Failure> {
     };
     let file = options.stats.iter().flatten().next();
     let file = file.map(|path| Output::open("--stats", path, Readers::User)).transpose()?;
-    let tape =
-        options.recording(name).filter(|_| !alone).map(|path| Tape::open("--monitor", &path)).transpose()?;
+    let writer = options
+        .recording(name)
+        .filter(|_| !alone)
+        .map(|path| RecordingWriter::open("--monitor", &path))
+        .transpose()?;
     let start = Instant::now();
     let run = u64::from_ne_bytes(random()?);
     let job = Job {
@@ -67,7 +70,7 @@ pub fn run(options: RunOptions) -> Result<ExitCode, Failure> {
         policies,
         path: &program.path,
         monitoring,
-        tape: Cell::new(tape),
+        writer: Cell::new(writer),
     };
     let (outcome, mechanism) = if alone {
         (job.alone(&image)?, "native")

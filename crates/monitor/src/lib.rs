@@ -1,36 +1,37 @@
-//! The remote-access monitor of one node, after the Opium card (Olifant, section 2): it watches the transactions that
-//! cross between nodes, and counts those that its filters are about. It decides nothing.
+//! The remote-access monitor of one node, after the Opium card (Olifant, section 2): it classifies the transactions that
+//! cross between nodes, and counts those that match a filter. It decides nothing.
 //!
-//! No I/O, no clock and no lock: whoever sees the transactions tells of them.
+//! No I/O and no clock: the caller passes transactions and times. The only state that threads share without a lock of the
+//! caller's is the [`CounterBank`].
 
 #![forbid(unsafe_code)]
 
-mod board;
-mod events;
+mod aggregation_table;
+mod bank_configuration;
+#[cfg(test)]
+mod bank_configuration_tests;
+mod counter_bank;
 mod filter;
+mod filter_refinement;
+#[cfg(test)]
+mod filter_refinement_tests;
 mod heat;
-mod journal;
 mod misses;
-mod panel;
-#[cfg(test)]
-mod panel_tests;
-mod refine;
 mod stride;
+mod threshold_events;
 mod transaction;
-mod zoom;
-#[cfg(test)]
-mod zoom_tests;
+mod unit_refinement;
 
-pub use board::{Board, COUNTERS, MOST_FILTERS, SECONDARIES};
-pub use events::Event;
+pub use aggregation_table::{Aggregate, AggregateKey, AggregationTable};
+pub use bank_configuration::{BankConfiguration, FilterId, SecondaryId};
+pub use counter_bank::{COUNTERS, CounterBank, MOST_FILTERS, SECONDARIES};
 pub use filter::{
     Area, Directions, Filter, FilterError, FilterText, FilterTextError, LARGEST_UNIT, SMALLEST_UNIT,
     Threshold,
 };
-pub use journal::{Journal, Like, Tally};
+pub use filter_refinement::{FilterRefinement, RetiredFilter};
 pub use misses::Misses;
-pub use panel::{FilterId, Panel, SecondaryId};
-pub use refine::{Refine, Units};
 pub use stride::Stride;
+pub use threshold_events::ThresholdEvent;
 pub use transaction::{Direction, Kind, Kinds, Transaction, UnknownKind};
-pub use zoom::{Watch, Zoom};
+pub use unit_refinement::{UnitRefinement, Units};

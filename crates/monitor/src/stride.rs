@@ -25,7 +25,7 @@ impl Stride {
     }
 
     /// The counter of a byte, by its distance from the start of the filter; nothing if the counters do not reach it. A row
-    /// of a board may be a mixture of two filters while it is changed: whatever this holds, there is an answer.
+    /// of a bank may be a mixture of two filters while it is changed: whatever this holds, there is an answer.
     #[inline]
     pub(crate) fn counter(self, offset: u64, unit: u8) -> Option<u64> {
         let inside = (offset & ((1 << self.part) - 1)) >> unit;

@@ -96,7 +96,7 @@ impl Ports {
     }
 
     /// Tells the observer of visitors to these pages that the protocol has not found yet, each of them once.
-    pub fn tell_visits(&mut self, pages: Range<u32>) {
+    pub fn report_one_sided_reads(&mut self, pages: Range<u32>) {
         let Self { pages: memory, told, tap, .. } = self;
         memory.visited(pages, |page, names| {
             let new = names & !told.insert(page, names).unwrap_or(0);

@@ -1,21 +1,22 @@
 //! What must hold of records besides that they can be decoded: whoever analyses a recording need not check it again.
 
 use crate::{
-    Alike, Board, End, FilterCounts, Image, Interval, Name, Object, Omitted, Reference, Row, Run, Segment,
-    Site, Started, Stretch, Stretches, Thread, Totals, Watched, Written,
+    BankRecord, BlockRecord, BlockSeries, End, FilterCounts, ImageRecord, Interval, Name, Omitted, Reference,
+    RetiredFilterRecord, RunRecord, SegmentRecord, SiteRecord, Started, Stretch, Stretches, ThreadRecord,
+    TotalsRecord, TransactionRow, WrittenRecord,
 };
 use gondwana_monitor::{COUNTERS, Kind, LARGEST_UNIT, SMALLEST_UNIT};
 
 /// Most nodes of a run.
 const MOST_NODES: u16 = 4096;
 
-/// Blocks of 64 bytes that a page has, at most: [`Written::blocks`] has a bit for each.
+/// Blocks of 64 bytes that a page has, at most: [`WrittenRecord::blocks`] has a bit for each.
 const BLOCK: u64 = 64;
 
 /// A record that may make no sense.
 pub(crate) trait Checked {
     /// True if a run of so many nodes could have recorded it.
-    fn is_sound(&self, run: &Run) -> bool;
+    fn is_sound(&self, run: &RunRecord) -> bool;
 }
 
 /// True if there are `bytes` addresses from `start` on.
@@ -23,12 +24,12 @@ fn fits(start: u64, bytes: u64) -> bool {
     start.checked_add(bytes).is_some()
 }
 
-fn all<R: Checked>(records: &[R], run: &Run) -> bool {
+fn all<R: Checked>(records: &[R], run: &RunRecord) -> bool {
     records.iter().all(|record| record.is_sound(run))
 }
 
-impl Checked for Run {
-    fn is_sound(&self, _run: &Run) -> bool {
+impl Checked for RunRecord {
+    fn is_sound(&self, _run: &RunRecord) -> bool {
         (1..=MOST_NODES).contains(&self.nodes)
             && self.page_bytes.is_power_of_two()
             && u64::from(self.page_bytes) <= BLOCK * u64::from(u64::BITS)
@@ -37,43 +38,43 @@ impl Checked for Run {
 }
 
 impl Checked for Started {
-    fn is_sound(&self, run: &Run) -> bool {
+    fn is_sound(&self, run: &RunRecord) -> bool {
         all(&self.segments, run) && all(&self.images, run)
     }
 }
 
-impl Checked for Segment {
-    fn is_sound(&self, _run: &Run) -> bool {
+impl Checked for SegmentRecord {
+    fn is_sound(&self, _run: &RunRecord) -> bool {
         self.start <= self.end
     }
 }
 
-impl Checked for Image {
-    fn is_sound(&self, _run: &Run) -> bool {
+impl Checked for ImageRecord {
+    fn is_sound(&self, _run: &RunRecord) -> bool {
         self.start <= self.end
     }
 }
 
-impl Checked for Thread {
-    fn is_sound(&self, _run: &Run) -> bool {
+impl Checked for ThreadRecord {
+    fn is_sound(&self, _run: &RunRecord) -> bool {
         self.stack_start <= self.stack_end
     }
 }
 
-impl Checked for Site {
-    fn is_sound(&self, _run: &Run) -> bool {
+impl Checked for SiteRecord {
+    fn is_sound(&self, _run: &RunRecord) -> bool {
         self.number > 0
     }
 }
 
-impl Checked for Object {
-    fn is_sound(&self, _run: &Run) -> bool {
+impl Checked for BlockRecord {
+    fn is_sound(&self, _run: &RunRecord) -> bool {
         fits(self.address, self.bytes)
     }
 }
 
-impl Checked for Alike {
-    fn is_sound(&self, run: &Run) -> bool {
+impl Checked for BlockSeries {
+    fn is_sound(&self, run: &RunRecord) -> bool {
         let distances: u64 = self.distances.iter().map(|&distance| u64::from(distance)).sum();
         let bytes = distances.checked_mul(Self::UNIT).and_then(|bytes| bytes.checked_add(self.first.bytes));
         self.first.is_sound(run)
@@ -83,13 +84,13 @@ impl Checked for Alike {
 }
 
 impl Checked for Interval {
-    fn is_sound(&self, run: &Run) -> bool {
+    fn is_sound(&self, run: &RunRecord) -> bool {
         self.begin <= self.end && all(&self.rows, run)
     }
 }
 
-impl Checked for Row {
-    fn is_sound(&self, run: &Run) -> bool {
+impl Checked for TransactionRow {
+    fn is_sound(&self, run: &RunRecord) -> bool {
         self.unit <= LARGEST_UNIT
             && self.address.is_multiple_of(1 << self.unit)
             && fits(self.address, 1 << self.unit)
@@ -99,13 +100,13 @@ impl Checked for Row {
 }
 
 impl Checked for Stretches {
-    fn is_sound(&self, run: &Run) -> bool {
+    fn is_sound(&self, run: &RunRecord) -> bool {
         self.begin <= self.end && all(&self.stretches, run)
     }
 }
 
 impl Checked for Stretch {
-    fn is_sound(&self, run: &Run) -> bool {
+    fn is_sound(&self, run: &RunRecord) -> bool {
         // A lock has no parts.
         self.row.is_sound(run)
             && self.row.kind != Kind::LockHandOff
@@ -114,8 +115,8 @@ impl Checked for Stretch {
     }
 }
 
-impl Checked for Written {
-    fn is_sound(&self, run: &Run) -> bool {
+impl Checked for WrittenRecord {
+    fn is_sound(&self, run: &RunRecord) -> bool {
         let page = u64::from(run.page_bytes);
         let blocks = page / BLOCK;
         self.address.is_multiple_of(page)
@@ -127,19 +128,19 @@ impl Checked for Written {
 }
 
 impl Checked for Reference {
-    fn is_sound(&self, _run: &Run) -> bool {
+    fn is_sound(&self, _run: &RunRecord) -> bool {
         fits(self.address, 8)
     }
 }
 
-impl Checked for Board {
-    fn is_sound(&self, run: &Run) -> bool {
+impl Checked for BankRecord {
+    fn is_sound(&self, run: &RunRecord) -> bool {
         all(&self.filters, run)
     }
 }
 
 impl Checked for FilterCounts {
-    fn is_sound(&self, _run: &Run) -> bool {
+    fn is_sound(&self, _run: &RunRecord) -> bool {
         let length = self.end.checked_sub(self.start);
         (SMALLEST_UNIT..=LARGEST_UNIT).contains(&self.unit)
             && length.is_some_and(|length| {
@@ -155,32 +156,32 @@ impl Checked for FilterCounts {
     }
 }
 
-impl Checked for Watched {
-    fn is_sound(&self, run: &Run) -> bool {
+impl Checked for RetiredFilterRecord {
+    fn is_sound(&self, run: &RunRecord) -> bool {
         self.begin <= self.end && self.filter.is_sound(run)
     }
 }
 
 impl Checked for Name {
-    fn is_sound(&self, _run: &Run) -> bool {
+    fn is_sound(&self, _run: &RunRecord) -> bool {
         self.start < self.end && !self.name.is_empty()
     }
 }
 
 impl Checked for Omitted {
-    fn is_sound(&self, _run: &Run) -> bool {
+    fn is_sound(&self, _run: &RunRecord) -> bool {
         true
     }
 }
 
-impl Checked for Totals {
-    fn is_sound(&self, _run: &Run) -> bool {
+impl Checked for TotalsRecord {
+    fn is_sound(&self, _run: &RunRecord) -> bool {
         true
     }
 }
 
 impl Checked for End {
-    fn is_sound(&self, _run: &Run) -> bool {
+    fn is_sound(&self, _run: &RunRecord) -> bool {
         true
     }
 }

@@ -4,8 +4,9 @@
 //! the kind of record, and the node. Then come the contents, in postcard's encoding.
 
 use crate::{
-    Alike, Board, End, Image, Interval, Name, Object, Omitted, Reference, Run, Segment, Site, Started,
-    Stretches, Thread, Totals, Watched, Written,
+    BankRecord, BlockRecord, BlockSeries, End, ImageRecord, Interval, Name, Omitted, Reference,
+    RetiredFilterRecord, RunRecord, SegmentRecord, SiteRecord, Started, Stretches, ThreadRecord,
+    TotalsRecord, WrittenRecord,
 };
 use crc::{CRC_32_ISO_HDLC, Crc, Table};
 use serde::Serialize;
@@ -51,24 +52,24 @@ macro_rules! records {
 }
 
 records! {
-    1 => Run;
+    1 => RunRecord;
     2 => Started;
-    3 => Vec<Thread>;
-    4 => Vec<Site>;
-    5 => Vec<Object>;
+    3 => Vec<ThreadRecord>;
+    4 => Vec<SiteRecord>;
+    5 => Vec<BlockRecord>;
     6 => Interval;
-    7 => Vec<Written>;
+    7 => Vec<WrittenRecord>;
     8 => Vec<Reference>;
-    9 => Board;
+    9 => BankRecord;
     10 => End;
-    11 => Vec<Segment>;
-    12 => Vec<Image>;
+    11 => Vec<SegmentRecord>;
+    12 => Vec<ImageRecord>;
     13 => Omitted;
-    14 => Totals;
+    14 => TotalsRecord;
     15 => Vec<Name>;
-    16 => Watched;
+    16 => RetiredFilterRecord;
     17 => Stretches;
-    18 => Vec<Alike>;
+    18 => Vec<BlockSeries>;
 }
 
 /// A record of a node (or of [`crate::LAUNCHER`]) as a chunk.

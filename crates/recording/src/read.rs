@@ -3,8 +3,9 @@
 use crate::check::Checked;
 use crate::chunk::{CHUNK_HEADER, KINDS, Record, SUM};
 use crate::{
-    Alike, Board, End, FILE_HEADER, FORMAT, Image, Interval, LAUNCHER, MAX_CHUNK, Name, Object, Omitted,
-    Reference, Row, Run, Segment, Site, Started, Stretches, Thread, Totals, Watched, Written,
+    BankRecord, BlockRecord, BlockSeries, End, FILE_HEADER, FORMAT, ImageRecord, Interval, LAUNCHER,
+    MAX_CHUNK, Name, Omitted, Reference, RetiredFilterRecord, RunRecord, SegmentRecord, SiteRecord, Started,
+    Stretches, ThreadRecord, TotalsRecord, TransactionRow, WrittenRecord,
 };
 use serde::de::DeserializeOwned;
 use std::io::{self, Read};
@@ -14,35 +15,35 @@ use std::ops::Range;
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Recording {
     /// What was run.
-    pub run: Run,
+    pub run: RunRecord,
     /// The nodes that have begun to record.
     pub started: Vec<(u16, Started)>,
     /// The threads of the program.
-    pub threads: Vec<(u16, Thread)>,
+    pub threads: Vec<(u16, ThreadRecord)>,
     /// The places of allocations.
-    pub sites: Vec<(u16, Site)>,
+    pub sites: Vec<(u16, SiteRecord)>,
     /// The blocks that were allocated.
-    pub objects: Vec<(u16, Object)>,
+    pub objects: Vec<(u16, BlockRecord)>,
     /// The transactions, but for those in `stretches`.
     pub intervals: Vec<(u16, Interval)>,
     /// Transactions about all parts of stretches of memory.
     pub stretches: Vec<(u16, Stretches)>,
     /// The bytes that were written.
-    pub written: Vec<(u16, Written)>,
+    pub written: Vec<(u16, WrittenRecord)>,
     /// Pointers in variables.
     pub references: Vec<(u16, Reference)>,
     /// The counters of filters.
-    pub boards: Vec<(u16, Board)>,
+    pub banks: Vec<(u16, BankRecord)>,
     /// Filters that the monitor has set by itself.
-    pub watched: Vec<(u16, Watched)>,
+    pub watched: Vec<(u16, RetiredFilterRecord)>,
     /// Shared addresses that have come after the nodes had begun.
-    pub segments: Vec<(u16, Segment)>,
+    pub segments: Vec<(u16, SegmentRecord)>,
     /// Files that were loaded after that.
-    pub images: Vec<(u16, Image)>,
+    pub images: Vec<(u16, ImageRecord)>,
     /// What is missing; the last record of a node counts.
     pub omitted: Vec<(u16, Omitted)>,
     /// What nodes had done at some time.
-    pub totals: Vec<(u16, Totals)>,
+    pub totals: Vec<(u16, TotalsRecord)>,
     /// What the program calls its data.
     pub names: Vec<(u16, Name)>,
     /// The nodes that have ended in order.
@@ -173,7 +174,7 @@ fn decode<R: Record + DeserializeOwned>(contents: &[u8]) -> Option<R> {
 }
 
 /// Adds the entries of a list.
-fn extend<T: Checked>(to: &mut Vec<(u16, T)>, run: &Run, node: u16, contents: &[u8]) -> bool
+fn extend<T: Checked>(to: &mut Vec<(u16, T)>, run: &RunRecord, node: u16, contents: &[u8]) -> bool
 where
     Vec<T>: Record + DeserializeOwned,
 {
@@ -185,7 +186,7 @@ where
 }
 
 /// Adds one record.
-fn push<T>(to: &mut Vec<(u16, T)>, run: &Run, node: u16, contents: &[u8]) -> bool
+fn push<T>(to: &mut Vec<(u16, T)>, run: &RunRecord, node: u16, contents: &[u8]) -> bool
 where
     T: Record + DeserializeOwned + Checked,
 {
@@ -197,7 +198,7 @@ where
 impl Recording {
     /// All transactions, with the node that has recorded them and the time that they were in. A stretch is one row, which is about
     /// all of it.
-    pub fn rows(&self) -> impl Iterator<Item = (u16, Range<u64>, &Row)> {
+    pub fn rows(&self) -> impl Iterator<Item = (u16, Range<u64>, &TransactionRow)> {
         let of_intervals = self
             .intervals
             .iter()
@@ -216,9 +217,9 @@ impl Recording {
 
     /// Takes a chunk in; false if its contents make no sense.
     fn take(&mut self, kind: u16, node: u16, contents: &[u8], has_run: &mut bool) -> bool {
-        if kind == Run::KIND {
-            let sound = |run: &Run| node == LAUNCHER && !*has_run && run.is_sound(run);
-            let Some(run) = decode::<Run>(contents).filter(sound) else { return false };
+        if kind == RunRecord::KIND {
+            let sound = |run: &RunRecord| node == LAUNCHER && !*has_run && run.is_sound(run);
+            let Some(run) = decode::<RunRecord>(contents).filter(sound) else { return false };
             self.run = run;
             *has_run = true;
             return true;
@@ -233,11 +234,11 @@ impl Recording {
         let run = &self.run;
         match kind {
             Started::KIND => push(&mut self.started, run, node, contents),
-            Vec::<Thread>::KIND => extend(&mut self.threads, run, node, contents),
-            Vec::<Site>::KIND => extend(&mut self.sites, run, node, contents),
-            Vec::<Object>::KIND => extend(&mut self.objects, run, node, contents),
-            Vec::<Alike>::KIND => {
-                let mut all: Vec<(u16, Alike)> = vec![];
+            Vec::<ThreadRecord>::KIND => extend(&mut self.threads, run, node, contents),
+            Vec::<SiteRecord>::KIND => extend(&mut self.sites, run, node, contents),
+            Vec::<BlockRecord>::KIND => extend(&mut self.objects, run, node, contents),
+            Vec::<BlockSeries>::KIND => {
+                let mut all: Vec<(u16, BlockSeries)> = vec![];
                 let sound = extend(&mut all, run, node, contents);
                 self.objects
                     .extend(all.iter().flat_map(|(_, alike)| alike.objects()).map(|object| (node, object)));
@@ -245,13 +246,13 @@ impl Recording {
             }
             Interval::KIND => push(&mut self.intervals, run, node, contents),
             Stretches::KIND => push(&mut self.stretches, run, node, contents),
-            Vec::<Written>::KIND => extend(&mut self.written, run, node, contents),
+            Vec::<WrittenRecord>::KIND => extend(&mut self.written, run, node, contents),
             Vec::<Reference>::KIND => extend(&mut self.references, run, node, contents),
-            Board::KIND => push(&mut self.boards, run, node, contents),
-            Watched::KIND => push(&mut self.watched, run, node, contents),
-            Totals::KIND => push(&mut self.totals, run, node, contents),
-            Vec::<Segment>::KIND => extend(&mut self.segments, run, node, contents),
-            Vec::<Image>::KIND => extend(&mut self.images, run, node, contents),
+            BankRecord::KIND => push(&mut self.banks, run, node, contents),
+            RetiredFilterRecord::KIND => push(&mut self.watched, run, node, contents),
+            TotalsRecord::KIND => push(&mut self.totals, run, node, contents),
+            Vec::<SegmentRecord>::KIND => extend(&mut self.segments, run, node, contents),
+            Vec::<ImageRecord>::KIND => extend(&mut self.images, run, node, contents),
             Vec::<Name>::KIND => extend(&mut self.names, run, node, contents),
             Omitted::KIND => push(&mut self.omitted, run, node, contents),
             _ => push(&mut self.ended, run, node, contents),

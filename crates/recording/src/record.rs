@@ -12,7 +12,7 @@ pub const LAUNCHER: u16 = u16::MAX;
 
 /// What was run. The first record, by the launcher.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Run {
+pub struct RunRecord {
     /// The version of Gondwana that has recorded.
     pub version: String,
     /// The executable, as an absolute path.
@@ -45,14 +45,14 @@ pub struct Started {
     /// Its process.
     pub process: u32,
     /// Shared addresses, as this node knows them now. Later ones come with later records.
-    pub segments: Vec<Segment>,
+    pub segments: Vec<SegmentRecord>,
     /// Files that are loaded.
-    pub images: Vec<Image>,
+    pub images: Vec<ImageRecord>,
 }
 
 /// A range of shared addresses.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Segment {
+pub struct SegmentRecord {
     /// First address.
     pub start: u64,
     /// Behind the last address.
@@ -76,7 +76,7 @@ pub enum SegmentKind {
 
 /// A file that is loaded, the executable first.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Image {
+pub struct ImageRecord {
     /// Its path.
     pub path: String,
     /// What has to be added to addresses in the file.
@@ -91,7 +91,7 @@ pub struct Image {
 
 /// A thread of the program that has started on this node.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Thread {
+pub struct ThreadRecord {
     /// Its number for people; 0 runs `main`.
     pub number: u32,
     /// First address of its stack; 0 if it has none in shared memory.
@@ -106,7 +106,7 @@ pub struct Thread {
 
 /// A place where memory is allocated. Numbers of sites belong to the node that has recorded them.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
-pub struct Site {
+pub struct SiteRecord {
     /// Its number on this node, from 1.
     pub number: u32,
     /// Return addresses, that of the call of `malloc` first.
@@ -115,12 +115,12 @@ pub struct Site {
 
 /// A block of memory that was allocated on this node. A later one at the same address takes its place.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Object {
+pub struct BlockRecord {
     /// Its first address.
     pub address: u64,
     /// How long it is, as the program has asked.
     pub bytes: u64,
-    /// Where it was allocated: the number of a [`Site`] of this node, 0 if that is not known.
+    /// Where it was allocated: the number of a [`SiteRecord`] of this node, 0 if that is not known.
     pub site: u32,
     /// The thread that has allocated it.
     pub thread: u32,
@@ -128,14 +128,14 @@ pub struct Object {
 
 /// Blocks that differ only in where they are: from the same place, of the same thread, of the same length.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Alike {
+pub struct BlockSeries {
     /// The first of them.
-    pub first: Object,
-    /// How far each of the others begins behind the one before it, as multiples of [`Alike::UNIT`]; never 0.
+    pub first: BlockRecord,
+    /// How far each of the others begins behind the one before it, as multiples of [`BlockSeries::UNIT`]; never 0.
     pub distances: Vec<u32>,
 }
 
-impl Alike {
+impl BlockSeries {
     /// Bytes. Blocks begin at multiples of it.
     pub const UNIT: u64 = 16;
 
@@ -146,7 +146,7 @@ impl Alike {
     /// All of the blocks, those of ascending addresses together as far as they are alike. They must not overlap, since their order
     /// is lost.
     #[must_use]
-    pub fn gather(objects: impl IntoIterator<Item = Object>) -> Vec<Self> {
+    pub fn gather(objects: impl IntoIterator<Item = BlockRecord>) -> Vec<Self> {
         // With the address of the last of each.
         let mut gathered: Vec<(Self, u64)> = vec![];
         for object in objects {
@@ -166,17 +166,17 @@ impl Alike {
     }
 
     /// How far behind the last of these blocks another one begins, if it is alike and that can be told.
-    fn distance(&self, last: u64, object: &Object) -> Option<u32> {
-        let is_alike = Object { address: self.first.address, ..*object } == self.first;
+    fn distance(&self, last: u64, object: &BlockRecord) -> Option<u32> {
+        let is_alike = BlockRecord { address: self.first.address, ..*object } == self.first;
         let bytes = object.address.checked_sub(last).filter(|&bytes| is_alike && bytes > 0)?;
         bytes.is_multiple_of(Self::UNIT).then(|| (bytes / Self::UNIT).try_into().ok())?
     }
 
     /// Each of the blocks.
-    pub fn objects(&self) -> impl Iterator<Item = Object> {
+    pub fn objects(&self) -> impl Iterator<Item = BlockRecord> {
         let others = self.distances.iter().scan(self.first.address, |address, &distance| {
             *address += u64::from(distance) * Self::UNIT;
-            Some(Object { address: *address, ..self.first })
+            Some(BlockRecord { address: *address, ..self.first })
         });
         std::iter::once(self.first).chain(others)
     }
@@ -191,12 +191,12 @@ pub struct Interval {
     pub end: u64,
     /// What happened. Each transaction is in the record of one node only: that which caused it
     /// ([`Direction::Out`]), or for notices, invalidations and recalls that which suffered it.
-    pub rows: Vec<Row>,
+    pub rows: Vec<TransactionRow>,
 }
 
 /// Like transactions taken together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Row {
+pub struct TransactionRow {
     /// First address of the unit of memory that they were about.
     pub address: u64,
     /// The length of the unit, as a power of two of bytes (5 for 32 bytes).
@@ -233,7 +233,7 @@ pub struct Stretches {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Stretch {
     /// All of them, about the whole stretch.
-    pub row: Row,
+    pub row: TransactionRow,
     /// The number of equal parts of it, as a power of two: 1 to [`Stretch::MOST_PARTS`].
     pub parts: u8,
 }
@@ -244,18 +244,18 @@ impl Stretch {
 
     /// What happened to each part. The parts of a stretch have as many transactions and bytes each; of numbers that cannot be
     /// divided, the first one has the rest.
-    pub fn rows(&self) -> impl Iterator<Item = Row> + use<> {
+    pub fn rows(&self) -> impl Iterator<Item = TransactionRow> + use<> {
         let row = self.row;
         let parts = self.parts.min(row.unit).min(Self::MOST_PARTS);
         let unit = row.unit - parts;
         let (count, bytes) = (row.count >> parts, row.bytes >> parts);
-        let first = Row {
+        let first = TransactionRow {
             unit,
             count: row.count - count * ((1 << parts) - 1),
             bytes: row.bytes - bytes * ((1 << parts) - 1),
             ..row
         };
-        let others = (1..1_u64 << parts).map(move |part| Row {
+        let others = (1..1_u64 << parts).map(move |part| TransactionRow {
             address: row.address + (part << unit),
             unit,
             count,
@@ -270,7 +270,7 @@ impl Stretch {
 /// of an earlier one. Only diffs tell that: nothing is known of pages that were written at their home, nor under `sc`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(from = "Packed", into = "Packed")]
-pub struct Written {
+pub struct WrittenRecord {
     /// First address of the page.
     pub address: u64,
     /// Which blocks of 64 bytes have written bytes, a bit each.
@@ -279,7 +279,7 @@ pub struct Written {
     pub bytes: Vec<u64>,
 }
 
-/// [`Written`] as it is in the file: most blocks are written wholly.
+/// [`WrittenRecord`] as it is in the file: most blocks are written wholly.
 #[derive(Serialize, Deserialize)]
 struct Packed {
     address: u64,
@@ -295,8 +295,8 @@ fn bits(word: u64) -> impl Iterator<Item = u32> {
     (0..u64::BITS).filter(move |bit| word >> bit & 1 == 1)
 }
 
-impl From<Written> for Packed {
-    fn from(Written { address, blocks, bytes }: Written) -> Self {
+impl From<WrittenRecord> for Packed {
+    fn from(WrittenRecord { address, blocks, bytes }: WrittenRecord) -> Self {
         let whole = bits(blocks).zip(&bytes).filter(|(_, mask)| **mask == u64::MAX);
         let full = whole.fold(0, |full, (block, _)| full | 1 << block);
         let partial = bytes.into_iter().filter(|mask| *mask != u64::MAX).collect();
@@ -304,7 +304,7 @@ impl From<Written> for Packed {
     }
 }
 
-impl From<Packed> for Written {
+impl From<Packed> for WrittenRecord {
     fn from(Packed { address, blocks, full, partial }: Packed) -> Self {
         let mut partial = partial.into_iter();
         let bytes = bits(blocks)
@@ -326,11 +326,11 @@ pub struct Reference {
 /// What is known of fewer data areas than there are because there was too much of it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Omitted {
-    /// Blocks that no [`Object`] tells of.
+    /// Blocks that no [`BlockRecord`] tells of.
     pub objects: u64,
-    /// Chains of calls, found by allocations, that no [`Site`] tells of.
+    /// Chains of calls, found by allocations, that no [`SiteRecord`] tells of.
     pub sites: u64,
-    /// Diffs that no [`Written`] has.
+    /// Diffs that no [`WrittenRecord`] has.
     pub diffs: u64,
     /// Pointers that no [`Reference`] tells of.
     pub references: u64,
@@ -338,7 +338,7 @@ pub struct Omitted {
 
 /// The counters of a node's filters, when it was asked for them or ended.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Board {
+pub struct BankRecord {
     /// When.
     pub time: u64,
     /// The filters that are set.
@@ -373,7 +373,7 @@ pub struct Counted {
 /// pages that threads of this node had to wait for, and their first writes. Several with the same times and range have a
 /// part of the counters each.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Watched {
+pub struct RetiredFilterRecord {
     /// When it was set.
     pub begin: u64,
     /// Until when it has counted.
@@ -397,7 +397,7 @@ pub struct End {
 
 /// What a node had done by the end of an interval, since it has begun to record.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Totals {
+pub struct TotalsRecord {
     /// When.
     pub time: u64,
     /// Faults that its threads have taken.

@@ -2,14 +2,14 @@
 
 use gondwana_monitor::{Direction, Kind};
 use gondwana_recording::{
-    Alike, Board, Counted, Cut, End, FILE_HEADER, FilterCounts, Interval, LAUNCHER, Object, ReadError,
-    Recording, Reference, Row, Run, Segment, SegmentKind, Site, Started, Stretch, Stretches, Thread, Watched,
-    Written, encode, read,
+    BankRecord, BlockRecord, BlockSeries, Counted, Cut, End, FILE_HEADER, FilterCounts, Interval, LAUNCHER,
+    ReadError, Recording, Reference, RetiredFilterRecord, RunRecord, SegmentKind, SegmentRecord, SiteRecord,
+    Started, Stretch, Stretches, ThreadRecord, TransactionRow, WrittenRecord, encode, read,
 };
 use proptest::prelude::*;
 
-fn row(address: u64) -> Row {
-    Row {
+fn row(address: u64) -> TransactionRow {
+    TransactionRow {
         address,
         unit: 5,
         kind: Kind::Read,
@@ -22,17 +22,17 @@ fn row(address: u64) -> Row {
     }
 }
 
-fn run() -> Run {
-    Run { nodes: 2, page_bytes: 4096, executable: "/bin/true".to_owned(), ..Run::default() }
+fn run() -> RunRecord {
+    RunRecord { nodes: 2, page_bytes: 4096, executable: "/bin/true".to_owned(), ..RunRecord::default() }
 }
 
-fn interval(rows: Vec<Row>) -> Interval {
+fn interval(rows: Vec<TransactionRow>) -> Interval {
     Interval { begin: 0, end: 250_000_000, rows }
 }
 
 /// Eight pages, of which each was fetched ahead twice.
 fn stretch() -> Stretch {
-    let row = Row { unit: 15, kind: Kind::Ahead, count: 16, bytes: 16 * 4096, ..row(0x1_0000) };
+    let row = TransactionRow { unit: 15, kind: Kind::Ahead, count: 16, bytes: 16 * 4096, ..row(0x1_0000) };
     Stretch { row, parts: 3 }
 }
 
@@ -42,7 +42,7 @@ fn stretches(stretch: Stretch) -> Stretches {
 
 /// A record of each kind.
 fn chunks() -> Vec<Vec<u8>> {
-    let segment = Segment { start: 0x1000, end: 0x2000, kind: SegmentKind::Heap };
+    let segment = SegmentRecord { start: 0x1000, end: 0x2000, kind: SegmentKind::Heap };
     let counts = FilterCounts {
         start: 0x1000,
         end: 0x2000,
@@ -53,21 +53,21 @@ fn chunks() -> Vec<Vec<u8>> {
     vec![
         encode(LAUNCHER, &run()),
         encode(0, &Started { segments: vec![segment], ..Started::default() }),
-        encode(1, &vec![Thread { number: 1, stack_end: 4096, ..Thread::default() }]),
-        encode(1, &vec![Site { number: 1, stack: vec![0x40_1000, 0x40_2000] }]),
-        encode(1, &vec![Object { address: 0x1000, bytes: 100, site: 1, thread: 1 }]),
+        encode(1, &vec![ThreadRecord { number: 1, stack_end: 4096, ..ThreadRecord::default() }]),
+        encode(1, &vec![SiteRecord { number: 1, stack: vec![0x40_1000, 0x40_2000] }]),
+        encode(1, &vec![BlockRecord { address: 0x1000, bytes: 100, site: 1, thread: 1 }]),
         encode(
             1,
-            &vec![Alike {
-                first: Object { address: 0x2000, bytes: 8, site: 1, thread: 1 },
+            &vec![BlockSeries {
+                first: BlockRecord { address: 0x2000, bytes: 8, site: 1, thread: 1 },
                 distances: vec![],
             }],
         ),
         encode(0, &interval(vec![row(0x1000), row(0x1020)])),
-        encode(0, &vec![Written { address: 0x1000, blocks: 5, bytes: vec![1, u64::MAX] }]),
+        encode(0, &vec![WrittenRecord { address: 0x1000, blocks: 5, bytes: vec![1, u64::MAX] }]),
         encode(0, &vec![Reference { address: 0x1008, value: 0x1040 }]),
-        encode(0, &Board { time: 5, filters: vec![counts.clone()] }),
-        encode(1, &Watched { begin: 5, end: 6, filter: counts }),
+        encode(0, &BankRecord { time: 5, filters: vec![counts.clone()] }),
+        encode(1, &RetiredFilterRecord { begin: 5, end: 6, filter: counts }),
         encode(0, &stretches(stretch())),
         encode(0, &End { time: 5, messages: 1, bytes: 2, lost: 0 }),
     ]
@@ -86,7 +86,7 @@ fn count(recording: &Recording) -> usize {
         + recording.stretches.len()
         + recording.written.len()
         + recording.references.len()
-        + recording.boards.len()
+        + recording.banks.len()
         + recording.watched.len()
         + recording.ended.len()
 }
@@ -148,7 +148,7 @@ fn another_format_is_named() {
 #[test]
 fn records_that_make_no_sense_are_damage() {
     let good = interval(vec![row(0x1000)]);
-    let with = |change: &dyn Fn(&mut Row)| {
+    let with = |change: &dyn Fn(&mut TransactionRow)| {
         let mut one = row(0x1000);
         change(&mut one);
         encode(0, &interval(vec![one]))
@@ -160,13 +160,17 @@ fn records_that_make_no_sense_are_damage() {
     };
     let counts = |start, end, unit, counters: &[(u32, u64)]| {
         let counters = counters.iter().map(|&(unit, count)| Counted { unit, count }).collect();
-        encode(0, &Board { time: 0, filters: vec![FilterCounts { start, end, unit, kinds: 1, counters }] })
+        encode(
+            0,
+            &BankRecord { time: 0, filters: vec![FilterCounts { start, end, unit, kinds: 1, counters }] },
+        )
     };
-    let written =
-        |address, blocks, bytes: &[u64]| encode(0, &vec![Written { address, blocks, bytes: bytes.to_vec() }]);
+    let written = |address, blocks, bytes: &[u64]| {
+        encode(0, &vec![WrittenRecord { address, blocks, bytes: bytes.to_vec() }])
+    };
     let alike = |address, bytes, distances: &[u32]| {
-        let first = Object { address, bytes, ..Object::default() };
-        encode(0, &vec![Alike { first, distances: distances.to_vec() }])
+        let first = BlockRecord { address, bytes, ..BlockRecord::default() };
+        encode(0, &vec![BlockSeries { first, distances: distances.to_vec() }])
     };
     for (number, chunk) in [
         with(&|row| row.unit = 22),
@@ -188,12 +192,12 @@ fn records_that_make_no_sense_are_damage() {
         encode(LAUNCHER, &good),
         encode(LAUNCHER, &run()),
         encode(0, &Interval { begin: 2, end: 1, rows: vec![] }),
-        encode(0, &vec![Object { address: u64::MAX, bytes: 2, ..Object::default() }]),
+        encode(0, &vec![BlockRecord { address: u64::MAX, bytes: 2, ..BlockRecord::default() }]),
         alike(0, 2, &[0]),
         alike(u64::MAX - 100, 5, &[6]),
         alike(u64::MAX - 100, 2, &[u32::MAX, 1]),
         encode(0, &vec![Reference { address: u64::MAX, value: 0 }]),
-        encode(0, &vec![Site::default()]),
+        encode(0, &vec![SiteRecord::default()]),
         written(0x1001, 1, &[1]),
         written(0x1000, 3, &[1]),
         written(0x1000, 1, &[0]),
@@ -215,12 +219,17 @@ fn records_that_make_no_sense_are_damage() {
 
 #[test]
 fn a_stretch_is_as_many_rows_as_it_has_parts() {
-    let rows: Vec<Row> = stretch().rows().collect();
-    let expected =
-        |page: u64| Row { unit: 12, kind: Kind::Ahead, count: 2, bytes: 8192, ..row(0x1_0000 + page * 4096) };
+    let rows: Vec<TransactionRow> = stretch().rows().collect();
+    let expected = |page: u64| TransactionRow {
+        unit: 12,
+        kind: Kind::Ahead,
+        count: 2,
+        bytes: 8192,
+        ..row(0x1_0000 + page * 4096)
+    };
     assert_eq!(rows, (0..8).map(expected).collect::<Vec<_>>());
     // What cannot be divided is nobody's but the first part's.
-    let odd = Stretch { row: Row { count: 17, bytes: 9, ..stretch().row }, parts: 3 };
+    let odd = Stretch { row: TransactionRow { count: 17, bytes: 9, ..stretch().row }, parts: 3 };
     let counts: Vec<_> = odd.rows().map(|row| (row.count, row.bytes)).collect();
     assert_eq!(counts[..2], [(3, 2), (2, 1)]);
     assert_eq!(counts.iter().fold((0, 0), |sum, one| (sum.0 + one.0, sum.1 + one.1)), (17, 9));

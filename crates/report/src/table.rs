@@ -1,7 +1,7 @@
 //! What a recording tells as tables for people: the hottest first, and no line longer than a terminal is wide.
 
 use crate::advice::short as headline;
-use gondwana_analysis::{Advice, AdviceKind, Analysis, Area, BoardFilter, Flow, Totals};
+use gondwana_analysis::{Advice, AdviceKind, Analysis, Area, BankFilter, Flow, Totals};
 use gondwana_console::clean;
 use gondwana_console::columns::{Side, amount, columns, ranges};
 use std::fmt::Write;
@@ -217,9 +217,9 @@ fn locks(analysis: &Analysis, most: usize) -> String {
 }
 
 /// What filters have counted, with the hottest unit of each: those that somebody has asked for, and those that have moved.
-fn filters(filters: &[BoardFilter], most: usize) -> String {
+fn filters(filters: &[BankFilter], most: usize) -> String {
     let (own, asked): (Vec<_>, Vec<_>) = filters.iter().partition(|filter| filter.own);
-    let table = |filters: Vec<&BoardFilter>, what: &str| {
+    let table = |filters: Vec<&BankFilter>, what: &str| {
         if filters.is_empty() {
             return String::new();
         }
@@ -321,7 +321,7 @@ mod tests {
     #[test]
     fn filters_tell_their_hottest_unit() {
         let hot = |name: &str| HotUnit { address: 0x1020, counted: 7, name: name.to_owned() };
-        let filter = |own, unit, hottest| BoardFilter {
+        let filter = |own, unit, hottest| BankFilter {
             range: 0x1000..0x2000,
             unit,
             kinds: vec![],

@@ -1,7 +1,7 @@
 //! How long names take: `cargo run --release -p gondwana-symbols --example times FILE`.
 
 use gondwana_analysis::Names;
-use gondwana_recording::Image;
+use gondwana_recording::ImageRecord;
 use gondwana_symbols::{File, Symbols};
 use object::{Object, ObjectSection, ObjectSymbol, SymbolKind};
 use std::error::Error;
@@ -26,7 +26,7 @@ fn main() -> Result<(), Box<dyn Error>> {
 
     let build_id = File::open(&path)?.build_id().to_vec();
     let path = path.to_str().ok_or("a path of other letters")?.to_owned();
-    let image = Image { path, base: 0, start: 0, end: u64::MAX, build_id };
+    let image = ImageRecord { path, base: 0, start: 0, end: u64::MAX, build_id };
     let time = |what: &str, begun: Instant| println!("{what}: {:.1} ms", begun.elapsed().as_secs_f64() * 1e3);
     let begun = Instant::now();
     let (names, notes) = Symbols::open(&[image]);

@@ -3,7 +3,7 @@
 use crate::File;
 use gondwana_analysis::{Code, Layouts, Names, Variable};
 use gondwana_plan::Site;
-use gondwana_recording::Image;
+use gondwana_recording::ImageRecord;
 use std::io;
 use std::path::Path;
 
@@ -17,7 +17,7 @@ pub struct Symbols {
 
 /// A file that was loaded.
 struct Loaded {
-    image: Image,
+    image: ImageRecord,
     /// Its file name, if it is a library.
     library: String,
     /// None if the file is not the one that has run, or none at all.
@@ -28,7 +28,7 @@ impl Symbols {
     /// Opens the files of a program, of which the executable is the first; also says, in a sentence each, what will have no
     /// names and why.
     #[must_use]
-    pub fn open(images: &[Image]) -> (Self, Vec<String>) {
+    pub fn open(images: &[ImageRecord]) -> (Self, Vec<String>) {
         let mut loaded: Vec<Loaded> = vec![];
         let mut notes = vec![];
         for (number, image) in images.iter().enumerate() {
@@ -67,7 +67,7 @@ impl Symbols {
 }
 
 /// Opens the file of an image if it is still the one that has run.
-fn open(image: &Image, is_executable: bool, notes: &mut Vec<String>) -> Option<File> {
+fn open(image: &ImageRecord, is_executable: bool, notes: &mut Vec<String>) -> Option<File> {
     // What the kernel provides is in no file.
     if !image.path.starts_with('/') {
         return None;

@@ -1,9 +1,9 @@
 //! The pages of an area, and what homes for all of them would save.
 
 use super::gains::{Gain, clear_gain, gain, of_home};
-use super::pages::{Page, Pages, Use};
+use super::pages::{Pages, Usage, UsedPage};
 use crate::Area;
-use gondwana_recording::Run;
+use gondwana_recording::RunRecord;
 use gondwana_rset::PlacementPart;
 use gondwana_topology::NodeId;
 use std::collections::BTreeSet;
@@ -27,10 +27,10 @@ pub const MOST_PARTS: usize = 64;
 const TOGETHER: f64 = 0.5;
 
 /// One page of an area's blocks.
-pub struct Region<'a> {
-    page: &'a Page<u16>,
+pub struct AreaPage<'a> {
+    page: &'a UsedPage<u16>,
     /// What the homes that it had would ask for, if its home were elsewhere.
-    at_homes: Vec<(u16, Use)>,
+    at_homes: Vec<(u16, Usage)>,
     /// The number of the page.
     number: u64,
     /// Its place in its block, and how many pages that has.
@@ -38,7 +38,7 @@ pub struct Region<'a> {
     of: u64,
 }
 
-impl Region<'_> {
+impl AreaPage<'_> {
     fn gain(&self, node: u16) -> Gain {
         if self.stays_at(node) { Gain::default() } else { gain(self.page, &self.at_homes_but(node), node) }
     }
@@ -48,9 +48,9 @@ impl Region<'_> {
         matches!(self.at_homes[..], [(home, _)] if home == node)
     }
 
-    fn at_homes_but(&self, node: u16) -> Use {
+    fn at_homes_but(&self, node: u16) -> Usage {
         let others = self.at_homes.iter().filter(|(home, _)| *home != node);
-        others.fold(Use::default(), |sum, (_, uses)| sum.plus(*uses))
+        others.fold(Usage::default(), |sum, (_, uses)| sum.plus(*uses))
     }
 
     /// The node that would save the most as the home, if any would.
@@ -64,17 +64,17 @@ impl Region<'_> {
 }
 
 /// The pages of an area that were recorded, and how many were not.
-pub struct Blocks<'a> {
-    recorded: Vec<Region<'a>>,
+pub struct AreaPages<'a> {
+    recorded: Vec<AreaPage<'a>>,
     /// Runs of pages that nobody was seen at: index of the first one, how many, and pages of the block.
     silent: Vec<(u64, u64, u64)>,
     /// The nodes that were seen.
     pub seen: BTreeSet<u16>,
 }
 
-impl<'a> Blocks<'a> {
+impl<'a> AreaPages<'a> {
     /// The pages of an area.
-    pub fn new(run: &Run, area: &Area, pages: &'a Pages, page_bytes: u64) -> Self {
+    pub fn new(run: &RunRecord, area: &Area, pages: &'a Pages, page_bytes: u64) -> Self {
         let (mut recorded, mut silent) = (vec![], vec![]);
         let mut taken = 0;
         for range in area.ranges.iter().filter(|range| range.start < range.end) {
@@ -87,7 +87,7 @@ impl<'a> Blocks<'a> {
                 if index > next {
                     silent.push((next, index - next, of));
                 }
-                recorded.push(Region { page, at_homes: vec![], number, index, of });
+                recorded.push(AreaPage { page, at_homes: vec![], number, index, of });
                 next = index + 1;
             }
             if next < of {
@@ -100,8 +100,8 @@ impl<'a> Blocks<'a> {
         // Of pages that were dealt out in turn, a node that used so many of them would have been seen at those of others.
         silent.retain(|(_, count, _)| turn.is_none_or(|turn| *count < turn));
         let reach = turn.map_or(0, |turn| turn.saturating_mul(2));
-        let of_homes = |at: usize| -> Vec<(u16, Use)> {
-            let page: &Page<u16> = recorded[at].page;
+        let of_homes = |at: usize| -> Vec<(u16, Usage)> {
+            let page: &UsedPage<u16> = recorded[at].page;
             let homes: Vec<u16> =
                 if follow_writers(run) { page.homes().collect() } else { page.home().into_iter().collect() };
             let beside = beside(&recorded, at, reach);
@@ -134,9 +134,9 @@ impl<'a> Blocks<'a> {
     }
 
     /// What is saved if each page is at the node that `home` says, or where it is.
-    fn sum(&self, home: impl Fn(&Region<'_>) -> Option<u16>) -> Gain {
+    fn sum(&self, home: impl Fn(&AreaPage<'_>) -> Option<u16>) -> Gain {
         let mut sum = Gain::default();
-        let mut before: Option<(&Region<'_>, u16)> = None;
+        let mut before: Option<(&AreaPage<'_>, u16)> = None;
         for region in &self.recorded {
             let Some(to) = home(region).or(region.page.home()) else { continue };
             sum = sum.plus(region.gain(to));
@@ -155,10 +155,10 @@ impl<'a> Blocks<'a> {
 
     /// The nodes that would be the best homes.
     pub fn best_homes(&self) -> BTreeSet<u16> {
-        self.recorded.iter().filter_map(Region::best).map(|(node, _)| node).collect()
+        self.recorded.iter().filter_map(AreaPage::best).map(|(node, _)| node).collect()
     }
 
-    /// As [`Blocks::total`], less what speaks against it: pages that nobody was seen at are used by their home, if at all,
+    /// As [`AreaPages::total`], less what speaks against it: pages that nobody was seen at are used by their home, if at all,
     /// which then is no node that was seen elsewhere; unless it happened to be the right one.
     pub fn score(&self, home: &dyn Fn(u64, u64) -> u16) -> f64 {
         let total = self.total(home).requests;
@@ -233,30 +233,30 @@ impl<'a> Blocks<'a> {
 }
 
 /// Requests for two pages beside each other that are one if both have the home `at`.
-fn together(one: &Region<'_>, other: &Region<'_>, at: u16, of: impl Fn(&Use) -> f64) -> Gain {
-    let both = |(node, uses): (&u16, &Use)| Some(of(uses).min(of(one.page.uses.get(node)?)));
+fn together(one: &AreaPage<'_>, other: &AreaPage<'_>, at: u16, of: impl Fn(&Usage) -> f64) -> Gain {
+    let both = |(node, uses): (&u16, &Usage)| Some(of(uses).min(of(one.page.uses.get(node)?)));
     let elsewhere = other.page.uses.iter().filter(|(node, _)| **node != at);
     Gain { requests: elsewhere.filter_map(both).sum::<f64>() * TOGETHER, bytes: 0.0 }
 }
 
 /// True if nothing was said about homes, which then move to those who write.
-pub fn follow_writers(run: &Run) -> bool {
+pub fn follow_writers(run: &RunRecord) -> bool {
     run.memory == "float"
 }
 
 /// The length of the stripes that memory was dealt out to the nodes in, in pages; `None` if homes were others.
-fn stripe(run: &Run) -> Option<u64> {
+fn stripe(run: &RunRecord) -> Option<u64> {
     run.memory.strip_prefix("striped:")?.parse().ok()
 }
 
 /// What the home of a page does with the nearest pages before and behind it, no further than `reach`, that have other homes.
-fn beside(recorded: &[Region<'_>], at: usize, reach: u64) -> Option<Use> {
+fn beside(recorded: &[AreaPage<'_>], at: usize, reach: u64) -> Option<Usage> {
     let (number, home) = (recorded[at].number, recorded[at].page.home()?);
-    let near = |region: &&Region<'_>| region.number.abs_diff(number) <= reach;
-    let elsewhere = |region: &&Region<'_>| region.page.home().is_some_and(|other| other != home);
+    let near = |region: &&AreaPage<'_>| region.number.abs_diff(number) <= reach;
+    let elsewhere = |region: &&AreaPage<'_>| region.page.home().is_some_and(|other| other != home);
     let before = recorded[..at].iter().rev().take_while(near).find(elsewhere);
     let behind = recorded[at + 1..].iter().take_while(near).find(elsewhere);
-    let of = |region: &Region<'_>| region.page.uses.get(&home).copied().unwrap_or_default();
+    let of = |region: &AreaPage<'_>| region.page.uses.get(&home).copied().unwrap_or_default();
     match (before.map(of), behind.map(of)) {
         (Some(one), Some(other)) => Some(one.plus(other).times(0.5)),
         (one, other) => one.or(other),

@@ -4,7 +4,7 @@
 //! pages were dealt out in turn, from what it does with its neighbours that have other homes, and else from what others
 //! were told of its writes.
 
-use super::pages::{Page, Use};
+use super::pages::{Usage, UsedPage};
 
 /// Less than this share of a node's requests for a page is no gain to count on.
 const CLEAR: f64 = 0.1;
@@ -38,13 +38,13 @@ impl Gain {
 
 /// What is saved of a page if its home is at `node`: all that the node asks for, less what the homes that it had elsewhere
 /// would have to ask for, which is `at_homes`.
-pub fn gain(page: &Page<u16>, at_homes: &Use, node: u16) -> Gain {
+pub fn gain(page: &UsedPage<u16>, at_homes: &Usage, node: u16) -> Gain {
     let here = page.uses.get(&node).copied().unwrap_or_default();
     Gain { requests: here.requests() - at_homes.requests(), bytes: here.bytes - at_homes.bytes }
 }
 
 /// The same if it is a gain that one can count on.
-pub fn clear_gain(page: &Page<u16>, at_homes: &Use, node: u16) -> Option<f64> {
+pub fn clear_gain(page: &UsedPage<u16>, at_homes: &Usage, node: u16) -> Option<f64> {
     let requests = gain(page, at_homes, node).requests;
     let share = if at_homes.requests() > 0.0 { CLEAR_OF_ESTIMATE } else { CLEAR };
     let here = page.uses.get(&node)?.requests();
@@ -52,10 +52,10 @@ pub fn clear_gain(page: &Page<u16>, at_homes: &Use, node: u16) -> Option<f64> {
 }
 
 /// What a home of a page would ask for if that were elsewhere, given what it does with pages beside it, if that is known.
-pub fn of_home(page: &Page<u16>, home: u16, beside: Option<Use>, page_bytes: u64) -> Use {
+pub fn of_home(page: &UsedPage<u16>, home: u16, beside: Option<Usage>, page_bytes: u64) -> Usage {
     let written = page.seen_to_write(home);
     if let Some(beside) = beside {
-        return Use { diffs: beside.diffs.max(written), ..beside };
+        return Usage { diffs: beside.diffs.max(written), ..beside };
     }
     let diffs: f64 = page.uses.iter().filter(|(node, _)| **node != home).map(|(_, uses)| uses.diffs).sum();
     let writers = page.uses.iter().filter(|(node, uses)| **node != home && uses.written() > 0.0).count();
@@ -63,7 +63,7 @@ pub fn of_home(page: &Page<u16>, home: u16, beside: Option<Use>, page_bytes: u64
     let rounds = written.min(diffs);
     // What one node alone writes, somebody else has initialised.
     let initialised = if written == 0.0 && writers <= 1 { 1.0 } else { 0.0 };
-    Use {
+    Usage {
         fetches: rounds,
         reads: 0.0,
         writes: written,

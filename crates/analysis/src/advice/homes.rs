@@ -1,6 +1,6 @@
 //! Which homes would save requests.
 
-use super::blocks::{Blocks, MOST_PARTS, follow_writers};
+use super::blocks::{AreaPages, MOST_PARTS, follow_writers};
 use super::gains::Gain;
 use super::pages::{Pages, page_bytes};
 use super::{Advice, AdviceKind, entry, percent};
@@ -43,7 +43,7 @@ impl Form {
 /// The homes that save the most, if any do.
 pub fn advise(analysis: &Analysis, area: &Area, pages: &Pages) -> Option<Advice> {
     let nodes = analysis.run.nodes.max(1);
-    let blocks = Blocks::new(&analysis.run, area, pages, page_bytes(analysis));
+    let blocks = AreaPages::new(&analysis.run, area, pages, page_bytes(analysis));
     // Where homes follow those who write, these are where nobody else was seen.
     if follow_writers(&analysis.run) && blocks.are_known_in_part() {
         return None;
@@ -88,7 +88,7 @@ pub fn advise(analysis: &Analysis, area: &Area, pages: &Pages) -> Option<Advice>
 }
 
 /// The node that allocates, if that is the one that uses.
-fn local(analysis: &Analysis, area: &Area, blocks: &Blocks<'_>) -> Option<Form> {
+fn local(analysis: &Analysis, area: &Area, blocks: &AreaPages<'_>) -> Option<Form> {
     let Origin::Allocation { threads, .. } = &area.origin else { return None };
     let node_of =
         |number: &u32| analysis.threads.iter().find(|thread| thread.number == *number).map(|it| it.node);
@@ -104,7 +104,7 @@ fn local(analysis: &Analysis, area: &Area, blocks: &Blocks<'_>) -> Option<Form> 
 }
 
 /// The forms that do not depend on who allocates, the simplest ones first.
-fn forms(blocks: &Blocks<'_>, nodes: u16, area: &Area) -> Vec<Form> {
+fn forms(blocks: &AreaPages<'_>, nodes: u16, area: &Area) -> Vec<Form> {
     let form = |kind, homes, home: &dyn Fn(u64, u64) -> u16| Form {
         kind,
         homes,

@@ -1,7 +1,7 @@
 //! Data that different nodes use on the same pages, and how to lay it out instead.
 
 use super::{Advice, AdviceKind};
-use crate::{Area, Shared, Writer};
+use crate::{Area, FalselySharedPage, Writer};
 use gondwana_plan::Traffic;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
@@ -52,7 +52,7 @@ pub fn advise(area: &Area) -> Option<Advice> {
 
 /// Fetches beyond the first by each node, with the diffs and notices that go with them.
 fn saved(area: &Area) -> u64 {
-    let again = |shared: &Shared| {
+    let again = |shared: &FalselySharedPage| {
         let nodes: BTreeSet<u16> = shared.writers.iter().map(|writer| writer.node).collect();
         shared.fetches.saturating_sub(nodes.len() as u64)
     };
@@ -64,7 +64,7 @@ fn saved(area: &Area) -> u64 {
 
 /// Who uses what of a page: `counters[0] to counters[3] (node 0 writes) and counters[4] (node 1 reads) are`; if that gets
 /// long, without the numbers of elements: `bodies[].mass (nodes 0 and 1 read) and bodies[].moves (nodes 0 and 1 write) are`.
-fn listed(shared: &Shared) -> String {
+fn listed(shared: &FalselySharedPage) -> String {
     let mut spans: Vec<(&Writer, &Writer)> = vec![];
     for writer in &shared.writers {
         match spans.last_mut() {
@@ -92,7 +92,7 @@ fn listed(shared: &Shared) -> String {
 }
 
 /// Who uses which kinds of elements and fields.
-fn together(shared: &Shared) -> String {
+fn together(shared: &FalselySharedPage) -> String {
     let mut uses: BTreeMap<(String, bool), BTreeSet<u16>> = BTreeMap::new();
     for writer in &shared.writers {
         uses.entry((without_numbers(&name(writer)), writer.writes)).or_default().insert(writer.node);

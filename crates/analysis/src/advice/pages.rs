@@ -8,7 +8,7 @@ const BY_TURNS: f64 = 0.25;
 
 /// What one node does with one page.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Use {
+pub struct Usage {
     /// Times that a thread waited for the page.
     pub fetches: f64,
     /// Of the fetches, those for reads.
@@ -25,7 +25,7 @@ pub struct Use {
     pub bytes: f64,
 }
 
-impl Use {
+impl Usage {
     /// What the node asks of others for the page.
     pub fn requests(&self) -> f64 {
         self.fetches + self.diffs + self.notices
@@ -67,22 +67,22 @@ impl Use {
 
 /// One page, by what uses it: threads or nodes.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Page<By: Ord> {
+pub struct UsedPage<By: Ord> {
     /// Who uses it, and what they do.
-    pub uses: BTreeMap<By, Use>,
+    pub uses: BTreeMap<By, Usage>,
     /// How much speaks for each node being the home.
     homes: BTreeMap<u16, f64>,
     /// Of the notices about each node's writes, the most that one node has received.
     written: BTreeMap<u16, f64>,
 }
 
-impl<By: Ord> Default for Page<By> {
+impl<By: Ord> Default for UsedPage<By> {
     fn default() -> Self {
         Self { uses: BTreeMap::new(), homes: BTreeMap::new(), written: BTreeMap::new() }
     }
 }
 
-impl<By: Ord> Page<By> {
+impl<By: Ord> UsedPage<By> {
     /// The home, if anybody had to do with it.
     pub fn home(&self) -> Option<u16> {
         self.homes.iter().max_by(|a, b| a.1.total_cmp(b.1)).map(|(home, _)| *home)
@@ -109,10 +109,10 @@ impl<By: Ord> Page<By> {
 }
 
 /// The pages of an area by node, by number of the page.
-pub type Pages = BTreeMap<u64, Page<u16>>;
+pub type Pages = BTreeMap<u64, UsedPage<u16>>;
 
 /// The pages of an area by thread: the node where it was recorded, and the number of the thread plus 1.
-pub type ByThread = BTreeMap<u64, Page<(u16, u32)>>;
+pub type ByThread = BTreeMap<u64, UsedPage<(u16, u32)>>;
 
 /// Nodes of threads that are to be elsewhere, by number of the thread.
 pub type Moved = HashMap<u32, u16>;
@@ -151,9 +151,9 @@ pub fn by_thread(analysis: &Analysis) -> Vec<ByThread> {
     areas
 }
 
-fn of_one(known: &PageUse) -> Use {
+fn of_one(known: &PageUse) -> Usage {
     let number = |count: u32| f64::from(count);
-    Use {
+    Usage {
         fetches: number(known.reads) + number(known.writes),
         reads: number(known.reads),
         writes: number(known.writes) + if known.thread > 0 { number(known.upgrades) } else { 0.0 },
@@ -165,12 +165,12 @@ fn of_one(known: &PageUse) -> Use {
 }
 
 /// What no thread of a node has caused, such as notices, is for those that use the page there.
-fn share_out_notices(page: &mut Page<(u16, u32)>) {
+fn share_out_notices(page: &mut UsedPage<(u16, u32)>) {
     let nodes: Vec<u16> =
         page.uses.keys().filter(|(_, thread)| *thread == 0).map(|(node, _)| *node).collect();
     for node in nodes {
         let of_node = (node, 1)..=(node, u32::MAX);
-        let weight = |uses: &Use| uses.fetches + uses.ahead + uses.writes;
+        let weight = |uses: &Usage| uses.fetches + uses.ahead + uses.writes;
         let all: f64 = page.uses.range(of_node.clone()).map(|(_, uses)| weight(uses)).sum();
         if all > 0.0
             && let Some(nobodys) = page.uses.remove(&(node, 0))
@@ -184,19 +184,19 @@ fn share_out_notices(page: &mut Page<(u16, u32)>) {
 
 /// The pages of each area by node, with threads where they will be.
 pub fn by_area(analysis: &Analysis, moved: &Moved) -> Vec<Pages> {
-    let by_node = |page: Page<(u16, u32)>| {
-        let mut by_origin: BTreeMap<(u16, u16), Use> = BTreeMap::new();
+    let by_node = |page: UsedPage<(u16, u32)>| {
+        let mut by_origin: BTreeMap<(u16, u16), Usage> = BTreeMap::new();
         for ((node, thread), uses) in page.uses {
             let there = thread.checked_sub(1).and_then(|number| moved.get(&number)).copied().unwrap_or(node);
             let known = by_origin.entry((there, node)).or_default();
             *known = known.plus(uses);
         }
-        let mut uses: BTreeMap<u16, Use> = BTreeMap::new();
+        let mut uses: BTreeMap<u16, Usage> = BTreeMap::new();
         for ((there, _), more) in by_origin {
             let known = uses.entry(there).or_default();
             *known = known.joined(more);
         }
-        Page { uses, homes: page.homes, written: page.written }
+        UsedPage { uses, homes: page.homes, written: page.written }
     };
     let area = |area: ByThread| area.into_iter().map(|(number, page)| (number, by_node(page))).collect();
     by_thread(analysis).into_iter().map(area).collect()

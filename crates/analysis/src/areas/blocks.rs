@@ -3,7 +3,7 @@
 use super::layer::Layer;
 use super::recursion::without_recursion;
 use crate::names::Names;
-use gondwana_recording::{Object, Recording};
+use gondwana_recording::{BlockRecord, Recording};
 use std::collections::HashMap;
 
 /// Blocks of one chain of calls, on all nodes.
@@ -28,7 +28,7 @@ pub(crate) struct Blocks {
     /// Where they are, by their place in `objects`.
     pub(crate) layer: Layer<usize>,
     /// The records, each with its group.
-    pub(crate) objects: Vec<(Object, usize)>,
+    pub(crate) objects: Vec<(BlockRecord, usize)>,
     /// The chains of calls.
     pub(crate) groups: Vec<Group>,
 }
@@ -40,7 +40,7 @@ impl Blocks {
         let sites: HashMap<(u16, u32), &[u64]> =
             recording.sites.iter().map(|(node, site)| ((*node, site.number), &site.stack[..])).collect();
         let stack_of =
-            |node: u16, object: &Object| sites.get(&(node, object.site)).copied().unwrap_or_default();
+            |node: u16, object: &BlockRecord| sites.get(&(node, object.site)).copied().unwrap_or_default();
         let mut chains =
             without_recursion(recording.objects.iter().map(|(node, object)| stack_of(*node, object)), names);
         let mut blocks = Self::default();
@@ -91,16 +91,16 @@ impl Blocks {
 mod tests {
     use super::*;
     use crate::names::NoNames;
-    use gondwana_recording::Site;
+    use gondwana_recording::SiteRecord;
 
     #[test]
     fn the_same_calls_on_two_nodes_are_one_group_and_the_latest_block_counts() {
-        let object = |address, bytes, site, thread| Object { address, bytes, site, thread };
+        let object = |address, bytes, site, thread| BlockRecord { address, bytes, site, thread };
         let recording = Recording {
             sites: vec![
-                (0, Site { number: 1, stack: vec![10, 20] }),
-                (0, Site { number: 2, stack: vec![11, 20] }),
-                (1, Site { number: 7, stack: vec![10, 20] }),
+                (0, SiteRecord { number: 1, stack: vec![10, 20] }),
+                (0, SiteRecord { number: 2, stack: vec![11, 20] }),
+                (1, SiteRecord { number: 7, stack: vec![10, 20] }),
             ],
             objects: vec![
                 (0, object(0x1000, 0x100, 2, 0)),

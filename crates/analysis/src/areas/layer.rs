@@ -1,6 +1,6 @@
 //! Ranges of addresses, of which a later one hides what it covers of earlier ones.
 
-use crate::span::common;
+use crate::range_set::common;
 use std::collections::BTreeMap;
 use std::ops::Range;
 

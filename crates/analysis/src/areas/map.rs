@@ -3,7 +3,7 @@
 use super::blocks::Blocks;
 use super::layer::Layer;
 use crate::names::{Names, Variable};
-use crate::span::{Span, common, length};
+use crate::range_set::{RangeSet, common, length};
 use gondwana_recording::{Recording, SegmentKind};
 use std::collections::HashMap;
 use std::ops::Range;
@@ -74,7 +74,7 @@ pub(crate) struct Map {
 
 impl Map {
     /// Finds the owners of all addresses that are touched.
-    pub(crate) fn new(recording: &Recording, names: &dyn Names, touched: &Span) -> Self {
+    pub(crate) fn new(recording: &Recording, names: &dyn Names, touched: &RangeSet) -> Self {
         let mut images: Vec<(String, Range<u64>)> = vec![];
         let later = recording.images.iter().map(|(_, image)| image);
         for image in recording.started.iter().flat_map(|(_, started)| &started.images).chain(later) {
@@ -127,7 +127,7 @@ impl Map {
     ///
     /// If it is known which bytes it was about, those count. Else it is about whatever is there, byte by byte; memory
     /// that nobody has asked for counts only where there is no other.
-    pub(crate) fn shares(&self, range: &Range<u64>, bytes: Option<&Span>) -> Vec<(usize, u64)> {
+    pub(crate) fn shares(&self, range: &Range<u64>, bytes: Option<&RangeSet>) -> Vec<(usize, u64)> {
         let mut shares: Vec<(usize, [u64; 3])> = vec![];
         for (owner, piece) in self.pieces(range) {
             let exact = bytes.map_or(0, |bytes| bytes.within(&piece).length());

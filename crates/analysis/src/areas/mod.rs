@@ -1,11 +1,11 @@
-//! Data areas: whose every address is, and what happened to it.
+//! Data areas: the owner of every touched address, and the transactions of each area.
 
+mod area_counters;
 mod blocks;
 mod layer;
 mod map;
 mod recursion;
-mod tally;
 
+pub(crate) use area_counters::{AreaCounters, area_counters, reads_and_writes};
 pub(crate) use blocks::Blocks;
 pub(crate) use map::{Map, Owner};
-pub(crate) use tally::{Tally, reads_and_writes, tallies};

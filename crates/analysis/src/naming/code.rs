@@ -85,17 +85,17 @@ impl<'a> Codes<'a> {
     }
 
     /// The innermost call that is the program's. Calls that are in `recursive` are not always called by the next one.
-    pub(crate) fn site(&mut self, returns: &[u64], recursive: &[usize]) -> Site {
+    pub(crate) fn site(&mut self, returns: &[u64], recursive: &[usize]) -> CallSite {
         let calls: Vec<Option<(String, String)>> =
             returns.iter().map(|&address| self.call(address)).collect();
         let is_programs =
             |call: &Option<(String, String)>| call.as_ref().is_some_and(|(_, library)| library.is_empty());
         let innermost = calls.iter().position(is_programs).or_else(|| calls.iter().position(Option::is_some));
-        let Some(at) = innermost else { return Site::default() };
+        let Some(at) = innermost else { return CallSite::default() };
         let (call, library) = calls[at].clone().unwrap_or_default();
         let around = calls.get(at + 1).filter(|_| !recursive.contains(&at)).cloned().flatten();
         let around = around.filter(|(_, other)| *other == library);
-        Site { call, caller: around.map(|(caller, _)| caller).unwrap_or_default(), library }
+        CallSite { call, caller: around.map(|(caller, _)| caller).unwrap_or_default(), library }
     }
 
     /// The call that returns to an address as a plan names it, and the file name of its library.
@@ -108,7 +108,7 @@ impl<'a> Codes<'a> {
 
 /// A call that allocates, as a plan names it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Site {
+pub(crate) struct CallSite {
     /// The call; empty if there is none.
     pub(crate) call: String,
     /// The call of the function that this is in, if it is in the same file.

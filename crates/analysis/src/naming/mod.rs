@@ -3,7 +3,7 @@
 mod code;
 mod pointers;
 
-pub(crate) use code::{Codes, Site};
+pub(crate) use code::{CallSite, Codes};
 use pointers::Pointers;
 
 use crate::Origin;
@@ -117,7 +117,7 @@ impl<'a> Naming<'a> {
             }
             Owner::Group(group) => {
                 let group = &self.map.blocks.groups[*group];
-                let Site { call, caller, library } = codes.site(&group.stack, &group.recursive);
+                let CallSite { call, caller, library } = codes.site(&group.stack, &group.recursive);
                 let stack = codes.callers(&group.stack);
                 Origin::Allocation { site: call, caller, library, stack, threads: group.threads.clone() }
             }

@@ -1,8 +1,8 @@
 //! Which pattern of sharing that is.
 
-use super::page::{Miss, Page};
+use super::page::{Miss, PageHistory};
 use crate::Pattern;
-use crate::span::{Span, common};
+use crate::range_set::{RangeSet, common};
 use std::collections::BTreeSet;
 use std::ops::Range;
 
@@ -14,7 +14,7 @@ const READERS: u64 = 8;
 
 /// What the part of a page that belongs to one area is like.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Part {
+pub(crate) struct PartSharing {
     /// The pattern.
     pub(crate) pattern: Pattern,
     /// Coherence misses at bytes that others write.
@@ -37,7 +37,7 @@ pub(crate) struct Part {
 /// | each byte by one node | nobody fetches it, but the page again and again | falsely shared |
 /// | several the same bytes | all who fetch it write it | migratory |
 /// | several the same bytes | others read it | widely written |
-pub(crate) fn classify(page: &Page, part: &Span) -> Part {
+pub(crate) fn classify(page: &PageHistory, part: &RangeSet) -> PartSharing {
     let (mut true_misses, mut false_misses) = (0_u64, 0_u64);
     let mut writers: BTreeSet<u16> = BTreeSet::new();
     let mut users: BTreeSet<u16> = BTreeSet::new();
@@ -88,12 +88,12 @@ pub(crate) fn classify(page: &Page, part: &Span) -> Part {
     } else {
         Pattern::Migratory
     };
-    Part { pattern, true_misses, false_misses }
+    PartSharing { pattern, true_misses, false_misses }
 }
 
 /// True if more than one node writes the same bytes; also if it is not known which bytes they write.
-fn contended(page: &Page, part: &Span) -> bool {
-    let mut all = Span::default();
+fn contended(page: &PageHistory, part: &RangeSet) -> bool {
+    let mut all = RangeSet::default();
     let mut unknown = 0;
     for used in page.uses.values().filter(|used| used.writes) {
         let written = used.written.common(part);
@@ -107,7 +107,7 @@ fn contended(page: &Page, part: &Span) -> bool {
 }
 
 /// True if a miss was at bytes that others write.
-fn is_true(page: &Page, part: &Span, miss: &Miss) -> bool {
+fn is_true(page: &PageHistory, part: &RangeSet, miss: &Miss) -> bool {
     let Some(used) = page.uses.get(&miss.node).filter(|used| !used.others.is_empty()) else {
         // Somebody has written, and nobody knows where.
         return true;
@@ -121,7 +121,7 @@ fn is_true(page: &Page, part: &Span, miss: &Miss) -> bool {
 }
 
 /// What a node has touched of a unit in which it writes: what it writes. `None` if it writes nothing there.
-fn touched(own: &Span, at: &Range<u64>) -> Option<Span> {
-    let bytes: Span = own.ranges().iter().map(|range| common(range, at)).collect();
+fn touched(own: &RangeSet, at: &Range<u64>) -> Option<RangeSet> {
+    let bytes: RangeSet = own.ranges().iter().map(|range| common(range, at)).collect();
     (!bytes.is_empty()).then_some(bytes)
 }

@@ -1,7 +1,7 @@
 //! Who uses which bytes of a page that is falsely shared.
 
-use super::page::Page;
-use crate::span::Span;
+use super::page::PageHistory;
+use crate::range_set::RangeSet;
 use std::ops::Range;
 
 /// Ranges of one node that are shown of a page at most.
@@ -28,17 +28,17 @@ fn words(bytes: &Range<u64>) -> Range<u64> {
 }
 
 /// What nodes write of a page, and where else they touch it again and again, in ascending order.
-pub(crate) fn sides(page: &Page) -> Vec<Side> {
+pub(crate) fn sides(page: &PageHistory) -> Vec<Side> {
     let mut sides = vec![];
     let most = page.misses.iter().map(|miss| miss.count).max().unwrap_or(0);
     for (&node, used) in &page.uses {
         // Where a node writes, a diff has only the bytes of a word that have changed.
-        let words: Span = used.written.ranges().iter().map(words).collect();
+        let words: RangeSet = used.written.ranges().iter().map(words).collect();
         let often = page.misses.iter().filter(|miss| {
             let is_somewhere = !miss.write && miss.at != page.range;
             miss.node == node && is_somewhere && miss.count.saturating_mul(RARE) >= most
         });
-        let read = often.map(|miss| miss.at.clone()).collect::<Span>().without(&words);
+        let read = often.map(|miss| miss.at.clone()).collect::<RangeSet>().without(&words);
         for (span, writes) in [(&used.written, true), (&read, false)] {
             let ranges = span.ranges().iter().take(RANGES);
             sides.extend(ranges.map(|bytes| Side { node, writes, bytes: bytes.clone() }));

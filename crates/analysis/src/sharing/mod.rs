@@ -9,6 +9,6 @@ mod classify;
 mod falsely;
 mod page;
 
-pub(crate) use classify::{Part, classify};
+pub(crate) use classify::{PartSharing, classify};
 pub(crate) use falsely::sides;
-pub(crate) use page::{Key, Page, key, pages};
+pub(crate) use page::{Key, PageHistory, key, pages};

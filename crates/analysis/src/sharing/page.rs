@@ -1,9 +1,9 @@
 //! What is known of the use of one page.
 
 use crate::areas::Map;
-use crate::rows::{Amount, Like, Shape};
-use crate::span::Span;
-use crate::written::Writes;
+use crate::range_set::RangeSet;
+use crate::row_sums::{Amount, RowKey, Shape};
+use crate::written_bytes::Writes;
 use gondwana_monitor::Kind;
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -32,15 +32,15 @@ pub(crate) struct Miss {
 
 /// What one node did with a page.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Use {
+pub(crate) struct NodeUse {
     /// The bytes that it wrote, as far as that is known.
-    pub(crate) written: Span,
+    pub(crate) written: RangeSet,
     /// The bytes that others wrote, as far as that is known.
-    pub(crate) others: Span,
+    pub(crate) others: RangeSet,
     /// It wrote something, wherever.
     pub(crate) writes: bool,
     /// Where it touched the page when it fetched it.
-    pub(crate) touched: Span,
+    pub(crate) touched: RangeSet,
     /// It fetched the page because a thread wanted it.
     pub(crate) fetches: u64,
     /// How often it began to write.
@@ -57,25 +57,25 @@ pub(crate) struct Use {
 
 /// A page.
 #[derive(Clone, Debug)]
-pub(crate) struct Page {
+pub(crate) struct PageHistory {
     /// Its addresses.
     pub(crate) range: Range<u64>,
     /// What each node did.
-    pub(crate) uses: BTreeMap<u16, Use>,
+    pub(crate) uses: BTreeMap<u16, NodeUse>,
     /// The coherence misses.
     pub(crate) misses: Vec<Miss>,
 }
 
-impl Page {
-    fn written_by_others(&self, node: u16) -> Span {
-        let mut all = Span::default();
+impl PageHistory {
+    fn written_by_others(&self, node: u16) -> RangeSet {
+        let mut all = RangeSet::default();
         for (_, others) in self.uses.iter().filter(|(other, _)| **other != node) {
             all.add_all(&others.written);
         }
         all
     }
 
-    fn note(&mut self, like: &Like, count: u64, nodes: usize) {
+    fn note(&mut self, like: &RowKey, count: u64, nodes: usize) {
         let fine = like.unit <= FINE;
         let at = if fine { like.range() } else { self.range.clone() };
         let node = self.uses.entry(like.node).or_default();
@@ -133,11 +133,11 @@ impl Page {
             }
         }
         self.forget_initialisation();
-        let exact: BTreeMap<u16, Span> =
+        let exact: BTreeMap<u16, RangeSet> =
             self.uses.iter().map(|(&node, used)| (node, used.written.clone())).collect();
         for (&node, used) in &mut self.uses {
             if used.written.is_empty() {
-                let mut others = Span::default();
+                let mut others = RangeSet::default();
                 exact.iter().filter(|(other, _)| **other != node).for_each(|(_, span)| others.add_all(span));
                 used.written =
                     used.begun.iter().flat_map(|(at, unit)| meant(at, *unit, &others, map)).collect();
@@ -159,7 +159,7 @@ impl Page {
             let used = self.uses.get_mut(&node).expect("one of the nodes");
             let all = !others.is_empty() && used.written.covers(&others) && used.written != others;
             if all {
-                let begun: Span = used.begun.iter().map(|(at, _)| at.clone()).collect();
+                let begun: RangeSet = used.begun.iter().map(|(at, _)| at.clone()).collect();
                 used.written = begun.common(&used.written);
                 used.writes = used.writing > 1;
                 return;
@@ -168,7 +168,7 @@ impl Page {
             let is_rewritten = self.uses.iter().any(|(other, used)| *other != node && used.begins > 1);
             if handed_over && is_rewritten {
                 let used = self.uses.get_mut(&node).expect("one of the nodes");
-                (used.written, used.writes) = (Span::default(), false);
+                (used.written, used.writes) = (RangeSet::default(), false);
                 used.begun.clear();
                 return;
             }
@@ -180,11 +180,12 @@ impl Page {
 ///
 /// If others write in the same unit, it was about the bytes of their variables or blocks that they don't write: a word
 /// of an array that each node writes its own words of. If there are none, it was about the same bytes.
-fn meant(at: &Range<u64>, unit: u8, others: &Span, map: &Map) -> Vec<Range<u64>> {
+fn meant(at: &Range<u64>, unit: u8, others: &RangeSet, map: &Map) -> Vec<Range<u64>> {
     if unit <= EXACT || !others.meets(at) {
         return vec![at.clone()];
     }
-    let pieces: Span = map.pieces(at).map(|(_, piece)| piece).filter(|piece| others.meets(piece)).collect();
+    let pieces: RangeSet =
+        map.pieces(at).map(|(_, piece)| piece).filter(|piece| others.meets(piece)).collect();
     let left = pieces.without(others);
     if left.is_empty() { others.within(at).ranges().to_vec() } else { left.ranges().to_vec() }
 }
@@ -193,11 +194,16 @@ fn meant(at: &Range<u64>, unit: u8, others: &Span, map: &Map) -> Vec<Range<u64>>
 pub(crate) type Key = (u64, u64);
 
 /// What is known of each page, in ascending order. Rows about more than a page make pages of their size.
-pub(crate) fn pages(rows: &[(Like, Amount)], run: &Shape, map: &Map, writes: &Writes) -> BTreeMap<Key, Page> {
-    let mut pages: BTreeMap<Key, Page> = BTreeMap::new();
+pub(crate) fn pages(
+    rows: &[(RowKey, Amount)],
+    run: &Shape,
+    map: &Map,
+    writes: &Writes,
+) -> BTreeMap<Key, PageHistory> {
+    let mut pages: BTreeMap<Key, PageHistory> = BTreeMap::new();
     for (like, amount) in rows.iter().filter(|(_, amount)| amount.count > 0) {
         let key = key(like, run.page_bytes);
-        let page = pages.entry(key).or_insert_with(|| Page {
+        let page = pages.entry(key).or_insert_with(|| PageHistory {
             range: key.0..key.0.saturating_add(key.1),
             uses: BTreeMap::new(),
             misses: vec![],
@@ -209,7 +215,7 @@ pub(crate) fn pages(rows: &[(Like, Amount)], run: &Shape, map: &Map, writes: &Wr
 }
 
 /// Which page a row is about: its first address and its length.
-pub(crate) fn key(like: &Like, page_bytes: u64) -> Key {
+pub(crate) fn key(like: &RowKey, page_bytes: u64) -> Key {
     let bytes = page_bytes.max(1 << like.unit);
     (like.address & !(bytes - 1), bytes)
 }

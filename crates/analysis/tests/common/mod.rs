@@ -6,8 +6,8 @@
 use gondwana_analysis::{Analysis, Area, Code, Names, Variable, analyse};
 use gondwana_monitor::{Direction, Kind};
 use gondwana_recording::{
-    End, Interval, Object, Recording, Reference, Row, Run, Segment, SegmentKind, Site, Started, Thread,
-    Written,
+    BlockRecord, End, Interval, Recording, Reference, RunRecord, SegmentKind, SegmentRecord, SiteRecord,
+    Started, ThreadRecord, TransactionRow, WrittenRecord,
 };
 use std::ops::Range;
 
@@ -26,7 +26,7 @@ pub struct Made {
 impl Made {
     /// Some nodes that have started and ended in order.
     pub fn new(nodes: u16) -> Self {
-        let segment = |start, end, kind| Segment { start, end, kind };
+        let segment = |start, end, kind| SegmentRecord { start, end, kind };
         let segments = vec![
             segment(DATA, DATA + 0x10_0000, SegmentKind::Data),
             segment(HEAP, HEAP + (1 << 30), SegmentKind::Heap),
@@ -37,14 +37,14 @@ impl Made {
             let host = format!("host{node}");
             (node, Started { host, process: 100, segments: segments.clone(), images: vec![] })
         };
-        let run = Run {
+        let run = RunRecord {
             executable: "/opt/program".into(),
             command: vec!["program".into()],
             nodes,
             consistency: "rc".into(),
             fabric: "shm".into(),
             page_bytes: 4096,
-            ..Run::default()
+            ..RunRecord::default()
         };
         let end = End { time: 2_000_000_000, messages: 10, bytes: 1000, lost: 0 };
         Self {
@@ -60,7 +60,7 @@ impl Made {
     /// Transactions of a thread that has the number of its node.
     pub fn row(&mut self, node: u16, kind: Kind, address: u64, unit: u8, peer: u16, count: u32) -> &mut Self {
         let moves = kind.is_fetch() || kind == Kind::Ahead;
-        let row = Row {
+        let row = TransactionRow {
             address: address >> unit << unit,
             unit,
             kind,
@@ -94,7 +94,7 @@ impl Made {
         for page in (bytes.start & !(PAGE - 1)..bytes.end).step_by(PAGE as usize) {
             let of_page = self.recording.written.iter().position(|(n, w)| *n == node && w.address == page);
             let mut record = of_page.map_or_else(
-                || Written { address: page, ..Written::default() },
+                || WrittenRecord { address: page, ..WrittenRecord::default() },
                 |index| self.recording.written[index].1.clone(),
             );
             let mut blocks = [0_u64; 64];
@@ -118,10 +118,12 @@ impl Made {
             sites.iter().find(|(n, site)| *n == node && site.stack == stack).map(|(_, site)| site.number);
         let number = known.unwrap_or_else(|| {
             let number = sites.len() as u32 + 1;
-            sites.push((node, Site { number, stack: stack.to_vec() }));
+            sites.push((node, SiteRecord { number, stack: stack.to_vec() }));
             number
         });
-        self.recording.objects.push((node, Object { address, bytes, site: number, thread: u32::from(node) }));
+        self.recording
+            .objects
+            .push((node, BlockRecord { address, bytes, site: number, thread: u32::from(node) }));
         self
     }
 
@@ -133,8 +135,13 @@ impl Made {
 
     /// A thread.
     pub fn thread(&mut self, node: u16, number: u32, stack: Range<u64>) -> &mut Self {
-        let thread =
-            Thread { number, stack_start: stack.start, stack_end: stack.end, routine: 0x40_2000, time: 5 };
+        let thread = ThreadRecord {
+            number,
+            stack_start: stack.start,
+            stack_end: stack.end,
+            routine: 0x40_2000,
+            time: 5,
+        };
         self.recording.threads.push((node, thread));
         self
     }

@@ -1,11 +1,11 @@
 //! What the monitor does with a transaction, by itself: figures that hold also on a computer that has other things to do.
 
-use gondwana_monitor::{Direction, Filter, Journal, Kind, Panel, Transaction};
-use gondwana_recording::{Interval, Row, encode};
+use gondwana_monitor::{AggregationTable, BankConfiguration, Direction, Filter, Kind, Transaction};
+use gondwana_recording::{Interval, TransactionRow, encode};
 use std::hint::black_box;
 use std::time::Instant;
 
-/// Different places that transactions are about: fewer than a journal holds before it becomes coarser.
+/// Different places that transactions are about: fewer than an aggregation table holds before it becomes coarser.
 const PLACES: u64 = 16 << 10;
 
 /// How often everything is measured; the least time counts, since whatever else the computer does only adds to it.
@@ -34,40 +34,40 @@ pub struct Cost {
 impl Cost {
     /// Measures it.
     pub fn measure() -> Self {
-        let mut journal = Journal::default();
-        let note = |journal: &mut Journal| {
+        let mut table = AggregationTable::default();
+        let note = |table: &mut AggregationTable| {
             nanoseconds(|| {
                 for number in 0..PLACES {
-                    journal.note(&black_box(transaction(number)), UNIT);
+                    table.note(&black_box(transaction(number)), UNIT);
                 }
-                black_box(journal.rows());
+                black_box(table.rows());
             })
         };
-        let panel = panel();
+        let configuration = configuration();
         let infinite = f64::INFINITY;
         let mut least = Self { new: infinite, again: infinite, row: infinite, filters: infinite };
         for _ in 0..PASSES {
-            journal.clear();
-            least.new = least.new.min(note(&mut journal));
-            least.again = least.again.min(note(&mut journal));
+            table.clear();
+            least.new = least.new.min(note(&mut table));
+            least.again = least.again.min(note(&mut table));
             let row = nanoseconds(|| {
-                let rows = journal.rows().iter().map(|tally| Row {
-                    address: tally.like.address,
-                    unit: tally.like.unit,
-                    kind: tally.like.kind,
-                    direction: tally.like.direction,
-                    peer: tally.like.peer,
+                let rows = table.rows().iter().map(|aggregate| TransactionRow {
+                    address: aggregate.key.address,
+                    unit: aggregate.key.unit,
+                    kind: aggregate.key.kind,
+                    direction: aggregate.key.direction,
+                    peer: aggregate.key.peer,
                     thread: 1,
-                    code: tally.like.code,
-                    count: tally.count,
-                    bytes: tally.bytes,
+                    code: aggregate.key.code,
+                    count: aggregate.count,
+                    bytes: aggregate.bytes,
                 });
                 black_box(encode(0, &Interval { begin: 0, end: 1, rows: rows.collect() }));
             });
             least.row = least.row.min(row);
             least.filters = least.filters.min(nanoseconds(|| {
                 for number in 0..PLACES {
-                    panel.board().count(&black_box(transaction(number)));
+                    configuration.bank().count(&black_box(transaction(number)));
                 }
             }));
         }
@@ -99,15 +99,15 @@ fn transaction(number: u64) -> Transaction {
 }
 
 /// Filters side by side that together are about all of the transactions.
-fn panel() -> Panel {
-    let mut panel = Panel::default();
+fn configuration() -> BankConfiguration {
+    let mut configuration = BankConfiguration::default();
     let part = (1 << (ADDRESS_BITS + u32::from(UNIT))) / FILTERS;
     for number in 0..FILTERS {
-        panel
+        configuration
             .set(Filter::new(number * part, (number + 1) * part, 12))
             .expect("there is room for small filters that do not overlap");
     }
-    panel
+    configuration
 }
 
 /// Of one of the places.
@@ -123,14 +123,14 @@ mod tests {
 
     #[test]
     fn transactions_that_are_measured_are_all_different_and_fit() {
-        let mut journal = Journal::default();
-        (0..PLACES).for_each(|number| journal.note(&transaction(number), UNIT));
-        assert_eq!(journal.rows().len() as u64, PLACES);
-        assert!(journal.rows().iter().all(|row| row.like.unit == UNIT && row.like.code != 0));
-        let panel = panel();
-        (0..PLACES).for_each(|number| panel.board().count(&transaction(number)));
-        let counted = |id| panel.counters(id).unwrap().sum::<u64>();
-        let counts: Vec<u64> = panel.filters().map(|(id, _)| counted(id)).collect();
+        let mut table = AggregationTable::default();
+        (0..PLACES).for_each(|number| table.note(&transaction(number), UNIT));
+        assert_eq!(table.rows().len() as u64, PLACES);
+        assert!(table.rows().iter().all(|row| row.key.unit == UNIT && row.key.code != 0));
+        let configuration = configuration();
+        (0..PLACES).for_each(|number| configuration.bank().count(&transaction(number)));
+        let counted = |id| configuration.counters(id).unwrap().sum::<u64>();
+        let counts: Vec<u64> = configuration.filters().map(|(id, _)| counted(id)).collect();
         assert!(counts.len() as u64 == FILTERS && counts.iter().all(|&count| count > 0), "{counts:?}");
         assert_eq!(counts.iter().sum::<u64>(), PLACES);
     }

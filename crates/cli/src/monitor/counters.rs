@@ -39,8 +39,8 @@ pub fn show(run: u32, json: bool) -> Result<ExitCode, Failure> {
 /// The filters of all nodes, put together where their counters came in parts.
 fn filters(recording: Recording) -> Vec<Shown> {
     let mut shown: Vec<Shown> = vec![];
-    for (node, board) in recording.boards {
-        for mut filter in board.filters {
+    for (node, bank) in recording.banks {
+        for mut filter in bank.filters {
             let same = |known: &&mut Shown| {
                 let (a, b) = (&known.filter, &filter);
                 known.node == node && (a.start, a.end, a.unit, a.kinds) == (b.start, b.end, b.unit, b.kinds)
@@ -109,24 +109,24 @@ impl Shown {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use gondwana_recording::Board;
+    use gondwana_recording::BankRecord;
 
-    fn board(kinds: Kinds, counters: &[(u32, u64)]) -> Board {
+    fn bank(kinds: Kinds, counters: &[(u32, u64)]) -> BankRecord {
         let counters = counters.iter().map(|&(unit, count)| Counted { unit, count }).collect();
         let filter = FilterCounts { start: 0x1000, end: 0x9000, unit: 12, kinds: kinds.bits(), counters };
-        Board { time: 0, filters: vec![filter] }
+        BankRecord { time: 0, filters: vec![filter] }
     }
 
     #[test]
     fn counters_that_came_in_parts_are_one_filter() {
         let reads = Kinds::of(&[Kind::Read]);
-        let boards = vec![
-            (1, board(Kinds::ALL, &[(0, 3)])),
-            (1, board(Kinds::ALL, &[(2, 9)])),
-            (0, board(Kinds::ALL, &[])),
-            (0, board(reads, &[(1, 1)])),
+        let banks = vec![
+            (1, bank(Kinds::ALL, &[(0, 3)])),
+            (1, bank(Kinds::ALL, &[(2, 9)])),
+            (0, bank(Kinds::ALL, &[])),
+            (0, bank(reads, &[(1, 1)])),
         ];
-        let shown = filters(Recording { boards, ..Recording::default() });
+        let shown = filters(Recording { banks, ..Recording::default() });
         let expected = "\
 node  range           unit  kinds  counted  units  hottest
    0  0x1000-0x9000  4 KiB  read         1      1  0x2000: 1

@@ -58,7 +58,7 @@ impl Feed {
         recording.stretches.clear();
         recording.totals.clear();
         recording.written.clear();
-        recording.boards.clear();
+        recording.banks.clear();
         recording.watched.clear();
         recording.ended.clear();
         result
@@ -128,7 +128,7 @@ fn move_into(next: &mut Recording, to: &mut Recording) {
     to.stretches.append(&mut next.stretches);
     to.written.append(&mut next.written);
     to.references.append(&mut next.references);
-    to.boards.append(&mut next.boards);
+    to.banks.append(&mut next.banks);
     to.watched.append(&mut next.watched);
     to.segments.append(&mut next.segments);
     to.images.append(&mut next.images);

@@ -4,7 +4,7 @@ use super::feed::Feed;
 use gondwana_analysis::{Analysis, Pattern, analyse};
 use gondwana_launcher::run_registry::Running;
 use gondwana_monitor::Kind;
-use gondwana_recording::{Image, Recording, Totals};
+use gondwana_recording::{ImageRecord, Recording, TotalsRecord};
 use gondwana_symbols::Symbols;
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -99,7 +99,7 @@ pub struct Rates {
     recorded: Option<PathBuf>,
     asked: Instant,
     /// What each node had done by the last look.
-    before: BTreeMap<u16, Totals>,
+    before: BTreeMap<u16, TotalsRecord>,
     /// Names, of so many files.
     symbols: (usize, Symbols),
 }
@@ -123,7 +123,7 @@ impl Rates {
 
     fn of(&mut self, recording: &Recording) -> Snapshot {
         self.learn_names(recording);
-        let mut done: BTreeMap<u16, Totals> = BTreeMap::new();
+        let mut done: BTreeMap<u16, TotalsRecord> = BTreeMap::new();
         let mut interval = 0.0_f64;
         for (node, totals) in &recording.totals {
             done.insert(*node, *totals);
@@ -156,7 +156,7 @@ impl Rates {
     fn learn_names(&mut self, recording: &Recording) {
         let first = recording.started.iter().flat_map(|(_, started)| &started.images);
         let later = recording.images.iter().map(|(_, image)| image);
-        let images: Vec<Image> = first.chain(later).cloned().collect();
+        let images: Vec<ImageRecord> = first.chain(later).cloned().collect();
         if images.len() != self.symbols.0 {
             self.symbols = (images.len(), Symbols::open(&images).0);
         }
@@ -166,7 +166,7 @@ impl Rates {
         &self,
         recording: &Recording,
         analysis: &Analysis,
-        since: &BTreeMap<u16, Totals>,
+        since: &BTreeMap<u16, TotalsRecord>,
         per_second: impl Fn(u64) -> f64,
     ) -> Vec<NodeRates> {
         let node = |(number, running): (usize, &gondwana_launcher::run_registry::RunningNode)| {
@@ -193,8 +193,8 @@ impl Rates {
     }
 }
 
-fn difference(now: &Totals, before: &Totals) -> Totals {
-    Totals {
+fn difference(now: &TotalsRecord, before: &TotalsRecord) -> TotalsRecord {
+    TotalsRecord {
         time: now.time - before.time,
         faults: now.faults.saturating_sub(before.faults),
         messages: now.messages.saturating_sub(before.messages),
@@ -245,7 +245,7 @@ mod tests {
     use super::*;
     use gondwana_launcher::run_registry::RunningNode;
     use gondwana_monitor::Direction;
-    use gondwana_recording::{Interval, Row, Run};
+    use gondwana_recording::{Interval, RunRecord, TransactionRow};
 
     fn running() -> Running {
         Running {
@@ -260,13 +260,13 @@ mod tests {
         }
     }
 
-    fn totals(time: u64, faults: u64) -> Totals {
-        Totals { time, faults, messages: 2 * faults, bytes: 0 }
+    fn totals(time: u64, faults: u64) -> TotalsRecord {
+        TotalsRecord { time, faults, messages: 2 * faults, bytes: 0 }
     }
 
     #[test]
     fn rates_are_differences_over_the_time_between_two_looks() {
-        let row = Row {
+        let row = TransactionRow {
             address: 0x1000,
             unit: 12,
             kind: Kind::Read,
@@ -277,7 +277,7 @@ mod tests {
             count: 8,
             bytes: 8 * 4096,
         };
-        let run = Run { nodes: 2, page_bytes: 4096, ..Run::default() };
+        let run = RunRecord { nodes: 2, page_bytes: 4096, ..RunRecord::default() };
         let mut recording = Recording { run, ..Recording::default() };
         recording.totals = vec![(0, totals(1_000_000_000, 5)), (1, totals(1_000_000_000, 7))];
         let mut rates = Rates::new(7, running(), None);
@@ -301,7 +301,7 @@ mod tests {
 
     #[test]
     fn a_node_that_begins_anew_counts_from_nothing() {
-        let run = Run { nodes: 2, page_bytes: 4096, ..Run::default() };
+        let run = RunRecord { nodes: 2, page_bytes: 4096, ..RunRecord::default() };
         let mut recording = Recording { run, ..Recording::default() };
         let mut rates = Rates::new(7, running(), None);
         recording.totals = vec![(0, totals(9_000_000_000, 50))];

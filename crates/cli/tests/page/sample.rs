@@ -2,8 +2,8 @@
 //! many small blocks, and a name that nobody would choose.
 
 use gondwana_analysis::{
-    Analysis, Area, AreaNode, Cell, Field, Flow, Layout, Layouts, Lock, Member, NodeTotal, Origin, Pattern,
-    Place, Shared, Slot, Thing, Things, ThreadInfo, Totals, Writer,
+    Analysis, Area, AreaNode, Cell, CodePlace, FalselySharedPage, Field, Flow, Layout, Layouts, LockHandOffs,
+    Member, NodeTotal, ObjectSeries, ObjectTable, Origin, Pattern, ThreadInfo, TimelineSlot, Totals, Writer,
 };
 use std::ops::Range;
 
@@ -130,22 +130,32 @@ fn of_cells(cells: Vec<Cell>) -> Analysis {
         .collect();
     analysis.flows = (0..4u64).map(|from| (0..4u64).map(|to| flow(from, to)).collect()).collect();
     analysis.timeline = (0..60).map(slot).collect();
-    analysis.things = bodies_by_name(HEAP + (1 << 30));
-    analysis.locks =
-        vec![Lock { name: "sums.lock".to_owned(), address: DATA + 0x140, hand_offs: vec![120, 98, 101, 77] }];
+    analysis.objects = bodies_by_name(HEAP + (1 << 30));
+    analysis.locks = vec![LockHandOffs {
+        name: "sums.lock".to_owned(),
+        address: DATA + 0x140,
+        hand_offs: vec![120, 98, 101, 77],
+    }];
     analysis.notes = vec!["Node 2 did not end in order: what it did last may be missing.".to_owned()];
     analysis
 }
 
 /// A block of 100 bodies, and 500 blocks of one, behind each other.
-fn bodies_by_name(start: u64) -> Things {
-    let row =
-        |start, step, count, bytes, name| Thing { start, step, count, bytes, area: BODIES, name, of: 2 };
+fn bodies_by_name(start: u64) -> ObjectTable {
+    let row = |start, step, count, bytes, name| ObjectSeries {
+        start,
+        step,
+        count,
+        bytes,
+        area: BODIES,
+        name,
+        of: 2,
+    };
     let member =
         |text: &str, start, bytes| Member { text: text.to_owned(), start, bytes, of: Layouts::PLAIN };
     let members = vec![member(".mass", 0, 8), member(".speed", 8, 48), member(".position", 64, 96)];
-    Things {
-        things: vec![row(start, 0, 1, 16_000, 0), row(start + 16_000, 160, 500, 160, 1)],
+    ObjectTable {
+        series: vec![row(start, 0, 1, 16_000, 0), row(start + 16_000, 160, 500, 160, 1)],
         names: vec!["bodies".to_owned(), "extra".to_owned()],
         layouts: vec![
             Layout::Plain,
@@ -202,7 +212,7 @@ fn areas() -> Vec<Area> {
         stack: calls.map(str::to_owned).to_vec(),
         threads: vec![0],
     };
-    let place = |text: &str, function: &str, reads, writes| Place {
+    let place = |text: &str, function: &str, reads, writes| CodePlace {
         text: text.to_owned(),
         function: function.to_owned(),
         reads,
@@ -225,7 +235,8 @@ fn areas() -> Vec<Area> {
         bytes: DATA + thread * 32..DATA + thread * 32 + 8,
         name: format!("counters[{thread}].updates"),
     });
-    counters.falsely_shared = vec![Shared { page: DATA, fetches: 720, writers: writers.collect() }];
+    counters.falsely_shared =
+        vec![FalselySharedPage { page: DATA, fetches: 720, writers: writers.collect() }];
     let blocks =
         (0..600).map(|body| HEAP + (1 << 30) + body * 160..HEAP + (1 << 30) + body * 160 + 152).collect();
     let mut bodies = area(
@@ -251,7 +262,7 @@ fn flow(from: u64, to: u64) -> Flow {
     }
 }
 
-fn slot(index: u32) -> Slot {
+fn slot(index: u32) -> TimelineSlot {
     let length = 4.27 / 60.0;
     let nodes = (0..u32::from(NODES)).map(|node| Totals {
         reads: u64::from(40 + (index * (node + 3)) % 31 + if index < 6 { 150 } else { 0 }),
@@ -259,5 +270,9 @@ fn slot(index: u32) -> Slot {
         diffs: if index % 8 == 7 { 60 } else { 12 },
         ..Totals::default()
     });
-    Slot { begin: f64::from(index) * length, end: f64::from(index + 1) * length, nodes: nodes.collect() }
+    TimelineSlot {
+        begin: f64::from(index) * length,
+        end: f64::from(index + 1) * length,
+        nodes: nodes.collect(),
+    }
 }

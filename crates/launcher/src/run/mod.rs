@@ -1,6 +1,6 @@
 //! A run on nodes that have been started: its options and plan, its supervision and its recording.
 
-mod boards;
+mod counter_banks;
 pub(crate) mod expected;
 pub(crate) mod homes;
 pub(crate) mod job;
@@ -8,5 +8,5 @@ mod monitored;
 pub mod options;
 mod plan;
 pub(crate) mod policies;
+pub(crate) mod recording_writer;
 pub(crate) mod supervise;
-pub(crate) mod tape;

@@ -4,15 +4,15 @@
 //! What a node has recorded is in *sessions*, from an order to monitor to the [`End`] record that follows the order to stop.
 //! A file is of one session, so one that begins while others follow ends theirs, and they go on with the next.
 
-use super::boards::Boards;
-use super::tape::Tape;
+use super::counter_banks::CounterBanks;
+use super::recording_writer::RecordingWriter;
 use crate::process::events::Nodes;
-use crate::run_registry::requests::{Answer, Asked, Request, answer};
+use crate::run_registry::requests::{Asked, Request, RequestAnswer, answer};
 use gondwana_control::{BankAnswer, BankError, BankRequest, Monitoring, Order};
 use gondwana_monitor::FilterText;
 use gondwana_recording::{
-    Board, End, FILE_HEADER, Interval, LAUNCHER, Record, Run, Stretches, Totals, Watched, Written, encode,
-    kind_and_node,
+    BankRecord, End, FILE_HEADER, Interval, LAUNCHER, Record, RetiredFilterRecord, RunRecord, Stretches,
+    TotalsRecord, WrittenRecord, encode, kind_and_node,
 };
 use std::collections::BTreeSet;
 use std::io::{self, Write};
@@ -31,8 +31,8 @@ const MOST_KEPT: usize = 32 << 20;
 
 /// The monitoring of one run.
 pub struct Monitored {
-    run: Run,
-    tape: Option<Recording>,
+    run: RunRecord,
+    writer: Option<Recording>,
     /// A recording that waits for the last records of nodes, and who waits for it.
     closing: Option<(Recording, Vec<UnixStream>)>,
     /// Those that write the rest of recordings that have ended.
@@ -41,7 +41,7 @@ pub struct Monitored {
     /// Counters that somebody has asked for.
     counting: Option<Counting>,
     /// Filters of the program.
-    boards: Boards,
+    banks: CounterBanks,
     /// The nodes have been told to record.
     on: bool,
     /// Nodes that run.
@@ -57,7 +57,7 @@ pub struct Monitored {
 
 /// A recording in a file.
 struct Recording {
-    tape: Tape,
+    writer: RecordingWriter,
     /// Those who want to know when it ends: their connections are closed then.
     holders: Vec<UnixStream>,
 }
@@ -80,23 +80,23 @@ struct Follower {
 }
 
 impl Monitored {
-    /// The monitoring of a run of so many nodes. A tape is one that the nodes have been told to record on from their start.
-    pub fn new(run: Run, tape: Option<Tape>) -> Self {
+    /// The monitoring of a run of so many nodes. A writer is one that the nodes have been told to record on from their start.
+    pub fn new(run: RunRecord, writer: Option<RecordingWriter>) -> Self {
         let nodes = usize::from(run.nodes);
-        let on = tape.is_some();
-        let tape = tape.map(|mut tape| {
+        let on = writer.is_some();
+        let writer = writer.map(|mut writer| {
             // Whether that could be written is found with the next piece.
-            let _ = tape.append(encode(LAUNCHER, &run));
-            Recording { tape, holders: vec![] }
+            let _ = writer.append(encode(LAUNCHER, &run));
+            Recording { writer, holders: vec![] }
         });
         Self {
             run,
-            tape,
+            writer,
             closing: None,
             closers: vec![],
             followers: vec![],
             counting: None,
-            boards: Boards::default(),
+            banks: CounterBanks::default(),
             on,
             running: vec![true; nodes],
             ending: vec![false; nodes],
@@ -146,18 +146,18 @@ impl Monitored {
         machine.order(node, &Order::Answer(done.err()));
     }
 
-    /// A thread of the program asks something of the boards of all nodes; `over` while the run is ending.
-    pub fn asked_of_boards(&mut self, node: u16, request: BankRequest, over: bool, machine: &mut dyn Nodes) {
+    /// A thread of the program asks something of the counter banks of all nodes; `over` while the run is ending.
+    pub fn asked_of_banks(&mut self, node: u16, request: BankRequest, over: bool, machine: &mut dyn Nodes) {
         if over {
             let why = BankError::Refused(libc::EBUSY, "the run is just ending".to_owned());
             return machine.order(node, &Order::BankAnswer(Err(why)));
         }
-        self.boards.ask(node, request, &self.nodes(), machine);
+        self.banks.ask(node, request, &self.nodes(), machine);
     }
 
-    /// A node has done what was asked of its board.
-    pub fn board_done(&mut self, node: u16, answer: BankAnswer, machine: &mut dyn Nodes) {
-        self.boards.done(node, answer, &self.nodes(), machine);
+    /// A node has done what was asked of its counter bank.
+    pub fn bank_done(&mut self, node: u16, answer: BankAnswer, machine: &mut dyn Nodes) {
+        self.banks.done(node, answer, &self.nodes(), machine);
     }
 
     /// Begins a recording in a file that was named with an option.
@@ -168,26 +168,26 @@ impl Monitored {
         filters: Vec<FilterText>,
         machine: &mut dyn Nodes,
     ) -> Result<&mut Recording, Refusal> {
-        if let Some(recording) = &self.tape {
-            let path = recording.tape.path().display();
+        if let Some(recording) = &self.writer {
+            let path = recording.writer.path().display();
             let why = format!("is recorded already, in {path}: gondwana monitor --stop ends that");
             return Err((libc::EBUSY, why));
         }
         if self.closing.is_some() {
             return Err((libc::EBUSY, "has not written its last recording to the end: ask again".to_owned()));
         }
-        let mut tape = Tape::open(option, file)
+        let mut writer = RecordingWriter::open(option, file)
             .map_err(|failure| (libc::EACCES, format!("cannot be recorded: {failure}")))?;
         // Whether that could be written is found with the next piece.
-        let _ = tape.append(encode(LAUNCHER, &self.run));
+        let _ = writer.append(encode(LAUNCHER, &self.run));
         self.end_session(machine);
         self.begin_session(filters, machine);
-        Ok(self.tape.insert(Recording { tape, holders: vec![] }))
+        Ok(self.writer.insert(Recording { writer, holders: vec![] }))
     }
 
     /// Ends the recording: it is whole when the nodes have told the rest.
     fn stop(&mut self, machine: &mut dyn Nodes) -> Result<(), Refusal> {
-        let recording = self.tape.take().ok_or((libc::ENOENT, "is not being recorded".to_owned()))?;
+        let recording = self.writer.take().ok_or((libc::ENOENT, "is not being recorded".to_owned()))?;
         self.closing = Some((recording, vec![]));
         self.end_session(machine);
         if !self.followers.is_empty() {
@@ -228,7 +228,7 @@ impl Monitored {
     }
 
     fn follow(&mut self, asker: UnixStream, machine: &mut dyn Nodes) {
-        let file = self.tape.as_ref().map(|recording| recording.tape.path().to_owned());
+        let file = self.writer.as_ref().map(|recording| recording.writer.path().to_owned());
         let follower = Follower::new(answer(asker, &Ok(file)));
         let first = [FILE_HEADER.to_vec(), encode(LAUNCHER, &self.run)].into_iter();
         for piece in first.chain(self.kept.iter().cloned()) {
@@ -280,7 +280,7 @@ impl Monitored {
     pub fn chunk(&mut self, node: u16, chunk: Vec<u8>, machine: &mut dyn Nodes) -> Option<String> {
         let kind = kind_and_node(&chunk)?.0;
         let is_ending = self.ending.get_mut(usize::from(node))?;
-        if kind == Board::KIND
+        if kind == BankRecord::KIND
             && !*is_ending
             && let Some(counting) = self.counting.as_mut().filter(|counting| counting.waiting.contains(&node))
         {
@@ -297,21 +297,21 @@ impl Monitored {
             let passing = [
                 Interval::KIND,
                 Stretches::KIND,
-                Vec::<Written>::KIND,
-                Board::KIND,
-                Watched::KIND,
+                Vec::<WrittenRecord>::KIND,
+                BankRecord::KIND,
+                RetiredFilterRecord::KIND,
                 End::KIND,
-                Totals::KIND,
+                TotalsRecord::KIND,
             ];
             if !passing.contains(&kind) && self.kept_bytes + chunk.len() <= MOST_KEPT {
                 self.kept_bytes += chunk.len();
                 self.kept.push(chunk.clone());
             }
-            self.tape.as_mut()
+            self.writer.as_mut()
         };
-        let sentence = recording.and_then(|recording| recording.tape.append(chunk));
+        let sentence = recording.and_then(|recording| recording.writer.append(chunk));
         self.close();
-        if gone && self.followers.is_empty() && self.tape.is_none() {
+        if gone && self.followers.is_empty() && self.writer.is_none() {
             self.end_session(machine);
         }
         sentence
@@ -324,7 +324,7 @@ impl Monitored {
             (self.running[index], self.ending[index]) = (false, false);
             self.close();
             self.counted(node);
-            self.boards.ended(node, &self.nodes(), machine);
+            self.banks.ended(node, &self.nodes(), machine);
         }
     }
 
@@ -347,22 +347,22 @@ impl Monitored {
             // One that has failed has said so to those who asked.
             let _ = closer.join();
         }
-        self.tape.take().and_then(|recording| recording.finish().1)
+        self.writer.take().and_then(|recording| recording.finish().1)
     }
 }
 
 impl Recording {
     /// Waits until everything is written. The file, and a sentence for the user if that is not possible.
     fn finish(mut self) -> (PathBuf, Option<String>) {
-        let sentence = self.tape.finish();
+        let sentence = self.writer.finish();
         drop(self.holders);
-        (self.tape.path().to_owned(), sentence)
+        (self.writer.path().to_owned(), sentence)
     }
 }
 
 /// Waits until everything is written, and tells those who wait for that.
 fn finish(recording: Recording, askers: Vec<UnixStream>) {
-    let answered: Answer = match recording.finish() {
+    let answered: RequestAnswer = match recording.finish() {
         (file, None) => Ok(Some(file)),
         (_, Some(sentence)) => Err(format!("is not recorded any more: {sentence}")),
     };

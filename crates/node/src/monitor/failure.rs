@@ -18,7 +18,7 @@ impl Node {
         attempt(what)
             .inspect_err(|why| {
                 self.monitor.give_up();
-                drop(self.stop_journal());
+                drop(self.stop_aggregation());
                 self.report(&Report::Unrecorded { why: why.clone() });
             })
             .ok()

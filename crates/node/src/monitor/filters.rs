@@ -4,32 +4,34 @@ use super::Tap;
 use crate::Node;
 use gondwana_memory::heap::Layout;
 use gondwana_memory::{Geometry, PAGE_SIZE};
-use gondwana_monitor::{Area, COUNTERS, Filter, FilterText, LARGEST_UNIT, Panel, Stride, Zoom};
+use gondwana_monitor::{
+    Area, BankConfiguration, COUNTERS, Filter, FilterRefinement, FilterText, LARGEST_UNIT, Stride,
+};
 use gondwana_topology::NodeId;
 use std::ops::Range;
 use std::sync::{MutexGuard, PoisonError};
 
 impl Node {
     /// Sets filters and reads counters of this node, while its threads go on. Counting begins with the first filter.
-    pub(super) fn with_panel<R>(&'static self, call: impl FnOnce(&mut Panel) -> R) -> R {
-        let mut panel = self.monitor.panel();
-        let result = call(panel.get_or_insert_default());
-        self.connect(&panel);
+    pub(super) fn with_configuration<R>(&'static self, call: impl FnOnce(&mut BankConfiguration) -> R) -> R {
+        let mut configuration = self.monitor.configuration();
+        let result = call(configuration.get_or_insert_default());
+        self.connect(&configuration);
         result
     }
 
-    /// Has the tap count for the board, as long as a filter is set.
-    fn connect(&self, panel: &MutexGuard<'_, Option<Panel>>) {
-        let board = panel
+    /// Has the tap count for the bank, as long as a filter is set.
+    fn connect(&self, configuration: &MutexGuard<'_, Option<BankConfiguration>>) {
+        let bank = configuration
             .as_ref()
-            .filter(|panel| panel.filters().next().is_some())
-            .map(|panel| panel.board().clone());
+            .filter(|configuration| configuration.filters().next().is_some())
+            .map(|configuration| configuration.bank().clone());
         let mut core = self.core();
-        if core.ports.tap.is_none() && board.is_some() {
+        if core.ports.tap.is_none() && bank.is_some() {
             core.ports.tap = Some(Box::new(Tap::new(self.me, self.geometry.clone())));
         }
         if let Some(tap) = &mut core.ports.tap {
-            tap.board = board;
+            tap.bank = bank;
         }
     }
 
@@ -39,18 +41,18 @@ impl Node {
         if texts.is_empty() {
             return refused;
         }
-        self.with_panel(|panel| {
+        self.with_configuration(|configuration| {
             // Those that take what is left come last.
             let takes_rest = |text: &FilterText| matches!(text.area, Area::Heap | Area::All);
             let mut texts = texts.to_vec();
             texts.sort_by_key(takes_rest);
             for (index, text) in texts.iter().enumerate() {
                 let later = texts[index..].iter().filter(|text| takes_rest(text)).count();
-                let counters = panel.free_counters() / later.max(1) as u64;
+                let counters = configuration.free_counters() / later.max(1) as u64;
                 let filters = resolve(text, &self.geometry, self.heap.layout(), counters);
                 let mut set_one = |filter| {
-                    self.find_visits(&filter);
-                    panel.set(filter).map(|id| set.push(id))
+                    self.find_one_sided_reads(&filter);
+                    configuration.set(filter).map(|id| set.push(id))
                 };
                 if let Err(error) = filters.into_iter().try_for_each(&mut set_one) {
                     refused.push(format!("--monitor-filter: {error}"));
@@ -62,8 +64,8 @@ impl Node {
     }
 
     /// Filters that look for what is hot by themselves.
-    pub(super) fn zoom(&self) -> Zoom {
-        Zoom::new(watched(&self.geometry, self.heap.layout()))
+    pub(super) fn filter_refinement(&self) -> FilterRefinement {
+        FilterRefinement::new(watched(&self.geometry, self.heap.layout()))
     }
 
     /// Takes away the filters of the command line.
@@ -71,10 +73,10 @@ impl Node {
         let ordered =
             std::mem::take(&mut *self.monitor.ordered.lock().unwrap_or_else(PoisonError::into_inner));
         if !ordered.is_empty() {
-            self.with_panel(|panel| {
+            self.with_configuration(|configuration| {
                 for id in ordered {
                     // The program may have taken it away.
-                    let _ = panel.remove(id);
+                    let _ = configuration.remove(id);
                 }
             });
         }

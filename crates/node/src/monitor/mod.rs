@@ -1,45 +1,45 @@
 //! The monitor of this node: what it sees, and how that gets into the recording.
 //!
-//! The *tap* sees transactions under the node's lock and adds them up in a journal. A thread of the node's own takes the
-//! journal a few times a second, puts an empty one in its place, and sends what was in it to the launcher. Nothing is
+//! The *tap* sees transactions under the node's lock and adds them up in a table. A thread of the node's own takes the
+//! table a few times a second, puts an empty one in its place, and sends what was in it to the launcher. Nothing is
 //! sent, allocated or waited for where a thread of the program has a fault.
 
-mod asking;
 mod attribution;
-mod boards;
 mod failure;
 mod filters;
-mod foreseen;
-mod listening;
+mod launcher_answers;
 mod names;
+mod one_sided_reads;
 mod outbox;
+mod predicted_writes;
+mod program_filters;
 mod recorder;
 mod tap;
 #[cfg(test)]
 mod tap_tests;
-mod visits;
+mod thresholds;
 
 pub use attribution::{Attribution, Stacks, Threads};
-pub use listening::Callback;
 pub use tap::{Tap, Touch};
+pub use thresholds::Callback;
 
 use crate::{Node, Thread, service};
-use asking::{Answers, Refusal};
 use attribution::Written;
-use boards::Boards;
 use gondwana_control::{BankAnswer, BankError, Monitoring, Order, Report};
-use gondwana_monitor::{FilterId, Journal, Panel};
+use gondwana_monitor::{AggregationTable, BankConfiguration, FilterId};
 use gondwana_topology::NodeId;
-use listening::Listening;
+use launcher_answers::{Answers, Refusal};
 use names::GivenNames;
 use outbox::Outbox;
+use program_filters::ProgramFilters;
 use recorder::Recorder;
 use std::io::ErrorKind;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Barrier, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
+use thresholds::Listening;
 
-/// How often the journal is taken: as much of a recording is missing if a node is killed.
+/// How often the table is taken: as much of a recording is missing if a node is killed.
 const PERIOD: Duration = Duration::from_millis(250);
 
 /// The part of the monitor that is outside the node's lock.
@@ -50,7 +50,7 @@ pub struct Monitor {
     /// The node is about to end: nothing is recorded any more. Changed by the one who has the recorder.
     over: AtomicBool,
     /// Where filters are set, once there have been any.
-    panel: Mutex<Option<Panel>>,
+    configuration: Mutex<Option<BankConfiguration>>,
     /// What is known of the data, from when the run is first monitored: it stays for a later recording.
     attribution: OnceLock<Attribution>,
     /// The threads that have started: of a recording that begins later, too.
@@ -66,9 +66,9 @@ pub struct Monitor {
     /// What the launcher has answered the program.
     answers: Answers<Result<(), Refusal>>,
     /// Filters of the program.
-    boards: Boards,
-    /// What the boards of all nodes have answered the program.
-    board_answers: Answers<BankAnswer>,
+    banks: ProgramFilters,
+    /// What the banks of all nodes have answered the program.
+    bank_answers: Answers<BankAnswer>,
 }
 
 impl Monitor {
@@ -82,8 +82,8 @@ impl Monitor {
         self.recorder.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn panel(&self) -> MutexGuard<'_, Option<Panel>> {
-        self.panel.lock().unwrap_or_else(PoisonError::into_inner)
+    fn configuration(&self) -> MutexGuard<'_, Option<BankConfiguration>> {
+        self.configuration.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -131,16 +131,16 @@ impl Node {
         }
         {
             let mut core = self.core();
-            let board = core.ports.tap.as_ref().and_then(|before| before.board.clone());
+            let bank = core.ports.tap.as_ref().and_then(|before| before.bank.clone());
             std::mem::swap(&mut core.ports.tap, &mut tap);
-            core.ports.tap.iter_mut().for_each(|tap| tap.board = board.clone());
+            core.ports.tap.iter_mut().for_each(|tap| tap.bank = bank.clone());
         }
         self.begin_attribution();
         if let Some(mut before) = recorder.take() {
             before.remove_own_filters(self);
         }
-        let zoom = asked.auto.then(|| self.zoom());
-        recorder.insert(Recorder::new(zoom, written)).begin(self);
+        let filter_refinement = asked.auto.then(|| self.filter_refinement());
+        recorder.insert(Recorder::new(filter_refinement, written)).begin(self);
     }
 
     /// Takes down from now on who allocates; what was taken down before is to be told again.
@@ -162,15 +162,15 @@ impl Node {
         let Some(mut recorder) = self.monitor.recorder().take() else { return };
         recorder.end(self);
         self.remove_ordered_filters();
-        drop(self.stop_journal());
+        drop(self.stop_aggregation());
     }
 
     /// Writes nothing down any more. Gives what was written down and the tap, if nothing is counted either: both are large, and
     /// the lock is free when they are dropped.
-    fn stop_journal(&self) -> (Option<Journal>, Option<Box<Tap>>) {
+    fn stop_aggregation(&self) -> (Option<AggregationTable>, Option<Box<Tap>>) {
         let mut core = self.core();
-        let journal = core.ports.tap.as_mut().and_then(|tap| tap.journal.take());
-        (journal, core.ports.tap.take_if(|tap| tap.board.is_none()))
+        let table = core.ports.tap.as_mut().and_then(|tap| tap.table.take());
+        (table, core.ports.tap.take_if(|tap| tap.bank.is_none()))
     }
 
     /// Does what the launcher orders, until it is gone, and records meanwhile.
@@ -208,12 +208,12 @@ impl Node {
             }
             Order::Answer(answer) => self.monitor.answers.put(answer.map_or(Ok(()), Err)),
             Order::Bank { asker, number, request } => {
-                let done = self.attempt(|| self.do_on_board(asker, number, &request));
+                let done = self.attempt(|| self.do_on_bank(asker, number, &request));
                 self.report(&Report::BankDone(done.unwrap_or_else(|| {
                     Err(BankError::Refused(libc::EIO, "the monitor of a node has failed".to_owned()))
                 })));
             }
-            Order::BankAnswer(answer) => self.monitor.board_answers.put(answer),
+            Order::BankAnswer(answer) => self.monitor.bank_answers.put(answer),
             Order::Reached(reached) => self.monitor.listening.put(reached),
         }
     }
@@ -221,9 +221,9 @@ impl Node {
     /// Tells the launcher what the counters of filters have counted.
     fn tell_counters(&'static self) {
         let time = self.monitor.recorder().as_ref().map_or(0, Recorder::now);
-        if let Some(panel) = self.monitor.panel().as_ref() {
-            self.count_visits(panel, |_| true);
-            recorder::write_counters(self, panel, time);
+        if let Some(configuration) = self.monitor.configuration().as_ref() {
+            self.count_one_sided_reads(configuration, |_| true);
+            recorder::write_counters(self, configuration, time);
             self.send_records();
         }
     }

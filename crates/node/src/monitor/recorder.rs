@@ -1,13 +1,15 @@
 //! Makes records of what the monitor has seen, and sends them to the launcher.
 
-use super::attribution::{Told, Written};
+use super::attribution::{Emitted, Written};
 use crate::Node;
 use gondwana_control::MAX_CHUNKS;
 use gondwana_memory::PAGE_SIZE;
-use gondwana_monitor::{Filter, Journal, Panel, Refine, Tally, Watch, Zoom};
+use gondwana_monitor::{
+    Aggregate, AggregationTable, BankConfiguration, Filter, FilterRefinement, RetiredFilter, UnitRefinement,
+};
 use gondwana_recording::{
-    Board, Counted, End, FilterCounts, Image, Interval, Row, Segment, SegmentKind, Started, Stretch,
-    Stretches, Totals, Watched,
+    BankRecord, Counted, End, FilterCounts, ImageRecord, Interval, RetiredFilterRecord, SegmentKind,
+    SegmentRecord, Started, Stretch, Stretches, TotalsRecord, TransactionRow,
 };
 use std::sync::Arc;
 use std::time::Instant;
@@ -28,13 +30,13 @@ pub struct Recorder {
     began: Instant,
     /// When the last interval ended.
     last: u64,
-    /// The journal that is being written down, or was last: it takes the place of the next.
-    spare: Journal,
+    /// The table that is being written down, or was last: it takes the place of the next.
+    spare: AggregationTable,
     /// Decides what to look at more closely, if that is wanted.
-    refine: Option<Refine>,
-    /// Moves filters of the board to what is hot, if that is wanted.
-    zoom: Option<Zoom>,
-    /// What is written down of the journal; memory for the rows of a chunk.
+    unit_refinement: Option<UnitRefinement>,
+    /// Moves filters of the bank to what is hot, if that is wanted.
+    filter_refinement: Option<FilterRefinement>,
+    /// What is written down of the table; memory for the rows of a chunk.
     interval: Interval,
     stretches: Stretches,
     lost: u64,
@@ -45,27 +47,27 @@ pub struct Recorder {
     /// Faults that had been taken then.
     faults_before: u64,
     /// What of the data was written down.
-    told: Told,
+    told: Emitted,
     ended: bool,
 }
 
 impl Recorder {
-    /// Nothing recorded yet. What this node writes will be in `written`. With `zoom`, it looks closer at what is hot.
-    pub fn new(zoom: Option<Zoom>, written: Arc<Written>) -> Self {
+    /// Nothing recorded yet. What this node writes will be in `written`. With `filter_refinement`, it looks closer at what is hot.
+    pub fn new(filter_refinement: Option<FilterRefinement>, written: Arc<Written>) -> Self {
         let began = Instant::now();
         Self {
             began,
             last: 0,
-            spare: Journal::default(),
-            refine: zoom.is_some().then(Refine::default),
-            zoom,
+            spare: AggregationTable::default(),
+            unit_refinement: filter_refinement.is_some().then(UnitRefinement::default),
+            filter_refinement,
             interval: Interval { rows: Vec::with_capacity(ROWS), ..Interval::default() },
             stretches: Stretches { stretches: Vec::with_capacity(ROWS), ..Stretches::default() },
             lost: 0,
             named: 0,
             before: (0, 0),
             faults_before: 0,
-            told: Told::new(began, written),
+            told: Emitted::new(began, written),
             ended: false,
         }
     }
@@ -88,11 +90,15 @@ impl Recorder {
     fn look_closer(&mut self, node: &'static Node) {
         let now = self.now();
         let happened = self.spare.rows();
-        if let Some(zoom) = &mut self.zoom {
-            send_watches(node, &node.with_panel(|panel| zoom.step(panel, happened, now)));
+        if let Some(filter_refinement) = &mut self.filter_refinement {
+            send_retired(
+                node,
+                &node
+                    .with_configuration(|configuration| filter_refinement.step(configuration, happened, now)),
+            );
         }
-        if let Some(refine) = &mut self.refine {
-            let units = Some(refine.learn(happened));
+        if let Some(unit_refinement) = &mut self.unit_refinement {
+            let units = Some(unit_refinement.learn(happened));
             // Those before are dropped when the lock is free again.
             let _before = node.core().ports.tap.as_mut().map(|tap| std::mem::replace(&mut tap.units, units));
         }
@@ -100,16 +106,19 @@ impl Recorder {
 
     /// Takes away the filters that nobody has asked for.
     pub fn remove_own_filters(&mut self, node: &'static Node) {
-        if let Some(mut zoom) = self.zoom.take() {
+        if let Some(mut filter_refinement) = self.filter_refinement.take() {
             let now = self.now();
-            send_watches(node, &node.with_panel(|panel| zoom.end(panel, now)));
+            send_retired(
+                node,
+                &node.with_configuration(|configuration| filter_refinement.end(configuration, now)),
+            );
         }
     }
 
     /// Writes down what has happened since the last time.
     pub fn go_on(&mut self, node: &'static Node) {
         if !self.ended {
-            self.take_journal(node);
+            self.take_table(node);
             self.look_closer(node);
             self.told.go_on(node);
             node.send_records();
@@ -120,25 +129,25 @@ impl Recorder {
     /// the end, which is near.
     pub fn prepare_end(&mut self, node: &'static Node) {
         if !self.ended {
-            self.take_journal(node);
+            self.take_table(node);
             self.told.prepare_end(node);
             node.send_records();
         }
     }
 
-    fn take_journal(&mut self, node: &'static Node) {
+    fn take_table(&mut self, node: &'static Node) {
         self.spare.clear();
-        if let Some(journal) = node.core().ports.tap.as_mut().and_then(|tap| tap.journal.as_mut()) {
-            std::mem::swap(journal, &mut self.spare);
+        if let Some(table) = node.core().ports.tap.as_mut().and_then(|tap| tap.table.as_mut()) {
+            std::mem::swap(table, &mut self.spare);
         }
         let (begin, end) = (self.last, self.now());
         self.last = end;
         self.lost += self.spare.lost();
         (self.interval.begin, self.interval.end) = (begin, end);
         (self.stretches.begin, self.stretches.end) = (begin, end);
-        for tallies in self.spare.rows().chunks(ROWS) {
-            for tally in tallies {
-                let (row, parts) = (row(tally), tally.like.parts);
+        for aggregates in self.spare.rows().chunks(ROWS) {
+            for aggregate in aggregates {
+                let (row, parts) = (row(aggregate), aggregate.key.parts);
                 if parts == 0 {
                     self.interval.rows.push(row);
                 } else {
@@ -156,7 +165,7 @@ impl Recorder {
         }
         self.named = node.monitor.names.write(node, self.named);
         let (messages, bytes) = sent(node);
-        let totals = Totals {
+        let totals = TotalsRecord {
             time: end,
             faults: faults(node) - self.faults_before,
             messages: messages - self.before.0,
@@ -170,12 +179,12 @@ impl Recorder {
         if self.ended {
             return;
         }
-        self.take_journal(node);
+        self.take_table(node);
         self.told.end(node);
         self.remove_own_filters(node);
-        if let Some(panel) = node.monitor.panel().as_ref() {
-            node.count_visits(panel, |_| true);
-            write_counters(node, panel, self.last);
+        if let Some(configuration) = node.monitor.configuration().as_ref() {
+            node.count_one_sided_reads(configuration, |_| true);
+            write_counters(node, configuration, self.last);
         }
         self.ended = true;
         let (messages, bytes) = sent(node);
@@ -191,9 +200,9 @@ impl Recorder {
 }
 
 /// The row of a recording.
-fn row(tally: &Tally) -> Row {
-    let like = &tally.like;
-    Row {
+fn row(aggregate: &Aggregate) -> TransactionRow {
+    let like = &aggregate.key;
+    TransactionRow {
         address: like.address,
         unit: like.unit,
         kind: like.kind,
@@ -201,25 +210,25 @@ fn row(tally: &Tally) -> Row {
         peer: like.peer,
         thread: like.thread.map_or(0, |thread| thread + 1),
         code: like.code,
-        count: tally.count,
-        bytes: tally.bytes,
+        count: aggregate.count,
+        bytes: aggregate.bytes,
     }
 }
 
 /// Writes down what the counters of filters have counted by some time.
-pub fn write_counters(node: &Node, panel: &Panel, time: u64) {
-    for (id, filter) in panel.filters() {
-        for counts in parts(filter, panel.counters(id).into_iter().flatten()) {
-            node.put_record(&Board { time, filters: vec![counts] });
+pub fn write_counters(node: &Node, configuration: &BankConfiguration, time: u64) {
+    for (id, filter) in configuration.filters() {
+        for counts in parts(filter, configuration.counters(id).into_iter().flatten()) {
+            node.put_record(&BankRecord { time, filters: vec![counts] });
         }
     }
 }
 
 /// Writes down what filters have counted that are not there any more.
-fn send_watches(node: &Node, watches: &[Watch]) {
-    for watch in watches {
+fn send_retired(node: &Node, retired: &[RetiredFilter]) {
+    for watch in retired {
         for filter in parts(&watch.filter, watch.counters.iter().copied()) {
-            node.put_record(&Watched { begin: watch.begin, end: watch.end, filter });
+            node.put_record(&RetiredFilterRecord { begin: watch.begin, end: watch.end, filter });
         }
     }
 }
@@ -269,14 +278,14 @@ fn faults(node: &Node) -> u64 {
 }
 
 impl Node {
-    fn started(&self, images: &[Image]) -> Started {
+    fn started(&self, images: &[ImageRecord]) -> Started {
         let part = crate::start::part(&self.boot);
         let pages = |segment: &gondwana_memory::Segment, kind| {
             let start = segment.base as u64;
-            Segment { start, end: start + u64::from(segment.pages) * PAGE_SIZE as u64, kind }
+            SegmentRecord { start, end: start + u64::from(segment.pages) * PAGE_SIZE as u64, kind }
         };
         let start = self.geometry.span().base as u64 + u64::from(self.me.0) * part;
-        let mut segments = vec![Segment { start, end: start + part, kind: SegmentKind::Heap }];
+        let mut segments = vec![SegmentRecord { start, end: start + part, kind: SegmentKind::Heap }];
         segments.extend(self.geometry.overlays().iter().map(|data| pages(data, SegmentKind::Data)));
         Started { host: host_name(), process: std::process::id(), segments, images: images.to_vec() }
     }

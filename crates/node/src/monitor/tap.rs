@@ -6,11 +6,11 @@
 mod noting;
 
 use super::attribution::Written;
-use super::foreseen::Foreseen;
+use super::predicted_writes::PredictedWrites;
 use crate::slots::Slot;
 use gondwana_coherence::{Access, CsmMessage, DiffEntry, Grant, Incident, Message, Page, ScMessage};
 use gondwana_memory::{Geometry, PAGE_SIZE};
-use gondwana_monitor::{Board, Direction, Journal, Kind, Misses, Transaction, Units};
+use gondwana_monitor::{AggregationTable, CounterBank, Direction, Kind, Misses, Transaction, Units};
 use gondwana_topology::NodeId;
 use std::ops::Range;
 use std::sync::Arc;
@@ -47,16 +47,16 @@ pub struct Tap {
     geometry: Geometry,
     /// What the recording gets: each transaction on the node that has caused it or, of notices, invalidations and
     /// recalls, on the one that suffers it. `None` if nothing is recorded.
-    pub journal: Option<Journal>,
+    pub table: Option<AggregationTable>,
     /// How closely the recording looks at which addresses; `None`: as closely as possible at all.
     pub units: Option<Units>,
-    /// The board that counts, if filters are set.
-    pub board: Option<Arc<Board>>,
+    /// The bank that counts, if filters are set.
+    pub bank: Option<Arc<CounterBank>>,
     misses: Misses,
     /// Gathers which bytes this node writes, for a recording.
     written: Option<Arc<Written>>,
     waiting: Vec<Waiting>,
-    foreseen: Foreseen,
+    predicted: PredictedWrites,
     /// The thread that got a lock with the message that is being handled.
     granted: Option<u32>,
     /// Whether the fetch that is being served is for a write.
@@ -70,13 +70,13 @@ impl Tap {
         Self {
             me,
             geometry,
-            journal: None,
+            table: None,
             units: None,
-            board: None,
+            bank: None,
             misses,
             written: None,
             waiting: Vec::with_capacity(64),
-            foreseen: Foreseen::default(),
+            predicted: PredictedWrites::default(),
             granted: None,
             serves_write: false,
         }
@@ -84,20 +84,20 @@ impl Tap {
 
     /// As [`Tap::new`], for a recording that looks at everything closely or, with `auto`, at what is hot.
     pub fn recording(me: NodeId, geometry: Geometry, auto: bool, written: Arc<Written>) -> Self {
-        let (journal, units) = (Some(Journal::default()), auto.then(Units::default));
-        Self { journal, units, written: Some(written), ..Self::new(me, geometry) }
+        let (table, units) = (Some(AggregationTable::default()), auto.then(Units::default));
+        Self { table, units, written: Some(written), ..Self::new(me, geometry) }
     }
 
     /// A fault of a thread: until [`Tap::resumed`], what comes of this page comes for it.
     pub fn touches(&mut self, slot: Slot, thread: Option<u32>, page: Page, access: Access, touch: Touch) {
-        self.foreseen.begin(touch.writer);
+        self.predicted.begin(touch.writer);
         let write = access == Access::Write && touch.writer.is_none();
         self.waiting.push(Waiting { slot, thread, page, write, touch });
     }
 
     /// What the fault needs has been asked for.
     pub fn asked(&mut self) {
-        self.foreseen.end();
+        self.predicted.end();
     }
 
     /// This node has made a diff of a page.
@@ -138,7 +138,7 @@ impl Tap {
                 ScMessage::Request { first, requester, .. }
                 | ScMessage::Forward { page: first, requester, .. },
             ) if *requester == self.me => {
-                self.foreseen.ask(*first);
+                self.predicted.ask(*first);
             }
             Message::Csm(CsmMessage::Notices { pages, .. }) => {
                 self.see(Kind::Notice, Direction::Out, pages.iter().map(|&page| (page, 0)), to);
@@ -166,7 +166,7 @@ impl Tap {
     pub fn receives(&mut self, from: NodeId, message: &Message, bulk: usize) {
         match *message {
             Message::Csm(CsmMessage::Pages { first, served, ref grant, .. }) => {
-                let writer = self.foreseen.answered(first);
+                let writer = self.predicted.answered(first);
                 if *grant != Grant::Crossed {
                     self.arrived(from, first, served, bulk, writer);
                 }
@@ -180,7 +180,7 @@ impl Tap {
             }
             // Without contents the node has them already: an upgrade, of which the protocol tells.
             Message::Sc(ScMessage::Pages { first, served, untouched, .. }) => {
-                let writer = self.foreseen.answered(first);
+                let writer = self.predicted.answered(first);
                 if untouched || bulk > 0 {
                     self.arrived(from, first, served, bulk, writer);
                 }
@@ -191,7 +191,7 @@ impl Tap {
 
     /// This node has come for pages itself, to the memory of their home.
     pub fn fetches(&mut self, home: NodeId, first: Page, count: u32) {
-        self.arrived(home, first, count, count as usize * PAGE_SIZE, self.foreseen.writer());
+        self.arrived(home, first, count, count as usize * PAGE_SIZE, self.predicted.writer());
     }
 
     /// Other nodes have been found to have come for a page of this one.
@@ -220,14 +220,14 @@ impl Tap {
             let ahead = next..waited.map_or(end, |waiting| waiting.page.0);
             self.misses.came(ahead.clone());
             self.note_pages(ahead.clone(), &came);
-            self.note_foreseen(ahead.clone(), &came, writer);
+            self.note_predicted(ahead.clone(), &came, writer);
             next = ahead.end;
             if let Some(Waiting { thread, page, write, touch, .. }) = waited {
                 let kind = self.misses.fetched(page.0, write);
                 // What comes behind it comes along with it.
                 (came.thread, came.code) = (thread, touch.code as u64);
                 self.note(&Transaction { kind, address: touch.address as u64, ..came });
-                self.note_foreseen(next..next + 1, &came, writer.filter(|_| !write));
+                self.note_predicted(next..next + 1, &came, writer.filter(|_| !write));
                 next += 1;
             }
         }
@@ -241,7 +241,7 @@ impl Tap {
 
     /// Writes that will not show by themselves of pages that have come for reading, if it is known which instruction will write
     /// them.
-    fn note_foreseen(&mut self, pages: Range<u32>, came: &Transaction, writer: Option<u64>) {
+    fn note_predicted(&mut self, pages: Range<u32>, came: &Transaction, writer: Option<u64>) {
         if let Some(code) = writer {
             self.note_pages(pages, &Transaction { kind: Kind::Upgrade, bytes: 0, code, ..*came });
         }

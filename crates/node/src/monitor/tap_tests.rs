@@ -5,7 +5,7 @@ use super::tap::{Tap, Touch};
 use crate::slots::Slot;
 use gondwana_coherence::{Access, CsmMessage, DiffEntry, Grant, Incident, Message, Page, ScMessage};
 use gondwana_memory::{Geometry, PAGE_SIZE};
-use gondwana_monitor::{Direction, Directions, Filter, FilterId, Kind, Kinds, Panel};
+use gondwana_monitor::{BankConfiguration, Direction, Directions, Filter, FilterId, Kind, Kinds};
 use gondwana_topology::NodeId;
 use std::sync::Arc;
 
@@ -32,9 +32,9 @@ fn address(page: u32) -> u64 {
 type Seen = (Kind, Direction, u64, u8, u16, Option<u32>, u64, u32, u64);
 
 fn rows(tap: &mut Tap) -> Vec<Seen> {
-    let rows = tap.journal.as_mut().unwrap().rows().iter();
+    let rows = tap.table.as_mut().unwrap().rows().iter();
     rows.map(|row| {
-        let like = row.like;
+        let like = row.key;
         let whose = (like.peer, like.thread, like.code);
         let what = (like.kind, like.direction, like.address, like.unit);
         (what.0, what.1, what.2, what.3, whose.0, whose.1, whose.2, row.count, row.bytes)
@@ -45,7 +45,7 @@ fn rows(tap: &mut Tap) -> Vec<Seen> {
 /// What has happened since the last time.
 fn take(tap: &mut Tap) -> Vec<Seen> {
     let seen = rows(tap);
-    tap.journal.as_mut().unwrap().clear();
+    tap.table.as_mut().unwrap().clear();
     seen
 }
 
@@ -216,10 +216,10 @@ fn recalls_are_of_pages_that_a_node_had_for_itself() {
 #[test]
 fn a_diff_is_recorded_where_it_was_made_and_counted_at_both_ends() {
     let mut tap = tap();
-    let mut panel = Panel::default();
+    let mut configuration = BankConfiguration::default();
     let [out, into] = [Directions::Out, Directions::In]
-        .map(|directions| panel.set(whole(Kinds::of(&[Kind::Diff]), directions)).unwrap());
-    tap.board = Some(Arc::clone(panel.board()));
+        .map(|directions| configuration.set(whole(Kinds::of(&[Kind::Diff]), directions)).unwrap());
+    tap.bank = Some(Arc::clone(configuration.bank()));
     // An entry without bytes says only that there was no change.
     tap.sends(HOME, &diffs(ME, &[(3, 40), (4, 0)]), Some(7));
     assert_eq!(take(&mut tap), [(Kind::Diff, Direction::Out, address(3), 12, 0, Some(7), 0, 1, 40)]);
@@ -228,7 +228,7 @@ fn a_diff_is_recorded_where_it_was_made_and_counted_at_both_ends() {
     tap.receives(OTHER, &diffs(OTHER, &[(6, 8), (6, 8), (7, 0)]), 16);
     assert_eq!(take(&mut tap), []);
     let counted = |id: FilterId| -> Vec<(usize, u64)> {
-        panel.counters(id).unwrap().enumerate().filter(|(_, count)| *count > 0).collect()
+        configuration.counters(id).unwrap().enumerate().filter(|(_, count)| *count > 0).collect()
     };
     assert_eq!((counted(out), counted(into)), (vec![(3, 1)], vec![(6, 2)]));
 }
@@ -236,11 +236,11 @@ fn a_diff_is_recorded_where_it_was_made_and_counted_at_both_ends() {
 #[test]
 fn what_is_served_is_counted_as_what_was_asked_for() {
     let mut tap = tap();
-    let mut panel = Panel::default();
+    let mut configuration = BankConfiguration::default();
     let [reads, writes, notices_sent] =
         [("reads", Directions::In), ("writes", Directions::In), ("notice", Directions::Out)]
-            .map(|(kinds, directions)| panel.set(whole(kinds.parse().unwrap(), directions)).unwrap());
-    tap.board = Some(Arc::clone(panel.board()));
+            .map(|(kinds, directions)| configuration.set(whole(kinds.parse().unwrap(), directions)).unwrap());
+    tap.bank = Some(Arc::clone(configuration.bank()));
     let fetch = |write| {
         let (first, requester) = (Page(2), OTHER);
         Message::Csm(CsmMessage::Fetch { first, count: 2, write, requester, completed: 0 })
@@ -251,7 +251,7 @@ fn what_is_served_is_counted_as_what_was_asked_for() {
     }
     tap.sends(OTHER, &pages(2, 1, Grant::Crossed), None);
     tap.sends(OTHER, &notices(HOME, 9), None);
-    let sum = |id| panel.counters(id).unwrap().sum::<u64>();
+    let sum = |id| configuration.counters(id).unwrap().sum::<u64>();
     assert_eq!((sum(reads), sum(writes), sum(notices_sent)), (2, 2, 1));
     assert_eq!(take(&mut tap), [], "those who have asked record it");
 }
@@ -283,11 +283,11 @@ fn a_lock_is_taken_by_the_thread_that_gets_it() {
 
 /// Kind, first address, log2 of the bytes and of the parts, and count of each row.
 fn blocks(tap: &mut Tap) -> Vec<(Kind, u64, u8, u8, u32)> {
-    let journal = tap.journal.as_mut().unwrap();
-    let rows = journal.rows().iter();
-    let blocks = rows.map(|row| (row.like.kind, row.like.address, row.like.unit, row.like.parts, row.count));
+    let table = tap.table.as_mut().unwrap();
+    let rows = table.rows().iter();
+    let blocks = rows.map(|row| (row.key.kind, row.key.address, row.key.unit, row.key.parts, row.count));
     let blocks = blocks.collect();
-    journal.clear();
+    table.clear();
     blocks
 }
 
@@ -297,11 +297,11 @@ fn pages_that_come_at_once_are_few_rows_apart_from_those_that_a_thread_waits_for
     touch(&mut tap, 0, 20, Access::Read);
     touch(&mut tap, 1, 18, Access::Write);
     tap.receives(HOME, &pages(16, 16, Grant::Copy), 16 * PAGE_SIZE);
-    let journal = tap.journal.as_mut().unwrap();
+    let table = tap.table.as_mut().unwrap();
     // Who waits is to blame for what comes behind.
-    let threads: Vec<_> = journal.rows().iter().map(|row| row.like.thread).collect();
+    let threads: Vec<_> = table.rows().iter().map(|row| row.key.thread).collect();
     assert_eq!(threads, [None, Some(11), Some(11), Some(10), Some(10), Some(10), Some(10)]);
-    assert!(journal.rows().iter().all(|row| row.bytes == PAGE * u64::from(row.count)));
+    assert!(table.rows().iter().all(|row| row.bytes == PAGE * u64::from(row.count)));
     let ahead = |page, unit, parts, count| (Kind::Ahead, address(page), unit, parts, count);
     let expected = [
         ahead(16, 13, 1, 2),
@@ -336,8 +336,8 @@ fn notices_and_invalidations_of_one_writer_are_runs() {
     let expected = [notice(8, 2), notice(14, 0), notice(13, 0), notice(13, 0), notice(12, 0)];
     assert_eq!(blocks(&mut tap), expected);
     tap.observes(Incident::Invalidated, Page(8), 8, ME);
-    let journal = tap.journal.as_mut().unwrap();
-    let peers: Vec<_> = journal.rows().iter().map(|row| row.like.peer).collect();
+    let table = tap.table.as_mut().unwrap();
+    let peers: Vec<_> = table.rows().iter().map(|row| row.key.peer).collect();
     assert_eq!(peers, [OTHER.0, HOME.0, OTHER.0, ME.0]);
     let given_up = |page, parts| (Kind::Invalidation, address(page), 12 + parts, parts, 1_u32 << parts);
     assert_eq!(blocks(&mut tap), [given_up(8, 2), given_up(12, 1), given_up(14, 0), given_up(15, 0)]);
@@ -349,8 +349,8 @@ fn upgrades_recalls_and_diffs_of_pages_side_by_side_are_runs() {
     touch(&mut tap, 0, 5, Access::Write);
     touch(&mut tap, 1, 6, Access::Read);
     tap.observes(Incident::Upgraded, Page(4), 4, HOME);
-    let journal = tap.journal.as_mut().unwrap();
-    let by: Vec<_> = journal.rows().iter().map(|row| (row.like.thread, row.like.code)).collect();
+    let table = tap.table.as_mut().unwrap();
+    let by: Vec<_> = table.rows().iter().map(|row| (row.key.thread, row.key.code)).collect();
     assert!(
         by[0] == (None, 0) && by[1].1 != 0 && by[2] == by[1],
         "what lies behind is written by the same: {by:?}"
@@ -380,12 +380,12 @@ fn a_run_ends_where_the_addresses_do() {
 #[test]
 fn filters_count_each_page_of_a_run() {
     let mut tap = tap();
-    let mut panel = Panel::default();
+    let mut configuration = BankConfiguration::default();
     let lines = Filter { unit: 5, ..whole(Kinds::of(&[Kind::Ahead]), Directions::Both) };
-    let id = panel.set(lines).unwrap();
-    tap.board = Some(Arc::clone(panel.board()));
+    let id = configuration.set(lines).unwrap();
+    tap.bank = Some(Arc::clone(configuration.bank()));
     tap.receives(HOME, &pages(3, 9, Grant::Copy), 9 * PAGE_SIZE);
-    let counted: Vec<usize> = panel
+    let counted: Vec<usize> = configuration
         .counters(id)
         .unwrap()
         .enumerate()
@@ -406,7 +406,8 @@ fn with_large_units_only_what_is_hot_is_seen_closely() {
     let far_block = |page, count| (Kind::Ahead, address(page), 16, 0, count);
     let close_block = |page, parts| (Kind::Ahead, address(page), 12 + parts, parts, 1_u32 << parts);
     let hot = |tap: &mut Tap| {
-        tap.units = Some(gondwana_monitor::Refine::default().learn(tap.journal.as_mut().unwrap().rows()))
+        tap.units =
+            Some(gondwana_monitor::UnitRefinement::default().learn(tap.table.as_mut().unwrap().rows()))
     };
     tap.resumed(Slot(0));
     tap.receives(HOME, &pages(16, 16, Grant::Copy), 16 * PAGE_SIZE);

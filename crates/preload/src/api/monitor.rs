@@ -50,7 +50,7 @@ fn refused((number, why): (i32, String)) -> Error {
     Error::new(number, format!("the run {why}"))
 }
 
-/// What boards have refused.
+/// What banks have refused.
 fn not_done(error: BankError) -> Error {
     match error {
         BankError::Filter(error) => error.into(),

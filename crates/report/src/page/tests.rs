@@ -2,8 +2,8 @@
 
 use super::*;
 use gondwana_analysis::{
-    AdviceKind, Area, AreaNode, Cell, Entry, Field, NodeTotal, Origin, Pattern, Place, Shared, Totals,
-    Writer, plan,
+    AdviceKind, Area, AreaNode, Cell, CodePlace, Entry, FalselySharedPage, Field, NodeTotal, Origin, Pattern,
+    Totals, Writer, plan,
 };
 use gondwana_plan::{Homes, Traffic, Variable};
 
@@ -26,9 +26,9 @@ fn area(name: &str) -> Area {
         totals,
         nodes: vec![AreaNode { totals, written: 7, threads: vec![1], from: vec![0, 3] }],
         pattern: Pattern::FalselyShared,
-        places: vec![Place { text: name.to_owned(), function: name.to_owned(), reads: 10, writes: 5 }],
+        places: vec![CodePlace { text: name.to_owned(), function: name.to_owned(), reads: 10, writes: 5 }],
         fields: vec![Field { name: name.to_owned(), reads: 2, writes: 3 }],
-        falsely_shared: vec![Shared {
+        falsely_shared: vec![FalselySharedPage {
             page: 4096,
             fetches: 12,
             writers: vec![Writer { node: 0, writes: true, bytes: 4100..4104, name: name.to_owned() }],
@@ -50,7 +50,7 @@ fn everywhere(text: &str) -> Analysis {
     analysis.threads = vec![gondwana_analysis::ThreadInfo { number: 0, node: 0, routine: text.to_owned() }];
     analysis.flows =
         vec![vec![gondwana_analysis::Flow { pages: 1, bytes: 4096, ..Default::default() }; 2]; 2];
-    analysis.locks = vec![Lock { name: text.to_owned(), address: 64, hand_offs: vec![3] }];
+    analysis.locks = vec![LockHandOffs { name: text.to_owned(), address: 64, hand_offs: vec![3] }];
     analysis.cells = vec![Cell { address: 4096, unit: 12, reads: 1, ..Cell::default() }];
     analysis.notes = vec![text.to_owned()];
     analysis
@@ -195,7 +195,7 @@ fn numbers_that_nobody_counted_are_numbers() {
     analysis.cells[0].address = u64::MAX;
     analysis.cells[0].unit = 255;
     analysis.seconds = f64::NAN;
-    analysis.timeline = vec![gondwana_analysis::Slot { begin: 0.0, end: 0.0, nodes: vec![most] }];
+    analysis.timeline = vec![gondwana_analysis::TimelineSlot { begin: 0.0, end: 0.0, nodes: vec![most] }];
     analysis.locks[0].hand_offs = vec![u64::MAX; 2];
     assert!(render(&analysis, &[], &Plan::default()).contains("100 %"));
 }

@@ -8,7 +8,7 @@ use std::collections::HashMap;
 /// Things, their names and their layouts.
 #[derive(Serialize)]
 pub struct Things {
-    things: Columns,
+    things: ThingColumns,
     /// Those that the columns have, and no others.
     names: Vec<String>,
     /// By number; nothing for those without parts.
@@ -17,7 +17,7 @@ pub struct Things {
 
 /// Rows of like things, an array for each of their fields.
 #[derive(Default, Serialize)]
-struct Columns {
+struct ThingColumns {
     /// The first address of each row less that of the row before it.
     start: Vec<i64>,
     step: Vec<u64>,
@@ -44,11 +44,11 @@ enum Shape {
 
 /// What the page needs for the first areas.
 pub fn things(analysis: &Analysis, areas: usize) -> Things {
-    let mut columns = Columns::default();
+    let mut columns = ThingColumns::default();
     let mut names = vec![];
     let mut known: HashMap<u32, u32> = HashMap::new();
     let mut before = 0;
-    for thing in analysis.things.things.iter().filter(|thing| (thing.area as usize) < areas) {
+    for thing in analysis.objects.series.iter().filter(|thing| (thing.area as usize) < areas) {
         columns.start.push(thing.start.wrapping_sub(before).cast_signed());
         before = thing.start;
         columns.step.push(thing.step);
@@ -56,12 +56,12 @@ pub fn things(analysis: &Analysis, areas: usize) -> Things {
         columns.bytes.push(thing.bytes);
         columns.area.push(thing.area);
         columns.name.push(*known.entry(thing.name).or_insert_with(|| {
-            names.push(words::name(&analysis.things.names[thing.name as usize]));
+            names.push(words::name(&analysis.objects.names[thing.name as usize]));
             names.len() as u32 - 1
         }));
         columns.of.push(thing.of);
     }
-    Things { things: columns, names, layouts: analysis.things.layouts.iter().map(shape).collect() }
+    Things { things: columns, names, layouts: analysis.objects.layouts.iter().map(shape).collect() }
 }
 
 fn shape(layout: &Layout) -> Option<Shape> {

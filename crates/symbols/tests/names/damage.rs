@@ -2,7 +2,7 @@
 
 use crate::program::{Folder, Said};
 use gondwana_analysis::{Layouts, Names};
-use gondwana_recording::Image;
+use gondwana_recording::ImageRecord;
 use gondwana_symbols::{File, Symbols};
 use proptest::prelude::*;
 use std::path::PathBuf;
@@ -44,7 +44,7 @@ fn ask(path: PathBuf, said: &Said) {
     let mut image = said.images[0].clone();
     image.path = path.to_str().unwrap().to_owned();
     image.build_id = File::open(&path).map(|file| file.build_id().to_vec()).unwrap_or_default();
-    let (names, _) = Symbols::open(&[Image { ..image }]);
+    let (names, _) = Symbols::open(&[ImageRecord { ..image }]);
     let mut layouts = Layouts::default();
     for (_, address, rest) in &said.facts {
         names.code(address - 1);
@@ -93,7 +93,7 @@ fn functions_in_functions_without_end_are_not_followed() {
         let deep = file.code_of(&"deep".parse().unwrap()).unwrap().remove(0);
         let build_id = file.build_id().to_vec();
         let path = library.to_str().unwrap().to_owned();
-        let (names, _) = Symbols::open(&[Image { path, base: 0, start: 0, end: 1 << 20, build_id }]);
+        let (names, _) = Symbols::open(&[ImageRecord { path, base: 0, start: 0, end: 1 << 20, build_id }]);
         assert_eq!(names.code(deep.start)[0].function, "deep");
     }
 }

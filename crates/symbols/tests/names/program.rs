@@ -1,6 +1,6 @@
 //! Programs that say what they have at which addresses.
 
-use gondwana_recording::Image;
+use gondwana_recording::ImageRecord;
 use gondwana_symbols::{File, Symbols};
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -56,7 +56,7 @@ impl Drop for Folder {
 /// What a program has said.
 pub struct Said {
     /// Its files.
-    pub images: Vec<Image>,
+    pub images: Vec<ImageRecord>,
     /// The rest: what it is about, an address, and what there is to say about it.
     pub facts: Vec<(String, u64, Vec<String>)>,
 }
@@ -95,9 +95,9 @@ impl Said {
     }
 }
 
-fn image(base: u64, rest: &[String]) -> Image {
+fn image(base: u64, rest: &[String]) -> ImageRecord {
     let [start, end] = [0, 1].map(|index| u64::from_str_radix(&rest[index], 16).unwrap());
     let path = rest[2].clone();
     let build_id = File::open(Path::new(&path)).map(|file| file.build_id().to_vec()).unwrap_or_default();
-    Image { path, base, start, end, build_id }
+    ImageRecord { path, base, start, end, build_id }
 }

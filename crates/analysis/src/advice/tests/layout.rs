@@ -16,7 +16,7 @@ fn share(analysis: &mut Analysis, page: u64, writers: Vec<(u16, bool, &str)>) {
         uses(analysis, page, node, 50, 50);
     }
     analysis.areas[0].pattern = Pattern::FalselyShared;
-    analysis.areas[0].falsely_shared.push(Shared { page: start, fetches: 100, writers });
+    analysis.areas[0].falsely_shared.push(FalselySharedPage { page: start, fetches: 100, writers });
 }
 
 #[test]

@@ -10,8 +10,8 @@ mod replicas;
 mod threads;
 
 use super::*;
-use crate::{AreaNode, NodeTotal, PageUse, Shared, ThreadInfo, Totals, Writer};
-use gondwana_recording::Run;
+use crate::{AreaNode, FalselySharedPage, NodeTotal, PageUse, ThreadInfo, Totals, Writer};
+use gondwana_recording::RunRecord;
 use gondwana_rset::{MemoryPolicy, PlacementPart, Registry};
 use gondwana_topology::{Bytes, Machine, NodeId};
 use std::num::NonZeroU64;
@@ -30,7 +30,12 @@ fn empty() -> Analysis {
         ..ThreadInfo::default()
     };
     Analysis {
-        run: Run { nodes: NODES, consistency: "rc".to_owned(), page_bytes: PAGE as u32, ..Run::default() },
+        run: RunRecord {
+            nodes: NODES,
+            consistency: "rc".to_owned(),
+            page_bytes: PAGE as u32,
+            ..RunRecord::default()
+        },
         nodes: vec![NodeTotal::default(); usize::from(NODES)],
         threads: (0..9).map(thread).collect(),
         ..Analysis::default()

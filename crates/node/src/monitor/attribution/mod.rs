@@ -5,6 +5,7 @@
 //! records of it.
 
 mod calls;
+mod emitted;
 mod objects;
 mod page_set;
 mod places;
@@ -12,12 +13,11 @@ mod references;
 mod sites;
 mod stacks;
 mod threads;
-mod told;
 mod written;
 
+pub use emitted::Emitted;
 pub use stacks::Stacks;
 pub use threads::Threads;
-pub use told::Told;
 pub use written::Written;
 
 use crate::{Caller, Node, Thread};

@@ -35,8 +35,8 @@ impl Threads {
     }
 
     /// The threads after the first `known`, for a recording that `began` at some time.
-    pub fn after(&self, known: usize, began: Instant) -> Vec<gondwana_recording::Thread> {
-        let record = |started: &Started| gondwana_recording::Thread {
+    pub fn after(&self, known: usize, began: Instant) -> Vec<gondwana_recording::ThreadRecord> {
+        let record = |started: &Started| gondwana_recording::ThreadRecord {
             number: started.number,
             stack_start: started.stack.start as u64,
             stack_end: started.stack.end as u64,

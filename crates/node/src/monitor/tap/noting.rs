@@ -1,4 +1,4 @@
-//! Putting what the tap sees into the journal, and counting it for the board.
+//! Putting what the tap sees into the table, and counting it for the bank.
 
 use super::Tap;
 use gondwana_coherence::Page;
@@ -16,10 +16,10 @@ const PAGE: u8 = PAGE_SIZE.trailing_zeros() as u8;
 impl Tap {
     /// A transaction that is this node's to record, and of which the exact address is known.
     pub(super) fn note(&mut self, transaction: &Transaction) {
-        if let Some(journal) = &mut self.journal {
+        if let Some(table) = &mut self.table {
             let unit =
                 self.units.as_ref().map_or(FINEST, |units| units.unit_of(transaction.address).max(FINEST));
-            journal.note(transaction, unit);
+            table.note(transaction, unit);
         }
         self.count(transaction);
     }
@@ -30,17 +30,17 @@ impl Tap {
         let mut next = pages.start;
         while next < pages.end {
             let count = self.geometry.consecutive(next, pages.end);
-            self.note_run(&Transaction { address: self.address_of(Page(next)), ..*like }, count);
+            self.note_range(&Transaction { address: self.address_of(Page(next)), ..*like }, count);
             next += count;
         }
     }
 
     /// As [`Tap::note_pages`], of pages at consecutive addresses.
-    fn note_run(&mut self, first: &Transaction, pages: u32) {
+    fn note_range(&mut self, first: &Transaction, pages: u32) {
         let end = first.address + u64::from(pages) * PAGE_SIZE as u64;
-        if let Some(journal) = &mut self.journal {
+        if let Some(table) = &mut self.table {
             match &self.units {
-                None => journal.note_run(first, PAGE, PAGE, pages),
+                None => table.note_range(first, PAGE, PAGE, pages),
                 // One of the largest units after the other: all pages of one are seen equally closely.
                 Some(units) => {
                     let mut address = first.address;
@@ -48,13 +48,13 @@ impl Tap {
                         let next = end.min(((address >> Units::LARGEST) + 1) << Units::LARGEST);
                         let unit = units.unit_of(address).max(PAGE);
                         let count = ((next - address) >> PAGE) as u32;
-                        journal.note_run(&Transaction { address, ..*first }, PAGE, unit, count);
+                        table.note_range(&Transaction { address, ..*first }, PAGE, unit, count);
                         address = next;
                     }
                 }
             }
         }
-        if self.board.is_some() {
+        if self.bank.is_some() {
             for address in (first.address..end).step_by(PAGE_SIZE) {
                 self.count(&Transaction { address, ..*first });
             }
@@ -62,8 +62,8 @@ impl Tap {
     }
 
     pub(super) fn count(&self, transaction: &Transaction) {
-        if let Some(board) = &self.board {
-            board.count(transaction);
+        if let Some(bank) = &self.bank {
+            bank.count(transaction);
         }
     }
 
@@ -75,7 +75,7 @@ impl Tap {
         pages: impl Iterator<Item = (Page, u32)>,
         peer: NodeId,
     ) {
-        if self.board.is_some() {
+        if self.bank.is_some() {
             for (page, bytes) in pages.filter(|(page, _)| self.holds(*page, 1)) {
                 let address = self.address_of(page);
                 self.count(&Transaction {

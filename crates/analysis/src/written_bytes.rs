@@ -1,0 +1,71 @@
+//! Which bytes each node has written.
+
+use crate::range_set::RangeSet;
+use gondwana_recording::{Recording, WrittenRecord};
+use std::collections::HashMap;
+use std::ops::Range;
+
+/// The length of what one record is about, as a power of two: 64 blocks of 64 bytes.
+const PAGE: u32 = 12;
+
+/// The written bytes of all nodes.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Writes {
+    pages: HashMap<(u16, u64), RangeSet>,
+}
+
+impl Writes {
+    /// Takes the records; of those about one page of a node the last counts.
+    pub(crate) fn of(recording: &Recording, nodes: usize) -> Self {
+        let known = recording.written.iter().filter(|(node, _)| usize::from(*node) < nodes);
+        let pages = known.map(|(node, written)| ((*node, written.address >> PAGE), bytes(written)));
+        Self { pages: pages.collect() }
+    }
+
+    /// What a node has written of a page that has such an address.
+    pub(crate) fn by(&self, node: u16, address: u64) -> Option<&RangeSet> {
+        self.pages.get(&(node, address >> PAGE)).filter(|span| !span.is_empty())
+    }
+
+    /// All pages of which a node has written something.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (u16, &RangeSet)> {
+        self.pages.iter().map(|((node, _), span)| (*node, span))
+    }
+
+    /// The pages, whole.
+    pub(crate) fn pages(&self) -> impl Iterator<Item = Range<u64>> {
+        self.pages.keys().map(|(_, page)| page << PAGE..(page << PAGE).saturating_add(1 << PAGE))
+    }
+}
+
+/// The bytes of one record.
+fn bytes(written: &WrittenRecord) -> RangeSet {
+    let page = written.address >> PAGE << PAGE;
+    let blocks = (0..64_u64).filter(|block| written.blocks >> block & 1 == 1);
+    let ranges = blocks.zip(&written.bytes).flat_map(|(block, &bits)| {
+        let set = (0..64_u64).filter(move |bit| bits >> bit & 1 == 1);
+        set.map(move |bit| {
+            let address = page + block * 64 + bit;
+            address..address.saturating_add(1)
+        })
+    });
+    ranges.collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bits_are_bytes_and_the_last_record_counts() {
+        let record = |blocks, bytes: &[u64]| WrittenRecord { address: 0x7000, blocks, bytes: bytes.to_vec() };
+        let recording = Recording {
+            written: vec![(1, record(1, &[1])), (1, record(0b101, &[0b110, 1 << 63])), (9, record(1, &[1]))],
+            ..Recording::default()
+        };
+        let writes = Writes::of(&recording, 2);
+        assert_eq!(writes.by(1, 0x7fff).unwrap().ranges(), [0x7001..0x7003, 0x70bf..0x70c0]);
+        assert_eq!(writes.by(0, 0x7000), None);
+        assert!(writes.pages().eq(std::iter::once(0x7000..0x8000)));
+    }
+}

@@ -1,0 +1,244 @@
+//! Filters and counters that count while they are being changed.
+//!
+//! The filters are in two copies of one table, of which one is in force. A change is made in the other one, which is then
+//! put in force by adding one to the *generation*. Whoever counts looks up the generation before and after it has looked
+//! for a filter, and does so again if a change has come between: so there is no lock, nobody ever waits for a change, and
+//! a transaction is never matched against half of one. A count that was begun before a change may arrive after it.
+
+use crate::threshold_events::{ThresholdEvent, ThresholdEvents};
+use crate::{Directions, Filter, Kinds, Stride, Threshold, Transaction};
+use std::sync::atomic::{AtomicU64, Ordering, fence};
+
+/// Most filters.
+pub const MOST_FILTERS: usize = 64;
+
+/// Counters for the units of filters.
+pub const COUNTERS: usize = 512 << 10;
+
+/// Secondary counters.
+pub const SECONDARIES: usize = 16;
+
+/// Places in one row of a copy of the table.
+#[derive(Default)]
+struct Row {
+    start: AtomicU64,
+    end: AtomicU64,
+    /// The furthest end of this row and those before it.
+    reach: AtomicU64,
+    /// See [`pack`].
+    what: AtomicU64,
+    threshold: AtomicU64,
+    /// See [`Stride::pack`]; 0 if all of the range is counted.
+    stride: AtomicU64,
+    /// The kinds that each secondary counter takes of this filter, 16 bits for each of four.
+    secondaries: [AtomicU64; SECONDARIES / 4],
+}
+
+/// One copy of the table: rows by ascending start.
+struct Copy {
+    rows: [Row; MOST_FILTERS],
+    count: AtomicU64,
+}
+
+/// A filter that is set, as the table is made of.
+#[derive(Clone, Copy)]
+pub(crate) struct Entry {
+    pub filter: Filter,
+    pub number: u8,
+    /// The counter of its first unit.
+    pub first: u32,
+    /// The monitor has set it by itself: it gives way to those that somebody has asked for.
+    pub own: bool,
+    pub secondaries: [Kinds; SECONDARIES],
+}
+
+/// Kinds, directions, unit, number and first counter of a filter.
+fn pack(entry: &Entry) -> u64 {
+    let directions = match entry.filter.directions {
+        Directions::Out => 1,
+        Directions::In => 2,
+        Directions::Both => 3_u64,
+    };
+    u64::from(entry.filter.kinds.bits())
+        | directions << 16
+        | u64::from(entry.filter.unit) << 18
+        | u64::from(entry.number) << 24
+        | u64::from(entry.first) << 32
+}
+
+/// Marks a threshold that is met again and again.
+const EVERY: u64 = 1 << 63;
+
+/// What a match needs of a row.
+struct Match {
+    counter: usize,
+    number: u8,
+    address: u64,
+    threshold: u64,
+    secondaries: u16,
+}
+
+/// The counting side of a bank. [`BankConfiguration`](crate::BankConfiguration) is the other side.
+pub struct CounterBank {
+    generation: AtomicU64,
+    copies: [Copy; 2],
+    counters: Box<[AtomicU64]>,
+    secondaries: [AtomicU64; SECONDARIES],
+    events: ThresholdEvents,
+}
+
+impl Default for CounterBank {
+    fn default() -> Self {
+        Self {
+            generation: AtomicU64::new(0),
+            copies: Default::default(),
+            counters: (0..COUNTERS).map(|_| AtomicU64::new(0)).collect(),
+            secondaries: Default::default(),
+            events: ThresholdEvents::default(),
+        }
+    }
+}
+
+impl CounterBank {
+    /// Counts a transaction, if a filter is about it. May be called by any thread at any time.
+    pub fn count(&self, transaction: &Transaction) {
+        let Some(found) = self.find(transaction) else { return };
+        let count = self.counters[found.counter].fetch_add(1, Ordering::Relaxed) + 1;
+        let threshold = match found.threshold {
+            0 => None,
+            every if every & EVERY != 0 => Some(Threshold::Every(every & !EVERY)),
+            once => Some(Threshold::Once(once)),
+        };
+        if threshold.is_some_and(|threshold| threshold.is_met(count)) {
+            self.events.push(ThresholdEvent { filter: found.number, address: found.address, count });
+        }
+        let mut left = found.secondaries;
+        while left != 0 {
+            self.secondaries[left.trailing_zeros() as usize].fetch_add(1, Ordering::Relaxed);
+            left &= left - 1;
+        }
+    }
+
+    fn find(&self, transaction: &Transaction) -> Option<Match> {
+        loop {
+            let generation = self.generation.load(Ordering::Acquire);
+            let found = self.copies[(generation & 1) as usize].find(transaction);
+            // If a part of a later change was seen, so is the generation that it belongs to.
+            fence(Ordering::Acquire);
+            if self.generation.load(Ordering::Relaxed) == generation {
+                return found;
+            }
+        }
+    }
+
+    /// The next event that a threshold has raised, if there is one. To be called by one thread at a time.
+    pub fn next_event(&self) -> Option<ThresholdEvent> {
+        self.events.pop()
+    }
+
+    /// How many events there was no room for.
+    #[must_use]
+    pub fn lost_events(&self) -> u64 {
+        self.events.lost()
+    }
+
+    /// What some counters have counted.
+    pub(crate) fn read(&self, first: u32, count: usize) -> impl Iterator<Item = u64> + '_ {
+        self.counters[first as usize..][..count].iter().map(|counter| counter.load(Ordering::Relaxed))
+    }
+
+    /// Sets counters to 0.
+    pub(crate) fn clear(&self, first: u32, count: usize) {
+        self.counters[first as usize..][..count]
+            .iter()
+            .for_each(|counter| counter.store(0, Ordering::Relaxed));
+    }
+
+    /// A secondary counter.
+    pub(crate) fn secondary(&self, number: usize) -> &AtomicU64 {
+        &self.secondaries[number]
+    }
+
+    /// Puts these filters, by ascending start, in force. To be called by one thread at a time.
+    pub(crate) fn put_in_force(&self, entries: &[Entry]) {
+        let next = self.generation.load(Ordering::Relaxed) + 1;
+        // Whoever still reads this copy must not see the change without seeing that it is not in force any more.
+        fence(Ordering::Release);
+        self.copies[(next & 1) as usize].write(entries);
+        self.generation.store(next, Ordering::Release);
+    }
+}
+
+impl Default for Copy {
+    fn default() -> Self {
+        Self { rows: std::array::from_fn(|_| Row::default()), count: AtomicU64::new(0) }
+    }
+}
+
+impl Copy {
+    fn write(&self, entries: &[Entry]) {
+        let mut reach = 0;
+        for (row, entry) in self.rows.iter().zip(entries) {
+            let store = |to: &AtomicU64, value| to.store(value, Ordering::Relaxed);
+            reach = reach.max(entry.filter.end);
+            store(&row.start, entry.filter.start);
+            store(&row.end, entry.filter.end);
+            store(&row.reach, reach);
+            store(&row.what, pack(entry));
+            store(
+                &row.threshold,
+                match entry.filter.threshold {
+                    None => 0,
+                    Some(Threshold::Once(at)) => at & !EVERY,
+                    Some(Threshold::Every(step)) => step | EVERY,
+                },
+            );
+            store(&row.stride, entry.filter.stride.map_or(0, Stride::pack));
+            for (word, kinds) in row.secondaries.iter().zip(entry.secondaries.chunks(4)) {
+                let bits = kinds.iter().rev().fold(0, |bits, kinds| bits << 16 | u64::from(kinds.bits()));
+                store(word, bits);
+            }
+        }
+        self.count.store(entries.len() as u64, Ordering::Relaxed);
+    }
+
+    /// The filter that a transaction is counted by: at most one is about it.
+    fn find(&self, transaction: &Transaction) -> Option<Match> {
+        let load = |from: &AtomicU64| from.load(Ordering::Relaxed);
+        let address = transaction.address;
+        let rows = &self.rows[..(load(&self.count) as usize).min(MOST_FILTERS)];
+        let mut index = rows.partition_point(|row| load(&row.start) <= address);
+        while index > 0 && load(&rows[index - 1].reach) > address {
+            index -= 1;
+            let row = &rows[index];
+            let what = load(&row.what);
+            let means = Kinds::from_bits(what as u16).contains(transaction.kind)
+                && what >> 16 & 1 << transaction.direction as u64 != 0;
+            let (start, end) = (load(&row.start), load(&row.end));
+            if !means || !(start..end).contains(&address) {
+                continue;
+            }
+            let (unit, offset) = ((what >> 18 & 63) as u8, address - start);
+            let index = match Stride::unpack(load(&row.stride)) {
+                None => offset >> unit,
+                Some(stride) => stride.counter(offset, unit)?,
+            };
+            let counter = (what >> 32).saturating_add(index) as usize;
+            let kind = transaction.kind as u32;
+            let secondaries = (0..SECONDARIES)
+                .filter(|number| {
+                    load(&row.secondaries[number / 4]) >> (number % 4 * 16 + kind as usize) & 1 != 0
+                })
+                .fold(0, |set, number| set | 1 << number);
+            // A row that is being changed while it is read is looked at again: it only must not lead astray.
+            return (counter < COUNTERS).then(|| Match {
+                counter,
+                number: (what >> 24) as u8,
+                address: start + (offset >> unit << unit),
+                threshold: load(&row.threshold),
+                secondaries,
+            });
+        }
+        None
+    }
+}
