@@ -1,6 +1,6 @@
 //! Thresholds that have been reached: the program hears of those of its own filters, the user of the others.
 
-use crate::slots::{futex_wait, futex_wake};
+use crate::wait_slots::{futex_wait, futex_wake};
 use crate::{Node, Thread, service};
 use gondwana_control::{Reached, Report};
 use gondwana_monitor::{FilterId, MOST_FILTERS};
