@@ -1,8 +1,8 @@
-//! ThresholdEvents on their way from those who count to the one who acts on them.
+//! Threshold events on their way from counting threads to the thread that handles them.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Places for events, a power of two.
+/// Room for events, a power of two.
 const PLACES: u64 = 1024;
 
 /// A counter has reached its threshold.
@@ -12,23 +12,23 @@ pub struct ThresholdEvent {
     pub filter: u8,
     /// The first address of the unit that was counted.
     pub address: u64,
-    /// What the counter has reached.
+    /// The value of the counter.
     pub count: u64,
 }
 
 #[derive(Default)]
 struct Place {
-    /// The number of the event that may be put here; one more once it is there.
+    /// The number of the event that may be written here; one more once it is written.
     turn: AtomicU64,
     filter: AtomicU64,
     address: AtomicU64,
     count: AtomicU64,
 }
 
-/// A queue of a fixed length, without a lock: any number of threads put events in, one takes them out.
+/// A bounded queue without a lock: any number of threads push, one thread at a time pops (Vyukov's bounded queue).
 pub(crate) struct ThresholdEvents {
     places: Box<[Place]>,
-    /// The number of the next event to be put in, and of the next to be taken out.
+    /// The numbers of the next event to push and of the next to pop.
     next: AtomicU64,
     first: AtomicU64,
     lost: AtomicU64,
@@ -47,7 +47,7 @@ impl ThresholdEvents {
         &self.places[(number & (PLACES - 1)) as usize]
     }
 
-    /// Puts an event in, or counts it as lost if there is no room.
+    /// Pushes an event, or counts it as lost if the queue is full.
     pub fn push(&self, event: ThresholdEvent) {
         let mut number = self.next.load(Ordering::Relaxed);
         loop {
@@ -74,7 +74,7 @@ impl ThresholdEvents {
         }
     }
 
-    /// Takes the next event out.
+    /// Pops the next event.
     pub fn pop(&self) -> Option<ThresholdEvent> {
         let number = self.first.load(Ordering::Relaxed);
         let place = self.place(number);
@@ -91,7 +91,7 @@ impl ThresholdEvents {
         Some(event)
     }
 
-    /// How many events there was no room for.
+    /// The number of events that were lost because the queue was full.
     pub fn lost(&self) -> u64 {
         self.lost.load(Ordering::Relaxed)
     }
