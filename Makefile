@@ -30,7 +30,7 @@ test: programs
 	$(CARGO) test --workspace --no-fail-fast
 
 # The crates without system calls: their random tests can take any number of cases.
-PURE = topology rset plan coherence monitor recording analysis symbols
+PURE = topology rset plan coherence monitor recording analysis symbols report
 
 # For each fuzz target: a minute in all.
 FUZZ_SECONDS = 5

@@ -1,11 +1,11 @@
 //! `gondwana generate`: manual pages and shell completions, out of the command's own definition.
 
-use crate::create::{Readers, replace};
-use crate::failure::{CANNOT, Failure, NOT_FOUND, NOT_RUNNABLE, USAGE};
 use clap::Command;
 use clap_complete::Shell;
 use clap_mangen::Man;
 use clap_mangen::roff::{Roff, bold, roman};
+use gondwana_console::create::{Readers, replace};
+use gondwana_console::failure::{CANNOT, Failure, NOT_FOUND, NOT_RUNNABLE, USAGE};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;

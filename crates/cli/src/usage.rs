@@ -1,7 +1,7 @@
 //! What is wrong with a command line, in one line.
 
-use crate::failure::Failure;
 use clap::error::ErrorKind;
+use gondwana_console::failure::Failure;
 
 /// What the user reads instead of running something: help, or the sentence that says what is wrong.
 pub fn refused(error: &clap::Error) -> Result<(), Failure> {

@@ -25,6 +25,7 @@ pub use shm::{DEFAULT_RING_BYTES, ShmFabric, ShmSegment};
 pub use tcp::fuzzing;
 pub use tcp::{Security, TcpConfig, TcpFabric, listen};
 
+use gondwana_racing::RacingBytes;
 use gondwana_topology::NodeId;
 use std::time::Duration;
 
@@ -50,14 +51,15 @@ pub trait Fabric: Send + Sync {
     /// How many nodes the run has; they are numbered from 0.
     fn nodes(&self) -> usize;
 
-    /// Sends one message. `bulk` is the bulk data in pieces, which arrive joined together.
+    /// Sends one message. `bulk` is the bulk data in pieces, which arrive joined together; threads may be writing them, such as
+    /// pages of the node.
     ///
     /// Never waits for the receiver: what its ring or socket cannot take is copied to an unbounded queue, which
     /// later calls of `send` and [`Fabric::poll`] drain in order.
     ///
     /// # Errors
     /// If head or bulk is too long, if `to` is this node or not a node of the run, or if `to` is lost.
-    fn send(&self, to: NodeId, head: &[u8], bulk: &[&[u8]]) -> Result<(), SendError>;
+    fn send(&self, to: NodeId, head: &[u8], bulk: &[RacingBytes<'_>]) -> Result<(), SendError>;
 
     /// As [`Fabric::send`], but wakes nobody where it can help it: for what the receiver's threads need not know before they look
     /// by themselves, or sleep between [`Fabric::begin_waiting`] and [`Fabric::end_waiting`], or [`Fabric::prompt`] is called.
@@ -147,7 +149,7 @@ fn check_message(
     (node, nodes): (NodeId, usize),
     to: NodeId,
     head: &[u8],
-    bulk: &[&[u8]],
+    bulk: &[RacingBytes<'_>],
 ) -> Result<usize, SendError> {
     if to == node || to.index() >= nodes {
         return Err(SendError::NoSuchPeer(to));

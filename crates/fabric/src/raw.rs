@@ -23,7 +23,7 @@ pub fn answer(fabric: &dyn Fabric, bulk_bytes: usize, rounds: usize) {
     let mut answered = 0;
     while answered < rounds {
         let taken = fabric.poll(&mut |from, head, _| {
-            fabric.send(from, head, &[&page]).expect("the answer is as short as the request");
+            fabric.send(from, head, &[(&page).into()]).expect("the answer is as short as the request");
         });
         answered += taken;
         if taken == 0 {

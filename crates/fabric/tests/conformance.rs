@@ -1,6 +1,7 @@
 //! What every fabric must do, asked of each of them in the same words.
 
 use gondwana_fabric::{Fabric, MAX_BULK, MAX_HEAD, Polling, SendError};
+use gondwana_racing::RacingBytes;
 use gondwana_topology::NodeId;
 use proptest::prelude::*;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -65,7 +66,7 @@ fn messages_of_all_sizes_arrive_in_order(make: Make) {
                         let (head, bulk) = compose(fabric.node(), number as u32, head, bulk);
                         let (first, second) = bulk.split_at(bulk.len() / 3);
                         for to in (0..3).map(NodeId).filter(|&to| to != fabric.node()) {
-                            fabric.send(to, &head, &[first, second]).unwrap();
+                            fabric.send(to, &head, &[first.into(), second.into()]).unwrap();
                         }
                         received += fabric.poll(&mut receive);
                     }
@@ -106,7 +107,9 @@ fn many_threads_send_to_one_node(make: Make) {
             scope.spawn(move || {
                 for number in 0..EACH {
                     let head = [thread as u32, number].map(u32::to_le_bytes).concat();
-                    sender.send(NodeId(1), &head, &[&vec![thread as u8; number as usize * 5]]).unwrap();
+                    sender
+                        .send(NodeId(1), &head, &[(&vec![thread as u8; number as usize * 5]).into()])
+                        .unwrap();
                 }
             });
         }
@@ -121,7 +124,7 @@ fn senders_never_wait_for_a_receiver(make: Make) {
     let fabrics = make(2);
     for number in 0..COUNT {
         let (head, bulk) = compose(NodeId(0), number, 10, 300_000);
-        fabrics[0].send(NodeId(1), &head, &[&bulk]).unwrap();
+        fabrics[0].send(NodeId(1), &head, &[(&bulk).into()]).unwrap();
     }
     assert!(fabrics[0].unsent() > 0, "18 MB fit nowhere, so that the test tests nothing");
     // The sender sleeps now: only the receiver's making room can wake it.
@@ -148,9 +151,9 @@ fn longest_and_shortest_messages_pass(make: Make) {
     };
     let _draining = Service::start(&fabrics[0], |_, _, _, _| {});
     for _ in 0..6 {
-        fabrics[0].send(NodeId(1), &head, &[&bulk[..5], &[], &bulk[5..]]).unwrap();
+        fabrics[0].send(NodeId(1), &head, &[(&bulk[..5]).into(), (&[]).into(), (&bulk[5..]).into()]).unwrap();
         fabrics[0].send(NodeId(1), &[], &[]).unwrap();
-        fabrics[0].send(NodeId(1), &[], &[&bulk[..1]]).unwrap();
+        fabrics[0].send(NodeId(1), &[], &[(&bulk[..1]).into()]).unwrap();
     }
     service.finish_after(18);
     let expected = [(MAX_HEAD, MAX_BULK), (0, 0), (0, 1)].repeat(6);
@@ -160,11 +163,11 @@ fn longest_and_shortest_messages_pass(make: Make) {
 fn wrong_messages_are_refused(make: Make) {
     let fabrics = make(2);
     let long = vec![0; MAX_BULK];
-    let send = |to, head: &[u8], bulk: &[&[u8]]| fabrics[0].send(NodeId(to), head, bulk);
+    let send = |to, head: &[u8], bulk: &[RacingBytes<'_>]| fabrics[0].send(NodeId(to), head, bulk);
     assert_eq!(send(0, b"x", &[]), Err(SendError::NoSuchPeer(NodeId(0))));
     assert_eq!(send(2, b"x", &[]), Err(SendError::NoSuchPeer(NodeId(2))));
     assert_eq!(send(1, &long[..=MAX_HEAD], &[]), Err(SendError::HeadTooLong(MAX_HEAD + 1)));
-    assert_eq!(send(1, b"x", &[&long, b"y"]), Err(SendError::BulkTooLong(MAX_BULK + 1)));
+    assert_eq!(send(1, b"x", &[(&long).into(), b"y".into()]), Err(SendError::BulkTooLong(MAX_BULK + 1)));
     assert_eq!(fabrics[0].counters().messages_sent, 0);
 }
 
@@ -297,7 +300,7 @@ fn floods_in_both_directions_flow(make: Make) {
     // Every request is answered from inside `deliver` with as much data, while this side floods as well.
     let answer = |fabric: &dyn Fabric, from: NodeId, head: &[u8], bulk: &[u8]| {
         if head[0] == 0 {
-            fabric.send(from, &[1], &[bulk]).unwrap();
+            fabric.send(from, &[1], &[bulk.into()]).unwrap();
         }
     };
     let services: Vec<_> = fabrics.iter().map(|fabric| Service::start(fabric, answer)).collect();
@@ -306,7 +309,7 @@ fn floods_in_both_directions_flow(make: Make) {
             let to = NodeId(1 - fabric.node().0);
             scope.spawn(move || {
                 for _ in 0..MESSAGES {
-                    fabric.send(to, &[0], &[&[7; 40_000]]).unwrap();
+                    fabric.send(to, &[0], &[(&[7; 40_000]).into()]).unwrap();
                 }
             });
         }
@@ -324,13 +327,13 @@ fn receivers_may_poll_and_send(make: Make) {
         let nested = Arc::clone(&nested);
         Service::start(&fabrics[1], move |fabric, from, head, bulk| {
             nested.fetch_add(fabric.poll(&mut |_, _, _| {}), Ordering::Relaxed);
-            fabric.send(from, head, &[bulk]).unwrap();
+            fabric.send(from, head, &[bulk.into()]).unwrap();
         })
     };
     let asker =
         Service::start(&fabrics[0], |_, _, head, bulk| assert_eq!((head, bulk), (&b"ask"[..], &b"me"[..])));
     for _ in 0..100 {
-        fabrics[0].send(NodeId(1), b"ask", &[b"me"]).unwrap();
+        fabrics[0].send(NodeId(1), b"ask", &[b"me".into()]).unwrap();
     }
     asker.finish_after(100);
     service.finish_after(100);
@@ -341,7 +344,7 @@ fn everything_is_counted(make: Make) {
     let fabrics = make(3);
     let service = Service::start(&fabrics[2], |_, _, _, _| {});
     for _ in 0..10 {
-        fabrics[0].send(NodeId(2), &[0; 3], &[&[0; 4], &[0; 5]]).unwrap();
+        fabrics[0].send(NodeId(2), &[0; 3], &[(&[0; 4]).into(), (&[0; 5]).into()]).unwrap();
         fabrics[1].send(NodeId(2), &[0; 30], &[]).unwrap();
     }
     service.finish_after(20);

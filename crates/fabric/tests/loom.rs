@@ -51,6 +51,7 @@ mod primitive {
 }
 
 use doorbell::Doorbell;
+use gondwana_racing::RacingBytes;
 use loom::cell::UnsafeCell;
 use loom::sync::Arc;
 use primitive::{AtomicU64, Ordering};
@@ -148,11 +149,11 @@ impl Lines for CheckedLines {
         &self.0[line].0
     }
 
-    unsafe fn fill(&self, offset: usize, bytes: &[u8]) {
+    unsafe fn fill(&self, offset: usize, bytes: RacingBytes<'_>) {
         let (line, within) = (offset / LINE, offset % LINE);
         self.0[line].1.with_mut(|payload| {
             // SAFETY: the model stops if somebody else has access now.
-            unsafe { (&mut *payload)[within..within + bytes.len()].copy_from_slice(bytes) }
+            unsafe { bytes.copy_to(&mut (&mut *payload)[within..within + bytes.len()]) }
         });
     }
 

@@ -26,7 +26,7 @@ fn run(fabric: &ShmFabric) {
         let head = [u32::from(me.0), number].map(u32::to_le_bytes).concat();
         let bulk = vec![number as u8; number as usize * 7 % 9000];
         for to in (0..NODES).map(NodeId).filter(|to| *to != me) {
-            fabric.send(to, &head, &[&bulk]).unwrap();
+            fabric.send(to, &head, &[(&bulk).into()]).unwrap();
         }
         if number % 100 == 0 {
             left -= fabric.poll(&mut receive);

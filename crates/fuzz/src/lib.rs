@@ -2,6 +2,7 @@
 //! something made up what cannot be. `scripts/fuzz` runs them with bytes that libFuzzer makes out of those in the folder
 //! `corpus`; the tests run them with those.
 
+mod commands;
 mod kernel;
 mod plans;
 mod recordings;
@@ -26,8 +27,8 @@ pub const TARGETS: &[Target] = &[
     Target { name: "messages", run: gondwana_node::fuzzing::message },
     // What processes of the run say to each other, and what others ask of it.
     Target { name: "control", run: control },
-    Target { name: "agent", run: gondwana_cli::fuzzing::agent },
-    Target { name: "asking", run: gondwana_cli::fuzzing::asking },
+    Target { name: "agent", run: commands::agent },
+    Target { name: "asking", run: commands::asking },
     // Files.
     Target { name: "recording", run: recordings::recording },
     Target { name: "plan", run: plans::plan },

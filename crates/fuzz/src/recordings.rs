@@ -1,9 +1,13 @@
 //! Recordings, and everything that is made of them.
 
 use crc::{CRC_32_ISO_HDLC, Crc};
-use gondwana_analysis::{Code, Names, Variable};
-use gondwana_plan::Site;
+use gondwana_analysis::{Code, Names, Variable, analyse};
+use gondwana_console::{clean, output};
+use gondwana_plan::{Plan, Site};
 use gondwana_recording::{FILE_HEADER, Recording, chunks, read};
+use gondwana_report::recorded::Recorded;
+use gondwana_report::{csv, page, plan_document, table};
+use gondwana_rset::Registry;
 
 /// Bytes before the contents of a chunk: their length, the sum of what follows, kind, and node.
 const CHUNK_HEADER: usize = 12;
@@ -13,7 +17,30 @@ pub fn recording(bytes: &[u8]) {
     let Some((&first, file)) = bytes.split_first() else { return };
     let recording = if first & 1 == 0 { read(&*with_sums(file)) } else { read(file) };
     let Ok(recording) = recording else { return };
-    gondwana_cli::fuzzing::shown(&recording, &Everything(&recording));
+    shown(&recording, &Everything(&recording));
+}
+
+/// What is shown and advised of a recording.
+fn shown(recording: &Recording, names: &dyn Names) {
+    let analysis = analyse(recording, names);
+    let advice = gondwana_analysis::advise(&analysis);
+    let plan = gondwana_analysis::plan(&analysis, &advice);
+    let document = plan_document::document(&analysis, &advice, &plan);
+    let nodes = recording.run.nodes;
+    if !plan.is_empty() {
+        let machine = gondwana_control::machine(nodes, 1, 1 << 40);
+        let read = Plan::parse(&document, &machine, &Registry::default());
+        assert!(read.is_ok(), "{}\n{document}", read.unwrap_err());
+    }
+    let texts = [
+        table::text(&analysis, &advice, usize::MAX, true),
+        clean::text(&csv::lines(&analysis)),
+        output::json(&Recorded::new(&analysis, &advice)),
+        page::render(&analysis, &advice, &Plan::default()),
+    ];
+    for text in texts.iter().chain([&document]) {
+        assert!(!text.contains(|letter: char| letter.is_control() && letter != '\n'), "{text:?}");
+    }
 }
 
 /// The file with the sums that its chunks must have.

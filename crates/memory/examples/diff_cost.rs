@@ -41,20 +41,19 @@ fn main() {
         let mut out = Vec::new();
         let encoding = ns_per_call(|| {
             out.clear();
-            // SAFETY: a whole page.
-            black_box(unsafe { encode(black_box(page.as_ptr()), &twin, &mut out) });
+            black_box(encode(black_box((&*page).into()), &twin, &mut out));
         });
         let mut target = twin.clone();
         let applying = ns_per_call(|| {
             if let Ok(diff) = Diff::parse(black_box(&out)) {
-                diff.apply_to(&mut target);
+                diff.apply((&mut *target).into());
             }
         });
         let mut patched = twin.clone();
         let (mut one, mut other) = (&page, &twin);
         let merging = ns_per_call(|| {
-            // SAFETY: a whole page. The twin takes turns, so that each call finds the same bytes to change.
-            black_box(unsafe { merge(target.as_mut_ptr(), &mut patched, one) });
+            // The twin takes turns, so that each call finds the same bytes to change.
+            black_box(merge((&mut *target).into(), &mut patched, one));
             std::mem::swap(&mut one, &mut other);
         });
         println!("{name:24} {:>6} {encoding:>9.0} {applying:>9.0} {merging:>9.0}", out.len());

@@ -1,5 +1,6 @@
 //! The memory of one node: two views of the shared pages, their protection, twins and diffs, and the heap that
-//! hands out shared addresses. All `unsafe` memory code of the system is here.
+//! hands out shared addresses. All `unsafe` memory code of the system is here and in
+//! `gondwana_racing`, by whose rules pages are copied while others write them.
 
 mod access;
 pub mod diff;

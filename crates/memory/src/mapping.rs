@@ -2,6 +2,7 @@
 
 use crate::MemoryError;
 use crate::geometry::PAGE_SIZE;
+use gondwana_racing::RacingBytes;
 use std::marker::PhantomData;
 use std::os::fd::AsRawFd;
 use std::os::fd::BorrowedFd;
@@ -146,17 +147,14 @@ impl<T: Copy> SparseTable<T> {
 /// alone; to ask for pages by `MADV_POPULATE_READ` takes it 1.7 us each.
 const MAPPED_AROUND: usize = 16;
 
-/// Makes the kernel map `count` pages from `start` on that are in use.
-///
-/// # Safety
-/// They can be read.
-pub(crate) unsafe fn read_ahead(start: *const u8, count: u32) {
+/// Makes the kernel map pages that are in use.
+pub(crate) fn read_ahead(pages: RacingBytes<'_>) {
     let group = MAPPED_AROUND * PAGE_SIZE;
-    let end = start as usize + count as usize * PAGE_SIZE;
-    let mut address = start as usize;
-    while address < end {
-        // SAFETY: the caller's promise; the address is at or behind `start`. What is there does not matter.
-        unsafe { (address as *const u8).read_volatile() };
-        address = (address + 1).next_multiple_of(group);
+    let start = pages.as_ptr() as usize;
+    let mut at = 0;
+    while at < pages.len() {
+        // What is there does not matter.
+        pages.part(at..at + 1).copy_to(&mut [0]);
+        at = (start + at + 1).next_multiple_of(group) - start;
     }
 }

@@ -9,6 +9,7 @@ use crate::mapping::{map_at, map_copy, map_over, read_ahead, unmap};
 use crate::neighbour::{Doors, Neighbour, Purpose, Visits, Writers};
 use crate::resident;
 use crate::twins::Twins;
+use gondwana_racing::{RacingBytes, RacingBytesMut};
 use std::ffi::CStr;
 use std::ops::Range;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
@@ -19,8 +20,8 @@ pub type PageBytes = [u8; PAGE_SIZE];
 
 /// All shared pages of this node: one memfd, mapped for the program and for the runtime.
 ///
-/// Threads of the program read and write the same bytes at any time. Methods that copy contents therefore
-/// promise only what the program's own synchronisation promises: bytes that nobody is writing are copied right.
+/// Threads of the program read and write the same bytes at any time, so that contents are [`RacingBytes`]. A copy promises
+/// what the program's own synchronisation promises: bytes that no thread is writing are copied right.
 pub struct Pages {
     geometry: Geometry,
     protection: Protection,
@@ -125,9 +126,7 @@ impl Pages {
     /// # Panics
     /// If it has one already.
     pub fn make_twin(&mut self, page: u32) {
-        let twin = self.twins.take(page);
-        // SAFETY: both are whole pages, and they do not overlap.
-        unsafe { std::ptr::copy_nonoverlapping(runtime(page), twin.as_mut_ptr(), PAGE_SIZE) };
+        self.contents(page, 1).copy_to(self.twins.take(page));
     }
 
     /// Forgets a page's twin.
@@ -137,9 +136,8 @@ impl Pages {
 
     /// Appends the bytes in which a page differs from its twin; returns how many there are.
     pub fn diff(&mut self, page: u32, out: &mut Vec<u8>) -> usize {
-        let twin = self.twins.of(page);
-        // SAFETY: the runtime's view of a page is always readable.
-        unsafe { diff::encode(runtime(page), twin, out) }
+        let contents = self.contents(page, 1);
+        diff::encode(contents, self.twins.of(page), out)
     }
 
     /// Writes the bytes of a diff, and no others.
@@ -148,15 +146,13 @@ impl Pages {
     /// If the diff is malformed.
     pub fn patch(&mut self, page: u32, bytes: &[u8]) -> Result<(), diff::Malformed> {
         self.protection.populated(page, 1);
-        // SAFETY: the runtime's view of a page is always writable.
-        unsafe { diff::apply(bytes, runtime(page)) }
+        diff::apply(bytes, self.frames(page, 1))
     }
 
     /// Two-way diffing: brings in what others changed and keeps what local threads changed.
     pub fn merge(&mut self, page: u32, incoming: &PageBytes) {
-        let twin = self.twins.of(page);
-        // SAFETY: the runtime's view of a page is always writable.
-        unsafe { diff::merge(runtime(page), twin, incoming) };
+        let frame = self.frames(page, 1);
+        diff::merge(frame, self.twins.of(page), incoming);
     }
 
     /// Overwrites whole pages, which the program cannot reach. It may have up to `access` to some of them afterwards.
@@ -167,23 +163,17 @@ impl Pages {
         assert!(incoming.len().is_multiple_of(PAGE_SIZE));
         let count = (incoming.len() / PAGE_SIZE) as u32;
         assert!(first + count <= self.geometry.pages());
-        // SAFETY: the source is a slice.
-        let fresh = unsafe { self.protection.copy_in(first, count, incoming.as_ptr(), access) };
+        let fresh = self.protection.copy_in(first, incoming.into(), access);
         let (first, rest) = (first + fresh, &incoming[fresh as usize * PAGE_SIZE..]);
         let known = self.protection.populated_run(first, first + count - fresh);
-        // SAFETY: the target pages exist and the source is not part of the runtime's view.
-        unsafe {
-            read_ahead(runtime(first), known);
-            std::ptr::copy_nonoverlapping(rest.as_ptr(), runtime(first), rest.len());
-        }
+        read_ahead(self.contents(first, known));
+        self.frames(first, count - fresh).copy_from(rest.into());
         self.protection.populated(first, count - fresh);
     }
 
     /// Fills whole pages with zeros.
     pub fn clear(&mut self, first: u32, count: u32) {
-        assert!(first + count <= self.geometry.pages());
-        // SAFETY: the pages exist.
-        unsafe { std::ptr::write_bytes(runtime(first), 0, count as usize * PAGE_SIZE) };
+        self.frames(first, count).clear();
         self.protection.populated(first, count);
     }
 
@@ -260,14 +250,13 @@ impl Pages {
         let end = first + count;
         let mut page = first;
         while page < end {
-            // Pages of which this node has had copies before were found then.
-            neighbour.find(page, self.protection.fresh_run(page, end));
-            // SAFETY: the frames of the other node stay mapped. They may change meanwhile, as in any such copy.
-            let fresh = unsafe { self.protection.copy_in(page, end - page, neighbour.frame(page), access) };
-            page += fresh;
+            // Pages of which this node has had copies before were mapped then.
+            read_ahead(neighbour.frames(page, self.protection.fresh_run(page, end)));
+            page += self.protection.copy_in(page, neighbour.frames(page, end - page), access);
             if page < end {
                 let known = self.protection.populated_run(page, end).max(1);
-                neighbour.copy(page, known);
+                read_ahead(self.contents(page, known));
+                self.frames(page, known).copy_from(neighbour.frames(page, known));
                 self.protection.populated(page, known);
                 page += known;
             }
@@ -277,18 +266,27 @@ impl Pages {
     /// [`Pages::merge`] with the page of another node, which has been visited.
     pub fn merge_from(&mut self, neighbour: &Neighbour, page: u32) {
         let mut incoming: PageBytes = [0; PAGE_SIZE];
-        // SAFETY: a whole page, which stays mapped. It may change meanwhile, hence the copy.
-        unsafe { incoming.as_mut_ptr().copy_from_nonoverlapping(neighbour.frame(page), PAGE_SIZE) };
+        neighbour.frames(page, 1).copy_to(&mut incoming);
         self.merge(page, &incoming);
     }
 
-    /// The present contents of `count` pages from `first` on.
+    /// The contents of `count` pages from `first` on, which the program may be writing.
     #[must_use]
-    pub fn contents(&self, first: u32, count: u32) -> &[u8] {
-        assert!(first + count <= self.geometry.pages());
-        // SAFETY: the pages exist and stay mapped as long as the process. The program may be writing them; the
-        // slice is only ever copied out, and see the type's documentation for what such a copy promises.
-        unsafe { std::slice::from_raw_parts(runtime(first), count as usize * PAGE_SIZE) }
+    pub fn contents(&self, first: u32, count: u32) -> RacingBytes<'static> {
+        self.frames(first, count).readable()
+    }
+
+    /// The frames of `count` pages from `first` on, which the program and peers may be using.
+    fn frames(&self, first: u32, count: u32) -> RacingBytesMut<'static> {
+        assert!(u64::from(first) + u64::from(count) <= u64::from(self.geometry.pages()));
+        // SAFETY: the pages exist and stay mapped as long as the process, readable and writable.
+        unsafe { RacingBytesMut::new(runtime(first), count as usize * PAGE_SIZE) }
+    }
+
+    /// True if a page holds what the page of another node does. Both may change meanwhile.
+    #[must_use]
+    pub fn is_same(&self, neighbour: &Neighbour, page: u32) -> bool {
+        self.contents(page, 1).is_same(neighbour.frames(page, 1))
     }
 
     /// The present contents of pages as words that threads of the program may write meanwhile. They stay when this value

@@ -132,7 +132,7 @@ impl Ports {
         let mut short = [0; SHORT];
         let head = encode(wire, &mut short, &mut self.head);
         self.messages.count(kind, head.len() + bulk.len());
-        accept(to, self.fabric.send(to, head, &[bulk]));
+        accept(to, self.fabric.send(to, head, &[bulk.into()]));
     }
 }
 
@@ -282,7 +282,7 @@ impl Env for Ports {
     }
 
     fn is_current(&mut self, visitor: NodeId, page: Page) -> bool {
-        self.neighbour(visitor).is_some_and(|neighbour| neighbour.is_same(page.0))
+        self.neighbour(visitor).is_some_and(|neighbour| self.pages.is_same(neighbour, page.0))
     }
 
     fn visit(&mut self, home: NodeId, first: Page, most: u32, visit: Visit) -> u32 {

@@ -1,9 +1,10 @@
 //! What the texts of the options mean on this computer.
 
 use super::options::ExecOptions;
-use crate::failure::Failure;
+use gondwana_console::failure::Failure;
 use gondwana_host::{Asked, Remark, translate};
-use gondwana_rset::{MemoryPolicy, RSet, Registry, TextError, ThreadPolicy};
+use gondwana_launcher::names::{named_sets, parsed};
+use gondwana_rset::{MemoryPolicy, RSet, Registry, ThreadPolicy};
 use gondwana_topology::{Machine, NodeSet};
 
 /// This computer, the program's set, and what is asked for inside it.
@@ -20,7 +21,7 @@ impl ExecOptions {
         // Reading about caches takes most of the time, and only colours need them.
         let machine = if self.colours { gondwana_host::discover() } else { gondwana_host::discover_nodes() };
         let machine = machine.map_err(|error| Failure::cannot(error.to_string()))?;
-        let registry = crate::rset::named_sets()?;
+        let registry = named_sets()?;
         let rset = match &self.rset {
             Some(text) => parsed("--rset", text, RSet::parse, &machine, &registry)?,
             None => RSet::allowed(&machine),
@@ -52,15 +53,4 @@ fn with_processors(rset: RSet, machine: &Machine) -> (RSet, Option<Remark>) {
     let sentence =
         format!("the resource set {rset} has no processors: threads run on {processors}, the nearest ones");
     (RSet::new(processors, *rset.memory()), Some(Remark::Other(sentence)))
-}
-
-/// Reads the text of an option.
-pub fn parsed<T>(
-    option: &str,
-    text: &str,
-    parse: impl Fn(&str, &Machine, &Registry) -> Result<T, TextError>,
-    machine: &Machine,
-    registry: &Registry,
-) -> Result<T, Failure> {
-    parse(text, machine, registry).map_err(|error| Failure::usage(format!("{option}: {error}")))
 }

@@ -1,9 +1,9 @@
 //! Memory that must come from certain nodes: the kernel ends programs for which these have none left.
 
 use super::rules::Rules;
-use crate::process::events::End;
 use gondwana_host::sys::Policy;
 use gondwana_host::{Asked, Binding, Shortage};
+use gondwana_launcher::process::events::End;
 use gondwana_rset::RSet;
 use gondwana_topology::{Bytes, NodeSet, ProcessorSet};
 use std::ffi::OsStr;

@@ -13,13 +13,12 @@ mod parent;
 mod preload;
 mod rules;
 
-pub use asked::parsed;
 pub use options::ExecOptions;
 pub use parent::program_of;
 
-use crate::failure::Failure;
 use asked::Wanted;
 use bound::Bound;
+use gondwana_console::failure::Failure;
 use gondwana_host::pages::Found;
 use gondwana_host::{Asked, Binding, Extras, MALLOC_VARIABLE, Remark, Reporter, THREADS_VARIABLE};
 use gondwana_rset::MemoryPolicy;

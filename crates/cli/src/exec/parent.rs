@@ -4,9 +4,9 @@
 //! command stays for that: it passes signals on, stops and continues with the program, and ends as the program does.
 
 use super::bound::Bound;
-use crate::process::events::End;
-use crate::run::exit;
 use gondwana_host::sys::{self, Policy};
+use gondwana_launcher::exit;
+use gondwana_launcher::process::events::End;
 use gondwana_topology::Bytes;
 use std::ffi::CStr;
 use std::io;

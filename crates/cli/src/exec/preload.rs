@@ -1,9 +1,9 @@
 //! Having the library loaded that does inside of a program what cannot be done from outside.
 
 use super::linkage::{self, Linkage};
-use crate::failure::Failure;
-use crate::run::{capabilities, check};
+use gondwana_console::failure::Failure;
 use gondwana_host::Remark;
+use gondwana_launcher::{capabilities, program};
 use std::ffi::{OsStr, OsString};
 use std::path::PathBuf;
 use std::process::Command;
@@ -21,7 +21,7 @@ pub struct Loadable {
 impl Loadable {
     /// Finds the program and the library; says why the one cannot be loaded into the other.
     pub fn find(name: &OsStr) -> Result<Result<Self, Remark>, Failure> {
-        let program = check::locate(name)?;
+        let program = program::locate(name)?;
         let why = match linkage::of(&program) {
             Linkage::Dynamic => None,
             Linkage::Static => Some("is statically linked"),

@@ -1,7 +1,7 @@
 //! `--malloc`: the rules for a program's own allocations.
 
 use super::linkage;
-use crate::failure::Failure;
+use gondwana_console::failure::Failure;
 use gondwana_host::{Extras, MallocPlan, Region, Remark, Reporter, arrange, symbols, sys};
 use gondwana_rset::{AllocationRule, MemoryPolicy, Placement, RSet, Registry, Selector, TextError};
 use gondwana_topology::{Machine, NodeSet};

@@ -1,10 +1,10 @@
 //! What the counters of filters have counted.
 
-use crate::columns::{Side, amount, columns};
-use crate::failure::Failure;
-use crate::output::{self, print};
-use crate::running::ask;
-use crate::running::requests::Request;
+use gondwana_console::columns::{Side, amount, columns};
+use gondwana_console::failure::Failure;
+use gondwana_console::output::{self, print};
+use gondwana_launcher::run_registry::ask;
+use gondwana_launcher::run_registry::requests::Request;
 use gondwana_monitor::{Kind, Kinds};
 use gondwana_recording::{Counted, FilterCounts, Recording, read};
 use serde_json::{Value, json};

@@ -2,12 +2,12 @@
 
 mod counters;
 
-use crate::columns::amount;
-use crate::failure::{Failure, USAGE};
-use crate::process::signals::Signals;
-use crate::run::options::parse_filters;
-use crate::running::ask;
-use crate::running::requests::Request;
+use gondwana_console::columns::amount;
+use gondwana_console::failure::{Failure, USAGE};
+use gondwana_launcher::process::signals::Signals;
+use gondwana_launcher::run::options::parse_filters;
+use gondwana_launcher::run_registry::ask;
+use gondwana_launcher::run_registry::requests::Request;
 use std::ffi::OsStr;
 use std::io::{self, BufReader, ErrorKind, Read};
 use std::os::fd::AsRawFd;
@@ -56,7 +56,7 @@ pub fn monitor(options: &MonitorOptions) -> Result<ExitCode, Failure> {
         return counters::show(options.run, options.json);
     }
     // Blocked before it begins: a key that is pressed then must not leave the run recorded.
-    let signals = Signals::new(true).map_err(|error| Failure::system("receiving signals", &error))?;
+    let signals = Signals::new(true)?;
     let file = match &options.record {
         Some(file) => file.clone(),
         None => default_file(&ask::ask(options.run)?.program),

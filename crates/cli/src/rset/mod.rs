@@ -2,9 +2,10 @@
 
 mod show;
 
-use crate::failure::Failure;
-use crate::output::print;
-use gondwana_host::Names;
+use gondwana_console::failure::Failure;
+use gondwana_console::output::print;
+use gondwana_host::{Names, NamesError};
+use gondwana_launcher::names::named_sets;
 use gondwana_rset::{Entry, RSet, Registry};
 use gondwana_topology::Machine;
 use std::path::PathBuf;
@@ -92,17 +93,12 @@ impl Place {
     }
 }
 
-/// The sets that have names, for other commands that take sets.
-pub fn named_sets() -> Result<Registry, Failure> {
-    Ok(Names::known()?)
-}
-
 /// Does what the verb says.
 pub fn rset(options: &RsetOptions) -> Result<ExitCode, Failure> {
     match &options.verb {
         Verb::List { json } => {
             // Who asks for the names wants to know that there is no place for any.
-            let names = Names::of_user()?.read()?;
+            let names = Names::of_user().and_then(|names| names.read()).map_err(refused)?;
             print(&if *json { show::list_json(&names) } else { show::list(&names) })?;
         }
         Verb::Show { set, json, place } => {
@@ -113,7 +109,7 @@ pub fn rset(options: &RsetOptions) -> Result<ExitCode, Failure> {
         }
         Verb::Make { name, set, parent, exclusive, place } => {
             let machine = place.machine()?;
-            Names::of_user()?.change(|names| {
+            change(|names| {
                 let rset = parsed(set, &machine, names)?;
                 // Tables have it on one line.
                 let written = Some(set.split_whitespace().collect::<Vec<_>>().join(" "));
@@ -122,13 +118,32 @@ pub fn rset(options: &RsetOptions) -> Result<ExitCode, Failure> {
                     .map_err(|error| Failure::usage(error.to_string()))
             })?;
         }
-        Verb::Remove { name, parts } => Names::of_user()?.change(|names| {
+        Verb::Remove { name, parts } => change(|names| {
             let removed =
                 if *parts { names.remove_all(name).map(drop) } else { names.remove(name).map(drop) };
             removed.map_err(|error| Failure::usage(error.to_string()))
         })?,
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// Why names could not be changed.
+struct Refused(Failure);
+
+impl From<NamesError> for Refused {
+    fn from(error: NamesError) -> Self {
+        Self(refused(error))
+    }
+}
+
+fn refused(error: NamesError) -> Failure {
+    Failure::cannot(error.to_string())
+}
+
+/// Changes the user's names.
+fn change(change: impl FnOnce(&mut Registry) -> Result<(), Failure>) -> Result<(), Failure> {
+    let names = Names::of_user().map_err(refused)?;
+    names.change(|names| change(names).map_err(Refused)).map_err(|Refused(failure)| failure)
 }
 
 fn parsed(text: &str, machine: &Machine, names: &Registry) -> Result<RSet, Failure> {

@@ -1,7 +1,7 @@
 //! Sets for people and for other programs.
 
-use crate::columns::{Side, amount, columns};
-use crate::output;
+use gondwana_console::columns::{Side, amount, columns};
+use gondwana_console::output;
 use gondwana_rset::{Entry, RSet, Registry};
 use gondwana_topology::{Machine, NodeSet, ProcessorSet};
 use serde::Serialize;

@@ -5,14 +5,14 @@ mod screen;
 mod snapshot;
 mod text;
 
-use crate::failure::{Failure, USAGE};
-use crate::output::{json, print};
-use crate::process::events::End;
-use crate::process::signals::Signals;
-use crate::run::exit;
-use crate::running::ask;
-use crate::running::requests::Request;
 use feed::Feed;
+use gondwana_console::failure::{Failure, USAGE};
+use gondwana_console::output::{json, print};
+use gondwana_launcher::exit;
+use gondwana_launcher::process::events::End;
+use gondwana_launcher::process::signals::Signals;
+use gondwana_launcher::run_registry::ask;
+use gondwana_launcher::run_registry::requests::Request;
 use screen::{FullScreen, Woken};
 use snapshot::{Rates, Snapshot};
 use std::io::IsTerminal;
@@ -51,7 +51,7 @@ pub fn top(options: &TopOptions) -> Result<ExitCode, Failure> {
     let interval = Duration::from_secs_f64(options.interval);
     let running = ask::ask(options.run)?;
     // Blocked before there is a thread, so that all leave them to this one.
-    let signals = Signals::new(true).map_err(|error| Failure::system("receiving signals", &error))?;
+    let signals = Signals::new(true)?;
     let (recorded, stream) = ask::request(options.run, &Request::Follow)?;
     let mut feed = Feed::start(stream).map_err(|error| Failure::system("following the run", &error))?;
     let mut rates = Rates::new(options.run, running, recorded);

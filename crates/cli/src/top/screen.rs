@@ -1,7 +1,7 @@
 //! The whole terminal, for as long as there is something to see, and then as it was before.
 
-use crate::process::signals::Signals;
-use crate::terminal;
+use gondwana_console::terminal;
+use gondwana_launcher::process::signals::Signals;
 use std::io::Write;
 use std::os::fd::{AsRawFd, RawFd};
 use std::time::Instant;

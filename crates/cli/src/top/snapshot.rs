@@ -1,8 +1,8 @@
 //! What a run did in one interval, per second.
 
 use super::feed::Feed;
-use crate::running::Running;
 use gondwana_analysis::{Analysis, Pattern, analyse};
+use gondwana_launcher::run_registry::Running;
 use gondwana_monitor::Kind;
 use gondwana_recording::{ImageRecord, Recording, TotalsRecord};
 use gondwana_symbols::Symbols;
@@ -169,7 +169,7 @@ impl Rates {
         since: &BTreeMap<u16, TotalsRecord>,
         per_second: impl Fn(u64) -> f64,
     ) -> Vec<NodeRates> {
-        let node = |(number, running): (usize, &crate::running::RunningNode)| {
+        let node = |(number, running): (usize, &gondwana_launcher::run_registry::RunningNode)| {
             let said = recording.started.iter().find(|(node, _)| usize::from(*node) == number);
             let host = running.host.clone().or(said.map(|(_, started)| started.host.clone()));
             let since = since.get(&(number as u16)).copied().unwrap_or_default();
@@ -243,7 +243,7 @@ fn threads(recording: &Recording, per_second: impl Fn(u64) -> f64) -> Vec<Thread
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::running::RunningNode;
+    use gondwana_launcher::run_registry::RunningNode;
     use gondwana_monitor::Direction;
     use gondwana_recording::{Interval, RunRecord, TransactionRow};
 

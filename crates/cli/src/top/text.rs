@@ -1,9 +1,9 @@
 //! A snapshot as text.
 
 use super::snapshot::Snapshot;
-use crate::clean::line;
-use crate::columns::{Side, amount, columns};
 use crate::topo::time;
+use gondwana_console::clean::line;
+use gondwana_console::columns::{Side, amount, columns};
 
 /// Everything, with so many lines of each list.
 pub fn whole(shown: &Snapshot, listed: usize) -> String {

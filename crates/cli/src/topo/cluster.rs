@@ -1,13 +1,13 @@
 //! The machine of a running cluster: its nodes are processes.
 
-use super::picture;
-use crate::clean::line;
-use crate::columns::{Side, amount, columns};
-use crate::failure::Failure;
-use crate::output;
-use crate::running::memory::{Used, used};
-use crate::running::{Launcher, Running, RunningNode, ask};
+use gondwana_console::clean::line;
+use gondwana_console::columns::{Side, amount, columns, counted};
+use gondwana_console::failure::Failure;
+use gondwana_console::output;
 use gondwana_control::machine;
+use gondwana_launcher::run_registry::memory::{Used, used};
+use gondwana_launcher::run_registry::{Launcher, Running, RunningNode, ask};
+use gondwana_report::machine::picture;
 use gondwana_topology::{Machine, NodeId};
 use serde_json::{Value, json};
 use std::thread;
@@ -103,7 +103,7 @@ impl Found {
             line(program),
             self.launcher,
             time(*seconds),
-            super::count(nodes.len(), "node"),
+            counted(nodes.len(), "node"),
             amount(*span)
         )
     }
@@ -194,7 +194,7 @@ pub fn time(seconds: f64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::running::State;
+    use gondwana_launcher::run_registry::State;
 
     fn found() -> Found {
         let node = |process, state| RunningNode { host: None, process, state };

@@ -6,19 +6,10 @@ mod common;
 mod recorded;
 mod sample;
 
-// The page is a private part of the command.
-#[allow(dead_code, reason = "the page needs a part of it")]
-#[path = "../../src/clean.rs"]
-mod clean;
-#[allow(dead_code, reason = "the page needs a part of it")]
-#[path = "../../src/columns.rs"]
-mod columns;
-#[path = "../../src/report/page/mod.rs"]
-mod page;
-
 use browser::{Ground, Page, SHIFT, folder};
 use gondwana_analysis::{Advice, AdviceKind, Analysis, Entry};
 use gondwana_plan::{Homes, Plan, Traffic, Variable};
+use gondwana_report::page;
 use gondwana_rset::MemoryPolicy;
 use sample::{BODIES, COUNTERS, DATA, GRID, HEAP, HOSTILE};
 

@@ -11,6 +11,7 @@ pub use segment::{DEFAULT_RING_BYTES, ShmSegment};
 
 use crate::counters::Tally;
 use crate::{Counters, Deliver, Event, Fabric, LostReason, SegmentError, SendError, check_message};
+use gondwana_racing::RacingBytes;
 use gondwana_topology::NodeId;
 use ring::{Consumer, Producer, RingControl};
 use segment::{MappedLines, Mapping};
@@ -126,7 +127,8 @@ impl ShmFabric {
         let control = self.map.control(self.node, out.to);
         let mut moved = false;
         while let Some(message) = sender.backlog.front() {
-            if !sender.producer.push_or_block(&out.lines, control, &message.head, &[&message.bulk]) {
+            if !sender.producer.push_or_block(&out.lines, control, &message.head, &[(&*message.bulk).into()])
+            {
                 break;
             }
             self.unsent.fetch_sub(message.head.len() + message.bulk.len(), Ordering::Relaxed);
@@ -196,7 +198,7 @@ impl Fabric for ShmFabric {
         self.nodes
     }
 
-    fn send(&self, to: NodeId, head: &[u8], bulk: &[&[u8]]) -> Result<(), SendError> {
+    fn send(&self, to: NodeId, head: &[u8], bulk: &[RacingBytes<'_>]) -> Result<(), SendError> {
         let bytes = head.len() + check_message((self.node, self.nodes), to, head, bulk)?;
         let out = &self.outgoing[to.index()];
         if out.lost.load(Ordering::Relaxed) {
@@ -210,7 +212,7 @@ impl Fabric for ShmFabric {
         if sender.backlog.is_empty() && sender.producer.push_or_block(&out.lines, control, head, bulk) {
             published = true;
         } else {
-            sender.backlog.push_back(Backlogged { head: head.into(), bulk: bulk.concat().into() });
+            sender.backlog.push_back(Backlogged { head: head.into(), bulk: joined(bulk) });
             self.unsent.fetch_add(bytes, Ordering::Relaxed);
             out.backlog.store(sender.backlog.len(), Ordering::Relaxed);
         }
@@ -331,6 +333,13 @@ impl Fabric for ShmFabric {
     fn counters(&self) -> Counters {
         Counters::sum(self.outgoing.iter().map(|out| &out.sent), self.received.iter())
     }
+}
+
+/// A private copy of all pieces.
+fn joined(pieces: &[RacingBytes<'_>]) -> Box<[u8]> {
+    let mut bytes = Vec::with_capacity(pieces.iter().map(|piece| piece.len()).sum());
+    pieces.iter().for_each(|piece| piece.append_to(&mut bytes));
+    bytes.into()
 }
 
 /// Locks; a thread that panicked while it held the lock left nothing half done that matters more than going on.

@@ -9,6 +9,7 @@
 //! the line that it polls is the line that carries the message, which saves one cache miss per message.
 
 use super::primitive::{AtomicU32, AtomicU64, Ordering, fence};
+use gondwana_racing::RacingBytes;
 
 /// Bytes of a line.
 pub(crate) const LINE: usize = 64;
@@ -42,7 +43,7 @@ pub(crate) trait Lines {
     ///
     /// # Safety
     /// The bytes lie inside the ring and are the producer's, and the caller is the producer.
-    unsafe fn fill(&self, offset: usize, bytes: &[u8]);
+    unsafe fn fill(&self, offset: usize, bytes: RacingBytes<'_>);
 
     /// Bytes of the ring.
     ///
@@ -148,7 +149,13 @@ impl Producer {
 
     /// Publishes a message if there is room. The caller has seen to it that the lengths are within the limits
     /// that [`least_lines`] was asked about.
-    pub fn push(&mut self, lines: &impl Lines, control: &RingControl, head: &[u8], bulk: &[&[u8]]) -> bool {
+    pub fn push(
+        &mut self,
+        lines: &impl Lines,
+        control: &RingControl,
+        head: &[u8],
+        bulk: &[RacingBytes<'_>],
+    ) -> bool {
         self.publish(lines, control, head, bulk, 0)
     }
 
@@ -162,7 +169,7 @@ impl Producer {
         lines: &impl Lines,
         control: &RingControl,
         head: &[u8],
-        bulk: &[&[u8]],
+        bulk: &[RacingBytes<'_>],
         mark: u64,
     ) -> bool {
         let shape = Shape { head: head.len(), bulk: bulk.iter().map(|piece| piece.len()).sum() };
@@ -194,11 +201,11 @@ impl Producer {
         // SAFETY: the record lies between the producer's position and the consumer's (checked above), so it is
         // the producer's, and it does not reach beyond the end of the ring.
         unsafe {
-            lines.fill(start + WORD, head);
+            lines.fill(start + WORD, head.into());
             let mut offset = start + shape.bulk_offset();
             // Most messages have none, or one that is empty.
             for piece in bulk.iter().filter(|piece| !piece.is_empty()) {
-                lines.fill(offset, piece);
+                lines.fill(offset, *piece);
                 offset += piece.len();
             }
         }
@@ -216,7 +223,7 @@ impl Producer {
         lines: &impl Lines,
         control: &RingControl,
         head: &[u8],
-        bulk: &[&[u8]],
+        bulk: &[RacingBytes<'_>],
     ) -> bool {
         if self.push(lines, control, head, bulk) {
             return true;

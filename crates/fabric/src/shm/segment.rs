@@ -3,6 +3,7 @@
 use super::doorbell::Doorbell;
 use super::ring::{LINE, Lines, RingControl, least_lines};
 use crate::{MAX_BULK, MAX_HEAD, SegmentError};
+use gondwana_racing::{RacingBytes, RacingBytesMut};
 use gondwana_topology::{MAX_NODES, NodeId};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::ptr::NonNull;
@@ -267,13 +268,10 @@ impl Lines for MappedLines {
         unsafe { self.base.add(line * LINE).cast().as_ref() }
     }
 
-    unsafe fn fill(&self, offset: usize, bytes: &[u8]) {
+    unsafe fn fill(&self, offset: usize, bytes: RacingBytes<'_>) {
         debug_assert!(offset + bytes.len() <= self.count * LINE);
-        // SAFETY: inside the ring, and nobody else's now, as the caller promises. The source is not in the ring:
-        // slices of it are handed out for other records only.
-        unsafe {
-            self.base.add(offset).as_ptr().copy_from_nonoverlapping(bytes.as_ptr(), bytes.len());
-        }
+        // SAFETY: inside the ring, and nobody else's now, as the caller promises.
+        unsafe { RacingBytesMut::new(self.base.add(offset).as_ptr(), bytes.len()) }.copy_from(bytes);
     }
 
     unsafe fn bytes(&self, offset: usize, len: usize) -> &[u8] {

@@ -1,5 +1,6 @@
 use super::ring::{Consumer, Damaged, LINE, Lines, Producer, RingControl, least_lines};
 use super::*;
+use gondwana_racing::RacingBytesMut;
 use proptest::prelude::*;
 use std::fs::File;
 use std::os::unix::fs::MetadataExt;
@@ -27,10 +28,10 @@ impl Lines for SmallLines {
         &self.0[line * LINE / 8]
     }
 
-    unsafe fn fill(&self, offset: usize, bytes: &[u8]) {
+    unsafe fn fill(&self, offset: usize, bytes: RacingBytes<'_>) {
         assert!(offset + bytes.len() <= self.0.len() * 8);
         // SAFETY: inside the memory, which is made of cells; the test has one thread.
-        unsafe { self.base().add(offset).copy_from_nonoverlapping(bytes.as_ptr(), bytes.len()) };
+        unsafe { RacingBytesMut::new(self.base().add(offset), bytes.len()) }.copy_from(bytes);
     }
 
     unsafe fn bytes(&self, offset: usize, len: usize) -> &[u8] {
@@ -56,7 +57,7 @@ proptest! {
                 bulk.clear();
             }
             let (first, second) = bulk.split_at(bulk.len() / 2);
-            if left || producer.push_or_block(&lines, &control, &head, &[first, second]) {
+            if left || producer.push_or_block(&lines, &control, &head, &[first.into(), second.into()]) {
                 expected.push_back((head, bulk, left));
             } else {
                 prop_assert!(!expected.is_empty());

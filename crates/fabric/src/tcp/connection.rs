@@ -7,6 +7,7 @@ use super::mesh::Link;
 use super::queue::ByteQueue;
 use crate::LostReason;
 use crate::counters::Tally;
+use gondwana_racing::RacingBytes;
 use gondwana_sys::syscall;
 use gondwana_topology::NodeId;
 use std::io::{ErrorKind, Read, Write};
@@ -95,7 +96,13 @@ impl Connection {
     }
 
     /// Sends a message, or if `later` and not much has gathered, keeps it for the next [`Connection::flush`].
-    pub fn send(&self, epoll: &Epoll, head: &[u8], bulk: &[&[u8]], later: bool) -> Result<(), LostReason> {
+    pub fn send(
+        &self,
+        epoll: &Epoll,
+        head: &[u8],
+        bulk: &[RacingBytes<'_>],
+        later: bool,
+    ) -> Result<(), LostReason> {
         let mut sender = self.lock();
         if self.is_lost() {
             // Given up since the caller looked: the message is lost as those before it were.
@@ -106,7 +113,7 @@ impl Connection {
         sender.plain.extend(&prefix(head.len(), bulk_len));
         sender.plain.extend(head);
         for piece in bulk {
-            sender.plain.extend(piece);
+            sender.plain.extend_racing(*piece);
         }
         let result =
             if later && sender.plain.len() < ENOUGH { Ok(()) } else { self.flush_locked(&mut sender, epoll) };

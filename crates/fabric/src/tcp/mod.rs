@@ -14,6 +14,7 @@ mod tests;
 use crate::{ConnectError, Counters, Deliver, Event, Fabric, LostReason, SendError, check_message};
 use connection::{Connection, Receiver};
 use epoll::{Alarm, Epoll, READABLE, WRITABLE};
+use gondwana_racing::RacingBytes;
 use gondwana_topology::{MAX_NODES, NodeId};
 pub use mesh::listen;
 use own_time::{OwnTime, Silence};
@@ -198,7 +199,7 @@ impl Fabric for TcpFabric {
         self.connections.len()
     }
 
-    fn send(&self, to: NodeId, head: &[u8], bulk: &[&[u8]]) -> Result<(), SendError> {
+    fn send(&self, to: NodeId, head: &[u8], bulk: &[RacingBytes<'_>]) -> Result<(), SendError> {
         check_message((self.node, self.nodes()), to, head, bulk)?;
         let connection = self.connections[to.index()].as_ref().expect("there is a connection to every peer");
         if connection.is_lost() {

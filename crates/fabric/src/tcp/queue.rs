@@ -1,3 +1,7 @@
+//! A queue of bytes.
+
+use gondwana_racing::RacingBytes;
+
 /// Bytes that are added at the end and taken from the start.
 #[derive(Default)]
 pub(super) struct ByteQueue {
@@ -23,6 +27,12 @@ impl ByteQueue {
     pub fn extend(&mut self, bytes: &[u8]) {
         self.make_room();
         self.bytes.extend_from_slice(bytes);
+    }
+
+    /// Adds bytes that threads may be writing.
+    pub fn extend_racing(&mut self, bytes: RacingBytes<'_>) {
+        self.make_room();
+        bytes.append_to(&mut self.bytes);
     }
 
     /// Adds `len` bytes for the caller to fill in.

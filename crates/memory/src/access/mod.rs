@@ -6,8 +6,9 @@ mod mprotect;
 mod uffd;
 
 use crate::MemoryError;
-use crate::geometry::Geometry;
+use crate::geometry::{Geometry, PAGE_SIZE};
 use crate::mapping::SparseTable;
+use gondwana_racing::RacingBytes;
 use std::os::fd::BorrowedFd;
 
 pub(crate) use uffd::Uffd;
@@ -114,26 +115,17 @@ impl Protection {
         (first..end).take_while(|&page| self.now.get(page) == 0).count() as u32
     }
 
-    /// Gives `access` to pages that the memfd holds nothing for and the program cannot reach, with the contents that are
-    /// at `source`. Returns how many of the first of them that was possible for.
-    ///
-    /// # Safety
-    /// So many pages can be read at `source`.
-    pub(crate) unsafe fn copy_in(
-        &mut self,
-        first: u32,
-        count: u32,
-        source: *const u8,
-        access: Access,
-    ) -> u32 {
+    /// Gives `access` to pages that the memfd holds nothing for and the program cannot reach, with the contents of `source`,
+    /// which begins with those of page `first`. Returns how many of the first of them that was possible for.
+    pub(crate) fn copy_in(&mut self, first: u32, source: RacingBytes<'_>, access: Access) -> u32 {
         let Backend::Uffd(uffd) = &self.backend else { return 0 };
-        let fresh = self.fresh_run(first, first + count);
+        let fresh = self.fresh_run(first, first + (source.len() / PAGE_SIZE) as u32);
         if fresh == 0 || access == Access::None {
             return 0;
         }
         let read_only = access == Access::Read;
-        // SAFETY: the caller's promise.
-        let copied = unsafe { uffd.copy(self.geometry.address_of(first), fresh, source, read_only) };
+        let source = source.part(0..fresh as usize * PAGE_SIZE);
+        let copied = uffd.copy(self.geometry.address_of(first), source, read_only);
         for page in first..first + copied {
             self.now.set(page, record::POPULATED | access as u8);
         }

@@ -3,6 +3,7 @@
 
 use crate::MemoryError;
 use crate::geometry::PAGE_SIZE;
+use gondwana_racing::RacingBytes;
 use linux_raw_sys::general as sys;
 use linux_raw_sys::ioctl;
 use std::io;
@@ -175,18 +176,15 @@ impl Uffd {
         (result, argument.mapped)
     }
 
-    /// Makes never-used pages appear with the contents that are at `source`; returns how many did. The kernel stops at
+    /// Makes never-used pages appear with the contents of `source`, whole pages; returns how many did. The kernel stops at
     /// pages that are there already.
-    ///
-    /// # Safety
-    /// So many pages can be read at `source`.
-    pub(super) unsafe fn copy(&self, base: usize, count: u32, source: *const u8, read_only: bool) -> u32 {
-        let length = bytes(count);
+    pub(super) fn copy(&self, base: usize, source: RacingBytes<'_>, read_only: bool) -> u32 {
+        let length = source.len() as u64;
         let mut done = 0;
         loop {
             let mut argument = sys::uffdio_copy {
                 dst: base as u64 + done,
-                src: source as u64 + done,
+                src: source.as_ptr() as u64 + done,
                 len: length - done,
                 mode: u64::from(sys::UFFDIO_COPY_MODE_DONTWAKE) | if read_only { COPY_MODE_WP } else { 0 },
                 copy: 0,

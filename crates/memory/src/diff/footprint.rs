@@ -102,8 +102,7 @@ mod tests {
                 let news = (0..PAGE_SIZE).filter(|&at| page[at] != twin[at] && !written[at]).count();
                 (0..PAGE_SIZE).for_each(|at| written[at] |= page[at] != twin[at]);
                 let mut diff = vec![];
-                // SAFETY: the page is one.
-                if unsafe { encode(page.as_ptr(), &twin, &mut diff) } > 0 {
+                if encode((&page).into(), &twin, &mut diff) > 0 {
                     prop_assert_eq!(footprint.add(&Diff::parse(&diff).unwrap()), news > 0);
                 }
                 let mut told = [false; PAGE_SIZE];
@@ -124,8 +123,7 @@ mod tests {
         for odd in [0, 1] {
             let page: [u8; PAGE_SIZE] = std::array::from_fn(|at| u8::from(at % 2 == odd));
             let mut diff = vec![];
-            // SAFETY: the page is one.
-            unsafe { encode(page.as_ptr(), &twin, &mut diff) };
+            encode((&page).into(), &twin, &mut diff);
             assert!(footprint.add(&Diff::parse(&diff).unwrap()));
         }
         assert_eq!((footprint.blocks(), footprint.kept_masks()), (u64::MAX, 0));

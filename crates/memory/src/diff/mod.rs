@@ -29,6 +29,7 @@ mod x86;
 pub use footprint::Footprint;
 
 use crate::{PAGE_SIZE, PageBytes};
+use gondwana_racing::{RacingBytes, RacingBytesMut};
 use kernel::Kernel;
 use std::mem::MaybeUninit;
 use thiserror::Error;
@@ -70,25 +71,12 @@ pub enum Malformed {
 /// Appends nothing when they are equal. Every byte of the page is read once, so the result is a state that the
 /// page had byte by byte, even while threads write it.
 ///
-/// # Safety
-/// `page` must be valid for reads of [`PAGE_SIZE`]. Other threads and other mappings may write it meanwhile.
-pub unsafe fn encode(page: *const u8, twin: &PageBytes, out: &mut Vec<u8>) -> usize {
+/// # Panics
+/// If `page` is not [`PAGE_SIZE`] long.
+pub fn encode(page: RacingBytes<'_>, twin: &PageBytes, out: &mut Vec<u8>) -> usize {
     let mut snapshot = MaybeUninit::<PageBytes>::uninit();
-    // SAFETY: `page` by our contract; the scratch page is ours and as long as a page.
-    unsafe { encode_with(kernel::best(), page, twin.as_ptr(), snapshot.as_mut_ptr().cast(), out) }
-}
-
-/// Like [`encode`], and makes `twin` hold exactly what the diff tells (Cashmere's *flush-update*).
-///
-/// For a page that local threads go on writing: a byte that changes during the call is either in this diff and
-/// in the twin, or it differs from the twin still and the next diff has it.
-///
-/// # Safety
-/// As for [`encode`].
-pub unsafe fn encode_and_refresh(page: *const u8, twin: &mut PageBytes, out: &mut Vec<u8>) -> usize {
-    let twin = twin.as_mut_ptr();
-    // SAFETY: `page` by our contract; twin and snapshot may be the same memory.
-    unsafe { encode_with(kernel::best(), page, twin, twin, out) }
+    // SAFETY: the scratch page is ours and as long as a page.
+    unsafe { encode_with(kernel::best(), start_of(page), twin.as_ptr(), snapshot.as_mut_ptr().cast(), out) }
 }
 
 /// Writes the bytes that a diff tells to a page, and no other byte of it, not even with its own value.
@@ -96,12 +84,10 @@ pub unsafe fn encode_and_refresh(page: *const u8, twin: &mut PageBytes, out: &mu
 /// # Errors
 /// If `bytes` is no diff, or not exactly one; nothing is written then. The bytes need not be trusted.
 ///
-/// # Safety
-/// `page` must be valid for writes of [`PAGE_SIZE`]. Other threads and other mappings may use it meanwhile.
-pub unsafe fn apply(bytes: &[u8], page: *mut u8) -> Result<(), Malformed> {
-    let diff = Diff::parse(bytes)?;
-    // SAFETY: `page` by our contract.
-    unsafe { diff.apply(page) };
+/// # Panics
+/// If `page` is not [`PAGE_SIZE`] long.
+pub fn apply(bytes: &[u8], page: RacingBytesMut<'_>) -> Result<(), Malformed> {
+    Diff::parse(bytes)?.apply(page);
     Ok(())
 }
 
@@ -111,11 +97,22 @@ pub unsafe fn apply(bytes: &[u8], page: *mut u8) -> Result<(), Malformed> {
 /// Local writes since the twin stay: they differ from the twin in bytes that, in a program without data races,
 /// nobody else wrote. No other byte of the page is written, not even with its own value.
 ///
-/// # Safety
-/// `page` must be valid for writes of [`PAGE_SIZE`]. Other threads and other mappings may use it meanwhile.
-pub unsafe fn merge(page: *mut u8, twin: &mut PageBytes, incoming: &PageBytes) -> usize {
-    // SAFETY: `page` by our contract.
-    unsafe { merge_with(kernel::best(), page, twin, incoming) }
+/// # Panics
+/// If `page` is not [`PAGE_SIZE`] long.
+pub fn merge(page: RacingBytesMut<'_>, twin: &mut PageBytes, incoming: &PageBytes) -> usize {
+    // SAFETY: what `start_of_mut` returns is a page.
+    unsafe { merge_with(kernel::best(), start_of_mut(page), twin, incoming) }
+}
+
+/// The address of a whole page.
+fn start_of(page: RacingBytes<'_>) -> *const u8 {
+    assert_eq!(page.len(), PAGE_SIZE, "diffs are of pages");
+    page.as_ptr()
+}
+
+fn start_of_mut(page: RacingBytesMut<'_>) -> *mut u8 {
+    assert_eq!(page.len(), PAGE_SIZE, "diffs are of pages");
+    page.as_mut_ptr()
 }
 
 /// A diff whose form has been checked: applying it stays inside a page.
@@ -175,21 +172,15 @@ impl<'a> Diff<'a> {
 
     /// Writes the changed bytes to a page, and no other byte of it, not even with its own value.
     ///
-    /// # Safety
-    /// `page` must be valid for writes of [`PAGE_SIZE`]. Other threads and other mappings may use it meanwhile.
-    pub unsafe fn apply(&self, page: *mut u8) {
-        // SAFETY: `page` by our contract.
-        unsafe { self.apply_with(kernel::best(), page) }
-    }
-
-    /// Writes the changed bytes to a page of which the caller is the only user, a twin for one.
-    pub fn apply_to(&self, page: &mut PageBytes) {
-        // SAFETY: the reference is valid for a page.
-        unsafe { self.apply(page.as_mut_ptr()) }
+    /// # Panics
+    /// If `page` is not [`PAGE_SIZE`] long.
+    pub fn apply(&self, page: RacingBytesMut<'_>) {
+        // SAFETY: what `start_of_mut` returns is a page.
+        unsafe { self.apply_with(kernel::best(), start_of_mut(page)) }
     }
 
     /// # Safety
-    /// As for [`Diff::apply`], and this processor must be able to run `kernel`.
+    /// `page` must be valid for writes of a page; it may be racing. This processor must be able to run `kernel`.
     unsafe fn apply_with(&self, kernel: &Kernel, page: *mut u8) {
         let mut masks = [0; BLOCKS];
         let mut partial = self.masks();
@@ -203,8 +194,8 @@ impl<'a> Diff<'a> {
 }
 
 /// # Safety
-/// `page` and `twin` must be valid for reads and `snapshot` for writes of a page; `twin` may be `snapshot`,
-/// `page` overlaps neither. This processor must be able to run `kernel`.
+/// `page`, which may be racing, and `twin` must be valid for reads and `snapshot` for writes of a page; none
+/// overlaps another. This processor must be able to run `kernel`.
 unsafe fn encode_with(
     kernel: &Kernel,
     page: *const u8,
@@ -238,7 +229,7 @@ unsafe fn encode_with(
 }
 
 /// # Safety
-/// As for [`merge`], and this processor must be able to run `kernel`.
+/// `page` must be valid for writes of a page; it may be racing. This processor must be able to run `kernel`.
 unsafe fn merge_with(kernel: &Kernel, page: *mut u8, twin: &mut PageBytes, incoming: &PageBytes) -> usize {
     let mut masks = [0; BLOCKS];
     let twin = twin.as_mut_ptr();

@@ -2,30 +2,29 @@
 
 use super::kernel::Kernel;
 use super::{BLOCK_BYTES, BLOCKS, Masks, bits};
+use gondwana_racing::access::{load_u64, store_u8, store_u16, store_u32, store_u64};
 
 pub(super) static KERNEL: Kernel = Kernel { name: "portable", compare, compact, scatter, store };
 
 const WORD_BYTES: usize = 8;
 const WORDS: usize = BLOCK_BYTES / WORD_BYTES;
 
-/// A number at any address. Loads and stores of it are volatile where the page may be in use by others, so that
-/// the compiler neither repeats nor splits nor merges them.
-#[derive(Clone, Copy)]
-#[repr(C, packed)]
-struct At<T>(T);
-
+/// Reads a number of a private page, which may be at any address.
+///
 /// # Safety
-/// `from` must be valid for reads of eight bytes.
+/// `from` must be valid for reads of eight bytes, which nobody writes.
 unsafe fn load(from: *const u8) -> u64 {
-    // SAFETY: by our contract; the type has no alignment.
-    u64::from_le(unsafe { from.cast::<At<u64>>().read_volatile() }.0)
+    // SAFETY: by our contract.
+    u64::from_le(unsafe { from.cast::<u64>().read_unaligned() })
 }
 
+/// Writes a number to a private page.
+///
 /// # Safety
-/// `to` must be valid for writes of the type.
-unsafe fn write<T>(to: *mut u8, value: T) {
-    // SAFETY: by our contract; the type has no alignment.
-    unsafe { to.cast::<At<T>>().write_volatile(At(value)) }
+/// `to` must be valid for writes of eight bytes, which nobody else uses.
+unsafe fn write(to: *mut u8, value: u64) {
+    // SAFETY: by our contract.
+    unsafe { to.cast::<u64>().write_unaligned(value.to_le()) }
 }
 
 /// One bit for each byte that is not zero.
@@ -47,7 +46,7 @@ unsafe fn compare(new: *const u8, old: *const u8, snapshot: *mut u8, masks: &mut
         for (index, word) in words.iter_mut().enumerate() {
             let at = offset + index * WORD_BYTES;
             // SAFETY: `at` lies in the page with the seven bytes after it.
-            let (new_word, old_word) = unsafe { (load(new.add(at)), load(old.add(at))) };
+            let (new_word, old_word) = unsafe { (load_u64(new.add(at)), load(old.add(at))) };
             *word = new_word;
             if new_word != old_word {
                 mask |= nonzero_bytes(new_word ^ old_word) << (index * WORD_BYTES);
@@ -58,7 +57,7 @@ unsafe fn compare(new: *const u8, old: *const u8, snapshot: *mut u8, masks: &mut
             changed |= 1 << block;
             for (index, word) in words.iter().enumerate() {
                 // SAFETY: as above.
-                unsafe { write(snapshot.add(offset + index * WORD_BYTES), word.to_le()) };
+                unsafe { write(snapshot.add(offset + index * WORD_BYTES), *word) };
             }
         }
     }
@@ -78,7 +77,7 @@ unsafe fn compact(page: *const u8, masks: &Masks, changed: u64, out: *mut u8) ->
             // SAFETY: the word lies in the page, and the output has room for a block beyond the changed bytes.
             unsafe {
                 let word = load(page.add(block * BLOCK_BYTES + index * WORD_BYTES));
-                write(out.add(written), compact_word(word, mask).to_le());
+                write(out.add(written), compact_word(word, mask));
             }
             written += mask.count_ones() as usize;
         }
@@ -168,7 +167,7 @@ unsafe fn store_word(to: *mut u8, word: u64, mask: u64) {
     unsafe {
         match mask & 0xff {
             0 => {}
-            0xff => write(to, word.to_le()),
+            0xff => store_u64(to, word),
             _ => {
                 store_half(to, word as u32, mask & 0xf);
                 store_half(to.add(4), (word >> 32) as u32, mask >> 4 & 0xf);
@@ -184,16 +183,16 @@ unsafe fn store_half(to: *mut u8, half: u32, mask: u64) {
     // SAFETY: every piece lies in the four bytes.
     unsafe {
         if mask == 0xf {
-            return write(to, half.to_le());
+            return store_u32(to, half);
         }
         for pair in 0..2 {
             let at = to.add(pair * 2);
             let value = (half >> (pair * 16)) as u16;
             match mask >> (pair * 2) & 3 {
                 0 => {}
-                1 => write(at, value as u8),
-                2 => write(at.add(1), (value >> 8) as u8),
-                _ => write(at, value.to_le()),
+                1 => store_u8(at, value as u8),
+                2 => store_u8(at.add(1), (value >> 8) as u8),
+                _ => store_u16(at, value),
             }
         }
     }

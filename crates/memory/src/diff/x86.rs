@@ -2,6 +2,7 @@
 
 use super::kernel::Kernel;
 use super::{BLOCK_BYTES, BLOCKS, Masks, bits, portable};
+use std::arch::asm;
 use std::arch::x86_64::*;
 
 /// Byte masks, compression and masked stores of whole blocks (AVX-512 BW and VBMI2).
@@ -23,6 +24,65 @@ pub(super) static AVX2: Kernel = Kernel {
     store: portable::store,
 };
 
+/// Reads a block that others may be writing, once.
+///
+/// # Safety
+/// 64 bytes can be read.
+#[target_feature(enable = "avx512f,avx512bw")]
+#[inline]
+unsafe fn load_racing_512(from: *const u8) -> __m512i {
+    let block;
+    // SAFETY: by our contract.
+    unsafe {
+        asm!(
+            "vmovdqu64 {block}, zmmword ptr [{from}]",
+            block = lateout(zmm_reg) block,
+            from = in(reg) from,
+            options(nostack, preserves_flags, readonly)
+        );
+    }
+    block
+}
+
+/// Writes the masked bytes of a block that others may be using, and no other.
+///
+/// # Safety
+/// The masked ones of 64 bytes can be written.
+#[target_feature(enable = "avx512f,avx512bw")]
+#[inline]
+unsafe fn store_racing_512(to: *mut u8, mask: u64, block: __m512i) {
+    // SAFETY: by our contract.
+    unsafe {
+        asm!(
+            "vmovdqu8 zmmword ptr [{to}] {{{mask}}}, {block}",
+            to = in(reg) to,
+            mask = in(kreg) mask,
+            block = in(zmm_reg) block,
+            options(nostack, preserves_flags)
+        );
+    }
+}
+
+/// As [`load_racing_512`], half a block.
+///
+/// # Safety
+/// 32 bytes can be read.
+#[target_feature(enable = "avx2")]
+#[inline]
+unsafe fn load_racing_256(from: *const u8) -> __m256i {
+    let half;
+    // SAFETY: by our contract.
+    unsafe {
+        asm!(
+            "vmovdqu {half}, ymmword ptr [{from}]",
+            half = lateout(ymm_reg) half,
+            from = in(reg) from,
+            options(nostack, preserves_flags, readonly)
+        );
+    }
+    half
+}
+
 /// # Safety
 /// See [`Kernel::compare`].
 #[target_feature(enable = "avx512f,avx512bw")]
@@ -32,7 +92,7 @@ unsafe fn compare_avx512(new: *const u8, old: *const u8, snapshot: *mut u8, mask
         let offset = block * BLOCK_BYTES;
         // SAFETY: the block lies in all three pages.
         unsafe {
-            let new_block = _mm512_loadu_si512(new.add(offset).cast());
+            let new_block = load_racing_512(new.add(offset));
             let old_block = _mm512_loadu_si512(old.add(offset).cast());
             let mask = _mm512_cmpneq_epi8_mask(new_block, old_block);
             if mask != 0 {
@@ -75,7 +135,7 @@ unsafe fn scatter_avx512(data: &[u8], masks: &Masks, changed: u64, page: *mut u8
         unsafe {
             let compacted = _mm512_maskz_loadu_epi8(u64::MAX >> (64 - bytes.len()), bytes.as_ptr().cast());
             let expanded = _mm512_maskz_expand_epi8(mask, compacted);
-            _mm512_mask_storeu_epi8(page.add(block * BLOCK_BYTES).cast(), mask, expanded);
+            store_racing_512(page.add(block * BLOCK_BYTES), mask, expanded);
         }
         rest = after;
     }
@@ -90,7 +150,7 @@ unsafe fn store_avx512(source: *const u8, masks: &Masks, changed: u64, page: *mu
         // SAFETY: the block lies in both pages.
         unsafe {
             let bytes = _mm512_loadu_si512(source.add(offset).cast());
-            _mm512_mask_storeu_epi8(page.add(offset).cast(), masks[block], bytes);
+            store_racing_512(page.add(offset), masks[block], bytes);
         }
     }
 }
@@ -104,8 +164,8 @@ unsafe fn compare_avx2(new: *const u8, old: *const u8, snapshot: *mut u8, masks:
         let offset = block * BLOCK_BYTES;
         // SAFETY: both halves of the block lie in all three pages.
         unsafe {
-            let low = _mm256_loadu_si256(new.add(offset).cast());
-            let high = _mm256_loadu_si256(new.add(offset + 32).cast());
+            let low = load_racing_256(new.add(offset));
+            let high = load_racing_256(new.add(offset + 32));
             let low_equal = _mm256_cmpeq_epi8(low, _mm256_loadu_si256(old.add(offset).cast()));
             let high_equal = _mm256_cmpeq_epi8(high, _mm256_loadu_si256(old.add(offset + 32).cast()));
             let low_mask = !_mm256_movemask_epi8(low_equal) as u32;

@@ -18,9 +18,10 @@ pub use door::{Found, Purpose, Visits, Writers};
 use crate::MemoryError;
 use crate::access::Uffd;
 use crate::geometry::{Geometry, PAGE_SIZE};
-use crate::mapping::{map_anywhere, map_at, map_read_only, read_ahead};
-use crate::pages::{PageBytes, data_in, memfd, runtime, set_length};
+use crate::mapping::{map_anywhere, map_at, map_read_only};
+use crate::pages::{data_in, memfd, set_length};
 use door::{Door, NAMES};
+use gondwana_racing::RacingBytes;
 use guest_book::GuestBook;
 use std::io;
 use std::ops::Range;
@@ -219,35 +220,12 @@ impl Neighbour {
         taken
     }
 
-    /// Where this process sees the frame of a page.
-    pub fn frame(&self, page: u32) -> *const u8 {
-        assert!(page < self.geometry.pages());
-        (self.frames + page as usize * PAGE_SIZE) as *const u8
-    }
-
-    /// Makes the kernel map pages that have been visited. Otherwise it finds out about each, while it copies, that it has never
-    /// been read here.
-    pub fn find(&self, first: u32, count: u32) {
-        // SAFETY: the home has put something there.
-        unsafe { read_ahead(self.frame(first), count) };
-    }
-
-    /// True if a page of this node holds what the other one's does. Both may change meanwhile.
-    pub fn is_same(&self, page: u32) -> bool {
-        // SAFETY: both are whole pages that stay mapped. Threads may write them meanwhile; what that makes of the answer is
-        // the caller's business.
-        unsafe { *self.frame(page).cast::<PageBytes>() == *runtime(page).cast::<PageBytes>() }
-    }
-
-    /// Copies whole pages into this node's own frames.
-    pub fn copy(&self, first: u32, count: u32) {
-        assert!(first + count <= self.geometry.pages());
-        // SAFETY: both ranges exist and stay mapped, in different files. Threads of that node may write meanwhile; see the
-        // documentation of `Pages` for what such a copy promises.
-        unsafe {
-            read_ahead(runtime(first), count);
-            runtime(first).copy_from_nonoverlapping(self.frame(first), count as usize * PAGE_SIZE);
-        }
+    /// The frames of `count` pages from `first` on, which threads of that node may be writing.
+    pub fn frames(&self, first: u32, count: u32) -> RacingBytes<'static> {
+        assert!(u64::from(first) + u64::from(count) <= u64::from(self.geometry.pages()));
+        let start = self.frames + first as usize * PAGE_SIZE;
+        // SAFETY: the pages exist and stay mapped as long as the process.
+        unsafe { RacingBytes::new(start as *const u8, count as usize * PAGE_SIZE) }
     }
 }
 

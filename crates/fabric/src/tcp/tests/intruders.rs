@@ -120,7 +120,7 @@ fn a_truncated_message_is_not_delivered() {
 fn what_a_lost_peer_did_not_take_is_forgotten() {
     let (fabric, [one, _two]) = exposed();
     while fabric.unsent() < 10_000_000 {
-        fabric.send(NodeId(1), b"", &[&[0; 500_000]]).unwrap();
+        fabric.send(NodeId(1), b"", &[(&[0; 500_000]).into()]).unwrap();
     }
     drop(one);
     let (event, _) = lose(&fabric);

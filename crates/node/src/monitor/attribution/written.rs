@@ -96,8 +96,7 @@ mod tests {
         let mut page: PageBytes = [0; PAGE_SIZE];
         bytes.iter().for_each(|&byte| page[byte] = 1);
         let mut out = vec![];
-        // SAFETY: the page is one.
-        unsafe { gondwana_memory::diff::encode(page.as_ptr(), &[0; PAGE_SIZE], &mut out) };
+        gondwana_memory::diff::encode((&page).into(), &[0; PAGE_SIZE], &mut out);
         out
     }
 

@@ -1,0 +1,161 @@
+//! The programs that measure: part of the command, except for the workloads, which are compiled when they are needed.
+
+use super::interrupt::remove_when_interrupted;
+use gondwana_console::failure::Failure;
+use std::ffi::OsString;
+use std::fs::OpenOptions;
+use std::io::Write;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// Names and executables.
+const PROGRAMS: [(&str, &[u8]); 10] = [
+    ("allocate", include_bytes!(concat!(env!("OUT_DIR"), "/allocate"))),
+    ("barrier", include_bytes!(concat!(env!("OUT_DIR"), "/barrier"))),
+    ("copy", include_bytes!(concat!(env!("OUT_DIR"), "/copy"))),
+    ("empty", include_bytes!(concat!(env!("OUT_DIR"), "/empty"))),
+    ("faults", include_bytes!(concat!(env!("OUT_DIR"), "/faults"))),
+    ("locks", include_bytes!(concat!(env!("OUT_DIR"), "/locks"))),
+    ("memory", include_bytes!(concat!(env!("OUT_DIR"), "/memory"))),
+    ("pages", include_bytes!(concat!(env!("OUT_DIR"), "/pages"))),
+    ("release", include_bytes!(concat!(env!("OUT_DIR"), "/release"))),
+    ("stream", include_bytes!(concat!(env!("OUT_DIR"), "/stream"))),
+];
+
+/// How a program runs on nodes.
+#[derive(Clone, Copy, Debug)]
+pub struct OnNodes<'a> {
+    /// How many.
+    pub nodes: u16,
+    /// Where the monitor's recording goes, if the run is monitored.
+    pub monitor: Option<&'a Path>,
+    /// How they talk; `None`: as without the option.
+    pub fabric: Option<&'a str>,
+    /// Where the counters go as JSON, if they are wanted.
+    pub stats: Option<&'a Path>,
+}
+
+impl OnNodes<'_> {
+    /// So many nodes, and nothing else asked for.
+    pub fn new(nodes: u16) -> Self {
+        Self { nodes, monitor: None, fabric: None, stats: None }
+    }
+}
+
+/// A temporary folder with executables; it goes away with this value.
+pub struct Programs {
+    folder: PathBuf,
+    /// The folder of the workloads' sources; empty if none are needed.
+    apps: PathBuf,
+}
+
+impl Programs {
+    /// Writes the programs that come with the command.
+    pub fn new() -> Result<Self, Failure> {
+        let folder = std::env::temp_dir().join(format!("gondwana-bench-{}", std::process::id()));
+        let failed = |error| Failure::system(&folder.display().to_string(), &error);
+        std::fs::create_dir(&folder).map_err(failed)?;
+        remove_when_interrupted(folder.clone());
+        let this = Self { folder: folder.clone(), apps: PathBuf::new() };
+        for (name, executable) in PROGRAMS {
+            let file = OpenOptions::new().write(true).create_new(true).mode(0o755).open(this.path(name));
+            file.and_then(|mut file| file.write_all(executable)).map_err(failed)?;
+        }
+        Ok(this)
+    }
+
+    /// Compiles workloads. `apps` is the folder of their sources.
+    pub fn build(
+        &mut self,
+        workloads: impl Iterator<Item = &'static str>,
+        apps: &Path,
+    ) -> Result<(), Failure> {
+        apps.clone_into(&mut self.apps);
+        let mut targets: Vec<PathBuf> = workloads.map(|name| self.path(name)).collect();
+        targets.sort();
+        targets.dedup();
+        if targets.is_empty() {
+            return Ok(());
+        }
+        if !self.apps.join("Makefile").exists() {
+            return Err(Failure::cannot(format!(
+                "{} is not the folder of the workloads: name it with --apps, or leave them out with --only",
+                self.apps.display()
+            )));
+        }
+        let mut out = OsString::from("OUT=");
+        out.push(&self.folder);
+        succeed(Command::new("make").arg("-s").arg("-C").arg(&self.apps).arg(out).args(&targets))
+    }
+
+    /// The command that runs a program: a workload, or one that comes with the command.
+    pub fn command(
+        &self,
+        name: &str,
+        arguments: &[&str],
+        workload: bool,
+        on: Option<OnNodes<'_>>,
+    ) -> Result<Command, String> {
+        let mut command = match on {
+            None => Command::new(self.path(name)),
+            Some(OnNodes { nodes, monitor, fabric, stats }) => {
+                let gondwana = std::env::current_exe().map_err(|error| error.to_string())?;
+                let mut command = Command::new(gondwana);
+                command.args(["run", "-n", &nodes.to_string()]);
+                for (option, file) in [("--monitor=", monitor), ("--stats=", stats)] {
+                    if let Some(file) = file {
+                        let mut option = OsString::from(option);
+                        option.push(file);
+                        command.arg(option);
+                    }
+                }
+                if let Some(fabric) = fabric {
+                    command.args(["--fabric", fabric]);
+                }
+                command.arg("--").arg(self.path(name));
+                command
+            }
+        };
+        command.args(arguments);
+        if workload {
+            command.args(self.extra_arguments(name));
+        }
+        Ok(command)
+    }
+
+    /// Where files of the measurement may go.
+    pub fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    /// An executable.
+    pub fn path(&self, name: &str) -> PathBuf {
+        self.folder.join(name)
+    }
+
+    /// The arguments that a workload needs besides its sizes: those that read a file look for it near themselves, which
+    /// is the wrong place here.
+    fn extra_arguments(&self, name: &str) -> Vec<PathBuf> {
+        match name {
+            "tsp" => vec!["-f".into(), self.apps.join("data/gr17.tsp")],
+            _ => vec![],
+        }
+    }
+}
+
+impl Drop for Programs {
+    fn drop(&mut self) {
+        // Nothing can be done about what cannot be removed.
+        let _ = std::fs::remove_dir_all(&self.folder);
+    }
+}
+
+fn succeed(command: &mut Command) -> Result<(), Failure> {
+    let name = command.get_program().to_string_lossy().into_owned();
+    match command.status() {
+        Ok(status) if status.success() => Ok(()),
+        Ok(status) => Err(Failure::cannot(format!("{name}: {status}"))),
+        Err(error) => Err(Failure::system(&name, &error)),
+    }
+}

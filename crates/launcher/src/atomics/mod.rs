@@ -1,0 +1,100 @@
+//! Which consistency a program needs, told from its machine code.
+//!
+//! A program that synchronises through pthread calls alone can run release consistent: the calls tell when memory
+//! must agree. One that synchronises through atomic instructions of its own cannot: nothing tells of them. So the
+//! executable code of the program, and of the libraries that it uses, is disassembled and searched for
+//! instructions that lock memory. Plain loads and stores used for synchronisation leave no trace in the code; their
+//! authors must ask for `--consistency sc`.
+
+pub mod libraries;
+
+use crate::program::Program;
+use gondwana_atomics::{Finding, scan};
+use gondwana_console::failure::Failure;
+use gondwana_memory::is_runtime_library;
+use libraries::Listing;
+use std::fmt;
+use std::path::{Path, PathBuf};
+
+/// The atomic instructions of a program and its own libraries.
+#[derive(Debug, Default)]
+pub struct Atomics {
+    count: usize,
+    first: Option<(Finding, Option<PathBuf>)>,
+}
+
+impl Atomics {
+    /// True if there is none.
+    pub fn is_empty(&self) -> bool {
+        self.count == 0
+    }
+
+    /// Adds the instructions of one file; `library` is its path unless it is the program itself.
+    fn add(&mut self, image: &[u8], library: Option<&Path>) -> Result<(), gondwana_atomics::Error> {
+        let findings = scan(image)?;
+        self.count += findings.count;
+        if self.first.is_none() {
+            self.first = findings.first.map(|first| (first, library.map(Path::to_owned)));
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Display for Atomics {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Some((Finding { function, address }, library)) = &self.first else {
+            return f.write_str("no inline atomic instruction");
+        };
+        let (plural, first) = if self.count == 1 { ("", "") } else { ("s", "first ") };
+        write!(f, "{} inline atomic instruction{plural}, {first}", self.count)?;
+        if let Some(function) = function {
+            write!(f, "in function {function} ")?;
+        }
+        write!(f, "at {address:#x}")?;
+        if let Some(library) = library {
+            write!(f, " of {}", library.display())?;
+        }
+        Ok(())
+    }
+}
+
+/// Searches a program and the libraries that it uses.
+pub fn of_program(program: &Program) -> Result<Atomics, Failure> {
+    let shown = |path: &Path, error: &dyn fmt::Display| {
+        Failure::cannot(format!(
+            "{}: looking for atomic instructions: {error}; say --consistency rc or sc",
+            path.display()
+        ))
+    };
+    let mut atomics = Atomics::default();
+    // The loader looks for the libraries while the program is searched.
+    let listing = libraries::may_have_own(&program.image)
+        .then(|| libraries::ask(&program.path).map_err(|error| shown(&program.path, &error)))
+        .transpose()?;
+    atomics.add(&program.image, None).map_err(|error| shown(&program.path, &error))?;
+    let libraries = listing.map_or(Ok(vec![]), Listing::paths);
+    for library in libraries.map_err(|error| shown(&program.path, &error))? {
+        if is_runtime_library(&library) {
+            continue;
+        }
+        let image = std::fs::read(&library).map_err(|error| shown(&library, &error))?;
+        atomics.add(&image, Some(&library)).map_err(|error| shown(&library, &error))?;
+    }
+    Ok(atomics)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_reason_names_count_function_and_place() {
+        let finding =
+            |function: Option<&str>| Finding { function: function.map(str::to_owned), address: 0x1234 };
+        let mut atomics = Atomics { count: 5, first: Some((finding(Some("foo")), None)) };
+        assert_eq!(atomics.to_string(), "5 inline atomic instructions, first in function foo at 0x1234");
+        atomics = Atomics { count: 1, first: Some((finding(None), Some("/opt/libx.so".into()))) };
+        assert_eq!(atomics.to_string(), "1 inline atomic instruction, at 0x1234 of /opt/libx.so");
+        assert_eq!(Atomics::default().to_string(), "no inline atomic instruction");
+    }
+}

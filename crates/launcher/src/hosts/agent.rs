@@ -1,0 +1,201 @@
+//! The host's side: `gondwana agent` starts and follows nodes on behalf of a launcher elsewhere. It listens to
+//! nobody but its standard input, and when that ends, so does everything that it has started.
+
+use super::list::resolve;
+use super::protocol::{Answer, Command, Frame, GREETING, Prepare, Ready, VersionOnly, digest, parse, to_os};
+use super::relays::Relays;
+use super::upwards::{Launcher, Vigil};
+use crate::process::events::{Event, Nodes};
+use crate::process::local::LocalNodes;
+use crate::process::signals::Signals;
+use crate::process::spawn::Image;
+use crate::{capabilities, limits, program};
+use gondwana_console::failure::Failure;
+use gondwana_control::{Report, VERSION};
+use gondwana_topology::MAX_NODES;
+use serde::Deserialize;
+use std::fs::File;
+use std::io;
+use std::net::{IpAddr, Ipv4Addr, TcpListener};
+use std::os::fd::{AsFd, AsRawFd};
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::time::{Duration, Instant};
+
+/// How long the launcher may take to end a run in which a node here has lost a connection. Most probably it is the
+/// launcher that cannot be reached.
+const ORPHANED: Duration = Duration::from_millis(1200);
+
+/// Serves one launcher.
+pub fn serve() -> Result<ExitCode, Failure> {
+    let failed = |error| Failure::system("the launcher", &error);
+    let mut input = File::from(io::stdin().as_fd().try_clone_to_owned().map_err(failed)?);
+    let output = File::from(io::stdout().as_fd().try_clone_to_owned().map_err(failed)?);
+    let launcher = Launcher::new(output);
+    launcher.raw(GREETING).map_err(failed)?;
+    if let Err(failure) = converse(&mut input, &launcher) {
+        launcher.answer(&Answer::Failed(failure.message));
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn converse(input: &mut File, launcher: &Launcher) -> Result<(), Failure> {
+    // Before any thread: all of them must leave the ends of children to this one.
+    let mut machine = LocalNodes::new(Signals::new(false)?)?;
+    let Some(prepare) = receive_prepare(input)? else { return Ok(()) };
+    // To read a large program takes a while.
+    let vigil = Vigil::begin(input.as_raw_fd());
+    let (image, ready, listeners) = prepared(prepare)?;
+    drop(vigil);
+    let library = ready.can.library.clone();
+    launcher.answer(&Answer::Ready(Box::new(ready)));
+    let boots = match receive(input)? {
+        Some(Received::Command(Command::Start(boots))) => boots,
+        Some(_) => return Err(Failure::cannot("the launcher speaks out of turn")),
+        None => return Ok(()),
+    };
+    let mut relays = Relays::new(launcher)?;
+    for (boot, listener) in boots.into_iter().zip(listeners) {
+        let streams = relays.add(boot.node)?.map(Some);
+        machine.start(&image, &library, boot, &listener.into(), streams)?;
+    }
+    machine.watch(input.as_raw_fd());
+    let mut deadline = None;
+    loop {
+        match machine.next(deadline)? {
+            Some(Event::Started(node, process)) => launcher.answer(&Answer::Started(node, process)),
+            Some(Event::Report(node, report)) => {
+                if matches!(report, Report::Lost { .. }) && deadline.is_none() {
+                    deadline = Some(Instant::now() + ORPHANED);
+                }
+                launcher.answer(&Answer::Report(node, report));
+            }
+            Some(Event::Chunk(node, chunk)) => launcher.frame(&Frame::Chunk(node, chunk)),
+            Some(Event::Ended(node, end)) => relays.ended(node, end),
+            Some(Event::Stopped(stop, _)) => launcher.answer(&Answer::Stopped(stop)),
+            Some(Event::Continued(node)) => launcher.answer(&Answer::Continued(node)),
+            Some(Event::Watched) => match receive(input)? {
+                None => return Ok(()),
+                Some(Received::Input(bytes)) => relays.input(bytes),
+                Some(Received::Command(Command::InputEnd)) => relays.end_input(),
+                Some(Received::Command(Command::Taken { node, stream, bytes })) => {
+                    relays.taken(node, stream, bytes);
+                }
+                Some(Received::Command(Command::Close(stream))) => relays.close(stream),
+                Some(Received::Command(Command::Kill)) => machine.kill(),
+                Some(Received::Command(Command::Signal { node, signal })) => machine.signal(node, signal),
+                Some(Received::Command(Command::Order { node, order })) => machine.order(node, &order),
+                Some(Received::Command(Command::Prepare(_) | Command::Start(_))) => {
+                    return Err(Failure::cannot("the launcher speaks out of turn"));
+                }
+            },
+            Some(Event::Signal { .. } | Event::OutputLost(_)) => {}
+            // The nodes end with this value.
+            None => return Ok(()),
+        }
+    }
+}
+
+enum Received {
+    Command(Command),
+    Input(Vec<u8>),
+}
+
+fn receive(input: &mut File) -> Result<Option<Received>, Failure> {
+    let failed = |error| Failure::system("the launcher", &error);
+    Ok(match Frame::read(input).map_err(failed)? {
+        None => None,
+        Some(Frame::Message(contents)) => Some(Received::Command(parse(&contents).map_err(failed)?)),
+        Some(Frame::Input(contents)) => Some(Received::Input(contents)),
+        Some(Frame::Output(..) | Frame::Chunk(..)) => {
+            return Err(Failure::cannot("the launcher has sent output"));
+        }
+    })
+}
+
+/// Reads the first command. Its version decides whether the rest can be understood.
+fn receive_prepare(input: &mut File) -> Result<Option<Prepare>, Failure> {
+    #[derive(Deserialize)]
+    enum First<P> {
+        Prepare(P),
+    }
+    let failed = |error| Failure::system("the launcher", &error);
+    let Some(frame) = Frame::read(input).map_err(failed)? else { return Ok(None) };
+    let Frame::Message(contents) = frame else {
+        return Err(Failure::cannot("the launcher speaks out of turn"));
+    };
+    let First::Prepare(VersionOnly { version }) = parse(&contents).map_err(failed)?;
+    if version != VERSION {
+        return Err(Failure::cannot(format!(
+            "Gondwana is version {VERSION} there and {version} here: install the same on all hosts"
+        )));
+    }
+    let First::Prepare(prepare) = parse(&contents).map_err(failed)?;
+    Ok(Some(prepare))
+}
+
+/// Checks what is going to run, and listens for the other nodes.
+fn prepared(prepare: Prepare) -> Result<(Image, Ready, Vec<TcpListener>), Failure> {
+    let folder = PathBuf::from(to_os(prepare.folder.clone()));
+    std::env::set_current_dir(&folder)
+        .map_err(|error| Failure::cannot(format!("the folder {}: {error}", folder.display())))?;
+    let path = to_os(prepare.path.clone());
+    let program = program::find(&path)?;
+    program::loadable(&path.to_string_lossy(), &program.image)?;
+    limits::survive_full_files();
+    limits::check(prepare.nodes)?;
+    let can = capabilities::find(prepare.span, limits::beside_span(prepare.nodes, 0))?;
+    let library = std::fs::read(&can.library)
+        .map_err(|error| Failure::cannot(format!("{}: {error}", can.library.display())))?;
+    let address = address(&prepare)?;
+    let failed = |error| Failure::system(&format!("listening at {address}"), &error);
+    let listeners: Vec<TcpListener> = (0..prepare.nodes)
+        .map(|_| gondwana_fabric::listen((address, 0).into(), MAX_NODES))
+        .collect::<Result<_, _>>()
+        .map_err(failed)?;
+    let addresses =
+        listeners.iter().map(TcpListener::local_addr).collect::<Result<_, _>>().map_err(failed)?;
+    let arguments: Vec<_> = prepare.arguments.into_iter().map(to_os).collect();
+    let environment =
+        prepare.environment.into_iter().map(|(key, value)| (to_os(key), to_os(value))).collect();
+    let image = Image::new(&program.path, &arguments, environment)
+        .map_err(|error| Failure::system("passing on arguments and environment", &error))?;
+    let ready = Ready { program: digest(&program.image), library: digest(&library), can, addresses };
+    Ok((image, ready, listeners))
+}
+
+/// The address by which the other hosts reach this one: the one that the user has named, else the one that the
+/// launcher has used, else the one that the host's name stands for.
+fn address(prepare: &Prepare) -> Result<IpAddr, Failure> {
+    if let Some(address) = prepare.address {
+        return Ok(address);
+    }
+    if prepare.loopback {
+        return Ok(Ipv4Addr::LOCALHOST.into());
+    }
+    let of_connection = std::env::var("SSH_CONNECTION").ok();
+    let server = of_connection.as_deref().and_then(server_of_ssh);
+    let named = || resolve(&prepare.host)?.into_iter().find(|address| !address.is_loopback());
+    server.filter(|address| !address.is_loopback()).or_else(named).ok_or_else(|| {
+        Failure::cannot(format!(
+            "no address to listen at is known: name it in the list of hosts, as in {}=10.0.0.1",
+            prepare.host
+        ))
+    })
+}
+
+/// The server's address from `client port server port`, the variable that the ssh server sets.
+fn server_of_ssh(connection: &str) -> Option<IpAddr> {
+    connection.split(' ').nth(2)?.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_ssh_server_knows_its_address() {
+        assert_eq!(server_of_ssh("10.0.0.9 50000 10.0.0.2 22"), Some([10, 0, 0, 2].into()));
+        assert_eq!(server_of_ssh("garbage"), None);
+    }
+}

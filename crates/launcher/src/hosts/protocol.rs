@@ -1,0 +1,344 @@
+//! What launcher and agent say to each other.
+//!
+//! Both directions are streams of frames: a length of four bytes (little endian), a byte for the kind, and the
+//! contents. Before its first frame the agent sends [`GREETING`]: whatever a login shell may have printed before is
+//! skipped.
+
+use crate::capabilities::Capabilities;
+use crate::process::events::{End, Stop};
+use gondwana_control::{Boot, Order, Report};
+use serde::{Deserialize, Serialize, de::DeserializeOwned};
+use sha2::{Digest, Sha256};
+use std::ffi::{OsStr, OsString};
+use std::io::{self, Read, Write};
+use std::net::{IpAddr, SocketAddr};
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+
+/// What the agent says first.
+pub const GREETING: &[u8] = b"\x01gondwana agent\n";
+
+/// The most that may come before the greeting, in bytes.
+const MOST_NOISE: usize = 1 << 20;
+
+/// The longest frame, in bytes. Arguments and environment of a program can be long.
+const MAX_FRAME: usize = 64 << 20;
+
+/// The most bytes of a stream of the program in one frame.
+pub const CHUNK: usize = 64 << 10;
+
+/// How many bytes of an output of a node may be on their way or wait for whoever reads the launcher's: so that one that is
+/// not read keeps nothing from the launcher but itself, and the program writes no further ahead than into a large pipe.
+pub const WINDOW: usize = 4 * CHUNK;
+
+/// An output of the program.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Stream {
+    /// Standard output.
+    Output,
+    /// Standard error.
+    Errors,
+}
+
+impl Stream {
+    /// Both, in the order of [`Stream::index`].
+    pub const ALL: [Self; 2] = [Self::Output, Self::Errors];
+
+    /// 0 or 1.
+    pub fn index(self) -> usize {
+        self as usize
+    }
+
+    /// The name that the user knows.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Output => "standard output",
+            Self::Errors => "standard error",
+        }
+    }
+}
+
+/// From the launcher to an agent.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub enum Command {
+    /// The first: what is going to run.
+    Prepare(Prepare),
+    /// Start these nodes, in the order of the addresses reported.
+    Start(Vec<Boot>),
+    /// Send a signal to the process of a node.
+    Signal {
+        /// The node.
+        node: u16,
+        /// Number of the signal.
+        signal: i32,
+    },
+    /// Tell a node to do something.
+    Order {
+        /// The node.
+        node: u16,
+        /// What.
+        order: Order,
+    },
+    /// End all nodes at once.
+    Kill,
+    /// There is no more standard input.
+    InputEnd,
+    /// So many bytes of an output of a node have been written where they belong; there is room for as many more.
+    Taken {
+        /// The node.
+        node: u16,
+        /// Which output.
+        stream: Stream,
+        /// How many.
+        bytes: usize,
+    },
+    /// This output cannot be written any more: the program is to find that, as it would natively, when it writes.
+    Close(Stream),
+}
+
+/// What is going to run on a host.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Prepare {
+    /// The launcher's version.
+    pub version: String,
+    /// The program's path, absolute.
+    pub path: Vec<u8>,
+    /// Its arguments, the first being the name that it is called by.
+    pub arguments: Vec<Vec<u8>>,
+    /// Its environment.
+    pub environment: Vec<(Vec<u8>, Vec<u8>)>,
+    /// Its working directory.
+    pub folder: Vec<u8>,
+    /// How many nodes this host gets.
+    pub nodes: usize,
+    /// The name of this host as the user has given it.
+    pub host: String,
+    /// The address to listen at, if the user has said so.
+    pub address: Option<IpAddr>,
+    /// True if all nodes are on one computer, so that its loopback interface will do.
+    pub loopback: bool,
+    /// The span that the user has asked for, in bytes.
+    pub span: Option<u64>,
+}
+
+/// From an agent to the launcher.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub enum Answer {
+    /// To [`Command::Prepare`]: all is well.
+    Ready(Box<Ready>),
+    /// It is not. The agent ends.
+    Failed(String),
+    /// A node has got a process, with this number there.
+    Started(u16, u32),
+    /// A node has reported something.
+    Report(u16, Report),
+    /// A node has ended. All its output has been sent that there was room for.
+    Ended(u16, End),
+    /// All the output of a node that has ended has been sent.
+    Written(u16),
+    /// The process of a node does not run.
+    Stopped(Stop),
+    /// It runs again.
+    Continued(u16),
+    /// Node 0 has taken all the standard input that was sent.
+    WantInput,
+}
+
+/// What an agent has found on its host.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Ready {
+    /// Digest of the program.
+    pub program: String,
+    /// Digest of the runtime library.
+    pub library: String,
+    /// What a run can have there.
+    pub can: Capabilities,
+    /// Where its nodes listen.
+    pub addresses: Vec<SocketAddr>,
+}
+
+/// The version alone, readable whatever else another version may have changed.
+#[derive(Deserialize)]
+pub struct VersionOnly {
+    /// The launcher's version.
+    pub version: String,
+}
+
+/// One frame: a message, or bytes of a stream of the program.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Frame {
+    /// A [`Command`] or an [`Answer`], as JSON.
+    Message(Vec<u8>),
+    /// What a node has written to an output.
+    Output(u16, Stream, Vec<u8>),
+    /// Standard input of node 0.
+    Input(Vec<u8>),
+    /// A chunk of the recording, of this node.
+    Chunk(u16, Vec<u8>),
+}
+
+impl Frame {
+    /// A frame with a message.
+    pub fn message(message: &impl Serialize) -> io::Result<Self> {
+        Ok(Self::Message(serde_json::to_vec(message)?))
+    }
+
+    /// Writes the frame and sends it off.
+    pub fn write(&self, to: &mut impl Write) -> io::Result<()> {
+        let (kind, node, contents) = match self {
+            Self::Message(contents) => (0u8, None, contents),
+            Self::Output(node, Stream::Output, contents) => (1, Some(node.to_le_bytes()), contents),
+            Self::Output(node, Stream::Errors, contents) => (2, Some(node.to_le_bytes()), contents),
+            Self::Input(contents) => (3, None, contents),
+            Self::Chunk(node, contents) => (4, Some(node.to_le_bytes()), contents),
+        };
+        let node = node.as_ref().map_or(&[][..], |node| &node[..]);
+        let length =
+            u32::try_from(node.len() + contents.len()).ok().filter(|&length| length as usize <= MAX_FRAME);
+        let length = length.ok_or_else(|| io::Error::other("arguments and environment are too long"))?;
+        let mut bytes = Vec::with_capacity(contents.len() + 7);
+        bytes.extend_from_slice(&length.to_le_bytes());
+        bytes.push(kind);
+        bytes.extend_from_slice(node);
+        bytes.extend_from_slice(contents);
+        to.write_all(&bytes)?;
+        to.flush()
+    }
+
+    /// Reads a frame; `None` at the end of the stream.
+    pub fn read(from: &mut impl Read) -> io::Result<Option<Self>> {
+        let mut header = [0; 5];
+        let mut have = 0;
+        while have < header.len() {
+            match from.read(&mut header[have..]) {
+                Ok(0) if have == 0 => return Ok(None),
+                Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
+                Ok(more) => have += more,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
+            }
+        }
+        let length = u32::from_le_bytes([header[0], header[1], header[2], header[3]]) as usize;
+        if length > MAX_FRAME {
+            return Err(io::Error::other("a frame is too long"));
+        }
+        // Read as it comes: the length alone must not make us allocate.
+        let mut contents = vec![];
+        if from.take(length as u64).read_to_end(&mut contents)? < length {
+            return Err(io::ErrorKind::UnexpectedEof.into());
+        }
+        let of_node = |mut contents: Vec<u8>| {
+            let rest = contents.split_off(2);
+            (u16::from_le_bytes([contents[0], contents[1]]), rest)
+        };
+        Ok(Some(match header[4] {
+            0 => Self::Message(contents),
+            kind @ (1 | 2) if length >= 2 => {
+                let (node, bytes) = of_node(contents);
+                Self::Output(node, Stream::ALL[usize::from(kind) - 1], bytes)
+            }
+            3 => Self::Input(contents),
+            4 if length >= 2 => {
+                let (node, chunk) = of_node(contents);
+                Self::Chunk(node, chunk)
+            }
+            _ => return Err(io::Error::other("a frame of unknown kind")),
+        }))
+    }
+}
+
+/// Reads the message of a frame.
+pub fn parse<M: DeserializeOwned>(contents: &[u8]) -> io::Result<M> {
+    Ok(serde_json::from_slice(contents)?)
+}
+
+/// Skips everything up to and including the greeting; false if the stream ends without it.
+pub fn skip_to_greeting(from: &mut impl Read) -> io::Result<bool> {
+    let mut matched = 0;
+    let mut byte = [0];
+    for _ in 0..MOST_NOISE {
+        // One at a time, so that nothing behind the greeting is lost.
+        match from.read(&mut byte) {
+            Ok(0) => break,
+            Ok(_) => {}
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+            Err(error) => return Err(error),
+        }
+        // The first byte of the greeting occurs in it only once, so a mismatch can only be a new beginning.
+        matched =
+            if byte[0] == GREETING[matched] { matched + 1 } else { usize::from(byte[0] == GREETING[0]) };
+        if matched == GREETING.len() {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
+/// A digest that differs when files do.
+pub fn digest(contents: &[u8]) -> String {
+    Sha256::digest(contents).iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// The bytes of a string of the system.
+pub fn from_os(text: &OsStr) -> Vec<u8> {
+    text.as_bytes().to_vec()
+}
+
+/// The string of the system with these bytes.
+pub fn to_os(bytes: Vec<u8>) -> OsString {
+    OsString::from_vec(bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn frames_survive_the_way() {
+        let frames = [
+            Frame::message(&Answer::WantInput).unwrap(),
+            Frame::Output(258, Stream::Output, vec![0, 255, 10]),
+            Frame::Output(0, Stream::Errors, vec![]),
+            Frame::Input(vec![7; 100_000]),
+            Frame::Chunk(258, vec![1, 2, 3]),
+            Frame::Chunk(0, vec![]),
+        ];
+        let mut bytes = vec![];
+        for frame in &frames {
+            frame.write(&mut bytes).unwrap();
+        }
+        let mut rest = &bytes[..];
+        for frame in frames {
+            assert_eq!(Frame::read(&mut rest).unwrap(), Some(frame));
+        }
+        assert_eq!(Frame::read(&mut rest).unwrap(), None);
+    }
+
+    #[test]
+    fn damaged_frames_are_errors() {
+        for bytes in [
+            &[1, 0][..],
+            &[2, 0, 0, 0, 0, 1],
+            &[0, 0, 0, 0, 9],
+            &[255, 255, 255, 255, 0],
+            &[1, 0, 0, 0, 4, 0],
+            &[1, 0, 0, 0, 1, 0],
+            &[0, 0, 0, 0, 2],
+        ] {
+            assert!(Frame::read(&mut &bytes[..]).is_err(), "{bytes:?}");
+        }
+    }
+
+    #[test]
+    fn whatever_a_login_prints_is_skipped() {
+        let mut stream = b"Welcome!\n\x01gon\x01gondwana agent\nrest".as_slice();
+        assert!(skip_to_greeting(&mut stream).unwrap());
+        assert_eq!(stream, b"rest");
+        assert!(!skip_to_greeting(&mut b"no such command".as_slice()).unwrap());
+    }
+
+    #[test]
+    fn digests_tell_files_apart() {
+        assert_eq!(digest(b""), "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855");
+        assert_ne!(digest(b"a"), digest(b"b"));
+    }
+}

@@ -1,0 +1,467 @@
+//! The launcher's side: nodes that agents on other computers start and follow.
+
+use super::list::Host;
+use super::printers::{Piece, Printed, Printers};
+use super::protocol::{Answer, CHUNK, Command, Frame, Prepare, Ready, Stream, parse, skip_to_greeting};
+use super::template;
+use crate::process::events::{End, Event, Nodes};
+use crate::process::signal_name;
+use crate::process::signals::Signals;
+use gondwana_console::failure::{CANNOT, Failure};
+use gondwana_console::output::tell;
+use gondwana_console::terminal::in_foreground;
+use gondwana_control::{Boot, Order};
+use std::collections::VecDeque;
+use std::fs::File;
+use std::io::{self, Read};
+use std::os::fd::{AsFd, AsRawFd, RawFd};
+use std::os::unix::process::CommandExt;
+use std::process::{Child, ChildStdin, ChildStdout, Stdio};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::sync::{Arc, Mutex, PoisonError, TryLockError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// How long agents may take to end after the launcher has closed its end. Then the commands that reach them are ended,
+/// which agents notice too.
+const FAREWELL: Duration = Duration::from_millis(300);
+
+/// How long to wait for those who read the program's output, so that what is said of its end comes behind what it has said
+/// itself.
+const ORDER: Duration = Duration::from_millis(100);
+
+/// Signals by which somebody wants the launcher to end.
+const IMPATIENT: [i32; 4] = [libc::SIGHUP, libc::SIGINT, libc::SIGQUIT, libc::SIGTERM];
+
+/// What the threads that read tell the main thread.
+enum Incoming {
+    Answer(usize, Answer),
+    /// A node has recorded something.
+    Chunk(u16, Vec<u8>),
+    /// The agent's stream has ended, and why as far as it is known.
+    Gone(usize, String),
+    Signal(i32),
+    /// The descriptor that is watched besides can be read.
+    Watched,
+    /// An output cannot be written, and what comes for it is lost.
+    Unwritable(Stream, io::Error),
+    /// All that has come of the program's output has been written.
+    Printed,
+}
+
+/// The way to an agent; `None` once it is closed.
+type ToAgent = Arc<Mutex<Option<ChildStdin>>>;
+
+struct Agent {
+    host: String,
+    child: Child,
+    to: ToAgent,
+    gone: bool,
+}
+
+/// Nodes on other computers.
+pub struct RemoteNodes {
+    agents: Vec<Agent>,
+    /// Whether each node has ended; node N is on host N modulo their number.
+    ended: Vec<bool>,
+    /// Nodes that have ended, while more of their output is to come.
+    unwritten: Vec<bool>,
+    printers: Arc<Printers>,
+    incoming: Receiver<Incoming>,
+    ready: VecDeque<Event>,
+    /// Tells the thread that reads standard input to send some.
+    want_input: Sender<()>,
+    sender: Sender<Incoming>,
+}
+
+impl RemoteNodes {
+    /// Starts an agent on each host.
+    pub fn start(hosts: &[Host], nodes: u16, launcher: &str) -> Result<Self, Failure> {
+        // Before any thread: all of them must leave the signals alone.
+        let signals = Signals::new(true)?;
+        let exe =
+            std::env::current_exe().map_err(|error| Failure::system("finding this executable", &error))?;
+        let command = [exe.to_string_lossy().into_owned(), "agent".to_owned()];
+        let (sender, incoming) = channel();
+        let mut agents: Vec<Agent> = vec![];
+        let mut streams = vec![];
+        for (index, host) in hosts.iter().enumerate() {
+            let words = template::expand(launcher, &host.name, &command)?;
+            let mut child = start_command(&words, signals.mask_before()).map_err(|error| {
+                Failure::cannot(format!("--launcher: {} cannot be started: {error}", words[0]))
+            })?;
+            let (to, from) = (child.stdin.take(), child.stdout.take());
+            streams.extend(from.map(|from| (index, from)));
+            agents.push(Agent { host: host.name.clone(), child, to: Arc::new(Mutex::new(to)), gone: false });
+        }
+        let ways: Vec<ToAgent> = agents.iter().map(|agent| Arc::clone(&agent.to)).collect();
+        let of_printers = sender.clone();
+        let printers = Printers::start(move |printed| pass_on(printed, &ways, &of_printers));
+        let printers =
+            Arc::new(printers.map_err(|error| Failure::system("writing the program's output", &error))?);
+        for (index, from) in streams {
+            let (sender, printers) = (sender.clone(), Arc::clone(&printers));
+            thread::spawn(move || read_agent(index, from, &sender, &printers));
+        }
+        let (want_input, wanted) = channel();
+        if let Some(first) = agents.first() {
+            let to = Arc::clone(&first.to);
+            thread::spawn(move || send_input(&to, &wanted));
+        }
+        let of_signals = sender.clone();
+        thread::spawn(move || read_signals(&signals, &of_signals));
+        Ok(Self {
+            agents,
+            ended: vec![false; usize::from(nodes)],
+            unwritten: vec![false; usize::from(nodes)],
+            printers,
+            incoming,
+            ready: VecDeque::new(),
+            want_input,
+            sender,
+        })
+    }
+
+    /// Tells an agent what is going to run.
+    pub fn prepare(&mut self, host: usize, prepare: &Prepare) {
+        self.send(host, &Command::Prepare(prepare.clone()));
+    }
+
+    /// Waits until all agents have found everything in order.
+    pub fn wait_ready(&mut self, deadline: Instant) -> Result<Vec<Ready>, Failure> {
+        let mut ready: Vec<Option<Ready>> = self.agents.iter().map(|_| None).collect();
+        loop {
+            let waiting: Vec<usize> = (0..ready.len()).filter(|&host| ready[host].is_none()).collect();
+            if waiting.is_empty() {
+                return Ok(ready.into_iter().flatten().collect());
+            }
+            let names =
+                || waiting.iter().map(|&host| self.agents[host].host.as_str()).collect::<Vec<_>>().join(", ");
+            let message = match self.incoming.recv_timeout(deadline.saturating_duration_since(Instant::now()))
+            {
+                Ok(Incoming::Answer(host, Answer::Ready(answer))) => {
+                    ready[host] = Some(*answer);
+                    continue;
+                }
+                Ok(Incoming::Answer(host, Answer::Failed(why))) => {
+                    format!("host {}: {why}", self.agents[host].host)
+                }
+                Ok(Incoming::Answer(host, _)) => {
+                    format!("host {}: its agent speaks out of turn", self.agents[host].host)
+                }
+                Ok(Incoming::Gone(host, why)) => {
+                    // Nobody has to wait for it any more.
+                    self.agents[host].gone = true;
+                    let host = &self.agents[host].host;
+                    format!("host {host} does not answer: {why} (--launcher says how to reach a host)")
+                }
+                // Nothing is recorded or printed before nodes are started.
+                Ok(
+                    Incoming::Chunk(..) | Incoming::Watched | Incoming::Unwritable(..) | Incoming::Printed,
+                ) => continue,
+                Ok(Incoming::Signal(signal)) => {
+                    let message = format!("stopped by {} before all hosts had answered", signal_name(signal));
+                    return Err(Failure { status: 128u8.wrapping_add(signal as u8), message });
+                }
+                Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => {
+                    format!("no answer in time from {} (--host-timeout gives more)", names())
+                }
+            };
+            return Err(Failure::cannot(message));
+        }
+    }
+
+    /// Tells an agent to start its nodes.
+    pub fn start_nodes(&mut self, host: usize, boots: Vec<Boot>) {
+        self.send(host, &Command::Start(boots));
+    }
+
+    /// Sends a command. An agent that is gone is noticed where its answers are read.
+    fn send(&self, host: usize, command: &Command) {
+        if let Ok(frame) = Frame::message(command) {
+            write(&self.agents[host].to, &frame);
+        }
+    }
+
+    fn incoming(&mut self, incoming: Incoming) {
+        match incoming {
+            Incoming::Signal(signal) => self.ready.push_back(Event::Signal { signal, from_terminal: false }),
+            Incoming::Chunk(node, chunk) => self.ready.push_back(Event::Chunk(node, chunk)),
+            Incoming::Watched => self.ready.push_back(Event::Watched),
+            Incoming::Answer(_, Answer::Started(node, process)) => {
+                self.ready.push_back(Event::Started(node, process));
+            }
+            Incoming::Answer(_, Answer::Report(node, report)) => {
+                self.ready.push_back(Event::Report(node, report))
+            }
+            Incoming::Answer(_, Answer::Ended(node, end)) => {
+                self.printers.settle(ORDER);
+                if let Some(unwritten) = self.unwritten.get_mut(usize::from(node)) {
+                    *unwritten = true;
+                }
+                self.node_ended(usize::from(node), end);
+            }
+            Incoming::Answer(_, Answer::Written(node)) => {
+                if let Some(unwritten) = self.unwritten.get_mut(usize::from(node)) {
+                    *unwritten = false;
+                }
+            }
+            Incoming::Answer(host, Answer::Stopped(stop)) => {
+                let host = self.agents[host].host.clone();
+                self.ready.push_back(Event::Stopped(stop, Some(host)));
+            }
+            Incoming::Answer(_, Answer::Continued(node)) => self.ready.push_back(Event::Continued(node)),
+            Incoming::Unwritable(stream, error) => self.unwritable(stream, &error),
+            Incoming::Printed => {}
+            Incoming::Answer(_, Answer::WantInput) => {
+                // The reading thread is gone when there is no more input.
+                let _ = self.want_input.send(());
+            }
+            Incoming::Answer(_, Answer::Ready(_)) => {}
+            Incoming::Answer(host, Answer::Failed(why)) => self.gone(host, &why),
+            Incoming::Gone(host, why) => {
+                self.agents[host].gone = true;
+                self.gone(host, &format!("the connection is lost: {why}"));
+            }
+        }
+    }
+
+    /// The program cannot be given the error itself, but a pipe that nobody reads.
+    fn unwritable(&mut self, stream: Stream, error: &io::Error) {
+        for host in 0..self.agents.len() {
+            self.send(host, &Command::Close(stream));
+        }
+        if error.kind() != io::ErrorKind::BrokenPipe {
+            let sentence = format!("{} cannot be written: {error}; the rest of it is lost", stream.name());
+            self.ready.push_back(Event::OutputLost(sentence));
+        }
+    }
+
+    fn node_ended(&mut self, node: usize, end: End) {
+        if let Some(ended) = self.ended.get_mut(node).filter(|ended| !**ended) {
+            *ended = true;
+            self.ready.push_back(Event::Ended(node as u16, end));
+        }
+    }
+
+    /// Without its agent a host's nodes end.
+    fn gone(&mut self, host: usize, why: &str) {
+        let here = || (host..self.ended.len()).step_by(self.agents.len());
+        here().for_each(|node| self.unwritten[node] = false);
+        let left: Vec<usize> = here().filter(|&node| !self.ended[node]).collect();
+        if !left.is_empty() {
+            self.printers.settle(ORDER);
+            tell(&format!("host {}: {why}", self.agents[host].host));
+        }
+        for node in left {
+            self.node_ended(node, End::Exited(i32::from(CANNOT)));
+        }
+    }
+}
+
+impl Nodes for RemoteNodes {
+    fn next(&mut self, deadline: Option<Instant>) -> Result<Option<Event>, Failure> {
+        loop {
+            if let Some(event) = self.ready.pop_front() {
+                return Ok(Some(event));
+            }
+            let incoming = match deadline {
+                None => self.incoming.recv().map_err(|_| RecvTimeoutError::Disconnected),
+                Some(deadline) => {
+                    self.incoming.recv_timeout(deadline.saturating_duration_since(Instant::now()))
+                }
+            };
+            match incoming {
+                Ok(incoming) => self.incoming(incoming),
+                Err(RecvTimeoutError::Timeout) => return Ok(None),
+                Err(RecvTimeoutError::Disconnected) => return Err(Failure::cannot("all hosts are lost")),
+            }
+        }
+    }
+
+    fn order(&mut self, node: u16, order: &Order) {
+        self.send(usize::from(node) % self.agents.len(), &Command::Order { node, order: order.clone() });
+    }
+
+    fn watch(&mut self, fd: RawFd) {
+        let sender = self.sender.clone();
+        thread::spawn(move || while wait_for(fd) && sender.send(Incoming::Watched).is_ok() {});
+    }
+
+    fn signal(&mut self, node: u16, signal: i32) {
+        self.send(usize::from(node) % self.agents.len(), &Command::Signal { node, signal });
+    }
+
+    fn kill(&mut self) {
+        for host in 0..self.agents.len() {
+            self.send(host, &Command::Kill);
+        }
+    }
+
+    fn last_words(&mut self) -> Option<Event> {
+        loop {
+            let is_done = self.printers.is_done() && !self.unwritten.contains(&true);
+            // What has come meanwhile may change that.
+            let mut news = false;
+            while let Ok(incoming) = self.incoming.try_recv() {
+                self.incoming(incoming);
+                news = true;
+            }
+            match self.ready.pop_front() {
+                // The program is gone. Whoever wants the launcher to end has waited for a reader long enough.
+                Some(Event::Signal { signal, .. }) if IMPATIENT.contains(&signal) => return None,
+                Some(event) => return Some(event),
+                None if news => {}
+                None if is_done => return None,
+                None => {
+                    let incoming = self.incoming.recv().ok()?;
+                    self.incoming(incoming);
+                }
+            }
+        }
+    }
+}
+
+impl Drop for RemoteNodes {
+    /// Closes the ways to the agents, which makes them end their nodes and themselves.
+    fn drop(&mut self) {
+        self.printers.settle(FAREWELL);
+        for agent in &self.agents {
+            // If somebody is stuck in writing, ending the command below closes the way as well.
+            match agent.to.try_lock() {
+                Ok(mut to) => *to = None,
+                Err(TryLockError::Poisoned(poisoned)) => *poisoned.into_inner() = None,
+                Err(TryLockError::WouldBlock) => {}
+            }
+        }
+        let deadline = Instant::now() + FAREWELL;
+        while !self.agents.iter().all(|agent| agent.gone) {
+            match self.incoming.recv_timeout(deadline.saturating_duration_since(Instant::now())) {
+                Ok(Incoming::Gone(host, _)) => self.agents[host].gone = true,
+                Ok(_) => {}
+                Err(_) => break,
+            }
+        }
+        for agent in &mut self.agents {
+            // It has ended already, or does now; nobody asks how.
+            if !agent.gone {
+                let _ = agent.child.kill();
+            }
+            let _ = agent.child.wait();
+        }
+    }
+}
+
+/// Starts the command that reaches a host, with its standard input and output in our hands.
+fn start_command(words: &[String], mask: libc::sigset_t) -> io::Result<Child> {
+    let mut command = std::process::Command::new(&words[0]);
+    command.args(&words[1..]).stdin(Stdio::piped()).stdout(Stdio::piped());
+    // Keys pressed on the terminal must not cut the connection: the launcher passes them on.
+    command.process_group(0);
+    // SAFETY: sigprocmask is async-signal-safe and reads only the set given.
+    unsafe {
+        command.pre_exec(move || {
+            // What the launcher blocks would stay blocked, at last in the program itself.
+            match libc::sigprocmask(libc::SIG_SETMASK, &raw const mask, std::ptr::null_mut()) {
+                0 => Ok(()),
+                _ => Err(io::Error::last_os_error()),
+            }
+        });
+    }
+    command.spawn()
+}
+
+fn write(to: &ToAgent, frame: &Frame) {
+    let mut to = to.lock().unwrap_or_else(PoisonError::into_inner);
+    if to.as_mut().is_some_and(|to| frame.write(to).is_err()) {
+        *to = None;
+    }
+}
+
+/// Passes on what those say who write the program's output.
+fn pass_on(printed: Printed, agents: &[ToAgent], sender: &Sender<Incoming>) {
+    // Without a receiver the launcher is ending.
+    let _ = match printed {
+        Printed::Taken(host, node, stream, bytes) => {
+            if let Ok(frame) = Frame::message(&Command::Taken { node, stream, bytes }) {
+                write(&agents[host], &frame);
+            }
+            Ok(())
+        }
+        Printed::Unwritable(stream, error) => sender.send(Incoming::Unwritable(stream, error)),
+        Printed::All => sender.send(Incoming::Printed),
+    };
+}
+
+/// Reads what an agent says until it ends, and never waits for anybody else.
+fn read_agent(host: usize, mut from: ChildStdout, sender: &Sender<Incoming>, printers: &Printers) {
+    let mut talk = || -> io::Result<String> {
+        if !skip_to_greeting(&mut from)? {
+            return Ok("the command has ended without starting an agent".to_owned());
+        }
+        while let Some(frame) = Frame::read(&mut from)? {
+            match frame {
+                Frame::Message(contents) => {
+                    if sender.send(Incoming::Answer(host, parse(&contents)?)).is_err() {
+                        break;
+                    }
+                }
+                Frame::Output(node, stream, bytes) => printers.print(Piece { host, node, stream, bytes }),
+                Frame::Chunk(node, chunk) => {
+                    if sender.send(Incoming::Chunk(node, chunk)).is_err() {
+                        break;
+                    }
+                }
+                Frame::Input(_) => return Err(io::Error::other("an agent has sent input")),
+            }
+        }
+        Ok("its agent has ended".to_owned())
+    };
+    let why = talk().unwrap_or_else(|error| error.to_string());
+    // Without a receiver the launcher is ending.
+    let _ = sender.send(Incoming::Gone(host, why));
+}
+
+/// Sends standard input to the agent of node 0, a piece each time the last has been taken.
+fn send_input(to: &ToAgent, wanted: &Receiver<()>) {
+    let Ok(input) = io::stdin().as_fd().try_clone_to_owned() else { return };
+    let mut input = File::from(input);
+    let mut buffer = vec![0; CHUNK];
+    while wanted.recv().is_ok() {
+        // Reading would stop us while the terminal belongs to another job, and the program may never want to read.
+        let foreground = in_foreground(input.as_raw_fd());
+        let length = if foreground { input.read(&mut buffer).unwrap_or(0) } else { 0 };
+        if length == 0 {
+            if let Ok(frame) = Frame::message(&Command::InputEnd) {
+                write(to, &frame);
+            }
+            return;
+        }
+        write(to, &Frame::Input(buffer[..length].to_vec()));
+    }
+}
+
+/// Waits until an event descriptor is set, and clears it; false if that is not possible.
+fn wait_for(fd: RawFd) -> bool {
+    let mut poll = libc::pollfd { fd, events: libc::POLLIN, revents: 0 };
+    let mut count = 0_u64;
+    // SAFETY: the kernel reads and writes one pollfd, and writes at most eight bytes.
+    unsafe {
+        let ready = libc::poll(&raw mut poll, 1, -1);
+        ready >= 0 && libc::read(fd, (&raw mut count).cast(), size_of::<u64>()) == size_of::<u64>() as isize
+    }
+}
+
+fn read_signals(signals: &Signals, sender: &Sender<Incoming>) {
+    loop {
+        let mut fd = libc::pollfd { fd: signals.as_raw_fd(), events: libc::POLLIN, revents: 0 };
+        // SAFETY: the kernel reads and writes one pollfd.
+        unsafe { libc::poll(&raw mut fd, 1, -1) };
+        while let Some(arrived) = signals.read() {
+            // The ends of the commands are seen where their output is read.
+            if arrived.signal != libc::SIGCHLD && sender.send(Incoming::Signal(arrived.signal)).is_err() {
+                return;
+            }
+        }
+    }
+}

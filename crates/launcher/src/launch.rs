@@ -1,0 +1,116 @@
+//! `gondwana run`: a program on several nodes.
+
+use crate::atomics;
+use crate::exit;
+use crate::hosts;
+use crate::limits;
+use crate::process::spawn::Image;
+use crate::program;
+use crate::random::random;
+use crate::run::job::{Job, consistency_name};
+use crate::run::options::{self, RunOptions};
+use crate::run::policies::Policies;
+use crate::run::recording_writer::RecordingWriter;
+use crate::run::{expected, homes};
+use crate::stats::Summary;
+use gondwana_console::clean;
+use gondwana_console::create::Readers;
+use gondwana_console::failure::Failure;
+use gondwana_console::output::{self, Output};
+use gondwana_control::Consistency;
+use std::cell::Cell;
+use std::process::ExitCode;
+use std::time::Instant;
+
+/// Runs a program as the options say, and ends as the program does.
+pub fn run(options: RunOptions) -> Result<ExitCode, Failure> {
+    let nodes = options.nodes()?;
+    let fabric = options.fabric()?;
+    let policies = Policies::of(&options)?;
+    let monitoring = options.monitoring()?;
+    let name = options.program_name()?;
+    let program = program::find(name)?;
+    program::loadable(&name.to_string_lossy(), &program.image)?;
+    let image = Image::new(&program.path, &options.program, std::env::vars_os().collect())
+        .map_err(|error| Failure::system("passing on arguments and environment", &error))?;
+    let alone = nodes == 1 && options.hosts.is_empty();
+    if alone && options.monitor.is_some() {
+        eprintln!("gondwana: --monitor: a run on one node has no remote accesses to record");
+    }
+    if alone && options.stats.is_none() {
+        let error = image.replace_process();
+        return Err(Failure::not_runnable(format!("{}: {error}", name.display())));
+    }
+    limits::survive_full_files();
+    if !alone && options.hosts.is_empty() {
+        limits::check(usize::from(nodes))?;
+    }
+    let policies = policies.with_plan(&options, &program)?;
+    let (consistency, reason) = if alone {
+        (Consistency::Sc, "one node: the program runs as it is".to_owned())
+    } else {
+        consistency(&options, &program)?
+    };
+    let file = options.stats.iter().flatten().next();
+    let file = file.map(|path| Output::open("--stats", path, Readers::User)).transpose()?;
+    let writer =
+        options.recording(name).filter(|_| !alone).map(|path| RecordingWriter::open("--monitor", &path)).transpose()?;
+    let start = Instant::now();
+    let run = u64::from_ne_bytes(random()?);
+    let job = Job {
+        options: &options,
+        run,
+        nodes,
+        fabric,
+        consistency,
+        reason: reason.clone(),
+        policies,
+        path: &program.path,
+        monitoring,
+        writer: Cell::new(writer),
+    };
+    let (outcome, mechanism) = if alone {
+        (job.alone(&image)?, "native")
+    } else if options.hosts.is_empty() {
+        job.here(&image)?
+    } else {
+        hosts::run(&job, &program)?
+    };
+    if let Some(before) = job.policies.before() {
+        match expected::traffic(&outcome.stats) {
+            Some(now) => {
+                eprintln!("gondwana: {}", expected::comparison(now, before, job.policies.expected()))
+            }
+            None => eprintln!("gondwana: plan: not every node has counted what it asked for"),
+        }
+    }
+    if options.stats.is_some() {
+        let summary = Summary {
+            program: options.program.iter().map(|word| word.to_string_lossy().into_owned()).collect(),
+            fabric: fabric.name(),
+            consistency: consistency_name(consistency),
+            reason,
+            mechanism,
+            seconds: start.elapsed().as_secs_f64(),
+            nodes: homes::by_node(outcome.stats),
+        };
+        eprint!("{}", clean::text(&summary.to_table()));
+        if let Some(file) = file {
+            file.write(&output::json(&summary.to_json()))?;
+        }
+    }
+    Ok(exit::like(outcome.end))
+}
+
+/// Which consistency the program gets, and why.
+fn consistency(options: &RunOptions, program: &program::Program) -> Result<(Consistency, String), Failure> {
+    Ok(match options.consistency {
+        options::Consistency::Rc => (Consistency::Rc, "asked for".to_owned()),
+        options::Consistency::Sc => (Consistency::Sc, "asked for".to_owned()),
+        options::Consistency::Auto => {
+            let atomics = atomics::of_program(program)?;
+            let consistency = if atomics.is_empty() { Consistency::Rc } else { Consistency::Sc };
+            (consistency, atomics.to_string())
+        }
+    })
+}

@@ -1,0 +1,144 @@
+//! What this computer can do, asked of the kernel itself. A run asks the same questions before it starts.
+
+use gondwana_console::rlimit::limit;
+use gondwana_memory::{Missing, RUNTIME_BASE, SPAN_BASE, probe_userfaultfd};
+use std::fs;
+use std::io;
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+
+/// Asks whether userfaultfd works; if not, why, for people.
+pub fn userfaultfd() -> Result<(), String> {
+    probe_userfaultfd().map_err(|missing| match missing {
+        Missing::Refused(error) => format!("userfaultfd is refused: {error}"),
+        Missing::Features(names) => format!("userfaultfd lacks {}", names.join(", ")),
+    })
+}
+
+/// Asks whether a span of this many bytes fits: a sparse file and its two views at their fixed addresses. If not,
+/// says why, for people.
+pub fn span(bytes: u64) -> Result<(), String> {
+    let explain = |what: &str, error: io::Error| format!("{what} of {} GiB fails: {error}", bytes >> 30);
+    // A file beyond its size limit raises a signal instead of an error.
+    let limit = limit(libc::RLIMIT_FSIZE);
+    if limit < bytes {
+        return Err(format!("the file size limit (ulimit -f) is {} MiB", limit >> 20));
+    }
+    let file = memfd(bytes).map_err(|error| explain("a memory file", error))?;
+    let app = Reservation::new(&file, SPAN_BASE, bytes).map_err(|error| explain("a view", error))?;
+    let runtime =
+        Reservation::new(&file, RUNTIME_BASE, bytes).map_err(|error| explain("a second view", error))?;
+    drop((app, runtime));
+    Ok(())
+}
+
+/// Asks whether files in memory can be made.
+pub fn memory_files() -> io::Result<()> {
+    memfd(0).map(drop)
+}
+
+fn memfd(bytes: u64) -> io::Result<OwnedFd> {
+    // SAFETY: the name is a C string.
+    let fd = unsafe { libc::memfd_create(c"gondwana-probe".as_ptr(), libc::MFD_CLOEXEC) };
+    if fd < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    // SAFETY: the kernel has just given us this descriptor.
+    let file = unsafe { fs::File::from_raw_fd(fd) };
+    file.set_len(bytes)?;
+    Ok(file.into())
+}
+
+/// A view of a file at a fixed address.
+struct Reservation {
+    base: *mut libc::c_void,
+    bytes: usize,
+}
+
+impl Reservation {
+    fn new(file: &OwnedFd, address: usize, bytes: u64) -> io::Result<Self> {
+        let bytes = usize::try_from(bytes).map_err(io::Error::other)?;
+        // SAFETY: MAP_FIXED_NOREPLACE never touches an existing mapping.
+        let base = unsafe {
+            libc::mmap(
+                address as *mut libc::c_void,
+                bytes,
+                libc::PROT_READ | libc::PROT_WRITE,
+                libc::MAP_SHARED | libc::MAP_NORESERVE | libc::MAP_FIXED_NOREPLACE,
+                file.as_raw_fd(),
+                0,
+            )
+        };
+        if base == libc::MAP_FAILED { Err(io::Error::last_os_error()) } else { Ok(Self { base, bytes }) }
+    }
+}
+
+impl Drop for Reservation {
+    fn drop(&mut self) {
+        // SAFETY: the mapping is ours and nobody has a pointer into it.
+        unsafe { libc::munmap(self.base, self.bytes) };
+    }
+}
+
+/// Asks whether programs can be started without address space randomisation.
+pub fn fixed_addresses() -> Result<(), io::Error> {
+    // SAFETY: personality touches no memory; the second call puts back what was there.
+    unsafe {
+        let before = libc::personality(0xffff_ffff);
+        if before >= 0 && libc::personality((before | libc::ADDR_NO_RANDOMIZE) as libc::c_ulong) >= 0 {
+            libc::personality(before as libc::c_ulong);
+            return Ok(());
+        }
+    }
+    let error = io::Error::last_os_error();
+    let off = fs::read_to_string("/proc/sys/kernel/randomize_va_space").is_ok_and(|text| text.trim() == "0");
+    if off { Ok(()) } else { Err(error) }
+}
+
+/// Asks whether the kernel tells which pages were written, many at a time (`PAGEMAP_SCAN`, Linux 6.7).
+pub fn pagemap_scan() -> Result<(), io::Error> {
+    let on_the_stack = 0_u8;
+    let here = (&raw const on_the_stack as usize) & !4095;
+    gondwana_host::present(here..here + 4096, |_| {})
+}
+
+/// A number from a file of the kernel.
+pub fn number_in(path: &str) -> Option<u64> {
+    fs::read_to_string(path).ok()?.trim().parse().ok()
+}
+
+/// The mode of the system call filter on this process: 0 none, 1 strict, 2 a filter, as in containers.
+pub fn seccomp_mode() -> Option<u64> {
+    let status = fs::read_to_string("/proc/self/status").ok()?;
+    status.lines().find_map(|line| line.strip_prefix("Seccomp:"))?.trim().parse().ok()
+}
+
+/// How many processors this process may use.
+pub fn processors() -> usize {
+    std::thread::available_parallelism().map_or(1, std::num::NonZero::get)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_small_span_fits_and_is_given_back() {
+        // Twice, because the views have fixed addresses.
+        assert_eq!(span(64 << 20), Ok(()));
+        assert_eq!(span(64 << 20), Ok(()));
+    }
+
+    #[test]
+    fn a_span_beyond_the_address_space_does_not_fit() {
+        let why = span(1 << 47).unwrap_err();
+        assert!(why.contains("131072 GiB"), "{why}");
+    }
+
+    #[test]
+    fn the_personality_stays_as_it_was() {
+        let now = || fs::read_to_string("/proc/self/personality").unwrap();
+        let before = now();
+        fixed_addresses().unwrap();
+        assert_eq!(now(), before);
+    }
+}

@@ -1,0 +1,371 @@
+//! The nodes of a run that are processes of this computer.
+
+use super::descriptors::{COUNT, Reserved};
+use super::events::{End, Event, Nodes};
+use super::exchange::Collection;
+use super::signals::Signals;
+use super::spawn::{Image, Setup, spawn};
+use super::stops::{Change, Stops};
+use gondwana_console::failure::Failure;
+use gondwana_console::rlimit::explained;
+use gondwana_control::{BOOT_VARIABLE, Boot, Control, Exchange, FabricBoot, MOMENT, News, Order, Report};
+use gondwana_host::{Ended, OutOfMemory};
+use gondwana_memory::empty_frames;
+use gondwana_recording::chunks;
+use std::collections::VecDeque;
+use std::ffi::OsString;
+use std::fmt::Display;
+use std::fs::File;
+use std::io;
+use std::os::fd::{AsRawFd, OwnedFd, RawFd};
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+use std::thread;
+use std::time::Instant;
+
+/// Variables that the launcher sets for the dynamic loader and for the runtime library.
+const HIDDEN: [&str; 3] = ["LD_PRELOAD", "LD_BIND_NOW", BOOT_VARIABLE];
+
+struct Node {
+    number: u16,
+    pid: libc::pid_t,
+    ended: bool,
+    /// True once this process has sent it SIGKILL.
+    killed: bool,
+    control: Option<Control>,
+    /// The contents of its pages.
+    frames: Option<OwnedFd>,
+}
+
+/// Processes of this computer, each with its control channel.
+pub struct LocalNodes {
+    signals: Signals,
+    reserved: Reserved,
+    nodes: Vec<Node>,
+    ready: VecDeque<Event>,
+    watched: Option<RawFd>,
+    /// What the nodes hand over to each other at the start.
+    handed: Collection,
+    stops: Stops,
+    /// Room for what nodes say.
+    buffer: Vec<u8>,
+    /// Whether the kernel ends processes for want of memory.
+    memory: Ended,
+}
+
+/// Where the standard streams of a node lead; `None` is the launcher's own.
+pub type Streams = [Option<OwnedFd>; 3];
+
+impl LocalNodes {
+    /// No node yet. The calling thread must live as long as the nodes are to live.
+    pub fn new(signals: Signals) -> Result<Self, Failure> {
+        let reserved = Reserved::new()
+            .map_err(|error| Failure::system("reserving descriptors for the nodes", &error))?;
+        let (nodes, ready, buffer) = (vec![], VecDeque::new(), vec![]);
+        let (handed, stops, memory) = (Collection::default(), Stops::default(), Ended::watch());
+        Ok(Self { signals, reserved, nodes, ready, watched: None, handed, stops, buffer, memory })
+    }
+
+    /// Starts the program as it is, without the runtime library: a machine of one node needs no coherence.
+    pub fn start_plain(&mut self, image: &Image) -> Result<(), Failure> {
+        let setup = Setup {
+            mask: self.signals.mask_before(),
+            inherited: None,
+            streams: [None, None, None],
+            apart: false,
+        };
+        let pid = spawn(image, &setup).map_err(|error| cannot_start(0, &explained(&error)))?;
+        self.nodes.push(Node { number: 0, pid, ended: false, killed: false, control: None, frames: None });
+        Ok(())
+    }
+
+    /// Starts a node with the runtime library. `fabric` is what the node is to find under the descriptor that
+    /// [`Boot::fabric`] names; the descriptor numbers in `boot` are filled in here.
+    pub fn start(
+        &mut self,
+        image: &Image,
+        library: &Path,
+        mut boot: Boot,
+        fabric: &OwnedFd,
+        streams: Streams,
+    ) -> Result<(), Failure> {
+        let number = boot.node;
+        let failed = |error: io::Error| cannot_start(number, &explained(&error));
+        let variables = self.variables(image, library)?;
+        boot.control_fd = self.reserved.control();
+        boot.frames_fd = self.reserved.frames();
+        boot.hidden_env = hidden(image)?;
+        match &mut boot.fabric {
+            FabricBoot::Shm { fd } | FabricBoot::Tcp { listener_fd: fd, .. } => *fd = self.reserved.fabric(),
+        }
+        let (ours, theirs) = Control::pair().map_err(failed)?;
+        let exchange = boot.has_peers().then(Exchange::pair).transpose().map_err(failed)?;
+        boot.exchange_fd = exchange.is_some().then(|| self.reserved.exchange());
+        let memfd = boot.to_memfd().map_err(failed)?;
+        let frames = empty_frames().map_err(|error| cannot_start(number, &error))?;
+        let sources: [Option<RawFd>; COUNT] = [
+            Some(theirs.as_raw_fd()),
+            Some(memfd.as_raw_fd()),
+            Some(fabric.as_raw_fd()),
+            Some(frames.as_raw_fd()),
+            exchange.as_ref().map(|(_, theirs)| theirs.as_raw_fd()),
+        ];
+        let setup = Setup {
+            mask: self.signals.mask_before(),
+            inherited: Some((&self.reserved, sources)),
+            streams,
+            apart: number != 0,
+        };
+        let pid = spawn(&image.with_variables(&variables), &setup).map_err(failed)?;
+        let (control, frames) = (Some(ours), Some(frames));
+        self.nodes.push(Node { number, pid, ended: false, killed: false, control, frames });
+        if let Some((ours, _)) = exchange {
+            self.handed.add(number, ours);
+        }
+        self.stops.add(number, pid.unsigned_abs());
+        self.ready.push_back(Event::Started(number, pid.unsigned_abs()));
+        Ok(())
+    }
+
+    fn variables(&self, image: &Image, library: &Path) -> Result<[(&'static str, OsString); 3], Failure> {
+        let mut preload = library.as_os_str().to_owned();
+        if preload.as_encoded_bytes().iter().any(|byte| matches!(byte, b' ' | b':')) {
+            return Err(Failure::cannot(format!(
+                "the dynamic loader cannot load {}: install Gondwana in a folder without spaces and colons",
+                library.display()
+            )));
+        }
+        if let Some(others) = image.variable(HIDDEN[0]).filter(|value| !value.is_empty()) {
+            preload.push(":");
+            preload.push(others);
+        }
+        let boot = self.reserved.boot().to_string();
+        Ok([(HIDDEN[0], preload), (HIDDEN[1], "1".into()), (HIDDEN[2], boot.into())])
+    }
+
+    /// Takes the reports that have arrived from one node.
+    fn drain(&mut self, index: usize) {
+        let node = &mut self.nodes[index];
+        while let Some(control) = &node.control {
+            match control.receive_news(false, &mut self.buffer) {
+                Ok(Some(News::Report(report))) => self.ready.push_back(Event::Report(node.number, report)),
+                Ok(Some(News::Chunks(together))) => {
+                    let event = |chunk: &[u8]| Event::Chunk(node.number, chunk.to_vec());
+                    self.ready.extend(chunks(together).map(event));
+                }
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
+                Ok(None) | Err(_) => node.control = None,
+            }
+        }
+    }
+
+    /// Finds out which processes have ended.
+    fn reap(&mut self) {
+        for index in 0..self.nodes.len() {
+            if self.nodes[index].ended {
+                continue;
+            }
+            let mut status = 0;
+            // SAFETY: the kernel writes one status.
+            let result = unsafe { libc::waitpid(self.nodes[index].pid, &raw mut status, libc::WNOHANG) };
+            if result != self.nodes[index].pid {
+                continue;
+            }
+            // Whatever any node said before it ended must be known first: the end of one node may be the
+            // consequence of what another has reported.
+            for other in 0..self.nodes.len() {
+                self.drain(other);
+            }
+            let node = &mut self.nodes[index];
+            node.ended = true;
+            node.control = None;
+            let end = if libc::WIFSIGNALED(status) {
+                End::Signalled(libc::WTERMSIG(status))
+            } else {
+                End::Exited(libc::WEXITSTATUS(status))
+            };
+            if end == End::Signalled(libc::SIGKILL)
+                && !node.killed
+                && let Some(whose) = self.memory.found()
+            {
+                self.ready.push_back(Event::Report(node.number, Report::Starved { why: why_starved(whose) }));
+            }
+            self.ready.push_back(Event::Ended(node.number, end));
+            self.handed.ended(self.nodes[index].number);
+            self.stops.remove(self.nodes[index].number);
+        }
+    }
+
+    fn wait(&mut self, deadline: Option<Instant>) -> Result<(), Failure> {
+        let poll = |fd: RawFd| libc::pollfd { fd, events: libc::POLLIN, revents: 0 };
+        let with_control: Vec<usize> =
+            (0..self.nodes.len()).filter(|&index| self.nodes[index].control.is_some()).collect();
+        // The kernel skips negative numbers.
+        let mut fds = vec![poll(self.signals.as_raw_fd()), poll(self.watched.unwrap_or(-1))];
+        fds.extend(
+            with_control
+                .iter()
+                .map(|&index| poll(self.nodes[index].control.as_ref().map_or(-1, Control::as_raw_fd))),
+        );
+        let exchange = fds.len();
+        fds.extend(self.handed.channels().map(poll));
+        let soon = self.handed.is_held_up().then(|| Instant::now() + MOMENT);
+        let timeout = [deadline, soon, self.stops.due(Instant::now())].into_iter().flatten().min().map_or(
+            -1,
+            |deadline| {
+                let left = deadline.saturating_duration_since(Instant::now()).as_micros().div_ceil(1000);
+                i32::try_from(left).unwrap_or(i32::MAX)
+            },
+        );
+        // SAFETY: the kernel reads and writes the array given.
+        if unsafe { libc::poll(fds.as_mut_ptr(), fds.len() as libc::nfds_t, timeout) } < 0 {
+            let error = io::Error::last_os_error();
+            if error.kind() != io::ErrorKind::Interrupted {
+                return Err(Failure::system("waiting for the nodes", &error));
+            }
+            return Ok(());
+        }
+        if fds[1].revents != 0 {
+            self.ready.push_back(Event::Watched);
+        }
+        if self.handed.is_held_up() || fds[exchange..].iter().any(|fd| fd.revents != 0) {
+            self.handed.go_on();
+        }
+        for (fd, index) in fds[2..exchange].iter().zip(with_control) {
+            if fd.revents != 0 {
+                self.drain(index);
+            }
+        }
+        let mut child = false;
+        while let Some(arrived) = self.signals.read() {
+            if arrived.signal == libc::SIGCHLD {
+                child = true;
+            } else {
+                let event = Event::Signal { signal: arrived.signal, from_terminal: arrived.from_kernel };
+                self.ready.push_back(event);
+            }
+        }
+        if child {
+            self.reap();
+        }
+        self.ready.extend(self.stops.look(Instant::now()).into_iter().map(|change| match change {
+            Change::Stopped(stop) => Event::Stopped(stop, None),
+            Change::Continued(node) => Event::Continued(node),
+        }));
+        Ok(())
+    }
+}
+
+impl Nodes for LocalNodes {
+    fn next(&mut self, deadline: Option<Instant>) -> Result<Option<Event>, Failure> {
+        loop {
+            if let Some(event) = self.ready.pop_front() {
+                return Ok(Some(event));
+            }
+            if deadline.is_some_and(|deadline| deadline <= Instant::now()) {
+                return Ok(None);
+            }
+            self.wait(deadline)?;
+        }
+    }
+
+    fn order(&mut self, node: u16, order: &Order) {
+        let nodes = self.nodes.iter().filter(|candidate| candidate.number == node);
+        for control in nodes.filter_map(|node| node.control.as_ref()) {
+            // A node that is gone is noticed where its end is. One that is stopped and has got orders until no more fit
+            // in is not waited for.
+            let _ = control.send_now(order);
+        }
+    }
+
+    fn watch(&mut self, fd: RawFd) {
+        self.watched = Some(fd);
+    }
+
+    fn signal(&mut self, node: u16, signal: i32) {
+        self.stops.signalled(node, signal);
+        for node in self.nodes.iter_mut().filter(|candidate| candidate.number == node && !candidate.ended) {
+            node.killed |= signal == libc::SIGKILL;
+            // SAFETY: kill touches no memory; the process has not been waited for, so the number is still its own.
+            unsafe { libc::kill(node.pid, signal) };
+        }
+    }
+
+    fn holds_back(&mut self, node: u16, signal: i32) -> bool {
+        let Some(node) = self.nodes.iter().find(|candidate| candidate.number == node && !candidate.ended)
+        else {
+            return false;
+        };
+        let status = std::fs::read_to_string(format!("/proc/{}/status", node.pid)).unwrap_or_default();
+        let holds = |field: &str| {
+            let text = status.lines().find_map(|line| line.strip_prefix(field)).unwrap_or("0");
+            u64::from_str_radix(text.trim(), 16).is_ok_and(|set| set >> (signal - 1) & 1 == 1)
+        };
+        holds("ShdPnd:") && holds("SigBlk:")
+    }
+
+    fn kill(&mut self) {
+        for number in self.nodes.iter().map(|node| node.number).collect::<Vec<_>>() {
+            self.signal(number, libc::SIGKILL);
+        }
+    }
+}
+
+impl Drop for LocalNodes {
+    /// The kernel takes its time to take back the memory of nodes. Were it left to their processes, the one that ends last
+    /// would do it for all of them: each maps the memory of the others.
+    fn drop(&mut self) {
+        self.kill();
+        let frames: Vec<_> = self.nodes.iter_mut().filter_map(|node| node.frames.take()).collect();
+        thread::scope(|scope| {
+            for frames in frames.into_iter().filter(is_large) {
+                // Without a thread it is done here.
+                let _ = thread::Builder::new().spawn_scoped(scope, || drop(frames));
+            }
+        });
+    }
+}
+
+/// True if a file in memory holds so much that another processor should take care of it.
+fn is_large(frames: &OwnedFd) -> bool {
+    const LARGE: u64 = 4 << 20;
+    const BLOCK: u64 = 512;
+    let metadata = frames.try_clone().and_then(|frames| File::from(frames).metadata());
+    metadata.is_ok_and(|metadata| metadata.blocks() * BLOCK >= LARGE)
+}
+
+/// For want of whose memory the kernel has ended a node, and what to do.
+fn why_starved(whose: OutOfMemory) -> String {
+    const MIB: u64 = 1 << 20;
+    match whose {
+        OutOfMemory::Group(Some(limit)) => format!(
+            "the control group's limit of {} MiB of memory, for all nodes together, was reached: raise it, or run fewer nodes",
+            limit.0 / MIB
+        ),
+        OutOfMemory::Group(None) => {
+            "the memory limit of the control group was reached: raise it, or run fewer nodes".to_owned()
+        }
+        OutOfMemory::Computer => {
+            "the computer had no memory left: run fewer nodes, or on more computers (--hosts)".to_owned()
+        }
+    }
+}
+
+/// What the environment holds for the variables that we set.
+fn hidden(image: &Image) -> Result<Vec<(String, Option<String>)>, Failure> {
+    HIDDEN
+        .iter()
+        .map(|name| {
+            let value = image.variable(name).map(|value| {
+                value.to_str().map(str::to_owned).ok_or_else(|| {
+                    Failure::cannot(format!("the environment variable {name} is not UTF-8 text: unset it"))
+                })
+            });
+            Ok(((*name).to_owned(), value.transpose()?))
+        })
+        .collect()
+}
+
+fn cannot_start(node: u16, error: &dyn Display) -> Failure {
+    Failure::cannot(format!("the process of node {node} cannot be started: {error}"))
+}

@@ -1,0 +1,127 @@
+//! Whether a program can be run on several nodes, found out before anything is started.
+
+use gondwana_console::failure::Failure;
+use object::elf::{EM_X86_64, ET_DYN, ET_EXEC, PT_INTERP};
+use object::read::elf::{ElfFile64, FileHeader, ProgramHeader};
+use object::{Endianness, FileKind, Object};
+use std::ffi::{CString, OsStr, OsString};
+use std::fs;
+use std::io;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+/// A program that exists and may be executed.
+#[derive(Debug)]
+pub struct Program {
+    /// Where it is, found as `execvp` would.
+    pub path: PathBuf,
+    /// Its contents.
+    pub image: Vec<u8>,
+}
+
+/// Where `execvp` would find `name`, if that is something to execute.
+pub fn locate(name: &OsStr) -> Result<PathBuf, Failure> {
+    let shown = name.to_string_lossy().into_owned();
+    let missing = || Failure::not_found(format!("{shown}: no such program"));
+    let path = if name.as_bytes().contains(&b'/') {
+        PathBuf::from(name)
+    } else {
+        let path = std::env::var_os("PATH").unwrap_or_else(|| OsString::from("/bin:/usr/bin"));
+        let candidates: Vec<_> = std::env::split_paths(&path)
+            .map(|folder| folder.join(name))
+            .filter(|file| file.is_file())
+            .collect();
+        let first = candidates.iter().find(|file| executable(file)).or(candidates.first());
+        first.cloned().ok_or_else(|| {
+            Failure::not_found(format!(
+                "{shown}: no such program in PATH; for one in this folder say ./{shown}"
+            ))
+        })?
+    };
+    let metadata = fs::metadata(&path).map_err(|error| match error.kind() {
+        io::ErrorKind::NotFound => missing(),
+        _ => Failure::not_runnable(format!("{shown}: {error}")),
+    })?;
+    if metadata.is_dir() {
+        return Err(Failure::not_runnable(format!("{shown} is a folder, not a program")));
+    }
+    if !metadata.is_file() {
+        return Err(Failure::not_runnable(format!("{shown} is not a regular file")));
+    }
+    if !executable(&path) {
+        return Err(Failure::not_runnable(format!("{shown} may not be executed: try chmod +x {shown}")));
+    }
+    Ok(path)
+}
+
+/// Finds `name` as `execvp` would.
+pub fn find(name: &OsStr) -> Result<Program, Failure> {
+    let shown = name.to_string_lossy().into_owned();
+    let path = locate(name)?;
+    let metadata = fs::metadata(&path).map_err(|error| Failure::not_runnable(format!("{shown}: {error}")))?;
+    if metadata.mode() & (libc::S_ISUID | libc::S_ISGID) != 0 {
+        return Err(Failure::not_runnable(format!(
+            "{shown} is a set-user-id or set-group-id program: the system loads no library into it; \
+             run a copy without that bit"
+        )));
+    }
+    let image = fs::read(&path).map_err(|error| {
+        Failure::not_runnable(format!("{shown} cannot be read, and so not be checked: {error}"))
+    })?;
+    Ok(Program { path, image })
+}
+
+fn executable(path: &Path) -> bool {
+    let Ok(path) = CString::new(path.as_os_str().as_bytes()) else { return false };
+    // SAFETY: the path is a C string.
+    unsafe { libc::access(path.as_ptr(), libc::X_OK) == 0 }
+}
+
+/// Refuses programs whose memory cannot be shared: those that the runtime library cannot be loaded into.
+pub fn loadable(shown: &str, image: &[u8]) -> Result<(), Failure> {
+    let refuse = |why: String| Err(Failure::not_runnable(format!("{shown} {why}")));
+    if image.starts_with(b"#!") {
+        let line = image[2..].split(|&byte| byte == b'\n').next().unwrap_or_default();
+        let interpreter = String::from_utf8_lossy(line).trim().to_owned();
+        return refuse(format!(
+            "is a script: name the program that it starts, or its interpreter ({interpreter}) if that is threaded"
+        ));
+    }
+    match FileKind::parse(image) {
+        Ok(FileKind::Elf64) => {}
+        Ok(FileKind::Elf32) => {
+            return refuse("is a 32-bit program: only 64-bit x86 programs can run".to_owned());
+        }
+        _ => return refuse("is not a program that Linux can run (no ELF file)".to_owned()),
+    }
+    let damaged = |error| Failure::not_runnable(format!("{shown} is a damaged ELF file: {error}"));
+    let elf = ElfFile64::<Endianness>::parse(image).map_err(damaged)?;
+    let endian = elf.endian();
+    let header = elf.elf_header();
+    if header.e_machine(endian) != EM_X86_64 {
+        let machine = format!("{:?}", elf.architecture());
+        return refuse(format!("is a program for another architecture ({machine}): this computer is x86-64"));
+    }
+    if ![ET_EXEC, ET_DYN].contains(&header.e_type(endian)) {
+        return refuse("is an object file or a core dump, not a program".to_owned());
+    }
+    let interpreter = elf
+        .elf_program_headers()
+        .iter()
+        .filter(|header| header.p_type(endian) == PT_INTERP)
+        .find_map(|header| header.interpreter(endian, image).ok().flatten());
+    let Some(interpreter) = interpreter else {
+        return refuse(
+            "is statically linked: no library can be loaded into it; link it dynamically (without -static)"
+                .to_owned(),
+        );
+    };
+    if !interpreter.ends_with(b"/ld-linux-x86-64.so.2") {
+        let interpreter = String::from_utf8_lossy(interpreter);
+        return refuse(format!(
+            "is linked against another C library ({interpreter}): only glibc programs can run"
+        ));
+    }
+    Ok(())
+}

@@ -1,0 +1,224 @@
+//! A run whose options have been checked: what its nodes are told, and what others are told of it.
+
+use super::monitored::Monitored;
+use super::options::{self, Fabric, RunOptions};
+use super::policies::Policies;
+use super::supervise::{Outcome, Supervisor};
+use super::recording_writer::RecordingWriter;
+use crate::capabilities::{self, Capabilities, mechanism_name, say_degraded};
+use crate::limits;
+use crate::process::descriptors::null;
+use crate::process::events::Nodes;
+use crate::process::local::LocalNodes;
+use crate::process::signals::Signals;
+use crate::process::spawn::Image;
+use crate::progress_line::Live;
+use crate::random::random;
+use crate::run_registry::answer::{Desk, Register};
+use crate::run_registry::{Running, RunningNode};
+use gondwana_console::failure::Failure;
+use gondwana_console::output::tell;
+use gondwana_console::rlimit::explained;
+use gondwana_control::{Boot, Consistency, FabricBoot, Monitoring, VERSION};
+use gondwana_fabric::{DEFAULT_RING_BYTES, SegmentError, ShmSegment};
+use gondwana_memory::PAGE_SIZE;
+use gondwana_recording::RunRecord;
+use std::cell::Cell;
+use std::net::{Ipv4Addr, SocketAddr, TcpListener};
+use std::os::fd::OwnedFd;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+/// The name of a consistency that the user knows.
+pub fn consistency_name(consistency: Consistency) -> &'static str {
+    match consistency {
+        Consistency::Rc => "rc",
+        Consistency::Sc => "sc",
+    }
+}
+
+/// A run whose options have been checked.
+pub struct Job<'a> {
+    /// What the user has said.
+    pub options: &'a RunOptions,
+    /// Distinguishes this run from others.
+    pub run: u64,
+    /// How many nodes.
+    pub nodes: u16,
+    /// How they talk.
+    pub fabric: Fabric,
+    /// Which consistency.
+    pub consistency: Consistency,
+    /// Why.
+    pub reason: String,
+    /// Where threads and pages go.
+    pub policies: Policies,
+    /// The program's file.
+    pub path: &'a Path,
+    /// What is to be recorded.
+    pub monitoring: Option<Monitoring>,
+    /// Where the recording goes, until the nodes are followed.
+    pub writer: Cell<Option<RecordingWriter>>,
+}
+
+impl Job<'_> {
+    /// The program as it is, as a child, so that the launcher can say how long it took.
+    pub fn alone(&self, image: &Image) -> Result<Outcome, Failure> {
+        let mut machine = LocalNodes::new(Signals::new(true)?)?;
+        machine.start_plain(image)?;
+        let mut outcome = self.supervise(&mut machine, Live::hidden(), None)?;
+        outcome.stats = vec![Some(serde_json::json!({}))];
+        Ok(outcome)
+    }
+
+    /// All nodes on this computer.
+    pub fn here(&self, image: &Image) -> Result<(Outcome, &'static str), Failure> {
+        let nodes = usize::from(self.nodes);
+        let messages = match self.fabric {
+            Fabric::Shm => ShmSegment::bytes(nodes, DEFAULT_RING_BYTES),
+            Fabric::Tcp => 0,
+        };
+        let can = capabilities::find(self.options.span()?, limits::beside_span(nodes, messages))?;
+        if let Some(why) = &can.degraded {
+            say_degraded("", why);
+        }
+        let live = Live::new(self.nodes);
+        let mut machine = LocalNodes::new(Signals::new(true)?)?;
+        let mut desk = Desk::open();
+        for (node, (fabric, fd)) in self.fabrics()?.into_iter().enumerate() {
+            let boot = self.boot(node as u16, fabric, &can, live.is_shown())?;
+            let streams = [(node > 0).then(null).transpose()?, None, None];
+            machine.start(image, &can.library, boot, &fd, streams)?;
+        }
+        let register = desk.serve(self.running(can.span, &[]));
+        Ok((self.supervise(&mut machine, live, Some(register))?, mechanism_name(can.mechanism)))
+    }
+
+    /// What each node finds under its fabric descriptor.
+    fn fabrics(&self) -> Result<Vec<(FabricBoot, OwnedFd)>, Failure> {
+        match self.fabric {
+            Fabric::Shm => {
+                let segment = ShmSegment::create(usize::from(self.nodes), DEFAULT_RING_BYTES)
+                    .map_err(|error| match error {
+                        SegmentError::System { what, source } => {
+                            format!("{what}: {}", explained(&source))
+                        }
+                        error => error.to_string(),
+                    })
+                    .map_err(|why| Failure::cannot(format!("memory for messages: {why}")))?;
+                let copy = || segment.try_clone().map_err(|error| Failure::system("sharing memory", &error));
+                (0..self.nodes).map(|_| Ok((FabricBoot::Shm { fd: -1 }, copy()?))).collect()
+            }
+            Fabric::Tcp => {
+                let failed = |error| Failure::system("listening on the loopback interface", &error);
+                let listeners = (0..self.nodes)
+                    .map(|_| {
+                        gondwana_fabric::listen((Ipv4Addr::LOCALHOST, 0).into(), usize::from(self.nodes))
+                    })
+                    .collect::<Result<Vec<_>, _>>()
+                    .map_err(failed)?;
+                let peers: Vec<SocketAddr> = listeners
+                    .iter()
+                    .map(TcpListener::local_addr)
+                    .collect::<Result<_, _>>()
+                    .map_err(failed)?;
+                let secret = self.secret()?;
+                let boot = |listener: TcpListener| {
+                    (FabricBoot::Tcp { listener_fd: -1, peers: peers.clone(), secret }, listener.into())
+                };
+                Ok(listeners.into_iter().map(boot).collect())
+            }
+        }
+    }
+
+    /// The secret of the run, unless the user does without.
+    pub fn secret(&self) -> Result<Option<[u8; 32]>, Failure> {
+        if self.options.no_encryption { Ok(None) } else { Ok(Some(random()?)) }
+    }
+
+    /// What a node is told. Descriptor numbers are left open.
+    pub fn boot(
+        &self,
+        node: u16,
+        fabric: FabricBoot,
+        can: &Capabilities,
+        progress: bool,
+    ) -> Result<Boot, Failure> {
+        let nodes_there = usize::from(self.nodes).div_ceil(self.options.hosts.len().max(1));
+        let share = (can.processors / nodes_there).clamp(1, 4096) as u16;
+        Ok(Boot {
+            version: VERSION.to_owned(),
+            run: self.run,
+            node,
+            nodes: self.nodes,
+            processors: self.options.processors()?.unwrap_or(share),
+            fabric,
+            consistency: self.consistency,
+            chosen: matches!(self.options.consistency, options::Consistency::Auto),
+            reason: self.reason.clone(),
+            mechanism: can.mechanism,
+            span: can.span,
+            processors_each: self.policies.processors_each,
+            threads: self.policies.threads.clone(),
+            groups: self.policies.groups.clone(),
+            homes: self.policies.homes.clone(),
+            stats: self.options.stats.is_some() || self.policies.before().is_some(),
+            progress,
+            monitor: self.monitoring.clone(),
+            control_fd: -1,
+            frames_fd: -1,
+            exchange_fd: None,
+            hidden_env: vec![],
+        })
+    }
+
+    /// What others can know about the run before anything has been heard of its nodes; they are on these hosts in turn,
+    /// or on this computer if there are none.
+    pub fn running(&self, span: u64, hosts: &[&str]) -> Running {
+        let host =
+            |node: u16| hosts.get(usize::from(node) % hosts.len().max(1)).map(|host| (*host).to_owned());
+        Running {
+            program: self.options.program[0].to_string_lossy().into_owned(),
+            seconds: 0.0,
+            fabric: self.fabric.name().to_owned(),
+            consistency: consistency_name(self.consistency).to_owned(),
+            processors_each: self.policies.processors_each,
+            span,
+            monitored: self.options.monitor.is_some(),
+            nodes: (0..self.nodes).map(|node| RunningNode::starting(host(node))).collect(),
+        }
+    }
+
+    /// Follows the nodes to their ends. Nodes with the runtime library report, and others can ask about them.
+    pub fn supervise(
+        &self,
+        machine: &mut dyn Nodes,
+        live: Live,
+        register: Option<Arc<Register>>,
+    ) -> Result<Outcome, Failure> {
+        let mut say = tell;
+        let reporting = register.is_some();
+        let supervisor = Supervisor::new(self.nodes, reporting, live, &mut say).keeping(register);
+        supervisor.monitored(Monitored::new(self.described(), self.writer.take())).run(machine)
+    }
+
+    /// What a recording says about the run.
+    fn described(&self) -> RunRecord {
+        let path = std::path::absolute(self.path).unwrap_or_else(|_| self.path.to_owned());
+        let began = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        RunRecord {
+            version: VERSION.to_owned(),
+            executable: path.to_string_lossy().into_owned(),
+            command: self.options.program.iter().map(|word| word.to_string_lossy().into_owned()).collect(),
+            nodes: self.nodes,
+            consistency: consistency_name(self.consistency).to_owned(),
+            fabric: self.fabric.name().to_owned(),
+            threads: self.options.threads.clone(),
+            memory: self.options.memory.clone(),
+            plan: self.options.plan.as_ref().map_or_else(String::new, |plan| plan.display().to_string()),
+            began: began.as_secs(),
+            page_bytes: PAGE_SIZE as u32,
+        }
+    }
+}

@@ -1,0 +1,12 @@
+//! A run on nodes that have been started: its options and plan, its supervision and its recording.
+
+mod counter_banks;
+pub(crate) mod expected;
+pub(crate) mod homes;
+pub(crate) mod job;
+mod monitored;
+pub mod options;
+mod plan;
+pub(crate) mod policies;
+pub(crate) mod supervise;
+pub(crate) mod recording_writer;

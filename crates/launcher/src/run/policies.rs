@@ -1,0 +1,82 @@
+//! What the user has said about threads and memory, on the nodes of a run.
+
+use super::options::RunOptions;
+use super::plan;
+use crate::capabilities::DEFAULT_SPAN;
+use crate::names::parsed;
+use crate::probes;
+use crate::program::Program;
+use gondwana_console::failure::Failure;
+use gondwana_control::{Homes, ThreadGroup, machine};
+use gondwana_plan::{Plan, Traffic};
+use gondwana_rset::{MemoryPolicy, Placement, PlacementError, RSet, Registry, ThreadPlan, ThreadPolicy};
+
+/// Where threads and pages go.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Policies {
+    /// Threads.
+    pub threads: ThreadPolicy,
+    /// Threads that the plan names.
+    pub groups: Vec<ThreadGroup>,
+    /// Homes of pages.
+    pub homes: Homes,
+    plan: Plan,
+    /// How many processors each node has for those who name some.
+    pub processors_each: u16,
+}
+
+impl Policies {
+    /// What the options mean on the nodes of the run.
+    pub fn of(options: &RunOptions) -> Result<Self, Failure> {
+        let nodes = options.nodes()?;
+        let share = (probes::processors() / usize::from(nodes)).clamp(1, 4096) as u16;
+        let processors_each = options.processors()?.unwrap_or(share);
+        let machine = machine(nodes, processors_each, options.span()?.unwrap_or(DEFAULT_SPAN));
+        let (threads, memory) = (options.threads.as_str(), options.memory.as_str());
+        // Whoever names no set need not have names that can be read.
+        let plain = |text: &str| matches!(text, "fill" | "round-robin" | "float" | "local" | "remote");
+        let names = match plain(threads) && plain(memory) && options.plan.is_none() {
+            true => Registry::default(),
+            false => crate::names::named_sets()?,
+        };
+        let threads = parsed("--threads", threads, ThreadPolicy::parse, &machine, &names)?;
+        let policy = parsed("--memory", memory, MemoryPolicy::parse, &machine, &names)?;
+        let global = RSet::global(&machine);
+        let refused = |option: &str, error: PlacementError| Failure::usage(format!("{option}: {error}"));
+        ThreadPlan::new(threads.clone(), &global, &machine).map_err(|error| refused("--threads", error))?;
+        Placement::new(policy, &global, &machine).map_err(|error| refused("--memory", error))?;
+        let plan = options.plan.as_ref().map(|path| plan::read(path, &machine, &names)).transpose()?;
+        let homes = Homes { policy, rules: vec![] };
+        let plan = plan.unwrap_or_default();
+        let group = |group: &gondwana_plan::ThreadGroup| ThreadGroup {
+            threads: group.threads.clone(),
+            node: group.node,
+        };
+        let groups = plan.threads.iter().map(group).collect();
+        Ok(Self { threads, groups, homes, plan, processors_each })
+    }
+
+    /// What the run asked for that the plan was made from.
+    pub fn before(&self) -> Option<Traffic> {
+        self.plan.before
+    }
+
+    /// What a run under the plan is expected to ask for.
+    pub fn expected(&self) -> Option<Traffic> {
+        self.plan.expected
+    }
+
+    /// Adds what the plan means in this program; says what means nothing there.
+    pub fn with_plan(mut self, options: &RunOptions, program: &Program) -> Result<Self, Failure> {
+        let Some(path) = &options.plan else { return Ok(self) };
+        let (rules, missing) = plan::resolve(&self.plan, path, program);
+        for sentence in &missing {
+            eprintln!("gondwana: {sentence}");
+        }
+        if options.strict && !missing.is_empty() {
+            return Err(Failure::cannot("the program was not started, because of --strict"));
+        }
+        self.homes.rules = rules;
+        Ok(self)
+    }
+}

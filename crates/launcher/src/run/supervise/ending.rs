@@ -1,0 +1,179 @@
+//! How a run ends when nodes do, or connections between them.
+
+use super::Supervisor;
+use crate::process::events::{End, Nodes};
+use crate::process::signal_name;
+use crate::run_registry::State;
+use gondwana_console::failure::{CANNOT, Failure, NOT_FOUND};
+use std::time::{Duration, Instant};
+
+/// How long to wait for the cause when a connection was closed: most often its other end has just died, and on a loaded
+/// computer the news of that takes a while.
+pub(super) const CAUSE: Duration = Duration::from_millis(1000);
+
+/// How long the kernel may take to end processes that were killed.
+const KILLED: Duration = Duration::from_secs(2);
+
+/// How long nodes may take to end once a computer is silent: those on it may be unable to tell of it.
+const KILLED_AFTER_SILENCE: Duration = Duration::from_millis(200);
+
+/// What a node has told of its death.
+#[derive(Clone, Debug)]
+pub(super) struct Crash {
+    pub thread: u64,
+    pub address: u64,
+    pub what: String,
+}
+
+impl Supervisor<'_> {
+    /// Ends the other nodes while node 0 ends by itself: to give back much memory takes the system a while.
+    pub(super) fn release(&mut self, machine: &mut dyn Nodes) {
+        for (number, node) in (0..).zip(&mut self.nodes).skip(1).filter(|(_, node)| !node.ended) {
+            node.released = true;
+            machine.signal(number, libc::SIGKILL);
+        }
+    }
+
+    /// A connection has broken. Unless the run is ending anyway, that ends it, but the death of a node is the
+    /// better explanation, and may be on its way; not from a computer that is silent.
+    pub(super) fn lost(&mut self, by: u16, lost: u16, reason: &str) {
+        if self.end.is_some() || self.lost.is_some() || self.exiting() {
+            return;
+        }
+        self.lost = Some(format!("node {by} has lost its connection to node {lost}: {reason}"));
+        self.deadline = Some(Instant::now() + CAUSE);
+    }
+
+    /// True once a node has said that the program is ending.
+    pub(super) fn exiting(&self) -> bool {
+        self.nodes.iter().any(|node| node.exit)
+    }
+
+    pub(super) fn ended(&mut self, number: u16, end: End, machine: &mut dyn Nodes) {
+        let index = usize::from(number);
+        if index >= self.nodes.len() {
+            return;
+        }
+        self.nodes[index].ended = true;
+        self.reached(number, State::Ended);
+        if let Some(monitored) = &mut self.monitored {
+            monitored.ended(number, machine);
+        }
+        if self.end.is_some() {
+            return;
+        }
+        let node = self.nodes[index].clone();
+        match end {
+            End::Signalled(_) if node.released => {}
+            End::Signalled(signal) => {
+                let expected = number == 0 && self.passed_on.contains(&signal);
+                self.finish(end, machine);
+                // Who writes to a pipe that nobody reads dies without a word, as natively.
+                let of_pipe = signal == libc::SIGPIPE && node.crash.is_none();
+                if let Some(why) = &node.starved {
+                    self.say(&format!("node {number} was killed by the kernel: {why}"));
+                } else if self.reporting && !expected && !of_pipe {
+                    let line = obituary(number, signal, node.crash.as_ref());
+                    self.say(&line);
+                }
+            }
+            // Node 0 has seen to it that the others have written everything out and stand still.
+            End::Exited(_) if node.exit => self.finish(end, machine),
+            // The others end when they learn that the program is ending. One that could not go on, as with its host, will not
+            // say that it has written everything out: node 0 would wait for that in vain.
+            End::Exited(status) if node.released || self.exiting() && status != i32::from(CANNOT) => {}
+            // The loader has said which library of the program is missing, as natively.
+            End::Exited(status) if self.reporting && !node.up && status == i32::from(NOT_FOUND) => {
+                self.finish(end, machine);
+            }
+            End::Exited(status) if self.reporting && !node.up => {
+                self.finish(End::Exited(i32::from(CANNOT)), machine);
+                if status != i32::from(CANNOT) {
+                    self.say(&format!(
+                        "node {number} ended with status {status} before it had joined the others: is the runtime \
+                         library complete, and made for this system?"
+                    ));
+                }
+            }
+            // `_exit`, or the runtime library itself, which has said why.
+            End::Exited(status) if number == 0 || status == i32::from(CANNOT) => self.finish(end, machine),
+            End::Exited(status) => {
+                let failure = if status == 0 { i32::from(CANNOT) } else { status };
+                self.finish(End::Exited(failure), machine);
+                self.say(&format!("node {number} ended with status {status}, but the program had not"));
+            }
+        }
+    }
+
+    /// Decides how the run ends, and ends what is left of it. Why is said afterwards: a terminal that the user has stopped
+    /// takes its time.
+    pub(super) fn finish(&mut self, end: End, machine: &mut dyn Nodes) {
+        self.end = Some(end);
+        machine.kill();
+        self.killed = true;
+        self.deadline = Some(Instant::now() + if self.silent { KILLED_AFTER_SILENCE } else { KILLED });
+    }
+
+    /// A process cannot be a node. What the first one says is said for all.
+    pub(super) fn failed(&mut self, why: &str, machine: &mut dyn Nodes) {
+        if self.end.is_none() {
+            self.finish(End::Exited(i32::from(CANNOT)), machine);
+            self.say(why);
+        }
+    }
+
+    pub(super) fn overdue(&mut self, machine: &mut dyn Nodes) -> Result<(), Failure> {
+        if self.killed && self.silent {
+            // The agent there, if there still is one, ends its nodes by itself.
+            self.nodes.iter_mut().for_each(|node| node.ended = true);
+            return Ok(());
+        }
+        if self.killed {
+            let left: Vec<_> = (0..self.nodes.len())
+                .filter(|&node| !self.nodes[node].ended)
+                .map(|node| node.to_string())
+                .collect();
+            return Err(Failure::cannot(format!(
+                "node {} was killed, but its end is not known: look for what is left of it",
+                left.join(", ")
+            )));
+        }
+        self.finish_lost(machine);
+        Ok(())
+    }
+
+    /// No better explanation than a broken connection has come.
+    pub(super) fn finish_lost(&mut self, machine: &mut dyn Nodes) {
+        let lost = self.lost.take().filter(|_| self.end.is_none());
+        let end = self.end.unwrap_or(End::Exited(i32::from(CANNOT)));
+        self.finish(end, machine);
+        if let Some(lost) = lost {
+            self.say(&lost);
+        }
+    }
+}
+
+/// One line about a node that is waited for, and may be stopped.
+pub(super) fn held_up(node: u16, by: u16, process: Option<u32>) -> String {
+    let process = process.map_or_else(|| "PID".to_owned(), |process| process.to_string());
+    format!(
+        "node {node} waits for node {by}, which holds one of its pages: if that node is stopped, let it go on with \
+         `kill -CONT {process}`"
+    )
+}
+
+/// One line about the death of a node.
+fn obituary(node: u16, signal: i32, crash: Option<&Crash>) -> String {
+    let name = signal_name(signal);
+    let Some(Crash { thread, address, what }) = crash else {
+        return format!("node {node} was killed by {name}");
+    };
+    let place = match signal {
+        libc::SIGSEGV | libc::SIGBUS | libc::SIGILL | libc::SIGFPE | libc::SIGTRAP => {
+            format!(" at address {address:#x}")
+        }
+        _ => String::new(),
+    };
+    let more = if what.is_empty() { String::new() } else { format!(" ({what})") };
+    format!("node {node}, thread {thread} died of {name}{place}{more}")
+}

@@ -1,0 +1,285 @@
+//! Follows the nodes of a run to its end, and sees to it that there is one.
+
+mod ending;
+mod monitoring;
+#[cfg(test)]
+mod tests;
+
+use super::monitored::Monitored;
+use crate::process::events::{End, Event, Nodes, Stop};
+use crate::process::signal_name;
+use crate::progress_line::Live;
+use crate::run_registry::State;
+use crate::run_registry::answer::Register;
+use ending::{Crash, held_up};
+use gondwana_console::failure::{CANNOT, Failure};
+use gondwana_control::{Order, Report};
+use std::collections::BTreeMap;
+use std::os::fd::AsRawFd;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// How often the live line is renewed.
+const TICK: Duration = Duration::from_millis(250);
+
+/// Signals that ask a program to end.
+const ENDING: [i32; 3] = [libc::SIGINT, libc::SIGQUIT, libc::SIGTERM];
+
+/// How a run has ended.
+#[derive(Debug)]
+pub struct Outcome {
+    /// How the launcher is to end.
+    pub end: End,
+    /// The counters of each node, as far as they have arrived.
+    pub stats: Vec<Option<serde_json::Value>>,
+}
+
+/// What is known about one node.
+#[derive(Clone, Debug, Default)]
+struct Node {
+    /// Its process, as a number of its computer.
+    process: Option<u32>,
+    up: bool,
+    ended: bool,
+    exit: bool,
+    /// It was ended because the program has, and nobody needs it any more.
+    released: bool,
+    /// The user has been told that it is stopped.
+    stopped: bool,
+    crash: Option<Crash>,
+    /// Why the kernel has ended it, if that was for want of memory.
+    starved: Option<String>,
+}
+
+/// Follows nodes until all have ended.
+pub struct Supervisor<'a> {
+    nodes: Vec<Node>,
+    /// Whether nodes have the runtime library and so report.
+    reporting: bool,
+    stats: BTreeMap<u16, serde_json::Value>,
+    live: Live,
+    /// What those are told who ask about the run, if anybody can.
+    register: Option<Arc<Register>>,
+    /// Where what nodes record goes.
+    monitored: Option<Monitored>,
+    say: &'a mut dyn FnMut(&str),
+    end: Option<End>,
+    /// Signals passed on to node 0: no surprise if it dies of one of them.
+    passed_on: Vec<i32>,
+    lost: Option<String>,
+    /// What the program has printed could not be written.
+    output_lost: bool,
+    /// A whole computer is silent: the nodes on it cannot be followed to their ends.
+    silent: bool,
+    killed: bool,
+    deadline: Option<Instant>,
+}
+
+impl<'a> Supervisor<'a> {
+    /// A supervisor of `nodes` nodes. `say` prints one line for the user.
+    pub fn new(nodes: u16, reporting: bool, live: Live, say: &'a mut dyn FnMut(&str)) -> Self {
+        Self {
+            nodes: vec![Node::default(); usize::from(nodes)],
+            reporting,
+            stats: BTreeMap::new(),
+            live,
+            register: None,
+            monitored: None,
+            say,
+            end: None,
+            passed_on: vec![],
+            lost: None,
+            output_lost: false,
+            silent: false,
+            killed: false,
+            deadline: None,
+        }
+    }
+
+    /// Keeps a register of the nodes.
+    pub fn keeping(self, register: Option<Arc<Register>>) -> Self {
+        Self { register, ..self }
+    }
+
+    /// Lets the run be monitored.
+    pub fn monitored(self, monitored: Monitored) -> Self {
+        Self { monitored: Some(monitored), ..self }
+    }
+
+    /// Follows the nodes to their ends.
+    pub fn run(mut self, machine: &mut dyn Nodes) -> Result<Outcome, Failure> {
+        if let Some(requests) = self.requests() {
+            machine.watch(requests.as_raw_fd());
+        }
+        while !self.nodes.iter().all(|node| node.ended) {
+            let tick = self.live.is_shown().then(|| Instant::now() + TICK);
+            let until = [self.deadline, tick].into_iter().flatten().min();
+            match machine.next(until)? {
+                Some(event) => self.event(event, machine),
+                None if self.deadline.is_some_and(|deadline| deadline <= Instant::now()) => {
+                    self.overdue(machine)?;
+                }
+                None => {}
+            }
+            self.live.draw();
+        }
+        self.live.erase();
+        while let Some(event) = machine.last_words() {
+            self.event(event, machine);
+        }
+        if let Some(sentence) = self.monitored.as_mut().and_then(Monitored::finish) {
+            self.say(&sentence);
+        }
+        let stats = (0..self.nodes.len() as u16).map(|node| self.stats.remove(&node)).collect();
+        let end = match self.end {
+            // Whoever reads the status alone must not take it for a success, nor for a reader that has gone away.
+            Some(End::Exited(0) | End::Signalled(libc::SIGPIPE)) if self.output_lost => None,
+            end => end,
+        };
+        Ok(Outcome { end: end.unwrap_or(End::Exited(i32::from(CANNOT))), stats })
+    }
+
+    fn event(&mut self, event: Event, machine: &mut dyn Nodes) {
+        match event {
+            Event::Started(node, process) => {
+                if let Some(node) = self.nodes.get_mut(usize::from(node)) {
+                    node.process = Some(process);
+                }
+                if let Some(register) = &self.register {
+                    register.started(node, process);
+                }
+            }
+            Event::Report(node, report) => self.report(node, report, machine),
+            Event::Ended(node, end) => self.ended(node, end, machine),
+            Event::Signal { signal: libc::SIGTSTP, from_terminal } => self.stop(from_terminal, machine),
+            Event::Chunk(node, chunk) => self.recorded(node, chunk, machine),
+            Event::Watched => self.requested(machine),
+            Event::Stopped(stop, host) => self.stopped(&stop, host.as_deref()),
+            Event::Continued(node) => self.continued(node),
+            Event::OutputLost(sentence) => {
+                self.output_lost = true;
+                self.say(&sentence);
+            }
+            // A program may handle such a signal as often as it likes; one that does not let it through has been
+            // asked once.
+            Event::Signal { signal, .. }
+                if ENDING.contains(&signal)
+                    && self.passed_on.contains(&signal)
+                    && machine.holds_back(0, signal) =>
+            {
+                self.finish(End::Signalled(signal), machine);
+                self.say(&format!("the program blocks {}: ended by force", signal_name(signal)));
+            }
+            Event::Signal { signal, from_terminal } => {
+                self.passed_on.push(signal);
+                // The terminal has sent it to node 0 as well.
+                if !from_terminal {
+                    machine.signal(0, signal);
+                }
+            }
+        }
+    }
+
+    fn report(&mut self, number: u16, report: Report, machine: &mut dyn Nodes) {
+        let Some(node) = self.nodes.get_mut(usize::from(number)) else { return };
+        match report {
+            Report::Up => {
+                node.up = true;
+                self.live.up();
+                self.reached(number, State::Up);
+            }
+            Report::Progress { faults, bytes } => self.live.progress(number, faults, bytes),
+            Report::Stats(counters) => {
+                self.stats.insert(number, counters);
+            }
+            Report::Crash { thread, address, what, .. } => node.crash = Some(Crash { thread, address, what }),
+            Report::HeldUp { by } => {
+                let process = self.nodes.get(usize::from(by)).and_then(|node| node.process);
+                self.say(&held_up(number, by, process));
+            }
+            Report::Refused { what } => self.say(&format!("node {number}: {what}")),
+            Report::Starved { why } => node.starved = Some(why),
+            Report::Failed { why } => self.failed(&why, machine),
+            Report::Unrecorded { why } => {
+                self.say(&format!(
+                    "node {number}: its monitor has failed, so that no more is recorded of it, while the program goes on ({why})"
+                ));
+                self.monitored.iter_mut().for_each(|monitored| monitored.failed(number));
+            }
+            Report::Thresholds { reached, more } => {
+                for (address, count) in reached {
+                    self.say(&format!("node {number}: {count} transactions at {address:#x}"));
+                }
+                if more > 0 {
+                    self.say(&format!("node {number}: {more} more counters have reached their thresholds"));
+                }
+            }
+            Report::Exit { .. } => node.exit = true,
+            Report::Closed if number == 0 => self.release(machine),
+            Report::Closed => {}
+            Report::Bank(request) => {
+                let over = self.end.is_some() || self.exiting();
+                if let Some(monitored) = &mut self.monitored {
+                    monitored.asked_of_banks(number, request, over, machine);
+                }
+            }
+            Report::BankDone(answer) => {
+                self.monitored
+                    .iter_mut()
+                    .for_each(|monitored| monitored.board_done(number, answer.clone(), machine));
+            }
+            Report::Reached { node, reached } => machine.order(node, &Order::Reached(reached)),
+            Report::Counted => self.monitored.iter_mut().for_each(|monitored| monitored.counted(number)),
+            Report::Record { file } => self.asked_by_node(number, Some(file), machine),
+            Report::StopRecording => self.asked_by_node(number, None, machine),
+            Report::Lost { node: lost, reason, silent } => {
+                self.lost(number, lost, &reason);
+                if silent && self.lost.is_some() && !self.silent {
+                    self.silent = true;
+                    self.finish_lost(machine);
+                }
+            }
+        }
+    }
+
+    fn reached(&self, number: u16, state: State) {
+        if let Some(register) = &self.register {
+            register.reached(number, state);
+        }
+    }
+
+    /// The stop key of the terminal: node 0 may have had the signal itself, the others follow, then the launcher.
+    fn stop(&mut self, from_terminal: bool, machine: &mut dyn Nodes) {
+        if !from_terminal {
+            machine.signal(0, libc::SIGTSTP);
+        }
+        let others = 1..self.nodes.len() as u16;
+        others.clone().for_each(|node| machine.signal(node, libc::SIGSTOP));
+        self.live.erase();
+        // SAFETY: stops this process until the shell continues it.
+        unsafe { libc::raise(libc::SIGSTOP) };
+        others.for_each(|node| machine.signal(node, libc::SIGCONT));
+        machine.signal(0, libc::SIGCONT);
+    }
+
+    /// A node does not go on until somebody lets it.
+    fn stopped(&mut self, stop: &Stop, host: Option<&str>) {
+        let Some(node) = self.nodes.get_mut(usize::from(stop.node)) else { return };
+        if self.end.is_none() && !node.ended {
+            node.stopped = true;
+            self.say(&stop.sentence(host));
+        }
+    }
+
+    fn continued(&mut self, number: u16) {
+        let node = self.nodes.get_mut(usize::from(number));
+        if node.is_some_and(|node| std::mem::take(&mut node.stopped)) && self.end.is_none() {
+            self.say(&format!("node {number} goes on"));
+        }
+    }
+
+    fn say(&mut self, line: &str) {
+        self.live.erase();
+        (self.say)(line);
+    }
+}

@@ -1,0 +1,52 @@
+//! What nodes record, and what others ask of the run.
+
+use super::Supervisor;
+use crate::process::events::Nodes;
+use crate::run_registry::requests::Inbox;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+impl Supervisor<'_> {
+    pub(super) fn recorded(&mut self, node: u16, chunk: Vec<u8>, machine: &mut dyn Nodes) {
+        let Some(monitored) = &mut self.monitored else { return };
+        let was_on = monitored.is_on();
+        let sentence = monitored.chunk(node, chunk, machine);
+        if was_on != monitored.is_on() {
+            self.note_monitored();
+        }
+        if let Some(sentence) = sentence {
+            self.say(&sentence);
+        }
+    }
+
+    pub(super) fn asked_by_node(&mut self, node: u16, file: Option<PathBuf>, machine: &mut dyn Nodes) {
+        let over = self.end.is_some() || self.exiting();
+        // A folder that is gone is noticed when the file is made.
+        let file = file.map(|file| std::path::absolute(&file).unwrap_or(file));
+        if let Some(monitored) = &mut self.monitored {
+            monitored.asked_by_node(node, file.as_deref(), over, machine);
+        }
+        self.note_monitored();
+    }
+
+    fn note_monitored(&self) {
+        if let (Some(register), Some(monitored)) = (&self.register, &self.monitored) {
+            register.monitored(monitored.is_on());
+        }
+    }
+
+    /// Where others make requests, if they can.
+    pub(super) fn requests(&self) -> Option<Arc<Inbox>> {
+        self.register.as_ref()?.requests().cloned()
+    }
+
+    pub(super) fn requested(&mut self, machine: &mut dyn Nodes) {
+        let over = self.end.is_some() || self.exiting();
+        for asked in self.requests().into_iter().flat_map(|requests| requests.take()) {
+            if let Some(monitored) = &mut self.monitored {
+                monitored.asked(asked, over, machine);
+            }
+        }
+        self.note_monitored();
+    }
+}

@@ -1,0 +1,187 @@
+//! A report as one page of HTML that needs nothing else: no network, no fonts or scripts of others.
+//!
+//! All tables are in the HTML itself and are there without JavaScript; the script draws the picture of addresses and makes
+//! the tables sort, filter and lead to the picture. Names in a recording are anybody's: the template escapes them, the data
+//! of the script are written so that they cannot end its element (see [`data`]), and the page's policy allows exactly the
+//! script and the style that belong to it, by their sums.
+
+mod advice;
+mod area;
+mod cells;
+mod data;
+mod flow;
+mod things;
+mod time;
+mod words;
+
+use askama::Template;
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use gondwana_analysis::{Advice, Analysis, LockHandOffs};
+use gondwana_console::columns::grouped;
+use gondwana_plan::Plan;
+use sha2::{Digest, Sha256};
+
+/// The page shows this many data areas, hottest first.
+const MOST_AREAS: usize = 1000;
+/// The page shows this many locks, hottest first.
+const MOST_LOCKS: usize = 200;
+/// The page shows this many nodes.
+const MOST_NODES: usize = 64;
+/// The page knows where this many threads began.
+const MOST_THREADS: usize = 4096;
+/// The page has colours for this many nodes or threads; then they begin again, in another shade.
+const COLOURS: usize = 8;
+
+const STYLE: &str = include_str!("page.css");
+/// The parts of the script, in the order in which they need each other. A scope of their own keeps their names from the
+/// page's.
+const SCRIPT: &str = concat!(
+    "'use strict';\n{\n",
+    include_str!("script/words.js"),
+    include_str!("script/things.js"),
+    include_str!("script/data.js"),
+    include_str!("script/layout.js"),
+    include_str!("script/bins.js"),
+    include_str!("script/view.js"),
+    include_str!("script/drawing.js"),
+    include_str!("script/reading.js"),
+    include_str!("script/gestures.js"),
+    include_str!("script/picture.js"),
+    include_str!("script/tables.js"),
+    include_str!("script/timeline.js"),
+    include_str!("script/main.js"),
+    "}\n",
+);
+
+/// The whole page of a run that was under the plan `earlier`, which may be empty.
+pub fn render(analysis: &Analysis, advice: &[Advice], earlier: &Plan) -> String {
+    let (cells, too_many) = data::shown(analysis);
+    let areas = &analysis.areas[..analysis.areas.len().min(MOST_AREAS)];
+    let timeline = time::timeline(analysis);
+    let mut notes: Vec<String> = analysis.notes.iter().map(|note| words::name(note)).collect();
+    notes.extend(too_many);
+    notes.extend(left_out(analysis));
+    let page = Page {
+        policy: policy(),
+        style: STYLE,
+        script: SCRIPT,
+        program: words::name(program(analysis)),
+        command: words::name(&analysis.run.command.join(" ")),
+        head: head(analysis),
+        hottest: area::hottest(analysis),
+        advice: advice.iter().map(|one| advice::Item::new(one, analysis, earlier)).collect(),
+        plan: advice::plan_of(advice, analysis, earlier),
+        areas: areas.iter().enumerate().map(|(index, area)| area::Row::new(index, area, analysis)).collect(),
+        details: areas
+            .iter()
+            .enumerate()
+            .filter_map(|(index, area)| area::Details::new(index, area, analysis))
+            .collect(),
+        flows: flow::matrix(analysis),
+        locks: analysis.locks.iter().take(MOST_LOCKS).map(lock).collect(),
+        notes,
+        data: data::json(analysis, &cells, areas.len(), &timeline.slots),
+        pictured: !cells.is_empty(),
+        timeline,
+    };
+    page.render().expect("writing to a text does not fail")
+}
+
+#[derive(Template)]
+#[template(path = "page.html")]
+struct Page {
+    policy: String,
+    style: &'static str,
+    script: &'static str,
+    program: String,
+    command: String,
+    head: Vec<(&'static str, String)>,
+    hottest: Option<area::Hottest>,
+    advice: Vec<advice::Item>,
+    plan: String,
+    areas: Vec<area::Row>,
+    details: Vec<area::Details>,
+    flows: Vec<flow::Row>,
+    timeline: time::Timeline,
+    locks: Vec<LockRow>,
+    notes: Vec<String>,
+    data: String,
+    pictured: bool,
+}
+
+struct LockRow {
+    name: String,
+    address: String,
+    total: String,
+    nodes: String,
+}
+
+/// What the page may load and run: its own script and style, known by their sums, and nothing from elsewhere.
+fn policy() -> String {
+    let sum = |text: &str| format!("'sha256-{}'", STANDARD.encode(Sha256::digest(text)));
+    format!(
+        "default-src 'none'; script-src {}; style-src {}; base-uri 'none'; form-action 'none'",
+        sum(SCRIPT),
+        sum(STYLE)
+    )
+}
+
+/// The file name of the program.
+fn program(analysis: &Analysis) -> &str {
+    let path = analysis.run.executable.as_str();
+    path.rsplit('/').next().filter(|name| !name.is_empty()).unwrap_or("a program")
+}
+
+/// The figures at the top.
+fn head(analysis: &Analysis) -> Vec<(&'static str, String)> {
+    let totals = &analysis.totals;
+    let mut head = vec![
+        ("nodes", grouped(analysis.run.nodes.into())),
+        ("threads", grouped(analysis.threads.len() as u64)),
+        ("recorded", words::seconds(analysis.seconds)),
+        ("requests to other nodes", grouped(totals.requests())),
+        ("moved", gondwana_console::columns::amount(totals.bytes)),
+    ];
+    let run = &analysis.run;
+    for (what, value) in [("consistency", &run.consistency), ("fabric", &run.fabric), ("plan", &run.plan)] {
+        if !value.is_empty() {
+            head.push((what, words::name(value)));
+        }
+    }
+    head
+}
+
+/// What the page does not show because there is too much of it.
+fn left_out(analysis: &Analysis) -> Vec<String> {
+    let mut notes = vec![];
+    let mut note = |what: &str, all: usize, most: usize| {
+        if all > most {
+            notes.push(format!(
+                "Of {} {what} this page shows {}; --json has all.",
+                grouped(all as u64),
+                grouped(most as u64)
+            ));
+        }
+    };
+    note("data areas", analysis.areas.len(), MOST_AREAS);
+    note("locks", analysis.locks.len(), MOST_LOCKS);
+    note("nodes", analysis.nodes.len(), MOST_NODES);
+    notes
+}
+
+fn lock(lock: &LockHandOffs) -> LockRow {
+    let to = lock.hand_offs.iter().take(MOST_NODES).enumerate().filter(|&(_, &count)| count > 0);
+    LockRow {
+        name: words::name(&lock.name),
+        address: format!("{:#x}", lock.address),
+        total: grouped(lock.hand_offs.iter().fold(0, |sum, &count| sum.saturating_add(count))),
+        nodes: to
+            .map(|(node, &count)| format!("node {node}: {}", grouped(count)))
+            .collect::<Vec<_>>()
+            .join(", "),
+    }
+}
+
+#[cfg(test)]
+mod tests;
