@@ -1,4 +1,4 @@
-//! A mistake in the monitor costs the recording, never the run.
+//! A panic in the monitor costs the recording, never the run.
 
 use super::Monitor;
 use crate::Node;
@@ -6,14 +6,15 @@ use crate::defect::attempt;
 use gondwana_control::Report;
 
 impl Monitor {
-    /// Forgets the recording, which what has failed may have left half done.
+    /// Drops the recorder, whose state may be inconsistent.
     fn give_up(&self) {
         *self.recorder() = None;
     }
 }
 
 impl Node {
-    /// Does something for the monitor. If that fails, nothing more is recorded here, the user hears of it, and the program goes on.
+    /// Runs a part of the monitor. If it panics, this node stops recording, the user gets a sentence, and the program
+    /// goes on.
     pub(super) fn attempt<R>(&'static self, what: impl FnOnce() -> R) -> Option<R> {
         attempt(what)
             .inspect_err(|why| {
