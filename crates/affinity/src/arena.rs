@@ -5,10 +5,9 @@
 //! its memory when its first block is allocated, and keeps it; a large block has memory from its allocation to its end.
 
 use crate::reservation::reserve;
-use crate::rules::Rules;
-use crate::{fork, report};
+use crate::{fork, message};
 use gondwana_host::pages::{self, Found};
-use gondwana_host::{Extras, Placed, Region, Remark, arrange, sys};
+use gondwana_host::{AnonymousMemory, Extras, MallocPlan, Placed, UnmetRequest, place_untouched, sys};
 use gondwana_memory::PAGE_SIZE;
 use gondwana_memory::heap::{Cache, Heap, Layout};
 use gondwana_rset::{MemoryPolicy, Placement, RSet};
@@ -41,7 +40,7 @@ pub struct Arena {
     large: Mutex<BTreeMap<usize, usize>>,
     placement: Placement,
     extras: Extras,
-    tally: Mutex<Tally>,
+    page_counts: Mutex<PageCounts>,
     /// True if pages are to be counted when blocks are freed.
     counts: bool,
     has_complained: AtomicBool,
@@ -49,7 +48,7 @@ pub struct Arena {
 
 /// What was asked of an arena so far.
 #[derive(Clone, Debug, Default)]
-pub struct Tally {
+pub struct PageCounts {
     /// Allocations.
     pub calls: u64,
     /// Bytes in all of them.
@@ -81,7 +80,7 @@ impl Arena {
         memory: MemoryPolicy,
         rset: &RSet,
         machine: &Machine,
-        rules: &Rules,
+        plan: &MallocPlan,
     ) -> Option<Self> {
         let placement = Placement::new(memory, rset, machine).ok()?;
         let total: u64 = machine.nodes.iter().map(|node| node.memory.total.0).sum();
@@ -110,9 +109,9 @@ impl Arena {
             slabs,
             large: Mutex::default(),
             placement,
-            extras: rules.plan.extras,
-            tally: Mutex::default(),
-            counts: rules.plan.report.is_some(),
+            extras: plan.extras,
+            page_counts: Mutex::default(),
+            counts: plan.report.is_some(),
             has_complained: AtomicBool::new(false),
         })
     }
@@ -131,9 +130,9 @@ impl Arena {
         } else {
             self.allocate_large(bytes, alignment)
         }?;
-        let mut tally = lock(&self.tally);
-        tally.calls += 1;
-        tally.bytes += bytes as u64;
+        let mut page_counts = lock(&self.page_counts);
+        page_counts.calls += 1;
+        page_counts.bytes += bytes as u64;
         Some(block)
     }
 
@@ -174,30 +173,31 @@ impl Arena {
     /// Gives some addresses memory by the policy; false if there is none.
     fn furnish(&self, addresses: Range<usize>, before: usize, extras: Extras) -> bool {
         // SAFETY: the addresses are reserved for this arena, and the heap has just given them out.
-        let Ok(region) = (unsafe { Region::renewed(addresses) }) else { return false };
-        let placed = arrange(&region, &self.placement, before as u64, extras);
+        let Ok(region) = (unsafe { AnonymousMemory::renewed(addresses) }) else { return false };
+        let placed = place_untouched(&region, &self.placement, before as u64, extras);
         let pages = region.pages();
         let _ = region.into_addresses();
         self.complain(&placed);
-        let mut tally = lock(&self.tally);
+        let mut page_counts = lock(&self.page_counts);
         for (node, pages) in &placed.asked.pages {
-            *tally.asked.pages.entry(*node).or_default() += pages;
+            *page_counts.asked.pages.entry(*node).or_default() += pages;
         }
-        tally.asked.absent += pages - placed.asked.present();
+        page_counts.asked.absent += pages - placed.asked.present();
         if extras.colours.is_some() {
-            tally.colours.0 += pages;
-            tally.colours.1 += placed.colours.map_or(0, |colours| colours.in_order);
+            page_counts.colours.0 += pages;
+            page_counts.colours.1 += placed.colours.map_or(0, |colours| colours.in_order);
         }
         true
     }
 
     /// Says once that memory is not as it was asked for. What the kernel refuses, the launcher has said.
     fn complain(&self, placed: &Placed) {
-        let mut remarks = placed.remarks.iter().filter(|remark| !matches!(remark, Remark::Refused { .. }));
+        let mut remarks =
+            placed.remarks.iter().filter(|remark| !matches!(remark, UnmetRequest::Refused { .. }));
         if let Some(remark) = remarks.next()
             && !self.has_complained.swap(true, Ordering::Relaxed)
         {
-            report::say(&format!("{}: {remark}", self.rule));
+            message::say(&format!("{}: {remark}", self.rule));
         }
     }
 
@@ -212,11 +212,11 @@ impl Arena {
         if self.counts
             && let Ok(found) = pages::count(0, addresses.clone())
         {
-            add(&mut lock(&self.tally).found, &found);
+            add(&mut lock(&self.page_counts).found, &found);
         }
         // Memory that cannot be returned now is replaced when the addresses are used again.
         // SAFETY: the addresses were the block's, which the program does not use any more.
-        let _ = unsafe { Region::vacate(addresses) };
+        let _ = unsafe { AnonymousMemory::vacate(addresses) };
         self.cache().free(address).is_ok()
     }
 
@@ -230,8 +230,8 @@ impl Arena {
     }
 
     /// What was asked for, and where all pages are or were.
-    pub fn tally(&self) -> Tally {
-        let mut tally = lock(&self.tally).clone();
+    pub fn page_counts(&self) -> PageCounts {
+        let mut page_counts = lock(&self.page_counts).clone();
         let slabs = (0..self.slabs.len() * 64).step_by(64).flat_map(|first| {
             let bits = self.slabs[first / 64].load(Ordering::Acquire);
             (0..64).filter(move |bit| bits >> bit & 1 == 1).map(move |bit| first + bit)
@@ -240,10 +240,10 @@ impl Arena {
         let large = lock(&self.large).clone();
         for range in slabs.chain(large.into_iter().map(|(start, length)| start..start + length)) {
             if let Ok(found) = pages::count(0, range) {
-                add(&mut tally.found, &found);
+                add(&mut page_counts.found, &found);
             }
         }
-        tally
+        page_counts
     }
 
     /// The way to the heap for the calling thread.

@@ -8,6 +8,7 @@ mod arena;
 mod fork;
 mod inside;
 mod malloc;
+mod message;
 mod next;
 mod operators;
 mod own_memory;

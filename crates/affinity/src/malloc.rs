@@ -2,7 +2,7 @@
 
 use crate::arena::Block;
 use crate::rules::rules;
-use crate::{inside, next, report};
+use crate::{inside, message, next};
 use libc::{c_int, c_void};
 use std::arch::naked_asm;
 
@@ -198,7 +198,7 @@ pub unsafe extern "C" fn free(block: *mut c_void) {
         let before = errno();
         let _inside = inside::enter();
         if !arena.free(block as usize) {
-            report::say_and_abort("free", block as usize);
+            message::say_and_abort("free", block as usize);
         }
         set_errno(before);
     } else if !next::is_early(block) {
@@ -219,7 +219,7 @@ pub unsafe extern "C" fn malloc_usable_size(block: *mut c_void) -> usize {
 fn usable_in_arena(block: *mut c_void) -> Option<usize> {
     let arena = rules()?.owner(block as usize)?;
     let _inside = inside::enter();
-    Some(arena.usable(block as usize).unwrap_or_else(|| report::say_and_abort("realloc", block as usize)))
+    Some(arena.usable(block as usize).unwrap_or_else(|| message::say_and_abort("realloc", block as usize)))
 }
 
 /// As the C library's function; what is loaded next may come to where this was.

@@ -5,12 +5,11 @@
 //! or an allocator with operators of its own keeps them. What no rule means is left to the next operator.
 
 use crate::malloc::{NATURAL, placed};
-use crate::{inside, report};
-use libc::{c_int, c_void};
+use crate::{inside, message};
+use gondwana_elf::loaded;
+use libc::c_void;
 use std::arch::naked_asm;
-use std::ffi::{CStr, OsStr};
-use std::os::unix::ffi::OsStrExt;
-use std::path::Path;
+use std::ffi::CStr;
 use std::sync::OnceLock;
 
 /// Libraries whose operators call `malloc` and `free`.
@@ -42,61 +41,24 @@ impl Operator {
         let _inside = inside::enter();
         // SAFETY: the name is a C string.
         let mut address = unsafe { libc::dlsym(libc::RTLD_NEXT, self.name.as_ptr()) };
+        // SAFETY: the objects of the caller, of an operator that is found, and of this function are in use.
+        let object = |address: usize| unsafe { loaded::at(address) };
         if address.is_null() {
-            // A module that was loaded later has brought a C++ library along that only it knows.
-            if let Some(module) = Module::at(caller) {
+            // An object that was loaded later has brought a C++ library along that only it knows.
+            if let Some(object) = object(caller) {
                 // SAFETY: the loader's records of objects serve as handles.
-                address = unsafe { libc::dlsym(module.map, self.name.as_ptr()) };
+                address = unsafe { libc::dlsym(object.handle(), self.name.as_ptr()) };
             }
         }
-        let module = Module::at(address as usize);
-        let own = Module::at(next as *const () as usize).map(|module| module.map);
-        if address.is_null() || module.as_ref().map(|module| module.map) == own {
-            report::say(&format!("{}: no C++ library has this operator", self.name.to_string_lossy()));
+        let library = object(address as usize);
+        let own = object(next as *const () as usize);
+        if address.is_null() || library.map(|library| library.handle()) == own.map(|own| own.handle()) {
+            message::say(&format!("{}: no C++ library has this operator", self.name.to_string_lossy()));
             std::process::abort();
         }
-        let is_plain = module.is_some_and(|module| module.is_plain());
+        let is_plain =
+            library.is_some_and(|library| PLAIN.iter().any(|name| library.file_name().starts_with(name)));
         Next { address: address as usize, is_plain }
-    }
-}
-
-/// An object that the loader has loaded.
-struct Module {
-    map: *mut c_void,
-    file: &'static OsStr,
-}
-
-unsafe extern "C" {
-    fn dladdr1(
-        address: *const c_void,
-        info: *mut libc::Dl_info,
-        extra: *mut *mut c_void,
-        flags: c_int,
-    ) -> c_int;
-}
-
-/// Has `dladdr1` tell the loader's record of the object.
-const RTLD_DL_LINKMAP: c_int = 2;
-
-impl Module {
-    /// The one that an address is in.
-    fn at(address: usize) -> Option<Self> {
-        let (mut info, mut map) = (std::mem::MaybeUninit::<libc::Dl_info>::zeroed(), std::ptr::null_mut());
-        // SAFETY: the loader writes both records if it returns another number than 0. Names live as long as their objects,
-        // and the object of a caller, or of an operator that is called, is in use.
-        unsafe {
-            if dladdr1(address as *const c_void, info.as_mut_ptr(), &raw mut map, RTLD_DL_LINKMAP) == 0 {
-                return None;
-            }
-            let name = info.assume_init_ref().dli_fname;
-            let name = if name.is_null() { c"" } else { CStr::from_ptr(name) };
-            Some(Self { map, file: OsStr::from_bytes(name.to_bytes()) })
-        }
-    }
-
-    fn is_plain(&self) -> bool {
-        let file = Path::new(self.file).file_name().unwrap_or_default().as_bytes();
-        PLAIN.iter().any(|library| file.starts_with(library))
     }
 }
 

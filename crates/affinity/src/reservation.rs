@@ -1,6 +1,6 @@
 //! Addresses for the memory of a rule.
 
-use gondwana_host::Region;
+use gondwana_host::AnonymousMemory;
 use std::ffi::CString;
 use std::io;
 use std::ops::Range;
@@ -13,13 +13,13 @@ const LEAST: usize = 64 << 20;
 const LONGEST_NAME: usize = 240;
 
 /// Reserves so many bytes of addresses, or what the process may have of them, for good. Nothing can be read or written
-/// there until it is renewed as a [`Region`].
+/// there until it is renewed as a [`AnonymousMemory`].
 ///
 /// A page with a name is in front of them: so `gondwana where` knows whose memory it is.
 pub fn reserve(bytes: usize, rule: &str) -> io::Result<Range<usize>> {
     let mut wanted = bytes;
     let addresses = loop {
-        match Region::reserved(wanted + 2 * ALIGNMENT) {
+        match AnonymousMemory::reserved(wanted + 2 * ALIGNMENT) {
             Ok(addresses) => break addresses,
             Err(_) if wanted / 2 >= LEAST => wanted /= 2,
             Err(error) => return Err(error),

@@ -2,20 +2,17 @@
 
 use crate::arena::Arena;
 use crate::site::{MOST, Sites};
-use crate::{fork, inside};
+use crate::{fork, inside, message};
 use gondwana_host::{MALLOC_VARIABLE, MallocPlan};
 use gondwana_rset::{AllocationRule, RSet, Registry, Selector};
 use gondwana_topology::Machine;
 use std::ffi::c_char;
-use std::os::fd::RawFd;
 use std::sync::OnceLock;
 
 pub struct Rules {
     pub plan: MallocPlan,
     pub rules: Vec<Rule>,
     sites: Option<Sites>,
-    /// Standard error as it was at first: programs close theirs before everything is over.
-    pub errors: RawFd,
     /// The process that has read them; what it forks reports nothing.
     pub process: u32,
 }
@@ -71,13 +68,12 @@ fn read() -> Option<Rules> {
         };
         rules.push(Rule { text: text.clone(), selector, site, arena: OnceLock::new() });
     }
-    // SAFETY: a copy of a descriptor, out of the way of those that programs count on.
-    let errors = plan.report.map_or(libc::STDERR_FILENO, |_| unsafe {
-        libc::fcntl(libc::STDERR_FILENO, libc::F_DUPFD_CLOEXEC, 200)
-    });
+    if plan.report.is_some() {
+        message::keep_standard_error();
+    }
     fork::begin();
     let sites = (!sites.is_empty()).then(|| Sites::new(sites));
-    Some(Rules { plan, rules, sites, errors, process: std::process::id() })
+    Some(Rules { plan, rules, sites, process: std::process::id() })
 }
 
 /// Keeps all memory of the program from being swapped out if that is asked for.
@@ -131,6 +127,6 @@ impl Rule {
         let machine = MACHINE.get_or_init(|| gondwana_host::discover_nodes().ok()).as_ref()?;
         let rule = AllocationRule::parse(&self.text, machine, &Registry::default()).ok()?;
         let rset = rule.rset.unwrap_or_else(|| RSet::allowed(machine));
-        Arena::new(&self.text, rule.memory, &rset, machine, rules)
+        Arena::new(&self.text, rule.memory, &rset, machine, &rules.plan)
     }
 }

@@ -1,11 +1,8 @@
 //! Which functions a call comes from.
 
-use gondwana_host::symbols;
-use gondwana_rset::Site;
-use libc::{c_char, c_int, c_void};
-use std::ffi::{CStr, OsStr};
+use gondwana_elf::loaded::{self, FoundObject};
+use gondwana_rset::AllocationSite;
 use std::ops::Range;
-use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
@@ -18,14 +15,14 @@ const ADDRESS_BITS: u32 = 47;
 
 /// Sites of rules, and what is known of them so far.
 pub struct Sites {
-    sites: Vec<Site>,
-    objects: Mutex<Vec<Object>>,
+    sites: Vec<AllocationSite>,
+    objects: Mutex<Vec<ObjectSites>>,
 }
 
 /// The functions of sites in a loaded object.
-struct Object {
-    /// What the loader knows it by.
-    map: usize,
+struct ObjectSites {
+    /// The loader's handle for it.
+    handle: usize,
     /// Each with the number of its site.
     functions: Vec<(usize, Range<usize>)>,
 }
@@ -34,7 +31,7 @@ struct Object {
 static KNOWN: [AtomicU64; 4096] = [const { AtomicU64::new(0) }; 4096];
 
 impl Sites {
-    pub fn new(sites: Vec<Site>) -> Self {
+    pub fn new(sites: Vec<AllocationSite>) -> Self {
         Self { sites, objects: Mutex::default() }
     }
 
@@ -53,12 +50,14 @@ impl Sites {
 
     #[cold]
     fn look_up(&self, caller: usize) -> u16 {
-        let Some(loaded) = loaded(caller) else { return 0 };
+        // SAFETY: the object is in use: the caller's code is in it.
+        let Some(object) = (unsafe { loaded::at(caller) }) else { return 0 };
         let mut objects = self.objects.lock().unwrap_or_else(PoisonError::into_inner);
-        let index = objects.iter().position(|object| object.map == loaded.map).unwrap_or_else(|| {
-            objects.push(self.object(&loaded));
-            objects.len() - 1
-        });
+        let index =
+            objects.iter().position(|known| known.handle == object.handle() as usize).unwrap_or_else(|| {
+                objects.push(self.sites_in(&object));
+                objects.len() - 1
+            });
         let at = objects[index].functions.iter().filter(|(site, function)| match self.sites[*site].offset {
             // The last call of a function that never returns returns to what follows it.
             None => function.start < caller && caller <= function.end,
@@ -67,18 +66,18 @@ impl Sites {
         at.fold(0, |set, (site, _)| set | 1 << site)
     }
 
-    fn object(&self, loaded: &Loaded) -> Object {
+    fn sites_in(&self, object: &FoundObject) -> ObjectSites {
         let mut functions = vec![];
         for (number, site) in
-            self.sites.iter().enumerate().filter(|(_, site)| loaded.is(site.object.as_deref()))
+            self.sites.iter().enumerate().filter(|(_, site)| is_meant(object, site.object.as_deref()))
         {
-            let found = symbols::functions(loaded.path(), &site.function).unwrap_or_default();
+            let found = gondwana_elf::functions(path(object), &site.function).unwrap_or_default();
             let found = found.into_iter().map(|function| {
-                (number, loaded.base + function.start as usize..loaded.base + function.end as usize)
+                (number, object.base + function.start as usize..object.base + function.end as usize)
             });
             functions.extend(found);
         }
-        Object { map: loaded.map, functions }
+        ObjectSites { handle: object.handle() as usize, functions }
     }
 
     /// Forgets everything: another object may come to where one was.
@@ -88,59 +87,14 @@ impl Sites {
     }
 }
 
-/// An object that the loader has loaded.
-struct Loaded {
-    map: usize,
-    base: usize,
-    /// Empty for the executable.
-    name: &'static OsStr,
+/// The file of a loaded object.
+fn path(object: &FoundObject) -> &Path {
+    if object.path.as_os_str().is_empty() { Path::new("/proc/self/exe") } else { object.path }
 }
 
-impl Loaded {
-    fn path(&self) -> &Path {
-        if self.name.is_empty() { Path::new("/proc/self/exe") } else { Path::new(self.name) }
-    }
-
-    /// True if this is the object that is meant, or the executable if none is.
-    fn is(&self, object: Option<&str>) -> bool {
-        let Some(object) = object else { return self.name.is_empty() };
-        let file = Path::new(self.name).file_name().map(OsStr::as_bytes).unwrap_or_default();
-        file.strip_prefix(object.as_bytes()).is_some_and(|rest| rest.is_empty() || rest.starts_with(b"."))
-    }
-}
-
-/// What the loader tells about the object at an address (glibc's `struct dl_find_object`).
-#[repr(C)]
-struct FoundObject {
-    flags: u64,
-    start: *mut c_void,
-    end: *mut c_void,
-    map: *const LinkMap,
-    frames: *mut c_void,
-    reserved: [u64; 7],
-}
-
-/// The beginning of the loader's record of an object.
-#[repr(C)]
-struct LinkMap {
-    base: usize,
-    name: *const c_char,
-}
-
-unsafe extern "C" {
-    /// Takes no lock of the loader's, which may itself be what allocates.
-    fn _dl_find_object(address: *mut c_void, result: *mut FoundObject) -> c_int;
-}
-
-fn loaded(address: usize) -> Option<Loaded> {
-    let mut found = std::mem::MaybeUninit::<FoundObject>::uninit();
-    // SAFETY: the loader fills in the record if it returns 0. The object is in use: the caller's code is in it.
-    unsafe {
-        if _dl_find_object(address as *mut c_void, found.as_mut_ptr()) != 0 {
-            return None;
-        }
-        let map = found.assume_init_ref().map;
-        let name = OsStr::from_bytes(CStr::from_ptr((*map).name).to_bytes());
-        Some(Loaded { map: map as usize, base: (*map).base, name })
-    }
+/// True if this is the object that is meant, or the executable if none is.
+fn is_meant(object: &FoundObject, name: Option<&str>) -> bool {
+    let Some(name) = name else { return object.path.as_os_str().is_empty() };
+    let rest = object.file_name().strip_prefix(name.as_bytes());
+    rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(b"."))
 }

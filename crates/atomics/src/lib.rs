@@ -4,5 +4,5 @@
 
 mod scan;
 
-pub use object::Error;
+pub use gondwana_elf::Error;
 pub use scan::{Finding, Findings, scan};

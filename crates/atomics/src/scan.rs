@@ -1,7 +1,7 @@
 //! Atomic instructions in the executable code of one ELF file.
 
-use iced_x86::{Code, Decoder, DecoderOptions, Instruction, Mnemonic, OpKind};
-use object::{Object, ObjectSection, ObjectSymbol, SectionFlags, SymbolKind, elf};
+use gondwana_elf::{Code, Error};
+use iced_x86::{Decoder, DecoderOptions, Instruction, Mnemonic, OpKind};
 
 /// Functions of the compiler's runtime that may be linked into any program, and whose atomic instructions do not
 /// touch data that threads of the program share: the unwinder's list of frame descriptions.
@@ -37,33 +37,15 @@ struct Piece<'a> {
 ///
 /// # Errors
 /// If it is none, or a damaged one.
-pub fn scan(image: &[u8]) -> Result<Findings, object::Error> {
-    let file = object::File::parse(image)?;
-    let mut functions = functions(&file);
-    functions.sort_unstable();
-    functions.dedup_by_key(|(address, _)| *address);
+pub fn scan(image: &[u8]) -> Result<Findings, Error> {
+    let code = Code::parse(image)?;
     let mut findings = Findings::default();
-    for section in file.sections() {
-        let SectionFlags::Elf { sh_flags, .. } = section.flags() else { continue };
-        // The linker's own stubs: nothing but jumps.
-        let stubs = section.name().is_ok_and(|name| name.starts_with(".plt"));
-        if sh_flags.0 & elf::SHF_EXECINSTR.0 == 0 || stubs {
-            continue;
-        }
-        for piece in pieces(section.address(), section.data()?, &functions) {
+    for section in &code.sections {
+        for piece in pieces(section.address, section.bytes, &code.functions) {
             scan_piece(&piece, &mut findings);
         }
     }
     Ok(findings)
-}
-
-/// Addresses and names of the functions that the file's symbol tables know.
-fn functions<'a>(file: &object::File<'a>) -> Vec<(u64, &'a str)> {
-    file.symbols()
-        .chain(file.dynamic_symbols())
-        .filter(|symbol| symbol.kind() == SymbolKind::Text && symbol.is_definition())
-        .filter_map(|symbol| Some((symbol.address(), symbol.name().ok()?)))
-        .collect()
 }
 
 /// Cuts a section at the functions that begin in it, so that data between functions cannot lead the decoder astray
@@ -112,7 +94,7 @@ fn scan_piece(piece: &Piece<'_>, findings: &mut Findings) {
 /// True for instructions that other processors see as one step, and for full fences, which only code without locks
 /// has a use for.
 fn is_atomic(instruction: &Instruction) -> bool {
-    if instruction.code() == Code::INVALID {
+    if instruction.code() == iced_x86::Code::INVALID {
         return false;
     }
     let memory = (0..instruction.op_count()).any(|index| instruction.op_kind(index) == OpKind::Memory);

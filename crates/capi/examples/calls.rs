@@ -2,7 +2,7 @@
 
 use gondwana_api::{cg_memloc, gw_alloc, gw_free, gw_rset_allowed, gw_rset_free, gw_thread_create};
 use gondwana_host::sys::{self, Policy};
-use gondwana_host::{Region, discover_nodes};
+use gondwana_host::{AnonymousMemory, discover_nodes};
 use gondwana_rset::RSet;
 use libc::c_void;
 use std::ptr::{null, null_mut};
@@ -26,9 +26,9 @@ fn median(mut values: Vec<f64>) -> f64 {
 }
 
 /// 1 GiB in small pages that the kernel interleaves, touched page by page.
-fn by_the_kernel() -> Region {
+fn by_the_kernel() -> AnonymousMemory {
     let nodes = *RSet::allowed(&discover_nodes().expect("a machine")).memory();
-    let region = Region::new(BYTES).expect("memory");
+    let region = AnonymousMemory::new(BYTES).expect("memory");
     sys::without_huge_pages(&region.addresses()).expect("small pages");
     sys::set_policy_of(&region.addresses(), &Policy::Interleave(nodes)).expect("a policy");
     (0..region.pages()).for_each(|page| region.touch(page));

@@ -1,7 +1,7 @@
 //! What C passes: checked, and copied before anything else is done with it.
 
-use crate::backend::backend;
 use crate::error::Error;
+use crate::installed::backend;
 use gondwana_rset::RSet;
 use gondwana_topology::{Id, MAX_NODES, Machine, NodeId};
 use libc::{c_char, c_int, c_uint};

@@ -1,12 +1,10 @@
 //! What the functions for C need of the machine that they run on.
 
 use crate::error::Error;
-use crate::host::Host;
-use crate::monitor::Monitor;
+use crate::monitor_backend::Monitor;
 use gondwana_rset::{Placement, RSet, Registry};
 use gondwana_topology::{Bytes, Machine, NodeId, ProcessorId};
 use libc::{c_int, c_void};
-use std::sync::OnceLock;
 
 /// What kind of machine a program runs on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -171,18 +169,4 @@ pub trait Backend: Sync {
 
     /// The monitor. `ENOTSUP` where nothing crosses between nodes that it could see.
     fn monitor(&self) -> Result<&dyn Monitor, Error>;
-}
-
-static INSTALLED: OnceLock<&'static dyn Backend> = OnceLock::new();
-
-/// Makes this the backend of the process; must be called before the program's own code runs. False if there is one
-/// already.
-pub fn install(backend: &'static dyn Backend) -> bool {
-    INSTALLED.set(backend).is_ok()
-}
-
-/// The backend: the computer itself if no other was installed.
-pub(crate) fn backend() -> &'static dyn Backend {
-    static HOST: Host = Host::new();
-    INSTALLED.get().copied().unwrap_or(&HOST)
 }

@@ -1,8 +1,9 @@
 //! `gw_bind` and its relatives: threads in resource sets.
 
 use crate::arguments::{Handle, flags};
-use crate::backend::{NewThread, Routine, Whom, backend};
+use crate::backend::{NewThread, Routine, Whom};
 use crate::error::{Error, call, keep_remarks};
+use crate::installed::backend;
 use gondwana_rset::RSet;
 use libc::{c_int, c_uint, c_void, pthread_attr_t, pthread_t};
 use std::ptr::null_mut;

@@ -1,8 +1,9 @@
 //! `cg_*`: the calls of UnixWare 7 for its CPU groups, which are our nodes.
 
 use crate::arguments::{node, room};
-use crate::backend::{Whom, backend};
+use crate::backend::Whom;
 use crate::error::{Error, call};
+use crate::installed::backend;
 use gondwana_rset::RSet;
 use gondwana_topology::{Machine, NodeId, NodeSet, ProcessorSet};
 use libc::{c_int, c_long, id_t};

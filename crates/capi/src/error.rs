@@ -2,6 +2,7 @@
 
 use libc::{c_char, c_int};
 use std::cell::RefCell;
+use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 /// Why a call fails.
@@ -17,6 +18,11 @@ impl Error {
     /// An error with this number of `errno.h`.
     pub fn new(number: c_int, sentence: impl Into<String>) -> Self {
         Self { number, sentence: sentence.into() }
+    }
+
+    /// The error of a system call, with what it was to do.
+    pub(crate) fn system(what: &str, error: &io::Error) -> Self {
+        Self::new(error.raw_os_error().unwrap_or(libc::EIO), format!("{what}: {error}"))
     }
 
     /// An argument makes no sense.

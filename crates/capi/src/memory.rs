@@ -1,8 +1,9 @@
 //! `gw_alloc` and its relatives: memory by resource set and policy, and where it really is.
 
 use crate::arguments::{Handle, flags, room};
-use crate::backend::{Extras, backend};
+use crate::backend::Extras;
 use crate::error::{Error, call, keep_remarks};
+use crate::installed::backend;
 use crate::record::{self, Record};
 use gondwana_rset::{Placement, PlacementError};
 use libc::{c_int, c_long, c_uint, c_void};

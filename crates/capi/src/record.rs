@@ -1,7 +1,8 @@
 //! What is remembered of a block of memory, on the page before it: any thread of any node finds it there.
 
-use crate::backend::{Block, backend};
+use crate::backend::Block;
 use crate::error::Error;
+use crate::installed::backend;
 use gondwana_rset::{MemoryPolicy, Placement, RSet};
 use gondwana_topology::NodeId;
 use libc::c_int;

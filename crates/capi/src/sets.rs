@@ -1,8 +1,8 @@
 //! `gw_rset_*`: resource sets.
 
 use crate::arguments::{Handle, flags, length, node, numbers, room, text, write_text};
-use crate::backend::backend;
 use crate::error::{Error, call};
+use crate::installed::backend;
 use gondwana_rset::{Entry, RSet, RegistryError, TextError};
 use gondwana_topology::NodeSet;
 use libc::{c_char, c_int, c_uint};

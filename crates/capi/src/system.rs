@@ -1,8 +1,9 @@
 //! `gw_version` and what a program can ask about the machine.
 
 use crate::arguments::{length, node, numbers, room};
-use crate::backend::{Kind, backend};
+use crate::backend::Kind;
 use crate::error::{self, Error, call};
+use crate::installed::backend;
 use gondwana_topology::{MAX_PROCESSORS, ProcessorId};
 use libc::{c_char, c_int};
 

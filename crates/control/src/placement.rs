@@ -1,6 +1,6 @@
 //! Placement rules: what a run says about the homes of its pages and the nodes of its threads.
 
-use gondwana_rset::{MemoryPolicy, Part};
+use gondwana_rset::{MemoryPolicy, PlacementPart};
 use gondwana_topology::{Bytes, MAX_PROCESSORS, Machine, NodeId, View};
 use serde::{Deserialize, Serialize};
 use std::ops::Range;
@@ -33,7 +33,7 @@ pub enum PlacementTarget {
     /// By policy.
     Policy(MemoryPolicy),
     /// Part by part.
-    Parts(Vec<Part>),
+    Parts(Vec<PlacementPart>),
 }
 
 /// Which memory a rule is about. Addresses are those in the file, as the linker gave them.

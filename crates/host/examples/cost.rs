@@ -5,7 +5,7 @@
 //! printed is the median of the rounds.
 
 use gondwana_host::sys::{self, Policy};
-use gondwana_host::{Extras, Region, allocate, discover, discover_nodes};
+use gondwana_host::{AnonymousMemory, Extras, allocate, discover, discover_nodes};
 use gondwana_rset::{MemoryPolicy, Placement, RSet};
 use gondwana_topology::NodeSet;
 use std::error::Error;
@@ -28,7 +28,7 @@ fn median(mut numbers: Vec<f64>) -> f64 {
 
 /// The kernel's own interleaving.
 fn interleave(bytes: usize, nodes: NodeSet) {
-    let region = Region::new(bytes).expect("memory for the test");
+    let region = AnonymousMemory::new(bytes).expect("memory for the test");
     let addresses = region.addresses();
     sys::without_huge_pages(&addresses).expect("small pages");
     sys::set_policy_of(&addresses, &Policy::Interleave(nodes)).expect("a policy");

@@ -3,9 +3,9 @@
 use crate::colour::{Colours, colour};
 use crate::pages::{self, Found};
 use crate::place::{Placed, keep_huge_pages_out, place};
-use crate::remark::Remark;
 use crate::sys::{self, Policy};
-use crate::{Region, probe};
+use crate::unmet_request::UnmetRequest;
+use crate::{AnonymousMemory, probe};
 use gondwana_rset::Placement;
 use gondwana_topology::{NodeId, NodeSet};
 use std::io;
@@ -29,8 +29,12 @@ pub struct Extras {
 ///
 /// The pages of all policies are there when this returns, except with Float: there the kernel chooses when a page is
 /// touched first, among the nodes of the resource set.
-pub fn allocate(bytes: usize, placement: &Placement, extras: Extras) -> io::Result<(Region, Placed)> {
-    let region = Region::new(bytes)?;
+pub fn allocate(
+    bytes: usize,
+    placement: &Placement,
+    extras: Extras,
+) -> io::Result<(AnonymousMemory, Placed)> {
+    let region = AnonymousMemory::new(bytes)?;
     // A kernel that does not say where a thread is has one node.
     let here = sys::here().map_or(NodeId(0), |(_, node)| node);
     let placed = fill(&region, placement, here, extras);
@@ -39,7 +43,7 @@ pub fn allocate(bytes: usize, placement: &Placement, extras: Extras) -> io::Resu
 
 /// As [`allocate`], for memory that is there and was not touched yet, from the point of view of a thread on node
 /// `here`.
-pub fn fill(region: &Region, placement: &Placement, here: NodeId, extras: Extras) -> Placed {
+pub fn fill(region: &AnonymousMemory, placement: &Placement, here: NodeId, extras: Extras) -> Placed {
     let pages = region.pages() as u64;
     with_extras(region, placement, here, extras, || match placement.node_of(0, pages, here) {
         None => float(region, placement, extras),
@@ -49,7 +53,7 @@ pub fn fill(region: &Region, placement: &Placement, here: NodeId, extras: Extras
 
 /// Places a region by `place`, and gives its pages their size and colours before and locks them afterwards.
 pub fn with_extras(
-    region: &Region,
+    region: &AnonymousMemory,
     placement: &Placement,
     here: NodeId,
     extras: Extras,
@@ -71,22 +75,27 @@ pub fn with_extras(
 }
 
 /// Keeps the region in memory, or says why not.
-fn lock(region: &Region) -> Option<Remark> {
+fn lock(region: &AnonymousMemory) -> Option<UnmetRequest> {
     let error = sys::lock(&region.addresses()).err()?;
-    Some(Remark::Other(format!("memory cannot be locked ({error}): ulimit -l sets the limit")))
+    Some(UnmetRequest::Other(format!("memory cannot be locked ({error}): ulimit -l sets the limit")))
 }
 
 /// Gives the region coloured pages of the one node that all are to be on, or of any if that is the kernel's choice.
-fn coloured(region: &Region, placement: &Placement, here: NodeId, colours: u64) -> Result<Colours, Remark> {
+fn coloured(
+    region: &AnonymousMemory,
+    placement: &Placement,
+    here: NodeId,
+    colours: u64,
+) -> Result<Colours, UnmetRequest> {
     let mut runs = placement.runs(region.pages() as u64, here);
     let (first, several) = (runs.next().and_then(|run| run.node), runs.next().is_some());
     if several {
-        return Err(Remark::Other(
+        return Err(UnmetRequest::Other(
             "pages on several nodes are not coloured: their caches differ anyway".to_owned(),
         ));
     }
     let Some(node) = first else { return colour(region, colours) };
-    let refused = |error: io::Error| Remark::refused("setting a policy for memory", &error);
+    let refused = |error: io::Error| UnmetRequest::refused("setting a policy for memory", &error);
     let before = sys::policy().map_err(refused)?;
     sys::set_policy(&Policy::Prefer(NodeSet::only(node))).map_err(refused)?;
     let colours = colour(region, colours);
@@ -95,11 +104,11 @@ fn coloured(region: &Region, placement: &Placement, here: NodeId, colours: u64) 
 }
 
 /// Memory of which the kernel chooses the nodes.
-fn float(region: &Region, placement: &Placement, extras: Extras) -> Placed {
+fn float(region: &AnonymousMemory, placement: &Placement, extras: Extras) -> Placed {
     let nodes: NodeSet = placement.nodes().iter().copied().collect();
     let mut remarks = vec![];
     if let Err(error) = sys::set_policy_of(&region.addresses(), &Policy::Bind(nodes)) {
-        remarks.push(Remark::refused("binding memory", &error));
+        remarks.push(UnmetRequest::refused("binding memory", &error));
     }
     if extras.prefault || extras.lock {
         region.touch_all(0..region.pages());
@@ -107,7 +116,7 @@ fn float(region: &Region, placement: &Placement, extras: Extras) -> Placed {
     let found = pages::count(0, region.addresses());
     match &found {
         Ok(found) => remarks.extend(probe::strays(found, &nodes)),
-        Err(error) => remarks.push(Remark::refused("counting pages", error)),
+        Err(error) => remarks.push(UnmetRequest::refused("counting pages", error)),
     }
     // Nothing is asked for on any particular node.
     Placed { asked: Found::default(), found: found.ok(), colours: None, remarks }

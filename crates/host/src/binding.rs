@@ -1,7 +1,7 @@
 //! What the kernel is told about one thread: its processors, and where its memory comes from.
 
-use crate::remark::Remark;
 use crate::sys::{self, Policy};
+use crate::unmet_request::UnmetRequest;
 use gondwana_topology::{NodeSet, ProcessorSet};
 use std::fmt;
 use std::io;
@@ -23,11 +23,11 @@ impl Binding {
     ///
     /// Asks the kernel afterwards: cpusets take processors and nodes away without an error as long as any are left.
     #[must_use]
-    pub fn apply(&self) -> Vec<Remark> {
+    pub fn apply(&self) -> Vec<UnmetRequest> {
         [self.apply_processors(), self.policy.apply()].into_iter().flatten().collect()
     }
 
-    fn apply_processors(&self) -> Option<Remark> {
+    fn apply_processors(&self) -> Option<UnmetRequest> {
         // Asking first spares threads that inherit the right processors a call that may move them.
         match sys::affinity(0) {
             Ok(now) if now == self.processors => return None,
@@ -35,8 +35,8 @@ impl Binding {
         }
         let bound = sys::set_affinity(0, &self.processors).and_then(|()| sys::affinity(0));
         match bound {
-            Ok(found) => Remark::processors(&self.processors, &found),
-            Err(error) => Some(Remark::refused("binding threads", &error)),
+            Ok(found) => UnmetRequest::processors(&self.processors, &found),
+            Err(error) => Some(UnmetRequest::refused("binding threads", &error)),
         }
     }
 }
@@ -44,7 +44,7 @@ impl Binding {
 impl Policy {
     /// Makes it the policy of the calling thread, as far as the kernel lets it, and says what it did not.
     #[must_use]
-    pub fn apply(&self) -> Option<Remark> {
+    pub fn apply(&self) -> Option<UnmetRequest> {
         // A huge page would be 512 pages in a row on one node. A kernel without huge pages refuses, for nothing.
         if matches!(self, Self::Interleave(nodes) if nodes.len() > 1) {
             let _ = sys::without_huge_pages_at_all();
@@ -54,13 +54,13 @@ impl Policy {
             (Ok(found), asked) if found == asked => None,
             (Ok(Policy::Bind(found)), Policy::Bind(asked))
             | (Ok(Policy::Interleave(found)), Policy::Interleave(asked))
-            | (Ok(Policy::Prefer(found)), Policy::Prefer(asked)) => Remark::nodes(&asked, &found),
+            | (Ok(Policy::Prefer(found)), Policy::Prefer(asked)) => UnmetRequest::nodes(&asked, &found),
             (Ok(found), asked) => {
-                Some(Remark::Other(format!("{asked} was asked for, and the kernel has {found}")))
+                Some(UnmetRequest::Other(format!("{asked} was asked for, and the kernel has {found}")))
             }
             // That is how a kernel without NUMA has it anyway.
             (Err(error), Policy::Default | Policy::Local) if is_without_numa(&error) => None,
-            (Err(error), _) => Some(Remark::refused("binding memory", &error)),
+            (Err(error), _) => Some(UnmetRequest::refused("binding memory", &error)),
         }
     }
 }

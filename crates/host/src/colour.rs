@@ -4,8 +4,8 @@
 //! its colour. Pages of one colour displace each other. Which frame a page has is the kernel's choice; so more pages are
 //! taken from it than needed, and moved, without copying, to where their colours are wanted.
 
-use crate::remark::Remark;
-use crate::{Region, sys};
+use crate::unmet_request::UnmetRequest;
+use crate::{AnonymousMemory, sys};
 use gondwana_topology::{CacheKind, Machine};
 use serde::Serialize;
 use std::fs::File;
@@ -38,20 +38,20 @@ pub fn colours(machine: &Machine) -> Option<u64> {
 
 /// Gives the region pages whose colours are in order, as far as the kernel has any. The region has no contents before
 /// and zeros afterwards; it comes from where the calling thread's policy says.
-pub fn colour(region: &Region, colours: u64) -> Result<Colours, Remark> {
+pub fn colour(region: &AnonymousMemory, colours: u64) -> Result<Colours, UnmetRequest> {
     if region.pages() > MOST_PAGES {
-        return Err(Remark::Other(format!(
+        return Err(UnmetRequest::Other(format!(
             "{} pages cannot be coloured: {MOST_PAGES} is the limit, because each is a mapping of its own",
             region.pages()
         )));
     }
     // Half as many again, because colours are not equally frequent among the pages that the kernel gives.
     let spare = region.pages() / 2 + usize::try_from(colours).unwrap_or(0);
-    let pool = Region::new((region.pages() + spare) * sys::page_size())
-        .map_err(|error| Remark::refused("allocating pages to choose from", &error))?;
+    let pool = AnonymousMemory::new((region.pages() + spare) * sys::page_size())
+        .map_err(|error| UnmetRequest::refused("allocating pages to choose from", &error))?;
     let keep_small =
         [region, &pool].into_iter().try_for_each(|region| sys::without_huge_pages(&region.addresses()));
-    keep_small.map_err(|error| Remark::refused("keeping huge pages out", &error))?;
+    keep_small.map_err(|error| UnmetRequest::refused("keeping huge pages out", &error))?;
     pool.touch_all(0..pool.pages());
     let mut by_colour = vec![vec![]; usize::try_from(colours).unwrap_or(0)];
     for (page, frame) in frames(&pool)?.into_iter().enumerate() {
@@ -65,15 +65,17 @@ pub fn colour(region: &Region, colours: u64) -> Result<Colours, Remark> {
         // A colour that has run out is replaced by the one of which there is most.
         let chosen = chosen.or_else(|| by_colour.iter_mut().max_by_key(|pages| pages.len())?.pop());
         if let Some(chosen) = chosen {
-            region.take(page, &pool, chosen).map_err(|error| Remark::refused("moving a page", &error))?;
+            region
+                .take(page, &pool, chosen)
+                .map_err(|error| UnmetRequest::refused("moving a page", &error))?;
         }
     }
     Ok(Colours { colours, in_order, pages: region.pages() })
 }
 
 /// The page frame number of each page, which all must be there.
-fn frames(region: &Region) -> Result<Vec<u64>, Remark> {
-    let failed = |error: &io::Error| Remark::refused("reading page frame numbers", error);
+fn frames(region: &AnonymousMemory) -> Result<Vec<u64>, UnmetRequest> {
+    let failed = |error: &io::Error| UnmetRequest::refused("reading page frame numbers", error);
     let file = File::open("/proc/self/pagemap").map_err(|error| failed(&error))?;
     let mut entries = vec![0; region.pages() * 8];
     let first = (region.addresses().start / sys::page_size() * 8) as u64;
@@ -85,7 +87,7 @@ fn frames(region: &Region) -> Result<Vec<u64>, Remark> {
     };
     let frames: Vec<u64> = entries.chunks_exact(8).map(number).collect();
     if frames.contains(&0) {
-        return Err(Remark::Other(
+        return Err(UnmetRequest::Other(
             "pages cannot be coloured: the kernel shows page frame numbers to holders of CAP_SYS_ADMIN only"
                 .to_owned(),
         ));
@@ -115,7 +117,7 @@ mod tests {
 
     #[test]
     fn pages_cycle_through_the_colours_or_a_reason_is_given() {
-        let region = Region::new(100 * sys::page_size()).unwrap();
+        let region = AnonymousMemory::new(100 * sys::page_size()).unwrap();
         match colour(&region, 8) {
             Ok(found) => {
                 let frames = frames(&region).unwrap();
@@ -130,7 +132,7 @@ mod tests {
 
     #[test]
     fn more_pages_than_mappings_are_refused() {
-        let region = Region::new((MOST_PAGES + 1) * sys::page_size()).unwrap();
+        let region = AnonymousMemory::new((MOST_PAGES + 1) * sys::page_size()).unwrap();
         let refused = colour(&region, 8).unwrap_err().to_string();
         assert!(refused.contains("16385 pages cannot be coloured"), "{refused}");
     }

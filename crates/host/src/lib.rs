@@ -4,7 +4,7 @@
 //! pages may have pages elsewhere than where they were asked for, and then the caller is told.
 
 mod allocate;
-mod arrange;
+mod anonymous_memory;
 mod binding;
 pub mod cgroup;
 mod colour;
@@ -14,20 +14,19 @@ mod malloc_plan;
 mod names;
 pub mod pages;
 mod place;
-mod presence;
+mod place_untouched;
+mod present_pages;
 mod probe;
 pub mod process;
-mod region;
-mod remark;
 mod shortage;
-pub mod symbols;
 pub mod sys;
 pub mod sysfs;
 mod threads;
+mod unmet_request;
 mod unreadable;
 
 pub use allocate::{Extras, allocate, fill};
-pub use arrange::arrange;
+pub use anonymous_memory::AnonymousMemory;
 pub use binding::{Binding, Malformed};
 pub use colour::{Colours, colour, colours};
 pub use discover::{DiscoverError, discover, discover_nodes, recorded};
@@ -35,10 +34,10 @@ pub use ended::{Ended, OutOfMemory};
 pub use malloc_plan::{MALLOC_VARIABLE, MallocPlan, Reporter};
 pub use names::{Names, NamesError};
 pub use place::{Placed, place};
-pub use presence::present;
+pub use place_untouched::place_untouched;
+pub use present_pages::present_pages;
 pub use probe::Tried;
-pub use region::Region;
-pub use remark::Remark;
 pub use shortage::Shortage;
 pub use threads::{Asked, THREADS_VARIABLE, Threads, translate};
+pub use unmet_request::UnmetRequest;
 pub use unreadable::Unreadable;

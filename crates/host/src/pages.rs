@@ -1,6 +1,6 @@
 //! The nodes of pages, page by page, as the kernel counts them.
 
-use crate::{presence, sys};
+use crate::{present_pages, sys};
 use gondwana_topology::NodeId;
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -73,9 +73,10 @@ pub fn nodes_into(address: usize, nodes: &mut [i32], only: Option<NodeId>) -> io
     assert!(address.is_multiple_of(page), "pages begin where addresses divide by their size");
     if let Some(only) = only.filter(|_| nodes.len() > SOME) {
         nodes.fill(-1);
-        let scanned = presence::present(address..address.saturating_add(nodes.len() * page), |range| {
-            nodes[(range.start - address) / page..(range.end - address) / page].fill(only.0.into());
-        });
+        let scanned =
+            present_pages::present_pages(address..address.saturating_add(nodes.len() * page), |range| {
+                nodes[(range.start - address) / page..(range.end - address) / page].fill(only.0.into());
+            });
         if scanned.is_ok() {
             return Ok(());
         }

@@ -1,10 +1,10 @@
 //! Putting each page of a region on the node that is asked for, and counting where it is then.
 
-use crate::Region;
+use crate::AnonymousMemory;
 use crate::colour::Colours;
 use crate::pages::{self, Found};
-use crate::remark::Remark;
 use crate::sys::{self, Policy};
+use crate::unmet_request::UnmetRequest;
 use gondwana_topology::{NodeId, NodeSet};
 use std::collections::BTreeMap;
 use std::io;
@@ -20,7 +20,7 @@ pub struct Placed {
     /// What came of colouring, if that was asked for and can be had.
     pub colours: Option<Colours>,
     /// What could not be had.
-    pub remarks: Vec<Remark>,
+    pub remarks: Vec<UnmetRequest>,
 }
 
 impl Placed {
@@ -42,7 +42,7 @@ const HUGE: usize = 2 << 20;
 /// The pages are touched with a preference for their node, so that those that were never used are there at once and
 /// nothing is copied; only what is elsewhere after that is moved. A preference, because with a binding the kernel
 /// would rather kill processes than take memory from another node when one is full.
-pub fn place(region: &Region, node_of: impl Fn(usize) -> NodeId) -> Placed {
+pub fn place(region: &AnonymousMemory, node_of: impl Fn(usize) -> NodeId) -> Placed {
     let wanted = runs(region.pages(), &node_of);
     let pages =
         wanted.iter().map(|(&node, runs)| (node, runs.iter().map(ExactSizeIterator::len).sum())).collect();
@@ -55,7 +55,7 @@ pub fn place(region: &Region, node_of: impl Fn(usize) -> NodeId) -> Placed {
         keep_huge_pages_out(&[region.addresses()])
     });
     if let Err(error) = touch(region, &wanted) {
-        remarks.push(Remark::refused("setting a policy for memory", &error));
+        remarks.push(UnmetRequest::refused("setting a policy for memory", &error));
         region.touch_all(0..region.pages());
     }
     let nodes: NodeSet = wanted.into_keys().collect();
@@ -67,14 +67,14 @@ pub fn place(region: &Region, node_of: impl Fn(usize) -> NodeId) -> Placed {
             Some(found)
         }
         Err(error) => {
-            remarks.push(Remark::refused("counting pages", &error));
+            remarks.push(UnmetRequest::refused("counting pages", &error));
             None
         }
     };
     if let Err(error) = kept
         && remarks.is_empty()
     {
-        remarks.push(Remark::refused("keeping pages on their nodes", &error));
+        remarks.push(UnmetRequest::refused("keeping pages on their nodes", &error));
     }
     Placed { asked, found, colours: None, remarks }
 }
@@ -108,15 +108,16 @@ fn ends(memory: Range<usize>) -> [Range<usize>; 2] {
 }
 
 /// Keeps huge pages out of parts of a region.
-pub(crate) fn keep_huge_pages_out(parts: &[Range<usize>]) -> Option<Remark> {
+pub(crate) fn keep_huge_pages_out(parts: &[Range<usize>]) -> Option<UnmetRequest> {
     let parts = parts.iter().filter(|part| !part.is_empty());
     let error = parts.map(sys::without_huge_pages).find_map(Result::err)?;
     // A kernel without huge pages knows no such advice.
-    (error.raw_os_error() != Some(libc::EINVAL)).then(|| Remark::refused("keeping huge pages out", &error))
+    (error.raw_os_error() != Some(libc::EINVAL))
+        .then(|| UnmetRequest::refused("keeping huge pages out", &error))
 }
 
 /// Touches the pages of each node with a preference for it.
-fn touch(region: &Region, wanted: &BTreeMap<NodeId, Vec<Range<usize>>>) -> io::Result<()> {
+fn touch(region: &AnonymousMemory, wanted: &BTreeMap<NodeId, Vec<Range<usize>>>) -> io::Result<()> {
     let before = sys::policy()?;
     let touched = wanted.iter().try_for_each(|(&node, runs)| {
         // The kernel refuses nodes that it does not have, or that a cpuset forbids: their pages go anywhere.
@@ -132,7 +133,7 @@ fn touch(region: &Region, wanted: &BTreeMap<NodeId, Vec<Range<usize>>>) -> io::R
 }
 
 /// Moves the pages that are not where they should be, and counts all.
-fn mend(region: &Region, node_of: &impl Fn(usize) -> NodeId) -> io::Result<Found> {
+fn mend(region: &AnonymousMemory, node_of: &impl Fn(usize) -> NodeId) -> io::Result<Found> {
     let start = region.addresses().start;
     let page_of = |address: usize| (address - start) / sys::page_size();
     let mut found = Found::default();
@@ -160,11 +161,16 @@ fn mend(region: &Region, node_of: &impl Fn(usize) -> NodeId) -> io::Result<Found
 }
 
 /// Says of each node what it lacks.
-fn missing(asked: &Found, found: &Found, remarks: &mut Vec<Remark>) {
+fn missing(asked: &Found, found: &Found, remarks: &mut Vec<UnmetRequest>) {
     for (&node, &asked) in &asked.pages {
         let found = found.pages.get(&node).copied().unwrap_or(0);
         if found < asked {
-            remarks.push(Remark::Missing { node, asked, found, free: crate::sysfs::available_memory(node) });
+            remarks.push(UnmetRequest::Missing {
+                node,
+                asked,
+                found,
+                free: crate::sysfs::available_memory(node),
+            });
         }
     }
 }
@@ -176,7 +182,7 @@ mod tests {
     #[test]
     fn pages_go_where_they_are_asked_for() {
         let node = sys::allowed_nodes().unwrap().first().unwrap();
-        let region = Region::new(100 * sys::page_size()).unwrap();
+        let region = AnonymousMemory::new(100 * sys::page_size()).unwrap();
         let placed = place(&region, |_| node);
         assert!(placed.is_as_asked(), "{placed:?}");
         assert_eq!(placed.found.unwrap().pages, BTreeMap::from([(node, 100)]));
@@ -186,7 +192,7 @@ mod tests {
     #[test]
     fn pages_on_a_node_that_is_not_there_are_somewhere_and_reported() {
         let node = sys::allowed_nodes().unwrap().first().unwrap();
-        let region = Region::new(10 * sys::page_size()).unwrap();
+        let region = AnonymousMemory::new(10 * sys::page_size()).unwrap();
         let placed = place(&region, |page| if page < 4 { NodeId(250) } else { node });
         assert!(!placed.is_as_asked());
         assert_eq!(placed.asked.pages, BTreeMap::from([(node, 6), (NodeId(250), 4)]));
@@ -221,7 +227,7 @@ mod tests {
     #[test]
     fn the_memory_beside_a_region_is_not_touched() {
         // Twice as large as a huge page: wherever it is, there is one in it.
-        let region = Region::new(2 * HUGE).unwrap();
+        let region = AnonymousMemory::new(2 * HUGE).unwrap();
         let Range { start, end } = region.addresses();
         // SAFETY: advice about memory that nobody else knows.
         let advised = unsafe { libc::madvise(start as *mut libc::c_void, end - start, libc::MADV_HUGEPAGE) };
@@ -237,7 +243,7 @@ mod tests {
 
     #[test]
     fn what_pages_hold_stays() {
-        let region = Region::new(3 * sys::page_size()).unwrap();
+        let region = AnonymousMemory::new(3 * sys::page_size()).unwrap();
         // SAFETY: the region is readable and writable, and nobody else knows it.
         unsafe { region.start().as_ptr().write_bytes(7, 3 * sys::page_size()) };
         let node = sys::allowed_nodes().unwrap().first().unwrap();

@@ -2,9 +2,9 @@
 
 use crate::binding::Binding;
 use crate::pages::{self, Found};
-use crate::remark::Remark;
 use crate::sys::{self, Policy};
-use crate::{Region, sysfs};
+use crate::unmet_request::UnmetRequest;
+use crate::{AnonymousMemory, sysfs};
 use gondwana_topology::NodeSet;
 
 /// Pages for each node.
@@ -16,14 +16,14 @@ pub struct Tried {
     /// Where the pages were that were touched; nothing if the kernel does not tell.
     pub found: Option<Found>,
     /// What could not be had.
-    pub remarks: Vec<Remark>,
+    pub remarks: Vec<UnmetRequest>,
 }
 
 impl Binding {
     /// The binding with more nodes for memory if all its own are full: the kernel kills processes that must have memory
     /// from such nodes. What they have no room for comes from others in `set` that have some, or else from any node.
     #[must_use]
-    pub fn around_full_nodes(&self, set: &NodeSet) -> (Self, Option<Remark>) {
+    pub fn around_full_nodes(&self, set: &NodeSet) -> (Self, Option<UnmetRequest>) {
         let Policy::Bind(nodes) = self.policy else { return (*self, None) };
         if !nodes.iter().all(sysfs::is_full) {
             return (*self, None);
@@ -34,7 +34,7 @@ impl Binding {
         } else {
             (Policy::Bind(nodes.union(&others)), Some(others))
         };
-        (Self { policy, ..*self }, Some(Remark::Overflowing { nodes, instead }))
+        (Self { policy, ..*self }, Some(UnmetRequest::Overflowing { nodes, instead }))
     }
 
     /// Binds the calling thread, and touches a few pages to see whether memory comes from where it should.
@@ -47,7 +47,7 @@ impl Binding {
         };
         let full: NodeSet = nodes.iter().filter(|node| sysfs::is_full(*node)).collect();
         if !full.is_empty() {
-            remarks.push(Remark::Full { nodes: full });
+            remarks.push(UnmetRequest::Full { nodes: full });
         }
         // The kernel kills processes that must have memory from nodes that have none.
         if matches!(self.policy, Policy::Bind(_)) && full == nodes {
@@ -58,26 +58,30 @@ impl Binding {
             Ok(found) if full != nodes => remarks.extend(strays(found, &nodes)),
             // No nodes were asked for, or all of them are full, which has been said.
             Ok(_) => {}
-            Err(error) => remarks.push(Remark::refused("counting pages", error)),
+            Err(error) => remarks.push(UnmetRequest::refused("counting pages", error)),
         }
         Tried { found: found.ok(), remarks }
     }
 }
 
 fn touch(pages: usize) -> std::io::Result<Found> {
-    let region = Region::new(pages * sys::page_size())?;
+    let region = AnonymousMemory::new(pages * sys::page_size())?;
     sys::without_huge_pages(&region.addresses())?;
     (0..region.pages()).for_each(|page| region.touch(page));
     pages::count(0, region.addresses())
 }
 
 /// Pages that are on other nodes than those asked for, if any were.
-pub(crate) fn strays(found: &Found, nodes: &NodeSet) -> Option<Remark> {
+pub(crate) fn strays(found: &Found, nodes: &NodeSet) -> Option<UnmetRequest> {
     let strays = found.pages.iter().filter(|(node, _)| !nodes.contains(**node));
     let (pages, elsewhere) = strays.fold((0, NodeSet::EMPTY), |(sum, elsewhere), (node, pages)| {
         (sum + pages, elsewhere.union(&NodeSet::only(*node)))
     });
-    (pages > 0 && !nodes.is_empty()).then(|| Remark::Strays { pages, of: found.present(), on: elsewhere })
+    (pages > 0 && !nodes.is_empty()).then(|| UnmetRequest::Strays {
+        pages,
+        of: found.present(),
+        on: elsewhere,
+    })
 }
 
 #[cfg(test)]

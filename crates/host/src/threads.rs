@@ -1,8 +1,8 @@
 //! Policies for a whole program: what each of its threads is bound to.
 
 use crate::binding::{Binding, Malformed};
-use crate::remark::Remark;
 use crate::sys::Policy;
+use crate::unmet_request::UnmetRequest;
 use gondwana_rset::{MemoryPolicy, Placement, PlacementError, RSet, ThreadPlan, ThreadPolicy};
 use gondwana_topology::{Machine, NodeId, NodeSet, ProcessorSet};
 use std::fmt;
@@ -29,7 +29,7 @@ pub struct Asked {
     /// ([`crate::arrange`]) only, and the rest is as near to it as the kernel can do.
     pub regions: Option<MemoryPolicy>,
     /// What the kernel has nothing for.
-    pub remarks: Vec<Remark>,
+    pub remarks: Vec<UnmetRequest>,
 }
 
 /// Finds out what the kernel is to be told so that a program has its threads and memory as asked for.
@@ -55,7 +55,7 @@ pub fn translate(
     };
     let nodes_of_threads = machine.nodes_of(rset.processors()).len();
     let depends = memory == MemoryPolicy::Remote && is_on_several && nodes_of_threads > 1;
-    let remarks = depends.then(|| Remark::Other(REMOTE_FOR_SOME.to_owned()));
+    let remarks = depends.then(|| UnmetRequest::Other(REMOTE_FOR_SOME.to_owned()));
     let regions = regions.filter(|_| is_on_several);
     Ok(Asked { process, threads, regions, remarks: remarks.into_iter().collect() })
 }

@@ -53,8 +53,11 @@ pub fn run(options: RunOptions) -> Result<ExitCode, Failure> {
     };
     let file = options.stats.iter().flatten().next();
     let file = file.map(|path| Output::open("--stats", path, Readers::User)).transpose()?;
-    let writer =
-        options.recording(name).filter(|_| !alone).map(|path| RecordingWriter::open("--monitor", &path)).transpose()?;
+    let writer = options
+        .recording(name)
+        .filter(|_| !alone)
+        .map(|path| RecordingWriter::open("--monitor", &path))
+        .transpose()?;
     let start = Instant::now();
     let run = u64::from_ne_bytes(random()?);
     let job = Job {

@@ -98,7 +98,7 @@ pub fn fixed_addresses() -> Result<(), io::Error> {
 pub fn pagemap_scan() -> Result<(), io::Error> {
     let on_the_stack = 0_u8;
     let here = (&raw const on_the_stack as usize) & !4095;
-    gondwana_host::present(here..here + 4096, |_| {})
+    gondwana_host::present_pages(here..here + 4096, |_| {})
 }
 
 /// A number from a file of the kernel.

@@ -1,9 +1,7 @@
 //! Whether a program can be run on several nodes, found out before anything is started.
 
 use gondwana_console::failure::Failure;
-use object::elf::{EM_X86_64, ET_DYN, ET_EXEC, PT_INTERP};
-use object::read::elf::{ElfFile64, FileHeader, ProgramHeader};
-use object::{Endianness, FileKind, Object};
+use gondwana_elf::{Unsuitable, check_program};
 use std::ffi::{CString, OsStr, OsString};
 use std::fs;
 use std::io;
@@ -88,40 +86,21 @@ pub fn loadable(shown: &str, image: &[u8]) -> Result<(), Failure> {
             "is a script: name the program that it starts, or its interpreter ({interpreter}) if that is threaded"
         ));
     }
-    match FileKind::parse(image) {
-        Ok(FileKind::Elf64) => {}
-        Ok(FileKind::Elf32) => {
-            return refuse("is a 32-bit program: only 64-bit x86 programs can run".to_owned());
+    refuse(match check_program(image) {
+        Ok(()) => return Ok(()),
+        Err(Unsuitable::Elf32) => "is a 32-bit program: only 64-bit x86 programs can run".to_owned(),
+        Err(Unsuitable::NotElf) => "is not a program that Linux can run (no ELF file)".to_owned(),
+        Err(Unsuitable::Damaged(error)) => format!("is a damaged ELF file: {error}"),
+        Err(Unsuitable::Architecture(machine)) => {
+            format!("is a program for another architecture ({machine}): this computer is x86-64")
         }
-        _ => return refuse("is not a program that Linux can run (no ELF file)".to_owned()),
-    }
-    let damaged = |error| Failure::not_runnable(format!("{shown} is a damaged ELF file: {error}"));
-    let elf = ElfFile64::<Endianness>::parse(image).map_err(damaged)?;
-    let endian = elf.endian();
-    let header = elf.elf_header();
-    if header.e_machine(endian) != EM_X86_64 {
-        let machine = format!("{:?}", elf.architecture());
-        return refuse(format!("is a program for another architecture ({machine}): this computer is x86-64"));
-    }
-    if ![ET_EXEC, ET_DYN].contains(&header.e_type(endian)) {
-        return refuse("is an object file or a core dump, not a program".to_owned());
-    }
-    let interpreter = elf
-        .elf_program_headers()
-        .iter()
-        .filter(|header| header.p_type(endian) == PT_INTERP)
-        .find_map(|header| header.interpreter(endian, image).ok().flatten());
-    let Some(interpreter) = interpreter else {
-        return refuse(
+        Err(Unsuitable::NoProgram) => "is an object file or a core dump, not a program".to_owned(),
+        Err(Unsuitable::Static) => {
             "is statically linked: no library can be loaded into it; link it dynamically (without -static)"
-                .to_owned(),
-        );
-    };
-    if !interpreter.ends_with(b"/ld-linux-x86-64.so.2") {
-        let interpreter = String::from_utf8_lossy(interpreter);
-        return refuse(format!(
-            "is linked against another C library ({interpreter}): only glibc programs can run"
-        ));
-    }
-    Ok(())
+                .to_owned()
+        }
+        Err(Unsuitable::OtherLoader(interpreter)) => {
+            format!("is linked against another C library ({interpreter}): only glibc programs can run")
+        }
+    })
 }

@@ -2,8 +2,7 @@
 
 use std::ops::Range;
 
-/// Bytes in a page.
-pub const PAGE_SIZE: usize = 4096;
+pub use gondwana_sys::PAGE_SIZE;
 
 /// First address of the span: far above the program break and far below the stack and the libraries, on every
 /// x86-64 Linux with address space randomisation off.

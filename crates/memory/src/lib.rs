@@ -8,8 +8,6 @@ mod error;
 mod files;
 mod geometry;
 pub mod heap;
-mod image;
-mod loaded;
 mod mapping;
 mod neighbour;
 mod pages;
@@ -21,10 +19,6 @@ pub use access::{Access, Mechanism, Missing, probe_userfaultfd};
 pub use error::MemoryError;
 pub use files::out_of_the_way;
 pub use geometry::{Geometry, PAGE_SIZE, RUNTIME_BASE, SPAN_BASE, Segment};
-pub use image::{
-    DataSegment, base_of, data_segments, is_of_program, is_runtime_library, program_text, text_of,
-};
-pub use loaded::{LoadedImage, loaded_images};
 #[cfg(debug_assertions)]
 pub use neighbour::while_held;
 pub use neighbour::{MOST_NEIGHBOURS, Neighbour, Purpose, Visits, Writers};

@@ -13,9 +13,10 @@ use crate::{
 use gondwana_coherence::sync::{Barriers, LockTable, Locks, ManagerOf, Object};
 use gondwana_coherence::{Csm, CsmOptions, Layout, Managers, Page, Protocol, Region, Sc, ScOptions};
 use gondwana_control::{Boot, Consistency, Control, Exchange, FabricBoot, Mechanism};
+use gondwana_elf::{data_segments, loaded};
 use gondwana_fabric::{ConnectError, Fabric, Security, SegmentError, ShmFabric, TcpConfig, TcpFabric};
 use gondwana_memory::heap::{Heap, Layout as HeapLayout};
-use gondwana_memory::{Access, MemoryError, PAGE_SIZE, Pages, SPAN_BASE, Segment, data_segments};
+use gondwana_memory::{Access, MemoryError, PAGE_SIZE, Pages, SPAN_BASE, Segment};
 use gondwana_rset::{PlacementError, RSet, ThreadPlan};
 use gondwana_topology::NodeId;
 use std::ffi::CStr;
@@ -160,7 +161,7 @@ impl Node {
         let machine = gondwana_control::machine(boot.nodes, boot.processors_each, boot.span);
         let plan = ThreadPlan::new(boot.threads.clone(), &RSet::global(&machine), &machine)?;
         let registry = threads::Registry::new(plan, boot.groups.clone(), boot.nodes, boot.processors);
-        let placer = Placer::new(&boot, gondwana_memory::base_of)?;
+        let placer = Placer::new(&boot, loaded::base_of)?;
         if placer.is_some() {
             heap.watch_slabs(|addresses, fresh| {
                 if let Some(node) = Self::current() {

@@ -1,7 +1,7 @@
 //! What a plan says.
 
 use crate::Site;
-use gondwana_rset::{MemoryPolicy, Part};
+use gondwana_rset::{MemoryPolicy, PlacementPart};
 use gondwana_topology::NodeId;
 use serde::{Deserialize, Serialize};
 
@@ -80,7 +80,7 @@ pub enum Homes {
     /// By policy; [`MemoryPolicy::Float`] says nothing.
     Policy(MemoryPolicy),
     /// Part by part, each with at least a page. Pages behind the last part are where that is.
-    Parts(Vec<Part>),
+    Parts(Vec<PlacementPart>),
 }
 
 impl Default for Homes {

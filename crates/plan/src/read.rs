@@ -2,7 +2,7 @@
 
 use crate::error::line_of;
 use crate::{Allocation, Homes, Plan, PlanError, Site, ThreadGroup, Traffic, Variable};
-use gondwana_rset::{MemoryPolicy, Part, Placement, RSet, Registry};
+use gondwana_rset::{MemoryPolicy, Placement, PlacementPart, RSet, Registry};
 use gondwana_topology::{Machine, NodeId};
 use serde::Deserialize;
 use std::collections::HashMap;
@@ -195,7 +195,7 @@ impl Reader<'_> {
             if *part.pages.get_ref() == 0 {
                 return Err(self.wrong(part.pages.span().start, "pages: a part has at least one page"));
             }
-            Ok(Part { pages: part.pages.into_inner(), node: self.node(&part.node)? })
+            Ok(PlacementPart { pages: part.pages.into_inner(), node: self.node(&part.node)? })
         });
         Ok(Homes::Parts(parts.collect::<Result<_, _>>()?))
     }

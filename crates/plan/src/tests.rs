@@ -1,5 +1,5 @@
 use crate::{Allocation, Homes, Plan, PlanError, Site, ThreadGroup, Traffic, Variable};
-use gondwana_rset::{MemoryPolicy, Part, Registry};
+use gondwana_rset::{MemoryPolicy, PlacementPart, Registry};
 use gondwana_topology::{Bytes, Machine, NodeId};
 use proptest::prelude::*;
 use std::num::NonZeroU64;
@@ -55,7 +55,7 @@ fn a_plan_is_read_and_written() {
     assert_eq!(plan.before, Some(Traffic { requests: 9000, bytes: 1_000_000 }));
     let [matrix, bodies] = &plan.variables[..] else { panic!("two variables: {plan:?}") };
     assert_eq!((matrix.line, &matrix.homes), (12, &Homes::Policy(MemoryPolicy::Block)));
-    let parts = [(128, 1), (64, 0)].map(|(pages, node)| Part { pages, node: NodeId(node) });
+    let parts = [(128, 1), (64, 0)].map(|(pages, node)| PlacementPart { pages, node: NodeId(node) });
     assert_eq!((&bodies.homes, bodies.replicate), (&Homes::Parts(parts.to_vec()), true));
     let allocation = &plan.allocations[0];
     assert_eq!((allocation.line, allocation.site.to_string()), (25, "make_grid+0x4f".to_owned()));
@@ -126,7 +126,7 @@ fn number() -> impl Strategy<Value = u64> {
 }
 
 fn homes() -> impl Strategy<Value = Homes> {
-    let part = (1..1000u64, 0..4u16).prop_map(|(pages, node)| Part { pages, node: NodeId(node) });
+    let part = (1..1000u64, 0..4u16).prop_map(|(pages, node)| PlacementPart { pages, node: NodeId(node) });
     prop_oneof![
         Just(Homes::Policy(MemoryPolicy::Block)),
         Just(Homes::Policy(MemoryPolicy::Float)),

@@ -2,7 +2,7 @@
 
 use crate::read::VERSION;
 use crate::{Homes, Plan, Traffic};
-use gondwana_rset::{MemoryPolicy, Part};
+use gondwana_rset::{MemoryPolicy, PlacementPart};
 use std::fmt::{self, Display, Write};
 
 /// The largest number that TOML has. No more is in any memory.
@@ -88,7 +88,7 @@ fn homes(out: &mut String, homes: &Homes, replicate: bool) -> fmt::Result {
         Homes::Policy(policy) => field(out, "policy", quoted(&policy.to_string()))?,
         Homes::Parts(parts) => {
             out.push_str("parts = [\n");
-            for Part { pages, node } in parts {
+            for PlacementPart { pages, node } in parts {
                 writeln!(out, "  {{ pages = {}, node = {node} }},", pages.min(&LARGEST))?;
             }
             out.push_str("]\n");

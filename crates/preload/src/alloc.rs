@@ -44,7 +44,7 @@ enum Place {
 
 /// Finds out whose allocations are private. Until then all are.
 pub fn begin() {
-    let text = gondwana_memory::text_of(&["libc.so", "ld-linux", "libgondwana.so"]);
+    let text = gondwana_elf::loaded::text_of(&["libc.so", "ld-linux", "libgondwana.so"]);
     let range = |index: usize| text.get(index).cloned().unwrap_or(0..0);
     PRIVATE_TEXT.get_or_init(|| [range(0), range(1), range(2)]);
 }

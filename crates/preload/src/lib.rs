@@ -3,7 +3,6 @@
 
 mod alloc;
 mod api;
-mod canonical;
 mod constructors;
 mod errno;
 mod exit;
@@ -11,12 +10,12 @@ mod handler_stack;
 mod io;
 mod library;
 mod map;
-mod object;
+mod next_function;
 mod openmp;
 mod operators;
+mod plt_stubs;
 mod private;
 mod pthread;
-mod real;
 mod report;
 mod signals;
 mod span_stack;

@@ -6,10 +6,10 @@
 //! calls the program's handler, and throws.
 
 use crate::alloc::{allocate, allocate_aligned};
-use crate::real::Real;
+use crate::next_function::NextFunction;
+use gondwana_elf::loaded;
 use std::arch::naked_asm;
-use std::ffi::{CStr, c_void};
-use std::path::Path;
+use std::ffi::c_void;
 use std::sync::OnceLock;
 
 /// Libraries whose operators call `malloc` and `free`.
@@ -17,19 +17,13 @@ const PLAIN: [&str; 2] = ["libstdc++.so.", "libc++abi.so."];
 
 /// True if the next operator is one of a C++ library.
 fn is_plain() -> bool {
-    static NEXT: Real = Real::new(c"_Znwm");
+    static NEXT: NextFunction = NextFunction::new(c"_Znwm");
     static IS_PLAIN: OnceLock<bool> = OnceLock::new();
     *IS_PLAIN.get_or_init(|| {
-        // SAFETY: all zero is valid; dladdr fills it in with strings that live as long as their objects.
-        unsafe {
-            let mut info: libc::Dl_info = std::mem::zeroed();
-            if libc::dladdr(NEXT.address() as *const c_void, &mut info) == 0 || info.dli_fname.is_null() {
-                return false;
-            }
-            let path = CStr::from_ptr(info.dli_fname).to_str().unwrap_or("");
-            let file = Path::new(path).file_name().and_then(|name| name.to_str()).unwrap_or("");
-            PLAIN.iter().any(|library| file.starts_with(library))
-        }
+        // SAFETY: the next operator's library is in use.
+        let library = unsafe { loaded::at(NEXT.address()) };
+        library
+            .is_some_and(|library| PLAIN.iter().any(|name| library.file_name().starts_with(name.as_bytes())))
     })
 }
 
@@ -52,7 +46,7 @@ unsafe extern "C" fn new_aligned(size: usize, alignment: usize, slot: *const usi
 }
 
 /// The address of the next operator, for the code below.
-extern "C" fn next(real: &Real) -> usize {
+extern "C" fn next(real: &NextFunction) -> usize {
     real.address()
 }
 
@@ -66,7 +60,7 @@ macro_rules! operators {
         #[unsafe(naked)]
         #[unsafe(no_mangle)]
         pub unsafe extern "C" fn $name() {
-            static REAL: Real = Real::new($symbol);
+            static REAL: NextFunction = NextFunction::new($symbol);
             naked_asm!(
                 ".cfi_startproc",
                 "push rdi",

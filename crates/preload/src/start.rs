@@ -3,7 +3,7 @@
 use crate::io::{descriptors, stream_memory, streams_elsewhere, streams_for_others};
 use crate::stack::on_stack;
 use crate::{
-    alloc, api, canonical, constructors, exit, handler_stack, library, map, pthread, report, signals,
+    alloc, api, constructors, exit, handler_stack, library, map, plt_stubs, pthread, report, signals,
     span_stack,
 };
 use gondwana_control::{Boot, Control, Report};
@@ -76,7 +76,7 @@ pub unsafe extern "C" fn __libc_start_main(
     unsafe { restore_environment(argv.add(argc as usize + 1), &boot.hidden_env) };
     let (first, me, nodes) = (boot.node == 0, usize::from(boot.node), usize::from(boot.nodes));
     begin_standard_streams();
-    canonical::replace_stubs();
+    plt_stubs::replace();
     exit::begin();
     library::begin();
     let hooks = Hooks {

@@ -7,7 +7,8 @@ use gondwana_rset::MemoryPolicy;
 
 /// A run with an entry for a plan and something to be done by hand.
 pub fn sample() -> (Analysis, Vec<Advice>) {
-    let run = RunRecord { nodes: 2, command: vec!["./sor".to_owned(), "100".to_owned()], ..RunRecord::default() };
+    let run =
+        RunRecord { nodes: 2, command: vec!["./sor".to_owned(), "100".to_owned()], ..RunRecord::default() };
     let totals = Totals { reads: 1000, diffs: 1000, bytes: 5 << 20, ..Totals::default() };
     let saving = Traffic { requests: 1500, bytes: 1 << 20 };
     let entry = Variable {

@@ -1,3 +1,5 @@
+//! One named set, and the names that sets may have.
+
 use crate::{RSet, RegistryError};
 
 /// Words that mean something of their own where the name of a set could be.

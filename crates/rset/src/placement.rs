@@ -21,7 +21,7 @@ pub struct Placement {
 
 /// Consecutive pages of a region that are on one node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-pub struct Part {
+pub struct PlacementPart {
     /// How many they are.
     pub pages: u64,
     /// The node.
@@ -64,7 +64,7 @@ impl PlacementError {
 
 /// Consecutive pages that are on the same node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Run {
+pub struct PageRange {
     /// The first page.
     pub first: u64,
     /// How many they are.
@@ -108,7 +108,7 @@ impl Placement {
 
     /// Prepares to place pages part by part. Pages behind the last part are where that is. Refuses nodes that aren't in
     /// the set; without parts, nothing is placed.
-    pub fn of_parts(parts: &[Part], rset: &RSet, machine: &Machine) -> Result<Self, PlacementError> {
+    pub fn of_parts(parts: &[PlacementPart], rset: &RSet, machine: &Machine) -> Result<Self, PlacementError> {
         let nodes: NodeSet = parts.iter().map(|part| part.node).collect();
         let placement = Self::new(MemoryPolicy::Explicit(nodes), rset, machine)?;
         let ends = parts.iter().scan(0_u64, |end, part| {
@@ -164,12 +164,12 @@ impl Placement {
     }
 
     /// The region as runs of pages that are on the same node, in order.
-    pub fn runs(&self, pages: u64, touching: NodeId) -> impl Iterator<Item = Run> + '_ {
+    pub fn runs(&self, pages: u64, touching: NodeId) -> impl Iterator<Item = PageRange> + '_ {
         let mut first = 0;
         std::iter::from_fn(move || {
             (first < pages).then(|| {
                 let end = self.end_of_run(first, pages);
-                let run = Run { first, count: end - first, node: self.node_of(first, pages, touching) };
+                let run = PageRange { first, count: end - first, node: self.node_of(first, pages, touching) };
                 first = end;
                 run
             })

@@ -44,7 +44,7 @@ fn pages_are_where_the_policy_says() {
 
 #[test]
 fn parts_follow_each_other() {
-    let part = |pages, node| Part { pages, node: NodeId(node) };
+    let part = |pages, node| PlacementPart { pages, node: NodeId(node) };
     let parts = [part(2, 1), part(1, 0), part(1, 0), part(0, 2), part(2, 3)];
     let placement = Placement::of_parts(&parts, &set("0-3", "0-3"), &machine()).unwrap();
     let nodes = |pages| -> Vec<u16> {
@@ -55,7 +55,7 @@ fn parts_follow_each_other() {
     let runs = |pages| placement.runs(pages, NodeId(2)).map(|run| (run.first, run.count)).collect::<Vec<_>>();
     assert_eq!(runs(8), [(0, 2), (2, 2), (4, 4)]);
     assert_eq!(runs(3), [(0, 2), (2, 1)]);
-    let refused = |parts: &[Part], memory| {
+    let refused = |parts: &[PlacementPart], memory| {
         Placement::of_parts(parts, &set("0-3", memory), &machine()).unwrap_err().to_string()
     };
     assert_eq!(
@@ -70,7 +70,7 @@ fn the_system_chooses_where_pages_float() {
     let placement = Placement::new(MemoryPolicy::Float, &set("0", "1-2"), &machine()).unwrap();
     assert_eq!(placement.node_of(0, 1, NodeId(0)), None);
     assert_eq!(placement.nodes(), [NodeId(1), NodeId(2)]);
-    let whole = Run { first: 0, count: 9, node: None };
+    let whole = PageRange { first: 0, count: 9, node: None };
     assert_eq!(placement.runs(9, NodeId(0)).collect::<Vec<_>>(), [whole]);
 }
 

@@ -1,4 +1,5 @@
 use super::*;
+use crate::RSet;
 
 fn set(processors: &str, memory: &str) -> RSet {
     RSet::new(processors.parse().unwrap(), memory.parse().unwrap())

@@ -14,12 +14,12 @@ pub struct Selector {
     /// How many bytes are asked for.
     pub sizes: RangeInclusive<usize>,
     /// Where the call is, if that matters.
-    pub site: Option<Site>,
+    pub site: Option<AllocationSite>,
 }
 
 /// A place in a program's code that calls `malloc` or one of its relatives.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Site {
+pub struct AllocationSite {
     /// The file name of the library that it is in; `libx.so` means `libx.so.1`, too. Without one it is in the
     /// executable.
     pub object: Option<String>,
@@ -113,14 +113,14 @@ impl<'a> Parser<'a> {
         })
     }
 
-    fn site(&mut self) -> Result<Site, TextError> {
+    fn site(&mut self) -> Result<AllocationSite, TextError> {
         let object = self.object();
         let function = self.name(match object {
             None => "a size such as >=1M, the name of a function or all is missing",
             Some(_) => "the name of a function is missing",
         })?;
         let offset = if self.takes("+") { Some(self.offset()?) } else { None };
-        Ok(Site { object, function, offset })
+        Ok(AllocationSite { object, function, offset })
     }
 
     /// What is before a `!`. Names of libraries, unlike those of functions, may have a `+`, as libstdc++ does.
@@ -187,7 +187,7 @@ impl fmt::Display for Selector {
         let (least, most) = (*self.sizes.start(), *self.sizes.end());
         let least = (least > 0).then(|| format!(">={}", amount(least)));
         let most = (most < usize::MAX).then(|| format!("<={}", amount(most)));
-        let terms = [least, most, self.site.as_ref().map(Site::to_string)];
+        let terms = [least, most, self.site.as_ref().map(AllocationSite::to_string)];
         let terms: Vec<String> = terms.into_iter().flatten().collect();
         if terms.is_empty() { f.write_str("all") } else { f.write_str(&terms.join("&")) }
     }
@@ -202,7 +202,7 @@ fn amount(bytes: usize) -> String {
     }
 }
 
-impl fmt::Display for Site {
+impl fmt::Display for AllocationSite {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if let Some(object) = &self.object {
             write!(f, "{object}!")?;

@@ -2,13 +2,12 @@
 
 use crate::call;
 use crate::dwarf::{Debug, Frame};
-use crate::elf::Elf;
 use crate::separate;
 use crate::table::{self, Table};
 use crate::{flat, layout};
 use gondwana_analysis::Layouts;
+use gondwana_elf::ElfFile;
 use gondwana_plan::Site;
-use object::{Object, ObjectSection};
 use std::cell::OnceCell;
 use std::io;
 use std::ops::Range;
@@ -18,9 +17,9 @@ use std::path::{Path, PathBuf};
 /// somebody asks for it.
 pub struct File {
     path: PathBuf,
-    elf: Elf,
+    elf: ElfFile,
     /// The file with the debugging information, if that is another one.
-    separate: OnceCell<Option<Elf>>,
+    separate: OnceCell<Option<ElfFile>>,
     tables: OnceCell<(Table, Table)>,
     debug: OnceCell<Option<Debug>>,
 }
@@ -31,7 +30,7 @@ impl File {
     /// # Errors
     /// If it cannot be read or is no ELF file for 64-bit computers.
     pub fn open(path: &Path) -> io::Result<Self> {
-        let elf = Elf::open(path)?;
+        let elf = ElfFile::open(path)?;
         let (separate, tables, debug) = (OnceCell::new(), OnceCell::new(), OnceCell::new());
         Ok(Self { path: path.to_owned(), elf, separate, tables, debug })
     }
@@ -123,15 +122,7 @@ impl File {
 
     /// True if there is a call before an address, or if nobody can tell.
     fn returns_to(&self, address: u64) -> bool {
-        let ends_with_call = self.elf.read(|elf| {
-            let section = elf
-                .sections()
-                .find(|section| (1..=section.size()).contains(&address.wrapping_sub(section.address())))?;
-            let length = (address - section.address()).min(call::LONGEST);
-            let code = section.data_range(address - length, length).ok().flatten()?;
-            Some(call::ends_with_call(code))
-        });
-        ends_with_call.flatten().unwrap_or(true)
+        self.elf.bytes_before(address, call::LONGEST).is_none_or(|code| call::ends_with_call(&code))
     }
 
     /// Where the functions with a name are.
@@ -204,7 +195,7 @@ impl File {
         Some((name + &part.text, bytes, text))
     }
 
-    fn separate(&self) -> Option<&Elf> {
+    fn separate(&self) -> Option<&ElfFile> {
         let find = || {
             let is_complete = self.elf.has_symbols && self.elf.has_debug;
             (!is_complete)

@@ -59,7 +59,7 @@ pub(crate) trait Types {
 
 /// What was found at an offset.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Part<Id> {
+pub(crate) struct MemberPath<Id> {
     /// What one writes behind the name.
     pub text: String,
     /// Its type, without other names for it.
@@ -69,8 +69,8 @@ pub(crate) struct Part<Id> {
 }
 
 /// The innermost part of a thing of type `of` that is at an offset.
-pub(crate) fn part<T: Types>(types: &T, of: T::Id, offset: u64) -> Part<T::Id> {
-    let mut part = Part { text: String::new(), of, rest: offset };
+pub(crate) fn part<T: Types>(types: &T, of: T::Id, offset: u64) -> MemberPath<T::Id> {
+    let mut part = MemberPath { text: String::new(), of, rest: offset };
     for _ in 0..STEPS {
         let Some(kind) = types.get(part.of) else { break };
         let inner = match &kind.shape {

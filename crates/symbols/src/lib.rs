@@ -9,7 +9,6 @@
 mod call;
 mod demangle;
 mod dwarf;
-mod elf;
 mod file;
 mod flat;
 mod layout;

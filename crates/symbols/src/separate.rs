@@ -1,6 +1,6 @@
 //! Debugging information that is in a file of its own, as distributions ship it.
 
-use crate::elf::Elf;
+use gondwana_elf::ElfFile;
 use std::ffi::OsStr;
 use std::fmt::Write;
 use std::io::{self, Read, Seek};
@@ -11,14 +11,14 @@ use std::path::{Path, PathBuf};
 pub(crate) const SYSTEM: &str = "/usr/lib/debug";
 
 /// The file with the debugging information of `path`, in the places where debuggers look.
-pub(crate) fn find(path: &Path, elf: &Elf, system: &Path) -> Option<Elf> {
+pub(crate) fn find(path: &Path, elf: &ElfFile, system: &Path) -> Option<ElfFile> {
     candidates(path, elf, system).into_iter().find_map(|path| {
-        let found = Elf::open(&path).ok()?;
+        let found = ElfFile::open(&path).ok()?;
         belongs(elf, &found).then_some(found)
     })
 }
 
-fn candidates(path: &Path, elf: &Elf, system: &Path) -> Vec<PathBuf> {
+fn candidates(path: &Path, elf: &ElfFile, system: &Path) -> Vec<PathBuf> {
     let mut candidates = vec![];
     if let Some((first, rest)) = elf.build_id.split_first().filter(|(_, rest)| !rest.is_empty()) {
         let mut name = String::new();
@@ -40,7 +40,7 @@ fn candidates(path: &Path, elf: &Elf, system: &Path) -> Vec<PathBuf> {
 }
 
 /// True if the file was made from this one.
-fn belongs(elf: &Elf, found: &Elf) -> bool {
+fn belongs(elf: &ElfFile, found: &ElfFile) -> bool {
     if !elf.build_id.is_empty() && !found.build_id.is_empty() {
         return elf.build_id == found.build_id;
     }
@@ -48,7 +48,7 @@ fn belongs(elf: &Elf, found: &Elf) -> bool {
     expected.is_some() && expected == checksum(found).ok()
 }
 
-fn checksum(elf: &Elf) -> io::Result<u32> {
+fn checksum(elf: &ElfFile) -> io::Result<u32> {
     let mut file = elf.file();
     file.rewind()?;
     let mut sum = crc32fast::Hasher::new();

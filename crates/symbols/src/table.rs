@@ -1,8 +1,7 @@
 //! The names of functions and variables that linkers leave behind: the symbol tables.
 
 use crate::demangle::readable;
-use crate::elf::Elf;
-use object::{Object, ObjectSymbol, SymbolKind};
+use gondwana_elf::{ElfFile, SymbolKind};
 use std::cell::OnceCell;
 use std::collections::HashMap;
 use std::ops::Range;
@@ -36,25 +35,16 @@ impl Entry {
 }
 
 /// The functions and the variables in the tables of some files, which describe the same program.
-pub(crate) fn read(files: &[&Elf]) -> (Table, Table) {
+pub(crate) fn read(files: &[&ElfFile]) -> (Table, Table) {
     let (mut functions, mut variables) = (vec![], vec![]);
     for elf in files {
-        elf.read(|parsed| {
-            for symbol in parsed.symbols().chain(parsed.dynamic_symbols()) {
-                let of_its_kind = match symbol.kind() {
-                    SymbolKind::Text => &mut functions,
-                    SymbolKind::Data => &mut variables,
-                    _ => continue,
-                };
-                let range = symbol.address()..symbol.address().saturating_add(symbol.size());
-                if let Ok(name) = symbol.name()
-                    && !symbol.is_undefined()
-                    && !range.is_empty()
-                    && !name.is_empty()
-                {
-                    of_its_kind.push(Entry { range, is_global: symbol.is_global(), name: name.to_owned() });
-                }
-            }
+        elf.for_each_symbol(|symbol| {
+            let of_its_kind = match symbol.kind {
+                SymbolKind::Function => &mut functions,
+                SymbolKind::Variable => &mut variables,
+            };
+            let name = symbol.name.to_owned();
+            of_its_kind.push(Entry { range: symbol.range, is_global: symbol.is_global, name });
         });
     }
     (Table::new(functions), Table::new(variables))

@@ -4,7 +4,7 @@ use super::gains::{Gain, clear_gain, gain, of_home};
 use super::pages::{Pages, Usage, UsedPage};
 use crate::Area;
 use gondwana_recording::RunRecord;
-use gondwana_rset::Part;
+use gondwana_rset::PlacementPart;
 use gondwana_topology::NodeId;
 use std::collections::BTreeSet;
 
@@ -174,7 +174,7 @@ impl<'a> AreaPages<'a> {
     }
 
     /// A home for each page of the only block, as parts; `None` if there would be too many.
-    pub fn parts(&self) -> Option<Vec<Part>> {
+    pub fn parts(&self) -> Option<Vec<PlacementPart>> {
         let of = self.recorded.first()?.of;
         let best: Vec<_> = self.recorded.iter().map(|region| (region.index, region.best())).collect();
         let gains = best.iter().filter_map(|(_, best)| best.map(|(_, gain)| gain));
@@ -206,8 +206,10 @@ impl<'a> AreaPages<'a> {
         }
         runs.first_mut()?.0 = 0;
         let ends = runs.iter().skip(1).map(|(start, _)| *start).chain([of]);
-        let part =
-            |((start, node), end): (&(u64, u16), u64)| Part { pages: end - start, node: NodeId(*node) };
+        let part = |((start, node), end): (&(u64, u16), u64)| PlacementPart {
+            pages: end - start,
+            node: NodeId(*node),
+        };
         Some(runs.iter().zip(ends).map(part).collect())
     }
 

@@ -6,7 +6,7 @@ use super::pages::{Pages, page_bytes};
 use super::{Advice, AdviceKind, entry, percent};
 use crate::{Analysis, Area, Origin};
 use gondwana_plan::{Homes, Traffic};
-use gondwana_rset::{MemoryPolicy, Part};
+use gondwana_rset::{MemoryPolicy, PlacementPart};
 use gondwana_topology::{NodeId, NodeSet};
 use std::collections::BTreeSet;
 use std::num::NonZeroU64;
@@ -131,7 +131,7 @@ fn forms(blocks: &AreaPages<'_>, nodes: u16, area: &Area) -> Vec<Form> {
         stride = next;
     }
     if area.objects == 1 && area.ranges.len() == 1 {
-        let in_parts = |parts: Vec<Part>| {
+        let in_parts = |parts: Vec<PlacementPart>| {
             let ends: Vec<(u64, u16)> = parts
                 .iter()
                 .scan(0, |end, part| {
@@ -154,9 +154,9 @@ fn forms(blocks: &AreaPages<'_>, nodes: u16, area: &Area) -> Vec<Form> {
 
 /// A block for each node, as under the policy of that name, but the first one is at node `first`: nodes use blocks in the
 /// order of their threads, which need not begin at node 0.
-fn rotated(pages: u64, nodes: u16, first: u16) -> Vec<Part> {
+fn rotated(pages: u64, nodes: u16, first: u16) -> Vec<PlacementPart> {
     let begin = |part: u16| (u128::from(pages) * u128::from(part)).div_ceil(u128::from(nodes)) as u64;
-    let part = |number: u16| Part {
+    let part = |number: u16| PlacementPart {
         pages: begin(number + 1) - begin(number),
         node: NodeId(((u32::from(number) + u32::from(first)) % u32::from(nodes)) as u16),
     };

@@ -5,7 +5,7 @@ use super::setup::Setup;
 use crate::child;
 use crate::programs::Programs;
 use crate::samples::{Samples, Summary};
-use gondwana_host::Remark;
+use gondwana_host::UnmetRequest;
 use gondwana_memory::PAGE_SIZE;
 use gondwana_topology::{NodeId, ProcessorId, ProcessorSet};
 use serde::Serialize;
@@ -137,7 +137,7 @@ fn check(asked: &Places, found: &Places) -> Result<(), String> {
         Some((&node, &asked)) => {
             let (found, free) =
                 (found.get(&node).copied().unwrap_or(0), gondwana_host::sysfs::available_memory(node));
-            Err(Remark::Missing { node, asked, found, free }.to_string())
+            Err(UnmetRequest::Missing { node, asked, found, free }.to_string())
         }
     }
 }

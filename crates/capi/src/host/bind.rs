@@ -4,7 +4,7 @@ use super::tasks;
 use crate::backend::Whom;
 use crate::error::Error;
 use gondwana_host::sys::{self, Policy};
-use gondwana_host::{Binding, Remark};
+use gondwana_host::{Binding, UnmetRequest};
 use gondwana_rset::RSet;
 use gondwana_topology::{Machine, NodeSet, ProcessorSet};
 use libc::c_int;
@@ -36,7 +36,7 @@ pub fn bind(machine: &Machine, whom: Whom, rset: &RSet, strict: bool) -> Result<
     }
 }
 
-fn bind_processors(whom: Whom, processors: &ProcessorSet) -> Result<Option<Remark>, Error> {
+fn bind_processors(whom: Whom, processors: &ProcessorSet) -> Result<Option<UnmetRequest>, Error> {
     let mut bound: Vec<c_int> = vec![];
     let mut found = ProcessorSet::EMPTY;
     loop {
@@ -44,14 +44,14 @@ fn bind_processors(whom: Whom, processors: &ProcessorSet) -> Result<Option<Remar
         let rest: Vec<c_int> =
             tasks::threads(whom)?.into_iter().filter(|thread| !bound.contains(thread)).collect();
         if rest.is_empty() {
-            return Ok(Remark::processors(processors, &found));
+            return Ok(UnmetRequest::processors(processors, &found));
         }
         for thread in rest {
             match sys::set_affinity(thread, processors).and_then(|()| sys::affinity(thread)) {
                 Ok(has) => found = found.union(&has),
                 // It has ended meanwhile.
                 Err(error) if error.raw_os_error() == Some(libc::ESRCH) && whom != Whom::ThisThread => {}
-                Err(error) => return Ok(Some(Remark::refused("binding threads", &error))),
+                Err(error) => return Ok(Some(UnmetRequest::refused("binding threads", &error))),
             }
             bound.push(thread);
         }
@@ -105,7 +105,7 @@ pub fn binding(machine: &Machine, whom: Whom) -> Result<RSet, Error> {
         match sys::affinity(thread) {
             Ok(found) => processors = processors.union(&found),
             Err(error) if error.raw_os_error() == Some(libc::ESRCH) => {}
-            Err(error) => return Err(super::refused("the kernel does not say where threads run", &error)),
+            Err(error) => return Err(Error::system("the kernel does not say where threads run", &error)),
         }
     }
     if processors.is_empty() {
@@ -122,7 +122,7 @@ fn memory(machine: &Machine) -> Result<NodeSet, Error> {
         Ok(Policy::Bind(nodes) | Policy::Interleave(nodes)) => Ok(nodes),
         Ok(Policy::Default | Policy::Local | Policy::Prefer(_)) => Ok(machine.allowed_memory_nodes()),
         Err(error) if is_without_numa(&error) => Ok(machine.allowed_memory_nodes()),
-        Err(error) => Err(super::refused("the kernel does not say where memory comes from", &error)),
+        Err(error) => Err(Error::system("the kernel does not say where memory comes from", &error)),
     }
 }
 

@@ -6,9 +6,9 @@ mod thread;
 
 use crate::backend::{Backend, Block, Extras, Kind, NewThread, Whom};
 use crate::error::Error;
-use crate::monitor::Monitor;
+use crate::monitor_backend::Monitor;
 use gondwana_host::sys;
-use gondwana_host::{Names, NamesError, Region};
+use gondwana_host::{AnonymousMemory, Names, NamesError};
 use gondwana_rset::{Placement, RSet, Registry};
 use gondwana_topology::{Bytes, Machine, NodeId, ProcessorId};
 use libc::{c_int, c_void};
@@ -19,11 +19,6 @@ use std::sync::OnceLock;
 #[derive(Debug)]
 pub struct Host {
     machine: OnceLock<Result<Machine, Error>>,
-}
-
-/// The error of a system call, with what it was to do.
-fn refused(what: &str, error: &io::Error) -> Error {
-    Error::new(error.raw_os_error().unwrap_or(libc::EIO), format!("{what}: {error}"))
 }
 
 impl Host {
@@ -78,7 +73,7 @@ impl Backend for Host {
     }
 
     fn here(&self) -> Result<(ProcessorId, NodeId), Error> {
-        sys::here().map_err(|error| refused("the kernel does not say where this thread is", &error))
+        sys::here().map_err(|error| Error::system("the kernel does not say where this thread is", &error))
     }
 
     fn node_of(&self, whom: Whom) -> Result<NodeId, Error> {
@@ -123,7 +118,7 @@ impl Backend for Host {
             Error::new(libc::ENOMEM, format!("there is no room for {bytes} bytes"))
         };
         let bytes = pages.checked_add(1).and_then(|pages| pages.checked_mul(sys::page_size()));
-        let region = Region::new(bytes.ok_or_else(no_memory)?).map_err(|_| no_memory())?;
+        let region = AnonymousMemory::new(bytes.ok_or_else(no_memory)?).map_err(|_| no_memory())?;
         let (before, block) = region.split(1);
         let mut remarks = vec![];
         let colours = match extras.coloured.then(|| self.colours()).transpose() {
@@ -150,7 +145,7 @@ impl Backend for Host {
         let result = unsafe { libc::munmap(start as *mut c_void, (pages + 1) * sys::page_size()) };
         match result {
             0 => Ok(()),
-            _ => Err(refused("memory cannot be returned", &io::Error::last_os_error())),
+            _ => Err(Error::system("memory cannot be returned", &io::Error::last_os_error())),
         }
     }
 
@@ -158,7 +153,7 @@ impl Backend for Host {
         let with_memory = self.machine()?.memory_nodes();
         let only = with_memory.first().filter(|_| with_memory.len() == 1);
         gondwana_host::pages::nodes_into(address, nodes, only)
-            .map_err(|error| refused("the kernel does not say where pages are", &error))
+            .map_err(|error| Error::system("the kernel does not say where pages are", &error))
     }
 
     fn page_size(&self) -> usize {

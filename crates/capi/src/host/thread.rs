@@ -2,7 +2,7 @@
 
 use crate::backend::{NewThread, Routine};
 use crate::error::Error;
-use gondwana_host::{Binding, Remark};
+use gondwana_host::{Binding, UnmetRequest};
 use libc::{c_int, c_void, pthread_attr_t, pthread_t};
 use std::mem::MaybeUninit;
 use std::sync::mpsc::{Sender, channel};
@@ -10,7 +10,7 @@ use std::sync::mpsc::{Sender, channel};
 /// What a new thread is to do.
 struct Start {
     binding: Binding,
-    bound: Sender<Vec<Remark>>,
+    bound: Sender<Vec<UnmetRequest>>,
     routine: Routine,
     argument: *mut c_void,
 }

@@ -2,7 +2,7 @@
 
 use super::options::ExecOptions;
 use gondwana_console::failure::Failure;
-use gondwana_host::{Asked, Remark, translate};
+use gondwana_host::{Asked, UnmetRequest, translate};
 use gondwana_launcher::names::{named_sets, parsed};
 use gondwana_rset::{MemoryPolicy, RSet, Registry, ThreadPolicy};
 use gondwana_topology::{Machine, NodeSet};
@@ -41,7 +41,7 @@ impl ExecOptions {
 }
 
 /// Threads must run somewhere: a set with memory only gets the processors nearest to its memory.
-fn with_processors(rset: RSet, machine: &Machine) -> (RSet, Option<Remark>) {
+fn with_processors(rset: RSet, machine: &Machine) -> (RSet, Option<UnmetRequest>) {
     if !rset.processors().is_empty() || rset.memory().is_empty() {
         return (rset, None);
     }
@@ -52,5 +52,5 @@ fn with_processors(rset: RSet, machine: &Machine) -> (RSet, Option<Remark>) {
     let processors = RSet::of_nodes(machine, &nearest).processors().intersection(&allowed);
     let sentence =
         format!("the resource set {rset} has no processors: threads run on {processors}, the nearest ones");
-    (RSet::new(processors, *rset.memory()), Some(Remark::Other(sentence)))
+    (RSet::new(processors, *rset.memory()), Some(UnmetRequest::Other(sentence)))
 }

@@ -1,9 +1,6 @@
 //! Whether libraries can be loaded into a program, and what it tells of itself.
 
-use object::elf::{FileHeader64, PT_INTERP, SHT_SYMTAB};
-use object::read::elf::{FileHeader, ProgramHeader, SectionHeader};
-use object::{Endianness, ReadCache};
-use std::fs::File;
+use gondwana_elf::{has_interpreter, has_symbol_table};
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
@@ -30,27 +27,9 @@ pub fn of(program: &Path) -> Linkage {
     }
 }
 
-/// True if the program names a loader; `None` if it is no 64-bit ELF file, or cannot be read.
-fn has_interpreter(program: &Path) -> Option<bool> {
-    // Only the headers are read, however large the program is.
-    let file = ReadCache::new(File::open(program).ok()?);
-    let header = FileHeader64::<Endianness>::parse(&file).ok()?;
-    let endian = header.endian().ok()?;
-    let segments = header.program_headers(endian, &file).ok()?;
-    Some(segments.iter().any(|segment| segment.p_type(endian) == PT_INTERP))
-}
-
 /// True if the program does not know the names of all its functions.
 pub fn is_stripped(program: &Path) -> bool {
-    has_symbols(program) == Some(false)
-}
-
-fn has_symbols(program: &Path) -> Option<bool> {
-    let file = ReadCache::new(File::open(program).ok()?);
-    let header = FileHeader64::<Endianness>::parse(&file).ok()?;
-    let endian = header.endian().ok()?;
-    let sections = header.section_headers(endian, &file).ok()?;
-    Some(sections.iter().any(|section| section.sh_type(endian) == SHT_SYMTAB))
+    has_symbol_table(program).is_ok_and(|has| !has)
 }
 
 #[cfg(test)]

@@ -20,7 +20,7 @@ use asked::Wanted;
 use bound::Bound;
 use gondwana_console::failure::Failure;
 use gondwana_host::pages::Found;
-use gondwana_host::{Asked, Binding, Extras, MALLOC_VARIABLE, Remark, Reporter, THREADS_VARIABLE};
+use gondwana_host::{Asked, Binding, Extras, MALLOC_VARIABLE, Reporter, THREADS_VARIABLE, UnmetRequest};
 use gondwana_rset::MemoryPolicy;
 use preload::Loadable;
 use rules::Rules;
@@ -59,7 +59,7 @@ pub fn exec(options: &ExecOptions) -> Result<ExitCode, Failure> {
 
 impl ExecOptions {
     /// Binds this process and tells the program the rest; what cannot be had, and what memory is bound.
-    fn prepare(&self, command: &mut Command) -> Result<(Vec<Remark>, Option<Bound>), Failure> {
+    fn prepare(&self, command: &mut Command) -> Result<(Vec<UnmetRequest>, Option<Bound>), Failure> {
         let Wanted { machine, registry, rset, mut asked } = self.wanted()?;
         let mut remarks = std::mem::take(&mut asked.remarks);
         if !self.strict {
@@ -72,7 +72,7 @@ impl ExecOptions {
         let mut rules = Rules::parse(&self.malloc, program, &machine, &registry, &rset)?;
         if let Some(policy) = asked.regions {
             rules.add_for_large(policy);
-            remarks.push(Remark::Other(only_for_regions(policy, program.is_some())));
+            remarks.push(UnmetRequest::Other(only_for_regions(policy, program.is_some())));
         }
         if rules.is_empty() && (self.prefault || self.colours) {
             return Err(Failure::usage(
@@ -90,14 +90,14 @@ impl ExecOptions {
                 }
                 let colours = if self.colours { gondwana_host::colours(&machine) } else { None };
                 if self.colours && colours.is_none() {
-                    remarks.push(Remark::Other(
+                    remarks.push(UnmetRequest::Other(
                         "pages cannot be coloured: this computer does not show a level 2 cache with colours"
                             .to_owned(),
                     ));
                 }
                 let lock = self.lock && (!rules.is_empty() || locking::is_unlimited());
                 if self.lock && !lock {
-                    remarks.push(Remark::Other(locking::LIMITED.to_owned()));
+                    remarks.push(UnmetRequest::Other(locking::LIMITED.to_owned()));
                 }
                 let extras = Extras {
                     prefault: self.prefault,
@@ -138,9 +138,9 @@ fn is_first() -> bool {
 }
 
 /// Has memory come from more nodes where those that were asked for are full.
-fn go_around_full_nodes(asked: &mut Asked, rset: &gondwana_rset::RSet) -> Vec<Remark> {
+fn go_around_full_nodes(asked: &mut Asked, rset: &gondwana_rset::RSet) -> Vec<UnmetRequest> {
     let around = |binding: &Binding| binding.around_full_nodes(rset.memory());
-    let mut remarks: Vec<Remark> = asked
+    let mut remarks: Vec<UnmetRequest> = asked
         .threads
         .iter()
         .flat_map(|threads| threads.bindings())
@@ -154,9 +154,9 @@ fn go_around_full_nodes(asked: &mut Asked, rset: &gondwana_rset::RSet) -> Vec<Re
 }
 
 /// True if a remark says no more than one of the others.
-fn is_said(remark: &Remark, others: &[Remark]) -> bool {
-    let Remark::Full { nodes } = remark else { return false };
-    others.iter().any(|other| matches!(other, Remark::Overflowing { nodes: full, .. } if full == nodes))
+fn is_said(remark: &UnmetRequest, others: &[UnmetRequest]) -> bool {
+    let UnmetRequest::Full { nodes } = remark else { return false };
+    others.iter().any(|other| matches!(other, UnmetRequest::Overflowing { nodes: full, .. } if full == nodes))
 }
 
 /// That a policy is for regions of memory, of which whole programs have none.

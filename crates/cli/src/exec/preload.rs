@@ -2,7 +2,7 @@
 
 use super::linkage::{self, Linkage};
 use gondwana_console::failure::Failure;
-use gondwana_host::Remark;
+use gondwana_host::UnmetRequest;
 use gondwana_launcher::{capabilities, program};
 use std::ffi::{OsStr, OsString};
 use std::path::PathBuf;
@@ -20,7 +20,7 @@ pub struct Loadable {
 
 impl Loadable {
     /// Finds the program and the library; says why the one cannot be loaded into the other.
-    pub fn find(name: &OsStr) -> Result<Result<Self, Remark>, Failure> {
+    pub fn find(name: &OsStr) -> Result<Result<Self, UnmetRequest>, Failure> {
         let program = program::locate(name)?;
         let why = match linkage::of(&program) {
             Linkage::Dynamic => None,
@@ -33,7 +33,7 @@ impl Loadable {
                  cannot be told apart",
                 name.display()
             );
-            return Ok(Err(Remark::Other(sentence)));
+            return Ok(Err(UnmetRequest::Other(sentence)));
         }
         let library = capabilities::library(LIBRARY, "gondwana-affinity")?.into_os_string();
         Ok(Ok(Self { program, library }))

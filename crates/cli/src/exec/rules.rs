@@ -2,7 +2,7 @@
 
 use super::linkage;
 use gondwana_console::failure::Failure;
-use gondwana_host::{Extras, MallocPlan, Region, Remark, Reporter, arrange, symbols, sys};
+use gondwana_host::{AnonymousMemory, Extras, MallocPlan, Reporter, UnmetRequest, place_untouched, sys};
 use gondwana_rset::{AllocationRule, MemoryPolicy, Placement, RSet, Registry, Selector, TextError};
 use gondwana_topology::{Machine, NodeSet};
 use std::path::Path;
@@ -70,16 +70,18 @@ impl<'a> Rules<'a> {
     }
 
     /// Tries each rule, to find out what will not be as it should.
-    pub fn try_out(&self, extras: Extras) -> Vec<Remark> {
+    pub fn try_out(&self, extras: Extras) -> Vec<UnmetRequest> {
         let tried = self.rules.iter().filter_map(|rule| {
             let placement = placement(rule, self.rset, self.machine).ok()?;
-            let region = match Region::new(TRIED * placement.nodes().len() * sys::page_size()) {
+            let region = match AnonymousMemory::new(TRIED * placement.nodes().len() * sys::page_size()) {
                 Ok(region) => region,
-                Err(error) => return Some(vec![Remark::Other(format!("memory cannot be tried: {error}"))]),
+                Err(error) => {
+                    return Some(vec![UnmetRequest::Other(format!("memory cannot be tried: {error}"))]);
+                }
             };
-            Some(arrange(&region, &placement, 0, extras).remarks)
+            Some(place_untouched(&region, &placement, 0, extras).remarks)
         });
-        let mut remarks: Vec<Remark> = vec![];
+        let mut remarks: Vec<UnmetRequest> = vec![];
         for remark in tried.flatten() {
             if !remarks.contains(&remark) {
                 remarks.push(remark);
@@ -113,7 +115,7 @@ fn placement(
 /// when the program runs.
 fn check_site(selector: &Selector, program: &Path, text: &str) -> Result<(), TextError> {
     let Some(site) = selector.site.as_ref().filter(|site| site.object.is_none()) else { return Ok(()) };
-    match symbols::functions(program, &site.function) {
+    match gondwana_elf::functions(program, &site.function) {
         Ok(functions) if functions.is_empty() => {
             let stripped = linkage::is_stripped(program);
             let why = if stripped {

@@ -6,13 +6,10 @@
 //! instructions that lock memory. Plain loads and stores used for synchronisation leave no trace in the code; their
 //! authors must ask for `--consistency sc`.
 
-pub mod libraries;
-
 use crate::program::Program;
 use gondwana_atomics::{Finding, scan};
 use gondwana_console::failure::Failure;
-use gondwana_memory::is_runtime_library;
-use libraries::Listing;
+use gondwana_elf::{Listing, is_runtime_library};
 use std::fmt;
 use std::path::{Path, PathBuf};
 
@@ -68,8 +65,8 @@ pub fn of_program(program: &Program) -> Result<Atomics, Failure> {
     };
     let mut atomics = Atomics::default();
     // The loader looks for the libraries while the program is searched.
-    let listing = libraries::may_have_own(&program.image)
-        .then(|| libraries::ask(&program.path).map_err(|error| shown(&program.path, &error)))
+    let listing = gondwana_elf::may_load_own_libraries(&program.image)
+        .then(|| Listing::ask(&program.path).map_err(|error| shown(&program.path, &error)))
         .transpose()?;
     atomics.add(&program.image, None).map_err(|error| shown(&program.path, &error))?;
     let libraries = listing.map_or(Ok(vec![]), Listing::paths);

@@ -3,8 +3,8 @@
 use super::monitored::Monitored;
 use super::options::{self, Fabric, RunOptions};
 use super::policies::Policies;
-use super::supervise::{Outcome, Supervisor};
 use super::recording_writer::RecordingWriter;
+use super::supervise::{Outcome, Supervisor};
 use crate::capabilities::{self, Capabilities, mechanism_name, say_degraded};
 use crate::limits;
 use crate::process::descriptors::null;

@@ -74,7 +74,7 @@ impl Placer {
         let global = RSet::global(&machine);
         let prepare = |policy: MemoryPolicy| Placement::new(policy, &global, &machine).map(Arc::new);
         let everything = (*policy != MemoryPolicy::Float).then(|| prepare(*policy)).transpose()?;
-        let program = gondwana_memory::program_text();
+        let program = gondwana_elf::loaded::program_text();
         let local = prepare(MemoryPolicy::Local)?;
         let mut placer = Self { everything, sites: vec![], variables: vec![], local, program };
         for rule in rules {

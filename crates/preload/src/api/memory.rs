@@ -1,6 +1,6 @@
 //! Memory with homes by policy, and where homes are.
 
-use super::{Cluster, asking, unsupported};
+use super::cluster::{Cluster, asking, unsupported};
 use gondwana_api::{Backend, Block, Error, Extras, Host};
 use gondwana_memory::PAGE_SIZE;
 use gondwana_node::Node;

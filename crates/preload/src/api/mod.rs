@@ -4,60 +4,22 @@
 //! preloaded. They run on the program's own stack and call the backend here, which goes to a private stack for whatever
 //! asks the kernel: the kernel raises no faults on shared memory.
 
+mod cluster;
 mod memory;
 mod monitor;
 mod processors;
 mod threads;
 
-use crate::handler_stack::on_private_stack;
-use gondwana_api::{Backend, Block, Error, Extras, Host, Kind, Monitor, NewThread, Whom};
+use cluster::{Cluster, asking, node, unsupported};
+use gondwana_api::{Backend, Block, Error, Extras, Kind, Monitor, NewThread, Whom};
 use gondwana_node::{Caller, Node};
 use gondwana_rset::{Placement, RSet, Registry};
 use gondwana_topology::{Bytes, Machine, NodeId, ProcessorId};
 use libc::{c_int, c_void};
-use processors::Processors;
-use std::sync::OnceLock;
-
-/// The run, seen from this node.
-struct Cluster {
-    machine: Machine,
-    processors: Processors,
-    /// This node's computer.
-    host: Host,
-}
-
-static CLUSTER: OnceLock<Cluster> = OnceLock::new();
 
 /// Puts the run behind the functions for C.
 pub fn begin(node: &'static Node) {
-    let cluster = CLUSTER.get_or_init(|| {
-        let machine = node.machine();
-        let processors = Processors::of(&machine, node.number());
-        Cluster { machine, processors, host: Host::new() }
-    });
-    gondwana_api::install(cluster);
-}
-
-/// The run, once it is there.
-fn cluster() -> Option<&'static Cluster> {
-    CLUSTER.get()
-}
-
-/// The node, unless this is a process of its own by now.
-fn node() -> Result<&'static Node, Error> {
-    Node::current().ok_or_else(|| unsupported("the child of a fork is no part of the run"))
-}
-
-fn unsupported(sentence: impl Into<String>) -> Error {
-    Error::new(libc::ENOTSUP, sentence)
-}
-
-/// Calls what asks the kernel, on a stack that the kernel can write to.
-fn asking<R>(call: impl FnOnce() -> R) -> R {
-    let mut call = Some(call);
-    let mut result = None;
-    on_private_stack(&mut || result = call.take().map(|call| call()));
-    result.expect("the function is called")
+    gondwana_api::install(Cluster::begin(node));
 }
 
 impl Backend for Cluster {

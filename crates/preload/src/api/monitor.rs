@@ -1,6 +1,6 @@
 //! The monitor of the run, for the program.
 
-use super::{Cluster, asking, node, unsupported};
+use super::cluster::{Cluster, asking, node, unsupported};
 use crate::handler_stack;
 use gondwana_api::{Error, Listener, Monitor};
 use gondwana_control::BankError;

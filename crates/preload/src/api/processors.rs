@@ -1,7 +1,14 @@
 //! The processors of this node, which the machine numbers through, and those of its computer.
 
 use gondwana_host::sys;
+use gondwana_rset::RSet;
 use gondwana_topology::{Machine, NodeId, ProcessorId, ProcessorSet};
+use std::cell::Cell;
+
+thread_local! {
+    /// What the calling thread is bound to, if it is.
+    pub static BOUND: Cell<Option<RSet>> = const { Cell::new(None) };
+}
 
 /// Which processors of the computer stand for which ones of the node. Where the node counts as having fewer than its
 /// computer, some stand for the same one; where it counts as having more, one stands for several.
@@ -51,7 +58,7 @@ impl Processors {
             Ok((there, _)) => self.of_computer(&ProcessorSet::only(there)),
             Err(_) => ProcessorSet::EMPTY,
         };
-        let bound = super::threads::bound_processors().unwrap_or(self.own);
+        let bound = BOUND.get().map_or(self.own, |rset| *rset.processors());
         let here = candidates.intersection(&bound).first().or(bound.intersection(&self.own).first());
         here.or(self.own.first()).unwrap_or_default()
     }

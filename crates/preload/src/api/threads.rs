@@ -1,23 +1,13 @@
 //! Threads in sets: each stays on the node on which it began, and can be bound to processors of that node.
 
-use super::{Cluster, asking, node, unsupported};
+use super::cluster::{Cluster, asking, node, unsupported};
+use super::processors::BOUND;
 use crate::pthread;
 use gondwana_api::{Backend, Error, NewThread, Routine, Whom};
 use gondwana_node::{Caller, Node};
 use gondwana_rset::RSet;
 use gondwana_topology::{NodeId, NodeSet, ProcessorSet};
 use libc::{c_int, c_void, pthread_t, sem_t};
-use std::cell::Cell;
-
-thread_local! {
-    /// What the calling thread is bound to, if it is.
-    static BOUND: Cell<Option<RSet>> = const { Cell::new(None) };
-}
-
-/// The processors that the calling thread was bound to.
-pub fn bound_processors() -> Option<ProcessorSet> {
-    BOUND.get().map(|rset| *rset.processors())
-}
 
 /// Whom a number means to a thread of this node: the numbers are those that its computer gives.
 pub fn named(whom: Whom) -> Whom {
@@ -224,7 +214,7 @@ unsafe extern "C-unwind" fn begin(start: *mut c_void) -> *mut c_void {
     // SAFETY: the creator's promise, until the semaphore is posted.
     let (routine, argument) = unsafe {
         let Start { rset, routine, argument, .. } = start.read();
-        let remark = super::cluster().map_or_else(String::new, |cluster| cluster.bind_new(&rset));
+        let remark = super::cluster::cluster().map_or_else(String::new, |cluster| cluster.bind_new(&rset));
         let length = remark.len().min((*start).remark.len());
         (&raw mut (*start).remark).cast::<u8>().copy_from_nonoverlapping(remark.as_ptr(), length);
         (&raw mut (*start).length).write(length);

@@ -3,10 +3,10 @@
 
 use super::stream_memory::{BASE, OWN, RANGES, SHIFT, STDIN, refuse_call};
 use super::streams_elsewhere::print_elsewhere;
-use crate::real::Real;
+use crate::next_function::NextFunction;
 use std::arch::naked_asm;
 
-extern "C" fn address_of(real: &Real) -> usize {
+extern "C" fn address_of(real: &NextFunction) -> usize {
     real.address()
 }
 
@@ -59,7 +59,7 @@ unsafe extern "C" fn find() {
 macro_rules! in_front {
     ($name:ident, [$($look:expr),*], [$($elsewhere:expr),*], $($operand:tt)*) => {
         const _: () = {
-            static REAL: Real = Real::new(
+            static REAL: NextFunction = NextFunction::new(
                 // SAFETY: `concat!` ends it with the only NUL.
                 unsafe { std::ffi::CStr::from_bytes_with_nul_unchecked(concat!(stringify!($name), "\0").as_bytes()) },
             );

@@ -5,7 +5,7 @@
 //! place of a call such as `getc_unlocked` finds empty buffers there, and calls a function then.
 
 use crate::handler_stack::uninterrupted;
-use crate::real::Real;
+use crate::next_function::NextFunction;
 use gondwana_node::Node;
 use libc::{c_int, c_void, off_t};
 use std::sync::Mutex;
@@ -185,6 +185,6 @@ pub fn refuse(opener: usize, call: &str) {
 }
 
 /// [`refuse`] for the calls that are checked in assembly.
-pub extern "C" fn refuse_call(opener: usize, call: &Real) {
+pub extern "C" fn refuse_call(opener: usize, call: &NextFunction) {
     refuse(opener, &call.name().to_string_lossy());
 }

@@ -2,9 +2,9 @@
 //! program's memory. They pass through a private buffer here instead.
 
 use super::descriptors::{for_child, recall};
+use super::stream_marks::unmark_elsewhere;
 use super::stream_memory::is_here;
 use super::streams_elsewhere::elsewhere;
-use super::streams_for_others::unmark_elsewhere;
 use super::{BOUNCE, Buffer, is_shared, memory_streams, with_buffers};
 use crate::alloc::{Purpose, with_purpose};
 use crate::handler_stack::on_private_stack;

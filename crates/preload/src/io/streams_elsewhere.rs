@@ -2,8 +2,8 @@
 //! is read and written goes along. How that node makes them is in `streams_for_others`.
 
 use super::buffered;
+use super::stream_marks::{name_of, stream_of, unmark_elsewhere};
 use super::stream_memory::{self, opener_of};
-use super::streams_for_others::{name_of, stream_of, unmark_elsewhere};
 use crate::errno;
 use gondwana_node::{MOST_BYTES, Node, StreamAction, StreamCall, StreamDone};
 use libc::{FILE, c_char, c_int, c_void};

@@ -1,30 +1,13 @@
 //! Streams of this node on which threads of other nodes call: what they ask for in `streams_elsewhere` is done here.
 
-use super::stream_memory;
+use super::stream_marks::{note_marks, stream_of};
 use super::streams_elsewhere::{
     clearerr, feof, feof_unlocked, ferror, ferror_unlocked, fileno, fseeko, ftello, getc, ungetc,
 };
 use super::{buffered, memory_streams, streams};
 use crate::errno;
-use gondwana_node::{Node, ProcessChange, StreamAction, StreamCall, StreamDone};
+use gondwana_node::{StreamAction, StreamCall, StreamDone};
 use libc::{FILE, c_int};
-use std::collections::BTreeSet;
-use std::sync::Mutex;
-use std::sync::atomic::{AtomicBool, Ordering};
-
-/// What nodes call a stream among each other: its address, but for standard input, which is not in memory that they have
-/// divided.
-pub fn name_of(stream: *mut FILE) -> u64 {
-    if stream == stream_memory::standard_input() { 0 } else { stream as u64 }
-}
-
-/// The stream that is called so.
-pub fn stream_of(name: u64) -> *mut FILE {
-    match name {
-        0 => stream_memory::standard_input(),
-        address => address as *mut FILE,
-    }
-}
 
 /// [`call_here`] in the midst of whatever the calling thread does, if it is about what the stream's buffer holds or has room
 /// for, and nobody uses the stream.
@@ -105,29 +88,9 @@ pub fn call_here(call: &StreamCall, bytes: &[u8]) -> StreamDone {
         _ => unsafe { marks_of(stream) },
     };
     if marks != 0 {
-        MARKED.lock().expect("not poisoned").insert(call.stream);
-        ARE_MARKED.store(true, Ordering::Relaxed);
+        note_marks(call.stream);
     }
     StreamDone { result, error, marks, bytes: read }
-}
-
-/// Streams of this node of which others have been told that they are at their end, or have failed; see [`buffered::mark`].
-static MARKED: Mutex<BTreeSet<u64>> = Mutex::new(BTreeSet::new());
-static ARE_MARKED: AtomicBool = AtomicBool::new(false);
-
-/// A call that ends this is made on a stream of this node: others forget it.
-pub fn unmark_elsewhere(stream: *mut FILE) {
-    if !ARE_MARKED.load(Ordering::Relaxed) {
-        return;
-    }
-    let name = name_of(stream);
-    let was_marked = MARKED.lock().expect("not poisoned").remove(&name);
-    if let (true, Some(node)) = (was_marked, Node::current()) {
-        let before = errno::get();
-        // Forgetting cannot fail.
-        let _ = node.change_elsewhere(ProcessChange::UnmarkStream { stream: name });
-        errno::set(before);
-    }
 }
 
 unsafe fn marks_of(stream: *mut FILE) -> u8 {

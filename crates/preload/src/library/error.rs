@@ -2,7 +2,7 @@
 
 use libc::c_char;
 use std::cell::{Cell, RefCell};
-use std::ffi::CString;
+use std::ffi::{CStr, CString};
 
 thread_local! {
     /// The sentence, kept until the next one because the program has its address.
@@ -31,4 +31,27 @@ pub fn is_pending() -> bool {
 pub fn take() -> *mut c_char {
     PENDING.set(false);
     SENTENCE.with(|place| place.borrow().as_ptr().cast_mut())
+}
+
+/// The C library's `dlerror`.
+pub fn real_dlerror() -> unsafe extern "C" fn() -> *mut c_char {
+    crate::real!(dlerror: fn() -> *mut c_char)
+}
+
+/// # Safety
+/// As the C library's `dlerror`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn dlerror() -> *mut c_char {
+    if !is_pending() {
+        // SAFETY: forwards the call; the C library gives null or a string.
+        unsafe {
+            let text = real_dlerror()();
+            if text.is_null() {
+                return text;
+            }
+            // Ours lasts: the C library's is gone when this library looks up a function.
+            set(CStr::from_ptr(text).to_string_lossy().into_owned());
+        }
+    }
+    take()
 }

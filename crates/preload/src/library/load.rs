@@ -1,9 +1,9 @@
 //! Loading a library of the program's own: on node 0.
 
-use super::file::LibraryFile;
 use super::gaps::Filler;
-use super::{image, search};
-use crate::object::{self, Object};
+use super::{error, replica, search};
+use gondwana_elf::LibraryFile;
+use gondwana_elf::loaded::{self, LoadedObject};
 use gondwana_memory::PAGE_SIZE;
 use gondwana_node::{Caller, Node};
 use libc::{Elf64_Phdr, c_char, c_int, c_void, pthread_mutex_t};
@@ -121,9 +121,10 @@ fn open_alone(node: &'static Node, path: &Path, flags: c_int) -> Result<usize, S
         return Err("out of memory".to_owned());
     }
     let real = load_into(&hole, path, flags)?;
-    let Some(object) = object::loaded().into_iter().find(|object| object.is_in(&hole)) else {
+    // SAFETY: the loader's handle for it is closed only where nothing is found.
+    let Some(object) = unsafe { loaded::select(|object| object.is_in(&hole)) }.pop() else {
         // SAFETY: the handle was just obtained.
-        unsafe { super::dlclose(real as *mut c_void) };
+        unsafe { crate::real!(dlclose: fn(*mut c_void) -> c_int)(real as *mut c_void) };
         return Err(refuse("the loader found no place for it that is free on all nodes"));
     };
     let handle = node.allocate(size_of::<usize>(), 16, Caller::NONE).ok_or("out of memory")?;
@@ -159,13 +160,13 @@ fn load_into(hole: &Range<usize>, path: &Path, flags: c_int) -> Result<usize, St
         return Ok(real as usize);
     }
     // SAFETY: `dlopen` has just failed, so there is a sentence.
-    Err(unsafe { CStr::from_ptr(super::dlerror()) }.to_string_lossy().into_owned())
+    Err(unsafe { CStr::from_ptr(error::dlerror()) }.to_string_lossy().into_owned())
 }
 
 /// Makes a library's variables shared, and has the other nodes take over the rest of it.
-fn share(node: &'static Node, object: &Object) -> Option<()> {
+fn share(node: &'static Node, object: &LoadedObject<'_>) -> Option<()> {
     let mut parts = vec![];
-    for segment in object.headers.iter().filter(|header| header.p_type == libc::PT_LOAD) {
+    for segment in object.loads() {
         let (private, shared) = divide(object, segment);
         if !private.is_empty() {
             parts.push((private, protection(segment)));
@@ -182,23 +183,59 @@ fn share(node: &'static Node, object: &Object) -> Option<()> {
             }
         }
     }
-    image::give(node, object, &parts)
+    replica::give(node, object, &parts)
 }
 
 /// The pages of a segment that hold code and constants, and those that hold variables.
-fn divide(object: &Object, segment: &Elf64_Phdr) -> (Range<usize>, Range<usize>) {
+fn divide(object: &LoadedObject<'_>, segment: &Elf64_Phdr) -> (Range<usize>, Range<usize>) {
     let Range { start, end } = object.range(segment);
     let (start, end) = (start & !(PAGE_SIZE - 1), end.next_multiple_of(PAGE_SIZE));
     if segment.p_flags & libc::PF_W == 0 {
         return (start..end, end..end);
     }
-    let constants =
-        object.segment(libc::PT_GNU_RELRO).map(|header| object.range(header).end & !(PAGE_SIZE - 1));
-    let middle = constants.filter(|constants| (start..=end).contains(constants)).unwrap_or(start);
+    let constants = object.read_only_pages().end;
+    let middle = if (start..=end).contains(&constants) { constants } else { start };
     (start..middle, middle..end)
 }
 
 /// What the loader has left allowed of the private part of a segment.
 fn protection(segment: &Elf64_Phdr) -> c_int {
     if segment.p_flags & libc::PF_X != 0 { libc::PROT_READ | libc::PROT_EXEC } else { libc::PROT_READ }
+}
+
+/// The address of a symbol of one of our libraries; on node 0 only.
+///
+/// # Errors
+/// A sentence for `dlerror`.
+pub fn find(handle: usize, name: &CStr) -> Result<usize, String> {
+    let handle = real_handle(handle).ok_or_else(|| not_a_library(handle))?;
+    error::clear();
+    // SAFETY: every C library has this type of `dlsym`. The handle is the loader's own. A symbol may well have the value 0: only `dlerror` tells.
+    unsafe {
+        let dlsym = std::mem::transmute::<
+            usize,
+            unsafe extern "C" fn(*mut c_void, *const c_char) -> *mut c_void,
+        >(real_dlsym());
+        error::dlerror();
+        let address = dlsym(handle as *mut c_void, name.as_ptr());
+        let sentence = error::dlerror();
+        if sentence.is_null() {
+            return Ok(address as usize);
+        }
+        Err(CStr::from_ptr(sentence).to_string_lossy().into_owned())
+    }
+}
+
+/// The sentence for a handle that is none of ours.
+pub fn not_a_library(handle: usize) -> String {
+    format!("{handle:#x} is no library that was opened")
+}
+
+/// The C library's `dlsym`, which itself can only be looked up by its version.
+pub fn real_dlsym() -> usize {
+    unsafe extern "C" {
+        fn dlvsym(handle: *mut c_void, name: *const c_char, version: *const c_char) -> *mut c_void;
+    }
+    // SAFETY: both are strings. Every C library for x86-64 has this version of the function.
+    unsafe { dlvsym(libc::RTLD_NEXT, c"dlsym".as_ptr(), c"GLIBC_2.2.5".as_ptr()) as usize }
 }

@@ -5,10 +5,9 @@
 //! libraries of the language runtimes are loaded by the loader of each node, at the start.
 
 mod error;
-mod file;
 mod gaps;
-mod image;
 mod load;
+mod replica;
 mod request;
 mod search;
 
@@ -22,7 +21,7 @@ use std::ffi::CStr;
 pub fn begin() {
     search::begin();
     // Looking it up later would make it forget what it is to say.
-    real_dlerror();
+    error::real_dlerror();
 }
 
 /// How to go on with a call.
@@ -102,11 +101,11 @@ unsafe extern "C" fn open(path: *const c_char, flags: c_int, caller: usize) -> D
 }
 
 unsafe extern "C" fn find(handle: usize, name: *const c_char, _caller: usize) -> Detour {
-    let go_on = |handle| Detour { value: handle, function: real_dlsym() };
+    let go_on = |handle| Detour { value: handle, function: load::real_dlsym() };
     let Some(node) = several_nodes().filter(|node| node.is_shared(handle)) else { return go_on(handle) };
     error::clear();
     if node.is_first() {
-        return load::real_handle(handle).map_or_else(|| Detour::fail(not_a_library(handle)), go_on);
+        return load::real_handle(handle).map_or_else(|| Detour::fail(load::not_a_library(handle)), go_on);
     }
     // SAFETY: the caller passes a string.
     let name = unsafe { CStr::from_ptr(name) };
@@ -114,23 +113,6 @@ unsafe extern "C" fn find(handle: usize, name: *const c_char, _caller: usize) ->
         Ok(address) => Detour::done(address),
         Err(sentence) => Detour::fail(sentence),
     }
-}
-
-fn not_a_library(handle: usize) -> String {
-    format!("{handle:#x} is no library that was opened")
-}
-
-/// The C library's `dlsym`, which itself can only be looked up by its version.
-fn real_dlsym() -> usize {
-    unsafe extern "C" {
-        fn dlvsym(handle: *mut c_void, name: *const c_char, version: *const c_char) -> *mut c_void;
-    }
-    // SAFETY: both are strings. Every C library for x86-64 has this version of the function.
-    unsafe { dlvsym(libc::RTLD_NEXT, c"dlsym".as_ptr(), c"GLIBC_2.2.5".as_ptr()) as usize }
-}
-
-fn real_dlerror() -> unsafe extern "C" fn() -> *mut c_char {
-    crate::real!(dlerror: fn() -> *mut c_char)
 }
 
 /// A library of the program's own stays until the end: threads of all nodes may be in its code.
@@ -164,22 +146,4 @@ pub unsafe extern "C" fn dlinfo(handle: *mut c_void, request: c_int, result: *mu
     }
     // SAFETY: forwards the caller's arguments.
     unsafe { crate::real!(dlinfo: fn(*mut c_void, c_int, *mut c_void) -> c_int)(handle, request, result) }
-}
-
-/// # Safety
-/// As the C library's `dlerror`.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn dlerror() -> *mut c_char {
-    if !error::is_pending() {
-        // SAFETY: forwards the call; the C library gives null or a string.
-        unsafe {
-            let text = real_dlerror()();
-            if text.is_null() {
-                return text;
-            }
-            // Ours lasts: the C library's is gone when this library looks up a function.
-            error::set(CStr::from_ptr(text).to_string_lossy().into_owned());
-        }
-    }
-    error::take()
 }

@@ -1,9 +1,9 @@
 //! Asking node 0, which alone has the program's libraries in its loader.
 
-use super::{error, load, not_a_library};
+use super::load;
 use gondwana_node::{Caller, Node};
 use gondwana_topology::NodeId;
-use libc::{c_char, c_int, c_void};
+use libc::{c_char, c_int};
 use std::ffi::CStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
@@ -70,7 +70,7 @@ unsafe extern "C" fn serve(address: usize) -> usize {
         Operation::Open => {
             load::open(node, Path::new(std::ffi::OsStr::from_bytes(text.to_bytes())), request.flags)
         }
-        Operation::Find => find(request.handle, text),
+        Operation::Find => load::find(request.handle, text),
     };
     match answer {
         Ok(result) => request.result = result,
@@ -81,19 +81,4 @@ unsafe extern "C" fn serve(address: usize) -> usize {
         }
     }
     0
-}
-
-fn find(handle: usize, name: &CStr) -> Result<usize, String> {
-    let handle = load::real_handle(handle).ok_or_else(|| not_a_library(handle))?;
-    error::clear();
-    // SAFETY: the handle is the loader's own. A symbol may well have the value 0: only `dlerror` tells.
-    unsafe {
-        super::dlerror();
-        let address = super::dlsym(handle as *mut c_void, name.as_ptr());
-        let sentence = super::dlerror();
-        if sentence.is_null() {
-            return Ok(address as usize);
-        }
-        Err(CStr::from_ptr(sentence).to_string_lossy().into_owned())
-    }
 }

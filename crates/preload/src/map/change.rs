@@ -1,7 +1,8 @@
 //! Changing mappings: discarding their contents, putting something else in their place, moving them.
 
 use super::forbidden::Forbidden;
-use super::{allow_again, protect, read_file, restrict, restricted, result, share};
+use super::pages::{read_file, share};
+use super::protection::{allow_again, protect, restrict, restricted, result};
 use gondwana_memory::PAGE_SIZE;
 use gondwana_node::{Caller, Node};
 use libc::{c_int, c_void, off_t, size_t};

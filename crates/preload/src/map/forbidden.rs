@@ -15,9 +15,9 @@ pub struct Forbidden {
 }
 
 /// Such parts; no two of them overlap.
-pub struct Parts(Vec<Forbidden>);
+pub struct ForbiddenRanges(Vec<Forbidden>);
 
-impl Parts {
+impl ForbiddenRanges {
     pub const fn new() -> Self {
         Self(Vec::new())
     }
@@ -59,7 +59,7 @@ mod tests {
 
     #[test]
     fn what_is_allowed_in_the_middle_leaves_both_ends_forbidden() {
-        let mut parts = Parts::new();
+        let mut parts = ForbiddenRanges::new();
         parts.forbid(part(10, 50, 0));
         parts.allow(&(20..30));
         assert_eq!(parts.within(&(0..100)), [part(10, 20, 0), part(30, 50, 0)]);
@@ -69,7 +69,7 @@ mod tests {
 
     #[test]
     fn the_last_word_counts() {
-        let mut parts = Parts::new();
+        let mut parts = ForbiddenRanges::new();
         parts.forbid(part(10, 50, 0));
         parts.forbid(part(40, 60, 1));
         assert_eq!(parts.within(&(0..100)), [part(10, 40, 0), part(40, 60, 1)]);

@@ -2,7 +2,7 @@
 
 use super::share::Share;
 use super::sync;
-use super::task::{Group, Task};
+use super::task_record::{Group, Task};
 use super::team::{Controls, Team};
 use std::cell::Cell;
 use std::ops::Range;

@@ -1,25 +1,9 @@
 //! `depend`: which tasks of one parent must be finished before another may begin.
 
 use super::sync;
-use super::task::Task;
+use super::task_record::{Dependence, Follower, Task};
 use libc::c_void;
 use std::ptr::null_mut;
-
-/// What a task depends on.
-#[repr(C)]
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub struct Dependence {
-    address: usize,
-    /// It changes what is there, so that it cannot run beside others that use it.
-    changes: bool,
-}
-
-/// A task that waits for another one.
-#[repr(C)]
-pub struct Follower {
-    next: *mut Self,
-    task: *mut Task,
-}
 
 /// Reads the list that gcc makes.
 ///

@@ -1,9 +1,11 @@
 //! Loops whose iterations are dealt out while they run.
 
 use super::context;
-use super::region::{self, Body};
+use super::membership::{self, Body};
+use super::region;
 use super::schedule::{Kind, Loop, Schedule};
-use super::share::{self, Share};
+use super::share::Share;
+use super::work_sharing;
 use libc::{c_long, c_uint, c_ulonglong, c_void};
 
 /// Deals out the next iterations of the loop that the thread is in.
@@ -11,7 +13,7 @@ use libc::{c_long, c_uint, c_ulonglong, c_void};
 /// # Safety
 /// Both results can be written to.
 unsafe fn next<T: From64>(start: *mut T, end: *mut T) -> bool {
-    let Some((from, to)) = share::next() else { return false };
+    let Some((from, to)) = work_sharing::next() else { return false };
     // SAFETY: the caller's promise.
     unsafe {
         start.write(T::from64(from));
@@ -56,7 +58,7 @@ macro_rules! beginning {
         pub unsafe extern "C" fn $start(
             start: c_long, end: c_long, step: c_long, chunk: c_long, from: *mut c_long, to: *mut c_long,
         ) -> bool {
-            share::enter(|| Share::of_loop(Loop::signed(start, end, step), named(Kind::$kind, chunk as u64), false));
+            work_sharing::enter(|| Share::of_loop(Loop::signed(start, end, step), named(Kind::$kind, chunk as u64), false));
             // SAFETY: forwards the caller's places.
             unsafe { next(from, to) }
         }
@@ -67,7 +69,7 @@ macro_rules! beginning {
         pub unsafe extern "C" fn $ordered(
             start: c_long, end: c_long, step: c_long, chunk: c_long, from: *mut c_long, to: *mut c_long,
         ) -> bool {
-            share::enter(|| Share::of_loop(Loop::signed(start, end, step), named(Kind::$kind, chunk as u64), true));
+            work_sharing::enter(|| Share::of_loop(Loop::signed(start, end, step), named(Kind::$kind, chunk as u64), true));
             // SAFETY: forwards the caller's places.
             unsafe { next(from, to) }
         })?
@@ -117,7 +119,7 @@ macro_rules! beginning_as_set {
         pub unsafe extern "C" fn $name(
             start: c_long, end: c_long, step: c_long, from: *mut c_long, to: *mut c_long,
         ) -> bool {
-            share::enter(|| Share::of_loop(Loop::signed(start, end, step), runtime(), $ordered));
+            work_sharing::enter(|| Share::of_loop(Loop::signed(start, end, step), runtime(), $ordered));
             // SAFETY: forwards the caller's places.
             unsafe { next(from, to) }
         }
@@ -180,7 +182,7 @@ macro_rules! beginning_unsigned {
             from: *mut c_ulonglong, to: *mut c_ulonglong,
         ) -> bool {
             let work = || Loop::unsigned(up, start, end, step);
-            share::enter(|| Share::of_loop(work(), named(Kind::$kind, chunk), $ordered));
+            work_sharing::enter(|| Share::of_loop(work(), named(Kind::$kind, chunk), $ordered));
             // SAFETY: forwards the caller's places.
             unsafe { next(from, to) }
         }
@@ -208,7 +210,7 @@ macro_rules! beginning_unsigned_as_set {
             up: bool, start: c_ulonglong, end: c_ulonglong, step: c_ulonglong,
             from: *mut c_ulonglong, to: *mut c_ulonglong,
         ) -> bool {
-            share::enter(|| Share::of_loop(Loop::unsigned(up, start, end, step), runtime(), $ordered));
+            work_sharing::enter(|| Share::of_loop(Loop::unsigned(up, start, end, step), runtime(), $ordered));
             // SAFETY: forwards the caller's places.
             unsafe { next(from, to) }
         }
@@ -251,16 +253,16 @@ continuing! {
 /// Called by code that gcc has compiled.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn GOMP_loop_end() {
-    share::leave();
-    region::barrier();
+    work_sharing::leave();
+    membership::barrier();
 }
 
 /// # Safety
 /// Called by code that gcc has compiled.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn GOMP_loop_end_cancel() -> bool {
-    share::leave();
-    region::barrier();
+    work_sharing::leave();
+    membership::barrier();
     false
 }
 
@@ -268,5 +270,5 @@ pub unsafe extern "C" fn GOMP_loop_end_cancel() -> bool {
 /// Called by code that gcc has compiled.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn GOMP_loop_end_nowait() {
-    share::leave();
+    work_sharing::leave();
 }

@@ -1,6 +1,6 @@
 //! `ordered`: parts of a loop that run in the order of the iterations.
 
-use super::{context, share};
+use super::{context, work_sharing};
 
 /// # Safety
 /// Called by code that gcc has compiled.
@@ -8,7 +8,7 @@ use super::{context, share};
 pub unsafe extern "C" fn GOMP_ordered_start() {
     let context = context::get();
     if !context.share.is_null() && !context.iterations().is_empty() {
-        share::await_turn(&context);
+        work_sharing::await_turn(&context);
     }
 }
 

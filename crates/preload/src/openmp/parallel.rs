@@ -1,6 +1,7 @@
 //! `parallel`, `barrier`, and what there is of `cancel`.
 
-use super::region::{self, Body};
+use super::membership::{self, Body};
+use super::region;
 use libc::{c_int, c_uint, c_void};
 
 /// # Safety
@@ -29,14 +30,14 @@ pub unsafe extern "C" fn GOMP_parallel_end() {
 /// Called by code that gcc has compiled.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn GOMP_barrier() {
-    region::barrier();
+    membership::barrier();
 }
 
 /// # Safety
 /// Called by code that gcc has compiled.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn GOMP_barrier_cancel() -> bool {
-    region::barrier();
+    membership::barrier();
     false
 }
 

@@ -4,15 +4,16 @@
 //! one region to the next: between regions they wait at a barrier, the dock. Regions inside others, and those of other
 //! threads, start threads of their own.
 
-use super::region;
+use super::membership;
 use super::settings;
 use super::sync::{self, Name};
 use super::team::Team;
-use crate::object;
+use gondwana_elf::loaded;
 use gondwana_node::{Node, Thread};
 use libc::{c_void, pthread_attr_t, pthread_t};
 use std::cell::Cell;
 use std::mem::MaybeUninit;
+use std::ops::ControlFlow;
 use std::ptr::null_mut;
 use std::sync::OnceLock;
 
@@ -86,7 +87,11 @@ pub fn has_tasks() -> bool {
     static HAS: OnceLock<bool> = OnceLock::new();
     *HAS.get_or_init(|| {
         let makes = |name: &str| matches!(name, "GOMP_task" | "GOMP_taskloop" | "GOMP_taskloop_ull");
-        object::loaded().iter().any(|object| object.needs(makes))
+        let found = loaded::visit(|object| match object.needs_symbol(makes) {
+            true => ControlFlow::Break(()),
+            false => ControlFlow::Continue(()),
+        });
+        found.is_some()
     })
 }
 
@@ -186,7 +191,7 @@ extern "C" fn begin(place: *mut c_void) -> *mut c_void {
         let Place { mut dock, team, number } = place.read();
         sync::discard(place);
         if dock.is_null() {
-            region::take_part(team, number);
+            membership::take_part(team, number);
             return null_mut();
         }
         let mut meetings = 0;
@@ -197,7 +202,7 @@ extern "C" fn begin(place: *mut c_void) -> *mut c_void {
             if !moved.is_null() {
                 (dock, meetings) = (moved, 0);
             } else if number < (*team).threads {
-                region::take_part(team, number);
+                membership::take_part(team, number);
             }
         }
     }

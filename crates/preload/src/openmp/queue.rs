@@ -1,6 +1,6 @@
 //! Tasks that wait for a thread, in the order in which they became ready.
 
-use super::task::Task;
+use super::task_record::Task;
 use std::ptr::null_mut;
 
 /// A list of tasks, linked through them. Used with the team's lock held.

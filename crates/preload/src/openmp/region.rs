@@ -1,19 +1,16 @@
 //! Parallel regions: a team of threads runs the same function.
 
 use super::context::{self, Context};
+use super::membership::{self, Body};
 use super::pool::{self, Started};
 use super::settings;
 use super::share::Share;
-use super::task;
 use super::team::{Controls, Team};
 use libc::{c_uint, c_void};
 use std::cell::RefCell;
 
-/// What the threads of a team run.
-pub type Body = unsafe extern "C" fn(*mut c_void);
-
 /// A region that the calling thread has begun and not ended.
-pub struct Region {
+pub struct OpenRegion {
     team: *mut Team,
     /// Where the thread was before.
     before: Context,
@@ -22,7 +19,7 @@ pub struct Region {
 
 thread_local! {
     /// Regions that code of older compilers has begun.
-    static KEPT: RefCell<Vec<Region>> = const { RefCell::new(vec![]) };
+    static KEPT: RefCell<Vec<OpenRegion>> = const { RefCell::new(vec![]) };
 }
 
 /// How many threads a region gets that asks for `asked`, or does not care if that is 0.
@@ -33,7 +30,7 @@ fn threads(asked: u32, context: &Context) -> u32 {
 }
 
 /// Begins a region: the others of the team are at it, and the calling thread is in it.
-pub fn begin(function: Body, data: *mut c_void, asked: u32, first: Option<Share>) -> Region {
+pub fn begin(function: Body, data: *mut c_void, asked: u32, first: Option<Share>) -> OpenRegion {
     let mut before = context::get();
     before.team = context::team();
     let threads = threads(asked, &before);
@@ -49,14 +46,14 @@ pub fn begin(function: Body, data: *mut c_void, asked: u32, first: Option<Share>
         team.shares = team.first;
     }
     let (team, started) = pool::start(team);
-    come(team, 0);
-    Region { team, before, started }
+    membership::come(team, 0);
+    OpenRegion { team, before, started }
 }
 
-impl Region {
+impl OpenRegion {
     /// Waits for the others and goes back to where the thread was.
     pub fn end(self) {
-        go();
+        membership::leave();
         context::set(self.before);
         self.started.end(self.team);
     }
@@ -83,44 +80,4 @@ pub unsafe fn run(function: Body, data: *mut c_void, asked: c_uint, first: Optio
     // SAFETY: the caller's promise.
     unsafe { function(data) };
     region.end();
-}
-
-/// Comes into a region as one of its threads.
-fn come(team: *mut Team, number: u32) {
-    // SAFETY: what is read was written before the thread was told of the team.
-    let (controls, first) = unsafe { ((*team).controls, (*team).first) };
-    let sequence = u64::from(!first.is_null());
-    context::set(Context { share: first, sequence, ..Context::new(team, number, controls) });
-}
-
-/// Waits for the others at the end of a region.
-fn go() {
-    barrier();
-    task::end();
-}
-
-/// Does another thread's part in a region.
-pub fn take_part(team: *mut Team, number: u32) {
-    let before = context::get();
-    come(team, number);
-    // SAFETY: the thread that has begun the region passes a function and its argument.
-    unsafe {
-        let function: Body = std::mem::transmute((*team).function);
-        function((*team).data as *mut c_void);
-    }
-    go();
-    context::set(before);
-}
-
-/// Waits for all threads of the team, and for all its tasks.
-pub fn barrier() {
-    let Context { team, .. } = context::get();
-    // SAFETY: the team is the calling thread's; what is read never changes.
-    unsafe {
-        match team.as_ref() {
-            None => {}
-            Some(Team { threads: 1, .. }) => {}
-            Some(_) => task::barrier(team),
-        }
-    }
 }

@@ -1,18 +1,20 @@
 //! `sections`: numbers dealt out one by one.
 
+use super::membership;
 use super::region;
-use super::share::{self, Share};
+use super::share::Share;
+use super::work_sharing;
 use libc::{c_uint, c_void};
 
 fn next() -> c_uint {
-    share::next().map_or(0, |(number, _)| number as c_uint)
+    work_sharing::next().map_or(0, |(number, _)| number as c_uint)
 }
 
 /// # Safety
 /// Called by code that gcc has compiled.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn GOMP_sections_start(count: c_uint) -> c_uint {
-    share::enter(|| Share::of_sections(count));
+    work_sharing::enter(|| Share::of_sections(count));
     next()
 }
 
@@ -27,16 +29,16 @@ pub unsafe extern "C" fn GOMP_sections_next() -> c_uint {
 /// Called by code that gcc has compiled.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn GOMP_sections_end() {
-    share::leave();
-    region::barrier();
+    work_sharing::leave();
+    membership::barrier();
 }
 
 /// # Safety
 /// Called by code that gcc has compiled.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn GOMP_sections_end_cancel() -> bool {
-    share::leave();
-    region::barrier();
+    work_sharing::leave();
+    membership::barrier();
     false
 }
 
@@ -44,14 +46,14 @@ pub unsafe extern "C" fn GOMP_sections_end_cancel() -> bool {
 /// Called by code that gcc has compiled.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn GOMP_sections_end_nowait() {
-    share::leave();
+    work_sharing::leave();
 }
 
 /// # Safety
 /// Called by code that gcc has compiled.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn GOMP_parallel_sections(
-    function: region::Body,
+    function: membership::Body,
     data: *mut c_void,
     threads: c_uint,
     count: c_uint,
@@ -65,7 +67,7 @@ pub unsafe extern "C" fn GOMP_parallel_sections(
 /// Called by code that an older gcc has compiled.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn GOMP_parallel_sections_start(
-    function: region::Body,
+    function: membership::Body,
     data: *mut c_void,
     threads: c_uint,
     count: c_uint,

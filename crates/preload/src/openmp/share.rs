@@ -1,20 +1,17 @@
-//! Work that the threads of a team divide: each meets the same pieces in the same order, and may be pieces ahead of
-//! others.
+//! A piece of work that the threads of a team divide.
 
-use super::context::{self, Context};
-use super::schedule::{self, Kind, Loop, Schedule};
+use super::schedule::{Kind, Loop, Schedule};
 use super::sync;
-use super::team;
 use std::ptr::null_mut;
 
 /// A piece of work, in shared memory. What is not fixed from the start is touched with the team's lock held.
 #[repr(C)]
 pub struct Share {
-    next_share: *mut Self,
+    pub next_share: *mut Self,
     /// The how manieth of its region.
-    sequence: u64,
+    pub sequence: u64,
     /// Threads that are done with it.
-    left: u32,
+    pub left: u32,
     pub work: Loop,
     pub schedule: Schedule,
     /// The first iteration that nobody was given.
@@ -51,108 +48,5 @@ impl Share {
     /// What the team begins its region with.
     pub fn first(self) -> *mut Self {
         sync::create(Self { sequence: 1, ..self })
-    }
-}
-
-/// Comes to the next piece of work, which looks like `share` unless a thread was here before. True if none was.
-pub fn enter(share: impl FnOnce() -> Share) -> bool {
-    let (team, context) = (context::team(), context::get());
-    let sequence = context.sequence + 1;
-    // SAFETY: the team is this thread's, and its list is used with the lock held.
-    let (found, first) = unsafe {
-        sync::lock(&raw const (*team).lock);
-        let mut found = (*team).shares;
-        while !found.is_null() && (*found).sequence != sequence {
-            found = (*found).next_share;
-        }
-        let first = found.is_null();
-        if first {
-            found = sync::create(Share { sequence, next_share: (*team).shares, ..share() });
-            (*team).shares = found;
-        }
-        sync::unlock(&raw const (*team).lock);
-        (found, first)
-    };
-    context::set(Context { sequence, share: found, trip: 0, chunk: (0, 0), ..context });
-    first
-}
-
-/// Is done with the piece of work; the last thread's leaving frees it.
-pub fn leave() {
-    let context = context::get();
-    if context.share.is_null() {
-        return;
-    }
-    let (team, share) = (context.team, context.share);
-    // SAFETY: as above; nobody uses the piece after the last thread.
-    unsafe {
-        sync::lock(&raw const (*team).lock);
-        (*share).left += 1;
-        if (*share).left == (*team).threads {
-            let mut link = &raw mut (*team).shares;
-            while *link != share {
-                link = &raw mut (**link).next_share;
-            }
-            *link = (*share).next_share;
-            sync::discard(share);
-        }
-        sync::unlock(&raw const (*team).lock);
-    }
-    context::set(Context { share: null_mut(), ..context });
-}
-
-/// The values from which and before which this thread runs next; `None` if there is no more work for it.
-pub fn next() -> Option<(u64, u64)> {
-    let context = context::get();
-    let share = context.share;
-    // SAFETY: the thread is in this piece of work, whose description never changes.
-    let (work, schedule, ordered) = unsafe { ((*share).work, (*share).schedule, (*share).ordered) };
-    if ordered {
-        pass_turn(&context);
-    }
-    let threads = u64::from(context.threads());
-    let range = if matches!(schedule.kind, Kind::Static | Kind::Auto) {
-        schedule::fixed(work.count, schedule.chunk, threads, u64::from(context.number), context.trip)
-    } else {
-        // SAFETY: as above; what was given out is used with the lock held.
-        unsafe {
-            sync::lock(&raw const (*context.team).lock);
-            let start = (*share).next;
-            let count = schedule::next(schedule.kind, work.count - start, schedule.chunk, threads);
-            (*share).next = start + count;
-            sync::unlock(&raw const (*context.team).lock);
-            (count > 0).then_some(start..start + count)
-        }
-    };
-    let chunk = range.clone().map_or((0, 0), |range| (range.start, range.end));
-    context::set(Context { trip: context.trip + 1, chunk, ..context });
-    range.map(|range| work.values(&range))
-}
-
-/// Lets ordered parts go on behind this thread's iterations, once they have come to them.
-fn pass_turn(context: &Context) {
-    let iterations = context.iterations();
-    if iterations.is_empty() {
-        return;
-    }
-    await_turn(context);
-    // SAFETY: the thread is in this piece of work; its turn is used with the lock held.
-    unsafe {
-        sync::lock(&raw const (*context.team).lock);
-        (*context.share).turn = iterations.end;
-        team::wake(context.team);
-        sync::unlock(&raw const (*context.team).lock);
-    }
-}
-
-/// Waits until ordered parts have come to this thread's iterations.
-pub fn await_turn(context: &Context) {
-    // SAFETY: as above.
-    unsafe {
-        sync::lock(&raw const (*context.team).lock);
-        while (*context.share).turn != context.iterations().start {
-            team::wait(context.team);
-        }
-        sync::unlock(&raw const (*context.team).lock);
     }
 }

@@ -1,7 +1,9 @@
 //! `single`: the thread that comes first does it, with or without something for the others.
 
-use super::share::{self, Share};
-use super::{context, region};
+use super::context;
+use super::membership;
+use super::share::Share;
+use super::work_sharing;
 use libc::c_void;
 use std::ptr::null_mut;
 
@@ -9,8 +11,8 @@ use std::ptr::null_mut;
 /// Called by code that gcc has compiled.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn GOMP_single_start() -> bool {
-    let first = share::enter(|| Share::of_sections(0));
-    share::leave();
+    let first = work_sharing::enter(|| Share::of_sections(0));
+    work_sharing::leave();
     first
 }
 
@@ -20,13 +22,13 @@ pub unsafe extern "C" fn GOMP_single_start() -> bool {
 /// Called by code that gcc has compiled.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn GOMP_single_copy_start() -> *mut c_void {
-    if share::enter(|| Share::of_sections(0)) {
+    if work_sharing::enter(|| Share::of_sections(0)) {
         return null_mut();
     }
-    region::barrier();
+    membership::barrier();
     // SAFETY: the thread is in this piece of work; the first thread has written before the barrier.
     let copy = unsafe { (*context::get().share).copy };
-    share::leave();
+    work_sharing::leave();
     copy as *mut c_void
 }
 
@@ -36,6 +38,6 @@ pub unsafe extern "C" fn GOMP_single_copy_start() -> *mut c_void {
 pub unsafe extern "C" fn GOMP_single_copy_end(data: *mut c_void) {
     // SAFETY: the thread is in this piece of work; the others read after the barrier.
     unsafe { (*context::get().share).copy = data as usize };
-    region::barrier();
-    share::leave();
+    membership::barrier();
+    work_sharing::leave();
 }

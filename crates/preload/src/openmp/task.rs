@@ -1,8 +1,9 @@
 //! Tasks: pieces of work that any thread of the team may do, at a barrier or while it waits for tasks.
 
 use super::context::{self, Context};
-use super::depend::{self, Dependence, Follower};
+use super::depend;
 use super::sync;
+use super::task_record::{Dependence, Group, Task};
 use super::team::{self, Team};
 use libc::{c_int, c_long, c_uint, c_void};
 use std::ptr::null_mut;
@@ -26,69 +27,6 @@ pub mod flag {
 
 /// Unfinished tasks for each thread of the team; whoever makes more runs them itself.
 const MOST_WAITING: usize = 64;
-
-/// A task, or what stands for the work of a thread that has made tasks, in shared memory. Used with the team's lock
-/// held, but for what it is to run.
-#[repr(C)]
-pub struct Task {
-    pub next: *mut Self,
-    parent: *mut Self,
-    group: *mut Group,
-    function: usize,
-    /// The copy of its arguments; its own if it is not null.
-    data: *mut u8,
-    /// Its children are run at once.
-    last: bool,
-    finished: bool,
-    /// Children that are not finished.
-    children: usize,
-    /// Its children that have dependences and are not finished, linked through `sibling`.
-    dependent: *mut Self,
-    sibling: *mut Self,
-    dependences: *mut Dependence,
-    count: usize,
-    /// Tasks that must be finished before this one, and the other way round.
-    pub blockers: usize,
-    pub followers: *mut Follower,
-}
-
-/// The tasks of a `taskgroup`, in shared memory.
-#[repr(C)]
-pub struct Group {
-    outer: *mut Self,
-    /// Tasks that are not finished.
-    unfinished: usize,
-}
-
-impl Task {
-    fn new(parent: *mut Self, group: *mut Group) -> Self {
-        Self {
-            next: null_mut(),
-            parent,
-            group,
-            function: 0,
-            data: null_mut(),
-            last: false,
-            finished: false,
-            children: 0,
-            dependent: null_mut(),
-            sibling: null_mut(),
-            dependences: null_mut(),
-            count: 0,
-            blockers: 0,
-            followers: null_mut(),
-        }
-    }
-
-    /// What it depends on.
-    fn dependences(&self) -> &[Dependence] {
-        if self.dependences.is_null() {
-            return &[];
-        }
-        // SAFETY: the list was made with so many entries, and lives as long as the task.
-        unsafe { std::slice::from_raw_parts(self.dependences, self.count) }
-    }
-}
 
 /// The arguments of a task, as gcc describes them.
 #[derive(Clone, Copy)]

@@ -1,6 +1,6 @@
 //! Condition variables, and futexes that the program uses by itself.
 
-use super::mutex::kind_of;
+use super::mutex_kind::kind_of;
 use super::{code, deadline, robust};
 use crate::exit::flush_before_unlock;
 use gondwana_node::Node;

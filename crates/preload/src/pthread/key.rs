@@ -3,12 +3,10 @@
 //! Keys mean the same on every node: node 0 hands them out. Values belong to one thread, and stay with it.
 
 use crate::handler_stack::uninterrupted;
-use gondwana_memory::is_runtime_library;
+use gondwana_elf::{is_runtime_library, loaded};
 use gondwana_node::{Node, Thread};
 use libc::{c_int, c_void, pthread_key_t};
 use std::collections::BTreeSet;
-use std::ffi::CStr;
-use std::path::Path;
 use std::sync::Mutex;
 
 /// How often destructors are repeated for values that destructors set (`PTHREAD_DESTRUCTOR_ITERATIONS`).
@@ -25,17 +23,11 @@ type Destructor = extern "C-unwind" fn(*mut c_void);
 /// The keys of the language runtimes are their own, like all their data. Those of the C++ library can be part of objects
 /// of the program, which threads of all nodes use: `std::pmr::synchronized_pool_resource`.
 fn of_runtime(destructor: Destructor) -> bool {
-    let is_private = |path: &Path| {
-        let name = path.file_name().map_or(&[][..], |name| name.as_encoded_bytes());
-        is_runtime_library(path) && !name.starts_with(b"libstdc++.so.")
-    };
-    // SAFETY: all zero is valid; dladdr fills it in with a pointer to a string that lives as long as the object.
-    unsafe {
-        let mut info: libc::Dl_info = std::mem::zeroed();
-        libc::dladdr(destructor as *const c_void, &mut info) != 0
-            && !info.dli_fname.is_null()
-            && CStr::from_ptr(info.dli_fname).to_str().is_ok_and(|path| is_private(Path::new(path)))
-    }
+    // SAFETY: the object of the destructor is in use.
+    let object = unsafe { loaded::at(destructor as usize) };
+    object.is_some_and(|object| {
+        is_runtime_library(object.path) && !object.file_name().starts_with(b"libstdc++.so.")
+    })
 }
 
 /// # Safety

@@ -10,6 +10,7 @@ mod guard;
 mod identity;
 mod key;
 mod mutex;
+mod mutex_kind;
 mod once;
 mod robust;
 mod rwlock;

@@ -1,29 +1,11 @@
 //! Mutexes and spin locks: tokens that stay at the node that used them last.
 
+use super::mutex_kind::kind_of;
 use super::{code, deadline, robust};
 use crate::exit::{flush_before_unlock, has_output_for_next};
 use gondwana_node::{MutexKind, Node};
 use libc::{c_int, clockid_t, pthread_mutex_t, pthread_mutexattr_t, pthread_spinlock_t, timespec};
 use std::time::Instant;
-
-/// Where the C library keeps a mutex's kind; initialisation and static initialisers write it there.
-const KIND_OFFSET: usize = 16;
-
-/// What the memory of a mutex says of its kind. `mutex` is what the program passed as a mutex.
-pub fn kind_bits(mutex: *const pthread_mutex_t) -> c_int {
-    // SAFETY: the caller of the wrapped function passes a mutex, which is longer than this and aligned for it.
-    unsafe { mutex.cast::<u8>().add(KIND_OFFSET).cast::<c_int>().read_volatile() }
-}
-
-/// Reads, when it is asked for, the kind that the memory of a mutex holds. `mutex` is what the program passed as a
-/// mutex.
-pub fn kind_of(mutex: *const pthread_mutex_t) -> impl Fn() -> MutexKind + Copy {
-    move || match kind_bits(mutex) & 3 {
-        libc::PTHREAD_MUTEX_RECURSIVE => MutexKind::Recursive,
-        libc::PTHREAD_MUTEX_ERRORCHECK => MutexKind::ErrorCheck,
-        _ => MutexKind::Normal,
-    }
-}
 
 /// `pthread_mutex_lock`, or the timed forms of it.
 #[inline]

@@ -3,7 +3,7 @@
 //! What has become of such a mutex is in its own memory, where the C library would have the number of its holder. Only
 //! holders write it, so it travels between nodes like the data that the mutex protects.
 
-use super::mutex::{kind_bits, kind_of};
+use super::mutex_kind::{kind_bits, kind_of};
 use crate::handler_stack::uninterrupted;
 use gondwana_node::{MutexKind, Node, ProcessChange};
 use libc::{c_int, pthread_mutex_t, pthread_mutexattr_t};

@@ -1,7 +1,7 @@
 //! Data areas as the page shows them: a row of the table, and what is known of one.
 
 use super::{COLOURS, MOST_NODES, words};
-use gondwana_analysis::{Analysis, Area, Origin, FalselySharedPage, Pattern, Writer};
+use gondwana_analysis::{Analysis, Area, FalselySharedPage, Origin, Pattern, Writer};
 use gondwana_console::columns::{amount, grouped, ranges};
 
 /// Details have this many fields, places in the source, calls, falsely shared pages, and users of such a page.

@@ -6,39 +6,25 @@ mod code;
 mod definitions;
 mod entry;
 mod lines;
+mod reader;
 mod scopes;
 mod survey;
 mod types;
 mod variables;
 
 pub(crate) use code::Frame;
+pub(crate) use reader::Id;
 
-use crate::elf::Elf;
 use crate::layout::Type;
 use addr2line::Context;
 use gimli::{DwarfSections, EndianArcSlice, EndianSlice, LittleEndian, SectionId};
+use gondwana_elf::ElfFile;
+use reader::{CHAIN, Dwarf, Entry, Reader, Value};
 use std::cell::{OnceCell, RefCell};
 use std::collections::HashMap;
 use std::rc::Rc;
 use std::sync::Arc;
 use survey::Survey;
-
-type Reader = EndianArcSlice<LittleEndian>;
-type Dwarf = gimli::Dwarf<Reader>;
-type Entry = gimli::DebuggingInformationEntry<Reader>;
-type Value = gimli::AttributeValue<Reader>;
-
-/// Most references that are followed from one entry to what it means.
-const CHAIN: usize = 32;
-
-/// An entry of the debugging information.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(crate) struct Id {
-    /// The unit, by its place in the survey.
-    unit: u32,
-    /// The place in the unit, in bytes.
-    entry: usize,
-}
 
 /// The debugging information of a file.
 pub(crate) struct Debug {
@@ -53,7 +39,7 @@ pub(crate) struct Debug {
 
 impl Debug {
     /// Takes the sections out of a file.
-    pub fn new(elf: &Elf) -> Self {
+    pub fn new(elf: &ElfFile) -> Self {
         let load = |id: SectionId| {
             Ok::<_, gimli::Error>(if is_needed(id) { elf.section(id.name()) } else { Arc::default() })
         };

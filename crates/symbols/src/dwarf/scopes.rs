@@ -1,17 +1,8 @@
 //! Names with the namespaces, classes and functions that they are in.
 
+use super::survey::Scope;
 use super::{CHAIN, Debug, Id};
 use gimli::UnitOffset;
-
-/// An entry whose name is part of those of the entries in it.
-pub(super) struct Scope {
-    /// Its place in the unit.
-    start: usize,
-    /// Behind the last entry that is in it.
-    end: usize,
-    /// The scope that it is in, by its place in the list.
-    parent: Option<usize>,
-}
 
 impl Debug {
     /// The name of an entry with all that it is in; none if it has no name itself.

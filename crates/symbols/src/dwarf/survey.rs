@@ -1,6 +1,6 @@
 //! What is where: all debugging information is looked through once, for units, variables with an address, and how deep it is.
 
-use super::{Dwarf, Id, Reader};
+use super::reader::{Dwarf, Id, Reader};
 use gimli::{AttributeValue, DebugTypeSignature, EndianSlice, Expression, LittleEndian, Operation};
 use gimli::{Unit, UnitHeader, UnitOffset, UnitSectionOffset, UnitType};
 use std::cell::OnceCell;
@@ -28,7 +28,17 @@ pub(super) struct Known {
     header: UnitHeader<Reader>,
     unit: OnceCell<Option<Unit<Reader>>>,
     /// See [`super::scopes`].
-    pub scopes: OnceCell<Vec<super::scopes::Scope>>,
+    pub scopes: OnceCell<Vec<Scope>>,
+}
+
+/// An entry whose name is part of those of the entries in it.
+pub(super) struct Scope {
+    /// Its place in the unit.
+    pub start: usize,
+    /// Behind the last entry that is in it.
+    pub end: usize,
+    /// The scope that it is in, by its place in the list.
+    pub parent: Option<usize>,
 }
 
 impl Known {

@@ -37,7 +37,7 @@ fn other_parts_are_listed() {
             3
         }
     };
-    let part = |pages, node| Part { pages, node: NodeId(node) };
+    let part = |pages, node| PlacementPart { pages, node: NodeId(node) };
     let (kind, homes) = homes(&striped_by_chance(128, user));
     assert_eq!((kind, homes), (AdviceKind::Parts, Homes::Parts(vec![part(15, 1), part(45, 0), part(68, 3)])));
 }
@@ -95,7 +95,7 @@ fn blocks_in_the_order_of_threads_are_found() {
     }
     let advice = advise(&analysis);
     let Entry::Variable(entry) = &advice[0].entries[0] else { panic!("{advice:?}") };
-    let parts = [1, 2, 3, 0].map(|node| Part { pages: 128, node: NodeId(node) });
+    let parts = [1, 2, 3, 0].map(|node| PlacementPart { pages: 128, node: NodeId(node) });
     assert_eq!(entry.homes, Homes::Parts(parts.to_vec()));
 }
 
@@ -107,7 +107,7 @@ fn what_nobody_uses_of_striped_memory_does_not_matter() {
     analysis.areas[0].ranges = vec![pages(0..4096)];
     let (kind, homes) = homes(&analysis);
     let parts = [(24, 0), (8, 1), (28, 2), (4036, 3)];
-    let parts = parts.map(|(pages, node)| Part { pages, node: NodeId(node) });
+    let parts = parts.map(|(pages, node)| PlacementPart { pages, node: NodeId(node) });
     assert_eq!((kind, homes), (AdviceKind::Parts, Homes::Parts(parts.to_vec())));
 }
 

@@ -12,7 +12,7 @@ mod threads;
 use super::*;
 use crate::{AreaNode, FalselySharedPage, NodeTotal, PageUse, ThreadInfo, Totals, Writer};
 use gondwana_recording::RunRecord;
-use gondwana_rset::{MemoryPolicy, Part, Registry};
+use gondwana_rset::{MemoryPolicy, PlacementPart, Registry};
 use gondwana_topology::{Bytes, Machine, NodeId};
 use std::num::NonZeroU64;
 use std::ops::Range;

@@ -1,9 +1,9 @@
 //! The plan of a run: finds out which addresses its names mean in the program, before anything is started.
 
-use crate::atomics::libraries::{self, Listing};
 use crate::program::Program;
 use gondwana_console::failure::Failure;
 use gondwana_control::{PlacementRule, PlacementTarget, RuleMemory};
+use gondwana_elf::Listing;
 use gondwana_plan::{Allocation, Homes, Plan, Variable};
 use gondwana_rset::{MemoryPolicy, Registry};
 use gondwana_symbols::File;
@@ -81,7 +81,7 @@ impl Files<'_> {
         let path = match library {
             None => self.program.path.clone(),
             Some(name) => {
-                let all = libraries::ask(&self.program.path).and_then(Listing::paths).unwrap_or_default();
+                let all = Listing::ask(&self.program.path).and_then(Listing::paths).unwrap_or_default();
                 all.into_iter()
                     .find(|path| path.file_name().is_some_and(|file| file == name))
                     .ok_or_else(|| format!("the program does not load a library {name}"))?

@@ -4,8 +4,9 @@ use super::objects::Noted;
 use super::references::{References, Round};
 use super::{Attribution, Written};
 use crate::Node;
+use gondwana_elf::loaded::{self, LoadedFile};
 use gondwana_memory::diff::Footprint;
-use gondwana_memory::{Access, LoadedImage, PAGE_SIZE, loaded_images};
+use gondwana_memory::{Access, PAGE_SIZE};
 use gondwana_recording::{
     BlockRecord, BlockSeries, ImageRecord, Omitted, Record, Reference, SegmentKind, SegmentRecord,
     SiteRecord, encode,
@@ -72,7 +73,7 @@ impl Emitted {
             small: 0,
             large: 0,
             omitted: Omitted::default(),
-            images: loaded_images().into_iter().take(IMAGES).map(image).collect(),
+            images: loaded::files().into_iter().take(IMAGES).map(image).collect(),
             references: References::default(),
             round: Round::default(),
             looking: false,
@@ -165,7 +166,7 @@ impl Emitted {
     }
 
     fn emit_images(&mut self, me: u16, sink: &mut dyn FnMut(Vec<u8>)) {
-        let mut images: Vec<ImageRecord> = loaded_images().into_iter().map(image).collect();
+        let mut images: Vec<ImageRecord> = loaded::files().into_iter().map(image).collect();
         images.retain(|image| !self.images.contains(image));
         self.images.extend_from_slice(&images);
         emit(me, images, IMAGES, sink);
@@ -265,7 +266,7 @@ where
     }
 }
 
-fn image(loaded: LoadedImage) -> ImageRecord {
+fn image(loaded: LoadedFile) -> ImageRecord {
     ImageRecord {
         path: String::from_utf8_lossy(loaded.path.as_os_str().as_bytes()).into_owned(),
         base: loaded.base as u64,

@@ -22,8 +22,8 @@ pub use written::Written;
 
 use crate::{Caller, Node, Thread};
 use calls::{Call, calls_from};
+use gondwana_memory::MemoryError;
 use gondwana_memory::heap::Layout;
-use gondwana_memory::{MemoryError, loaded_images};
 use gondwana_topology::NodeId;
 use objects::{Noted, Objects};
 use sites::{Origin, Sites};
@@ -44,7 +44,7 @@ impl Attribution {
     /// If the kernel has no addresses for the tables.
     pub fn new(layout: &Layout, me: NodeId) -> Result<Self, MemoryError> {
         let here = calls_from as *const () as usize;
-        let own = loaded_images().into_iter().find(|image| image.addresses.contains(&here));
+        let own = gondwana_elf::loaded::files().into_iter().find(|image| image.addresses.contains(&here));
         Ok(Self {
             own: own.map_or(0..0, |image| image.addresses),
             sites: Sites::new(),

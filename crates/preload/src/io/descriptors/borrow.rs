@@ -2,10 +2,11 @@
 //! the original. They are made when they are first used, and go with the original.
 
 use super::bits::Bits;
+use super::copy::{Lasting, copy};
 use super::standard;
 use super::stops::{self, Numbers};
 use gondwana_node::{Node, ProcessChange};
-use libc::{c_int, c_uint};
+use libc::c_int;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Own numbers of which other nodes may have copies.
@@ -31,7 +32,7 @@ pub fn lend(number: c_int) -> c_int {
     // Ahead of the look: it may be closed right after.
     LENT.set(number);
     // SAFETY: touches no memory.
-    if super::is_open(number) { unsafe { libc::getpid() } } else { -libc::EBADF }
+    if stops::is_open(number) { unsafe { libc::getpid() } } else { -libc::EBADF }
 }
 
 /// What came of trying to copy a descriptor from its owner.
@@ -59,35 +60,6 @@ pub fn borrow(node: &'static Node, owner: usize, number: c_int) -> Borrowed {
         }
         // It may have been closed meanwhile, and this be the copy of what was there before.
         give_up(number);
-    }
-}
-
-/// Whether programs that this process runs get a descriptor.
-pub enum Lasting {
-    UntilExec,
-    AcrossExec,
-}
-
-/// Puts a copy of another process's descriptor at the same number here.
-pub fn copy(process: c_int, number: c_int, lasting: Lasting) -> bool {
-    let kind = match lasting {
-        Lasting::UntilExec => libc::O_CLOEXEC,
-        Lasting::AcrossExec => 0,
-    };
-    let flags: c_uint = 0;
-    // SAFETY: none of the calls touches memory; all descriptors that they give are closed again.
-    unsafe {
-        let other = gondwana_sys::syscall!(libc::SYS_pidfd_open, process, flags) as c_int;
-        let copy = gondwana_sys::syscall!(libc::SYS_pidfd_getfd, other, number, flags) as c_int;
-        let close = crate::real!(close: fn(c_int) -> c_int);
-        let done =
-            copy >= 0 && crate::real!(dup3: fn(c_int, c_int, c_int) -> c_int)(copy, number, kind) == number;
-        for descriptor in [other, copy] {
-            if descriptor >= 0 {
-                close(descriptor);
-            }
-        }
-        done
     }
 }
 

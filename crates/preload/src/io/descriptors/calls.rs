@@ -58,7 +58,7 @@ pub unsafe extern "C" fn isatty(fd: c_int) -> c_int {
 /// As the C library's `close`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn close(fd: c_int) -> c_int {
-    if super::ranges::is_out_of_reach(fd) {
+    if stops::is_out_of_reach(fd) {
         crate::errno::set(libc::EBADF);
         return -1;
     }
@@ -70,7 +70,7 @@ pub unsafe extern "C" fn close(fd: c_int) -> c_int {
     }
     if let Some(numbers) = Numbers::get()
         && numbers.is_foreign(fd)
-        && super::is_open(fd)
+        && stops::is_open(fd)
     {
         numbers.close(fd);
         return 0;

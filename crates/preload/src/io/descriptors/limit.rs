@@ -1,7 +1,7 @@
 //! The limit on open files: the kernel's must leave room for the numbers of all nodes, and the program sees the one
 //! it was started with.
 
-use crate::io::{Buffer, with_buffers};
+use crate::io::buffers::{Buffer, with_present};
 use libc::{RLIMIT_NOFILE, c_int, c_long, c_uint, pid_t, rlimit};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -102,7 +102,7 @@ macro_rules! telling {
         /// As the C library's function of this name.
         #[unsafe(no_mangle)]
         pub unsafe extern "C" fn $name(resource: c_uint, result: *mut rlimit) -> c_int {
-            with_buffers(&[Buffer::result(result)], || {
+            with_present(&[Buffer::result(result)], || {
                 // SAFETY: forwards the caller's arguments; the structure is there when the call has not failed.
                 unsafe {
                     let failed = crate::real!($name: fn(c_uint, *mut rlimit) -> c_int)(resource, result);
@@ -130,7 +130,7 @@ macro_rules! setting {
                 // SAFETY: the caller passes a valid limit.
                 return believe(unsafe { *limit });
             }
-            with_buffers(&[Buffer::value(limit)], || {
+            with_present(&[Buffer::value(limit)], || {
                 // SAFETY: forwards the caller's arguments.
                 unsafe { crate::real!($name: fn(c_uint, *const rlimit) -> c_int)(resource, limit) }
             })
@@ -162,7 +162,7 @@ macro_rules! doing_both {
                     }
                     return wanted.map_or(0, |wanted| setrlimit(resource, &raw const wanted));
                 }
-                with_buffers(&[Buffer::value(new), Buffer::result(old)], || {
+                with_present(&[Buffer::value(new), Buffer::result(old)], || {
                     crate::real!($name: fn(pid_t, c_uint, *const rlimit, *mut rlimit) -> c_int)(
                         process, resource, new, old,
                     )

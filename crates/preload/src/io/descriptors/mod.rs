@@ -7,6 +7,7 @@
 mod bits;
 mod borrow;
 mod calls;
+mod copy;
 mod division;
 mod limit;
 mod ranges;
@@ -17,13 +18,21 @@ mod stops;
 pub use borrow::{close_here, forget, lend, recall};
 pub use limit::{believed, for_child, for_exec, restore};
 pub use standard::{follow, notice};
-pub use stops::{begin, reserve};
+pub use stops::reserve;
 
 use borrow::Borrowed;
 use gondwana_node::{Node, Thread};
 use libc::c_int;
 use std::sync::atomic::{AtomicBool, Ordering};
-use stops::Numbers;
+use stops::{Numbers, other_owner};
+
+/// Frees the node's own numbers for the program.
+pub fn begin() {
+    let Some(numbers) = Numbers::get() else { return };
+    stops::begin(numbers);
+    limit::settle(numbers.division.room());
+    borrow::begin();
+}
 
 /// True if a call may go on with this descriptor. Otherwise `errno` says that it is not open.
 #[inline]
@@ -51,17 +60,10 @@ fn is_reachable(number: c_int, call: &str) -> bool {
     false
 }
 
-/// The node that a number belongs to, if that is another.
-fn other_owner(number: c_int) -> Option<(&'static Node, usize)> {
-    let (node, numbers) = (Node::current()?, Numbers::get()?);
-    let owner = numbers.division.owner(number).filter(|_| numbers.is_foreign(number))?;
-    Some((node, owner))
-}
-
 /// True if the program may open something of its choice at a number: it does not natively replace what another
 /// node has there.
 fn is_free(number: c_int, call: &str) -> bool {
-    if ranges::is_out_of_reach(number) {
+    if stops::is_out_of_reach(number) {
         crate::errno::set(libc::EBADF);
         return false;
     }
@@ -84,10 +86,4 @@ fn refuse(node: &Node, owner: usize, number: c_int, call: &str) {
              or run with --threads fill or -n 1"
         ));
     }
-}
-
-fn is_open(number: c_int) -> bool {
-    // SAFETY: touches no memory.
-    let flags = unsafe { crate::real!(fcntl: fn(c_int, c_int, usize) -> c_int)(number, libc::F_GETFD, 0) };
-    flags >= 0 && !stops::is_stop(number)
 }

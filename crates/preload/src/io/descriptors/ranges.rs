@@ -1,14 +1,9 @@
 //! Closing many descriptors at once: those of the program, on whichever node, and none of the runtime's.
 
-use super::stops::{self, Numbers};
-use super::{borrow, other_owner};
-use gondwana_node::{Node, ProcessChange, Thread};
+use super::borrow;
+use super::stops::{self, Numbers, other_owner};
+use gondwana_node::{Node, ProcessChange};
 use libc::{c_int, c_uint};
-
-/// True for a number that this call of the program cannot have anything to do with.
-pub fn is_out_of_reach(number: c_int) -> bool {
-    stops::is_of_runtime(number) && Thread::is_of_program() && !Thread::inside_runtime()
-}
 
 /// Calls `act` with the numbers of a range that the program has open here, and `elsewhere` with a node and those that
 /// it has open there only.
@@ -21,7 +16,7 @@ fn for_open(range: (c_uint, c_uint), act: impl Fn(c_int), elsewhere: impl Fn(&'s
         if stops::is_of_runtime(number) {
             continue;
         }
-        if super::is_open(number) {
+        if stops::is_open(number) {
             act(number);
         } else if let Some((node, owner)) = other_owner(number)
             && (!node.is_first() || node.has_remote_threads())

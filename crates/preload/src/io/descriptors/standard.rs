@@ -3,7 +3,7 @@
 //! Unlike other descriptors these are used inside the C library, by `printf` on any node, so they cannot wait for
 //! a call of the program to notice that they have changed.
 
-use super::borrow::{self, Lasting};
+use super::copy::{Lasting, copy};
 use super::stops::{self, Numbers};
 use gondwana_node::{Node, ProcessChange, StandardStream, Thread};
 use libc::c_int;
@@ -36,7 +36,7 @@ fn look_into_holes() {
     }
     let before = crate::errno::get();
     let holes = HOLES.load(Ordering::Relaxed);
-    (0..COUNT).filter(|&number| holes & bit(number) != 0 && super::is_open(number)).for_each(changed);
+    (0..COUNT).filter(|&number| holes & bit(number) != 0 && stops::is_open(number)).for_each(changed);
     crate::errno::set(before);
 }
 
@@ -48,7 +48,7 @@ fn bit(number: c_int) -> u32 {
 pub fn changed(number: c_int) {
     let (Some(node), Some(_)) = (Node::current(), Numbers::get()) else { return };
     let before = crate::errno::get();
-    let stream = if !super::is_open(number) {
+    let stream = if !stops::is_open(number) {
         HOLES.fetch_or(bit(number), Ordering::Relaxed);
         StandardStream::Closed
     } else {
@@ -100,7 +100,7 @@ pub fn follow(number: c_int, stream: StandardStream) -> c_int {
             return 0;
         }
         StandardStream::Null => open_null(number),
-        StandardStream::Of(process) => borrow::copy(process, number, Lasting::AcrossExec),
+        StandardStream::Of(process) => copy(process, number, Lasting::AcrossExec),
     };
     if followed {
         stops::taken(number);

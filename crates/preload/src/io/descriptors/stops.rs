@@ -6,7 +6,8 @@
 
 use super::bits::Bits;
 use super::division::Division;
-use super::{borrow, limit};
+use super::limit;
+use gondwana_node::{Node, Thread};
 use libc::c_int;
 use std::ops::Range;
 use std::sync::OnceLock;
@@ -128,11 +129,10 @@ fn passes_exec(number: c_int) -> bool {
 }
 
 /// Frees the node's own numbers for the program.
-pub fn begin() {
-    let Some(numbers) = NUMBERS.get() else { return };
+pub fn begin(numbers: &Numbers) {
     // The runtime's own do not pass on to other programs; the process did not start with any such.
     (FIRST..numbers.division.room())
-        .filter(|&number| !is_stop(number) && super::is_open(number) && !passes_exec(number))
+        .filter(|&number| !is_stop(number) && is_open(number) && !passes_exec(number))
         .for_each(|number| RUNTIME.set(number));
     for own in &numbers.own {
         let mut next = own.start;
@@ -143,6 +143,23 @@ pub fn begin() {
             (first..next).for_each(taken);
         }
     }
-    limit::settle(numbers.division.room());
-    borrow::begin();
+}
+
+/// The node that a number belongs to, if that is another.
+pub fn other_owner(number: c_int) -> Option<(&'static Node, usize)> {
+    let (node, numbers) = (Node::current()?, Numbers::get()?);
+    let owner = numbers.division.owner(number).filter(|_| numbers.is_foreign(number))?;
+    Some((node, owner))
+}
+
+/// True if a number is open on this node, and not by a stop.
+pub fn is_open(number: c_int) -> bool {
+    // SAFETY: touches no memory.
+    let flags = unsafe { crate::real!(fcntl: fn(c_int, c_int, usize) -> c_int)(number, libc::F_GETFD, 0) };
+    flags >= 0 && !is_stop(number)
+}
+
+/// True for a number that this call of the program cannot have anything to do with.
+pub fn is_out_of_reach(number: c_int) -> bool {
+    is_of_runtime(number) && Thread::is_of_program() && !Thread::inside_runtime()
 }

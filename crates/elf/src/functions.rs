@@ -1,8 +1,7 @@
-//! Where functions are in executables and libraries.
+//! Where functions are in executables and libraries, by their names.
 
-use object::read::elf::ElfFile64;
-use object::{Endianness, Object, ObjectSymbol, ReadCache, SymbolKind};
-use std::fs::File;
+use crate::file::ElfFile;
+use object::{Object, ObjectSymbol, SymbolKind};
 use std::io;
 use std::ops::Range;
 use std::path::Path;
@@ -12,21 +11,31 @@ use std::path::Path;
 /// There can be several: files have functions of their own with equal names, and compilers make copies and parts of a
 /// function, whose names have an end such as `.constprop.0` or `.cold`. A file that was stripped knows only the functions
 /// that others may call.
+///
+/// # Errors
+/// If the file cannot be read or is no 64-bit ELF file.
+///
+/// # Examples
+/// ```
+/// let own = std::env::current_exe()?;
+/// assert_eq!(gondwana_elf::functions(&own, "main")?.len(), 1);
+/// # std::io::Result::Ok(())
+/// ```
 pub fn functions(file: &Path, name: &str) -> io::Result<Vec<Range<u64>>> {
-    // Only what is needed is read, however large the file is.
-    let data = ReadCache::new(File::open(file)?);
-    let elf = ElfFile64::<Endianness, _>::parse(&data).map_err(io::Error::other)?;
-    let mut found = vec![];
-    for symbol in elf.symbols().chain(elf.dynamic_symbols()) {
-        let is_meant = symbol.kind() == SymbolKind::Text && symbol.is_definition();
-        if is_meant && symbol.name_bytes().is_ok_and(|full| is_named(full, name)) {
-            let range = symbol.address()..symbol.address() + symbol.size().max(1);
-            if !found.contains(&range) {
-                found.push(range);
+    let found = ElfFile::open(file)?.read(|elf| {
+        let mut found = vec![];
+        for symbol in elf.symbols().chain(elf.dynamic_symbols()) {
+            let is_meant = symbol.kind() == SymbolKind::Text && symbol.is_definition();
+            if is_meant && symbol.name_bytes().is_ok_and(|full| is_named(full, name)) {
+                let range = symbol.address()..symbol.address() + symbol.size().max(1);
+                if !found.contains(&range) {
+                    found.push(range);
+                }
             }
         }
-    }
-    Ok(found)
+        found
+    });
+    Ok(found.unwrap_or_default())
 }
 
 /// True if this is the name, be it of a copy or a part of the function.

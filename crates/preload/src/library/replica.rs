@@ -1,6 +1,6 @@
 //! The code and constants of a library on the nodes whose loaders know nothing of it: copies, at the same addresses.
 
-use crate::object::Object;
+use gondwana_elf::loaded::LoadedObject;
 use gondwana_node::{Caller, Node};
 use gondwana_topology::NodeId;
 use libc::{c_int, c_void, off_t, size_t};
@@ -8,7 +8,7 @@ use std::ops::Range;
 
 /// A library in shared memory; its parts follow.
 #[repr(C)]
-struct Image {
+struct Replica {
     /// Where what the unwinder needs begins; 0 if there is nothing.
     frames: usize,
     parts: usize,
@@ -17,7 +17,7 @@ struct Image {
 /// A part of it.
 #[repr(C)]
 #[derive(Clone, Copy)]
-struct Part {
+struct ReplicaPart {
     start: usize,
     bytes: usize,
     protection: c_int,
@@ -26,18 +26,19 @@ struct Part {
 }
 
 /// Has all other nodes take over parts of a library, with what they may be used for; `None` if one cannot.
-pub fn give(node: &'static Node, object: &Object, parts: &[(Range<usize>, c_int)]) -> Option<()> {
-    let head = size_of::<Image>() + parts.len() * size_of::<Part>();
+pub fn give(node: &'static Node, object: &LoadedObject<'_>, parts: &[(Range<usize>, c_int)]) -> Option<()> {
+    let head = size_of::<Replica>() + parts.len() * size_of::<ReplicaPart>();
     let bytes: usize = parts.iter().map(|(part, _)| part.len()).sum();
     let address = node.allocate(head + bytes, 16, Caller::NONE)?;
     let mut contents = address + head;
     // SAFETY: the block is long enough for all that is written to it; the loader has mapped the parts.
     unsafe {
-        (address as *mut Image).write(Image { frames: frames(object), parts: parts.len() });
-        let list = (address + size_of::<Image>()) as *mut Part;
+        (address as *mut Replica)
+            .write(Replica { frames: object.unwind_frames().unwrap_or(0), parts: parts.len() });
+        let list = (address + size_of::<Replica>()) as *mut ReplicaPart;
         for (index, (part, protection)) in parts.iter().enumerate() {
             let (start, bytes) = (part.start, part.len());
-            list.add(index).write(Part { start, bytes, protection: *protection, contents });
+            list.add(index).write(ReplicaPart { start, bytes, protection: *protection, contents });
             std::ptr::copy_nonoverlapping(start as *const u8, contents as *mut u8, bytes);
             contents += bytes;
         }
@@ -54,8 +55,11 @@ unsafe extern "C" fn take(address: usize) -> usize {
     let Some(node) = Node::current() else { return 0 };
     // SAFETY: `give` passes an image with its parts.
     let (image, parts) = unsafe {
-        let image = &*(address as *const Image);
-        (image, std::slice::from_raw_parts((address + size_of::<Image>()) as *const Part, image.parts))
+        let image = &*(address as *const Replica);
+        (
+            image,
+            std::slice::from_raw_parts((address + size_of::<Replica>()) as *const ReplicaPart, image.parts),
+        )
     };
     if !parts.iter().all(|part| take_part(node, *part)) {
         return 0;
@@ -67,7 +71,7 @@ unsafe extern "C" fn take(address: usize) -> usize {
     1
 }
 
-fn take_part(node: &'static Node, Part { start, bytes, protection, contents }: Part) -> bool {
+fn take_part(node: &'static Node, ReplicaPart { start, bytes, protection, contents }: ReplicaPart) -> bool {
     // SAFETY: the pages were allocated for the library; what replaces them has just been mapped.
     unsafe {
         node.exclude_pages(start..start + bytes)
@@ -94,19 +98,4 @@ fn take_part(node: &'static Node, Part { start, bytes, protection, contents }: P
 unsafe extern "C" {
     /// Of the compiler's runtime: makes frames known of which the loader does not know.
     fn __register_frame(frames: *const c_void);
-}
-
-/// "The address follows as a signed distance of 32 bits from here."
-const RELATIVE: u8 = 0x1b;
-
-/// Where the descriptions of a library's frames begin; 0 if there are none.
-fn frames(object: &Object) -> usize {
-    let Some(header) = object.segment(libc::PT_GNU_EH_FRAME) else { return 0 };
-    let start = object.range(header).start;
-    // SAFETY: the loader has mapped the header: version, three encodings, then the address.
-    unsafe {
-        let encoding = ((start + 1) as *const u8).read();
-        let distance = ((start + 4) as *const i32).read_unaligned();
-        if encoding == RELATIVE { (start + 4).wrapping_add_signed(distance as isize) } else { 0 }
-    }
 }

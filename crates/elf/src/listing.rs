@@ -3,11 +3,7 @@
 //! The dynamic loader itself is asked: it alone knows how all its search paths, caches and variables combine. That takes
 //! longer than anything else that the launcher does, so it is asked only where the answer is not known beforehand.
 
-use gondwana_memory::is_runtime_library;
-use object::Endianness;
-use object::elf::{DT_AUDIT, DT_AUXILIARY, DT_DEPAUDIT, DT_FILTER, DT_NEEDED, DT_RPATH, DT_RUNPATH};
-use object::elf::{DynamicTag, FileHeader64};
-use object::read::elf::FileHeader;
+use crate::{Dependencies, is_runtime_library};
 use std::env;
 use std::ffi::OsStr;
 use std::io;
@@ -21,30 +17,34 @@ const LOADER: &str = "/lib64/ld-linux-x86-64.so.2";
 /// Names libraries that the loader puts into every process.
 const PRELOADED: &str = "/etc/ld.so.preload";
 
-/// What makes a loader look for libraries elsewhere, or load more of them.
-const REDIRECTING: [DynamicTag; 6] = [DT_AUDIT, DT_AUXILIARY, DT_DEPAUDIT, DT_FILTER, DT_RPATH, DT_RUNPATH];
-
-/// What the loader has been asked for.
+/// A loader that lists the libraries of a program.
 #[derive(Debug)]
 pub struct Listing(Child);
 
-/// Asks for the libraries of a program; the answer comes while the caller does something else.
-pub fn ask(program: &Path) -> io::Result<Listing> {
-    let mut loader = Command::new(LOADER);
-    loader.arg("--list").arg(program.canonicalize()?);
-    loader.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
-    loader.spawn().map(Listing)
-}
-
 impl Listing {
-    /// The libraries, as paths; those that the loader cannot find are left out, since it will complain better than we can.
+    /// Asks for the libraries of a program; the answer comes while the caller does something else.
+    ///
+    /// # Errors
+    /// If the program's path does not exist, or the loader cannot be started.
+    pub fn ask(program: &Path) -> io::Result<Self> {
+        let mut loader = Command::new(LOADER);
+        loader.arg("--list").arg(program.canonicalize()?);
+        loader.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
+        loader.spawn().map(Self)
+    }
+
+    /// The libraries, as paths. Those that the loader cannot find are left out; it names them when it starts the program.
+    ///
+    /// # Errors
+    /// If the loader's output cannot be read.
     pub fn paths(self) -> io::Result<Vec<PathBuf>> {
         Ok(parse(&self.0.wait_with_output()?.stdout))
     }
 }
 
 /// True if a program with these contents may load libraries that are not of the language runtimes: only the loader knows.
-pub fn may_have_own(image: &[u8]) -> bool {
+#[must_use]
+pub fn may_load_own_libraries(image: &[u8]) -> bool {
     !(loader_is_left_alone() && needs_runtime_only(image))
 }
 
@@ -57,18 +57,9 @@ fn loader_is_left_alone() -> bool {
 /// True if a program says that it needs no libraries but those of the language runtimes, from where the system has them:
 /// these need only each other.
 fn needs_runtime_only(image: &[u8]) -> bool {
-    let table = || {
-        let header = FileHeader64::<Endianness>::parse(image).ok()?;
-        let endian = header.endian().ok()?;
-        header.sections(endian, image).ok()?.dynamic_table(endian, image).ok()
-    };
-    let Some(table) = table().filter(|table| !table.is_empty()) else { return false };
-    table.iter().all(|entry| match entry.tag {
-        DT_NEEDED => table.string(entry).is_ok_and(|name| {
-            !name.contains(&b'/') && is_runtime_library(Path::new(OsStr::from_bytes(name)))
-        }),
-        tag => !REDIRECTING.contains(&tag),
-    })
+    let of_runtime = |name: &String| !name.contains('/') && is_runtime_library(Path::new(name));
+    Dependencies::of(image)
+        .is_some_and(|Dependencies { needed, redirects }| !redirects && needed.iter().all(of_runtime))
 }
 
 /// Reads lines such as `libm.so.6 => /lib/libm.so.6 (0x00007f...)` and `/opt/libx.so (0x00007f...)`.

@@ -6,13 +6,13 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// A function of the next library in search order, looked up when it is first needed.
 #[repr(C)]
-pub struct Real {
+pub struct NextFunction {
     /// The first field: code that jumps to the function finds it here. 0 if it was not looked up yet.
     address: AtomicUsize,
     name: &'static CStr,
 }
 
-impl Real {
+impl NextFunction {
     pub const fn new(name: &'static CStr) -> Self {
         Self { name, address: AtomicUsize::new(0) }
     }
@@ -46,7 +46,7 @@ impl Real {
 #[macro_export]
 macro_rules! real {
     ($name:ident : fn($($argument:ty),* $(,)?) $(-> $result:ty)?) => {{
-        static REAL: $crate::real::Real = $crate::real::Real::new(
+        static REAL: $crate::next_function::NextFunction = $crate::next_function::NextFunction::new(
             // SAFETY: `concat!` ends it with the only NUL.
             unsafe { std::ffi::CStr::from_bytes_with_nul_unchecked(concat!(stringify!($name), "\0").as_bytes()) },
         );

@@ -38,7 +38,7 @@ const PAGE_IS_PFNZERO: u64 = 1 << 5;
 const PAGEMAP_SCAN: libc::c_ulong = 0xc000_0000 | (size_of::<Argument>() as libc::c_ulong) << 16 | 0x6610;
 
 /// Visits the ranges of pages that are there and not the common page of zeros. Kernels before 6.7 cannot tell.
-pub fn present(range: Range<usize>, mut visit: impl FnMut(Range<usize>)) -> io::Result<()> {
+pub fn present_pages(range: Range<usize>, mut visit: impl FnMut(Range<usize>)) -> io::Result<()> {
     let file = File::open("/proc/self/pagemap")?;
     let mut areas = [Area::default(); 256];
     let mut argument = Argument {
@@ -67,17 +67,17 @@ pub fn present(range: Range<usize>, mut visit: impl FnMut(Range<usize>)) -> io::
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Region, sys};
+    use crate::{AnonymousMemory, sys};
 
     #[test]
     fn touched_pages_are_there_and_pages_that_were_only_read_are_not() {
-        let region = Region::new(1000 * sys::page_size()).unwrap();
+        let region = AnonymousMemory::new(1000 * sys::page_size()).unwrap();
         sys::without_huge_pages(&region.addresses()).unwrap();
         (0..1000).filter(|page| page % 3 == 1).for_each(|page| region.touch(page));
         // SAFETY: the page is readable.
         assert_eq!(unsafe { (region.address(2) as *const u8).read_volatile() }, 0);
         let mut found = vec![];
-        match present(region.addresses(), |range| found.push(range)) {
+        match present_pages(region.addresses(), |range| found.push(range)) {
             Ok(()) => {
                 let page = |start| start..start + sys::page_size();
                 let expected: Vec<_> = (0..1000)

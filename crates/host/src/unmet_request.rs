@@ -6,7 +6,7 @@ use std::io;
 
 /// Something that was asked for and cannot be had, or not entirely. Work goes on without it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Remark {
+pub enum UnmetRequest {
     /// The kernel does not do what it was asked to.
     Refused {
         /// What it was asked to do, as in "binding threads".
@@ -64,7 +64,7 @@ pub enum Remark {
     Other(String),
 }
 
-impl Remark {
+impl UnmetRequest {
     /// The kernel does not do what it was asked to.
     #[must_use]
     pub fn refused(what: &'static str, error: &io::Error) -> Self {
@@ -84,7 +84,7 @@ impl Remark {
     }
 }
 
-impl fmt::Display for Remark {
+impl fmt::Display for UnmetRequest {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Refused { what, error } => {

@@ -1,18 +1,18 @@
 //! Memory of a program's own allocations, which it touches when it likes.
 
-use crate::Region;
+use crate::AnonymousMemory;
 use crate::allocate::{Extras, with_extras};
 use crate::pages::Found;
 use crate::place::{Placed, keep_huge_pages_out, place, suit_huge_pages};
-use crate::remark::Remark;
 use crate::sys::{self, Policy};
+use crate::unmet_request::UnmetRequest;
 use gondwana_rset::{MemoryPolicy, Placement};
 use gondwana_topology::{NodeId, NodeSet};
 use std::io;
 use std::ops::Range;
 
-/// Sees to it that the pages of a region of untouched memory are where the policy wants them, from the calling thread's
-/// point of view.
+/// Has the pages of a region of untouched memory come to where the policy wants them, from the calling thread's point of
+/// view.
 ///
 /// Stripes are touched now: a policy of the kernel for each would exhaust the limit of mappings. All others are touched
 /// by the program, under a policy of the kernel for the region or, with Block, for each of its parts: memory that is
@@ -22,7 +22,12 @@ use std::ops::Range;
 /// Pages are preferred on their nodes: what those have no room for is elsewhere. With `extras.strict` they are bound to
 /// them.
 #[must_use]
-pub fn arrange(region: &Region, placement: &Placement, before: u64, extras: Extras) -> Placed {
+pub fn place_untouched(
+    region: &AnonymousMemory,
+    placement: &Placement,
+    before: u64,
+    extras: Extras,
+) -> Placed {
     let pages = region.pages() as u64;
     // A kernel that does not say where a thread is has one node.
     let here = sys::here().map_or(NodeId(0), |(_, node)| node);
@@ -45,7 +50,7 @@ pub fn arrange(region: &Region, placement: &Placement, before: u64, extras: Extr
 }
 
 /// Tells the kernel where pages are to be once they are touched.
-fn later(region: &Region, placement: &Placement, here: NodeId, strict: bool) -> Placed {
+fn later(region: &AnonymousMemory, placement: &Placement, here: NodeId, strict: bool) -> Placed {
     let (mut asked, mut remarks) = (Found::default(), vec![]);
     let follows_touch =
         matches!(placement.policy(), MemoryPolicy::Float | MemoryPolicy::Local | MemoryPolicy::Explicit(_));
@@ -65,7 +70,7 @@ fn later(region: &Region, placement: &Placement, here: NodeId, strict: bool) -> 
         if let Err(error) = prefer(&range, nodes, strict)
             && remarks.is_empty()
         {
-            remarks.push(Remark::refused("setting a policy for memory", &error));
+            remarks.push(UnmetRequest::refused("setting a policy for memory", &error));
         }
     }
     if !suit_huge_pages(borders.into_iter().skip(1)) {
@@ -95,8 +100,8 @@ mod tests {
         let machine = crate::discover_nodes().unwrap();
         let policy = MemoryPolicy::parse(memory, &machine, &Registry::default()).unwrap();
         let placement = Placement::new(policy, &RSet::allowed(&machine), &machine).unwrap();
-        let region = Region::new(50 * sys::page_size()).unwrap();
-        let placed = arrange(&region, &placement, 0, extras);
+        let region = AnonymousMemory::new(50 * sys::page_size()).unwrap();
+        let placed = place_untouched(&region, &placement, 0, extras);
         let found = pages::count(0, region.addresses()).unwrap();
         (placed, found)
     }
@@ -116,9 +121,9 @@ mod tests {
         let machine = crate::discover_nodes().unwrap();
         let rset = RSet::allowed(&machine);
         let placement = Placement::new(MemoryPolicy::Block, &rset, &machine).unwrap();
-        let region = Region::new(60 * sys::page_size()).unwrap();
+        let region = AnonymousMemory::new(60 * sys::page_size()).unwrap();
         for strict in [false, true] {
-            let placed = arrange(&region, &placement, 0, Extras { strict, ..Extras::default() });
+            let placed = place_untouched(&region, &placement, 0, Extras { strict, ..Extras::default() });
             assert_eq!(placed.remarks, []);
             region.touch_all(0..60);
             assert_eq!(pages::count(0, region.addresses()).unwrap(), placed.asked);

@@ -8,18 +8,18 @@ use std::sync::atomic::{AtomicU8, Ordering};
 
 /// Anonymous memory of this process, readable and writable, returned to the kernel when it is dropped.
 #[derive(Debug)]
-pub struct Region {
+pub struct AnonymousMemory {
     start: NonNull<u8>,
     /// In bytes, whole pages.
     length: usize,
 }
 
 // SAFETY: the memory belongs to no thread, and shared references to a region only touch it atomically.
-unsafe impl Send for Region {}
+unsafe impl Send for AnonymousMemory {}
 // SAFETY: as above.
-unsafe impl Sync for Region {}
+unsafe impl Sync for AnonymousMemory {}
 
-impl Region {
+impl AnonymousMemory {
     /// Memory for at least `bytes` bytes, of which nothing is touched yet.
     pub fn new(bytes: usize) -> io::Result<Self> {
         Self::map(bytes, libc::PROT_READ | libc::PROT_WRITE)
@@ -72,7 +72,7 @@ impl Region {
     /// [renewed](Self::renewed).
     ///
     /// # Safety
-    /// As for [`Region::renewed`].
+    /// As for [`AnonymousMemory::renewed`].
     pub unsafe fn vacate(addresses: Range<usize>) -> io::Result<()> {
         // SAFETY: as the caller promises.
         unsafe { map_at(addresses.start, addresses.len(), libc::PROT_NONE) }
@@ -172,7 +172,7 @@ impl Region {
 /// Maps anonymous memory in the place of what is there.
 ///
 /// # Safety
-/// As for [`Region::renewed`].
+/// As for [`AnonymousMemory::renewed`].
 unsafe fn map_at(start: usize, length: usize, protection: libc::c_int) -> io::Result<()> {
     let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE | libc::MAP_FIXED;
     // SAFETY: as the caller promises.
@@ -180,7 +180,7 @@ unsafe fn map_at(start: usize, length: usize, protection: libc::c_int) -> io::Re
     if mapped == -1 { Err(io::Error::last_os_error()) } else { Ok(()) }
 }
 
-impl Drop for Region {
+impl Drop for AnonymousMemory {
     fn drop(&mut self) {
         // SAFETY: the mapping is ours, and nobody can have a reference that outlives `self`.
         unsafe { gondwana_sys::syscall!(libc::SYS_munmap, self.start.as_ptr(), self.length) };
@@ -194,7 +194,7 @@ mod tests {
 
     #[test]
     fn memory_is_there_once_it_is_touched() {
-        let region = Region::new(10 * sys::page_size() - 1).unwrap();
+        let region = AnonymousMemory::new(10 * sys::page_size() - 1).unwrap();
         sys::without_huge_pages(&region.addresses()).unwrap();
         assert_eq!(region.pages(), 10);
         assert_eq!(pages::count(0, region.addresses()).unwrap().absent, 10);
@@ -205,7 +205,7 @@ mod tests {
 
     #[test]
     fn parts_of_a_region_go_one_by_one() {
-        let (first, rest) = Region::new(3 * sys::page_size()).unwrap().split(1);
+        let (first, rest) = AnonymousMemory::new(3 * sys::page_size()).unwrap().split(1);
         assert_eq!((first.pages(), rest.pages(), first.addresses().end), (1, 2, rest.addresses().start));
         drop(first);
         rest.touch(0);
@@ -214,8 +214,8 @@ mod tests {
 
     #[test]
     fn no_memory_and_more_than_there_can_be_are_refused() {
-        assert_eq!(Region::new(0).unwrap_err().raw_os_error(), Some(libc::EINVAL));
-        assert_eq!(Region::new(usize::MAX).unwrap_err().raw_os_error(), Some(libc::EINVAL));
-        assert_eq!(Region::new(1 << 60).unwrap_err().raw_os_error(), Some(libc::ENOMEM));
+        assert_eq!(AnonymousMemory::new(0).unwrap_err().raw_os_error(), Some(libc::EINVAL));
+        assert_eq!(AnonymousMemory::new(usize::MAX).unwrap_err().raw_os_error(), Some(libc::EINVAL));
+        assert_eq!(AnonymousMemory::new(1 << 60).unwrap_err().raw_os_error(), Some(libc::ENOMEM));
     }
 }

@@ -1,0 +1,27 @@
+//! Sentences on standard error.
+
+use std::os::fd::RawFd;
+use std::sync::OnceLock;
+
+/// Standard error as it was at first: programs close theirs before everything is over.
+static ERRORS: OnceLock<RawFd> = OnceLock::new();
+
+/// Keeps a copy of standard error, out of the way of the descriptors that programs count on.
+pub fn keep_standard_error() {
+    // SAFETY: the copy is nobody else's.
+    ERRORS.get_or_init(|| unsafe { libc::fcntl(libc::STDERR_FILENO, libc::F_DUPFD_CLOEXEC, 200) });
+}
+
+/// Writes a line, at once.
+pub fn say(sentence: &str) {
+    let errors = ERRORS.get().copied().unwrap_or(libc::STDERR_FILENO);
+    let line = format!("gondwana: {sentence}\n");
+    // SAFETY: the kernel reads as many bytes as it is told. Whether anybody reads them is not our business.
+    unsafe { libc::write(errors, line.as_ptr().cast(), line.len()) };
+}
+
+/// Ends a program that frees what it has not got, as the C library does.
+pub fn say_and_abort(function: &str, address: usize) -> ! {
+    say(&format!("{function}(): there is no block at {address:#x}: it was freed before, or never allocated"));
+    std::process::abort()
+}

@@ -1,0 +1,48 @@
+//! The machine code of a file, and where its functions begin.
+
+use object::{Object, ObjectSection, ObjectSymbol, SectionFlags, SymbolKind, elf};
+
+/// The machine code of a file.
+#[derive(Debug)]
+pub struct Code<'data> {
+    /// The sections with code, but for the linker's own stubs, which are nothing but jumps.
+    pub sections: Vec<CodeSection<'data>>,
+    /// Addresses and names of the functions that the file defines, in ascending order, one name for each address.
+    pub functions: Vec<(u64, &'data str)>,
+}
+
+/// One section.
+#[derive(Debug)]
+pub struct CodeSection<'data> {
+    /// Its address in the file's own numbering.
+    pub address: u64,
+    /// Its contents.
+    pub bytes: &'data [u8],
+}
+
+impl<'data> Code<'data> {
+    /// Reads the contents of a file.
+    ///
+    /// # Errors
+    /// If it is no ELF file, or a damaged one.
+    pub fn parse(image: &'data [u8]) -> Result<Self, object::Error> {
+        let file = object::File::parse(image)?;
+        let mut sections = vec![];
+        for section in file.sections() {
+            let SectionFlags::Elf { sh_flags, .. } = section.flags() else { continue };
+            let stubs = section.name().is_ok_and(|name| name.starts_with(".plt"));
+            if sh_flags.0 & elf::SHF_EXECINSTR.0 != 0 && !stubs {
+                sections.push(CodeSection { address: section.address(), bytes: section.data()? });
+            }
+        }
+        let mut functions: Vec<(u64, &str)> = file
+            .symbols()
+            .chain(file.dynamic_symbols())
+            .filter(|symbol| symbol.kind() == SymbolKind::Text && symbol.is_definition())
+            .filter_map(|symbol| Some((symbol.address(), symbol.name().ok()?)))
+            .collect();
+        functions.sort_unstable();
+        functions.dedup_by_key(|(address, _)| *address);
+        Ok(Self { sections, functions })
+    }
+}

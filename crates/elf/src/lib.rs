@@ -1,0 +1,32 @@
+//! ELF files and the loader.
+//!
+//! - [`headers`], [`program`], [`library`], [`code`] and [`file`] read ELF files by the `object` crate. They trust nothing
+//!   that a file says.
+//! - [`loaded`] reads what the loader of this process has mapped; all `unsafe` code of this crate is there and in [`folders`].
+//! - [`folders`], [`listing`] and [`runtime`] know where the loader looks for libraries, which ones it loads with a program,
+//!   and which of them belong to the language runtimes.
+
+mod code;
+mod data_segments;
+mod file;
+mod folders;
+mod functions;
+mod headers;
+mod library;
+mod listing;
+pub mod loaded;
+mod notes;
+mod program;
+mod runtime;
+
+pub use code::{Code, CodeSection};
+pub use data_segments::{DataSegment, data_segments};
+pub use file::{ElfFile, Symbol, SymbolKind};
+pub use folders::{find_in, loader_folders};
+pub use functions::functions;
+pub use headers::{Dependencies, has_interpreter, has_symbol_table};
+pub use library::LibraryFile;
+pub use listing::{Listing, may_load_own_libraries};
+pub use object::Error;
+pub use program::{Unsuitable, check_program};
+pub use runtime::{is_of_program, is_runtime_library};

@@ -1,0 +1,131 @@
+//! Memory that the kernel uses during a call, which must be present.
+
+use gondwana_memory::PAGE_SIZE;
+use gondwana_node::Node;
+use std::ffi::c_char;
+
+/// How often a call is repeated before its `EFAULT` is taken for the program's own mistake.
+const ATTEMPTS: usize = 64;
+
+/// What a system call will do with a range of memory.
+#[derive(Clone, Copy)]
+pub enum Use {
+    Read,
+    Write,
+}
+
+/// A range of memory that a system call will use. Null and private ranges need nothing.
+#[derive(Clone, Copy)]
+pub struct Buffer {
+    pub start: usize,
+    pub length: usize,
+    pub usage: Use,
+}
+
+impl Buffer {
+    pub fn read<T>(start: *const T, length: usize) -> Self {
+        Self { start: start as usize, length, usage: Use::Read }
+    }
+
+    pub fn write<T>(start: *mut T, length: usize) -> Self {
+        Self { start: start as usize, length, usage: Use::Write }
+    }
+
+    /// One value that the call reads.
+    pub fn value<T>(start: *const T) -> Self {
+        Self::read(start, size_of::<T>())
+    }
+
+    /// One value that the call fills in.
+    pub fn result<T>(start: *mut T) -> Self {
+        Self::write(start, size_of::<T>())
+    }
+
+    /// A string that the call reads.
+    pub fn string(start: *const c_char) -> Self {
+        let shared = Node::current().is_some_and(|node| node.is_shared(start as usize));
+        let length = if shared {
+            // SAFETY: the caller of the wrapped function promises a string; reading it makes it present.
+            1 + unsafe { libc::strlen(start) }
+        } else {
+            0
+        };
+        Self::read(start, length)
+    }
+
+    /// Makes the range present. True if any of it is shared.
+    fn touch(&self, node: &Node) -> bool {
+        if self.start == 0 || self.length == 0 || !node.is_shared(self.start) {
+            return false;
+        }
+        let mut at = self.start;
+        let last = self.start + (self.length - 1);
+        loop {
+            if !node.is_shared(at) {
+                break;
+            }
+            // SAFETY: a shared address of a buffer that the program gave to a system call. Neither access changes
+            // anything, and both fault exactly as the program's own would. The write is spelt out because a
+            // compiler may turn an atomic "or 0" into a read.
+            unsafe {
+                match self.usage {
+                    Use::Read => {
+                        std::ptr::read_volatile(at as *const u8);
+                    }
+                    Use::Write => std::arch::asm!("lock or byte ptr [{}], 0", in(reg) at, options(nostack)),
+                }
+            }
+            let next = (at / PAGE_SIZE + 1) * PAGE_SIZE;
+            if next > last {
+                break;
+            }
+            at = next;
+        }
+        true
+    }
+}
+
+/// Results that say "failed, see errno".
+pub trait Failing: Copy {
+    const FAILED: Self;
+    fn failed(self) -> bool;
+}
+
+/// Integers, of which -1 says it.
+macro_rules! failing {
+    ($($type:ty),*) => {$(
+        impl Failing for $type {
+            const FAILED: Self = -1;
+            fn failed(self) -> bool {
+                self == Self::FAILED
+            }
+        }
+    )*};
+}
+
+failing! { i32, i64, isize }
+
+impl<T> Failing for *mut T {
+    const FAILED: Self = std::ptr::null_mut();
+    fn failed(self) -> bool {
+        self.is_null()
+    }
+}
+
+/// Makes `call` with `buffers` present.
+pub fn with_present<R: Failing>(buffers: &[Buffer], mut call: impl FnMut() -> R) -> R {
+    let Some(node) = Node::current() else { return call() };
+    let before = crate::errno::get();
+    for _ in 0..ATTEMPTS {
+        let mut shared = false;
+        for buffer in buffers {
+            shared |= buffer.touch(node);
+        }
+        let result = call();
+        if !(shared && result.failed() && crate::errno::get() == libc::EFAULT) {
+            return result;
+        }
+        crate::errno::set(before);
+    }
+    call()
+}

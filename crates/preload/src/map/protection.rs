@@ -1,0 +1,111 @@
+//! What the program may do with its shared memory, on this node and on all.
+
+use super::forbidden::{Forbidden, ForbiddenRanges};
+use crate::handler_stack::uninterrupted;
+use gondwana_memory::PAGE_SIZE;
+use gondwana_node::{Node, ProcessChange};
+use libc::{c_int, c_void, size_t};
+use std::ops::Range;
+use std::sync::Mutex;
+
+/// What the program may not do with parts of shared memory.
+static FORBIDDEN: Mutex<ForbiddenRanges> = Mutex::new(ForbiddenRanges::new());
+
+fn with_forbidden<R>(call: impl FnOnce(&mut ForbiddenRanges) -> R) -> R {
+    uninterrupted(|| call(&mut FORBIDDEN.lock().expect("not poisoned")))
+}
+
+/// What the program may not do with parts of a range.
+pub fn restricted(range: &Range<usize>) -> Vec<Forbidden> {
+    with_forbidden(|parts| parts.within(range))
+}
+
+/// True for an address of a mapping that lies beyond the mapped file.
+pub fn is_beyond_file(address: usize) -> bool {
+    restricted(&(address..address + 1)).iter().any(|part| part.beyond_file)
+}
+
+/// Forbids what a new mapping does not allow; 0 or an error number.
+pub fn restrict(node: &'static Node, pages: Range<usize>, protection: c_int) -> c_int {
+    if protection & libc::PROT_WRITE != 0 {
+        return 0;
+    }
+    protect(node, Forbidden { start: pages.start, end: pages.end, protection, beyond_file: false })
+}
+
+/// The kernel's protection of memory that is not shared.
+pub fn real_protect(address: usize, length: size_t, protection: c_int) -> c_int {
+    // SAFETY: forwards the caller's arguments.
+    unsafe {
+        crate::real!(mprotect: fn(*mut c_void, size_t, c_int) -> c_int)(
+            address as *mut c_void,
+            length,
+            protection,
+        )
+    }
+}
+
+/// Protects shared memory in this process; 0 or an error number.
+pub fn protect_here(address: usize, length: size_t, protection: c_int, beyond_file: bool) -> c_int {
+    let pages = address..address + length.next_multiple_of(PAGE_SIZE);
+    // What is not a whole number of pages the kernel refuses.
+    let node = Node::current().filter(|_| address.is_multiple_of(PAGE_SIZE));
+    let done = node.map_or(Ok(false), |node| node.protect_pages(pages.clone(), protection));
+    match done {
+        Ok(true) => {}
+        Ok(false) if real_protect(address, length, protection) == 0 => {}
+        Ok(false) => return crate::errno::get(),
+        Err(error) => return error,
+    }
+    with_forbidden(|parts| {
+        if protection & ALL == ALL {
+            parts.allow(&pages);
+        } else {
+            parts.forbid(Forbidden { start: pages.start, end: pages.end, protection, beyond_file });
+        }
+    });
+    0
+}
+
+/// Forbids this process's threads all access to a part of shared memory.
+pub fn forbid_here(address: usize, length: size_t) {
+    protect_here(address, length, libc::PROT_NONE, false);
+}
+
+/// Undoes [`forbid_here`].
+pub fn allow_here(address: usize, length: size_t) {
+    protect_here(address, length, ALL, false);
+}
+
+/// What the program may do with its memory unless it asks otherwise.
+const ALL: c_int = libc::PROT_READ | libc::PROT_WRITE;
+
+/// Protects shared memory on all nodes; 0 or an error number.
+pub fn protect(node: &'static Node, part: Forbidden) -> c_int {
+    let Forbidden { start, end, protection, beyond_file } = part;
+    let (address, length) = (start as u64, (end - start) as u64);
+    match protect_here(start, end - start, protection, beyond_file) {
+        0 => node
+            .change_elsewhere(ProcessChange::Protect { address, length, protection, beyond_file })
+            .err()
+            .unwrap_or(0),
+        error => error,
+    }
+}
+
+/// Memory that is given back, or up, may be used for anything; 0 or an error number.
+pub fn allow_again(node: &'static Node, pages: &Range<usize>) -> c_int {
+    if restricted(pages).is_empty() {
+        return 0;
+    }
+    protect(node, Forbidden { start: pages.start, end: pages.end, protection: ALL, beyond_file: false })
+}
+
+/// What a system call returns for an error number or 0.
+pub fn result(error: c_int) -> c_int {
+    if error == 0 {
+        return 0;
+    }
+    crate::errno::set(error);
+    -1
+}

@@ -1,0 +1,49 @@
+//! A thread as one of a team: coming into a region, doing its part, and leaving.
+
+use super::context::{self, Context};
+use super::task;
+use super::team::Team;
+use libc::c_void;
+
+/// What the threads of a team run.
+pub type Body = unsafe extern "C" fn(*mut c_void);
+
+/// Comes into a region as one of its threads.
+pub fn come(team: *mut Team, number: u32) {
+    // SAFETY: what is read was written before the thread was told of the team.
+    let (controls, first) = unsafe { ((*team).controls, (*team).first) };
+    let sequence = u64::from(!first.is_null());
+    context::set(Context { share: first, sequence, ..Context::new(team, number, controls) });
+}
+
+/// Waits for the others at the end of a region.
+pub fn leave() {
+    barrier();
+    task::end();
+}
+
+/// Does another thread's part in a region.
+pub fn take_part(team: *mut Team, number: u32) {
+    let before = context::get();
+    come(team, number);
+    // SAFETY: the thread that has begun the region passes a function and its argument.
+    unsafe {
+        let function: Body = std::mem::transmute((*team).function);
+        function((*team).data as *mut c_void);
+    }
+    leave();
+    context::set(before);
+}
+
+/// Waits for all threads of the team, and for all its tasks.
+pub fn barrier() {
+    let Context { team, .. } = context::get();
+    // SAFETY: the team is the calling thread's; what is read never changes.
+    unsafe {
+        match team.as_ref() {
+            None => {}
+            Some(Team { threads: 1, .. }) => {}
+            Some(_) => task::barrier(team),
+        }
+    }
+}

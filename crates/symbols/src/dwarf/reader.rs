@@ -1,0 +1,20 @@
+//! What reads debugging information, and the names of its entries.
+
+use gimli::{EndianArcSlice, LittleEndian};
+
+pub(super) type Reader = EndianArcSlice<LittleEndian>;
+pub(super) type Dwarf = gimli::Dwarf<Reader>;
+pub(super) type Entry = gimli::DebuggingInformationEntry<Reader>;
+pub(super) type Value = gimli::AttributeValue<Reader>;
+
+/// Most references that are followed from one entry to what it means.
+pub(super) const CHAIN: usize = 32;
+
+/// An entry of the debugging information.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) struct Id {
+    /// The unit, by its place in the survey.
+    pub(super) unit: u32,
+    /// The place in the unit, in bytes.
+    pub(super) entry: usize,
+}
