@@ -30,12 +30,22 @@ const ADDRESSES: usize = 4096;
 /// Ranges of addresses of an area at most.
 const RANGES: usize = 4096;
 
-/// Understands a recording.
+/// Analyses a recording: data areas, their patterns of sharing, flows, time line, locks and filters.
 ///
-/// Every transaction is counted for the data area that it was about. If it was about a unit of memory with several areas,
-/// it is about those whose bytes the node writes, for transactions of writers of whom that is known, and else about each in
-/// proportion to the part of the unit that it takes: of many transactions each gets its part, and of a single one the
-/// largest gets all. Memory that the program has not asked for counts only in units that hold nothing else.
+/// Every transaction counts for one data area. If its unit of memory holds several areas, those whose bytes the node
+/// writes come first, where that is known; otherwise each area gets a share in proportion to its bytes in the unit, and
+/// the largest area gets a single transaction. Memory that the program has not allocated counts only in units that hold
+/// nothing else.
+///
+/// # Examples
+/// ```
+/// use gondwana_analysis::{NoNames, analyse};
+/// use gondwana_recording::{Recording, RunRecord};
+///
+/// let run = RunRecord { nodes: 2, page_bytes: 4096, ..RunRecord::default() };
+/// let analysis = analyse(&Recording { run, ..Recording::default() }, &NoNames);
+/// assert_eq!((analysis.nodes.len(), analysis.areas.len()), (2, 0));
+/// ```
 #[must_use]
 pub fn analyse(recording: &Recording, names: &dyn Names) -> Analysis {
     let shape = Shape::of(recording);

@@ -120,6 +120,19 @@ impl Aggregate {
 ///
 /// Takes 4 MiB. As the table fills up, new rows are about larger and larger units of memory; a full table counts the
 /// transactions that it loses.
+///
+/// # Examples
+/// ```
+/// use gondwana_monitor::{AggregationTable, Direction, Kind, Transaction};
+///
+/// let mut table = AggregationTable::default();
+/// let (kind, direction) = (Kind::Diff, Direction::Out);
+/// let diff = Transaction { kind, direction, address: 0x1000, bytes: 64, peer: 1, thread: Some(0), code: 0 };
+/// table.note(&diff, 12);
+/// table.note(&diff, 12);
+/// let rows = table.rows();
+/// assert_eq!((rows.len(), rows[0].count, rows[0].bytes), (1, 2, 128));
+/// ```
 pub struct AggregationTable {
     /// [`FIRST_PLACES`] to [`PLACES`]; the capacity is [`PLACES`] from the start.
     places: Vec<Place>,

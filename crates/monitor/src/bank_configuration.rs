@@ -1,6 +1,7 @@
 //! The configuration side of a counter bank: it sets filters and reads counters.
 
-use crate::counter_bank::{COUNTERS, CounterBank, Entry, MOST_FILTERS, SECONDARIES};
+use crate::counter_bank::{CounterBank, Entry};
+use crate::sizes::{COUNTERS, MOST_FILTERS, SECONDARIES};
 use crate::{Filter, FilterError, Kinds};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -14,6 +15,20 @@ pub struct FilterId(pub u8);
 pub struct SecondaryId(pub u8);
 
 /// Sets filters and secondary counters of a [`CounterBank`], and reads its counters, while other threads count.
+///
+/// # Examples
+/// ```
+/// use gondwana_monitor::{BankConfiguration, Direction, Filter, Kind, Transaction};
+///
+/// let mut configuration = BankConfiguration::default();
+/// // A counter for each of two pages.
+/// let id = configuration.set(Filter::new(0x1000, 0x3000, 12))?;
+/// let (kind, direction) = (Kind::Read, Direction::Out);
+/// let read = Transaction { kind, direction, address: 0x2040, bytes: 4096, peer: 1, thread: None, code: 0 };
+/// configuration.bank().count(&read);
+/// assert_eq!(configuration.counters(id)?.collect::<Vec<_>>(), [0, 1]);
+/// # Ok::<(), gondwana_monitor::FilterError>(())
+/// ```
 #[derive(Default)]
 pub struct BankConfiguration {
     bank: Arc<CounterBank>,

@@ -6,18 +6,10 @@
 //! for a lock, and never matches a transaction against half of a change. A count that began before a change may
 //! arrive after it.
 
+use crate::primitive::{AtomicU64, Ordering, fence};
+use crate::sizes::{COUNTERS, MOST_FILTERS, SECONDARIES};
 use crate::threshold_events::{ThresholdEvent, ThresholdEvents};
 use crate::{Directions, Filter, Kinds, Stride, Threshold, Transaction};
-use std::sync::atomic::{AtomicU64, Ordering, fence};
-
-/// The most filters of a bank.
-pub const MOST_FILTERS: usize = 64;
-
-/// The counters of a bank, one for each unit of its filters.
-pub const COUNTERS: usize = 512 << 10;
-
-/// The secondary counters of a bank.
-pub const SECONDARIES: usize = 16;
 
 /// One row of a copy of the filter table.
 #[derive(Default)]

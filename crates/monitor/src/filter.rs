@@ -264,6 +264,16 @@ impl fmt::Display for Area {
 
 /// A filter in its text form: `range=heap,unit=4K,kinds=reads+diff,direction=out,counter=0,threshold=1000`. The
 /// defaults are `all`, 4K, `all` and both; `threshold=every:1000` raises an event again and again.
+///
+/// # Examples
+/// ```
+/// use gondwana_monitor::{Area, FilterText, Kind};
+///
+/// let text: FilterText = "range=heap,unit=64,kinds=reads+diff".parse()?;
+/// assert_eq!((text.area, text.filter.unit), (Area::Heap, 6));
+/// assert!(text.filter.kinds.contains(Kind::Diff));
+/// # Ok::<(), gondwana_monitor::FilterTextError>(())
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FilterText {
     /// Which addresses.

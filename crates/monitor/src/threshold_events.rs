@@ -1,9 +1,7 @@
 //! Threshold events on their way from counting threads to the thread that handles them.
 
-use std::sync::atomic::{AtomicU64, Ordering};
-
-/// Room for events, a power of two.
-const PLACES: u64 = 1024;
+use crate::primitive::{AtomicU64, Ordering};
+use crate::sizes::EVENTS;
 
 /// A counter has reached its threshold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -36,7 +34,7 @@ pub(crate) struct ThresholdEvents {
 
 impl Default for ThresholdEvents {
     fn default() -> Self {
-        let places = (0..PLACES).map(|turn| Place { turn: AtomicU64::new(turn), ..Place::default() });
+        let places = (0..EVENTS).map(|turn| Place { turn: AtomicU64::new(turn), ..Place::default() });
         let (next, first, lost) = Default::default();
         Self { places: places.collect(), next, first, lost }
     }
@@ -44,7 +42,7 @@ impl Default for ThresholdEvents {
 
 impl ThresholdEvents {
     fn place(&self, number: u64) -> &Place {
-        &self.places[(number & (PLACES - 1)) as usize]
+        &self.places[(number & (EVENTS - 1)) as usize]
     }
 
     /// Pushes an event, or counts it as lost if the queue is full.
@@ -86,7 +84,7 @@ impl ThresholdEvents {
             address: place.address.load(Ordering::Relaxed),
             count: place.count.load(Ordering::Relaxed),
         };
-        place.turn.store(number + PLACES, Ordering::Release);
+        place.turn.store(number + EVENTS, Ordering::Release);
         self.first.store(number + 1, Ordering::Relaxed);
         Some(event)
     }
@@ -94,59 +92,5 @@ impl ThresholdEvents {
     /// The number of events that were lost because the queue was full.
     pub fn lost(&self) -> u64 {
         self.lost.load(Ordering::Relaxed)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use std::sync::atomic::AtomicBool;
-    use std::thread;
-
-    fn event(count: u64) -> ThresholdEvent {
-        ThresholdEvent { filter: 3, address: 64, count }
-    }
-
-    #[test]
-    fn what_is_put_in_comes_out_in_order_as_far_as_there_is_room() {
-        let events = ThresholdEvents::default();
-        assert_eq!(events.pop(), None);
-        for round in 0..3 {
-            for count in 0..PLACES + 10 {
-                events.push(event(count));
-            }
-            assert_eq!(events.lost(), 10 * (round + 1));
-            for count in 0..PLACES {
-                assert_eq!(events.pop(), Some(event(count)));
-            }
-            assert_eq!(events.pop(), None);
-        }
-    }
-
-    #[test]
-    fn nothing_is_lost_or_doubled_between_threads() {
-        let events = ThresholdEvents::default();
-        let done = AtomicBool::new(false);
-        let mut sums = [0_u64; 2];
-        thread::scope(|scope| {
-            let writers: Vec<_> = (0..2)
-                .map(|_| scope.spawn(|| (1..20_000).for_each(|count| events.push(event(count)))))
-                .collect();
-            let reader = scope.spawn(|| {
-                let mut taken = 0_u64;
-                loop {
-                    let over = done.load(Ordering::Acquire);
-                    match events.pop() {
-                        Some(_) => taken += 1,
-                        None if over => return taken,
-                        None => thread::yield_now(),
-                    }
-                }
-            });
-            writers.into_iter().for_each(|writer| writer.join().unwrap());
-            done.store(true, Ordering::Release);
-            sums = [reader.join().unwrap(), events.lost()];
-        });
-        assert_eq!(sums[0] + sums[1], 2 * 19_999);
     }
 }

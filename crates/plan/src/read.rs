@@ -78,7 +78,25 @@ impl Plan {
     /// Reads a plan for a machine; policies may name the sets of a registry.
     ///
     /// # Errors
-    /// If the text is no plan, or asks for what the machine does not have.
+    /// If the text is no plan, or names nodes that the machine does not have.
+    ///
+    /// # Examples
+    /// ```
+    /// use gondwana_plan::Plan;
+    /// use gondwana_rset::Registry;
+    /// use gondwana_topology::{Bytes, Machine};
+    ///
+    /// let text = r#"
+    /// version = 1
+    /// [[variable]]
+    /// name = "matrix"
+    /// policy = "block"
+    /// "#;
+    /// let machine = Machine::uniform(4, 1, Bytes(1 << 30));
+    /// let plan = Plan::parse(text, &machine, &Registry::default())?;
+    /// assert_eq!(plan.variables[0].name, "matrix");
+    /// # Ok::<(), gondwana_plan::PlanError>(())
+    /// ```
     pub fn parse(text: &str, machine: &Machine, registry: &Registry) -> Result<Self, PlanError> {
         let plan: PlanText = toml::from_str(text).map_err(|error| {
             let byte = error.span().map_or(0, |span| span.start);

@@ -85,7 +85,8 @@ pub fn encode<R: Record>(node: u16, record: &R) -> Vec<u8> {
     let length = chunk.len() - CHUNK_HEADER;
     assert!(length <= MAX_CHUNK, "a record of {length} bytes");
     let check = SUM.checksum(&chunk[8..]);
-    chunk[..4].copy_from_slice(&(length as u32).to_le_bytes());
+    let length = u32::try_from(length).expect("not above the maximum");
+    chunk[..4].copy_from_slice(&length.to_le_bytes());
     chunk[4..8].copy_from_slice(&check.to_le_bytes());
     chunk
 }

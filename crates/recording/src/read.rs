@@ -88,6 +88,17 @@ pub enum ReadError {
 ///
 /// # Errors
 /// If nothing of it can be read.
+///
+/// # Examples
+/// ```
+/// use gondwana_recording::{FILE_HEADER, LAUNCHER, RunRecord, encode, read};
+///
+/// let run = RunRecord { nodes: 2, page_bytes: 4096, ..RunRecord::default() };
+/// let file = [&FILE_HEADER[..], &encode(LAUNCHER, &run)].concat();
+/// let recording = read(&file[..])?;
+/// assert_eq!((recording.run, recording.cut), (run, None));
+/// # Ok::<(), gondwana_recording::ReadError>(())
+/// ```
 pub fn read(file: impl Read) -> Result<Recording, ReadError> {
     let mut reader = Reader::new(file)?;
     let mut recording = Recording::default();
