@@ -1,6 +1,7 @@
 //! The filters of the command line, on this node.
 
 use super::Tap;
+use super::failure::lock;
 use crate::Node;
 use gondwana_memory::heap::Layout;
 use gondwana_memory::{Geometry, PAGE_SIZE};
@@ -9,7 +10,7 @@ use gondwana_monitor::{
 };
 use gondwana_topology::NodeId;
 use std::ops::Range;
-use std::sync::{MutexGuard, PoisonError};
+use std::sync::MutexGuard;
 
 impl Node {
     /// Sets filters and reads counters of this node, while its threads run. Counting begins with the first filter.
@@ -59,7 +60,7 @@ impl Node {
                 }
             }
         });
-        self.monitor.ordered.lock().unwrap_or_else(PoisonError::into_inner).extend(set);
+        lock(&self.monitor.ordered).extend(set);
         refused
     }
 
@@ -70,8 +71,7 @@ impl Node {
 
     /// Removes the filters of the command line.
     pub(super) fn remove_ordered_filters(&'static self) {
-        let ordered =
-            std::mem::take(&mut *self.monitor.ordered.lock().unwrap_or_else(PoisonError::into_inner));
+        let ordered = std::mem::take(&mut *lock(&self.monitor.ordered));
         if !ordered.is_empty() {
             self.with_configuration(|configuration| {
                 for id in ordered {

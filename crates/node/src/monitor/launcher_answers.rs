@@ -1,5 +1,6 @@
 //! Requests of the program to the launcher, and the launcher's answers.
 
+use super::failure::lock;
 use crate::Node;
 use gondwana_control::Report;
 use std::path::Path;
@@ -25,20 +26,20 @@ impl<T> Default for Answers<T> {
 impl<T> Answers<T> {
     /// Stores the launcher's answer.
     pub fn put(&self, answer: T) {
-        *self.answer.lock().unwrap_or_else(PoisonError::into_inner) = Some(answer);
+        *lock(&self.answer) = Some(answer);
         self.arrived.notify_all();
     }
 
     /// Sends a request, once no other is pending, and waits for the answer. When the launcher ends, this process ends
     /// with it.
     pub fn ask(&self, ask: impl FnOnce()) -> T {
-        let _one_at_a_time = self.asking.lock().unwrap_or_else(PoisonError::into_inner);
+        let _one_at_a_time = lock(&self.asking);
         ask();
         self.wait()
     }
 
     fn wait(&self) -> T {
-        let mut answer = self.answer.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut answer = lock(&self.answer);
         loop {
             match answer.take() {
                 Some(answer) => return answer,

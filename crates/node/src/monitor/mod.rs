@@ -25,6 +25,7 @@ pub use thresholds::Callback;
 
 use crate::{Node, Thread, service};
 use attribution::Written;
+use failure::lock;
 use gondwana_control::{BankAnswer, BankError, Monitoring, Order, Report};
 use gondwana_monitor::{AggregationTable, BankConfiguration, FilterId};
 use gondwana_topology::NodeId;
@@ -35,7 +36,7 @@ use program_filters::ProgramFilters;
 use recorder::Recorder;
 use std::io::ErrorKind;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Barrier, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Barrier, Mutex, MutexGuard, OnceLock};
 use std::time::Duration;
 use thresholds::ThresholdCallbacks;
 
@@ -79,11 +80,11 @@ impl Monitor {
     }
 
     fn recorder(&self) -> MutexGuard<'_, Option<Recorder>> {
-        self.recorder.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.recorder)
     }
 
     fn configuration(&self) -> MutexGuard<'_, Option<BankConfiguration>> {
-        self.configuration.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.configuration)
     }
 }
 

@@ -1,8 +1,9 @@
 //! The names that the program gives its data.
 
+use super::failure::lock;
 use crate::Node;
 use gondwana_recording::Name;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard};
 
 /// The most names that a node keeps.
 const MOST: usize = 64 << 10;
@@ -16,7 +17,7 @@ pub struct GivenNames(Mutex<Vec<Name>>);
 
 impl GivenNames {
     fn lock(&self) -> MutexGuard<'_, Vec<Name>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.0)
     }
 
     /// Writes the names from this index on; returns the index of the next.

@@ -1,9 +1,10 @@
 //! Chunks of the recording on their way to the launcher.
 
+use super::failure::lock;
 use crate::Node;
 use gondwana_control::{CHUNKS_MARK, MAX_REPORT};
 use gondwana_recording::{Record, encode};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard};
 
 /// Chunks are sent once they have this many bytes together: half a datagram, so that growing the buffer never makes
 /// the C library map memory. The addresses of mappings belong to the program.
@@ -15,7 +16,7 @@ pub struct Outbox(Mutex<Vec<u8>>);
 
 impl Outbox {
     fn lock(&self) -> MutexGuard<'_, Vec<u8>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.0)
     }
 }
 

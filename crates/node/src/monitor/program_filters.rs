@@ -1,11 +1,12 @@
 //! The program's filters, which are set in the counter banks of all nodes.
 
+use super::failure::lock;
 use super::thresholds::{Callback, in_callback};
 use crate::Node;
 use gondwana_control::{BankAnswer, BankError, BankRequest, MOST_COUNTERS, Report};
 use gondwana_monitor::{Filter, FilterError, FilterId, Kinds, SecondaryId};
 use std::collections::BTreeMap;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard};
 
 /// The program's filters and secondary counters, by the numbers that they have in the whole run.
 #[derive(Default)]
@@ -30,11 +31,11 @@ pub struct Set {
 
 impl ProgramFilters {
     fn filters(&self) -> MutexGuard<'_, BTreeMap<u8, Set>> {
-        self.filters.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.filters)
     }
 
     fn secondaries(&self) -> MutexGuard<'_, BTreeMap<u8, SecondaryId>> {
-        self.secondaries.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.secondaries)
     }
 
     fn filter(&self, number: u8) -> Result<Set, FilterError> {

@@ -1,5 +1,6 @@
 //! Threshold events: those of the program's filters go to the program, the others to the user.
 
+use super::failure::lock;
 use crate::slots::{futex_wait, futex_wake};
 use crate::{Node, Thread, service};
 use gondwana_control::{Reached, Report};
@@ -7,7 +8,7 @@ use gondwana_monitor::{FilterId, MOST_FILTERS};
 use std::cell::Cell;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
 /// The most events that one report to the user lists.
@@ -52,11 +53,11 @@ pub struct ThresholdCallbacks {
 
 impl ThresholdCallbacks {
     fn queue(&self) -> MutexGuard<'_, VecDeque<Reached>> {
-        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.queue)
     }
 
     fn callbacks(&self) -> MutexGuard<'_, BTreeMap<u64, Arc<Callback>>> {
-        self.callbacks.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.callbacks)
     }
 
     /// Registers a callback and returns its token.
@@ -73,7 +74,7 @@ impl ThresholdCallbacks {
 
     /// Returns when no callback is running that began before this call.
     pub fn wait_for_callback(&self) {
-        drop(self.calling.lock().unwrap_or_else(PoisonError::into_inner));
+        drop(lock(&self.calling));
     }
 
     /// Queues an event of this node's bank or of another one for a callback of this node.
@@ -88,7 +89,7 @@ impl ThresholdCallbacks {
     }
 
     fn call(&self, reached: Reached) {
-        let _calling = self.calling.lock().unwrap_or_else(PoisonError::into_inner);
+        let _calling = lock(&self.calling);
         let callback = self.callbacks().get(&reached.token).cloned();
         if let Some(callback) = callback {
             callback(reached.filter, reached.address, reached.count);

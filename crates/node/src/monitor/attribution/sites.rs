@@ -1,6 +1,7 @@
 //! Allocation sites: chains of calls that allocate.
 
 use super::objects::MOST_ORIGINS;
+use crate::monitor::failure::lock;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard};
 
@@ -47,7 +48,7 @@ impl Sites {
     }
 
     fn table(&self) -> MutexGuard<'_, Table> {
-        self.table.lock().expect("not poisoned")
+        lock(&self.table)
     }
 
     /// The origin of an allocation by this thread through this chain of calls; an empty chain is the unknown site.

@@ -1,7 +1,8 @@
 //! The threads of the program that have started on this node.
 
+use crate::monitor::failure::lock;
 use std::ops::Range;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard};
 use std::time::Instant;
 
 /// The most threads that are kept.
@@ -22,7 +23,7 @@ pub struct Threads(Mutex<Vec<Started>>);
 
 impl Threads {
     fn list(&self) -> MutexGuard<'_, Vec<Started>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.0)
     }
 
     /// Notes that a thread has just started with the function at `routine`.

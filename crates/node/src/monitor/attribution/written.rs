@@ -1,5 +1,6 @@
 //! The bytes of pages that this node has written, from its diffs.
 
+use crate::monitor::failure::lock;
 use gondwana_memory::diff::{Diff, Footprint};
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard};
@@ -39,7 +40,7 @@ impl Written {
     }
 
     fn pages(&self) -> MutexGuard<'_, Pages> {
-        self.pages.lock().expect("not poisoned")
+        lock(&self.pages)
     }
 
     /// Adds the bytes of a diff that this node has made of a page.
