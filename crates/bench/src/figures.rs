@@ -93,7 +93,7 @@ pub fn own_time(said: &str) -> Option<u64> {
 
 /// Samples of one name that one runner leaves.
 #[derive(Clone, Debug)]
-pub struct Series {
+pub struct FigureSeries {
     /// Who leaves them.
     pub runner: Runner,
     /// Their name.
@@ -121,9 +121,9 @@ pub struct Figure {
     /// What is measured.
     pub what: &'static str,
     /// Where the values come from.
-    pub measured: Series,
+    pub measured: FigureSeries,
     /// What the computer itself could do: the sum of these. Empty if nothing compares.
-    pub bound: Vec<Series>,
+    pub bound: Vec<FigureSeries>,
     /// The bound in words.
     pub bound_what: &'static str,
     /// How good it should be.
@@ -141,24 +141,24 @@ fn program(name: &'static str, arguments: &'static [&'static str], nodes: Option
     Runner::Program { name, arguments, app: false, nodes }
 }
 
-fn native(runner: &'static str, name: &'static str) -> Series {
-    Series { runner: program(runner, &[], None), name }
+fn native(runner: &'static str, name: &'static str) -> FigureSeries {
+    FigureSeries { runner: program(runner, &[], None), name }
 }
 
-fn on_two(runner: &'static str, name: &'static str) -> Series {
-    Series { runner: program(runner, &[], Some(2)), name }
+fn on_two(runner: &'static str, name: &'static str) -> FigureSeries {
+    FigureSeries { runner: program(runner, &[], Some(2)), name }
 }
 
-fn rings(bytes: usize) -> Series {
-    Series { runner: Runner::Rings(bytes), name: WALL }
+fn rings(bytes: usize) -> FigureSeries {
+    FigureSeries { runner: Runner::Rings(bytes), name: WALL }
 }
 
-fn app(name: &'static str, arguments: &'static [&'static str], nodes: Option<u16>) -> Series {
-    Series { runner: Runner::Program { name, arguments, app: true, nodes }, name: WORK }
+fn app(name: &'static str, arguments: &'static [&'static str], nodes: Option<u16>) -> FigureSeries {
+    FigureSeries { runner: Runner::Program { name, arguments, app: true, nodes }, name: WORK }
 }
 
-fn whole(app: Series) -> Series {
-    Series { name: WALL, ..app }
+fn whole(app: FigureSeries) -> FigureSeries {
+    FigureSeries { name: WALL, ..app }
 }
 
 /// All figures, in the order of the table.
@@ -256,7 +256,7 @@ fn releases() -> Vec<Figure> {
     let release = |name, what, pattern, target| Figure {
         name,
         what,
-        measured: Series { runner: program("release", pattern, Some(2)), name: "release" },
+        measured: FigureSeries { runner: program("release", pattern, Some(2)), name: "release" },
         bound: vec![rings(0)],
         bound_what: "a raw round trip, which 1,000 pages may share",
         target: Target::AtMost(target),

@@ -1,13 +1,14 @@
 //! The figures as a table and as JSON.
 
-use super::figures::{Figure, Series, Target};
+use super::figures::{Figure, FigureSeries, Target};
+use super::machine;
+use super::measure::Results;
 use super::samples::Summary;
-use super::{Results, machine};
 use gondwana_console::columns::{Side, columns};
 use serde_json::{Value, json};
 
 /// A figure with what was measured.
-pub struct Row<'a> {
+pub struct FigureRow<'a> {
     figure: &'a Figure,
     outcome: Result<Measured, String>,
 }
@@ -24,10 +25,10 @@ struct Bound {
     median: u64,
 }
 
-impl<'a> Row<'a> {
+impl<'a> FigureRow<'a> {
     /// Looks up what the figure needs.
     pub fn new(figure: &'a Figure, results: &Results) -> Self {
-        let find = |series: &Series| match results.get(&series.runner) {
+        let find = |series: &FigureSeries| match results.get(&series.runner) {
             Some(Ok(samples)) => samples
                 .summary(series.name)
                 .ok_or_else(|| format!("{}: no value of {}", series.runner, series.name)),
@@ -130,15 +131,15 @@ pub fn time(nanoseconds: u64) -> String {
 }
 
 /// A line for each figure, and what the bounds are.
-pub fn table(rows: &[Row<'_>]) -> String {
+pub fn table(rows: &[FigureRow<'_>]) -> String {
     let heading = ["figure", "median", "least", "90 %", "bound", "ratio", "target", ""].map(str::to_owned);
-    let cells = rows.iter().filter_map(Row::cells);
+    let cells = rows.iter().filter_map(FigureRow::cells);
     let lines: Vec<Vec<String>> = std::iter::once(heading).chain(cells).map(Vec::from).collect();
     let sides: [Side; 8] = std::array::from_fn(|column| if column == 0 { Side::Left } else { Side::Right });
     let mut text = columns(&sides, &lines);
     text.push('\n');
     let name_width = rows.iter().map(|row| row.figure.name.len()).max().unwrap_or(0);
-    for Row { figure, outcome } in rows {
+    for FigureRow { figure, outcome } in rows {
         text += &match outcome {
             Ok(_) => {
                 format!("{:<name_width$}  {}; bound: {}\n", figure.name, figure.what, figure.bound_what)
@@ -150,11 +151,11 @@ pub fn table(rows: &[Row<'_>]) -> String {
 }
 
 /// All of it, for programs to read, with how busy the computer was before.
-pub fn json(rows: &[Row<'_>], repetitions: usize, load_before: Option<f64>) -> Value {
+pub fn json(rows: &[FigureRow<'_>], repetitions: usize, load_before: Option<f64>) -> Value {
     json!({
         "machine": machine::facts(load_before),
         "repetitions": repetitions,
-        "figures": rows.iter().map(Row::to_json).collect::<Vec<_>>(),
+        "figures": rows.iter().map(FigureRow::to_json).collect::<Vec<_>>(),
     })
 }
 
@@ -192,7 +193,7 @@ mod tests {
         results.insert(figure.bound[0].runner.clone(), samples(figure.bound[0].name, 2_000));
         results.insert(figure.bound[1].runner.clone(), samples(figure.bound[1].name, 3_000));
         results.insert(figure.measured.runner.clone(), samples(figure.measured.name, 6_000));
-        let row = Row::new(figure, &results);
+        let row = FigureRow::new(figure, &results);
         assert_eq!(row.to_json()["times_bound"], 1.2);
         assert_eq!(row.to_json()["met"], true);
         let table = table(&[row]);
@@ -202,7 +203,7 @@ mod tests {
         );
 
         results.insert(figure.bound[0].runner.clone(), Err("faults, natively: refused".to_owned()));
-        let row = Row::new(figure, &results);
+        let row = FigureRow::new(figure, &results);
         assert!(!row.is_measured());
         assert_eq!(row.to_json()["not_measured"], "faults, natively: refused");
     }

@@ -24,7 +24,7 @@ pub enum Readers {
 
 /// What there is to be written to at a name.
 #[derive(Debug)]
-pub enum Place {
+pub enum Destination {
     /// This, as it is.
     Stream(File),
     /// A file that is to be made, in the place of what has its name if anything has.
@@ -35,19 +35,19 @@ pub enum Place {
 ///
 /// # Errors
 /// If nothing can be written there.
-pub fn place(name: &Path) -> io::Result<Place> {
+pub fn destination(name: &Path) -> io::Result<Destination> {
     if let Some(descriptor) = inherited(name) {
-        return duplicate(descriptor).map(Place::Stream);
+        return duplicate(descriptor).map(Destination::Stream);
     }
-    let Ok(there) = fs::symlink_metadata(name) else { return Ok(Place::File) };
+    let Ok(there) = fs::symlink_metadata(name) else { return Ok(Destination::File) };
     let kind = there.file_type();
     if kind.is_symlink() {
         // A link of somebody else's, and one that leads to a file, is replaced as a file is.
         let stream = fs::metadata(name).ok().filter(|target| is_ours(&there) && takes_bytes(target));
-        return stream.map_or(Ok(Place::File), |target| open(name, &target));
+        return stream.map_or(Ok(Destination::File), |target| open(name, &target));
     }
     match kind {
-        kind if kind.is_file() => Ok(Place::File),
+        kind if kind.is_file() => Ok(Destination::File),
         kind if kind.is_dir() => Err(io::Error::from_raw_os_error(libc::EISDIR)),
         // Anybody can make a pipe, and read what comes out; devices are root's work.
         kind if kind.is_fifo() && !is_ours(&there) => {
@@ -70,13 +70,13 @@ fn is_ours(there: &Metadata) -> bool {
 }
 
 /// Opens a pipe or a device that has been looked at.
-fn open(name: &Path, seen: &Metadata) -> io::Result<Place> {
+fn open(name: &Path, seen: &Metadata) -> io::Result<Destination> {
     let file = OpenOptions::new().write(true).custom_flags(libc::O_NOCTTY).open(name)?;
     let opened = file.metadata()?;
     if (opened.dev(), opened.ino()) != (seen.dev(), seen.ino()) {
         return Err(io::Error::other("something else has taken its name meanwhile"));
     }
-    Ok(Place::Stream(file))
+    Ok(Destination::Stream(file))
 }
 
 /// The descriptor of this process that a name stands for.
@@ -184,9 +184,9 @@ impl Drop for Fresh {
 /// # Errors
 /// Of the system.
 pub fn replace(name: &Path, contents: &[u8], readers: Readers) -> io::Result<()> {
-    match place(name)? {
-        Place::Stream(mut stream) => stream.write_all(contents),
-        Place::File => {
+    match destination(name)? {
+        Destination::Stream(mut stream) => stream.write_all(contents),
+        Destination::File => {
             let mut fresh = Fresh::beside(name, readers)?;
             fresh.write(contents)?;
             fresh.settle().map(drop)

@@ -1,7 +1,7 @@
 //! Where results go: standard output, or a file of which it is known before the work begins that it can be written.
 
 use crate::clean;
-use crate::create::{Fresh, Place, Readers, place, replace};
+use crate::create::{Destination, Fresh, Readers, destination, replace};
 use crate::failure::Failure;
 use crate::rlimit::explained;
 use serde::Serialize;
@@ -46,10 +46,10 @@ pub struct Output {
 impl Output {
     /// Finds out whether the file can be written that the user has named with an option.
     pub fn open(option: &str, path: &Path, readers: Readers) -> Result<Self, Failure> {
-        let stream = place(path).and_then(|place| match place {
-            Place::Stream(stream) => Ok(Some(stream)),
+        let stream = destination(path).and_then(|place| match place {
+            Destination::Stream(stream) => Ok(Some(stream)),
             // Made for trial: one that waits for the end of the work would be left behind by whoever is killed.
-            Place::File => Fresh::beside(path, readers).map(|_| None),
+            Destination::File => Fresh::beside(path, readers).map(|_| None),
         });
         let stream = stream.map_err(|error| {
             Failure::cannot(format!("{option}: {} cannot be written: {error}", path.display()))

@@ -1,6 +1,8 @@
 //! What reaches the command from other processes: agents, launchers, and those who ask about a run.
 
-use gondwana_launcher::hosts::protocol::{Answer, Command, Frame, VersionOnly, parse, skip_to_greeting};
+use gondwana_launcher::hosts::protocol::{
+    AgentAnswer, AgentCommand, Frame, VersionOnly, parse, skip_to_greeting,
+};
 use gondwana_launcher::run_registry::Running;
 use gondwana_launcher::run_registry::requests::{self, Request};
 
@@ -16,8 +18,11 @@ pub fn agent(bytes: &[u8]) {
         assert_eq!(Frame::read(&mut &sent[..]).ok().flatten().as_ref(), Some(&frame));
         if let Frame::Message(contents) = frame {
             // Each side takes what it expects.
-            let _ =
-                (parse::<Answer>(&contents), parse::<Command>(&contents), parse::<VersionOnly>(&contents));
+            let _ = (
+                parse::<AgentAnswer>(&contents),
+                parse::<AgentCommand>(&contents),
+                parse::<VersionOnly>(&contents),
+            );
         }
     }
 }
@@ -28,5 +33,6 @@ pub fn asking(bytes: &[u8]) {
         let sent = serde_json::to_vec(&request).expect("requests are JSON");
         assert_eq!(serde_json::from_slice::<Request>(&sent).ok(), Some(request));
     }
-    let _ = (serde_json::from_slice::<Running>(bytes), serde_json::from_slice::<requests::Answer>(bytes));
+    let _ =
+        (serde_json::from_slice::<Running>(bytes), serde_json::from_slice::<requests::RequestAnswer>(bytes));
 }

@@ -4,7 +4,7 @@ use crate::atomics;
 use crate::exit;
 use crate::hosts;
 use crate::limits;
-use crate::process::spawn::Image;
+use crate::process::spawn::ProcessImage;
 use crate::program;
 use crate::random::random;
 use crate::run::job::{Job, consistency_name};
@@ -31,7 +31,7 @@ pub fn run(options: RunOptions) -> Result<ExitCode, Failure> {
     let name = options.program_name()?;
     let program = program::find(name)?;
     program::loadable(&name.to_string_lossy(), &program.image)?;
-    let image = Image::new(&program.path, &options.program, std::env::vars_os().collect())
+    let image = ProcessImage::new(&program.path, &options.program, std::env::vars_os().collect())
         .map_err(|error| Failure::system("passing on arguments and environment", &error))?;
     let alone = nodes == 1 && options.hosts.is_empty();
     if alone && options.monitor.is_some() {

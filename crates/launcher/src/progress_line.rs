@@ -11,7 +11,7 @@ const PERIOD: Duration = Duration::from_millis(200);
 
 /// The live line.
 #[derive(Debug)]
-pub struct Live {
+pub struct ProgressLine {
     row: Option<LastRow>,
     up: usize,
     /// Faults and bytes of each node since its start.
@@ -21,7 +21,7 @@ pub struct Live {
     last_totals: (u64, u64),
 }
 
-impl Live {
+impl ProgressLine {
     /// A line for a run of `nodes` nodes; shown only if standard error is a terminal that can show it.
     pub fn new(nodes: u16) -> Self {
         Self { row: LastRow::of_standard_error(), ..Self::with_nodes(nodes) }

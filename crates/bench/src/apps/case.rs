@@ -4,7 +4,7 @@ use std::fmt;
 
 /// A program with its arguments.
 #[derive(Clone, Copy, Debug)]
-pub struct Case {
+pub struct AppCase {
     /// What `--only` takes.
     pub name: &'static str,
     /// What it does.
@@ -54,9 +54,9 @@ type Arguments = &'static [&'static str];
 const LARGE: Arguments = &["-s", "paper"];
 
 /// All of them, in the order of the table.
-pub fn all() -> Vec<Case> {
-    let simple = |name, what, size, group| Case { name, what, program: name, kind: &[], size, group };
-    let named = |name, what, program, kind, size, group| Case { name, what, program, kind, size, group };
+pub fn all() -> Vec<AppCase> {
+    let simple = |name, what, size, group| AppCase { name, what, program: name, kind: &[], size, group };
+    let named = |name, what, program, kind, size, group| AppCase { name, what, program, kind, size, group };
     let phases: [(&str, &str, Arguments); 9] = [
         ("sor", "red-black relaxation, 3072 x 4096", &["-s", "paper", "-i", "40"]),
         ("jacobi", "Jacobi's method, 2048 x 2048", &["-n", "2048", "-i", "100"]),

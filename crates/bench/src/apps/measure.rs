@@ -1,6 +1,6 @@
 //! Running a program natively and on nodes.
 
-use super::case::Case;
+use super::case::AppCase;
 use crate::child::{self, Finished, STUCK, Unsuccessful};
 use crate::figures::own_time;
 use crate::programs::{OnNodes, Programs};
@@ -12,7 +12,7 @@ use std::time::Duration;
 
 /// What all programs have in common.
 #[derive(Clone, Debug)]
-pub struct Setup {
+pub struct AppSetup {
     /// Nodes, each with one thread.
     pub nodes: u16,
     /// Threads of native runs.
@@ -54,14 +54,14 @@ pub enum OnFabric {
 
 /// What came of a program.
 #[derive(Clone, Debug)]
-pub struct Measured {
+pub struct MeasuredApp {
     /// Natively.
     pub native: Times,
     /// On nodes, in the order of [`Setup::fabrics`].
     pub on_nodes: Vec<(Fabric, OnFabric)>,
 }
 
-impl Measured {
+impl MeasuredApp {
     /// True if nothing has failed. What was too slow is a figure, too.
     pub fn is_complete(&self) -> bool {
         !self.on_nodes.iter().any(|(_, on)| matches!(on, OnFabric::Failed(_)))
@@ -84,7 +84,7 @@ struct Course {
 }
 
 /// Measures a program. The error says why it does not run natively.
-pub fn measure(case: &Case, setup: &Setup, programs: &Programs) -> Result<Measured, String> {
+pub fn measure(case: &AppCase, setup: &AppSetup, programs: &Programs) -> Result<MeasuredApp, String> {
     let runs = Runs { case, setup, programs };
     eprintln!("gondwana: {}: first runs", case.name);
     let first = runs.native(STUCK)?;
@@ -102,7 +102,7 @@ pub fn measure(case: &Case, setup: &Setup, programs: &Programs) -> Result<Measur
         }
     }
     let on_nodes = courses.into_iter().map(|course| (course.fabric, course.end())).collect();
-    Ok(Measured { native: times(&native).ok_or("no rounds")?, on_nodes })
+    Ok(MeasuredApp { native: times(&native).ok_or("no rounds")?, on_nodes })
 }
 
 impl Course {
@@ -127,8 +127,8 @@ fn times(samples: &Samples) -> Option<Times> {
 
 /// Runs of one program.
 struct Runs<'a> {
-    case: &'a Case,
-    setup: &'a Setup,
+    case: &'a AppCase,
+    setup: &'a AppSetup,
     programs: &'a Programs,
 }
 
@@ -175,7 +175,7 @@ impl Runs<'_> {
     }
 
     fn run(&self, on: Option<OnNodes<'_>>, threads: u16, limit: Duration) -> Result<Finished, Unsuccessful> {
-        let Case { program, kind, size, .. } = self.case;
+        let AppCase { program, kind, size, .. } = self.case;
         let size = if self.setup.small { &[] } else { *size };
         let mut command = self
             .programs

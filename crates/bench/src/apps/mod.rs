@@ -8,6 +8,7 @@ mod measure;
 mod ratios;
 mod report;
 
+use super::choice::choose;
 use super::machine;
 use super::programs::Programs;
 use gondwana_console::create::Readers;
@@ -15,8 +16,8 @@ use gondwana_console::failure::Failure;
 use gondwana_console::output::Output;
 use gondwana_launcher::run::options::Fabric;
 use gondwana_topology::MAX_NODES;
-use measure::Setup;
-use report::Outcome;
+use measure::AppSetup;
+use report::AppOutcome;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -51,13 +52,13 @@ pub struct AppsOptions {
 
 /// Measures, and prints a table. The exit status is 0 however the figures turn out, and 1 if one was not measured.
 pub fn apps(options: &AppsOptions) -> Result<ExitCode, Failure> {
-    let cases = super::choose(case::all(), &options.only, |case| case.name)?;
+    let cases = choose(case::all(), &options.only, |case| case.name)?;
     let output =
         options.json.as_deref().map(|file| Output::open("--json", file, Readers::Usual)).transpose()?;
     let mut programs = Programs::new()?;
     programs.build(cases.iter().map(|case| case.program), &options.apps)?;
     let load_before = machine::load();
-    let setup = Setup {
+    let setup = AppSetup {
         nodes: options.nodes,
         native_threads: u16::try_from(gondwana_launcher::probes::processors())
             .map_or(options.nodes, |processors| options.nodes.min(processors)),
@@ -66,7 +67,7 @@ pub fn apps(options: &AppsOptions) -> Result<ExitCode, Failure> {
         limit: options.limit,
         small: options.small,
     };
-    let outcomes: Vec<Outcome> =
+    let outcomes: Vec<AppOutcome> =
         cases.iter().map(|case| (*case, measure::measure(case, &setup, &programs))).collect();
     print!("{}", report::table(&setup, load_before, &outcomes));
     if let Some(file) = output {

@@ -1,7 +1,7 @@
 //! Programs beside their native runs, as a table and as JSON.
 
-use super::case::{Case, Group};
-use super::measure::{Measured, OnFabric, Setup, Times};
+use super::case::{AppCase, Group};
+use super::measure::{AppSetup, MeasuredApp, OnFabric, Times};
 use super::ratios::geometric_mean;
 use crate::report::time;
 use gondwana_console::columns::{Side, columns};
@@ -9,7 +9,7 @@ use gondwana_launcher::run::options::Fabric;
 use serde_json::{Map, Value, json};
 
 /// What came of a program, or why it does not run natively.
-pub type Outcome = (Case, Result<Measured, String>);
+pub type AppOutcome = (AppCase, Result<MeasuredApp, String>);
 
 /// The parts of the threads' time that counters tell, for the first fabric.
 const PARTS: [&str; 3] = ["user", "protocol", "waiting"];
@@ -33,7 +33,7 @@ impl Ratios {
     }
 }
 
-impl Measured {
+impl MeasuredApp {
     fn on(&self, fabric: Fabric) -> Option<&OnFabric> {
         self.on_nodes.iter().find(|(other, _)| *other == fabric).map(|(_, on)| on)
     }
@@ -65,7 +65,7 @@ struct Mean {
     too_slow: usize,
 }
 
-fn mean<'a>(outcomes: impl Iterator<Item = &'a Outcome> + Clone, fabric: Fabric) -> Mean {
+fn mean<'a>(outcomes: impl Iterator<Item = &'a AppOutcome> + Clone, fabric: Fabric) -> Mean {
     let measured = outcomes.filter_map(|(_, outcome)| outcome.as_ref().ok());
     let ratios: Vec<Ratios> = measured.clone().filter_map(|it| it.ratios(fabric)).collect();
     let mean = |of: fn(&Ratios) -> f64| geometric_mean(ratios.iter().map(of));
@@ -76,12 +76,12 @@ fn mean<'a>(outcomes: impl Iterator<Item = &'a Outcome> + Clone, fabric: Fabric)
     }
 }
 
-fn in_group(outcomes: &[Outcome], group: Group) -> impl Iterator<Item = &Outcome> + Clone {
+fn in_group(outcomes: &[AppOutcome], group: Group) -> impl Iterator<Item = &AppOutcome> + Clone {
     outcomes.iter().filter(move |(case, _)| case.group == group)
 }
 
 /// A line for each program, and the means.
-pub fn table(setup: &Setup, load: Option<f64>, outcomes: &[Outcome]) -> String {
+pub fn table(setup: &AppSetup, load: Option<f64>, outcomes: &[AppOutcome]) -> String {
     let mut heading = vec!["program".to_owned(), "native".to_owned()];
     for fabric in &setup.fabrics {
         heading.extend([fabric.name(), "ratio", "own"].map(str::to_owned));
@@ -104,7 +104,7 @@ pub fn table(setup: &Setup, load: Option<f64>, outcomes: &[Outcome]) -> String {
         lines.push(mean_cells("= all", outcomes.iter(), &setup.fabrics));
     }
     let load = load.map_or_else(String::new, |load| format!(", {load} threads wanted to run before"));
-    let Setup { nodes, native_threads, rounds, .. } = setup;
+    let AppSetup { nodes, native_threads, rounds, .. } = setup;
     let small = if setup.small { ", small sizes" } else { "" };
     let plural = if *native_threads == 1 { "" } else { "s" };
     let mut text = format!(
@@ -115,7 +115,7 @@ pub fn table(setup: &Setup, load: Option<f64>, outcomes: &[Outcome]) -> String {
     text
 }
 
-fn legend(setup: &Setup, outcomes: &[Outcome]) -> String {
+fn legend(setup: &AppSetup, outcomes: &[AppOutcome]) -> String {
     let first = setup.fabrics.first().map_or("", |fabric| fabric.name());
     let mut text = format!(
         "\
@@ -153,7 +153,7 @@ ratio        that time : the native one; own: the same of the part that threads 
     text
 }
 
-fn cells(case: &Case, measured: &Measured, fabrics: &[Fabric]) -> Vec<String> {
+fn cells(case: &AppCase, measured: &MeasuredApp, fabrics: &[Fabric]) -> Vec<String> {
     let mut cells = vec![case.name.to_owned(), time(measured.native.whole.min)];
     for &fabric in fabrics {
         cells.extend(match measured.on(fabric) {
@@ -179,7 +179,7 @@ fn cells(case: &Case, measured: &Measured, fabrics: &[Fabric]) -> Vec<String> {
 
 fn mean_cells<'a>(
     name: &str,
-    outcomes: impl Iterator<Item = &'a Outcome> + Clone,
+    outcomes: impl Iterator<Item = &'a AppOutcome> + Clone,
     fabrics: &[Fabric],
 ) -> Vec<String> {
     let mut cells = vec![name.to_owned(), String::new()];
@@ -202,7 +202,7 @@ fn times_native(ratio: f64) -> String {
 }
 
 /// All of it, for programs to read; `machine` is what the figures are from.
-pub fn json(machine: Value, setup: &Setup, outcomes: &[Outcome]) -> Value {
+pub fn json(machine: Value, setup: &AppSetup, outcomes: &[AppOutcome]) -> Value {
     let mut means = Map::new();
     for group in Group::ALL {
         means.insert(group.to_string(), means_json(setup, in_group(outcomes, group)));
@@ -220,7 +220,7 @@ pub fn json(machine: Value, setup: &Setup, outcomes: &[Outcome]) -> Value {
     })
 }
 
-fn means_json<'a>(setup: &Setup, outcomes: impl Iterator<Item = &'a Outcome> + Clone) -> Value {
+fn means_json<'a>(setup: &AppSetup, outcomes: impl Iterator<Item = &'a AppOutcome> + Clone) -> Value {
     let one = |&fabric: &Fabric| {
         let Mean { ratios, programs, too_slow } = mean(outcomes.clone(), fabric);
         let [whole, own] = [ratios.map(|it| it.whole), ratios.map(|it| it.own)];
@@ -232,7 +232,7 @@ fn means_json<'a>(setup: &Setup, outcomes: impl Iterator<Item = &'a Outcome> + C
     Value::Object(setup.fabrics.iter().map(one).collect())
 }
 
-fn program_json(setup: &Setup, (case, outcome): &Outcome) -> Value {
+fn program_json(setup: &AppSetup, (case, outcome): &AppOutcome) -> Value {
     let arguments = if setup.small { case.kind.to_vec() } else { [case.kind, case.size].concat() };
     let mut program = json!({
         "name": case.name,
@@ -287,8 +287,8 @@ mod tests {
         OnFabric::Timed { times: times(whole, own), counters: Box::new(counters) }
     }
 
-    fn setup() -> Setup {
-        Setup {
+    fn setup() -> AppSetup {
+        AppSetup {
             nodes: 2,
             native_threads: 2,
             fabrics: vec![Fabric::Shm, Fabric::Tcp],
@@ -298,11 +298,12 @@ mod tests {
         }
     }
 
-    fn outcomes() -> Vec<Outcome> {
+    fn outcomes() -> Vec<AppOutcome> {
         let all = case::all();
         let named = |name: &str| *all.iter().find(|case| case.name == name).unwrap();
         let native = times(1_000_000, 800_000);
-        let on = |shm, tcp| Ok(Measured { native, on_nodes: vec![(Fabric::Shm, shm), (Fabric::Tcp, tcp)] });
+        let on =
+            |shm, tcp| Ok(MeasuredApp { native, on_nodes: vec![(Fabric::Shm, shm), (Fabric::Tcp, tcp)] });
         let slow = OnFabric::TooSlow(Duration::from_millis(150));
         vec![
             (named("sor"), on(timed(2_000_000, 800_000), timed(4_000_000, 1_600_000))),

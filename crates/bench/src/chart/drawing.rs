@@ -1,7 +1,8 @@
 //! The drawing of one chart.
 
+use super::panel::{Panel, escaped};
 use super::scale::{Scale, digits};
-use super::{Panel, Spread, escaped};
+use super::spread::Spread;
 use std::fmt::Write;
 
 /// The height of a chart, with the space to the next one.

@@ -1,67 +1,15 @@
 //! Charts of bars in groups, as SVG: one file that needs no other, readable on light and on dark ground.
 
 mod drawing;
+mod panel;
 mod scale;
+mod spread;
 
+pub use panel::{Panel, Series};
 pub use scale::digits;
+pub use spread::Spread;
 
-use serde::Serialize;
-
-/// One chart.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Panel {
-    /// What it shows.
-    pub title: String,
-    /// What its values are: ratios, where 1 is what they are compared with.
-    pub axis: String,
-    /// What is along the horizontal axis.
-    pub groups: Vec<String>,
-    /// The bars of each group.
-    pub series: Vec<Series>,
-}
-
-/// Bars of one colour.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Series {
-    /// Their name.
-    pub name: String,
-    /// One value for each group that has one.
-    pub values: Vec<Option<Spread>>,
-}
-
-/// Several values in short.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
-pub struct Spread {
-    /// The least one.
-    pub min: f64,
-    /// The one in the middle, or between the two in the middle.
-    pub median: f64,
-    /// The greatest one.
-    pub max: f64,
-}
-
-impl Spread {
-    /// Nothing if there are none.
-    pub fn of(mut values: Vec<f64>) -> Option<Self> {
-        values.sort_unstable_by(f64::total_cmp);
-        let (min, max) = (*values.first()?, *values.last()?);
-        let middle = values.len() / 2;
-        let median = if values.len() % 2 == 1 {
-            values[middle]
-        } else {
-            f64::midpoint(values[middle - 1], values[middle])
-        };
-        Some(Self { min, median, max })
-    }
-}
-
-/// The median, and from where to where the values go if they differ in what is shown.
-impl std::fmt::Display for Spread {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let [min, median, max] = [self.min, self.median, self.max].map(digits);
-        if min == max { f.pad(&median) } else { f.pad(&format!("{median} ({min} to {max})")) }
-    }
-}
+use panel::escaped;
 
 const WIDTH: f64 = 720.0;
 const MARGIN: f64 = 24.0;
@@ -110,11 +58,6 @@ pub fn svg(title: &str, subtitle: &str, panels: &[Panel]) -> String {
         );
     }
     svg + "</svg>\n"
-}
-
-/// A text as XML.
-fn escaped(text: &str) -> String {
-    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
 }
 
 #[cfg(test)]
@@ -195,13 +138,5 @@ mod tests {
     #[test]
     fn nothing_to_draw_is_a_drawing_all_the_same() {
         assert_eq!(bars(&svg("T", "nothing", &[])), []);
-    }
-
-    #[test]
-    fn a_spread_has_the_value_in_the_middle() {
-        assert_eq!(Spread::of(vec![4.0, 1.0, 2.0]).unwrap().to_string(), "2 (1 to 4)");
-        assert_eq!(Spread::of(vec![4.0, 1.0, 2.0, 3.0]).unwrap().median, 2.5);
-        assert_eq!(same(1.5).unwrap().to_string(), "1.5");
-        assert_eq!(Spread::of(vec![]), None);
     }
 }

@@ -51,7 +51,7 @@ impl Kernel {
 
 /// One line of the table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Case {
+pub struct MemoryCase {
     /// What is done.
     pub kernel: Kernel,
     /// By how many threads.
@@ -62,7 +62,7 @@ pub struct Case {
     pub memory: NodeId,
 }
 
-impl Case {
+impl MemoryCase {
     /// The same with memory on the node of the threads.
     pub fn local(self) -> Self {
         Self { memory: self.node, ..self }
@@ -79,7 +79,7 @@ impl Case {
     }
 }
 
-impl fmt::Display for Case {
+impl fmt::Display for MemoryCase {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let threads =
             if self.threads == 1 { "1 thread".to_owned() } else { format!("{} threads", self.threads) };
@@ -91,15 +91,15 @@ impl fmt::Display for Case {
 /// All cases: each kernel by threads of each of `nodes`, which are given with their numbers of threads, on the memory of
 /// each of `memories`. Remote memory is for one thread and for all; local memory also for the powers of 2 between them,
 /// which show how a node scales. Latency is measured by one thread.
-pub fn all(nodes: &[(NodeId, usize)], memories: &[NodeId]) -> Vec<Case> {
+pub fn all(nodes: &[(NodeId, usize)], memories: &[NodeId]) -> Vec<MemoryCase> {
     let mut cases = vec![];
     for &(node, most) in nodes {
         for kernel in Kernel::ALL {
             let most = if kernel == Kernel::Chase { 1 } else { most };
             let powers = std::iter::successors(Some(1), |threads| Some(2 * threads));
             for threads in powers.take_while(|&threads| threads < most).chain([most]) {
-                let case = |memory| Case { kernel, threads, node, memory };
-                let wanted = |case: &Case| case.is_local() || threads == 1 || threads == most;
+                let case = |memory| MemoryCase { kernel, threads, node, memory };
+                let wanted = |case: &MemoryCase| case.is_local() || threads == 1 || threads == most;
                 cases.extend(memories.iter().copied().map(case).filter(wanted));
             }
         }

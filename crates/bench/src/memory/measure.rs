@@ -1,7 +1,7 @@
 //! Measuring one case: a process, or a run of nodes, that does nothing else.
 
-use super::case::{Case, Kernel};
-use super::setup::Setup;
+use super::case::{Kernel, MemoryCase};
+use super::setup::MemorySetup;
 use crate::child;
 use crate::programs::Programs;
 use crate::samples::{Samples, Summary};
@@ -18,7 +18,7 @@ const SLOWEST_BYTES_PER_SECOND: u64 = 10 << 20;
 
 /// What came of a case.
 #[derive(Clone, Debug)]
-pub struct Measured {
+pub struct MeasuredMemory {
     /// What a pass does: bytes that are copied, read or written, or lines that are gone to.
     pub work: u64,
     /// Pages that are worked on.
@@ -41,7 +41,7 @@ pub struct Places {
 }
 
 /// Measures a case. The error is for people: why there is nothing, or nothing that could be believed.
-pub fn measure(setup: &Setup, programs: &Programs, case: Case) -> Result<Measured, String> {
+pub fn measure(setup: &MemorySetup, programs: &Programs, case: MemoryCase) -> Result<MeasuredMemory, String> {
     let pages_each = setup.pages_each(case.threads);
     let pages_of_array = pages_each * case.threads as u64;
     let pages = pages_of_array as usize * case.kernel.arrays();
@@ -71,7 +71,7 @@ pub fn measure(setup: &Setup, programs: &Programs, case: Case) -> Result<Measure
     let summary = |name| samples.summary(name).ok_or_else(|| format!("no time of {name}"));
     let of_page = if case.kernel == Kernel::Chase { 1 } else { PAGE_SIZE as u64 };
     let places = processors.map(|_| found);
-    Ok(Measured {
+    Ok(MeasuredMemory {
         work: pages_of_array * of_page,
         pages,
         first: summary("first")?.median,

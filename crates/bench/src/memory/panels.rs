@@ -1,32 +1,32 @@
 //! The figures of the paper: remote against local memory, and scaling within a node.
 
-use super::case::{Case, Kernel};
-use super::ratios::{Passes, Results};
+use super::case::{Kernel, MemoryCase};
+use super::ratios::{MemoryResults, Passes};
 use crate::chart::{Panel, Series};
 use std::collections::BTreeSet;
 
 /// The figures for which there are measurements. `coherence`: pages come to who uses them, and first passes tell what
 /// that takes.
-pub fn panels(results: &Results, coherence: bool) -> Vec<Panel> {
+pub fn panels(results: &MemoryResults, coherence: bool) -> Vec<Panel> {
     let panels = [remote_time(results, coherence), scaling(results), remote_bandwidth(results, coherence)];
     panels.into_iter().flatten().collect()
 }
 
 /// After Figure 5: remote memory, one thread.
-fn remote_time(results: &Results, coherence: bool) -> Option<Panel> {
+fn remote_time(results: &MemoryResults, coherence: bool) -> Option<Panel> {
     let series = phases(coherence).iter().map(|&(passes, name)| {
-        let case = |case: Case| case.threads == 1 && !case.is_local();
+        let case = |case: MemoryCase| case.threads == 1 && !case.is_local();
         series(results, &Kernel::ALL, name, case, |case| results.times_local(case, passes))
     });
     panel("Remote memory, one thread", "time, local = 1", &Kernel::ALL, 1, series.collect())
 }
 
 /// After Figure 6: local memory, several threads.
-fn scaling(results: &Results) -> Option<Panel> {
+fn scaling(results: &MemoryResults) -> Option<Panel> {
     let local = results.all.iter().map(|(case, _)| case).filter(|case| case.is_local() && case.threads > 1);
     let counts: BTreeSet<usize> = local.map(|case| case.threads).collect();
     let series = counts.into_iter().map(|threads| {
-        let case = |case: Case| case.threads == threads && case.is_local();
+        let case = |case: MemoryCase| case.threads == threads && case.is_local();
         series(results, &BANDWIDTHS, &format!("{threads} threads"), case, |case| results.scaling(case))
     });
     let title = "Local memory, several threads of a node";
@@ -34,9 +34,9 @@ fn scaling(results: &Results) -> Option<Panel> {
 }
 
 /// After Figure 7: remote memory, all threads of a node.
-fn remote_bandwidth(results: &Results, coherence: bool) -> Option<Panel> {
+fn remote_bandwidth(results: &MemoryResults, coherence: bool) -> Option<Panel> {
     let series = phases(coherence).iter().map(|&(passes, name)| {
-        let case = |case: Case| case.threads > 1 && !case.is_local();
+        let case = |case: MemoryCase| case.threads > 1 && !case.is_local();
         series(results, &BANDWIDTHS, name, case, |case| results.times_local(case, passes).map(f64::recip))
     });
     let title = "Remote memory, all threads of a node";
@@ -57,11 +57,11 @@ fn phases(coherence: bool) -> &'static [(Passes, &'static str)] {
 
 /// A ratio of some of the cases, for each kernel.
 fn series(
-    results: &Results,
+    results: &MemoryResults,
     kernels: &[Kernel],
     name: &str,
-    wanted: impl Fn(Case) -> bool,
-    ratio: impl Fn(Case) -> Option<f64>,
+    wanted: impl Fn(MemoryCase) -> bool,
+    ratio: impl Fn(MemoryCase) -> Option<f64>,
 ) -> Series {
     let of = |kernel: Kernel| results.spread(|case| case.kernel == kernel && wanted(case), &ratio);
     Series { name: name.to_owned(), values: kernels.iter().copied().map(of).collect() }
@@ -80,8 +80,8 @@ mod tests {
     use super::*;
     use crate::chart::Spread;
 
-    fn results(list: &[(Kernel, usize, u16, u16, u64, u64)]) -> Results {
-        let mut results = Results::default();
+    fn results(list: &[(Kernel, usize, u16, u16, u64, u64)]) -> MemoryResults {
+        let mut results = MemoryResults::default();
         for &(kernel, threads, node, memory, first, again) in list {
             let (case, measured) = measured(kernel, threads, node, memory, first, again);
             results.add(case, Ok(measured));

@@ -1,7 +1,7 @@
 //! What the measurements mean: speeds, remote memory against local, many threads against one.
 
-use super::case::Case;
-use super::measure::Measured;
+use super::case::MemoryCase;
+use super::measure::MeasuredMemory;
 use crate::chart::Spread;
 use std::collections::HashMap;
 
@@ -16,15 +16,15 @@ pub enum Passes {
 
 /// What was measured, or why it was not, in the order of the cases.
 #[derive(Debug, Default)]
-pub struct Results {
+pub struct MemoryResults {
     /// Each case with what came of it.
-    pub all: Vec<(Case, Result<Measured, String>)>,
-    measured: HashMap<Case, Measured>,
+    pub all: Vec<(MemoryCase, Result<MeasuredMemory, String>)>,
+    measured: HashMap<MemoryCase, MeasuredMemory>,
 }
 
-impl Results {
+impl MemoryResults {
     /// Notes what came of a case.
-    pub fn add(&mut self, case: Case, outcome: Result<Measured, String>) {
+    pub fn add(&mut self, case: MemoryCase, outcome: Result<MeasuredMemory, String>) {
         if let Ok(measured) = &outcome {
             self.measured.insert(case, measured.clone());
         }
@@ -32,7 +32,7 @@ impl Results {
     }
 
     /// Work in a nanosecond: bytes, which are as many GB/s, or lines.
-    pub fn speed(&self, case: Case, passes: Passes) -> Option<f64> {
+    pub fn speed(&self, case: MemoryCase, passes: Passes) -> Option<f64> {
         let measured = self.measured.get(&case)?;
         let nanoseconds = match passes {
             Passes::First => measured.first,
@@ -43,7 +43,7 @@ impl Results {
     }
 
     /// Remote:local, how many times as long the same takes as with local memory that is at hand. Nothing for just that.
-    pub fn times_local(&self, case: Case, passes: Passes) -> Option<f64> {
+    pub fn times_local(&self, case: MemoryCase, passes: Passes) -> Option<f64> {
         if case.is_local() && passes == Passes::Again {
             return None;
         }
@@ -51,13 +51,17 @@ impl Results {
     }
 
     /// How many times as fast as one thread several are. Nothing for one thread.
-    pub fn scaling(&self, case: Case) -> Option<f64> {
+    pub fn scaling(&self, case: MemoryCase) -> Option<f64> {
         let several = case != case.single();
         several.then(|| Some(self.speed(case, Passes::Again)? / self.speed(case.single(), Passes::Again)?))?
     }
 
     /// A ratio over some of the cases, in short; nothing if none of them has it.
-    pub fn spread(&self, of: impl Fn(Case) -> bool, ratio: impl Fn(Case) -> Option<f64>) -> Option<Spread> {
+    pub fn spread(
+        &self,
+        of: impl Fn(MemoryCase) -> bool,
+        ratio: impl Fn(MemoryCase) -> Option<f64>,
+    ) -> Option<Spread> {
         Spread::of(
             self.all.iter().filter(|(case, _)| of(*case)).filter_map(|(case, _)| ratio(*case)).collect(),
         )
@@ -79,20 +83,20 @@ pub mod tests {
         memory: u16,
         first: u64,
         again: u64,
-    ) -> (Case, Measured) {
+    ) -> (MemoryCase, MeasuredMemory) {
         let again = Summary { min: again, median: 2 * again, p90: 3 * again, samples: 9 };
-        let case = Case { kernel, threads, node: NodeId(node), memory: NodeId(memory) };
-        (case, Measured { work: 1_000_000, pages: 245, first, again, places: None })
+        let case = MemoryCase { kernel, threads, node: NodeId(node), memory: NodeId(memory) };
+        (case, MeasuredMemory { work: 1_000_000, pages: 245, first, again, places: None })
     }
 
-    fn results() -> (Results, [Case; 4]) {
+    fn results() -> (MemoryResults, [MemoryCase; 4]) {
         let measured = [
             measured(Kernel::Read, 1, 0, 0, 120_000, 100_000),
             measured(Kernel::Read, 1, 0, 1, 900_000, 250_000),
             measured(Kernel::Read, 4, 0, 0, 60_000, 40_000),
             measured(Kernel::Read, 4, 0, 1, 900_000, 80_000),
         ];
-        let mut results = Results::default();
+        let mut results = MemoryResults::default();
         measured.iter().for_each(|(case, measured)| results.add(*case, Ok(measured.clone())));
         (results, measured.map(|(case, _)| case))
     }
@@ -118,7 +122,7 @@ pub mod tests {
         results.add(elsewhere, Err("refused".to_owned()));
         assert_eq!(results.speed(elsewhere, Passes::Again), None);
         // Its local memory was not measured either.
-        assert_eq!(results.times_local(Case { node: NodeId(2), ..remote }, Passes::Again), None);
+        assert_eq!(results.times_local(MemoryCase { node: NodeId(2), ..remote }, Passes::Again), None);
         let ratio = |case| results.times_local(case, Passes::Again);
         let single = results.spread(|case| case.threads == 1, ratio);
         assert_eq!(single, Some(Spread { min: 2.5, median: 2.5, max: 2.5 }));

@@ -1,15 +1,15 @@
 //! The measurements as a table and as JSON.
 
-use super::case::{Case, Kernel};
-use super::measure::Measured;
-use super::ratios::{Passes, Results};
-use super::setup::Setup;
+use super::case::{Kernel, MemoryCase};
+use super::measure::MeasuredMemory;
+use super::ratios::{MemoryResults, Passes};
+use super::setup::MemorySetup;
 use crate::chart::{Panel, digits};
 use gondwana_console::columns::{Side, columns};
 use serde_json::{Value, json};
 
 /// A line for each case, the figures in numbers, and what was not measured.
-pub fn table(setup: &Setup, results: &Results, panels: &[Panel]) -> String {
+pub fn table(setup: &MemorySetup, results: &MemoryResults, panels: &[Panel]) -> String {
     let mut text = format!("{}\n\n{}", setup.title(), cases(setup, results));
     for panel in panels {
         text += &format!("\n{}: {}\n{}", panel.title, panel.axis, numbers(panel));
@@ -19,7 +19,7 @@ pub fn table(setup: &Setup, results: &Results, panels: &[Panel]) -> String {
     if failed.is_empty() { text } else { format!("{text}\n{failed}") }
 }
 
-fn cases(setup: &Setup, results: &Results) -> String {
+fn cases(setup: &MemorySetup, results: &MemoryResults) -> String {
     let mut heading = vec!["test", "threads", "on node", "memory on"];
     if setup.cluster.is_some() {
         heading.extend(["with coherence", "time/local"]);
@@ -31,7 +31,7 @@ fn cases(setup: &Setup, results: &Results) -> String {
     let mut lines = vec![heading.into_iter().map(str::to_owned).collect::<Vec<_>>()];
     for (case, outcome) in &results.all {
         let Ok(measured) = outcome else { continue };
-        let Case { threads, node, memory, .. } = case;
+        let MemoryCase { threads, node, memory, .. } = case;
         let mut line = vec![case.kernel.test(*threads).to_owned()];
         line.extend([threads.to_string(), node.to_string(), memory.to_string()]);
         let ratio = |ratio: Option<f64>| ratio.map(digits).unwrap_or_default();
@@ -79,9 +79,9 @@ fn numbers(panel: &Panel) -> String {
 }
 
 /// All of it, for programs to read; `machine` is what the figures are from.
-pub fn json(machine: Value, setup: &Setup, results: &Results, panels: &[Panel]) -> Value {
-    let case = |(case, outcome): &(Case, Result<Measured, String>)| {
-        let Case { kernel, threads, node, memory } = *case;
+pub fn json(machine: Value, setup: &MemorySetup, results: &MemoryResults, panels: &[Panel]) -> Value {
+    let case = |(case, outcome): &(MemoryCase, Result<MeasuredMemory, String>)| {
+        let MemoryCase { kernel, threads, node, memory } = *case;
         let mut row =
             json!({ "test": kernel.test(threads), "threads": threads, "node": node, "memory": memory });
         match outcome {

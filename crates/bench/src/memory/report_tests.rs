@@ -6,7 +6,7 @@ use super::*;
 use gondwana_topology::{Bytes, Machine, NodeId};
 use std::collections::BTreeMap;
 
-fn setup(cluster: bool) -> Setup {
+fn setup(cluster: bool) -> MemorySetup {
     let options = MemoryOptions {
         cluster,
         nodes: None,
@@ -15,12 +15,12 @@ fn setup(cluster: bool) -> Setup {
         json: None,
         svg: None,
     };
-    Setup::new(&options, Machine::uniform(2, 1, Bytes(1 << 30))).unwrap()
+    MemorySetup::new(&options, Machine::uniform(2, 1, Bytes(1 << 30))).unwrap()
 }
 
 /// Reads of near and far memory and a chase, and a write that failed.
-fn results(places: bool) -> Results {
-    let mut results = Results::default();
+fn results(places: bool) -> MemoryResults {
+    let mut results = MemoryResults::default();
     let cases = [
         measured(Kernel::Read, 1, 0, 0, 200_000, 100_000),
         measured(Kernel::Read, 1, 0, 1, 1_000_000, 250_000),
@@ -31,7 +31,7 @@ fn results(places: bool) -> Results {
         measured.places = places.then(|| Places { processors: "0".parse().unwrap(), pages });
         results.add(case, Ok(measured));
     }
-    let failed = Case { kernel: Kernel::Write, threads: 1, node: NodeId(1), memory: NodeId(0) };
+    let failed = MemoryCase { kernel: Kernel::Write, threads: 1, node: NodeId(1), memory: NodeId(0) };
     results.add(failed, Err("node 0 is full".to_owned()));
     results
 }

@@ -1,7 +1,7 @@
 //! What is to be measured on which machine: this computer, or a cluster of nodes on it.
 
-use super::MemoryOptions;
-use super::case::{self, Case};
+use super::case::{self, MemoryCase};
+use super::options::MemoryOptions;
 use gondwana_console::failure::Failure;
 use gondwana_memory::PAGE_SIZE;
 use gondwana_rset::{RSet, ThreadPlan, ThreadPolicy};
@@ -21,7 +21,7 @@ const USUAL_NODES: u16 = 2;
 
 /// A machine, its nodes that are measured, and how large the working set is.
 #[derive(Debug)]
-pub struct Setup {
+pub struct MemorySetup {
     /// This computer.
     pub machine: Machine,
     /// The number of nodes if a cluster is measured; otherwise nodes are the computer's own.
@@ -34,7 +34,7 @@ pub struct Setup {
     pub size: Bytes,
 }
 
-impl Setup {
+impl MemorySetup {
     /// Finds out what the options mean for a computer.
     pub fn new(options: &MemoryOptions, machine: Machine) -> Result<Self, Failure> {
         let mut this = Self { machine, cluster: None, threads: vec![], memories: vec![], size: Bytes(0) };
@@ -58,7 +58,7 @@ impl Setup {
     }
 
     /// Everything that is to be measured.
-    pub fn cases(&self) -> Vec<Case> {
+    pub fn cases(&self) -> Vec<MemoryCase> {
         case::all(&self.threads, &self.memories)
     }
 

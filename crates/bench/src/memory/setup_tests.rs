@@ -45,22 +45,23 @@ fn cluster(nodes: Option<&str>, threads: Option<u16>, size: Option<&str>) -> Mem
 }
 
 /// The pairs of node and memory that one thread reads, and the greatest number of threads of each node.
-fn pairs(setup: &Setup) -> (Vec<(u16, u16)>, Vec<usize>) {
-    let reads: Vec<Case> = setup.cases().into_iter().filter(|case| case.kernel == Kernel::Read).collect();
+fn pairs(setup: &MemorySetup) -> (Vec<(u16, u16)>, Vec<usize>) {
+    let reads: Vec<MemoryCase> =
+        setup.cases().into_iter().filter(|case| case.kernel == Kernel::Read).collect();
     let single = reads.iter().filter(|case| case.threads == 1).map(|case| (case.node.0, case.memory.0));
     (single.collect(), setup.threads.iter().map(|(_, threads)| *threads).collect())
 }
 
 fn refused(options: &MemoryOptions) -> String {
-    Setup::new(options, machine()).unwrap_err().message
+    MemorySetup::new(options, machine()).unwrap_err().message
 }
 
 #[test]
 fn every_node_with_processors_is_paired_with_every_node_with_memory() {
-    let setup = Setup::new(&options(None, None, None), machine()).unwrap();
+    let setup = MemorySetup::new(&options(None, None, None), machine()).unwrap();
     let expected = [0, 1, 3].into_iter().flat_map(|node| [0, 1, 2].map(|memory| (node, memory))).collect();
     assert_eq!(pairs(&setup), (expected, vec![3, 3, 1]));
-    let setup = Setup::new(&options(Some("1-2"), Some(2), None), machine()).unwrap();
+    let setup = MemorySetup::new(&options(Some("1-2"), Some(2), None), machine()).unwrap();
     assert_eq!(pairs(&setup), (vec![(1, 1), (1, 2)], vec![2]));
 }
 
@@ -69,29 +70,30 @@ fn limits_of_this_process_are_respected() {
     let mut machine = machine();
     machine.limits.processors = Some("0,6".parse().unwrap());
     machine.limits.nodes = Some("1".parse().unwrap());
-    let setup = Setup::new(&options(None, None, None), machine).unwrap();
+    let setup = MemorySetup::new(&options(None, None, None), machine).unwrap();
     assert_eq!(pairs(&setup), (vec![(0, 1), (3, 1)], vec![1, 1]));
 }
 
 #[test]
 fn threads_have_cores_for_themselves_as_long_as_there_are_any() {
-    let setup = Setup::new(&options(None, None, None), machine()).unwrap();
+    let setup = MemorySetup::new(&options(None, None, None), machine()).unwrap();
     assert_eq!(setup.processors(NodeId(0), 3).unwrap(), [0, 2, 1].map(ProcessorId));
 }
 
 #[test]
 fn nodes_of_a_run_share_the_processors() {
-    let setup = Setup::new(&cluster(None, None, None), machine()).unwrap();
+    let setup = MemorySetup::new(&cluster(None, None, None), machine()).unwrap();
     assert_eq!(pairs(&setup), (vec![(0, 0), (0, 1), (1, 0), (1, 1)], vec![3, 3]));
-    let setup = Setup::new(&cluster(Some("8"), None, None), machine()).unwrap();
+    let setup = MemorySetup::new(&cluster(Some("8"), None, None), machine()).unwrap();
     assert_eq!(pairs(&setup).1, [1; 8]);
-    let setup = Setup::new(&cluster(Some("2"), Some(9), None), machine()).unwrap();
+    let setup = MemorySetup::new(&cluster(Some("2"), Some(9), None), machine()).unwrap();
     assert_eq!(pairs(&setup).1, [9; 2]);
 }
 
 #[test]
 fn the_working_set_is_larger_than_the_caches_and_smaller_than_the_memory() {
-    let size = |options: &MemoryOptions, machine| Setup::new(options, machine).unwrap().size.to_string();
+    let size =
+        |options: &MemoryOptions, machine| MemorySetup::new(options, machine).unwrap().size.to_string();
     assert_eq!(size(&options(None, None, None), machine()), "80MiB");
     assert_eq!(size(&options(Some("1"), None, None), machine()), "64MiB");
     assert_eq!(size(&options(None, None, Some("123KiB")), machine()), "123KiB");
@@ -102,7 +104,7 @@ fn the_working_set_is_larger_than_the_caches_and_smaller_than_the_memory() {
 
 #[test]
 fn each_thread_has_whole_pages() {
-    let setup = Setup::new(&options(None, None, Some("123KiB")), machine()).unwrap();
+    let setup = MemorySetup::new(&options(None, None, Some("123KiB")), machine()).unwrap();
     assert_eq!([1, 2, 3].map(|threads| setup.pages_each(threads)), [30, 15, 10]);
 }
 

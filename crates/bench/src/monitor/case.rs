@@ -2,7 +2,7 @@
 
 /// A program, and which time of it counts.
 #[derive(Clone, Copy, Debug)]
-pub struct Case {
+pub struct MonitorCase {
     /// What `--only` takes.
     pub name: &'static str,
     /// What it does.
@@ -24,7 +24,7 @@ pub enum Time {
     Printed(&'static str),
 }
 
-impl Case {
+impl MonitorCase {
     /// True for whole workloads, false for a mechanism by itself.
     pub fn is_workload(&self) -> bool {
         self.time == Time::Whole
@@ -32,15 +32,16 @@ impl Case {
 }
 
 /// All of them: first what the monitor sees, one by one, then programs as people have them.
-pub fn all() -> Vec<Case> {
-    let mechanism = |name, what, program, arguments| Case {
+pub fn all() -> Vec<MonitorCase> {
+    let mechanism = |name, what, program, arguments| MonitorCase {
         name,
         what,
         program,
         arguments,
         time: Time::Printed(if program == "release" { program } else { name }),
     };
-    let workload = |name, what, arguments| Case { name, what, program: name, arguments, time: Time::Whole };
+    let workload =
+        |name, what, arguments| MonitorCase { name, what, program: name, arguments, time: Time::Whole };
     vec![
         mechanism("read-miss", "read of a page homed on the other node", "pages", &[]),
         mechanism("write-miss", "first write to a page that is present and shared", "pages", &[]),

@@ -1,6 +1,6 @@
 //! Running a program with the monitor and without.
 
-use super::case::{Case, Time};
+use super::case::{MonitorCase, Time};
 use crate::child;
 use crate::programs::{OnNodes, Programs};
 use crate::samples::Samples;
@@ -10,7 +10,7 @@ use std::path::Path;
 
 /// One run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Run {
+pub struct TimedRun {
     /// Nanoseconds that count.
     pub time: u64,
     /// Nanoseconds that all processors together have spent on it.
@@ -21,9 +21,9 @@ pub struct Run {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Pair {
     /// Without.
-    pub without: Run,
+    pub without: TimedRun,
     /// With.
-    pub with: Run,
+    pub with: TimedRun,
 }
 
 impl Pair {
@@ -35,7 +35,7 @@ impl Pair {
 
 /// What a recording holds.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Recorded {
+pub struct RecordedRun {
     /// What each node has noted.
     pub nodes: BTreeMap<u16, Noted>,
     /// The length of the file.
@@ -64,11 +64,11 @@ impl Noted {
 
 /// Runs the case once each way; without the monitor first if `without_first`.
 pub fn pair(
-    case: &Case,
+    case: &MonitorCase,
     nodes: u16,
     programs: &Programs,
     without_first: bool,
-) -> Result<(Pair, Recorded), String> {
+) -> Result<(Pair, RecordedRun), String> {
     let file = programs.folder().join("recording");
     let first = without_first.then(|| run(case, nodes, programs, None)).transpose()?;
     let with = run(case, nodes, programs, Some(&file))?;
@@ -78,7 +78,12 @@ pub fn pair(
     Ok((Pair { without, with }, recorded))
 }
 
-fn run(case: &Case, nodes: u16, programs: &Programs, monitor: Option<&Path>) -> Result<Run, String> {
+fn run(
+    case: &MonitorCase,
+    nodes: u16,
+    programs: &Programs,
+    monitor: Option<&Path>,
+) -> Result<TimedRun, String> {
     let is_workload = case.is_workload();
     let mut command = programs.command(
         case.program,
@@ -99,10 +104,10 @@ fn run(case: &Case, nodes: u16, programs: &Programs, monitor: Option<&Path>) -> 
             summary.ok_or("printed something that is not a measurement")?.median
         }
     };
-    Ok(Run { time, processors: finished.processors.as_nanos() as u64 })
+    Ok(TimedRun { time, processors: finished.processors.as_nanos() as u64 })
 }
 
-fn recorded(file: &Path) -> Result<Recorded, String> {
+fn recorded(file: &Path) -> Result<RecordedRun, String> {
     let open = File::open(file).map_err(|error| error.to_string())?;
     let bytes = open.metadata().map_err(|error| error.to_string())?.len();
     let recording =
@@ -124,5 +129,5 @@ fn recorded(file: &Path) -> Result<Recorded, String> {
         let noted = nodes.entry(*node).or_default();
         interval.stretches.iter().for_each(|it| noted.add(it.row.count, it.parts));
     }
-    Ok(Recorded { nodes, bytes })
+    Ok(RecordedRun { nodes, bytes })
 }

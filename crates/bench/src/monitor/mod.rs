@@ -11,16 +11,17 @@ mod measure;
 mod overhead;
 mod report;
 
+use super::choice::choose;
 use super::machine;
 use super::programs::Programs;
-use case::Case;
+use case::MonitorCase;
 use cost::Cost;
 use gondwana_console::create::Readers;
 use gondwana_console::failure::Failure;
 use gondwana_console::output::Output;
 use gondwana_topology::MAX_NODES;
 use overhead::Overhead;
-use report::Outcome;
+use report::MonitorOutcome;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -46,7 +47,7 @@ pub struct MonitorOptions {
 
 /// Measures, and prints a table. The exit status is 0 however the figures turn out, and 1 if one was not measured.
 pub fn monitor(options: &MonitorOptions) -> Result<ExitCode, Failure> {
-    let cases = super::choose(case::all(), &options.only, |case| case.name)?;
+    let cases = choose(case::all(), &options.only, |case| case.name)?;
     let output =
         options.json.as_deref().map(|file| Output::open("--json", file, Readers::Usual)).transpose()?;
     let mut programs = Programs::new()?;
@@ -55,7 +56,7 @@ pub fn monitor(options: &MonitorOptions) -> Result<ExitCode, Failure> {
     let load_before = machine::load();
     let (nodes, pairs) = (options.nodes, usize::from(options.pairs));
     let cost = Cost::measure();
-    let outcomes: Vec<Outcome> =
+    let outcomes: Vec<MonitorOutcome> =
         cases.iter().map(|case| (*case, measure(case, nodes, pairs, cost, &programs))).collect();
     print!("{}", report::table(nodes, pairs, cost, load_before, &outcomes));
     if let Some(file) = output {
@@ -67,7 +68,7 @@ pub fn monitor(options: &MonitorOptions) -> Result<ExitCode, Failure> {
 }
 
 fn measure(
-    case: &Case,
+    case: &MonitorCase,
     nodes: u16,
     count: usize,
     cost: Cost,

@@ -2,7 +2,7 @@
 
 use super::confidence::Weighed;
 use super::cost::Cost;
-use super::measure::{Noted, Pair, Recorded};
+use super::measure::{Noted, Pair, RecordedRun};
 use crate::chart::Spread;
 
 /// The monitor may take so much of the time of a run.
@@ -32,7 +32,7 @@ pub struct Overhead {
     /// monitor. Only for workloads.
     pub counted: Option<f64>,
     /// What the last recording holds.
-    pub recorded: Recorded,
+    pub recorded: RecordedRun,
 }
 
 /// Whether the target is met, by what was measured.
@@ -90,7 +90,7 @@ impl Estimate {
 
 impl Overhead {
     /// Nothing if there are no pairs.
-    pub fn new(pairs: Vec<Pair>, recorded: Recorded, cost: Cost, workload: bool) -> Option<Self> {
+    pub fn new(pairs: Vec<Pair>, recorded: RecordedRun, cost: Cost, workload: bool) -> Option<Self> {
         let spread = |value: &dyn Fn(&Pair) -> f64| Spread::of(pairs.iter().map(value).collect());
         let without = spread(&|pair| pair.without.time as f64)?;
         let with = spread(&|pair| pair.with.time as f64)?;
@@ -125,17 +125,17 @@ impl Overhead {
 
 #[cfg(test)]
 pub mod tests {
-    use super::super::measure::Run;
+    use super::super::measure::TimedRun;
     use super::*;
 
     /// A case whose runs without and with the monitor took such times.
     pub fn overhead(times: &[(u64, u64)]) -> Overhead {
-        let run = |time| Run { time, processors: 2 * time };
+        let run = |time| TimedRun { time, processors: 2 * time };
         let pairs: Vec<_> =
             times.iter().map(|&(without, with)| Pair { without: run(without), with: run(with) }).collect();
         let noted = |transactions, times, rows| Noted { transactions, times, rows };
         let nodes = [(0, noted(1_000, 1_000, 100)), (1, noted(8_000, 3_000, 10))].into();
-        let recorded = Recorded { nodes, bytes: 2_000 };
+        let recorded = RecordedRun { nodes, bytes: 2_000 };
         let cost = Cost { new: 100.0, again: 10.0, row: 100.0, filters: 20.0 };
         Overhead::new(pairs, recorded, cost, true).unwrap()
     }

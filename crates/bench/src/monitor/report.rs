@@ -1,6 +1,6 @@
 //! The cost of the monitor as a table and as JSON.
 
-use super::case::Case;
+use super::case::MonitorCase;
 use super::confidence::CONFIDENCE;
 use super::cost::{self, Cost};
 use super::measure::Noted;
@@ -11,10 +11,10 @@ use gondwana_console::columns::{Side, amount, columns};
 use serde_json::{Value, json};
 
 /// What came of a case, or why nothing did.
-pub type Outcome = (Case, Result<Overhead, String>);
+pub type MonitorOutcome = (MonitorCase, Result<Overhead, String>);
 
 /// A line for each case, and what the columns are.
-pub fn table(nodes: u16, pairs: usize, cost: Cost, load: Option<f64>, outcomes: &[Outcome]) -> String {
+pub fn table(nodes: u16, pairs: usize, cost: Cost, load: Option<f64>, outcomes: &[MonitorOutcome]) -> String {
     let heading = [
         "case",
         "without",
@@ -70,7 +70,7 @@ all workloads  their pairs as those of one; a pair weighs half if two runs of it
     text
 }
 
-fn cells(case: &Case, overhead: &Overhead) -> Vec<String> {
+fn cells(case: &MonitorCase, overhead: &Overhead) -> Vec<String> {
     let Noted { transactions, rows, .. } = overhead.totals();
     let [ratio, interval] = ratio(&overhead.estimate);
     vec![
@@ -91,7 +91,7 @@ fn cells(case: &Case, overhead: &Overhead) -> Vec<String> {
 }
 
 /// What the workloads that were measured say together.
-fn together(outcomes: &[Outcome]) -> Option<Estimate> {
+fn together(outcomes: &[MonitorOutcome]) -> Option<Estimate> {
     let workloads: Vec<_> = outcomes
         .iter()
         .filter(|(case, _)| case.is_workload())
@@ -124,7 +124,7 @@ fn percent(part: f64) -> String {
 }
 
 /// All of it, for programs to read; `machine` is what the figures are from.
-pub fn json(machine: Value, nodes: u16, pairs: usize, cost: Cost, outcomes: &[Outcome]) -> Value {
+pub fn json(machine: Value, nodes: u16, pairs: usize, cost: Cost, outcomes: &[MonitorOutcome]) -> Value {
     json!({
         "machine": machine,
         "nodes": nodes,
@@ -144,7 +144,7 @@ fn confidence_json(estimate: &Estimate) -> Value {
     json!({ "level": CONFIDENCE, "interval": estimate.confidence })
 }
 
-fn case_json((case, outcome): &Outcome) -> Value {
+fn case_json((case, outcome): &MonitorOutcome) -> Value {
     let mut row = json!({ "name": case.name, "what": case.what, "workload": case.is_workload() });
     match outcome {
         Err(why) => row["not_measured"] = json!(why),
@@ -179,7 +179,7 @@ mod tests {
 
     const COST: Cost = Cost { new: 101.0, again: 10.0, row: 23.4, filters: 31.0 };
 
-    fn outcomes() -> Vec<Outcome> {
+    fn outcomes() -> Vec<MonitorOutcome> {
         let all = case::all();
         let named = |name: &str| *all.iter().find(|case| case.name == name).unwrap();
         vec![

@@ -48,7 +48,7 @@ enum Verb {
         #[arg(long)]
         json: bool,
         #[command(flatten)]
-        place: Place,
+        place: MachineOption,
     },
     /// Give a set a name
     #[command(after_help = LANGUAGE)]
@@ -64,7 +64,7 @@ enum Verb {
         #[arg(long)]
         exclusive: bool,
         #[command(flatten)]
-        place: Place,
+        place: MachineOption,
     },
     /// Forget a name
     Remove {
@@ -78,13 +78,13 @@ enum Verb {
 
 /// Which machine sets are of.
 #[derive(Debug, clap::Args)]
-struct Place {
+struct MachineOption {
     /// The machine that a file (TOML) describes instead of this computer
     #[arg(long, value_name = "FILE")]
     machine: Option<PathBuf>,
 }
 
-impl Place {
+impl MachineOption {
     fn machine(&self) -> Result<Machine, Failure> {
         match &self.machine {
             Some(path) => crate::topo::described(path),

@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 /// How long the page may take for anything, also on a computer with much else to do.
-const PATIENCE: Duration = Duration::from_secs(60);
+const TIMEOUT: Duration = Duration::from_secs(60);
 /// The size of its window, in pixels.
 const WINDOW: (u32, u32) = (1280, 1500);
 /// Shift, as DevTools counts keys that are held.
@@ -88,13 +88,13 @@ impl Page {
             // Chromium's own sandbox does not work for root and in most containers; the page is ours.
             sandbox: false,
             window_size: Some(WINDOW),
-            idle_browser_timeout: PATIENCE,
+            idle_browser_timeout: TIMEOUT,
             process_envs: Some(variables.into()),
             ..LaunchOptions::default()
         };
         let browser = Browser::new(options).unwrap();
         let tab = browser.new_tab().unwrap();
-        tab.set_default_timeout(PATIENCE);
+        tab.set_default_timeout(TIMEOUT);
         let seen: Arc<Mutex<Seen>> = Arc::default();
         let noted = Arc::clone(&seen);
         tab.enable_log().unwrap().enable_runtime().unwrap();
@@ -136,7 +136,7 @@ impl Page {
 
     /// Waits until a condition holds.
     pub fn until(&self, condition: &str) {
-        let limit = PATIENCE.as_millis();
+        let limit = TIMEOUT.as_millis();
         let waited = self.value(&format!(
             "new Promise((done) => {{
                 const end = performance.now() + {limit};

@@ -84,13 +84,13 @@ fn what_gets_no_name_goes_away() {
         let error = Fresh::beside(folder, Readers::User).unwrap_err();
         assert_eq!(error.raw_os_error(), Some(libc::EISDIR), "{}", folder.display());
     }
-    assert_eq!(place(&name).unwrap_err().raw_os_error(), Some(libc::EISDIR));
+    assert_eq!(destination(&name).unwrap_err().raw_os_error(), Some(libc::EISDIR));
 }
 
 #[test]
 fn devices_and_pipes_are_written_to() {
     let folder = Folder::new("pipe");
-    assert!(matches!(place(Path::new("/dev/null")).unwrap(), Place::Stream(_)));
+    assert!(matches!(destination(Path::new("/dev/null")).unwrap(), Destination::Stream(_)));
     let (pipe, link) = (folder.file("pipe"), folder.file("link"));
     let made = std::process::Command::new("mkfifo").arg(&pipe).status().unwrap();
     assert!(made.success());
@@ -118,7 +118,7 @@ fn descriptors_of_this_process_are_written_to_where_they_are() {
     output.write_all(b"three").unwrap();
     assert_eq!(fs::read(&name).unwrap(), b"one two two three");
     let input = File::open(&name).unwrap();
-    assert!(place(Path::new(&format!("/dev/fd/{}", input.as_raw_fd()))).is_err());
+    assert!(destination(Path::new(&format!("/dev/fd/{}", input.as_raw_fd()))).is_err());
 }
 
 #[test]
@@ -126,7 +126,7 @@ fn what_takes_no_bytes_is_refused() {
     let folder = Folder::new("socket");
     let name = folder.file("socket");
     let _listener = std::os::unix::net::UnixListener::bind(&name).unwrap();
-    assert!(place(&name).unwrap_err().to_string().contains("no file, no pipe"));
+    assert!(destination(&name).unwrap_err().to_string().contains("no file, no pipe"));
 }
 
 /// What another user has laid there. Only root can make such things.
@@ -145,6 +145,6 @@ fn pipes_and_links_of_others_are_not_trusted() {
     for name in [&pipe, &link] {
         std::os::unix::fs::lchown(name, Some(4711), Some(4711)).unwrap();
     }
-    assert!(place(&pipe).unwrap_err().to_string().contains("another user"));
-    assert!(matches!(place(&link).unwrap(), Place::File));
+    assert!(destination(&pipe).unwrap_err().to_string().contains("another user"));
+    assert!(matches!(destination(&link).unwrap(), Destination::File));
 }

@@ -2,13 +2,15 @@
 //! nobody but its standard input, and when that ends, so does everything that it has started.
 
 use super::list::resolve;
-use super::protocol::{Answer, Command, Frame, GREETING, Prepare, Ready, VersionOnly, digest, parse, to_os};
+use super::protocol::{
+    AgentAnswer, AgentCommand, Frame, GREETING, Prepare, Ready, VersionOnly, digest, parse, to_os,
+};
 use super::relays::Relays;
-use super::upwards::{Launcher, Vigil};
+use super::upwards::{LauncherLink, Vigil};
 use crate::process::events::{Event, Nodes};
 use crate::process::local::LocalNodes;
 use crate::process::signals::Signals;
-use crate::process::spawn::Image;
+use crate::process::spawn::ProcessImage;
 use crate::{capabilities, limits, program};
 use gondwana_console::failure::Failure;
 use gondwana_control::{Report, VERSION};
@@ -31,15 +33,15 @@ pub fn serve() -> Result<ExitCode, Failure> {
     let failed = |error| Failure::system("the launcher", &error);
     let mut input = File::from(io::stdin().as_fd().try_clone_to_owned().map_err(failed)?);
     let output = File::from(io::stdout().as_fd().try_clone_to_owned().map_err(failed)?);
-    let launcher = Launcher::new(output);
+    let launcher = LauncherLink::new(output);
     launcher.raw(GREETING).map_err(failed)?;
     if let Err(failure) = converse(&mut input, &launcher) {
-        launcher.answer(&Answer::Failed(failure.message));
+        launcher.answer(&AgentAnswer::Failed(failure.message));
     }
     Ok(ExitCode::SUCCESS)
 }
 
-fn converse(input: &mut File, launcher: &Launcher) -> Result<(), Failure> {
+fn converse(input: &mut File, launcher: &LauncherLink) -> Result<(), Failure> {
     // Before any thread: all of them must leave the ends of children to this one.
     let mut machine = LocalNodes::new(Signals::new(false)?)?;
     let Some(prepare) = receive_prepare(input)? else { return Ok(()) };
@@ -48,9 +50,9 @@ fn converse(input: &mut File, launcher: &Launcher) -> Result<(), Failure> {
     let (image, ready, listeners) = prepared(prepare)?;
     drop(vigil);
     let library = ready.can.library.clone();
-    launcher.answer(&Answer::Ready(Box::new(ready)));
+    launcher.answer(&AgentAnswer::Ready(Box::new(ready)));
     let boots = match receive(input)? {
-        Some(Received::Command(Command::Start(boots))) => boots,
+        Some(Received::AgentCommand(AgentCommand::Start(boots))) => boots,
         Some(_) => return Err(Failure::cannot("the launcher speaks out of turn")),
         None => return Ok(()),
     };
@@ -63,29 +65,33 @@ fn converse(input: &mut File, launcher: &Launcher) -> Result<(), Failure> {
     let mut deadline = None;
     loop {
         match machine.next(deadline)? {
-            Some(Event::Started(node, process)) => launcher.answer(&Answer::Started(node, process)),
+            Some(Event::Started(node, process)) => launcher.answer(&AgentAnswer::Started(node, process)),
             Some(Event::Report(node, report)) => {
                 if matches!(report, Report::Lost { .. }) && deadline.is_none() {
                     deadline = Some(Instant::now() + ORPHANED);
                 }
-                launcher.answer(&Answer::Report(node, report));
+                launcher.answer(&AgentAnswer::Report(node, report));
             }
             Some(Event::Chunk(node, chunk)) => launcher.frame(&Frame::Chunk(node, chunk)),
             Some(Event::Ended(node, end)) => relays.ended(node, end),
-            Some(Event::Stopped(stop, _)) => launcher.answer(&Answer::Stopped(stop)),
-            Some(Event::Continued(node)) => launcher.answer(&Answer::Continued(node)),
+            Some(Event::Stopped(stop, _)) => launcher.answer(&AgentAnswer::Stopped(stop)),
+            Some(Event::Continued(node)) => launcher.answer(&AgentAnswer::Continued(node)),
             Some(Event::Watched) => match receive(input)? {
                 None => return Ok(()),
                 Some(Received::Input(bytes)) => relays.input(bytes),
-                Some(Received::Command(Command::InputEnd)) => relays.end_input(),
-                Some(Received::Command(Command::Taken { node, stream, bytes })) => {
+                Some(Received::AgentCommand(AgentCommand::InputEnd)) => relays.end_input(),
+                Some(Received::AgentCommand(AgentCommand::Taken { node, stream, bytes })) => {
                     relays.taken(node, stream, bytes);
                 }
-                Some(Received::Command(Command::Close(stream))) => relays.close(stream),
-                Some(Received::Command(Command::Kill)) => machine.kill(),
-                Some(Received::Command(Command::Signal { node, signal })) => machine.signal(node, signal),
-                Some(Received::Command(Command::Order { node, order })) => machine.order(node, &order),
-                Some(Received::Command(Command::Prepare(_) | Command::Start(_))) => {
+                Some(Received::AgentCommand(AgentCommand::Close(stream))) => relays.close(stream),
+                Some(Received::AgentCommand(AgentCommand::Kill)) => machine.kill(),
+                Some(Received::AgentCommand(AgentCommand::Signal { node, signal })) => {
+                    machine.signal(node, signal)
+                }
+                Some(Received::AgentCommand(AgentCommand::Order { node, order })) => {
+                    machine.order(node, &order)
+                }
+                Some(Received::AgentCommand(AgentCommand::Prepare(_) | AgentCommand::Start(_))) => {
                     return Err(Failure::cannot("the launcher speaks out of turn"));
                 }
             },
@@ -97,7 +103,7 @@ fn converse(input: &mut File, launcher: &Launcher) -> Result<(), Failure> {
 }
 
 enum Received {
-    Command(Command),
+    AgentCommand(AgentCommand),
     Input(Vec<u8>),
 }
 
@@ -105,7 +111,7 @@ fn receive(input: &mut File) -> Result<Option<Received>, Failure> {
     let failed = |error| Failure::system("the launcher", &error);
     Ok(match Frame::read(input).map_err(failed)? {
         None => None,
-        Some(Frame::Message(contents)) => Some(Received::Command(parse(&contents).map_err(failed)?)),
+        Some(Frame::Message(contents)) => Some(Received::AgentCommand(parse(&contents).map_err(failed)?)),
         Some(Frame::Input(contents)) => Some(Received::Input(contents)),
         Some(Frame::Output(..) | Frame::Chunk(..)) => {
             return Err(Failure::cannot("the launcher has sent output"));
@@ -135,7 +141,7 @@ fn receive_prepare(input: &mut File) -> Result<Option<Prepare>, Failure> {
 }
 
 /// Checks what is going to run, and listens for the other nodes.
-fn prepared(prepare: Prepare) -> Result<(Image, Ready, Vec<TcpListener>), Failure> {
+fn prepared(prepare: Prepare) -> Result<(ProcessImage, Ready, Vec<TcpListener>), Failure> {
     let folder = PathBuf::from(to_os(prepare.folder.clone()));
     std::env::set_current_dir(&folder)
         .map_err(|error| Failure::cannot(format!("the folder {}: {error}", folder.display())))?;
@@ -158,7 +164,7 @@ fn prepared(prepare: Prepare) -> Result<(Image, Ready, Vec<TcpListener>), Failur
     let arguments: Vec<_> = prepare.arguments.into_iter().map(to_os).collect();
     let environment =
         prepare.environment.into_iter().map(|(key, value)| (to_os(key), to_os(value))).collect();
-    let image = Image::new(&program.path, &arguments, environment)
+    let image = ProcessImage::new(&program.path, &arguments, environment)
         .map_err(|error| Failure::system("passing on arguments and environment", &error))?;
     let ready = Ready { program: digest(&program.image), library: digest(&library), can, addresses };
     Ok((image, ready, listeners))

@@ -15,10 +15,10 @@ mod upwards;
 
 use crate::capabilities::{mechanism_name, say_degraded};
 use crate::program::Program;
-use crate::progress_line::Live;
+use crate::progress_line::ProgressLine;
 use crate::run::job::Job;
 use crate::run::supervise::Outcome;
-use crate::run_registry::answer::Desk;
+use crate::run_registry::answer::RegistryService;
 use gondwana_console::failure::Failure;
 use gondwana_control::{FabricBoot, Mechanism, VERSION};
 use list::Host;
@@ -48,17 +48,17 @@ pub fn run(job: &Job<'_>, program: &Program) -> Result<(Outcome, &'static str), 
             say_degraded(&format!("host {}: ", host.name), why);
         }
     }
-    let live = Live::new(job.nodes);
-    let mut desk = Desk::open();
+    let live = ProgressLine::new(job.nodes);
+    let mut service = RegistryService::open();
     start(job, &mut machine, &ready, &live)?;
     let names: Vec<&str> = hosts.iter().map(|host| host.name.as_str()).collect();
-    let register = desk.serve(job.running(span, &names));
+    let registry = service.serve(job.running(span, &names));
     let weakest = if ready.iter().all(|host| host.can.mechanism == Mechanism::Userfaultfd) {
         Mechanism::Userfaultfd
     } else {
         Mechanism::Mprotect
     };
-    Ok((job.supervise(&mut machine, live, Some(register))?, mechanism_name(weakest)))
+    Ok((job.supervise(&mut machine, live, Some(registry))?, mechanism_name(weakest)))
 }
 
 fn prepare(
@@ -107,7 +107,12 @@ fn check_equal(hosts: &[Host], ready: &[Ready], program: &Program) -> Result<(),
 }
 
 /// Tells each agent what its nodes are to do.
-fn start(job: &Job<'_>, machine: &mut RemoteNodes, ready: &[Ready], live: &Live) -> Result<(), Failure> {
+fn start(
+    job: &Job<'_>,
+    machine: &mut RemoteNodes,
+    ready: &[Ready],
+    live: &ProgressLine,
+) -> Result<(), Failure> {
     let place = |node: u16| (usize::from(node) % ready.len(), usize::from(node) / ready.len());
     let peers: Vec<SocketAddr> = (0..job.nodes)
         .map(|node| {

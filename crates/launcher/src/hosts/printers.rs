@@ -73,8 +73,8 @@ impl Printers {
     }
 
     /// Waits until everything has been written, but for a reader who is slow only once for so long.
-    pub fn settle(&self, patience: Duration) {
-        self.of.iter().for_each(|printer| printer.settle(patience));
+    pub fn settle(&self, timeout: Duration) {
+        self.of.iter().for_each(|printer| printer.settle(timeout));
     }
 
     /// True if everything has been written. Otherwise [`Printed::All`] comes when it may be so.
@@ -158,12 +158,12 @@ impl Printer {
         }
     }
 
-    fn settle(&self, patience: Duration) {
+    fn settle(&self, timeout: Duration) {
         let queue = self.lock();
         if queue.slow {
             return;
         }
-        let waited = self.changed.wait_timeout_while(queue, patience, |queue| !queue.is_done());
+        let waited = self.changed.wait_timeout_while(queue, timeout, |queue| !queue.is_done());
         let (mut queue, _) = waited.unwrap_or_else(PoisonError::into_inner);
         queue.slow = !queue.is_done();
     }

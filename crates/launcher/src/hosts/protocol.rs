@@ -59,7 +59,7 @@ impl Stream {
 
 /// From the launcher to an agent.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub enum Command {
+pub enum AgentCommand {
     /// The first: what is going to run.
     Prepare(Prepare),
     /// Start these nodes, in the order of the addresses reported.
@@ -122,7 +122,7 @@ pub struct Prepare {
 
 /// From an agent to the launcher.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub enum Answer {
+pub enum AgentAnswer {
     /// To [`Command::Prepare`]: all is well.
     Ready(Box<Ready>),
     /// It is not. The agent ends.
@@ -166,7 +166,7 @@ pub struct VersionOnly {
 /// One frame: a message, or bytes of a stream of the program.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Frame {
-    /// A [`Command`] or an [`Answer`], as JSON.
+    /// A [`Command`] or an [`AgentAnswer`], as JSON.
     Message(Vec<u8>),
     /// What a node has written to an output.
     Output(u16, Stream, Vec<u8>),
@@ -295,7 +295,7 @@ mod tests {
     #[test]
     fn frames_survive_the_way() {
         let frames = [
-            Frame::message(&Answer::WantInput).unwrap(),
+            Frame::message(&AgentAnswer::WantInput).unwrap(),
             Frame::Output(258, Stream::Output, vec![0, 255, 10]),
             Frame::Output(0, Stream::Errors, vec![]),
             Frame::Input(vec![7; 100_000]),

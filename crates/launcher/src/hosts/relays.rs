@@ -1,7 +1,7 @@
 //! The agent's threads that carry the program's streams between its nodes and the launcher.
 
-use super::protocol::{Answer, CHUNK, Frame, Stream, WINDOW};
-use super::upwards::Launcher;
+use super::protocol::{AgentAnswer, CHUNK, Frame, Stream, WINDOW};
+use super::upwards::LauncherLink;
 use crate::process::descriptors::null;
 use crate::process::events::End;
 use gondwana_console::failure::Failure;
@@ -14,7 +14,7 @@ use std::thread;
 
 /// The streams of the nodes of this host.
 pub struct Relays {
-    launcher: Launcher,
+    launcher: LauncherLink,
     /// For each node and output.
     outputs: BTreeMap<u16, [Arc<Relay>; 2]>,
     /// For each output what every relay watches: it ends when this is dropped.
@@ -28,7 +28,7 @@ pub struct Relays {
 
 impl Relays {
     /// No stream yet.
-    pub fn new(launcher: &Launcher) -> Result<Self, Failure> {
+    pub fn new(launcher: &LauncherLink) -> Result<Self, Failure> {
         let ((output, output_open), (errors, errors_open)) = (pipe()?, pipe()?);
         let (ends, ended) = channel::<(u16, End, Vec<Arc<Relay>>)>();
         let to_launcher = launcher.clone();
@@ -62,13 +62,13 @@ impl Relays {
         let (sender, receiver) = channel::<Vec<u8>>();
         self.input = Some(sender);
         let launcher = self.launcher.clone();
-        launcher.answer(&Answer::WantInput);
+        launcher.answer(&AgentAnswer::WantInput);
         thread::spawn(move || {
             // A program that has closed its input wants no more.
             while let Ok(bytes) = receiver.recv()
                 && input.write_all(&bytes).is_ok()
             {
-                launcher.answer(&Answer::WantInput);
+                launcher.answer(&AgentAnswer::WantInput);
             }
         });
         Ok(end.into())
@@ -113,28 +113,28 @@ fn pipe() -> Result<(PipeReader, PipeWriter), Failure> {
 
 /// Tells the launcher of an end: before that of all that the node has written, as far as there is room, and of the rest
 /// when there is.
-fn tell(launcher: &Launcher, node: u16, end: End, relays: Vec<Arc<Relay>>) {
+fn tell(launcher: &LauncherLink, node: u16, end: End, relays: Vec<Arc<Relay>>) {
     // A process that the node has left behind may write on for ever.
     let mut left: Vec<_> = relays.into_iter().map(|relay| (relay.written(), relay)).collect();
     left.retain(|(written, relay)| !relay.send_until(*written));
-    launcher.answer(&Answer::Ended(node, end));
+    launcher.answer(&AgentAnswer::Ended(node, end));
     if left.is_empty() {
-        return launcher.answer(&Answer::Written(node));
+        return launcher.answer(&AgentAnswer::Written(node));
     }
     let launcher = launcher.clone();
     thread::spawn(move || {
         left.iter().for_each(|(written, relay)| relay.until(|state| state.has_sent(*written)));
-        launcher.answer(&Answer::Written(node));
+        launcher.answer(&AgentAnswer::Written(node));
     });
 }
 
 /// One output of one node.
 struct Relay {
-    state: Mutex<State>,
+    state: Mutex<RelayState>,
     changed: Condvar,
 }
 
-struct State {
+struct RelayState {
     /// `None` at the end: the other ends are closed, or nobody takes anything.
     from: Option<PipeReader>,
     /// How many bytes have been read from it, and how many of them sent.
@@ -147,7 +147,7 @@ struct State {
     closed: bool,
 }
 
-impl State {
+impl RelayState {
     /// So many bytes have been sent, or no more will be.
     fn has_sent(&self, bytes: u64) -> bool {
         self.sent >= bytes || self.from.is_none()
@@ -159,11 +159,11 @@ impl Relay {
         node: u16,
         stream: Stream,
         from: PipeReader,
-        launcher: &Launcher,
+        launcher: &LauncherLink,
         closing: &Arc<[PipeReader; 2]>,
     ) -> Arc<Self> {
         let from = Some(from);
-        let state = State { from, read: 0, sent: 0, outstanding: 0, starved: false, closed: false };
+        let state = RelayState { from, read: 0, sent: 0, outstanding: 0, starved: false, closed: false };
         let relay = Arc::new(Self { state: Mutex::new(state), changed: Condvar::new() });
         let (this, launcher, closing) = (Arc::clone(&relay), launcher.clone(), Arc::clone(closing));
         thread::spawn(move || {
@@ -245,17 +245,17 @@ impl Relay {
         self.lock().has_sent(bytes)
     }
 
-    fn until(&self, is_so: impl Fn(&State) -> bool) {
+    fn until(&self, is_so: impl Fn(&RelayState) -> bool) {
         let state = self.changed.wait_while(self.lock(), |state| !is_so(state));
         drop(state.unwrap_or_else(PoisonError::into_inner));
     }
 
-    fn change(&self, change: impl FnOnce(&mut State)) {
+    fn change(&self, change: impl FnOnce(&mut RelayState)) {
         change(&mut self.lock());
         self.changed.notify_all();
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, RelayState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -268,12 +268,12 @@ mod tests {
     /// Relays, what comes from them at the launcher, and the outputs of node 1.
     fn relays() -> (Relays, PipeReader, File, File) {
         let (from_agent, to_launcher) = pipe().unwrap();
-        let mut relays = Relays::new(&Launcher::new(OwnedFd::from(to_launcher).into())).unwrap();
+        let mut relays = Relays::new(&LauncherLink::new(OwnedFd::from(to_launcher).into())).unwrap();
         let [_, output, errors] = relays.add(1).unwrap();
         (relays, from_agent, output.into(), errors.into())
     }
 
-    fn answer(from: &mut PipeReader) -> Answer {
+    fn answer(from: &mut PipeReader) -> AgentAnswer {
         match Frame::read(from).unwrap() {
             Some(Frame::Message(contents)) => super::super::protocol::parse(&contents).unwrap(),
             other => panic!("{other:?}"),
@@ -294,8 +294,8 @@ mod tests {
         out.write_all(b"last words").unwrap();
         relays.ended(1, End::Exited(3));
         assert_eq!(output(&mut from, Stream::Output), b"last words");
-        assert!(matches!(answer(&mut from), Answer::Ended(1, End::Exited(3))));
-        assert!(matches!(answer(&mut from), Answer::Written(1)));
+        assert!(matches!(answer(&mut from), AgentAnswer::Ended(1, End::Exited(3))));
+        assert!(matches!(answer(&mut from), AgentAnswer::Written(1)));
         drop((out, errors));
     }
 
@@ -310,12 +310,12 @@ mod tests {
         }
         writing.join().unwrap();
         relays.ended(1, End::Signalled(9));
-        assert!(matches!(answer(&mut from), Answer::Ended(1, End::Signalled(9))));
+        assert!(matches!(answer(&mut from), AgentAnswer::Ended(1, End::Signalled(9))));
         relays.taken(1, Stream::Output, WINDOW);
         while come < WINDOW + CHUNK {
             come += output(&mut from, Stream::Output).len();
         }
-        assert!(matches!(answer(&mut from), Answer::Written(1)));
+        assert!(matches!(answer(&mut from), AgentAnswer::Written(1)));
     }
 
     #[test]

@@ -2,7 +2,9 @@
 
 use super::list::Host;
 use super::printers::{Piece, Printed, Printers};
-use super::protocol::{Answer, CHUNK, Command, Frame, Prepare, Ready, Stream, parse, skip_to_greeting};
+use super::protocol::{
+    AgentAnswer, AgentCommand, CHUNK, Frame, Prepare, Ready, Stream, parse, skip_to_greeting,
+};
 use super::template;
 use crate::process::events::{End, Event, Nodes};
 use crate::process::signal_name;
@@ -35,7 +37,7 @@ const IMPATIENT: [i32; 4] = [libc::SIGHUP, libc::SIGINT, libc::SIGQUIT, libc::SI
 
 /// What the threads that read tell the main thread.
 enum Incoming {
-    Answer(usize, Answer),
+    AgentAnswer(usize, AgentAnswer),
     /// A node has recorded something.
     Chunk(u16, Vec<u8>),
     /// The agent's stream has ended, and why as far as it is known.
@@ -124,7 +126,7 @@ impl RemoteNodes {
 
     /// Tells an agent what is going to run.
     pub fn prepare(&mut self, host: usize, prepare: &Prepare) {
-        self.send(host, &Command::Prepare(prepare.clone()));
+        self.send(host, &AgentCommand::Prepare(prepare.clone()));
     }
 
     /// Waits until all agents have found everything in order.
@@ -139,14 +141,14 @@ impl RemoteNodes {
                 || waiting.iter().map(|&host| self.agents[host].host.as_str()).collect::<Vec<_>>().join(", ");
             let message = match self.incoming.recv_timeout(deadline.saturating_duration_since(Instant::now()))
             {
-                Ok(Incoming::Answer(host, Answer::Ready(answer))) => {
+                Ok(Incoming::AgentAnswer(host, AgentAnswer::Ready(answer))) => {
                     ready[host] = Some(*answer);
                     continue;
                 }
-                Ok(Incoming::Answer(host, Answer::Failed(why))) => {
+                Ok(Incoming::AgentAnswer(host, AgentAnswer::Failed(why))) => {
                     format!("host {}: {why}", self.agents[host].host)
                 }
-                Ok(Incoming::Answer(host, _)) => {
+                Ok(Incoming::AgentAnswer(host, _)) => {
                     format!("host {}: its agent speaks out of turn", self.agents[host].host)
                 }
                 Ok(Incoming::Gone(host, why)) => {
@@ -173,11 +175,11 @@ impl RemoteNodes {
 
     /// Tells an agent to start its nodes.
     pub fn start_nodes(&mut self, host: usize, boots: Vec<Boot>) {
-        self.send(host, &Command::Start(boots));
+        self.send(host, &AgentCommand::Start(boots));
     }
 
     /// Sends a command. An agent that is gone is noticed where its answers are read.
-    fn send(&self, host: usize, command: &Command) {
+    fn send(&self, host: usize, command: &AgentCommand) {
         if let Ok(frame) = Frame::message(command) {
             write(&self.agents[host].to, &frame);
         }
@@ -188,37 +190,39 @@ impl RemoteNodes {
             Incoming::Signal(signal) => self.ready.push_back(Event::Signal { signal, from_terminal: false }),
             Incoming::Chunk(node, chunk) => self.ready.push_back(Event::Chunk(node, chunk)),
             Incoming::Watched => self.ready.push_back(Event::Watched),
-            Incoming::Answer(_, Answer::Started(node, process)) => {
+            Incoming::AgentAnswer(_, AgentAnswer::Started(node, process)) => {
                 self.ready.push_back(Event::Started(node, process));
             }
-            Incoming::Answer(_, Answer::Report(node, report)) => {
+            Incoming::AgentAnswer(_, AgentAnswer::Report(node, report)) => {
                 self.ready.push_back(Event::Report(node, report))
             }
-            Incoming::Answer(_, Answer::Ended(node, end)) => {
+            Incoming::AgentAnswer(_, AgentAnswer::Ended(node, end)) => {
                 self.printers.settle(ORDER);
                 if let Some(unwritten) = self.unwritten.get_mut(usize::from(node)) {
                     *unwritten = true;
                 }
                 self.node_ended(usize::from(node), end);
             }
-            Incoming::Answer(_, Answer::Written(node)) => {
+            Incoming::AgentAnswer(_, AgentAnswer::Written(node)) => {
                 if let Some(unwritten) = self.unwritten.get_mut(usize::from(node)) {
                     *unwritten = false;
                 }
             }
-            Incoming::Answer(host, Answer::Stopped(stop)) => {
+            Incoming::AgentAnswer(host, AgentAnswer::Stopped(stop)) => {
                 let host = self.agents[host].host.clone();
                 self.ready.push_back(Event::Stopped(stop, Some(host)));
             }
-            Incoming::Answer(_, Answer::Continued(node)) => self.ready.push_back(Event::Continued(node)),
+            Incoming::AgentAnswer(_, AgentAnswer::Continued(node)) => {
+                self.ready.push_back(Event::Continued(node))
+            }
             Incoming::Unwritable(stream, error) => self.unwritable(stream, &error),
             Incoming::Printed => {}
-            Incoming::Answer(_, Answer::WantInput) => {
+            Incoming::AgentAnswer(_, AgentAnswer::WantInput) => {
                 // The reading thread is gone when there is no more input.
                 let _ = self.want_input.send(());
             }
-            Incoming::Answer(_, Answer::Ready(_)) => {}
-            Incoming::Answer(host, Answer::Failed(why)) => self.gone(host, &why),
+            Incoming::AgentAnswer(_, AgentAnswer::Ready(_)) => {}
+            Incoming::AgentAnswer(host, AgentAnswer::Failed(why)) => self.gone(host, &why),
             Incoming::Gone(host, why) => {
                 self.agents[host].gone = true;
                 self.gone(host, &format!("the connection is lost: {why}"));
@@ -229,7 +233,7 @@ impl RemoteNodes {
     /// The program cannot be given the error itself, but a pipe that nobody reads.
     fn unwritable(&mut self, stream: Stream, error: &io::Error) {
         for host in 0..self.agents.len() {
-            self.send(host, &Command::Close(stream));
+            self.send(host, &AgentCommand::Close(stream));
         }
         if error.kind() != io::ErrorKind::BrokenPipe {
             let sentence = format!("{} cannot be written: {error}; the rest of it is lost", stream.name());
@@ -280,7 +284,7 @@ impl Nodes for RemoteNodes {
     }
 
     fn order(&mut self, node: u16, order: &Order) {
-        self.send(usize::from(node) % self.agents.len(), &Command::Order { node, order: order.clone() });
+        self.send(usize::from(node) % self.agents.len(), &AgentCommand::Order { node, order: order.clone() });
     }
 
     fn watch(&mut self, fd: RawFd) {
@@ -289,12 +293,12 @@ impl Nodes for RemoteNodes {
     }
 
     fn signal(&mut self, node: u16, signal: i32) {
-        self.send(usize::from(node) % self.agents.len(), &Command::Signal { node, signal });
+        self.send(usize::from(node) % self.agents.len(), &AgentCommand::Signal { node, signal });
     }
 
     fn kill(&mut self) {
         for host in 0..self.agents.len() {
-            self.send(host, &Command::Kill);
+            self.send(host, &AgentCommand::Kill);
         }
     }
 
@@ -383,7 +387,7 @@ fn pass_on(printed: Printed, agents: &[ToAgent], sender: &Sender<Incoming>) {
     // Without a receiver the launcher is ending.
     let _ = match printed {
         Printed::Taken(host, node, stream, bytes) => {
-            if let Ok(frame) = Frame::message(&Command::Taken { node, stream, bytes }) {
+            if let Ok(frame) = Frame::message(&AgentCommand::Taken { node, stream, bytes }) {
                 write(&agents[host], &frame);
             }
             Ok(())
@@ -402,7 +406,7 @@ fn read_agent(host: usize, mut from: ChildStdout, sender: &Sender<Incoming>, pri
         while let Some(frame) = Frame::read(&mut from)? {
             match frame {
                 Frame::Message(contents) => {
-                    if sender.send(Incoming::Answer(host, parse(&contents)?)).is_err() {
+                    if sender.send(Incoming::AgentAnswer(host, parse(&contents)?)).is_err() {
                         break;
                     }
                 }
@@ -432,7 +436,7 @@ fn send_input(to: &ToAgent, wanted: &Receiver<()>) {
         let foreground = in_foreground(input.as_raw_fd());
         let length = if foreground { input.read(&mut buffer).unwrap_or(0) } else { 0 };
         if length == 0 {
-            if let Ok(frame) = Frame::message(&Command::InputEnd) {
+            if let Ok(frame) = Frame::message(&AgentCommand::InputEnd) {
                 write(to, &frame);
             }
             return;

@@ -1,6 +1,6 @@
 //! The agent's way to its launcher, and what becomes of the agent when that goes.
 
-use super::protocol::{Answer, Frame};
+use super::protocol::{AgentAnswer, Frame};
 use std::fs::File;
 use std::io::{self, PipeWriter, Write};
 use std::os::fd::{AsRawFd, RawFd};
@@ -9,9 +9,9 @@ use std::thread;
 
 /// The way to the launcher, shared by the threads that relay output.
 #[derive(Clone)]
-pub struct Launcher(Arc<Mutex<File>>);
+pub struct LauncherLink(Arc<Mutex<File>>);
 
-impl Launcher {
+impl LauncherLink {
     /// Everything goes to this file.
     pub fn new(file: File) -> Self {
         Self(Arc::new(Mutex::new(file)))
@@ -32,7 +32,7 @@ impl Launcher {
     }
 
     /// Sends a message.
-    pub fn answer(&self, answer: &Answer) {
+    pub fn answer(&self, answer: &AgentAnswer) {
         if let Ok(frame) = Frame::message(answer) {
             self.frame(&frame);
         }

@@ -175,7 +175,7 @@ mod tests {
         give(&ends[0]);
         give(&ends[1]);
         collection.go_on();
-        // It has lost its patience with node 2, which comes late.
+        // It has stopped waiting for node 2, which comes late.
         drop(ends.remove(0));
         collection.go_on();
         give(&ends[1]);

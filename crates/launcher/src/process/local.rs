@@ -4,7 +4,7 @@ use super::descriptors::{COUNT, Reserved};
 use super::events::{End, Event, Nodes};
 use super::exchange::Collection;
 use super::signals::Signals;
-use super::spawn::{Image, Setup, spawn};
+use super::spawn::{ProcessImage, Setup, spawn};
 use super::stops::{Change, Stops};
 use gondwana_console::failure::Failure;
 use gondwana_console::rlimit::explained;
@@ -26,7 +26,7 @@ use std::time::Instant;
 /// Variables that the launcher sets for the dynamic loader and for the runtime library.
 const HIDDEN: [&str; 3] = ["LD_PRELOAD", "LD_BIND_NOW", BOOT_VARIABLE];
 
-struct Node {
+struct NodeProcess {
     number: u16,
     pid: libc::pid_t,
     ended: bool,
@@ -41,7 +41,7 @@ struct Node {
 pub struct LocalNodes {
     signals: Signals,
     reserved: Reserved,
-    nodes: Vec<Node>,
+    nodes: Vec<NodeProcess>,
     ready: VecDeque<Event>,
     watched: Option<RawFd>,
     /// What the nodes hand over to each other at the start.
@@ -67,7 +67,7 @@ impl LocalNodes {
     }
 
     /// Starts the program as it is, without the runtime library: a machine of one node needs no coherence.
-    pub fn start_plain(&mut self, image: &Image) -> Result<(), Failure> {
+    pub fn start_plain(&mut self, image: &ProcessImage) -> Result<(), Failure> {
         let setup = Setup {
             mask: self.signals.mask_before(),
             inherited: None,
@@ -75,7 +75,14 @@ impl LocalNodes {
             apart: false,
         };
         let pid = spawn(image, &setup).map_err(|error| cannot_start(0, &explained(&error)))?;
-        self.nodes.push(Node { number: 0, pid, ended: false, killed: false, control: None, frames: None });
+        self.nodes.push(NodeProcess {
+            number: 0,
+            pid,
+            ended: false,
+            killed: false,
+            control: None,
+            frames: None,
+        });
         Ok(())
     }
 
@@ -83,7 +90,7 @@ impl LocalNodes {
     /// [`Boot::fabric`] names; the descriptor numbers in `boot` are filled in here.
     pub fn start(
         &mut self,
-        image: &Image,
+        image: &ProcessImage,
         library: &Path,
         mut boot: Boot,
         fabric: &OwnedFd,
@@ -118,7 +125,7 @@ impl LocalNodes {
         };
         let pid = spawn(&image.with_variables(&variables), &setup).map_err(failed)?;
         let (control, frames) = (Some(ours), Some(frames));
-        self.nodes.push(Node { number, pid, ended: false, killed: false, control, frames });
+        self.nodes.push(NodeProcess { number, pid, ended: false, killed: false, control, frames });
         if let Some((ours, _)) = exchange {
             self.handed.add(number, ours);
         }
@@ -127,7 +134,11 @@ impl LocalNodes {
         Ok(())
     }
 
-    fn variables(&self, image: &Image, library: &Path) -> Result<[(&'static str, OsString); 3], Failure> {
+    fn variables(
+        &self,
+        image: &ProcessImage,
+        library: &Path,
+    ) -> Result<[(&'static str, OsString); 3], Failure> {
         let mut preload = library.as_os_str().to_owned();
         if preload.as_encoded_bytes().iter().any(|byte| matches!(byte, b' ' | b':')) {
             return Err(Failure::cannot(format!(
@@ -352,7 +363,7 @@ fn why_starved(whose: OutOfMemory) -> String {
 }
 
 /// What the environment holds for the variables that we set.
-fn hidden(image: &Image) -> Result<Vec<(String, Option<String>)>, Failure> {
+fn hidden(image: &ProcessImage) -> Result<Vec<(String, Option<String>)>, Failure> {
     HIDDEN
         .iter()
         .map(|name| {

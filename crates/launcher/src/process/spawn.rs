@@ -10,13 +10,13 @@ use std::sync::atomic::{AtomicI32, Ordering};
 
 /// A program as `execve` takes it.
 #[derive(Clone, Debug)]
-pub struct Image {
+pub struct ProcessImage {
     path: CString,
     arguments: Vec<CString>,
     environment: Vec<(OsString, OsString)>,
 }
 
-impl Image {
+impl ProcessImage {
     /// A program with its arguments, the first being the name that it is called by, and the environment given.
     pub fn new(
         path: &Path,
@@ -70,7 +70,7 @@ struct Vectors {
 }
 
 impl Vectors {
-    fn new(image: &Image) -> io::Result<Self> {
+    fn new(image: &ProcessImage) -> io::Result<Self> {
         let strings: Vec<CString> = image
             .environment
             .iter()
@@ -124,7 +124,7 @@ const STACK: usize = 64 * 1024;
 
 /// What a child needs to become the program.
 struct Birth<'a> {
-    image: &'a Image,
+    image: &'a ProcessImage,
     vectors: &'a Vectors,
     setup: &'a Setup<'a>,
     parent: libc::pid_t,
@@ -140,7 +140,7 @@ struct Birth<'a> {
 ///
 /// # Errors
 /// Of the system, also those that the new process meets before it has become the program.
-pub fn spawn(image: &Image, setup: &Setup<'_>) -> io::Result<libc::pid_t> {
+pub fn spawn(image: &ProcessImage, setup: &Setup<'_>) -> io::Result<libc::pid_t> {
     let vectors = Vectors::new(image)?;
     // SAFETY: getpid touches no memory.
     let parent = unsafe { libc::getpid() };

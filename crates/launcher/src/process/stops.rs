@@ -5,7 +5,7 @@ use std::fs;
 use std::time::{Duration, Instant};
 
 /// How long a node may be stopped before that is told.
-const PATIENCE: Duration = Duration::from_secs(5);
+const REPORTED_AFTER: Duration = Duration::from_secs(5);
 
 /// How often to look. What costs nothing to find out, a signal at each stop, does not come from a tracer's stops.
 const PERIOD: Duration = Duration::from_secs(1);
@@ -92,7 +92,7 @@ impl Stops {
                 continue;
             };
             let silent = node.told || node.on_purpose;
-            if !silent && now - *node.since.get_or_insert(now) >= PATIENCE {
+            if !silent && now - *node.since.get_or_insert(now) >= REPORTED_AFTER {
                 node.told = true;
                 changes.push(Change::Stopped(Stop { node: node.node, process: node.process, tracer }));
             }

@@ -1,4 +1,4 @@
-//! What the program asks of the banks of all nodes: passed on to each of them, one request after the other, so that all
+//! What the program asks of the counter banks of all nodes: passed on to each of them, one request after the other, so that all
 //! banks have the same filters; their answers are put together.
 
 use crate::process::events::Nodes;
@@ -6,7 +6,7 @@ use gondwana_control::{BankAnswer, BankError, BankRequest, Order};
 use gondwana_monitor::{FilterError, MOST_FILTERS, SECONDARIES};
 use std::collections::{BTreeSet, VecDeque};
 
-/// The banks of a run.
+/// The counter banks of a run.
 #[derive(Default)]
 pub struct CounterBanks {
     /// Numbers that filters and secondary counters have, a bit each.

@@ -11,10 +11,10 @@ use crate::process::descriptors::null;
 use crate::process::events::Nodes;
 use crate::process::local::LocalNodes;
 use crate::process::signals::Signals;
-use crate::process::spawn::Image;
-use crate::progress_line::Live;
+use crate::process::spawn::ProcessImage;
+use crate::progress_line::ProgressLine;
 use crate::random::random;
-use crate::run_registry::answer::{Desk, Register};
+use crate::run_registry::answer::{RegistryService, RunRegistry};
 use crate::run_registry::{Running, RunningNode};
 use gondwana_console::failure::Failure;
 use gondwana_console::output::tell;
@@ -64,16 +64,16 @@ pub struct Job<'a> {
 
 impl Job<'_> {
     /// The program as it is, as a child, so that the launcher can say how long it took.
-    pub fn alone(&self, image: &Image) -> Result<Outcome, Failure> {
+    pub fn alone(&self, image: &ProcessImage) -> Result<Outcome, Failure> {
         let mut machine = LocalNodes::new(Signals::new(true)?)?;
         machine.start_plain(image)?;
-        let mut outcome = self.supervise(&mut machine, Live::hidden(), None)?;
+        let mut outcome = self.supervise(&mut machine, ProgressLine::hidden(), None)?;
         outcome.stats = vec![Some(serde_json::json!({}))];
         Ok(outcome)
     }
 
     /// All nodes on this computer.
-    pub fn here(&self, image: &Image) -> Result<(Outcome, &'static str), Failure> {
+    pub fn here(&self, image: &ProcessImage) -> Result<(Outcome, &'static str), Failure> {
         let nodes = usize::from(self.nodes);
         let messages = match self.fabric {
             Fabric::Shm => ShmSegment::bytes(nodes, DEFAULT_RING_BYTES),
@@ -83,16 +83,16 @@ impl Job<'_> {
         if let Some(why) = &can.degraded {
             say_degraded("", why);
         }
-        let live = Live::new(self.nodes);
+        let live = ProgressLine::new(self.nodes);
         let mut machine = LocalNodes::new(Signals::new(true)?)?;
-        let mut desk = Desk::open();
+        let mut service = RegistryService::open();
         for (node, (fabric, fd)) in self.fabrics()?.into_iter().enumerate() {
             let boot = self.boot(node as u16, fabric, &can, live.is_shown())?;
             let streams = [(node > 0).then(null).transpose()?, None, None];
             machine.start(image, &can.library, boot, &fd, streams)?;
         }
-        let register = desk.serve(self.running(can.span, &[]));
-        Ok((self.supervise(&mut machine, live, Some(register))?, mechanism_name(can.mechanism)))
+        let registry = service.serve(self.running(can.span, &[]));
+        Ok((self.supervise(&mut machine, live, Some(registry))?, mechanism_name(can.mechanism)))
     }
 
     /// What each node finds under its fabric descriptor.
@@ -194,12 +194,12 @@ impl Job<'_> {
     pub fn supervise(
         &self,
         machine: &mut dyn Nodes,
-        live: Live,
-        register: Option<Arc<Register>>,
+        live: ProgressLine,
+        registry: Option<Arc<RunRegistry>>,
     ) -> Result<Outcome, Failure> {
         let mut say = tell;
-        let reporting = register.is_some();
-        let supervisor = Supervisor::new(self.nodes, reporting, live, &mut say).keeping(register);
+        let reporting = registry.is_some();
+        let supervisor = Supervisor::new(self.nodes, reporting, live, &mut say).keeping(registry);
         supervisor.monitored(Monitored::new(self.described(), self.writer.take())).run(machine)
     }
 

@@ -7,7 +7,7 @@
 use super::counter_banks::CounterBanks;
 use super::recording_writer::RecordingWriter;
 use crate::process::events::Nodes;
-use crate::run_registry::requests::{Answer, Asked, Request, answer};
+use crate::run_registry::requests::{Asked, Request, RequestAnswer, answer};
 use gondwana_control::{BankAnswer, BankError, BankRequest, Monitoring, Order};
 use gondwana_monitor::FilterText;
 use gondwana_recording::{
@@ -146,7 +146,7 @@ impl Monitored {
         machine.order(node, &Order::Answer(done.err()));
     }
 
-    /// A thread of the program asks something of the banks of all nodes; `over` while the run is ending.
+    /// A thread of the program asks something of the counter banks of all nodes; `over` while the run is ending.
     pub fn asked_of_banks(&mut self, node: u16, request: BankRequest, over: bool, machine: &mut dyn Nodes) {
         if over {
             let why = BankError::Refused(libc::EBUSY, "the run is just ending".to_owned());
@@ -155,8 +155,8 @@ impl Monitored {
         self.banks.ask(node, request, &self.nodes(), machine);
     }
 
-    /// A node has done what was asked of its bank.
-    pub fn board_done(&mut self, node: u16, answer: BankAnswer, machine: &mut dyn Nodes) {
+    /// A node has done what was asked of its counter bank.
+    pub fn bank_done(&mut self, node: u16, answer: BankAnswer, machine: &mut dyn Nodes) {
         self.banks.done(node, answer, &self.nodes(), machine);
     }
 
@@ -362,7 +362,7 @@ impl Recording {
 
 /// Waits until everything is written, and tells those who wait for that.
 fn finish(recording: Recording, askers: Vec<UnixStream>) {
-    let answered: Answer = match recording.finish() {
+    let answered: RequestAnswer = match recording.finish() {
         (file, None) => Ok(Some(file)),
         (_, Some(sentence)) => Err(format!("is not recorded any more: {sentence}")),
     };

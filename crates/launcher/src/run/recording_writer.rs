@@ -1,7 +1,7 @@
 //! The file of a recording: what nodes send is appended as it comes, by a thread of its own, so that a slow disk does
 //! not hold up the run.
 
-use gondwana_console::create::{Fresh, Place, Readers, place, with_suffix};
+use gondwana_console::create::{Destination, Fresh, Readers, destination, with_suffix};
 use gondwana_console::failure::Failure;
 use gondwana_console::rlimit::explained;
 use gondwana_recording::{FILE_HEADER, chunks};
@@ -25,7 +25,7 @@ pub struct RecordingWriter {
     option: &'static str,
     path: PathBuf,
     before: Before,
-    state: State,
+    state: WriterState,
     waiting: Arc<AtomicUsize>,
     /// Chunks that the disk was too slow for.
     left_out: u64,
@@ -43,7 +43,7 @@ enum Before {
 }
 
 #[derive(Debug)]
-enum State {
+enum WriterState {
     /// No node has recorded anything: what is to be written first.
     Blank(File),
     Running(Sender<Vec<u8>>, JoinHandle<io::Result<()>>),
@@ -55,15 +55,24 @@ impl RecordingWriter {
     /// Makes the file that the user has named with an option; one of that name is kept, with `.old` behind its name. It has
     /// its name from the beginning: when a run is killed, what was recorded is there.
     pub fn open(option: &'static str, path: &Path) -> Result<Self, Failure> {
-        let begun = place(path).and_then(|place| match place {
-            Place::Stream(mut stream) => stream.write_all(&FILE_HEADER).map(|()| (Before::Stream, stream)),
-            Place::File => begin(path),
+        let begun = destination(path).and_then(|place| match place {
+            Destination::Stream(mut stream) => {
+                stream.write_all(&FILE_HEADER).map(|()| (Before::Stream, stream))
+            }
+            Destination::File => begin(path),
         });
         let (before, file) = begun.map_err(|error| {
             Failure::cannot(format!("{option}: {} cannot be written: {}", path.display(), explained(&error)))
         })?;
         let path = path.to_owned();
-        Ok(Self { option, path, before, state: State::Blank(file), waiting: Arc::default(), left_out: 0 })
+        Ok(Self {
+            option,
+            path,
+            before,
+            state: WriterState::Blank(file),
+            waiting: Arc::default(),
+            left_out: 0,
+        })
     }
 
     /// Where the recording is.
@@ -73,13 +82,16 @@ impl RecordingWriter {
 
     /// Appends a chunk. Gives a sentence for the user when it is found that nothing more can be written.
     pub fn append(&mut self, chunk: Vec<u8>) -> Option<String> {
-        if let State::Blank(_) = &self.state {
-            let State::Blank(file) = std::mem::replace(&mut self.state, State::Over) else { return None };
+        if let WriterState::Blank(_) = &self.state {
+            let WriterState::Blank(file) = std::mem::replace(&mut self.state, WriterState::Over) else {
+                return None;
+            };
             let (sender, receiver) = channel();
             let waiting = Arc::clone(&self.waiting);
-            self.state = State::Running(sender, thread::spawn(move || write(file, &receiver, &waiting)));
+            self.state =
+                WriterState::Running(sender, thread::spawn(move || write(file, &receiver, &waiting)));
         }
-        let State::Running(sender, _) = &self.state else { return None };
+        let WriterState::Running(sender, _) = &self.state else { return None };
         let length = chunk.len();
         if self.waiting.load(Ordering::Relaxed) + length > MOST_WAITING {
             self.left_out += 1;
@@ -91,12 +103,13 @@ impl RecordingWriter {
 
     /// Waits until everything is written. Gives a sentence for the user if that is not possible.
     pub fn finish(&mut self) -> Option<String> {
-        let State::Running(sender, writer) = std::mem::replace(&mut self.state, State::Over) else {
+        let WriterState::Running(sender, thread) = std::mem::replace(&mut self.state, WriterState::Over)
+        else {
             return None;
         };
         drop(sender);
         let (option, path) = (self.option, self.path.display());
-        match writer.join() {
+        match thread.join() {
             Ok(Ok(())) if self.left_out == 0 => None,
             Ok(Ok(())) => Some(format!(
                 "{option}: {path} lacks {} pieces, which the disk was too slow for: use a faster one",
@@ -117,8 +130,8 @@ impl Drop for RecordingWriter {
     /// A run that did not come to pass leaves the files as they were.
     fn drop(&mut self) {
         match self.state {
-            State::Blank(_) => put_back(&self.path, &self.before),
-            State::Running(..) | State::Over => {
+            WriterState::Blank(_) => put_back(&self.path, &self.before),
+            WriterState::Running(..) | WriterState::Over => {
                 // Whoever wants to know what went wrong has asked before.
                 let _ = self.finish();
             }
@@ -271,7 +284,7 @@ mod tests {
             option: "--monitor",
             path,
             before: Before::Stream,
-            state: State::Blank(file),
+            state: WriterState::Blank(file),
             waiting: Arc::default(),
             left_out: 0,
         };

@@ -1,8 +1,8 @@
 //! The launcher's side: a thread that sleeps until somebody asks.
 
-use super::place::Place;
 use super::requests::{self, Inbox};
 use super::socket::{self, Purpose};
+use super::socket_directory::SocketDirectory;
 use super::{Running, State, credentials};
 use std::io::{self, ErrorKind, Write};
 use std::os::unix::net::{UnixListener, UnixStream};
@@ -15,39 +15,39 @@ const ATTEMPTS: usize = 3;
 
 /// Where a run can be asked, as long as this lives.
 #[derive(Debug)]
-pub struct Desk {
+pub struct RegistryService {
     /// `None` where sockets cannot be made that nobody else can take away: then nobody can ask.
-    place: Option<Place>,
+    place: Option<SocketDirectory>,
     /// For those who want to know about the run, and for requests.
     listeners: Option<[UnixListener; 2]>,
     opened: Instant,
 }
 
-impl Desk {
+impl RegistryService {
     /// Lets others connect; they wait until [`Desk::serve`].
     pub fn open() -> Self {
         let opened = Instant::now();
-        let found = (0..ATTEMPTS).find_map(|_| Place::own().find_map(listen));
+        let found = (0..ATTEMPTS).find_map(|_| SocketDirectory::own().find_map(listen));
         let (place, listeners) = found.unzip();
         Self { place, listeners, opened }
     }
 
     /// Answers from now on. Signals that this process reads must be blocked already.
-    pub fn serve(&mut self, run: Running) -> Arc<Register> {
+    pub fn serve(&mut self, run: Running) -> Arc<RunRegistry> {
         let (about, requests) = self.listeners.take().map(|[about, requests]| (about, requests)).unzip();
         let requests = requests.and_then(requests::take);
-        let register = Arc::new(Register { started: self.opened, run: Mutex::new(run), requests });
+        let registry = Arc::new(RunRegistry { started: self.opened, run: Mutex::new(run), requests });
         if let Some(listener) = about {
-            let register = Arc::clone(&register);
+            let registry = Arc::clone(&registry);
             let thread = thread::Builder::new().name("answers".to_owned());
             // Where no thread can be had the run goes on without.
-            let _ = thread.spawn(move || serve(&listener, &register));
+            let _ = thread.spawn(move || serve(&listener, &registry));
         }
-        register
+        registry
     }
 }
 
-impl Drop for Desk {
+impl Drop for RegistryService {
     fn drop(&mut self) {
         if let Some(place) = &self.place {
             socket::remove(place, std::process::id());
@@ -57,7 +57,7 @@ impl Drop for Desk {
 }
 
 /// Makes both sockets in a place, if that can be done there.
-fn listen(place: Place) -> Option<(Place, [UnixListener; 2])> {
+fn listen(place: SocketDirectory) -> Option<(SocketDirectory, [UnixListener; 2])> {
     let this = std::process::id();
     socket::clear(&place);
     place.hold();
@@ -74,14 +74,14 @@ fn listen(place: Place) -> Option<(Place, [UnixListener; 2])> {
 
 /// What is known about the run at the moment.
 #[derive(Debug)]
-pub struct Register {
+pub struct RunRegistry {
     started: Instant,
     run: Mutex<Running>,
     /// What is asked of the run, if that is possible.
     requests: Option<Arc<Inbox>>,
 }
 
-impl Register {
+impl RunRegistry {
     /// A node has got a process.
     pub fn started(&self, node: u16, process: u32) {
         if let Some(node) = self.lock().nodes.get_mut(usize::from(node)) {
@@ -115,11 +115,11 @@ impl Register {
     }
 }
 
-fn serve(listener: &UnixListener, register: &Register) {
+fn serve(listener: &UnixListener, registry: &RunRegistry) {
     loop {
         match listener.accept() {
             // Whoever does not take the answer gets none.
-            Ok((stream, _)) => drop(answer(stream, register)),
+            Ok((stream, _)) => drop(answer(stream, registry)),
             Err(error) if matches!(error.kind(), ErrorKind::Interrupted | ErrorKind::ConnectionAborted) => {}
             // Trying again, as with no descriptors left, might fail as fast for ever.
             Err(_) => return,
@@ -128,13 +128,13 @@ fn serve(listener: &UnixListener, register: &Register) {
 }
 
 /// Sends the document, which the kernel keeps for the reader: it is far shorter than what a socket holds.
-fn answer(mut stream: UnixStream, register: &Register) -> io::Result<()> {
+fn answer(mut stream: UnixStream, registry: &RunRegistry) -> io::Result<()> {
     let asker = credentials::of_peer(&stream)?;
     if ![credentials::this_user(), 0].contains(&asker.user) {
         return Ok(());
     }
     stream.set_nonblocking(true)?;
-    stream.write_all(&serde_json::to_vec(&register.now())?)
+    stream.write_all(&serde_json::to_vec(&registry.now())?)
 }
 
 #[cfg(test)]
@@ -156,12 +156,12 @@ mod tests {
             monitored: false,
             nodes: vec![node; gondwana_topology::MAX_NODES],
         };
-        let register = Register { started: Instant::now(), run: Mutex::new(run), requests: None };
-        register.started(255, u32::MAX);
-        register.reached(255, State::Up);
-        register.reached(256, State::Up);
+        let registry = RunRegistry { started: Instant::now(), run: Mutex::new(run), requests: None };
+        registry.started(255, u32::MAX);
+        registry.reached(255, State::Up);
+        registry.reached(256, State::Up);
         let (ours, mut theirs) = UnixStream::pair().unwrap();
-        answer(ours, &register).unwrap();
+        answer(ours, &registry).unwrap();
         let mut text = String::new();
         theirs.read_to_string(&mut text).unwrap();
         let told: Running = serde_json::from_str(&text).unwrap();
@@ -181,9 +181,9 @@ mod tests {
             monitored: false,
             nodes: vec![],
         };
-        let register = Register { started: Instant::now(), run: Mutex::new(run), requests: None };
+        let registry = RunRegistry { started: Instant::now(), run: Mutex::new(run), requests: None };
         let (ours, theirs) = UnixStream::pair().unwrap();
         drop(theirs);
-        assert_eq!(answer(ours, &register).unwrap_err().kind(), ErrorKind::BrokenPipe);
+        assert_eq!(answer(ours, &registry).unwrap_err().kind(), ErrorKind::BrokenPipe);
     }
 }

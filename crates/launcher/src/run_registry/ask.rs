@@ -1,8 +1,8 @@
 //! The asker's side: which runs there are, and what each says of itself.
 
-use super::place::Place;
-use super::requests::{Answer, Request};
+use super::requests::{Request, RequestAnswer};
 use super::socket::{self, Purpose};
+use super::socket_directory::SocketDirectory;
 use super::{Launcher, Running, credentials};
 use gondwana_console::failure::Failure;
 use gondwana_topology::MAX_NODES;
@@ -16,10 +16,10 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 /// How long a launcher may take to answer. It does nothing but that; only one that does not run takes long.
-const PATIENCE: Duration = Duration::from_secs(5);
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// How long a request may take. A recording that ends waits for all nodes, and for the disk.
-const LONG_PATIENCE: Duration = Duration::from_secs(30);
+const REQUEST_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// The longest answer, in bytes. Root also asks what other users' processes have set up.
 const LONGEST: u64 = 1 << 20;
@@ -29,7 +29,7 @@ const LONGEST: u64 = 1 << 20;
 pub fn own() -> BTreeSet<Launcher> {
     let user = credentials::this_user();
     let mut runs = BTreeSet::new();
-    for place in Place::all() {
+    for place in SocketDirectory::all() {
         if place.user() == user {
             socket::clear(&place);
         }
@@ -56,9 +56,9 @@ pub fn ask(process: u32) -> Result<Running, Failure> {
     told.filter(is_run).ok_or_else(|| other_version(process))
 }
 
-/// Reads an answer to its end, for at most [`PATIENCE`].
+/// Reads an answer to its end, for at most [`ANSWER_TIMEOUT`].
 fn read(mut stream: &UnixStream) -> io::Result<Vec<u8>> {
-    let end = Instant::now() + PATIENCE;
+    let end = Instant::now() + ANSWER_TIMEOUT;
     let mut answer = vec![];
     let mut part = [0; 4096];
     while (answer.len() as u64) < LONGEST {
@@ -81,7 +81,7 @@ fn read(mut stream: &UnixStream) -> io::Result<Vec<u8>> {
 pub fn request(process: u32, request: &Request) -> Result<(Option<PathBuf>, BufReader<UnixStream>), Failure> {
     let failed = |error: io::Error| not_asked(process, &error);
     let mut stream = connect(process, Purpose::Requests)?;
-    stream.set_read_timeout(Some(LONG_PATIENCE)).map_err(failed)?;
+    stream.set_read_timeout(Some(REQUEST_TIMEOUT)).map_err(failed)?;
     let text = serde_json::to_vec(request).map_err(|error| failed(error.into()))?;
     stream.write_all(&text).and_then(|()| stream.shutdown(Shutdown::Write)).map_err(failed)?;
     let mut stream = BufReader::new(stream);
@@ -90,7 +90,7 @@ pub fn request(process: u32, request: &Request) -> Result<(Option<PathBuf>, BufR
     if line.is_empty() {
         return Err(Failure::cannot(ended(process)));
     }
-    let answer: Answer = serde_json::from_str(&line).map_err(|_| other_version(process))?;
+    let answer: RequestAnswer = serde_json::from_str(&line).map_err(|_| other_version(process))?;
     match answer {
         Ok(file) => Ok((file, stream)),
         Err(why) => Err(Failure::cannot(format!("the run of process {process} {why}"))),
@@ -100,7 +100,7 @@ pub fn request(process: u32, request: &Request) -> Result<(Option<PathBuf>, BufR
 /// Connects to a socket of a launcher.
 fn connect(process: u32, purpose: Purpose) -> Result<UnixStream, Failure> {
     let name = socket::name(process, purpose);
-    let places = Place::all().into_iter().chain(Place::of_process(process));
+    let places = SocketDirectory::all().into_iter().chain(SocketDirectory::of_process(process));
     let places: Vec<_> = places.filter(|place| place.file(&name).exists()).collect();
     if !places.is_empty() && is_stopped(process) {
         return Err(Failure::cannot(format!(
@@ -109,7 +109,7 @@ fn connect(process: u32, purpose: Purpose) -> Result<UnixStream, Failure> {
     }
     let mut failure = None;
     for place in places {
-        match reach(&place, process, purpose, PATIENCE) {
+        match reach(&place, process, purpose, ANSWER_TIMEOUT) {
             Ok(stream) => return Ok(stream),
             Err(error) => failure = Some(not_asked(process, &error)),
         }
@@ -118,8 +118,13 @@ fn connect(process: u32, purpose: Purpose) -> Result<UnixStream, Failure> {
 }
 
 /// Connects to a socket in a place; an error of the kind [`ErrorKind::PermissionDenied`] if it is not that process's.
-fn reach(place: &Place, process: u32, purpose: Purpose, patience: Duration) -> io::Result<UnixStream> {
-    let stream = socket::call(place, &socket::name(process, purpose), patience)?;
+fn reach(
+    place: &SocketDirectory,
+    process: u32,
+    purpose: Purpose,
+    timeout: Duration,
+) -> io::Result<UnixStream> {
+    let stream = socket::call(place, &socket::name(process, purpose), timeout)?;
     if credentials::of_peer(&stream)? != (Launcher { process, user: place.user() }) {
         return Err(ErrorKind::PermissionDenied.into());
     }

@@ -42,7 +42,7 @@ pub enum Request {
 }
 
 /// What is answered: the file of the recording, if there is one, or a sentence that says why not.
-pub type Answer = Result<Option<PathBuf>, String>;
+pub type RequestAnswer = Result<Option<PathBuf>, String>;
 
 /// A request, and where the answer goes.
 #[derive(Debug)]
@@ -54,7 +54,7 @@ pub struct Asked {
 }
 
 /// Answers. The connection stays open as long as the stream that this gives back.
-pub fn answer(mut asker: UnixStream, answer: &Answer) -> UnixStream {
+pub fn answer(mut asker: UnixStream, answer: &RequestAnswer) -> UnixStream {
     let mut line = serde_json::to_vec(answer).unwrap_or_default();
     line.push(b'\n');
     // A socket holds far more than an answer, and an asker that is gone needs none.
@@ -226,7 +226,7 @@ mod tests {
             drop(answer(asked.asker, &Err("no".to_owned())));
             let mut line = String::new();
             BufReader::new(asker).read_line(&mut line).unwrap();
-            assert_eq!(serde_json::from_str::<Answer>(&line).unwrap(), Err("no".to_owned()));
+            assert_eq!(serde_json::from_str::<RequestAnswer>(&line).unwrap(), Err("no".to_owned()));
         }
     }
 

@@ -1,6 +1,6 @@
-//! The sockets of launchers: files in a [`Place`] that are named by process and purpose.
+//! The sockets of launchers: files in a [`SocketDirectory`] that are named by process and purpose.
 
-use super::place::Place;
+use super::socket_directory::SocketDirectory;
 use rustix::net::sockopt::{Timeout, set_socket_timeout};
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, connect, socket_with};
 use std::ffi::OsStr;
@@ -52,7 +52,7 @@ fn parse(name: &OsStr) -> Option<(u32, Purpose, bool)> {
 }
 
 /// The launchers that have a socket for telling about their runs; one may have been killed.
-pub fn processes(place: &Place) -> impl Iterator<Item = u32> {
+pub fn processes(place: &SocketDirectory) -> impl Iterator<Item = u32> {
     place.names().filter_map(|name| match parse(&name)? {
         (process, Purpose::Run, true) => Some(process),
         _ => None,
@@ -62,7 +62,7 @@ pub fn processes(place: &Place) -> impl Iterator<Item = u32> {
 /// Listens for others. A socket that an earlier process with the same number has left behind goes.
 ///
 /// Whoever clears away what was left behind takes a socket that refuses callers for dead: it gets its name when it listens.
-pub fn listen(place: &Place, process: u32, purpose: Purpose) -> io::Result<UnixListener> {
+pub fn listen(place: &SocketDirectory, process: u32, purpose: Purpose) -> io::Result<UnixListener> {
     let name = name(process, purpose);
     match call(place, &name, KNOCK) {
         Err(error) if [ErrorKind::NotFound, ErrorKind::ConnectionRefused].contains(&error.kind()) => {}
@@ -77,23 +77,23 @@ pub fn listen(place: &Place, process: u32, purpose: Purpose) -> io::Result<UnixL
 }
 
 /// Takes a launcher's sockets away.
-pub fn remove(place: &Place, process: u32) {
+pub fn remove(place: &SocketDirectory, process: u32) {
     for purpose in Purpose::ALL {
         let _ = fs::remove_file(place.file(&name(process, purpose)));
     }
 }
 
 /// Connects to a socket; an error of the kind [`ErrorKind::WouldBlock`] if it has too many callers for so long.
-pub fn call(place: &Place, name: &str, patience: Duration) -> io::Result<UnixStream> {
+pub fn call(place: &SocketDirectory, name: &str, timeout: Duration) -> io::Result<UnixStream> {
     let socket = socket_with(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::CLOEXEC, None)?;
-    set_socket_timeout(&socket, Timeout::Send, Some(patience))?;
+    set_socket_timeout(&socket, Timeout::Send, Some(timeout))?;
     connect(&socket, &SocketAddrUnix::new(place.file(name))?)?;
     set_socket_timeout(&socket, Timeout::Send, None)?;
     Ok(socket.into())
 }
 
 /// Removes what launchers that were killed have left behind.
-pub fn clear(place: &Place) {
+pub fn clear(place: &SocketDirectory) {
     for name in place.names() {
         let Some((process, ..)) = parse(&name) else { continue };
         // In another container the process may have another number, but its socket does not refuse.

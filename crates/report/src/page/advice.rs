@@ -1,6 +1,6 @@
 //! Advice as the page shows it.
 
-use super::words;
+use super::{limits, words};
 use gondwana_analysis::{Advice, AdviceKind, Analysis, plan};
 use gondwana_console::columns::{amount, grouped};
 use gondwana_plan::Plan;
@@ -20,7 +20,7 @@ pub struct Item {
 impl Item {
     /// Some advice.
     pub fn new(advice: &Advice, analysis: &Analysis, earlier: &Plan) -> Self {
-        let areas = analysis.areas.iter().take(super::MOST_AREAS);
+        let areas = analysis.areas.iter().take(limits::MOST_AREAS);
         Self {
             title: words::name(&title(advice)),
             area: areas.clone().position(|area| area.name == advice.area),

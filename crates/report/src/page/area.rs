@@ -1,6 +1,7 @@
 //! Data areas as the page shows them: a row of the table, and what is known of one.
 
-use super::{COLOURS, MOST_NODES, words};
+use super::limits::{COLOURS, MOST_NODES};
+use super::words;
 use gondwana_analysis::{Analysis, Area, FalselySharedPage, Origin, Pattern, Writer};
 use gondwana_console::columns::{amount, grouped, ranges};
 
@@ -43,7 +44,7 @@ pub struct Bar {
 }
 
 /// A row of the table. Numbers are there twice: for sorting and for people.
-pub struct Row {
+pub struct AreaRow {
     pub index: usize,
     pub detailed: bool,
     pub name: String,
@@ -55,7 +56,7 @@ pub struct Row {
     pub bars: Vec<Bar>,
 }
 
-impl Row {
+impl AreaRow {
     /// The row of an area.
     pub fn new(index: usize, area: &Area, analysis: &Analysis) -> Self {
         let totals = &area.totals;
@@ -125,7 +126,7 @@ pub struct Details {
     pub nodes: Vec<NodeRow>,
     pub fields: Vec<FieldRow>,
     pub places: Vec<PlaceRow>,
-    pub pages: Vec<Page>,
+    pub pages: Vec<PageRow>,
 }
 
 /// What one node did with an area.
@@ -153,7 +154,7 @@ pub struct PlaceRow {
 }
 
 /// A falsely shared page.
-pub struct Page {
+pub struct PageRow {
     pub address: String,
     pub fetches: String,
     pub length: u64,
@@ -258,10 +259,10 @@ fn place_row(place: &gondwana_analysis::CodePlace) -> PlaceRow {
     }
 }
 
-fn shared(page: &FalselySharedPage, analysis: &Analysis) -> Page {
+fn shared(page: &FalselySharedPage, analysis: &Analysis) -> PageRow {
     let length = u64::from(analysis.run.page_bytes).max(1);
     let users = page.writers.iter().take(MOST_WRITERS).map(|writer| user(writer, page.page, length));
-    Page {
+    PageRow {
         address: format!("{:#x}", page.page),
         fetches: words::things(page.fetches, "fetch", "fetches"),
         length,

@@ -1,6 +1,6 @@
 //! What the script of the page reads: numbers in columns, because there may be very many, and the names that go with them.
 
-use super::{cells, words};
+use super::{cells, limits, words};
 use gondwana_analysis::{Analysis, Cell};
 use serde::Serialize;
 use std::fmt::Write;
@@ -49,9 +49,9 @@ struct Columns {
 
 /// The data as JSON that may be inside a `script` element, with this many areas.
 pub fn json(analysis: &Analysis, cells: &[Cell], areas: usize, slots: &[super::time::Slot]) -> String {
-    let threads = analysis.threads.iter().take(super::MOST_THREADS);
+    let threads = analysis.threads.iter().take(limits::MOST_THREADS);
     let data = Data {
-        nodes: analysis.nodes.iter().take(super::MOST_NODES).map(|node| words::name(&node.host)).collect(),
+        nodes: analysis.nodes.iter().take(limits::MOST_NODES).map(|node| words::name(&node.host)).collect(),
         threads: threads
             .map(|thread| Thread {
                 number: thread.number,

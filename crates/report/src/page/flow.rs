@@ -1,13 +1,14 @@
 //! Who sends how much to whom.
 
-use super::{MOST_NODES, words};
+use super::limits::MOST_NODES;
+use super::words;
 use gondwana_analysis::{Analysis, Flow};
 
 /// Shades of heat, of which 0 is none at all.
 const HEATS: u64 = 9;
 
 /// One sender.
-pub struct Row {
+pub struct FlowRow {
     pub host: String,
     pub cells: Vec<Cell>,
 }
@@ -21,13 +22,13 @@ pub struct Cell {
 }
 
 /// The rows of the table, by sender.
-pub fn matrix(analysis: &Analysis) -> Vec<Row> {
+pub fn matrix(analysis: &Analysis) -> Vec<FlowRow> {
     let rows = analysis.flows.iter().take(MOST_NODES);
     let hottest =
         rows.clone().flat_map(|row| row.iter().take(MOST_NODES)).map(|flow| flow.bytes).max().unwrap_or(0);
     let host = |node: usize| analysis.nodes.get(node).map(|node| words::name(&node.host)).unwrap_or_default();
     rows.enumerate()
-        .map(|(from, row)| Row {
+        .map(|(from, row)| FlowRow {
             host: host(from),
             cells: row
                 .iter()

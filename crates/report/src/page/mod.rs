@@ -10,6 +10,7 @@ mod area;
 mod cells;
 mod data;
 mod flow;
+mod limits;
 mod things;
 mod time;
 mod words;
@@ -20,18 +21,8 @@ use base64::engine::general_purpose::STANDARD;
 use gondwana_analysis::{Advice, Analysis, LockHandOffs};
 use gondwana_console::columns::grouped;
 use gondwana_plan::Plan;
+use limits::{MOST_AREAS, MOST_LOCKS, MOST_NODES};
 use sha2::{Digest, Sha256};
-
-/// The page shows this many data areas, hottest first.
-const MOST_AREAS: usize = 1000;
-/// The page shows this many locks, hottest first.
-const MOST_LOCKS: usize = 200;
-/// The page shows this many nodes.
-const MOST_NODES: usize = 64;
-/// The page knows where this many threads began.
-const MOST_THREADS: usize = 4096;
-/// The page has colours for this many nodes or threads; then they begin again, in another shade.
-const COLOURS: usize = 8;
 
 const STYLE: &str = include_str!("page.css");
 /// The parts of the script, in the order in which they need each other. A scope of their own keeps their names from the
@@ -62,7 +53,7 @@ pub fn render(analysis: &Analysis, advice: &[Advice], earlier: &Plan) -> String 
     let mut notes: Vec<String> = analysis.notes.iter().map(|note| words::name(note)).collect();
     notes.extend(too_many);
     notes.extend(left_out(analysis));
-    let page = Page {
+    let page = ReportPage {
         policy: policy(),
         style: STYLE,
         script: SCRIPT,
@@ -72,7 +63,11 @@ pub fn render(analysis: &Analysis, advice: &[Advice], earlier: &Plan) -> String 
         hottest: area::hottest(analysis),
         advice: advice.iter().map(|one| advice::Item::new(one, analysis, earlier)).collect(),
         plan: advice::plan_of(advice, analysis, earlier),
-        areas: areas.iter().enumerate().map(|(index, area)| area::Row::new(index, area, analysis)).collect(),
+        areas: areas
+            .iter()
+            .enumerate()
+            .map(|(index, area)| area::AreaRow::new(index, area, analysis))
+            .collect(),
         details: areas
             .iter()
             .enumerate()
@@ -90,7 +85,7 @@ pub fn render(analysis: &Analysis, advice: &[Advice], earlier: &Plan) -> String 
 
 #[derive(Template)]
 #[template(path = "page.html")]
-struct Page {
+struct ReportPage {
     policy: String,
     style: &'static str,
     script: &'static str,
@@ -100,9 +95,9 @@ struct Page {
     hottest: Option<area::Hottest>,
     advice: Vec<advice::Item>,
     plan: String,
-    areas: Vec<area::Row>,
+    areas: Vec<area::AreaRow>,
     details: Vec<area::Details>,
-    flows: Vec<flow::Row>,
+    flows: Vec<flow::FlowRow>,
     timeline: time::Timeline,
     locks: Vec<LockRow>,
     notes: Vec<String>,

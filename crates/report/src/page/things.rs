@@ -8,7 +8,7 @@ use std::collections::HashMap;
 /// Things, their names and their layouts.
 #[derive(Serialize)]
 pub struct Things {
-    things: Columns,
+    things: ThingColumns,
     /// Those that the columns have, and no others.
     names: Vec<String>,
     /// By number; nothing for those without parts.
@@ -17,7 +17,7 @@ pub struct Things {
 
 /// Rows of like things, an array for each of their fields.
 #[derive(Default, Serialize)]
-struct Columns {
+struct ThingColumns {
     /// The first address of each row less that of the row before it.
     start: Vec<i64>,
     step: Vec<u64>,
@@ -44,7 +44,7 @@ enum Shape {
 
 /// What the page needs for the first areas.
 pub fn things(analysis: &Analysis, areas: usize) -> Things {
-    let mut columns = Columns::default();
+    let mut columns = ThingColumns::default();
     let mut names = vec![];
     let mut known: HashMap<u32, u32> = HashMap::new();
     let mut before = 0;

@@ -1,6 +1,6 @@
 //! What happened when, as a picture for each node that needs no script.
 
-use super::words;
+use super::{limits, words};
 use gondwana_analysis::{Analysis, Totals};
 use gondwana_console::columns::grouped;
 use serde::Serialize;
@@ -52,7 +52,7 @@ pub struct Timeline {
 /// The time line of a recording.
 pub fn timeline(analysis: &Analysis) -> Timeline {
     let slots = slots(analysis);
-    let nodes = analysis.nodes.len().min(super::MOST_NODES);
+    let nodes = analysis.nodes.len().min(limits::MOST_NODES);
     let end = slots.last().map_or(0.0, |slot| slot.end);
     let top = slots.iter().flat_map(|slot| (0..nodes).map(|node| slot.rate(node))).fold(0.0, f64::max);
     let outlines =
@@ -70,7 +70,7 @@ fn slots(analysis: &Analysis) -> Vec<Slot> {
 }
 
 fn taken_together(slots: &[&gondwana_analysis::TimelineSlot]) -> Slot {
-    let nodes = slots.iter().map(|slot| slot.nodes.len().min(super::MOST_NODES)).max().unwrap_or(0);
+    let nodes = slots.iter().map(|slot| slot.nodes.len().min(limits::MOST_NODES)).max().unwrap_or(0);
     let sum = |node: usize, kind: fn(&Totals) -> u64| {
         let counts = slots.iter().filter_map(|slot| slot.nodes.get(node)).map(kind);
         counts.fold(0, u64::saturating_add)

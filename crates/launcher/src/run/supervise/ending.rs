@@ -1,6 +1,6 @@
 //! How a run ends when nodes do, or connections between them.
 
-use super::Supervisor;
+use super::state::{Crash, Supervisor};
 use crate::process::events::{End, Nodes};
 use crate::process::signal_name;
 use crate::run_registry::State;
@@ -16,14 +16,6 @@ const KILLED: Duration = Duration::from_secs(2);
 
 /// How long nodes may take to end once a computer is silent: those on it may be unable to tell of it.
 const KILLED_AFTER_SILENCE: Duration = Duration::from_millis(200);
-
-/// What a node has told of its death.
-#[derive(Clone, Debug)]
-pub(super) struct Crash {
-    pub thread: u64,
-    pub address: u64,
-    pub what: String,
-}
 
 impl Supervisor<'_> {
     /// Ends the other nodes while node 0 ends by itself: to give back much memory takes the system a while.
@@ -42,11 +34,6 @@ impl Supervisor<'_> {
         }
         self.lost = Some(format!("node {by} has lost its connection to node {lost}: {reason}"));
         self.deadline = Some(Instant::now() + CAUSE);
-    }
-
-    /// True once a node has said that the program is ending.
-    pub(super) fn exiting(&self) -> bool {
-        self.nodes.iter().any(|node| node.exit)
     }
 
     pub(super) fn ended(&mut self, number: u16, end: End, machine: &mut dyn Nodes) {

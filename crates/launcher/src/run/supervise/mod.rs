@@ -2,21 +2,20 @@
 
 mod ending;
 mod monitoring;
+mod state;
 #[cfg(test)]
 mod tests;
 
 use super::monitored::Monitored;
 use crate::process::events::{End, Event, Nodes, Stop};
 use crate::process::signal_name;
-use crate::progress_line::Live;
 use crate::run_registry::State;
-use crate::run_registry::answer::Register;
-use ending::{Crash, held_up};
+use ending::held_up;
 use gondwana_console::failure::{CANNOT, Failure};
 use gondwana_control::{Order, Report};
-use std::collections::BTreeMap;
+use state::Crash;
+pub use state::Supervisor;
 use std::os::fd::AsRawFd;
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// How often the live line is renewed.
@@ -34,78 +33,7 @@ pub struct Outcome {
     pub stats: Vec<Option<serde_json::Value>>,
 }
 
-/// What is known about one node.
-#[derive(Clone, Debug, Default)]
-struct Node {
-    /// Its process, as a number of its computer.
-    process: Option<u32>,
-    up: bool,
-    ended: bool,
-    exit: bool,
-    /// It was ended because the program has, and nobody needs it any more.
-    released: bool,
-    /// The user has been told that it is stopped.
-    stopped: bool,
-    crash: Option<Crash>,
-    /// Why the kernel has ended it, if that was for want of memory.
-    starved: Option<String>,
-}
-
-/// Follows nodes until all have ended.
-pub struct Supervisor<'a> {
-    nodes: Vec<Node>,
-    /// Whether nodes have the runtime library and so report.
-    reporting: bool,
-    stats: BTreeMap<u16, serde_json::Value>,
-    live: Live,
-    /// What those are told who ask about the run, if anybody can.
-    register: Option<Arc<Register>>,
-    /// Where what nodes record goes.
-    monitored: Option<Monitored>,
-    say: &'a mut dyn FnMut(&str),
-    end: Option<End>,
-    /// Signals passed on to node 0: no surprise if it dies of one of them.
-    passed_on: Vec<i32>,
-    lost: Option<String>,
-    /// What the program has printed could not be written.
-    output_lost: bool,
-    /// A whole computer is silent: the nodes on it cannot be followed to their ends.
-    silent: bool,
-    killed: bool,
-    deadline: Option<Instant>,
-}
-
-impl<'a> Supervisor<'a> {
-    /// A supervisor of `nodes` nodes. `say` prints one line for the user.
-    pub fn new(nodes: u16, reporting: bool, live: Live, say: &'a mut dyn FnMut(&str)) -> Self {
-        Self {
-            nodes: vec![Node::default(); usize::from(nodes)],
-            reporting,
-            stats: BTreeMap::new(),
-            live,
-            register: None,
-            monitored: None,
-            say,
-            end: None,
-            passed_on: vec![],
-            lost: None,
-            output_lost: false,
-            silent: false,
-            killed: false,
-            deadline: None,
-        }
-    }
-
-    /// Keeps a register of the nodes.
-    pub fn keeping(self, register: Option<Arc<Register>>) -> Self {
-        Self { register, ..self }
-    }
-
-    /// Lets the run be monitored.
-    pub fn monitored(self, monitored: Monitored) -> Self {
-        Self { monitored: Some(monitored), ..self }
-    }
-
+impl Supervisor<'_> {
     /// Follows the nodes to their ends.
     pub fn run(mut self, machine: &mut dyn Nodes) -> Result<Outcome, Failure> {
         if let Some(requests) = self.requests() {
@@ -145,8 +73,8 @@ impl<'a> Supervisor<'a> {
                 if let Some(node) = self.nodes.get_mut(usize::from(node)) {
                     node.process = Some(process);
                 }
-                if let Some(register) = &self.register {
-                    register.started(node, process);
+                if let Some(registry) = &self.registry {
+                    registry.started(node, process);
                 }
             }
             Event::Report(node, report) => self.report(node, report, machine),
@@ -226,7 +154,7 @@ impl<'a> Supervisor<'a> {
             Report::BankDone(answer) => {
                 self.monitored
                     .iter_mut()
-                    .for_each(|monitored| monitored.board_done(number, answer.clone(), machine));
+                    .for_each(|monitored| monitored.bank_done(number, answer.clone(), machine));
             }
             Report::Reached { node, reached } => machine.order(node, &Order::Reached(reached)),
             Report::Counted => self.monitored.iter_mut().for_each(|monitored| monitored.counted(number)),
@@ -239,12 +167,6 @@ impl<'a> Supervisor<'a> {
                     self.finish_lost(machine);
                 }
             }
-        }
-    }
-
-    fn reached(&self, number: u16, state: State) {
-        if let Some(register) = &self.register {
-            register.reached(number, state);
         }
     }
 
@@ -276,10 +198,5 @@ impl<'a> Supervisor<'a> {
         if node.is_some_and(|node| std::mem::take(&mut node.stopped)) && self.end.is_none() {
             self.say(&format!("node {number} goes on"));
         }
-    }
-
-    fn say(&mut self, line: &str) {
-        self.live.erase();
-        (self.say)(line);
     }
 }

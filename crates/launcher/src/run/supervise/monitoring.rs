@@ -1,6 +1,6 @@
 //! What nodes record, and what others ask of the run.
 
-use super::Supervisor;
+use super::state::Supervisor;
 use crate::process::events::Nodes;
 use crate::run_registry::requests::Inbox;
 use std::path::PathBuf;
@@ -30,14 +30,14 @@ impl Supervisor<'_> {
     }
 
     fn note_monitored(&self) {
-        if let (Some(register), Some(monitored)) = (&self.register, &self.monitored) {
-            register.monitored(monitored.is_on());
+        if let (Some(registry), Some(monitored)) = (&self.registry, &self.monitored) {
+            registry.monitored(monitored.is_on());
         }
     }
 
     /// Where others make requests, if they can.
     pub(super) fn requests(&self) -> Option<Arc<Inbox>> {
-        self.register.as_ref()?.requests().cloned()
+        self.registry.as_ref()?.requests().cloned()
     }
 
     pub(super) fn requested(&mut self, machine: &mut dyn Nodes) {

@@ -2,6 +2,7 @@
 
 use super::ending::CAUSE;
 use super::*;
+use crate::progress_line::ProgressLine;
 use crate::run_registry::requests::{Asked, Request};
 use std::collections::VecDeque;
 use std::io::{BufRead, BufReader};
@@ -63,7 +64,7 @@ fn follow(nodes: u16, events: Vec<Event>) -> (End, Vec<String>, Vec<(u16, i32)>)
     for up in ups.rev() {
         script.events.push_front(up);
     }
-    let outcome = Supervisor::new(nodes, true, Live::hidden(), &mut say).run(&mut script).unwrap();
+    let outcome = Supervisor::new(nodes, true, ProgressLine::hidden(), &mut say).run(&mut script).unwrap();
     (outcome.end, said, script.sent)
 }
 
@@ -90,7 +91,7 @@ fn the_end_of_the_program_is_the_end_of_all_nodes() {
         ended(0, 0),
     ];
     let mut script = Script { events: events.into(), running: vec![0, 1], sent: vec![], blocked: vec![] };
-    let outcome = Supervisor::new(2, true, Live::hidden(), &mut say).run(&mut script).unwrap();
+    let outcome = Supervisor::new(2, true, ProgressLine::hidden(), &mut say).run(&mut script).unwrap();
     assert_eq!(outcome.end, End::Exited(0));
     assert_eq!(outcome.stats, [None, Some(stats)]);
     assert_eq!(said, [""; 0]);
@@ -291,7 +292,7 @@ fn a_silent_computer_is_not_waited_for() {
         blocked: vec![],
     };
     let start = Instant::now();
-    let outcome = Supervisor::new(3, true, Live::hidden(), &mut say).run(&mut script).unwrap();
+    let outcome = Supervisor::new(3, true, ProgressLine::hidden(), &mut say).run(&mut script).unwrap();
     assert!(start.elapsed() < CAUSE);
     assert_eq!(outcome.end, End::Exited(i32::from(CANNOT)));
     assert_eq!(said, ["node 0 has lost its connection to node 1: no answer"]);

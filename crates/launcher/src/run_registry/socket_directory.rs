@@ -32,14 +32,14 @@ const LOOKS: usize = 10_000;
 
 /// A directory for sockets, which was private when it was opened.
 #[derive(Debug)]
-pub struct Place {
+pub struct SocketDirectory {
     directory: File,
     /// Whose it is.
     user: u32,
     path: PathBuf,
 }
 
-impl Place {
+impl SocketDirectory {
     /// Places for this process, the best one first; they are made as they are asked for.
     pub fn own() -> impl Iterator<Item = Self> {
         let user = credentials::this_user();

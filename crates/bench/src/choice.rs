@@ -1,0 +1,35 @@
+//! Which of several things are measured.
+
+use gondwana_console::failure::Failure;
+
+/// Those whose names begin like one of `only`, or all of them.
+pub fn choose<T>(all: Vec<T>, only: &[String], name: impl Fn(&T) -> &'static str) -> Result<Vec<T>, Failure> {
+    if let Some(unknown) = only.iter().find(|only| !all.iter().any(|one| name(one).starts_with(*only))) {
+        let names: Vec<_> = all.iter().map(name).collect();
+        return Err(Failure::usage(format!(
+            "no figure begins with {unknown}; there are {}",
+            names.join(", ")
+        )));
+    }
+    let wanted = |one: &T| only.is_empty() || only.iter().any(|only| name(one).starts_with(only.as_str()));
+    Ok(all.into_iter().filter(wanted).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::figures;
+
+    #[test]
+    fn figures_are_chosen_by_the_beginnings_of_their_names() {
+        let names = |only: &[&str]| {
+            let only: Vec<String> = only.iter().map(|&name| name.to_owned()).collect();
+            choose(figures::all(), &only, |figure| figure.name)
+                .map(|figures| figures.iter().map(|f| f.name).collect::<Vec<_>>())
+        };
+        assert_eq!(names(&["barrier"]).unwrap(), ["barrier"]);
+        assert_eq!(names(&["release"]).unwrap(), ["release-bytes", "release-words", "release-doubles"]);
+        assert_eq!(names(&[]).unwrap().len(), figures::all().len());
+        assert!(names(&["barrier", "speed"]).unwrap_err().message.contains("no figure begins with speed"));
+    }
+}
