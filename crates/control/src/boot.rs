@@ -4,7 +4,6 @@
 //! ever shows it. Only the number of that memfd is in the environment, and the node takes it out again.
 
 use crate::placement::{Homes, ThreadGroup};
-use gondwana_memory::MOST_NEIGHBOURS;
 use gondwana_monitor::FilterText;
 use gondwana_rset::ThreadPolicy;
 use serde::{Deserialize, Serialize};
@@ -140,7 +139,7 @@ impl Boot {
     /// True if the node hands over its memory to the other nodes of its computer, and gets theirs.
     #[must_use]
     pub fn has_peers(&self) -> bool {
-        self.is_one_sided() && self.mechanism == Mechanism::Userfaultfd && self.node < MOST_NEIGHBOURS
+        self.is_one_sided() && self.mechanism == Mechanism::Userfaultfd
     }
 
     /// True if nodes of the run may read each other's memory.

@@ -3,7 +3,7 @@
 //! Each node gives its descriptors to the launcher, once, and the launcher gives each node those of all others in one
 //! message. They travel over a socket pair for each node, which has no name: nobody but its two ends can send or receive.
 
-use gondwana_memory::MOST_NEIGHBOURS;
+use gondwana_memory::Peer;
 use rustix::cmsg_space;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
@@ -17,13 +17,16 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
 use std::time::{Duration, Instant};
 
 /// How many descriptors a node hands over.
-pub const EACH: usize = 3;
+pub const EACH: usize = Peer::DESCRIPTORS;
 
-/// What a node hands over: see [`Pages::offer`](gondwana_memory::Pages::offer).
+/// What a node hands over: see [`Pages::offer`](gondwana_memory::Pages::handover).
 pub type Offer = [OwnedFd; EACH];
 
-/// How many descriptors a node gets at most. The kernel takes 253 in one message.
-const MOST: usize = (MOST_NEIGHBOURS as usize - 1) * EACH;
+/// What so many nodes have handed over fits in one message: the kernel takes 253 descriptors.
+const AT_ONCE: usize = 253 / EACH;
+
+/// How many descriptors are in one message at most.
+const MOST: usize = AT_ONCE * EACH;
 
 /// How long to wait before looking again whether the kernel takes more descriptors of this user.
 pub const MOMENT: Duration = Duration::from_millis(1);
@@ -71,24 +74,29 @@ impl Exchange {
     /// Descriptors arrive at numbers that the system chooses, and close on exec.
     #[must_use]
     pub fn handed(self, end: Instant) -> Vec<(u16, Offer)> {
-        let mut numbers = [0; MOST_NEIGHBOURS as usize * size_of::<u16>()];
+        let mut offers = vec![];
         loop {
             let left = end.saturating_duration_since(Instant::now());
             let left = Timespec::try_from(left).ok();
             match poll(&mut [PollFd::new(&self.0, PollFlags::IN)], left.as_ref()) {
-                Err(Errno::INTR) => {}
-                Ok(1..) => break,
-                _ => return vec![],
+                Err(Errno::INTR) => continue,
+                Ok(1..) => {}
+                _ => return offers,
+            }
+            let mut words = [0; (1 + AT_ONCE) * size_of::<u16>()];
+            let Ok((length, descriptors)) = self.receive(&mut words) else { return offers };
+            let (words, _) = words[..length].as_chunks();
+            let mut words = words.iter().map(|word| u16::from_le_bytes(*word));
+            let Some(later) = words.next() else { return offers };
+            let mut descriptors = descriptors.into_iter();
+            offers.extend(words.map_while(|number| {
+                let offer: Vec<OwnedFd> = descriptors.by_ref().take(EACH).collect();
+                Some((number, offer.try_into().ok()?))
+            }));
+            if later == 0 {
+                return offers;
             }
         }
-        let Ok((length, descriptors)) = self.receive(&mut numbers) else { return vec![] };
-        let numbers = numbers[..length].chunks_exact(size_of::<u16>());
-        let mut descriptors = descriptors.into_iter();
-        let offer = |number: &[u8]| {
-            let offer: Vec<OwnedFd> = descriptors.by_ref().take(EACH).collect();
-            Some((u16::from_le_bytes([number[0], number[1]]), offer.try_into().ok()?))
-        };
-        numbers.map_while(offer).collect()
     }
 
     /// The launcher takes what the node hands over; `None` if that is nothing. Does not wait: an error of the kind
@@ -102,25 +110,25 @@ impl Exchange {
         Ok(descriptors.try_into().ok().filter(|_| length > 0))
     }
 
-    /// The launcher gives the node what others, by their numbers, have handed over. Does not wait: an error of the kind
-    /// [`io::ErrorKind::WouldBlock`] if too many descriptors of this user are on their way.
+    /// The launcher gives the node what the first of these nodes, by their numbers, have handed over; returns how many
+    /// nodes that is. It is to be called with the others until none is left, and once if there are none. Does not wait: an
+    /// error of the kind [`io::ErrorKind::WouldBlock`] if too many descriptors of this user are on their way.
     ///
     /// # Errors
-    /// Of the system; if they are of more nodes than can be peers.
-    pub fn hand<'a>(&self, others: impl IntoIterator<Item = (u16, &'a Offer)>) -> io::Result<()> {
-        let (mut numbers, mut descriptors) = (vec![], vec![]);
-        for (number, offer) in others {
-            numbers.extend(number.to_le_bytes());
-            descriptors.extend(offer.iter().map(AsFd::as_fd));
-        }
-        self.send(&numbers, &descriptors)
+    /// Of the system.
+    pub fn hand(&self, others: &[(u16, &Offer)]) -> io::Result<usize> {
+        let (now, later) = others.split_at(others.len().min(AT_ONCE));
+        let mut words = (later.len() as u16).to_le_bytes().to_vec();
+        words.extend(now.iter().flat_map(|(number, _)| number.to_le_bytes()));
+        let descriptors: Vec<_> = now.iter().flat_map(|(_, offer)| offer.iter().map(AsFd::as_fd)).collect();
+        self.send(&words, &descriptors)?;
+        Ok(now.len())
     }
 
     fn send(&self, bytes: &[u8], descriptors: &[BorrowedFd<'_>]) -> io::Result<()> {
         let mut space = [MaybeUninit::uninit(); cmsg_space!(ScmRights(MOST))];
         let mut attached = SendAncillaryBuffer::new(&mut space);
-        let fits = descriptors.len() <= MOST;
-        if !fits || !attached.push(SendAncillaryMessage::ScmRights(descriptors)) {
+        if !attached.push(SendAncillaryMessage::ScmRights(descriptors)) {
             return Err(io::ErrorKind::InvalidInput.into());
         }
         let flags = SendFlags::DONTWAIT | SendFlags::NOSIGNAL;
@@ -189,22 +197,37 @@ mod tests {
         handed.into_iter().map(|(node, offer)| (node, offer.into_iter().map(length).collect())).collect()
     }
 
+    /// What the others hand over takes more than one message.
     #[test]
-    fn as_many_as_can_be_peers_get_what_the_others_have_handed_over() {
-        let nodes: Vec<_> = (0..MOST_NEIGHBOURS).map(|node| (node, Exchange::pair().unwrap())).collect();
-        let mut offers = vec![];
-        for (node, (launcher, end)) in &nodes {
+    fn many_nodes_get_what_the_others_have_handed_over() {
+        const NODES: u16 = AT_ONCE as u16 + 7;
+        let offers: Vec<_> = (0..NODES).map(|node| (node, offer(node))).collect();
+        for me in [0, 70, NODES - 1] {
+            let (launcher, end) = Exchange::pair().unwrap();
             assert_eq!(launcher.take().unwrap_err().kind(), io::ErrorKind::WouldBlock);
-            end.offer(&offer(*node).each_ref().map(AsFd::as_fd), soon()).unwrap();
-            offers.push((*node, launcher.take().unwrap().unwrap()));
-        }
-        for (me, (launcher, end)) in nodes {
+            end.offer(&offers[usize::from(me)].1.each_ref().map(AsFd::as_fd), soon()).unwrap();
+            assert_eq!(lengths(vec![(me, launcher.take().unwrap().unwrap())])[0].1[1], length(me, 1));
             let others = offers.iter().filter(|(node, _)| *node != me);
-            launcher.hand(others.map(|(node, offer)| (*node, offer))).unwrap();
-            let expected = (0..MOST_NEIGHBOURS).filter(|&node| node != me);
+            let others: Vec<_> = others.map(|(node, offer)| (*node, offer)).collect();
+            let node = std::thread::spawn(move || lengths(end.handed(soon())));
+            let mut given = 0;
+            while given < others.len() {
+                match launcher.hand(&others[given..]) {
+                    Ok(more) => given += more,
+                    Err(error) => assert_eq!(error.kind(), io::ErrorKind::WouldBlock),
+                }
+            }
+            let expected = (0..NODES).filter(|&node| node != me);
             let expected = expected.map(|node| (node, (0..3).map(|part| length(node, part)).collect()));
-            assert_eq!(lengths(end.handed(soon())), expected.collect::<Vec<_>>());
+            assert_eq!(node.join().unwrap(), expected.collect::<Vec<_>>());
         }
+    }
+
+    #[test]
+    fn a_node_without_others_learns_that() {
+        let (launcher, node) = Exchange::pair().unwrap();
+        assert_eq!(launcher.hand(&[]).unwrap(), 0);
+        assert!(node.handed(soon()).is_empty());
     }
 
     #[test]
@@ -212,7 +235,7 @@ mod tests {
         let (launcher, node) = Exchange::pair().unwrap();
         drop(node);
         assert!(launcher.take().unwrap().is_none());
-        assert_eq!(launcher.hand([(1, &offer(1))]).unwrap_err().kind(), io::ErrorKind::BrokenPipe);
+        assert_eq!(launcher.hand(&[(1, &offer(1))]).unwrap_err().kind(), io::ErrorKind::BrokenPipe);
         let (launcher, node) = Exchange::pair().unwrap();
         drop(launcher);
         assert!(node.handed(soon()).is_empty());
@@ -224,13 +247,5 @@ mod tests {
         let begin = Instant::now();
         assert!(node.handed(begin + Duration::from_millis(30)).is_empty());
         assert!((30..10_000).contains(&begin.elapsed().as_millis()));
-    }
-
-    #[test]
-    fn more_nodes_than_can_be_peers_are_refused() {
-        let (launcher, _node) = Exchange::pair().unwrap();
-        let offers: Vec<_> = (0..MOST_NEIGHBOURS).map(|node| (node, offer(node))).collect();
-        let error = launcher.hand(offers.iter().map(|(node, offer)| (*node, offer))).unwrap_err();
-        assert_eq!(error.kind(), io::ErrorKind::InvalidInput);
     }
 }

@@ -4,6 +4,9 @@ use std::ops::Range;
 
 pub use gondwana_sys::PAGE_SIZE;
 
+/// The contents of one page.
+pub type PageBytes = [u8; PAGE_SIZE];
+
 /// First address of the span: far above the program break and far below the stack and the libraries, on every
 /// x86-64 Linux with address space randomisation off.
 pub const SPAN_BASE: usize = 0x1000_0000_0000;

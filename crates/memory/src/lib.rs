@@ -9,8 +9,10 @@ mod files;
 mod geometry;
 pub mod heap;
 mod mapping;
-mod neighbour;
+mod memfd;
 mod pages;
+mod peer;
+mod remote;
 mod resident;
 mod sparse_words;
 mod twins;
@@ -18,9 +20,12 @@ mod twins;
 pub use access::{Access, Mechanism, Missing, probe_userfaultfd};
 pub use error::MemoryError;
 pub use files::out_of_the_way;
-pub use geometry::{Geometry, PAGE_SIZE, RUNTIME_BASE, SPAN_BASE, Segment};
+pub use geometry::{Geometry, PAGE_SIZE, PageBytes, RUNTIME_BASE, SPAN_BASE, Segment};
+pub use pages::{Pages, empty_frames};
+pub use peer::Peer;
 #[cfg(debug_assertions)]
-pub use neighbour::while_held;
-pub use neighbour::{MOST_NEIGHBOURS, Neighbour, Purpose, Visits, Writers};
-pub use pages::{PageBytes, Pages, empty_frames};
+pub use remote::while_held;
+pub use remote::{
+    Capabilities, RemoteAccess, RemoteMemory, SharedWords, TableLayout, Withdrawal, Writers, claim,
+};
 pub use sparse_words::SparseWords;

@@ -3,20 +3,19 @@
 use crate::MemoryError;
 use crate::access::{Access, Mechanism, Protection};
 use crate::diff;
-use crate::geometry::{Geometry, PAGE_SIZE, RUNTIME_BASE, Segment};
+use crate::geometry::{Geometry, PAGE_SIZE, PageBytes, RUNTIME_BASE, Segment};
 use crate::mapping::{map_at, map_copy, map_over, read_ahead, unmap};
-use crate::neighbour::{Doors, Neighbour, Purpose, Visits, Writers};
+use crate::memfd::{data_in, memfd, next_data, set_length};
+use crate::peer::Peer;
+use crate::remote::{RemoteAccess, RemoteAccessTable, RemoteMemory, TableLayout, Withdrawal, Writers};
 use crate::resident;
 use crate::twins::Twins;
 use gondwana_elf::DataSegment;
 use gondwana_racing::{RacingBytes, RacingBytesMut};
-use std::ffi::CStr;
+use gondwana_topology::NodeSet;
 use std::ops::Range;
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::atomic::AtomicU64;
-
-/// The contents of one page.
-pub type PageBytes = [u8; PAGE_SIZE];
 
 /// All shared pages of this node: one memfd, mapped for the program and for the runtime.
 ///
@@ -27,8 +26,8 @@ pub struct Pages {
     protection: Protection,
     twins: Twins,
     file: OwnedFd,
-    /// Where other nodes may read this one's memory.
-    doors: Option<Doors>,
+    /// Where other nodes claim pages of this one, if they may.
+    table: Option<RemoteAccessTable>,
     /// Pages of the span in whose place the program sees something else.
     excluded: Vec<Range<u32>>,
 }
@@ -75,7 +74,7 @@ impl Pages {
             protection.populated(pages.start, pages.len() as u32);
         }
         let twins = Twins::new(geometry.pages() as usize)?;
-        Ok(Self { geometry, protection, twins, file, doors: None, excluded: vec![] })
+        Ok(Self { geometry, protection, twins, file, table: None, excluded: vec![] })
     }
 
     /// Which addresses are shared.
@@ -191,83 +190,98 @@ impl Pages {
         Some((run.start / PAGE_SIZE) as u32..(run.end / PAGE_SIZE) as u32)
     }
 
-    /// Makes it possible for other nodes of this computer to read pages that are open ([`Pages::open`]). False if it is
-    /// not: without userfaultfd they could not take write access.
+    /// Lets same-host peers, of a run of so many nodes, read pages that are exposed ([`Pages::expose`]). False if that is
+    /// impossible: without userfaultfd they could not take write access.
     ///
     /// # Errors
     /// If the kernel refuses.
-    pub fn admit(&mut self) -> Result<bool, MemoryError> {
+    pub fn admit_peers(&mut self, nodes: u16) -> Result<bool, MemoryError> {
         let possible = self.protection.descriptor().is_some();
         if possible {
-            self.doors = Some(Doors::new(self.geometry.pages())?);
+            self.table = Some(RemoteAccessTable::new(TableLayout::new(self.geometry.pages(), nodes))?);
         }
         Ok(possible)
     }
 
-    /// What another node needs for [`Neighbour::new`], if this one admits others.
+    /// What another node needs for [`Peer::new`](crate::Peer::new), if this one admits peers.
     #[must_use]
-    pub fn offer(&self) -> Option<[BorrowedFd<'_>; 3]> {
-        Some([self.file.as_fd(), self.doors.as_ref()?.file(), self.protection.descriptor()?])
+    pub fn handover(&self) -> Option<[BorrowedFd<'_>; Peer::DESCRIPTORS]> {
+        Some([self.file.as_fd(), self.table.as_ref()?.file(), self.protection.descriptor()?])
     }
 
-    /// Lets other nodes copy a page that is closed, or come for `more`.
-    pub fn open(&mut self, page: u32, writers: Writers, more: Option<Purpose>) {
-        if let Some(doors) = &self.doors {
-            doors.of(page).open(writers, more);
+    /// Lets other nodes copy a page that is withdrawn, or claim `more`.
+    pub fn expose(&mut self, page: u32, writers: Writers, more: Option<RemoteAccess>) {
+        if let Some(table) = &self.table {
+            table.expose(page, writers, more);
         }
     }
 
-    /// Keeps other nodes away from a page; tells who was there. A node that is just taking it is waited for; `held_by`
-    /// hears once which one it is, if that takes long.
-    pub fn close(&mut self, page: u32, mut held_by: impl FnMut(u16)) -> Visits {
-        let doors = self.doors.as_ref();
-        let visits = doors.map_or_else(Visits::default, |doors| doors.close(page, &mut held_by));
-        if visits.taken {
+    /// Keeps other nodes away from a page; returns which have claimed it. The home waits for a node that is just taking write
+    /// access; `held_by` hears once which one it is, if that takes long.
+    pub fn withdraw(&mut self, page: u32, mut held_by: impl FnMut(u16)) -> Withdrawal {
+        let table = self.table.as_ref();
+        let found = table.map_or_else(Withdrawal::default, |table| table.withdraw(page, &mut held_by));
+        if found.taken {
             self.protection.taken(page);
         }
-        visits
+        found
     }
 
-    /// Tells of the pages among these that other nodes have read since they were opened, with a bit for each of those nodes:
-    /// what [`Pages::close`] will find at least.
-    pub fn visited(&self, pages: Range<u32>, tell: impl FnMut(u32, u64)) {
-        if let Some(doors) = &self.doors {
-            doors.visited(pages, tell);
+    /// Hands over the pages among these that other nodes have read since they were exposed, each with these nodes:
+    /// [`Pages::withdraw`] will find them at least.
+    pub fn readers(&self, pages: Range<u32>, found: impl FnMut(u32, NodeSet)) {
+        if let Some(table) = &self.table {
+            table.readers(pages, found);
         }
     }
 
-    /// Tells of the pages that the first `nodes` nodes have copied while the program could go on writing them, each time once.
-    /// What the program has written so far is in all copies that are not told of.
-    pub fn guests(&self, nodes: u16, tell: impl FnMut(u32)) {
-        if let Some(doors) = &self.doors {
-            doors.guests(nodes, tell);
+    /// Hands over the pages that other nodes have copied while the program could go on writing them, each time once.
+    /// What the program has written so far is in all copies of other pages.
+    pub fn logged_reads(&self, found: impl FnMut(u32)) {
+        if let Some(table) = &self.table {
+            table.logged(found);
         }
     }
 
-    /// Overwrites whole pages, which the program cannot reach, with those of another node, which has been visited. The
+    /// Overwrites whole pages, which the program cannot reach, with those of another node, which this one has claimed. The
     /// program may have up to `access` to some of them afterwards.
-    pub fn install_from(&mut self, neighbour: &Neighbour, first: u32, count: u32, access: Access) {
+    pub fn install_from(&mut self, home: &dyn RemoteMemory, first: u32, count: u32, access: Access) {
         let end = first + count;
         let mut page = first;
         while page < end {
-            // Pages of which this node has had copies before were mapped then.
-            read_ahead(neighbour.frames(page, self.protection.fresh_run(page, end)));
-            page += self.protection.copy_in(page, neighbour.frames(page, end - page), access);
+            let fresh = self.protection.fresh_run(page, end);
+            if let Some(frames) = home.frames(page..page + fresh).filter(|_| fresh > 0) {
+                // Pages of which this node has had copies before were mapped then.
+                read_ahead(frames);
+                page += self.protection.copy_in(page, frames, access);
+            }
             if page < end {
                 let known = self.protection.populated_run(page, end).max(1);
                 read_ahead(self.contents(page, known));
-                self.frames(page, known).copy_from(neighbour.frames(page, known));
+                home.read(page, self.frames(page, known));
                 self.protection.populated(page, known);
                 page += known;
             }
         }
     }
 
-    /// [`Pages::merge`] with the page of another node, which has been visited.
-    pub fn merge_from(&mut self, neighbour: &Neighbour, page: u32) {
+    /// [`Pages::merge`] with the page of another node, which this one has claimed.
+    pub fn merge_from(&mut self, home: &dyn RemoteMemory, page: u32) {
         let mut incoming: PageBytes = [0; PAGE_SIZE];
-        neighbour.frames(page, 1).copy_to(&mut incoming);
+        home.read(page, (&mut incoming).into());
         self.merge(page, &incoming);
+    }
+
+    /// True if a page holds what the page of another node does. Both may change meanwhile.
+    #[must_use]
+    pub fn is_same(&self, other: &dyn RemoteMemory, page: u32) -> bool {
+        let own = self.contents(page, 1);
+        if let Some(frame) = other.frames(page..page + 1) {
+            return own.is_same(frame);
+        }
+        let mut copy: PageBytes = [0; PAGE_SIZE];
+        other.read(page, (&mut copy).into());
+        own.is_same((&copy).into())
     }
 
     /// The contents of `count` pages from `first` on, which the program may be writing.
@@ -281,12 +295,6 @@ impl Pages {
         assert!(u64::from(first) + u64::from(count) <= u64::from(self.geometry.pages()));
         // SAFETY: the pages exist and stay mapped as long as the process, readable and writable.
         unsafe { RacingBytesMut::new(runtime(first), count as usize * PAGE_SIZE) }
-    }
-
-    /// True if a page holds what the page of another node does. Both may change meanwhile.
-    #[must_use]
-    pub fn is_same(&self, neighbour: &Neighbour, page: u32) -> bool {
-        self.contents(page, 1).is_same(neighbour.frames(page, 1))
     }
 
     /// The present contents of pages as words that threads of the program may write meanwhile. They stay when this value
@@ -379,28 +387,6 @@ impl Pages {
     }
 }
 
-/// The parts of a file between two offsets that hold data, page aligned.
-pub(crate) fn data_in(file: &OwnedFd, start: usize, end: usize) -> Vec<Range<usize>> {
-    let mut parts = vec![];
-    let mut at = start;
-    while let Some(part) = next_data(file, at, end) {
-        at = part.end;
-        parts.push(part);
-    }
-    parts
-}
-
-/// The first part of a file between two offsets that holds data, page aligned.
-fn next_data(file: &OwnedFd, start: usize, end: usize) -> Option<Range<usize>> {
-    let seek = |from: usize, whence: i32| {
-        // SAFETY: seeking touches no memory.
-        let found = unsafe { libc::lseek(file.as_raw_fd(), from as libc::off_t, whence) };
-        usize::try_from(found).ok().filter(|&found| found < end)
-    };
-    let data = seek(start, libc::SEEK_DATA)?;
-    Some(data..seek(data, libc::SEEK_HOLE).unwrap_or(end))
-}
-
 /// Where the runtime sees a page.
 pub(crate) fn runtime(page: u32) -> *mut u8 {
     (RUNTIME_BASE + page as usize * PAGE_SIZE) as *mut u8
@@ -431,21 +417,4 @@ fn contents_of(data: &[DataSegment], overlays: &[Segment]) -> Result<Vec<Range<u
 /// If the kernel refuses.
 pub fn empty_frames() -> Result<OwnedFd, MemoryError> {
     memfd(c"gondwana-span")
-}
-
-/// Memory that other processes can map, of which only what is used costs anything; none of it yet.
-pub(crate) fn memfd(name: &CStr) -> Result<OwnedFd, MemoryError> {
-    // SAFETY: the name is a C string.
-    let fd = unsafe { libc::memfd_create(name.as_ptr(), libc::MFD_CLOEXEC) };
-    if fd < 0 {
-        return Err(MemoryError::last("memfd_create"));
-    }
-    // SAFETY: the kernel has just given us this descriptor.
-    Ok(crate::files::out_of_the_way(unsafe { OwnedFd::from_raw_fd(fd) }))
-}
-
-/// Gives a [`memfd`] its length.
-pub(crate) fn set_length(file: &OwnedFd, bytes: usize) -> Result<(), MemoryError> {
-    let sized = file.try_clone().and_then(|file| std::fs::File::from(file).set_len(bytes as u64));
-    sized.map_err(|source| MemoryError::System { what: "sizing the span", source })
 }

@@ -1,9 +1,8 @@
 //! Pristine copies of pages that are being written.
 
 use crate::MemoryError;
-use crate::geometry::PAGE_SIZE;
+use crate::geometry::{PAGE_SIZE, PageBytes};
 use crate::mapping::{SparseTable, map_private};
-use crate::pages::PageBytes;
 
 /// Frames are allocated so many at a time: one call of the kernel costs less than a fault for each.
 const CHUNK: usize = 64;

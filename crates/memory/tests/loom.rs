@@ -1,55 +1,110 @@
-//! Remote-access words under every interleaving and every reordering that the memory model allows (with a bounded number
-//! of preemptions). The same source as in the library, over checked primitives.
+//! The remote-access word and the remote-read log under every interleaving and every reordering that the memory model
+//! allows (with a bounded number of preemptions). The same source as in the library, over checked primitives.
 
 #[allow(dead_code, reason = "the library uses all of it")]
-#[path = "../src/neighbour/door.rs"]
-mod door;
+#[path = "../src/remote/access_word.rs"]
+mod access_word;
 #[allow(dead_code, reason = "the library uses all of it")]
-#[path = "../src/neighbour/held.rs"]
-mod held;
+#[path = "../src/remote/read_log.rs"]
+mod read_log;
+#[allow(dead_code, reason = "the library uses all of it")]
+#[path = "../src/remote/readers.rs"]
+mod readers;
+#[allow(dead_code, reason = "the library uses all of it")]
+#[path = "../src/remote/wait.rs"]
+mod wait;
+#[path = "../src/remote/words.rs"]
+mod words;
 
 mod primitive {
-    pub(crate) use loom::sync::atomic::{AtomicU64, Ordering};
     use std::time::Duration;
 
     pub fn relax() {
         loom::thread::yield_now();
     }
 
-    /// The wait is never long enough to be told of.
+    /// The wait is never long enough to be reported.
     pub fn rest(_: Duration) -> Duration {
         loom::thread::yield_now();
         Duration::ZERO
     }
 }
 
-use door::{Door, Found, Purpose, Visits, Writers};
+use access_word::{Claim, Means, RemoteAccess, RemoteAccessWord, Withdrawal, Writers};
+use gondwana_topology::{NodeId, NodeSet};
 use loom::cell::UnsafeCell;
 use loom::sync::Arc;
+use loom::sync::atomic::{AtomicU32, AtomicU64, Ordering, fence};
 use loom::thread;
+use read_log::RemoteReadLog;
+use readers::ReaderFormat;
+use words::SharedWords;
 
-/// A page of a home: its door, what the home has written before it opened the page, and the right to write it, which only
-/// the home while the page is closed, or a visitor that has locked it, may change.
+/// The first words of a table.
+struct CheckedWords<const COUNT: usize>([AtomicU64; COUNT]);
+
+impl<const COUNT: usize> Default for CheckedWords<COUNT> {
+    fn default() -> Self {
+        Self(std::array::from_fn(|_| AtomicU64::new(0)))
+    }
+}
+
+impl<const COUNT: usize> SharedWords for CheckedWords<COUNT> {
+    fn load(&self, word: usize) -> u64 {
+        self.0[word].load(Ordering::Acquire)
+    }
+
+    fn store(&self, word: usize, value: u64) {
+        self.0[word].store(value, Ordering::Release);
+    }
+
+    fn compare_exchange(&self, word: usize, current: u64, new: u64) -> Result<u64, u64> {
+        self.0[word].compare_exchange_weak(current, new, Ordering::AcqRel, Ordering::Acquire)
+    }
+
+    fn fence(&self) {
+        fence(Ordering::SeqCst);
+    }
+}
+
+fn model(check: impl Fn() + Send + Sync + 'static) {
+    let mut builder = loom::model::Builder::new();
+    builder.preemption_bound = Some(3);
+    builder.check(check);
+}
+
+/// A page of a home: its remote-access word, what the home has written before it exposed the page, and the right to write
+/// it, which only the home while the page is withdrawn, or a node that has locked it, may change.
 #[derive(Default)]
 struct Page {
-    door: Door,
+    words: CheckedWords<1>,
     contents: UnsafeCell<u32>,
     right: UnsafeCell<u32>,
 }
 
+/// A run of few nodes, and of more than a bitmap has bits. In the latter the readers are its last nodes.
+const RUNS: [(usize, u16); 2] = [(8, 0), (256, 250)];
+
+impl Page {
+    fn word(&self, nodes: usize) -> RemoteAccessWord<'_, CheckedWords<1>> {
+        RemoteAccessWord { words: &self.words, word: 0, format: ReaderFormat::of(nodes) }
+    }
+}
+
 const CONTENTS: u32 = 7;
 
-/// What the visitor with a number comes to do, and whether it could do that.
-fn visit(page: &Page, visitor: u16, purpose: Purpose) -> bool {
-    match page.door.enter(visitor, purpose, false) {
-        Found::Closed => return false,
-        Found::Entered | Found::BesideWriters => {}
-        Found::Locked { .. } => {
+/// A node claims the page and reads it, if it may.
+fn read(page: &Page, nodes: usize, node: u16, access: RemoteAccess) -> bool {
+    let word = page.word(nodes);
+    match word.claim(node, access, Means { log: false, stop: true }) {
+        Claim::Refused => return false,
+        Claim::Granted | Claim::BesideWriters => {}
+        Claim::Locked { .. } => {
             page.right.with_mut(|right| {
                 // SAFETY: loom reports it if anybody else reads or changes it meanwhile.
                 unsafe { *right += 1 }
             });
-            page.door.take(purpose);
+            word.take(access);
         }
     }
     page.contents.with(|contents| {
@@ -59,11 +114,11 @@ fn visit(page: &Page, visitor: u16, purpose: Purpose) -> bool {
     true
 }
 
-fn close(page: &Page) -> Visits {
-    page.door.close(&mut primitive::rest, &mut |_| unreachable!("the wait is short"))
+fn withdraw(page: &Page, nodes: usize) -> Withdrawal {
+    page.word(nodes).withdraw(&mut primitive::rest, &mut |_| unreachable!("the wait is short"))
 }
 
-/// How often write access was taken. Called by the home, which has closed the page.
+/// How often write access was taken. Called by the home, which has withdrawn the page.
 fn taken(page: &Page) -> u32 {
     page.right.with(|right| {
         // SAFETY: as above.
@@ -71,80 +126,150 @@ fn taken(page: &Page) -> u32 {
     })
 }
 
-/// A home opens a page and closes it, while visitors come. `check` is told who could do what it came for, and what the home
-/// has found at last.
-fn explore<const N: usize>(
-    writers: Writers,
-    more: Option<Purpose>,
-    purposes: [Purpose; N],
-    check: fn([bool; N], Visits, u32),
-) {
-    let mut builder = loom::model::Builder::new();
-    builder.preemption_bound = Some(3);
-    builder.check(move || {
-        let page = Arc::new(Page::default());
-        page.contents.with_mut(|contents| {
-            // SAFETY: nobody else has the page yet.
-            unsafe { *contents = CONTENTS }
-        });
-        page.door.open(writers, more);
-        let visitors: Vec<_> = (0..)
-            .zip(purposes)
-            .map(|(number, purpose)| {
-                let page = Arc::clone(&page);
-                thread::spawn(move || visit(&page, number, purpose))
-            })
-            .collect();
-        let visits = close(&page);
-        let times = taken(&page);
-        let mut came = visitors.into_iter().map(|visitor| visitor.join().unwrap());
-        let came = std::array::from_fn(|_| came.next().unwrap());
-        assert_eq!(times, taken(&page), "nobody takes write access of a page that is closed");
-        assert_eq!(close(&page), Visits::default(), "nobody comes to a page that is closed");
-        check(came, visits, times);
-    });
+/// What a model found: which nodes could do what they claimed, and what the home has found at last, with the numbers of
+/// the nodes.
+struct Outcome<const N: usize> {
+    granted: [bool; N],
+    found: Withdrawal,
+    times: u32,
+    first: u16,
 }
 
-/// A bit for each visitor that has come.
-fn names<const N: usize>(came: [bool; N]) -> u64 {
-    came.into_iter().zip(0..).map(|(came, number)| u64::from(came) << number).sum()
+impl<const N: usize> Outcome<N> {
+    /// The nodes whose claims were granted.
+    fn nodes(&self) -> NodeSet {
+        self.granted
+            .iter()
+            .zip(self.first..)
+            .filter(|(granted, _)| **granted)
+            .map(|(_, node)| NodeId(node))
+            .collect()
+    }
+}
+
+/// A home exposes a page and withdraws it, while nodes claim it, in runs of both formats.
+fn explore<const N: usize>(
+    writers: Writers,
+    more: Option<RemoteAccess>,
+    accesses: [RemoteAccess; N],
+    check: fn(&Outcome<N>),
+) {
+    for (nodes, first) in RUNS {
+        model(move || {
+            let page = Arc::new(Page::default());
+            page.contents.with_mut(|contents| {
+                // SAFETY: no other thread has the page yet.
+                unsafe { *contents = CONTENTS }
+            });
+            page.word(nodes).expose(writers, more);
+            let readers: Vec<_> = (first..)
+                .zip(accesses)
+                .map(|(node, access)| {
+                    let page = Arc::clone(&page);
+                    thread::spawn(move || read(&page, nodes, node, access))
+                })
+                .collect();
+            let found = withdraw(&page, nodes);
+            let times = taken(&page);
+            let mut granted = readers.into_iter().map(|reader| reader.join().unwrap());
+            let granted = std::array::from_fn(|_| granted.next().unwrap());
+            assert_eq!(times, taken(&page), "no node takes write access of a page that is withdrawn");
+            assert_eq!(
+                withdraw(&page, nodes),
+                Withdrawal::default(),
+                "no node claims a page that is withdrawn"
+            );
+            check(&Outcome { granted, found, times, first });
+        });
+    }
 }
 
 #[test]
 fn the_home_finds_all_readers_and_one_has_taken_write_access() {
-    explore(Writers::ToBeStopped, None, [Purpose::Read, Purpose::Read], |came, visits, times| {
-        assert_eq!((visits.names, visits.home), (names(came), None));
-        assert_eq!((visits.taken, times), (names(came) != 0, u32::from(names(came) != 0)));
+    explore(Writers::ToBeStopped, None, [RemoteAccess::Read, RemoteAccess::Read], |outcome| {
+        let any = !outcome.nodes().is_empty();
+        assert_eq!((outcome.found.readers, outcome.found.home), (outcome.nodes(), None));
+        assert_eq!((outcome.found.taken, outcome.times), (any, u32::from(any)));
     });
 }
 
 #[test]
-fn the_home_finds_all_readers_of_a_page_that_nobody_writes() {
-    explore(Writers::Noted, None, [Purpose::Read, Purpose::Read], |came, visits, times| {
-        assert_eq!((visits.names, visits.taken, times), (names(came), false, 0));
+fn the_home_finds_all_readers_of_a_page_that_no_thread_writes() {
+    explore(Writers::Noted, None, [RemoteAccess::Read, RemoteAccess::Read], |outcome| {
+        let Withdrawal { readers, taken, .. } = outcome.found;
+        assert_eq!((readers, taken, outcome.times), (outcome.nodes(), false, 0));
     });
 }
 
 #[test]
 fn one_of_two_becomes_the_home_and_knows_it() {
-    let purposes = [Purpose::Home, Purpose::Home];
-    explore(Writers::ToBeStopped, Some(Purpose::Home), purposes, |came, visits, times| {
-        let home = came.iter().position(|&came| came).map(|number| number as u16);
-        assert!(came != [true; 2], "a page has one home");
-        assert_eq!((visits.home, visits.taken, times), (home, home.is_some(), u32::from(home.is_some())));
+    let accesses = [RemoteAccess::Home, RemoteAccess::Home];
+    explore(Writers::ToBeStopped, Some(RemoteAccess::Home), accesses, |outcome| {
+        let home = outcome.nodes().first().map(|node| node.0);
+        assert!(outcome.granted != [true; 2], "a page has one home");
+        let Withdrawal { home: found, taken, .. } = outcome.found;
+        assert_eq!((found, taken, outcome.times), (home, home.is_some(), u32::from(home.is_some())));
     });
 }
 
 #[test]
 fn a_reader_and_a_new_home_exclude_each_other() {
     for writers in [Writers::ToBeStopped, Writers::Noted] {
-        explore(writers, Some(Purpose::Home), [Purpose::Read, Purpose::Home], |came, visits, _| {
-            assert!(
-                came != [true; 2],
-                "who reads is known to the home, and a home that does not know it cannot be"
-            );
-            assert_eq!(visits.home, came[1].then_some(1));
-            assert_eq!(visits.names, u64::from(came[0]));
+        let accesses = [RemoteAccess::Read, RemoteAccess::Home];
+        explore(writers, Some(RemoteAccess::Home), accesses, |outcome| {
+            let [read, moved] = outcome.granted;
+            assert!(!(read && moved), "the home knows each reader, and a home that does not cannot be");
+            assert_eq!(outcome.found.home, moved.then_some(outcome.first + 1));
+            assert_eq!(!outcome.found.readers.is_empty(), read);
         });
     }
+}
+
+/// Seven nodes of a large run claim a page that has room for six readers: the home finds those that were let in.
+#[test]
+fn a_word_without_room_refuses_a_reader() {
+    model(|| {
+        let page = Arc::new(Page::default());
+        page.contents.with_mut(|contents| {
+            // SAFETY: no other thread has the page yet.
+            unsafe { *contents = CONTENTS }
+        });
+        page.word(256).expose(Writers::Noted, None);
+        let early: Vec<_> = (100..105).collect();
+        assert!(early.iter().all(|&node| read(&page, 256, node, RemoteAccess::Read)));
+        let late = [200, 201].map(|node| {
+            let page = Arc::clone(&page);
+            thread::spawn(move || read(&page, 256, node, RemoteAccess::Read).then_some(node))
+        });
+        let late: Vec<_> = late.into_iter().filter_map(|reader| reader.join().unwrap()).collect();
+        assert_eq!(late.len(), 1, "there is room for one more");
+        let readers = early.into_iter().chain(late).map(NodeId).collect::<NodeSet>();
+        assert_eq!(withdraw(&page, 256).readers, readers);
+    });
+}
+
+/// The home writes a page and scans the log, while a reader logs the page and copies it: the home finds the page, or the copy
+/// has what the home has written.
+#[test]
+fn the_home_finds_the_page_in_the_log_or_the_copy_is_new() {
+    model(|| {
+        let shared = Arc::new((CheckedWords::<18>::default(), AtomicU32::new(0)));
+        let reader = {
+            let shared = Arc::clone(&shared);
+            thread::spawn(move || {
+                let (words, page) = &*shared;
+                RemoteReadLog { words, first: 0 }.write(5);
+                page.load(Ordering::Relaxed)
+            })
+        };
+        let (words, page) = &*shared;
+        page.store(CONTENTS, Ordering::Relaxed);
+        words.fence();
+        let mut found = vec![];
+        RemoteReadLog { words, first: 0 }.read(|page| found.push(page));
+        let copied = reader.join().unwrap();
+        assert!(found == [5] || copied == CONTENTS, "an old copy that the home does not know of");
+        RemoteReadLog { words, first: 0 }.read(|page| found.push(page));
+        assert_eq!(found, [5], "the page is found once");
+    });
 }

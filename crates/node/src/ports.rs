@@ -10,8 +10,8 @@ use gondwana_coherence::{Access, Env, Incident, Message, Offer, Page, Visit, Vis
 use gondwana_control::Offer as HandedOver;
 use gondwana_control::Report;
 use gondwana_fabric::{Fabric, SendError};
-use gondwana_memory::{Neighbour, PAGE_SIZE, PageBytes, Pages, Purpose};
-use gondwana_topology::NodeId;
+use gondwana_memory::{PAGE_SIZE, PageBytes, Pages, Peer, RemoteAccess, RemoteMemory};
+use gondwana_topology::{NodeId, NodeSet};
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -52,10 +52,10 @@ pub struct Ports {
     /// Work of the node itself that may go on.
     pub ready: Vec<u32>,
     pub messages: MessageCounts,
-    /// Nodes of this computer whose memory can be read, by number.
-    neighbours: Vec<Option<Neighbour>>,
-    /// Pages whose visitors the observer has been told of before the protocol closed them, and these visitors.
-    told: BTreeMap<u32, u64>,
+    /// The nodes whose memory can be read one-sided, by number.
+    remotes: Vec<Option<Box<dyn RemoteMemory>>>,
+    /// The readers of exposed pages that the observer has been told of before the protocol withdraws them.
+    told: BTreeMap<u32, NodeSet>,
     /// Where threads of this node have their stacks.
     pub stacks: Vec<Range<u32>>,
     /// Who observes the node, if it is monitored.
@@ -80,35 +80,36 @@ fn encode<'a>(wire: &impl Serialize, short: &'a mut [u8; SHORT], long: &'a mut V
 impl Ports {
     pub fn new(pages: Pages, fabric: Arc<dyn Fabric>, slots: Arc<Slots>) -> Self {
         let messages = MessageCounts::default();
-        let (ready, neighbours, told, head) = (vec![], vec![], BTreeMap::new(), vec![]);
-        Self { pages, fabric, slots, ready, messages, neighbours, told, stacks: vec![], tap: None, head }
+        let (ready, remotes, told, head) = (vec![], vec![], BTreeMap::new(), vec![]);
+        Self { pages, fabric, slots, ready, messages, remotes, told, stacks: vec![], tap: None, head }
     }
 
-    /// Finds a way to the memory of other nodes of this computer from what each has handed over. A node that has none is
-    /// asked.
-    pub fn meet_neighbours(&mut self, handed: Vec<(u16, HandedOver)>) {
-        self.neighbours.resize_with(self.fabric.nodes(), || None);
+    /// Maps the memory of same-host peers from what each has handed over. A node whose memory is not mapped gets messages.
+    pub fn meet_peers(&mut self, handed: Vec<(u16, HandedOver)>) {
+        let nodes = self.fabric.nodes();
+        self.remotes.resize_with(nodes, || None);
         for (node, offer) in handed {
-            if let Some(place) = self.neighbours.get_mut(usize::from(node)) {
-                *place = Neighbour::new(node, offer, self.pages.geometry()).ok();
+            if let Some(place) = self.remotes.get_mut(usize::from(node)) {
+                let peer = Peer::new(node, nodes as u16, offer, self.pages.geometry());
+                *place = peer.ok().map(|peer| Box::new(peer) as Box<dyn RemoteMemory>);
             }
         }
     }
 
-    /// Tells the observer of visitors to these pages that the protocol has not found yet, each of them once.
+    /// Tells the observer of readers of these pages that the protocol has not found yet, each of them once.
     pub fn report_one_sided_reads(&mut self, pages: Range<u32>) {
         let Self { pages: memory, told, tap, .. } = self;
-        memory.visited(pages, |page, names| {
-            let new = names & !told.insert(page, names).unwrap_or(0);
+        memory.readers(pages, |page, readers| {
+            let new = readers.difference(&told.insert(page, readers).unwrap_or_default());
             if let Some(tap) = tap {
-                nodes_of(new).for_each(|visitor| tap.visited(Page(page), visitor));
+                new.iter().for_each(|reader| tap.visited(Page(page), reader));
             }
         });
     }
 
-    /// A node whose memory can be read from here.
-    fn neighbour(&self, node: NodeId) -> Option<&Neighbour> {
-        self.neighbours.get(node.index())?.as_ref()
+    /// The memory of a node that can be read one-sided.
+    fn remote(&self, node: NodeId) -> Option<&dyn RemoteMemory> {
+        self.remotes.get(node.index())?.as_deref()
     }
 
     /// Sends anything to another node. A peer that is lost is noticed by the service thread, which ends the run.
@@ -152,15 +153,6 @@ fn report_held_up(by: u16) {
     }
 }
 
-/// The nodes that have a bit.
-fn nodes_of(mut names: u64) -> impl Iterator<Item = NodeId> {
-    std::iter::from_fn(move || {
-        let node = names.trailing_zeros() as u16;
-        names &= names.checked_sub(1)?;
-        Some(NodeId(node))
-    })
-}
-
 /// [`Wire::Coherence`] without owning the message: encoded alike.
 #[derive(Serialize)]
 enum Coherent<'a> {
@@ -183,12 +175,12 @@ fn with_writers(writers: Writers) -> gondwana_memory::Writers {
     }
 }
 
-fn purpose(visit: Visit) -> Purpose {
+fn remote_access(visit: Visit) -> RemoteAccess {
     match visit {
-        Visit::Read => Purpose::Read,
-        Visit::Write => Purpose::Write,
-        Visit::Home => Purpose::Home,
-        Visit::Upgrade => Purpose::Upgrade,
+        Visit::Read => RemoteAccess::Read,
+        Visit::Write => RemoteAccess::Write,
+        Visit::Home => RemoteAccess::Home,
+        Visit::Upgrade => RemoteAccess::Upgrade,
     }
 }
 
@@ -257,38 +249,35 @@ impl Env for Ports {
     }
 
     fn open(&mut self, page: Page, offer: Offer) {
-        self.pages.open(page.0, with_writers(offer.writers), offer.to_writers.map(purpose));
+        self.pages.expose(page.0, with_writers(offer.writers), offer.to_writers.map(remote_access));
     }
 
     fn close(&mut self, page: Page) -> Visitors {
-        let visits = self.pages.close(page.0, report_held_up);
-        let came = visits.names | visits.home.map_or(0, |home| 1 << home);
-        if came == 0 {
+        let found = self.pages.withdraw(page.0, report_held_up);
+        let home = found.home.map(NodeId);
+        let came = found.readers.union(&home.into_iter().collect());
+        if came.is_empty() {
             return Visitors::default();
         }
-        let told = self.told.remove(&page.0).unwrap_or(0);
+        let told = self.told.remove(&page.0).unwrap_or_default();
         if let Some(tap) = &self.tap {
-            nodes_of(came & !told).for_each(|visitor| tap.visited(page, visitor));
+            came.difference(&told).iter().for_each(|reader| tap.visited(page, reader));
         }
-        Visitors {
-            readers: nodes_of(visits.names).collect(),
-            home: visits.home.map(NodeId),
-            beside_writers: visits.beside_writers,
-        }
+        Visitors { readers: found.readers, home, beside_writers: found.beside_writers }
     }
 
     fn visited(&mut self, pages: &mut Vec<Page>) {
-        self.pages.guests(self.fabric.nodes() as u16, |page| pages.push(Page(page)));
+        self.pages.logged_reads(|page| pages.push(Page(page)));
     }
 
     fn is_current(&mut self, visitor: NodeId, page: Page) -> bool {
-        self.neighbour(visitor).is_some_and(|neighbour| self.pages.is_same(neighbour, page.0))
+        self.remote(visitor).is_some_and(|remote| self.pages.is_same(remote, page.0))
     }
 
     fn visit(&mut self, home: NodeId, first: Page, most: u32, visit: Visit) -> u32 {
         let me = self.fabric.node().0;
-        let count =
-            self.neighbour(home).map_or(0, |neighbour| neighbour.visit(me, first.0, most, purpose(visit)));
+        let claim = |remote| gondwana_memory::claim(remote, me, first.0, most, remote_access(visit));
+        let count = self.remote(home).map_or(0, claim);
         // Of pages that are here nothing is fetched.
         if let Some(tap) = self.tap.as_mut().filter(|_| count > 0 && visit != Visit::Upgrade) {
             tap.fetches(home, first, count);
@@ -297,13 +286,13 @@ impl Env for Ports {
     }
 
     fn install_from(&mut self, home: NodeId, first: Page, count: u32, access: Access) {
-        let neighbour = self.neighbours[home.index()].as_ref().expect("visited before");
-        self.pages.install_from(neighbour, first.0, count, convert(access));
+        let remote = self.remotes[home.index()].as_deref().expect("claimed before");
+        self.pages.install_from(remote, first.0, count, convert(access));
     }
 
     fn merge_from(&mut self, home: NodeId, page: Page) {
-        let neighbour = self.neighbours[home.index()].as_ref().expect("visited before");
-        self.pages.merge_from(neighbour, page.0);
+        let remote = self.remotes[home.index()].as_deref().expect("claimed before");
+        self.pages.merge_from(remote, page.0);
     }
 
     fn resume(&mut self, waiter: Waiter) {

@@ -134,20 +134,20 @@ impl Node {
         for run in &data {
             pages.protect(run.start, run.len() as u32, Access::Write)?;
         }
-        let one_sided = boot.is_one_sided() && pages.admit()?;
+        let one_sided = boot.is_one_sided() && pages.admit_peers(boot.nodes)?;
         let end = Instant::now() + connect_patience(boot.nodes);
         // SAFETY: the launcher left this descriptor to this process alone.
         let exchange = boot.exchange_fd.map(|fd| Exchange::new(unsafe { OwnedFd::from_raw_fd(fd) }));
         // A node that can hand over nothing closes its end, so that nobody waits for it.
         let exchange = exchange
-            .filter(|exchange| pages.offer().is_some_and(|offer| exchange.offer(&offer, end).is_ok()));
+            .filter(|exchange| pages.handover().is_some_and(|offer| exchange.offer(&offer, end).is_ok()));
         let protocol = protocol(&boot, &layout, &data, one_sided);
         let fabric = connect(&boot, me)?;
         let slots = Arc::new(Slots::new());
         let lock_table = Arc::new(LockTable::new());
         let mut ports = Ports::new(pages, Arc::clone(&fabric), Arc::clone(&slots));
         if let Some(exchange) = exchange {
-            ports.meet_neighbours(exchange.handed(end));
+            ports.meet_peers(exchange.handed(end));
         }
         let manager: ManagerOf = {
             let (geometry, layout) = (geometry.clone(), layout.clone());

@@ -78,7 +78,7 @@ impl Plan {
     /// Reads a plan for a machine; policies may name the sets of a registry.
     ///
     /// # Errors
-    /// If the text is no plan, or names nodes that the machine does not have.
+    /// If the text is no plan, or asks for what the machine does not have.
     ///
     /// # Examples
     /// ```
@@ -86,14 +86,8 @@ impl Plan {
     /// use gondwana_rset::Registry;
     /// use gondwana_topology::{Bytes, Machine};
     ///
-    /// let text = r#"
-    /// version = 1
-    /// [[variable]]
-    /// name = "matrix"
-    /// policy = "block"
-    /// "#;
-    /// let machine = Machine::uniform(4, 1, Bytes(1 << 30));
-    /// let plan = Plan::parse(text, &machine, &Registry::default())?;
+    /// let text = "version = 1\n[[variable]]\nname = \"matrix\"\npolicy = \"block\"\n";
+    /// let plan = Plan::parse(text, &Machine::uniform(2, 4, Bytes(1 << 30)), &Registry::default())?;
     /// assert_eq!(plan.variables[0].name, "matrix");
     /// # Ok::<(), gondwana_plan::PlanError>(())
     /// ```

@@ -16,8 +16,8 @@ struct Member {
     /// `None` once the node has closed its end.
     channel: Option<Exchange>,
     given: Given,
-    /// True once it has been sent what the others have given.
-    served: bool,
+    /// Of how many others it has been sent what they have given; `None` once that is all.
+    unserved_from: Option<usize>,
 }
 
 /// What a node has given.
@@ -31,7 +31,12 @@ enum Given {
 impl Collection {
     /// Another node takes part. All must be known before the first call of [`Collection::go_on`].
     pub fn add(&mut self, node: u16, channel: Exchange) {
-        self.members.push(Member { node, channel: Some(channel), given: Given::Awaited, served: false });
+        self.members.push(Member {
+            node,
+            channel: Some(channel),
+            given: Given::Awaited,
+            unserved_from: Some(0),
+        });
     }
 
     /// What to watch: when something can be read, or an end is closed, [`Collection::go_on`] is to be called.
@@ -63,7 +68,7 @@ impl Collection {
         self.held_up = false;
         for index in 0..self.members.len() {
             match self.serve(index) {
-                Ok(()) => self.members[index].served = true,
+                Ok(()) => {}
                 // Whoever has got something closes its end, which makes room.
                 Err(error) if error.kind() == ErrorKind::WouldBlock => {
                     self.held_up = true;
@@ -75,15 +80,23 @@ impl Collection {
         self.members.clear();
     }
 
-    /// Sends a node what the others have given, if it waits for that.
-    fn serve(&self, index: usize) -> std::io::Result<()> {
-        let member = &self.members[index];
-        let Some(channel) = member.channel.as_ref().filter(|_| !member.served) else { return Ok(()) };
-        let others = self.members.iter().filter(|other| other.node != member.node);
-        channel.hand(others.filter_map(|other| match &other.given {
-            Given::Offer(offer) => Some((other.node, offer)),
-            Given::Awaited | Given::Nothing => None,
-        }))
+    /// Sends a node what the others have given, as far as it waits for that.
+    fn serve(&mut self, index: usize) -> std::io::Result<()> {
+        while let Some(from) = self.members[index].unserved_from {
+            let member = &self.members[index];
+            let Some(channel) = &member.channel else { return Ok(()) };
+            let others = self.members.iter().filter(|other| other.node != member.node);
+            let others: Vec<_> = others
+                .filter_map(|other| match &other.given {
+                    Given::Offer(offer) => Some((other.node, offer)),
+                    Given::Awaited | Given::Nothing => None,
+                })
+                .collect();
+            let to = from + channel.hand(&others[from..])?;
+            let is_all = to == others.len();
+            self.members[index].unserved_from = (!is_all).then_some(to);
+        }
+        Ok(())
     }
 }
 

@@ -1,6 +1,4 @@
-//! What a door is made of. The model test puts checked counterparts in this module's place.
-
-pub(super) use std::sync::atomic::{AtomicU64, Ordering};
+//! How a thread waits. The model test puts checked counterparts in the place of this module.
 
 use std::time::{Duration, Instant};
 

@@ -1,0 +1,93 @@
+//! The readers of a page in the bits of its remote-access word.
+//!
+//! Runs of up to [`BITS`] nodes have a *reader bitmap*: a bit for each node. Larger ones have *limited pointers* (A.
+//! Agarwal and others, *An Evaluation of Directory Schemes for Cache Coherence*, ISCA 1988): the numbers of the first
+//! [`POINTERS`] readers. A node that finds them all taken does not get in and sends a message; the home then withdraws
+//! the page, which makes the readers sharers, and exposes it with an empty word.
+
+use gondwana_topology::{NodeId, NodeSet};
+
+/// The low bits of a word are for readers.
+pub(super) const BITS: u32 = 58;
+
+/// All of them.
+pub(super) const ALL: u64 = (1 << BITS) - 1;
+
+/// Bits of a pointer: the number of a node plus one; 0: free.
+const POINTER: u32 = 9;
+
+/// How many pointers there are.
+pub(super) const POINTERS: u32 = BITS / POINTER;
+
+const _: () = assert!(gondwana_topology::MAX_NODES < 1 << POINTER);
+
+/// How the readers are written. The same on all nodes of a run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum ReaderFormat {
+    /// A bit for each node.
+    Bitmap,
+    /// The numbers of a few nodes.
+    Pointers,
+}
+
+impl ReaderFormat {
+    /// That of a run of so many nodes.
+    pub fn of(nodes: usize) -> Self {
+        if nodes <= BITS as usize { Self::Bitmap } else { Self::Pointers }
+    }
+
+    /// The bits if `node` is the only reader.
+    pub fn only(self, node: u16) -> u64 {
+        match self {
+            Self::Bitmap => {
+                assert!(u32::from(node) < BITS, "node {node} of a run of {BITS} nodes at most");
+                1 << node
+            }
+            Self::Pointers => u64::from(node) + 1,
+        }
+    }
+
+    /// The bits with a reader more, or as they were if it is there; `None` if there is no room.
+    pub fn with(self, readers: u64, node: u16) -> Option<u64> {
+        let own = self.only(node);
+        if self == Self::Bitmap {
+            return Some(readers | own);
+        }
+        for shift in (0..POINTERS).map(|index| index * POINTER) {
+            match readers >> shift & ((1 << POINTER) - 1) {
+                0 => return Some(readers | own << shift),
+                pointer if pointer == own => return Some(readers),
+                _ => {}
+            }
+        }
+        None
+    }
+
+    /// The readers.
+    pub fn nodes(self, readers: u64) -> NodeSet {
+        match self {
+            Self::Bitmap => bits(readers).map(NodeId).collect(),
+            Self::Pointers => (0..POINTERS)
+                .filter_map(|index| (readers >> (index * POINTER) & ((1 << POINTER) - 1)).checked_sub(1))
+                .map(|node| NodeId(node as u16))
+                .collect(),
+        }
+    }
+
+    /// The reader, of which there is exactly one.
+    pub fn single(self, readers: u64) -> u16 {
+        match self {
+            Self::Bitmap => readers.trailing_zeros() as u16,
+            Self::Pointers => (readers - 1) as u16,
+        }
+    }
+}
+
+/// The numbers of the bits that are set.
+fn bits(mut word: u64) -> impl Iterator<Item = u16> {
+    std::iter::from_fn(move || {
+        let bit = word.trailing_zeros() as u16;
+        word &= word.checked_sub(1)?;
+        Some(bit)
+    })
+}
