@@ -4,6 +4,7 @@
 //! thread add up to its life, from its start to its end (not to its join), or to now. The thread that serves other
 //! nodes has a clock too, but is none of the program's: its time is told apart.
 
+use crate::locks::lock;
 use std::cell::Cell;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, OnceLock};
@@ -173,18 +174,18 @@ impl Times {
     pub fn thread_begins(&self) {
         if self.wanted {
             let clock = Clock::start(self.epoch);
-            self.running.lock().expect("not poisoned").push(clock);
+            lock(&self.running).push(clock);
         }
     }
 
     /// The calling thread ends, if it is one of the program's.
     pub fn thread_ends(&self) {
         let Some(clock) = current() else { return };
-        let mut running = self.running.lock().expect("not poisoned");
+        let mut running = lock(&self.running);
         let Some(place) = running.iter().position(|other| std::ptr::eq(*other, clock)) else { return };
         running.swap_remove(place);
         CLOCK.set(None);
-        let mut ended = self.ended.lock().expect("not poisoned");
+        let mut ended = lock(&self.ended);
         ended.0.add(clock.split());
         ended.1 += clock.locked.load(Ordering::Relaxed);
         // SAFETY: `start` leaked the box. Of the two places that held the reference, the list is locked and has it no
@@ -203,8 +204,8 @@ impl Times {
     #[must_use]
     pub fn program(&self) -> (Split, u64) {
         // Both together, so that a thread that ends meanwhile is counted once.
-        let running = self.running.lock().expect("not poisoned");
-        let (mut split, mut locked) = *self.ended.lock().expect("not poisoned");
+        let running = lock(&self.running);
+        let (mut split, mut locked) = *lock(&self.ended);
         for clock in running.iter() {
             split.add(clock.split());
             locked += clock.locked.load(Ordering::Relaxed);

@@ -4,8 +4,8 @@ use crate::Node;
 use crate::clock::{Activity, Scope};
 use crate::monitor::Touch;
 use crate::ports::{Continuation, Ports};
-use crate::slots::{Slot, event};
 use crate::thread::Uninterrupted;
+use crate::wait_slots::{WaitSlot, event};
 use crate::wire::Wire;
 use gondwana_coherence::sync::{
     Answer, BarrierCounters, BarrierEnv, BarrierMessage, Barriers, Grant, LockCounters, LockEnv, LockMessage,
@@ -178,7 +178,7 @@ impl Core {
         page: Page,
         access: Access,
         prefetch: Prefetch,
-        slot: Slot,
+        slot: WaitSlot,
         touch: Touch,
     ) -> Outcome {
         self.let_go();
@@ -270,7 +270,7 @@ impl Core {
     }
 
     /// A release by the thread that waits at `slot`.
-    pub fn release(&mut self, slot: Slot) -> Outcome {
+    pub fn release(&mut self, slot: WaitSlot) -> Outcome {
         let outcome = self.protocol.release(Continuation::Thread(slot).into(), &mut self.ports);
         self.settle();
         outcome
@@ -375,7 +375,7 @@ impl Core {
             Answer::Failed(error) => (event::FAILED, i64::from(error.code())),
             Answer::Cancelled => (event::CANCELLED, 0),
         };
-        self.ports.slots.announce(Slot(ticket.0 as u32), events, result);
+        self.ports.slots.announce(WaitSlot(ticket.0 as u32), events, result);
     }
 
     /// Goes on with what waited for a release.

@@ -1,56 +1,84 @@
 //! The end of a run, and what the launcher is told on the way.
 
 use crate::clock::{Activity, Scope};
-use crate::line::Line;
+use crate::fixed_line::FixedLine;
+use crate::wait_slots::{futex_wait, futex_wake};
 use crate::wire::Wire;
 use crate::{Node, Thread};
 use gondwana_control::{Report, send_crash};
 use gondwana_topology::NodeId;
 use serde_json::json;
 use std::os::fd::AsRawFd;
-use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
 /// How long node 0 waits for the others to write out their streams.
-const PATIENCE: Duration = Duration::from_secs(5);
+const FLUSH_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// The status that the program ends with, once that is decided.
-static STATUS: AtomicI32 = AtomicI32::new(0);
-static CLOSING: AtomicBool = AtomicBool::new(false);
+/// How far the end of the run has come.
+#[derive(Default)]
+pub(crate) struct RunEnd {
+    /// The status that the program ends with, once that is decided.
+    status: AtomicI32,
+    /// Node 0 ends the others.
+    closing: AtomicBool,
+    /// Nodes that have written out their streams.
+    closed: AtomicU32,
+}
+
+impl RunEnd {
+    /// Node 0 learns that another node has written out its streams.
+    pub(crate) fn node_closed(&self) {
+        self.closed.fetch_add(1, Ordering::Release);
+        futex_wake(&self.closed);
+    }
+
+    /// True the first time.
+    fn begin_closing(&self) -> bool {
+        !self.closing.swap(true, Ordering::AcqRel)
+    }
+
+    /// Waits until so many nodes have closed; false if the deadline passes first.
+    fn wait_closed(&self, others: u32, deadline: Instant) -> bool {
+        loop {
+            let closed = self.closed.load(Ordering::Acquire);
+            if closed == others {
+                return true;
+            }
+            let left = deadline.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return false;
+            }
+            futex_wait(&self.closed, closed, Some(left));
+        }
+    }
+}
 
 impl Node {
     /// Node 0 begins to end the program: `exit` was called, or main returned.
     pub fn begin_exit(&self, status: i32) {
-        STATUS.store(status, Ordering::Relaxed);
+        self.run_end.status.store(status, Ordering::Relaxed);
     }
 
     /// Node 0, after the program's exit handlers: ends the other nodes.
     pub fn close_run(&'static self) {
         self.privately(move || {
-            if CLOSING.swap(true, Ordering::AcqRel) {
+            if !self.run_end.begin_closing() {
                 return;
             }
-            self.report(&Report::Exit { status: STATUS.load(Ordering::Relaxed) & 0xff });
+            self.report(&Report::Exit { status: self.run_end.status.load(Ordering::Relaxed) & 0xff });
             self.report_stats();
             for node in 1..self.boot.nodes {
                 self.core().ports.post(NodeId(node), &Wire::Close, &[]);
             }
             self.prepare_end_of_recording();
             let others = u32::from(self.boot.nodes) - 1;
-            let deadline = Instant::now() + PATIENCE;
-            loop {
-                let closed = self.closed.load(Ordering::Acquire);
-                let left = deadline.saturating_duration_since(Instant::now());
-                if closed == others || left.is_zero() {
-                    // First: the launcher may end the others meanwhile, which takes longest.
-                    if closed == others {
-                        self.report(&Report::Closed);
-                    }
-                    self.end_recording();
-                    return;
-                }
-                crate::slots::futex_wait(&self.closed, closed, Some(left));
+            let deadline = Instant::now() + FLUSH_TIMEOUT;
+            // First: the launcher may end the others meanwhile, which takes longest.
+            if self.run_end.wait_closed(others, deadline) {
+                self.report(&Report::Closed);
             }
+            self.end_recording();
         })
     }
 
@@ -97,7 +125,7 @@ impl Node {
     /// Tells the launcher where the program is about to die. Called by signal handlers: neither allocates nor
     /// locks.
     pub fn report_crash(&self, signal: i32, address: usize, at: usize) {
-        let mut place = Line::default();
+        let mut place = FixedLine::default();
         crate::start::describe(at, &mut place);
         // A launcher that is gone takes this process with it; nobody is left to be told.
         let _ = send_crash(
@@ -122,7 +150,6 @@ impl Node {
         if !self.boot.stats {
             return;
         }
-        let load = |counter: &std::sync::atomic::AtomicU64| counter.load(Ordering::Relaxed);
         let homes = self.placement_stats();
         let core = self.core();
         let (c, l, b) = (core.counters(), core.lock_counters(), core.barrier_counters());
@@ -153,7 +180,7 @@ impl Node {
                 "tokens_sent": l.tokens_sent,
                 "handed_over": l.handovers,
             },
-            "threads": {"started": load(&self.events.threads), "barrier_arrivals": b.arrivals},
+            "threads": {"started": self.threads.started(), "barrier_arrivals": b.arrivals},
             "barriers": {"episodes": b.episodes, "hurried": b.hurries},
             "messages": core.ports.messages.to_json(),
             "time_us": {
@@ -169,5 +196,23 @@ impl Node {
             stats["homes"] = homes;
         }
         self.report(&Report::Stats(stats));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_run_closes_once_when_all_nodes_have() {
+        let end = RunEnd::default();
+        assert!(end.begin_closing() && !end.begin_closing());
+        assert!(!end.wait_closed(2, Instant::now()));
+        std::thread::scope(|scope| {
+            let first = scope.spawn(|| end.wait_closed(2, Instant::now() + FLUSH_TIMEOUT));
+            end.node_closed();
+            end.node_closed();
+            assert!(first.join().unwrap());
+        });
     }
 }

@@ -1,21 +1,26 @@
 //! Faults of the program on shared memory.
+//!
+//! Neither this code nor the predictor allocates (`crates/prefetch/tests/allocation.rs`). Below it memory comes from the
+//! allocator in three places only, all rare. The protocol's lists (dirty pages, threads that wait) keep their room between
+//! releases and double when they grow. The page table allocates a block of entries with the first page of the block, and
+//! twins a chunk of frames. A message for a ring that is full is copied to its backlog.
 
 use crate::monitor::Touch;
-use crate::slots::event;
+use crate::wait_slots::event;
 use crate::{Node, Thread};
 use gondwana_coherence::{Access, Outcome, Page, Standing};
 use gondwana_memory::PAGE_SIZE;
 use gondwana_prefetch::{Fault, Kind, Prediction, Prefetch};
 
-/// Most pages that one fault brings along.
+/// Most pages that one fault prefetches.
 const MOST_PREFETCHED: u32 = 127;
 
 /// Pages of a stack that one fault brings in below the one that was touched: frames grow downwards.
 const STACK_AHEAD: u32 = 15;
 
 impl Node {
-    /// Resolves a fault at a shared address, of the instruction at the address `code`. False if the access is not ours to allow: then it is the program's
-    /// own mistake.
+    /// Resolves a fault at a shared address, of the instruction at the address `code`. False if the program's own protection
+    /// forbids the access, or the address is not shared: then it is the program's own mistake.
     pub fn fault(&'static self, address: usize, write: bool, code: usize, signal: i32) -> bool {
         let Some(number) = self.geometry.page_of(address) else { return false };
         crate::inject::at("fault");
@@ -33,7 +38,7 @@ impl Node {
             self.resolve(Page(number - below), Access::Write, Prefetch::next(below), touch);
         }
         if access == Access::Read
-            && let Some(window) = self.replicated.around(number)
+            && let Some(window) = self.placement.replicated.around(number)
         {
             self.bring_around(number, &window);
         }
@@ -57,11 +62,11 @@ impl Node {
     /// Brings a page in for the calling thread, with those after it where that is cheap.
     pub(crate) fn resolve(&'static self, page: Page, access: Access, prefetch: Prefetch, touch: Touch) {
         let slot = Thread::current(self).slot;
-        self.slots.arm(slot, event::COHERENT);
+        self.waiting.slots.arm(slot, event::COHERENT);
         // Declared before the request leaves: the answer is this thread's to receive, however soon it comes.
         let poller = self.poll();
         let mut core = self.core();
-        // Somebody else may have resolved it.
+        // Another thread may have resolved it.
         if core.refresh(page, needed(access)) {
             return;
         }

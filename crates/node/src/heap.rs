@@ -1,21 +1,22 @@
 //! `malloc` for the whole machine: each node allocates from its own part of the span.
 
+use crate::locks::lock;
 use crate::wire::Wire;
 use crate::{Caller, Node, Thread};
-use gondwana_memory::heap::{Block, Cache, Refusal};
+use gondwana_memory::heap::{Block, Cache, Heap, Refusal};
 use gondwana_memory::{Access, PAGE_SIZE};
 use gondwana_topology::NodeId;
 use std::cell::RefCell;
-use std::ops::Range;
-use std::sync::Mutex;
+use std::ops::{Deref, Range};
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
 
 /// Blocks freed here that belong to other nodes' parts, until this node's next release.
 ///
 /// The owner may hand a block out again as soon as it knows, so it must not know before what was written to the
 /// block here has reached the block's homes.
 #[derive(Default)]
-pub struct FreedElsewhere {
+pub(crate) struct FreedElsewhere {
     /// There are any; so that the many releases before which nothing was freed do without the lock.
     any: AtomicBool,
     blocks: Mutex<Vec<(NodeId, u64)>>,
@@ -23,7 +24,7 @@ pub struct FreedElsewhere {
 
 impl FreedElsewhere {
     fn add(&self, owner: NodeId, address: u64) {
-        self.blocks.lock().expect("not poisoned").push((owner, address));
+        lock(&self.blocks).push((owner, address));
         self.any.store(true, Ordering::Relaxed);
     }
 
@@ -33,7 +34,7 @@ impl FreedElsewhere {
         if !self.any.load(Ordering::Relaxed) {
             return lists;
         }
-        let mut blocks = self.blocks.lock().expect("not poisoned");
+        let mut blocks = lock(&self.blocks);
         self.any.store(false, Ordering::Relaxed);
         blocks.sort_unstable();
         for (owner, address) in blocks.drain(..) {
@@ -43,6 +44,34 @@ impl FreedElsewhere {
             }
         }
         lists
+    }
+}
+
+/// The heap as this node sees it.
+pub(crate) struct SharedHeap {
+    heap: Arc<Heap>,
+    pub(crate) freed_elsewhere: FreedElsewhere,
+}
+
+impl SharedHeap {
+    pub(crate) fn new(heap: Arc<Heap>) -> Self {
+        Self { heap, freed_elsewhere: FreedElsewhere::default() }
+    }
+
+    /// A thread's share of the heap, made with the first use.
+    fn with_share<R>(&self, share: &RefCell<Option<Cache>>, with: impl FnOnce(&mut Cache) -> R) -> R {
+        // A signal handler of the program may have interrupted this very thread inside the allocator.
+        let Ok(mut cache) = share.try_borrow_mut() else { return with(&mut Cache::new(&self.heap)) };
+        with(cache.get_or_insert_with(|| Cache::new(&self.heap)))
+    }
+}
+
+impl Deref for SharedHeap {
+    type Target = Heap;
+
+    #[inline]
+    fn deref(&self) -> &Heap {
+        &self.heap
     }
 }
 
@@ -58,13 +87,7 @@ impl Node {
     /// The calling thread's share of the heap, with the locks of the heap.
     fn with_cache<R>(&'static self, with: impl FnOnce(&mut Cache) -> R + 'static) -> R {
         let thread = Thread::current(self);
-        self.undisturbed(move || self.with_share(&thread.cache, with))
-    }
-
-    fn with_share<R>(&self, share: &RefCell<Option<Cache>>, with: impl FnOnce(&mut Cache) -> R) -> R {
-        // A signal handler of the program may have interrupted this very thread inside the allocator.
-        let Ok(mut cache) = share.try_borrow_mut() else { return with(&mut Cache::new(&self.heap)) };
-        with(cache.get_or_insert_with(|| Cache::new(&self.heap)))
+        self.undisturbed(move || self.heap.with_share(&thread.cache, with))
     }
 
     /// Allocates a small block on pages of this node. Slabs that threads have left may be on others.
@@ -72,7 +95,7 @@ impl Node {
         let thread = Thread::current(self);
         self.undisturbed(move || {
             let before = thread.takes_local_slabs.replace(true);
-            let block = self.with_share(&thread.local_cache, |cache| cache.allocate(size, align));
+            let block = self.heap.with_share(&thread.local_cache, |cache| cache.allocate(size, align));
             thread.takes_local_slabs.set(before);
             block
         })
@@ -107,7 +130,7 @@ impl Node {
             return Some(block);
         }
         let block = self.with_cache(move |cache| cache.allocate(size, align))?;
-        let whole_pages = self.placer.is_some() && self.heap.is_block(block.address);
+        let whole_pages = self.placement.placer.is_some() && self.heap.is_block(block.address);
         Some(if whole_pages { self.place_block(block, size, None) } else { block })
     }
 
@@ -137,7 +160,7 @@ impl Node {
         match self.with_cache(move |cache| cache.free(address)) {
             Ok(()) => {}
             Err(Refusal::Remote(owner)) => self.undisturbed(move || {
-                self.freed_elsewhere.add(owner, address as u64);
+                self.heap.freed_elsewhere.add(owner, address as u64);
             }),
             Err(refusal) => invalid_free(address, refusal),
         }
@@ -252,5 +275,41 @@ fn invalid_free(address: usize, refusal: Refusal) -> ! {
     unsafe {
         gondwana_sys::syscall!(libc::SYS_write, 2, line.as_ptr(), line.len());
         libc::abort();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use gondwana_memory::heap::Layout;
+
+    #[test]
+    fn blocks_of_other_nodes_wait_by_owner_for_the_next_release() {
+        let freed = FreedElsewhere::default();
+        assert_eq!(freed.take(), []);
+        for (owner, address) in [(2, 0x20), (1, 0x10), (2, 0x28)] {
+            freed.add(NodeId(owner), address);
+        }
+        assert_eq!(freed.take(), [(NodeId(1), vec![0x10]), (NodeId(2), vec![0x20, 0x28])]);
+        assert_eq!(freed.take(), []);
+    }
+
+    #[test]
+    fn one_message_names_no_more_blocks_than_fit() {
+        let freed = FreedElsewhere::default();
+        (0..5000).for_each(|block| freed.add(NodeId(1), block));
+        let counts: Vec<usize> = freed.take().iter().map(|(_, blocks)| blocks.len()).collect();
+        assert_eq!(counts, [4096, 904]);
+    }
+
+    #[test]
+    fn a_share_in_use_is_left_alone() {
+        let heap = SharedHeap::new(Heap::new(Layout::new(1 << 40, 1 << 30, 2), NodeId(0)));
+        let share = RefCell::new(None);
+        heap.with_share(&share, |_| {
+            // As a signal handler would that interrupts the allocator.
+            heap.with_share(&share, |_| assert!(share.try_borrow().is_err()));
+        });
+        assert!(share.borrow().is_some());
     }
 }

@@ -1,8 +1,8 @@
 //! What the protocol machines act on: this node's pages, the fabric and the waiting threads.
 
 use crate::monitor::Tap;
-use crate::slots::{Slots, event};
 use crate::stats::MessageCounts;
+use crate::wait_slots::{WaitSlots, event};
 use crate::wire::{Wire, kind_of, sync_kind_of};
 use crate::{Node, Thread};
 use gondwana_coherence::sync::SyncMessage;
@@ -21,7 +21,7 @@ use std::sync::Arc;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Continuation {
     /// A thread, in its slot.
-    Thread(crate::slots::Slot),
+    Thread(crate::wait_slots::WaitSlot),
     /// Work of the node itself, by its number.
     Work(u32),
 }
@@ -40,7 +40,11 @@ impl From<Continuation> for Waiter {
 impl From<Waiter> for Continuation {
     fn from(waiter: Waiter) -> Self {
         let number = (waiter.0 & !WORK) as u32;
-        if waiter.0 & WORK == 0 { Self::Thread(crate::slots::Slot(number)) } else { Self::Work(number) }
+        if waiter.0 & WORK == 0 {
+            Self::Thread(crate::wait_slots::WaitSlot(number))
+        } else {
+            Self::Work(number)
+        }
     }
 }
 
@@ -48,7 +52,7 @@ impl From<Waiter> for Continuation {
 pub struct Ports {
     pub pages: Pages,
     pub fabric: Arc<dyn Fabric>,
-    pub slots: Arc<Slots>,
+    pub slots: Arc<WaitSlots>,
     /// Work of the node itself that may go on.
     pub ready: Vec<u32>,
     pub messages: MessageCounts,
@@ -78,7 +82,7 @@ fn encode<'a>(wire: &impl Serialize, short: &'a mut [u8; SHORT], long: &'a mut V
 }
 
 impl Ports {
-    pub fn new(pages: Pages, fabric: Arc<dyn Fabric>, slots: Arc<Slots>) -> Self {
+    pub fn new(pages: Pages, fabric: Arc<dyn Fabric>, slots: Arc<WaitSlots>) -> Self {
         let messages = MessageCounts::default();
         let (ready, remotes, told, head) = (vec![], vec![], BTreeMap::new(), vec![]);
         Self { pages, fabric, slots, ready, messages, remotes, told, stacks: vec![], tap: None, head }

@@ -1,13 +1,15 @@
-//! Receiving: what a node does with each message.
+//! The service thread: it receives messages, and does what else has to be done beside the program.
 
 use crate::clock::{Activity, Scope};
-use crate::wire::{ThreadSpec, Wire};
+use crate::deferred::{DeferredTask, DeferredTasks};
+use crate::keepalive::Keepalives;
+use crate::wire::Wire;
 use crate::{Node, StreamDone, Thread};
-use gondwana_coherence::sync::{Answer, SyncMessage, Ticket};
+use gondwana_coherence::sync::{Answer, SyncMessage};
 use gondwana_control::Report;
 use gondwana_fabric::{Event, LostReason};
 use gondwana_topology::NodeId;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Barrier};
 use std::time::{Duration, Instant};
 
@@ -18,20 +20,30 @@ const PROGRESS: Duration = Duration::from_millis(250);
 /// chance to repeat its access, or nodes that fight for a page could take it from each other for ever.
 const HOLD: Duration = Duration::from_micros(20);
 
-/// What messages ask for that starts threads.
-///
-/// The C library does that, which a thread of the program that happens to poll may be in the middle of, and it reads
-/// variables that a program with copies of them shares: the thread that receives could not wait for their pages. The
-/// service thread, between two polls, can.
-pub(crate) enum Errand {
-    /// A thread of the program, for another node.
-    Start { from: NodeId, ticket: Ticket, thread: ThreadSpec },
-    /// A thread that makes calls on streams for other nodes.
-    CallStreams,
-    /// A thread of another node ends the program, with this status.
-    Exit(i32),
-    /// The run ends.
-    Close,
+/// What the service thread does besides receiving messages.
+pub(crate) struct Service {
+    /// Tasks that messages ask for and that start threads.
+    pub(crate) deferred: DeferredTasks,
+    /// Signs of life between computers.
+    pub(crate) keepalives: Keepalives,
+    /// A page is held for a thread of this node although another node wants it.
+    holding: AtomicBool,
+}
+
+impl Service {
+    pub(crate) fn new(keepalives: Keepalives) -> Self {
+        Self { deferred: DeferredTasks::default(), keepalives, holding: AtomicBool::new(false) }
+    }
+
+    /// Another node wants a page that is held here; true if that is new.
+    fn note_wanted(&self) -> bool {
+        !self.holding.swap(true, Ordering::AcqRel)
+    }
+
+    /// True if [`Service::note_wanted`] was called since the last time.
+    pub(crate) fn take_wanted(&self) -> bool {
+        self.holding.swap(false, Ordering::AcqRel)
+    }
 }
 
 impl Node {
@@ -65,17 +77,19 @@ impl Node {
         crate::inject::at("service");
         let mut told = Instant::now();
         let mut signed = told;
-        let timeout =
-            [self.boot.progress.then_some(PROGRESS), self.heard.period()].into_iter().flatten().min();
+        let timeout = [self.boot.progress.then_some(PROGRESS), self.service.keepalives.period()]
+            .into_iter()
+            .flatten()
+            .min();
         loop {
             // First of all what has come before: this thread may have received while the C library began.
             while self.receive() > 0 {}
             // To be woken costs the sender ten times a message: the next one is awaited for a moment, unless a thread
             // of the program does so already.
-            let has_time = || !self.fabric.is_polled() && !self.has_errands.load(Ordering::Relaxed);
-            self.receive_while_idle(&self.service_patience, has_time);
+            let has_time = || !self.fabric.is_polled() && !self.service.deferred.may_have_some();
+            self.receive_while_idle(&self.waiting.service, has_time);
             // Asked again each time: the interruption that tells of another one may end this very wait.
-            while self.holding.swap(false, Ordering::AcqRel) {
+            while self.service.take_wanted() {
                 self.fabric.wait(Some(HOLD));
                 self.core().let_go();
             }
@@ -84,7 +98,7 @@ impl Node {
                 let silent = matches!(reason, LostReason::Silent(_));
                 self.report(&Report::Lost { node: node.0, reason: reason.to_string(), silent });
             }
-            self.run_errands();
+            self.run_deferred();
             if self.boot.progress && told.elapsed() >= PROGRESS {
                 told = Instant::now();
                 self.report_progress();
@@ -96,7 +110,7 @@ impl Node {
 
     /// Another node wants a page that is kept for a thread of this one: the service thread gives it up in a moment.
     pub(crate) fn let_go_soon(&self) {
-        if !self.holding.swap(true, Ordering::AcqRel) {
+        if self.service.note_wanted() {
             self.fabric.interrupt();
         }
     }
@@ -104,7 +118,7 @@ impl Node {
     /// Receives what has arrived; returns how many messages that were.
     pub(crate) fn receive(&'static self) -> usize {
         self.fabric.poll(&mut |from, head, bulk| {
-            self.heard.note(from);
+            self.service.keepalives.note(from);
             let _time = Scope::enter(Activity::Message);
             if let Some(message) = SyncMessage::from_bytes(head) {
                 return Thread::handling_message(|| self.core().synchronise(from, message));
@@ -116,24 +130,19 @@ impl Node {
         })
     }
 
-    pub(crate) fn leave_to_service(&self, errand: Errand) {
-        self.errands.lock().expect("not poisoned").push_back(errand);
-        self.has_errands.store(true, Ordering::Release);
+    /// Leaves a task to the service thread.
+    pub(crate) fn defer(&self, task: DeferredTask) {
+        self.service.deferred.add(task);
         self.fabric.interrupt();
     }
 
-    fn run_errands(&'static self) {
-        // An errand that is added after this is announced after this.
-        self.has_errands.store(false, Ordering::Relaxed);
-        loop {
-            let Some(errand) = self.errands.lock().expect("not poisoned").pop_front() else { return };
-            match errand {
-                Errand::Start { from, ticket, thread } => self.start_for_peer(from, ticket, thread),
-                Errand::CallStreams => self.start_stream_caller(),
-                Errand::Exit(status) => self.exit_for_peer(status),
-                Errand::Close => self.close_here(),
-            }
-        }
+    fn run_deferred(&'static self) {
+        self.service.deferred.run_all(|task| match task {
+            DeferredTask::Start { from, ticket, thread } => self.start_for_peer(from, ticket, thread),
+            DeferredTask::CallStreams => self.start_stream_caller(),
+            DeferredTask::Exit(status) => self.exit_for_peer(status),
+            DeferredTask::Close => self.close_here(),
+        });
     }
 
     fn handle(&'static self, from: NodeId, wire: Wire, bulk: &[u8]) {
@@ -142,7 +151,7 @@ impl Node {
             Wire::Request { ticket, request } => self.core().serve(from, ticket, request),
             Wire::Reply { ticket, answer } => self.core().announce(ticket, answer),
             Wire::Place { ticket, among } => self.place_for(from, ticket, among),
-            Wire::Start { ticket, thread } => self.leave_to_service(Errand::Start { from, ticket, thread }),
+            Wire::Start { ticket, thread } => self.defer(DeferredTask::Start { from, ticket, thread }),
             Wire::Ended => self.thread_gone(from),
             Wire::Free(addresses) => {
                 // What the freeing node wrote must not be found stale in a block that is handed out again.
@@ -156,7 +165,7 @@ impl Node {
             Wire::Used { ticket, first, end } => {
                 let mut core = self.core();
                 let used = core.ports.pages.next_used(first..end).unwrap_or(0..0);
-                core.answer(from, ticket, Answer::Done(crate::used::packed(&used)));
+                core.answer(from, ticket, Answer::Done(crate::sparse_memory::packed(&used)));
             }
             Wire::Homes { ticket, name, first, count } => {
                 let runs = self.known_homes(first, count);
@@ -165,9 +174,9 @@ impl Node {
                 core.answer(from, ticket, Answer::Done(0));
             }
             Wire::HomesFound { name, runs } => self.note_homes(name, runs),
-            Wire::Replicate { first, count, on: true } => self.replicated.insert(first, count),
+            Wire::Replicate { first, count, on: true } => self.placement.replicated.insert(first, count),
             Wire::Replicate { first, count, on: false } => {
-                self.replicated.remove(first, count);
+                self.placement.replicated.remove(first, count);
             }
             Wire::Everywhere { ticket, change } => {
                 let error = (self.hooks.apply)(&change);
@@ -182,11 +191,10 @@ impl Node {
                 self.stream_call_done(ticket, StreamDone { bytes: bulk.to_vec(), ..done });
             }
             Wire::Alive => {}
-            Wire::Exit(status) => self.leave_to_service(Errand::Exit(status)),
-            Wire::Close => self.leave_to_service(Errand::Close),
+            Wire::Exit(status) => self.defer(DeferredTask::Exit(status)),
+            Wire::Close => self.defer(DeferredTask::Close),
             Wire::Closed => {
-                self.closed.fetch_add(1, Ordering::Release);
-                crate::slots::futex_wake(&self.closed);
+                self.run_end.node_closed();
             }
         }
     }

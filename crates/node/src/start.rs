@@ -1,15 +1,20 @@
 //! How a process becomes a node.
 
 use crate::core::Core;
+use crate::exit::RunEnd;
+use crate::heap::SharedHeap;
+use crate::keepalive::Keepalives;
 use crate::monitor::Monitor;
-use crate::patience::Patience;
-use crate::placement::{self, Placer};
+use crate::placement::{PagePlacement, Placer};
 use crate::ports::Ports;
-use crate::slots::Slots;
-use crate::stream_calls::StreamCallers;
-use crate::{
-    CURRENT, Node, ProcessChange, StreamCall, StreamDone, ThreadSpec, alive, clock, heap, stats, threads,
-};
+use crate::registry::Registry;
+use crate::service::Service;
+use crate::stdio_calls::StdioCallers;
+use crate::sync::SyncObjects;
+use crate::threads::Threads;
+use crate::wait_slots::WaitSlots;
+use crate::waiting::Waiting;
+use crate::{CURRENT, Node, ProcessChange, Setup, StreamCall, StreamDone, ThreadSpec, clock};
 use gondwana_coherence::sync::{Barriers, LockTable, Locks, ManagerOf, Object};
 use gondwana_coherence::{Csm, CsmOptions, Layout, Managers, Page, Protocol, Region, Sc, ScOptions};
 use gondwana_control::{Boot, Consistency, Control, Exchange, FabricBoot, Mechanism};
@@ -24,8 +29,8 @@ use std::fmt::Write;
 use std::net::TcpListener;
 use std::ops::Range;
 use std::os::fd::{FromRawFd, OwnedFd};
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, RwLock};
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 use thiserror::Error;
 
@@ -78,10 +83,10 @@ pub enum StartError {
 const PART_UNIT: u64 = 1 << 20;
 
 /// How long nodes wait for each other at the start.
-const CONNECT_PATIENCE: Duration = Duration::from_secs(20);
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(20);
 
 /// How much longer for each node of the run: they begin one after the other, and may share the processors of one computer.
-const CONNECT_PATIENCE_EACH: Duration = Duration::from_millis(250);
+const CONNECT_TIMEOUT_EACH: Duration = Duration::from_millis(250);
 
 /// How long a computer may be silent before its nodes count as lost. Its kernel breaks the silence however busy its
 /// processors are, and packets that were lost are sent again after 0.2 s and 0.6 s.
@@ -135,7 +140,7 @@ impl Node {
             pages.protect(run.start, run.len() as u32, Access::Write)?;
         }
         let one_sided = boot.is_one_sided() && pages.admit_peers(boot.nodes)?;
-        let end = Instant::now() + connect_patience(boot.nodes);
+        let end = Instant::now() + connect_timeout(boot.nodes);
         // SAFETY: the launcher left this descriptor to this process alone.
         let exchange = boot.exchange_fd.map(|fd| Exchange::new(unsafe { OwnedFd::from_raw_fd(fd) }));
         // A node that can hand over nothing closes its end, so that nobody waits for it.
@@ -143,7 +148,7 @@ impl Node {
             .filter(|exchange| pages.handover().is_some_and(|offer| exchange.offer(&offer, end).is_ok()));
         let protocol = protocol(&boot, &layout, &data, one_sided);
         let fabric = connect(&boot, me)?;
-        let slots = Arc::new(Slots::new());
+        let slots = Arc::new(WaitSlots::new());
         let lock_table = Arc::new(LockTable::new());
         let mut ports = Ports::new(pages, Arc::clone(&fabric), Arc::clone(&slots));
         if let Some(exchange) = exchange {
@@ -151,7 +156,7 @@ impl Node {
         }
         let manager: ManagerOf = {
             let (geometry, layout) = (geometry.clone(), layout.clone());
-            Arc::new(move |object: Object| crate::manager_of(&geometry, &layout, object.0 as usize))
+            Arc::new(move |object: Object| crate::setup::manager_of(&geometry, &layout, object.0 as usize))
         };
         let locks = Locks::new(me, Arc::clone(&lock_table), Arc::clone(&manager));
         let barriers = Barriers::new(me, boot.nodes);
@@ -160,7 +165,7 @@ impl Node {
         let control = Control::new(unsafe { OwnedFd::from_raw_fd(boot.control_fd) });
         let machine = gondwana_control::machine(boot.nodes, boot.processors_each, boot.span);
         let plan = ThreadPlan::new(boot.threads.clone(), &RSet::global(&machine), &machine)?;
-        let registry = threads::Registry::new(plan, boot.groups.clone(), boot.nodes, boot.processors);
+        let registry = Registry::new(plan, boot.groups.clone(), boot.nodes, boot.processors);
         let placer = Placer::new(&boot, loaded::base_of)?;
         if placer.is_some() {
             heap.watch_slabs(|addresses, fresh| {
@@ -169,54 +174,21 @@ impl Node {
                 }
             });
         }
-        let replicated = placement::Replicated::default();
-        for addresses in placer.iter().flat_map(Placer::replicated_variables) {
-            if let Some((first, count)) = placement::pages_of(&geometry, addresses) {
-                replicated.insert(first, count);
-            }
-        }
-        let processors = processors();
-        let patience = || Patience::new(processors, usize::from(boot.nodes));
         let node = Box::leak(Box::new(Self {
-            me,
-            hooks,
-            geometry,
-            layout,
             core: Mutex::new(Core::new(me, protocol, ports, manager, locks, barriers)),
             fabric,
-            slots,
-            lock_table,
-            heap,
-            freed_elsewhere: heap::FreedElsewhere::default(),
-            natives: Mutex::default(),
-            onces: RwLock::default(),
-            stamps: AtomicU64::new(0),
-            registry: Mutex::new(registry),
-            errands: Mutex::default(),
-            has_errands: AtomicBool::new(false),
-            stream_callers: StreamCallers::default(),
-            remote_threads: AtomicBool::new(false),
-            idle: AtomicU32::new(0),
-            closed: AtomicU32::new(0),
-            holding: AtomicBool::new(false),
-            // The first node has `main`.
-            live: AtomicU32::new(u32::from(me == NodeId(0))),
-            waiting: AtomicU32::new(0),
-            heard: alive::Heard::new(&boot.fabric, me),
+            sync: SyncObjects::new(lock_table),
+            heap: SharedHeap::new(heap),
+            threads: Threads::new(registry, boot.processors, me == NodeId(0)),
+            waiting: Waiting::new(slots, processors(), usize::from(boot.nodes)),
+            placement: PagePlacement::new(placer, &geometry),
+            stdio: StdioCallers::default(),
+            service: Service::new(Keepalives::new(&boot.fabric, me)),
+            run_end: RunEnd::default(),
             control,
-            stack_bytes: stack_limit(),
-            page_patience: patience(),
-            patience: patience(),
-            service_patience: patience(),
-            placer,
-            has_placed: AtomicBool::new(false),
-            asked: Mutex::default(),
-            replicated,
-            found: Mutex::default(),
             monitor: Monitor::default(),
             times: clock::Times::new(boot.stats),
-            events: stats::Events::default(),
-            boot,
+            setup: Setup { me, boot, hooks, geometry, layout, stack_bytes: stack_limit() },
         }));
         CURRENT.store(node, Ordering::Release);
         Ok(node)
@@ -275,7 +247,7 @@ fn connect(boot: &Boot, me: NodeId) -> Result<Arc<dyn Fabric>, StartError> {
                 peers: peers.clone(),
                 run,
                 security: secret.map_or(Security::Plain, Security::Encrypted),
-                timeout: connect_patience(boot.nodes),
+                timeout: connect_timeout(boot.nodes),
                 silence: SILENCE,
             };
             Arc::new(TcpFabric::connect(listener, &config)?)
@@ -283,8 +255,8 @@ fn connect(boot: &Boot, me: NodeId) -> Result<Arc<dyn Fabric>, StartError> {
     })
 }
 
-fn connect_patience(nodes: u16) -> Duration {
-    CONNECT_PATIENCE + CONNECT_PATIENCE_EACH * u32::from(nodes)
+fn connect_timeout(nodes: u16) -> Duration {
+    CONNECT_TIMEOUT + CONNECT_TIMEOUT_EACH * u32::from(nodes)
 }
 
 fn processors() -> usize {

@@ -2,7 +2,6 @@
 
 use crate::wire::KINDS;
 use serde_json::{Map, Value, json};
-use std::sync::atomic::AtomicU64;
 
 /// Messages and bytes sent, by type.
 #[derive(Clone, Debug, Default)]
@@ -37,11 +36,4 @@ impl MessageCounts {
             .collect::<Map<_, _>>()
             .into()
     }
-}
-
-/// Events outside the coherence protocol.
-#[derive(Default)]
-pub struct Events {
-    /// Threads started on this node.
-    pub threads: AtomicU64,
 }

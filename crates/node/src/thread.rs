@@ -2,19 +2,18 @@
 
 use crate::Node;
 use crate::monitor::Stacks;
-use crate::own::own;
-use crate::slots::Slot;
+use crate::per_thread::per_thread;
+use crate::wait_slots::WaitSlot;
 use gondwana_memory::heap::Cache;
 use gondwana_prefetch::Predictor;
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::ops::{Deref, Range};
-use std::sync::atomic::Ordering;
 
 /// What the node keeps for the calling thread.
 pub struct Thread {
     /// Where it waits.
-    pub slot: Slot,
+    pub slot: WaitSlot,
     common: &'static Common,
     /// The same thread while it runs a handler of a signal: the handler may wait, too, and must not take the answers
     /// that the interrupted function waits for.
@@ -67,7 +66,7 @@ impl Thread {
     /// The calling thread, if it has its place already.
     #[inline]
     pub(crate) fn known() -> Option<&'static Self> {
-        own().current.get()
+        per_thread().current.get()
     }
 
     /// The calling thread's number for people: 0 is the one that runs `main`.
@@ -85,7 +84,7 @@ impl Thread {
     /// Gives the calling thread, one of the program's, its number and stack. It begins with the function at `routine`.
     pub fn begin(node: &'static Node, id: u64, stack: Range<usize>, routine: usize) -> &'static Self {
         let thread = Self::attach(node, id, stack);
-        node.begin_apart(node.live.load(Ordering::Relaxed).saturating_sub(1));
+        node.begin_apart(node.threads.live().saturating_sub(1));
         Self::in_runtime(|| node.monitor.threads.started(thread.number(), &thread.stack, routine));
         thread
     }
@@ -95,7 +94,7 @@ impl Thread {
     /// The memory stays in use until [`Thread::detach`].
     fn attach(node: &'static Node, id: u64, stack: Range<usize>) -> &'static Self {
         // A handler must not find the list of slots locked.
-        let (slot, other) = Self::in_runtime(|| (node.slots.take(), node.slots.take()));
+        let (slot, other) = Self::in_runtime(|| (node.waiting.slots.take(), node.waiting.slots.take()));
         let (Some(slot), Some(other)) = (slot, other) else { crate::fatal("too many threads on one node") };
         let id = if id == 0 { node.foreign_thread(slot) } else { id };
         let common = Box::leak(Box::new(Common {
@@ -111,32 +110,32 @@ impl Thread {
         }));
         let handling = Box::leak(Box::new(Self { slot: other, common, handling: None }));
         let thread = Box::leak(Box::new(Self { slot, common, handling: Some(handling) }));
-        own().first.set(Some(thread));
-        own().current.set(Some(thread));
+        per_thread().first.set(Some(thread));
+        per_thread().current.set(Some(thread));
         let number = (!thread.stack.is_empty()).then(|| thread.number());
-        [slot, other].into_iter().for_each(|slot| node.slots.name(slot, number));
+        [slot, other].into_iter().for_each(|slot| node.waiting.slots.name(slot, number));
         if !thread.stack.is_empty() {
             node.times.thread_begins();
         }
-        node.natives.lock().expect("not poisoned").insert(id, (node.hooks.native_self)());
+        node.threads.name(id, (node.hooks.native_self)());
         thread
     }
 
     /// The calling thread ends: gives back its place.
     pub fn detach(node: &'static Node) {
         // A handler may have been left by `siglongjmp`.
-        own().current.set(None);
-        if let Some(thread) = own().first.take() {
+        per_thread().current.set(None);
+        if let Some(thread) = per_thread().first.take() {
             for cache in [thread.cache.take(), thread.local_cache.take()].into_iter().flatten() {
                 node.return_cache(cache);
             }
-            node.natives.lock().expect("not poisoned").remove(&thread.id);
+            node.threads.forget(thread.id);
             Self::in_runtime(|| {
-                node.slots.give_back(thread.slot);
-                thread.handling.iter().for_each(|handling| node.slots.give_back(handling.slot));
+                node.waiting.slots.give_back(thread.slot);
+                thread.handling.iter().for_each(|handling| node.waiting.slots.give_back(handling.slot));
             });
             if !thread.stack.is_empty() {
-                node.live.fetch_sub(1, Ordering::Relaxed);
+                node.threads.leave();
                 node.times.thread_ends();
             }
             // SAFETY: the references were made from leaked boxes by `attach`, and the only places that held them, this
@@ -156,10 +155,10 @@ impl Thread {
     pub fn handle_signal(call: impl FnOnce()) {
         let before = Self::known();
         if let Some(handling) = before.and_then(|thread| thread.handling) {
-            own().current.set(Some(handling));
+            per_thread().current.set(Some(handling));
         }
         call();
-        own().current.set(before.or(Self::known()));
+        per_thread().current.set(before.or(Self::known()));
     }
 
     /// Starts a thread of the runtime itself, which is not one of the program's. All of them begin here, with a name by
@@ -171,36 +170,36 @@ impl Thread {
         name: &'static str,
         run: impl FnOnce() + Send + 'static,
     ) -> std::io::Result<()> {
-        own().starts_native.set(true);
+        per_thread().starts_native.set(true);
         let started = std::thread::Builder::new().name(name.to_owned()).spawn(move || {
             crate::inject::at(name);
             run()
         });
-        own().starts_native.set(false);
+        per_thread().starts_native.set(false);
         started.map(|_| ())
     }
 
     /// The calling thread is the one that receives for this node: whatever it waits for, it receives meanwhile.
     pub fn become_service() {
-        own().is_service.set(true);
+        per_thread().is_service.set(true);
     }
 
     /// True for the thread that receives for this node.
     pub(crate) fn is_service() -> bool {
-        own().is_service.get()
+        per_thread().is_service.get()
     }
 
     /// Does what a message asks for: meanwhile nobody else of this node receives.
     pub(crate) fn handling_message<R>(call: impl FnOnce() -> R) -> R {
-        own().handles_message.set(true);
+        per_thread().handles_message.set(true);
         let result = call();
-        own().handles_message.set(false);
+        per_thread().handles_message.set(false);
         result
     }
 
     /// True while the calling thread does what a message asks for: it must not wait for another one.
     pub(crate) fn is_handling_message() -> bool {
-        own().handles_message.get()
+        per_thread().handles_message.get()
     }
 
     /// True for a thread that the program started, and for the one that runs `main`.
@@ -212,13 +211,13 @@ impl Thread {
     /// True while the calling thread starts a thread of the runtime itself.
     #[must_use]
     pub fn is_starting_native() -> bool {
-        own().starts_native.get()
+        per_thread().starts_native.get()
     }
 
     /// True while the calling thread is in a critical section of the runtime.
     #[must_use]
     pub fn inside_runtime() -> bool {
-        own().depth.get() > 0
+        per_thread().depth.get() > 0
     }
 
     /// Does what handlers of the program's signals must not interrupt.
@@ -229,7 +228,7 @@ impl Thread {
 
     /// Keeps a signal for when the thread leaves the runtime.
     pub fn postpone_signal(signal: i32) {
-        own().postponed.set(own().postponed.get() | 1 << (signal - 1));
+        per_thread().postponed.set(per_thread().postponed.get() | 1 << (signal - 1));
     }
 }
 
@@ -238,16 +237,16 @@ pub(crate) struct Uninterrupted(());
 
 impl Uninterrupted {
     pub(crate) fn begin() -> Self {
-        own().depth.set(own().depth.get() + 1);
+        per_thread().depth.set(per_thread().depth.get() + 1);
         Self(())
     }
 }
 
 impl Drop for Uninterrupted {
     fn drop(&mut self) {
-        own().depth.set(own().depth.get() - 1);
-        if own().depth.get() == 0 {
-            let mut postponed = own().postponed.replace(0);
+        per_thread().depth.set(per_thread().depth.get() - 1);
+        if per_thread().depth.get() == 0 {
+            let mut postponed = per_thread().postponed.replace(0);
             while postponed != 0 {
                 let signal = postponed.trailing_zeros() as i32 + 1;
                 postponed &= postponed - 1;

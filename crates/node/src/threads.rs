@@ -1,403 +1,206 @@
-//! Threads over all nodes: where they go, and what is done when they start and end.
+//! The threads of this node, and on node 0 the record of all.
 
-use crate::Node;
-use crate::clock::{Activity, Scope};
-use crate::monitor::Touch;
-use crate::schedule;
-use crate::slots::Slot;
-use crate::sync::JoinWait;
-use crate::wire::{ThreadSpec, Wire};
-use gondwana_coherence::sync::{Answer, Request, SyncError, Thread as ThreadId, Ticket};
-use gondwana_coherence::{Access, Page};
-use gondwana_control::ThreadGroup;
-use gondwana_memory::PAGE_SIZE;
-use gondwana_prefetch::Prefetch;
-use gondwana_rset::{ThreadPlan, ThreadPolicy};
+use crate::locks::lock;
+use crate::registry::Registry;
+use crate::wait_slots::{futex_wait, futex_wake};
 use gondwana_topology::{NodeId, NodeSet};
-use std::ops::Range;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::collections::HashMap;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 
-/// Pages at the top of a stack that are there before the thread starts: the frames that system calls of the C
-/// library itself may write to.
-const STACK_TOP_PAGES: u32 = 32;
-
-/// What node 0 knows of all threads.
-pub struct Registry {
-    plan: ThreadPlan,
-    /// Groups of threads that go to the same node; once one of them has started, it is known which.
-    groups: Vec<ThreadGroup>,
-    nodes: u16,
-    processors: u16,
-    /// Threads on each node, main included.
-    running: Vec<u32>,
-    /// Where round-robin stands: node 0 has main, so the first thread goes to the next node.
-    last: u16,
-    numbers: u32,
-    /// Threads that have not ended, main included.
-    live: u64,
-    /// Main has left by `pthread_exit` and waits for the rest.
-    waiting: bool,
+/// The threads of a node.
+pub(crate) struct Threads {
+    /// Node 0's record of all threads.
+    registry: Mutex<Registry>,
+    /// The C library's names for the threads of this node, by number.
+    natives: Mutex<HashMap<u64, u64>>,
+    /// How many processors this node has.
+    processors: u32,
+    /// Threads of the program on this node, also those that are being started.
+    live: AtomicU32,
+    /// Those of them that wait.
+    waiting: AtomicU32,
+    /// Threads that were started here so far.
+    started: AtomicU64,
+    /// Calls in threads of other nodes so far.
+    remote_calls: AtomicU32,
+    /// Threads were started on another node than the one that asked.
+    any_remote: AtomicBool,
+    /// Set and woken when the last thread has ended while main waits for it.
+    all_ended: AtomicU32,
 }
 
-impl Registry {
-    pub fn new(plan: ThreadPlan, mut groups: Vec<ThreadGroup>, nodes: u16, processors: u16) -> Self {
-        let mut running = vec![0; usize::from(nodes)];
-        running[0] = 1;
-        for group in groups.iter_mut().filter(|group| group.threads.contains(&0)) {
-            group.node = Some(NodeId(0));
+impl Threads {
+    /// The first node has `main`.
+    pub(crate) fn new(registry: Registry, processors: u16, is_first: bool) -> Self {
+        Self {
+            registry: Mutex::new(registry),
+            natives: Mutex::default(),
+            processors: u32::from(processors),
+            live: AtomicU32::new(u32::from(is_first)),
+            waiting: AtomicU32::new(0),
+            started: AtomicU64::new(0),
+            remote_calls: AtomicU32::new(0),
+            any_remote: AtomicBool::new(false),
+            all_ended: AtomicU32::new(0),
         }
-        Self { plan, groups, nodes, processors, running, last: 0, numbers: 1, live: 1, waiting: false }
     }
 
-    /// A node, of all or of some, and a number for a new thread.
-    fn place(&mut self, among: Option<NodeSet>) -> u64 {
-        let running = |node: &u16| self.running[usize::from(*node)];
-        let chosen = among.and_then(|among| {
-            (0..self.nodes).filter(|node| among.contains(NodeId(*node))).min_by_key(running)
-        });
-        // The program itself knows best.
-        let number = self.numbers;
-        let group = self.groups.iter().position(|group| chosen.is_none() && group.threads.contains(&number));
-        let chosen = chosen.or_else(|| Some(self.groups[group?].node?.0));
-        let node = match self.plan.policy() {
-            _ if chosen.is_some() => chosen.unwrap_or(0),
-            // `main` is thread 0, and on node 0 whatever the first set is.
-            ThreadPolicy::Explicit(_) => self.plan.place_of(self.numbers as usize).node.0,
-            ThreadPolicy::RoundRobin => {
-                self.last = (self.last + 1) % self.nodes;
-                self.last
-            }
-            ThreadPolicy::Fill => {
-                let full = |node: &u16| self.running[usize::from(*node)] >= u32::from(self.processors);
-                (0..self.nodes).find(|node| !full(node)).unwrap_or_else(|| {
-                    (0..self.nodes).min_by_key(|node| self.running[usize::from(*node)]).unwrap_or(0)
-                })
-            }
-        };
-        if let Some(group) = group {
-            self.groups[group].node = Some(NodeId(node));
+    /// On node 0: a node, of all or of some, and a number for a new thread.
+    pub(crate) fn place(&self, among: Option<NodeSet>) -> u64 {
+        lock(&self.registry).place(among)
+    }
+
+    /// On node 0: a thread of any node has ended.
+    pub(crate) fn ended(&self, node: NodeId) {
+        if lock(&self.registry).ended(node) {
+            self.all_ended.store(1, Ordering::Release);
+            futex_wake(&self.all_ended);
         }
-        self.running[usize::from(node)] += 1;
-        self.live += 1;
-        self.numbers += 1;
-        thread_number(NodeId(node), self.numbers)
     }
 
-    /// A thread of a node has ended; true if main waits for just this.
-    fn ended(&mut self, node: NodeId) -> bool {
-        self.running[node.index()] = self.running[node.index()].saturating_sub(1);
-        self.live -= 1;
-        self.live == 0 && self.waiting
-    }
-}
-
-/// Numbers of threads carry their node, and are never 0.
-fn thread_number(node: NodeId, number: u32) -> u64 {
-    RUN_WIDE | u64::from(node.0) << 40 | u64::from(number)
-}
-
-/// Tells our numbers from the C library's, which are addresses.
-const RUN_WIDE: u64 = 1 << 62;
-
-/// Threads that libraries started by themselves have numbers of their own kind.
-const FOREIGN: u64 = 1 << 39;
-
-/// So have those that the runtime starts on another node to do something there. Node 0 does not count them: a
-/// thread that counts waits for each.
-const ERRAND: u64 = 1 << 38;
-
-/// The errands of this node so far.
-static ERRANDS: AtomicU32 = AtomicU32::new(0);
-
-/// Bytes of stack for an errand.
-const ERRAND_STACK: u64 = 256 << 10;
-
-impl Node {
-    /// The node that a thread runs on.
-    pub(crate) fn node_of(thread: u64) -> NodeId {
-        NodeId((thread >> 40) as u16 & 0x3fff)
-    }
-
-    /// True if the number is one that this run gives its threads.
-    #[must_use]
-    pub fn is_thread(&self, thread: u64) -> bool {
-        thread & RUN_WIDE != 0 && Self::node_of(thread).index() < self.nodes()
+    /// On node 0: main leaves by `pthread_exit`. Returns when the last thread of the run has ended.
+    pub(crate) fn wait_for_all(&self) {
+        let alone = lock(&self.registry).main_leaves();
+        while !alone && self.all_ended.load(Ordering::Acquire) == 0 {
+            futex_wait(&self.all_ended, 0, None);
+        }
     }
 
     /// The C library's name for a thread of this node.
-    #[must_use]
-    pub fn native_thread(&'static self, thread: u64) -> Option<u64> {
-        self.undisturbed(move || self.natives.lock().expect("not poisoned").get(&thread).copied())
+    pub(crate) fn native(&self, thread: u64) -> Option<u64> {
+        lock(&self.natives).get(&thread).copied()
     }
 
-    /// Starts a thread by a function that returns the C library's name for it. The name is known before anybody is told
-    /// of the thread, who may want to send it a signal at once.
+    /// Notes the C library's name for a thread.
+    pub(crate) fn name(&self, thread: u64, native: u64) {
+        lock(&self.natives).insert(thread, native);
+    }
+
+    /// Forgets the C library's name for a thread.
+    pub(crate) fn forget(&self, thread: u64) {
+        lock(&self.natives).remove(&thread);
+    }
+
+    /// Starts a thread by a function that returns the C library's name for it. The name is noted before the thread can
+    /// run far enough to take the lock, or another one learns its number and sends it a signal.
     ///
     /// # Errors
     /// Those of the function.
-    pub fn begin_native(&self, thread: u64, start: impl FnOnce() -> Result<u64, i32>) -> Result<(), i32> {
+    pub(crate) fn start(&self, thread: u64, start: impl FnOnce() -> Result<u64, i32>) -> Result<(), i32> {
         // The thread itself takes the lock as it begins, and again to remove its name as it ends.
-        let mut natives = self.natives.lock().expect("not poisoned");
+        let mut natives = lock(&self.natives);
         // Counts from now on: it may need the processor that a thread of this node polls on.
         self.live.fetch_add(1, Ordering::Relaxed);
-        let native = start().inspect_err(|_| {
-            self.live.fetch_sub(1, Ordering::Relaxed);
-        })?;
+        let native = start().inspect_err(|_| self.leave())?;
         natives.insert(thread, native);
         Ok(())
     }
 
-    /// The calling thread, which finds so many others on this node, begins: on a processor of the node's own, if there is one
-    /// for each of them.
-    pub(crate) fn begin_apart(&self, others: u32) {
-        let each = u32::from(self.boot.processors);
-        if others < each && !self.patience.is_none() {
-            schedule::begin_at(self.me.index() * each as usize + others as usize);
-        }
+    /// Threads of the program on this node.
+    pub(crate) fn live(&self) -> u32 {
+        self.live.load(Ordering::Relaxed)
     }
 
-    /// The number of the thread that runs `main`.
-    #[must_use]
-    pub fn main_thread(&self) -> u64 {
-        thread_number(NodeId(0), 1)
+    /// A thread of the program leaves this node.
+    pub(crate) fn leave(&self) {
+        self.live.fetch_sub(1, Ordering::Relaxed);
     }
 
-    /// A number for a thread that a library started without `pthread_create`.
-    pub(crate) fn foreign_thread(&self, slot: Slot) -> u64 {
-        thread_number(self.me, slot.0) | FOREIGN
+    /// The calling thread begins to wait.
+    pub(crate) fn begin_wait(&self) {
+        self.waiting.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// `pthread_create`: the new thread's number.
-    ///
-    /// # Errors
-    /// `EAGAIN` when the node that it would go to has no room.
-    pub fn create_thread(&'static self, spec: ThreadSpec) -> Result<u64, i32> {
-        self.start_thread(spec, None)
+    /// The calling thread waits no longer.
+    pub(crate) fn end_wait(&self) {
+        self.waiting.fetch_sub(1, Ordering::Relaxed);
     }
 
-    /// As [`Node::create_thread`], on the one of some nodes that has the fewest threads.
-    ///
-    /// # Errors
-    /// `EINVAL` if the run has none of the nodes, `EAGAIN` if the chosen one has no room.
-    pub fn create_thread_in(&'static self, among: NodeSet, spec: ThreadSpec) -> Result<u64, i32> {
-        if !among.iter().any(|node| node.index() < self.nodes()) {
-            return Err(libc::EINVAL);
-        }
-        self.start_thread(spec, Some(among))
+    /// True if fewer threads of this node run than it has processors, if `more` wait than count as such. Those that are
+    /// `waking` count as running: a thread that polls might be what keeps them from it.
+    pub(crate) fn leave_idle_processor(&self, more: u32, waking: u32) -> bool {
+        let waiting = (self.waiting.load(Ordering::Relaxed) + more).saturating_sub(waking);
+        self.live().saturating_sub(waiting) < self.processors
     }
 
-    fn start_thread(&'static self, mut spec: ThreadSpec, among: Option<NodeSet>) -> Result<u64, i32> {
-        self.privately(move || {
-            spec.id = if self.is_first() {
-                self.registry.lock().expect("not poisoned").place(among)
-            } else {
-                self.ask_for(NodeId(0), move |ticket| Wire::Place { ticket, among })?.cast_unsigned()
-            };
-            let to = Self::node_of(spec.id);
-            if to == self.me {
-                self.start_here(spec)?;
-            } else {
-                self.remote_threads.store(true, Ordering::Relaxed);
-                self.release();
-                self.core().expose();
-                self.ask_for(to, move |ticket| Wire::Start { ticket, thread: spec })?;
-            }
-            Ok(spec.id)
-        })
+    /// One more thread is started here.
+    pub(crate) fn count_start(&self) {
+        self.started.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Calls `function(argument)` in a thread of another node, or right here, and returns its result. What either
-    /// side has written before, the other sees.
-    ///
-    /// # Errors
-    /// `EAGAIN` when the node has no room for the thread.
-    ///
-    /// # Safety
-    /// The function is at that address on all nodes, and may be called with the argument on any.
-    pub unsafe fn call_on(
-        &'static self,
-        to: NodeId,
-        function: unsafe extern "C" fn(usize) -> usize,
-        argument: usize,
-    ) -> Result<usize, i32> {
-        if to == self.me {
-            // SAFETY: the caller's promise.
-            return Ok(unsafe { function(argument) });
-        }
-        self.privately(move || {
-            let number = u32::from(self.me.0) << 20 | ERRANDS.fetch_add(1, Ordering::Relaxed) & 0xf_ffff;
-            let id = thread_number(to, number) | ERRAND;
-            let (function, argument) = (function as usize as u64, argument as u64);
-            // Signals are for the program's own threads, but for those that tell of faults.
-            let blocked = !(1 << (libc::SIGBUS - 1) | 1 << (libc::SIGSEGV - 1));
-            let thread = ThreadSpec { id, function, argument, stack: ERRAND_STACK, detached: false, blocked };
-            self.release();
-            self.ask_for(to, move |ticket| Wire::Start { ticket, thread })?;
-            self.join_thread(id, JoinWait::Forever).map(|result| result as usize)
-        })
+    /// Threads that were started here so far.
+    pub(crate) fn started(&self) -> u64 {
+        self.started.load(Ordering::Relaxed)
     }
 
-    /// Starts a thread on this node, from whichever node the wish came.
-    fn start_here(&'static self, spec: ThreadSpec) -> Result<(), i32> {
-        let thread = ThreadId(spec.id);
-        self.request_of(self.me, Request::ThreadStart { thread, detached: spec.detached })?;
-        self.events.threads.fetch_add(1, Ordering::Relaxed);
-        (self.hooks.start_thread)(self, spec).inspect_err(|_| {
-            let _ = self.request_of(self.me, Request::Detach { thread });
-            let _ = self.request_of(self.me, Request::ThreadExit { thread, value: 0 });
-            self.tell_ended(spec.id);
-        })
+    /// The number of the next call in a thread of another node.
+    pub(crate) fn next_remote_call(&self) -> u32 {
+        self.remote_calls.fetch_add(1, Ordering::Relaxed)
     }
 
-    /// The service thread starts what another node asked for.
-    pub(crate) fn start_for_peer(&'static self, from: NodeId, ticket: Ticket, spec: ThreadSpec) {
-        self.acquire();
-        let answer = match self.start_here(spec) {
-            Ok(()) => Answer::Done(0),
-            Err(_) => Answer::Failed(SyncError::Exhausted),
-        };
-        self.core().answer(from, ticket, answer);
+    /// A thread is started on another node than the one that asked.
+    pub(crate) fn note_remote(&self) {
+        self.any_remote.store(true, Ordering::Relaxed);
     }
 
-    /// Another node asks where a thread may go.
-    pub(crate) fn place_for(&'static self, from: NodeId, ticket: Ticket, among: Option<NodeSet>) {
-        let number = self.registry.lock().expect("not poisoned").place(among);
-        self.remote_threads.store(true, Ordering::Relaxed);
-        self.core().answer(from, ticket, Answer::Done(number.cast_signed()));
-    }
-
-    /// The calling thread ends: what it wrote is released, its joiner is told.
-    pub fn thread_ended(&'static self, id: u64, value: u64) {
-        self.privately(move || {
-            if id & FOREIGN != 0 || id == self.main_thread() {
-                return;
-            }
-            self.release();
-            let _ = self.request_of(self.me, Request::ThreadExit { thread: ThreadId(id), value });
-            self.tell_ended(id);
-        })
-    }
-
-    fn tell_ended(&'static self, id: u64) {
-        if id & ERRAND != 0 {
-            return;
-        }
-        if self.is_first() {
-            self.thread_gone(self.me);
-        } else {
-            self.core().ports.post(NodeId(0), &Wire::Ended, &[]);
-        }
-    }
-
-    /// Node 0 learns that a thread of any node has ended.
-    pub(crate) fn thread_gone(&'static self, node: NodeId) {
-        if self.registry.lock().expect("not poisoned").ended(node) {
-            self.idle.store(1, Ordering::Release);
-            crate::slots::futex_wake(&self.idle);
-        }
-    }
-
-    /// True for the thread that runs `main`.
-    #[must_use]
-    pub fn is_main(&self, thread: u64) -> bool {
-        thread == self.main_thread()
-    }
-
-    /// The thread that runs `main` can be joined and detached like others.
-    pub fn main_begins(&'static self) {
-        let main = ThreadId(self.main_thread());
-        let _ = self.request_of(self.me, Request::ThreadStart { thread: main, detached: false });
-    }
-
-    /// `pthread_exit` in main, with this value: the process lives until the last thread of the run has ended. Returns
-    /// then.
-    pub fn main_exits_alone(&'static self, value: u64) {
-        self.privately(move || {
-            self.release();
-            let thread = ThreadId(self.main_thread());
-            let _ = self.request_of(self.me, Request::ThreadExit { thread, value });
-            let alone = {
-                let mut registry = self.registry.lock().expect("not poisoned");
-                registry.waiting = true;
-                registry.ended(NodeId(0))
-            };
-            let _time = Scope::enter(Activity::Waiting);
-            while !alone && self.idle.load(Ordering::Acquire) == 0 {
-                crate::slots::futex_wait(&self.idle, 0, None);
-            }
-            self.acquire();
-        })
-    }
-
-    /// True once threads were started on another node than the one that asked.
+    /// True once [`Threads::note_remote`] was called.
     #[inline]
-    #[must_use]
-    pub fn has_remote_threads(&self) -> bool {
-        self.remote_threads.load(Ordering::Relaxed)
-    }
-
-    /// Bytes of stack that a thread gets unless it asks otherwise.
-    #[must_use]
-    pub fn default_stack(&self) -> usize {
-        self.stack_bytes
-    }
-
-    /// A thread of this node will run on this stack. Brings in the part of it that is used first.
-    pub fn begin_stack(&'static self, stack: &Range<usize>) {
-        let Some(pages) = self.pages_of_stack(stack) else { return };
-        let count = STACK_TOP_PAGES.min(pages.len() as u32);
-        let first = pages.end - count;
-        let touch = Touch { address: self.geometry.address_of(first), code: 0, writer: None };
-        self.privately(move || {
-            self.core().ports.stacks.push(pages);
-            self.resolve(Page(first), Access::Write, Prefetch::next(count - 1), touch);
-        });
-    }
-
-    /// No thread runs on this stack any more.
-    pub fn end_stack(&'static self, stack: &Range<usize>) {
-        let Some(pages) = self.pages_of_stack(stack) else { return };
-        self.privately(move || self.core().ports.stacks.retain(|other| *other != pages));
-    }
-
-    fn pages_of_stack(&self, stack: &Range<usize>) -> Option<Range<u32>> {
-        let end = self.geometry.page_of(stack.end - PAGE_SIZE)? + 1;
-        Some(end - (stack.len() / PAGE_SIZE) as u32..end)
+    pub(crate) fn any_remote(&self) -> bool {
+        self.any_remote.load(Ordering::Relaxed)
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use gondwana_rset::RSet;
+    use crate::thread_number::node_of;
+    use gondwana_rset::{RSet, ThreadPlan, ThreadPolicy};
     use gondwana_topology::{Bytes, Machine};
 
-    #[test]
-    fn of_some_nodes_the_least_busy_one_gets_a_thread() {
-        let machine = Machine::uniform(4, 2, Bytes(1 << 30));
-        let plan = ThreadPlan::new(ThreadPolicy::Fill, &RSet::global(&machine), &machine).unwrap();
-        let mut registry = Registry::new(plan, vec![], 4, 2);
-        let some: NodeSet = [NodeId(0), NodeId(2), NodeId(3)].into_iter().collect();
-        // `main` is on node 0.
-        let mut next = |among| Node::node_of(registry.place(among)).0;
-        assert_eq!([(); 4].map(|()| next(Some(some))), [2, 3, 0, 2]);
-        assert_eq!([(); 2].map(|()| next(Some(NodeSet::only(NodeId(1))))), [1, 1]);
-        assert_eq!(next(None), 3);
+    fn threads(processors: u16) -> Threads {
+        let machine = Machine::uniform(2, processors, Bytes(1 << 30));
+        let plan = ThreadPlan::new(ThreadPolicy::RoundRobin, &RSet::global(&machine), &machine).unwrap();
+        Threads::new(Registry::new(plan, vec![], 2, processors), processors, true)
     }
 
     #[test]
-    fn threads_of_a_group_go_to_one_node() {
-        let machine = Machine::uniform(3, 1, Bytes(1 << 30));
-        let plan = ThreadPlan::new(ThreadPolicy::RoundRobin, &RSet::global(&machine), &machine).unwrap();
-        let group = |threads: &[u32], node: Option<u16>| ThreadGroup {
-            threads: threads.to_vec(),
-            node: node.map(NodeId),
-        };
-        let groups = vec![group(&[2, 6], Some(2)), group(&[1, 4], None), group(&[0, 7], None)];
-        let mut registry = Registry::new(plan, groups, 3, 1);
-        let mut next = |among| Node::node_of(registry.place(among)).0;
-        // Round-robin goes on where it stood: at the nodes 1, 2, 0 for threads 1, 3 and 5.
-        assert_eq!([(); 7].map(|()| next(None)), [1, 2, 2, 1, 0, 2, 0]);
-        assert_eq!(next(Some(NodeSet::only(NodeId(1)))), 1);
+    fn a_processor_is_idle_while_fewer_threads_run() {
+        let threads = threads(2);
+        assert!(threads.leave_idle_processor(0, 0), "main runs on one of two processors");
+        threads.start(7, || Ok(70)).unwrap();
+        assert!(!threads.leave_idle_processor(0, 0));
+        assert!(threads.leave_idle_processor(1, 0), "if one more waited");
+        threads.begin_wait();
+        assert!(threads.leave_idle_processor(0, 0));
+        assert!(!threads.leave_idle_processor(0, 1), "it is woken already");
+        threads.end_wait();
+        threads.leave();
+        assert!(threads.leave_idle_processor(0, 0));
+    }
+
+    #[test]
+    fn a_thread_has_its_native_name_until_it_ends() {
+        let threads = threads(1);
+        threads.start(7, || Ok(70)).unwrap();
+        assert_eq!((threads.native(7), threads.live()), (Some(70), 2));
+        threads.forget(7);
+        threads.leave();
+        assert_eq!((threads.native(7), threads.live()), (None, 1));
+        assert_eq!(threads.start(8, || Err(libc::EAGAIN)), Err(libc::EAGAIN));
+        assert_eq!((threads.native(8), threads.live()), (None, 1));
+    }
+
+    #[test]
+    fn main_waits_for_the_last_thread_of_any_node() {
+        let threads = threads(1);
+        assert_eq!(node_of(threads.place(None)), NodeId(1));
+        std::thread::scope(|scope| {
+            let main = scope.spawn(|| threads.wait_for_all());
+            threads.ended(NodeId(1));
+            main.join().unwrap();
+        });
+        // A main that is the last thread does not wait.
+        self::threads(1).wait_for_all();
     }
 }

@@ -1,13 +1,12 @@
 //! Waiting for what other threads and nodes have to do first.
 
+use crate::adaptive_spin::AdaptiveSpin;
 use crate::clock::{Activity, Scope};
-use crate::patience::Patience;
-use crate::slots::{Slot, event};
 use crate::thread::Uninterrupted;
+use crate::wait_slots::{WaitSlot, event};
 use crate::{Node, Thread};
 use gondwana_fabric::Polling;
 use gondwana_topology::NodeId;
-use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 /// How long the service thread sleeps at most while it waits: another thread may receive its answer.
@@ -31,8 +30,8 @@ pub(crate) struct Poller {
 
 impl Node {
     /// Waits for an event of `mask`, receiving messages meanwhile; 0 if the time is over first.
-    pub(crate) fn wait(&'static self, slot: Slot, mask: u32, until: Option<Instant>) -> u32 {
-        match self.slots.seen(slot, mask) {
+    pub(crate) fn wait(&'static self, slot: WaitSlot, mask: u32, until: Option<Instant>) -> u32 {
+        match self.waiting.slots.seen(slot, mask) {
             0 => self.wait_polling(self.poll(), slot, mask, until),
             seen => seen,
         }
@@ -40,7 +39,7 @@ impl Node {
 
     /// Declares that this thread is going to poll, where nodes poll at all.
     pub(crate) fn poll(&'static self) -> Option<Poller> {
-        (!self.patience.is_none() && !Thread::is_service()).then(|| {
+        (self.waiting.polls() && !Thread::is_service()).then(|| {
             let uninterrupted = Uninterrupted::begin();
             Poller { _polling: Polling::begin(self.fabric.as_ref()), _uninterrupted: uninterrupted }
         })
@@ -50,7 +49,7 @@ impl Node {
     pub(crate) fn wait_polling(
         &'static self,
         poller: Option<Poller>,
-        slot: Slot,
+        slot: WaitSlot,
         mask: u32,
         until: Option<Instant>,
     ) -> u32 {
@@ -59,8 +58,13 @@ impl Node {
 
     /// [`Node::wait`] at a barrier, by a thread that has declared that it polls. What it did there may have been left for a node:
     /// that hears of it if it does not look in a moment.
-    pub(crate) fn wait_at_barrier(&'static self, poller: Option<Poller>, slot: Slot, left: Option<NodeId>) {
-        if self.slots.seen(slot, event::PASSED) == 0 {
+    pub(crate) fn wait_at_barrier(
+        &'static self,
+        poller: Option<Poller>,
+        slot: WaitSlot,
+        left: Option<NodeId>,
+    ) {
+        if self.waiting.slots.seen(slot, event::PASSED) == 0 {
             self.wait_prompting(poller, slot, (event::PASSED, None), left);
         }
     }
@@ -68,7 +72,7 @@ impl Node {
     fn wait_prompting(
         &'static self,
         poller: Option<Poller>,
-        slot: Slot,
+        slot: WaitSlot,
         (mask, until): (u32, Option<Instant>),
         left: Option<NodeId>,
     ) -> u32 {
@@ -83,50 +87,50 @@ impl Node {
         }
         let _time = Scope::enter(Activity::Waiting);
         if poller.is_some() && self.has_idle_processor(1) && self.look_for(slot, mask) {
-            return self.slots.seen(slot, mask);
+            return self.waiting.slots.seen(slot, mask);
         }
-        self.waiting.fetch_add(1, Ordering::Relaxed);
+        self.threads.begin_wait();
         if let Some(node) = left {
             if poller.is_some() {
-                self.receive_for(MOMENT, || self.slots.seen(slot, mask) == 0, |_| {});
+                self.receive_for(MOMENT, || self.waiting.slots.seen(slot, mask) == 0, |_| {});
             }
-            if self.slots.seen(slot, mask) == 0 {
+            if self.waiting.slots.seen(slot, mask) == 0 {
                 self.fabric.prompt(node);
             }
         }
         let seen = poller.map_or(0, |poller| self.spin_for(slot, mask, poller));
         let seen = if seen == 0 { self.sleep(slot, mask, until) } else { seen };
-        self.waiting.fetch_sub(1, Ordering::Relaxed);
+        self.threads.end_wait();
         seen
     }
 
     /// Receives messages for the time of one that is on the way already; true if an event of `mask` has come with it. So
     /// short a wait is not worth telling anybody of.
-    fn look_for(&'static self, slot: Slot, mask: u32) -> bool {
+    fn look_for(&'static self, slot: WaitSlot, mask: u32) -> bool {
         (0..FIRST_LOOKS).any(|_| {
             if self.receive() == 0 {
                 std::hint::spin_loop();
             }
-            self.slots.seen(slot, mask) != 0
+            self.waiting.slots.seen(slot, mask) != 0
         })
     }
 
-    fn sleep(&'static self, slot: Slot, mask: u32, until: Option<Instant>) -> u32 {
+    fn sleep(&'static self, slot: WaitSlot, mask: u32, until: Option<Instant>) -> u32 {
         if mask != event::PASSED {
-            return self.slots.sleep(slot, mask, until);
+            return self.waiting.slots.sleep(slot, mask, until);
         }
         // At a barrier it no longer looks by itself for what was left for threads on their way there.
         self.fabric.begin_waiting();
-        let seen = self.slots.sleep(slot, mask, until);
+        let seen = self.waiting.slots.sleep(slot, mask, until);
         self.fabric.end_waiting();
         seen
     }
 
     /// The service thread's own wait: nobody else would receive the answer.
-    fn receive_until(&'static self, slot: Slot, mask: u32) -> u32 {
+    fn receive_until(&'static self, slot: WaitSlot, mask: u32) -> u32 {
         loop {
             self.receive();
-            let seen = self.slots.seen(slot, mask);
+            let seen = self.waiting.slots.seen(slot, mask);
             if seen != 0 {
                 // Interruptions that ended a wait here may have been about what the service thread does otherwise.
                 self.fabric.interrupt();
@@ -134,7 +138,7 @@ impl Node {
             }
             self.fabric.wait(Some(SERVICE_WAIT));
             // Whoever has the awaited page may be waiting for one that is kept here.
-            if self.holding.swap(false, Ordering::AcqRel) {
+            if self.service.take_wanted() {
                 self.core().let_go();
             }
         }
@@ -149,20 +153,19 @@ impl Node {
 
     /// Receives messages until an event of `mask`, or until none has come for a while: then 0. Polling ends with it:
     /// a thread that sleeps must not be taken for one that receives.
-    fn spin_for(&'static self, slot: Slot, mask: u32, _poller: Poller) -> u32 {
-        let patience = if mask == event::COHERENT { &self.page_patience } else { &self.patience };
-        self.receive_while_idle(patience, || self.slots.seen(slot, mask) == 0);
-        self.slots.seen(slot, mask)
+    fn spin_for(&'static self, slot: WaitSlot, mask: u32, _poller: Poller) -> u32 {
+        self.receive_while_idle(self.waiting.spin_for(mask), || self.waiting.slots.seen(slot, mask) == 0);
+        self.waiting.slots.seen(slot, mask)
     }
 
     /// Receives messages while `going`, as long as the node has a processor to spare and the next message is not
     /// awaited in vain.
-    pub(crate) fn receive_while_idle(&'static self, patience: &Patience, going: impl Fn() -> bool) {
-        self.receive_for(patience.now(), going, |paid| patience.learn(paid));
+    pub(crate) fn receive_while_idle(&'static self, spin: &AdaptiveSpin, going: impl Fn() -> bool) {
+        self.receive_for(spin.now(), going, |paid| spin.learn(paid));
     }
 
     /// Receives messages while `going`, as long as the node has a processor to spare and the next message comes within a
-    /// time; `learn` hears whether it did.
+    /// time; `learn` gets whether it did.
     fn receive_for(&'static self, most: Duration, going: impl Fn() -> bool, learn: impl Fn(bool)) {
         // The clock costs as much as several looks at the rings: a quick answer does without.
         let mut looks = 0_u32;
@@ -182,12 +185,8 @@ impl Node {
         }
     }
 
-    /// True if fewer threads of this node run than it has processors, if `more` wait than count as such. Those that are about
-    /// to run count: who polls might be what keeps them from it.
+    /// True if fewer threads of this node run than it has processors, if `more` wait than count as such.
     fn has_idle_processor(&self, more: u32) -> bool {
-        let waiting = self.waiting.load(Ordering::Relaxed) + more;
-        let waiting = waiting.saturating_sub(self.slots.waking());
-        let running = self.live.load(Ordering::Relaxed).saturating_sub(waiting);
-        running < u32::from(self.boot.processors)
+        self.threads.leave_idle_processor(more, self.waiting.slots.waking())
     }
 }

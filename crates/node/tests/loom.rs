@@ -3,10 +3,10 @@
 //! deadlock.
 
 #[allow(dead_code, reason = "the library uses all of it")]
-#[path = "../src/slots/event.rs"]
+#[path = "../src/wait_slots/event.rs"]
 mod event;
 #[allow(dead_code, reason = "the library uses all of it")]
-#[path = "../src/slots/place.rs"]
+#[path = "../src/wait_slots/place.rs"]
 mod place;
 
 mod primitive {

@@ -184,7 +184,9 @@ impl Csm {
     /// the pages that it comes for, and would interrupt every processor of this node each time.
     pub(super) fn stop_first_writers(&mut self, env: &mut dyn Env) {
         let mut pages = std::mem::take(&mut self.scratch.pages);
-        for (first, count) in std::mem::take(&mut self.fresh) {
+        // Its room is kept: faults add to it.
+        let mut fresh = std::mem::take(&mut self.fresh);
+        for (first, count) in fresh.drain(..) {
             for page in span(first, count) {
                 self.close(page, env);
                 let entry = *self.entry(page);
@@ -195,6 +197,7 @@ impl Csm {
                 }
             }
         }
+        self.fresh = fresh;
         pages.sort_unstable();
         for (first, count) in runs(&pages) {
             env.protect(first, count, Access::Read);

@@ -7,7 +7,7 @@ mod noting;
 
 use super::attribution::Written;
 use super::predicted_writes::PredictedWrites;
-use crate::slots::Slot;
+use crate::wait_slots::WaitSlot;
 use gondwana_coherence::{Access, CsmMessage, DiffEntry, Grant, Incident, Message, Page, ScMessage};
 use gondwana_memory::{Geometry, PAGE_SIZE};
 use gondwana_monitor::{AggregationTable, CounterBank, Direction, Kind, Misses, Transaction, Units};
@@ -29,7 +29,7 @@ pub struct Touch {
 /// A thread whose fault is being resolved.
 #[derive(Clone, Copy)]
 struct Waiting {
-    slot: Slot,
+    slot: WaitSlot,
     thread: Option<u32>,
     page: Page,
     write: bool,
@@ -89,7 +89,7 @@ impl Tap {
     }
 
     /// A fault of a thread: until [`Tap::resumed`], what comes of this page comes for it.
-    pub fn touches(&mut self, slot: Slot, thread: Option<u32>, page: Page, access: Access, touch: Touch) {
+    pub fn touches(&mut self, slot: WaitSlot, thread: Option<u32>, page: Page, access: Access, touch: Touch) {
         self.predicted.begin(touch.writer);
         let write = access == Access::Write && touch.writer.is_none();
         self.waiting.push(Waiting { slot, thread, page, write, touch });
@@ -108,7 +108,7 @@ impl Tap {
     }
 
     /// The thread goes on.
-    pub fn resumed(&mut self, slot: Slot) {
+    pub fn resumed(&mut self, slot: WaitSlot) {
         self.waiting.retain(|waiting| waiting.slot != slot);
     }
 

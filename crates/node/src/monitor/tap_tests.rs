@@ -2,7 +2,7 @@
 
 use super::attribution::Written;
 use super::tap::{Tap, Touch};
-use crate::slots::Slot;
+use crate::wait_slots::WaitSlot;
 use gondwana_coherence::{Access, CsmMessage, DiffEntry, Grant, Incident, Message, Page, ScMessage};
 use gondwana_memory::{Geometry, PAGE_SIZE};
 use gondwana_monitor::{BankConfiguration, Direction, Directions, Filter, FilterId, Kind, Kinds};
@@ -52,7 +52,7 @@ fn take(tap: &mut Tap) -> Vec<Seen> {
 /// A thread touches byte 100 of a page and waits.
 fn touch(tap: &mut Tap, slot: u32, page: u32, access: Access) {
     let touch = Touch { address: (address(page) + 100) as usize, code: CODE, writer: None };
-    tap.touches(Slot(slot), Some(slot + 10), Page(page), access, touch);
+    tap.touches(WaitSlot(slot), Some(slot + 10), Page(page), access, touch);
 }
 
 fn pages(first: u32, served: u32, grant: Grant) -> Message {
@@ -101,7 +101,7 @@ fn a_page_is_fetched_by_the_thread_that_waits_for_it_and_those_behind_it_come_ah
     let untouched = (Kind::ColdWrite, Direction::Out, address(9) + 100, 2, 0, Some(14), CODE as u64, 1, 0);
     assert_eq!(take(&mut tap), [untouched]);
     // The thread has gone on: whatever comes now, it is not for it.
-    tap.resumed(Slot(3));
+    tap.resumed(WaitSlot(3));
     tap.receives(HOME, &pages(5, 1, Grant::Copy), PAGE_SIZE);
     assert_eq!(take(&mut tap), [(Kind::Ahead, Direction::Out, address(5), 12, 0, None, 0, 1, PAGE)]);
 }
@@ -113,7 +113,7 @@ fn what_is_read_and_asked_for_to_be_written_is_recorded_as_read_and_written() {
     let mut tap = tap();
     let touch = |tap: &mut Tap, page, writer| {
         let touch = Touch { address: (address(page) + 100) as usize, code: CODE, writer };
-        tap.touches(Slot(0), Some(10), Page(page), Access::Write, touch);
+        tap.touches(WaitSlot(0), Some(10), Page(page), Access::Write, touch);
     };
     let fetch = |first, requester| {
         let first = Page(first);
@@ -131,13 +131,13 @@ fn what_is_read_and_asked_for_to_be_written_is_recorded_as_read_and_written() {
     tap.receives(HOME, &pages(5, 2, Grant::Copy), 2 * PAGE_SIZE);
     // What will be written is one run.
     assert_eq!(take(&mut tap), [read(5), written(5), written(6), ahead(6)]);
-    tap.resumed(Slot(0));
+    tap.resumed(WaitSlot(0));
     // From the memory of their home, while the fault is handled.
     touch(&mut tap, 9, Some(WRITER));
     tap.fetches(HOME, Page(9), 1);
     tap.asked();
     assert_eq!(kinds(&mut tap), [Kind::ColdRead, Kind::Upgrade]);
-    tap.resumed(Slot(0));
+    tap.resumed(WaitSlot(0));
     // The program's own writes are no reads.
     touch(&mut tap, 12, None);
     tap.sends(HOME, &fetch(12, ME), Some(10));
@@ -196,7 +196,7 @@ fn under_sc_a_page_without_contents_is_an_upgrade_of_which_the_protocol_tells() 
     tap.receives(OTHER, &pages(false), PAGE_SIZE);
     assert_eq!(kinds(&mut tap), [Kind::ColdWrite, Kind::ExcessWrite]);
     // Of a reader's page nobody here knows the writer.
-    tap.resumed(Slot(0));
+    tap.resumed(WaitSlot(0));
     touch(&mut tap, 0, 6, Access::Read);
     tap.observes(Incident::Upgraded, Page(6), 1, HOME);
     assert_eq!(take(&mut tap), [(Kind::Upgrade, Direction::Out, address(6), 12, 0, None, 0, 1, 0)]);
@@ -409,7 +409,7 @@ fn with_large_units_only_what_is_hot_is_seen_closely() {
         tap.units =
             Some(gondwana_monitor::UnitRefinement::default().learn(tap.table.as_mut().unwrap().rows()))
     };
-    tap.resumed(Slot(0));
+    tap.resumed(WaitSlot(0));
     tap.receives(HOME, &pages(16, 16, Grant::Copy), 16 * PAGE_SIZE);
     hot(&mut tap);
     assert_eq!(blocks(&mut tap), [far_block(16, 16)]);

@@ -8,7 +8,6 @@ use gondwana_memory::PAGE_SIZE;
 use gondwana_rset::Placement;
 use gondwana_topology::NodeId;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 
 /// How often homes that do not move are asked to.
 const ROUNDS: usize = 4;
@@ -68,7 +67,7 @@ impl Node {
         let block =
             self.undisturbed(move || self.heap.allocate_block(bytes, PAGE_SIZE)).ok_or(libc::ENOMEM)?;
         let address = block.address + before * PAGE_SIZE;
-        self.has_placed.store(true, Ordering::Relaxed);
+        self.placement.note_own_policy();
         let Some(first) = self.geometry.page_of(address) else { return Err(libc::ENOMEM) };
         let region = Region { first, count: pages as u32, offset: 0, of: pages as u64 };
         let wanted = Wanted { address, region, placement };
@@ -144,7 +143,7 @@ impl Node {
 
     /// Forgets the policy of a block that is about to be free. Blocks of other nodes are these nodes' to forget.
     pub(crate) fn unplace_freed(&'static self, address: usize) {
-        if !self.has_placed.load(Ordering::Relaxed) || !self.heap.is_block(address) {
+        if !self.placement.has_own_policies() || !self.heap.is_block(address) {
             return;
         }
         let bytes = self.undisturbed(move || self.heap.usable_size(address));

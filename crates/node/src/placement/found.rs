@@ -6,7 +6,6 @@ use gondwana_coherence::{Page, Standing};
 use gondwana_memory::PAGE_SIZE;
 use gondwana_topology::NodeId;
 use std::ops::Range;
-use std::sync::atomic::Ordering;
 
 /// Most pages that one message asks about.
 const MOST_ASKED: u32 = 4096;
@@ -50,14 +49,14 @@ impl Node {
     }
 
     fn ask_homes(&'static self, node: NodeId, first: u32, count: u32) -> Vec<HomeRun> {
-        let name = self.stamps.fetch_add(1, Ordering::Relaxed);
+        let name = self.placement.next_question();
         self.ask(node, move |ticket| Wire::Homes { ticket, name, first, count });
-        self.privately(move || self.found.lock().expect("not poisoned").remove(&name)).unwrap_or_default()
+        self.privately(move || self.placement.take_homes(name)).unwrap_or_default()
     }
 
     /// Another node has said what it knows of homes; the answer to the question as such follows.
     pub(crate) fn note_homes(&self, name: u64, runs: Vec<HomeRun>) {
-        self.found.lock().expect("not poisoned").insert(name, runs);
+        self.placement.note_homes(name, runs);
     }
 
     /// The pages of which this node is home, and those that nobody has touched and of which only this node knows where

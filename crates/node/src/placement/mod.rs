@@ -9,29 +9,31 @@ mod callers;
 mod found;
 mod replicas;
 
-pub(crate) use asked::Asked;
+use asked::Asked;
 pub(crate) use found::HomeRun;
 pub(crate) use replicas::Replicated;
 
+use crate::locks::lock;
 use crate::{Node, Thread};
 use gondwana_coherence::Page;
 use gondwana_control::{Boot, Homes, PlacementTarget, RuleMemory, machine};
 use gondwana_memory::heap::Block;
 use gondwana_memory::{Geometry, PAGE_SIZE};
 use gondwana_rset::{MemoryPolicy, Placement, PlacementError, RSet};
-use gondwana_topology::{Machine, NodeId};
 use serde_json::{Value, json};
+use std::collections::HashMap;
 use std::ops::Range;
-use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
 
 /// What a rule says about memory.
-pub(crate) struct Care {
+pub(crate) struct ResolvedRule {
     /// `None` if its homes are as those of all other memory.
     placement: Option<Arc<Placement>>,
     replicate: bool,
 }
 
-impl Care {
+impl ResolvedRule {
     /// True if blocks of so many bytes share pages on the node that allocates, rather than have some of their own.
     pub(crate) fn is_local_and_small(&self, bytes: usize) -> bool {
         let is_local = self.placement.as_ref().is_some_and(|it| it.policy() == MemoryPolicy::Local);
@@ -45,14 +47,14 @@ struct Site {
     /// The calls around those, if they matter.
     callers: Option<Vec<Range<usize>>>,
     bytes: (u64, u64),
-    care: Care,
+    rule: ResolvedRule,
 }
 
-/// Where pages go, if anybody has said anything about that.
-pub struct Placer {
+/// Where pages go, by the rules and the policy that the user has given.
+pub(crate) struct Placer {
     everything: Option<Arc<Placement>>,
     sites: Vec<Site>,
-    variables: Vec<(Range<usize>, Care)>,
+    variables: Vec<(Range<usize>, ResolvedRule)>,
     /// What rules say about sites whose blocks are to be on the node that allocates.
     local: Arc<Placement>,
     /// The code of the executable.
@@ -87,13 +89,13 @@ impl Placer {
                     Some(Arc::new(Placement::of_parts(parts, &global, &machine)?))
                 }
             };
-            let care = Care { placement, replicate: rule.replicate };
+            let resolved = ResolvedRule { placement, replicate: rule.replicate };
             match &rule.memory {
-                RuleMemory::Variable(range) => placer.variables.push((here(range), care)),
+                RuleMemory::Variable(range) => placer.variables.push((here(range), resolved)),
                 RuleMemory::Site { calls, callers, bytes } => {
                     let all_here = |calls: &Vec<Range<u64>>| calls.iter().map(here).collect();
                     let (calls, callers) = (all_here(calls), callers.as_ref().map(all_here));
-                    placer.sites.push(Site { calls, callers, bytes: *bytes, care });
+                    placer.sites.push(Site { calls, callers, bytes: *bytes, rule: resolved });
                 }
             }
         }
@@ -103,7 +105,7 @@ impl Placer {
     /// What a rule says about `bytes` bytes that the call before `caller` allocates. Where that is none of the
     /// program's, the call of the program behind it counts as well. The walk through the calls takes a while: it is made
     /// for sizes that some rule is about, and for calls that a rule tells apart by their callers.
-    fn site(&self, caller: usize, bytes: usize) -> Option<&Care> {
+    fn site(&self, caller: usize, bytes: usize) -> Option<&ResolvedRule> {
         let fits = |site: &&Site| (site.bytes.0..=site.bytes.1).contains(&(bytes as u64));
         let contain = |calls: &[Range<usize>], returns_to: usize| {
             calls.iter().any(|calls| calls.contains(&returns_to.wrapping_sub(1)))
@@ -117,7 +119,7 @@ impl Placer {
             };
             let mut fitting = self.sites.iter().filter(fits).filter(|site| contain(&site.calls, caller));
             let found = fitting.find(|site| site.callers.as_deref().is_none_or(&mut is_called_by));
-            found.map(|site| &site.care)
+            found.map(|site| &site.rule)
         };
         of(caller).or_else(|| {
             self.sites.iter().find(fits)?;
@@ -127,7 +129,7 @@ impl Placer {
 
     /// The variables that are mostly read.
     pub(crate) fn replicated_variables(&self) -> impl Iterator<Item = &Range<usize>> {
-        self.variables.iter().filter(|(_, care)| care.replicate).map(|(addresses, _)| addresses)
+        self.variables.iter().filter(|(_, rule)| rule.replicate).map(|(addresses, _)| addresses)
     }
 }
 
@@ -136,6 +138,72 @@ pub(crate) fn pages_of(geometry: &Geometry, addresses: &Range<usize>) -> Option<
     let last = addresses.end.saturating_sub(1).max(addresses.start);
     let (first, last) = (geometry.page_of(addresses.start)?, geometry.page_of(last)?);
     Some((first, last + 1 - first))
+}
+
+/// Where pages of this node go, and what it knows of where others are.
+pub(crate) struct PagePlacement {
+    /// Where pages go, unless that is left to the system.
+    pub(crate) placer: Option<Placer>,
+    /// The program has allocated memory with a policy of its own.
+    own_policies: AtomicBool,
+    asked: Mutex<Asked>,
+    /// Areas that are mostly read.
+    pub(crate) replicated: Replicated,
+    /// Homes that other nodes have named, by the number of the question.
+    found: Mutex<HashMap<u64, Vec<HomeRun>>>,
+    /// Questions for homes so far.
+    questions: AtomicU64,
+}
+
+impl PagePlacement {
+    /// With the variables that rules replicate.
+    pub(crate) fn new(placer: Option<Placer>, geometry: &Geometry) -> Self {
+        let replicated = Replicated::default();
+        for addresses in placer.iter().flat_map(Placer::replicated_variables) {
+            if let Some((first, count)) = pages_of(geometry, addresses) {
+                replicated.insert(first, count);
+            }
+        }
+        Self {
+            placer,
+            own_policies: AtomicBool::new(false),
+            asked: Mutex::default(),
+            replicated,
+            found: Mutex::default(),
+            questions: AtomicU64::new(0),
+        }
+    }
+
+    /// What a rule says about `bytes` bytes that the call before `caller` allocates; 0 stands for the runtime itself.
+    #[inline]
+    fn rule_for(&self, caller: usize, bytes: usize) -> Option<&ResolvedRule> {
+        self.placer.as_ref().filter(|_| caller != 0)?.site(caller, bytes)
+    }
+
+    /// The program allocates memory with a policy of its own.
+    fn note_own_policy(&self) {
+        self.own_policies.store(true, Ordering::Relaxed);
+    }
+
+    /// True once the program has allocated memory with a policy of its own.
+    fn has_own_policies(&self) -> bool {
+        self.own_policies.load(Ordering::Relaxed)
+    }
+
+    /// The number of the next question for homes.
+    fn next_question(&self) -> u64 {
+        self.questions.fetch_add(1, Ordering::Relaxed)
+    }
+
+    /// Another node has answered a question for homes.
+    fn note_homes(&self, question: u64, homes: Vec<HomeRun>) {
+        lock(&self.found).insert(question, homes);
+    }
+
+    /// The answer to a question for homes, once.
+    fn take_homes(&self, question: u64) -> Option<Vec<HomeRun>> {
+        lock(&self.found).remove(&question)
+    }
 }
 
 /// Pages that belong together: what a policy divides.
@@ -149,42 +217,35 @@ struct Region {
 }
 
 impl Node {
-    /// The cluster as a machine.
-    #[must_use]
-    pub fn machine(&self) -> Machine {
-        machine(self.boot.nodes, self.boot.processors_each, self.boot.span)
-    }
-
-    /// The node that the calling thread runs on.
-    #[must_use]
-    pub fn number(&self) -> NodeId {
-        self.me
-    }
-
     /// What a rule says about `bytes` bytes that the call before `caller` allocates; 0 stands for the runtime itself.
     #[inline]
-    pub(crate) fn rule_for(&self, caller: usize, bytes: usize) -> Option<&Care> {
-        self.placer.as_ref().filter(|_| caller != 0)?.site(caller, bytes)
+    pub(crate) fn rule_for(&self, caller: usize, bytes: usize) -> Option<&ResolvedRule> {
+        self.placement.rule_for(caller, bytes)
     }
 
     /// Decides the homes of a block of whole pages, by a rule or else by what was said about everything.
-    pub(crate) fn place_block(&'static self, block: Block, bytes: usize, rule: Option<&Care>) -> Block {
-        if (self.placer.is_some() || rule.is_some())
+    pub(crate) fn place_block(
+        &'static self,
+        block: Block,
+        bytes: usize,
+        rule: Option<&ResolvedRule>,
+    ) -> Block {
+        if (self.placement.placer.is_some() || rule.is_some())
             && let Some(first) = self.geometry.page_of(block.address)
         {
             let count = bytes.div_ceil(PAGE_SIZE).max(1) as u32;
             let region = Region { first, count, offset: 0, of: count.into() };
-            let everything = self.placer.as_ref().and_then(|placer| placer.everything.as_ref());
-            let asked = rule.and_then(|care| care.placement.as_ref());
+            let everything = self.placement.placer.as_ref().and_then(|placer| placer.everything.as_ref());
+            let asked = rule.and_then(|rule| rule.placement.as_ref());
             self.place(region, asked.or(everything), !block.fresh);
-            self.replicate(first, count, rule.is_some_and(|care| care.replicate));
+            self.replicate(first, count, rule.is_some_and(|rule| rule.replicate));
         }
         block
     }
 
     /// A stack is nobody's but its thread's, wherever its pages were before.
     pub(crate) fn unplace_block(&'static self, block: Block, bytes: usize) {
-        if self.placer.is_some()
+        if self.placement.placer.is_some()
             && let Some(first) = self.geometry.page_of(block.address)
         {
             let count = bytes.div_ceil(PAGE_SIZE) as u32;
@@ -197,7 +258,7 @@ impl Node {
         let is_local = Thread::current(self).takes_local_slabs.get();
         let placed =
             |placer: &'static Placer| if is_local { Some(&placer.local) } else { placer.everything.as_ref() };
-        let placement = self.placer.as_ref().and_then(placed);
+        let placement = self.placement.placer.as_ref().and_then(placed);
         let (Some(placement), Some(first)) = (placement, self.geometry.page_of(addresses.start)) else {
             return;
         };
@@ -216,7 +277,7 @@ impl Node {
     /// Node 0, before the program begins: decides the homes of its data. Somebody must be receiving already: the C
     /// library itself reads a variable that may be among them.
     pub fn place_data(&'static self) {
-        let Some(placer) = self.placer.as_ref().filter(|_| self.is_first()) else { return };
+        let Some(placer) = self.placement.placer.as_ref().filter(|_| self.is_first()) else { return };
         if let Some(placement) = &placer.everything {
             for segment in self.geometry.overlays() {
                 let of = segment.pages.into();
@@ -225,9 +286,9 @@ impl Node {
             }
         }
         // Of two rules about one page the first one counts.
-        for (addresses, care) in placer.variables.iter().rev() {
+        for (addresses, rule) in placer.variables.iter().rev() {
             let Some((first, count)) = pages_of(&self.geometry, addresses) else { continue };
-            let Some(placement) = &care.placement else { continue };
+            let Some(placement) = &rule.placement else { continue };
             self.place(Region { first, count, offset: 0, of: count.into() }, Some(placement), false);
         }
     }
@@ -259,16 +320,41 @@ impl Node {
 
     /// Messages note it, too: see [`Node::undisturbed`].
     fn note_asked<R>(&'static self, note: impl FnOnce(&mut Asked) -> R + 'static) -> R {
-        self.undisturbed(move || note(&mut self.asked.lock().expect("not poisoned")))
+        self.undisturbed(move || note(&mut lock(&self.placement.asked)))
     }
 
     /// For `--stats`: how many pages were asked to be where, and how many of those that were asked for are here.
     pub(crate) fn placement_stats(&'static self) -> Option<Value> {
         let asked = self.note_asked(move |asked| asked.by_node(self.boot.nodes, self.me));
-        if self.placer.is_none() && asked.iter().all(|pages| *pages == 0) {
+        if self.placement.placer.is_none() && asked.iter().all(|pages| *pages == 0) {
             return None;
         }
         let found = self.core().placed();
         Some(json!({"asked_of": asked, "found": found.home, "untouched": found.untouched}))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use gondwana_topology::NodeId;
+
+    #[test]
+    fn an_answer_is_taken_once_by_the_question_that_it_is_for() {
+        let placement = PagePlacement::new(None, &Geometry::new(1 << 10, &[]));
+        let (one, other) = (placement.next_question(), placement.next_question());
+        assert_ne!(one, other);
+        placement.note_homes(other, vec![(5, 2, NodeId(1))]);
+        assert_eq!(placement.take_homes(one), None);
+        assert_eq!(placement.take_homes(other), Some(vec![(5, 2, NodeId(1))]));
+        assert_eq!(placement.take_homes(other), None);
+    }
+
+    #[test]
+    fn without_a_placer_no_rule_is_about_an_allocation() {
+        let placement = PagePlacement::new(None, &Geometry::new(1 << 10, &[]));
+        assert!(placement.rule_for(0x40_1000, 100).is_none() && !placement.has_own_policies());
+        placement.note_own_policy();
+        assert!(placement.has_own_policies());
     }
 }

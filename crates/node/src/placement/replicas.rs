@@ -3,6 +3,7 @@
 //! All nodes know all areas. Variables are known from the start; of what is allocated, the node that allocates tells the
 //! others. A node that has not heard yet fetches as usual.
 
+use crate::locks::lock;
 use crate::wire::Wire;
 use crate::{Node, Thread};
 use gondwana_coherence::Page;
@@ -59,7 +60,7 @@ impl Replicated {
 
     /// Handlers of the program's signals must not find the list locked.
     fn with<R>(&self, use_areas: impl FnOnce(&mut BTreeMap<u32, u32>) -> R) -> R {
-        Thread::in_runtime(|| use_areas(&mut self.areas.lock().expect("not poisoned")))
+        Thread::in_runtime(|| use_areas(&mut lock(&self.areas)))
     }
 }
 
@@ -67,10 +68,10 @@ impl Node {
     /// What has just been allocated here is mostly read (`on`), or no longer.
     pub(crate) fn replicate(&'static self, first: u32, count: u32, on: bool) {
         let known = if on {
-            self.replicated.insert(first, count);
+            self.placement.replicated.insert(first, count);
             true
         } else {
-            self.replicated.remove(first, count)
+            self.placement.replicated.remove(first, count)
         };
         if known {
             self.privately(move || {

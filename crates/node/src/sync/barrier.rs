@@ -1,7 +1,7 @@
 //! Barriers.
 
 use super::waiter;
-use crate::slots::event;
+use crate::wait_slots::event;
 use crate::{Node, Thread};
 use gondwana_coherence::sync::Object;
 
@@ -16,7 +16,7 @@ impl Node {
                 self.complete_release(freed);
             }
             let slot = Thread::current(self).slot;
-            self.slots.arm(slot, event::PASSED);
+            self.waiting.slots.arm(slot, event::PASSED);
             // Declared first: the last to arrive is answered at once.
             let poller = self.poll();
             if poller.is_some() {
@@ -27,7 +27,7 @@ impl Node {
             let left =
                 self.core().with_barriers(|barriers, env| barriers.arrive(object, count, waiter(slot), env));
             self.wait_at_barrier(poller, slot, left);
-            self.slots.result(slot) != 0
+            self.waiting.slots.result(slot) != 0
         })
     }
 }

@@ -1,7 +1,7 @@
 //! Conditions.
 
 use super::request::Ended;
-use crate::slots::event;
+use crate::wait_slots::event;
 use crate::{Node, Thread};
 use gondwana_coherence::sync::{Kind, Object, Request};
 use std::time::Instant;
@@ -22,7 +22,7 @@ impl Node {
             let server = self.manager(cond);
             let slot = Thread::current(self).slot;
             let cond = Object(cond as u64);
-            self.slots.arm(slot, event::QUEUED | event::ANSWERED);
+            self.waiting.slots.arm(slot, event::QUEUED | event::ANSWERED);
             self.submit(server, slot, Request::CondWait { cond });
             // Only a thread that is queued may unlock: a signal must not fall between the two.
             self.wait(slot, event::QUEUED, None);

@@ -1,7 +1,7 @@
 //! Waiting at addresses.
 
 use super::request::Ended;
-use crate::slots::event;
+use crate::wait_slots::event;
 use crate::{Node, Thread};
 use gondwana_coherence::sync::{Object, Request};
 use std::time::Instant;
@@ -22,7 +22,7 @@ impl Node {
             let server = self.manager(address);
             let slot = Thread::current(self).slot;
             let futex = Object(address as u64);
-            self.slots.arm(slot, event::QUEUED | event::ANSWERED);
+            self.waiting.slots.arm(slot, event::QUEUED | event::ANSWERED);
             self.submit(server, slot, Request::FutexWait { futex, bitset });
             let events = self.wait(slot, event::QUEUED | event::ANSWERED, None);
             if events & event::FAILED != 0 {

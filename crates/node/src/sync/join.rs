@@ -2,7 +2,8 @@
 
 use super::request::Ended;
 use crate::Node;
-use crate::slots::event;
+use crate::thread_number::node_of;
+use crate::wait_slots::event;
 use gondwana_coherence::sync::{Request, Thread as ThreadId};
 use std::time::Instant;
 
@@ -28,9 +29,9 @@ impl Node {
             if by.0 == thread {
                 return Err(libc::EDEADLK);
             }
-            let server = Self::node_of(thread);
+            let server = node_of(thread);
             let thread = ThreadId(thread);
-            self.slots.arm(slot, event::QUEUED | event::ANSWERED);
+            self.waiting.slots.arm(slot, event::QUEUED | event::ANSWERED);
             self.submit(server, slot, Request::Join { thread, by, attempt: matches!(wait, JoinWait::Not) });
             let until = if let JoinWait::Until(until) = wait { Some(until) } else { None };
             let ended = self.await_or_cancel(slot, server, until, Request::CancelJoin { thread });
@@ -47,6 +48,6 @@ impl Node {
     /// # Errors
     /// Error numbers, as from the C library.
     pub fn detach_thread(&'static self, thread: u64) -> Result<(), i32> {
-        self.request_of(Self::node_of(thread), Request::Detach { thread: ThreadId(thread) }).map(|_| ())
+        self.request_of(node_of(thread), Request::Detach { thread: ThreadId(thread) }).map(|_| ())
     }
 }

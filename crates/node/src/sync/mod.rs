@@ -15,12 +15,31 @@ pub use gondwana_coherence::sync::Kind as MutexKind;
 pub use join::JoinWait;
 pub use rwlock::RwOperation;
 
-use crate::slots::{Slot, event};
+use crate::wait_slots::{WaitSlot, event};
 use crate::wire::Wire;
 use crate::{Node, Thread};
-use gondwana_coherence::sync::Thread as ThreadId;
+use gondwana_coherence::sync::{LockTable, Thread as ThreadId};
 use gondwana_coherence::{Outcome, Waiter};
 use gondwana_topology::NodeId;
+use std::collections::HashMap;
+use std::sync::atomic::AtomicU64;
+use std::sync::{Arc, RwLock};
+
+/// What this node knows of the program's synchronisation objects outside of its lock.
+pub(crate) struct SyncObjects {
+    /// The mutexes whose tokens rest here.
+    lock_table: Arc<LockTable>,
+    /// `pthread_once` controls that this node knows to be done, with their generation.
+    onces: RwLock<HashMap<usize, u32>>,
+    /// Initialisations of semaphores by this node so far.
+    stamps: AtomicU64,
+}
+
+impl SyncObjects {
+    pub(crate) fn new(lock_table: Arc<LockTable>) -> Self {
+        Self { lock_table, onces: RwLock::default(), stamps: AtomicU64::new(0) }
+    }
+}
 
 impl Node {
     /// Calls a function on memory that no fault can take away: the caller's own stack may be shared, and a fault
@@ -34,7 +53,7 @@ impl Node {
 
     /// The calling thread's number, and where it waits.
     #[inline]
-    fn thread_number(&'static self) -> (ThreadId, Slot) {
+    fn thread_number(&'static self) -> (ThreadId, WaitSlot) {
         let thread = Thread::current(self);
         (ThreadId(thread.id), thread.slot)
     }
@@ -50,14 +69,14 @@ impl Node {
     /// Writes out what standard output holds; returns the blocks of other nodes' heaps that were freed here, by
     /// owner.
     fn begin_release(&'static self) -> Vec<(NodeId, Vec<u64>)> {
-        let freed = self.freed_elsewhere.take();
+        let freed = self.heap.freed_elsewhere.take();
         (self.hooks.flush_output)();
         freed
     }
 
     fn complete_release(&'static self, freed: Vec<(NodeId, Vec<u64>)>) {
         let slot = Thread::current(self).slot;
-        self.slots.arm(slot, event::COHERENT);
+        self.waiting.slots.arm(slot, event::COHERENT);
         let outcome = self.core().release(slot);
         if outcome == Outcome::Wait {
             self.wait(slot, event::COHERENT, None);
@@ -75,6 +94,6 @@ impl Node {
     }
 }
 
-fn waiter(slot: Slot) -> Waiter {
+fn waiter(slot: WaitSlot) -> Waiter {
     crate::ports::Continuation::Thread(slot).into()
 }

@@ -2,7 +2,7 @@
 
 use super::waiter;
 use crate::clock::count_lock;
-use crate::slots::{Slot, event};
+use crate::wait_slots::{WaitSlot, event};
 use crate::{Node, Thread};
 use gondwana_coherence::Outcome;
 use gondwana_coherence::sync::{Entry, Fast, Kind, Object, SyncError, Thread as ThreadId, TryOutcome};
@@ -12,7 +12,7 @@ impl Node {
     /// `pthread_mutex_init`.
     pub fn mutex_init(&'static self, mutex: usize) {
         // A mutex that no thread of this node used has nothing to forget here.
-        if self.lock_table.get(Object(mutex as u64)).is_some() {
+        if self.sync.lock_table.get(Object(mutex as u64)).is_some() {
             self.privately(move || {
                 self.core().with_locks(|locks, env| locks.reset(Object(mutex as u64), env))
             });
@@ -24,7 +24,7 @@ impl Node {
     /// # Errors
     /// `EBUSY` while a thread of this node holds it.
     pub fn mutex_destroy(&'static self, mutex: usize) -> Result<(), i32> {
-        match self.lock_table.get(Object(mutex as u64)) {
+        match self.sync.lock_table.get(Object(mutex as u64)) {
             Some(entry) if entry.is_locked() => Err(libc::EBUSY),
             _ => Ok(()),
         }
@@ -33,7 +33,7 @@ impl Node {
     /// True if the calling thread holds it.
     pub fn holds_mutex(&'static self, mutex: usize) -> bool {
         let (thread, _) = self.thread_number();
-        self.lock_table.get(Object(mutex as u64)).is_some_and(|entry| entry.is_held_by(thread))
+        self.sync.lock_table.get(Object(mutex as u64)).is_some_and(|entry| entry.is_held_by(thread))
     }
 
     /// `pthread_mutex_lock` of a mutex that rests here, free; otherwise false. What is not shared never rests here.
@@ -41,7 +41,8 @@ impl Node {
     /// Most locking is this. It calls nothing, so that the function that it becomes part of has no registers to save.
     #[inline(always)]
     pub fn mutex_lock_at_hand(&'static self, mutex: usize) -> bool {
-        let (Some(entry), Some(thread)) = (self.lock_table.at_hand(Object(mutex as u64)), Thread::known())
+        let (Some(entry), Some(thread)) =
+            (self.sync.lock_table.at_hand(Object(mutex as u64)), Thread::known())
         else {
             return false;
         };
@@ -56,7 +57,7 @@ impl Node {
     /// false.
     #[inline(always)]
     pub fn mutex_unlock_at_hand(&'static self, mutex: usize) -> bool {
-        match (self.lock_table.at_hand(Object(mutex as u64)), Thread::known()) {
+        match (self.sync.lock_table.at_hand(Object(mutex as u64)), Thread::known()) {
             (Some(entry), Some(thread)) => entry.unlock_at_hand(ThreadId(thread.id)),
             _ => false,
         }
@@ -65,7 +66,10 @@ impl Node {
     /// The entry of a mutex, which is made with its locks where no fault can stop the thread midway.
     #[inline]
     fn lock_entry(&'static self, mutex: Object) -> &'static Entry {
-        self.lock_table.get(mutex).unwrap_or_else(|| self.undisturbed(move || self.lock_table.entry(mutex)))
+        self.sync
+            .lock_table
+            .get(mutex)
+            .unwrap_or_else(|| self.undisturbed(move || self.sync.lock_table.entry(mutex)))
     }
 
     /// `pthread_mutex_lock`, or the timed forms of it. `kind` is asked only if it matters.
@@ -91,10 +95,10 @@ impl Node {
         &'static self,
         object: Object,
         thread: ThreadId,
-        slot: Slot,
+        slot: WaitSlot,
         until: Option<Instant>,
     ) -> Result<(), i32> {
-        self.slots.arm(slot, event::LOCKED);
+        self.waiting.slots.arm(slot, event::LOCKED);
         let outcome = self.core().with_locks(|locks, env| locks.lock(object, thread, waiter(slot), env));
         if outcome == Outcome::Done || self.wait(slot, event::LOCKED, until) != 0 {
             return Ok(());
@@ -123,8 +127,8 @@ impl Node {
         Ok(())
     }
 
-    fn mutex_try_slowly(&'static self, object: Object, thread: ThreadId, slot: Slot) -> bool {
-        self.slots.arm(slot, event::LOCKED);
+    fn mutex_try_slowly(&'static self, object: Object, thread: ThreadId, slot: WaitSlot) -> bool {
+        self.waiting.slots.arm(slot, event::LOCKED);
         let outcome = self.core().with_locks(|locks, env| locks.try_lock(object, thread, waiter(slot), env));
         match outcome {
             TryOutcome::Acquired => true,

@@ -1,13 +1,14 @@
 //! What is done once.
 
 use crate::Node;
+use crate::locks::{read, write};
 use gondwana_coherence::sync::{ONCE_RUN, Object, Request};
 
 impl Node {
     /// The first part of `pthread_once`: true if the caller must run the routine. `marked` tells whether the
     /// object's memory bears the mark of a routine that was run.
     pub fn once_enter(&'static self, once: usize, marked: impl Fn() -> bool) -> bool {
-        let known = |node: &Self| node.onces.read().expect("not poisoned").get(&once).copied().unwrap_or(0);
+        let known = |node: &Self| read(&node.sync.onces).get(&once).copied().unwrap_or(0);
         let mut stale = 0;
         if known(self) != 0 && marked() {
             return false;
@@ -21,7 +22,7 @@ impl Node {
                 return true;
             }
             if marked() {
-                self.onces.write().expect("not poisoned").insert(once, generation as u32);
+                write(&self.sync.onces).insert(once, generation as u32);
                 return false;
             }
             stale = generation as u32;

@@ -1,6 +1,6 @@
 //! Questions to other nodes, and waiting for their answers.
 
-use crate::slots::{Slot, event};
+use crate::wait_slots::{WaitSlot, event};
 use crate::wire::Wire;
 use crate::{Node, Thread};
 use gondwana_coherence::sync::{Object, Request, Ticket};
@@ -32,7 +32,7 @@ impl Node {
     ) -> Result<i64, i32> {
         self.privately(move || {
             let slot = Thread::current(self).slot;
-            self.slots.arm(slot, event::QUEUED | event::ANSWERED);
+            self.waiting.slots.arm(slot, event::QUEUED | event::ANSWERED);
             self.core().ports.post(to, &wire(Ticket(u64::from(slot.0))), &bulk);
             self.answer(slot)
         })
@@ -43,18 +43,18 @@ impl Node {
         self.ask_for(to, wire).unwrap_or(0)
     }
 
-    fn answer(&'static self, slot: Slot) -> Result<i64, i32> {
+    fn answer(&'static self, slot: WaitSlot) -> Result<i64, i32> {
         let events = self.wait(slot, event::ANSWERED, None);
         self.answer_of(slot, events)
     }
 
-    fn answer_of(&'static self, slot: Slot, events: u32) -> Result<i64, i32> {
-        let result = self.slots.result(slot);
+    fn answer_of(&'static self, slot: WaitSlot, events: u32) -> Result<i64, i32> {
+        let result = self.waiting.slots.result(slot);
         if events & event::DONE != 0 { Ok(result) } else { Err(result as i32) }
     }
 
     /// Sends a request to the node that serves it, perhaps this one.
-    pub(super) fn submit(&'static self, server: NodeId, slot: Slot, request: Request) {
+    pub(super) fn submit(&'static self, server: NodeId, slot: WaitSlot, request: Request) {
         let ticket = Ticket(u64::from(slot.0));
         let mut core = self.core();
         if server == self.me {
@@ -67,7 +67,7 @@ impl Node {
     pub(crate) fn request_of(&'static self, server: NodeId, request: Request) -> Result<i64, i32> {
         self.privately(move || {
             let slot = Thread::current(self).slot;
-            self.slots.arm(slot, event::QUEUED | event::ANSWERED);
+            self.waiting.slots.arm(slot, event::QUEUED | event::ANSWERED);
             self.submit(server, slot, request);
             self.answer(slot)
         })
@@ -81,7 +81,7 @@ impl Node {
     /// Waits for the answer to a request that `cancel` takes back when the time is over.
     pub(super) fn await_or_cancel(
         &'static self,
-        slot: Slot,
+        slot: WaitSlot,
         server: NodeId,
         until: Option<Instant>,
         cancel: Request,
@@ -106,7 +106,7 @@ impl Node {
         self.privately(move || {
             let server = self.manager(object);
             let slot = Thread::current(self).slot;
-            self.slots.arm(slot, event::QUEUED | event::ANSWERED);
+            self.waiting.slots.arm(slot, event::QUEUED | event::ANSWERED);
             self.submit(server, slot, request);
             match self.await_or_cancel(slot, server, until, Request::Cancel { object: Object(object as u64) })
             {

@@ -42,6 +42,6 @@ impl Node {
 
     /// Tells one initialisation of a semaphore from another.
     pub fn stamp(&self) -> u64 {
-        (u64::from(self.me.0) + 1) << 48 | self.stamps.fetch_add(1, Ordering::Relaxed)
+        (u64::from(self.me.0) + 1) << 48 | self.sync.stamps.fetch_add(1, Ordering::Relaxed)
     }
 }

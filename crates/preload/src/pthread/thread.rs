@@ -76,7 +76,7 @@ pub unsafe extern "C" fn pthread_create(
 /// # Safety
 /// The attributes are null or valid.
 pub unsafe fn spec(attributes: *const pthread_attr_t, function: usize, argument: usize) -> ThreadSpec {
-    let mut stack = Node::current().map_or(LEAST_STACK, Node::default_stack);
+    let mut stack = Node::current().map_or(LEAST_STACK, |node| node.default_stack());
     let mut detached = libc::PTHREAD_CREATE_JOINABLE;
     if !attributes.is_null() {
         // SAFETY: the caller's promise; the results are private variables.

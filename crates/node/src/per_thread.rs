@@ -1,4 +1,4 @@
-//! What each thread has for itself, found without a call.
+//! Per-thread state of the runtime, found without a call.
 //!
 //! For a `thread_local!` in a shared library the compiler asks the loader where the calling thread has it, each time: the
 //! library might have been loaded after the thread began. This library is loaded with the program, so the distance
@@ -12,7 +12,7 @@ use std::cell::Cell;
 /// The variables of the calling thread. All bytes zero is what a thread begins with.
 #[repr(C)]
 #[derive(Default)]
-pub struct Own {
+pub struct PerThread {
     /// The thread as it began.
     pub first: Cell<Option<&'static Thread>>,
     /// The thread as it is now.
@@ -30,35 +30,35 @@ pub struct Own {
 }
 
 global_asm!(
-    ".pushsection .tbss.gondwana_own, \"awT\", @nobits",
-    ".globl gondwana_own",
-    ".hidden gondwana_own",
-    ".type gondwana_own, @object",
-    ".size gondwana_own, {size}",
+    ".pushsection .tbss.gondwana_per_thread, \"awT\", @nobits",
+    ".globl gondwana_per_thread",
+    ".hidden gondwana_per_thread",
+    ".type gondwana_per_thread, @object",
+    ".size gondwana_per_thread, {size}",
     ".p2align 3",
-    "gondwana_own:",
+    "gondwana_per_thread:",
     ".zero {size}",
     ".popsection",
-    size = const size_of::<Own>(),
+    size = const size_of::<PerThread>(),
 );
 
-/// The variables of the calling thread. The reference cannot reach another one: `Own` is not `Sync`.
+/// The variables of the calling thread. The reference cannot reach another one: `PerThread` is not `Sync`.
 #[inline(always)]
-pub fn own() -> &'static Own {
-    let own: *const Own;
+pub fn per_thread() -> &'static PerThread {
+    let place: *const PerThread;
     // SAFETY: the first word of a thread's control block is its own address, and the loader has written the variables'
     // distance from there to the place that is added.
     unsafe {
         asm!(
             "mov {0}, qword ptr fs:[0]",
-            "add {0}, qword ptr [rip + gondwana_own@GOTTPOFF]",
-            out(reg) own,
+            "add {0}, qword ptr [rip + gondwana_per_thread@GOTTPOFF]",
+            out(reg) place,
             options(pure, readonly, nostack),
         );
     }
     // SAFETY: all bytes of the place were zero at first, which is a value of every field, and it lives as long as the
     // only thread that has the reference.
-    unsafe { &*own }
+    unsafe { &*place }
 }
 
 #[cfg(test)]
@@ -67,9 +67,9 @@ mod tests {
 
     #[test]
     fn each_thread_has_its_own() {
-        assert_eq!(own().depth.replace(1), 0);
-        std::thread::spawn(|| assert_eq!(own().depth.replace(2), 0)).join().unwrap();
-        assert_eq!(own().depth.replace(0), 1);
-        assert!(own().current.get().is_none());
+        assert_eq!(per_thread().depth.replace(1), 0);
+        std::thread::spawn(|| assert_eq!(per_thread().depth.replace(2), 0)).join().unwrap();
+        assert_eq!(per_thread().depth.replace(0), 1);
+        assert!(per_thread().current.get().is_none());
     }
 }

@@ -4,10 +4,9 @@
 //! have no message on its way, and the kernel's own probes begin after a second at the earliest. So each node sends the
 //! others a message from time to time. That the peer's *kernel* acknowledges it is enough; a node may be stopped, or too
 //! busy to answer. Such a node is sent one message more than it has taken, so that they do not heap up.
-
 //!
-//! Nodes of one computer send each other none: it cannot be silent to itself, and the launcher or the agent there learns of
-//! the end of each process. Many nodes of two computers share the work.
+//! Nodes of one computer send each other none: the launcher or the agent there learns of the end of each process. Many nodes
+//! of two computers share the work.
 
 use crate::Node;
 use crate::wire::Wire;
@@ -23,8 +22,8 @@ const PERIOD: Duration = Duration::from_millis(250);
 /// How many nodes of another computer with many a node sends signs of life to at least; fewer than twice as many.
 const ENOUGH: usize = 8;
 
-/// From which nodes there was news since they were last sent a sign of life.
-pub struct Heard(Box<[Peer]>);
+/// Which nodes have been heard of since they were last sent a sign of life.
+pub struct Keepalives(Box<[Peer]>);
 
 struct Peer {
     /// True if this node sends it signs of life, and it this one.
@@ -32,7 +31,7 @@ struct Peer {
     heard: AtomicBool,
 }
 
-impl Heard {
+impl Keepalives {
     /// For nodes that may be on different computers; there is nothing to watch otherwise.
     pub fn new(fabric: &FabricBoot, me: NodeId) -> Self {
         let watched = match fabric {
@@ -51,9 +50,15 @@ impl Heard {
         (!self.0.is_empty()).then_some(PERIOD)
     }
 
+    /// The nodes to send a sign of life: those that are watched and have been heard of since the last time.
+    fn take_heard(&self) -> impl Iterator<Item = NodeId> {
+        let due = |(_, peer): &(usize, &Peer)| peer.is_watched && peer.heard.swap(false, Ordering::Relaxed);
+        self.0.iter().enumerate().filter(due).map(|(node, _)| NodeId(node as u16))
+    }
+
     /// There is news from a node.
     pub fn note(&self, from: NodeId) {
-        // Mostly it is known already, and processors keep their copies of what nobody writes.
+        // Mostly it is noted already: without a write the processors keep their copies of the line.
         if let Some(peer) = self.0.get(from.index()).filter(|peer| !peer.heard.load(Ordering::Relaxed)) {
             peer.heard.store(true, Ordering::Relaxed);
         }
@@ -80,14 +85,12 @@ fn watched(peers: &[SocketAddr], me: NodeId) -> Vec<bool> {
 impl Node {
     /// Sends signs of life if it is time to, and looks for those of others; `last` is when that was done before.
     pub(crate) fn give_signs_of_life(&self, last: &mut Instant) {
-        if self.heard.0.is_empty() || last.elapsed() < PERIOD {
+        if self.service.keepalives.0.is_empty() || last.elapsed() < PERIOD {
             return;
         }
         *last = Instant::now();
-        for (number, peer) in self.heard.0.iter().enumerate().filter(|(_, peer)| peer.is_watched) {
-            if peer.heard.swap(false, Ordering::Relaxed) {
-                self.core().ports.post(NodeId(number as u16), &Wire::Alive, &[]);
-            }
+        for node in self.service.keepalives.take_heard() {
+            self.core().ports.post(node, &Wire::Alive, &[]);
         }
         self.fabric.look_after_peers();
     }
@@ -111,8 +114,19 @@ mod tests {
     #[test]
     fn nodes_of_one_computer_send_each_other_nothing() {
         let fabric = FabricBoot::Tcp { listener_fd: -1, peers: peers(&[256]), secret: None };
-        assert_eq!(Heard::new(&fabric, NodeId(3)).period(), None);
-        assert_eq!(Heard::new(&FabricBoot::Shm { fd: -1 }, NodeId(3)).period(), None);
+        assert_eq!(Keepalives::new(&fabric, NodeId(3)).period(), None);
+        assert_eq!(Keepalives::new(&FabricBoot::Shm { fd: -1 }, NodeId(3)).period(), None);
+    }
+
+    #[test]
+    fn a_node_that_is_silent_is_sent_no_more_than_one() {
+        let fabric = FabricBoot::Tcp { listener_fd: -1, peers: peers(&[1, 2]), secret: None };
+        let keepalives = Keepalives::new(&fabric, NodeId(0));
+        let due = || keepalives.take_heard().collect::<Vec<_>>();
+        assert_eq!(due(), [NodeId(1), NodeId(2)]);
+        assert_eq!(due(), []);
+        keepalives.note(NodeId(2));
+        assert_eq!(due(), [NodeId(2)]);
     }
 
     #[test]

@@ -1,5 +1,5 @@
-//! Large parts of memory of which the program has used little: what it has not used is neither read nor written, so that
-//! it still costs nothing afterwards.
+//! Sparse memory: large ranges of which the program has used few pages. The others are neither read nor written when the
+//! range is cleared or copied, so that they still cost nothing afterwards.
 
 use crate::Node;
 use crate::wire::Wire;
@@ -21,7 +21,7 @@ fn unpacked(run: i64) -> Range<u32> {
 }
 
 impl Node {
-    /// Has memory read as zero that was somebody's before, so that most of it needs to be written.
+    /// Clears memory that was in use before, so that most of it needs to be written.
     ///
     /// # Safety
     /// The program can write all of it and gives up what is there.
@@ -36,7 +36,7 @@ impl Node {
         }
     }
 
-    /// Has shared memory read as zero, of which the program may have used little.
+    /// Clears shared memory of which the program may have used little.
     ///
     /// # Safety
     /// The program can write all of it and gives up what is there.
@@ -98,8 +98,8 @@ impl Node {
     }
 }
 
-/// Has memory read as zero. Pages that do already are not written: they may be nobody's yet, or others' whom nobody needs
-/// to disturb.
+/// Clears memory. Pages that read as zero already are not written: no node may have them yet, or another one, which keeps
+/// them.
 ///
 /// # Safety
 /// The program can read and write it.

@@ -3,18 +3,18 @@
 use std::fmt;
 
 /// Room for one line; what does not fit is cut off.
-pub struct Line {
+pub struct FixedLine {
     bytes: [u8; 512],
     length: usize,
 }
 
-impl Default for Line {
+impl Default for FixedLine {
     fn default() -> Self {
         Self { bytes: [0; 512], length: 0 }
     }
 }
 
-impl Line {
+impl FixedLine {
     /// What was written so far.
     pub fn text(&self) -> &str {
         let written = &self.bytes[..self.length];
@@ -23,7 +23,7 @@ impl Line {
     }
 }
 
-impl fmt::Write for Line {
+impl fmt::Write for FixedLine {
     fn write_str(&mut self, text: &str) -> fmt::Result {
         let count = text.len().min(self.bytes.len() - self.length);
         self.bytes[self.length..self.length + count].copy_from_slice(&text.as_bytes()[..count]);
@@ -39,7 +39,7 @@ mod tests {
 
     #[test]
     fn what_does_not_fit_is_cut_off_between_characters() {
-        let mut line = Line::default();
+        let mut line = FixedLine::default();
         write!(line, "{}\u{e9}", "x".repeat(511)).unwrap();
         assert_eq!(line.text(), "x".repeat(511));
     }

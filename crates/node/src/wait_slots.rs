@@ -4,6 +4,7 @@ pub mod event;
 mod place;
 mod primitive;
 
+use crate::locks::lock;
 use place::Place;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -14,10 +15,10 @@ pub const MAX_THREADS: usize = 16 * 1024;
 
 /// Names the place where one thread waits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Slot(pub u32);
+pub struct WaitSlot(pub u32);
 
 /// All places of this node.
-pub struct Slots {
+pub struct WaitSlots {
     places: Box<[Place]>,
     free: Mutex<Free>,
     /// Threads that have been woken and do not run yet.
@@ -31,7 +32,7 @@ struct Free {
     fresh: u32,
 }
 
-impl Slots {
+impl WaitSlots {
     /// Places for [`MAX_THREADS`] threads.
     #[must_use]
     pub fn new() -> Self {
@@ -44,40 +45,40 @@ impl Slots {
     }
 
     /// A place for one thread, until it is given back; `None` when all are taken.
-    pub fn take(&self) -> Option<Slot> {
-        let mut free = self.free.lock().expect("not poisoned");
-        free.given_back.pop().map(Slot).or_else(|| {
+    pub fn take(&self) -> Option<WaitSlot> {
+        let mut free = lock(&self.free);
+        free.given_back.pop().map(WaitSlot).or_else(|| {
             let fresh = free.fresh;
             ((fresh as usize) < MAX_THREADS).then(|| {
                 free.fresh += 1;
-                Slot(fresh)
+                WaitSlot(fresh)
             })
         })
     }
 
     /// Says which thread of the program the owner of a place is, by its number for people.
-    pub fn name(&self, slot: Slot, thread: Option<u32>) {
+    pub fn name(&self, slot: WaitSlot, thread: Option<u32>) {
         self.place(slot).thread.store(thread.map_or(0, |thread| thread + 1), Ordering::Relaxed);
     }
 
-    /// What [`Slots::name`] has said.
+    /// What [`WaitSlots::name`] has said.
     #[must_use]
-    pub fn thread(&self, slot: Slot) -> Option<u32> {
+    pub fn thread(&self, slot: WaitSlot) -> Option<u32> {
         self.place(slot).thread.load(Ordering::Relaxed).checked_sub(1)
     }
 
     /// The thread has ended.
-    pub fn give_back(&self, slot: Slot) {
-        self.free.lock().expect("not poisoned").given_back.push(slot.0);
+    pub fn give_back(&self, slot: WaitSlot) {
+        lock(&self.free).given_back.push(slot.0);
     }
 
     /// Forgets earlier events of `mask`: called by the owner before it begins an operation that ends with one.
-    pub fn arm(&self, slot: Slot, mask: u32) {
+    pub fn arm(&self, slot: WaitSlot, mask: u32) {
         self.place(slot).arm(mask);
     }
 
     /// Announces events to the owner, with a result if one belongs to them.
-    pub fn announce(&self, slot: Slot, events: u32, result: i64) {
+    pub fn announce(&self, slot: WaitSlot, events: u32, result: i64) {
         self.place(slot).announce(events, result, &self.waking);
     }
 
@@ -89,27 +90,27 @@ impl Slots {
 
     /// The events of `mask` that have happened.
     #[must_use]
-    pub fn seen(&self, slot: Slot, mask: u32) -> u32 {
+    pub fn seen(&self, slot: WaitSlot, mask: u32) -> u32 {
         self.place(slot).seen(mask)
     }
 
     /// The result that came with [`event::DONE`], [`event::FAILED`] or [`event::PASSED`].
     #[must_use]
-    pub fn result(&self, slot: Slot) -> i64 {
+    pub fn result(&self, slot: WaitSlot) -> i64 {
         self.place(slot).result()
     }
 
     /// Sleeps until an event of `mask` has happened or the deadline has passed; returns those that have happened.
-    pub fn sleep(&self, slot: Slot, mask: u32, deadline: Option<Instant>) -> u32 {
+    pub fn sleep(&self, slot: WaitSlot, mask: u32, deadline: Option<Instant>) -> u32 {
         self.place(slot).sleep(mask, deadline, &self.waking)
     }
 
-    fn place(&self, slot: Slot) -> &Place {
+    fn place(&self, slot: WaitSlot) -> &Place {
         &self.places[slot.0 as usize]
     }
 }
 
-impl Default for Slots {
+impl Default for WaitSlots {
     fn default() -> Self {
         Self::new()
     }
@@ -154,7 +155,7 @@ mod tests {
 
     #[test]
     fn an_announcement_wakes_the_sleeper() {
-        let slots = Arc::new(Slots::new());
+        let slots = Arc::new(WaitSlots::new());
         let slot = slots.take().unwrap();
         slots.arm(slot, u32::MAX);
         let other = Arc::clone(&slots);
@@ -171,8 +172,8 @@ mod tests {
 
     #[test]
     fn every_place_has_one_owner_at_a_time() {
-        let slots = Slots::new();
-        let taken: Vec<Slot> = std::iter::from_fn(|| slots.take()).collect();
+        let slots = WaitSlots::new();
+        let taken: Vec<WaitSlot> = std::iter::from_fn(|| slots.take()).collect();
         let different: std::collections::BTreeSet<u32> = taken.iter().map(|slot| slot.0).collect();
         assert_eq!((taken.len(), different.len()), (MAX_THREADS, MAX_THREADS));
         slots.give_back(taken[7]);
@@ -181,7 +182,7 @@ mod tests {
 
     #[test]
     fn a_deadline_ends_the_wait() {
-        let slots = Slots::new();
+        let slots = WaitSlots::new();
         let slot = slots.take().unwrap();
         slots.arm(slot, u32::MAX);
         assert_eq!(slots.sleep(slot, event::DONE, Some(Instant::now())), 0);

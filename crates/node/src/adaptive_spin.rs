@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 /// Several times what an idle processor of a virtual machine takes to wake, so that a wait succeeds whose peer has to be
-/// woken first. As long as it pays nobody else is kept waiting: only nodes that have a processor each poll at all.
+/// woken first. It keeps no other thread waiting: only nodes that have a processor each poll at all.
 const MOST: Duration = Duration::from_millis(1);
 
 /// Going to sleep and being woken costs more than this, so that polling for so long never does harm. Where two nodes talk
@@ -14,16 +14,16 @@ const LEAST: Duration = Duration::from_micros(5);
 /// While polling does not pay, one wait in so many tries it nevertheless.
 const PROBE: u32 = 64;
 
-/// What polling was good for lately. Where it is in vain, as on a computer that is busy with other things, or whose
-/// nodes share a processor, it is given up soon; it comes back with the first success.
+/// Adaptive spin limit, learned from recent waits. Where polling is in vain, as on a computer that is busy with other
+/// things, or whose nodes share a processor, it is given up soon; it comes back with the first success.
 #[derive(Debug)]
-pub struct Patience {
+pub struct AdaptiveSpin {
     most: u32,
     nanoseconds: AtomicU32,
     waits: AtomicU32,
 }
 
-impl Patience {
+impl AdaptiveSpin {
     /// Nothing is known yet. Where `nodes` outnumber `processors`, polling is never any good: it takes from the peer the
     /// processor on which it would answer.
     pub fn new(processors: usize, nodes: usize) -> Self {
@@ -31,7 +31,7 @@ impl Patience {
         Self { most, nanoseconds: AtomicU32::new(most), waits: AtomicU32::new(0) }
     }
 
-    /// True if nobody polls, ever.
+    /// True if no thread polls, ever.
     pub fn is_none(&self) -> bool {
         self.most == 0
     }
@@ -45,7 +45,7 @@ impl Patience {
         Duration::from_nanos(u64::from(nanoseconds))
     }
 
-    /// Tells whether polling was worth it.
+    /// Notes whether polling was worth it.
     pub fn learn(&self, paid: bool) {
         let now = self.nanoseconds.load(Ordering::Relaxed);
         let next = if paid { self.most } else { (now / 2).max(LEAST.as_nanos() as u32).min(self.most) };
@@ -61,22 +61,22 @@ mod tests {
 
     #[test]
     fn polling_in_vain_is_given_up_but_tried_again() {
-        let patience = Patience::new(2, 2);
-        assert_eq!(patience.now(), MOST);
+        let spin = AdaptiveSpin::new(2, 2);
+        assert_eq!(spin.now(), MOST);
         for _ in 0..16 {
-            patience.learn(false);
+            spin.learn(false);
         }
-        let tried = (0..2 * PROBE).filter(|_| patience.now() == MOST).count();
+        let tried = (0..2 * PROBE).filter(|_| spin.now() == MOST).count();
         assert_eq!(tried, 2);
-        patience.learn(true);
-        assert_eq!(patience.now(), MOST);
+        spin.learn(true);
+        assert_eq!(spin.now(), MOST);
     }
 
     #[test]
-    fn nobody_polls_where_nodes_outnumber_processors() {
-        let patience = Patience::new(2, 3);
-        patience.learn(true);
-        assert!(patience.is_none());
-        assert_eq!(patience.now(), Duration::ZERO);
+    fn no_thread_polls_where_nodes_outnumber_processors() {
+        let spin = AdaptiveSpin::new(2, 3);
+        spin.learn(true);
+        assert!(spin.is_none());
+        assert_eq!(spin.now(), Duration::ZERO);
     }
 }

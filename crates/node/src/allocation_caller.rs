@@ -1,16 +1,16 @@
-//! Who asks for memory.
+//! The call that an allocation comes from.
 
 /// The call of an allocating function: where it returns to, and where on the stack that is written, which is where to
 /// begin to look for the calls around it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Caller {
-    /// The address that the call returns to; 0 if the call is none of the program's.
+    /// The address that the call returns to; 0 if it is no call of the program.
     pub address: usize,
     pub(crate) slot: usize,
 }
 
 impl Caller {
-    /// None of the program's.
+    /// No call of the program.
     pub const NONE: Self = Self { address: 0, slot: 0 };
 
     /// The call whose return address is at this place.

@@ -1,6 +1,7 @@
-//! Calls on streams of the C library, which only the node that has opened one can make: it makes them for others.
+//! Calls on standard I/O streams (`FILE`) of other nodes: only the node that has opened a stream can make them.
 
-use crate::service::Errand;
+use crate::deferred::DeferredTask;
+use crate::locks::{lock, wait_while};
 use crate::wire::Wire;
 use crate::{Node, Thread};
 use gondwana_coherence::sync::{Answer, Ticket};
@@ -89,7 +90,7 @@ impl StreamDone {
     pub const FAILED: u8 = 2;
 }
 
-/// What to do for another node.
+/// A call to make for another node.
 struct Asked {
     from: NodeId,
     ticket: Ticket,
@@ -97,13 +98,13 @@ struct Asked {
     bytes: Vec<u8>,
 }
 
-/// The threads that make calls for other nodes. Each call may wait as long as whoever writes at the other end of a pipe
-/// likes, and others must not wait for it: there are as many threads as there have been calls at a time.
+/// The threads that make calls for other nodes. A call may wait as long as the writer at the other end of a pipe likes, and
+/// others must not wait for it: there are as many threads as there have been calls at a time.
 #[derive(Default)]
-pub(crate) struct StreamCallers {
+pub(crate) struct StdioCallers {
     calls: Mutex<Calls>,
     came: Condvar,
-    /// What came of the calls of this node's threads, by their tickets, until they take it.
+    /// The results of calls of this node's threads, by their tickets, until they take them.
     done: Mutex<HashMap<u64, StreamDone>>,
 }
 
@@ -114,32 +115,66 @@ struct Calls {
     free: usize,
 }
 
+impl StdioCallers {
+    /// Queues a call; true if another thread is needed, which counts as free from now on.
+    fn add(&self, asked: Asked) -> bool {
+        let mut calls = lock(&self.calls);
+        calls.waiting.push_back(asked);
+        if calls.free >= calls.waiting.len() {
+            self.came.notify_one();
+            return false;
+        }
+        calls.free += 1;
+        true
+    }
+
+    /// The next call, for a thread that is free; waits for one.
+    fn next(&self) -> Asked {
+        let mut calls = lock(&self.calls);
+        loop {
+            if let Some(asked) = calls.waiting.pop_front() {
+                calls.free -= 1;
+                return asked;
+            }
+            calls = wait_while(&self.came, calls, |calls| calls.waiting.is_empty());
+        }
+    }
+
+    /// The calling thread has made its call and is free.
+    fn finish(&self) {
+        lock(&self.calls).free += 1;
+    }
+
+    /// Keeps the result of a call until its thread takes it.
+    fn keep(&self, ticket: u64, done: StreamDone) {
+        lock(&self.done).insert(ticket, done);
+    }
+
+    /// The result of a call, once.
+    fn take(&self, ticket: u64) -> Option<StreamDone> {
+        lock(&self.done).remove(&ticket)
+    }
+}
+
 impl Node {
     /// Has the node that has opened a stream make a call on it. `bytes` is what the call writes.
     pub fn call_stream(&'static self, opener: usize, call: StreamCall, bytes: Vec<u8>) -> StreamDone {
         let opener = NodeId(u16::try_from(opener).expect("a node of the run"));
         self.privately(move || {
             let ticket = u64::from(Thread::current(self).slot.0);
-            // What the call gives comes with the rest.
+            // The result of the call comes with the rest, ahead of the answer.
             let _ = self.ask_with(opener, bytes, move |ticket| Wire::Stream { ticket, call });
-            let done = self.stream_callers.done.lock().expect("not poisoned").remove(&ticket);
-            done.expect("it came ahead of the answer")
+            self.stdio.take(ticket).expect("it came ahead of the answer")
         })
     }
 
-    /// Another node wants a call to be made.
+    /// Another node requests a call.
     pub(crate) fn stream_call_came(&self, from: NodeId, ticket: Ticket, call: StreamCall, bytes: &[u8]) {
         if let Some(done) = (self.hooks.call_stream_at_once)(&call, bytes) {
             return self.answer_stream_call(from, ticket, done);
         }
-        let mut calls = self.stream_callers.calls.lock().expect("not poisoned");
-        calls.waiting.push_back(Asked { from, ticket, call, bytes: bytes.to_vec() });
-        if calls.free >= calls.waiting.len() {
-            self.stream_callers.came.notify_one();
-        } else {
-            calls.free += 1;
-            drop(calls);
-            self.leave_to_service(Errand::CallStreams);
+        if self.stdio.add(Asked { from, ticket, call, bytes: bytes.to_vec() }) {
+            self.defer(DeferredTask::CallStreams);
         }
     }
 
@@ -152,18 +187,11 @@ impl Node {
 
     fn make_stream_calls(&'static self) {
         crate::service::block_all_signals();
-        let callers = &self.stream_callers;
         loop {
-            let asked = {
-                let calls = callers.calls.lock().expect("not poisoned");
-                let mut calls =
-                    callers.came.wait_while(calls, |calls| calls.waiting.is_empty()).expect("not poisoned");
-                calls.free -= 1;
-                calls.waiting.pop_front().expect("not empty")
-            };
+            let asked = self.stdio.next();
             let done = (self.hooks.call_stream)(&asked.call, &asked.bytes);
             // Ahead of the answer: the next call may be made right after it.
-            callers.calls.lock().expect("not poisoned").free += 1;
+            self.stdio.finish();
             self.answer_stream_call(asked.from, asked.ticket, done);
         }
     }
@@ -175,7 +203,51 @@ impl Node {
 
     /// A call of a thread of this node is made.
     pub(crate) fn stream_call_done(&self, ticket: Ticket, done: StreamDone) {
-        self.stream_callers.done.lock().expect("not poisoned").insert(ticket.0, done);
+        self.stdio.keep(ticket.0, done);
         self.core().announce(ticket, Answer::Done(0));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn asked(ticket: u64) -> Asked {
+        let call = StreamCall { stream: 0, action: StreamAction::Get };
+        Asked { from: NodeId(1), ticket: Ticket(ticket), call, bytes: vec![] }
+    }
+
+    #[test]
+    fn there_are_as_many_threads_as_calls_at_a_time() {
+        let callers = StdioCallers::default();
+        assert!(callers.add(asked(1)), "there is no thread");
+        assert!(callers.add(asked(2)), "the first thread will have the first call");
+        assert_eq!([callers.next(), callers.next()].map(|asked| asked.ticket.0), [1, 2]);
+        callers.finish();
+        assert!(!callers.add(asked(3)), "one of the two threads is free");
+        assert!(callers.add(asked(4)));
+        assert_eq!(callers.next().ticket.0, 3);
+    }
+
+    #[test]
+    fn a_thread_that_is_free_waits_for_the_next_call() {
+        let callers = StdioCallers::default();
+        assert!(callers.add(asked(1)));
+        callers.next();
+        callers.finish();
+        std::thread::scope(|scope| {
+            let caller = scope.spawn(|| callers.next().ticket.0);
+            assert!(!callers.add(asked(2)));
+            assert_eq!(caller.join().unwrap(), 2);
+        });
+    }
+
+    #[test]
+    fn a_result_is_taken_once_by_its_own_thread() {
+        let callers = StdioCallers::default();
+        callers.keep(7, StreamDone { result: 1, ..StreamDone::default() });
+        assert_eq!(callers.take(8), None);
+        assert_eq!(callers.take(7).map(|done| done.result), Some(1));
+        assert_eq!(callers.take(7), None);
     }
 }

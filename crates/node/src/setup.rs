@@ -1,0 +1,86 @@
+//! What a node knows from its start and does not change while it runs.
+
+use crate::Hooks;
+use gondwana_coherence::{Layout, Page};
+use gondwana_control::{Boot, Consistency, FabricBoot, machine};
+use gondwana_memory::Geometry;
+use gondwana_topology::{Machine, NodeId};
+
+/// What a node knows from its start.
+pub struct Setup {
+    pub(crate) me: NodeId,
+    pub(crate) boot: Boot,
+    pub(crate) hooks: Hooks,
+    pub(crate) geometry: Geometry,
+    pub(crate) layout: Layout,
+    /// Bytes of stack that a thread gets unless it asks otherwise.
+    pub(crate) stack_bytes: usize,
+}
+
+impl Setup {
+    /// True on the node that runs `main`.
+    #[inline]
+    #[must_use]
+    pub fn is_first(&self) -> bool {
+        self.me == NodeId(0)
+    }
+
+    /// How many nodes the run has.
+    #[must_use]
+    pub fn nodes(&self) -> usize {
+        usize::from(self.boot.nodes)
+    }
+
+    /// How many processors the whole machine has, if all nodes have as many as this one.
+    #[must_use]
+    pub fn processors(&self) -> u32 {
+        u32::from(self.boot.nodes) * u32::from(self.boot.processors)
+    }
+
+    /// True if the program runs release consistent only because no atomic instruction was found in it.
+    #[must_use]
+    pub fn relies_on_no_atomics(&self) -> bool {
+        self.boot.chosen && self.boot.consistency == Consistency::Rc
+    }
+
+    /// True if all nodes are known to be processes of one computer.
+    #[must_use]
+    pub fn is_on_one_computer(&self) -> bool {
+        matches!(self.boot.fabric, FabricBoot::Shm { .. })
+    }
+
+    /// True if the address is shared by all nodes.
+    #[inline]
+    #[must_use]
+    pub fn is_shared(&self, address: usize) -> bool {
+        self.geometry.page_of(address).is_some()
+    }
+
+    /// The node that manages the object at an address: the manager of its page.
+    pub(crate) fn manager(&self, address: usize) -> NodeId {
+        manager_of(&self.geometry, &self.layout, address)
+    }
+
+    /// The cluster as a machine.
+    #[must_use]
+    pub fn machine(&self) -> Machine {
+        machine(self.boot.nodes, self.boot.processors_each, self.boot.span)
+    }
+
+    /// The number of this node.
+    #[must_use]
+    pub fn number(&self) -> NodeId {
+        self.me
+    }
+
+    /// Bytes of stack that a thread gets unless it asks otherwise.
+    #[must_use]
+    pub fn default_stack(&self) -> usize {
+        self.stack_bytes
+    }
+}
+
+/// The manager of the page of an address; node 0 for addresses that are not shared.
+pub(crate) fn manager_of(geometry: &Geometry, layout: &Layout, address: usize) -> NodeId {
+    geometry.page_of(address).map_or(NodeId(0), |page| layout.manager(Page(page)))
+}
