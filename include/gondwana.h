@@ -155,7 +155,7 @@ long gw_asked(const void *memory, int *nodes, size_t room);
 long gw_misplaced(const void *memory);
 
 /* ---- The monitor: what crosses between the nodes of a run. On one computer, whose hardware keeps its memory coherent and
- * tells nobody of it, there is nothing to see: ENOTSUP. */
+ * does not report it, there is nothing to count: ENOTSUP. */
 
 /* Records the run in a file, on the launcher's computer, from now on, as `gondwana monitor` does; and no more. */
 int gw_monitor_start(const char *file);
@@ -194,7 +194,7 @@ typedef struct gw_filter {
     long first;                    /* the counter of the first unit; -1 takes free ones */
     uint64_t threshold;            /* 0 is none */
     int repeated;                  /* again each time that so many more were counted */
-    int descriptor;                /* an eventfd of this node that is told of the threshold; -1 is none */
+    int descriptor;                /* an eventfd of this node that a reached threshold signals; -1 is none */
     gw_monitor_callback *callback; /* NULL is none */
     void *argument;
 } gw_filter;

@@ -1,4 +1,4 @@
-//! From a recording to what it tells.
+//! The analysis of a recording, from its rows to tables, pictures and advice.
 
 use crate::areas::{AreaCounters, Map, Owner, area_counters};
 use crate::named_parts::named_parts;
@@ -19,23 +19,33 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap};
 use std::ops::Range;
 
-/// Falsely shared pages that are listed of an area at most.
+/// The most falsely shared pages that are listed for an area.
 const PAGES: usize = 32;
-/// Places in the program that are listed of an area at most.
+/// The most places in the program that are listed for an area.
 const PLACES: usize = 64;
-/// Named parts that are listed of an area at most.
+/// The most named parts that are listed for an area.
 const FIELDS: usize = 32;
-/// Addresses whose names are asked for the list of parts at most: the hottest of an area.
+/// The most addresses of an area that are named for the list of parts: the hottest.
 const ADDRESSES: usize = 4096;
-/// Ranges of addresses of an area at most.
+/// The most ranges of addresses of an area.
 const RANGES: usize = 4096;
 
-/// Understands a recording.
+/// Analyses a recording: data areas, their patterns of sharing, flows, time line, locks and filters.
 ///
-/// Every transaction is counted for the data area that it was about. If it was about a unit of memory with several areas,
-/// it is about those whose bytes the node writes, for transactions of writers of whom that is known, and else about each in
-/// proportion to the part of the unit that it takes: of many transactions each gets its part, and of a single one the
-/// largest gets all. Memory that the program has not asked for counts only in units that hold nothing else.
+/// Every transaction counts for one data area. If its unit of memory holds several areas, those whose bytes the node
+/// writes come first, where that is known; otherwise each area gets a share in proportion to its bytes in the unit, and
+/// the largest area gets a single transaction. Memory that the program has not allocated counts only in units that hold
+/// nothing else.
+///
+/// # Examples
+/// ```
+/// use gondwana_analysis::{NoNames, analyse};
+/// use gondwana_recording::{Recording, RunRecord};
+///
+/// let run = RunRecord { nodes: 2, page_bytes: 4096, ..RunRecord::default() };
+/// let analysis = analyse(&Recording { run, ..Recording::default() }, &NoNames);
+/// assert_eq!((analysis.nodes.len(), analysis.areas.len()), (2, 0));
+/// ```
 #[must_use]
 pub fn analyse(recording: &Recording, names: &dyn Names) -> Analysis {
     let shape = Shape::of(recording);
@@ -108,7 +118,7 @@ pub fn analyse(recording: &Recording, names: &dyn Names) -> Analysis {
     }
 }
 
-/// What each node did.
+/// The totals of each node.
 fn nodes(recording: &Recording, rows: &[(RowKey, Amount)], shape: &Shape) -> Vec<NodeTotal> {
     let mut nodes = vec![NodeTotal::default(); shape.nodes];
     for (like, amount) in rows {
@@ -143,7 +153,7 @@ fn threads(recording: &Recording, codes: &mut Codes<'_>) -> Vec<ThreadInfo> {
     threads
 }
 
-/// Where the blocks of each group are.
+/// The addresses of the blocks of each group.
 fn ranges(map: &Map) -> HashMap<usize, Vec<Range<u64>>> {
     let mut ranges: HashMap<usize, Vec<Range<u64>>> = HashMap::new();
     for (range, object) in map.blocks.layer.iter() {
@@ -168,14 +178,14 @@ fn ranges(map: &Map) -> HashMap<usize, Vec<Range<u64>>> {
     ranges
 }
 
-/// Turns tallies into areas.
+/// Turns counters into areas.
 struct Describe<'a> {
     shape: Shape,
     map: &'a Map,
     naming: &'a Naming<'a>,
     pages: &'a BTreeMap<Key, PageHistory>,
     codes: Codes<'a>,
-    /// Where the blocks of each group are.
+    /// The addresses of the blocks of each group.
     ranges: HashMap<usize, Vec<Range<u64>>>,
 }
 
@@ -208,7 +218,7 @@ impl Describe<'_> {
         }
     }
 
-    /// How many blocks it has, all their bytes, and where they are.
+    /// The number of blocks, the sum of their bytes, and their ranges.
     fn extent(&self, owner: usize) -> (u64, u64, Vec<Range<u64>>) {
         let one = |range: &Range<u64>| (1, crate::range_set::length(range), vec![range.clone()]);
         match &self.map.owners[owner] {

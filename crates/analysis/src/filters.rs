@@ -1,4 +1,4 @@
-//! What the filters of the nodes' banks have counted.
+//! The counts of the filters of all counter banks.
 
 use crate::{BankFilter, HotUnit};
 use gondwana_monitor::{Kind, Kinds};
@@ -7,10 +7,10 @@ use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-/// Units of a filter that are listed at most: the hottest.
+/// The most units that are listed for a filter: the hottest.
 const UNITS: usize = 8;
 
-/// What makes filters of several nodes, or times, the same one.
+/// The identity of a filter over several nodes and times.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct Key {
     own: bool,
@@ -18,7 +18,7 @@ struct Key {
     start: u64,
     end: u64,
     kinds: u16,
-    /// Filters that differ in what is not recorded come in the same order on all nodes.
+    /// Filters that differ only in what is not recorded are in the same order on all nodes.
     number: usize,
 }
 
@@ -29,11 +29,11 @@ struct Sum {
     units: BTreeMap<u32, u64>,
 }
 
-/// The filters that somebody has asked for, and then those that have moved by themselves, of which those that looked
-/// closest come first, and of these the hottest. Their units are not named yet.
+/// The filters that users requested, then those of adaptive refinement: smallest units first, and of equal units the
+/// hottest first. Their units have no names yet.
 pub(crate) fn filters(recording: &Recording, nodes: usize) -> Vec<BankFilter> {
     let mut sums: BTreeMap<Key, Sum> = BTreeMap::new();
-    // The last filter of each node that was asked for, and its last unit: parts of one come one after the other.
+    // The last requested filter of each node, and its last unit: the parts of a filter follow each other.
     let mut last: BTreeMap<u16, (Key, u32)> = BTreeMap::new();
     for (node, bank) in recording.banks.iter().filter(|(node, _)| usize::from(*node) < nodes) {
         for counts in &bank.filters {
@@ -78,7 +78,7 @@ fn add(sum: &mut Sum, time: Range<u64>, node: usize, nodes: usize, counts: &Filt
 }
 
 fn filter(key: Key, sum: Sum) -> BankFilter {
-    // Recordings may say anything.
+    // A recording may hold any numbers.
     let bytes = 1_u64.checked_shl(key.unit.into()).unwrap_or(u64::MAX);
     let mut units: Vec<(u32, u64)> = sum.units.into_iter().collect();
     units.sort_by_key(|&(unit, counted)| (Reverse(counted), unit));

@@ -1,4 +1,4 @@
-//! What went from one node to another.
+//! The transactions from each node to each other node.
 
 use crate::Flow;
 use crate::row_sums::{Amount, RowKey};

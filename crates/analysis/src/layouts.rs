@@ -1,11 +1,11 @@
-//! What things are made of, for those who name addresses without the program's files at hand.
+//! The layouts of objects, for naming addresses without the program's files.
 
 use std::collections::HashMap;
 
-/// Most layouts that are kept; what is made of others has no parts.
+/// The most layouts that are kept; objects with others have no named parts.
 const MOST: usize = 20_000;
 
-/// A type, as far as parts of it have names.
+/// A type, as far as its parts have names.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Layout {
     /// No part has a name.
@@ -14,9 +14,9 @@ pub enum Layout {
     Array {
         /// The layout of an element.
         element: u32,
-        /// How long an element is, in bytes; not 0.
+        /// The length of an element, in bytes; not 0.
         bytes: u64,
-        /// The count of each dimension, the first first, which may be 0: then there is no end to it.
+        /// The count of each dimension, outermost first. The outermost may be 0: then the array has no end.
         counts: Vec<u64>,
     },
     /// Members; where several are at the same place, the first one counts.
@@ -26,17 +26,17 @@ pub enum Layout {
 /// A member of a [`Layout::Struct`].
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Member {
-    /// What one writes for it behind the name of the whole; may be empty.
+    /// The suffix to the name of the whole; may be empty.
     pub text: String,
     /// Its first byte.
     pub start: u64,
-    /// How many bytes it has; `u64::MAX` if there is no end to it.
+    /// Its length in bytes; `u64::MAX` if it has no end.
     pub bytes: u64,
     /// Its layout.
     pub of: u32,
 }
 
-/// Layouts by number; like ones have one number.
+/// Layouts by number; equal layouts have one number.
 #[derive(Clone, Debug)]
 pub struct Layouts {
     all: Vec<Layout>,
@@ -53,7 +53,7 @@ impl Layouts {
     /// The number of [`Layout::Plain`].
     pub const PLAIN: u32 = 0;
 
-    /// The number of a layout whose elements and members have theirs already.
+    /// The number of a layout whose elements and members have numbers already.
     pub fn number(&mut self, layout: Layout) -> u32 {
         if let Some(&known) = self.numbers.get(&layout) {
             return known;
@@ -67,7 +67,7 @@ impl Layouts {
         number
     }
 
-    /// All of them, by number.
+    /// All layouts, by number.
     #[must_use]
     pub fn all(self) -> Vec<Layout> {
         self.all

@@ -5,7 +5,7 @@ use gondwana_monitor::Kind;
 use gondwana_recording::Recording;
 use std::collections::BTreeMap;
 
-/// The locks, hottest first, not named yet.
+/// The locks, hottest first, without names.
 pub(crate) fn locks(recording: &Recording, nodes: usize) -> Vec<LockHandOffs> {
     let mut found: BTreeMap<u64, Vec<u64>> = BTreeMap::new();
     for (node, interval) in recording.intervals.iter().filter(|(node, _)| usize::from(*node) < nodes) {

@@ -1,4 +1,4 @@
-//! Names of the places that transactions were about.
+//! Names of the parts of areas that transactions were about.
 
 use crate::NamedPart;
 use crate::naming::Naming;
@@ -6,11 +6,11 @@ use crate::row_sums::{Amount, RowKey};
 use std::cmp::Reverse;
 use std::collections::HashMap;
 
-/// How many places are named at most: the hottest.
+/// The most parts that are named: the hottest.
 const PARTS: usize = 20_000;
 
-/// The places that have names of their own within their areas, in ascending order of addresses. Each row is about the owner
-/// at the same place of `owners`, and about the area at that of `areas`; units above a page have no names.
+/// The parts with names more precise than their areas', in ascending order of addresses. `owners` and `areas` have
+/// the owner and the area of each row; units above a page have no names.
 pub(crate) fn named_parts(
     rows: &[(RowKey, Amount)],
     owners: &[usize],

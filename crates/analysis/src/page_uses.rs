@@ -1,10 +1,10 @@
-//! Who did what with each page, and with which other node.
+//! The use of each page by each thread and other node.
 
 use crate::PageUse;
 use crate::row_sums::{Amount, RowKey};
 use gondwana_monitor::Kind;
 
-/// What rows tell of pages, each row being about the area at the same place of `areas`.
+/// The uses of pages, from rows; `areas` has the area of each row.
 pub(crate) fn page_uses(rows: &[(RowKey, Amount)], areas: &[u32], page_bytes: u64) -> Vec<PageUse> {
     let page = page_bytes.trailing_zeros() as u8;
     let mut uses: Vec<PageUse> = rows

@@ -1,4 +1,4 @@
-//! Sets of addresses.
+//! Sets of addresses, as ranges.
 
 use std::ops::Range;
 
@@ -8,7 +8,7 @@ pub(crate) fn common(a: &Range<u64>, b: &Range<u64>) -> Range<u64> {
     start..a.end.min(b.end).max(start)
 }
 
-/// How long a range is.
+/// The length of a range.
 pub(crate) fn length(range: &Range<u64>) -> u64 {
     range.end.saturating_sub(range.start)
 }
@@ -33,12 +33,12 @@ impl RangeSet {
         self.0.splice(from..to, [whole]);
     }
 
-    /// Adds all of another set.
+    /// Adds all addresses of another set.
     pub(crate) fn add_all(&mut self, other: &Self) {
         other.0.iter().for_each(|range| self.add(range.clone()));
     }
 
-    /// What both sets have.
+    /// The intersection of both sets.
     pub(crate) fn common(&self, other: &Self) -> Self {
         let mut found = vec![];
         let (mut mine, mut theirs) = (self.0.iter().peekable(), other.0.iter().peekable());
@@ -56,7 +56,7 @@ impl RangeSet {
         Self(found)
     }
 
-    /// What is in this set and not in the other.
+    /// The difference: this set without the other.
     pub(crate) fn without(&self, other: &Self) -> Self {
         let mut left = vec![];
         for range in &self.0 {
@@ -70,35 +70,35 @@ impl RangeSet {
         left.into_iter().collect()
     }
 
-    /// What is in the set of a range.
+    /// The part of the set that is within a range.
     pub(crate) fn within(&self, range: &Range<u64>) -> Self {
         let from = self.0.partition_point(|known| known.end <= range.start);
         let inside = self.0[from..].iter().take_while(|known| known.start < range.end);
         Self(inside.map(|known| common(known, range)).filter(|both| !both.is_empty()).collect())
     }
 
-    /// True if the set has something of a range.
+    /// True if an address of the range is in the set.
     pub(crate) fn meets(&self, range: &Range<u64>) -> bool {
         let from = self.0.partition_point(|known| known.end <= range.start);
         !range.is_empty() && self.0.get(from).is_some_and(|known| known.start < range.end)
     }
 
-    /// True if the sets have something in common.
+    /// True if the sets have an address in common.
     pub(crate) fn overlaps(&self, other: &Self) -> bool {
         self.0.iter().any(|range| other.meets(range))
     }
 
-    /// True if all of another set is in this one.
+    /// True if the other set is a subset of this one.
     pub(crate) fn covers(&self, other: &Self) -> bool {
         other.0.iter().all(|range| self.within(range).length() == length(range))
     }
 
-    /// How many addresses there are.
+    /// The number of addresses.
     pub(crate) fn length(&self) -> u64 {
         self.0.iter().map(length).sum()
     }
 
-    /// True if there are none.
+    /// True if the set is empty.
     pub(crate) fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
@@ -109,7 +109,7 @@ impl RangeSet {
     }
 }
 
-/// Sums up ranges in any order.
+/// The union of ranges in any order.
 impl FromIterator<Range<u64>> for RangeSet {
     fn from_iter<I: IntoIterator<Item = Range<u64>>>(ranges: I) -> Self {
         let mut ranges: Vec<_> = ranges.into_iter().filter(|range| !range.is_empty()).collect();

@@ -1,46 +1,46 @@
-//! What comes out of an analysis: the contents of tables, pictures and advice.
+//! The result of an analysis: the contents of tables, pictures and advice.
 
 use crate::object_table::ObjectTable;
 use gondwana_recording::RunRecord;
 use serde::{Deserialize, Serialize};
 use std::ops::Range;
 
-/// A recording, understood.
+/// An analysed recording.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Analysis {
-    /// What was run.
+    /// The run that was recorded.
     pub run: RunRecord,
-    /// How long was recorded, in seconds.
+    /// The recorded time, in seconds.
     pub seconds: f64,
-    /// All nodes together.
+    /// The totals of all nodes together.
     pub totals: Totals,
-    /// Each node.
+    /// The totals of each node.
     pub nodes: Vec<NodeTotal>,
     /// The threads of the program, by number.
     pub threads: Vec<ThreadInfo>,
     /// The data areas that crossed between nodes, hottest first.
     pub areas: Vec<Area>,
-    /// What went from one node to another: `flows[from][to]`.
+    /// The flows between nodes: `flows[from][to]`.
     pub flows: Vec<Vec<Flow>>,
-    /// What happened when.
+    /// The totals of each time slot.
     pub timeline: Vec<TimelineSlot>,
     /// The locks that passed between nodes, hottest first.
     pub locks: Vec<LockHandOffs>,
-    /// Where transactions were, for the picture: ascending addresses.
+    /// Transactions by address and thread, for the picture: ascending addresses.
     pub cells: Vec<Cell>,
-    /// What each thread did with each page, for the advice: ascending addresses. Too much for a text.
+    /// The use of each page by each thread, for the advice: ascending addresses. Too much for a text.
     #[serde(skip)]
     pub pages: Vec<PageUse>,
-    /// What is at the addresses of cells, where that is more than an area: the hottest of them.
+    /// The names of addresses of cells, where there is a more precise one than the area's: the hottest.
     #[serde(default)]
     pub parts: Vec<NamedPart>,
-    /// The variables and blocks that areas are made of, for pictures: no text has room for them.
+    /// The variables and blocks of the areas, for pictures: too many for a text.
     #[serde(skip)]
     pub objects: ObjectTable,
     /// The filters of the nodes' banks.
     #[serde(default)]
     pub filters: Vec<BankFilter>,
-    /// What people should know about the recording itself, as sentences: that it is cut, that the program has changed since.
+    /// Sentences about the recording itself: that it is cut, that the program has changed since.
     pub notes: Vec<String>,
 }
 
@@ -55,27 +55,27 @@ pub struct Totals {
     pub cold: u64,
     /// Of both, excess misses.
     pub excess: u64,
-    /// Pages that came along with others.
+    /// Prefetched pages, which came along with others.
     pub ahead: u64,
-    /// First writes of pages that were here for reading.
+    /// First writes of pages that this node had for reading.
     pub upgrades: u64,
     /// Diffs sent.
     pub diffs: u64,
     /// Write notices received.
     pub notices: u64,
-    /// Copies given up.
+    /// Copies that were given up.
     pub invalidations: u64,
-    /// Pages that a node had for itself alone and others asked for.
+    /// Exclusive pages that another node requested.
     pub recalls: u64,
     /// Bytes of pages and diffs that moved.
     pub bytes: u64,
 }
 
 impl Totals {
-    /// What is asked of other nodes: the number that the papers and the advice count.
+    /// The requests: the number that the papers and the advice count.
     #[must_use]
     pub fn requests(&self) -> u64 {
-        // Recordings may say anything.
+        // A recording may hold any numbers.
         [self.reads, self.writes, self.diffs, self.notices].into_iter().fold(0, u64::saturating_add)
     }
 }
@@ -83,9 +83,9 @@ impl Totals {
 /// One node.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct NodeTotal {
-    /// The name of its computer.
+    /// The name of the node's computer.
     pub host: String,
-    /// What it did.
+    /// Its totals.
     pub totals: Totals,
     /// Messages that it has sent; 0 if it did not end in order.
     pub messages: u64,
@@ -100,60 +100,61 @@ pub struct ThreadInfo {
     pub number: u32,
     /// Its node.
     pub node: u16,
-    /// The function that it began with; empty if nobody knows.
+    /// The function with which it began; empty if unknown.
     pub routine: String,
 }
 
-/// Data that belongs together: a variable, all blocks of one place of allocation, a stack, a mapping.
+/// Data that belongs together: a variable, all blocks of one allocation site, a stack, a mapping.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Area {
-    /// What people call it: a variable's name, `name = malloc` by way of a pointer, or the place.
+    /// Its name: the variable's, that of a pointer to its blocks, or the allocation site.
     pub name: String,
     /// What it is.
     pub origin: Origin,
-    /// Where it is: ranges of addresses that do not overlap, in ascending order. Of very many blocks those that are near to
-    /// each other make one range.
+    /// Its addresses: ranges that do not overlap, in ascending order. If there are very many blocks, adjacent ones
+    /// share a range.
     pub ranges: Vec<Range<u64>>,
-    /// How many blocks it has; 1 for a variable.
+    /// The number of its blocks; 1 for a variable.
     pub objects: u64,
-    /// All its bytes.
+    /// The sum of their bytes.
     pub bytes: u64,
-    /// All nodes together.
+    /// The totals of all nodes together.
     pub totals: Totals,
-    /// Each node.
+    /// The totals of each node.
     pub nodes: Vec<AreaNode>,
-    /// How it is shared.
+    /// Its pattern of sharing.
     pub pattern: Pattern,
-    /// The instructions that fetched it, hottest first: the hottest few.
+    /// The hottest instructions that fetched it, hottest first.
     pub places: Vec<CodePlace>,
-    /// Its parts with names at which it was fetched, hottest first.
+    /// Its named parts at which fetches began, hottest first.
     #[serde(default)]
     pub fields: Vec<Field>,
-    /// The pages that nodes lost to writers of bytes that they do not use themselves, hottest first: the hottest few.
+    /// The hottest falsely shared pages, hottest first.
     pub falsely_shared: Vec<FalselySharedPage>,
 }
 
-/// What an area is.
+/// The kind of memory of an area.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Origin {
     /// A variable of the executable (`library` is empty) or a library.
     Variable {
-        /// Its name as a plan needs it.
+        /// Its name, as a plan has it.
         name: String,
         /// The file name of the library.
         library: String,
     },
-    /// Blocks that were allocated by one chain of calls.
+    /// Blocks that one chain of calls allocated.
     Allocation {
-        /// The call as a plan needs it (`function+0x4f`), the innermost that is the program's; empty if there is none.
+        /// The innermost call of the program, as a plan has it (`function+0x4f`); empty if there is none.
         site: String,
-        /// The call of the function that this one is in, if it is in the same file; empty if it is not, or nobody knows.
+        /// The call of the function that contains that call, if it is in the same file; empty if it is not, or
+        /// unknown.
         #[serde(default)]
         caller: String,
         /// The file name of the library that the call is in; empty for the executable.
         library: String,
-        /// The calls, the innermost first, as lines for people.
+        /// The calls, innermost first, as lines of text.
         stack: Vec<String>,
         /// The threads that allocated.
         threads: Vec<u32>,
@@ -169,12 +170,12 @@ pub enum Origin {
     Other,
 }
 
-/// What a node did with an area.
+/// The use of an area by a node.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AreaNode {
     /// Its transactions.
     pub totals: Totals,
-    /// Bytes of the area that it has written, if that is known: of diffs.
+    /// Bytes of the area in the node's diffs.
     pub written: u64,
     /// Threads of this node that touched the area.
     pub threads: Vec<u32>,
@@ -182,14 +183,14 @@ pub struct AreaNode {
     pub from: Vec<u64>,
 }
 
-/// How an area is shared.
+/// A pattern of sharing.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Pattern {
     /// Each part is used by one node, which may not be its home.
     #[default]
     Private,
-    /// Nobody writes it once it is initialised.
+    /// No node writes it after initialisation.
     ReadOnly,
     /// One node writes each part, others read it.
     ProducerConsumer,
@@ -202,7 +203,7 @@ pub enum Pattern {
 }
 
 impl Pattern {
-    /// The word for people, which is also that of JSON and CSV.
+    /// The name of the pattern in tables, JSON and CSV.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -219,9 +220,9 @@ impl Pattern {
 /// A place in the program that fetched an area.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CodePlace {
-    /// `file:line`, or `function+0x4f`, or an address, as far as is known.
+    /// `file:line`, `function+0x4f` or an address, whichever is known.
     pub text: String,
-    /// The function; empty if nobody knows.
+    /// The function; empty if unknown.
     pub function: String,
     /// Fetches for reads.
     pub reads: u64,
@@ -232,7 +233,7 @@ pub struct CodePlace {
 /// A part of an area that has a name of its own.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Field {
-    /// What one writes behind the name of the variable, without the numbers of elements: `.count`, `[].position`.
+    /// The suffix to the name of the variable, without the numbers of elements: `.count`, `[].position`.
     pub name: String,
     /// Fetches for reads that began there.
     pub reads: u64,
@@ -247,7 +248,7 @@ pub struct FalselySharedPage {
     pub page: u64,
     /// How often it was fetched.
     pub fetches: u64,
-    /// Who writes or reads which bytes of it, in ascending order of the bytes.
+    /// The bytes that each node writes or reads, in ascending order.
     pub writers: Vec<Writer>,
 }
 
@@ -256,15 +257,15 @@ pub struct FalselySharedPage {
 pub struct Writer {
     /// The node.
     pub node: u16,
-    /// It writes them; else it reads them.
+    /// True if the node writes the bytes, false if it reads them.
     pub writes: bool,
-    /// First address and, behind the last, the end.
+    /// First address, and one past the last.
     pub bytes: Range<u64>,
-    /// What is there: `counters[3]`, `bodies[17].position`; as far as is known.
+    /// The name of the data: `counters[3]`, `bodies[17].position`; empty if unknown.
     pub name: String,
 }
 
-/// What went from one node to another.
+/// The transactions from one node to another.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Flow {
     /// Pages.
@@ -273,64 +274,64 @@ pub struct Flow {
     pub diffs: u64,
     /// Write notices.
     pub notices: u64,
-    /// Bytes of both.
+    /// Bytes of pages and diffs.
     pub bytes: u64,
 }
 
-/// Some time of the run.
+/// A time slot of the run.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct TimelineSlot {
     /// When it began, in seconds.
     pub begin: f64,
     /// When it ended.
     pub end: f64,
-    /// What each node did.
+    /// The totals of each node.
     pub nodes: Vec<Totals>,
 }
 
 /// A lock that passed between nodes.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LockHandOffs {
-    /// What people call it.
+    /// Its name.
     pub name: String,
     /// Its address.
     pub address: u64,
-    /// How often it passed to each node, by node.
+    /// The number of hand-offs to each node.
     pub hand_offs: Vec<u64>,
 }
 
-/// A part of an area that transactions were about.
+/// A named part of an area.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NamedPart {
-    /// First address and, behind the last, the end.
+    /// First address, and one past the last.
     pub range: Range<u64>,
-    /// The area, by its place in [`Analysis::areas`].
+    /// The area, as an index into [`Analysis::areas`].
     pub area: u32,
-    /// What is there, as one writes it in the source: `counters[3]`, `bodies[17].position`.
+    /// Its name in the notation of the source: `counters[3]`, `bodies[17].position`.
     pub name: String,
 }
 
-/// A filter of the nodes' banks, and what it has counted.
+/// A filter of the nodes' counter banks, and its counts.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct BankFilter {
-    /// First address and, behind the last, the end.
+    /// First address, and one past the last.
     pub range: Range<u64>,
-    /// Bytes that each counter is about.
+    /// Bytes of the unit of a counter.
     pub unit: u64,
-    /// The kinds of transactions that it counted, by their words.
+    /// The kinds of transactions that it counted, by name.
     pub kinds: Vec<String>,
-    /// The monitor had set it by itself, to look closer at what was hot; else somebody has asked for it.
+    /// True if adaptive refinement set the filter, false if a user requested it.
     pub own: bool,
-    /// When it was there: from when it was first set until it was taken away, or read, last.
+    /// From when it was first set to when it was last read or removed.
     pub seconds: Range<f64>,
-    /// What it has counted on each node.
+    /// Its count on each node.
     pub nodes: Vec<u64>,
-    /// The units that most was counted of, on all nodes together: the hottest few.
+    /// The hottest units, over all nodes together.
     pub hottest: Vec<HotUnit>,
 }
 
 impl BankFilter {
-    /// What it has counted on all nodes.
+    /// Its count on all nodes together.
     #[must_use]
     pub fn counted(&self) -> u64 {
         self.nodes.iter().copied().fold(0, u64::saturating_add)
@@ -342,21 +343,21 @@ impl BankFilter {
 pub struct HotUnit {
     /// Its first address.
     pub address: u64,
-    /// What was counted, on all nodes.
+    /// Its count on all nodes together.
     pub counted: u64,
-    /// What is there: the name of a data area, with the part that the unit begins with where units are no larger than
-    /// pages; empty for larger ones.
+    /// The name of its data area, with the part that the unit begins with if units are no larger than pages; empty
+    /// for larger units.
     pub name: String,
 }
 
-/// Transactions at one place of memory, by one thread.
+/// Transactions about one unit of memory, by one thread.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Cell {
     /// First address of the unit.
     pub address: u64,
-    /// Its length as a power of two of bytes.
+    /// log2 of the bytes of the unit.
     pub unit: u8,
-    /// The area, by its place in [`Analysis::areas`].
+    /// The area, as an index into [`Analysis::areas`].
     pub area: u32,
     /// The node.
     pub node: u16,
@@ -370,28 +371,28 @@ pub struct Cell {
     pub bytes: u64,
 }
 
-/// What one thread did with one page, as far as it had to do with one other node.
+/// The use of one page by one thread, as far as one other node was involved.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PageUse {
-    /// First address of the page, or of several that were not told apart.
+    /// First address of the page, or of several pages that the recording does not separate.
     pub address: u64,
-    /// The length as a power of two of bytes: that of a page or more.
+    /// log2 of the bytes: a page or more.
     pub unit: u8,
-    /// The area, by its place in [`Analysis::areas`].
+    /// The area, as an index into [`Analysis::areas`].
     pub area: u32,
     /// The node.
     pub node: u16,
     /// The thread, plus 1; 0 if none.
     pub thread: u32,
-    /// The home, which has sent the page or got the diff; of notices, the node that has written.
+    /// The home, which sent the page or received the diff; for notices, the node that wrote.
     pub peer: u16,
     /// Fetches for reads.
     pub reads: u32,
     /// Fetches for writes.
     pub writes: u32,
-    /// First writes of a page that was here for reading.
+    /// First writes of a page that this node had for reading.
     pub upgrades: u32,
-    /// Times that it came along with other pages.
+    /// How often the page was prefetched.
     pub ahead: u32,
     /// Diffs sent.
     pub diffs: u32,

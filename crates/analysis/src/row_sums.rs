@@ -1,4 +1,4 @@
-//! The rows of all intervals, with those that are alike taken together.
+//! The rows of all intervals, with like rows added up.
 
 use crate::Totals;
 use gondwana_monitor::Kind;
@@ -6,20 +6,20 @@ use gondwana_recording::{Recording, TransactionRow};
 use std::collections::HashMap;
 use std::ops::Range;
 
-/// Longest unit, as a power of two: a recording that says more is taken at this.
+/// log2 of the bytes of the longest unit; longer units in a recording count as this.
 const LONGEST_UNIT: u8 = 40;
 
 /// The dimensions of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Shape {
-    /// How many nodes count.
+    /// The number of nodes.
     pub(crate) nodes: usize,
-    /// Bytes in a page: a power of two.
+    /// Bytes of a page, a power of two.
     pub(crate) page_bytes: u64,
 }
 
 impl Shape {
-    /// Those of a recording: what makes no sense is as it mostly is.
+    /// The dimensions of a recording, with the usual page size if its own makes no sense.
     pub(crate) fn of(recording: &Recording) -> Self {
         let bytes = u64::from(recording.run.page_bytes);
         let sensible = bytes.is_power_of_two() && (1 << 9..=1 << 30).contains(&bytes);
@@ -30,26 +30,26 @@ impl Shape {
     }
 }
 
-/// So many different rows at most are looked at part by part where stretches of memory have parts: more of them are taken as a whole.
-/// Only a hostile recording has so many, of which each may have taken a few bytes in the file.
+/// The most different rows for which stretches are expanded into rows of their parts; beyond them a stretch stays one
+/// row. Only a hostile recording has so many, each of which may take a few bytes in the file.
 const MOST_ROWS: usize = 1 << 24;
 
-/// What is the same in rows that are taken together.
+/// The key of rows that are added up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct RowKey {
     /// First address of the unit.
     pub(crate) address: u64,
-    /// The length of the unit, as a power of two.
+    /// log2 of the bytes of the unit.
     pub(crate) unit: u8,
-    /// The node that has recorded it.
+    /// The node that recorded the row.
     pub(crate) node: u16,
-    /// What it was.
+    /// The kind of the transactions.
     pub(crate) kind: Kind,
     /// The other node.
     pub(crate) peer: u16,
     /// The thread, plus 1; 0 if none.
     pub(crate) thread: u32,
-    /// The instruction.
+    /// The address of the instruction; 0 if unknown.
     pub(crate) code: u64,
 }
 
@@ -66,7 +66,7 @@ impl RowKey {
     }
 }
 
-/// How often, and how much.
+/// The sum of like rows.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Amount {
     /// Transactions.
@@ -82,7 +82,7 @@ impl Amount {
     }
 }
 
-/// All rows about data, in ascending order of their addresses: those about locks are elsewhere.
+/// All rows about data, in ascending order of addresses. Rows about locks are in `locks`.
 pub(crate) fn of_data(recording: &Recording, nodes: usize) -> Vec<(RowKey, Amount)> {
     sums(recording, nodes, MOST_ROWS)
 }
@@ -112,7 +112,7 @@ fn sums(recording: &Recording, nodes: usize, most: usize) -> Vec<(RowKey, Amount
 }
 
 impl Totals {
-    /// Counts transactions of a kind.
+    /// Adds transactions of a kind.
     pub(crate) fn count(&mut self, kind: Kind, amount: Amount) {
         let Amount { count, bytes } = amount;
         let add = |to: &mut u64| *to = to.saturating_add(count);
@@ -135,7 +135,7 @@ impl Totals {
         self.bytes = self.bytes.saturating_add(bytes);
     }
 
-    /// Adds what others have counted.
+    /// Adds other totals.
     pub(crate) fn add(&mut self, other: &Self) {
         let add = |to: &mut u64, more: u64| *to = to.saturating_add(more);
         add(&mut self.reads, other.reads);

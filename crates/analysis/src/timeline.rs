@@ -1,4 +1,4 @@
-//! What happened when.
+//! The time line: totals of each time slot.
 
 use crate::row_sums::{Amount, Shape};
 use crate::{TimelineSlot, Totals};
@@ -6,7 +6,7 @@ use gondwana_recording::Recording;
 use std::collections::HashSet;
 use std::ops::Range;
 
-/// How many slots there are at most.
+/// The most slots.
 const SLOTS: u64 = 200;
 
 /// The end of the recording, in nanoseconds since it began.
@@ -15,18 +15,18 @@ pub(crate) fn end(recording: &Recording) -> u64 {
     times(recording).map(|(_, time)| time.end.max(time.start)).chain(ends).max().unwrap_or(0)
 }
 
-/// The nodes and times of all records of transactions.
+/// The nodes and intervals of all rows.
 fn times(recording: &Recording) -> impl Iterator<Item = (u16, Range<u64>)> {
     let of_intervals = recording.intervals.iter().map(|(node, it)| (*node, it.begin..it.end));
     let of_stretches = recording.stretches.iter().map(|(node, it)| (*node, it.begin..it.end));
     of_intervals.chain(of_stretches)
 }
 
-/// Slots of equal length, each with the intervals of all nodes whose middle is in it. They are as long as most intervals
-/// are, or longer.
+/// Slots of equal length, each with the intervals of all nodes whose middle is in it. A slot is at least as long as
+/// most intervals.
 pub(crate) fn timeline(recording: &Recording, shape: &Shape) -> Vec<TimelineSlot> {
     let end = end(recording);
-    // Of what happened in one interval there may be several records.
+    // One interval may have several records.
     let distinct: HashSet<(u16, Range<u64>)> = times(recording).collect();
     let mut lengths: Vec<u64> =
         distinct.into_iter().map(|(_, time)| time.end.saturating_sub(time.start)).collect();

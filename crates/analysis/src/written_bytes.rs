@@ -1,11 +1,11 @@
-//! Which bytes each node has written.
+//! The bytes that each node has written.
 
 use crate::range_set::RangeSet;
 use gondwana_recording::{Recording, WrittenRecord};
 use std::collections::HashMap;
 use std::ops::Range;
 
-/// The length of what one record is about, as a power of two: 64 blocks of 64 bytes.
+/// log2 of the bytes that one record is about: 64 blocks of 64 bytes.
 const PAGE: u32 = 12;
 
 /// The written bytes of all nodes.
@@ -15,24 +15,24 @@ pub(crate) struct Writes {
 }
 
 impl Writes {
-    /// Takes the records; of those about one page of a node the last counts.
+    /// Collects the records; of several about one page of a node the last counts.
     pub(crate) fn of(recording: &Recording, nodes: usize) -> Self {
         let known = recording.written.iter().filter(|(node, _)| usize::from(*node) < nodes);
         let pages = known.map(|(node, written)| ((*node, written.address >> PAGE), bytes(written)));
         Self { pages: pages.collect() }
     }
 
-    /// What a node has written of a page that has such an address.
+    /// The bytes that a node has written of the page at this address.
     pub(crate) fn by(&self, node: u16, address: u64) -> Option<&RangeSet> {
         self.pages.get(&(node, address >> PAGE)).filter(|span| !span.is_empty())
     }
 
-    /// All pages of which a node has written something.
+    /// All pages of which a node has written bytes.
     pub(crate) fn iter(&self) -> impl Iterator<Item = (u16, &RangeSet)> {
         self.pages.iter().map(|((node, _), span)| (*node, span))
     }
 
-    /// The pages, whole.
+    /// The whole pages.
     pub(crate) fn pages(&self) -> impl Iterator<Item = Range<u64>> {
         self.pages.keys().map(|(_, page)| page << PAGE..(page << PAGE).saturating_add(1 << PAGE))
     }

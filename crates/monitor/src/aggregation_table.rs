@@ -1,36 +1,36 @@
-//! Transactions taken together.
+//! The aggregation table: adds like transactions of one interval up into rows.
 
 use crate::{Direction, Kind, Transaction};
 
 /// Rows that one table holds.
 const ROWS: usize = 48 << 10;
 
-/// How many runs are kept as they were noted before they are put into rows together. Between two transactions the program takes
-/// the table of rows out of the caches; this way it comes back once for all of these. So many take some 30 us, under the node's
-/// lock.
+/// Page ranges that the table keeps as they come, before it adds them up. Between two transactions the program evicts
+/// the rows from the caches; adding up many ranges at once brings them back once. So many take some 30 us, under the
+/// node's lock.
 const NOTED: usize = 2 << 10;
 
-/// Places for rows, a power of two: some stay empty so that looking for a row is short.
+/// Places for rows, a power of two. Some stay empty, which keeps probing short.
 const PLACES: usize = 64 << 10;
 
-/// Places that are in use while there are few rows: one page of memory, instead of one here and one there of all of them.
+/// Places in use while there are few rows: they fill one page of memory instead of touching many.
 const FIRST_PLACES: usize = 2 << 10;
 
-/// When three quarters of the places in use are taken, so many times as many are: the fewer there are, the more of them the
-/// caches keep between two transactions.
+/// The factor by which the places in use grow when three quarters of them are taken. The fewer places, the more of
+/// them stay in the caches between two transactions.
 const GROWTH: usize = 4;
 
-/// log2 of the places in a line of the caches.
+/// log2 of the places in a cache line.
 const LINE: u32 = 4;
 
 /// log2 of the bytes of a page.
 const PAGE: u8 = 12;
 
-/// log2 of the bytes of the longest block that a run is taken apart into.
+/// log2 of the bytes of the longest block that a range is split into.
 const LONGEST: u8 = crate::LARGEST_UNIT;
 
-/// What the rows of a table that fills up are about: as soon as it holds `rows`, new ones are about units of at least
-/// 2^`unit` bytes, and leave out the places in the code, or the threads as well.
+/// How rows become coarser as the table fills up: from `rows` rows on, new rows are about units of at least 2^`unit`
+/// bytes, and leave out the code address, or the thread as well.
 struct Coarser {
     rows: usize,
     unit: u8,
@@ -44,12 +44,12 @@ const LEVELS: [Coarser; 3] = [
     Coarser { rows: ROWS / 2, unit: PAGE, code: true, thread: true },
 ];
 
-/// What key transactions have in common.
+/// What like transactions have in common: the key of a row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AggregateKey {
     /// First address of the unit of memory.
     pub address: u64,
-    /// Where in the code; 0 if nobody knows.
+    /// The address of the instruction; 0 if unknown.
     pub code: u64,
     /// The thread's number.
     pub thread: Option<u32>,
@@ -57,12 +57,12 @@ pub struct AggregateKey {
     pub peer: u16,
     /// log2 of the bytes of the unit.
     pub unit: u8,
-    /// log2 of the number of equal parts of the unit that had as many of them each: 0 if they were about the unit, and nobody knows
-    /// where in it.
+    /// log2 of the number of equal parts of the unit, each of which had the same number of transactions; 0 if the
+    /// transactions were about the unit as a whole.
     pub parts: u8,
-    /// What they were.
+    /// The kind of the transactions.
     pub kind: Kind,
-    /// Which way they went.
+    /// Their direction.
     pub direction: Direction,
 }
 
@@ -73,11 +73,11 @@ impl AggregateKey {
         self.unit - self.parts
     }
 
-    /// Where to begin to look for the row, as many of the lower bits as it takes, and a tag that few others have. Units that follow
-    /// each other, which transactions are often about one after another, begin in one line of the caches.
+    /// The hash of the row, of which probing uses as many lower bits as it needs, and a tag that few other rows have.
+    /// Adjacent units, which transactions often touch one after another, begin in one cache line.
     fn place(&self) -> (usize, u16) {
         let number = self.address >> self.unit;
-        // The multipliers of a well-known mixing function; its upper half is the better one.
+        // The multipliers of the splitmix64 finaliser; the upper half of the result is the better one.
         let rest = u64::from(self.thread.map_or(0, |thread| thread + 1))
             | u64::from(self.peer) << 32
             | u64::from(self.unit) << 48
@@ -92,19 +92,19 @@ impl AggregateKey {
     }
 }
 
-/// Like transactions, and how many.
+/// A row: like transactions added up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Aggregate {
-    /// What they have in common.
+    /// What the transactions have in common.
     pub key: AggregateKey,
-    /// How many.
+    /// The number of transactions.
     pub count: u32,
     /// Bytes of contents that moved.
     pub bytes: u64,
 }
 
 impl Aggregate {
-    /// The first address of each part of the unit, and how many transactions were about it.
+    /// The first address of each part of the unit, and the number of transactions about that part.
     pub(crate) fn parts(&self) -> impl Iterator<Item = (u64, u64)> + use<> {
         let Self { key, count, .. } = *self;
         let each = u64::from(count >> key.parts);
@@ -112,24 +112,37 @@ impl Aggregate {
     }
 }
 
-/// The transactions of one interval of time: key ones are one row.
+/// The transactions of one interval, with like ones in one row.
 ///
-/// Those of a run of pages that come at once are few rows: the run is taken apart into blocks of 1, 2, 4 and so on pages that
-/// begin at multiples of their length, as a buddy allocator does. Whatever pieces the same memory comes in from time to time, there are
-/// at most twice as many blocks as pages.
+/// A range of pages that come at once takes few rows: the table splits it into blocks of 1, 2, 4 and so on pages that
+/// begin at multiples of their length, as a buddy allocator does. However ranges overlap in an interval, there are at
+/// most twice as many blocks as pages.
 ///
-/// Takes 4 MiB, whatever happens. As it fills up, further rows are about larger and larger units of memory, and at last
-/// transactions are lost, which is counted.
+/// Takes 4 MiB. As the table fills up, new rows are about larger and larger units of memory; a full table counts the
+/// transactions that it loses.
+///
+/// # Examples
+/// ```
+/// use gondwana_monitor::{AggregationTable, Direction, Kind, Transaction};
+///
+/// let mut table = AggregationTable::default();
+/// let (kind, direction) = (Kind::Diff, Direction::Out);
+/// let diff = Transaction { kind, direction, address: 0x1000, bytes: 64, peer: 1, thread: Some(0), code: 0 };
+/// table.note(&diff, 12);
+/// table.note(&diff, 12);
+/// let rows = table.rows();
+/// assert_eq!((rows.len(), rows[0].count, rows[0].bytes), (1, 2, 128));
+/// ```
 pub struct AggregationTable {
-    /// [`FIRST_PLACES`] to [`PLACES`], for which there is room.
+    /// [`FIRST_PLACES`] to [`PLACES`]; the capacity is [`PLACES`] from the start.
     places: Vec<Place>,
     rows: Vec<Aggregate>,
     lost: u64,
-    /// What is in no row yet: at most [`NOTED`].
+    /// Ranges that are in no row yet: at most [`NOTED`].
     noted: Vec<PendingRange>,
 }
 
-/// Transactions that came at once, as [`AggregationTable::note_range`] was told.
+/// Transactions that came at once: the arguments of [`AggregationTable::note_range`].
 struct PendingRange {
     first: Transaction,
     count: u32,
@@ -138,7 +151,7 @@ struct PendingRange {
 }
 
 impl PendingRange {
-    /// True if it is of pages, and those that come now are its next ones and alike in everything else.
+    /// True if this is a range of pages, and the new transaction is about the next page and otherwise equal.
     #[inline]
     fn goes_on_with(&self, next: &Transaction, unit: u8) -> bool {
         let address = self.first.address + (u64::from(self.count) << PAGE);
@@ -148,12 +161,12 @@ impl PendingRange {
     }
 }
 
-/// Where a row is found.
+/// Where a row is.
 #[derive(Clone, Copy, PartialEq, Eq)]
 struct Place {
     /// The number of the row plus one; 0: none.
     row: u16,
-    /// The row's tag: most other rows need not be looked at to see that they are others.
+    /// The row's tag, which rules out most other rows without reading them.
     tag: u16,
 }
 
@@ -171,22 +184,22 @@ impl Default for AggregationTable {
 }
 
 impl AggregationTable {
-    /// One more transaction, which is about the unit of 2^`unit` bytes that its address is in.
+    /// Adds one transaction about the unit of 2^`unit` bytes that holds its address.
     #[inline]
     pub fn note(&mut self, transaction: &Transaction, unit: u8) {
         self.note_range(transaction, unit, unit, 1);
     }
 
-    /// As many more transactions that come at once, each about the next 2^`part` bytes of memory, of which the table keeps no more
-    /// than in which unit of 2^`unit` bytes they are. The `first` of them has its address, and the others are key it, with as many
-    /// bytes each.
+    /// Adds `count` transactions that come at once, each about the next 2^`part` bytes of memory; the table keeps
+    /// only which unit of 2^`unit` bytes each is in. `first` has the address of the first one; the others equal it in
+    /// everything else.
     ///
     /// # Panics
     /// If a part is longer than a unit.
     #[inline]
     pub fn note_range(&mut self, first: &Transaction, part: u8, unit: u8, count: u32) {
         assert!(part <= unit, "parts of 2^{part} bytes of units of 2^{unit}");
-        // A page that is taken from others and then written takes turns with the next ones: two runs that go on at a time.
+        // A page that is invalidated and then written alternates with the next pages: two ranges grow at a time.
         let mut last = self.noted.iter_mut().rev().take(2);
         if part == PAGE
             && let Some(run) = last.find(|run| run.goes_on_with(first, unit))
@@ -200,7 +213,7 @@ impl AggregationTable {
         self.noted.push(PendingRange { first: *first, count, part, unit });
     }
 
-    /// Puts everything that was noted into rows.
+    /// Adds all pending ranges up into rows.
     fn settle(&mut self) {
         let mut noted = std::mem::take(&mut self.noted);
         for PendingRange { first, count, part, unit } in noted.drain(..) {
@@ -216,10 +229,10 @@ impl AggregationTable {
         self.noted = noted;
     }
 
-    /// Transactions about each of 2^`parts` parts, which together begin at a multiple of their length.
+    /// Adds one transaction about each of 2^`parts` parts, which together begin at a multiple of their length.
     fn note_block(&mut self, first: &Transaction, unit: u8, part: u8, parts: u8) {
         let level = LEVELS.iter().find(|level| self.rows.len() >= level.rows);
-        // What is not looked at more closely.
+        // The smallest unit at the present level.
         let least = level.map_or(unit, |level| unit.max(level.unit));
         let unit = least.max(part + parts);
         let key = AggregateKey {
@@ -251,7 +264,7 @@ impl AggregationTable {
         }
     }
 
-    /// The place of the row for what is alike, or the empty one where it belongs; and the tag.
+    /// The place of the row with this key, or the empty place where it belongs; and the tag.
     fn place_of(&self, key: &AggregateKey) -> (usize, u16) {
         let mask = self.places.len() - 1;
         let (start, tag) = key.place();
@@ -264,7 +277,7 @@ impl AggregationTable {
         (at, tag)
     }
 
-    /// Puts more places in use. Their memory has been reserved from the start.
+    /// Puts more places in use. Their memory was reserved at the start.
     fn spread(&mut self) {
         let more = (self.places.len() * GROWTH).min(PLACES);
         self.places.clear();
@@ -275,21 +288,21 @@ impl AggregationTable {
         }
     }
 
-    /// The rows, in the order in which the first run of each began.
+    /// The rows, in the order in which the first range of each began.
     #[must_use]
     pub fn rows(&mut self) -> &[Aggregate] {
         self.settle();
         &self.rows
     }
 
-    /// How many transactions are in no row.
+    /// The number of transactions that are in no row because the table was full.
     #[must_use]
     pub fn lost(&mut self) -> u64 {
         self.settle();
         self.lost
     }
 
-    /// Forgets everything.
+    /// Removes all rows.
     pub fn clear(&mut self) {
         if !self.rows.is_empty() {
             self.places.clear();

@@ -1,6 +1,7 @@
-//! The side of a bank on which filters are set and counters read.
+//! The configuration side of a counter bank: it sets filters and reads counters.
 
-use crate::counter_bank::{COUNTERS, CounterBank, Entry, MOST_FILTERS, SECONDARIES};
+use crate::counter_bank::{CounterBank, Entry};
+use crate::sizes::{COUNTERS, MOST_FILTERS, SECONDARIES};
 use crate::{Filter, FilterError, Kinds};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -13,7 +14,21 @@ pub struct FilterId(pub u8);
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct SecondaryId(pub u8);
 
-/// Sets filters and secondary counters, and reads counters, while others count.
+/// Sets filters and secondary counters of a [`CounterBank`], and reads its counters, while other threads count.
+///
+/// # Examples
+/// ```
+/// use gondwana_monitor::{BankConfiguration, Direction, Filter, Kind, Transaction};
+///
+/// let mut configuration = BankConfiguration::default();
+/// // A counter for each of two pages.
+/// let id = configuration.set(Filter::new(0x1000, 0x3000, 12))?;
+/// let (kind, direction) = (Kind::Read, Direction::Out);
+/// let read = Transaction { kind, direction, address: 0x2040, bytes: 4096, peer: 1, thread: None, code: 0 };
+/// configuration.bank().count(&read);
+/// assert_eq!(configuration.counters(id)?.collect::<Vec<_>>(), [0, 1]);
+/// # Ok::<(), gondwana_monitor::FilterError>(())
+/// ```
 #[derive(Default)]
 pub struct BankConfiguration {
     bank: Arc<CounterBank>,
@@ -21,21 +36,21 @@ pub struct BankConfiguration {
     entries: Vec<Entry>,
     /// Secondary counters in use, a bit each.
     secondaries: u16,
-    /// Own filters that have given way, and what they had counted.
+    /// Filters of adaptive refinement that gave way to requested ones, with what they had counted.
     gone: Vec<(FilterId, Vec<u64>)>,
 }
 
 impl BankConfiguration {
-    /// The side that counts.
+    /// The counting side.
     #[must_use]
     pub fn bank(&self) -> &Arc<CounterBank> {
         &self.bank
     }
 
-    /// Sets a filter; its counters begin at 0. Filters that the monitor has set by itself give way to it.
+    /// Sets a filter; its counters begin at 0. Filters of adaptive refinement give way to it.
     ///
     /// # Errors
-    /// If the filter is wrong by itself, overlaps another one, or takes more than there is.
+    /// If the filter is invalid, overlaps another one, or needs more counters than are free.
     pub fn set(&mut self, filter: Filter) -> Result<FilterId, FilterError> {
         filter.check()?;
         self.place(filter, false).or_else(|error| {
@@ -47,7 +62,7 @@ impl BankConfiguration {
         })
     }
 
-    /// Sets a filter of the monitor's own: it never takes anything from others.
+    /// Sets a filter of adaptive refinement, which never displaces another one.
     ///
     /// # Errors
     /// As for [`BankConfiguration::set`].
@@ -56,7 +71,7 @@ impl BankConfiguration {
         self.place(filter, true)
     }
 
-    /// Takes all filters of the monitor's own away, and keeps what they have counted.
+    /// Removes all filters of adaptive refinement, and keeps what they have counted.
     fn give_way(&mut self) {
         let own: Vec<Entry> = self.entries.extract_if(.., |entry| entry.own).collect();
         self.bank.put_in_force(&self.entries);
@@ -66,7 +81,7 @@ impl BankConfiguration {
         }
     }
 
-    /// Takes a filter away; what it has counted, to the last transaction.
+    /// Removes a filter; returns its counters, with the last transaction included.
     pub(crate) fn take(&mut self, id: FilterId) -> Result<Vec<u64>, FilterError> {
         let entry = *self.entry(id)?;
         self.remove(id)?;
@@ -77,7 +92,7 @@ impl BankConfiguration {
         self.bank.read(entry.first, entry.filter.counters() as usize)
     }
 
-    /// The filters of the monitor's own that have given way since the last time, and what they had counted.
+    /// Takes the filters of adaptive refinement that have given way since the last call, with their counters.
     pub(crate) fn take_gone(&mut self) -> Vec<(FilterId, Vec<u64>)> {
         std::mem::take(&mut self.gone)
     }
@@ -103,7 +118,7 @@ impl BankConfiguration {
         Ok(FilterId(number))
     }
 
-    /// The first of the counters that a filter gets.
+    /// The first of the counters that a new filter gets.
     fn counters_for(&self, filter: &Filter) -> Result<u32, FilterError> {
         let needed = filter.counters();
         let mut taken: Vec<(u64, u64)> = self
@@ -130,18 +145,18 @@ impl BankConfiguration {
         }
     }
 
-    /// How many counters no filter has that somebody has asked for.
+    /// The number of counters that no requested filter uses.
     #[must_use]
     pub fn free_counters(&self) -> u64 {
         COUNTERS as u64 - self.asked().map(|filter| filter.counters()).sum::<u64>()
     }
 
-    /// The filters that somebody has asked for, by ascending start.
+    /// The filters that users have requested, by ascending start.
     pub(crate) fn asked(&self) -> impl Iterator<Item = &Filter> {
         self.entries.iter().filter(|entry| !entry.own).map(|entry| &entry.filter)
     }
 
-    /// True if the monitor has set this filter by itself.
+    /// True if adaptive refinement has set this filter.
     #[must_use]
     pub fn is_own(&self, id: FilterId) -> bool {
         self.entry(id).is_ok_and(|entry| entry.own)
@@ -151,7 +166,7 @@ impl BankConfiguration {
         self.entries.iter().find(|entry| entry.number == id.0).ok_or(FilterError::NotSet)
     }
 
-    /// Takes a filter away.
+    /// Removes a filter.
     ///
     /// # Errors
     /// If it is not set.
@@ -167,7 +182,7 @@ impl BankConfiguration {
         self.entries.iter().map(|entry| (FilterId(entry.number), &entry.filter))
     }
 
-    /// What the counters of a filter have counted, a number for each unit.
+    /// The counters of a filter, one for each unit.
     ///
     /// # Errors
     /// If the filter is not set.
@@ -185,7 +200,7 @@ impl BankConfiguration {
         Ok(())
     }
 
-    /// Has a secondary counter count what these filters count, as far as it is of these kinds.
+    /// Starts a secondary counter, which counts what these filters count of these kinds.
     ///
     /// # Errors
     /// If a filter is not set, no kind is named, or all secondary counters are in use.
@@ -214,7 +229,7 @@ impl BankConfiguration {
             .ok_or(FilterError::NotSet)
     }
 
-    /// What a secondary counter has counted.
+    /// The value of a secondary counter.
     ///
     /// # Errors
     /// If it is not in use.
@@ -222,7 +237,7 @@ impl BankConfiguration {
         Ok(self.bank.secondary(self.number(id)?).load(Ordering::Relaxed))
     }
 
-    /// Ends the use of a secondary counter.
+    /// Stops a secondary counter.
     ///
     /// # Errors
     /// If it is not in use.

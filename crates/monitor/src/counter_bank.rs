@@ -1,53 +1,46 @@
-//! Filters and counters that count while they are being changed.
+//! The counter bank: filters and counters. Threads count without a lock, also while filters change.
 //!
-//! The filters are in two copies of one table, of which one is in force. A change is made in the other one, which is then
-//! put in force by adding one to the *generation*. Whoever counts looks up the generation before and after it has looked
-//! for a filter, and does so again if a change has come between: so there is no lock, nobody ever waits for a change, and
-//! a transaction is never matched against half of one. A count that was begun before a change may arrive after it.
+//! Two copies of the filter table exist, of which one is in force. A change is written to the other copy and put in
+//! force by incrementing the *generation*. A counting thread reads the generation before and after it searches for a
+//! filter, and repeats the search if the generation has changed (a sequence lock). So a counting thread never waits
+//! for a lock, and never matches a transaction against half of a change. A count that began before a change may
+//! arrive after it.
 
+use crate::primitive::{AtomicU64, Ordering, fence};
+use crate::sizes::{COUNTERS, MOST_FILTERS, SECONDARIES};
 use crate::threshold_events::{ThresholdEvent, ThresholdEvents};
 use crate::{Directions, Filter, Kinds, Stride, Threshold, Transaction};
-use std::sync::atomic::{AtomicU64, Ordering, fence};
 
-/// Most filters.
-pub const MOST_FILTERS: usize = 64;
-
-/// Counters for the units of filters.
-pub const COUNTERS: usize = 512 << 10;
-
-/// Secondary counters.
-pub const SECONDARIES: usize = 16;
-
-/// Places in one row of a copy of the table.
+/// One row of a copy of the filter table.
 #[derive(Default)]
 struct Row {
     start: AtomicU64,
     end: AtomicU64,
-    /// The furthest end of this row and those before it.
+    /// The greatest `end` of this row and the rows before it.
     reach: AtomicU64,
     /// See [`pack`].
     what: AtomicU64,
     threshold: AtomicU64,
-    /// See [`Stride::pack`]; 0 if all of the range is counted.
+    /// See [`Stride::pack`]; 0 if the whole range is counted.
     stride: AtomicU64,
-    /// The kinds that each secondary counter takes of this filter, 16 bits for each of four.
+    /// The kinds that each secondary counter takes from this filter: 16 bits for each, four in a word.
     secondaries: [AtomicU64; SECONDARIES / 4],
 }
 
-/// One copy of the table: rows by ascending start.
+/// One copy of the filter table: rows by ascending start.
 struct Copy {
     rows: [Row; MOST_FILTERS],
     count: AtomicU64,
 }
 
-/// A filter that is set, as the table is made of.
+/// A filter that is set, from which table rows are made.
 #[derive(Clone, Copy)]
 pub(crate) struct Entry {
     pub filter: Filter,
     pub number: u8,
     /// The counter of its first unit.
     pub first: u32,
-    /// The monitor has set it by itself: it gives way to those that somebody has asked for.
+    /// Set by adaptive refinement: the filter gives way to filters that a user requests.
     pub own: bool,
     pub secondaries: [Kinds; SECONDARIES],
 }
@@ -66,10 +59,10 @@ fn pack(entry: &Entry) -> u64 {
         | u64::from(entry.first) << 32
 }
 
-/// Marks a threshold that is met again and again.
+/// The flag of [`Threshold::Every`].
 const EVERY: u64 = 1 << 63;
 
-/// What a match needs of a row.
+/// The result of a search in the table.
 struct Match {
     counter: usize,
     number: u8,
@@ -78,7 +71,8 @@ struct Match {
     secondaries: u16,
 }
 
-/// The counting side of a bank. [`BankConfiguration`](crate::BankConfiguration) is the other side.
+/// The counting side of a bank. [`BankConfiguration`](crate::BankConfiguration) sets its filters and reads its
+/// counters.
 pub struct CounterBank {
     generation: AtomicU64,
     copies: [Copy; 2],
@@ -100,7 +94,7 @@ impl Default for CounterBank {
 }
 
 impl CounterBank {
-    /// Counts a transaction, if a filter is about it. May be called by any thread at any time.
+    /// Counts a transaction if it matches a filter. Any thread may call this at any time.
     pub fn count(&self, transaction: &Transaction) {
         let Some(found) = self.find(transaction) else { return };
         let count = self.counters[found.counter].fetch_add(1, Ordering::Relaxed) + 1;
@@ -123,7 +117,7 @@ impl CounterBank {
         loop {
             let generation = self.generation.load(Ordering::Acquire);
             let found = self.copies[(generation & 1) as usize].find(transaction);
-            // If a part of a later change was seen, so is the generation that it belongs to.
+            // A thread that has seen a part of a later change sees the generation of that change, too.
             fence(Ordering::Acquire);
             if self.generation.load(Ordering::Relaxed) == generation {
                 return found;
@@ -131,18 +125,18 @@ impl CounterBank {
         }
     }
 
-    /// The next event that a threshold has raised, if there is one. To be called by one thread at a time.
+    /// Takes the next threshold event, if there is one. Only one thread at a time may call this.
     pub fn next_event(&self) -> Option<ThresholdEvent> {
         self.events.pop()
     }
 
-    /// How many events there was no room for.
+    /// The number of events that were lost because the queue was full.
     #[must_use]
     pub fn lost_events(&self) -> u64 {
         self.events.lost()
     }
 
-    /// What some counters have counted.
+    /// The values of `count` counters from `first` on.
     pub(crate) fn read(&self, first: u32, count: usize) -> impl Iterator<Item = u64> + '_ {
         self.counters[first as usize..][..count].iter().map(|counter| counter.load(Ordering::Relaxed))
     }
@@ -154,15 +148,15 @@ impl CounterBank {
             .for_each(|counter| counter.store(0, Ordering::Relaxed));
     }
 
-    /// A secondary counter.
+    /// The secondary counter with this number.
     pub(crate) fn secondary(&self, number: usize) -> &AtomicU64 {
         &self.secondaries[number]
     }
 
-    /// Puts these filters, by ascending start, in force. To be called by one thread at a time.
+    /// Puts these filters, by ascending start, in force. Only one thread at a time may call this.
     pub(crate) fn put_in_force(&self, entries: &[Entry]) {
         let next = self.generation.load(Ordering::Relaxed) + 1;
-        // Whoever still reads this copy must not see the change without seeing that it is not in force any more.
+        // A thread that still reads this copy must not see a part of the change without the new generation.
         fence(Ordering::Release);
         self.copies[(next & 1) as usize].write(entries);
         self.generation.store(next, Ordering::Release);
@@ -202,7 +196,7 @@ impl Copy {
         self.count.store(entries.len() as u64, Ordering::Relaxed);
     }
 
-    /// The filter that a transaction is counted by: at most one is about it.
+    /// The filter that a transaction matches; filters do not overlap, so at most one does.
     fn find(&self, transaction: &Transaction) -> Option<Match> {
         let load = |from: &AtomicU64| from.load(Ordering::Relaxed);
         let address = transaction.address;
@@ -230,7 +224,8 @@ impl Copy {
                     load(&row.secondaries[number / 4]) >> (number % 4 * 16 + kind as usize) & 1 != 0
                 })
                 .fold(0, |set, number| set | 1 << number);
-            // A row that is being changed while it is read is looked at again: it only must not lead astray.
+            // The row may be changing while this thread reads it. `find` of the bank then repeats the search; until
+            // then the values only have to stay in range.
             return (counter < COUNTERS).then(|| Match {
                 counter,
                 number: (what >> 24) as u8,

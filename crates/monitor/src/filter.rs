@@ -1,4 +1,4 @@
-//! What a filter is, and how people write one.
+//! Filters, and their text form.
 
 use crate::{Direction, Kinds, Stride, UnknownKind};
 use serde::{Deserialize, Serialize};
@@ -11,12 +11,12 @@ pub const SMALLEST_UNIT: u8 = 5;
 /// The largest unit of a filter, as a power of two of bytes: 2 MiB.
 pub const LARGEST_UNIT: u8 = 21;
 
-/// Which ways of transactions a filter is about.
+/// The directions of transactions that a filter counts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum Directions {
-    /// Those that this node has caused.
+    /// Transactions that this node has caused.
     Out,
-    /// Those that another node has caused at this one.
+    /// Transactions that another node has caused at this one.
     In,
     /// Both.
     #[default]
@@ -24,7 +24,7 @@ pub enum Directions {
 }
 
 impl Directions {
-    /// True if transactions that go this way are meant.
+    /// True if this includes the direction.
     #[inline]
     #[must_use]
     pub fn contains(self, direction: Direction) -> bool {
@@ -35,7 +35,7 @@ impl Directions {
         }
     }
 
-    /// True if there is a way that is meant by both.
+    /// True if both include a common direction.
     #[must_use]
     pub fn meets(self, other: Self) -> bool {
         self == Self::Both || other == Self::Both || self == other
@@ -45,9 +45,9 @@ impl Directions {
 /// When a counter raises an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum Threshold {
-    /// When it reaches this number.
+    /// When it reaches this value.
     Once(u64),
-    /// Each time it has counted so many more.
+    /// Each time it has counted this many more.
     Every(u64),
 }
 
@@ -63,24 +63,24 @@ impl Threshold {
     }
 }
 
-/// Which transactions are counted, and how finely: one counter for each unit of a range of addresses.
+/// Which transactions to count: one counter for each unit of a range of addresses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Filter {
     /// First address, a multiple of the unit.
     pub start: u64,
-    /// Behind the last address, a multiple of the unit.
+    /// One past the last address, a multiple of the unit.
     pub end: u64,
     /// log2 of the bytes of a unit.
     pub unit: u8,
-    /// Which kinds of transactions.
+    /// The kinds of transactions to count.
     pub kinds: Kinds,
-    /// Which way they went.
+    /// The directions to count.
     pub directions: Directions,
-    /// The counter of the first unit; `None` takes free ones.
+    /// The counter of the first unit; `None` takes free counters.
     pub first: Option<u32>,
     /// When a counter raises an event, if ever.
     pub threshold: Option<Threshold>,
-    /// The parts of the range, if only their beginnings are counted.
+    /// The parts of the range, if only the beginning of each is counted.
     pub stride: Option<Stride>,
 }
 
@@ -92,7 +92,7 @@ impl Filter {
         Self { start, end, unit, kinds, directions, first: None, threshold: None, stride: None }
     }
 
-    /// True if a transaction can be meant by both.
+    /// True if some transaction matches both filters.
     #[must_use]
     pub fn overlaps(&self, other: &Self) -> bool {
         self.start < other.end
@@ -101,10 +101,11 @@ impl Filter {
             && self.directions.meets(other.directions)
     }
 
-    /// Says what is wrong with the filter by itself.
+    /// Checks the filter by itself.
     ///
     /// # Errors
-    /// A unit out of range, an empty or misaligned range, parts that are none of it, no kinds, or a threshold of 0.
+    /// If the unit is out of range, the range is empty or misaligned, the parts do not divide it, no kind is named,
+    /// or the threshold is 0.
     pub fn check(&self) -> Result<(), FilterError> {
         if !(SMALLEST_UNIT..=LARGEST_UNIT).contains(&self.unit) {
             return Err(FilterError::Unit);
@@ -134,14 +135,14 @@ impl Filter {
 pub enum FilterError {
     /// The unit is no power of two within the limits.
     Unit,
-    /// There is no address in the range.
+    /// The range is empty.
     Empty {
         /// First address.
         start: u64,
-        /// Behind the last address.
+        /// One past the last address.
         end: u64,
     },
-    /// An end of the range is within a unit.
+    /// An end of the range is not a multiple of the unit.
     Misaligned {
         /// That end.
         address: u64,
@@ -150,7 +151,7 @@ pub enum FilterError {
     },
     /// The range does not consist of whole parts, or a part has less room than its counters need.
     Stride,
-    /// No transaction is meant.
+    /// No kind is named.
     NoKinds,
     /// A threshold of 0.
     Threshold,
@@ -158,28 +159,28 @@ pub enum FilterError {
     Overlapping {
         /// First address of the other.
         start: u64,
-        /// Behind its last address.
+        /// One past its last address.
         end: u64,
     },
     /// Another filter counts the same transactions of the same area.
     Same(Area),
-    /// The counters that were asked for belong to another filter, or there are none with these numbers.
+    /// The requested counters belong to another filter, or do not exist.
     Counters {
         /// The first.
         first: u32,
         /// How many.
         count: u64,
     },
-    /// There are not enough free counters in a row.
+    /// There are not enough contiguous free counters.
     TooManyCounters {
-        /// How many it takes.
+        /// The number of counters that the filter needs.
         needed: u64,
-        /// The longest row of free ones.
+        /// The longest contiguous range of free ones.
         free: u64,
     },
-    /// As many filters are set as can be.
+    /// The bank has no more filters.
     TooManyFilters(usize),
-    /// As many secondary counters are in use as there are.
+    /// The bank has no more secondary counters.
     TooManySecondaries(usize),
     /// No filter, or secondary counter, with that number is set.
     NotSet,
@@ -237,12 +238,12 @@ impl fmt::Display for FilterError {
 
 impl std::error::Error for FilterError {}
 
-/// The addresses of a filter as people name them.
+/// The addresses of a filter, as users name them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Area {
     /// From one address to another.
     Range(u64, u64),
-    /// What is allocated: of large blocks and of each size of small ones on each node, as many as counters reach.
+    /// The heap: on each node, as many large blocks and small blocks of each size as there are counters for.
     Heap,
     /// The variables of the program and its libraries.
     Data,
@@ -261,8 +262,18 @@ impl fmt::Display for Area {
     }
 }
 
-/// A filter as people write it: `range=heap,unit=4K,kinds=reads+diff,direction=out,counter=0,threshold=1000`. What is
-/// left out is `all`, 4K, `all` and both; `threshold=every:1000` raises an event again and again.
+/// A filter in its text form: `range=heap,unit=4K,kinds=reads+diff,direction=out,counter=0,threshold=1000`. The
+/// defaults are `all`, 4K, `all` and both; `threshold=every:1000` raises an event again and again.
+///
+/// # Examples
+/// ```
+/// use gondwana_monitor::{Area, FilterText, Kind};
+///
+/// let text: FilterText = "range=heap,unit=64,kinds=reads+diff".parse()?;
+/// assert_eq!((text.area, text.filter.unit), (Area::Heap, 6));
+/// assert!(text.filter.kinds.contains(Kind::Diff));
+/// # Ok::<(), gondwana_monitor::FilterTextError>(())
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FilterText {
     /// Which addresses.
@@ -271,7 +282,7 @@ pub struct FilterText {
     pub filter: Filter,
 }
 
-/// What is wrong with the text of a filter.
+/// Why the text of a filter is invalid.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FilterTextError(String);
 

@@ -1,6 +1,8 @@
-//! A bank whose filters find the hot areas by themselves (Olifant, section 2: successive refinement): first large units
-//! over what there are filters enough for, then pages where most is counted, then the lines of the hottest pages. The filters
-//! move when the heat does, and also to memory that no filter was about: of what happens there the table tells.
+//! Adaptive refinement of filters (Olifant, section 2: successive refinement). Filters begin with large units over
+//! the given areas; then the hottest units get filters of pages, and the hottest pages filters of cache lines.
+//! Filters follow the heat, also into memory that no filter covers: there the aggregation table has the transactions.
+//!
+//! [`UnitRefinement`](crate::UnitRefinement) does the same for the units of the aggregation table.
 
 use crate::heat::Heat;
 use crate::{
@@ -15,7 +17,7 @@ const UNITS: [u8; 3] = [21, 12, 5];
 /// Steps from one unit to the next.
 const STEPS: usize = UNITS.len() - 1;
 
-/// What counts: what threads of this node wait for, of which the exact address is known.
+/// The kinds that count: what threads of this node wait for, with exact addresses.
 const KINDS: Kinds = Kinds::of(&[
     Kind::Read,
     Kind::Write,
@@ -26,29 +28,29 @@ const KINDS: Kinds = Kinds::of(&[
     Kind::Upgrade,
 ]);
 
-/// A unit that is divided already counts as if it were so many times as hot, so that filters do not move to and fro
-/// between units that are about as hot.
+/// The factor by which the heat of a divided unit counts more, so that filters do not move to and fro between units
+/// of about the same heat.
 const FAVOUR: u64 = 2;
 
-/// Most areas that are watched whatever happens there: the other filters are for looking closer.
+/// The most areas that always have filters; the other filters are for smaller units.
 const MOST_AREAS: usize = MOST_FILTERS / 2;
 
-/// A part of memory, and the unit that it is counted in.
+/// A range of memory, and the unit in which it is counted.
 type Piece = (Range<u64>, u8);
 
 /// The units of each size that are divided.
 type Divided = [BTreeSet<u64>; STEPS];
 
-/// A filter that was there for some time, and what it has counted in all.
+/// A filter that adaptive refinement has removed, and its counters.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RetiredFilter {
-    /// When it was set, in the units of time of [`FilterRefinement::step`].
+    /// When it was set, in the time unit of [`FilterRefinement::step`].
     pub begin: u64,
-    /// Until when it has counted.
+    /// When it was removed.
     pub end: u64,
     /// The filter.
     pub filter: Filter,
-    /// What each of its counters has counted.
+    /// The value of each of its counters.
     pub counters: Vec<u64>,
 }
 
@@ -57,13 +59,14 @@ struct Set {
     id: FilterId,
     filter: Filter,
     begin: u64,
-    /// What its counters had counted when it was last looked at.
+    /// The values of its counters at the last step.
     before: Vec<u64>,
 }
 
-/// Sets filters on a [`BankConfiguration`], and moves them. It takes only filters and counters that nobody has asked for.
+/// Sets filters in a [`BankConfiguration`], and moves them. It uses only filters and counters that no user has
+/// requested.
 pub struct FilterRefinement {
-    /// What is to be watched even if nothing happens there, in ascending order, without overlaps.
+    /// The areas that always have filters, in ascending order, without overlaps.
     areas: Vec<Range<u64>>,
     heat: [Heat; STEPS],
     divided: Divided,
@@ -71,7 +74,7 @@ pub struct FilterRefinement {
 }
 
 impl FilterRefinement {
-    /// Will watch these ranges of addresses, the first of them if there are too many, and wherever else something happens.
+    /// Covers these ranges of addresses (the first of them, if there are too many), and any memory that becomes hot.
     #[must_use]
     pub fn new(mut areas: Vec<Range<u64>>) -> Self {
         areas.truncate(MOST_AREAS);
@@ -79,8 +82,9 @@ impl FilterRefinement {
         Self { areas, heat: Default::default(), divided: Default::default(), set: vec![] }
     }
 
-    /// An interval is over: looks at what was counted in it and, where nothing was, at what has happened, and moves the filters to
-    /// where most does. Gives those that have gone; all others go on counting.
+    /// Ends an interval at time `now`. Learns the heat from the counters and, outside all filters, from the rows of
+    /// the aggregation table; moves the filters to the hottest units. Returns the filters that were removed; all
+    /// others continue to count.
     pub fn step(
         &mut self,
         configuration: &mut BankConfiguration,
@@ -97,7 +101,7 @@ impl FilterRefinement {
         wanted.retain(|filter| stay.iter().all(|set| set.filter != *filter));
         self.set = stay;
         for filter in wanted {
-            // Where the free counters are in too short rows, this piece is not watched.
+            // If no contiguous free counters suffice, this range has no filter.
             if let Ok(id) = configuration.set_own(filter) {
                 let before = vec![0; filter.counters() as usize];
                 self.set.push(Set { id, filter, begin: now, before });
@@ -106,7 +110,7 @@ impl FilterRefinement {
         retired
     }
 
-    /// Learns from what has happened where there is no filter.
+    /// Learns the heat of memory that no filter covers.
     fn look_elsewhere(&mut self, happened: &[Aggregate]) {
         self.set.sort_unstable_by_key(|set| set.filter.start);
         let means = |aggregate: &&Aggregate| {
@@ -121,14 +125,15 @@ impl FilterRefinement {
         }
     }
 
-    /// Takes all filters away; gives what they have counted.
+    /// Removes all filters; returns them with their counters.
     pub fn end(&mut self, configuration: &mut BankConfiguration, now: u64) -> Vec<RetiredFilter> {
         let mut retired = self.look(configuration, now);
         retired.extend(std::mem::take(&mut self.set).into_iter().map(|set| set.remove(configuration, now)));
         retired
     }
 
-    /// Learns from what was counted since the last time. Gives the filters that have given way meanwhile.
+    /// Learns the heat from what the counters counted since the last step. Returns the filters that have given way
+    /// since.
     fn look(&mut self, configuration: &mut BankConfiguration, now: u64) -> Vec<RetiredFilter> {
         let mut gone = configuration.take_gone();
         let mut retired = vec![];
@@ -156,7 +161,7 @@ impl FilterRefinement {
         retired
     }
 
-    /// The filters that there are to be beside those that somebody has asked for.
+    /// The filters to set beside the requested ones.
     fn plan(&mut self, configuration: &BankConfiguration) -> Vec<Filter> {
         let filter = |(range, unit): Piece| Filter {
             kinds: KINDS,
@@ -173,7 +178,7 @@ impl FilterRefinement {
         let counters = configuration.free_counters();
         let mut divided = Divided::default();
         let whole = pieces(&free, &divided).len();
-        // The pages of the hottest units take half of the other filters at most, their lines the rest.
+        // Pages of the hottest units take at most half of the remaining filters, lines of the hottest pages the rest.
         for (step, most) in [(0, whole + filters.saturating_sub(whole) / 2), (1, filters)] {
             let favour = |unit| if self.divided[step].contains(&unit) { FAVOUR } else { 1 };
             for unit in self.heat[step].hottest(MOST_FILTERS, favour) {
@@ -202,7 +207,7 @@ impl FilterRefinement {
 
 impl Set {
     fn remove(self, configuration: &mut BankConfiguration, now: u64) -> RetiredFilter {
-        // It is there: one that has given way is not in the list any more.
+        // The filter is set: one that has given way is not in the list any more.
         let counters = configuration.take(self.id).unwrap_or_default();
         RetiredFilter { begin: self.begin, end: now, filter: self.filter, counters }
     }
@@ -212,7 +217,7 @@ fn counters_of(pieces: &[Piece]) -> u64 {
     pieces.iter().map(|(range, unit)| (range.end - range.start) >> unit).sum()
 }
 
-/// These areas and a unit of the largest size, if it is outside all of them.
+/// These areas and one unit of the largest size, if it is outside all of them.
 fn with(areas: &[Range<u64>], unit: u64) -> Option<Vec<Range<u64>>> {
     let range = unit << UNITS[0]..(unit + 1) << UNITS[0];
     let place = areas.partition_point(|area| area.start < range.start);
@@ -221,7 +226,7 @@ fn with(areas: &[Range<u64>], unit: u64) -> Option<Vec<Range<u64>>> {
     is_outside.then(|| [&areas[..place], &[range], &areas[place..]].concat())
 }
 
-/// What no filter takes of some areas. Both are in ascending order.
+/// The parts of these areas that no filter covers. Both lists are in ascending order.
 fn without(areas: &[Range<u64>], taken: &[&Filter]) -> Vec<Range<u64>> {
     let mut free = vec![];
     for area in areas {
@@ -235,7 +240,7 @@ fn without(areas: &[Range<u64>], taken: &[&Filter]) -> Vec<Range<u64>> {
     free
 }
 
-/// These areas in pieces, each with the largest unit except where it is divided.
+/// Splits areas into ranges, each with the largest unit except where a unit is divided.
 fn pieces(areas: &[Range<u64>], divided: &Divided) -> Vec<Piece> {
     let mut pieces: Vec<Piece> = vec![];
     areas.iter().for_each(|area| divide(area.clone(), 0, divided, &mut pieces));
@@ -249,7 +254,7 @@ fn pieces(areas: &[Range<u64>], divided: &Divided) -> Vec<Piece> {
     pieces
 }
 
-/// A range in units of this step, or smaller ones where those are divided.
+/// Splits a range into units of this step, and into smaller ones where units are divided.
 fn divide(range: Range<u64>, step: usize, divided: &Divided, pieces: &mut Vec<Piece>) {
     let mut from = range.start;
     if let Some(units) = divided.get(step) {
@@ -265,7 +270,7 @@ fn divide(range: Range<u64>, step: usize, divided: &Divided, pieces: &mut Vec<Pi
     align(from..range.end, step, pieces);
 }
 
-/// A range in units of this step, with smaller ones at its ends where they are no multiples of the unit.
+/// Splits a range into units of this step, with smaller ones at its ends where the ends are no multiples of the unit.
 fn align(range: Range<u64>, step: usize, pieces: &mut Vec<Piece>) {
     let Some(&unit) = UNITS.get(step) else { return };
     let (start, end) = (range.start.next_multiple_of(1 << unit), range.end >> unit << unit);

@@ -17,20 +17,25 @@ mod filter_refinement;
 mod filter_refinement_tests;
 mod heat;
 mod misses;
+mod primitive;
+mod sizes;
 mod stride;
 mod threshold_events;
+#[cfg(test)]
+mod threshold_events_tests;
 mod transaction;
 mod unit_refinement;
 
 pub use aggregation_table::{Aggregate, AggregateKey, AggregationTable};
 pub use bank_configuration::{BankConfiguration, FilterId, SecondaryId};
-pub use counter_bank::{COUNTERS, CounterBank, MOST_FILTERS, SECONDARIES};
+pub use counter_bank::CounterBank;
 pub use filter::{
     Area, Directions, Filter, FilterError, FilterText, FilterTextError, LARGEST_UNIT, SMALLEST_UNIT,
     Threshold,
 };
 pub use filter_refinement::{FilterRefinement, RetiredFilter};
 pub use misses::Misses;
+pub use sizes::{COUNTERS, MOST_FILTERS, SECONDARIES};
 pub use stride::Stride;
 pub use threshold_events::ThresholdEvent;
 pub use transaction::{Direction, Kind, Kinds, Transaction, UnknownKind};

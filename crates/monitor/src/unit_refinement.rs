@@ -1,5 +1,7 @@
-//! Looking closer at what is hot: first at large units of memory, then at smaller ones where most happens (Olifant,
-//! section 6: the two steps of the methodology, and as many more as it takes).
+//! Adaptive refinement of the units of the aggregation table: large units of memory, and smaller ones where most
+//! transactions occur (Olifant, section 6, with more than its two steps).
+//!
+//! [`FilterRefinement`](crate::FilterRefinement) does the same for the filters of a counter bank.
 
 use crate::Aggregate;
 use crate::heat::Heat;
@@ -10,13 +12,13 @@ const UNITS: [u8; 4] = [16, 12, 8, 5];
 /// Steps from one unit to the next.
 const STEPS: usize = UNITS.len() - 1;
 
-/// Most units of one size that are looked at more closely.
+/// The most units of one size that are divided.
 const MOST: usize = 512;
 
-/// How large the units of memory are at present. What is not hot is seen in units of 64 KiB.
+/// The present size of each unit of memory. Memory that is not hot has units of 64 KiB.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Units {
-    /// The numbers of those units of each size that are divided, in ascending order.
+    /// The numbers of the divided units of each size, in ascending order.
     divided: [Vec<u64>; STEPS],
 }
 
@@ -24,7 +26,7 @@ impl Units {
     /// The largest unit.
     pub const LARGEST: u8 = UNITS[0];
 
-    /// The unit that an address is in, as a power of two of bytes.
+    /// log2 of the bytes of the unit that holds an address.
     #[must_use]
     pub fn unit_of(&self, address: u64) -> u8 {
         let divided = |step: &usize| self.divided[*step].binary_search(&(address >> UNITS[*step])).is_ok();
@@ -32,20 +34,20 @@ impl Units {
     }
 }
 
-/// Finds out where most happens. The same transactions lead to the same units.
+/// Learns which units are hot. The same transactions always lead to the same units.
 #[derive(Clone, Debug, Default)]
 pub struct UnitRefinement {
-    /// For each size of unit but the smallest, what happened in each of them.
+    /// The heat of the units of each size but the smallest.
     heat: [Heat; STEPS],
 }
 
 impl UnitRefinement {
-    /// Takes in what happened in one interval; says which units there are to be in the next.
+    /// Learns from the rows of one interval; returns the units for the next.
     pub fn learn(&mut self, aggregates: &[Aggregate]) -> Units {
         self.heat.iter_mut().for_each(Heat::cool);
         for aggregate in aggregates {
             let closest = aggregate.key.part();
-            // A unit is known to be hot only from rows that are about it or about parts of it.
+            // Only rows about a unit or about parts of it show that the unit is hot.
             for (heat, unit) in self.heat.iter_mut().zip(UNITS).filter(|&(_, unit)| closest <= unit) {
                 aggregate.parts().for_each(|(address, count)| heat.add(address >> unit, count));
             }
@@ -67,7 +69,7 @@ mod tests {
     use crate::{AggregationTable, Direction, Kind, Transaction};
     use proptest::prelude::*;
 
-    /// Has a table note accesses to addresses in the units of the moment, as often as said.
+    /// An aggregation table with accesses to addresses, in the present units, each with its count.
     fn interval(units: &Units, accesses: &[(u64, u32)]) -> AggregationTable {
         let mut table = AggregationTable::default();
         for &(address, count) in accesses {

@@ -1,4 +1,4 @@
-//! What must hold of records besides that they can be decoded: whoever analyses a recording need not check it again.
+//! Checks of decoded records: the analysis relies on them.
 
 use crate::{
     BankRecord, BlockRecord, BlockSeries, End, FilterCounts, ImageRecord, Interval, Name, Omitted, Reference,
@@ -7,15 +7,15 @@ use crate::{
 };
 use gondwana_monitor::{COUNTERS, Kind, LARGEST_UNIT, SMALLEST_UNIT};
 
-/// Most nodes of a run.
+/// The most nodes of a run.
 const MOST_NODES: u16 = 4096;
 
 /// Blocks of 64 bytes that a page has, at most: [`WrittenRecord::blocks`] has a bit for each.
 const BLOCK: u64 = 64;
 
-/// A record that may make no sense.
+/// A record that can be decoded and still be invalid.
 pub(crate) trait Checked {
-    /// True if a run of so many nodes could have recorded it.
+    /// True if a node of this run could have recorded it.
     fn is_sound(&self, run: &RunRecord) -> bool;
 }
 

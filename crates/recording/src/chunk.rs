@@ -1,7 +1,7 @@
 //! The file: a header, then chunks.
 //!
-//! A chunk is, in little-endian numbers of 4, 4, 2 and 2 bytes: the length of its contents, the CRC-32 of what follows, the number of
-//! the kind of record, and the node. Then come the contents, in postcard's encoding.
+//! A chunk begins with little-endian numbers of 4, 4, 2 and 2 bytes: the length of its contents, the CRC-32 of
+//! everything behind that field, the kind of record, and the node. The contents follow in postcard's encoding.
 
 use crate::{
     BankRecord, BlockRecord, BlockSeries, End, ImageRecord, Interval, Name, Omitted, Reference,
@@ -11,11 +11,11 @@ use crate::{
 use crc::{CRC_32_ISO_HDLC, Crc, Table};
 use serde::Serialize;
 
-/// The version of the format. It changes when old readers can do nothing with new files; new kinds of records,
-/// which readers pass over, leave it as it is.
+/// The version of the format. It changes only when old readers cannot interpret new files; new kinds of records,
+/// which readers skip, leave it as it is.
 pub const FORMAT: u16 = 1;
 
-/// What each file begins with.
+/// The header of each file.
 pub const FILE_HEADER: [u8; 16] = {
     let mut header = *b"gondwana-rec\n\0\0\n";
     header[13] = FORMAT.to_le_bytes()[0];
@@ -23,17 +23,17 @@ pub const FILE_HEADER: [u8; 16] = {
     header
 };
 
-/// Longest contents of a chunk, in bytes.
+/// The longest contents of a chunk, in bytes.
 pub const MAX_CHUNK: usize = 16 << 20;
 
 /// Bytes before the contents of a chunk.
 pub(crate) const CHUNK_HEADER: usize = 12;
 
-/// The sums of chunks. By tables: instructions for it would have to be asked for first, and on a virtual computer a processor that is
-/// asked what it can do takes 60 us to answer, which is more than the sums of a short run take.
+/// The checksum, computed with tables. The crate would have to ask the processor for its instructions, which traps in
+/// a virtual machine: 60 us, more than all checksums of a short run.
 pub(crate) static SUM: Crc<u32, Table<16>> = Crc::<u32, Table<16>>::new(&CRC_32_ISO_HDLC);
 
-/// What can be in a chunk.
+/// The contents of a chunk.
 pub trait Record: Serialize {
     /// The number of its kind.
     const KIND: u16;
@@ -72,10 +72,10 @@ records! {
     18 => Vec<BlockSeries>;
 }
 
-/// A record of a node (or of [`crate::LAUNCHER`]) as a chunk.
+/// Encodes a record of a node (or of [`crate::LAUNCHER`]) as a chunk.
 ///
 /// # Panics
-/// If the record takes more than [`MAX_CHUNK`] bytes: who records splits long lists.
+/// If the record takes more than [`MAX_CHUNK`] bytes: the recorder splits long lists.
 #[must_use]
 pub fn encode<R: Record>(node: u16, record: &R) -> Vec<u8> {
     let mut chunk = vec![0; CHUNK_HEADER];
@@ -85,12 +85,13 @@ pub fn encode<R: Record>(node: u16, record: &R) -> Vec<u8> {
     let length = chunk.len() - CHUNK_HEADER;
     assert!(length <= MAX_CHUNK, "a record of {length} bytes");
     let check = SUM.checksum(&chunk[8..]);
-    chunk[..4].copy_from_slice(&(length as u32).to_le_bytes());
+    let length = u32::try_from(length).expect("not above the maximum");
+    chunk[..4].copy_from_slice(&length.to_le_bytes());
     chunk[4..8].copy_from_slice(&check.to_le_bytes());
     chunk
 }
 
-/// Chunks that stand one behind the other, one by one. What is left if the last one is cut off comes last.
+/// The chunks in `bytes`, one by one. An incomplete chunk at the end comes last.
 pub fn chunks(mut bytes: &[u8]) -> impl Iterator<Item = &[u8]> {
     std::iter::from_fn(move || {
         let length = match bytes.first_chunk() {
@@ -103,7 +104,7 @@ pub fn chunks(mut bytes: &[u8]) -> impl Iterator<Item = &[u8]> {
     })
 }
 
-/// The number of the kind of record that a chunk made by [`encode`] has, and its node; `None` if it is too short for one.
+/// The kind and the node of a chunk made by [`encode`]; `None` if it is too short.
 #[must_use]
 pub fn kind_and_node(chunk: &[u8]) -> Option<(u16, u16)> {
     let half = |from: usize| Some(u16::from_le_bytes(chunk.get(from..from + 2)?.try_into().ok()?));

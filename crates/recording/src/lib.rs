@@ -1,9 +1,10 @@
-//! What a monitored run writes down: the records, and the file that they are in.
+//! Recordings of monitored runs: the records, and the file that holds them.
 //!
-//! docs/recording-format.md describes the file. A node makes whole chunks and the launcher appends them as they come, so
-//! that a run that is killed leaves everything that was written until then.
+//! docs/recording-format.md describes the file. A node makes whole chunks and the launcher appends them as they
+//! arrive, so that a run that is killed leaves a valid recording up to its last chunk.
 
 #![forbid(unsafe_code)]
+#![warn(clippy::cast_possible_truncation, clippy::cast_sign_loss, clippy::cast_possible_wrap)]
 
 mod check;
 mod chunk;

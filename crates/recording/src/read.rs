@@ -1,4 +1,4 @@
-//! Reads recordings, whole ones and others.
+//! Reading recordings: whole files, and files that are still being written.
 
 use crate::check::Checked;
 use crate::chunk::{CHUNK_HEADER, KINDS, Record, SUM};
@@ -11,67 +11,67 @@ use serde::de::DeserializeOwned;
 use std::io::{self, Read};
 use std::ops::Range;
 
-/// Everything that a file says. What comes with a number of a node is in the order in which it was recorded.
+/// The contents of a recording. Entries with a node number are in the order in which that node recorded them.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Recording {
-    /// What was run.
+    /// The run.
     pub run: RunRecord,
     /// The nodes that have begun to record.
     pub started: Vec<(u16, Started)>,
     /// The threads of the program.
     pub threads: Vec<(u16, ThreadRecord)>,
-    /// The places of allocations.
+    /// The allocation sites.
     pub sites: Vec<(u16, SiteRecord)>,
     /// The blocks that were allocated.
     pub objects: Vec<(u16, BlockRecord)>,
-    /// The transactions, but for those in `stretches`.
+    /// The transactions, except those in `stretches`.
     pub intervals: Vec<(u16, Interval)>,
     /// Transactions about all parts of stretches of memory.
     pub stretches: Vec<(u16, Stretches)>,
-    /// The bytes that were written.
+    /// The written bytes.
     pub written: Vec<(u16, WrittenRecord)>,
     /// Pointers in variables.
     pub references: Vec<(u16, Reference)>,
     /// The counters of filters.
     pub banks: Vec<(u16, BankRecord)>,
-    /// Filters that the monitor has set by itself.
+    /// Filters that adaptive refinement has removed.
     pub watched: Vec<(u16, RetiredFilterRecord)>,
-    /// Shared addresses that have come after the nodes had begun.
+    /// Shared addresses that were added after the nodes began.
     pub segments: Vec<(u16, SegmentRecord)>,
     /// Files that were loaded after that.
     pub images: Vec<(u16, ImageRecord)>,
-    /// What is missing; the last record of a node counts.
+    /// How much the recording leaves out; the last record of a node counts.
     pub omitted: Vec<(u16, Omitted)>,
-    /// What nodes had done at some time.
+    /// Totals of nodes at the ends of intervals.
     pub totals: Vec<(u16, TotalsRecord)>,
-    /// What the program calls its data.
+    /// Names that the program gives its data.
     pub names: Vec<(u16, Name)>,
     /// The nodes that have ended in order.
     pub ended: Vec<(u16, End)>,
-    /// Chunks of kinds that this version does not know.
+    /// The number of chunks of kinds that this version does not know.
     pub unknown: u64,
     /// Why the file was not read to its end.
     pub cut: Option<Cut>,
 }
 
-/// Where and why reading stopped before the end.
+/// Where and why reading stopped before the end of the file.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Cut {
     /// The file ends within a chunk, as when the run was killed.
     #[error("the file ends within a chunk at byte {0}, as if the run had been killed")]
     Short(u64),
-    /// The contents of a chunk are not those that were written.
+    /// The contents of a chunk are damaged.
     #[error("the chunk at byte {0} is damaged")]
     Damaged(u64),
 }
 
-/// Why there is nothing to be read.
+/// Why a recording cannot be read at all.
 #[derive(Debug, thiserror::Error)]
 pub enum ReadError {
     /// The file could not be read.
     #[error("reading failed: {0}")]
     Io(#[from] io::Error),
-    /// The file is something else.
+    /// The file is not a recording.
     #[error("this is no recording of a run with --monitor")]
     NotARecording,
     /// The file has a format that this version does not know.
@@ -79,7 +79,7 @@ pub enum ReadError {
         "the recording has format {0}, and this version of gondwana reads format {FORMAT}: use the version that recorded it, or record again"
     )]
     Format(u16),
-    /// There is no record of what was run.
+    /// The file has no record of the run.
     #[error("the recording ends before it says what was run")]
     Empty,
 }
@@ -87,7 +87,18 @@ pub enum ReadError {
 /// Reads a recording, as far as it is undamaged.
 ///
 /// # Errors
-/// If nothing can be read of it.
+/// If nothing of it can be read.
+///
+/// # Examples
+/// ```
+/// use gondwana_recording::{FILE_HEADER, LAUNCHER, RunRecord, encode, read};
+///
+/// let run = RunRecord { nodes: 2, page_bytes: 4096, ..RunRecord::default() };
+/// let file = [&FILE_HEADER[..], &encode(LAUNCHER, &run)].concat();
+/// let recording = read(&file[..])?;
+/// assert_eq!((recording.run, recording.cut), (run, None));
+/// # Ok::<(), gondwana_recording::ReadError>(())
+/// ```
 pub fn read(file: impl Read) -> Result<Recording, ReadError> {
     let mut reader = Reader::new(file)?;
     let mut recording = Recording::default();
@@ -95,20 +106,20 @@ pub fn read(file: impl Read) -> Result<Recording, ReadError> {
     if reader.has_run { Ok(recording) } else { Err(ReadError::Empty) }
 }
 
-/// Reads a recording chunk by chunk, as one that is still being made.
+/// Reads a recording chunk by chunk, also while it is being written.
 pub struct Reader<R> {
     file: R,
-    /// Where the next chunk begins, in bytes.
+    /// The offset of the next chunk, in bytes.
     at: u64,
     has_run: bool,
     contents: Vec<u8>,
 }
 
 impl<R: Read> Reader<R> {
-    /// Reads what all recordings begin with.
+    /// Reads the header of a recording.
     ///
     /// # Errors
-    /// If the file cannot be read, or is something else.
+    /// If the file cannot be read, or is not a recording.
     pub fn new(mut file: R) -> Result<Self, ReadError> {
         let mut header = [0; FILE_HEADER.len()];
         if fill(&mut file, &mut header)? < header.len() || header[..13] != FILE_HEADER[..13] {
@@ -121,7 +132,7 @@ impl<R: Read> Reader<R> {
         Ok(Self { file, at: header.len() as u64, has_run: false, contents: Vec::new() })
     }
 
-    /// Adds what the next chunk says to a recording. False at the end, of which [`Recording::cut`] says more.
+    /// Adds the next chunk to a recording. False at the end; [`Recording::cut`] then has the reason.
     ///
     /// # Errors
     /// If reading fails.
@@ -153,7 +164,7 @@ impl<R: Read> Reader<R> {
     }
 }
 
-/// Reads until the buffer is full or the file ends; returns how many bytes there were.
+/// Reads until the buffer is full or the file ends; returns the number of bytes read.
 fn fill(file: &mut impl Read, buffer: &mut [u8]) -> io::Result<usize> {
     let mut filled = 0;
     while filled < buffer.len() {
@@ -167,7 +178,7 @@ fn fill(file: &mut impl Read, buffer: &mut [u8]) -> io::Result<usize> {
     Ok(filled)
 }
 
-/// The contents of a chunk, if they are such a record and nothing else.
+/// The contents of a chunk, if they are one record of this kind and nothing else.
 fn decode<R: Record + DeserializeOwned>(contents: &[u8]) -> Option<R> {
     let (record, rest) = postcard::take_from_bytes(contents).ok()?;
     rest.is_empty().then_some(record)
@@ -196,8 +207,7 @@ where
 }
 
 impl Recording {
-    /// All transactions, with the node that has recorded them and the time that they were in. A stretch is one row, which is about
-    /// all of it.
+    /// All transactions, with their node and interval. A stretch is one row, about the whole stretch.
     pub fn rows(&self) -> impl Iterator<Item = (u16, Range<u64>, &TransactionRow)> {
         let of_intervals = self
             .intervals
@@ -209,13 +219,13 @@ impl Recording {
         of_intervals.chain(of_stretches)
     }
 
-    /// Nothing more is read, for this reason.
+    /// Ends reading for this reason.
     fn end(&mut self, cut: Cut) -> bool {
         self.cut = Some(cut);
         false
     }
 
-    /// Takes a chunk in; false if its contents make no sense.
+    /// Adds a chunk; false if its contents are not valid.
     fn take(&mut self, kind: u16, node: u16, contents: &[u8], has_run: &mut bool) -> bool {
         if kind == RunRecord::KIND {
             let sound = |run: &RunRecord| node == LAUNCHER && !*has_run && run.is_sound(run);

@@ -1,31 +1,31 @@
-//! The records. Addresses are those of the program, which are the same on all nodes; times are nanoseconds since the
-//! node has begun to record.
+//! The records of a recording. Addresses are the program's, which are the same on all nodes; times are nanoseconds
+//! since the node began to record.
 //!
-//! Records are encoded by position, so a field is never added to one: a record that says more gets a number of its own
-//! (see [`crate::FORMAT`]).
+//! Records are encoded by position, so a field is never added to one: a record with more fields is a new kind (see
+//! [`crate::FORMAT`]).
 
 use gondwana_monitor::{Direction, Kind};
 use serde::{Deserialize, Serialize};
 
-/// The number of the launcher where a chunk says which node it is from.
+/// The node number of the launcher in a chunk.
 pub const LAUNCHER: u16 = u16::MAX;
 
-/// What was run. The first record, by the launcher.
+/// The run: its command and options. The first record, written by the launcher.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct RunRecord {
-    /// The version of Gondwana that has recorded.
+    /// The version of Gondwana that recorded.
     pub version: String,
     /// The executable, as an absolute path.
     pub executable: String,
-    /// The program and its arguments, as the user has called it.
+    /// The program and its arguments, as the user gave them.
     pub command: Vec<String>,
-    /// How many nodes there were.
+    /// The number of nodes.
     pub nodes: u16,
     /// `rc` or `sc`.
     pub consistency: String,
     /// `shm` or `tcp`.
     pub fabric: String,
-    /// The policies of threads and memory in the words of the options.
+    /// The policies of threads and memory, in the words of the options.
     pub threads: String,
     /// See `threads`.
     pub memory: String,
@@ -33,20 +33,20 @@ pub struct RunRecord {
     pub plan: String,
     /// When the run began, in seconds since 1970.
     pub began: u64,
-    /// Bytes in a page.
+    /// Bytes of a page.
     pub page_bytes: u32,
 }
 
 /// A node has begun to record.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Started {
-    /// The name of its computer.
+    /// The name of the node's computer.
     pub host: String,
-    /// Its process.
+    /// The process identifier of the node.
     pub process: u32,
-    /// Shared addresses, as this node knows them now. Later ones come with later records.
+    /// The shared addresses of the node at that time. Later ones are in records of their own.
     pub segments: Vec<SegmentRecord>,
-    /// Files that are loaded.
+    /// The loaded files at that time.
     pub images: Vec<ImageRecord>,
 }
 
@@ -55,13 +55,13 @@ pub struct Started {
 pub struct SegmentRecord {
     /// First address.
     pub start: u64,
-    /// Behind the last address.
+    /// One past the last address.
     pub end: u64,
-    /// What is there.
+    /// What the addresses are used for.
     pub kind: SegmentKind,
 }
 
-/// What is in a range of addresses.
+/// The use of a range of addresses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum SegmentKind {
     /// Memory that this node allocates from.
@@ -74,16 +74,16 @@ pub enum SegmentKind {
     Mapping,
 }
 
-/// A file that is loaded, the executable first.
+/// A loaded file. The executable comes first.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ImageRecord {
     /// Its path.
     pub path: String,
-    /// What has to be added to addresses in the file.
+    /// The difference between addresses in memory and in the file.
     pub base: u64,
-    /// The addresses that it takes.
+    /// The first address that the file occupies.
     pub start: u64,
-    /// Behind the last of them.
+    /// One past the last address.
     pub end: u64,
     /// Its build ID; empty if it has none.
     pub build_id: Vec<u8>,
@@ -92,62 +92,62 @@ pub struct ImageRecord {
 /// A thread of the program that has started on this node.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ThreadRecord {
-    /// Its number for people; 0 runs `main`.
+    /// Its number, which reports show; 0 runs `main`.
     pub number: u32,
     /// First address of its stack; 0 if it has none in shared memory.
     pub stack_start: u64,
-    /// Behind the last address of its stack.
+    /// One past the last address of its stack.
     pub stack_end: u64,
-    /// The function that it began with.
+    /// The function with which it began.
     pub routine: u64,
-    /// When.
+    /// When it started.
     pub time: u64,
 }
 
-/// A place where memory is allocated. Numbers of sites belong to the node that has recorded them.
+/// An allocation site. Numbers of sites belong to the node that recorded them.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct SiteRecord {
     /// Its number on this node, from 1.
     pub number: u32,
-    /// Return addresses, that of the call of `malloc` first.
+    /// Return addresses, innermost first: that of the call of `malloc`.
     pub stack: Vec<u64>,
 }
 
-/// A block of memory that was allocated on this node. A later one at the same address takes its place.
+/// A block of memory that was allocated on this node. A later block at the same address replaces it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BlockRecord {
     /// Its first address.
     pub address: u64,
-    /// How long it is, as the program has asked.
+    /// The length that the program requested, in bytes.
     pub bytes: u64,
-    /// Where it was allocated: the number of a [`SiteRecord`] of this node, 0 if that is not known.
+    /// The number of its [`SiteRecord`] of this node; 0 if unknown.
     pub site: u32,
-    /// The thread that has allocated it.
+    /// The number of the thread that allocated it.
     pub thread: u32,
 }
 
-/// Blocks that differ only in where they are: from the same place, of the same thread, of the same length.
+/// Blocks that differ only in their addresses: of one site, one thread and one length.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BlockSeries {
     /// The first of them.
     pub first: BlockRecord,
-    /// How far each of the others begins behind the one before it, as multiples of [`BlockSeries::UNIT`]; never 0.
+    /// The distance of each further block from the one before it, in multiples of [`BlockSeries::UNIT`]; never 0.
     pub distances: Vec<u32>,
 }
 
 impl BlockSeries {
-    /// Bytes. Blocks begin at multiples of it.
+    /// The unit of distances, in bytes. Blocks begin at multiples of it.
     pub const UNIT: u64 = 16;
 
-    /// Programs that build structures allocate blocks of a few kinds by turns: a block is compared with so many before it that
-    /// were of other kinds.
+    /// Programs that build structures allocate blocks of a few kinds by turns: a block is compared with the last
+    /// blocks of this many other series.
     const KINDS: usize = 8;
 
-    /// All of the blocks, those of ascending addresses together as far as they are alike. They must not overlap, since their order
-    /// is lost.
+    /// Gathers blocks into series, each with ascending addresses. The blocks must not overlap, because their order is
+    /// lost.
     #[must_use]
     pub fn gather(objects: impl IntoIterator<Item = BlockRecord>) -> Vec<Self> {
-        // With the address of the last of each.
+        // With the address of the last block of each series.
         let mut gathered: Vec<(Self, u64)> = vec![];
         for object in objects {
             let found = gathered.iter_mut().rev().take(Self::KINDS).find_map(|(alike, last)| {
@@ -165,14 +165,14 @@ impl BlockSeries {
         gathered.into_iter().map(|(alike, _)| alike).collect()
     }
 
-    /// How far behind the last of these blocks another one begins, if it is alike and that can be told.
+    /// The distance of a block from the last one of this series, if it belongs to the series and the distance fits.
     fn distance(&self, last: u64, object: &BlockRecord) -> Option<u32> {
         let is_alike = BlockRecord { address: self.first.address, ..*object } == self.first;
         let bytes = object.address.checked_sub(last).filter(|&bytes| is_alike && bytes > 0)?;
         bytes.is_multiple_of(Self::UNIT).then(|| (bytes / Self::UNIT).try_into().ok())?
     }
 
-    /// Each of the blocks.
+    /// The blocks of the series.
     pub fn objects(&self) -> impl Iterator<Item = BlockRecord> {
         let others = self.distances.iter().scan(self.first.address, |address, &distance| {
             *address += u64::from(distance) * Self::UNIT;
@@ -182,59 +182,59 @@ impl BlockSeries {
     }
 }
 
-/// Transactions of one node within some time.
+/// Transactions of one node in an interval of time.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Interval {
     /// When it began.
     pub begin: u64,
     /// When it ended.
     pub end: u64,
-    /// What happened. Each transaction is in the record of one node only: that which caused it
-    /// ([`Direction::Out`]), or for notices, invalidations and recalls that which suffered it.
+    /// The transactions. Each transaction is in the record of one node only: the node that caused it
+    /// ([`Direction::Out`]), or for notices, invalidations and recalls the node that suffers it.
     pub rows: Vec<TransactionRow>,
 }
 
-/// Like transactions taken together.
+/// Like transactions, added up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TransactionRow {
     /// First address of the unit of memory that they were about.
     pub address: u64,
-    /// The length of the unit, as a power of two of bytes (5 for 32 bytes).
+    /// log2 of the bytes of the unit.
     pub unit: u8,
-    /// What they were.
+    /// The kind of the transactions.
     pub kind: Kind,
-    /// Which way they went.
+    /// Their direction.
     pub direction: Direction,
     /// The other node.
     pub peer: u16,
     /// The number of the thread, plus 1; 0 if none.
     pub thread: u32,
-    /// The address of the instruction that touched the memory; 0 if nobody knows.
+    /// The address of the instruction that touched the memory; 0 if unknown.
     pub code: u64,
-    /// How many there were.
+    /// The number of transactions.
     pub count: u32,
     /// Bytes of contents that moved.
     pub bytes: u64,
 }
 
-/// Transactions of one node within some time, of stretches of memory whose parts all had as many of them: more than the rows of an
-/// [`Interval`] can say, and beside them.
+/// Transactions of one node in an interval of time, about stretches of memory whose parts all had the same
+/// transactions. They are beside those of the [`Interval`].
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Stretches {
-    /// When the time began.
+    /// When the interval began.
     pub begin: u64,
-    /// When it ended.
+    /// When the interval ended.
     pub end: u64,
-    /// What happened.
+    /// The transactions.
     pub stretches: Vec<Stretch>,
 }
 
-/// Like transactions, of each part of a stretch of memory as many.
+/// Like transactions about all parts of a stretch of memory: the same number for each part.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Stretch {
-    /// All of them, about the whole stretch.
+    /// The sum over all parts; its unit is the whole stretch.
     pub row: TransactionRow,
-    /// The number of equal parts of it, as a power of two: 1 to [`Stretch::MOST_PARTS`].
+    /// log2 of the number of equal parts: 1 to [`Stretch::MOST_PARTS`].
     pub parts: u8,
 }
 
@@ -242,8 +242,7 @@ impl Stretch {
     /// The largest [`Stretch::parts`].
     pub const MOST_PARTS: u8 = 9;
 
-    /// What happened to each part. The parts of a stretch have as many transactions and bytes each; of numbers that cannot be
-    /// divided, the first one has the rest.
+    /// The rows of the parts. Counts and bytes are divided evenly; the first part has the remainder.
     pub fn rows(&self) -> impl Iterator<Item = TransactionRow> + use<> {
         let row = self.row;
         let parts = self.parts.min(row.unit).min(Self::MOST_PARTS);
@@ -266,31 +265,31 @@ impl Stretch {
     }
 }
 
-/// Which bytes of a page this node has written, since it has begun to record. A later record of a page takes the place
-/// of an earlier one. Only diffs tell that: nothing is known of pages that were written at their home, nor under `sc`.
+/// The bytes of a page that this node has written since it began to record. A later record of a page replaces an
+/// earlier one. The bytes come from diffs: pages written at their home, or under `sc`, have none.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(from = "Packed", into = "Packed")]
 pub struct WrittenRecord {
     /// First address of the page.
     pub address: u64,
-    /// Which blocks of 64 bytes have written bytes, a bit each.
+    /// The blocks of 64 bytes that have written bytes, one bit each.
     pub blocks: u64,
-    /// For each of those blocks, in ascending order, a bit for each byte.
+    /// For each of those blocks, in ascending order, one bit for each byte.
     pub bytes: Vec<u64>,
 }
 
-/// [`WrittenRecord`] as it is in the file: most blocks are written wholly.
+/// The encoding of [`WrittenRecord`] in the file, which is short because most blocks are written wholly.
 #[derive(Serialize, Deserialize)]
 struct Packed {
     address: u64,
     blocks: u64,
-    /// Those of the blocks that are written wholly.
+    /// The blocks that are written wholly.
     full: u64,
-    /// The masks of the others.
+    /// The masks of the other blocks.
     partial: Vec<u64>,
 }
 
-/// The numbers of the bits of a word that are set, ascending.
+/// The numbers of the set bits of a word, ascending.
 fn bits(word: u64) -> impl Iterator<Item = u32> {
     (0..u64::BITS).filter(move |bit| word >> bit & 1 == 1)
 }
@@ -313,8 +312,8 @@ impl From<Packed> for WrittenRecord {
     }
 }
 
-/// A pointer in a variable of the program: the word at `address` holds `value`, the address of an allocated block of the
-/// node that has recorded this, or what may be one of another node's.
+/// A pointer in a variable of the program: the word at `address` holds `value`, which is the address of a block of
+/// the node that recorded this, or possibly of another node's block.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Reference {
     /// Where the pointer is.
@@ -323,36 +322,36 @@ pub struct Reference {
     pub value: u64,
 }
 
-/// What is known of fewer data areas than there are because there was too much of it.
+/// How much the recording leaves out, because there was too much of it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Omitted {
-    /// Blocks that no [`BlockRecord`] tells of.
+    /// Blocks without a [`BlockRecord`].
     pub objects: u64,
-    /// Chains of calls, found by allocations, that no [`SiteRecord`] tells of.
+    /// Chains of calls without a [`SiteRecord`].
     pub sites: u64,
-    /// Diffs that no [`WrittenRecord`] has.
+    /// Diffs whose bytes are in no [`WrittenRecord`].
     pub diffs: u64,
-    /// Pointers that no [`Reference`] tells of.
+    /// Pointers without a [`Reference`].
     pub references: u64,
 }
 
-/// The counters of a node's filters, when it was asked for them or ended.
+/// The counters of a node's filters, on request or at its end.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BankRecord {
-    /// When.
+    /// When the counters were read.
     pub time: u64,
-    /// The filters that are set.
+    /// The filters that were set.
     pub filters: Vec<FilterCounts>,
 }
 
-/// What one filter has counted.
+/// The counters of one filter.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FilterCounts {
     /// First address.
     pub start: u64,
-    /// Behind the last address.
+    /// One past the last address.
     pub end: u64,
-    /// The length of a unit, as a power of two of bytes.
+    /// log2 of the bytes of a unit.
     pub unit: u8,
     /// The kinds, as [`gondwana_monitor::Kinds::bits`] has them.
     pub kinds: u16,
@@ -363,42 +362,41 @@ pub struct FilterCounts {
 /// One counter.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Counted {
-    /// Its number within the filter: that of the unit, from the start.
+    /// The index of its unit in the range of the filter.
     pub unit: u32,
-    /// What it counted.
+    /// Its value.
     pub count: u64,
 }
 
-/// A filter that the monitor of a node has set by itself to look closer at what was hot (`--monitor=auto`): it counted
-/// pages that threads of this node had to wait for, and their first writes. Several with the same times and range have a
-/// part of the counters each.
+/// A filter that adaptive refinement (`--monitor=auto`) had set: it counted pages that threads of this node waited
+/// for, and their first writes. Several records with the same times and range hold a part of the counters each.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RetiredFilterRecord {
     /// When it was set.
     pub begin: u64,
-    /// Until when it has counted.
+    /// When it was removed.
     pub end: u64,
-    /// What it has counted in that time.
+    /// Its counters.
     pub filter: FilterCounts,
 }
 
 /// A node has ended in order.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct End {
-    /// When.
+    /// When the node ended.
     pub time: u64,
-    /// Messages that the node has sent since it has begun to record.
+    /// Messages that the node has sent since it began to record.
     pub messages: u64,
     /// Bytes that it has sent.
     pub bytes: u64,
-    /// Transactions that are in no interval because there were too many to be kept.
+    /// Transactions that are in no interval because the aggregation table was full.
     pub lost: u64,
 }
 
-/// What a node had done by the end of an interval, since it has begun to record.
+/// The totals of a node since it began to record, as of the end of an interval.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TotalsRecord {
-    /// When.
+    /// The end of the interval.
     pub time: u64,
     /// Faults that its threads have taken.
     pub faults: u64,
@@ -408,12 +406,12 @@ pub struct TotalsRecord {
     pub bytes: u64,
 }
 
-/// What the program calls the data in a range of addresses. A later name hides earlier ones where they overlap.
+/// The program's name for the data in a range of addresses. A later name hides earlier ones where they overlap.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Name {
     /// First address.
     pub start: u64,
-    /// Behind the last address.
+    /// One past the last address.
     pub end: u64,
     /// The name.
     pub name: String,

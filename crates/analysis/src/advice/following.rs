@@ -1,12 +1,12 @@
-//! Runs whose homes were best left to follow those who write.
+//! Advice for runs whose homes should follow the writers.
 
 use super::pages::Pages;
 use super::{Advice, AdviceKind, percent};
 use crate::Analysis;
 use gondwana_plan::Traffic;
 
-/// Says that a plan for homes would save nothing, and how many of the pages had homes on several nodes by turns; `None` if
-/// nobody has asked a home for anything.
+/// Says that a plan for homes would save nothing, and how many of the pages had several homes by turns; `None` if no
+/// request went to a home.
 pub fn advise(analysis: &Analysis, areas: &[Pages]) -> Option<Advice> {
     let asked = areas.iter().flat_map(Pages::values).filter(|page| page.home().is_some());
     let (mut pages, mut wandering, mut requests) = (0_u64, 0_u64, 0.0);

@@ -1,21 +1,21 @@
-//! What another home would save of a page.
+//! The saving of another home for a page.
 //!
-//! A home asks for nothing, so what the present one does with its page is in no recording, and has to be estimated: where
-//! pages were dealt out in turn, from what it does with its neighbours that have other homes, and else from what others
-//! were told of its writes.
+//! A home requests nothing, so a recording does not have the present home's use of its page. It is estimated: where
+//! pages were striped, from the home's use of adjacent pages with other homes, and otherwise from the notices that
+//! others received.
 
 use super::pages::{Usage, UsedPage};
 
-/// Less than this share of a node's requests for a page is no gain to count on.
+/// A gain below this share of a node's requests for a page is not reliable.
 const CLEAR: f64 = 0.1;
 
-/// The same where it depends on what the present home does.
+/// The same where the gain depends on the use by the present home.
 const CLEAR_OF_ESTIMATE: f64 = 0.5;
 
-/// Others see a home write only while they have copies: for each time, it is taken to have written so often.
+/// Others see a home write only while they have copies: each time counts as this many writes.
 const WRITES_SEEN: f64 = 2.0;
 
-/// What a home at a node would save: requests and bytes. Less than nothing if it costs some.
+/// The saving of a home at a node, in requests and bytes; negative if it costs some.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Gain {
     /// Requests.
@@ -36,14 +36,14 @@ impl Gain {
     }
 }
 
-/// What is saved of a page if its home is at `node`: all that the node asks for, less what the homes that it had elsewhere
-/// would have to ask for, which is `at_homes`.
+/// The saving of a page whose home is at `node`: the node's requests, less `at_homes`, the requests that its former
+/// homes elsewhere would make.
 pub fn gain(page: &UsedPage<u16>, at_homes: &Usage, node: u16) -> Gain {
     let here = page.uses.get(&node).copied().unwrap_or_default();
     Gain { requests: here.requests() - at_homes.requests(), bytes: here.bytes - at_homes.bytes }
 }
 
-/// The same if it is a gain that one can count on.
+/// The same if the gain is reliable.
 pub fn clear_gain(page: &UsedPage<u16>, at_homes: &Usage, node: u16) -> Option<f64> {
     let requests = gain(page, at_homes, node).requests;
     let share = if at_homes.requests() > 0.0 { CLEAR_OF_ESTIMATE } else { CLEAR };
@@ -51,7 +51,7 @@ pub fn clear_gain(page: &UsedPage<u16>, at_homes: &Usage, node: u16) -> Option<f
     (requests > 0.0 && here > 0.0 && requests >= here * share).then_some(requests)
 }
 
-/// What a home of a page would ask for if that were elsewhere, given what it does with pages beside it, if that is known.
+/// The requests of a home of a page if the home were elsewhere, from its use of adjacent pages, if that is known.
 pub fn of_home(page: &UsedPage<u16>, home: u16, beside: Option<Usage>, page_bytes: u64) -> Usage {
     let written = page.seen_to_write(home);
     if let Some(beside) = beside {
@@ -59,9 +59,9 @@ pub fn of_home(page: &UsedPage<u16>, home: u16, beside: Option<Usage>, page_byte
     }
     let diffs: f64 = page.uses.iter().filter(|(node, _)| **node != home).map(|(_, uses)| uses.diffs).sum();
     let writers = page.uses.iter().filter(|(node, uses)| **node != home && uses.written() > 0.0).count();
-    // It has the page anew each time that somebody else has written between two writes of its own.
+    // It fetches the page each time that another node wrote between two writes of its own.
     let rounds = written.min(diffs);
-    // What one node alone writes, somebody else has initialised.
+    // Another node has initialised what one node alone writes.
     let initialised = if written == 0.0 && writers <= 1 { 1.0 } else { 0.0 };
     Usage {
         fetches: rounds,

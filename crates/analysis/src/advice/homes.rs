@@ -1,4 +1,4 @@
-//! Which homes would save requests.
+//! Advice about homes.
 
 use super::blocks::{AreaPages, MOST_PARTS, follow_writers};
 use super::gains::Gain;
@@ -11,7 +11,7 @@ use gondwana_topology::{NodeId, NodeSet};
 use std::collections::BTreeSet;
 use std::num::NonZeroU64;
 
-/// A simpler form is as good as the best one if it saves this much of what that saves.
+/// A simpler form is preferred if it saves this share of the saving of the best one.
 const AS_GOOD: f64 = 0.95;
 
 /// More parts than nodes count as this much of what they would have saved in the run that was watched. Each of them is
@@ -40,11 +40,11 @@ impl Form {
     }
 }
 
-/// The homes that save the most, if any do.
+/// The homes that save the most, if any save enough.
 pub fn advise(analysis: &Analysis, area: &Area, pages: &Pages) -> Option<Advice> {
     let nodes = analysis.run.nodes.max(1);
     let blocks = AreaPages::new(&analysis.run, area, pages, page_bytes(analysis));
-    // Where homes follow those who write, these are where nobody else was seen.
+    // If homes follow the writers, these are pages that no other node used.
     if follow_writers(&analysis.run) && blocks.are_known_in_part() {
         return None;
     }
@@ -55,7 +55,7 @@ pub fn advise(analysis: &Analysis, area: &Area, pages: &Pages) -> Option<Advice>
     // The simplest forms come first.
     let form = forms.into_iter().find(|form| form.lasting(nodes) >= most * AS_GOOD)?;
     let all = area.totals.requests();
-    // Estimates of what nobody has seen may be too high.
+    // Estimates of unrecorded accesses may be too high.
     let saving = Traffic {
         requests: (form.total.requests as u64).min(all),
         bytes: (form.total.bytes as u64).min(area.totals.bytes),
@@ -87,7 +87,7 @@ pub fn advise(analysis: &Analysis, area: &Area, pages: &Pages) -> Option<Advice>
     Some(Advice { area, kind: form.kind, reason, saving, entries, change: String::new() })
 }
 
-/// The node that allocates, if that is the one that uses.
+/// The allocating node, if that is the one that uses the blocks.
 fn local(analysis: &Analysis, area: &Area, blocks: &AreaPages<'_>) -> Option<Form> {
     let Origin::Allocation { threads, .. } = &area.origin else { return None };
     let node_of =
@@ -103,7 +103,7 @@ fn local(analysis: &Analysis, area: &Area, blocks: &AreaPages<'_>) -> Option<For
     Some(Form { kind: AdviceKind::Local, homes, score: total.requests, total })
 }
 
-/// The forms that do not depend on who allocates, the simplest ones first.
+/// The forms that do not depend on the allocating node, simplest first.
 fn forms(blocks: &AreaPages<'_>, nodes: u16, area: &Area) -> Vec<Form> {
     let form = |kind, homes, home: &dyn Fn(u64, u64) -> u16| Form {
         kind,

@@ -1,8 +1,8 @@
-//! What to change, and what that is expected to save.
+//! Advice: what to change, and what it is expected to save.
 //!
-//! The model is that of pages with homes: a node that uses a page whose home it is asks for nothing, any other node
-//! fetches the page after each change by somebody else, and sends a diff after each change of its own. What a home does to
-//! its own pages is no transaction, and not in a recording: estimates allow for it where others' misses betray it.
+//! The model is that of pages with homes. A node that uses a page at its own home requests nothing; any other node
+//! fetches the page after each change by another node, and sends a diff after each change of its own. A home's
+//! accesses to its own pages are in no recording: estimates include them where misses of others show them.
 
 mod blocks;
 mod following;
@@ -18,16 +18,16 @@ use gondwana_plan::{Allocation, Homes, Plan, Site, ThreadGroup, Traffic, Variabl
 use gondwana_rset::MemoryPolicy;
 use serde::{Serialize, Serializer};
 
-/// What is not expected to save a hundredth of all requests is not worth a line.
+/// Advice that is expected to save less than this share of all requests is left out.
 const LEAST_SHARE: f64 = 0.01;
 
-/// The same for homes where these follow those who write: what these do while they are homes is not seen.
+/// The same for homes where homes follow the writers, whose accesses are not recorded while they are homes.
 const LEAST_SHARE_OF_FLOATING: f64 = 0.05;
 
-/// Of areas with a tenth of all requests is said that nothing can be done.
+/// Areas with this share of all requests are listed even if no change helps.
 const HOT_SHARE: f64 = 0.1;
 
-/// Pages for allocations of their own are a waste for smaller ones, in bytes.
+/// The least size of allocations that get pages of their own, in bytes.
 const SMALLEST_PLACED: u64 = 2048;
 
 /// What to do with some data, or with threads.
@@ -35,7 +35,7 @@ const SMALLEST_PLACED: u64 = 2048;
 pub struct Advice {
     /// What it is about.
     pub area: String,
-    /// What kind of change it is.
+    /// The kind of change.
     pub kind: AdviceKind,
     /// Why, as a sentence with numbers.
     pub reason: String,
@@ -62,27 +62,27 @@ pub enum AdviceKind {
     Parts,
     /// On the node that allocates.
     Local,
-    /// Brought to each node as a whole.
+    /// Prefetched by each node as a whole.
     Replicate,
     /// Threads on one node.
     Together,
     /// Each node's elements on pages of their own.
     Pad,
-    /// Fields that some write apart from those that others read.
+    /// Fields that some nodes write on other pages than those that others read.
     Regroup,
     /// Homes are best left to follow those who write.
     Follow,
-    /// Nothing to be done but in the program's logic.
+    /// Only a change of the program's algorithm helps.
     Nothing,
 }
 
 impl AdviceKind {
-    /// True if it has the homes of pages elsewhere than they were.
+    /// True if it changes the homes of pages.
     fn is_about_homes(self) -> bool {
         matches!(self, Self::Home | Self::Block | Self::Striped | Self::Parts | Self::Local)
     }
 
-    /// A word or two for people.
+    /// The kind in a word or two.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -116,7 +116,7 @@ fn as_text<S: Serializer>(entries: &[Entry], serializer: S) -> Result<S::Ok, S::
     let mut plan = Plan::default();
     entries.iter().for_each(|entry| add(&mut plan, entry));
     let text = if entries.is_empty() { String::new() } else { plan.to_toml() };
-    // Each is to be read beside others, which have the version.
+    // Each is read together with others, which have the version.
     serializer.serialize_str(text.split_once("\n\n").map_or("", |(_version, entries)| entries))
 }
 
@@ -128,7 +128,7 @@ fn add(plan: &mut Plan, entry: &Entry) {
     }
 }
 
-/// What to change after a run, that with the greatest saving first.
+/// Advice for a recorded run, that with the greatest saving first.
 #[must_use]
 pub fn advise(analysis: &Analysis) -> Vec<Advice> {
     let all_requests = analysis.totals.requests() as f64;
@@ -160,8 +160,8 @@ pub fn advise(analysis: &Analysis) -> Vec<Advice> {
     all
 }
 
-/// The plan that does what a plan can do of this advice. Of several pieces about allocations that it cannot tell apart, it
-/// takes the one with the greatest saving, and those that want the same.
+/// The plan for the advice that a plan can carry out. Of several pieces about allocations that a plan cannot
+/// separate, it takes the one with the greatest saving, and those that agree with it.
 #[must_use]
 pub fn plan(analysis: &Analysis, advice: &[Advice]) -> Plan {
     let before = Traffic { requests: analysis.totals.requests(), bytes: analysis.totals.bytes };
@@ -183,7 +183,7 @@ pub fn plan(analysis: &Analysis, advice: &[Advice]) -> Plan {
     Plan { before: Some(before), expected: Some(expected), ..plan }
 }
 
-/// True if whoever reads the entry understands it: a recording or a program can have names that are none.
+/// True if a plan with this entry can be read: a recording or a program can have names that are invalid in a plan.
 fn can_be_written(entry: &Entry) -> bool {
     match entry {
         Entry::Variable(variable) => !variable.name.is_empty(),
@@ -194,7 +194,7 @@ fn can_be_written(entry: &Entry) -> bool {
     }
 }
 
-/// What a plan says about the same allocations as an entry.
+/// The entry of a plan about the same allocations.
 fn alike<'a>(plan: &'a Plan, entry: &Entry) -> Option<&'a Allocation> {
     let Entry::Allocation(entry) = entry else { return None };
     let about = |one: &Allocation| {
@@ -234,8 +234,8 @@ fn nothing(analysis: &Analysis, area: &Area) -> Advice {
     }
 }
 
-/// The entry that has an area placed so; `None` if a plan has no name for it, or if its blocks are too small to have pages
-/// of their own.
+/// The entry that places an area; `None` if a plan has no name for it, or if its blocks are too small for pages of
+/// their own.
 fn entry(
     analysis: &Analysis,
     area: &Area,
@@ -284,8 +284,8 @@ fn average(area: &Area) -> u64 {
     area.bytes / area.objects.max(1)
 }
 
-/// Whether an entry about an area needs the caller, and the sizes that it is about: as far as they are needed to tell its
-/// blocks from others of the same call.
+/// The caller and the sizes in an entry about an area, as far as they are needed to separate its blocks from others
+/// of the same call.
 fn told_apart(analysis: &Analysis, area: &Area) -> (bool, (u64, u64)) {
     let call = |area: &Area| match &area.origin {
         Origin::Allocation { site, caller, library, .. } => {
@@ -297,7 +297,7 @@ fn told_apart(analysis: &Analysis, area: &Area) -> (bool, (u64, u64)) {
     let alike: Vec<_> = analysis.areas.iter().filter_map(call).filter(|(call, _)| *call == own.0).collect();
     let by_caller = alike.len() > 1 && !own.1.is_empty();
     let still_alike = alike.iter().filter(|other| !by_caller || other.1 == own.1).count();
-    // Of very many blocks, ranges are no longer single ones.
+    // If there are very many blocks, one range has several of them.
     let single = area.ranges.len() as u64 == area.objects;
     let lengths = area.ranges.iter().map(|range| range.end - range.start).filter(|_| single);
     let sizes = match (lengths.clone().min(), lengths.max()) {
@@ -308,7 +308,7 @@ fn told_apart(analysis: &Analysis, area: &Area) -> (bool, (u64, u64)) {
     (by_caller, sizes)
 }
 
-/// A share for people.
+/// A share in per cent, as text.
 fn percent(part: f64, of: f64) -> String {
     format!("{:.0} %", if of > 0.0 { part / of * 100.0 } else { 0.0 })
 }

@@ -1,12 +1,12 @@
-//! Who uses which pages of an area, in requests.
+//! The use of the pages of an area, in requests.
 
 use crate::{Analysis, PageUse};
 use std::collections::{BTreeMap, HashMap};
 
-/// Homes take turns if all but the most frequent one have made this share of the answers.
+/// Homes take turns if all but the most frequent one have sent this share of the answers.
 const BY_TURNS: f64 = 0.25;
 
-/// What one node does with one page.
+/// The use of one page by one node or thread.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Usage {
     /// Times that a thread waited for the page.
@@ -15,7 +15,7 @@ pub struct Usage {
     pub reads: f64,
     /// Times that a thread began to write.
     pub writes: f64,
-    /// Times that the page came along with others.
+    /// How often the page was prefetched.
     pub ahead: f64,
     /// Diffs sent.
     pub diffs: f64,
@@ -26,17 +26,17 @@ pub struct Usage {
 }
 
 impl Usage {
-    /// What the node asks of others for the page.
+    /// The requests for the page.
     pub fn requests(&self) -> f64 {
         self.fetches + self.diffs + self.notices
     }
 
-    /// How often it was written, as far as is known.
+    /// How often the page was written, as far as is known.
     pub fn written(&self) -> f64 {
         self.writes.max(self.diffs)
     }
 
-    /// Each number with its counterpart.
+    /// Combines the numbers of both, one by one.
     fn with(self, other: Self, both: impl Fn(f64, f64) -> f64) -> Self {
         Self {
             fetches: both(self.fetches, other.fetches),
@@ -49,7 +49,7 @@ impl Usage {
         }
     }
 
-    /// What threads do that are on one node: what one has fetched, others have as well.
+    /// The use by threads on one node: what one fetches, the others have, too.
     fn joined(self, other: Self) -> Self {
         self.with(other, f64::max)
     }
@@ -59,18 +59,18 @@ impl Usage {
         self.with(other, |one, other| one + other)
     }
 
-    /// So many times that.
+    /// All numbers multiplied by a factor.
     pub fn times(self, factor: f64) -> Self {
         self.with(self, |number, _| number * factor)
     }
 }
 
-/// One page, by what uses it: threads or nodes.
+/// The use of one page by threads or nodes.
 #[derive(Clone, Debug, PartialEq)]
 pub struct UsedPage<By: Ord> {
-    /// Who uses it, and what they do.
+    /// The use by each of them.
     pub uses: BTreeMap<By, Usage>,
-    /// How much speaks for each node being the home.
+    /// The weight of the evidence that each node is the home.
     homes: BTreeMap<u16, f64>,
     /// Of the notices about each node's writes, the most that one node has received.
     written: BTreeMap<u16, f64>,
@@ -83,12 +83,12 @@ impl<By: Ord> Default for UsedPage<By> {
 }
 
 impl<By: Ord> UsedPage<By> {
-    /// The home, if anybody had to do with it.
+    /// The home, if the page was in any transaction.
     pub fn home(&self) -> Option<u16> {
         self.homes.iter().max_by(|a, b| a.1.total_cmp(b.1)).map(|(home, _)| *home)
     }
 
-    /// True if nodes were its home by turns: more than once before it came to the one that was so for longest.
+    /// True if nodes were home by turns: more than once before the node that was home for longest.
     pub fn wanders(&self) -> bool {
         let home = self.home();
         let elsewhere: f64 =
@@ -102,7 +102,7 @@ impl<By: Ord> UsedPage<By> {
         self.homes.keys().copied()
     }
 
-    /// How often others have lost the page because a node has written.
+    /// How often others lost the page because a node wrote.
     pub fn seen_to_write(&self, node: u16) -> f64 {
         self.written.get(&node).copied().unwrap_or(0.0)
     }
@@ -114,7 +114,7 @@ pub type Pages = BTreeMap<u64, UsedPage<u16>>;
 /// The pages of an area by thread: the node where it was recorded, and the number of the thread plus 1.
 pub type ByThread = BTreeMap<u64, UsedPage<(u16, u32)>>;
 
-/// Nodes of threads that are to be elsewhere, by number of the thread.
+/// New nodes of threads, by number of the thread.
 pub type Moved = HashMap<u32, u16>;
 
 /// Bytes of a page in this run.
@@ -122,7 +122,7 @@ pub fn page_bytes(analysis: &Analysis) -> u64 {
     u64::from(analysis.run.page_bytes).max(1).next_power_of_two().max(4096)
 }
 
-/// The most pages that what was recorded of a unit is spread over: a hostile recording has larger ones.
+/// The most pages over which a unit is spread: a hostile recording has larger units.
 const MOST_IN_A_UNIT: u64 = 1 << 14;
 
 /// The pages of each area by thread.
@@ -164,7 +164,7 @@ fn of_one(known: &PageUse) -> Usage {
     }
 }
 
-/// What no thread of a node has caused, such as notices, is for those that use the page there.
+/// Transactions without a thread, such as notices, count for the threads of the node that use the page.
 fn share_out_notices(page: &mut UsedPage<(u16, u32)>) {
     let nodes: Vec<u16> =
         page.uses.keys().filter(|(_, thread)| *thread == 0).map(|(node, _)| *node).collect();
@@ -182,7 +182,7 @@ fn share_out_notices(page: &mut UsedPage<(u16, u32)>) {
     }
 }
 
-/// The pages of each area by node, with threads where they will be.
+/// The pages of each area by node, with threads on their new nodes.
 pub fn by_area(analysis: &Analysis, moved: &Moved) -> Vec<Pages> {
     let by_node = |page: UsedPage<(u16, u32)>| {
         let mut by_origin: BTreeMap<(u16, u16), Usage> = BTreeMap::new();

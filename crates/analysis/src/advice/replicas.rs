@@ -1,4 +1,4 @@
-//! Areas that are worth bringing to each node as a whole.
+//! Advice to prefetch areas as a whole.
 
 use super::pages::{Pages, page_bytes};
 use super::{Advice, AdviceKind, entry, percent};
@@ -14,13 +14,13 @@ const LEAST_READ: f64 = 0.25;
 /// Pages that come for one request, at least.
 const TOGETHER: u64 = 128;
 
-/// To bring the area as a whole, if that saves requests.
+/// Advises to prefetch the area as a whole, if that saves requests.
 pub fn advise(analysis: &Analysis, area: &Area, pages: &Pages) -> Option<Advice> {
     let totals = &area.totals;
-    // What homes write shows in the notices only, one for each copy that is lost to it.
+    // Writes of homes show only in notices, one for each copy that is lost.
     let written = (totals.writes + totals.upgrades).max(totals.notices);
     let mostly_read = area.pattern == Pattern::ReadOnly || totals.reads + totals.ahead >= MOSTLY * written;
-    // Several blocks come one by one.
+    // Each of several blocks takes a request.
     if !mostly_read || area.ranges.len() != 1 {
         return None;
     }

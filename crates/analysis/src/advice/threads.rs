@@ -1,4 +1,4 @@
-//! Threads that exchange so much that they should be on one node.
+//! Advice about threads that exchange so much that they should be on one node.
 
 use super::pages::{Moved, by_thread};
 use super::{Advice, AdviceKind, Entry};
@@ -7,23 +7,23 @@ use gondwana_plan::{ThreadGroup, Traffic};
 use gondwana_topology::NodeId;
 use std::collections::BTreeMap;
 
-/// Moving threads is worth more than moving pages: this share of all requests.
+/// The least share of all requests for which threads are moved rather than pages.
 const LEAST_SHARE: f64 = 0.05;
 
-/// Runs with more threads are not looked at, because each might go with each.
+/// Runs with more threads are skipped, because all pairs would have to be compared.
 const MOST_THREADS: usize = 128;
 
-/// Pages that more threads use tell nothing about two of them.
+/// Pages that more threads use are skipped: they say little about two of them.
 const MOST_SHARING: usize = 8;
 
-/// What two threads would save on one node.
+/// The saving of two threads on one node.
 #[derive(Clone, Copy, Debug, Default)]
 struct Mutual {
     requests: f64,
     bytes: f64,
 }
 
-/// The threads with their nodes, and what each two of them have to do with each other.
+/// The threads with their nodes, and the exchange of each pair.
 struct Exchange {
     numbers: Vec<u32>,
     nodes: Vec<u16>,
@@ -48,7 +48,7 @@ impl Exchange {
             }
             let others = known.len().saturating_sub(1).max(1) as f64;
             for (at, (a, one)) in known.iter().enumerate() {
-                // What is only read goes to and fro for nobody.
+                // Data that is only read needs no exchange.
                 for (b, other) in
                     known[at + 1..].iter().filter(|(_, other)| one.written() + other.written() > 0.0)
                 {
@@ -66,13 +66,13 @@ impl Exchange {
         Self { numbers, nodes, mutual }
     }
 
-    /// What a thread exchanges with those on a node.
+    /// The exchange of a thread with those on a node.
     fn with(&self, thread: usize, node: u16) -> f64 {
         let there = (0..self.nodes.len()).filter(|other| *other != thread && self.nodes[*other] == node);
         there.map(|other| self.mutual[thread][other].requests).sum()
     }
 
-    /// The exchange of two threads that saves the most; `main` stays.
+    /// The swap of two threads that saves the most; `main` stays.
     fn best_swap(&self) -> Option<(usize, usize)> {
         let movable: Vec<usize> = (0..self.numbers.len()).filter(|place| self.numbers[*place] != 0).collect();
         let mut best = (1e-6, None);
@@ -92,7 +92,7 @@ impl Exchange {
         best.1
     }
 
-    /// All that threads exchange within nodes.
+    /// The exchange of all threads within nodes.
     fn within(&self) -> Mutual {
         let mut sum = Mutual::default();
         for a in 0..self.nodes.len() {
@@ -105,7 +105,7 @@ impl Exchange {
     }
 }
 
-/// Other nodes for threads, if that saves a good deal; each node has as many threads as before.
+/// New nodes for threads, if they save enough; each node keeps its number of threads.
 pub fn advise(analysis: &Analysis) -> (Moved, Option<Advice>) {
     let nothing = (Moved::new(), None);
     if analysis.threads.len() > MOST_THREADS {
@@ -113,7 +113,7 @@ pub fn advise(analysis: &Analysis) -> (Moved, Option<Advice>) {
     }
     let mut exchange = Exchange::of(analysis);
     let (nodes, before) = (exchange.nodes.clone(), exchange.within());
-    // Each swap saves something; as many as there are threads are enough.
+    // Each swap saves something; as many swaps as threads suffice.
     for _ in 0..exchange.numbers.len() {
         let Some((a, b)) = exchange.best_swap() else { break };
         exchange.nodes.swap(a, b);
@@ -137,7 +137,7 @@ pub fn advise(analysis: &Analysis) -> (Moved, Option<Advice>) {
         .into_iter()
         .enumerate()
         .map(|(place, (node, threads))| {
-            // What is saved, all of them save together.
+            // The saving is that of all of them together.
             let saving = (place == 0).then_some(saving);
             let reason = if place == 0 { reason.clone() } else { String::new() };
             Entry::Threads(ThreadGroup { line: 0, threads, node: Some(NodeId(node)), reason, saving })
@@ -147,7 +147,7 @@ pub fn advise(analysis: &Analysis) -> (Moved, Option<Advice>) {
     (moved, Some(Advice { area, kind, reason, saving, entries, change: String::new() }))
 }
 
-/// The threads that come together and exchange the most, as people read it.
+/// The threads that come together and exchange the most, as text.
 fn heaviest(exchange: &Exchange, before: &[u16]) -> String {
     const SHOWN: usize = 3;
     let mut pairs = vec![];

@@ -1,4 +1,4 @@
-//! What happened to each area.
+//! The counters of each area.
 
 use super::map::Map;
 use crate::apportion::apportion;
@@ -10,33 +10,33 @@ use crate::{AreaNode, Pattern, Totals};
 use gondwana_monitor::Kind;
 use std::collections::{BTreeMap, HashMap};
 
-/// Longest unit, as a power of two, that says which part of an area was touched.
+/// log2 of the bytes of the longest unit that locates a touch within an area.
 const FINE: u8 = 6;
-/// Longest unit, as a power of two, of which it may be known which bytes were written.
+/// log2 of the bytes of the longest unit whose written bytes may be known.
 const PAGE: u8 = 12;
-/// Patterns of sharing are what an area is known by if one transaction in so many is about pages that are so shared.
+/// An area gets a pattern of shared pages if one transaction in this many is about such pages.
 const SHARED: u64 = 8;
 
-/// What happened to one area.
+/// The counters of one area.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct AreaCounters {
-    /// All nodes.
+    /// The totals of all nodes.
     pub(crate) totals: Totals,
-    /// The nodes that did something.
+    /// The totals of each node.
     pub(crate) nodes: BTreeMap<u16, AreaNode>,
     /// Fetches for reads, and fetches and upgrades for writes, by instruction.
     pub(crate) codes: HashMap<u64, (u64, u64)>,
-    /// The same, by the address that was touched.
+    /// The same, by touched address.
     pub(crate) touched: HashMap<u64, (u64, u64)>,
-    /// The pages that are falsely shared, and how many misses they would have been spared.
+    /// The falsely shared pages, and the number of false misses of each.
     pub(crate) falsely_shared: Vec<(Key, u64)>,
     /// Transactions by the pattern of their pages.
     votes: HashMap<Pattern, u64>,
 }
 
 impl AreaCounters {
-    /// What most of the area is like. Sharing costs more than fetching once, so that it takes a part of the transactions
-    /// only for the area to be known by it.
+    /// The pattern of the area. Sharing costs more than fetching once, so a small part of the transactions decides
+    /// for it.
     pub(crate) fn pattern(&self) -> Pattern {
         use Pattern::{FalselyShared, Migratory, Private, ProducerConsumer, ReadOnly, WidelyWritten};
         let votes = |pattern: Pattern| self.votes.get(&pattern).copied().unwrap_or(0);
@@ -79,7 +79,7 @@ impl AreaCounters {
     }
 }
 
-/// Of transactions of a kind, those that are fetches for reads, and fetches and upgrades for writes.
+/// The fetches for reads, and the fetches and upgrades for writes, among transactions of a kind.
 pub(crate) fn reads_and_writes(kind: Kind, count: u64) -> (u64, u64) {
     match kind {
         Kind::Read | Kind::ColdRead | Kind::ExcessRead => (count, 0),
@@ -88,8 +88,8 @@ pub(crate) fn reads_and_writes(kind: Kind, count: u64) -> (u64, u64) {
     }
 }
 
-/// Counts all rows for the owners of what they were about. Returns what happened to each owner, and the owner that most
-/// of each row was about.
+/// Counts all rows for the owners of their addresses. Returns the counters of each owner, and the main owner of each
+/// row.
 pub(crate) fn area_counters(
     rows: &[(RowKey, Amount)],
     shape: &Shape,
@@ -128,7 +128,7 @@ pub(crate) fn area_counters(
         owners.push(most.1);
     }
     for (&(key, owner), part) in &parts {
-        // A few false misses on a page that is really shared are not worth a line.
+        // A few false misses on a truly shared page are left out.
         if part.false_misses > 0
             && part.false_misses >= part.true_misses / SHARED
             && key.1 == shape.page_bytes
@@ -144,7 +144,7 @@ pub(crate) fn area_counters(
     (area_counters, owners)
 }
 
-/// How the part of each page that belongs to each owner is shared.
+/// The sharing of the part of each page that belongs to each owner.
 fn parts(pages: &BTreeMap<Key, PageHistory>, map: &Map) -> HashMap<(Key, usize), PartSharing> {
     let mut parts = HashMap::new();
     for (&key, page) in pages {
@@ -160,8 +160,8 @@ fn parts(pages: &BTreeMap<Key, PageHistory>, map: &Map) -> HashMap<(Key, usize),
     parts
 }
 
-/// The bytes that a transaction was about, if it was about written ones and they are known. Who reads in a small unit in
-/// which it writes is taken to read what it writes.
+/// The bytes of a transaction about written bytes, if they are known. A node that reads in a small unit in which it
+/// writes is taken to read what it writes.
 fn written<'a>(like: &RowKey, writes: &'a Writes) -> Option<&'a RangeSet> {
     let (writer, longest) = match like.kind {
         Kind::Notice | Kind::Invalidation => (like.peer, PAGE),
@@ -172,7 +172,8 @@ fn written<'a>(like: &RowKey, writes: &'a Writes) -> Option<&'a RangeSet> {
     writes.by(writer, like.address).filter(|_| like.unit <= longest)
 }
 
-/// Where in an owner's bytes of a small unit a thread has begun: at bytes that it writes, if they are known.
+/// The address at which a thread began, in an owner's bytes of a small unit: at bytes that its node writes, if they
+/// are known.
 fn touched_at(like: &RowKey, owner: usize, map: &Map, written: Option<&RangeSet>) -> u64 {
     let range = like.range();
     let pieces = || map.pieces(&range).filter(|(known, _)| *known == owner).map(|(_, piece)| piece);
@@ -181,7 +182,7 @@ fn touched_at(like: &RowKey, owner: usize, map: &Map, written: Option<&RangeSet>
     exact.or_else(|| pieces().next().map(|piece| common(&piece, &range).start)).unwrap_or(like.address)
 }
 
-/// Counts the bytes that nodes have written of each area.
+/// Counts the bytes of each area that nodes have written.
 fn count_written(area_counters: &mut BTreeMap<usize, AreaCounters>, map: &Map, writes: &Writes) {
     for (node, span) in writes.iter() {
         for range in span.ranges() {

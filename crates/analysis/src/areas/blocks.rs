@@ -1,4 +1,4 @@
-//! Blocks of memory that the program has allocated, by the place where it did.
+//! Allocated blocks of memory, by allocation site.
 
 use super::layer::Layer;
 use super::recursion::without_recursion;
@@ -9,14 +9,14 @@ use std::collections::HashMap;
 /// Blocks of one chain of calls, on all nodes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Group {
-    /// Return addresses, the innermost first, without recursion; empty if nobody knows.
+    /// Return addresses, innermost first, without recursion; empty if unknown.
     pub(crate) stack: Vec<u64>,
-    /// Which of them, in ascending order, are in functions that have called themselves: what follows is not always their
-    /// caller.
+    /// The indices, in ascending order, of calls in functions that have called themselves: the next call is not
+    /// always their caller.
     pub(crate) recursive: Vec<usize>,
-    /// How many blocks there are.
+    /// The number of blocks.
     pub(crate) objects: u64,
-    /// Their bytes.
+    /// The sum of their bytes.
     pub(crate) bytes: u64,
     /// The threads that allocated, in ascending order.
     pub(crate) threads: Vec<u32>,
@@ -25,7 +25,7 @@ pub(crate) struct Group {
 /// All blocks.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Blocks {
-    /// Where they are, by their place in `objects`.
+    /// The addresses of blocks, by index into `objects`.
     pub(crate) layer: Layer<usize>,
     /// The records, each with its group.
     pub(crate) objects: Vec<(BlockRecord, usize)>,
@@ -34,8 +34,8 @@ pub(crate) struct Blocks {
 }
 
 impl Blocks {
-    /// Finds the blocks. Of records that are about the same addresses the latest counts; a block of which others have
-    /// left nothing is none.
+    /// Collects the blocks. Of records about the same addresses the latest counts; a block that later ones cover
+    /// completely is dropped.
     pub(crate) fn of(recording: &Recording, names: &dyn Names) -> Self {
         let sites: HashMap<(u16, u32), &[u64]> =
             recording.sites.iter().map(|(node, site)| ((*node, site.number), &site.stack[..])).collect();
@@ -57,7 +57,7 @@ impl Blocks {
                 blocks.groups[group].recursive.extend(chain.recursive);
                 group
             });
-            // A block of no bytes has an address of its own.
+            // A block of length 0 has an address of its own.
             let end = object.address.saturating_add(object.bytes.max(1));
             blocks.layer.put(object.address..end, blocks.objects.len());
             blocks.objects.push((*object, group));

@@ -1,13 +1,13 @@
-//! Ranges of addresses, of which a later one hides what it covers of earlier ones.
+//! Ranges of addresses, in which later ranges hide what they cover of earlier ones.
 
 use crate::range_set::common;
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-/// What is where.
+/// The visible ranges and their values.
 #[derive(Clone, Debug)]
 pub(crate) struct Layer<T> {
-    /// By first address: the end, and what is there.
+    /// By first address: the end and the value.
     ranges: BTreeMap<u64, (u64, T)>,
 }
 
@@ -18,7 +18,7 @@ impl<T> Default for Layer<T> {
 }
 
 impl<T: Copy> Layer<T> {
-    /// Puts something there. Takes, on average, a time that grows with the logarithm of the count of ranges.
+    /// Adds a range. Takes logarithmic time on average.
     pub(crate) fn put(&mut self, range: Range<u64>, what: T) {
         if range.is_empty() {
             return;
@@ -38,13 +38,13 @@ impl<T: Copy> Layer<T> {
         self.ranges.insert(range.start, (range.end, what));
     }
 
-    /// What is at an address.
+    /// The value at an address.
     pub(crate) fn at(&self, address: u64) -> Option<T> {
         let (_, &(end, what)) = self.ranges.range(..=address).next_back()?;
         (address < end).then_some(what)
     }
 
-    /// What is in a range, in ascending order.
+    /// The visible ranges within a range, in ascending order.
     pub(crate) fn within(&self, range: &Range<u64>) -> impl Iterator<Item = (Range<u64>, T)> {
         let first = self.ranges.range(..=range.start).next_back().map_or(range.start, |(&start, _)| start);
         let range = range.clone();
@@ -54,7 +54,7 @@ impl<T: Copy> Layer<T> {
             .filter(|(r, _)| !r.is_empty())
     }
 
-    /// All, in ascending order.
+    /// All visible ranges, in ascending order.
     pub(crate) fn iter(&self) -> impl Iterator<Item = (Range<u64>, T)> {
         self.ranges.iter().map(|(&start, &(end, what))| (start..end, what))
     }

@@ -1,4 +1,4 @@
-//! Whose every touched address is.
+//! The owner of each touched address.
 
 use super::blocks::Blocks;
 use super::layer::Layer;
@@ -8,20 +8,19 @@ use gondwana_recording::{Recording, SegmentKind};
 use std::collections::HashMap;
 use std::ops::Range;
 
-/// Blocks of one group that are as near as this to each other, in bytes, count as one piece: the allocator's own words
-/// are between them.
+/// Blocks of one group at most this many bytes apart are one piece: the allocator's own words are between them.
 const ALLOCATORS_OWN: u64 = 64;
-/// Touched memory of a heap without known blocks is one area as long as there are no holes of so many bytes.
+/// Touched memory of a heap without known blocks is one area as long as its holes are smaller than this.
 const HOLE: u64 = 64 << 10;
-/// Variables are looked for at multiples of this where the last one has ended.
+/// The alignment at which variables are searched behind the end of another one.
 const ALIGNMENT: u64 = 4;
-/// How often variables are looked for at most: bounds the time that a recording with absurd segments can take.
+/// The most queries for variables, which bounds the time for a recording with absurd segments.
 const LOOKS: u64 = 1 << 24;
 
-/// Whose memory something is.
+/// An owner of memory.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Owner {
-    /// What the program has named itself, by the place of the name in [`Map::given`].
+    /// Data that the program has named, by the index of the name in [`Map::given`].
     Named(usize),
     /// A variable.
     Variable(Variable),
@@ -29,18 +28,18 @@ pub(crate) enum Owner {
     Group(usize),
     /// The stack of a thread.
     Stack(u32),
-    /// What the program has mapped.
+    /// A mapping of the program.
     Mapping(Range<u64>),
     /// A part of a heap in which there is no known block.
     Heap(Range<u64>),
-    /// Variables that have no names: those of the file with this number in [`Map::images`].
+    /// Variables without names, of the file with this index in [`Map::images`].
     Unnamed(Option<usize>),
     /// Anything else.
     Other,
 }
 
 impl Owner {
-    /// True if somebody has asked for this memory, rather than that it is between things that somebody has asked for.
+    /// True if the program has allocated or defined this memory, rather than that it is between such memory.
     fn is_something(&self) -> bool {
         matches!(
             self,
@@ -57,7 +56,7 @@ struct Piece {
     owner: usize,
 }
 
-/// Whose every touched address is.
+/// The owners of all touched addresses.
 #[derive(Clone, Debug)]
 pub(crate) struct Map {
     /// The owners. The last one is [`Owner::Other`].
@@ -73,7 +72,7 @@ pub(crate) struct Map {
 }
 
 impl Map {
-    /// Finds the owners of all addresses that are touched.
+    /// Finds the owners of all touched addresses.
     pub(crate) fn new(recording: &Recording, names: &dyn Names, touched: &RangeSet) -> Self {
         let mut images: Vec<(String, Range<u64>)> = vec![];
         let later = recording.images.iter().map(|(_, image)| image);
@@ -108,7 +107,7 @@ impl Map {
         piece.map_or(self.owners.len() - 1, |piece| piece.owner)
     }
 
-    /// The owners of a range with the addresses that each has of it.
+    /// The owners of a range, with the part of the range that each has.
     pub(crate) fn pieces(&self, range: &Range<u64>) -> impl Iterator<Item = (usize, Range<u64>)> {
         let first = self.pieces.partition_point(|piece| piece.range.end <= range.start);
         let range = range.clone();
@@ -123,10 +122,10 @@ impl Map {
         pieces.map(|piece| piece.range.clone()).collect()
     }
 
-    /// How much of something that is about a range each owner has to bear, as owners and weights; never none.
+    /// The shares of owners in a transaction about a range, as owners and weights; never empty.
     ///
-    /// If it is known which bytes it was about, those count. Else it is about whatever is there, byte by byte; memory
-    /// that nobody has asked for counts only where there is no other.
+    /// The bytes of the transaction count if they are known, otherwise all bytes of the range. Memory that the
+    /// program has not allocated counts only where there is no other.
     pub(crate) fn shares(&self, range: &Range<u64>, bytes: Option<&RangeSet>) -> Vec<(usize, u64)> {
         let mut shares: Vec<(usize, [u64; 3])> = vec![];
         for (owner, piece) in self.pieces(range) {
@@ -145,7 +144,7 @@ impl Map {
     }
 }
 
-/// Names that the program has given, each once with its first address, and what they are about.
+/// Names that the program has given, each once with its first address, and the ranges that have them.
 fn given(recording: &Recording) -> (Vec<(String, u64)>, Layer<usize>) {
     let (mut given, mut named) = (Vec::<(String, u64)>::new(), Layer::default());
     let mut known: HashMap<&str, usize> = HashMap::new();
@@ -160,7 +159,7 @@ fn given(recording: &Recording) -> (Vec<(String, u64)>, Layer<usize>) {
     (given, named)
 }
 
-/// The segments of all nodes, as they were known last, with the start of each.
+/// The segments of all nodes, as last recorded, with the start of each.
 fn segments(recording: &Recording) -> Layer<(SegmentKind, u64)> {
     let mut segments = Layer::default();
     let later = recording.segments.iter().map(|(_, segment)| segment);
@@ -170,8 +169,8 @@ fn segments(recording: &Recording) -> Layer<(SegmentKind, u64)> {
     segments
 }
 
-/// The stacks of all threads; where one was used by many, it is the last one's. Memory of threads that have ended is
-/// allocated anew: what is a block now is no stack.
+/// The stacks of all threads; an address that several threads used as stack belongs to the last. The memory of ended
+/// threads is reused: where a block is now, there is no stack.
 fn stacks(recording: &Recording, blocks: &Blocks) -> Layer<u32> {
     let mut stacks = Layer::default();
     for (_, thread) in recording.threads.iter().filter(|(_, thread)| thread.stack_start > 0) {
@@ -192,7 +191,7 @@ struct Builder<'a> {
     named: Layer<usize>,
     segments: Layer<(SegmentKind, u64)>,
     stacks: Layer<u32>,
-    /// How often one may still look for variables.
+    /// How many queries for variables are left.
     looks: u64,
     /// The part of a heap without known blocks that was found last.
     heap: Option<usize>,
@@ -201,7 +200,7 @@ struct Builder<'a> {
     map: Map,
 }
 
-/// What tells owners with more than one piece from each other.
+/// The identity of an owner with more than one piece.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum Key {
     Named(usize),
@@ -268,7 +267,7 @@ impl Builder<'_> {
                 SegmentKind::Mapping => {
                     self.piece(inside.clone(), Key::Mapping(start), || Owner::Mapping(start..inside.end));
                 }
-                // Of a thread that nobody knows: what is in no piece is somewhere else.
+                // A stack of an unknown thread: addresses without a piece belong to [`Owner::Other`].
                 SegmentKind::Stacks => {}
             }
         }

@@ -1,4 +1,4 @@
-//! Functions that call themselves: however deep they were when they allocated, the blocks are of one place.
+//! Recursive functions: blocks that they allocate at different depths have one site.
 
 use crate::names::Names;
 use std::collections::HashMap;
@@ -6,18 +6,18 @@ use std::collections::HashMap;
 /// A chain of calls without recursion.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Chain {
-    /// Return addresses, the innermost first. Of the calls of one function only the innermost is there, and what was
-    /// between it and the outermost is not.
+    /// Return addresses, innermost first. Of the calls of one function only the innermost is kept, and the calls
+    /// between it and the outermost are dropped.
     pub(crate) calls: Vec<u64>,
-    /// Which of them, in ascending order, are in a function that has called itself: the next one is not always what has
-    /// called it.
+    /// The indices, in ascending order, of calls in a function that has called itself: the next call is not always
+    /// its caller.
     pub(crate) recursive: Vec<usize>,
 }
 
 /// The chains of some stacks of return addresses, the innermost first.
 ///
-/// Of deep recursion nobody has taken down where it began. Such a stack counts as one of which that is known, if there is
-/// one way only in which it can have begun.
+/// The beginning of a deep recursion is not recorded. Such a stack counts as one whose beginning is recorded, if that
+/// is the only one that it can have.
 pub(crate) fn without_recursion<'a>(
     stacks: impl Iterator<Item = &'a [u64]>,
     names: &dyn Names,
@@ -36,16 +36,16 @@ pub(crate) fn without_recursion<'a>(
     chains
 }
 
-/// What tells one function from another.
+/// The identity of a function.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Function {
     /// Its first instruction.
     At(u64),
-    /// Nobody knows the function, but a call that is there twice is in one that has called itself.
+    /// The function is unknown, but a call that occurs twice is in one that has called itself.
     Around(u64),
 }
 
-/// The functions of return addresses, each asked for once.
+/// The functions of return addresses, each queried once.
 struct Functions<'a> {
     names: &'a dyn Names,
     known: HashMap<u64, Function>,
@@ -64,7 +64,7 @@ impl Functions<'_> {
             chain.calls.push(stack[at]);
             at = outermost + 1;
         }
-        // Of functions that call each other, any may be the last that was taken down.
+        // Of functions that call each other, any may be the last one recorded.
         let has_begun = functions.split_last().is_none_or(|(last, others)| !others.contains(last));
         if let Some(last) = chain.recursive.last().filter(|_| !has_begun) {
             chain.calls.truncate(last + 1);
@@ -75,7 +75,7 @@ impl Functions<'_> {
     fn of(&mut self, returns_to: u64) -> Function {
         *self.known.entry(returns_to).or_insert_with(|| {
             let call = returns_to.wrapping_sub(1);
-            // The outermost is the function itself, the others have been put into it.
+            // The outermost is the function itself; the others are inlined into it.
             match self.names.code(call).pop().filter(|code| !code.function.is_empty()) {
                 Some(code) => Function::At(call.wrapping_sub(code.offset)),
                 None => Function::Around(returns_to),
@@ -88,7 +88,7 @@ impl Functions<'_> {
 struct Beginnings {
     /// In ascending order, so that those that begin with one are behind it.
     chains: Vec<Vec<u64>>,
-    /// For each the longest that begins with it, if all others that do are beginnings of that.
+    /// For each chain the longest one that begins with it, if all others that do are beginnings of that one.
     longest: Vec<Option<usize>>,
 }
 

@@ -1,16 +1,16 @@
-//! Places in the program.
+//! Names of places in the program's code.
 
 use super::file_name;
 use crate::names::{Code, Names};
 use std::collections::HashMap;
 
-/// Where the headers of compilers and libraries are: no code of the user's.
+/// The folders of headers of compilers and libraries, which are not the user's code.
 const OTHERS: [&str; 2] = ["/usr/include/", "/usr/lib/"];
 
-/// The library that stands in for functions of the system in programs that run on several nodes.
+/// The library that replaces functions of the system in programs on several nodes.
 const GONDWANA: &str = "libgondwana.so";
 
-/// The places of instructions, each asked for once.
+/// The places of instructions, each queried once.
 pub(crate) struct Codes<'a> {
     names: &'a dyn Names,
     known: HashMap<u64, Vec<Code>>,
@@ -22,24 +22,24 @@ impl<'a> Codes<'a> {
         Self { names, known: HashMap::new() }
     }
 
-    /// The places of an instruction, the innermost first.
+    /// The places of an instruction, innermost first.
     fn at(&mut self, address: u64) -> &[Code] {
         self.known.entry(address).or_insert_with(|| self.names.code(address))
     }
 
-    /// True if some place that was asked for has a line.
+    /// True if a queried place has a line.
     pub(crate) fn have_lines(&self) -> bool {
         self.known.values().flatten().any(|code| code.line > 0)
     }
 
-    /// True if any place was asked for.
+    /// True if any place was queried.
     pub(crate) fn asked(&self) -> bool {
         !self.known.is_empty()
     }
 
-    /// An instruction as `file:line`, `function+0x4f` or an address, and its function. Code that the compiler has put
-    /// into the user's from a library counts as the line that wanted it, and what Gondwana does on behalf of a function of
-    /// the system as that function.
+    /// An instruction as `file:line`, `function+0x4f` or an address, and its function. Library code that is inlined
+    /// into the user's counts as the line that uses it; code of Gondwana for a function of the system counts as that
+    /// function.
     pub(crate) fn place(&mut self, address: u64) -> (String, String) {
         let codes = self.at(address);
         if let Some(code) = codes.last().filter(|code| code.library == GONDWANA && !code.function.is_empty())
@@ -52,18 +52,18 @@ impl<'a> Codes<'a> {
         }
     }
 
-    /// The function that begins at an address; empty if nobody knows.
+    /// The function that begins at an address; empty if unknown.
     pub(crate) fn function(&mut self, address: u64) -> String {
         self.at(address).last().map(|code| code.function.clone()).unwrap_or_default()
     }
 
-    /// The calls that return to these addresses, as lines for people, from the innermost to the outermost that is the
-    /// program's if there is one: `make_grid, grid.c:41`.
+    /// The calls that return to these addresses, as lines of text, from the innermost to the outermost of the
+    /// program, if there is one: `make_grid, grid.c:41`.
     pub(crate) fn callers(&mut self, returns: &[u64]) -> Vec<String> {
         let mut lines = vec![];
         let mut users: Option<std::ops::RangeInclusive<usize>> = None;
         for &address in returns {
-            // The call is before the place where it returns.
+            // The call is before its return address.
             let codes = self.at(address.wrapping_sub(1));
             if codes.is_empty() {
                 lines.push(format!("{address:#x}"));
@@ -84,7 +84,7 @@ impl<'a> Codes<'a> {
         }
     }
 
-    /// The innermost call that is the program's. Calls that are in `recursive` are not always called by the next one.
+    /// The innermost call of the program. Calls in `recursive` are not always called by the next one.
     pub(crate) fn site(&mut self, returns: &[u64], recursive: &[usize]) -> CallSite {
         let calls: Vec<Option<(String, String)>> =
             returns.iter().map(|&address| self.call(address)).collect();
@@ -100,7 +100,7 @@ impl<'a> Codes<'a> {
 
     /// The call that returns to an address as a plan names it, and the file name of its library.
     fn call(&mut self, returns_to: u64) -> Option<(String, String)> {
-        // Symbol tables know nothing of functions that are in others: the outermost is the one that is there.
+        // Symbol tables have no inlined functions: the outermost is the one with a symbol.
         let code = self.at(returns_to.wrapping_sub(1)).last().filter(|code| !code.function.is_empty())?;
         Some((format!("{}+{:#x}", code.function, code.offset.saturating_add(1)), code.library.clone()))
     }

@@ -1,23 +1,23 @@
-//! Blocks are known by the variables that point to them.
+//! Names of blocks by the variables that point to them.
 
 use crate::areas::Blocks;
 use crate::names::Names;
 use gondwana_recording::Recording;
 use std::collections::{BTreeMap, HashMap};
 
-/// The variables that point to blocks.
+/// The pointers to blocks.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Pointers {
-    /// By block: where a pointer to its first byte is, and what that is called.
+    /// By block: the address of a pointer to its first byte, and the pointer's name.
     objects: HashMap<usize, (u64, String)>,
-    /// By group: what most of its blocks are known by.
+    /// By group: the name of most of its blocks.
     groups: HashMap<usize, String>,
-    /// By group: where some pointer to one of its blocks is.
+    /// By group: the address of a pointer to one of its blocks.
     some: HashMap<usize, u64>,
 }
 
 impl Pointers {
-    /// Finds the pointers to blocks that have names. Of several to one block, that with the lowest address counts.
+    /// Finds the named pointers to blocks. Of several to one block, that with the lowest address counts.
     pub(crate) fn of(recording: &Recording, names: &dyn Names, blocks: &Blocks) -> Self {
         let mut pointers = Self::default();
         let mut references: Vec<_> = recording.references.iter().map(|(_, reference)| *reference).collect();
@@ -45,19 +45,19 @@ impl Pointers {
         self.objects.get(&object)
     }
 
-    /// What the blocks of a group are known by.
+    /// The name of the blocks of a group.
     pub(crate) fn of_group(&self, group: usize) -> Option<&str> {
         self.groups.get(&group).map(String::as_str)
     }
 
-    /// Where some pointer to a block of the group is: all of them hold the same kind of thing.
+    /// The address of a pointer to a block of the group, whose blocks all have the same layout.
     pub(crate) fn like(&self, group: usize) -> Option<u64> {
         self.some.get(&group).copied()
     }
 }
 
-/// One name for blocks that are known by several: elements of an array go by the name of the array, and else the most
-/// frequent name counts.
+/// One name for blocks with several: elements of an array have the name of the array; otherwise the most frequent
+/// name counts.
 fn together(names: &BTreeMap<String, u64>) -> String {
     let array = |name: &str| name.split_once('[').map_or(name, |(array, _)| array).to_owned();
     let mut arrays: BTreeMap<String, u64> = BTreeMap::new();

@@ -1,4 +1,4 @@
-//! Which pattern of sharing that is.
+//! Classification of the pattern of sharing.
 
 use super::page::{Miss, PageHistory};
 use crate::Pattern;
@@ -6,35 +6,38 @@ use crate::range_set::{RangeSet, common};
 use std::collections::BTreeSet;
 use std::ops::Range;
 
-/// A reader that touches a page first where nobody writes will hardly stay away from the written bytes if they are a
-/// larger part of the page than one in so many.
+/// A reader that first touches a page at unwritten bytes is taken to read the written ones, too, if they are more
+/// than one part in this many of the page.
 const BULK: u64 = 16;
-/// Those who only read make data widely written if one miss in so many is theirs.
+/// Readers make data widely written if one miss in this many is theirs.
 const READERS: u64 = 8;
 
-/// What the part of a page that belongs to one area is like.
+/// How the part of a page that belongs to one area is shared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct PartSharing {
     /// The pattern.
     pub(crate) pattern: Pattern,
     /// Coherence misses at bytes that others write.
     pub(crate) true_misses: u64,
-    /// Coherence misses at bytes that only this node writes, or nobody.
+    /// Coherence misses at bytes that no other node writes.
     pub(crate) false_misses: u64,
 }
 
-/// Finds the pattern of the bytes of a page that are in `part`.
+/// Classifies the bytes of a page that are in `part`.
 ///
-/// A miss is *false* if the bytes that were touched are not among those that others write: it would not have been
-/// without what else is in the page. Data is falsely shared if most of its misses are. Otherwise:
+/// A miss is *false* if the touched bytes are not among those that others write: it would not have occurred without
+/// the other contents of the page. Data is falsely shared if most of its misses are false. Otherwise:
 ///
 /// | written by | and |  |
 /// |---|---|---|
-/// | nobody | | read-only |
+/// | no node
+/// | read-only |
 /// | one node | no other uses it | private |
 /// | one node | others fetched it once | read-only |
 /// | one node, or each byte by one | others fetch it again and again | producer/consumer |
-/// | each byte by one node | nobody fetches it, but the page again and again | falsely shared |
+/// | each byte by one node
+/// no node fetches it, but the page again and again
+/// falsely shared |
 /// | several the same bytes | all who fetch it write it | migratory |
 /// | several the same bytes | others read it | widely written |
 pub(crate) fn classify(page: &PageHistory, part: &RangeSet) -> PartSharing {
@@ -54,7 +57,7 @@ pub(crate) fn classify(page: &PageHistory, part: &RangeSet) -> PartSharing {
         if is_true(page, part, miss) {
             true_misses = true_misses.saturating_add(miss.count);
             if writers.iter().all(|&writer| writer == miss.node) && miss.peer != miss.node {
-                // The home has written, or whoever had the page.
+                // The home has written, or the node that had the page.
                 writers.insert(miss.peer);
             }
         } else {
@@ -76,7 +79,7 @@ pub(crate) fn classify(page: &PageHistory, part: &RangeSet) -> PartSharing {
     } else if moved == 0 {
         match (writers.len(), contended(page, part)) {
             (1, _) => Pattern::ReadOnly,
-            // What makes others fetch the page is seen where they touch it first.
+            // The first addresses that others touch show why they fetch the page.
             (_, false) if page.misses.is_empty() => Pattern::Private,
             (_, false) => Pattern::FalselyShared,
             (_, true) => Pattern::Migratory,
@@ -91,7 +94,7 @@ pub(crate) fn classify(page: &PageHistory, part: &RangeSet) -> PartSharing {
     PartSharing { pattern, true_misses, false_misses }
 }
 
-/// True if more than one node writes the same bytes; also if it is not known which bytes they write.
+/// True if more than one node writes the same bytes, or if the written bytes are unknown.
 fn contended(page: &PageHistory, part: &RangeSet) -> bool {
     let mut all = RangeSet::default();
     let mut unknown = 0;
@@ -109,7 +112,7 @@ fn contended(page: &PageHistory, part: &RangeSet) -> bool {
 /// True if a miss was at bytes that others write.
 fn is_true(page: &PageHistory, part: &RangeSet, miss: &Miss) -> bool {
     let Some(used) = page.uses.get(&miss.node).filter(|used| !used.others.is_empty()) else {
-        // Somebody has written, and nobody knows where.
+        // Another node has written, at unknown bytes.
         return true;
     };
     let (own, others) = (used.written.common(part), &used.others);

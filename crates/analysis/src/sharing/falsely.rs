@@ -1,22 +1,22 @@
-//! Who uses which bytes of a page that is falsely shared.
+//! The use of the bytes of a falsely shared page by each node.
 
 use super::page::PageHistory;
 use crate::range_set::RangeSet;
 use std::ops::Range;
 
-/// Ranges of one node that are shown of a page at most.
+/// The most ranges that are shown for one node and page.
 const RANGES: usize = 32;
-/// A place that is missed once when another is missed so often is not worth a line.
+/// A place with one miss for this many misses of another place is left out.
 const RARE: u64 = 16;
-/// Bytes that a thread reads in one go, mostly.
+/// The bytes that a thread mostly reads at once.
 const WORD: u64 = 4;
 
-/// Bytes that a node uses.
+/// Bytes that one node uses.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Side {
     /// The node.
     pub(crate) node: u16,
-    /// It writes them; else it reads them.
+    /// True if the node writes the bytes, false if it reads them.
     pub(crate) writes: bool,
     /// The bytes.
     pub(crate) bytes: Range<u64>,
@@ -27,12 +27,12 @@ fn words(bytes: &Range<u64>) -> Range<u64> {
     bytes.start & !(WORD - 1)..bytes.end.saturating_add(WORD - 1) & !(WORD - 1)
 }
 
-/// What nodes write of a page, and where else they touch it again and again, in ascending order.
+/// The bytes that nodes write of a page, and other bytes that they touch again and again, in ascending order.
 pub(crate) fn sides(page: &PageHistory) -> Vec<Side> {
     let mut sides = vec![];
     let most = page.misses.iter().map(|miss| miss.count).max().unwrap_or(0);
     for (&node, used) in &page.uses {
-        // Where a node writes, a diff has only the bytes of a word that have changed.
+        // A diff has only those bytes of a written word that have changed.
         let words: RangeSet = used.written.ranges().iter().map(words).collect();
         let often = page.misses.iter().filter(|miss| {
             let is_somewhere = !miss.write && miss.at != page.range;

@@ -1,9 +1,9 @@
-//! How pages are shared, from what can be seen of that when whole pages move.
+//! Patterns of sharing, as far as transfers of whole pages show them.
 //!
-//! What is known of a page: who fetched it, and for each fetch the first address that was touched, to a unit of (mostly)
-//! 32 bytes; which bytes each node wrote, exactly where there were diffs, else by the address of the first write; and
-//! who was told of whose writes. The home of a page writes in place, without a trace as long as nobody shares the page:
-//! that it wrote is known from those who had to fetch the page again.
+//! A recording has this about a page: the nodes that fetched it, and for each fetch the first touched address, mostly
+//! to a unit of 32 bytes; the bytes that each node wrote, exactly from diffs, otherwise by the address of the first
+//! write; and the write notices. The home of a page writes in place, which shows only when another node has to fetch
+//! the page again.
 
 mod classify;
 mod falsely;

@@ -1,4 +1,4 @@
-//! What is known of the use of one page.
+//! The recorded use of one page.
 
 use crate::areas::Map;
 use crate::range_set::RangeSet;
@@ -8,59 +8,59 @@ use gondwana_monitor::Kind;
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-/// Longest unit, as a power of two, that says which bytes were touched rather than which page.
+/// log2 of the bytes of the longest unit that locates a touch within a page.
 const FINE: u8 = 6;
-/// Longest unit, as a power of two, that is taken for the very bytes that were touched.
+/// log2 of the bytes of the longest unit that counts as exactly the touched bytes.
 const EXACT: u8 = 3;
-/// The longest pages of which it is known which bytes are written.
+/// The longest pages whose written bytes are recorded.
 const PAGE: u64 = 1 << 12;
 
 /// A fetch of a page that a node had lost to a writer: a coherence miss.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Miss {
-    /// Who fetched.
+    /// The node that fetched.
     pub(crate) node: u16,
-    /// From where.
+    /// The node that sent the page.
     pub(crate) peer: u16,
-    /// Where the page was touched; the whole page if that is not known.
+    /// The touched addresses; the whole page if they are unknown.
     pub(crate) at: Range<u64>,
-    /// How often.
+    /// The number of such fetches.
     pub(crate) count: u64,
-    /// For a write.
+    /// True for a write.
     pub(crate) write: bool,
 }
 
-/// What one node did with a page.
+/// The use of a page by one node.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct NodeUse {
-    /// The bytes that it wrote, as far as that is known.
+    /// The bytes that it wrote, as far as they are known.
     pub(crate) written: RangeSet,
-    /// The bytes that others wrote, as far as that is known.
+    /// The bytes that others wrote, as far as they are known.
     pub(crate) others: RangeSet,
-    /// It wrote something, wherever.
+    /// True if it wrote, at whatever bytes.
     pub(crate) writes: bool,
-    /// Where it touched the page when it fetched it.
+    /// The addresses that it touched first when it fetched the page.
     pub(crate) touched: RangeSet,
-    /// It fetched the page because a thread wanted it.
+    /// How often a thread of it waited for the page.
     pub(crate) fetches: u64,
     /// How often it began to write.
     begins: u64,
-    /// Where it began to write.
+    /// The addresses at which it began to write.
     begun: Vec<(Range<u64>, u8)>,
     /// Fetches for writes, upgrades and diffs.
     writing: u64,
     /// Notices and invalidations.
     losses: u64,
-    /// Pages that came along with others.
+    /// How often the page was prefetched.
     ahead: u64,
 }
 
-/// A page.
+/// The use of a page by all nodes.
 #[derive(Clone, Debug)]
 pub(crate) struct PageHistory {
     /// Its addresses.
     pub(crate) range: Range<u64>,
-    /// What each node did.
+    /// The use by each node.
     pub(crate) uses: BTreeMap<u16, NodeUse>,
     /// The coherence misses.
     pub(crate) misses: Vec<Miss>,
@@ -84,7 +84,7 @@ impl PageHistory {
                 node.fetches += count;
                 node.touched.add(at.clone());
             }
-            // Made for a thread that was expected to write, and may not have.
+            // A predicted write: the thread may not have written.
             Kind::Upgrade if like.thread == 0 => {}
             Kind::Write | Kind::ColdWrite | Kind::ExcessWrite | Kind::Upgrade => {
                 node.begins += count;
@@ -109,7 +109,7 @@ impl PageHistory {
             }
             Kind::Invalidation => node.losses += count,
             Kind::Ahead => node.ahead += count,
-            // A home has its pages for itself alone before anybody writes them.
+            // A home has its pages exclusively before any node writes them.
             Kind::Recall | Kind::LockHandOff => {}
         }
         if matches!(like.kind, Kind::Read | Kind::Write) {
@@ -118,11 +118,11 @@ impl PageHistory {
         }
     }
 
-    /// Draws the conclusions once everything is noted.
+    /// Draws the conclusions, once all rows are noted.
     fn conclude(&mut self, map: &Map, writes: &Writes) {
         let exact = self.range.end - self.range.start <= PAGE;
         for (&node, used) in &mut self.uses {
-            // What comes along after it was lost would have been fetched.
+            // A page that was prefetched after it was lost would otherwise have been fetched.
             if used.losses > 0 && used.ahead > 0 {
                 let at = self.range.clone();
                 self.misses.push(Miss { node, peer: node, at, count: used.ahead, write: false });
@@ -150,8 +150,9 @@ impl PageHistory {
         }
     }
 
-    /// A node that wrote all that the others write, and more, has initialised it: what it wrote since then is where it
-    /// began to write again. One that wrote no more than that, but only once, has handed it over.
+    /// A node that wrote all that the others write, and more, has initialised the page: its own writes are those
+    /// where it began to write again. A node that wrote no more than the others, but only once, has handed the page
+    /// over.
     fn forget_initialisation(&mut self) {
         let nodes: Vec<u16> = self.uses.keys().copied().collect();
         for node in nodes {
@@ -176,10 +177,11 @@ impl PageHistory {
     }
 }
 
-/// The bytes that a write was about of which only the unit is known.
+/// The bytes of a write of which only the unit is known.
 ///
-/// If others write in the same unit, it was about the bytes of their variables or blocks that they don't write: a word
-/// of an array that each node writes its own words of. If there are none, it was about the same bytes.
+/// If others write in the same unit, these are the bytes of their variables or blocks that the others do not write:
+/// for example a word of an array of which each node writes its own words. If there are none, all wrote the same
+/// bytes.
 fn meant(at: &Range<u64>, unit: u8, others: &RangeSet, map: &Map) -> Vec<Range<u64>> {
     if unit <= EXACT || !others.meets(at) {
         return vec![at.clone()];
@@ -193,7 +195,7 @@ fn meant(at: &Range<u64>, unit: u8, others: &RangeSet, map: &Map) -> Vec<Range<u
 /// First address and length of a page.
 pub(crate) type Key = (u64, u64);
 
-/// What is known of each page, in ascending order. Rows about more than a page make pages of their size.
+/// The use of each page, in ascending order. Rows about more than a page make pages of their size.
 pub(crate) fn pages(
     rows: &[(RowKey, Amount)],
     run: &Shape,
@@ -214,7 +216,7 @@ pub(crate) fn pages(
     pages
 }
 
-/// Which page a row is about: its first address and its length.
+/// The page that a row is about: its first address and its length.
 pub(crate) fn key(like: &RowKey, page_bytes: u64) -> Key {
     let bytes = page_bytes.max(1 << like.unit);
     (like.address & !(bytes - 1), bytes)

@@ -1,19 +1,26 @@
-//! A mistake in the monitor costs the recording, never the run.
+//! A panic in the monitor costs the recording, never the run.
 
 use super::Monitor;
 use crate::Node;
 use crate::defect::attempt;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+/// Locks a mutex of the monitor, also after a panic of a thread that held it.
+pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
 use gondwana_control::Report;
 
 impl Monitor {
-    /// Forgets the recording, which what has failed may have left half done.
+    /// Drops the recorder, whose state may be inconsistent.
     fn give_up(&self) {
         *self.recorder() = None;
     }
 }
 
 impl Node {
-    /// Does something for the monitor. If that fails, nothing more is recorded here, the user hears of it, and the program goes on.
+    /// Runs a part of the monitor. If it panics, this node stops recording, the user gets a sentence, and the program
+    /// goes on.
     pub(super) fn attempt<R>(&'static self, what: impl FnOnce() -> R) -> Option<R> {
         attempt(what)
             .inspect_err(|why| {

@@ -1,6 +1,7 @@
-//! Filters of the command line, on this node.
+//! The filters of the command line, on this node.
 
 use super::Tap;
+use super::failure::lock;
 use crate::Node;
 use gondwana_memory::heap::Layout;
 use gondwana_memory::{Geometry, PAGE_SIZE};
@@ -9,10 +10,10 @@ use gondwana_monitor::{
 };
 use gondwana_topology::NodeId;
 use std::ops::Range;
-use std::sync::{MutexGuard, PoisonError};
+use std::sync::MutexGuard;
 
 impl Node {
-    /// Sets filters and reads counters of this node, while its threads go on. Counting begins with the first filter.
+    /// Sets filters and reads counters of this node, while its threads run. Counting begins with the first filter.
     pub(super) fn with_configuration<R>(&'static self, call: impl FnOnce(&mut BankConfiguration) -> R) -> R {
         let mut configuration = self.monitor.configuration();
         let result = call(configuration.get_or_insert_default());
@@ -20,7 +21,7 @@ impl Node {
         result
     }
 
-    /// Has the tap count for the bank, as long as a filter is set.
+    /// Makes the event sink count for the bank as long as a filter is set.
     fn connect(&self, configuration: &MutexGuard<'_, Option<BankConfiguration>>) {
         let bank = configuration
             .as_ref()
@@ -35,14 +36,14 @@ impl Node {
         }
     }
 
-    /// Sets the filters of the command line. Says which cannot be set.
+    /// Sets the filters of the command line; returns sentences about those that are refused.
     pub(super) fn set_filters(&'static self, texts: &[FilterText]) -> Vec<String> {
         let (mut refused, mut set) = (vec![], vec![]);
         if texts.is_empty() {
             return refused;
         }
         self.with_configuration(|configuration| {
-            // Those that take what is left come last.
+            // Filters that take all free counters come last.
             let takes_rest = |text: &FilterText| matches!(text.area, Area::Heap | Area::All);
             let mut texts = texts.to_vec();
             texts.sort_by_key(takes_rest);
@@ -59,23 +60,22 @@ impl Node {
                 }
             }
         });
-        self.monitor.ordered.lock().unwrap_or_else(PoisonError::into_inner).extend(set);
+        lock(&self.monitor.ordered).extend(set);
         refused
     }
 
-    /// Filters that look for what is hot by themselves.
+    /// Adaptive refinement of this node's filters.
     pub(super) fn filter_refinement(&self) -> FilterRefinement {
         FilterRefinement::new(watched(&self.geometry, self.heap.layout()))
     }
 
-    /// Takes away the filters of the command line.
+    /// Removes the filters of the command line.
     pub(super) fn remove_ordered_filters(&'static self) {
-        let ordered =
-            std::mem::take(&mut *self.monitor.ordered.lock().unwrap_or_else(PoisonError::into_inner));
+        let ordered = std::mem::take(&mut *lock(&self.monitor.ordered));
         if !ordered.is_empty() {
             self.with_configuration(|configuration| {
                 for id in ordered {
-                    // The program may have taken it away.
+                    // The program may have removed it.
                     let _ = configuration.remove(id);
                 }
             });
@@ -83,7 +83,7 @@ impl Node {
     }
 }
 
-/// The filters that a text stands for. Those of the heap take as many counters as given, half of them for small blocks.
+/// The filters of a text. Filters of the heap take at most as many counters as given, half of them for small blocks.
 fn resolve(text: &FilterText, geometry: &Geometry, heap: &Layout, counters: u64) -> Vec<Filter> {
     let unit = 1_u64 << text.filter.unit;
     let whole = |range: Range<u64>| Filter { start: range.start, end: range.end, ..text.filter };
@@ -100,7 +100,7 @@ fn resolve(text: &FilterText, geometry: &Geometry, heap: &Layout, counters: u64)
         let small: Vec<Filter> =
             nodes(heap).filter_map(|node| small_blocks(&text.filter, heap, node, each / 2)).collect();
         let left = each - small.iter().map(Filter::counters).max().unwrap_or(0);
-        // First: of so many nodes that there are too few filters, at least the large blocks are counted.
+        // First, so that at least large blocks are counted if there are too few filters for all nodes.
         filters.extend(large_blocks(heap, unit, left.saturating_mul(unit)).map(whole));
         filters.extend(small);
     }
@@ -108,7 +108,8 @@ fn resolve(text: &FilterText, geometry: &Geometry, heap: &Layout, counters: u64)
     filters
 }
 
-/// A filter like another one for the small blocks of a node: the beginnings of the regions of all sizes. `None` if a region has
+/// A copy of a filter for the small blocks of a node: the beginnings of the regions of all sizes. `None` if a region
+/// has no whole unit, or no region gets a counter.
 /// no unit, or none gets a counter.
 fn small_blocks(like: &Filter, heap: &Layout, node: NodeId, most: u64) -> Option<Filter> {
     let (regions, part) = heap.regions(node)?;
@@ -116,7 +117,7 @@ fn small_blocks(like: &Filter, heap: &Layout, node: NodeId, most: u64) -> Option
     let bytes = (regions.end - regions.start) as u64;
     let most = most / (bytes >> part);
     let units = most.min((1_u64 << part) / unit) as u32;
-    // The first of them may begin within a unit, of which the rest is the end of what another node has.
+    // The first region may begin within a unit, whose other part belongs to another node.
     let start = regions.start as u64 / unit * unit;
     let stride = Some(Stride { part: part as u8, units });
     (units > 0).then_some(Filter { start, end: start + bytes, stride, ..*like })
@@ -126,15 +127,16 @@ fn nodes(heap: &Layout) -> impl Iterator<Item = NodeId> + use<> {
     (0..heap.nodes() as u16).map(NodeId)
 }
 
-/// What is watched from the start where nobody has said what: variables, and of each node's large blocks as much as a quarter of
-/// the counters can be about. Small blocks are spread over too many addresses: they are watched where something happens.
+/// The areas that adaptive refinement covers from the start: variables, and of each node's large blocks as much as a
+/// quarter of the counters suffices for. Small blocks are spread over too many addresses: they get filters where they
+/// are hot.
 fn watched(geometry: &Geometry, heap: &Layout) -> Vec<Range<u64>> {
     let most = ((COUNTERS as u64 / 4) << LARGEST_UNIT) / heap.nodes() as u64;
     let heap = large_blocks(heap, 1 << LARGEST_UNIT, most).filter(|range| !range.is_empty());
     data_ranges(geometry, 1).into_iter().chain(heap).collect()
 }
 
-/// Where each node has its pages and large blocks, at most `most` bytes of them, in whole units.
+/// The part of the heap with pages and large blocks, of each node, at most `most` bytes of it, in whole units.
 fn large_blocks(heap: &Layout, unit: u64, most: u64) -> impl Iterator<Item = Range<u64>> {
     let bytes = heap.bytes_per_node() as u64;
     nodes(heap).map(move |node| {
@@ -144,7 +146,7 @@ fn large_blocks(heap: &Layout, unit: u64, most: u64) -> impl Iterator<Item = Ran
     })
 }
 
-/// Where the variables of the program and its libraries are, in whole units.
+/// The variables of the program and its libraries, in whole units.
 fn data_ranges(geometry: &Geometry, unit: u64) -> Vec<Range<u64>> {
     let mut ranges: Vec<Range<u64>> = vec![];
     for data in geometry.overlays() {

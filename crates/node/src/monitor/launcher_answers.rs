@@ -1,5 +1,6 @@
-//! What the program asks of the launcher.
+//! Requests of the program to the launcher, and the launcher's answers.
 
+use super::failure::lock;
 use crate::Node;
 use gondwana_control::Report;
 use std::path::Path;
@@ -8,9 +9,9 @@ use std::sync::{Condvar, Mutex, PoisonError};
 /// An error number and a sentence.
 pub type Refusal = (i32, String);
 
-/// What the launcher has answered.
+/// The answer to one request at a time.
 pub struct Answers<T> {
-    /// Held by the one that asks.
+    /// Held by the thread whose request is pending.
     asking: Mutex<()>,
     answer: Mutex<Option<T>>,
     arrived: Condvar,
@@ -23,21 +24,22 @@ impl<T> Default for Answers<T> {
 }
 
 impl<T> Answers<T> {
-    /// The launcher has answered.
+    /// Stores the launcher's answer.
     pub fn put(&self, answer: T) {
-        *self.answer.lock().unwrap_or_else(PoisonError::into_inner) = Some(answer);
+        *lock(&self.answer) = Some(answer);
         self.arrived.notify_all();
     }
 
-    /// Asks, as soon as nobody else does, and waits for the answer. A launcher that is gone takes this process with it.
+    /// Sends a request, once no other is pending, and waits for the answer. When the launcher ends, this process ends
+    /// with it.
     pub fn ask(&self, ask: impl FnOnce()) -> T {
-        let _one_at_a_time = self.asking.lock().unwrap_or_else(PoisonError::into_inner);
+        let _one_at_a_time = lock(&self.asking);
         ask();
         self.wait()
     }
 
     fn wait(&self) -> T {
-        let mut answer = self.answer.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut answer = lock(&self.answer);
         loop {
             match answer.take() {
                 Some(answer) => return answer,
@@ -48,15 +50,15 @@ impl<T> Answers<T> {
 }
 
 impl Node {
-    /// Has the run recorded in a file, from now on.
+    /// Has the launcher record the run in a file from now on.
     ///
     /// # Errors
-    /// If that is not possible: an error number and a sentence about the run.
+    /// If the run cannot be recorded: an error number and a sentence about the run.
     pub fn record_run(&self, file: &Path) -> Result<(), Refusal> {
         self.ask_launcher(&Report::Record { file: file.to_owned() })
     }
 
-    /// Has the run be recorded no more.
+    /// Has the launcher end the recording.
     ///
     /// # Errors
     /// As for [`Node::record_run`].

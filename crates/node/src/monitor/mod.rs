@@ -1,8 +1,8 @@
-//! The monitor of this node: what it sees, and how that gets into the recording.
+//! The monitor of one node: it observes transactions, and records them.
 //!
-//! The *tap* sees transactions under the node's lock and adds them up in a table. A thread of the node's own takes the
-//! table a few times a second, puts an empty one in its place, and sends what was in it to the launcher. Nothing is
-//! sent, allocated or waited for where a thread of the program has a fault.
+//! The *event sink* sees transactions under the node's lock and adds them up in an aggregation table. The monitor's thread
+//! replaces the table by an empty one four times a second, and sends the rows to the launcher. The fault path never sends,
+//! allocates or waits for the monitor.
 
 mod attribution;
 mod failure;
@@ -25,6 +25,7 @@ pub use thresholds::Callback;
 
 use crate::{Node, Thread, service};
 use attribution::Written;
+use failure::lock;
 use gondwana_control::{BankAnswer, BankError, Monitoring, Order, Report};
 use gondwana_monitor::{AggregationTable, BankConfiguration, FilterId};
 use gondwana_topology::NodeId;
@@ -35,61 +36,61 @@ use program_filters::ProgramFilters;
 use recorder::Recorder;
 use std::io::ErrorKind;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Barrier, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Barrier, Mutex, MutexGuard, OnceLock};
 use std::time::Duration;
-use thresholds::Listening;
+use thresholds::ThresholdCallbacks;
 
-/// How often the table is taken: as much of a recording is missing if a node is killed.
+/// The period in which the table is taken: a node that is killed loses as much of its recording.
 const PERIOD: Duration = Duration::from_millis(250);
 
-/// The part of the monitor that is outside the node's lock.
+/// The part of the monitor outside the node's lock.
 #[derive(Default)]
 pub struct Monitor {
-    /// Nothing while the run is not recorded.
+    /// The recorder, while the run is recorded.
     recorder: Mutex<Option<Recorder>>,
-    /// The node is about to end: nothing is recorded any more. Changed by the one who has the recorder.
+    /// Set when the node is about to end: nothing is recorded after that. Written under the recorder's lock.
     over: AtomicBool,
-    /// Where filters are set, once there have been any.
+    /// The configuration of the counter bank, once a filter has been set.
     configuration: Mutex<Option<BankConfiguration>>,
-    /// What is known of the data, from when the run is first monitored: it stays for a later recording.
+    /// Blocks, sites and pointers, collected since the run was first monitored; kept for later recordings.
     attribution: OnceLock<Attribution>,
-    /// The threads that have started: of a recording that begins later, too.
+    /// The threads that have started, also for recordings that begin later.
     pub threads: Threads,
-    /// Filters that the present recording has come with.
+    /// Filters that came with the present recording.
     ordered: Mutex<Vec<FilterId>>,
-    /// Thresholds that the program wants to hear of.
-    listening: Listening,
-    /// What the program calls its data.
+    /// Callbacks of the program for threshold events.
+    threshold_callbacks: ThresholdCallbacks,
+    /// Names that the program gives its data.
     names: GivenNames,
     /// Records on their way to the launcher.
     outbox: Outbox,
-    /// What the launcher has answered the program.
+    /// The launcher's answers to the program.
     answers: Answers<Result<(), Refusal>>,
-    /// Filters of the program.
+    /// The program's filters.
     banks: ProgramFilters,
-    /// What the banks of all nodes have answered the program.
+    /// The answers of all counter banks to the program.
     bank_answers: Answers<BankAnswer>,
 }
 
 impl Monitor {
-    /// What is known of the data, if the run is or was monitored.
+    /// The attribution of the program's data, if the run is or was monitored.
     #[inline]
     pub fn attribution(&self) -> Option<&Attribution> {
         self.attribution.get()
     }
 
     fn recorder(&self) -> MutexGuard<'_, Option<Recorder>> {
-        self.recorder.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.recorder)
     }
 
     fn configuration(&self) -> MutexGuard<'_, Option<BankConfiguration>> {
-        self.configuration.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.configuration)
     }
 }
 
 impl Node {
-    /// Starts the thread of the monitor. It records if the run is monitored from its start, and does what the launcher
-    /// orders later.
+    /// Starts the monitor's thread. It records if the run is monitored from its start, and carries out later orders
+    /// of the launcher.
     pub fn begin_monitoring(&'static self) {
         if let Some(asked) = &self.boot.monitor {
             self.start_monitoring(asked);
@@ -99,7 +100,7 @@ impl Node {
             let settled = Arc::clone(&settled);
             move || {
                 service::block_all_signals();
-                // The first block of the thread, as the service thread has it before the program starts.
+                // The thread's first allocation happens here, before the program starts, as in the service thread.
                 drop(std::hint::black_box(Box::new(0_u8)));
                 settled.wait();
                 self.monitor();
@@ -113,18 +114,18 @@ impl Node {
         }
     }
 
-    /// Records from now on; a recording that goes on already begins anew.
+    /// Records from now on; a recording in progress begins anew.
     fn start_monitoring(&'static self, asked: &Monitoring) {
-        // Made before the lock is taken, and the one before is dropped behind it: both are large.
+        // Made before the lock is taken, and the old one is dropped after it is released: both are large.
         let written = Arc::new(Written::new());
         let mut tap = Some(Box::new(Tap::recording(self.geometry.clone(), asked.auto, Arc::clone(&written))));
         let mut recorder = self.monitor.recorder();
         if self.monitor.over.load(Ordering::Relaxed) {
             return;
         }
-        // First: whatever is recorded has met them.
+        // Before anything is recorded, so that filters count everything that is.
         let refused = self.set_filters(&asked.filters);
-        // What is wrong with them is so on all nodes.
+        // All nodes refuse the same filters.
         if self.me == NodeId(0) {
             refused.into_iter().for_each(|what| self.report(&Report::Refused { what }));
         }
@@ -142,10 +143,10 @@ impl Node {
         recorder.insert(Recorder::new(filter_refinement, written)).begin(self);
     }
 
-    /// Takes down from now on who allocates; what was taken down before is to be told again.
+    /// Starts to collect allocations; everything that was collected before is emitted again.
     fn begin_attribution(&self) {
         if let Some(attribution) = self.monitor.attribution() {
-            attribution.tell_again();
+            attribution.emit_again();
             return;
         }
         match Attribution::new(self.heap.layout(), self.me) {
@@ -156,7 +157,7 @@ impl Node {
         }
     }
 
-    /// Writes down what has not been written yet, and records no more.
+    /// Writes what has not been written yet, and stops recording.
     fn stop_monitoring(&'static self) {
         let Some(mut recorder) = self.monitor.recorder().take() else { return };
         recorder.end(self);
@@ -164,18 +165,18 @@ impl Node {
         drop(self.stop_aggregation());
     }
 
-    /// Writes nothing down any more. Gives what was written down and the tap, if nothing is counted either: both are large, and
-    /// the lock is free when they are dropped.
+    /// Stops aggregating. Returns the table, and the event sink if it does not count either: both are large, and the
+    /// caller drops them after the lock is released.
     fn stop_aggregation(&self) -> (Option<AggregationTable>, Option<Box<Tap>>) {
         let mut core = self.core();
         let table = core.ports.tap.as_mut().and_then(|tap| tap.table.take());
         (table, core.ports.tap.take_if(|tap| tap.bank.is_none()))
     }
 
-    /// Does what the launcher orders, until it is gone, and records meanwhile.
+    /// Carries out the launcher's orders until the launcher ends, and records meanwhile.
     fn monitor(&'static self) {
         loop {
-            // First: the program is about to start, and hardly anything has happened.
+            // First iteration: the program is about to start, and hardly anything has happened.
             let recording = self.monitor.recorder().is_some();
             match self.control.receive_within(recording.then_some(PERIOD)) {
                 Ok(Some(order)) => self.follow(order),
@@ -187,12 +188,12 @@ impl Node {
                 if let Some(recorder) = self.monitor.recorder().as_mut() {
                     recorder.go_on(self);
                 }
-                self.tell_thresholds();
+                self.pass_on_thresholds();
             });
         }
     }
 
-    /// Does what the launcher orders. Whoever waits for that is answered, whatever happens.
+    /// Carries out an order. A thread that waits for the result gets an answer in any case.
     fn follow(&'static self, order: Order) {
         match order {
             Order::Monitor(asked) => {
@@ -202,7 +203,7 @@ impl Node {
                 self.attempt(|| self.stop_monitoring());
             }
             Order::Count => {
-                self.attempt(|| self.tell_counters());
+                self.attempt(|| self.report_counters());
                 self.report(&Report::Counted);
             }
             Order::Answer(answer) => self.monitor.answers.put(answer.map_or(Ok(()), Err)),
@@ -213,12 +214,12 @@ impl Node {
                 })));
             }
             Order::BankAnswer(answer) => self.monitor.bank_answers.put(answer),
-            Order::Reached(reached) => self.monitor.listening.put(reached),
+            Order::Reached(reached) => self.monitor.threshold_callbacks.put(reached),
         }
     }
 
-    /// Tells the launcher what the counters of filters have counted.
-    fn tell_counters(&'static self) {
+    /// Reports the counters of all filters to the launcher.
+    fn report_counters(&'static self) {
         let time = self.monitor.recorder().as_ref().map_or(0, Recorder::now);
         if let Some(configuration) = self.monitor.configuration().as_ref() {
             self.count_one_sided_reads(configuration, |_| true);
@@ -227,7 +228,7 @@ impl Node {
         }
     }
 
-    /// Writes down most of what has not been written yet, while other nodes get ready to end.
+    /// Writes most of what has not been written yet, while other nodes prepare to end.
     pub(crate) fn prepare_end_of_recording(&'static self) {
         self.attempt(|| {
             if let Some(recorder) = self.monitor.recorder().as_mut() {
@@ -236,13 +237,13 @@ impl Node {
         });
     }
 
-    /// Writes down what has not been written yet. The node is about to end, or to stand still until it is ended.
+    /// Writes what has not been written yet. The node is about to end, or to stop until it is killed.
     pub(crate) fn end_recording(&'static self) {
         self.attempt(|| {
             let mut recorder = self.monitor.recorder();
             self.monitor.over.store(true, Ordering::Relaxed);
             if let Some(recorder) = recorder.as_mut() {
-                self.tell_thresholds();
+                self.pass_on_thresholds();
                 recorder.end(self);
             }
         });

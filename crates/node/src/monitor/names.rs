@@ -1,13 +1,14 @@
-//! What the program calls its data.
+//! The names that the program gives its data.
 
+use super::failure::lock;
 use crate::Node;
 use gondwana_recording::Name;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard};
 
-/// Most names that a node keeps.
+/// The most names that a node keeps.
 const MOST: usize = 64 << 10;
 
-/// Names in one chunk: none is longer than a few hundred bytes.
+/// Names in one chunk; a name has at most a few hundred bytes.
 const IN_A_CHUNK: usize = 128;
 
 /// Names that the program has given.
@@ -16,10 +17,10 @@ pub struct GivenNames(Mutex<Vec<Name>>);
 
 impl GivenNames {
     fn lock(&self) -> MutexGuard<'_, Vec<Name>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.0)
     }
 
-    /// Writes down the names from this number on; gives the number of the next.
+    /// Writes the names from this index on; returns the index of the next.
     pub fn write(&self, node: &Node, from: usize) -> usize {
         let names = self.lock();
         names[from..].chunks(IN_A_CHUNK).for_each(|names| node.put_record(&names.to_vec()));
@@ -28,8 +29,8 @@ impl GivenNames {
 }
 
 impl Node {
-    /// The program calls the data in a range by a name: recordings say so, later ones, too. False if it has given too many
-    /// names on this node.
+    /// Names the data in a range, for this and later recordings. False if the program has given too many names on
+    /// this node.
     pub fn name_data(&self, start: usize, bytes: usize, name: &str) -> bool {
         let mut names = self.monitor.names.lock();
         if names.len() == MOST {

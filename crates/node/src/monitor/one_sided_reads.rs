@@ -1,11 +1,11 @@
-//! Visits that filters of this node are about: other nodes copy pages from its memory, and the protocol finds out when it next
-//! works on the page. Whoever wants to know what was counted must not have to wait for that.
+//! One-sided reads by other nodes. They copy pages from this node's memory, and the protocol learns of it when it
+//! next withdraws the page. Reading a counter must not wait for that: so the monitor scans the reader bitmaps first.
 
 use crate::Node;
 use gondwana_monitor::{BankConfiguration, Directions, Filter, Kind};
 
 impl Node {
-    /// Counts the visits that have not been counted yet, for those of the filters that are wanted.
+    /// Counts the one-sided reads that have not been counted yet, for the filters that `wanted` accepts.
     pub(super) fn count_one_sided_reads(
         &'static self,
         configuration: &BankConfiguration,
@@ -17,10 +17,10 @@ impl Node {
             .for_each(|(_, filter)| self.find_one_sided_reads(filter));
     }
 
-    /// Counts the visits to pages of a filter that have not been counted yet, if it is about visits. Before it is set, this is
-    /// what keeps it from counting what was before.
+    /// Counts the one-sided reads of a filter's pages that have not been counted yet, if the filter is about reads.
+    /// Before a filter is set, this keeps earlier reads out of its counters.
     pub(super) fn find_one_sided_reads(&'static self, filter: &Filter) {
-        // Visitors leave no word of what they come for: as far as the home knows, they read.
+        // The reader bitmap does not have what a page is read for: the home counts all as reads.
         if filter.directions.meets(Directions::In) && filter.kinds.contains(Kind::Read) {
             for counted in filter.ranges() {
                 for pages in self.geometry.pages_between(counted.start as usize, counted.end as usize) {

@@ -1,31 +1,32 @@
-//! Chunks of the recording that are on their way to the launcher.
+//! Chunks of the recording on their way to the launcher.
 
+use super::failure::lock;
 use crate::Node;
 use gondwana_control::{CHUNKS_MARK, MAX_REPORT};
 use gondwana_recording::{Record, encode};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard};
 
-/// Chunks are sent when they are so many bytes together. Half of what a datagram holds, so that the C library needs no new
-/// mapping for it: the addresses of mappings are the program's affair.
+/// Chunks are sent once they have this many bytes together: half a datagram, so that growing the buffer never makes
+/// the C library map memory. The addresses of mappings belong to the program.
 const BATCH: usize = MAX_REPORT / 2;
 
-/// Chunks that wait to be sent together. Each datagram wakes the launcher, and a chunk is often a few bytes.
+/// Chunks that wait to be sent together: each datagram wakes the launcher, and a chunk is often a few bytes.
 #[derive(Default)]
 pub struct Outbox(Mutex<Vec<u8>>);
 
 impl Outbox {
     fn lock(&self) -> MutexGuard<'_, Vec<u8>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.0)
     }
 }
 
 impl Node {
-    /// Writes down a record. It leaves with others, at the latest with [`Node::send_records`].
+    /// Writes a record. It is sent with others, at the latest by [`Node::send_records`].
     pub(super) fn put_record<R: Record>(&self, record: &R) {
         self.put_chunk(&encode(self.me.0, record));
     }
 
-    /// As [`Node::put_record`], of a record that is encoded already.
+    /// Writes a record that is encoded already; see [`Node::put_record`].
     pub(super) fn put_chunk(&self, chunk: &[u8]) {
         let mut datagram = self.monitor.outbox.lock();
         if datagram.len() + chunk.len() > BATCH {
@@ -37,15 +38,14 @@ impl Node {
         datagram.extend_from_slice(chunk);
     }
 
-    /// Sends the records that have been written down to the launcher. Whoever reports something that they belong to does this
-    /// first.
+    /// Sends the written records to the launcher. A report that refers to records must be sent after this.
     pub(super) fn send_records(&self) {
         self.send_datagram(&mut self.monitor.outbox.lock());
     }
 
     fn send_datagram(&self, datagram: &mut Vec<u8>) {
         if !datagram.is_empty() {
-            // A launcher that is gone takes this process with it; nobody is left to be told.
+            // When the launcher ends, this process ends with it: no error to report.
             let _ = self.control.send_chunks(datagram);
             datagram.clear();
         }

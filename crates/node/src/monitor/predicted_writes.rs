@@ -1,17 +1,17 @@
-//! Pages that are read, but asked for to be written, because the instruction that reads them has always been followed by one
-//! that writes them. What is recorded is what the program does: the read now and, as that will not show by itself, the
-//! write.
+//! Read-then-write prediction as the monitor records it. Pages that a thread reads are requested for writing if the
+//! reading instruction has always been followed by one that writes. The recording has what the program does: the read
+//! now, and the write, which causes no fault of its own.
 
 use gondwana_coherence::Page;
 
-/// Most requests under way that are kept: more than threads that wait.
+/// The most requests in flight that are kept: more than there are waiting threads.
 const MOST: usize = 64;
 
-/// What is known of such pages. Nothing is allocated after the beginning.
+/// The predicted writes of requests in flight. Nothing is allocated after `default`.
 pub struct PredictedWrites {
-    /// The instruction that will write what the fault reads that is being handled.
+    /// The instruction that is predicted to write what the current fault reads.
     writer: Option<u64>,
-    /// First pages of requests under way, and the instructions that will write what they bring.
+    /// The first pages of requests in flight, and the instructions that are predicted to write what they bring.
     requests: Vec<(Page, u64)>,
 }
 
@@ -22,22 +22,22 @@ impl Default for PredictedWrites {
 }
 
 impl PredictedWrites {
-    /// A fault begins to be handled; what it reads will be written by an instruction, if one is given.
+    /// Begins a fault, with the instruction that is predicted to write what it reads, if there is one.
     pub fn begin(&mut self, writer: Option<usize>) {
         self.writer = writer.map(|code| code as u64);
     }
 
-    /// What the fault needs has been asked for.
+    /// Ends a fault: its requests have been sent.
     pub fn end(&mut self) {
         self.writer = None;
     }
 
-    /// The instruction that will write what comes now, while the fault is being handled.
+    /// The instruction that is predicted to write the pages that arrive during the current fault.
     pub fn writer(&self) -> Option<u64> {
         self.writer
     }
 
-    /// Pages from `first` on are asked for.
+    /// Pages from `first` on are requested.
     pub fn ask(&mut self, first: Page) {
         if let Some(writer) = self.writer {
             if self.requests.len() == MOST {
@@ -47,7 +47,7 @@ impl PredictedWrites {
         }
     }
 
-    /// Pages from `first` on have come: the instruction that will write them.
+    /// Pages from `first` on have arrived: returns the instruction that is predicted to write them.
     pub fn answered(&mut self, first: Page) -> Option<u64> {
         let place = self.requests.iter().position(|&(page, _)| page == first)?;
         Some(self.requests.swap_remove(place).1)

@@ -1,28 +1,29 @@
-//! The filters of the program, which are set on the banks of all nodes.
+//! The program's filters, which are set in the counter banks of all nodes.
 
-use super::thresholds::{Callback, is_telling};
+use super::failure::lock;
+use super::thresholds::{Callback, in_callback};
 use crate::Node;
 use gondwana_control::{BankAnswer, BankError, BankRequest, MOST_COUNTERS, Report};
 use gondwana_monitor::{Filter, FilterError, FilterId, Kinds, SecondaryId};
 use std::collections::BTreeMap;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard};
 
-/// Filters and secondary counters of the program, by the numbers that the whole run has for them.
+/// The program's filters and secondary counters, by the numbers that they have in the whole run.
 #[derive(Default)]
 pub struct ProgramFilters {
-    /// Locked for a moment only; by those who have the configuration, behind it.
+    /// Held only briefly; a thread that holds the configuration's lock, too, has taken that one first.
     filters: Mutex<BTreeMap<u8, Set>>,
     secondaries: Mutex<BTreeMap<u8, SecondaryId>>,
 }
 
-/// A filter on this node's bank.
+/// A filter in this node's counter bank.
 #[derive(Clone, Copy)]
 pub struct Set {
-    /// Its number on this bank.
+    /// Its number in this bank.
     pub id: FilterId,
-    /// How many counters it has.
+    /// The number of its counters.
     counters: u32,
-    /// The node that has asked for it.
+    /// The node whose thread requested it.
     pub asker: u16,
     /// See [`BankRequest::Set`].
     pub token: Option<u64>,
@@ -30,11 +31,11 @@ pub struct Set {
 
 impl ProgramFilters {
     fn filters(&self) -> MutexGuard<'_, BTreeMap<u8, Set>> {
-        self.filters.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.filters)
     }
 
     fn secondaries(&self) -> MutexGuard<'_, BTreeMap<u8, SecondaryId>> {
-        self.secondaries.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.secondaries)
     }
 
     fn filter(&self, number: u8) -> Result<Set, FilterError> {
@@ -45,43 +46,44 @@ impl ProgramFilters {
         self.secondaries().get(&number).copied().ok_or(FilterError::NotSet)
     }
 
-    /// The filter of the program that has this number on the bank of this node, and its number in the run.
+    /// The program's filter with this number in the bank of this node, and its number in the run.
     pub fn of_bank(&self, id: u8) -> Option<(u8, Set)> {
         self.filters().iter().find(|(_, set)| set.id.0 == id).map(|(&number, &set)| (number, set))
     }
 }
 
-/// Asked by threads of the program.
+/// Called by threads of the program.
 impl Node {
-    /// Sets a filter on all nodes; its number. Whenever a counter of any node reaches its threshold, the callback is called on
-    /// this one.
+    /// Sets a filter on all nodes and returns its number. When a counter of any node reaches the threshold, the
+    /// callback runs on this node.
     ///
     /// # Errors
-    /// If any node refuses it: then none has it.
+    /// If any node refuses the filter; then no node has it.
     pub fn set_filter(&'static self, filter: Filter, callback: Option<Callback>) -> Result<u8, BankError> {
-        let listening = &self.monitor.listening;
-        let token = callback.map(|callback| listening.register(callback));
+        let threshold_callbacks = &self.monitor.threshold_callbacks;
+        let token = callback.map(|callback| threshold_callbacks.register(callback));
         let answer = self.ask_banks(&BankRequest::Set { filter, token });
         if answer.is_err() {
-            token.iter().for_each(|&token| listening.forget(token));
+            token.iter().for_each(|&token| threshold_callbacks.forget(token));
         }
         number(&answer?)
     }
 
-    /// Takes a filter away on all nodes. Returns when its callback does not run on this node, unless it is called there.
+    /// Removes a filter on all nodes. When this returns, the callback is not running on this node, unless the
+    /// callback itself called this.
     ///
     /// # Errors
     /// If there is no such filter.
     pub fn remove_filter(&'static self, number: u8) -> Result<(), BankError> {
         let set = self.monitor.banks.filter(number)?;
         self.ask_banks(&BankRequest::Remove { filter: number })?;
-        if set.token.is_some() && set.asker == self.me.0 && !is_telling() {
-            self.monitor.listening.wait_for_callback();
+        if set.token.is_some() && set.asker == self.me.0 && !in_callback() {
+            self.monitor.threshold_callbacks.wait_for_callback();
         }
         Ok(())
     }
 
-    /// What the counters of a filter have counted on a node, or on all together.
+    /// The counters of a filter, of one node or summed over all.
     ///
     /// # Errors
     /// If there is no such filter, or no such node.
@@ -95,15 +97,15 @@ impl Node {
         Ok(counted)
     }
 
-    /// Begins a secondary counter on all nodes; its number.
+    /// Starts a secondary counter on all nodes and returns its number.
     ///
     /// # Errors
-    /// If a filter is not set, or there is none left.
+    /// If a filter is not set, or no secondary counter is free.
     pub fn shadow_filters(&self, filters: &[u8], kinds: Kinds) -> Result<u8, BankError> {
         number(&self.ask_banks(&BankRequest::Shadow { filters: filters.to_vec(), kinds })?)
     }
 
-    /// What a secondary counter has counted on a node, or on all together.
+    /// The value of a secondary counter, of one node or summed over all.
     ///
     /// # Errors
     /// If there is no such counter, or no such node.
@@ -112,7 +114,7 @@ impl Node {
         Ok(answer.first().copied().unwrap_or(0))
     }
 
-    /// Ends a secondary counter on all nodes.
+    /// Stops a secondary counter on all nodes.
     ///
     /// # Errors
     /// If there is no such counter.
@@ -131,9 +133,9 @@ fn number(answer: &[u64]) -> Result<u8, BankError> {
     number.ok_or_else(|| BankError::Refused(libc::EPROTO, "the launcher has given no number".to_owned()))
 }
 
-/// Done on this node, for any thread of the run.
+/// Called on this node for any thread of the run.
 impl Node {
-    /// Does what a thread of `asker` has asked for. What is new gets this number.
+    /// Carries out a request of a thread of `asker`. A new filter or secondary counter gets this number.
     pub(super) fn do_on_bank(&'static self, asker: u16, number: u8, request: &BankRequest) -> BankAnswer {
         let banks = &self.monitor.banks;
         match *request {
@@ -185,14 +187,14 @@ impl Node {
         let id = self.with_configuration(|configuration| {
             self.find_one_sided_reads(&filter);
             let id = configuration.set(filter)?;
-            // Before the configuration is free, and with it anybody could look for events.
+            // While the configuration is locked: afterwards any thread may take events of the filter.
             let counters = filter.counters() as u32;
             banks.filters().insert(number, Set { id, counters, asker, token });
             Ok::<_, FilterError>(id)
         })?;
         let Some(token) = token else { return Ok(vec![]) };
         self.listen(id).map(|()| vec![]).map_err(|error| {
-            // Taken away again by way of the launcher, as on the other nodes.
+            // Removed again through the launcher, as on the other nodes.
             self.listen_no_more(id, token);
             BankError::Refused(libc::EAGAIN, format!("starting the thread that tells thresholds: {error}"))
         })

@@ -1,4 +1,4 @@
-//! Makes records of what the monitor has seen, and sends them to the launcher.
+//! The recorder: makes records of what the monitor has aggregated, and sends them to the launcher.
 
 use super::attribution::{Emitted, Written};
 use crate::Node;
@@ -14,45 +14,46 @@ use gondwana_recording::{
 use std::sync::Arc;
 use std::time::Instant;
 
-/// Most rows in one chunk. A row takes at most 47 bytes: variable-length numbers of 64, 64, 64, 32 and 32 bits (10, 10,
-/// 10, 5 and 5 bytes), one of 16 bits (3), and three bytes, and a stretch one more. Half of what a datagram holds, so that the C library needs no
-/// new mapping for it while it grows: the addresses of mappings are the program's affair.
+/// The most rows in one chunk. A row takes at most 47 bytes: variable-length numbers of 64, 64, 64, 32 and 32 bits
+/// (10, 10, 10, 5 and 5 bytes), one of 16 bits (3), and three bytes; a stretch takes one more. Half a datagram, so
+/// that growing the buffer never makes the C library map memory: the addresses of mappings belong to the program.
 const ROWS: usize = (MAX_CHUNKS / 2 - 64) / 47;
 
-/// Most counters in one chunk, which take at most 15 bytes each.
+/// The most counters in one chunk; a counter takes at most 15 bytes.
 const COUNTERS: usize = (MAX_CHUNKS / 2 - 64) / 15;
 
-/// Most units of a range that one filter of a recording is about, whether or not they have counters.
+/// The most units of a range in one filter of a recording, whether or not they have counters.
 const SECTION: u64 = gondwana_monitor::COUNTERS as u64;
 
-/// What is between the monitor's observations and the recording.
+/// The state of a node's recording.
 pub struct Recorder {
     began: Instant,
     /// When the last interval ended.
     last: u64,
-    /// The table that is being written down, or was last: it takes the place of the next.
+    /// The table that is being written, or was written last. It replaces the event sink's table in the next interval.
     spare: AggregationTable,
-    /// Decides what to look at more closely, if that is wanted.
+    /// Chooses the units of the aggregation table, under `--monitor=auto`.
     unit_refinement: Option<UnitRefinement>,
-    /// Moves filters of the bank to what is hot, if that is wanted.
+    /// Moves filters of the counter bank to hot memory, under `--monitor=auto`.
     filter_refinement: Option<FilterRefinement>,
-    /// What is written down of the table; memory for the rows of a chunk.
+    /// Memory for the rows of one chunk.
     interval: Interval,
     stretches: Stretches,
     lost: u64,
-    /// How many names of data have been written down.
+    /// The number of names of data that have been written.
     named: usize,
-    /// Messages and bytes that had been sent when the recording began.
+    /// Messages and bytes that the node had sent when the recording began.
     before: (u64, u64),
-    /// Faults that had been taken then.
+    /// Faults that the node had taken when the recording began.
     faults_before: u64,
-    /// What of the data was written down.
-    told: Emitted,
+    /// What has been emitted about the program's data.
+    emitted: Emitted,
     ended: bool,
 }
 
 impl Recorder {
-    /// Nothing recorded yet. What this node writes will be in `written`. With `filter_refinement`, it looks closer at what is hot.
+    /// An empty recording. The event sink collects the bytes that this node writes in `written`. With
+    /// `filter_refinement`, units are refined, too.
     pub fn new(filter_refinement: Option<FilterRefinement>, written: Arc<Written>) -> Self {
         let began = Instant::now();
         Self {
@@ -67,26 +68,27 @@ impl Recorder {
             named: 0,
             before: (0, 0),
             faults_before: 0,
-            told: Emitted::new(began, written),
+            emitted: Emitted::new(began, written),
             ended: false,
         }
     }
 
-    /// The time for records, in nanoseconds.
+    /// The time of a record: nanoseconds since the recording began.
     pub fn now(&self) -> u64 {
         self.began.elapsed().as_nanos() as u64
     }
 
-    /// The first record, without which the others of the node cannot be read: it leaves at once, for the node may be killed.
+    /// Writes the first record, without which the node's other records cannot be read. It leaves at once, because the
+    /// node may be killed.
     pub fn begin(&mut self, node: &'static Node) {
         self.before = sent(node);
         self.faults_before = faults(node);
-        node.put_record(&node.started(self.told.images()));
+        node.put_record(&node.started(self.emitted.images()));
         self.look_closer(node);
         node.send_records();
     }
 
-    /// Moves the filters that nobody has asked for, and the recording's smaller units, to where most has happened.
+    /// Moves the refined filters, and the smaller units of the aggregation table, to the hottest memory.
     fn look_closer(&mut self, node: &'static Node) {
         let now = self.now();
         let happened = self.spare.rows();
@@ -99,12 +101,12 @@ impl Recorder {
         }
         if let Some(unit_refinement) = &mut self.unit_refinement {
             let units = Some(unit_refinement.learn(happened));
-            // Those before are dropped when the lock is free again.
+            // The units before are dropped after the lock is released.
             let _before = node.core().ports.tap.as_mut().map(|tap| std::mem::replace(&mut tap.units, units));
         }
     }
 
-    /// Takes away the filters that nobody has asked for.
+    /// Removes the filters of adaptive refinement.
     pub fn remove_own_filters(&mut self, node: &'static Node) {
         if let Some(mut filter_refinement) = self.filter_refinement.take() {
             let now = self.now();
@@ -115,22 +117,22 @@ impl Recorder {
         }
     }
 
-    /// Writes down what has happened since the last time.
+    /// Writes what has happened since the last call.
     pub fn go_on(&mut self, node: &'static Node) {
         if !self.ended {
             self.take_table(node);
             self.look_closer(node);
-            self.told.go_on(node);
+            self.emitted.go_on(node);
             node.send_records();
         }
     }
 
-    /// Writes down what has happened since the last time and everything that takes long to tell: so there is less to do at
-    /// the end, which is near.
+    /// Writes what has happened since the last call, and everything that takes long: the end is near, and should be
+    /// short.
     pub fn prepare_end(&mut self, node: &'static Node) {
         if !self.ended {
             self.take_table(node);
-            self.told.prepare_end(node);
+            self.emitted.prepare_end(node);
             node.send_records();
         }
     }
@@ -174,13 +176,13 @@ impl Recorder {
         node.put_record(&totals);
     }
 
-    /// The last records.
+    /// Writes the last records.
     pub fn end(&mut self, node: &'static Node) {
         if self.ended {
             return;
         }
         self.take_table(node);
-        self.told.end(node);
+        self.emitted.end(node);
         self.remove_own_filters(node);
         if let Some(configuration) = node.monitor.configuration().as_ref() {
             node.count_one_sided_reads(configuration, |_| true);
@@ -199,7 +201,7 @@ impl Recorder {
     }
 }
 
-/// The row of a recording.
+/// The row of a recording for a row of the aggregation table.
 fn row(aggregate: &Aggregate) -> TransactionRow {
     let like = &aggregate.key;
     TransactionRow {
@@ -215,7 +217,7 @@ fn row(aggregate: &Aggregate) -> TransactionRow {
     }
 }
 
-/// Writes down what the counters of filters have counted by some time.
+/// Writes the counters of all filters, as of `time`.
 pub fn write_counters(node: &Node, configuration: &BankConfiguration, time: u64) {
     for (id, filter) in configuration.filters() {
         for counts in parts(filter, configuration.counters(id).into_iter().flatten()) {
@@ -224,7 +226,7 @@ pub fn write_counters(node: &Node, configuration: &BankConfiguration, time: u64)
     }
 }
 
-/// Writes down what filters have counted that are not there any more.
+/// Writes the counters of filters that adaptive refinement has removed.
 fn send_retired(node: &Node, retired: &[RetiredFilter]) {
     for watch in retired {
         for filter in parts(&watch.filter, watch.counters.iter().copied()) {
@@ -233,11 +235,10 @@ fn send_retired(node: &Node, retired: &[RetiredFilter]) {
     }
 }
 
-/// A filter with its counters, in as many parts as chunks and the format need. One that has counted nothing is told of,
-/// too.
+/// A filter with its counters, in as many parts as chunks and the format need; at least one.
 fn parts(filter: &Filter, counters: impl Iterator<Item = u64>) -> Vec<FilterCounts> {
     let counted = (0..).zip(counters).filter(|&(_, count)| count > 0);
-    // Counters are told of by where their units are in the range.
+    // The format has counters by the index of their unit in the range.
     let units: Vec<(u64, u64)> = counted
         .map(|(counter, count)| ((filter.address(counter) - filter.start) >> filter.unit, count))
         .collect();
@@ -311,36 +312,36 @@ mod tests {
         text.parse::<FilterText>().unwrap().filter
     }
 
-    /// Where a part begins and ends, and the units in it that have counted something.
+    /// The range of a part, and the units in it that have counted.
     type Part = (u64, u64, Vec<(u32, u64)>);
 
-    fn told(filter: &Filter, counters: &[u64]) -> Vec<Part> {
+    fn counts_of(filter: &Filter, counters: &[u64]) -> Vec<Part> {
         let parts = parts(filter, counters.iter().copied()).into_iter();
         let counters = |part: &FilterCounts| part.counters.iter().map(|it| (it.unit, it.count)).collect();
         parts.map(|part| (part.start, part.end, counters(&part))).collect()
     }
 
     #[test]
-    fn counters_are_told_by_where_their_units_are() {
+    fn counters_are_written_by_where_their_units_are() {
         let plain = filter("range=0x10000-0x14000");
-        assert_eq!(told(&plain, &[0, 5, 0, 7]), [(0x1_0000, 0x1_4000, vec![(1, 5), (3, 7)])]);
-        assert_eq!(told(&plain, &[0; 4]), [(0x1_0000, 0x1_4000, vec![])]);
+        assert_eq!(counts_of(&plain, &[0, 5, 0, 7]), [(0x1_0000, 0x1_4000, vec![(1, 5), (3, 7)])]);
+        assert_eq!(counts_of(&plain, &[0; 4]), [(0x1_0000, 0x1_4000, vec![])]);
         let beginnings = Filter { stride: Some(Stride { part: 13, units: 1 }), ..plain };
-        assert_eq!(told(&beginnings, &[6, 8]), [(0x1_0000, 0x1_4000, vec![(0, 6), (2, 8)])]);
+        assert_eq!(counts_of(&beginnings, &[6, 8]), [(0x1_0000, 0x1_4000, vec![(0, 6), (2, 8)])]);
     }
 
     #[test]
-    fn a_range_of_more_units_than_a_filter_can_have_is_told_in_sections() {
+    fn a_range_of_more_units_than_a_filter_can_have_is_written_in_sections() {
         // Parts of 64 MiB and sections of 16 MiB.
         let base = 0x1000_0000_0000;
         let long = filter("range=0x100000000000-0x100010000000,unit=32");
         let beginnings = Filter { stride: Some(Stride { part: 26, units: 1 << 19 }), ..long };
         let section = |start: u64, counters: &[(u32, u64)]| (start, start + (16 << 20), counters.to_vec());
         let mut counters = vec![0; 4 << 19];
-        assert_eq!(told(&beginnings, &counters), [section(base, &[])]);
+        assert_eq!(counts_of(&beginnings, &counters), [section(base, &[])]);
         counters[(1 << 19) - 1] = 4;
         counters[(3 << 19) + 1] = 7;
         let expected = [section(base, &[((1 << 19) - 1, 4)]), section(base + (192 << 20), &[(1, 7)])];
-        assert_eq!(told(&beginnings, &counters), expected);
+        assert_eq!(counts_of(&beginnings, &counters), expected);
     }
 }

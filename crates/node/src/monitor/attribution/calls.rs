@@ -1,23 +1,23 @@
-//! The chain of calls that an allocation comes from.
+//! The chain of calls that leads to an allocation.
 
 use crate::unwind::walk;
 use std::ops::Range;
 
-/// Most calls that are told of one allocation.
+/// The most calls of a chain that are kept.
 pub const DEPTH: usize = 12;
 
-/// Most frames that are looked at: this library's own come first.
+/// The most frames that are unwound: this library's own come first.
 const MOST_FRAMES: usize = 64;
 
-/// A call: where it returns to, and where on the stack that is written.
+/// A call: its return address, and the stack slot that holds it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Call {
     pub returns_to: usize,
     pub slot: usize,
 }
 
-/// The calls that the calling thread is in, the innermost first, from the one on whose return address is at `slot`;
-/// without those that return to `own`. Empty if they cannot be found.
+/// The calls that the calling thread is in, innermost first, from the one whose return address is at `slot`; without
+/// those that return into `own`. Empty if the stack cannot be unwound.
 #[inline(never)]
 pub fn calls_from(slot: usize, own: &Range<usize>, calls: &mut Vec<Call>) {
     calls.clear();
@@ -27,7 +27,7 @@ pub fn calls_from(slot: usize, own: &Range<usize>, calls: &mut Vec<Call>) {
         if !has_begun {
             return frame.slot < slot;
         }
-        // The calls before a signal are none of those that its handler is in.
+        // A signal handler's chain ends at the frame that the signal interrupted.
         if frame.interrupted {
             return false;
         }
@@ -79,7 +79,7 @@ mod tests {
     }
 
     #[test]
-    fn of_many_calls_the_innermost_are_told() {
+    fn of_many_calls_the_innermost_are_emitted() {
         let mut calls = vec![];
         recursive(100, &mut calls);
         assert_eq!(calls.len(), DEPTH);

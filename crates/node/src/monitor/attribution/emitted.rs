@@ -1,4 +1,4 @@
-//! What of a node's data was told, and telling the rest.
+//! What a recording has of a node's data already, and emitting the rest.
 
 use super::objects::Noted;
 use super::references::{References, Round};
@@ -15,33 +15,33 @@ use std::os::unix::ffi::OsStrExt;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// Most records of a kind in a chunk: the longest are sites, of up to 130 bytes.
+/// The most records of a kind in a chunk: the longest are sites, of up to 130 bytes.
 const RECORDS: usize = 400;
 
-/// Most blocks that are told together: at most 35 bytes each.
+/// The most blocks in a chunk: at most 35 bytes each.
 const BLOCKS: usize = 1600;
 
-/// Most images in a chunk: their paths may be long.
+/// The most images in a chunk: their paths may be long.
 const IMAGES: usize = 12;
 
-/// Pages of which the written bytes are in one chunk: at most 600 bytes each.
+/// The most pages of which written bytes are in one chunk: at most 600 bytes each.
 const PAGES: usize = 80;
 
-/// Most blocks of less than a page that a node tells of, and most others: some 12 MB of recording each. A program that
-/// allocates small blocks for hours has its arrays told all the same.
+/// The most blocks below a page that a node emits, and the most others: some 12 MB of recording each. So the arrays
+/// of a program that allocates small blocks for hours are emitted all the same.
 const MOST_OBJECTS: u64 = 1 << 20;
 
-/// How often written bytes, pointers and images are told, as they change all the time: as much of them is missing if a
-/// node is killed.
+/// The period of written bytes, pointers and images, which change all the time. A node that is killed loses as much
+/// of them.
 const PERIOD: Duration = Duration::from_secs(2);
 
-/// Pages of variables that are looked through at a time.
+/// Pages of variables that are searched at a time.
 const LOOK: u32 = 1024;
 
-/// Pages of variables of which the node's lock is asked whether they are here.
+/// Pages of variables for which the node's lock is held at a time.
 const ASK: u32 = 64;
 
-/// The monitor's record of what it has told.
+/// What the monitor has emitted.
 #[derive(Debug)]
 pub struct Emitted {
     /// When the recording began.
@@ -56,14 +56,14 @@ pub struct Emitted {
     references: References,
     round: Round,
     looking: bool,
-    /// Everything is told that does not change any more when the program has ended.
+    /// Everything is emitted that does not change any more once the program has ended.
     looked: bool,
     last: Instant,
 }
 
 impl Emitted {
-    /// Nothing but the first of the files that are loaded now, of which the record of the start tells. The recording `began`
-    /// just now, and what this node writes is in `written`.
+    /// Only the first of the loaded files, which the record of the start lists. The recording `began` just now; the
+    /// event sink collects the bytes that this node writes in `written`.
     pub fn new(began: Instant, written: Arc<Written>) -> Self {
         Self {
             began,
@@ -82,32 +82,32 @@ impl Emitted {
         }
     }
 
-    /// The files that were told.
+    /// The files that were emitted.
     pub fn images(&self) -> &[ImageRecord] {
         &self.images
     }
 
-    /// Tells what is new in a recording. What changes all the time is told now and then.
+    /// Emits what is new. What changes all the time is emitted once in a [`PERIOD`].
     pub fn go_on(&mut self, node: &Node) {
         let sink = &mut |chunk: Vec<u8>| node.put_chunk(&chunk);
-        self.tell_new(node, sink);
+        self.emit_new(node, sink);
         if self.last.elapsed() >= PERIOD {
             self.last = Instant::now();
             self.looking = true;
-            self.tell_images(node.me.0, sink);
-            self.tell_written(node, sink);
+            self.emit_images(node.me.0, sink);
+            self.emit_written(node, sink);
         }
         if self.looking {
             self.look(node, sink);
         }
     }
 
-    /// The program has ended on this node: tells everything. Something may come along while other nodes end.
+    /// Emits everything: the program has ended on this node. Other nodes, which end later, may still cause more.
     pub fn prepare_end(&mut self, node: &Node) {
         let sink = &mut |chunk: Vec<u8>| node.put_chunk(&chunk);
-        self.tell_new(node, sink);
-        self.tell_images(node.me.0, sink);
-        self.tell_written(node, sink);
+        self.emit_new(node, sink);
+        self.emit_images(node.me.0, sink);
+        self.emit_written(node, sink);
         self.looking = true;
         while self.looking {
             self.look(node, sink);
@@ -115,25 +115,25 @@ impl Emitted {
         self.looked = true;
     }
 
-    /// Tells what has not been told.
+    /// Emits the rest.
     pub fn end(&mut self, node: &Node) {
         if !self.looked {
             self.prepare_end(node);
         }
         let sink = &mut |chunk: Vec<u8>| node.put_chunk(&chunk);
-        self.tell_new(node, sink);
-        self.tell_written(node, sink);
+        self.emit_new(node, sink);
+        self.emit_written(node, sink);
         self.omit(node, sink);
     }
 
-    fn tell_new(&mut self, node: &Node, sink: &mut dyn FnMut(Vec<u8>)) {
-        self.tell_threads(node, sink);
+    fn emit_new(&mut self, node: &Node, sink: &mut dyn FnMut(Vec<u8>)) {
+        self.emit_threads(node, sink);
         if let Some(attribution) = node.monitor.attribution() {
-            self.tell_objects(attribution, node.me.0, sink);
+            self.emit_objects(attribution, node.me.0, sink);
         }
     }
 
-    fn tell_threads(&mut self, node: &Node, sink: &mut dyn FnMut(Vec<u8>)) {
+    fn emit_threads(&mut self, node: &Node, sink: &mut dyn FnMut(Vec<u8>)) {
         let threads = node.monitor.threads.after(self.threads, self.began);
         self.threads += threads.len();
         let stacks = threads.iter().map(|thread| SegmentRecord {
@@ -141,50 +141,51 @@ impl Emitted {
             end: thread.stack_end,
             kind: SegmentKind::Stacks,
         });
-        tell(node.me.0, stacks.collect(), RECORDS, sink);
-        tell(node.me.0, threads, RECORDS, sink);
+        emit(node.me.0, stacks.collect(), RECORDS, sink);
+        emit(node.me.0, threads, RECORDS, sink);
     }
 
-    fn tell_objects(&mut self, attribution: &Attribution, me: u16, sink: &mut dyn FnMut(Vec<u8>)) {
+    fn emit_objects(&mut self, attribution: &Attribution, me: u16, sink: &mut dyn FnMut(Vec<u8>)) {
         let (mut blocks, mut end) = (Vec::with_capacity(BLOCKS), 0);
         attribution.objects.drain(|block| {
-            let told = if block.bytes < PAGE_SIZE { &mut self.small } else { &mut self.large };
-            if *told == MOST_OBJECTS {
+            let emitted = if block.bytes < PAGE_SIZE { &mut self.small } else { &mut self.large };
+            if *emitted == MOST_OBJECTS {
                 self.omitted.objects += 1;
                 return;
             }
-            *told += 1;
-            // What has taken another's place just now is told after it: blocks that are told together have no order.
+            *emitted += 1;
+            // A block that has just replaced an overlapping one is emitted after it: blocks of one chunk have no
+            // order.
             if blocks.len() == BLOCKS || block.address < end {
-                tell_blocks(attribution, &mut self.sites, me, &mut blocks, sink);
+                emit_blocks(attribution, &mut self.sites, me, &mut blocks, sink);
             }
             end = block.address + block.bytes;
             blocks.push(block);
         });
-        tell_blocks(attribution, &mut self.sites, me, &mut blocks, sink);
+        emit_blocks(attribution, &mut self.sites, me, &mut blocks, sink);
     }
 
-    fn tell_images(&mut self, me: u16, sink: &mut dyn FnMut(Vec<u8>)) {
+    fn emit_images(&mut self, me: u16, sink: &mut dyn FnMut(Vec<u8>)) {
         let mut images: Vec<ImageRecord> = loaded::files().into_iter().map(image).collect();
         images.retain(|image| !self.images.contains(image));
         self.images.extend_from_slice(&images);
-        tell(me, images, IMAGES, sink);
+        emit(me, images, IMAGES, sink);
     }
 
-    fn tell_written(&self, node: &Node, sink: &mut dyn FnMut(Vec<u8>)) {
+    fn emit_written(&self, node: &Node, sink: &mut dyn FnMut(Vec<u8>)) {
         // Not until nothing is left: the program goes on writing.
-        for _ in 0..self.written.untold().div_ceil(PAGES) {
+        for _ in 0..self.written.pending().div_ceil(PAGES) {
             let record = |(page, footprint): (u32, Footprint)| gondwana_recording::WrittenRecord {
                 address: node.geometry.address_of(page) as u64,
                 blocks: footprint.blocks(),
                 bytes: footprint.bytes().collect(),
             };
             let written = self.written.take(PAGES).into_iter().map(record).collect();
-            tell::<gondwana_recording::WrittenRecord>(node.me.0, written, PAGES, sink);
+            emit::<gondwana_recording::WrittenRecord>(node.me.0, written, PAGES, sink);
         }
     }
 
-    /// Looks for pointers in the next variables.
+    /// Searches the next pages of variables for pointers.
     fn look(&mut self, node: &Node, sink: &mut dyn FnMut(Vec<u8>)) {
         let Some(attribution) = node.monitor.attribution() else {
             self.looking = false;
@@ -210,7 +211,7 @@ impl Emitted {
             }
             from += count;
         }
-        tell(node.me.0, found, RECORDS, sink);
+        emit(node.me.0, found, RECORDS, sink);
     }
 
     fn omit(&self, node: &Node, sink: &mut dyn FnMut(Vec<u8>)) {
@@ -226,8 +227,8 @@ impl Emitted {
     }
 }
 
-/// Tells of blocks, and before that of the places where they were allocated.
-fn tell_blocks(
+/// Emits blocks, after their allocation sites.
+fn emit_blocks(
     attribution: &Attribution,
     known: &mut usize,
     me: u16,
@@ -240,21 +241,21 @@ fn tell_blocks(
         number,
         stack: stack.iter().map(|&address| address as u64).collect(),
     };
-    tell(me, sites.into_iter().map(site).collect(), RECORDS, sink);
+    emit(me, sites.into_iter().map(site).collect(), RECORDS, sink);
     let mappings = blocks.iter().filter(|block| block.mapping).map(|block| {
         let (start, bytes) = (block.address as u64, block.bytes.next_multiple_of(PAGE_SIZE) as u64);
         SegmentRecord { start, end: start + bytes, kind: SegmentKind::Mapping }
     });
-    tell(me, mappings.collect(), RECORDS, sink);
+    emit(me, mappings.collect(), RECORDS, sink);
     let objects = blocks.drain(..).map(|block| {
         let (site, thread) = attribution.sites.of(block.origin);
         BlockRecord { address: block.address as u64, bytes: block.bytes as u64, site, thread }
     });
-    tell(me, BlockSeries::gather(objects), BLOCKS, sink);
+    emit(me, BlockSeries::gather(objects), BLOCKS, sink);
 }
 
-/// Tells records, at most so many in a chunk.
-fn tell<T>(node: u16, mut records: Vec<T>, most: usize, sink: &mut dyn FnMut(Vec<u8>))
+/// Emits records, at most `most` in a chunk.
+fn emit<T>(node: u16, mut records: Vec<T>, most: usize, sink: &mut dyn FnMut(Vec<u8>))
 where
     Vec<T>: Record,
 {

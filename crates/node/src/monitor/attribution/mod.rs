@@ -1,8 +1,8 @@
-//! Whose the memory is that crosses between nodes: who has allocated it, what variables point to it, and which bytes of
-//! it this node writes.
+//! Attribution of memory that crosses between nodes: its allocation site, the variables that point to it, and the
+//! bytes of it that this node writes.
 //!
-//! Threads of the program take down what they allocate without a lock, and wait for nobody. The monitor's thread makes
-//! records of it.
+//! Threads of the program note what they allocate without a lock, and wait for no other thread. The monitor's thread
+//! makes records of it.
 
 mod calls;
 mod emitted;
@@ -29,16 +29,16 @@ use objects::{Noted, Objects};
 use sites::{Origin, Sites};
 use std::ops::Range;
 
-/// What a node knows of the memory that its threads have allocated.
+/// The attribution of the memory that this node's threads have allocated.
 pub struct Attribution {
-    /// This library's own code: its calls are nobody's business.
+    /// The addresses of this library's own code, whose calls are left out of chains.
     own: Range<usize>,
     sites: Sites,
     objects: Objects,
 }
 
 impl Attribution {
-    /// Nothing known yet of the blocks in this node's part of the heap.
+    /// An empty attribution of the blocks in this node's part of the heap.
     ///
     /// # Errors
     /// If the kernel has no addresses for the tables.
@@ -52,12 +52,12 @@ impl Attribution {
         })
     }
 
-    /// What is known is new again, to a recording that begins.
-    pub fn tell_again(&self) {
+    /// Marks everything as new, for a recording that begins.
+    pub fn emit_again(&self) {
         self.objects.renew();
     }
 
-    /// Takes down that the calling thread has allocated memory.
+    /// Notes that the calling thread has allocated memory.
     #[inline(never)]
     pub fn allocated(
         &'static self,
@@ -67,14 +67,14 @@ impl Attribution {
         caller: Caller,
         mapping: bool,
     ) {
-        // A handler that came in between would find the thread's memory of its calls in use.
+        // A signal handler that allocated here would find the thread's stack memory borrowed.
         let origin = Thread::in_runtime(|| self.origin(node, caller));
         self.objects.note(&Noted { address, bytes, origin, mapping });
     }
 
     fn origin(&'static self, node: &'static Node, caller: Caller) -> Origin {
         let thread = Thread::current(node);
-        // What the unwinder allocates itself is nobody's.
+        // Allocations of the unwinder itself have no origin.
         let Ok(mut stacks) = thread.stacks.try_borrow_mut() else { return 0 };
         let stacks = stacks.get_or_insert_default();
         if let Some(origin) = stacks.find(caller) {
@@ -88,7 +88,7 @@ impl Attribution {
             }
         }
         let number = thread.number();
-        // The table is locked on a stack that no other node can take away meanwhile.
+        // The table is locked on a private stack, which no other node can invalidate meanwhile.
         let (calls, origin) = node.privately(move || {
             let addresses: Vec<usize> = calls.iter().map(|call| call.returns_to).collect();
             let origin = self.sites.intern(&addresses, number);

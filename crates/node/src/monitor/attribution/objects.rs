@@ -1,4 +1,4 @@
-//! Which blocks this node has allocated: a word for each place where one can begin.
+//! The blocks that this node has allocated: one word for each place where a block can begin.
 
 use super::page_set::PageSet;
 use super::places::{PAGE_WORDS, Place, Places, Zone};
@@ -8,8 +8,8 @@ use gondwana_topology::NodeId;
 use std::ops::Range;
 use std::sync::atomic::Ordering;
 
-/// Bits of a word for who has allocated, counted from 1 so that no block is 0; above them are two flags, and the rest is
-/// the length. Of blocks that share a place, which are small ones, its upper bits are for where in it they begin.
+/// Bits of a word for the origin, counted from 1 so that no block is 0. Above them are two flags; the rest is the
+/// length. For small blocks, which share a place, its upper bits are the block's position in the place.
 const ORIGIN_BITS: u32 = 20;
 const NEW: u64 = 1 << ORIGIN_BITS;
 const MAPPING: u64 = 1 << (ORIGIN_BITS + 1);
@@ -24,11 +24,11 @@ pub const MOST_ORIGINS: usize = (1 << ORIGIN_BITS) - 1;
 pub struct Noted {
     /// Its first address.
     pub address: usize,
-    /// How many bytes the program has asked for.
+    /// The length that the program requested, in bytes.
     pub bytes: usize,
-    /// Who has allocated it.
+    /// The number of its allocation site and thread.
     pub origin: u32,
-    /// It is a mapping of its own.
+    /// The block is a mapping of its own.
     pub mapping: bool,
 }
 
@@ -51,15 +51,16 @@ impl Noted {
     }
 }
 
-/// The bits of the length that say how long a block of a zone is. No part of the span has more than 2^42 bytes.
+/// The bits of the length field that hold a block's length in this zone. No part of the span has more than 2^42
+/// bytes.
 fn most_bytes(zone: &Zone) -> u64 {
     if zone.is_shared() { (1 << SHARED_LENGTH_BITS) - 1 } else { u64::MAX >> BYTES_SHIFT }
 }
 
 /// The blocks of this node's part of the span: the last one at each address, whether or not it was freed since.
 ///
-/// A block that is allocated as before is known already, so programs that allocate and free all the time have nothing
-/// to tell. Nothing is kept besides the words, so nothing can overflow.
+/// A block that is allocated again as before changes nothing, so programs that allocate and free all the time have
+/// nothing to emit. There is no memory besides the words, so nothing can overflow.
 #[derive(Debug)]
 pub struct Objects {
     places: Places,
@@ -71,7 +72,7 @@ pub struct Objects {
 }
 
 impl Objects {
-    /// No blocks in this node's part of the heap yet.
+    /// No blocks in this node's part of the heap.
     pub fn new(layout: &Layout, node: NodeId) -> Result<Self, MemoryError> {
         let places = Places::new(layout, node);
         let pages = places.words() / PAGE_WORDS;
@@ -88,8 +89,8 @@ impl Objects {
         self.places.part()
     }
 
-    /// Takes down a block that was allocated just now, so that nobody else is doing anything with its memory. One that is
-    /// outside the part is left out.
+    /// Notes a block that the calling thread has just allocated; no other thread uses its memory yet. Ignores a block
+    /// outside the part.
     pub fn note(&self, block: &Noted) {
         let Some(place) = self.places.at(block.address) else { return };
         let (number, word) = (place.word, block.pack(&place));
@@ -100,14 +101,14 @@ impl Objects {
         }
         self.words[number].store(word | NEW, Ordering::Relaxed);
         let page = number / PAGE_WORDS;
-        // A write that all processors agree on costs as much as all the rest.
+        // Only if the bit is not set: a locked write costs as much as all the rest.
         if before == 0 && !self.used.contains(page) {
             self.used.insert(page);
         }
         self.fresh.insert(page);
     }
 
-    /// Forgets the blocks with some words; true if there were any.
+    /// Clears some words; true if any of them held a block.
     fn clear(&self, range: Range<usize>) -> bool {
         if range.is_empty() {
             return false;
@@ -115,7 +116,7 @@ impl Objects {
         let mut found = false;
         let mut forget = |range: Range<usize>| {
             for words in self.words[range].chunks(8) {
-                // Mostly there is nothing: one test for several words.
+                // Mostly the words are 0: one test for several of them.
                 if words.iter().fold(0, |any, word| any | word.load(Ordering::Relaxed)) != 0 {
                     words.iter().for_each(|word| word.store(0, Ordering::Relaxed));
                     found = true;
@@ -130,7 +131,7 @@ impl Objects {
                 forget(part);
             }
             if whole.start > whole.end {
-                // All of it is within one page: head and tail are the same.
+                // The range is within one page: head and tail are the same.
                 return found;
             }
         }
@@ -138,7 +139,7 @@ impl Objects {
         found
     }
 
-    /// Calls a function with each block that is new or other than it was at the last call, in ascending order of addresses.
+    /// Calls a function with each block that is new, or differs from the last call, in ascending order of addresses.
     pub fn drain(&self, mut call: impl FnMut(Noted)) {
         self.fresh.take(0..self.words.len() / PAGE_WORDS, |page| {
             let zone = self.places.zone_of(page);
@@ -146,14 +147,14 @@ impl Objects {
                 let word = place.load(Ordering::Relaxed);
                 if word & NEW != 0 {
                     call(Noted::unpack(zone, number, word));
-                    // If it is another block meanwhile, whoever allocated that has put the page in again.
+                    // If the word has changed meanwhile, the thread that changed it has inserted the page again.
                     let _ = place.compare_exchange(word, word & !NEW, Ordering::Relaxed, Ordering::Relaxed);
                 }
             }
         });
     }
 
-    /// All blocks are new again.
+    /// Marks all blocks as new.
     pub fn renew(&self) {
         self.used.visit(0..self.words.len() / PAGE_WORDS, |page| {
             let words = &self.words[words_of(page)];
@@ -284,7 +285,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_known_is_not_told_again() {
+    fn what_is_known_is_not_emitted_again() {
         let objects = objects();
         let (small, large) = (noted(32, 24, 1), noted(PAGE_SIZE, 5 * PAGE_SIZE, 2));
         for _ in 0..3 {
@@ -300,7 +301,7 @@ mod tests {
     }
 
     #[test]
-    fn a_large_block_is_told_again_when_it_hides_others() {
+    fn a_large_block_is_emitted_again_when_it_hides_others() {
         let objects = objects();
         let (large, inner) = (noted(0, 3 * PAGE_SIZE, 1), noted(PAGE_SIZE + 64, 100, 2));
         objects.note(&large);
@@ -313,7 +314,7 @@ mod tests {
     }
 
     #[test]
-    fn all_that_is_known_can_be_told_again() {
+    fn all_that_is_known_can_be_emitted_again() {
         let objects = objects();
         let blocks = [noted(32, 24, 1), noted(PAGE_SIZE, 5 * PAGE_SIZE, 2), noted(60 * PAGE_SIZE, 1, 3)];
         blocks.iter().for_each(|block| objects.note(block));
@@ -334,12 +335,12 @@ mod tests {
     }
 
     #[test]
-    fn blocks_of_many_threads_are_all_told() {
+    fn blocks_of_many_threads_are_all_emitted() {
         let objects = objects();
         let each = BYTES / 16 / 4;
-        let mut told = BTreeMap::new();
+        let mut emitted = BTreeMap::new();
         let mut take = |block: Noted| {
-            told.insert(block.address, block);
+            emitted.insert(block.address, block);
         };
         std::thread::scope(|scope| {
             let threads: Vec<_> = (0..4)
@@ -359,7 +360,7 @@ mod tests {
             }
         });
         objects.drain(&mut take);
-        assert_eq!(told.len(), 4 * each);
-        assert!(told.values().all(|block| block.bytes == 8));
+        assert_eq!(emitted.len(), 4 * each);
+        assert!(emitted.values().all(|block| block.bytes == 8));
     }
 }

@@ -14,8 +14,8 @@ pub struct PageSet {
     words: SparseWords,
     /// A bit for each word that may have bits.
     summary: SparseWords,
-    /// A bit for each word of the summary that ever had bits: who goes through all pages of a large part of which little is used
-    /// must not have to look at, and so be given by the kernel, what is for the rest.
+    /// A bit for each word of the summary that ever had bits: iterating over a large, sparsely used range must not
+    /// touch all of the summary, because the kernel would provide its memory.
     used: SparseWords,
 }
 
@@ -31,12 +31,12 @@ impl PageSet {
         })
     }
 
-    /// Puts a page in. Whoever takes it out afterwards sees what the calling thread has written before.
+    /// Inserts a page. A thread that takes it out afterwards sees what the calling thread has written before.
     pub fn insert(&self, page: usize) {
         let word = page / WORD;
-        // Also if the bit is there: only a write orders what this thread wrote before whoever takes the bit.
+        // Also if the bit is set: only a write orders this thread's earlier writes before the taking of the bit.
         self.words[word].fetch_or(1 << (page % WORD), Ordering::SeqCst);
-        // Whoever takes bits clears the summary first. If it is not cleared yet, the bit above will be found.
+        // A taker clears the summary first. If it has not yet, it will find the bit set above.
         let group = word / WORD;
         let (summary, bit) = (&self.summary[group], 1 << (word % WORD));
         if summary.load(Ordering::SeqCst) & bit == 0 {
@@ -54,7 +54,7 @@ impl PageSet {
         self.words[page / WORD].load(Ordering::Relaxed) >> (page % WORD) & 1 == 1
     }
 
-    /// Takes all pages of a range out and calls a function with each, in ascending order.
+    /// Removes all pages of a range and calls a function with each, in ascending order.
     pub fn take(&self, pages: Range<usize>, call: impl FnMut(usize)) {
         self.go_through(pages, true, call);
     }

@@ -1,4 +1,4 @@
-//! Where in a table the words of blocks are: no more of them than blocks, wherever the sizes of blocks are known.
+//! The words of a table that blocks have: about one word for each block, wherever the sizes of blocks are known.
 
 use gondwana_memory::PAGE_SIZE;
 use gondwana_memory::heap::{GRAIN, Layout};
@@ -10,24 +10,24 @@ const GRAIN_SHIFT: u32 = GRAIN.trailing_zeros();
 /// Words in a page of the table. Those of different zones are in different pages.
 pub const PAGE_WORDS: usize = PAGE_SIZE / size_of::<u64>();
 
-/// Addresses with equally many words for equally many bytes.
+/// Addresses with a constant number of bytes for each word.
 #[derive(Debug)]
 pub struct Zone {
     /// The first address.
     start: usize,
     /// The number of its word.
     first: usize,
-    /// log2 of the bytes that have one word.
+    /// log2 of the bytes that share a word.
     shift: u32,
 }
 
 impl Zone {
-    /// True if addresses where a block can begin have a word together, of which one at a time has a block.
+    /// True if addresses where a block can begin share a word, of which one at a time has a block.
     pub fn is_shared(&self) -> bool {
         self.shift > GRAIN_SHIFT
     }
 
-    /// The address with this word, and this skew.
+    /// The address of a word, at this skew.
     pub fn address(&self, word: usize, skew: usize) -> usize {
         self.start + ((word - self.first) << self.shift) + skew * GRAIN
     }
@@ -44,18 +44,19 @@ pub struct Place<'a> {
     pub zone: &'a Zone,
     /// The number of its word.
     pub word: usize,
-    /// How far behind the first address with this word it is, in multiples of [`GRAIN`].
+    /// The distance from the first address of the word, in multiples of [`GRAIN`].
     pub skew: usize,
 }
 
-/// Which word of a table is for which address of a node's part of the heap.
+/// Maps addresses of a node's part of the heap to words of a table.
 ///
-/// Small blocks of a size have a region of their own and are never closer to each other than they are long: one word does for as
-/// many bytes as the greatest power of two that is not longer. Elsewhere blocks can begin anywhere.
+/// Small blocks of one size have a region of their own, and are never closer to each other than their length: one
+/// word suffices for as many bytes as the greatest power of two that is not longer. Elsewhere a block can begin at
+/// any multiple of [`GRAIN`].
 #[derive(Debug)]
 pub struct Places {
     part: Range<usize>,
-    /// One for each region, in the order of addresses, and one for all that is behind them.
+    /// One for each region, in the order of addresses, and one for the addresses after the last region.
     zones: Box<[Zone]>,
     /// log2 of the bytes in a region.
     region_shift: u32,
@@ -101,8 +102,8 @@ impl Places {
         Some(Place { zone, word, skew: (address - zone.address(word, 0)) / GRAIN })
     }
 
-    /// The words, besides that of its own place, of blocks that cannot be there any more when one of so many bytes is. In
-    /// a region there are none.
+    /// The words, other than that of `place`, of blocks that a block of this many bytes overlaps. In a region there
+    /// are none.
     pub fn hidden(&self, place: &Place<'_>, bytes: usize) -> Range<usize> {
         if self.rest().first > place.word {
             return 0..0;

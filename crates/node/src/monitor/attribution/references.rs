@@ -1,4 +1,4 @@
-//! Pointers to allocated blocks in the variables of the program: by them people know the blocks.
+//! Pointers to allocated blocks in the program's variables, by which reports name the blocks.
 
 use super::objects::Objects;
 use gondwana_memory::heap::GRAIN;
@@ -8,30 +8,31 @@ use std::collections::HashMap;
 use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Most pointers that are told.
+/// The most pointers that are emitted.
 const MOST: usize = 64 * 1024;
 
-/// The smallest blocks that a pointer is told of, in bytes: of small ones a program has many, and what points to them is
-/// mostly another block.
+/// The smallest blocks whose pointers are emitted, in bytes: a program has many smaller ones, and mostly other blocks
+/// point to them.
 const LEAST_BYTES: usize = 64;
 
-/// The pointers that were told, by their addresses.
+/// The pointers that were emitted, by their addresses.
 #[derive(Debug, Default)]
 pub struct References {
-    told: HashMap<u64, u64>,
+    emitted: HashMap<u64, u64>,
     dropped: u64,
 }
 
 impl References {
-    /// Looks for pointers in variables from `address` on and calls a function with each that was not told, or pointed
-    /// elsewhere then. A pointer to this node's blocks points to the beginning of one; of other nodes' nothing is known.
+    /// Searches variables from `address` on, and calls a function with each pointer that is new or has changed. A
+    /// pointer into this node's part must point to the beginning of a block; this node does not know the blocks of
+    /// other nodes.
     pub fn look(
         &mut self,
         address: usize,
         words: &[AtomicU64],
         span: &Segment,
         objects: &Objects,
-        mut tell: impl FnMut(Reference),
+        mut emit: impl FnMut(Reference),
     ) {
         let span = span.base as u64..(span.base + span.pages as usize * PAGE_SIZE) as u64;
         for (index, word) in words.iter().enumerate() {
@@ -40,25 +41,25 @@ impl References {
                 continue;
             }
             let address = (address + index * size_of::<u64>()) as u64;
-            if self.told.get(&address) == Some(&value) {
+            if self.emitted.get(&address) == Some(&value) {
                 continue;
             }
-            if self.told.len() >= MOST && !self.told.contains_key(&address) {
+            if self.emitted.len() >= MOST && !self.emitted.contains_key(&address) {
                 self.dropped += 1;
                 continue;
             }
-            self.told.insert(address, value);
-            tell(Reference { address, value });
+            self.emitted.insert(address, value);
+            emit(Reference { address, value });
         }
     }
 
-    /// How many pointers were found that are not told because there are too many.
+    /// The number of pointers that were dropped because there are too many.
     pub fn dropped(&self) -> u64 {
         self.dropped
     }
 }
 
-/// True if a block that is worth telling begins at an address of the span, or may do so on another node.
+/// True if a block of sufficient size begins at an address of the span, or may begin there on another node.
 fn begins_block(value: u64, objects: &Objects) -> bool {
     if !objects.part().contains(&(value as usize)) {
         return value.is_multiple_of(GRAIN as u64);
@@ -66,14 +67,15 @@ fn begins_block(value: u64, objects: &Objects) -> bool {
     objects.at(value as usize).is_some_and(|block| block.bytes >= LEAST_BYTES || block.mapping)
 }
 
-/// Where looking through many pages goes on: a part of them at a time, so that nobody waits for long.
+/// The progress of a search through many pages: a part of them at a time, so that no thread waits long for the node's
+/// lock.
 #[derive(Debug, Default)]
 pub struct Round {
     next: u32,
 }
 
 impl Round {
-    /// The next pages, at most so many, of a segment; empty when the round is over, and the next call begins another.
+    /// The next pages of a segment, at most `most`. Empty when the round is over; the next call begins another round.
     pub fn next(&mut self, pages: Range<u32>, most: u32) -> Range<u32> {
         let start = self.next.max(pages.start);
         let end = start.saturating_add(most).min(pages.end);
@@ -94,7 +96,7 @@ mod tests {
     use gondwana_topology::NodeId;
 
     #[test]
-    fn pointers_to_blocks_are_told_once() {
+    fn pointers_to_blocks_are_emitted_once() {
         let span = Segment { base: 0x1000_0000_0000, pages: 512, first: 0 };
         let objects = Objects::new(&Layout::new(span.base, 256 * PAGE_SIZE, 2), NodeId(0)).unwrap();
         let block =
@@ -108,11 +110,11 @@ mod tests {
         let words = values.map(AtomicU64::new);
         let mut references = References::default();
         let mut look = || {
-            let mut told = vec![];
+            let mut emitted = vec![];
             references.look(0x4000, &words, &span, &objects, |reference| {
-                told.push((reference.address, reference.value))
+                emitted.push((reference.address, reference.value))
             });
-            told
+            emitted
         };
         assert_eq!(look(), [(0x4000, at(0)), (0x4010, at(PAGE_SIZE)), (0x4028, elsewhere)]);
         assert_eq!(look(), []);

@@ -1,16 +1,17 @@
-//! The places where memory is allocated.
+//! Allocation sites: chains of calls that allocate.
 
 use super::objects::MOST_ORIGINS;
+use crate::monitor::failure::lock;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard};
 
-/// Most places that are told apart.
+/// The most sites that are kept apart.
 const MOST_SITES: usize = 64 * 1024;
 
-/// Place and thread of an allocation together: what stands for both in a word.
+/// The number of a pair of site and thread, which stands for both in a word.
 pub type Origin = u32;
 
-/// The places of this node, each with a number from 1; number 0 is the place that is not known.
+/// The sites of this node, numbered from 1; number 0 is the unknown site.
 #[derive(Debug)]
 pub struct Sites {
     table: Mutex<Table>,
@@ -21,10 +22,10 @@ pub struct Sites {
 #[derive(Debug)]
 struct Table {
     numbers: HashMap<Arc<[usize]>, u32>,
-    /// In the order of their numbers.
+    /// By number.
     stacks: Vec<Arc<[usize]>>,
     origins: HashMap<(u32, u32), Origin>,
-    /// Place and thread of each origin. The first one is where an allocation counts for which there is no room.
+    /// Site and thread of each origin. The first origin is that of allocations for which there is no room.
     pairs: Vec<(u32, u32)>,
     dropped: u64,
 }
@@ -47,10 +48,10 @@ impl Sites {
     }
 
     fn table(&self) -> MutexGuard<'_, Table> {
-        self.table.lock().expect("not poisoned")
+        lock(&self.table)
     }
 
-    /// Place and thread of an allocation by this chain of calls; an empty chain is not known.
+    /// The origin of an allocation by this thread through this chain of calls; an empty chain is the unknown site.
     pub fn intern(&self, stack: &[usize], thread: u32) -> Origin {
         let mut table = self.table();
         let site = match table.numbers.get(stack) {
@@ -81,17 +82,17 @@ impl Sites {
         origin
     }
 
-    /// The number of the place, and the thread.
+    /// The number of the site, and the thread.
     pub fn of(&self, origin: Origin) -> (u32, u32) {
         self.table().pairs.get(origin as usize).copied().unwrap_or_default()
     }
 
-    /// The places after the first `known`, with their numbers.
+    /// The sites after the first `known`, with their numbers.
     pub fn after(&self, known: usize) -> Vec<(u32, Arc<[usize]>)> {
         (1..).zip(self.table().stacks.iter().cloned()).skip(known).collect()
     }
 
-    /// How many chains of calls were looked for that are in no place because there are too many.
+    /// The number of chains that have no site because there are too many.
     pub fn dropped(&self) -> u64 {
         self.table().dropped
     }
@@ -102,7 +103,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn equal_chains_are_one_place_and_threads_are_told_apart() {
+    fn equal_chains_are_one_place_and_threads_are_kept_apart() {
         let sites = Sites::new();
         let first = sites.intern(&[1, 2], 0);
         assert_eq!(sites.intern(&[1, 2], 0), first);

@@ -1,12 +1,12 @@
-//! What one thread knows of the chains of calls that it has allocated by.
+//! The chains of calls through which one thread has allocated.
 
 use super::calls::{Call, DEPTH};
 use super::sites::Origin;
 use crate::Caller;
 use std::ops::Range;
 
-/// Chains that a thread remembers, in sets: a program that allocates by a function of its own, as many do, comes from there in
-/// many chains.
+/// Sets of remembered chains. Programs often allocate through a function of their own, which many chains lead to: so
+/// one set holds several.
 const SETS: usize = 64;
 const WAYS: usize = 8;
 
@@ -18,32 +18,32 @@ struct Chain {
     caller: Caller,
     origin: Origin,
     others: usize,
-    /// The calls around the first one: distances of their return addresses from its, and the addresses.
+    /// The calls around the first one: distances of their stack slots from its slot, and their return addresses.
     distances: [u32; DEPTH - 1],
     addresses: [usize; DEPTH - 1],
 }
 
 impl Chain {
-    /// True if the calling thread, which is in a call by the same caller at the same place of its stack, is in the same
-    /// chain of calls.
+    /// True if the calling thread, which was called by the same caller at the same stack address, is in the same
+    /// chain.
     fn holds(&self) -> bool {
         let mut others = self.distances.iter().zip(&self.addresses).take(self.others);
-        // SAFETY: the places are of the thread's own stack, as `remember` has made sure, and above a frame in use.
+        // SAFETY: the slots are on the thread's own stack, which `remember` checks, and above a frame in use.
         others.all(|(&distance, &address)| unsafe {
             *((self.caller.slot + distance as usize) as *const usize) == address
         })
     }
 }
 
-/// The chains of calls that a thread has been in, by where it stood on its stack. Whether it is in one again is read off
-/// the stack, which takes a hundredth of the time of finding it out anew.
+/// The chains that a thread has been in, by caller and stack address. Comparing the stack with a remembered chain
+/// takes a hundredth of the time of unwinding it.
 pub struct Stacks {
     sets: Box<[Set]>,
-    /// Which of a full set is the next to be forgotten.
+    /// The index of the entry of a full set that is replaced next.
     oldest: usize,
-    /// Where an allocation counts whose caller is not known.
+    /// The origin of allocations whose caller is unknown.
     unknown: Option<Origin>,
-    /// Room for the calls of one allocation.
+    /// Memory for the calls of one allocation.
     scratch: Vec<Call>,
 }
 
@@ -56,7 +56,8 @@ impl Default for Stacks {
 }
 
 impl Stacks {
-    /// Where an allocation by this caller, who waits for the calling thread, counts; `None` if that has to be found out.
+    /// The origin of an allocation by this caller, whose frame waits for the calling thread; `None` if the stack must
+    /// be unwound.
     pub fn find(&self, caller: Caller) -> Option<Origin> {
         if caller == Caller::NONE {
             return self.unknown;
@@ -65,14 +66,14 @@ impl Stacks {
         chains.find(|chain| chain.caller == caller && chain.holds()).map(|chain| chain.origin)
     }
 
-    /// Room for a chain of calls, until [`Stacks::remember`] gets it back.
+    /// Memory for a chain of calls, which [`Stacks::remember`] takes back.
     pub fn scratch(&mut self) -> Vec<Call> {
         std::mem::take(&mut self.scratch)
     }
 
-    /// Remembers where allocations by these calls, which begin with that of the caller, count. `stack` is the thread's own
-    /// stack. What was called from elsewhere is not remembered, because what else is there may be unmapped. Calls before
-    /// the first one on this stack are always the same: the system's, for the thread that runs `main`.
+    /// Remembers the origin of allocations through these calls, the first of which is the caller's. `stack` is the
+    /// thread's own stack. Chains on other stacks are not remembered, because memory there may be unmapped later.
+    /// Calls before the first one on this stack never change: for the thread that runs `main` they are the system's.
     pub fn remember(&mut self, caller: Caller, calls: Vec<Call>, stack: &Range<usize>, origin: Origin) {
         self.keep(caller, &calls, stack, origin);
         self.scratch = calls;
@@ -107,7 +108,7 @@ impl Stacks {
             self.oldest = (self.oldest + 1) % WAYS;
             self.oldest
         });
-        // In the memory of the one that was there before, if there was one.
+        // Reuses the memory of the entry that is replaced.
         match &mut set[way] {
             Some(before) => **before = chain,
             free => *free = Some(Box::new(chain)),
@@ -116,7 +117,7 @@ impl Stacks {
 }
 
 fn set_of(caller: Caller) -> usize {
-    // Return addresses and stack pointers differ in their low bits; the lowest of a stack pointer are always 0.
+    // Return addresses and stack pointers differ in their low bits; the lowest bits of a stack pointer are always 0.
     (caller.address ^ caller.address >> 8 ^ caller.slot >> 4 ^ caller.slot >> 12) % SETS
 }
 
@@ -151,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn chains_through_one_function_are_told_apart() {
+    fn chains_through_one_function_are_kept_apart() {
         let (mut words, range, calls) = stack();
         let mut stacks = Stacks::default();
         let caller = Caller { address: calls[0].returns_to, slot: calls[0].slot };

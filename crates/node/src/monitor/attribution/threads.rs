@@ -1,10 +1,11 @@
 //! The threads of the program that have started on this node.
 
+use crate::monitor::failure::lock;
 use std::ops::Range;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard};
 use std::time::Instant;
 
-/// Most threads that are kept: a program that starts more has some that nobody can tell apart.
+/// The most threads that are kept.
 const MOST: usize = 1 << 16;
 
 #[derive(Debug)]
@@ -15,17 +16,17 @@ struct Started {
     at: Instant,
 }
 
-/// All threads in the order in which they have started. They are kept whether or not the run is monitored, as they may be
-/// running still when it is.
+/// All threads in the order of their start. They are kept whether or not the run is monitored, because they may still
+/// run when monitoring begins.
 #[derive(Debug, Default)]
 pub struct Threads(Mutex<Vec<Started>>);
 
 impl Threads {
     fn list(&self) -> MutexGuard<'_, Vec<Started>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.0)
     }
 
-    /// A thread has started just now, with the function at `routine`.
+    /// Notes that a thread has just started with the function at `routine`.
     pub fn started(&self, number: u32, stack: &Range<usize>, routine: usize) {
         let started = Started { number, stack: stack.clone(), routine, at: Instant::now() };
         let mut list = self.list();
@@ -34,7 +35,7 @@ impl Threads {
         }
     }
 
-    /// The threads after the first `known`, for a recording that `began` at some time.
+    /// The threads after the first `known`, for a recording that `began` then.
     pub fn after(&self, known: usize, began: Instant) -> Vec<gondwana_recording::ThreadRecord> {
         let record = |started: &Started| gondwana_recording::ThreadRecord {
             number: started.number,

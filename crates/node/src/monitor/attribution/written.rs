@@ -1,12 +1,13 @@
-//! Which bytes of which pages this node has written, as far as its diffs tell.
+//! The bytes of pages that this node has written, from its diffs.
 
+use crate::monitor::failure::lock;
 use gondwana_memory::diff::{Diff, Footprint};
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard};
 
-/// Most pages that are kept.
+/// The most pages that are kept.
 const MOST_PAGES: usize = 1 << 19;
-/// Most masks of blocks that were written in part, over all pages.
+/// The most masks of partly written blocks, over all pages.
 const MOST_MASKS: usize = 1 << 22;
 
 /// The written bytes of all pages.
@@ -20,8 +21,8 @@ pub struct Written {
 #[derive(Debug, Default)]
 struct Pages {
     footprints: HashMap<u32, Page>,
-    /// Pages of which more was written than was told.
-    untold: Vec<u32>,
+    /// Pages with bytes that were not emitted yet.
+    pending: Vec<u32>,
     masks: usize,
     dropped: u64,
 }
@@ -29,20 +30,20 @@ struct Pages {
 #[derive(Debug, Default)]
 struct Page {
     footprint: Footprint,
-    untold: bool,
+    pending: bool,
 }
 
 impl Written {
-    /// Nothing yet.
+    /// No written bytes.
     pub fn new() -> Self {
         Self { pages: Mutex::default(), most_pages: MOST_PAGES, most_masks: MOST_MASKS }
     }
 
     fn pages(&self) -> MutexGuard<'_, Pages> {
-        self.pages.lock().expect("not poisoned")
+        lock(&self.pages)
     }
 
-    /// Adds what a diff tells, which this node has made of a page.
+    /// Adds the bytes of a diff that this node has made of a page.
     pub fn note(&self, page: u32, diff: &[u8]) {
         let Ok(diff) = Diff::parse(diff) else { return };
         let mut guard = self.pages();
@@ -55,32 +56,32 @@ impl Written {
         }
         let kept = pages.footprints.entry(page).or_default();
         let before = kept.footprint.kept_masks();
-        if kept.footprint.add(&diff) && !kept.untold {
-            kept.untold = true;
-            pages.untold.push(page);
+        if kept.footprint.add(&diff) && !kept.pending {
+            kept.pending = true;
+            pages.pending.push(page);
         }
         pages.masks = pages.masks + kept.footprint.kept_masks() - before;
     }
 
-    /// Some of the pages of which more was written since they were told, at most so many; all of their bytes.
+    /// Takes at most `most` pages with bytes that were not emitted yet; with all their written bytes.
     pub fn take(&self, most: usize) -> Vec<(u32, Footprint)> {
         let mut guard = self.pages();
         let pages = &mut *guard;
-        let from = pages.untold.len().saturating_sub(most);
-        let told = pages.untold.drain(from..).filter_map(|number| {
+        let from = pages.pending.len().saturating_sub(most);
+        let taken = pages.pending.drain(from..).filter_map(|number| {
             let page = pages.footprints.get_mut(&number)?;
-            page.untold = false;
+            page.pending = false;
             Some((number, page.footprint.clone()))
         });
-        told.collect()
+        taken.collect()
     }
 
-    /// How many pages [`Written::take`] would return.
-    pub fn untold(&self) -> usize {
-        self.pages().untold.len()
+    /// The number of pages that [`Written::take`] can return.
+    pub fn pending(&self) -> usize {
+        self.pages().pending.len()
     }
 
-    /// How many diffs are in no page because there are too many.
+    /// The number of diffs that were dropped because too many pages or masks are kept.
     pub fn dropped(&self) -> u64 {
         self.pages().dropped
     }
@@ -101,16 +102,16 @@ mod tests {
     }
 
     #[test]
-    fn a_page_is_told_when_more_of_it_is_written() {
+    fn a_page_is_emitted_when_more_of_it_is_written() {
         let written = Written::new();
         written.note(5, &diff(&[0, 64]));
         written.note(5, &diff(&[3]));
         written.note(9, &diff(&[4095]));
-        let mut told = written.take(10);
-        told.sort_by_key(|(page, _)| *page);
-        let bytes = |index: usize| told[index].1.bytes().collect::<Vec<_>>();
-        assert_eq!((told[0].0, told[0].1.blocks(), bytes(0)), (5, 3, vec![0b1001, 1]));
-        assert_eq!((told[1].0, told[1].1.blocks(), bytes(1)), (9, 1 << 63, vec![1 << 63]));
+        let mut emitted = written.take(10);
+        emitted.sort_by_key(|(page, _)| *page);
+        let bytes = |index: usize| emitted[index].1.bytes().collect::<Vec<_>>();
+        assert_eq!((emitted[0].0, emitted[0].1.blocks(), bytes(0)), (5, 3, vec![0b1001, 1]));
+        assert_eq!((emitted[1].0, emitted[1].1.blocks(), bytes(1)), (9, 1 << 63, vec![1 << 63]));
         written.note(5, &diff(&[0, 3]));
         assert_eq!(written.take(10), []);
         written.note(5, &diff(&[1]));
@@ -118,13 +119,13 @@ mod tests {
     }
 
     #[test]
-    fn pages_are_told_in_parts() {
+    fn pages_are_emitted_in_parts() {
         let written = Written::new();
         (0..10).for_each(|page| written.note(page, &diff(&[1])));
-        let mut told: Vec<u32> =
+        let mut emitted: Vec<u32> =
             [4, 4, 4, 4].into_iter().flat_map(|most| written.take(most)).map(|(page, _)| page).collect();
-        told.sort_unstable();
-        assert_eq!(told, (0..10).collect::<Vec<_>>());
+        emitted.sort_unstable();
+        assert_eq!(emitted, (0..10).collect::<Vec<_>>());
     }
 
     #[test]
