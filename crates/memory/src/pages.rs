@@ -141,21 +141,19 @@ impl Pages {
 
     /// True if a page differs from its twin now.
     pub fn is_written(&mut self, page: u32) -> bool {
-        // SAFETY: the runtime's view of a page is always readable.
-        unsafe { diff::differs(runtime(page), self.twins.of(page)) }
+        !self.contents(page, 1).is_same((&*self.twins.of(page)).into())
     }
 
     /// As [`Pages::diff`] of a page that threads go on writing; also makes the twin what the diff says.
     pub fn diff_and_keep(&mut self, page: u32, out: &mut Vec<u8>) -> usize {
-        // SAFETY: the runtime's view of a page is always readable.
-        unsafe { diff::encode_and_refresh(runtime(page), self.twins.of(page), out) }
+        let contents = self.contents(page, 1);
+        diff::encode_and_refresh(contents, self.twins.of(page), out)
     }
 
     /// Makes a page's twin like the page, which threads may go on writing; true if they differed.
     pub fn renew_twin(&mut self, page: u32) -> bool {
-        let twin = self.twins.of(page);
-        // SAFETY: the runtime's view of a page is always readable.
-        unsafe { diff::refresh(runtime(page), twin) }
+        let contents = self.contents(page, 1);
+        diff::refresh(contents, self.twins.of(page))
     }
 
     /// As [`Pages::patch`], and the same for the page's twin.
@@ -164,8 +162,7 @@ impl Pages {
     /// If the diff is malformed.
     pub fn patch_with_twin(&mut self, page: u32, bytes: &[u8]) -> Result<(), diff::Malformed> {
         self.patch(page, bytes)?;
-        diff::Diff::parse(bytes)?.apply_to(self.twins.of(page));
-        Ok(())
+        diff::apply(bytes, self.twins.of(page).into())
     }
 
     /// Writes the bytes of a diff, and no others.

@@ -353,9 +353,9 @@ impl Csm {
                 self.counters.merges += 1;
                 self.counters.page_transfers += 1;
             } else {
-                count = self
-                    .pages
-                    .run(page, end - page.0, |entry| (entry.flags.0 ^ like.flags.0) & !(PENDING | REWRITTEN) == 0);
+                count = self.pages.run(page, end - page.0, |entry| {
+                    (entry.flags.0 ^ like.flags.0) & !(PENDING | REWRITTEN) == 0
+                });
                 env.install(page, bytes(page, count), Access::Read);
                 for page in span(page, count) {
                     let entry = self.pages.entry(page);

@@ -79,35 +79,27 @@ pub fn encode(page: RacingBytes<'_>, twin: &PageBytes, out: &mut Vec<u8>) -> usi
     unsafe { encode_with(kernel::best(), start_of(page), twin.as_ptr(), snapshot.as_mut_ptr().cast(), out) }
 }
 
-/// True if `page` differs from `twin`. Ends at the first block that does.
+/// Like [`encode`], and makes `twin` hold exactly what the diff tells (Cashmere's *flush-update*).
 ///
-/// # Safety
-/// As for [`encode`].
-pub unsafe fn differs(page: *const u8, twin: &PageBytes) -> bool {
-    let mut block = [0; BLOCK_BYTES];
-    twin.chunks_exact(BLOCK_BYTES).enumerate().any(|(index, old)| {
-        // SAFETY: inside the page, by our contract; the block is ours.
-        unsafe { block.as_mut_ptr().copy_from_nonoverlapping(page.add(index * BLOCK_BYTES), BLOCK_BYTES) };
-        block[..] != *old
-    })
+/// For a page that local threads go on writing: a byte that changes during the call is either in this diff and
+/// in the twin, or it differs from the twin still and the next diff has it.
+///
+/// # Panics
+/// If `page` is not [`PAGE_SIZE`] long.
+pub fn encode_and_refresh(page: RacingBytes<'_>, twin: &mut PageBytes, out: &mut Vec<u8>) -> usize {
+    let twin = twin.as_mut_ptr();
+    // SAFETY: twin and snapshot may be the same memory.
+    unsafe { encode_with(kernel::best(), start_of(page), twin, twin, out) }
 }
 
-/// Makes `twin` a state that `page` has byte by byte during the call; true if that differs from what it was.
+/// Makes `twin` a state that `page` has byte by byte during the call; true if that is another one than it was.
 ///
-/// # Safety
-/// As for [`encode`].
-pub unsafe fn refresh(page: *const u8, twin: &mut PageBytes) -> bool {
-    let mut block = [0; BLOCK_BYTES];
-    let mut differed = false;
-    for (index, old) in twin.chunks_exact_mut(BLOCK_BYTES).enumerate() {
-        // SAFETY: inside the page, by our contract; the block is ours.
-        unsafe { block.as_mut_ptr().copy_from_nonoverlapping(page.add(index * BLOCK_BYTES), BLOCK_BYTES) };
-        if block[..] != *old {
-            old.copy_from_slice(&block);
-            differed = true;
-        }
-    }
-    differed
+/// # Panics
+/// If `page` is not [`PAGE_SIZE`] long.
+pub fn refresh(page: RacingBytes<'_>, twin: &mut PageBytes) -> bool {
+    let twin = twin.as_mut_ptr();
+    // SAFETY: twin and snapshot may be the same memory, and only blocks that differ are copied.
+    unsafe { (kernel::best().compare)(start_of(page), twin, twin, &mut [0; BLOCKS]) != 0 }
 }
 
 /// Writes the bytes that a diff tells to a page, and no other byte of it, not even with its own value.

@@ -140,6 +140,27 @@ fn contradictions_are_refused() {
     assert_eq!(diff(1, 0, Some(u64::MAX)), Err(Malformed::Contradiction), "all bytes but not full");
 }
 
+#[test]
+fn a_refreshed_twin_holds_what_was_sent() {
+    let mut twin = [0; PAGE_SIZE];
+    let mut page = twin;
+    page[0] = 1;
+    page[4095] = 2;
+    let mut out = Vec::new();
+    assert_eq!(encode_and_refresh((&page).into(), &mut twin, &mut out), 2);
+    assert_eq!(twin, page);
+    // A byte that goes back to its first value is news to the node that got the first diff.
+    page[0] = 0;
+    out.clear();
+    assert_eq!(encode_and_refresh((&page).into(), &mut twin, &mut out), 1);
+    let mut home = [9; PAGE_SIZE];
+    apply(&out, (&mut home).into()).unwrap();
+    assert_eq!((home[0], home[1]), (0, 9));
+    page[100] = 7;
+    assert!(refresh((&page).into(), &mut twin) && twin == page);
+    assert!(!refresh((&page).into(), &mut twin));
+}
+
 /// A thread owns the odd bytes of a page and checks that they stay what it wrote, while each kernel keeps writing
 /// the even ones: a store that covered a neighbour would undo a write.
 #[test]
