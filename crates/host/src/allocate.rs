@@ -21,7 +21,7 @@ pub struct Extras {
     pub small_pages: bool,
     /// Pages cycle through so many colours of a cache ([`crate::colours`]).
     pub colours: Option<u64>,
-    /// No page may be anywhere else, even if that costs the program its life ([`crate::arrange`]).
+    /// No page may be anywhere else, even if that costs the program its life ([`crate::place_untouched`]).
     pub strict: bool,
 }
 
@@ -29,6 +29,18 @@ pub struct Extras {
 ///
 /// The pages of all policies are there when this returns, except with Float: there the kernel chooses when a page is
 /// touched first, among the nodes of the resource set.
+///
+/// # Examples
+/// ```
+/// use gondwana_host::{Extras, allocate, discover_nodes};
+/// use gondwana_rset::{MemoryPolicy, Placement, RSet};
+///
+/// let machine = discover_nodes()?;
+/// let placement = Placement::new(MemoryPolicy::Local, &RSet::allowed(&machine), &machine)?;
+/// let (memory, _placed) = allocate(1 << 20, &placement, Extras::default())?;
+/// assert!(memory.addresses().len() >= 1 << 20);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 pub fn allocate(
     bytes: usize,
     placement: &Placement,

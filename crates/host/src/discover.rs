@@ -24,6 +24,13 @@ pub fn discover() -> Result<Machine, DiscoverError> {
 
 /// Like [`discover`], without caches and packages: reading about each cache of each processor takes many times as long
 /// as all the rest, and sets of resources need only nodes and cores.
+///
+/// # Examples
+/// ```
+/// let machine = gondwana_host::discover_nodes()?;
+/// assert!(!machine.processors().is_empty());
+/// # Ok::<(), gondwana_host::DiscoverError>(())
+/// ```
 pub fn discover_nodes() -> Result<Machine, DiscoverError> {
     let root = Path::new("/");
     limited(root, nodes(root, &sysfs::processors(root)?)?)

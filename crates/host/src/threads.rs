@@ -26,7 +26,7 @@ pub struct Asked {
     /// For each of its threads, if that is more exact.
     pub threads: Option<Threads>,
     /// The policy for memory, if it is finer than what the kernel does for whole programs: it is for regions of memory
-    /// ([`crate::arrange`]) only, and the rest is as near to it as the kernel can do.
+    /// ([`crate::place_untouched`]) only, and the rest is as near to it as the kernel can do.
     pub regions: Option<MemoryPolicy>,
     /// What the kernel has nothing for.
     pub remarks: Vec<UnmetRequest>,

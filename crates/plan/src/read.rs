@@ -79,6 +79,18 @@ impl Plan {
     ///
     /// # Errors
     /// If the text is no plan, or asks for what the machine does not have.
+    ///
+    /// # Examples
+    /// ```
+    /// use gondwana_plan::Plan;
+    /// use gondwana_rset::Registry;
+    /// use gondwana_topology::{Bytes, Machine};
+    ///
+    /// let text = "version = 1\n[[variable]]\nname = \"matrix\"\npolicy = \"block\"\n";
+    /// let plan = Plan::parse(text, &Machine::uniform(2, 4, Bytes(1 << 30)), &Registry::default())?;
+    /// assert_eq!(plan.variables[0].name, "matrix");
+    /// # Ok::<(), gondwana_plan::PlanError>(())
+    /// ```
     pub fn parse(text: &str, machine: &Machine, registry: &Registry) -> Result<Self, PlanError> {
         let plan: PlanText = toml::from_str(text).map_err(|error| {
             let byte = error.span().map_or(0, |span| span.start);

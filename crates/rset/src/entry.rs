@@ -36,6 +36,14 @@ pub(crate) fn is_of_name(c: char) -> bool {
 }
 
 /// Says whether a set may have this name: letters, digits, `_` and `.`, not beginning with a digit.
+///
+/// # Examples
+/// ```
+/// use gondwana_rset::check_name;
+///
+/// assert!(check_name("left_half").is_ok());
+/// assert!(check_name("node").is_err());
+/// ```
 pub fn check_name(name: &str) -> Result<(), RegistryError> {
     let error = |why: &str| Err(RegistryError::Name { name: name.to_owned(), why: why.to_owned() });
     if name.is_empty() {

@@ -40,6 +40,17 @@ impl fmt::Display for MemoryPolicy {
 impl MemoryPolicy {
     /// Reads `float`, `local`, `remote`, `striped` (a page at a time), `striped:PAGES`, `block` or a resource set with
     /// memory.
+    ///
+    /// # Examples
+    /// ```
+    /// use gondwana_rset::{MemoryPolicy, Registry};
+    /// use gondwana_topology::{Bytes, Machine};
+    ///
+    /// let machine = Machine::uniform(2, 4, Bytes(1 << 30));
+    /// let policy = MemoryPolicy::parse("striped:4", &machine, &Registry::default())?;
+    /// assert!(matches!(policy, MemoryPolicy::Striped(stride) if stride.get() == 4));
+    /// # Ok::<(), gondwana_rset::TextError>(())
+    /// ```
     pub fn parse(text: &str, machine: &Machine, registry: &Registry) -> Result<Self, TextError> {
         let word = text.trim();
         match word {

@@ -24,6 +24,18 @@ impl RSet {
     /// - `|` union, `&` intersection (binds tighter), `-` difference, `( )`
     ///
     /// Errors point at the character. What isn't in the machine is an error, also under a name.
+    ///
+    /// # Examples
+    /// ```
+    /// use gondwana_rset::{RSet, Registry};
+    /// use gondwana_topology::{Bytes, Machine};
+    ///
+    /// let machine = Machine::uniform(2, 4, Bytes(1 << 30));
+    /// let set = RSet::parse("node:0 | cpu:4", &machine, &Registry::default())?;
+    /// assert_eq!(set.processors().to_string(), "0-4");
+    /// assert_eq!(set.memory().to_string(), "0-1");
+    /// # Ok::<(), gondwana_rset::TextError>(())
+    /// ```
     pub fn parse(text: &str, machine: &Machine, registry: &Registry) -> Result<Self, TextError> {
         let mut parser = Parser { text, at: 0, depth: 0, machine, registry };
         let set = parser.set()?;

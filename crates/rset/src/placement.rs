@@ -142,6 +142,18 @@ impl Placement {
     /// `None` where the system is to choose (only with [`MemoryPolicy::Float`]).
     ///
     /// A page beyond the end of the region is where the last one is, or where it would be in a longer region.
+    ///
+    /// # Examples
+    /// ```
+    /// use gondwana_rset::{MemoryPolicy, Placement, RSet};
+    /// use gondwana_topology::{Bytes, Machine, NodeId};
+    ///
+    /// let machine = Machine::uniform(2, 4, Bytes(1 << 30));
+    /// let placement = Placement::new(MemoryPolicy::Block, &RSet::global(&machine), &machine)?;
+    /// let nodes = (0..4).filter_map(|page| placement.node_of(page, 4, NodeId(0)));
+    /// assert!(nodes.eq([0, 0, 1, 1].map(NodeId)));
+    /// # Ok::<(), gondwana_rset::PlacementError>(())
+    /// ```
     #[must_use]
     pub fn node_of(&self, page: u64, pages: u64, touching: NodeId) -> Option<NodeId> {
         if let Some(last) = self.parts.last() {
@@ -164,6 +176,18 @@ impl Placement {
     }
 
     /// The region as runs of pages that are on the same node, in order.
+    ///
+    /// # Examples
+    /// ```
+    /// use gondwana_rset::{MemoryPolicy, Placement, RSet};
+    /// use gondwana_topology::{Bytes, Machine, NodeId};
+    ///
+    /// let machine = Machine::uniform(2, 4, Bytes(1 << 30));
+    /// let placement = Placement::new(MemoryPolicy::Block, &RSet::global(&machine), &machine)?;
+    /// let counts: Vec<u64> = placement.runs(10, NodeId(0)).map(|range| range.count).collect();
+    /// assert_eq!(counts, [5, 5]);
+    /// # Ok::<(), gondwana_rset::PlacementError>(())
+    /// ```
     pub fn runs(&self, pages: u64, touching: NodeId) -> impl Iterator<Item = PageRange> + '_ {
         let mut first = 0;
         std::iter::from_fn(move || {

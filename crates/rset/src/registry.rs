@@ -37,6 +37,19 @@ impl Registry {
     }
 
     /// Names a set.
+    ///
+    /// # Examples
+    /// ```
+    /// use gondwana_rset::{Entry, RSet, Registry};
+    /// use gondwana_topology::{Bytes, Machine};
+    ///
+    /// let machine = Machine::uniform(2, 4, Bytes(1 << 30));
+    /// let mut registry = Registry::default();
+    /// let half = RSet::parse("node:0", &machine, &registry)?;
+    /// registry.add("half", Entry::new(half))?;
+    /// assert_eq!(RSet::parse("all - half", &machine, &registry)?.memory().to_string(), "1");
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn add(&mut self, name: &str, entry: Entry) -> Result<(), RegistryError> {
         check_name(name)?;
         if self.entries.contains_key(name) {

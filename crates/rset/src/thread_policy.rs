@@ -110,6 +110,17 @@ impl ThreadPlan {
     }
 
     /// Where thread number `thread` runs, counted from 0 in the order of creation.
+    ///
+    /// # Examples
+    /// ```
+    /// use gondwana_rset::{RSet, ThreadPlan, ThreadPolicy};
+    /// use gondwana_topology::{Bytes, Machine, NodeId};
+    ///
+    /// let machine = Machine::uniform(2, 4, Bytes(1 << 30));
+    /// let plan = ThreadPlan::new(ThreadPolicy::RoundRobin, &RSet::global(&machine), &machine)?;
+    /// assert_eq!([0, 1, 2].map(|thread| plan.place_of(thread).node), [0, 1, 0].map(NodeId));
+    /// # Ok::<(), gondwana_rset::PlacementError>(())
+    /// ```
     #[must_use]
     pub fn place_of(&self, thread: usize) -> ThreadPlace {
         if self.policy == ThreadPolicy::Fill {

@@ -29,6 +29,13 @@ impl File {
     ///
     /// # Errors
     /// If it cannot be read or is no ELF file for 64-bit computers.
+    ///
+    /// # Examples
+    /// ```
+    /// let own = gondwana_symbols::File::open(&std::env::current_exe()?)?;
+    /// assert!(!own.is_stripped());
+    /// # std::io::Result::Ok(())
+    /// ```
     pub fn open(path: &Path) -> io::Result<Self> {
         let elf = ElfFile::open(path)?;
         let (separate, tables, debug) = (OnceCell::new(), OnceCell::new(), OnceCell::new());

@@ -33,6 +33,15 @@ impl std::error::Error for DescriptionError {}
 
 impl Machine {
     /// Reads a description.
+    ///
+    /// # Examples
+    /// ```
+    /// use gondwana_topology::{Bytes, Machine};
+    ///
+    /// let machine = Machine::uniform(2, 4, Bytes(1 << 30));
+    /// assert_eq!(Machine::from_toml(&machine.to_toml())?, machine);
+    /// # Ok::<(), gondwana_topology::DescriptionError>(())
+    /// ```
     pub fn from_toml(text: &str) -> Result<Self, DescriptionError> {
         let machine: Self = toml::from_str(text)
             .map_err(|error| DescriptionError::of(text, error.span(), error.message()))?;

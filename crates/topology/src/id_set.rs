@@ -43,6 +43,15 @@ impl<I: Id, const WORDS: usize> IdSet<I, WORDS> {
     }
 
     /// The set of one member.
+    ///
+    /// # Examples
+    /// ```
+    /// use gondwana_topology::{NodeId, NodeSet};
+    ///
+    /// let set = NodeSet::only(NodeId(3)).union(&"0-1".parse()?);
+    /// assert_eq!(set.to_string(), "0-1,3");
+    /// # Ok::<(), gondwana_topology::ListError>(())
+    /// ```
     #[must_use]
     pub fn only(member: I) -> Self {
         let mut set = Self::EMPTY;

@@ -48,6 +48,15 @@ impl<I: Id, const WORDS: usize> fmt::Display for IdSet<I, WORDS> {
 impl<I: Id, const WORDS: usize> IdSet<I, WORDS> {
     /// Reads the list that `text` begins with and says how many bytes it has. A `-` without a number after it is
     /// not part of the list.
+    ///
+    /// # Examples
+    /// ```
+    /// use gondwana_topology::NodeSet;
+    ///
+    /// let (set, length) = NodeSet::parse_prefix("0-2,5 and more")?;
+    /// assert_eq!((set.len(), length), (4, 5));
+    /// # Ok::<(), gondwana_topology::ListError>(())
+    /// ```
     pub fn parse_prefix(text: &str) -> Result<(Self, usize), ListError> {
         let mut set = Self::EMPTY;
         let mut at = 0;

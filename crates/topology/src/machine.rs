@@ -157,6 +157,15 @@ impl Machine {
     /// # Panics
     ///
     /// If there are no nodes or processors, or more than [`MAX_NODES`] nodes or [`MAX_PROCESSORS`] processors.
+    ///
+    /// # Examples
+    /// ```
+    /// use gondwana_topology::{Bytes, Machine, NodeId, ProcessorId};
+    ///
+    /// let machine = Machine::uniform(4, 2, Bytes(1 << 30));
+    /// assert_eq!(machine.processors().len(), 8);
+    /// assert_eq!(machine.node_of(ProcessorId(5)), Some(NodeId(2)));
+    /// ```
     #[must_use]
     pub fn uniform(nodes: u16, processors_each: u16, memory_each: Bytes) -> Self {
         let processors = usize::from(nodes) * usize::from(processors_each);
@@ -237,6 +246,16 @@ impl Machine {
 
     /// The nearest of some nodes to one: itself before any other, and of those equally near the one with the lowest
     /// number. A node that the machine doesn't have is near to none.
+    ///
+    /// # Examples
+    /// ```
+    /// use gondwana_topology::{Bytes, Machine, NodeId};
+    ///
+    /// let machine = Machine::uniform(4, 2, Bytes(1 << 30));
+    /// assert_eq!(machine.nearest(NodeId(2), &"1-3".parse()?), Some(NodeId(2)));
+    /// assert_eq!(machine.nearest(NodeId(0), &"1-3".parse()?), Some(NodeId(1)));
+    /// # Ok::<(), gondwana_topology::ListError>(())
+    /// ```
     #[must_use]
     pub fn nearest(&self, to: NodeId, among: &NodeSet) -> Option<NodeId> {
         among.iter().min_by_key(|node| (*node != to, self.distance(to, *node).unwrap_or(u32::MAX)))
