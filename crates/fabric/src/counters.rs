@@ -1,3 +1,5 @@
+//! What passed through a fabric, counted.
+
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Messages and bytes that passed through a fabric. Bytes are those of heads and bulk data, without the
@@ -16,12 +18,12 @@ pub struct Counters {
 
 /// Messages and bytes in one direction, written under a lock and read without it.
 #[derive(Default)]
-pub(crate) struct Tally {
+pub(crate) struct MessageCounter {
     messages: AtomicU64,
     bytes: AtomicU64,
 }
 
-impl Tally {
+impl MessageCounter {
     /// Counts one message. The caller holds the lock of the one writer, so that no read-modify-write
     /// instruction is needed on the way of every message.
     pub fn count(&self, bytes: usize) {
@@ -38,11 +40,11 @@ impl Tally {
 impl Counters {
     /// The sum of what was sent to each peer and received from each.
     pub(crate) fn sum<'a>(
-        sent: impl Iterator<Item = &'a Tally>,
-        received: impl Iterator<Item = &'a Tally>,
+        sent: impl Iterator<Item = &'a MessageCounter>,
+        received: impl Iterator<Item = &'a MessageCounter>,
     ) -> Self {
-        let total = |tallies: &mut dyn Iterator<Item = &'a Tally>| {
-            tallies.map(Tally::get).fold((0, 0), |sum, one| (sum.0 + one.0, sum.1 + one.1))
+        let total = |counters: &mut dyn Iterator<Item = &'a MessageCounter>| {
+            counters.map(MessageCounter::get).fold((0, 0), |sum, one| (sum.0 + one.0, sum.1 + one.1))
         };
         let (messages_sent, bytes_sent) = total(&mut { sent });
         let (messages_received, bytes_received) = total(&mut { received });

@@ -9,7 +9,7 @@ mod tests;
 
 pub use segment::{DEFAULT_RING_BYTES, ShmSegment};
 
-use crate::counters::Tally;
+use crate::counters::MessageCounter;
 use crate::{Counters, Deliver, Event, Fabric, LostReason, SegmentError, SendError, check_message};
 use gondwana_racing::RacingBytes;
 use gondwana_topology::NodeId;
@@ -37,7 +37,7 @@ pub struct ShmFabric {
     incoming: Vec<Incoming>,
     /// The places in the rings of `incoming`, for whoever receives.
     consumers: Mutex<Vec<Consumer>>,
-    received: Vec<Tally>,
+    received: Vec<MessageCounter>,
     events: Mutex<VecDeque<Event>>,
     /// How many events there are; so that looking is cheap.
     event_count: AtomicUsize,
@@ -51,7 +51,7 @@ struct Outgoing {
     sender: Mutex<Sender>,
     /// The length of the backlog, readable without the lock.
     backlog: AtomicUsize,
-    sent: Tally,
+    sent: MessageCounter,
     /// Set when the peer's own ring turned out to be damaged.
     lost: AtomicBool,
     /// Set once the peer has been told that it must look into this ring.
@@ -89,7 +89,7 @@ impl ShmFabric {
             lines: map.ring(node, to),
             sender: Mutex::new(Sender { producer: Producer::new(), backlog: VecDeque::new() }),
             backlog: AtomicUsize::new(0),
-            sent: Tally::default(),
+            sent: MessageCounter::default(),
             lost: AtomicBool::new(false),
             begun: AtomicBool::new(false),
         });
@@ -102,7 +102,7 @@ impl ShmFabric {
             outgoing: outgoing.collect(),
             consumers: Mutex::new(incoming.iter().map(|_| Consumer::new()).collect()),
             incoming,
-            received: all().map(|_| Tally::default()).collect(),
+            received: all().map(|_| MessageCounter::default()).collect(),
             events: Mutex::default(),
             event_count: AtomicUsize::new(0),
             unsent: AtomicUsize::new(0),
@@ -265,11 +265,11 @@ impl Fabric for ShmFabric {
                 continue;
             }
             let control = self.map.control(*from, self.node);
-            let tally = &self.received[from.index()];
+            let counter = &self.received[from.index()];
             let mut taken = 0;
             while taken < BATCH {
                 match consumer.pop(lines, control, |head, bulk| deliver(*from, head, bulk)) {
-                    Ok(Some(bytes)) => tally.count(bytes),
+                    Ok(Some(bytes)) => counter.count(bytes),
                     Ok(None) => break,
                     Err(ring::Damaged) => {
                         damaged.store(true, Ordering::Relaxed);

@@ -6,7 +6,7 @@ use super::handshake::FIRST_FRAME;
 use super::mesh::Link;
 use super::queue::ByteQueue;
 use crate::LostReason;
-use crate::counters::Tally;
+use crate::counters::MessageCounter;
 use gondwana_racing::RacingBytes;
 use gondwana_sys::syscall;
 use gondwana_topology::NodeId;
@@ -34,8 +34,8 @@ pub(super) struct Connection {
     unsent: AtomicUsize,
     /// Set once, when the connection is given up, under the lock of `sender`.
     lost: AtomicBool,
-    pub sent: Tally,
-    pub received: Tally,
+    pub sent: MessageCounter,
+    pub received: MessageCounter,
 }
 
 struct Sender {
@@ -80,8 +80,8 @@ impl Connection {
             sender: Mutex::new(sender),
             unsent: AtomicUsize::new(0),
             lost: AtomicBool::new(false),
-            sent: Tally::default(),
-            received: Tally::default(),
+            sent: MessageCounter::default(),
+            received: MessageCounter::default(),
         })
     }
 

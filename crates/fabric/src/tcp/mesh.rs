@@ -3,7 +3,7 @@
 use super::epoll::{EDGE, Epoll, READABLE, WRITABLE};
 use super::frame::Channel;
 use super::handshake::{Failure, Handshake, Identity, Step};
-use super::own_time::OwnTime;
+use super::process_clock::ProcessClock;
 use super::{Security, TcpConfig};
 use crate::ConnectError;
 use gondwana_topology::NodeId;
@@ -13,12 +13,12 @@ use std::io::{self, ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::time::{Duration, Instant};
 
-/// How long a caller may take over its handshake, and how long one attempt to call waits for an answer, both in own time.
-const PATIENCE: Duration = Duration::from_secs(5);
+/// How long a caller may take over its handshake, and how long one attempt to call waits for an answer, both in process time.
+const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(5);
 /// How much longer for each node of the run: whoever is called has as many handshakes to make, and those of one computer
 /// share its processors.
-const PATIENCE_EACH: Duration = Duration::from_millis(100);
-/// Own time between two looks at the clock at most.
+const TIMEOUT_EACH: Duration = Duration::from_millis(100);
+/// Process time between two looks at the clock at most.
 const STEP: Duration = Duration::from_millis(250);
 /// How long to wait before another attempt.
 const PAUSE: Duration = Duration::from_millis(20);
@@ -60,8 +60,8 @@ pub(super) fn establish(listener: TcpListener, config: &TcpConfig) -> Result<Vec
         config,
         listener,
         epoll,
-        time: OwnTime::new(Instant::now(), STEP),
-        patience: PATIENCE + PATIENCE_EACH * nodes as u32,
+        time: ProcessClock::new(Instant::now(), STEP),
+        timeout: HANDSHAKE_TIMEOUT + TIMEOUT_EACH * nodes as u32,
         calls: (0..config.node.0).map(|peer| Call { peer: NodeId(peer), next: Duration::ZERO }).collect(),
         halves: BTreeMap::new(),
         next: LISTENER + 1,
@@ -85,9 +85,9 @@ struct Mesh<'a> {
     listener: TcpListener,
     /// Watches the listener and all connections of `halves`, by their numbers.
     epoll: Epoll,
-    time: OwnTime,
+    time: ProcessClock,
     /// How long an attempt may take.
-    patience: Duration,
+    timeout: Duration,
     /// Calls to make.
     calls: Vec<Call>,
     /// Connections that are not authenticated yet, by their numbers, the oldest first.
@@ -104,7 +104,7 @@ struct Mesh<'a> {
 /// A peer to be called.
 struct Call {
     peer: NodeId,
-    /// Not before then, in own time.
+    /// Not before then, in process time.
     next: Duration,
 }
 
@@ -118,7 +118,7 @@ struct Half<'a> {
     arrived: Vec<u8>,
     /// What is still to be sent.
     to_send: Vec<u8>,
-    /// In own time.
+    /// In process time.
     deadline: Duration,
 }
 
@@ -157,7 +157,7 @@ impl<'a> Mesh<'a> {
                         handshake,
                         arrived: Vec::new(),
                         to_send: hello,
-                        deadline: now + self.patience,
+                        deadline: now + self.timeout,
                     })?;
                 }
                 Err(error) => self.try_later(call.peer, format!("node {}: {error}", call.peer)),
@@ -226,7 +226,7 @@ impl<'a> Mesh<'a> {
                 handshake: Handshake::respond(self.identity()),
                 arrived: Vec::new(),
                 to_send: Vec::new(),
-                deadline: self.time.now() + self.patience,
+                deadline: self.time.now() + self.timeout,
             })?;
         }
         Ok(())

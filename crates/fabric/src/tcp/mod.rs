@@ -6,7 +6,7 @@ mod frame;
 pub mod fuzzing;
 mod handshake;
 mod mesh;
-mod own_time;
+mod process_clock;
 mod queue;
 #[cfg(test)]
 mod tests;
@@ -17,7 +17,7 @@ use epoll::{Alarm, Epoll, READABLE, WRITABLE};
 use gondwana_racing::RacingBytes;
 use gondwana_topology::{MAX_NODES, NodeId};
 pub use mesh::listen;
-use own_time::{OwnTime, Silence};
+use process_clock::{ProcessClock, Silence};
 use std::cell::Cell;
 use std::collections::VecDeque;
 use std::net::{SocketAddr, TcpListener};
@@ -99,7 +99,7 @@ pub struct TcpFabric {
 
 /// What looks after peers have found.
 struct Looks {
-    time: OwnTime,
+    time: ProcessClock,
     last: Instant,
     /// By node.
     silences: Vec<Silence>,
@@ -159,7 +159,7 @@ impl TcpFabric {
             events: Mutex::default(),
             silence,
             looks: Mutex::new(Looks {
-                time: OwnTime::new(now, LOOK),
+                time: ProcessClock::new(now, LOOK),
                 last: now,
                 silences: vec![Silence::default(); nodes],
             }),

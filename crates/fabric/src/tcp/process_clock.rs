@@ -1,20 +1,20 @@
-//! Time as far as this process has had a processor for it.
+//! Process time: time during which this process had a processor.
 //!
-//! A computer with more to do than it has processors for makes everybody wait, this process like its peers. To take that for
-//! the silence of a peer would end runs that only go slowly. So time is counted in steps: of the time between two looks at the
-//! clock no more counts than passes between them when the process gets a processor at once.
+//! On a computer with more to do than it has processors for, every process waits, this one like its peers. To take that for
+//! the silence of a peer would end runs that only go slowly. So time is counted in steps: of the time between two looks at
+//! the clock no more counts than passes between them when the process gets a processor at once.
 
 use std::time::{Duration, Instant};
 
 /// A clock that stands still while its process waits for a processor.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct OwnTime {
+pub(super) struct ProcessClock {
     now: Duration,
     looked: Instant,
     step: Duration,
 }
 
-impl OwnTime {
+impl ProcessClock {
     /// Begins at 0. Between two looks at it no more than `step` passes.
     pub fn new(at: Instant, step: Duration) -> Self {
         Self { now: Duration::ZERO, looked: at, step }
@@ -34,7 +34,7 @@ impl OwnTime {
     }
 }
 
-/// For how long a peer's computer has left something without an acknowledgement, by this process's own time.
+/// For how long a peer's computer has left something without an acknowledgement, by process time.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Silence {
     /// True if something was waiting at the last look.
@@ -43,7 +43,7 @@ pub(super) struct Silence {
 }
 
 impl Silence {
-    /// A look, `passed` of own time after the last one: whether something `waits` for an acknowledgement, and whether one has
+    /// A look, `passed` of process time after the last one: whether something `waits` for an acknowledgement, and whether one has
     /// `come` in between. Returns for how long none has.
     pub fn look(&mut self, passed: Duration, waits: bool, come: bool) -> Duration {
         self.silent = if self.waiting && waits && !come { self.silent + passed } else { Duration::ZERO };
@@ -65,7 +65,7 @@ mod tests {
     #[test]
     fn time_without_a_processor_does_not_count() {
         let start = Instant::now();
-        let mut time = OwnTime::new(start, STEP);
+        let mut time = ProcessClock::new(start, STEP);
         assert_eq!(time.look(start + millis(250)), millis(250));
         // Stopped for ten seconds.
         assert_eq!(time.look(start + millis(10_250)), STEP);
@@ -91,7 +91,7 @@ mod tests {
     #[test]
     fn a_silent_peer_of_a_loaded_computer_gets_as_many_looks_as_one_of_an_idle_computer() {
         let start = Instant::now();
-        let (mut time, mut silence) = (OwnTime::new(start, STEP), Silence::default());
+        let (mut time, mut silence) = (ProcessClock::new(start, STEP), Silence::default());
         // Each look comes two seconds late.
         let looks = (1..)
             .find(|look| silence.look(time.look(start + millis(2250 * look)), true, false) >= millis(1200))
