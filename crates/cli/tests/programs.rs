@@ -16,6 +16,7 @@ use std::time::Duration;
 struct Way {
     nodes: u16,
     fabric: &'static str,
+    /// A consistency, or the name of a protocol that is not the first for its consistency.
     consistency: &'static str,
 }
 
@@ -33,7 +34,8 @@ fn ways(nodes: &[u16], fabrics: &[&'static str], consistencies: &[&'static str])
 /// Runs a program in one of the ways.
 fn run_under(way: Way, folder: &Path, program: &[&str], limit: Duration) -> Ran {
     let nodes = way.nodes.to_string();
-    let options = ["-n", &nodes, "--fabric", way.fabric, "--consistency", way.consistency, "--"];
+    let option = if way.consistency == "erc" { "--protocol" } else { "--consistency" };
+    let options = ["-n", &nodes, "--fabric", way.fabric, option, way.consistency, "--"];
     run(&mut whole().run(folder, &[&options, program].concat()), limit)
 }
 
@@ -206,6 +208,26 @@ macro_rules! lines {
 }
 
 lines! { conform: "conform/", cxx: "cxx/", litmus: "litmus/", openmp: "openmp/" }
+
+#[test]
+fn litmus_programs_under_erc() {
+    lines_equal_native("litmus/", &[], &ways(&[2, 4], &["shm", "tcp"], &["erc"]), LIMIT);
+}
+
+#[test]
+fn erc_places_no_memory() {
+    let ran =
+        run(&mut whole().run(&whole().apps, &["--protocol", "erc", "--memory", "striped", "./sor"]), LIMIT);
+    assert_eq!(ran.status.and_then(|status| status.code()), Some(2));
+    assert!(ran.errors.contains("--protocol erc cannot place memory"), "{}", ran.errors);
+}
+
+#[test]
+fn workloads_under_erc_equal_native() {
+    for app in ["barnes", "fft", "gauss", "lu", "omp-tasks", "radix", "sor", "tsp", "water-nsquared"] {
+        app_equals_native(app, &[], &ways(&[2, 4], &["shm", "tcp"], &["erc"]), LIMIT);
+    }
+}
 
 #[test]
 #[ignore = "takes minutes: make nightly"]

@@ -33,24 +33,59 @@ pub enum Outcome {
     Wait,
 }
 
-/// What happens to a page without a message of its own.
+/// What happens to pages on this node, in terms that all protocols share.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Incident {
-    /// A thread writes a page that this node had for reading, or is expected to; the peer is its home or former owner, this node
-    /// itself if it is that.
+pub enum Event {
+    /// This node asks the peer for pages; the first of them is named.
+    Asked,
+    /// Pages that this node has asked for arrive, with so many bytes of contents in all; none if they are zero.
+    Arrived {
+        /// Bytes of all pages together.
+        bytes: u64,
+    },
+    /// The answer about pages that this node has asked for brings nothing, because they are here.
+    Answered,
+    /// The peer makes this node the home of pages for which it has not asked.
+    Given {
+        /// Bytes of all pages together.
+        bytes: u64,
+    },
+    /// Pages leave for the peer, which has asked for them.
+    Served {
+        /// It will write them.
+        write: bool,
+    },
+    /// This node sends diffs of pages that it has written to the peer.
+    DiffSent {
+        /// Bytes of each of them.
+        bytes: u32,
+    },
+    /// Diffs that the peer has made come here.
+    DiffReceived {
+        /// Bytes of each of them.
+        bytes: u32,
+    },
+    /// The peer is told that pages have changed.
+    NoticeSent,
+    /// This node learns that the peer has changed pages.
+    NoticeReceived,
+    /// The peer is told to give up its copies.
+    InvalidationSent,
+    /// A thread writes pages that this node had for reading, or is expected to; the peer is their home or former owner, this
+    /// node itself if it is that.
     Upgraded,
-    /// A copy was given up because another node has written, or is about to. The peer is the node that has told of it,
-    /// which need not be the writer.
+    /// Copies are given up because another node has written, or is about to. The peer is the node that has said so, which
+    /// need not be the writer.
     Invalidated,
-    /// A page that has come from the peer may lack writes and is asked for again.
+    /// Pages that have come from the peer may lack writes and are asked for again.
     Overtaken,
-    /// A page that this node had for itself alone is the peer's to read, too.
+    /// Pages that this node had for itself alone are the peer's to read, too.
     Shared,
-    /// A page went to the peer for good, and no copy stays.
+    /// Pages went to the peer for good, and no copy stays.
     Left {
-        /// Until now nobody else had it.
+        /// Until now no other node had them.
         exclusive: bool,
-        /// The peer writes it; else a policy wants it there.
+        /// The peer writes them; else a policy wants them there.
         written: bool,
     },
 }
@@ -126,9 +161,9 @@ pub trait Env {
     /// Fills pages with zeros.
     fn clear(&mut self, first: Page, count: u32);
     /// Sends a message. Messages from one node to another arrive in the order sent. `to` is never this node.
-    fn send(&mut self, to: NodeId, message: &Message, bulk: &[u8]);
+    fn send(&mut self, to: NodeId, message: Message<'_>, bulk: &[u8]);
     /// Sends a message whose bulk is the present contents of `count` pages from `first`.
-    fn send_pages(&mut self, to: NodeId, message: &Message, first: Page, count: u32);
+    fn send_pages(&mut self, to: NodeId, message: Message<'_>, first: Page, count: u32);
     /// True if a thread of this node runs on the page, perhaps where it cannot take a fault: its write access is taken only if
     /// somebody else needs the page.
     fn is_stack(&self, _page: Page) -> bool {
@@ -159,8 +194,8 @@ pub trait Env {
     fn merge_from(&mut self, _home: NodeId, _page: Page) {}
     /// The operation begun with this waiter is complete.
     fn resume(&mut self, waiter: Waiter);
-    /// For whoever observes the node: this happened to `count` pages from `first`.
-    fn observe(&mut self, _incident: Incident, _first: Page, _count: u32, _peer: NodeId) {}
+    /// Tells the monitor that something happens to `count` pages from `first`.
+    fn observe(&mut self, _event: Event, _first: Page, _count: u32, _peer: NodeId) {}
 }
 
 /// What a node is to the home of a page.
@@ -185,10 +220,19 @@ pub struct PlacedPages {
     pub untouched: u64,
 }
 
+/// Most kinds of messages that a protocol can have.
+pub const MOST_KINDS: usize = 16;
+
 /// A coherence protocol on one node.
 ///
 /// The node calls these one at a time (under one lock).
 pub trait Protocol: Send {
+    /// Says that `count` pages from `first`, which this node manages, have contents before the program starts, with
+    /// write access already in force. To be called before anything else happens to these pages.
+    ///
+    /// # Panics
+    /// If a page is not managed here or was touched before.
+    fn adopt(&mut self, first: Page, count: u32);
     /// A thread touched `page` in a way that its protection forbids. When the operation is complete the thread
     /// repeats the access (and may fault again). `ahead` is how many pages after `page` the thread will probably
     /// touch next in the same way: the machine brings them along where that is cheap.
@@ -213,11 +257,14 @@ pub trait Protocol: Send {
     fn release(&mut self, waiter: Waiter, env: &mut dyn Env) -> Outcome;
     /// Whatever others released before becomes visible to the threads of this node.
     fn acquire(&mut self, env: &mut dyn Env);
-    /// A message of this protocol arrived. An error means that the peer broke the protocol: the run must end.
+    /// The names of the kinds of its messages, under which they are counted; at most [`MOST_KINDS`].
+    fn kinds(&self) -> &'static [&'static str];
+    /// A message arrived that the same protocol has sent on another node. An error means that the peer broke the protocol:
+    /// the run must end.
     fn message(
         &mut self,
         from: NodeId,
-        message: Message,
+        message: &[u8],
         bulk: &[u8],
         env: &mut dyn Env,
     ) -> Result<(), crate::Violation>;

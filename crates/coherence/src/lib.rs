@@ -8,8 +8,11 @@
 mod counters;
 mod csm;
 mod env;
+mod erc;
 mod layout;
 mod message;
+mod page_table;
+mod registry;
 mod runs;
 mod sc;
 mod slab;
@@ -18,12 +21,14 @@ mod table;
 mod violation;
 
 pub use counters::Counters;
-pub use csm::{Csm, CsmOptions, History, PageView, State};
+pub use csm::{Csm, CsmMessage, CsmOptions, DiffEntry, Grant, History, HomeGrant, PageView, State};
 pub use env::{
-    Access, Env, Incident, Offer, Outcome, Page, PlacedPages, Protocol, Standing, Visit, Visitors, Waiter,
-    Writers,
+    Access, Env, Event, MOST_KINDS, Offer, Outcome, Page, PlacedPages, Protocol, Standing, Visit, Visitors,
+    Waiter, Writers,
 };
+pub use erc::{Erc, ErcMessage, ErcOptions, ErcState, ErcView};
 pub use layout::{Layout, Managers, Region};
-pub use message::{CsmMessage, DiffEntry, Grant, HomeGrant, Message, ScMessage};
-pub use sc::{Sc, ScOptions, ScState, ScView};
+pub use message::{Encoded, Kind, MESSAGE_TAG, Message};
+pub use registry::{Consistency, PROTOCOLS, PlacedHomes, ProtocolInfo, StartOptions, protocol};
+pub use sc::{Sc, ScMessage, ScOptions, ScState, ScView};
 pub use violation::Violation;

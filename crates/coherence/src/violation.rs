@@ -6,9 +6,9 @@ use thiserror::Error;
 /// A peer sent something that the protocol forbids. The run must end: the memory can't be trusted any more.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum Violation {
-    /// A message of another protocol than the one this machine speaks.
-    #[error("a message of another coherence protocol arrived")]
-    OtherProtocol,
+    /// The bytes encode no message of the protocol that this machine speaks.
+    #[error("an unintelligible coherence message arrived")]
+    Unintelligible,
     /// Pages that don't exist.
     #[error("{count} pages from page {} are not inside the span", .first.0)]
     OutsideSpan {

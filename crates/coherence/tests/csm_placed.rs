@@ -3,10 +3,8 @@
 mod common;
 
 use common::memory::Effects;
-use common::rig::{A, B, ME, Rig, SIZE, WAITER, diffs, fetch, notices, only, pages};
-use gondwana_coherence::{
-    Access, CsmMessage, Grant, Message, Outcome, Page, Protocol, Standing, State, Violation,
-};
+use common::rig::{A, B, ME, Rig, SIZE, WAITER, decoded, diffs, fetch, notices, only, pages};
+use gondwana_coherence::{Access, CsmMessage, Grant, Outcome, Page, Protocol, Standing, State, Violation};
 use gondwana_topology::NodeId;
 
 fn place(rig: &mut Rig, first: u32, count: u32, home: Option<NodeId>, used: bool) -> Effects {
@@ -18,8 +16,7 @@ fn placed(first: u32, count: u32) -> CsmMessage {
 }
 
 fn sent(effects: Effects) -> Vec<(NodeId, CsmMessage)> {
-    let csm = |message| if let Message::Csm(message) = message { message } else { panic!("{message:?}") };
-    effects.sent.into_iter().map(|(to, message, _)| (to, csm(message))).collect()
+    effects.sent.into_iter().map(|(to, message, _)| (to, decoded(&message))).collect()
 }
 
 #[test]

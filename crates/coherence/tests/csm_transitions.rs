@@ -2,10 +2,11 @@
 
 mod common;
 
-use common::rig::{A, B, ME, Rig, SIZE, WAITER, diffs, fetch, notices, only, pages};
+use common::memory::encoded;
+use common::rig::{A, B, ME, Rig, SIZE, WAITER, decoded, diffs, fetch, notices, only, pages};
 use gondwana_coherence::{
-    Access, CsmMessage, CsmOptions, DiffEntry, Grant, History, Message, Outcome, Page, Protocol, ScMessage,
-    State, Violation, Waiter,
+    Access, CsmMessage, CsmOptions, DiffEntry, Grant, History, MESSAGE_TAG, Outcome, Page, Protocol, State,
+    Violation, Waiter,
 };
 use gondwana_topology::{NodeId, NodeSet};
 
@@ -127,8 +128,8 @@ fn a_home_tells_its_sharers_at_the_release_and_waits_for_them() {
     assert_eq!((rig.state(0), rig.access(0)), (State::HomeExclusive, Access::Write));
     // The notice may still be on its way: whoever writes now makes it be sent again.
     let (_, effects) =
-        rig.call(|machine, env| machine.message(B, Message::Csm(diffs(B, 0, false)), &[0, 0, 1], env));
-    assert_eq!(effects.sent[0].1, Message::Csm(notices(B, 0)));
+        rig.call(|machine, env| machine.message(B, &encoded(&diffs(B, 0, false)), &[0, 0, 1], env));
+    assert_eq!(decoded(&effects.sent[0].1), notices(B, 0));
     assert_eq!(rig.take(A, CsmMessage::NoticeAck { flush: 1 }, &[]).resumed, [WAITER]);
     assert_eq!(rig.release().0, Outcome::Done);
 }
@@ -209,13 +210,12 @@ fn the_home_writes_diffs_and_moves_to_the_only_writer() {
         rig.take(node, fetch(0, 1, false, node), &[]);
     }
     let effects = rig.take(A, diffs(A, 0, true), &[2, 0, 7]);
-    let [(_, _, _), (to, Message::Csm(CsmMessage::DiffAck { entries: 1, notices: 1, grants, .. }), _)] =
-        &effects.sent[..]
-    else {
+    let [(_, _, _), (to, answer, _)] = &effects.sent[..] else { panic!("{effects:?}") };
+    let CsmMessage::DiffAck { entries: 1, notices: 1, grants, .. } = decoded(answer) else {
         panic!("{effects:?}")
     };
     assert_eq!(effects.sent[0].0, B);
-    assert_eq!(effects.sent[0].1, Message::Csm(notices(A, 0)));
+    assert_eq!(decoded(&effects.sent[0].1), notices(A, 0));
     assert_eq!((*to, grants.len(), grants[0].notified), (A, 1, NodeSet::only(B)));
     assert_eq!((rig.memory.read(2), rig.state(0), rig.access(0)), (7, State::Invalid, Access::None));
 }
@@ -309,7 +309,6 @@ fn what_peers_get_wrong_is_refused() {
     for (message, bulk, violation) in cases {
         assert_eq!(Rig::new().try_take(A, message, &bulk).0, Err(violation));
     }
-    let other = Message::Sc(ScMessage::Confirm { page: Page(0) });
-    let (result, _) = Rig::new().call(|machine, env| machine.message(A, other, &[], env));
-    assert_eq!(result, Err(Violation::OtherProtocol));
+    let (result, _) = Rig::new().call(|machine, env| machine.message(A, &[MESSAGE_TAG, 99], &[], env));
+    assert_eq!(result, Err(Violation::Unintelligible));
 }

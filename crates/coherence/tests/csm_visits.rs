@@ -2,9 +2,9 @@
 
 mod common;
 
-use common::memory::{Effects, Memory, SimEnv};
+use common::memory::{Effects, Memory, SimEnv, encoded};
 use gondwana_coherence::{
-    Access, Csm, CsmMessage, CsmOptions, Grant, Layout, Managers, Message, Outcome, Page, Protocol, Region,
+    Access, Csm, CsmMessage, CsmOptions, Encoded, Grant, Layout, Managers, Outcome, Page, Protocol, Region,
     State, Waiter,
 };
 use gondwana_topology::{NodeId, NodeSet};
@@ -61,7 +61,7 @@ impl Pair {
         let requester = NodeId(VISITOR as u16);
         let fetch = CsmMessage::Fetch { first: Page(0), count, write, requester, completed: 0 };
         let (result, effects) =
-            self.call(HOME, |machine, env| machine.message(requester, Message::Csm(fetch), &[], env));
+            self.call(HOME, |machine, env| machine.message(requester, &encoded(&fetch), &[], env));
         assert_eq!(result, Ok(()));
         messages(effects)
     }
@@ -79,7 +79,7 @@ impl Pair {
         while let Some((to, message, bulk)) = sent.pop_front() {
             let from = NodeId(1 - to.0);
             let (result, effects) =
-                self.call(to.index(), |machine, env| machine.message(from, message, &bulk, env));
+                self.call(to.index(), |machine, env| machine.message(from, &message, &bulk, env));
             result.unwrap();
             sent.extend(effects.sent);
         }
@@ -97,7 +97,7 @@ impl Pair {
 
 fn messages(effects: Effects) -> Vec<CsmMessage> {
     let sent = effects.sent.into_iter().map(|(_, message, _)| message);
-    sent.map(|message| if let Message::Csm(message) = message { message } else { unreachable!() }).collect()
+    sent.map(|message| CsmMessage::decode(&message).expect("a message of the protocol")).collect()
 }
 
 #[test]

@@ -1,11 +1,11 @@
-//! Random programs on random schedules of several nodes. Race-free programs read what happens-before says under both
+//! Random programs on random schedules of several nodes. Race-free programs read what happens-before says under all
 //! protocols; any program reads the last write under `sc`. At the end the nodes agree about who has what.
 
 mod common;
 
 use common::programs::{Rng, expose_anywhere, place_anywhere, race_free, racy, with_new_pages};
 use common::world::{Action, Machine, Setup, World};
-use gondwana_coherence::{Csm, CsmOptions, Layout, Page, Sc, ScOptions, Standing};
+use gondwana_coherence::{Csm, CsmOptions, Erc, ErcOptions, Layout, Page, Sc, ScOptions, Standing};
 use proptest::prelude::*;
 
 #[derive(Clone, Debug)]
@@ -160,6 +160,14 @@ proptest! {
     #[test]
     fn csm_race_free_programs_read_what_happens_before_says(case in case()) {
         run(&case, |layout| Csm::new(layout, case.csm))?;
+    }
+
+    /// It does not place pages.
+    #[test]
+    fn erc_race_free_programs_read_what_happens_before_says(case in case()) {
+        let hold = case.sc.hold;
+        let case = Case { placed: vec![], ..case };
+        run(&case, |layout| Erc::new(layout, ErcOptions { hold }))?;
     }
 
     #[test]

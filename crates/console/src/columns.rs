@@ -26,7 +26,7 @@ pub fn columns(sides: &[Side], lines: &[Vec<String>]) -> String {
     lines.iter().map(line).collect()
 }
 
-/// An amount of memory with three digits or so: for people, where [`gondwana_topology::Bytes`] is exact.
+/// An amount of memory with three digits or so: for people, where `gondwana_topology::Bytes` is exact.
 pub fn amount(bytes: u64) -> String {
     const UNITS: [(&str, u32); 4] = [("TiB", 40), ("GiB", 30), ("MiB", 20), ("KiB", 10)];
     match UNITS.iter().find(|(_, shift)| bytes >> shift > 0) {

@@ -4,6 +4,7 @@
 //! ever shows it. Only the number of that memfd is in the environment, and the node takes it out again.
 
 use crate::placement::{Homes, ThreadGroup};
+use gondwana_coherence::{Consistency, ProtocolInfo};
 use gondwana_monitor::FilterText;
 use gondwana_rset::ThreadPolicy;
 use serde::{Deserialize, Serialize};
@@ -33,7 +34,9 @@ pub struct Boot {
     pub processors: u16,
     /// How the nodes talk to each other.
     pub fabric: FabricBoot,
-    /// Which coherence protocol family runs.
+    /// The name of the coherence protocol that runs.
+    pub protocol: String,
+    /// What it gives.
     pub consistency: Consistency,
     /// Whether the launcher has chosen it, from the code of the program: libraries that are loaded later may have atomic
     /// instructions that it has not seen.
@@ -98,16 +101,6 @@ pub enum FabricBoot {
     },
 }
 
-/// Which programs the coherence protocol is right for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Consistency {
-    /// Release consistency: programs without data races.
-    Rc,
-    /// Sequential consistency: any program.
-    Sc,
-}
-
 /// How faults are raised and resolved.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -142,10 +135,17 @@ impl Boot {
         self.is_one_sided() && self.mechanism == Mechanism::Userfaultfd
     }
 
+    /// The protocol that runs, if there is one of its name.
+    #[must_use]
+    pub fn protocol(&self) -> Option<&'static ProtocolInfo> {
+        gondwana_coherence::protocol(&self.protocol)
+    }
+
     /// True if nodes of the run may read each other's memory.
     #[must_use]
     pub fn is_one_sided(&self) -> bool {
-        self.consistency == Consistency::Rc && matches!(self.fabric, FabricBoot::Shm { .. })
+        self.protocol().is_some_and(|protocol| protocol.one_sided)
+            && matches!(self.fabric, FabricBoot::Shm { .. })
     }
 
     /// Reads the description that the launcher has left, and closes its memfd. All descriptors named in it are
@@ -238,6 +238,7 @@ mod tests {
                 peers: vec!["127.0.0.1:1".parse().unwrap(), "[::1]:2".parse().unwrap()],
                 secret: Some([7; 32]),
             },
+            protocol: "csm".to_owned(),
             consistency: Consistency::Rc,
             chosen: true,
             reason: "no inline atomic instruction".to_owned(),

@@ -13,9 +13,10 @@ mod messages;
 mod placement;
 
 pub use bank::{BankAnswer, BankError, BankRequest, MOST_COUNTERS, Reached};
-pub use boot::{BOOT_VARIABLE, Boot, BootError, Consistency, FabricBoot, Mechanism, Monitoring, VERSION};
+pub use boot::{BOOT_VARIABLE, Boot, BootError, FabricBoot, Mechanism, Monitoring, VERSION};
 pub use channel::{CHUNKS_MARK, Control, MAX_CHUNKS, MAX_REPORT, send_crash};
 pub use exchange::{EACH, Exchange, MOMENT, Offer};
 pub use filters::check_filters;
+pub use gondwana_coherence::{Consistency, PROTOCOLS, PlacedHomes, ProtocolInfo};
 pub use messages::{News, Order, Report};
 pub use placement::{Homes, PlacementRule, PlacementTarget, RuleMemory, ThreadGroup, machine};

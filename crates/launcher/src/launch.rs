@@ -7,7 +7,7 @@ use crate::limits;
 use crate::process::spawn::ProcessImage;
 use crate::program;
 use crate::random::random;
-use crate::run::job::{Job, consistency_name};
+use crate::run::job::Job;
 use crate::run::options::{self, RunOptions};
 use crate::run::policies::Policies;
 use crate::run::recording_writer::RecordingWriter;
@@ -17,7 +17,7 @@ use gondwana_console::clean;
 use gondwana_console::create::Readers;
 use gondwana_console::failure::Failure;
 use gondwana_console::output::{self, Output};
-use gondwana_control::Consistency;
+use gondwana_control::{Consistency, Homes, PlacedHomes, ProtocolInfo};
 use std::cell::Cell;
 use std::process::ExitCode;
 use std::time::Instant;
@@ -28,6 +28,7 @@ pub fn run(options: RunOptions) -> Result<ExitCode, Failure> {
     let fabric = options.fabric()?;
     let policies = Policies::of(&options)?;
     let monitoring = options.monitoring()?;
+    let asked = options.protocol()?;
     let name = options.program_name()?;
     let program = program::find(name)?;
     program::loadable(&name.to_string_lossy(), &program.image)?;
@@ -46,11 +47,17 @@ pub fn run(options: RunOptions) -> Result<ExitCode, Failure> {
         limits::check(usize::from(nodes))?;
     }
     let policies = policies.with_plan(&options, &program)?;
-    let (consistency, reason) = if alone {
-        (Consistency::Sc, "one node: the program runs as it is".to_owned())
+    let (protocol, reason) = if alone {
+        (Consistency::Sc.protocol(), "one node: the program runs as it is".to_owned())
     } else {
-        consistency(&options, &program)?
+        protocol(&options, asked, &program)?
     };
+    if protocol.placed == PlacedHomes::Fixed && policies.homes != Homes::default() {
+        let name = protocol.name;
+        return Err(Failure::usage(format!(
+            "--protocol {name} cannot place memory; leave it out, or --memory and what --plan says about memory"
+        )));
+    }
     let file = options.stats.iter().flatten().next();
     let file = file.map(|path| Output::open("--stats", path, Readers::User)).transpose()?;
     let writer = options
@@ -65,7 +72,7 @@ pub fn run(options: RunOptions) -> Result<ExitCode, Failure> {
         run,
         nodes,
         fabric,
-        consistency,
+        protocol,
         reason: reason.clone(),
         policies,
         path: &program.path,
@@ -91,7 +98,7 @@ pub fn run(options: RunOptions) -> Result<ExitCode, Failure> {
         let summary = Summary {
             program: options.program.iter().map(|word| word.to_string_lossy().into_owned()).collect(),
             fabric: fabric.name(),
-            consistency: consistency_name(consistency),
+            consistency: protocol.consistency.name(),
             reason,
             mechanism,
             seconds: start.elapsed().as_secs_f64(),
@@ -105,15 +112,22 @@ pub fn run(options: RunOptions) -> Result<ExitCode, Failure> {
     Ok(exit::like(outcome.end))
 }
 
-/// Which consistency the program gets, and why.
-fn consistency(options: &RunOptions, program: &program::Program) -> Result<(Consistency, String), Failure> {
+/// The protocol that the program gets, and why it gets that consistency.
+fn protocol(
+    options: &RunOptions,
+    asked: Option<&'static ProtocolInfo>,
+    program: &program::Program,
+) -> Result<(&'static ProtocolInfo, String), Failure> {
+    if let Some(protocol) = asked {
+        return Ok((protocol, "asked for".to_owned()));
+    }
     Ok(match options.consistency {
-        options::Consistency::Rc => (Consistency::Rc, "asked for".to_owned()),
-        options::Consistency::Sc => (Consistency::Sc, "asked for".to_owned()),
+        options::Consistency::Rc => (Consistency::Rc.protocol(), "asked for".to_owned()),
+        options::Consistency::Sc => (Consistency::Sc.protocol(), "asked for".to_owned()),
         options::Consistency::Auto => {
             let atomics = atomics::of_program(program)?;
             let consistency = if atomics.is_empty() { Consistency::Rc } else { Consistency::Sc };
-            (consistency, atomics.to_string())
+            (consistency.protocol(), atomics.to_string())
         }
     })
 }

@@ -11,7 +11,7 @@ use gondwana_coherence::sync::{
     Answer, BarrierCounters, BarrierEnv, BarrierMessage, Barriers, Grant, LockCounters, LockEnv, LockMessage,
     Locks, ManagerOf, Object, Reply, Request, Server, SyncMessage, Ticket,
 };
-use gondwana_coherence::{Access, Message, Outcome, Page, PlacedPages, Protocol, Standing, Waiter};
+use gondwana_coherence::{Access, Outcome, Page, PlacedPages, Protocol, Standing, Waiter};
 use gondwana_prefetch::Prefetch;
 use gondwana_topology::NodeId;
 
@@ -162,6 +162,11 @@ impl Core {
         self.protocol.counters()
     }
 
+    /// The names of the kinds of messages that the coherence protocol sends.
+    pub fn message_kinds(&self) -> &'static [&'static str] {
+        self.protocol.kinds()
+    }
+
     /// What the lock tokens counted.
     pub fn lock_counters(&self) -> &LockCounters {
         self.locks.counters()
@@ -283,11 +288,8 @@ impl Core {
     }
 
     /// A coherence message arrived.
-    pub fn coherence(&mut self, from: NodeId, message: Message, bulk: &[u8]) {
+    pub fn coherence(&mut self, from: NodeId, message: &[u8], bulk: &[u8]) {
         crate::inject::at("message");
-        if let Some(tap) = &mut self.ports.tap {
-            tap.receives(from, &message, bulk.len());
-        }
         if let Err(violation) = self.protocol.message(from, message, bulk, &mut self.ports) {
             crate::fatal(&format!("node {from} broke the coherence protocol: {violation}"));
         }

@@ -182,7 +182,7 @@ impl Node {
             },
             "threads": {"started": self.threads.started(), "barrier_arrivals": b.arrivals},
             "barriers": {"episodes": b.episodes, "hurried": b.hurries},
-            "messages": core.ports.messages.to_json(),
+            "messages": core.ports.messages.to_json(core.message_kinds()),
             "time_us": {
                 "user": split.micros(Activity::User),
                 "protocol": split.micros(Activity::Protocol),

@@ -3,10 +3,10 @@
 use crate::monitor::Tap;
 use crate::stats::MessageCounts;
 use crate::wait_slots::{WaitSlots, event};
-use crate::wire::{Wire, kind_of, sync_kind_of};
+use crate::wire::{Wire, sync_kind_of};
 use crate::{Node, Thread};
 use gondwana_coherence::sync::SyncMessage;
-use gondwana_coherence::{Access, Env, Incident, Message, Offer, Page, Visit, Visitors, Waiter, Writers};
+use gondwana_coherence::{Access, Env, Event, Message, Offer, Page, Visit, Visitors, Waiter, Writers};
 use gondwana_control::Offer as HandedOver;
 use gondwana_control::Report;
 use gondwana_fabric::{Fabric, SendError};
@@ -118,7 +118,10 @@ impl Ports {
 
     /// Sends anything to another node. A peer that is lost is noticed by the service thread, which ends the run.
     pub fn post(&mut self, to: NodeId, wire: &Wire, bulk: &[u8]) {
-        self.transmit(to, wire.kind(), wire, bulk);
+        let mut short = [0; SHORT];
+        let head = encode(wire, &mut short, &mut self.head);
+        self.messages.count(wire.kind(), head.len() + bulk.len());
+        accept(to, self.fabric.send(to, head, &[bulk.into()]));
     }
 
     /// Sends what the machines of mutexes and barriers say.
@@ -131,13 +134,6 @@ impl Ports {
     pub fn leave_sync(&mut self, to: NodeId, message: SyncMessage) {
         self.messages.count(sync_kind_of(message), SyncMessage::BYTES);
         accept(to, self.fabric.leave(to, &message.to_bytes()));
-    }
-
-    fn transmit(&mut self, to: NodeId, kind: usize, wire: &impl Serialize, bulk: &[u8]) {
-        let mut short = [0; SHORT];
-        let head = encode(wire, &mut short, &mut self.head);
-        self.messages.count(kind, head.len() + bulk.len());
-        accept(to, self.fabric.send(to, head, &[bulk.into()]));
     }
 }
 
@@ -155,12 +151,6 @@ fn report_held_up(by: u16) {
     if let Some(node) = Node::current() {
         node.report_now(&Report::HeldUp { by });
     }
-}
-
-/// [`Wire::Coherence`] without owning the message: encoded alike.
-#[derive(Serialize)]
-enum Coherent<'a> {
-    Coherence(&'a Message),
 }
 
 fn convert(access: Access) -> gondwana_memory::Access {
@@ -231,21 +221,15 @@ impl Env for Ports {
         self.pages.clear(first.0, count);
     }
 
-    fn send(&mut self, to: NodeId, message: &Message, bulk: &[u8]) {
-        if let Some(tap) = &mut self.tap {
-            tap.sends(to, message, Thread::acting_number());
-        }
-        self.transmit(to, kind_of(message), &Coherent::Coherence(message), bulk);
+    fn send(&mut self, to: NodeId, Message { kind, bytes }: Message<'_>, bulk: &[u8]) {
+        self.messages.count_coherence(kind, bytes.len() + bulk.len());
+        accept(to, self.fabric.send(to, bytes, &[bulk.into()]));
     }
 
-    fn send_pages(&mut self, to: NodeId, message: &Message, first: Page, count: u32) {
-        if let Some(tap) = &mut self.tap {
-            tap.sends(to, message, None);
-        }
-        let mut short = [0; SHORT];
-        let head = encode(&Coherent::Coherence(message), &mut short, &mut self.head);
-        self.messages.count(kind_of(message), head.len() + count as usize * PAGE_SIZE);
-        accept(to, self.fabric.send(to, head, &[self.pages.contents(first.0, count)]));
+    fn send_pages(&mut self, to: NodeId, message: Message<'_>, first: Page, count: u32) {
+        let Message { kind, bytes } = message;
+        self.messages.count_coherence(kind, bytes.len() + count as usize * PAGE_SIZE);
+        accept(to, self.fabric.send(to, bytes, &[self.pages.contents(first.0, count)]));
     }
 
     fn is_stack(&self, page: Page) -> bool {
@@ -311,9 +295,9 @@ impl Env for Ports {
         }
     }
 
-    fn observe(&mut self, incident: Incident, first: Page, count: u32, peer: NodeId) {
+    fn observe(&mut self, event: Event, first: Page, count: u32, peer: NodeId) {
         if let Some(tap) = &mut self.tap {
-            tap.observes(incident, first, count, peer);
+            tap.observes(event, first, count, peer, Thread::acting_number);
         }
     }
 }

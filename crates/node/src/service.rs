@@ -5,6 +5,7 @@ use crate::deferred::{DeferredTask, DeferredTasks};
 use crate::keepalive::Keepalives;
 use crate::wire::Wire;
 use crate::{Node, StreamDone, Thread};
+use gondwana_coherence::MESSAGE_TAG;
 use gondwana_coherence::sync::{Answer, SyncMessage};
 use gondwana_control::Report;
 use gondwana_fabric::{Event, LostReason};
@@ -123,6 +124,9 @@ impl Node {
             if let Some(message) = SyncMessage::from_bytes(head) {
                 return Thread::handling_message(|| self.core().synchronise(from, message));
             }
+            if head.first() == Some(&MESSAGE_TAG) {
+                return Thread::handling_message(|| self.core().coherence(from, head, bulk));
+            }
             match postcard::from_bytes(head) {
                 Ok(wire) => Thread::handling_message(|| self.handle(from, wire, bulk)),
                 Err(error) => crate::fatal(&format!("node {from} sent something unintelligible: {error}")),
@@ -147,7 +151,6 @@ impl Node {
 
     fn handle(&'static self, from: NodeId, wire: Wire, bulk: &[u8]) {
         match wire {
-            Wire::Coherence(message) => self.core().coherence(from, message, bulk),
             Wire::Request { ticket, request } => self.core().serve(from, ticket, request),
             Wire::Reply { ticket, answer } => self.core().announce(ticket, answer),
             Wire::Place { ticket, among } => self.place_for(from, ticket, among),

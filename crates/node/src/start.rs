@@ -16,8 +16,8 @@ use crate::wait_slots::WaitSlots;
 use crate::waiting::Waiting;
 use crate::{CURRENT, Node, ProcessChange, Setup, StreamCall, StreamDone, ThreadSpec, clock};
 use gondwana_coherence::sync::{Barriers, LockTable, Locks, ManagerOf, Object};
-use gondwana_coherence::{Csm, CsmOptions, Layout, Managers, Page, Protocol, Region, Sc, ScOptions};
-use gondwana_control::{Boot, Consistency, Control, Exchange, FabricBoot, Mechanism};
+use gondwana_coherence::{Layout, Managers, Page, Region, StartOptions};
+use gondwana_control::{Boot, Control, Exchange, FabricBoot, Mechanism};
 use gondwana_elf::{data_segments, loaded};
 use gondwana_fabric::{ConnectError, Fabric, Security, SegmentError, ShmFabric, TcpConfig, TcpFabric};
 use gondwana_memory::heap::{Heap, Layout as HeapLayout};
@@ -77,6 +77,9 @@ pub enum StartError {
     /// The span is too small for its parts or too large for page numbers.
     #[error("a span of {0} bytes cannot be divided among the nodes; give another --span")]
     Span(u64),
+    /// There is no coherence protocol of this name.
+    #[error("there is no coherence protocol {0:?}")]
+    Protocol(String),
 }
 
 /// The heap deals out parts of this granularity.
@@ -146,7 +149,9 @@ impl Node {
         // A node that can hand over nothing closes its end, so that nobody waits for it.
         let exchange = exchange
             .filter(|exchange| pages.handover().is_some_and(|offer| exchange.offer(&offer, end).is_ok()));
-        let protocol = protocol(&boot, &layout, &data, one_sided);
+        let protocol = boot.protocol().ok_or_else(|| StartError::Protocol(boot.protocol.clone()))?;
+        let mut protocol = (protocol.start)(layout.clone(), &StartOptions { one_sided });
+        data.iter().for_each(|run| protocol.adopt(Page(run.start), run.len() as u32));
         let fabric = connect(&boot, me)?;
         let slots = Arc::new(WaitSlots::new());
         let lock_table = Arc::new(LockTable::new());
@@ -212,22 +217,6 @@ fn contents(pages: &Pages) -> Vec<Range<u32>> {
         })
     };
     pages.geometry().overlays().iter().flat_map(of).collect()
-}
-
-/// The protocol machine, to which `data` are pages that only this node has.
-fn protocol(boot: &Boot, layout: &Layout, data: &[Range<u32>], one_sided: bool) -> Box<dyn Protocol> {
-    match boot.consistency {
-        Consistency::Rc => {
-            let mut csm = Csm::new(layout.clone(), CsmOptions { one_sided, ..CsmOptions::default() });
-            data.iter().for_each(|run| csm.adopt(Page(run.start), run.len() as u32));
-            Box::new(csm)
-        }
-        Consistency::Sc => {
-            let mut sc = Sc::new(layout.clone(), ScOptions { hold: true });
-            data.iter().for_each(|run| sc.adopt(Page(run.start), run.len() as u32));
-            Box::new(sc)
-        }
-    }
 }
 
 fn connect(boot: &Boot, me: NodeId) -> Result<Arc<dyn Fabric>, StartError> {

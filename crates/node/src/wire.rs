@@ -2,16 +2,13 @@
 
 use crate::{StreamCall, StreamDone};
 use gondwana_coherence::sync::{Answer, Request, SyncMessage, Ticket};
-use gondwana_coherence::{CsmMessage, Message};
 use gondwana_topology::{NodeId, NodeSet};
 use serde::{Deserialize, Serialize};
 
-/// Everything that one node may send to another, but for a [`SyncMessage`]; no encoding begins like one of these. Bulk data
-/// travels beside it.
+/// Everything that one node may send to another, but for a [`SyncMessage`] and for messages of the coherence protocol; no
+/// encoding begins like one of these. Bulk data travels beside it.
 #[derive(Debug, Serialize, Deserialize)]
 pub enum Wire {
-    /// Of the coherence protocol. Must stay the first: see `ports::Coherent`.
-    Coherence(Message),
     /// An operation on an object that the receiver manages.
     Request {
         /// The sender's name for the operation.
@@ -223,51 +220,33 @@ pub struct ThreadSpec {
     pub blocked: u64,
 }
 
-/// Names under which messages are counted; the index is the number that [`Wire::kind`] gives. Several types share a name:
-/// "heap" also counts the questions about homes and the requests for replicas, "process" also counts calls on streams of
-/// other nodes, "homes" only the messages by which the protocol places pages.
-pub const KINDS: [&str; 16] = [
-    "fetch",
-    "pages",
-    "diffs",
-    "diff_acks",
-    "notices",
-    "notice_acks",
-    "sc",
-    "lock",
-    "barrier",
-    "request",
-    "reply",
-    "thread",
-    "heap",
-    "process",
-    "alive",
-    "homes",
-];
+/// Names under which messages that are not the coherence protocol's are counted; the index is the number that [`Wire::kind`]
+/// gives. Several types share a name: "heap" also counts the questions about homes and the requests for replicas, "process"
+/// also counts calls on streams of other nodes.
+pub const KINDS: [&str; 8] = ["lock", "barrier", "request", "reply", "thread", "heap", "process", "alive"];
 
 impl Wire {
     /// The type's number in [`KINDS`].
     #[must_use]
     pub fn kind(&self) -> usize {
         match self {
-            Self::Coherence(message) => kind_of(message),
-            Self::Request { .. } => 9,
-            Self::Reply { .. } => 10,
-            Self::Place { .. } | Self::Start { .. } | Self::Ended => 11,
+            Self::Request { .. } => 2,
+            Self::Reply { .. } => 3,
+            Self::Place { .. } | Self::Start { .. } | Self::Ended => 4,
             Self::Free(_)
             | Self::UsableSize { .. }
             | Self::Used { .. }
             | Self::Homes { .. }
             | Self::HomesFound { .. }
-            | Self::Replicate { .. } => 12,
+            | Self::Replicate { .. } => 5,
             Self::Everywhere { .. }
             | Self::Lend { .. }
             | Self::Stream { .. }
             | Self::StreamDone { .. }
             | Self::Exit(_)
             | Self::Close
-            | Self::Closed => 13,
-            Self::Alive => 14,
+            | Self::Closed => 6,
+            Self::Alive => 7,
         }
     }
 }
@@ -276,22 +255,7 @@ impl Wire {
 #[must_use]
 pub fn sync_kind_of(message: SyncMessage) -> usize {
     match message {
-        SyncMessage::Lock(_) => 7,
-        SyncMessage::Barrier(_) => 8,
-    }
-}
-
-/// The number in [`KINDS`] of a coherence message.
-#[must_use]
-pub fn kind_of(message: &Message) -> usize {
-    match message {
-        Message::Csm(CsmMessage::Fetch { .. }) => 0,
-        Message::Csm(CsmMessage::Pages { .. }) => 1,
-        Message::Csm(CsmMessage::Diffs { .. }) => 2,
-        Message::Csm(CsmMessage::DiffAck { .. }) => 3,
-        Message::Csm(CsmMessage::Notices { .. }) => 4,
-        Message::Csm(CsmMessage::NoticeAck { .. }) => 5,
-        Message::Csm(CsmMessage::Place { .. } | CsmMessage::Placed { .. }) => 15,
-        Message::Sc(_) => 6,
+        SyncMessage::Lock(_) => 0,
+        SyncMessage::Barrier(_) => 1,
     }
 }

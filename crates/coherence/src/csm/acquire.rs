@@ -1,9 +1,10 @@
 //! Write notices and what an acquire does about them.
 
 use super::Csm;
+use super::message::CsmMessage;
 use super::state::{PENDING, REFETCH, State};
 use crate::runs::runs;
-use crate::{Access, CsmMessage, Env, Incident, Message, Page, Violation};
+use crate::{Access, Env, Event, Page, Violation};
 use gondwana_topology::NodeId;
 
 impl Csm {
@@ -15,12 +16,17 @@ impl Csm {
         pages: &[Page],
         env: &mut dyn Env,
     ) -> Result<(), Violation> {
-        self.check_node("Notices", from)?;
+        self.pages.check_node("Notices", from)?;
         for &page in pages {
-            self.check(page, 1)?;
+            self.pages.check(page, 1)?;
+        }
+        for (first, count) in runs(pages) {
+            env.observe(Event::NoticeReceived, first, count, origin);
+        }
+        for &page in pages {
             // It may have become a copy without this node's doing.
             self.close(page, env);
-            let entry = self.entry(page);
+            let entry = self.pages.entry(page);
             // Where there is no copy and none on its way, the page is fetched before the next access anyway.
             let copy = matches!(entry.state, State::Shared | State::Dirty | State::Fetching);
             if copy && !entry.has(PENDING) {
@@ -29,11 +35,11 @@ impl Csm {
             }
         }
         self.counters.notices_received += pages.len() as u64;
-        if origin == self.me() {
+        if origin == self.pages.me() {
             return self.take_notice_ack(flush, env);
         }
-        self.check_node("Notices", origin)?;
-        env.send(origin, &Message::Csm(CsmMessage::NoticeAck { flush }), &[]);
+        self.pages.check_node("Notices", origin)?;
+        self.send(origin, &CsmMessage::NoticeAck { flush }, &[], env);
         Ok(())
     }
 
@@ -45,7 +51,7 @@ impl Csm {
         let mut pages = std::mem::take(&mut self.pending);
         pages.sort_unstable();
         pages.retain(|&page| {
-            let entry = self.entry(page);
+            let entry = self.pages.entry(page);
             if !entry.take(PENDING) {
                 return false;
             }
@@ -63,8 +69,8 @@ impl Csm {
         });
         for (first, count) in runs(&pages) {
             env.protect(first, count, Access::None);
-            let home = self.entry(first).hint;
-            env.observe(Incident::Invalidated, first, count, home);
+            let home = self.pages.entry(first).hint;
+            env.observe(Event::Invalidated, first, count, home);
         }
         self.counters.invalidations += pages.len() as u64;
         pages.clear();

@@ -1,9 +1,11 @@
 //! Faults of this node's threads and the pages that come in because of them.
 
+use super::message::{CsmMessage, Grant};
 use super::state::{CROSSED, PENDING, PINNED, PageEntry, REFETCH, State, TWIN, WRITE};
 use super::{Csm, History, UNTOUCHED_WINDOWS};
+use crate::page_table::Flags;
 use crate::runs::{runs, span};
-use crate::{Access, CsmMessage, Env, Grant, Incident, Message, Outcome, Page, Violation, Waiter};
+use crate::{Access, Env, Event, Outcome, Page, Violation, Waiter};
 use gondwana_topology::NodeId;
 
 impl Csm {
@@ -22,7 +24,7 @@ impl Csm {
         }
         let ahead = ahead.saturating_add(1);
         self.close(page, env);
-        let state = self.entry(page).state;
+        let state = self.pages.entry(page).state;
         match state {
             // Another thread of this node was faster.
             State::HomeExclusive | State::HomeDirty | State::Dirty => Outcome::Done,
@@ -54,7 +56,7 @@ impl Csm {
             }
             State::Deferred => {
                 if write {
-                    self.entry(page).set(WRITE);
+                    self.pages.entry(page).set(WRITE);
                 }
                 self.await_page(page, waiter);
                 Outcome::Wait
@@ -76,10 +78,10 @@ impl Csm {
 
     /// Makes use of untouched pages of which this node is to be home.
     pub(super) fn touch_first(&mut self, first: Page, most: u32, env: &mut dyn Env) {
-        let like = *self.entry(first);
-        let count = self.run(first, most, |entry| entry.is_alike(&like));
+        let like = *self.pages.entry(first);
+        let count = self.pages.run(first, most, |entry| entry.is_alike(&like));
         for page in span(first, count) {
-            self.entry(page).state = State::HomeExclusive;
+            self.pages.entry(page).state = State::HomeExclusive;
             self.closed.push(page);
         }
         if self.options.one_sided {
@@ -93,16 +95,16 @@ impl Csm {
     /// Writes to a page whose home this node is, and likewise to those after it that its threads may only read: at most `most`,
     /// and only as far as either all or none have been used by others.
     fn write_at_home(&mut self, page: Page, most: u32, env: &mut dyn Env) {
-        let me = self.me();
+        let me = self.pages.me();
         if self.write_alone(page, most, env) {
-            env.observe(Incident::Upgraded, page, 1, me);
+            env.observe(Event::Upgraded, page, 1, me);
             return;
         }
         let mut pages = std::mem::take(&mut self.scratch.pages);
         self.find_shared(page, most, &mut pages, env);
         for &page in &pages {
             let unconfirmed = self.unconfirmed(page);
-            let (entry, directory) = self.split(page);
+            let (entry, directory) = self.pages.split(page);
             let known = directory.record(&mut entry.directory);
             known.history.wrote(me);
             if known.sharers.is_empty() && unconfirmed.is_empty() {
@@ -115,7 +117,7 @@ impl Csm {
         }
         for (first, count) in runs(&pages) {
             env.protect(first, count, Access::Write);
-            env.observe(Incident::Upgraded, first, count, me);
+            env.observe(Event::Upgraded, first, count, me);
         }
         pages.clear();
         self.scratch.pages = pages;
@@ -124,11 +126,11 @@ impl Csm {
     /// Adds those of `most` pages from `first` on that this node's threads may only read because others have used them; they
     /// are closed then. Ends where the home is another node, or nobody else has used a page.
     fn find_shared(&mut self, first: Page, most: u32, pages: &mut Vec<Page>, env: &mut dyn Env) {
-        for page in span(first, self.layout.clip(first, most)) {
-            if matches!(self.entry(page).state, State::HomeExclusive | State::HomeShared) {
+        for page in span(first, self.pages.layout().clip(first, most)) {
+            if matches!(self.pages.entry(page).state, State::HomeExclusive | State::HomeShared) {
                 self.close(page, env);
             }
-            let entry = *self.entry(page);
+            let entry = *self.pages.entry(page);
             match entry.state {
                 State::HomeShared if !self.is_unused(&entry) => pages.push(page),
                 State::HomeExclusive | State::HomeDirty => (),
@@ -145,7 +147,7 @@ impl Csm {
             return false;
         }
         for page in span(first, alone) {
-            self.entry(page).state = State::HomeExclusive;
+            self.pages.entry(page).state = State::HomeExclusive;
         }
         self.fresh.push((first, alone));
         env.protect(first, alone, Access::Write);
@@ -155,13 +157,13 @@ impl Csm {
     /// How many pages from `first` on, at most `most`, this node may only read although nobody else has used them. They are
     /// closed then.
     fn count_unused(&mut self, first: Page, most: u32, env: &mut dyn Env) -> u32 {
-        let most = self.layout.clip(first, most);
+        let most = self.pages.layout().clip(first, most);
         let unused = |&page: &Page| {
-            let entry = *self.entry(page);
+            let entry = *self.pages.entry(page);
             let exposed = entry.state == State::HomeShared && self.is_unused(&entry);
             exposed && {
                 self.close(page, env);
-                let entry = *self.entry(page);
+                let entry = *self.pages.entry(page);
                 self.is_unused(&entry)
             }
         };
@@ -169,19 +171,19 @@ impl Csm {
     }
 
     fn write_copy(&mut self, first: Page, most: u32, env: &mut dyn Env) {
-        let count = self.run(first, most, |entry| entry.state == State::Shared);
+        let count = self.pages.run(first, most, |entry| entry.state == State::Shared);
         self.twin(first, count, env);
         env.protect(first, count, Access::Write);
         // Whether the others will be written as well is not known.
-        let home = self.entry(first).hint;
-        env.observe(Incident::Upgraded, first, 1, home);
+        let home = self.pages.entry(first).hint;
+        env.observe(Event::Upgraded, first, 1, home);
     }
 
     /// Makes copies that nobody here may write yet `Dirty`; their protection is the caller's business.
     fn twin(&mut self, first: Page, count: u32, env: &mut dyn Env) {
         for page in span(first, count) {
             env.make_twin(page);
-            let entry = self.entry(page);
+            let entry = self.pages.entry(page);
             entry.state = State::Dirty;
             entry.set(TWIN);
             self.dirty.push(page);
@@ -194,7 +196,7 @@ impl Csm {
     pub(super) fn fetch_early(&mut self, first: Page, count: u32, write: bool, env: &mut dyn Env) {
         let completed = self.flushes.completed();
         for page in span(first, count) {
-            let entry = self.entry(page);
+            let entry = self.pages.entry(page);
             let due = entry.state == State::Invalid && entry.flush <= completed;
             if due && !self.visit(page, first.0 + count - page.0, write, env) {
                 // Those that go with it are no longer invalid when their turn comes.
@@ -207,7 +209,7 @@ impl Csm {
     /// notes that it must be asked for when its last diff is acknowledged.
     pub(super) fn request(&mut self, first: Page, most: u32, write: bool, env: &mut dyn Env) {
         let completed = self.flushes.completed();
-        let entry = self.entry(first);
+        let entry = self.pages.entry(first);
         if entry.flush > completed {
             entry.state = State::Deferred;
             if write {
@@ -221,7 +223,7 @@ impl Csm {
         let most = if self.sweeps(first) { self.options.window * UNTOUCHED_WINDOWS } else { most };
         let count = self.fetched_with(first, most, home);
         for page in span(first, count) {
-            let entry = self.entry(page);
+            let entry = self.pages.entry(page);
             entry.state = State::Fetching;
             // What the notice was about is in force at the home by now.
             entry.take(PENDING);
@@ -232,16 +234,17 @@ impl Csm {
             }
         }
         self.counters.fetches += 1;
+        env.observe(Event::Asked, first, count, home);
         let message =
-            CsmMessage::Fetch { first, count, write: write && !merge, requester: self.me(), completed };
-        env.send(home, &Message::Csm(message), &[]);
+            CsmMessage::Fetch { first, count, write: write && !merge, requester: self.pages.me(), completed };
+        self.send(home, &message, &[], env);
     }
 
     /// True if a whole window of pages before `first` has its home here, and what was asked for last had been touched by nobody:
     /// then this node is probably the first to touch those that follow, too.
     fn sweeps(&self, first: Page) -> bool {
         let window = self.options.window;
-        let is_home = |page| self.looked_up(page).state.is_home();
+        let is_home = |page| self.pages.get(page).state.is_home();
         self.found_untouched && first.0 >= window && span(Page(first.0 - window), window).all(is_home)
     }
 
@@ -251,7 +254,7 @@ impl Csm {
         let is_due = |entry: &PageEntry| {
             entry.state == State::Invalid && entry.hint == home && entry.flush <= completed
         };
-        1 + self.run(Page(first.0 + 1), most - 1, is_due)
+        1 + self.pages.run(Page(first.0 + 1), most - 1, is_due)
     }
 
     #[allow(clippy::too_many_arguments, reason = "the fields of the message")]
@@ -266,8 +269,8 @@ impl Csm {
         env: &mut dyn Env,
     ) -> Result<(), Violation> {
         const NAME: &str = "Pages";
-        self.check_node(NAME, from)?;
-        self.check(first, asked)?;
+        self.pages.check_node(NAME, from)?;
+        self.pages.check(first, asked)?;
         let sized = !bulk.is_empty() && bulk.len().is_multiple_of(served.max(1) as usize);
         let fits = match &grant {
             Grant::Copy => sized,
@@ -277,9 +280,14 @@ impl Csm {
         if !fits || served == 0 || served > asked {
             return Err(Violation::Contents { message: NAME });
         }
+        if grant == Grant::Crossed {
+            env.observe(Event::Answered, first, served, from);
+        } else {
+            env.observe(Event::Arrived { bytes: bulk.len() as u64 }, first, served, from);
+        }
         let moves = grant != Grant::Copy;
         for page in span(first, asked) {
-            let entry = *self.entry(page);
+            let entry = *self.pages.entry(page);
             let crosses = grant == Grant::Crossed && page.0 - first.0 < served;
             let awaited = entry.state == State::Fetching && !crosses && !(moves && entry.has(TWIN));
             let crossed = entry.has(CROSSED) && (crosses || page.0 - first.0 >= served);
@@ -288,7 +296,7 @@ impl Csm {
             }
         }
         for page in span(Page(first.0 + served), asked - served) {
-            let entry = self.entry(page);
+            let entry = self.pages.entry(page);
             if entry.take(CROSSED) {
                 continue;
             }
@@ -309,7 +317,7 @@ impl Csm {
             }
             Grant::Crossed => {
                 for page in span(first, served) {
-                    self.entry(page).take(CROSSED);
+                    self.pages.entry(page).take(CROSSED);
                 }
             }
         }
@@ -326,24 +334,26 @@ impl Csm {
         let end = first.0 + served;
         let mut page = first;
         while page.0 < end {
-            let like = *self.entry(page);
+            let like = *self.pages.entry(page);
             let mut count = 1;
-            self.entry(page).hint = from;
+            self.pages.entry(page).hint = from;
             if like.has(REFETCH) {
                 self.counters.refetches += 1;
-                env.observe(Incident::Overtaken, page, 1, from);
+                env.observe(Event::Overtaken, page, 1, from);
                 self.request(page, 1, like.has(WRITE), env);
             } else if like.has(TWIN) {
                 env.merge(page, bytes(page, 1));
-                self.entry(page).state = State::Dirty;
+                self.pages.entry(page).state = State::Dirty;
                 env.protect(page, 1, Access::Write);
                 self.counters.merges += 1;
                 self.counters.page_transfers += 1;
             } else {
-                count = self.run(page, end - page.0, |entry| (entry.flags ^ like.flags) & !PENDING == 0);
+                count = self
+                    .pages
+                    .run(page, end - page.0, |entry| (entry.flags.0 ^ like.flags.0) & !PENDING == 0);
                 env.install(page, bytes(page, count), Access::Read);
                 for page in span(page, count) {
-                    let entry = self.entry(page);
+                    let entry = self.pages.entry(page);
                     entry.hint = from;
                     entry.state = State::Shared;
                 }
@@ -356,10 +366,10 @@ impl Csm {
 
     /// Makes this node answer for pages that nobody has touched, as their home to be if they are `placed` here.
     fn become_manager(&mut self, first: Page, count: u32, placed: bool) {
-        let me = self.me();
+        let me = self.pages.me();
         for page in span(first, count) {
-            let entry = self.entry(page);
-            entry.flags = if placed { PINNED } else { 0 };
+            let entry = self.pages.entry(page);
+            entry.flags = Flags(if placed { PINNED } else { 0 });
             entry.state = State::Untouched;
             entry.hint = me;
         }
@@ -378,13 +388,13 @@ impl Csm {
     /// Makes this node the home of one page for each history; the frames hold the contents already.
     pub(super) fn become_home(&mut self, first: Page, histories: &[History], env: &mut dyn Env) {
         let count = histories.len() as u32;
-        let me = self.me();
+        let me = self.pages.me();
         for (page, &history) in span(first, count).zip(histories) {
-            let (entry, directory) = self.split(page);
+            let (entry, directory) = self.pages.split(page);
             if entry.has(TWIN) {
                 env.drop_twin(page);
             }
-            entry.flags = 0;
+            entry.flags = Flags::default();
             entry.state = State::HomeExclusive;
             if history.is_pinned() {
                 entry.set(PINNED);

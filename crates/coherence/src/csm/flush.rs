@@ -1,10 +1,11 @@
 //! The release: diffs to the homes, notices to the sharers, and the wait for their acknowledgements.
 
+use super::message::HomeGrant;
 use super::outbox::FlushId;
 use super::state::{PageEntry, REFETCH, State, TWIN, VISITED, WRITE};
 use super::{Csm, History};
 use crate::runs::runs;
-use crate::{Access, Env, HomeGrant, Outcome, Page, Violation, Waiter};
+use crate::{Access, Env, Outcome, Page, Violation, Waiter};
 use std::collections::VecDeque;
 
 /// A flush whose acknowledgements have not all come.
@@ -83,8 +84,8 @@ impl Csm {
     /// Sends what is to be sent about `pages` (ascending), as part of flush `number`; returns what has to be waited
     /// for.
     fn send_dirty(&mut self, number: u64, pages: &[Page], env: &mut dyn Env) -> Flush {
-        let me = self.me();
-        let id = FlushId { number, origin: me, completed: self.flushes.completed() };
+        let me = self.pages.me();
+        let id = FlushId { number, origin: me, completed: self.flushes.completed(), is_own: true };
         let mut flush = Flush::default();
         self.stop_writers(pages, env);
         self.stop_idle_writers(pages, env);
@@ -92,9 +93,9 @@ impl Csm {
         let mut notices = std::mem::take(&mut self.scratch.notices);
         for &page in pages {
             self.close(page, env);
-            let entry = *self.entry(page);
+            let entry = *self.pages.entry(page);
             if entry.state == State::HomeDirty {
-                let (entry, directory) = self.split(page);
+                let (entry, directory) = self.pages.split(page);
                 entry.state = State::HomeExclusive;
                 if entry.take(VISITED) {
                     directory.record(&mut entry.directory).history.wrote(me);
@@ -117,7 +118,7 @@ impl Csm {
                 env.diff(page, bulk);
             });
             env.drop_twin(page);
-            let entry = self.entry(page);
+            let entry = self.pages.entry(page);
             entry.take(TWIN);
             match entry.state {
                 State::Dirty => entry.state = State::Shared,
@@ -147,7 +148,7 @@ impl Csm {
         let completed = self.flushes.completed();
         let mut written = std::mem::take(&mut self.scratch.pages);
         written.extend(pages.iter().copied().filter(|&page| {
-            let entry = self.entry(page);
+            let entry = self.pages.entry(page);
             entry.state == State::Dirty && entry.flush <= completed
         }));
         for (first, count) in runs(&written) {
@@ -171,8 +172,8 @@ impl Csm {
             flush.entries.checked_sub(entries).ok_or(Violation::UnknownFlush { flush: number })?;
         flush.notices += i64::from(notices);
         for &HomeGrant { page, .. } in grants {
-            self.check(page, 1)?;
-            let entry = self.entry(page);
+            self.pages.check(page, 1)?;
+            let entry = self.pages.entry(page);
             if entry.state.is_home() || entry.state == State::Fetching || entry.flush != number {
                 return Err(Violation::Unexpected { message: NAME, page });
             }
@@ -181,7 +182,7 @@ impl Csm {
             let histories: Vec<History> = run.iter().map(|grant| grant.history).collect();
             self.become_home(run[0].page, &histories, env);
             for grant in run {
-                self.note_told(grant.page, self.me(), number, grant.notified);
+                self.note_told(grant.page, self.pages.me(), number, grant.notified);
             }
             self.resume(run[0].page, histories.len() as u32, env);
         }
@@ -201,7 +202,7 @@ impl Csm {
         while self.flushes.queue.front().is_some_and(Flush::is_complete) {
             let flush = self.flushes.queue.pop_front().expect("there is a front");
             self.flushes.completed += 1;
-            self.note_completed(self.me(), self.flushes.completed);
+            self.note_completed(self.pages.me(), self.flushes.completed);
             ended = true;
             for waiter in flush.waiters {
                 env.resume(waiter);
@@ -233,7 +234,7 @@ impl Csm {
         let completed = self.flushes.completed();
         let mut deferred = std::mem::take(&mut self.deferred);
         deferred.retain(|&page| {
-            let entry: PageEntry = *self.entry(page);
+            let entry: PageEntry = *self.pages.entry(page);
             if entry.state != State::Deferred {
                 return false;
             }

@@ -1,10 +1,11 @@
 //! What the home of a page does for other nodes.
 
+use super::message::{CsmMessage, DiffEntry, Grant, HomeGrant};
 use super::outbox::FlushId;
 use super::state::{PINNED, PageEntry, State, VISITED};
 use super::{Csm, History};
 use crate::runs::{runs, span};
-use crate::{Access, CsmMessage, DiffEntry, Env, Grant, HomeGrant, Incident, Message, Page, Violation};
+use crate::{Access, Env, Event, Page, Violation};
 use gondwana_topology::{NodeId, NodeSet};
 
 impl Csm {
@@ -17,37 +18,37 @@ impl Csm {
         env: &mut dyn Env,
     ) -> Result<(), Violation> {
         const NAME: &str = "Fetch";
-        self.check_node(NAME, requester)?;
-        self.check(first, count)?;
+        self.pages.check_node(NAME, requester)?;
+        self.pages.check(first, count)?;
         self.close(first, env);
         if write {
             self.settle_visited(first, env);
         }
-        let entry = *self.entry(first);
+        let entry = *self.pages.entry(first);
         if entry.state == State::Untouched && entry.hint != requester {
             let count = count.min(self.options.window);
-            if entry.has(PINNED) && entry.hint == self.me() {
+            if entry.has(PINNED) && entry.hint == self.pages.me() {
                 self.touch_first(first, count, env);
             } else {
                 self.place_first(first, count, env);
             }
         }
-        let entry = *self.entry(first);
+        let entry = *self.pages.entry(first);
         if !entry.state.is_home() {
             // A hop always leads to a later home, and the requester knows whether it is home itself, unless it became
             // home while it asked.
-            self.check_node(NAME, entry.hint)?;
+            self.pages.check_node(NAME, entry.hint)?;
             if entry.hint == requester {
                 let message = CsmMessage::Pages { first, asked: count, served: 1, grant: Grant::Crossed };
-                env.send(requester, &Message::Csm(message), &[]);
+                self.send(requester, &message, &[], env);
                 return Ok(());
             }
             self.counters.fetches_forwarded += 1;
             let completed = self.completed[requester.index()];
             let message = CsmMessage::Fetch { first, count, write, requester, completed };
-            env.send(entry.hint, &Message::Csm(message), &[]);
+            self.send(entry.hint, &message, &[], env);
         } else if entry.state == State::Untouched {
-            self.grant_untouched(first, count, requester, env);
+            self.grant_untouched(first, count, write, requester, env);
         } else if self.may_grant(&entry, write, requester) {
             self.grant(first, count, requester, env);
         } else {
@@ -56,18 +57,26 @@ impl Csm {
         Ok(())
     }
 
-    fn grant_untouched(&mut self, first: Page, asked: u32, requester: NodeId, env: &mut dyn Env) {
-        let like = *self.entry(first);
-        let served = self.run(first, asked, |entry| entry.is_alike(&like));
+    fn grant_untouched(
+        &mut self,
+        first: Page,
+        asked: u32,
+        write: bool,
+        requester: NodeId,
+        env: &mut dyn Env,
+    ) {
+        let like = *self.pages.entry(first);
+        let served = self.pages.run(first, asked, |entry| entry.is_alike(&like));
         for page in span(first, served) {
-            let entry = self.entry(page);
+            let entry = self.pages.entry(page);
             entry.state = State::Invalid;
             entry.hint = requester;
             entry.take(PINNED);
         }
         let grant = if like.has(PINNED) { Grant::Placed } else { Grant::Untouched };
         let message = CsmMessage::Pages { first, asked, served, grant };
-        env.send(requester, &Message::Csm(message), &[]);
+        env.observe(Event::Served { write }, first, served, requester);
+        self.send(requester, &message, &[], env);
     }
 
     /// True if a request to write may take the home along: nobody would have to be told, nothing is unreleased
@@ -87,18 +96,19 @@ impl Csm {
         for page in span(first, asked.min(self.options.window)) {
             self.close(page, env);
             self.settle_visited(page, env);
-            let entry = *self.entry(page);
+            let entry = *self.pages.entry(page);
             if !self.may_grant(&entry, true, requester) {
                 break;
             }
             let exclusive = self.is_exclusive(page);
             histories.push(self.leave_home(page, requester));
-            env.observe(Incident::Left { exclusive, written: true }, page, 1, requester);
+            env.observe(Event::Left { exclusive, written: true }, page, 1, requester);
         }
         let served = histories.len() as u32;
         env.protect(first, served, Access::None);
         let message = CsmMessage::Pages { first, asked, served, grant: Grant::Home(histories) };
-        env.send_pages(requester, &Message::Csm(message), first, served);
+        env.observe(Event::Served { write: true }, first, served, requester);
+        self.send_pages(requester, &message, first, served, env);
     }
 
     /// Makes `to` the probable home; returns the page's history for it.
@@ -106,7 +116,7 @@ impl Csm {
         if self.is_exclusive(page) {
             self.counters.exclusive_left += 1;
         }
-        let (entry, directory) = self.split(page);
+        let (entry, directory) = self.pages.split(page);
         entry.state = State::Invalid;
         entry.hint = to;
         let pinned = entry.take(PINNED);
@@ -118,7 +128,7 @@ impl Csm {
         let mut exclusive = std::mem::take(&mut self.scratch.pages);
         for page in span(first, asked.min(self.options.window)) {
             self.close(page, env);
-            let known = *self.entry(page);
+            let known = *self.pages.entry(page);
             if !known.state.is_home()
                 || known.state == State::Untouched
                 || self.may_grant(&known, write, requester)
@@ -127,7 +137,7 @@ impl Csm {
             }
             served += 1;
             let alone = self.is_exclusive(page);
-            let (entry, directory) = self.split(page);
+            let (entry, directory) = self.pages.split(page);
             let known = directory.record(&mut entry.directory);
             known.sharers.insert(requester);
             known.notified.remove(requester);
@@ -142,31 +152,32 @@ impl Csm {
         }
         for (first, count) in runs(&exclusive) {
             env.protect(first, count, Access::Read);
-            env.observe(Incident::Shared, first, count, requester);
+            env.observe(Event::Shared, first, count, requester);
         }
         self.counters.exclusive_left += exclusive.len() as u64;
         exclusive.clear();
         self.scratch.pages = exclusive;
         let message = CsmMessage::Pages { first, asked, served, grant: Grant::Copy };
-        env.send_pages(requester, &Message::Csm(message), first, served);
+        env.observe(Event::Served { write }, first, served, requester);
+        self.send_pages(requester, &message, first, served, env);
     }
 
     /// The nodes that may have a notice about the page on its way to them.
     pub(super) fn unconfirmed(&mut self, page: Page) -> NodeSet {
-        let entry = *self.entry(page);
+        let entry = *self.pages.entry(page);
         self.known(&entry).unconfirmed(&self.completed)
     }
 
     /// The nodes that must be told that flush `flush` of `origin` changed the page: every other sharer, and those
     /// that an earlier notice may not have reached yet. They cease to be sharers.
     pub(super) fn take_told(&mut self, page: Page, origin: NodeId, flush: u64) -> NodeSet {
-        let entry = *self.entry(page);
+        let entry = *self.pages.entry(page);
         let known = self.known(&entry);
         let mut told = known.sharers;
         let keeps = told.remove(origin);
         let told: NodeSet = told.iter().chain(known.unconfirmed(&self.completed).iter()).collect();
         if !told.is_empty() {
-            let (entry, directory) = self.split(page);
+            let (entry, directory) = self.pages.split(page);
             let known = directory.record(&mut entry.directory);
             known.sharers = if keeps { NodeSet::only(origin) } else { NodeSet::EMPTY };
             self.note_told(page, origin, flush, told);
@@ -179,7 +190,7 @@ impl Csm {
         if told.is_empty() {
             return;
         }
-        let (entry, directory) = self.split(page);
+        let (entry, directory) = self.pages.split(page);
         let known = directory.record(&mut entry.directory);
         known.notified = told;
         known.origin = origin;
@@ -195,7 +206,7 @@ impl Csm {
     ) -> Result<(), Violation> {
         const NAME: &str = "Diffs";
         let origin = flush.origin;
-        self.check_node(NAME, origin)?;
+        self.pages.check_node(NAME, origin)?;
         let lengths: u64 = entries.iter().map(|entry| u64::from(entry.length)).sum();
         if lengths != bulk.len() as u64 {
             return Err(Violation::Contents { message: NAME });
@@ -209,14 +220,17 @@ impl Csm {
             let page = entry.page;
             let (diff, after) = rest.split_at(entry.length as usize);
             rest = after;
-            self.check(page, 1)?;
+            self.pages.check(page, 1)?;
+            if entry.length > 0 {
+                env.observe(Event::DiffReceived { bytes: entry.length }, page, 1, origin);
+            }
             self.close(page, env);
-            let known = *self.entry(page);
+            let known = *self.pages.entry(page);
             if known.state == State::Untouched {
                 return Err(Violation::Unexpected { message: NAME, page });
             }
             if !known.state.is_home() {
-                self.check_node(NAME, known.hint)?;
+                self.pages.check_node(NAME, known.hint)?;
                 if known.hint == origin {
                     return Err(Violation::Unexpected { message: NAME, page });
                 }
@@ -245,7 +259,7 @@ impl Csm {
                 self.settle_visited(page, env);
             } else {
                 // What the others are told of now, this node may have to wait for, too.
-                self.entry(page).take(VISITED);
+                self.pages.entry(page).take(VISITED);
             }
             if let Some(history) = self.after_diff(page, origin, entry.valid) {
                 grants.push(HomeGrant { page, history, notified });
@@ -255,7 +269,7 @@ impl Csm {
         let granted: Vec<Page> = grants.iter().map(|grant| grant.page).collect();
         for (first, count) in runs(&granted) {
             env.protect(first, count, Access::None);
-            env.observe(Incident::Left { exclusive: false, written: true }, first, count, origin);
+            env.observe(Event::Left { exclusive: false, written: true }, first, count, origin);
         }
         parcels.send(flush, env);
         let (messages, pages) = notices.send(flush, env);
@@ -265,7 +279,7 @@ impl Csm {
         if applied > 0 {
             let message =
                 CsmMessage::DiffAck { flush: flush.number, entries: applied, notices: messages, grants };
-            env.send(origin, &Message::Csm(message), &[]);
+            self.send(origin, &message, &[], env);
         }
         Ok(())
     }
@@ -273,12 +287,12 @@ impl Csm {
     /// Notes that `origin` wrote the page without changing it: nobody need be told. The home moves on the terms of
     /// [`Csm::after_diff`], provided that nobody else has a copy.
     fn after_silent_writes(&mut self, page: Page, origin: NodeId, valid: bool) -> Option<History> {
-        let entry = *self.entry(page);
+        let entry = *self.pages.entry(page);
         let known = self.known(&entry);
         if known.sharers.is_subset_of(origin) && known.unconfirmed(&self.completed).is_empty() {
             return self.after_diff(page, origin, valid);
         }
-        let (entry, directory) = self.split(page);
+        let (entry, directory) = self.pages.split(page);
         directory.record(&mut entry.directory).history.wrote_elsewhere(origin);
         None
     }
@@ -287,7 +301,7 @@ impl Csm {
     /// if its home moves to the origin: that has the only copy, all of it (`valid`), and nothing is unreleased here.
     fn after_diff(&mut self, page: Page, origin: NodeId, valid: bool) -> Option<History> {
         let migrate = self.options.migrate;
-        let (entry, directory) = self.split(page);
+        let (entry, directory) = self.pages.split(page);
         let known = directory.record(&mut entry.directory);
         let only_copy = known.sharers.contains(origin) && entry.state == State::HomeShared;
         let migrate = migrate || entry.has(PINNED);

@@ -40,26 +40,42 @@ mod acquire;
 mod fault;
 mod flush;
 mod home;
+mod message;
 mod open;
 mod outbox;
 mod place;
 mod policy;
 mod state;
 
+pub use message::{CsmMessage, DiffEntry, Grant, HomeGrant};
 pub use policy::History;
 pub use state::State;
 
+use crate::message::{Encoded, Encoder, recode};
+use crate::page_table::PageTable;
+use crate::registry::{Consistency, PlacedHomes, ProtocolInfo};
 use crate::runs::span;
-use crate::table::Table;
 use crate::{
-    Access, Counters, CsmMessage, Env, Layout, Message, Outcome, Page, PlacedPages, Protocol, Standing,
-    Violation, Waiter,
+    Access, Counters, Env, Layout, Outcome, Page, PlacedPages, Protocol, Standing, Violation, Waiter,
 };
 use flush::Flushes;
 use gondwana_topology::{NodeId, NodeSet};
 use outbox::{FlushId, Notices, Parcels};
-use state::{Directory, DirectoryEntry, PENDING, PINNED, PageEntry, TWIN};
+use state::{DirectoryEntry, PENDING, PINNED, PageEntry, TWIN};
 use std::hash::{Hash, Hasher};
+
+/// This protocol in [`PROTOCOLS`](crate::PROTOCOLS).
+pub(crate) const INFO: ProtocolInfo = ProtocolInfo {
+    name: "csm",
+    consistency: Consistency::Rc,
+    placed: PlacedHomes::MoveWithWriter,
+    one_sided: true,
+    kinds: message::KINDS,
+    start: |layout, options| {
+        Box::new(Csm::new(layout, CsmOptions { one_sided: options.one_sided, ..CsmOptions::default() }))
+    },
+    recode: recode::<CsmMessage>,
+};
 
 /// What may be tuned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -106,10 +122,8 @@ pub struct PageView {
 /// Two machines are equal, and hash alike, if they will behave alike: counters don't count.
 #[derive(Clone, Debug)]
 pub struct Csm {
-    layout: Layout,
     options: CsmOptions,
-    table: Table<PageEntry>,
-    directory: Directory,
+    pages: PageTable<PageEntry, DirectoryEntry>,
     /// Pages that were made writable with others having copies since the last flush. May list a page that is
     /// clean by now, or one twice.
     dirty: Vec<Page>,
@@ -131,6 +145,7 @@ pub struct Csm {
     /// The last flush of each node that is known to be complete.
     completed: Vec<u64>,
     counters: Counters,
+    encoder: Encoder,
     /// Reused lists; empty between calls.
     scratch: Scratch,
 }
@@ -150,10 +165,8 @@ impl Csm {
     pub fn new(layout: Layout, options: CsmOptions) -> Self {
         let completed = vec![0; usize::from(layout.nodes())];
         Self {
-            table: Table::new(layout.pages()),
-            layout,
+            pages: PageTable::new(layout),
             options,
-            directory: Directory::default(),
             dirty: Vec::new(),
             pending: Vec::new(),
             waiting: Vec::new(),
@@ -165,22 +178,9 @@ impl Csm {
             flushes: Flushes::default(),
             completed,
             counters: Counters::default(),
+            encoder: Encoder::default(),
             scratch: Scratch::default(),
         }
-    }
-
-    /// Says that `count` pages from `first`, which this node manages, have contents before the program starts, with
-    /// write access already in force. To be called before anything else happens to these pages.
-    ///
-    /// # Panics
-    /// If a page is not managed here or was touched before.
-    pub fn adopt(&mut self, first: Page, count: u32) {
-        for page in span(first, count) {
-            let entry = self.entry(page);
-            assert_eq!(entry.state, State::Untouched, "page {} can't be adopted", page.0);
-            entry.state = State::HomeExclusive;
-        }
-        self.counters.exclusive_entered += u64::from(count);
     }
 
     /// What this node knows about a page.
@@ -189,8 +189,8 @@ impl Csm {
     /// If the page is outside the span.
     #[must_use]
     pub fn page(&self, page: Page) -> PageView {
-        assert!(self.layout.holds(page, 1), "page {} is outside the span", page.0);
-        let entry = self.looked_up(page);
+        assert!(self.pages.layout().holds(page, 1), "page {} is outside the span", page.0);
+        let entry = self.pages.get(page);
         PageView {
             state: entry.state,
             twin: entry.has(TWIN),
@@ -207,46 +207,17 @@ impl Csm {
         self.waiting.is_empty() && self.flushes.is_empty()
     }
 
-    fn me(&self) -> NodeId {
-        self.layout.me()
+    fn send(&mut self, to: NodeId, message: &CsmMessage, bulk: &[u8], env: &mut dyn Env) {
+        self.encoder.with(message, |message| env.send(to, message, bulk));
     }
 
-    fn entry(&mut self, page: Page) -> &mut PageEntry {
-        let layout = &self.layout;
-        self.table.entry(page, |page| PageEntry::fresh(layout, page))
-    }
-
-    /// A page's entry, to look at.
-    fn looked_up(&self, page: Page) -> PageEntry {
-        self.table.get(page).copied().unwrap_or_else(|| PageEntry::fresh(&self.layout, page))
-    }
-
-    /// A page's entry and the directory, to be changed together.
-    fn split(&mut self, page: Page) -> (&mut PageEntry, &mut Directory) {
-        let layout = &self.layout;
-        (self.table.entry(page, |page| PageEntry::fresh(layout, page)), &mut self.directory)
+    fn send_pages(&mut self, to: NodeId, message: &CsmMessage, first: Page, count: u32, env: &mut dyn Env) {
+        self.encoder.with(message, |message| env.send_pages(to, message, first, count));
     }
 
     /// What the directory knows about a page.
     fn known(&self, entry: &PageEntry) -> DirectoryEntry {
-        self.directory.get(entry.directory).copied().unwrap_or_default()
-    }
-
-    /// How many pages from `first` on, at most `most`, satisfy `like`.
-    fn run(&mut self, first: Page, most: u32, like: impl Fn(&PageEntry) -> bool) -> u32 {
-        let most = self.layout.clip(first, most);
-        (0..most).take_while(|ahead| like(self.entry(Page(first.0 + ahead)))).count() as u32
-    }
-
-    fn check(&self, first: Page, count: u32) -> Result<(), Violation> {
-        if self.layout.holds(first, count) { Ok(()) } else { Err(Violation::OutsideSpan { first, count }) }
-    }
-
-    fn check_node(&self, message: &'static str, node: NodeId) -> Result<(), Violation> {
-        if node == self.me() || node.0 >= self.layout.nodes() {
-            return Err(Violation::Node { message, node: node.0 });
-        }
-        Ok(())
+        self.pages.known(*entry).copied().unwrap_or_default()
     }
 
     /// Notes which flushes of a node are complete; an earlier number can come later by another way.
@@ -260,11 +231,10 @@ impl Csm {
     /// whose page is being fetched again go on waiting.
     fn resume(&mut self, first: Page, count: u32, env: &mut dyn Env) {
         let mut resumed = std::mem::take(&mut self.scratch.waiters);
-        let table = &self.table;
+        let pages = &self.pages;
         self.waiting.retain(|&(page, waiter)| {
             let inside = page.0.wrapping_sub(first.0) < count;
-            let state = table.get(page).map(|entry| entry.state);
-            let waits = !inside || matches!(state, Some(State::Fetching | State::Deferred));
+            let waits = !inside || matches!(pages.get(page).state, State::Fetching | State::Deferred);
             if !waits {
                 resumed.push(waiter);
             }
@@ -279,8 +249,8 @@ impl Csm {
     /// Everything that decides what the machine does next.
     fn behaviour(&self) -> impl Hash + PartialEq + '_ {
         let lists = (&self.dirty, &self.pending, &self.waiting, &self.deferred, &self.fresh);
-        let pages = (&self.table, &self.directory, self.found_untouched);
-        (&self.layout, &self.options, pages, lists, &self.flushes, &self.completed)
+        let pages = (&self.pages, self.found_untouched);
+        (&self.options, pages, lists, &self.flushes, &self.completed)
     }
 }
 
@@ -299,6 +269,15 @@ impl Hash for Csm {
 }
 
 impl Protocol for Csm {
+    fn adopt(&mut self, first: Page, count: u32) {
+        for page in span(first, count) {
+            let entry = self.pages.entry(page);
+            assert_eq!(entry.state, State::Untouched, "page {} can't be adopted", page.0);
+            entry.state = State::HomeExclusive;
+        }
+        self.counters.exclusive_entered += u64::from(count);
+    }
+
     fn fault(
         &mut self,
         page: Page,
@@ -313,16 +292,16 @@ impl Protocol for Csm {
     }
 
     fn prefetch(&mut self, first: Page, count: u32, access: Access, env: &mut dyn Env) {
-        if self.layout.holds(first, 1) {
-            let count = self.layout.clip(first, count);
+        if self.pages.layout().holds(first, 1) {
+            let count = self.pages.layout().clip(first, count);
             self.fetch_early(first, count, access == Access::Write, env);
             self.reopen(env);
         }
     }
 
     fn write_early(&mut self, first: Page, count: u32, env: &mut dyn Env) {
-        if self.layout.holds(first, 1) {
-            let count = self.layout.clip(first, count);
+        if self.pages.layout().holds(first, 1) {
+            let count = self.pages.layout().clip(first, count);
             for page in span(first, count) {
                 self.write_alone(page, first.0 + count - page.0, env);
             }
@@ -339,8 +318,12 @@ impl Protocol for Csm {
     }
 
     fn is_coming(&self, page: Page) -> bool {
-        let state = self.table.get(page).map(|entry| entry.state);
-        matches!(state, Some(State::Fetching | State::Deferred))
+        self.pages.layout().holds(page, 1)
+            && matches!(self.pages.get(page).state, State::Fetching | State::Deferred)
+    }
+
+    fn kinds(&self) -> &'static [&'static str] {
+        message::KINDS
     }
 
     fn release(&mut self, waiter: Waiter, env: &mut dyn Env) -> Outcome {
@@ -356,11 +339,11 @@ impl Protocol for Csm {
     fn message(
         &mut self,
         from: NodeId,
-        message: Message,
+        message: &[u8],
         bulk: &[u8],
         env: &mut dyn Env,
     ) -> Result<(), Violation> {
-        let Message::Csm(message) = message else { return Err(Violation::OtherProtocol) };
+        let message = CsmMessage::decode(message).ok_or(Violation::Unintelligible)?;
         let result = match message {
             CsmMessage::Fetch { first, count, write, requester, completed } => {
                 self.note_completed(requester, completed);
@@ -371,7 +354,12 @@ impl Protocol for Csm {
             }
             CsmMessage::Diffs { flush, origin, completed, entries } => {
                 self.note_completed(origin, completed);
-                self.take_diffs(FlushId { number: flush, origin, completed }, &entries, bulk, env)
+                self.take_diffs(
+                    FlushId { number: flush, origin, completed, is_own: false },
+                    &entries,
+                    bulk,
+                    env,
+                )
             }
             CsmMessage::DiffAck { flush, entries, notices, grants } => {
                 self.take_diff_ack(flush, entries, notices, &grants, env)
@@ -388,7 +376,7 @@ impl Protocol for Csm {
     }
 
     fn place(&mut self, first: Page, count: u32, home: Option<NodeId>, used: bool, env: &mut dyn Env) {
-        let count = self.layout.clip(first, count);
+        let count = self.pages.layout().clip(first, count);
         self.place_pages(first, count, home, used, env);
         self.reopen(env);
     }
@@ -403,7 +391,7 @@ impl Protocol for Csm {
     }
 
     fn standing(&self, page: Page) -> Standing {
-        let entry = self.looked_up(page);
+        let entry = self.pages.get(page);
         match entry.state {
             State::Untouched if entry.has(PINNED) => Standing::Placed(entry.hint),
             State::Untouched => Standing::Untouched,
@@ -414,7 +402,7 @@ impl Protocol for Csm {
 
     fn placed(&self) -> PlacedPages {
         let mut sum = PlacedPages::default();
-        for entry in self.table.entries().filter(|entry| entry.has(PINNED)) {
+        for entry in self.pages.entries().filter(|entry| entry.has(PINNED)) {
             match entry.state {
                 State::Untouched => sum.untouched += 1,
                 _ => sum.home += 1,

@@ -30,23 +30,24 @@ use super::state::{
     CROSSED, DirectoryEntry, PENDING, PINNED, PageEntry, REFETCH, State, TWIN, VISITED, WRITE,
 };
 use super::{Csm, History};
+use crate::page_table::Flags;
 use crate::runs::{runs, span};
-use crate::{Access, Env, Incident, Offer, Page, Visit, Visitors, Writers};
+use crate::{Access, Env, Event, Offer, Page, Visit, Visitors, Writers};
 use gondwana_topology::{NodeId, NodeSet};
 
 impl Csm {
     /// Keeps visitors from a page until the end of this call, and acts on who was there: those who read it are sharers
     /// from now on, and it may have another home. Does nothing if the page's home was elsewhere.
     pub(super) fn close(&mut self, page: Page, env: &mut dyn Env) {
-        let state = self.entry(page).state;
+        let state = self.pages.entry(page).state;
         if !self.options.one_sided || !state.is_home() || state == State::Untouched {
             return;
         }
         let Visitors { readers, home, beside_writers } = env.close(page);
         if let Some(home) = home {
             self.leave_home(page, home);
-            self.entry(page).state = State::Shared;
-            env.observe(Incident::Left { exclusive: true, written: true }, page, 1, home);
+            self.pages.entry(page).state = State::Shared;
+            env.observe(Event::Left { exclusive: true, written: true }, page, 1, home);
             return;
         }
         self.closed.push(page);
@@ -54,7 +55,7 @@ impl Csm {
             return;
         }
         let exclusive = self.is_exclusive(page);
-        let (entry, directory) = self.split(page);
+        let (entry, directory) = self.pages.split(page);
         let known = directory.record(&mut entry.directory);
         known.sharers = known.sharers.union(&readers);
         known.notified = known.notified.difference(&readers);
@@ -76,7 +77,7 @@ impl Csm {
         let mut pages = std::mem::take(&mut self.scratch.pages);
         env.visited(&mut pages);
         for page in pages.drain(..) {
-            if self.layout.holds(page, 1) {
+            if self.pages.layout().holds(page, 1) {
                 self.close(page, env);
             }
         }
@@ -88,7 +89,7 @@ impl Csm {
     pub(super) fn stop_idle_writers(&mut self, pages: &[Page], env: &mut dyn Env) {
         let mut idle = std::mem::take(&mut self.scratch.pages);
         for &page in pages {
-            if self.entry(page).has(VISITED) {
+            if self.pages.entry(page).has(VISITED) {
                 self.close(page, env);
                 if self.has_current_copies(page, env) {
                     idle.push(page);
@@ -107,17 +108,17 @@ impl Csm {
     /// The home of a page that was copied in visits may move to one that writes it: finds out whether anybody here has written
     /// it since, whose writes would have to be released first.
     pub(super) fn settle_visited(&mut self, page: Page, env: &mut dyn Env) {
-        if self.entry(page).has(VISITED) {
+        if self.pages.entry(page).has(VISITED) {
             env.protect(page, 1, Access::Read);
             self.share_or_go_on(page, env);
-            self.entry(page).take(VISITED);
+            self.pages.entry(page).take(VISITED);
         }
     }
 
     /// Nobody can write this page now that was copied in visits: shares it if all copies are like it. Otherwise its writers go on.
     fn share_or_go_on(&mut self, page: Page, env: &mut dyn Env) {
         if self.are_current(page, env) {
-            let entry = self.entry(page);
+            let entry = self.pages.entry(page);
             entry.state = State::HomeShared;
             entry.take(VISITED);
         } else {
@@ -127,7 +128,7 @@ impl Csm {
 
     /// True of a page that was copied in visits only, if all copies are like it.
     fn has_current_copies(&mut self, page: Page, env: &mut dyn Env) -> bool {
-        let entry = *self.entry(page);
+        let entry = *self.pages.entry(page);
         let known = self.known(&entry);
         entry.state == State::HomeDirty
             && entry.has(VISITED)
@@ -137,7 +138,7 @@ impl Csm {
 
     /// True if the copies of all sharers are like the page.
     fn are_current(&mut self, page: Page, env: &mut dyn Env) -> bool {
-        let entry = *self.entry(page);
+        let entry = *self.pages.entry(page);
         self.known(&entry).sharers.iter().all(|sharer| env.is_current(sharer, page))
     }
 
@@ -151,7 +152,7 @@ impl Csm {
             closed.sort_unstable();
             closed.dedup();
             for &page in &closed {
-                let entry = *self.entry(page);
+                let entry = *self.pages.entry(page);
                 let writers = match entry.state {
                     // Who writes its copy changes it, so that comparing it would not tell what was written here.
                     State::HomeExclusive if !self.known(&entry).history.is_written_at_home() => {
@@ -175,7 +176,7 @@ impl Csm {
     fn tell_shared(&mut self, env: &mut dyn Env) {
         self.shared.sort_unstable();
         for run in self.shared.chunk_by(|one, next| (one.0, one.1.0 + 1) == (next.0, next.1.0)) {
-            env.observe(Incident::Shared, run[0].1, run.len() as u32, run[0].0);
+            env.observe(Event::Shared, run[0].1, run.len() as u32, run[0].0);
         }
         self.shared.clear();
     }
@@ -189,10 +190,10 @@ impl Csm {
         for (first, count) in fresh.drain(..) {
             for page in span(first, count) {
                 self.close(page, env);
-                let entry = *self.entry(page);
+                let entry = *self.pages.entry(page);
                 let open = self.welcome(&entry) == Some(Visit::Home) && !env.is_stack(page);
                 if open && entry.state == State::HomeExclusive {
-                    self.entry(page).state = State::HomeShared;
+                    self.pages.entry(page).state = State::HomeShared;
                     pages.push(page);
                 }
             }
@@ -209,7 +210,7 @@ impl Csm {
     /// What nodes that will write a page may come for without asking.
     fn welcome(&self, entry: &PageEntry) -> Option<Visit> {
         if entry.has(PINNED) {
-            return (entry.hint == self.me()).then_some(Visit::Write);
+            return (entry.hint == self.pages.me()).then_some(Visit::Write);
         }
         if !self.options.migrate || self.known(entry).history.is_settled() {
             return Some(Visit::Write);
@@ -225,14 +226,14 @@ impl Csm {
 
     /// True if nobody else uses the page, whether or not this node's threads may write it at the moment.
     pub(super) fn is_exclusive(&self, page: Page) -> bool {
-        let entry = self.looked_up(page);
+        let entry = self.pages.get(page);
         entry.state == State::HomeExclusive || self.is_unused(&entry)
     }
 
     /// Brings an unusable page, and those after it that are in the same situation, at most `most` in all, from the memory
     /// of their home. False if that is not possible: then somebody has to be asked.
     pub(super) fn visit(&mut self, first: Page, most: u32, write: bool, env: &mut dyn Env) -> bool {
-        let entry = *self.entry(first);
+        let entry = *self.pages.entry(first);
         let (home, merges) = (entry.hint, entry.has(TWIN));
         if !self.options.one_sided || entry.flush > self.flushes.completed() {
             return false;
@@ -252,14 +253,14 @@ impl Csm {
             return true;
         }
         for page in span(first, count) {
-            let entry = self.entry(page);
-            entry.flags &= !(PENDING | REFETCH | WRITE);
+            let entry = self.pages.entry(page);
+            entry.take(PENDING | REFETCH | WRITE);
             entry.state = State::Shared;
         }
         let (mut copied, mut copies) = (first, count);
         if merges {
             env.merge_from(home, first);
-            self.entry(first).state = State::Dirty;
+            self.pages.entry(first).state = State::Dirty;
             env.protect(first, 1, Access::Write);
             self.counters.merges += 1;
             (copied, copies) = (Page(first.0 + 1), count - 1);
@@ -277,16 +278,16 @@ impl Csm {
         if !self.options.one_sided {
             return false;
         }
-        let (home, completed) = (self.entry(first).hint, self.flushes.completed());
+        let (home, completed) = (self.pages.entry(first).hint, self.flushes.completed());
         // A diff under way must still meet the home that it was sent to.
         let is_due = |entry: &PageEntry| {
             entry.state == State::Shared && entry.hint == home && entry.flush <= completed
         };
-        let most = self.run(first, most, is_due);
+        let most = self.pages.run(first, most, is_due);
         let count = if most == 0 { 0 } else { env.visit(home, first, most, Visit::Upgrade) };
         if count > 0 {
             // Whether the others will be written as well is not known.
-            env.observe(Incident::Upgraded, first, 1, home);
+            env.observe(Event::Upgraded, first, 1, home);
             self.take_home(first, count, home, env);
         }
         count > 0
@@ -295,8 +296,8 @@ impl Csm {
     /// Makes this node the home of pages that are about to be written, and of which the former home keeps copies.
     fn take_home(&mut self, first: Page, count: u32, former: NodeId, env: &mut dyn Env) {
         for page in span(first, count) {
-            let (entry, directory) = self.split(page);
-            entry.flags = 0;
+            let (entry, directory) = self.pages.split(page);
+            entry.flags = Flags::default();
             entry.state = State::HomeDirty;
             let known = directory.record(&mut entry.directory);
             known.history = History::default().moved();

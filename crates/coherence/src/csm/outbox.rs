@@ -1,6 +1,9 @@
 //! What one flush sends, gathered so that each receiver gets as few messages as possible.
 
-use crate::{CsmMessage, DiffEntry, Env, Message, Page};
+use super::message::{CsmMessage, DiffEntry};
+use crate::message::Encoder;
+use crate::runs::runs;
+use crate::{Env, Event, Page};
 use gondwana_topology::{NodeId, NodeSet};
 
 /// Most pages that one message names, so that its header stays short.
@@ -13,6 +16,8 @@ pub(super) struct FlushId {
     pub origin: NodeId,
     /// The last flush of the origin that was complete when it sent this one.
     pub completed: u64,
+    /// The origin is this node.
+    pub is_own: bool,
 }
 
 /// Diffs for one home.
@@ -25,7 +30,10 @@ struct Parcel {
 
 /// Diffs on their way to several homes.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Parcels(Vec<Parcel>);
+pub(super) struct Parcels {
+    list: Vec<Parcel>,
+    encoder: Encoder,
+}
 
 impl Parcels {
     /// Adds a page's diff, which `write` appends to the bytes it is given. An empty diff of a page that is `valid`
@@ -41,11 +49,11 @@ impl Parcels {
         env: &mut dyn Env,
         write: impl FnOnce(&mut Vec<u8>, &mut dyn Env),
     ) -> Option<u32> {
-        let index = self.0.iter().position(|parcel| parcel.home == home).unwrap_or_else(|| {
-            self.0.push(Parcel { home, entries: Vec::new(), bulk: Vec::new() });
-            self.0.len() - 1
+        let index = self.list.iter().position(|parcel| parcel.home == home).unwrap_or_else(|| {
+            self.list.push(Parcel { home, entries: Vec::new(), bulk: Vec::new() });
+            self.list.len() - 1
         });
-        let parcel = &mut self.0[index];
+        let parcel = &mut self.list[index];
         let before = parcel.bulk.len();
         write(&mut parcel.bulk, env);
         let length = u32::try_from(parcel.bulk.len() - before).expect("a diff is about as long as a page");
@@ -54,30 +62,39 @@ impl Parcels {
         }
         parcel.entries.push(DiffEntry { page, length, valid });
         if parcel.bulk.len() >= limit || parcel.entries.len() >= MOST_PAGES {
-            parcel.send(flush, env);
+            parcel.send(flush, &mut self.encoder, env);
         }
         Some(length)
     }
 
     /// Sends what is left.
     pub fn send(&mut self, flush: FlushId, env: &mut dyn Env) {
-        for parcel in &mut self.0 {
+        for parcel in &mut self.list {
             if !parcel.entries.is_empty() {
-                parcel.send(flush, env);
+                parcel.send(flush, &mut self.encoder, env);
             }
         }
     }
 }
 
 impl Parcel {
-    fn send(&mut self, flush: FlushId, env: &mut dyn Env) {
+    fn send(&mut self, flush: FlushId, encoder: &mut Encoder, env: &mut dyn Env) {
+        if flush.is_own {
+            let alike = |one: &DiffEntry, next: &DiffEntry| {
+                one.page.0 + 1 == next.page.0 && one.length == next.length
+            };
+            for run in self.entries.chunk_by(alike).filter(|run| run[0].length > 0) {
+                let event = Event::DiffSent { bytes: run[0].length };
+                env.observe(event, run[0].page, run.len() as u32, self.home);
+            }
+        }
         let entries = std::mem::take(&mut self.entries);
-        let FlushId { number: flush, origin, completed } = flush;
-        let message = Message::Csm(CsmMessage::Diffs { flush, origin, completed, entries });
-        env.send(self.home, &message, &self.bulk);
+        let FlushId { number: flush, origin, completed, .. } = flush;
+        let message = CsmMessage::Diffs { flush, origin, completed, entries };
+        encoder.with(&message, |message| env.send(self.home, message, &self.bulk));
         self.bulk.clear();
         // Keeps the list's memory for the next flush.
-        if let Message::Csm(CsmMessage::Diffs { mut entries, .. }) = message {
+        if let CsmMessage::Diffs { mut entries, .. } = message {
             entries.clear();
             self.entries = entries;
         }
@@ -86,15 +103,18 @@ impl Parcel {
 
 /// Write notices for several sharers.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Notices(Vec<(NodeId, Vec<Page>)>);
+pub(super) struct Notices {
+    lists: Vec<(NodeId, Vec<Page>)>,
+    encoder: Encoder,
+}
 
 impl Notices {
     /// Adds a notice about `page` for each of `sharers`.
     pub fn add(&mut self, sharers: NodeSet, page: Page) {
         for sharer in sharers.iter() {
-            match self.0.iter_mut().find(|(node, _)| *node == sharer) {
+            match self.lists.iter_mut().find(|(node, _)| *node == sharer) {
                 Some((_, pages)) => pages.push(page),
-                None => self.0.push((sharer, vec![page])),
+                None => self.lists.push((sharer, vec![page])),
             }
         }
     }
@@ -102,7 +122,7 @@ impl Notices {
     /// Sends one message to each sharer; returns how many messages and how many notices that were.
     pub fn send(&mut self, flush: FlushId, env: &mut dyn Env) -> (u32, u64) {
         let (mut messages, mut notices) = (0, 0);
-        for (sharer, list) in &mut self.0 {
+        for (sharer, list) in &mut self.lists {
             if list.is_empty() {
                 continue;
             }
@@ -111,7 +131,10 @@ impl Notices {
             for pages in list.chunks(MOST_PAGES) {
                 messages += 1;
                 let message = CsmMessage::Notices { flush, origin, pages: pages.to_vec() };
-                env.send(*sharer, &Message::Csm(message), &[]);
+                for (first, count) in runs(pages) {
+                    env.observe(Event::NoticeSent, first, count, *sharer);
+                }
+                self.encoder.with(&message, |message| env.send(*sharer, message, &[]));
             }
             list.clear();
         }

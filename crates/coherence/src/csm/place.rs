@@ -13,9 +13,11 @@
 //! would to any node that writes, in place of what the page's past says.
 
 use super::Csm;
+use super::message::CsmMessage;
 use super::state::{CROSSED, PENDING, PINNED, PageEntry, State, TWIN};
+use crate::page_table::Flags;
 use crate::runs::{runs, span};
-use crate::{Access, CsmMessage, Env, Incident, Message, Page, Violation};
+use crate::{Access, Env, Event, Page, Violation};
 use gondwana_topology::NodeId;
 
 /// Most pages that are given with their contents in one message.
@@ -30,18 +32,18 @@ impl Csm {
         used: bool,
         env: &mut dyn Env,
     ) {
-        let me = self.me();
+        let me = self.pages.me();
         let mut given = Vec::new();
         let mut elsewhere: Vec<(NodeId, Page)> = Vec::new();
         for page in span(first, count) {
             self.close(page, env);
-            let entry = *self.entry(page);
+            let entry = *self.pages.entry(page);
             if !entry.state.is_home() {
                 elsewhere.push((entry.hint, page));
             } else if !used && home.is_some_and(|home| home != me) && self.may_be_given(&entry) {
                 given.push(page);
             } else {
-                let entry = self.entry(page);
+                let entry = self.pages.entry(page);
                 entry.take(PINNED);
                 entry.hint = home.unwrap_or(me);
                 if home.is_some() {
@@ -52,7 +54,7 @@ impl Csm {
         for list in elsewhere.chunk_by(|(a, p), (b, q)| a == b && p.0 + 1 == q.0) {
             let (to, first) = list[0];
             let message = CsmMessage::Place { first, count: list.len() as u32, home, used };
-            env.send(to, &Message::Csm(message), &[]);
+            self.send(to, &message, &[], env);
         }
         let Some(home) = home else { return };
         for (first, count) in runs(&given) {
@@ -69,30 +71,30 @@ impl Csm {
     fn give(&mut self, first: Page, count: u32, home: NodeId, env: &mut dyn Env) {
         for page in span(first, count) {
             self.leave_home(page, home);
-            self.entry(page).flags = 0;
+            self.pages.entry(page).flags = Flags::default();
         }
         env.protect(first, count, Access::None);
-        env.observe(Incident::Left { exclusive: true, written: false }, first, count, home);
+        env.observe(Event::Left { exclusive: true, written: false }, first, count, home);
         for start in (0..count).step_by(MOST_GIVEN as usize) {
             let (first, count) = (Page(first.0 + start), MOST_GIVEN.min(count - start));
-            env.send_pages(home, &Message::Csm(CsmMessage::Placed { first, count }), first, count);
+            self.send_pages(home, &CsmMessage::Placed { first, count }, first, count, env);
         }
     }
 
     /// Untouched pages are being touched: makes the node home that is to be, if it is another one. False if there is
     /// none.
     pub(super) fn place_first(&mut self, first: Page, most: u32, env: &mut dyn Env) -> bool {
-        let like = *self.entry(first);
-        if !like.has(PINNED) || like.hint == self.me() {
+        let like = *self.pages.entry(first);
+        if !like.has(PINNED) || like.hint == self.pages.me() {
             return false;
         }
-        let count = self.run(first, most, |entry| entry.is_alike(&like));
+        let count = self.pages.run(first, most, |entry| entry.is_alike(&like));
         for page in span(first, count) {
-            let entry = self.entry(page);
+            let entry = self.pages.entry(page);
             entry.state = State::Invalid;
-            entry.flags = 0;
+            entry.flags = Flags::default();
         }
-        env.send(like.hint, &Message::Csm(CsmMessage::Placed { first, count }), &[]);
+        self.send(like.hint, &CsmMessage::Placed { first, count }, &[], env);
         true
     }
 
@@ -100,7 +102,7 @@ impl Csm {
     pub(super) fn give_untouched(&mut self, first: Page, count: u32, env: &mut dyn Env) {
         let end = first.0 + count;
         for page in span(first, count) {
-            if self.entry(page).state == State::Untouched {
+            if self.pages.entry(page).state == State::Untouched {
                 self.place_first(page, end - page.0, env);
             }
         }
@@ -116,14 +118,14 @@ impl Csm {
         env: &mut dyn Env,
     ) -> Result<(), Violation> {
         const NAME: &str = "Place";
-        self.check(first, count)?;
-        if let Some(home) = home.filter(|home| home.0 >= self.layout.nodes()) {
+        self.pages.check(first, count)?;
+        if let Some(home) = home.filter(|home| home.0 >= self.pages.layout().nodes()) {
             return Err(Violation::Node { message: NAME, node: home.0 });
         }
         for page in span(first, count) {
-            let entry = *self.entry(page);
+            let entry = *self.pages.entry(page);
             if !entry.state.is_home() {
-                self.check_node(NAME, entry.hint)?;
+                self.pages.check_node(NAME, entry.hint)?;
             }
         }
         self.place_pages(first, count, home, used, env);
@@ -140,14 +142,15 @@ impl Csm {
         env: &mut dyn Env,
     ) -> Result<(), Violation> {
         const NAME: &str = "Placed";
-        self.check_node(NAME, from)?;
-        self.check(first, count)?;
+        self.pages.check_node(NAME, from)?;
+        self.pages.check(first, count)?;
         if !bulk.len().is_multiple_of(count as usize) {
             return Err(Violation::Contents { message: NAME });
         }
-        let me = self.me();
+        env.observe(Event::Given { bytes: bulk.len() as u64 }, first, count, from);
+        let me = self.pages.me();
         for page in span(first, count) {
-            let entry = self.entry(page);
+            let entry = self.pages.entry(page);
             // A visit can overtake the request that made the sender give the page.
             let visited = entry.state == State::Shared && entry.has(PENDING);
             if !(visited || matches!(entry.state, State::Invalid | State::Fetching)) || entry.has(TWIN) {
@@ -156,8 +159,8 @@ impl Csm {
             if visited {
                 env.protect(page, 1, Access::None);
             }
-            let entry = self.entry(page);
-            entry.flags = PINNED | if entry.state == State::Fetching { CROSSED } else { 0 };
+            let entry = self.pages.entry(page);
+            entry.flags = Flags(PINNED | if entry.state == State::Fetching { CROSSED } else { 0 });
             entry.state = State::HomeExclusive;
             entry.hint = me;
             self.closed.push(page);

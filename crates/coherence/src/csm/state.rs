@@ -1,7 +1,8 @@
 //! What a node knows of one page.
 
 use super::History;
-use crate::slab::{NO_RECORD, Slab};
+use crate::page_table::{self, Flags};
+use crate::slab::NO_RECORD;
 use crate::{Layout, Page};
 use gondwana_topology::{NodeId, NodeSet};
 
@@ -64,19 +65,13 @@ pub(super) struct PageEntry {
     /// The node that was home when this node last knew. At the home: where it is to be, if that was decided.
     pub hint: NodeId,
     pub state: State,
-    pub flags: u8,
+    pub flags: Flags,
 }
 
 impl PageEntry {
-    pub fn fresh(layout: &Layout, page: Page) -> Self {
-        let hint = layout.manager(page);
-        let state = if hint == layout.me() { State::Untouched } else { State::Invalid };
-        Self { flush: 0, directory: NO_RECORD, hint, state, flags: 0 }
-    }
-
     /// True if a page that nobody touched is to have the same home as this one.
     pub fn is_alike(&self, other: &Self) -> bool {
-        self.state == other.state && self.hint == other.hint && (self.flags ^ other.flags) & PINNED == 0
+        self.state == other.state && self.hint == other.hint && self.has(PINNED) == other.has(PINNED)
     }
 
     /// True if the home may move from here to a node that writes the page and has this past.
@@ -86,22 +81,31 @@ impl PageEntry {
     }
 
     pub fn has(&self, flag: u8) -> bool {
-        self.flags & flag != 0
+        self.flags.has(flag)
     }
 
     pub fn set(&mut self, flag: u8) {
-        self.flags |= flag;
+        self.flags.set(flag);
     }
 
-    /// Clears the flag; true if it was set.
     pub fn take(&mut self, flag: u8) -> bool {
-        let was = self.has(flag);
-        self.flags &= !flag;
-        was
+        self.flags.take(flag)
     }
 }
 
-/// What the home of a page knows about its copies.
+impl page_table::PageEntry for PageEntry {
+    fn fresh(layout: &Layout, page: Page) -> Self {
+        let hint = layout.manager(page);
+        let state = if hint == layout.me() { State::Untouched } else { State::Invalid };
+        Self { flush: 0, directory: NO_RECORD, hint, state, flags: Flags::default() }
+    }
+
+    fn record(&mut self) -> &mut u32 {
+        &mut self.directory
+    }
+}
+
+/// What the home of a page knows about its copies; exists for pages that more than one node used.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub(super) struct DirectoryEntry {
     /// Every node that has a copy and was not yet sent a notice about it. A node may be in the set without a
@@ -121,9 +125,6 @@ impl DirectoryEntry {
         if completed[self.origin.index()] < self.flush { self.notified } else { NodeSet::EMPTY }
     }
 }
-
-/// Directory entries exist for pages that more than one node used.
-pub(super) type Directory = Slab<DirectoryEntry>;
 
 #[cfg(test)]
 mod tests {

@@ -1,9 +1,10 @@
 //! Pages coming to this node and going from it.
 
 use super::Sc;
+use super::message::ScMessage;
 use super::state::{ARRIVED, ASKED, HELD, ScState};
 use crate::runs::span;
-use crate::{Access, Env, Incident, Message, Page, ScMessage, Violation};
+use crate::{Access, Env, Event, Page, Violation};
 use gondwana_topology::NodeId;
 
 /// The header of [`ScMessage::Pages`].
@@ -27,8 +28,8 @@ impl Sc {
     ) -> Result<(), Violation> {
         const NAME: &str = "Pages";
         let &Pages { first, asked, served, write, manager, untouched, acks } = pages;
-        self.check(first, asked)?;
-        let has_copy = self.entry(first).state != ScState::None;
+        self.pages.check(first, asked)?;
+        let has_copy = self.pages.entry(first).state != ScState::None;
         let sized = !bulk.is_empty() && bulk.len().is_multiple_of(served.max(1) as usize);
         let fits = if untouched {
             bulk.is_empty() && !has_copy
@@ -40,7 +41,12 @@ impl Sc {
         if !fits || served == 0 || served > asked {
             return Err(Violation::Contents { message: NAME });
         }
-        if let Some(page) = span(first, asked).find(|&page| !self.entry(page).has(ASKED)) {
+        if untouched || !bulk.is_empty() {
+            env.observe(Event::Arrived { bytes: bulk.len() as u64 }, first, served, from);
+        } else {
+            env.observe(Event::Answered, first, served, from);
+        }
+        if let Some(page) = span(first, asked).find(|&page| !self.pages.entry(page).has(ASKED)) {
             return Err(Violation::Unexpected { message: NAME, page });
         }
         for page in span(Page(first.0 + served), asked - served) {
@@ -62,7 +68,7 @@ impl Sc {
         }
         if write {
             if has_copy {
-                env.observe(Incident::Upgraded, first, 1, from);
+                env.observe(Event::Upgraded, first, 1, from);
             }
             self.take_ownership(first, acks, env);
         } else {
@@ -78,15 +84,15 @@ impl Sc {
 
     /// The page is this node's as soon as `acks` more invalidations are acknowledged.
     pub(super) fn take_ownership(&mut self, page: Page, acks: u32, env: &mut dyn Env) {
-        let entry = self.entry(page);
+        let entry = self.pages.entry(page);
         entry.acks += acks.cast_signed();
         entry.set(ARRIVED);
         self.write_if_acknowledged(page, env);
     }
 
     pub(super) fn take_ack(&mut self, page: Page, env: &mut dyn Env) -> Result<(), Violation> {
-        self.check(page, 1)?;
-        let entry = self.entry(page);
+        self.pages.check(page, 1)?;
+        let entry = self.pages.entry(page);
         if !entry.has(ASKED) {
             return Err(Violation::Unexpected { message: "InvalidateAck", page });
         }
@@ -97,7 +103,7 @@ impl Sc {
     }
 
     fn write_if_acknowledged(&mut self, page: Page, env: &mut dyn Env) {
-        let entry = self.entry(page);
+        let entry = self.pages.entry(page);
         if entry.acks == 0 && entry.take(ARRIVED) {
             self.counters.home_moves += 1;
             self.counters.exclusive_entered += 1;
@@ -109,15 +115,15 @@ impl Sc {
     /// The request for the page is complete.
     fn tell_manager(&mut self, page: Page, env: &mut dyn Env) {
         let manager = self.manager(page);
-        if manager == self.me() {
+        if manager == self.pages.me() {
             self.confirm(page, env);
         } else {
-            env.send(manager, &Message::Sc(ScMessage::Confirm { page }), &[]);
+            self.send(manager, &ScMessage::Confirm { page }, &[], env);
         }
     }
 
     fn serve_if_managed(&mut self, page: Page, env: &mut dyn Env) {
-        if self.manager(page) == self.me() {
+        if self.manager(page) == self.pages.me() {
             self.serve_next(page, env);
         }
     }
@@ -127,7 +133,7 @@ impl Sc {
         let access = if state == ScState::Write { Access::Write } else { Access::Read };
         env.protect(first, count, access);
         for page in span(first, count) {
-            self.entry(page).state = state;
+            self.pages.entry(page).state = state;
             self.resume(page, true, env);
         }
     }
@@ -135,13 +141,13 @@ impl Sc {
     /// Ends this node's use of a page, before it is sent away to be written by `writer`, or written there.
     pub(super) fn lose(&mut self, page: Page, writer: NodeId, env: &mut dyn Env) {
         env.protect(page, 1, Access::None);
-        let entry = self.entry(page);
+        let entry = self.pages.entry(page);
         let incident = match std::mem::replace(&mut entry.state, ScState::None) {
             ScState::Write => {
                 self.counters.exclusive_left += 1;
-                Incident::Left { exclusive: true, written: true }
+                Event::Left { exclusive: true, written: true }
             }
-            _ => Incident::Invalidated,
+            _ => Event::Invalidated,
         };
         env.observe(incident, page, 1, writer);
         self.counters.invalidations += 1;
@@ -159,9 +165,9 @@ impl Sc {
             ScMessage::Invalidate { page, writer } => ("Invalidate", page, writer),
             _ => return Ok(()),
         };
-        self.check(page, 1)?;
-        self.check_node(name, to)?;
-        let entry = *self.entry(page);
+        self.pages.check(page, 1)?;
+        self.pages.check_node(name, to)?;
+        let entry = *self.pages.entry(page);
         let is_owner = matches!(entry.state, ScState::Owner | ScState::Write);
         let fits = if name == "Forward" { is_owner } else { entry.state == ScState::Read };
         if !fits {
@@ -174,23 +180,24 @@ impl Sc {
         }
         let ScMessage::Forward { asked, write, contents, acks, requester, .. } = message else {
             self.lose(page, to, env);
-            env.send(to, &Message::Sc(ScMessage::InvalidateAck { page }), &[]);
+            self.send(to, &ScMessage::InvalidateAck { page }, &[], env);
             return Ok(());
         };
         if write {
             self.lose(page, requester, env);
         } else if entry.state == ScState::Write {
             env.protect(page, 1, Access::Read);
-            env.observe(Incident::Shared, page, 1, requester);
-            self.entry(page).state = ScState::Owner;
+            env.observe(Event::Shared, page, 1, requester);
+            self.pages.entry(page).state = ScState::Owner;
             self.counters.exclusive_left += 1;
         }
         let answer =
             ScMessage::Pages { first: page, asked, served: 1, write, manager: from, untouched: false, acks };
+        env.observe(Event::Served { write }, page, 1, requester);
         if contents {
-            env.send_pages(requester, &Message::Sc(answer), page, 1);
+            self.send_pages(requester, &answer, page, 1, env);
         } else {
-            env.send(requester, &Message::Sc(answer), &[]);
+            self.send(requester, &answer, &[], env);
         }
         Ok(())
     }

@@ -1,46 +1,42 @@
 //! What the manager of a page does: one request at a time.
 
 use super::Sc;
+use super::message::ScMessage;
 use super::state::{BUSY, GIVE, HELD, Managed, NOBODY, Request, ScState};
 use crate::runs::{runs, span};
-use crate::{Access, Env, Incident, Message, Page, ScMessage, Violation};
+use crate::{Access, Env, Event, Page, Violation};
 use gondwana_topology::{NodeId, NodeSet};
 
 impl Sc {
-    fn managed(&mut self, page: Page) -> &mut Managed {
-        let entry = self.table.entry(page, |page| super::PageEntry::fresh(&self.layout, page));
-        self.managed.record(&mut entry.record)
-    }
-
     pub(super) fn copies(&mut self, page: Page) -> NodeSet {
-        let record = self.entry(page).record;
-        self.managed.get(record).map_or(NodeSet::EMPTY, |managed| managed.copies)
+        let entry = *self.pages.entry(page);
+        self.pages.known(entry).map_or(NodeSet::EMPTY, |managed| managed.copies)
     }
 
     /// True if nobody waits for the page here.
     pub(super) fn has_no_requests(&mut self, page: Page) -> bool {
-        let entry = *self.entry(page);
-        !entry.has(BUSY) && self.managed.get(entry.record).is_none_or(|managed| managed.queue.is_empty())
+        let entry = *self.pages.entry(page);
+        !entry.has(BUSY) && self.pages.known(entry).is_none_or(|managed| managed.queue.is_empty())
     }
 
     /// Forgets the record of a page that has neither copies nor requests.
     pub(super) fn tidy(&mut self, page: Page) {
-        let entry = self.table.entry(page, |page| super::PageEntry::fresh(&self.layout, page));
+        let entry = *self.pages.entry(page);
         let empty = |managed: &Managed| managed.copies.is_empty() && managed.queue.is_empty();
-        if self.managed.get(entry.record).is_some_and(empty) {
-            self.managed.take(&mut entry.record);
+        if self.pages.known(entry).is_some_and(empty) {
+            self.pages.forget(page);
         }
     }
 
     pub(super) fn enqueue(&mut self, page: Page, request: Request, env: &mut dyn Env) {
-        self.managed(page).queue.push_back(request);
+        self.pages.record(page).queue.push_back(request);
         self.serve_next(page, env);
     }
 
     /// Serves requests for the page until one has to be confirmed or none is left.
     pub(super) fn serve_next(&mut self, page: Page, env: &mut dyn Env) {
-        while !self.entry(page).has(BUSY) {
-            let Some(&request) = self.managed(page).queue.front() else { break };
+        while !self.pages.entry(page).has(BUSY) {
+            let Some(&request) = self.pages.record(page).queue.front() else { break };
             if self.is_kept_from(page, request) {
                 self.stalled.push(page);
                 return;
@@ -52,90 +48,93 @@ impl Sc {
 
     /// True if the request would take from this node what it holds for a thread.
     fn is_kept_from(&mut self, page: Page, request: Request) -> bool {
-        let entry = *self.entry(page);
+        let entry = *self.pages.entry(page);
         entry.has(HELD)
-            && request.requester != self.me()
+            && request.requester != self.pages.me()
             && if request.write { entry.state != ScState::None } else { entry.state == ScState::Write }
     }
 
     /// Serves the first request, or begins to: then the page is busy.
     fn serve(&mut self, page: Page, request: Request, env: &mut dyn Env) {
-        let me = self.me();
-        let owner = self.entry(page).owner;
+        let me = self.pages.me();
+        let owner = self.pages.entry(page).owner;
         if owner == NOBODY {
             self.give_untouched(page, request, env);
-            self.managed(page).queue.pop_front();
+            self.pages.record(page).queue.pop_front();
         } else if request.write {
             self.serve_write(page, request, env);
         } else if owner == me {
             self.give_copies(page, request, env);
-            self.managed(page).queue.pop_front();
+            self.pages.record(page).queue.pop_front();
         } else {
-            self.entry(page).set(BUSY);
+            self.pages.entry(page).set(BUSY);
             self.forward(page, request, true, 0, env);
         }
     }
 
     fn give_untouched(&mut self, first: Page, request: Request, env: &mut dyn Env) {
         let Request { requester, asked, .. } = request;
-        let manager = self.me();
+        let manager = self.pages.me();
         let served = self.untouched(first, asked);
         for page in span(first, served) {
-            self.entry(page).owner = requester;
+            self.pages.entry(page).owner = requester;
         }
         let message =
             ScMessage::Pages { first, asked, served, write: true, manager, untouched: true, acks: 0 };
-        env.send(requester, &Message::Sc(message), &[]);
+        env.observe(Event::Served { write: true }, first, served, requester);
+        self.send(requester, &message, &[], env);
     }
 
     fn give_copies(&mut self, first: Page, request: Request, env: &mut dyn Env) {
         let Request { requester, asked, .. } = request;
-        let me = self.me();
+        let me = self.pages.me();
         let mut written = Vec::new();
         let mut served = 0;
         for page in span(first, asked) {
-            let entry = *self.entry(page);
+            let entry = *self.pages.entry(page);
             let free = entry.owner == me && !entry.has(BUSY) && !entry.has(HELD);
             if served > 0 && !free {
                 break;
             }
             served += 1;
             if entry.state == ScState::Write {
-                self.entry(page).state = ScState::Owner;
+                self.pages.entry(page).state = ScState::Owner;
                 written.push(page);
             }
-            self.managed(page).copies.insert(requester);
+            self.pages.record(page).copies.insert(requester);
         }
         for (first, count) in runs(&written) {
             env.protect(first, count, Access::Read);
-            env.observe(Incident::Shared, first, count, requester);
+            env.observe(Event::Shared, first, count, requester);
         }
         self.counters.exclusive_left += written.len() as u64;
         let message =
             ScMessage::Pages { first, asked, served, write: false, manager: me, untouched: false, acks: 0 };
-        env.send_pages(requester, &Message::Sc(message), first, served);
+        env.observe(Event::Served { write: false }, first, served, requester);
+        self.send_pages(requester, &message, first, served, env);
     }
 
     fn serve_write(&mut self, page: Page, request: Request, env: &mut dyn Env) {
         let Request { requester, asked, .. } = request;
-        let me = self.me();
-        let owner = self.entry(page).owner;
+        let me = self.pages.me();
+        let owner = self.pages.entry(page).owner;
         let mut others = self.copies(page);
         let contents = !others.remove(requester) && owner != requester;
         let acks = others.len() as u32;
-        self.entry(page).set(BUSY);
+        self.pages.entry(page).set(BUSY);
         for node in others.iter() {
             if node == me {
                 self.lose(page, requester, env);
-                env.send(requester, &Message::Sc(ScMessage::InvalidateAck { page }), &[]);
+                self.send(requester, &ScMessage::InvalidateAck { page }, &[], env);
             } else {
-                env.send(node, &Message::Sc(ScMessage::Invalidate { page, writer: requester }), &[]);
+                env.observe(Event::InvalidationSent, page, 1, node);
+                self.send(node, &ScMessage::Invalidate { page, writer: requester }, &[], env);
             }
         }
         if owner != requester && owner != me {
             self.forward(page, request, contents, acks, env);
         } else if requester == me {
-            env.observe(Incident::Upgraded, page, 1, me);
+            env.observe(Event::Upgraded, page, 1, me);
             self.take_ownership(page, acks, env);
         } else {
             if owner == me {
@@ -150,20 +149,24 @@ impl Sc {
                 untouched: false,
                 acks,
             };
+            env.observe(Event::Served { write: true }, page, 1, requester);
             if contents {
-                env.send_pages(requester, &Message::Sc(message), page, 1);
+                self.send_pages(requester, &message, page, 1, env);
             } else {
-                env.send(requester, &Message::Sc(message), &[]);
+                self.send(requester, &message, &[], env);
             }
         }
     }
 
     fn forward(&mut self, page: Page, request: Request, contents: bool, acks: u32, env: &mut dyn Env) {
         let Request { requester, write, asked } = request;
-        let owner = self.entry(page).owner;
+        let owner = self.pages.entry(page).owner;
         self.counters.fetches_forwarded += 1;
         let message = ScMessage::Forward { page, asked, write, contents, acks, requester };
-        env.send(owner, &Message::Sc(message), &[]);
+        if requester == self.pages.me() {
+            env.observe(Event::Asked, page, 1, owner);
+        }
+        self.send(owner, &message, &[], env);
     }
 
     pub(super) fn take_confirm(
@@ -172,10 +175,10 @@ impl Sc {
         page: Page,
         env: &mut dyn Env,
     ) -> Result<(), Violation> {
-        self.check(page, 1)?;
+        self.pages.check(page, 1)?;
         let expected = |request: &Request| request.requester == from;
-        let entry = *self.entry(page);
-        let front = self.managed.get(entry.record).and_then(|managed| managed.queue.front());
+        let entry = *self.pages.entry(page);
+        let front = self.pages.known(entry).and_then(|managed| managed.queue.front());
         if !entry.has(BUSY) || !front.is_some_and(expected) {
             return Err(Violation::Unexpected { message: "Confirm", page });
         }
@@ -186,15 +189,15 @@ impl Sc {
 
     /// Ends the request that is being served.
     pub(super) fn confirm(&mut self, page: Page, env: &mut dyn Env) {
-        let managed = self.managed(page);
+        let managed = self.pages.record(page);
         let Some(request) = managed.queue.pop_front() else { return };
         if request.write {
             managed.copies = NodeSet::EMPTY;
-            self.entry(page).owner = request.requester;
+            self.pages.entry(page).owner = request.requester;
         } else {
             managed.copies.insert(request.requester);
         }
-        let entry = self.entry(page);
+        let entry = self.pages.entry(page);
         entry.take(BUSY);
         // Every copy is gone, and nothing is on its way to anybody.
         if request.write && entry.has(GIVE) && self.has_no_requests(page) {

@@ -19,21 +19,34 @@
 
 mod copies;
 mod manager;
+mod message;
 mod place;
 mod state;
 
+pub use message::ScMessage;
 pub use state::ScState;
 
+use crate::message::{Encoded, Encoder, recode};
+use crate::page_table::PageTable;
+use crate::registry::{Consistency, PlacedHomes, ProtocolInfo};
 use crate::runs::span;
-use crate::slab::Slab;
-use crate::table::Table;
 use crate::{
-    Access, Counters, Env, Layout, Message, Outcome, Page, PlacedPages, Protocol, ScMessage, Standing,
-    Violation, Waiter,
+    Access, Counters, Env, Event, Layout, Outcome, Page, PlacedPages, Protocol, Standing, Violation, Waiter,
 };
 use gondwana_topology::{NodeId, NodeSet};
 use state::{ASKED, GIVE, HELD, Managed, NOBODY, PINNED, PageEntry};
 use std::hash::{Hash, Hasher};
+
+/// This protocol in [`PROTOCOLS`](crate::PROTOCOLS).
+pub(crate) const INFO: ProtocolInfo = ProtocolInfo {
+    name: "sc",
+    consistency: Consistency::Sc,
+    placed: PlacedHomes::HandedOver,
+    one_sided: false,
+    kinds: message::KINDS,
+    start: |layout, _options| Box::new(Sc::new(layout, ScOptions { hold: true })),
+    recode: recode::<ScMessage>,
+};
 
 /// What may be tuned.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -61,10 +74,8 @@ pub struct ScView {
 /// Two machines are equal, and hash alike, if they will behave alike: counters don't count.
 #[derive(Clone, Debug)]
 pub struct Sc {
-    layout: Layout,
     options: ScOptions,
-    table: Table<PageEntry>,
-    managed: Slab<Managed>,
+    pages: PageTable<PageEntry, Managed>,
     /// Threads that wait for a page.
     waiting: Vec<(Page, Waiter)>,
     /// Pages that came for threads since the last `settle`.
@@ -74,6 +85,7 @@ pub struct Sc {
     /// Pages managed here whose next request would take a held page away.
     stalled: Vec<Page>,
     counters: Counters,
+    encoder: Encoder,
 }
 
 impl Sc {
@@ -81,30 +93,15 @@ impl Sc {
     #[must_use]
     pub fn new(layout: Layout, options: ScOptions) -> Self {
         Self {
-            table: Table::new(layout.pages()),
-            layout,
+            pages: PageTable::new(layout),
             options,
-            managed: Slab::default(),
             waiting: Vec::new(),
             held: Vec::new(),
             parked: Vec::new(),
             stalled: Vec::new(),
             counters: Counters::default(),
+            encoder: Encoder::default(),
         }
-    }
-
-    /// Says that `count` pages from `first`, which this node manages, have contents before the program starts, with
-    /// write access already in force. To be called before anything else happens to these pages.
-    ///
-    /// # Panics
-    /// If a page is not managed here or was touched before.
-    pub fn adopt(&mut self, first: Page, count: u32) {
-        for page in span(first, count) {
-            assert_eq!(self.layout.manager(page), self.me(), "page {} is managed elsewhere", page.0);
-            assert_eq!(self.entry(page).owner, NOBODY, "page {} can't be adopted", page.0);
-            self.own(page);
-        }
-        self.counters.exclusive_entered += u64::from(count);
     }
 
     /// What this node knows about a page.
@@ -113,13 +110,13 @@ impl Sc {
     /// If the page is outside the span.
     #[must_use]
     pub fn page(&self, page: Page) -> ScView {
-        assert!(self.layout.holds(page, 1), "page {} is outside the span", page.0);
-        let entry = self.known(page);
+        assert!(self.pages.layout().holds(page, 1), "page {} is outside the span", page.0);
+        let entry = self.pages.get(page);
         ScView {
             state: entry.state,
-            manager: if entry.is_manager(self.me()) { self.me() } else { entry.manager },
+            manager: if entry.is_manager(self.pages.me()) { self.pages.me() } else { entry.manager },
             owner: (entry.owner != NOBODY).then_some(entry.owner),
-            copies: self.managed.get(entry.record).map_or(NodeSet::EMPTY, |managed| managed.copies),
+            copies: self.pages.known(entry).map_or(NodeSet::EMPTY, |managed| managed.copies),
         }
     }
 
@@ -147,7 +144,7 @@ impl Sc {
     /// As [`Protocol::message`], for a message that was put off.
     pub fn settle(&mut self, env: &mut dyn Env) -> Result<(), Violation> {
         for page in std::mem::take(&mut self.held) {
-            self.entry(page).take(HELD);
+            self.pages.entry(page).take(HELD);
         }
         for (from, message) in std::mem::take(&mut self.parked) {
             self.handle(from, message, &[], env)?;
@@ -158,43 +155,20 @@ impl Sc {
         Ok(())
     }
 
-    fn me(&self) -> NodeId {
-        self.layout.me()
+    fn send(&mut self, to: NodeId, message: &ScMessage, bulk: &[u8], env: &mut dyn Env) {
+        self.encoder.with(message, |message| env.send(to, message, bulk));
     }
 
-    fn entry(&mut self, page: Page) -> &mut PageEntry {
-        let layout = &self.layout;
-        self.table.entry(page, |page| PageEntry::fresh(layout, page))
-    }
-
-    /// A page's entry, to look at.
-    fn known(&self, page: Page) -> PageEntry {
-        self.table.get(page).copied().unwrap_or_else(|| PageEntry::fresh(&self.layout, page))
+    fn send_pages(&mut self, to: NodeId, message: &ScMessage, first: Page, count: u32, env: &mut dyn Env) {
+        self.encoder.with(message, |message| env.send_pages(to, message, first, count));
     }
 
     /// Makes this node, the manager, owner of a page that nobody touched.
     fn own(&mut self, page: Page) {
-        let me = self.me();
-        let entry = self.entry(page);
+        let me = self.pages.me();
+        let entry = self.pages.entry(page);
         entry.owner = me;
         entry.state = ScState::Write;
-    }
-
-    /// How many pages from `first` on, at most `most`, satisfy `like`.
-    fn run(&mut self, first: Page, most: u32, like: impl Fn(&PageEntry) -> bool) -> u32 {
-        let most = self.layout.clip(first, most);
-        (0..most).take_while(|ahead| like(self.entry(Page(first.0 + ahead)))).count() as u32
-    }
-
-    fn check(&self, first: Page, count: u32) -> Result<(), Violation> {
-        if self.layout.holds(first, count) { Ok(()) } else { Err(Violation::OutsideSpan { first, count }) }
-    }
-
-    fn check_node(&self, message: &'static str, node: NodeId) -> Result<(), Violation> {
-        if node == self.me() || node.0 >= self.layout.nodes() {
-            return Err(Violation::Node { message, node: node.0 });
-        }
-        Ok(())
     }
 
     fn take_fault(
@@ -210,14 +184,14 @@ impl Sc {
         } else {
             self.counters.read_faults += 1;
         }
-        let entry = *self.entry(page);
+        let entry = *self.pages.entry(page);
         let enough = if write { entry.state == ScState::Write } else { entry.state != ScState::None };
         if enough {
             return Outcome::Done;
         }
         if !entry.has(ASKED) {
             self.ask(page, ahead.saturating_add(1), write, env);
-            if !self.entry(page).has(ASKED) {
+            if !self.pages.entry(page).has(ASKED) {
                 return Outcome::Done;
             }
         }
@@ -231,14 +205,14 @@ impl Sc {
     fn ask(&mut self, first: Page, most: u32, write: bool, env: &mut dyn Env) {
         self.give_first(first, most, env);
         let manager = self.manager(first);
-        let me = self.me();
+        let me = self.pages.me();
         let mut asked = 1;
-        if manager == me && self.entry(first).owner == NOBODY {
+        if manager == me && self.pages.entry(first).owner == NOBODY {
             self.touch_first(first, most, env);
             return;
         }
-        if manager != me && self.entry(first).state == ScState::None {
-            asked += self.run(Page(first.0 + 1), most - 1, |entry| {
+        if manager != me && self.pages.entry(first).state == ScState::None {
+            asked += self.pages.run(Page(first.0 + 1), most - 1, |entry| {
                 entry.manager == manager
                     && entry.state == ScState::None
                     && !entry.has(ASKED)
@@ -246,14 +220,15 @@ impl Sc {
             });
         }
         for page in span(first, asked) {
-            self.entry(page).set(ASKED);
+            self.pages.entry(page).set(ASKED);
         }
         if manager == me {
             self.enqueue(first, state::Request { requester: me, write, asked }, env);
         } else {
             self.counters.fetches += 1;
+            env.observe(Event::Asked, first, asked, manager);
             let message = ScMessage::Request { first, count: asked, write, requester: me };
-            env.send(manager, &Message::Sc(message), &[]);
+            self.send(manager, &message, &[], env);
         }
     }
 
@@ -269,16 +244,18 @@ impl Sc {
 
     /// How many pages from the untouched page `first` on, at most `most`, are like it.
     fn untouched(&mut self, first: Page, most: u32) -> u32 {
-        let (me, like) = (self.me(), *self.entry(first));
-        self.run(first, most, |entry| {
-            entry.owner == NOBODY && entry.manager == me && (entry.flags ^ like.flags) & (PINNED | GIVE) == 0
+        let (me, like) = (self.pages.me(), *self.pages.entry(first));
+        self.pages.run(first, most, |entry| {
+            entry.owner == NOBODY
+                && entry.manager == me
+                && (entry.flags.0 ^ like.flags.0) & (PINNED | GIVE) == 0
         })
     }
 
     /// Ends the request for a page and resumes the threads that wait for it. If `arrived`, the page is theirs for a
     /// moment.
     fn resume(&mut self, page: Page, arrived: bool, env: &mut dyn Env) {
-        self.entry(page).take(ASKED);
+        self.pages.entry(page).take(ASKED);
         let before = self.waiting.len();
         self.waiting.retain(|&(awaited, waiter)| {
             if awaited == page {
@@ -287,7 +264,7 @@ impl Sc {
             awaited != page
         });
         if arrived && self.options.hold && self.waiting.len() < before {
-            self.entry(page).set(HELD);
+            self.pages.entry(page).set(HELD);
             self.held.push(page);
         }
     }
@@ -318,7 +295,7 @@ impl Sc {
     /// Everything that decides what the machine does next.
     fn behaviour(&self) -> impl Hash + PartialEq + '_ {
         let lists = (&self.waiting, &self.held, &self.parked, &self.stalled);
-        (&self.layout, &self.options, &self.table, &self.managed, lists)
+        (&self.options, &self.pages, lists)
     }
 }
 
@@ -337,6 +314,20 @@ impl Hash for Sc {
 }
 
 impl Protocol for Sc {
+    fn adopt(&mut self, first: Page, count: u32) {
+        for page in span(first, count) {
+            assert_eq!(
+                self.pages.layout().manager(page),
+                self.pages.me(),
+                "page {} is managed elsewhere",
+                page.0
+            );
+            assert_eq!(self.pages.entry(page).owner, NOBODY, "page {} can't be adopted", page.0);
+            self.own(page);
+        }
+        self.counters.exclusive_entered += u64::from(count);
+    }
+
     fn fault(
         &mut self,
         page: Page,
@@ -348,6 +339,10 @@ impl Protocol for Sc {
         self.take_fault(page, access == Access::Write, ahead, waiter, env)
     }
 
+    fn kinds(&self) -> &'static [&'static str] {
+        message::KINDS
+    }
+
     fn release(&mut self, _waiter: Waiter, _env: &mut dyn Env) -> Outcome {
         Outcome::Done
     }
@@ -357,12 +352,12 @@ impl Protocol for Sc {
     fn message(
         &mut self,
         from: NodeId,
-        message: Message,
+        message: &[u8],
         bulk: &[u8],
         env: &mut dyn Env,
     ) -> Result<(), Violation> {
-        let Message::Sc(message) = message else { return Err(Violation::OtherProtocol) };
-        self.check_node("Sc", from)?;
+        let message = ScMessage::decode(message).ok_or(Violation::Unintelligible)?;
+        self.pages.check_node("Sc", from)?;
         self.handle(from, message, bulk, env)
     }
 
@@ -371,7 +366,7 @@ impl Protocol for Sc {
     }
 
     fn place(&mut self, first: Page, count: u32, home: Option<NodeId>, _used: bool, env: &mut dyn Env) {
-        let count = self.layout.clip(first, count);
+        let count = self.pages.layout().clip(first, count);
         self.place_pages(first, count, home, env);
     }
 
@@ -382,8 +377,8 @@ impl Protocol for Sc {
     }
 
     fn standing(&self, page: Page) -> Standing {
-        let entry = self.known(page);
-        if !entry.is_manager(self.me()) {
+        let entry = self.pages.get(page);
+        if !entry.is_manager(self.pages.me()) {
             Standing::Elsewhere
         } else if entry.owner == NOBODY && entry.has(PINNED) {
             Standing::Placed(entry.manager)
@@ -396,7 +391,7 @@ impl Protocol for Sc {
 
     fn placed(&self) -> PlacedPages {
         let mut sum = PlacedPages::default();
-        for entry in self.table.entries().filter(|entry| entry.has(PINNED)) {
+        for entry in self.pages.entries().filter(|entry| entry.has(PINNED)) {
             match entry.owner {
                 NOBODY => sum.untouched += 1,
                 _ => sum.home += 1,

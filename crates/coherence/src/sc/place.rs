@@ -6,16 +6,17 @@
 //! be overtaken by what the next manager sends. A node that asks a former manager is passed on.
 
 use super::Sc;
+use super::message::ScMessage;
 use super::state::{GIVE, NOBODY, PINNED, Request};
 use crate::runs::{runs, span};
-use crate::{Env, Message, Page, ScMessage, Violation};
+use crate::{Env, Page, Violation};
 use gondwana_topology::NodeId;
 
 impl Sc {
     /// The node to ask for a page.
     pub(super) fn manager(&mut self, page: Page) -> NodeId {
-        let me = self.me();
-        let entry = self.entry(page);
+        let me = self.pages.me();
+        let entry = self.pages.entry(page);
         if entry.is_manager(me) { me } else { entry.manager }
     }
 
@@ -26,11 +27,11 @@ impl Sc {
         page: Page,
         manager: NodeId,
     ) -> Result<(), Violation> {
-        if manager.0 >= self.layout.nodes() {
+        if manager.0 >= self.pages.layout().nodes() {
             return Err(Violation::Node { message, node: manager.0 });
         }
-        let me = self.me();
-        let entry = self.entry(page);
+        let me = self.pages.me();
+        let entry = self.pages.entry(page);
         if entry.is_manager(me) != (manager == me) {
             return Err(Violation::Unexpected { message, page });
         }
@@ -41,11 +42,11 @@ impl Sc {
     }
 
     pub(super) fn place_pages(&mut self, first: Page, count: u32, home: Option<NodeId>, env: &mut dyn Env) {
-        let me = self.me();
+        let me = self.pages.me();
         let mut given = Vec::new();
         let mut elsewhere: Vec<(NodeId, Page)> = Vec::new();
         for page in span(first, count) {
-            let entry = self.entry(page);
+            let entry = self.pages.entry(page);
             if !entry.is_manager(me) {
                 elsewhere.push((entry.manager, page));
                 continue;
@@ -70,38 +71,38 @@ impl Sc {
         for list in elsewhere.chunk_by(|(a, p), (b, q)| a == b && p.0 + 1 == q.0) {
             let (to, first) = list[0];
             let message = ScMessage::Place { first, count: list.len() as u32, home };
-            env.send(to, &Message::Sc(message), &[]);
+            self.send(to, &message, &[], env);
         }
     }
 
     /// True if the next manager can take over a page now.
     fn can_give(&mut self, page: Page) -> bool {
-        let (me, entry) = (self.me(), *self.entry(page));
+        let (me, entry) = (self.pages.me(), *self.pages.entry(page));
         let quiet = entry.owner == NOBODY || entry.owner == me && self.copies(page).is_empty();
         entry.has(GIVE) && quiet && self.has_no_requests(page)
     }
 
     /// Hands pages over, all of which have the same owner and next manager.
     pub(super) fn give(&mut self, first: Page, count: u32, env: &mut dyn Env) {
-        let like = *self.entry(first);
+        let like = *self.pages.entry(first);
         for page in span(first, count) {
-            let entry = self.entry(page);
+            let entry = self.pages.entry(page);
             entry.take(GIVE);
             entry.take(PINNED);
             entry.owner = NOBODY;
             self.tidy(page);
         }
         let owner = (like.owner != NOBODY).then_some(like.owner);
-        env.send(like.manager, &Message::Sc(ScMessage::Manage { first, count, owner }), &[]);
+        self.send(like.manager, &ScMessage::Manage { first, count, owner }, &[], env);
     }
 
     /// Somebody wants pages that another node is to manage: hands them over if that is possible now.
     pub(super) fn give_first(&mut self, first: Page, most: u32, env: &mut dyn Env) {
-        if !self.entry(first).has(GIVE) || !self.can_give(first) {
+        if !self.pages.entry(first).has(GIVE) || !self.can_give(first) {
             return;
         }
-        let like = *self.entry(first);
-        let alike = self.run(first, most, |entry| {
+        let like = *self.pages.entry(first);
+        let alike = self.pages.run(first, most, |entry| {
             entry.manager == like.manager && entry.owner == like.owner && entry.has(GIVE)
         });
         let count = span(first, alike).take_while(|&page| self.can_give(page)).count() as u32;
@@ -116,11 +117,11 @@ impl Sc {
     ) -> Result<(), Violation> {
         const NAME: &str = "Request";
         let Request { requester, write, asked: count } = request;
-        self.check(first, count)?;
-        if requester.0 >= self.layout.nodes() {
+        self.pages.check(first, count)?;
+        if requester.0 >= self.pages.layout().nodes() {
             return Err(Violation::Node { message: NAME, node: requester.0 });
         }
-        if requester == self.me() {
+        if requester == self.pages.me() {
             // This node has become the manager while it asked: its threads fault again, without a message.
             for page in span(first, count) {
                 self.resume(page, false, env);
@@ -129,11 +130,11 @@ impl Sc {
         }
         self.give_first(first, count, env);
         let manager = self.manager(first);
-        if manager == self.me() {
+        if manager == self.pages.me() {
             self.enqueue(first, request, env);
         } else {
             self.counters.fetches_forwarded += 1;
-            env.send(manager, &Message::Sc(ScMessage::Request { first, count, write, requester }), &[]);
+            self.send(manager, &ScMessage::Request { first, count, write, requester }, &[], env);
         }
         Ok(())
     }
@@ -146,8 +147,8 @@ impl Sc {
         home: Option<NodeId>,
         env: &mut dyn Env,
     ) -> Result<(), Violation> {
-        self.check(first, count)?;
-        if let Some(home) = home.filter(|home| home.0 >= self.layout.nodes()) {
+        self.pages.check(first, count)?;
+        if let Some(home) = home.filter(|home| home.0 >= self.pages.layout().nodes()) {
             return Err(Violation::Node { message: "Place", node: home.0 });
         }
         self.place_pages(first, count, home, env);
@@ -162,14 +163,14 @@ impl Sc {
         owner: Option<NodeId>,
     ) -> Result<(), Violation> {
         const NAME: &str = "Manage";
-        self.check(first, count)?;
-        let me = self.me();
+        self.pages.check(first, count)?;
+        let me = self.pages.me();
         let owner = owner.unwrap_or(NOBODY);
-        if owner != NOBODY && owner.0 >= self.layout.nodes() {
+        if owner != NOBODY && owner.0 >= self.pages.layout().nodes() {
             return Err(Violation::Node { message: NAME, node: owner.0 });
         }
         for page in span(first, count) {
-            let entry = self.entry(page);
+            let entry = self.pages.entry(page);
             if entry.is_manager(me) {
                 return Err(Violation::Unexpected { message: NAME, page });
             }

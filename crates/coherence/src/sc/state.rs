@@ -1,5 +1,6 @@
 //! What a node knows of one page.
 
+use crate::page_table::{self, Flags};
 use crate::slab::NO_RECORD;
 use crate::{Layout, Page};
 use gondwana_topology::{NodeId, NodeSet};
@@ -46,33 +47,43 @@ pub(super) struct PageEntry {
     /// The manager when this node last knew.
     pub manager: NodeId,
     pub state: ScState,
-    pub flags: u8,
+    pub flags: Flags,
 }
 
 impl PageEntry {
-    pub fn fresh(layout: &Layout, page: Page) -> Self {
-        let manager = layout.manager(page);
-        Self { acks: 0, record: NO_RECORD, owner: NOBODY, manager, state: ScState::None, flags: 0 }
-    }
-
     /// True if the node `me`, whose entry this is, manages the page.
     pub fn is_manager(&self, me: NodeId) -> bool {
         self.manager == me || self.has(GIVE)
     }
 
     pub fn has(&self, flag: u8) -> bool {
-        self.flags & flag != 0
+        self.flags.has(flag)
     }
 
     pub fn set(&mut self, flag: u8) {
-        self.flags |= flag;
+        self.flags.set(flag);
     }
 
-    /// Clears the flag; true if it was set.
     pub fn take(&mut self, flag: u8) -> bool {
-        let was = self.has(flag);
-        self.flags &= !flag;
-        was
+        self.flags.take(flag)
+    }
+}
+
+impl page_table::PageEntry for PageEntry {
+    fn fresh(layout: &Layout, page: Page) -> Self {
+        let manager = layout.manager(page);
+        Self {
+            acks: 0,
+            record: NO_RECORD,
+            owner: NOBODY,
+            manager,
+            state: ScState::None,
+            flags: Flags::default(),
+        }
+    }
+
+    fn record(&mut self) -> &mut u32 {
+        &mut self.record
     }
 }
 

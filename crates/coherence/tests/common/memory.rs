@@ -1,6 +1,8 @@
 //! The memory of one simulated node, which also checks that the machine handles it in the right order.
 
-use gondwana_coherence::{Access, Env, Message, Offer, Page, Visit, Visitors, Waiter, Writers};
+use gondwana_coherence::{
+    Access, Encoded, Env, MESSAGE_TAG, Message, Offer, Page, Visit, Visitors, Waiter, Writers,
+};
 use gondwana_topology::{NodeId, NodeSet};
 use std::collections::BTreeSet;
 
@@ -65,10 +67,17 @@ impl Memory {
     }
 }
 
+/// The bytes that machines send for a message.
+pub fn encoded(message: &impl Encoded) -> Vec<u8> {
+    let mut bytes = vec![MESSAGE_TAG];
+    bytes.extend(postcard::to_stdvec(message).expect("messages can be encoded"));
+    bytes
+}
+
 /// What a machine did during one call.
 #[derive(Debug, Default)]
 pub struct Effects {
-    pub sent: Vec<(NodeId, Message, Vec<u8>)>,
+    pub sent: Vec<(NodeId, Vec<u8>, Vec<u8>)>,
     pub resumed: Vec<Waiter>,
 }
 
@@ -181,12 +190,12 @@ impl Env for SimEnv<'_> {
         }
     }
 
-    fn send(&mut self, to: NodeId, message: &Message, bulk: &[u8]) {
+    fn send(&mut self, to: NodeId, message: Message<'_>, bulk: &[u8]) {
         assert_ne!(to, self.me, "a node sent {message:?} to itself");
-        self.effects.sent.push((to, message.clone(), bulk.to_vec()));
+        self.effects.sent.push((to, message.bytes.to_vec(), bulk.to_vec()));
     }
 
-    fn send_pages(&mut self, to: NodeId, message: &Message, first: Page, count: u32) {
+    fn send_pages(&mut self, to: NodeId, message: Message<'_>, first: Page, count: u32) {
         let mut bulk = Vec::new();
         for page in first.0..first.0 + count {
             self.note_copy(Page(page));

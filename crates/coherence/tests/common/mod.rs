@@ -2,6 +2,7 @@
 #![allow(dead_code, reason = "each test uses a part")]
 
 mod csm;
+mod erc;
 pub mod memory;
 pub mod model;
 pub mod programs;

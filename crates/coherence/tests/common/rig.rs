@@ -1,8 +1,8 @@
 //! A `csm` machine alone, and the messages that its peers send.
 
-use super::memory::{Effects, Memory, SimEnv};
+use super::memory::{Effects, Memory, SimEnv, encoded};
 use gondwana_coherence::{
-    Access, Csm, CsmMessage, CsmOptions, DiffEntry, Grant, Layout, Managers, Message, Outcome, Page,
+    Access, Csm, CsmMessage, CsmOptions, DiffEntry, Encoded, Grant, Layout, Managers, Outcome, Page,
     Protocol, Region, State, Violation, Waiter,
 };
 use gondwana_topology::NodeId;
@@ -62,7 +62,7 @@ impl Rig {
         message: CsmMessage,
         bulk: &[u8],
     ) -> (Result<(), Violation>, Effects) {
-        self.call(|machine, env| machine.message(from, Message::Csm(message), bulk, env))
+        self.call(|machine, env| machine.message(from, &encoded(&message), bulk, env))
     }
 
     pub fn state(&self, page: u32) -> State {
@@ -99,8 +99,12 @@ pub fn diffs(origin: NodeId, page: u32, valid: bool) -> CsmMessage {
 }
 
 pub fn only(effects: Effects) -> (NodeId, CsmMessage, Vec<u8>) {
-    let [(to, Message::Csm(message), bulk)] = &effects.sent[..] else {
+    let [(to, message, bulk)] = &effects.sent[..] else {
         panic!("one message was expected, not {:?}", effects.sent)
     };
-    (*to, message.clone(), bulk.clone())
+    (*to, decoded(message), bulk.clone())
+}
+
+pub fn decoded(message: &[u8]) -> CsmMessage {
+    CsmMessage::decode(message).expect("machines send messages of their protocol")
 }

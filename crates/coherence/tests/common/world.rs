@@ -1,7 +1,7 @@
 //! A whole machine in one value: nodes, channels, threads, locks and a barrier, advanced one step at a time.
 
 use super::memory::{Effects, Memory, SimEnv};
-use gondwana_coherence::{Access, Layout, Managers, Message, Outcome, Page, Protocol, Region, Waiter};
+use gondwana_coherence::{Access, Layout, Managers, Outcome, Page, Protocol, Region, Waiter};
 use gondwana_topology::NodeId;
 use std::collections::VecDeque;
 use std::fmt::Debug;
@@ -117,7 +117,7 @@ impl Setup {
     }
 }
 
-type Channel = VecDeque<(Message, Vec<u8>)>;
+type Channel = VecDeque<(Vec<u8>, Vec<u8>)>;
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct World<P> {
@@ -215,9 +215,8 @@ impl<P: Machine> World<P> {
             Action::Thread(index) => self.step(setup, index),
             Action::Deliver { from, to } => {
                 let (message, bulk) = self.channels[from][to].pop_front().expect("something to deliver");
-                let result = self.call(to, |machine, env| {
-                    machine.message(NodeId(from as u16), message.clone(), &bulk, env)
-                });
+                let result =
+                    self.call(to, |machine, env| machine.message(NodeId(from as u16), &message, &bulk, env));
                 if let Err(violation) = result {
                     self.fail(format!("node {to} refused {message:?} of node {from}: {violation}"));
                 }

@@ -123,7 +123,7 @@ pub struct Prepare {
 /// From an agent to the launcher.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub enum AgentAnswer {
-    /// To [`Command::Prepare`]: all is well.
+    /// To [`AgentCommand::Prepare`]: all is well.
     Ready(Box<Ready>),
     /// It is not. The agent ends.
     Failed(String),
@@ -166,7 +166,7 @@ pub struct VersionOnly {
 /// One frame: a message, or bytes of a stream of the program.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Frame {
-    /// A [`Command`] or an [`AgentAnswer`], as JSON.
+    /// A [`AgentCommand`] or an [`AgentAnswer`], as JSON.
     Message(Vec<u8>),
     /// What a node has written to an output.
     Output(u16, Stream, Vec<u8>),

@@ -1,7 +1,7 @@
 //! A run whose options have been checked: what its nodes are told, and what others are told of it.
 
 use super::monitored::Monitored;
-use super::options::{self, Fabric, RunOptions};
+use super::options::{Fabric, RunOptions};
 use super::policies::Policies;
 use super::recording_writer::RecordingWriter;
 use super::supervise::{Outcome, Supervisor};
@@ -19,7 +19,7 @@ use crate::run_registry::{Running, RunningNode};
 use gondwana_console::failure::Failure;
 use gondwana_console::output::tell;
 use gondwana_console::rlimit::explained;
-use gondwana_control::{Boot, Consistency, FabricBoot, Monitoring, VERSION};
+use gondwana_control::{Boot, FabricBoot, Monitoring, ProtocolInfo, VERSION};
 use gondwana_fabric::{DEFAULT_RING_BYTES, SegmentError, ShmSegment};
 use gondwana_memory::PAGE_SIZE;
 use gondwana_recording::RunRecord;
@@ -29,14 +29,6 @@ use std::os::fd::OwnedFd;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
-
-/// The name of a consistency that the user knows.
-pub fn consistency_name(consistency: Consistency) -> &'static str {
-    match consistency {
-        Consistency::Rc => "rc",
-        Consistency::Sc => "sc",
-    }
-}
 
 /// A run whose options have been checked.
 pub struct Job<'a> {
@@ -48,9 +40,9 @@ pub struct Job<'a> {
     pub nodes: u16,
     /// How they talk.
     pub fabric: Fabric,
-    /// Which consistency.
-    pub consistency: Consistency,
-    /// Why.
+    /// The protocol that keeps memory coherent.
+    pub protocol: &'static ProtocolInfo,
+    /// Why its consistency.
     pub reason: String,
     /// Where threads and pages go.
     pub policies: Policies,
@@ -154,8 +146,9 @@ impl Job<'_> {
             nodes: self.nodes,
             processors: self.options.processors()?.unwrap_or(share),
             fabric,
-            consistency: self.consistency,
-            chosen: matches!(self.options.consistency, options::Consistency::Auto),
+            protocol: self.protocol.name.to_owned(),
+            consistency: self.protocol.consistency,
+            chosen: self.options.chooses_consistency(),
             reason: self.reason.clone(),
             mechanism: can.mechanism,
             span: can.span,
@@ -182,7 +175,7 @@ impl Job<'_> {
             program: self.options.program[0].to_string_lossy().into_owned(),
             seconds: 0.0,
             fabric: self.fabric.name().to_owned(),
-            consistency: consistency_name(self.consistency).to_owned(),
+            consistency: self.protocol.consistency.name().to_owned(),
             processors_each: self.policies.processors_each,
             span,
             monitored: self.options.monitor.is_some(),
@@ -212,7 +205,7 @@ impl Job<'_> {
             executable: path.to_string_lossy().into_owned(),
             command: self.options.program.iter().map(|word| word.to_string_lossy().into_owned()).collect(),
             nodes: self.nodes,
-            consistency: consistency_name(self.consistency).to_owned(),
+            consistency: self.protocol.consistency.name().to_owned(),
             fabric: self.fabric.name().to_owned(),
             threads: self.options.threads.clone(),
             memory: self.options.memory.clone(),

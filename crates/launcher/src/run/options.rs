@@ -1,7 +1,8 @@
 //! What the user can say about a run.
 
+use clap::builder::PossibleValuesParser;
 use gondwana_console::failure::Failure;
-use gondwana_control::{Monitoring, check_filters};
+use gondwana_control::{Monitoring, PROTOCOLS, ProtocolInfo, check_filters};
 use gondwana_memory::{PAGE_SIZE, RUNTIME_BASE, SPAN_BASE};
 use gondwana_monitor::FilterText;
 use gondwana_topology::MAX_NODES;
@@ -35,6 +36,9 @@ pub struct RunOptions {
     /// Which programs the memory is right for
     #[arg(long, value_enum, default_value_t = Consistency::Auto)]
     pub consistency: Consistency,
+    /// Coherence protocol [default: the one for the consistency]
+    #[arg(long, value_parser = protocols())]
+    protocol: Option<String>,
     /// Where new threads go: fill, round-robin, or sets with ; between them, as in node:0;node:1
     #[arg(long, value_name = "POLICY", default_value = "round-robin")]
     pub threads: String,
@@ -85,6 +89,10 @@ pub struct RunOptions {
     pub program: Vec<OsString>,
 }
 
+fn protocols() -> PossibleValuesParser {
+    PossibleValuesParser::new(PROTOCOLS.iter().map(|protocol| protocol.name))
+}
+
 fn count(text: &str) -> Result<u64, String> {
     text.parse().map_err(|_| "a whole number is expected, such as 4".to_owned())
 }
@@ -120,6 +128,31 @@ pub enum Consistency {
 }
 
 impl RunOptions {
+    /// The protocol that was asked for by its name, if one was.
+    pub fn protocol(&self) -> Result<Option<&'static ProtocolInfo>, Failure> {
+        let Some(name) = &self.protocol else { return Ok(None) };
+        let named = |protocol: &&&ProtocolInfo| protocol.name == name;
+        let protocol = PROTOCOLS.iter().find(named).expect("clap accepts no other names");
+        let gives = protocol.consistency;
+        let wanted = match self.consistency {
+            Consistency::Auto => gives,
+            Consistency::Rc => gondwana_control::Consistency::Rc,
+            Consistency::Sc => gondwana_control::Consistency::Sc,
+        };
+        if gives != wanted {
+            let (gives, wanted) = (gives.name(), wanted.name());
+            return Err(Failure::usage(format!(
+                "--protocol {name} gives {gives}, but --consistency asks for {wanted}; leave one of them out"
+            )));
+        }
+        Ok(Some(protocol))
+    }
+
+    /// True if the consistency is left to the program's code.
+    pub fn chooses_consistency(&self) -> bool {
+        self.consistency == Consistency::Auto && self.protocol.is_none()
+    }
+
     /// The name of the program, unless it must be a mistyped option.
     pub fn program_name(&self) -> Result<&OsStr, Failure> {
         let name = &self.program[0];

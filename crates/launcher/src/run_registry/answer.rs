@@ -24,7 +24,7 @@ pub struct RegistryService {
 }
 
 impl RegistryService {
-    /// Lets others connect; they wait until [`Desk::serve`].
+    /// Lets others connect; they wait until [`RegistryService::serve`].
     pub fn open() -> Self {
         let opened = Instant::now();
         let found = (0..ATTEMPTS).find_map(|_| SocketDirectory::own().find_map(listen));

@@ -1,6 +1,6 @@
 //! Runs that are going on: what the launcher tells about its own, and how others find and ask it.
 //!
-//! A launcher listens on a socket in a directory that only its user can look into ([`socket_directory`]); its name says its process.
+//! A launcher listens on a socket in a directory that only its user can look into (`socket_directory`); its name says its process.
 //! Whoever connects is sent one JSON document, a [`Running`]. Another socket takes requests.
 
 pub mod answer;

@@ -14,7 +14,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 /// How long somebody who has connected may take to say what for.
-const PATIENCE: Duration = Duration::from_secs(1);
+const REQUEST_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// How many may be about to say it at the same time. If there are more, the one goes who has taken longest: a request comes
 /// right behind its connection.
@@ -170,7 +170,7 @@ impl Caller {
             return Ok(None);
         }
         stream.set_nonblocking(true)?;
-        Ok(Some(Self { stream, text: vec![], end: Instant::now() + PATIENCE }))
+        Ok(Some(Self { stream, text: vec![], end: Instant::now() + REQUEST_TIMEOUT }))
     }
 
     /// Takes what has come; the caller, unless the request is complete or can be none.

@@ -29,7 +29,7 @@ impl Node {
             .map(|configuration| configuration.bank().clone());
         let mut core = self.core();
         if core.ports.tap.is_none() && bank.is_some() {
-            core.ports.tap = Some(Box::new(Tap::new(self.me, self.geometry.clone())));
+            core.ports.tap = Some(Box::new(Tap::new(self.geometry.clone())));
         }
         if let Some(tap) = &mut core.ports.tap {
             tap.bank = bank;

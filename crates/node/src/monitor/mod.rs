@@ -118,8 +118,7 @@ impl Node {
     fn start_monitoring(&'static self, asked: &Monitoring) {
         // Made before the lock is taken, and the old one is dropped after it is released: both are large.
         let written = Arc::new(Written::new());
-        let mut tap =
-            Some(Box::new(Tap::recording(self.me, self.geometry.clone(), asked.auto, Arc::clone(&written))));
+        let mut tap = Some(Box::new(Tap::recording(self.geometry.clone(), asked.auto, Arc::clone(&written))));
         let mut recorder = self.monitor.recorder();
         if self.monitor.over.load(Ordering::Relaxed) {
             return;

@@ -1,5 +1,5 @@
-//! Sees what crosses between this node and others: the messages, as a card on an interconnect would, and the incidents
-//! that no message shows.
+//! Sees what crosses between this node and others, in the events that the coherence protocol reports, as a card on an
+//! interconnect would.
 //!
 //! Everything here is called under the node's lock, and only if the run is monitored.
 
@@ -8,7 +8,7 @@ mod noting;
 use super::attribution::Written;
 use super::predicted_writes::PredictedWrites;
 use crate::wait_slots::WaitSlot;
-use gondwana_coherence::{Access, CsmMessage, DiffEntry, Grant, Incident, Message, Page, ScMessage};
+use gondwana_coherence::{Access, Event, Page};
 use gondwana_memory::{Geometry, PAGE_SIZE};
 use gondwana_monitor::{AggregationTable, CounterBank, Direction, Kind, Misses, Transaction, Units};
 use gondwana_topology::NodeId;
@@ -36,14 +36,8 @@ struct Waiting {
     touch: Touch,
 }
 
-/// True if a page is the one behind another.
-fn follows(one: Page, next: Page) -> bool {
-    one.0.checked_add(1) == Some(next.0)
-}
-
 /// The observer of one node.
 pub struct Tap {
-    me: NodeId,
     geometry: Geometry,
     /// What the recording gets: each transaction on the node that has caused it or, of notices, invalidations and
     /// recalls, on the one that suffers it. `None` if nothing is recorded.
@@ -59,16 +53,13 @@ pub struct Tap {
     predicted: PredictedWrites,
     /// The thread that got a lock with the message that is being handled.
     granted: Option<u32>,
-    /// Whether the fetch that is being served is for a write.
-    serves_write: bool,
 }
 
 impl Tap {
-    /// Observes node `me`.
-    pub fn new(me: NodeId, geometry: Geometry) -> Self {
+    /// Observes a node with these pages.
+    pub fn new(geometry: Geometry) -> Self {
         let misses = Misses::new(geometry.pages());
         Self {
-            me,
             geometry,
             table: None,
             units: None,
@@ -78,14 +69,13 @@ impl Tap {
             waiting: Vec::with_capacity(64),
             predicted: PredictedWrites::default(),
             granted: None,
-            serves_write: false,
         }
     }
 
     /// As [`Tap::new`], for a recording that looks at everything closely or, with `auto`, at what is hot.
-    pub fn recording(me: NodeId, geometry: Geometry, auto: bool, written: Arc<Written>) -> Self {
+    pub fn recording(geometry: Geometry, auto: bool, written: Arc<Written>) -> Self {
         let (table, units) = (Some(AggregationTable::default()), auto.then(Units::default));
-        Self { table, units, written: Some(written), ..Self::new(me, geometry) }
+        Self { table, units, written: Some(written), ..Self::new(geometry) }
     }
 
     /// A fault of a thread: until [`Tap::resumed`], what comes of this page comes for it.
@@ -112,99 +102,29 @@ impl Tap {
         self.waiting.retain(|waiting| waiting.slot != slot);
     }
 
-    /// A message of the coherence protocol leaves. `thread` sends it, or nobody in particular.
-    pub fn sends(&mut self, to: NodeId, message: &Message, thread: Option<u32>) {
-        match message {
-            Message::Csm(CsmMessage::Diffs { origin, entries, .. }) if *origin == self.me => {
-                let alike = |one: &DiffEntry, next: &DiffEntry| {
-                    follows(one.page, next.page) && one.length == next.length
-                };
-                for run in entries.chunk_by(alike).filter(|run| run[0].length > 0) {
-                    let diff = Transaction {
-                        kind: Kind::Diff,
-                        direction: Direction::Out,
-                        address: 0,
-                        bytes: run[0].length,
-                        peer: to.0,
-                        thread,
-                        code: 0,
-                    };
-                    let first = run[0].page.0;
-                    self.note_pages(first..first + run.len() as u32, &diff);
-                }
-            }
-            Message::Csm(CsmMessage::Fetch { first, requester, .. })
-            | Message::Sc(
-                ScMessage::Request { first, requester, .. }
-                | ScMessage::Forward { page: first, requester, .. },
-            ) if *requester == self.me => {
-                self.predicted.ask(*first);
-            }
-            Message::Csm(CsmMessage::Notices { pages, .. }) => {
-                self.see(Kind::Notice, Direction::Out, pages.iter().map(|&page| (page, 0)), to);
-            }
-            Message::Sc(ScMessage::Invalidate { page, .. }) => {
-                self.see(Kind::Invalidation, Direction::Out, std::iter::once((*page, 0)), to);
-            }
-            Message::Csm(CsmMessage::Pages { first, served, grant, .. }) if *grant != Grant::Crossed => {
-                self.serves(to, *first, *served, self.serves_write);
-            }
-            Message::Sc(ScMessage::Pages { first, served, write, .. }) => {
-                self.serves(to, *first, *served, *write);
-            }
-            _ => {}
-        }
-    }
-
     /// Pages leave for a node that has asked for them.
-    fn serves(&self, to: NodeId, first: Page, served: u32, write: bool) {
-        let pages = (first.0..first.0 + served).map(|page| (Page(page), PAGE_SIZE as u32));
-        self.see(if write { Kind::Write } else { Kind::Read }, Direction::In, pages, to);
-    }
-
-    /// A message of the coherence protocol has arrived, with as many bytes beside it, and is about to be handled.
-    pub fn receives(&mut self, from: NodeId, message: &Message, bulk: usize) {
-        match *message {
-            Message::Csm(CsmMessage::Pages { first, served, ref grant, .. }) => {
-                let writer = self.predicted.answered(first);
-                if *grant != Grant::Crossed {
-                    self.arrived(from, first, served, bulk, writer);
-                }
-            }
-            Message::Csm(CsmMessage::Placed { first, count }) => self.placed(from, first, count, bulk),
-            Message::Csm(CsmMessage::Notices { origin, ref pages, .. }) => self.noticed(origin, pages),
-            Message::Csm(CsmMessage::Fetch { write, .. }) => self.serves_write = write,
-            Message::Csm(CsmMessage::Diffs { origin, ref entries, .. }) => {
-                let diffs = entries.iter().filter(|entry| entry.length > 0);
-                self.see(Kind::Diff, Direction::In, diffs.map(|entry| (entry.page, entry.length)), origin);
-            }
-            // Without contents the node has them already: an upgrade, of which the protocol tells.
-            Message::Sc(ScMessage::Pages { first, served, untouched, .. }) => {
-                let writer = self.predicted.answered(first);
-                if untouched || bulk > 0 {
-                    self.arrived(from, first, served, bulk, writer);
-                }
-            }
-            _ => {}
-        }
+    fn serves(&self, to: NodeId, pages: Range<u32>, write: bool) {
+        let kind = if write { Kind::Write } else { Kind::Read };
+        self.see(kind, Direction::In, pages, PAGE_SIZE as u32, to);
     }
 
     /// This node has come for pages itself, to the memory of their home.
     pub fn fetches(&mut self, home: NodeId, first: Page, count: u32) {
-        self.arrived(home, first, count, count as usize * PAGE_SIZE, self.predicted.writer());
+        let bytes = u64::from(count) * PAGE_SIZE as u64;
+        self.arrived(home, first, count, bytes, self.predicted.writer());
     }
 
     /// Other nodes have been found to have come for a page of this one.
     pub fn visited(&self, page: Page, by: NodeId) {
-        self.serves(by, page, 1, false);
+        self.serves(by, page.0..page.0 + 1, false);
     }
 
     /// Pages that were asked for. What is read may be there to be written as well: then that will not show by itself.
-    fn arrived(&mut self, from: NodeId, first: Page, served: u32, bulk: usize, writer: Option<u64>) {
+    fn arrived(&mut self, from: NodeId, first: Page, served: u32, bytes: u64, writer: Option<u64>) {
         if !self.holds(first, served) {
             return;
         }
-        let bytes = (bulk / served.max(1) as usize) as u32;
+        let bytes = (bytes / u64::from(served.max(1))) as u32;
         let (mut next, end) = (first.0, first.0 + served);
         let mut came = Transaction {
             kind: Kind::Ahead,
@@ -248,24 +168,10 @@ impl Tap {
     }
 
     /// Pages that another node has made this one the home of.
-    fn placed(&mut self, from: NodeId, first: Page, count: u32, bulk: usize) {
-        if !self.holds(first, count) {
-            return;
-        }
-        let bytes = (bulk / count.max(1) as usize) as u32;
-        let pages = first.0..first.0 + count;
+    fn given(&mut self, from: NodeId, pages: Range<u32>, bytes: u64) {
+        let bytes = (bytes / (pages.len() as u64).max(1)) as u32;
         self.misses.came(pages.clone());
         self.suffers(Kind::Ahead, pages, bytes, from);
-    }
-
-    fn noticed(&mut self, writer: NodeId, pages: &[Page]) {
-        for run in pages.chunk_by(|&one, &next| follows(one, next)) {
-            // Only those that there are.
-            let end = run[0].0.saturating_add(run.len() as u32).min(self.geometry.pages());
-            let pages = run[0].0..end;
-            pages.clone().for_each(|page| self.misses.noticed(page, writer.0));
-            self.suffers(Kind::Notice, pages, 0, writer);
-        }
     }
 
     /// Something that another node has caused, of pages whose numbers follow each other.
@@ -282,21 +188,61 @@ impl Tap {
         self.note_pages(pages, &suffered);
     }
 
-    /// Something that no message shows has happened to pages.
-    pub fn observes(&mut self, incident: Incident, first: Page, count: u32, peer: NodeId) {
+    /// Something happens to pages. `acting` gives the thread that does it, if one does.
+    pub fn observes(
+        &mut self,
+        event: Event,
+        first: Page,
+        count: u32,
+        peer: NodeId,
+        acting: impl FnOnce() -> Option<u32>,
+    ) {
+        if !self.holds(first, count) {
+            return;
+        }
         let pages = first.0..first.0 + count;
-        match incident {
-            Incident::Upgraded => self.upgraded(pages, peer),
-            Incident::Invalidated => self.invalidated(pages, peer),
-            Incident::Overtaken => pages.for_each(|page| self.misses.left(page, true)),
-            Incident::Shared => self.suffers(Kind::Recall, pages, 0, peer),
-            Incident::Left { exclusive, written } => {
+        match event {
+            Event::Asked => self.predicted.ask(first),
+            Event::Answered => drop(self.predicted.answered(first)),
+            Event::Arrived { bytes } => {
+                let writer = self.predicted.answered(first);
+                self.arrived(peer, first, count, bytes, writer);
+            }
+            Event::Given { bytes } => self.given(peer, pages, bytes),
+            Event::Served { write } => self.serves(peer, pages, write),
+            Event::DiffSent { bytes } => self.sends_diffs(pages, bytes, peer, acting()),
+            Event::DiffReceived { bytes } => self.see(Kind::Diff, Direction::In, pages, bytes, peer),
+            Event::NoticeSent => self.see(Kind::Notice, Direction::Out, pages, 0, peer),
+            Event::NoticeReceived => {
+                pages.clone().for_each(|page| self.misses.noticed(page, peer.0));
+                self.suffers(Kind::Notice, pages, 0, peer);
+            }
+            Event::InvalidationSent => self.see(Kind::Invalidation, Direction::Out, pages, 0, peer),
+            Event::Upgraded => self.upgraded(pages, peer),
+            Event::Invalidated => self.invalidated(pages, peer),
+            Event::Overtaken => pages.for_each(|page| self.misses.left(page, true)),
+            Event::Shared => self.suffers(Kind::Recall, pages, 0, peer),
+            Event::Left { exclusive, written } => {
                 pages.clone().for_each(|page| self.misses.left(page, written));
                 if exclusive && written {
                     self.suffers(Kind::Recall, pages, 0, peer);
                 }
             }
         }
+    }
+
+    /// Diffs of equal length leave.
+    fn sends_diffs(&mut self, pages: Range<u32>, bytes: u32, to: NodeId, thread: Option<u32>) {
+        let diff = Transaction {
+            kind: Kind::Diff,
+            direction: Direction::Out,
+            address: 0,
+            bytes,
+            peer: to.0,
+            thread,
+            code: 0,
+        };
+        self.note_pages(pages, &diff);
     }
 
     /// Copies are given up. Those that the same node has written are a run.

@@ -1,9 +1,9 @@
-//! What the tap makes of messages and incidents.
+//! What the tap makes of events.
 
 use super::attribution::Written;
 use super::tap::{Tap, Touch};
 use crate::wait_slots::WaitSlot;
-use gondwana_coherence::{Access, CsmMessage, DiffEntry, Grant, Incident, Message, Page, ScMessage};
+use gondwana_coherence::{Access, Event, Page};
 use gondwana_memory::{Geometry, PAGE_SIZE};
 use gondwana_monitor::{BankConfiguration, Direction, Directions, Filter, FilterId, Kind, Kinds};
 use gondwana_topology::NodeId;
@@ -21,7 +21,7 @@ fn geometry() -> Geometry {
 }
 
 fn tap() -> Tap {
-    Tap::recording(ME, geometry(), false, Arc::new(Written::new()))
+    Tap::recording(geometry(), false, Arc::new(Written::new()))
 }
 
 fn address(page: u32) -> u64 {
@@ -55,18 +55,19 @@ fn touch(tap: &mut Tap, slot: u32, page: u32, access: Access) {
     tap.touches(WaitSlot(slot), Some(slot + 10), Page(page), access, touch);
 }
 
-fn pages(first: u32, served: u32, grant: Grant) -> Message {
-    Message::Csm(CsmMessage::Pages { first: Page(first), asked: served, served, grant })
+/// Something happens to pages, by no thread in particular.
+fn observe(tap: &mut Tap, event: Event, first: u32, count: u32, peer: NodeId) {
+    tap.observes(event, Page(first), count, peer, || None);
 }
 
-fn notices(origin: NodeId, page: u32) -> Message {
-    Message::Csm(CsmMessage::Notices { flush: 1, origin, pages: vec![Page(page)] })
+/// Pages that were asked for arrive, with so many bytes in all.
+fn arrive(tap: &mut Tap, from: NodeId, first: u32, count: u32, bytes: usize) {
+    observe(tap, Event::Arrived { bytes: bytes as u64 }, first, count, from);
 }
 
-fn diffs(origin: NodeId, entries: &[(u32, u32)]) -> Message {
-    let entries =
-        entries.iter().map(|&(page, length)| DiffEntry { page: Page(page), length, valid: false }).collect();
-    Message::Csm(CsmMessage::Diffs { flush: 1, origin, completed: 0, entries })
+/// A thread of this node sends diffs of equal length.
+fn send_diffs(tap: &mut Tap, first: u32, count: u32, bytes: u32) {
+    tap.observes(Event::DiffSent { bytes }, Page(first), count, HOME, || Some(7));
 }
 
 /// Counts in pages, over all memory.
@@ -93,16 +94,16 @@ fn a_page_is_fetched_by_the_thread_that_waits_for_it_and_those_behind_it_come_ah
     let mut tap = tap();
     touch(&mut tap, 3, 5, Access::Read);
     touch(&mut tap, 4, 9, Access::Write);
-    tap.receives(HOME, &pages(5, 3, Grant::Copy), 3 * PAGE_SIZE);
+    arrive(&mut tap, HOME, 5, 3, 3 * PAGE_SIZE);
     let fetched = (Kind::ColdRead, Direction::Out, address(5) + 100, 2, 0, Some(13), CODE as u64, 1, PAGE);
     let both = (Kind::Ahead, Direction::Out, address(6), 13, 0, Some(13), CODE as u64, 2, 2 * PAGE);
     assert_eq!(take(&mut tap), [fetched, both]);
-    tap.receives(HOME, &pages(9, 1, Grant::Untouched), 0);
+    arrive(&mut tap, HOME, 9, 1, 0);
     let untouched = (Kind::ColdWrite, Direction::Out, address(9) + 100, 2, 0, Some(14), CODE as u64, 1, 0);
     assert_eq!(take(&mut tap), [untouched]);
     // The thread has gone on: whatever comes now, it is not for it.
     tap.resumed(WaitSlot(3));
-    tap.receives(HOME, &pages(5, 1, Grant::Copy), PAGE_SIZE);
+    arrive(&mut tap, HOME, 5, 1, PAGE_SIZE);
     assert_eq!(take(&mut tap), [(Kind::Ahead, Direction::Out, address(5), 12, 0, None, 0, 1, PAGE)]);
 }
 
@@ -115,20 +116,14 @@ fn what_is_read_and_asked_for_to_be_written_is_recorded_as_read_and_written() {
         let touch = Touch { address: (address(page) + 100) as usize, code: CODE, writer };
         tap.touches(WaitSlot(0), Some(10), Page(page), Access::Write, touch);
     };
-    let fetch = |first, requester| {
-        let first = Page(first);
-        Message::Csm(CsmMessage::Fetch { first, count: 2, write: true, requester, completed: 0 })
-    };
     let read =
         |page| (Kind::ColdRead, Direction::Out, address(page) + 100, 2, 0, Some(10), CODE as u64, 1, PAGE);
     let ahead = |page| (Kind::Ahead, Direction::Out, address(page), 12, 0, Some(10), CODE as u64, 1, PAGE);
     let written = |page| (Kind::Upgrade, Direction::Out, address(page), 12, 0, Some(10), WRITER as u64, 1, 0);
     touch(&mut tap, 5, Some(WRITER));
-    tap.sends(HOME, &fetch(5, ME), Some(10));
-    // Passed on for somebody else.
-    tap.sends(HOME, &fetch(20, OTHER), None);
+    observe(&mut tap, Event::Asked, 5, 2, HOME);
     tap.asked();
-    tap.receives(HOME, &pages(5, 2, Grant::Copy), 2 * PAGE_SIZE);
+    arrive(&mut tap, HOME, 5, 2, 2 * PAGE_SIZE);
     // What will be written is one run.
     assert_eq!(take(&mut tap), [read(5), written(5), written(6), ahead(6)]);
     tap.resumed(WaitSlot(0));
@@ -140,10 +135,10 @@ fn what_is_read_and_asked_for_to_be_written_is_recorded_as_read_and_written() {
     tap.resumed(WaitSlot(0));
     // The program's own writes are no reads.
     touch(&mut tap, 12, None);
-    tap.sends(HOME, &fetch(12, ME), Some(10));
+    observe(&mut tap, Event::Asked, 12, 2, HOME);
     tap.asked();
-    tap.receives(HOME, &pages(12, 1, Grant::Copy), PAGE_SIZE);
-    tap.receives(HOME, &pages(20, 1, Grant::Copy), PAGE_SIZE);
+    arrive(&mut tap, HOME, 12, 1, PAGE_SIZE);
+    arrive(&mut tap, HOME, 20, 1, PAGE_SIZE);
     assert_eq!(kinds(&mut tap), [Kind::ColdWrite, Kind::Ahead]);
 }
 
@@ -151,64 +146,59 @@ fn what_is_read_and_asked_for_to_be_written_is_recorded_as_read_and_written() {
 fn the_past_of_a_page_says_which_kind_of_miss_a_fetch_is() {
     let mut tap = tap();
     touch(&mut tap, 0, 5, Access::Read);
-    let copy = pages(5, 1, Grant::Copy);
-    tap.receives(HOME, &copy, PAGE_SIZE);
+    arrive(&mut tap, HOME, 5, 1, PAGE_SIZE);
     // Given up for another reason than a writer.
-    tap.observes(Incident::Left { exclusive: false, written: false }, Page(5), 1, HOME);
-    tap.receives(HOME, &copy, PAGE_SIZE);
+    observe(&mut tap, Event::Left { exclusive: false, written: false }, 5, 1, HOME);
+    arrive(&mut tap, HOME, 5, 1, PAGE_SIZE);
     assert_eq!(kinds(&mut tap), [Kind::ColdRead, Kind::ExcessRead]);
     // Another node's write is heard of, and the copy given up: the writer is to blame, not the one who tells.
-    tap.receives(HOME, &notices(OTHER, 5), 0);
-    tap.observes(Incident::Invalidated, Page(5), 1, HOME);
+    observe(&mut tap, Event::NoticeReceived, 5, 1, OTHER);
+    observe(&mut tap, Event::Invalidated, 5, 1, HOME);
     let suffered = |kind| (kind, Direction::In, address(5), 12, OTHER.0, None, 0, 1, 0);
     assert_eq!(take(&mut tap), [suffered(Kind::Notice), suffered(Kind::Invalidation)]);
-    tap.receives(HOME, &copy, PAGE_SIZE);
-    tap.observes(Incident::Overtaken, Page(5), 1, HOME);
-    tap.receives(HOME, &copy, PAGE_SIZE);
+    arrive(&mut tap, HOME, 5, 1, PAGE_SIZE);
+    observe(&mut tap, Event::Overtaken, 5, 1, HOME);
+    arrive(&mut tap, HOME, 5, 1, PAGE_SIZE);
     assert_eq!(kinds(&mut tap), [Kind::Read], "twice");
 }
 
 #[test]
-fn a_grant_that_crossed_brings_nothing() {
+fn an_answer_about_pages_that_are_here_brings_nothing() {
     let mut tap = tap();
     touch(&mut tap, 0, 5, Access::Read);
-    tap.receives(HOME, &pages(5, 1, Grant::Crossed), 0);
+    observe(&mut tap, Event::Answered, 5, 1, HOME);
     assert_eq!(take(&mut tap), []);
-    tap.receives(HOME, &Message::Csm(CsmMessage::Placed { first: Page(5), count: 2 }), 2 * PAGE_SIZE);
+    observe(&mut tap, Event::Given { bytes: 2 * PAGE }, 5, 2, HOME);
     let placed = |page| (Kind::Ahead, Direction::In, address(page), 12, 0, None, 0, 1, PAGE);
     assert_eq!(take(&mut tap), [placed(5), placed(6)]);
 }
 
 #[test]
-fn under_sc_a_page_without_contents_is_an_upgrade_of_which_the_protocol_tells() {
+fn an_answer_without_contents_is_an_upgrade_of_which_the_protocol_tells() {
     let mut tap = tap();
-    let pages = |untouched| {
-        let (first, manager) = (Page(5), HOME);
-        Message::Sc(ScMessage::Pages { first, asked: 1, served: 1, write: true, manager, untouched, acks: 0 })
-    };
     touch(&mut tap, 0, 5, Access::Write);
-    tap.receives(OTHER, &pages(false), 0);
+    observe(&mut tap, Event::Answered, 5, 1, OTHER);
     assert_eq!(take(&mut tap), []);
-    tap.observes(Incident::Upgraded, Page(5), 1, HOME);
+    observe(&mut tap, Event::Upgraded, 5, 1, HOME);
     let upgrade = (Kind::Upgrade, Direction::Out, address(5) + 100, 2, 0, Some(10), CODE as u64, 1, 0);
     assert_eq!(take(&mut tap), [upgrade]);
-    tap.receives(OTHER, &pages(true), 0);
-    tap.receives(OTHER, &pages(false), PAGE_SIZE);
+    arrive(&mut tap, OTHER, 5, 1, 0);
+    arrive(&mut tap, OTHER, 5, 1, PAGE_SIZE);
     assert_eq!(kinds(&mut tap), [Kind::ColdWrite, Kind::ExcessWrite]);
     // Of a reader's page nobody here knows the writer.
     tap.resumed(WaitSlot(0));
     touch(&mut tap, 0, 6, Access::Read);
-    tap.observes(Incident::Upgraded, Page(6), 1, HOME);
+    observe(&mut tap, Event::Upgraded, 6, 1, HOME);
     assert_eq!(take(&mut tap), [(Kind::Upgrade, Direction::Out, address(6), 12, 0, None, 0, 1, 0)]);
 }
 
 #[test]
 fn recalls_are_of_pages_that_a_node_had_for_itself() {
     let mut tap = tap();
-    tap.observes(Incident::Shared, Page(1), 1, OTHER);
-    tap.observes(Incident::Left { exclusive: true, written: true }, Page(2), 1, OTHER);
-    tap.observes(Incident::Left { exclusive: true, written: false }, Page(3), 1, OTHER);
-    tap.observes(Incident::Left { exclusive: false, written: true }, Page(4), 1, OTHER);
+    observe(&mut tap, Event::Shared, 1, 1, OTHER);
+    observe(&mut tap, Event::Left { exclusive: true, written: true }, 2, 1, OTHER);
+    observe(&mut tap, Event::Left { exclusive: true, written: false }, 3, 1, OTHER);
+    observe(&mut tap, Event::Left { exclusive: false, written: true }, 4, 1, OTHER);
     let recall = |page| (Kind::Recall, Direction::In, address(page), 12, OTHER.0, None, 0, 1, 0);
     assert_eq!(take(&mut tap), [recall(1), recall(2)]);
 }
@@ -220,12 +210,12 @@ fn a_diff_is_recorded_where_it_was_made_and_counted_at_both_ends() {
     let [out, into] = [Directions::Out, Directions::In]
         .map(|directions| configuration.set(whole(Kinds::of(&[Kind::Diff]), directions)).unwrap());
     tap.bank = Some(Arc::clone(configuration.bank()));
-    // An entry without bytes says only that there was no change.
-    tap.sends(HOME, &diffs(ME, &[(3, 40), (4, 0)]), Some(7));
+    send_diffs(&mut tap, 3, 1, 40);
     assert_eq!(take(&mut tap), [(Kind::Diff, Direction::Out, address(3), 12, 0, Some(7), 0, 1, 40)]);
-    // Passed on for another node, or meant for this one: not its to record.
-    tap.sends(HOME, &diffs(OTHER, &[(5, 40)]), None);
-    tap.receives(OTHER, &diffs(OTHER, &[(6, 8), (6, 8), (7, 0)]), 16);
+    // What comes here is not this node's to record.
+    for _ in 0..2 {
+        observe(&mut tap, Event::DiffReceived { bytes: 8 }, 6, 1, OTHER);
+    }
     assert_eq!(take(&mut tap), []);
     let counted = |id: FilterId| -> Vec<(usize, u64)> {
         configuration.counters(id).unwrap().enumerate().filter(|(_, count)| *count > 0).collect()
@@ -241,28 +231,22 @@ fn what_is_served_is_counted_as_what_was_asked_for() {
         [("reads", Directions::In), ("writes", Directions::In), ("notice", Directions::Out)]
             .map(|(kinds, directions)| configuration.set(whole(kinds.parse().unwrap(), directions)).unwrap());
     tap.bank = Some(Arc::clone(configuration.bank()));
-    let fetch = |write| {
-        let (first, requester) = (Page(2), OTHER);
-        Message::Csm(CsmMessage::Fetch { first, count: 2, write, requester, completed: 0 })
-    };
     for write in [false, true] {
-        tap.receives(OTHER, &fetch(write), 0);
-        tap.sends(OTHER, &pages(2, 2, Grant::Copy), None);
+        observe(&mut tap, Event::Served { write }, 2, 2, OTHER);
     }
-    tap.sends(OTHER, &pages(2, 1, Grant::Crossed), None);
-    tap.sends(OTHER, &notices(HOME, 9), None);
+    observe(&mut tap, Event::NoticeSent, 9, 1, OTHER);
     let sum = |id| configuration.counters(id).unwrap().sum::<u64>();
     assert_eq!((sum(reads), sum(writes), sum(notices_sent)), (2, 2, 1));
     assert_eq!(take(&mut tap), [], "those who have asked record it");
 }
 
 #[test]
-fn messages_about_pages_that_there_are_not_are_left_to_those_who_refuse_them() {
+fn events_of_pages_that_do_not_exist_are_left_out() {
     let mut tap = tap();
-    tap.receives(HOME, &pages(PAGES - 1, 2, Grant::Copy), 2 * PAGE_SIZE);
-    tap.receives(HOME, &pages(u32::MAX, 2, Grant::Copy), 2 * PAGE_SIZE);
-    tap.receives(HOME, &notices(OTHER, PAGES), 0);
-    tap.receives(HOME, &Message::Csm(CsmMessage::Placed { first: Page(PAGES), count: 1 }), 0);
+    arrive(&mut tap, HOME, PAGES - 1, 2, 2 * PAGE_SIZE);
+    arrive(&mut tap, HOME, u32::MAX, 2, 2 * PAGE_SIZE);
+    observe(&mut tap, Event::NoticeReceived, PAGES, 1, OTHER);
+    observe(&mut tap, Event::Given { bytes: 0 }, PAGES, 1, HOME);
     assert_eq!(take(&mut tap), []);
 }
 
@@ -296,7 +280,7 @@ fn pages_that_come_at_once_are_few_rows_apart_from_those_that_a_thread_waits_for
     let mut tap = tap();
     touch(&mut tap, 0, 20, Access::Read);
     touch(&mut tap, 1, 18, Access::Write);
-    tap.receives(HOME, &pages(16, 16, Grant::Copy), 16 * PAGE_SIZE);
+    arrive(&mut tap, HOME, 16, 16, 16 * PAGE_SIZE);
     let table = tap.table.as_mut().unwrap();
     // Who waits is to blame for what comes behind.
     let threads: Vec<_> = table.rows().iter().map(|row| row.key.thread).collect();
@@ -315,27 +299,24 @@ fn pages_that_come_at_once_are_few_rows_apart_from_those_that_a_thread_waits_for
     assert_eq!(blocks(&mut tap), expected);
     // All of them were here.
     touch(&mut tap, 2, 31, Access::Read);
-    tap.receives(HOME, &pages(31, 1, Grant::Copy), PAGE_SIZE);
+    arrive(&mut tap, HOME, 31, 1, PAGE_SIZE);
     assert_eq!(kinds(&mut tap), [Kind::ExcessRead]);
 }
 
 #[test]
 fn notices_and_invalidations_of_one_writer_are_runs() {
     let mut tap = tap();
-    let notices = |origin, pages: &[u32]| {
-        Message::Csm(CsmMessage::Notices {
-            flush: 1,
-            origin,
-            pages: pages.iter().copied().map(Page).collect(),
-        })
-    };
-    tap.receives(HOME, &notices(OTHER, &[8, 9, 10, 11, 14, 13]), 0);
+    for (first, count) in [(8, 4), (14, 1), (13, 1)] {
+        observe(&mut tap, Event::NoticeReceived, first, count, OTHER);
+    }
     // A later writer of one of them, and of another.
-    tap.receives(OTHER, &notices(HOME, &[13, 12]), 0);
+    for page in [13, 12] {
+        observe(&mut tap, Event::NoticeReceived, page, 1, HOME);
+    }
     let notice = |page, parts| (Kind::Notice, address(page), 12 + parts, parts, 1_u32 << parts);
     let expected = [notice(8, 2), notice(14, 0), notice(13, 0), notice(13, 0), notice(12, 0)];
     assert_eq!(blocks(&mut tap), expected);
-    tap.observes(Incident::Invalidated, Page(8), 8, ME);
+    observe(&mut tap, Event::Invalidated, 8, 8, ME);
     let table = tap.table.as_mut().unwrap();
     let peers: Vec<_> = table.rows().iter().map(|row| row.key.peer).collect();
     assert_eq!(peers, [OTHER.0, HOME.0, OTHER.0, ME.0]);
@@ -348,7 +329,7 @@ fn upgrades_recalls_and_diffs_of_pages_side_by_side_are_runs() {
     let mut tap = tap();
     touch(&mut tap, 0, 5, Access::Write);
     touch(&mut tap, 1, 6, Access::Read);
-    tap.observes(Incident::Upgraded, Page(4), 4, HOME);
+    observe(&mut tap, Event::Upgraded, 4, 4, HOME);
     let table = tap.table.as_mut().unwrap();
     let by: Vec<_> = table.rows().iter().map(|row| (row.key.thread, row.key.code)).collect();
     assert!(
@@ -358,10 +339,11 @@ fn upgrades_recalls_and_diffs_of_pages_side_by_side_are_runs() {
     let upgrade = |page, parts| (Kind::Upgrade, address(page), 12 + parts, parts, 1_u32 << parts);
     let exact = (Kind::Upgrade, address(5) + 100, 2, 0, 1);
     assert_eq!(blocks(&mut tap), [upgrade(4, 0), exact, upgrade(6, 1)]);
-    tap.observes(Incident::Left { exclusive: true, written: true }, Page(32), 32, OTHER);
+    observe(&mut tap, Event::Left { exclusive: true, written: true }, 32, 32, OTHER);
     assert_eq!(blocks(&mut tap), [(Kind::Recall, address(32), 17, 5, 32)]);
-    // Diffs that differ in length, and one without contents.
-    tap.sends(HOME, &diffs(ME, &[(8, 40), (9, 40), (10, 0), (11, 0), (12, 40), (13, 44)]), Some(7));
+    for (first, count, bytes) in [(8, 2, 40), (12, 1, 40), (13, 1, 44)] {
+        send_diffs(&mut tap, first, count, bytes);
+    }
     let diff = |page, parts| (Kind::Diff, address(page), 12 + parts, parts, 1_u32 << parts);
     assert_eq!(blocks(&mut tap), [diff(8, 1), diff(12, 0), diff(13, 0)]);
 }
@@ -370,8 +352,8 @@ fn upgrades_recalls_and_diffs_of_pages_side_by_side_are_runs() {
 #[test]
 fn a_run_ends_where_the_addresses_do() {
     let geometry = Geometry::new(4, &[(0x40_2000, 2), (0x80_0000, 4)]);
-    let mut tap = Tap::recording(ME, geometry.clone(), false, Arc::new(Written::new()));
-    tap.receives(HOME, &pages(2, 8, Grant::Copy), 8 * PAGE_SIZE);
+    let mut tap = Tap::recording(geometry.clone(), false, Arc::new(Written::new()));
+    arrive(&mut tap, HOME, 2, 8, 8 * PAGE_SIZE);
     let ahead = |address, parts| (Kind::Ahead, address, 12 + parts, parts, 1_u32 << parts);
     let expected = [ahead(geometry.address_of(2) as u64, 1), ahead(0x40_2000, 1), ahead(0x80_0000, 2)];
     assert_eq!(blocks(&mut tap), expected);
@@ -384,7 +366,7 @@ fn filters_count_each_page_of_a_run() {
     let lines = Filter { unit: 5, ..whole(Kinds::of(&[Kind::Ahead]), Directions::Both) };
     let id = configuration.set(lines).unwrap();
     tap.bank = Some(Arc::clone(configuration.bank()));
-    tap.receives(HOME, &pages(3, 9, Grant::Copy), 9 * PAGE_SIZE);
+    arrive(&mut tap, HOME, 3, 9, 9 * PAGE_SIZE);
     let counted: Vec<usize> = configuration
         .counters(id)
         .unwrap()
@@ -397,9 +379,9 @@ fn filters_count_each_page_of_a_run() {
 
 #[test]
 fn with_large_units_only_what_is_hot_is_seen_closely() {
-    let mut tap = Tap::recording(ME, geometry(), true, Arc::new(Written::new()));
+    let mut tap = Tap::recording(geometry(), true, Arc::new(Written::new()));
     touch(&mut tap, 0, 17, Access::Read);
-    tap.receives(HOME, &pages(17, 1, Grant::Copy), PAGE_SIZE);
+    arrive(&mut tap, HOME, 17, 1, PAGE_SIZE);
     let far = take(&mut tap)[0];
     assert_eq!((far.2, far.3), (address(17) >> 16 << 16, 16));
     // A unit in which much has happened is seen page by page, that beside it is not.
@@ -410,13 +392,13 @@ fn with_large_units_only_what_is_hot_is_seen_closely() {
             Some(gondwana_monitor::UnitRefinement::default().learn(tap.table.as_mut().unwrap().rows()))
     };
     tap.resumed(WaitSlot(0));
-    tap.receives(HOME, &pages(16, 16, Grant::Copy), 16 * PAGE_SIZE);
+    arrive(&mut tap, HOME, 16, 16, 16 * PAGE_SIZE);
     hot(&mut tap);
     assert_eq!(blocks(&mut tap), [far_block(16, 16)]);
-    tap.receives(HOME, &pages(14, 20, Grant::Copy), 20 * PAGE_SIZE);
+    arrive(&mut tap, HOME, 14, 20, 20 * PAGE_SIZE);
     assert_eq!(blocks(&mut tap), [far_block(0, 2), close_block(16, 4), far_block(32, 2)]);
     touch(&mut tap, 0, 17, Access::Read);
     tap.units = None;
-    tap.receives(HOME, &pages(17, 1, Grant::Copy), PAGE_SIZE);
+    arrive(&mut tap, HOME, 17, 1, PAGE_SIZE);
     assert_eq!(take(&mut tap)[0].2, address(17) + 100);
 }

@@ -3,7 +3,7 @@
 use super::Region;
 use crate::{Caller, Node};
 use gondwana_coherence::Page;
-use gondwana_control::Consistency;
+use gondwana_coherence::PlacedHomes;
 use gondwana_memory::PAGE_SIZE;
 use gondwana_rset::Placement;
 use gondwana_topology::NodeId;
@@ -96,15 +96,15 @@ impl Node {
     /// Clears memory that was used before, and has it move to its homes.
     fn clear(&'static self, wanted: &Wanted<'_>) -> Result<(), i32> {
         for _ in 0..ROUNDS {
-            match self.boot.consistency {
+            match self.boot.protocol().map_or(PlacedHomes::Fixed, |protocol| protocol.placed) {
                 // The home moves to the node that is to have it when that writes; all must know by then.
-                Consistency::Rc => {
+                PlacedHomes::MoveWithWriter => {
                     self.place(wanted.region, Some(wanted.placement), true);
                     self.found_homes(wanted);
                     self.fill(&wanted.by_home(self), true)?;
                 }
                 // The home is handed over by whoever is, once the contents are there and nowhere else.
-                Consistency::Sc => {
+                PlacedHomes::HandedOver | PlacedHomes::Fixed => {
                     let mut runs = vec![vec![]; self.nodes()];
                     for (index, home) in self.found_homes(wanted).into_iter().enumerate() {
                         let address = wanted.address + index * PAGE_SIZE;

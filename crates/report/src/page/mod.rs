@@ -2,7 +2,7 @@
 //!
 //! All tables are in the HTML itself and are there without JavaScript; the script draws the picture of addresses and makes
 //! the tables sort, filter and lead to the picture. Names in a recording are anybody's: the template escapes them, the data
-//! of the script are written so that they cannot end its element (see [`data`]), and the page's policy allows exactly the
+//! of the script are written so that they cannot end its element (see `data.rs`), and the page's policy allows exactly the
 //! script and the style that belong to it, by their sums.
 
 mod advice;

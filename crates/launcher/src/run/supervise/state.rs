@@ -79,7 +79,7 @@ impl<'a> Supervisor<'a> {
         }
     }
 
-    /// Keeps a register of the nodes.
+    /// Keeps the run registry up to date.
     pub fn keeping(self, registry: Option<Arc<RunRegistry>>) -> Self {
         Self { registry, ..self }
     }

@@ -68,25 +68,12 @@ impl Tap {
     }
 
     /// Transactions about pages that are another node's to record: here they are only counted.
-    pub(super) fn see(
-        &self,
-        kind: Kind,
-        direction: Direction,
-        pages: impl Iterator<Item = (Page, u32)>,
-        peer: NodeId,
-    ) {
+    pub(super) fn see(&self, kind: Kind, direction: Direction, pages: Range<u32>, bytes: u32, peer: NodeId) {
         if self.bank.is_some() {
-            for (page, bytes) in pages.filter(|(page, _)| self.holds(*page, 1)) {
-                let address = self.address_of(page);
-                self.count(&Transaction {
-                    kind,
-                    direction,
-                    address,
-                    bytes,
-                    peer: peer.0,
-                    thread: None,
-                    code: 0,
-                });
+            for page in pages {
+                let address = self.address_of(Page(page));
+                let peer = peer.0;
+                self.count(&Transaction { kind, direction, address, bytes, peer, thread: None, code: 0 });
             }
         }
     }
@@ -96,7 +83,7 @@ impl Tap {
         self.geometry.address_of(page.0) as u64
     }
 
-    /// Messages are checked by those that they are for, later.
+    /// True if there are such pages.
     pub(super) fn holds(&self, first: Page, count: u32) -> bool {
         first.0.checked_add(count).is_some_and(|end| end <= self.geometry.pages())
     }
