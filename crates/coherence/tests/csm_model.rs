@@ -40,6 +40,21 @@ fn two_nodes_write_neighbouring_bytes_and_read_the_others() {
     }
 }
 
+/// Long enough for the page to stay writable over releases, and to become an ordinary page again.
+#[test]
+fn two_nodes_go_on_writing_a_page() {
+    fn keeps(layout: Layout) -> Csm {
+        Csm::new(layout, CsmOptions { keep: 1, migrate: false, ..CsmOptions::default() })
+    }
+    let round = |mine: usize, value| [Write(mine, value), Barrier, Read(1 - mine), Barrier];
+    let a = [&round(0, 1)[..], &round(0, 2), &round(0, 1), &[Barrier, Read(1)]].concat();
+    let b = [&round(1, 3)[..], &round(1, 4), &round(1, 5), &[Barrier, Read(0)]].concat();
+    for machine in [keeps, machine] {
+        Schedules::new(2, 1, &[(0, &a), (1, &b)], machine).check();
+        Schedules::new(3, 1, &[(1, &a), (2, &b)], machine).check();
+    }
+}
+
 /// A byte changes while a neighbour is dirty on another node, and back to its old value.
 #[test]
 fn a_value_that_comes_back_is_not_taken_for_unchanged() {

@@ -5,6 +5,7 @@ mod csm;
 mod erc;
 pub mod memory;
 pub mod model;
+pub mod pair;
 pub mod programs;
 pub mod rig;
 mod sc;

@@ -1,0 +1,137 @@
+//! Two `csm` machines that can reach each other's memory.
+
+use super::memory::{Effects, Memory, SimEnv, encoded};
+use gondwana_coherence::{
+    Access, Csm, CsmMessage, CsmOptions, Encoded, Layout, Managers, Outcome, Page, Protocol, Region, State,
+    Waiter,
+};
+use gondwana_topology::NodeId;
+use std::collections::VecDeque;
+
+pub const PAGES: u32 = 8;
+pub const SIZE: usize = 4;
+pub const HOME: usize = 0;
+pub const VISITOR: usize = 1;
+
+/// The home manages all pages.
+pub struct Pair {
+    pub machines: [Csm; 2],
+    pub memories: [Memory; 2],
+}
+
+impl Pair {
+    pub fn new(one_sided: bool) -> Self {
+        let machine = |me| {
+            let managers = Managers::Node(NodeId(HOME as u16));
+            let layout = Layout::new(2, NodeId(me), vec![Region { first: Page(0), count: PAGES, managers }]);
+            Csm::new(layout, CsmOptions { one_sided, ..CsmOptions::default() })
+        };
+        let memory = || Memory::new(PAGES as usize, SIZE);
+        Self { machines: [machine(0), machine(1)], memories: [memory(), memory()] }
+    }
+
+    pub fn call<R>(&mut self, node: usize, act: impl FnOnce(&mut Csm, &mut SimEnv<'_>) -> R) -> (R, Effects) {
+        let mut effects = Effects::default();
+        let [first, second] = &mut self.memories;
+        let (own, other) = if node == 0 { (first, second) } else { (second, first) };
+        let neighbours = vec![(NodeId(1 - node as u16), other)];
+        let mut env = SimEnv::new(NodeId(node as u16), own, &mut effects).beside(neighbours);
+        let result = act(&mut self.machines[node], &mut env);
+        (result, effects)
+    }
+
+    pub fn fault(
+        &mut self,
+        node: usize,
+        page: u32,
+        access: Access,
+        ahead: u32,
+    ) -> (Outcome, Vec<CsmMessage>) {
+        let (outcome, effects) =
+            self.call(node, |machine, env| machine.fault(Page(page), access, ahead, Waiter(1), env));
+        (outcome, messages(effects))
+    }
+
+    /// The home's threads write some pages, which nobody else has.
+    pub fn touch(&mut self, count: u32) {
+        assert_eq!(self.fault(HOME, 0, Access::Write, count - 1), (Outcome::Done, vec![]));
+        for page in 0..count as usize {
+            self.memories[HOME].write(page * SIZE, 10 + page as u8);
+        }
+    }
+
+    /// The visitor asks for the first pages by a message; gives what the home answers.
+    pub fn asks_home(&mut self, count: u32, write: bool) -> Vec<CsmMessage> {
+        let requester = NodeId(VISITOR as u16);
+        let fetch = CsmMessage::Fetch { first: Page(0), count, write, requester, completed: 0 };
+        let (result, effects) =
+            self.call(HOME, |machine, env| machine.message(requester, &encoded(&fetch), &[], env));
+        assert_eq!(result, Ok(()));
+        messages(effects)
+    }
+
+    /// Makes the home look who has come for a page.
+    pub fn asks_home_about(&mut self, page: u32) {
+        self.call(HOME, |machine, env| machine.keep_out(Page(page), env));
+        self.call(HOME, |machine, env| machine.let_in(env));
+    }
+
+    /// A node releases what it wrote; the other one then acquires.
+    pub fn synchronise(&mut self, node: usize) {
+        self.release(node);
+        self.acquire(1 - node);
+    }
+
+    /// A node releases what it wrote, and all messages that this takes arrive.
+    pub fn release(&mut self, node: usize) {
+        let (_, effects) = self.call(node, |machine, env| machine.release(Waiter(2), env));
+        let mut sent: VecDeque<_> = effects.sent.into();
+        while let Some((to, message, bulk)) = sent.pop_front() {
+            let from = NodeId(1 - to.0);
+            let (result, effects) =
+                self.call(to.index(), |machine, env| machine.message(from, &message, &bulk, env));
+            result.unwrap();
+            sent.extend(effects.sent);
+        }
+    }
+
+    pub fn acquire(&mut self, node: usize) {
+        self.call(node, |machine, env| machine.acquire(env));
+    }
+
+    /// A thread of a node writes a byte of the first page; returns how many faults that takes.
+    pub fn write(&mut self, node: usize, address: usize, value: u8) -> usize {
+        let faults = self.touch_first_page(node, Access::Write);
+        self.memories[node].write(address, value);
+        faults
+    }
+
+    /// A thread of a node reads a byte of the first page.
+    pub fn read(&mut self, node: usize, address: usize) -> u8 {
+        self.touch_first_page(node, Access::Read);
+        self.memories[node].read(address)
+    }
+
+    /// Takes faults until an access is allowed, none of which may need a message; returns how many.
+    fn touch_first_page(&mut self, node: usize, access: Access) -> usize {
+        let mut faults = 0;
+        while self.access(node, 0) < access {
+            assert_eq!(self.fault(node, 0, access, 0), (Outcome::Done, vec![]));
+            faults += 1;
+        }
+        faults
+    }
+
+    pub fn state(&self, node: usize, page: u32) -> State {
+        self.machines[node].page(Page(page)).state
+    }
+
+    pub fn access(&self, node: usize, page: usize) -> Access {
+        self.memories[node].access[page]
+    }
+}
+
+pub fn messages(effects: Effects) -> Vec<CsmMessage> {
+    let sent = effects.sent.into_iter().map(|(_, message, _)| message);
+    sent.map(|message| CsmMessage::decode(&message).expect("a message of the protocol")).collect()
+}
