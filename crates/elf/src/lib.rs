@@ -1,9 +1,9 @@
 //! ELF files and the loader.
 //!
-//! - [`headers`], [`program`], [`library`], [`code`] and [`file`] read ELF files by the `object` crate. They trust nothing
+//! - `headers`, `program`, `library`, `code` and `file` read ELF files by the `object` crate. They trust nothing
 //!   that a file says.
-//! - [`loaded`] reads what the loader of this process has mapped; all `unsafe` code of this crate is there and in [`folders`].
-//! - [`folders`], [`listing`] and [`runtime`] know where the loader looks for libraries, which ones it loads with a program,
+//! - [`loaded`] reads what the loader of this process has mapped; all `unsafe` code of this crate is there and in `folders`.
+//! - `folders`, `listing` and `runtime` know where the loader looks for libraries, which ones it loads with a program,
 //!   and which of them belong to the language runtimes.
 
 mod code;
