@@ -12,7 +12,7 @@ pub struct Counters {
     /// Pages whose contents arrived and were used.
     pub page_transfers: u64,
     /// Pages of these that this node has read from their homes' memory without a message.
-    pub visits: u64,
+    pub one_sided_reads: u64,
     /// Fetch messages sent by this node for itself.
     pub fetches: u64,
     /// Pages that a thread had to wait for because their contents were not here.

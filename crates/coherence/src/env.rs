@@ -92,47 +92,47 @@ pub enum Event {
 
 /// What the home of a page lets other nodes do without asking it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Offer {
+pub struct Exposure {
     /// What the home's threads do with the page.
     pub writers: Writers,
-    /// What nodes that will write the page may come for; otherwise they ask, because the home might move to them.
-    pub to_writers: Option<Visit>,
+    /// What nodes that will write the page may claim; otherwise they send a message, because the home might move to them.
+    pub to_writers: Option<Claim>,
 }
 
-/// What the threads of a home do with a page that is open.
+/// What the threads of a home do with a page that is exposed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Writers {
     /// They read it, or write it and note that.
     Noted,
     /// They write it without noting that: who comes first takes their write access away.
     ToBeStopped,
-    /// As `ToBeStopped`, but who copies the page may leave it to them ([`Visitors::beside_writers`]).
+    /// As `ToBeStopped`, but who copies the page may leave it to them ([`Claims::beside_writers`]).
     Compared,
 }
 
-/// What a node comes to another one's memory for.
+/// What a node claims in the memory of a page's home (one-sided, without a message).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Visit {
-    /// A copy to read: this node is counted among those that have one.
+pub enum Claim {
+    /// A copy to read: this node becomes a reader of the page.
     Read,
     /// A copy to write.
     Write,
-    /// To become the home. The former one keeps a copy that can be read.
+    /// To become the home. The former home keeps a copy that can be read.
     Home,
-    /// As `Home`, of a page that this node has copied since it was opened, and nobody else has, and that the home's threads
-    /// cannot write without noting it: the copy is like the page. A page that is open to `Home` is open to this.
+    /// As `Home`, of a page of which this node has the only copy since it was exposed, and which the home's threads cannot
+    /// write without noting it: the copy equals the page. A page that is exposed to `Home` is exposed to this.
     Upgrade,
 }
 
-/// Who has come for a page while it was open.
+/// Which nodes have claimed a page while it was exposed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub struct Visitors {
+pub struct Claims {
     /// The nodes that have copied it.
     pub readers: NodeSet,
-    /// The node that has become its home; then nobody else has come.
+    /// The node that has become its home; then there is no other claim.
     pub home: Option<NodeId>,
-    /// The page has been copied, and this node's threads have written it without noting that, and still may. Otherwise they may
-    /// only read a page that somebody has come for, unless they note what they write.
+    /// The page has been copied while this node's threads were writing it without noting that, and they still may. Otherwise
+    /// they may only read a page that another node has claimed, unless they note what they write.
     pub beside_writers: bool,
 }
 
@@ -179,28 +179,29 @@ pub trait Env {
     fn is_stack(&self, _page: Page) -> bool {
         false
     }
-    /// Lets other nodes of this computer copy a page whose home this node is without asking it, until [`Env::close`].
-    fn open(&mut self, _page: Page, _offer: Offer) {}
-    /// Takes that back; returns who has come since it was opened.
-    fn close(&mut self, _page: Page) -> Visitors {
-        Visitors::default()
+    /// Lets other nodes of this computer copy a page whose home this node is without asking it, until [`Env::withdraw`].
+    fn expose(&mut self, _page: Page, _exposure: Exposure) {}
+    /// Ends that; returns which nodes have claimed the page since it was exposed.
+    fn withdraw(&mut self, _page: Page) -> Claims {
+        Claims::default()
     }
-    /// Comes for the pages from `first` on, at most `most`, that `home` has open for what `visit` says; returns how many
-    /// these are. What the home released before is in its frames. What its threads write from now on without noting it, they
-    /// write to pages that [`Env::visited`] names there before its next release.
-    fn visit(&mut self, _home: NodeId, _first: Page, _most: u32, _visit: Visit) -> u32 {
+    /// Claims up to `most` pages from `first` that `home` exposes for this claim; returns the count. What the home has
+    /// released is in its frames. Pages that its threads go on writing without noting it are named there by
+    /// [`Env::copied_beside_writers`] before its next release.
+    fn claim(&mut self, _home: NodeId, _first: Page, _most: u32, _claim: Claim) -> u32 {
         0
     }
-    /// Appends the open pages that were copied beside writers since this was last asked, and perhaps others. Whoever copies one
+    /// Appends the exposed pages that were copied beside writers since the last call, and perhaps others. A node that copies one
     /// later has what this node's threads have written so far.
-    fn visited(&mut self, _pages: &mut Vec<Page>) {}
-    /// True if the frame of another node, which has copied the page in a visit or is just doing so, has the page's contents.
-    fn is_current(&mut self, _visitor: NodeId, _page: Page) -> bool {
+    fn copied_beside_writers(&mut self, _pages: &mut Vec<Page>) {}
+    /// True if the frame of another node, which has copied the page one-sided or is just doing so, equals
+    /// the page.
+    fn is_current(&mut self, _reader: NodeId, _page: Page) -> bool {
         false
     }
-    /// [`Env::install`] of the present contents of another node's frames, which this node has visited.
+    /// [`Env::install`] of the present contents of another node's frames, which this node has copied one-sided.
     fn install_from(&mut self, _home: NodeId, _first: Page, _count: u32, _access: Access) {}
-    /// [`Env::merge`] of the present contents of another node's frame, which this node has visited.
+    /// [`Env::merge`] of the present contents of another node's frame, which this node has copied one-sided.
     fn merge_from(&mut self, _home: NodeId, _page: Page) {}
     /// The operation begun with this waiter is complete.
     fn resume(&mut self, waiter: Waiter);
@@ -210,12 +211,12 @@ pub trait Env {
 
 /// What a node is to the home of a page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Standing {
+pub enum HomeRole {
     /// The home is another node.
     Elsewhere,
     /// This node answers for the page; nobody has touched it, so that it is nowhere yet.
     Untouched,
-    /// As [`Standing::Untouched`], but a policy has decided which node will be the home.
+    /// As [`HomeRole::Untouched`], but a policy has decided which node will be the home.
     Placed(NodeId),
     /// This node is the home.
     Home,
@@ -255,10 +256,10 @@ pub trait Protocol: Send {
     /// nobody anything.
     fn write_early(&mut self, _first: Page, _count: u32, _env: &mut dyn Env) {}
     /// Keeps other nodes from copying a page of this home by themselves, and finds out whether they have, which may have
-    /// changed what its threads may do with it. Until [`Protocol::let_in`].
-    fn keep_out(&mut self, _page: Page, _env: &mut dyn Env) {}
-    /// Ends [`Protocol::keep_out`].
-    fn let_in(&mut self, _env: &mut dyn Env) {}
+    /// changed what its threads may do with it. Until [`Protocol::expose_withdrawn`].
+    fn withdraw_page(&mut self, _page: Page, _env: &mut dyn Env) {}
+    /// Ends [`Protocol::withdraw_page`].
+    fn expose_withdrawn(&mut self, _env: &mut dyn Env) {}
     /// True while a page that was asked for is on its way to this node.
     fn is_coming(&self, _page: Page) -> bool {
         false
@@ -297,11 +298,11 @@ pub trait Protocol: Send {
     fn give_placed(&mut self, first: Page, count: u32, env: &mut dyn Env);
     /// Threads of other nodes are about to use what so far only this node has used. Makes it cheaper for them to come for
     /// it, and a little dearer for this node to go on writing it.
-    fn expose(&mut self, _env: &mut dyn Env) {}
+    fn downgrade_exclusive(&mut self, _env: &mut dyn Env) {}
     /// What this node is to the home of a page, as far as it knows: a former home is told when it next keeps others out of
-    /// the page. But for that, at any time at most one node says [`Standing::Home`]; while the home
+    /// the page. But for that, at any time at most one node says [`HomeRole::Home`]; while the home
     /// moves, none does.
-    fn standing(&self, page: Page) -> Standing;
+    fn home_role(&self, page: Page) -> HomeRole;
     /// Counts what was placed. Takes time in proportion to the memory in use.
     fn placed(&self) -> PlacedPages;
     /// What happened so far.

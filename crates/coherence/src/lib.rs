@@ -23,7 +23,7 @@ mod violation;
 pub use counters::Counters;
 pub use csm::{Csm, CsmMessage, CsmOptions, DiffEntry, Grant, History, HomeGrant, PageView, State};
 pub use env::{
-    Access, Env, Event, MOST_KINDS, Offer, Outcome, Page, PlacedPages, Protocol, Standing, Visit, Visitors,
+    Access, Claim, Claims, Env, Event, Exposure, HomeRole, MOST_KINDS, Outcome, Page, PlacedPages, Protocol,
     Waiter, Writers,
 };
 pub use erc::{Erc, ErcMessage, ErcOptions, ErcState, ErcView};

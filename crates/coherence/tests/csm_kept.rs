@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::pair::{HOME, Pair, VISITOR};
+use common::pair::{HOME, Pair, READER};
 use gondwana_coherence::{Access, CsmOptions, Page, Protocol, State};
 
 /// Both nodes write a byte of the first page, and meet at a barrier; returns how many faults that took.
@@ -25,7 +25,7 @@ fn kept() -> (Pair, usize, usize) {
     let mut pair = Pair::new(true);
     pair.touch(1);
     (1..10).for_each(|value| _ = round(&mut pair, value));
-    let home = [HOME, VISITOR].into_iter().find(|&node| pair.state(node, 0).is_home()).unwrap();
+    let home = [HOME, READER].into_iter().find(|&node| pair.state(node, 0).is_home()).unwrap();
     (pair, home, 1 - home)
 }
 

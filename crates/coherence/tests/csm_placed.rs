@@ -4,7 +4,7 @@ mod common;
 
 use common::memory::Effects;
 use common::rig::{A, B, ME, Rig, SIZE, WAITER, decoded, diffs, fetch, notices, only, pages};
-use gondwana_coherence::{Access, CsmMessage, Grant, Outcome, Page, Protocol, Standing, State, Violation};
+use gondwana_coherence::{Access, CsmMessage, Grant, HomeRole, Outcome, Page, Protocol, State, Violation};
 use gondwana_topology::NodeId;
 
 fn place(rig: &mut Rig, first: u32, count: u32, home: Option<NodeId>, used: bool) -> Effects {
@@ -23,8 +23,8 @@ fn sent(effects: Effects) -> Vec<(NodeId, CsmMessage)> {
 fn nothing_is_sent_for_pages_that_nobody_has_touched() {
     let mut rig = Rig::new();
     assert!(place(&mut rig, 1, 2, Some(A), false).sent.is_empty());
-    assert_eq!(rig.machine.standing(Page(2)), Standing::Placed(A));
-    assert_eq!(rig.machine.standing(Page(3)), Standing::Untouched);
+    assert_eq!(rig.machine.home_role(Page(2)), HomeRole::Placed(A));
+    assert_eq!(rig.machine.home_role(Page(3)), HomeRole::Untouched);
 }
 
 #[test]
@@ -36,7 +36,7 @@ fn a_touch_at_the_manager_gives_the_page_away_and_asks_for_it() {
         (outcome, sent(effects)),
         (Outcome::Wait, vec![(A, placed(1, 1)), (A, fetch(1, 1, true, ME))])
     );
-    assert_eq!(rig.machine.standing(Page(1)), Standing::Elsewhere);
+    assert_eq!(rig.machine.home_role(Page(1)), HomeRole::Elsewhere);
 }
 
 #[test]
@@ -54,7 +54,7 @@ fn whoever_touches_first_finds_the_page_where_it_is_to_be() {
     let expected = [(A, placed(1, 1)), (A, fetch(1, 1, false, B))];
     assert_eq!(sent(rig.take(B, fetch(1, 1, false, B), &[])), expected);
     // The new home may have asked before it knew.
-    assert_eq!(sent(rig.take(A, fetch(1, 1, false, A), &[])), [(A, pages(1, 1, Grant::Crossed))]);
+    assert_eq!(sent(rig.take(A, fetch(1, 1, false, A), &[])), [(A, pages(1, 1, Grant::Raced))]);
 }
 
 #[test]
@@ -81,7 +81,7 @@ fn an_answer_that_crossed_the_placement_changes_nothing() {
     rig.memory.write(5 * SIZE, 9);
     // Until the answer has come the home does not move on.
     assert!(place(&mut rig, 5, 1, Some(B), false).sent.is_empty());
-    let answer = CsmMessage::Pages { first: Page(5), asked: 1, served: 1, grant: Grant::Crossed };
+    let answer = CsmMessage::Pages { first: Page(5), asked: 1, served: 1, grant: Grant::Raced };
     assert!(rig.take(A, answer, &[]).resumed.is_empty());
     assert_eq!((rig.state(5), rig.access(5)), (State::HomeExclusive, Access::Write));
     assert_eq!((rig.memory.read(5 * SIZE), rig.memory.read(5 * SIZE + 1)), (9, 7));
@@ -129,7 +129,7 @@ fn pages_in_use_go_to_their_node_when_it_writes_them() {
         CsmMessage::DiffAck { grants, .. } if to == B => Some(grants.len()),
         _ => None,
     });
-    assert_eq!((grants, rig.machine.standing(Page(1))), (Some(1), Standing::Elsewhere));
+    assert_eq!((grants, rig.machine.home_role(Page(1))), (Some(1), HomeRole::Elsewhere));
 }
 
 #[test]
@@ -145,7 +145,7 @@ fn what_is_placed_may_float_again() {
     place(&mut rig, 1, 1, Some(A), false);
     place(&mut rig, 1, 1, None, false);
     assert_eq!(rig.fault(1, Access::Write, 0).0, Outcome::Done);
-    assert_eq!(rig.machine.standing(Page(1)), Standing::Home);
+    assert_eq!(rig.machine.home_role(Page(1)), HomeRole::Home);
 }
 
 #[test]

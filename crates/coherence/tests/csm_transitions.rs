@@ -287,7 +287,7 @@ fn who_asks_for_a_page_that_it_has_been_given_meanwhile_is_told() {
     let (to, message, _) = only(Rig::new().take(B, fetch(4, 2, false, A), &[]));
     assert_eq!(
         (to, message),
-        (A, CsmMessage::Pages { first: Page(4), asked: 2, served: 1, grant: Grant::Crossed })
+        (A, CsmMessage::Pages { first: Page(4), asked: 2, served: 1, grant: Grant::Raced })
     );
 }
 

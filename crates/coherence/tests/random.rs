@@ -5,7 +5,7 @@ mod common;
 
 use common::programs::{Rng, expose_anywhere, place_anywhere, race_free, racy, with_new_pages};
 use common::world::{Action, Machine, Setup, World};
-use gondwana_coherence::{Csm, CsmOptions, Erc, ErcOptions, Layout, Page, Sc, ScOptions, Standing};
+use gondwana_coherence::{Csm, CsmOptions, Erc, ErcOptions, HomeRole, Layout, Page, Sc, ScOptions};
 use proptest::prelude::*;
 
 #[derive(Clone, Debug)]
@@ -89,7 +89,7 @@ fn case() -> impl Strategy<Value = Case> {
 fn homes_are_as_asked<P: Machine>(case: &Case, world: &World<P>) -> Result<(), TestCaseError> {
     for (page, home) in (0..).map(Page).zip(&case.placed) {
         let Some(home) = home else { continue };
-        let found = (0..case.nodes).find(|&node| world.nodes[node].machine.standing(page) == Standing::Home);
+        let found = (0..case.nodes).find(|&node| world.nodes[node].machine.home_role(page) == HomeRole::Home);
         prop_assert!(
             found.is_none_or(|found| found == usize::from(*home)),
             "page {} is on {:?}",

@@ -1,7 +1,7 @@
 //! Mutexes of two nodes with real threads: the fast path races with the slow path, with flushes and messages.
 
 use gondwana_coherence::sync::{
-    Fast, Grant, Kind, LockEnv, LockMessage, LockTable, Locks, Object, Thread, TryOutcome,
+    Fast, Kind, LockEnv, LockGrant, LockMessage, LockTable, Locks, Object, Thread, TryOutcome,
 };
 use gondwana_coherence::{Outcome, Waiter};
 use gondwana_topology::NodeId;
@@ -28,7 +28,7 @@ struct Node {
     table: Arc<LockTable>,
     locks: Mutex<Locks>,
     services: Vec<Sender<Command>>,
-    threads: Vec<Sender<Grant>>,
+    threads: Vec<Sender<LockGrant>>,
 }
 
 /// A node seen from within its lock.
@@ -52,7 +52,7 @@ impl LockEnv for Inside<'_> {
 
     fn arrived(&mut self, _object: Object) {}
 
-    fn resume(&mut self, waiter: Waiter, grant: Grant) {
+    fn resume(&mut self, waiter: Waiter, grant: LockGrant) {
         self.0.threads[waiter.0 as usize].send(grant).unwrap();
     }
 }
@@ -69,18 +69,18 @@ fn serve(node: &Node, commands: &Receiver<Command>) {
     }
 }
 
-fn lock(node: &Node, object: Object, index: usize, grants: &Receiver<Grant>) {
+fn lock(node: &Node, object: Object, index: usize, grants: &Receiver<LockGrant>) {
     let thread = Thread(index as u64 + 1);
     if node.table.entry(object).fast_lock(thread, || Kind::Normal) == Ok(Fast::Done) {
         return;
     }
     let outcome = node.locks.lock().unwrap().lock(object, thread, Waiter(index as u64), &mut Inside(node));
     if outcome == Outcome::Wait {
-        assert_eq!(grants.recv(), Ok(Grant::Acquired));
+        assert_eq!(grants.recv(), Ok(LockGrant::Acquired));
     }
 }
 
-fn try_lock(node: &Node, object: Object, index: usize, grants: &Receiver<Grant>) -> bool {
+fn try_lock(node: &Node, object: Object, index: usize, grants: &Receiver<LockGrant>) -> bool {
     let thread = Thread(index as u64 + 1);
     match node.table.entry(object).fast_try_lock(thread, || Kind::Normal) {
         Ok(Fast::Done) => return true,
@@ -92,7 +92,7 @@ fn try_lock(node: &Node, object: Object, index: usize, grants: &Receiver<Grant>)
     match outcome {
         TryOutcome::Acquired => true,
         TryOutcome::Busy => false,
-        TryOutcome::Wait => grants.recv() == Ok(Grant::Acquired),
+        TryOutcome::Wait => grants.recv() == Ok(LockGrant::Acquired),
     }
 }
 

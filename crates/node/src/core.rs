@@ -2,38 +2,38 @@
 
 use crate::Node;
 use crate::clock::{Activity, Scope};
+use crate::env::{Continuation, NodeEnv};
 use crate::monitor::Touch;
-use crate::ports::{Continuation, Ports};
 use crate::thread::Uninterrupted;
 use crate::wait_slots::{WaitSlot, event};
 use crate::wire::Wire;
 use gondwana_coherence::sync::{
-    Answer, BarrierCounters, BarrierEnv, BarrierMessage, Barriers, Grant, LockCounters, LockEnv, LockMessage,
-    Locks, ManagerOf, Object, Reply, Request, Server, SyncMessage, Ticket,
+    Answer, BarrierCounters, BarrierEnv, BarrierMessage, Barriers, LockCounters, LockEnv, LockGrant,
+    LockMessage, Locks, ManagerOf, Object, Reply, Request, Server, SyncMessage, Ticket,
 };
-use gondwana_coherence::{Access, Outcome, Page, PlacedPages, Protocol, Standing, Waiter};
+use gondwana_coherence::{Access, HomeRole, Outcome, Page, PlacedPages, Protocol, Waiter};
 use gondwana_prefetch::Prefetch;
 use gondwana_topology::NodeId;
 
 /// Pages of mostly read memory that one message asks for.
 const MOST_REPLICATED: u32 = 128;
 
-/// Machines and ports.
+/// The machines and their environment.
 pub struct Core {
     me: NodeId,
     protocol: Box<dyn Protocol>,
-    pub ports: Ports,
+    pub env: NodeEnv,
     manager: ManagerOf,
     locks: Locks,
     barriers: Barriers,
     server: Server,
-    works: Works,
+    pending: PendingContinuations,
     replies: Vec<Reply>,
 }
 
 /// What goes on as soon as a release is complete.
 #[derive(Clone, Copy)]
-enum Work {
+enum PendingContinuation {
     /// The token of a mutex leaves.
     Token(Object),
     /// Threads have arrived at a barrier.
@@ -42,101 +42,101 @@ enum Work {
 
 /// All such work, by number.
 #[derive(Default)]
-struct Works {
-    works: Vec<Option<Work>>,
+struct PendingContinuations {
+    pending: Vec<Option<PendingContinuation>>,
     free: Vec<u32>,
 }
 
-impl Works {
-    fn add(&mut self, work: Work) -> u32 {
+impl PendingContinuations {
+    fn add(&mut self, work: PendingContinuation) -> u32 {
         let number = self.free.pop().unwrap_or_else(|| {
-            self.works.push(None);
-            self.works.len() as u32 - 1
+            self.pending.push(None);
+            self.pending.len() as u32 - 1
         });
-        self.works[number as usize] = Some(work);
+        self.pending[number as usize] = Some(work);
         number
     }
 
-    fn take(&mut self, number: u32) -> Option<Work> {
-        let work = self.works.get_mut(number as usize)?.take()?;
+    fn take(&mut self, number: u32) -> Option<PendingContinuation> {
+        let work = self.pending.get_mut(number as usize)?.take()?;
         self.free.push(number);
         Some(work)
     }
 }
 
 /// The node as the machines of mutexes and barriers see it.
-struct SyncPorts<'a> {
+struct SyncEnv<'a> {
     protocol: &'a mut dyn Protocol,
-    ports: &'a mut Ports,
-    works: &'a mut Works,
+    env: &'a mut NodeEnv,
+    pending: &'a mut PendingContinuations,
     manager: &'a ManagerOf,
 }
 
-impl SyncPorts<'_> {
+impl SyncEnv<'_> {
     /// Releases what this node wrote before `work` is done; `Wait` if that takes messages.
-    fn release_before(&mut self, work: Work) -> Outcome {
-        let number = self.works.add(work);
-        let outcome = self.protocol.release(Continuation::Work(number).into(), self.ports);
+    fn release_before(&mut self, work: PendingContinuation) -> Outcome {
+        let number = self.pending.add(work);
+        let outcome = self.protocol.release(Continuation::Work(number).into(), self.env);
         if outcome == Outcome::Done {
-            self.works.take(number);
+            self.pending.take(number);
         }
         outcome
     }
 
     fn announce(&mut self, waiter: Waiter, events: u32, result: i64) {
         if let Continuation::Thread(slot) = waiter.into() {
-            self.ports.slots.announce(slot, events, result);
+            self.env.slots.announce(slot, events, result);
         }
     }
 }
 
-impl LockEnv for SyncPorts<'_> {
+impl LockEnv for SyncEnv<'_> {
     fn send(&mut self, to: NodeId, message: &LockMessage) {
-        if let (Some(tap), LockMessage::Token { object }) = (&self.ports.tap, message) {
-            tap.passes_lock(to, object.0);
+        if let (Some(sink), LockMessage::Token { object }) = (&self.env.sink, message) {
+            sink.passes_lock(to, object.0);
         }
-        self.ports.send_sync(to, SyncMessage::Lock(*message));
+        self.env.send_sync(to, SyncMessage::Lock(*message));
     }
 
     fn pass(&mut self, object: Object, _to: NodeId) -> Outcome {
-        self.release_before(Work::Token(object))
+        self.release_before(PendingContinuation::Token(object))
     }
 
     fn arrived(&mut self, _object: Object) {
-        self.protocol.acquire(self.ports);
+        self.protocol.acquire(self.env);
     }
 
-    fn resume(&mut self, waiter: Waiter, grant: Grant) {
+    fn resume(&mut self, waiter: Waiter, grant: LockGrant) {
         let events = match grant {
-            Grant::Acquired => event::GRANTED,
-            Grant::Busy => event::BUSY,
+            LockGrant::Acquired => event::GRANTED,
+            LockGrant::Busy => event::BUSY,
         };
-        if let (Some(tap), Continuation::Thread(slot)) = (&mut self.ports.tap, waiter.into()) {
-            tap.grants_lock(self.ports.slots.thread(slot));
+        if let (Some(sink), Continuation::Thread(slot)) = (&mut self.env.sink, waiter.into()) {
+            sink.grants_lock(self.env.slots.thread(slot));
         }
         self.announce(waiter, events, 0);
     }
 }
 
-impl BarrierEnv for SyncPorts<'_> {
+impl BarrierEnv for SyncEnv<'_> {
     fn manager(&self, barrier: Object) -> NodeId {
         (self.manager)(barrier)
     }
 
     fn send(&mut self, to: NodeId, message: &BarrierMessage) {
-        self.ports.send_sync(to, SyncMessage::Barrier(*message));
+        self.env.send_sync(to, SyncMessage::Barrier(*message));
     }
 
     fn leave(&mut self, to: NodeId, message: &BarrierMessage) {
-        self.ports.leave_sync(to, SyncMessage::Barrier(*message));
+        self.env.leave_sync(to, SyncMessage::Barrier(*message));
     }
 
     fn release(&mut self, barrier: Object) -> Outcome {
-        self.release_before(Work::Barrier(barrier))
+        self.release_before(PendingContinuation::Barrier(barrier))
     }
 
     fn acquire(&mut self) {
-        self.protocol.acquire(self.ports);
+        self.protocol.acquire(self.env);
     }
 
     fn resume(&mut self, waiter: Waiter, serial: bool) {
@@ -148,13 +148,13 @@ impl Core {
     pub fn new(
         me: NodeId,
         protocol: Box<dyn Protocol>,
-        ports: Ports,
+        env: NodeEnv,
         manager: ManagerOf,
         locks: Locks,
         barriers: Barriers,
     ) -> Self {
-        let (server, works, replies) = (Server::new(), Works::default(), vec![]);
-        Self { me, protocol, ports, manager, locks, barriers, server, works, replies }
+        let (server, pending, replies) = (Server::new(), PendingContinuations::default(), vec![]);
+        Self { me, protocol, env, manager, locks, barriers, server, pending, replies }
     }
 
     /// What the coherence protocol counted.
@@ -187,27 +187,27 @@ impl Core {
         touch: Touch,
     ) -> Outcome {
         self.let_go();
-        if let Some(tap) = &mut self.ports.tap {
-            tap.touches(slot, self.ports.slots.thread(slot), page, access, touch);
+        if let Some(sink) = &mut self.env.sink {
+            sink.touches(slot, self.env.slots.thread(slot), page, access, touch);
         }
-        let is_here = self.ports.pages.access(page.0) != gondwana_memory::Access::None;
+        let is_here = self.env.pages.access(page.0) != gondwana_memory::Access::None;
         let (adjacent, waiter) = (prefetch.adjacent(), Continuation::Thread(slot).into());
-        let outcome = self.protocol.fault(page, access, adjacent, waiter, &mut self.ports);
-        let array = self.ports.pages.geometry().segment_of(page.0);
+        let outcome = self.protocol.fault(page, access, adjacent, waiter, &mut self.env);
+        let array = self.env.pages.geometry().segment_of(page.0);
         let inside = |&(first, count): &(u32, u32)| {
             array.address_of(first).is_some() && array.address_of(first + count - 1).is_some()
         };
         for (first, count) in prefetch.elsewhere(page.0).take_while(inside) {
             if is_here {
-                self.protocol.write_early(Page(first), count, &mut self.ports);
+                self.protocol.write_early(Page(first), count, &mut self.env);
             } else {
-                self.protocol.prefetch(Page(first), count, access, &mut self.ports);
+                self.protocol.prefetch(Page(first), count, access, &mut self.env);
             }
         }
-        if let Some(tap) = &mut self.ports.tap {
-            tap.asked();
+        if let Some(sink) = &mut self.env.sink {
+            sink.asked();
             if outcome == Outcome::Done {
-                tap.resumed(slot);
+                sink.resumed(slot);
             }
         }
         self.settle();
@@ -220,36 +220,36 @@ impl Core {
             (from..to).step_by(MOST_REPLICATED as usize).map(move |run| (run, MOST_REPLICATED.min(to - run)))
         };
         for (run, length) in runs(wanted.0, first.0 + count).chain(runs(first.0, wanted.0)) {
-            self.protocol.prefetch(Page(run), length, Access::Read, &mut self.ports);
+            self.protocol.prefetch(Page(run), length, Access::Read, &mut self.env);
         }
         self.settle();
     }
 
     /// The homes of pages are to be on a node; see [`Protocol::place`].
     pub fn place(&mut self, first: Page, count: u32, home: Option<NodeId>, used: bool) {
-        self.protocol.place(first, count, home, used, &mut self.ports);
+        self.protocol.place(first, count, home, used, &mut self.env);
     }
 
     /// Gives pages to their homes that nobody has touched.
     pub fn give_placed(&mut self, first: Page, count: u32) {
-        self.protocol.give_placed(first, count, &mut self.ports);
+        self.protocol.give_placed(first, count, &mut self.env);
     }
 
     /// Threads of other nodes are about to use what so far only this node has used.
-    pub fn expose(&mut self) {
-        self.protocol.expose(&mut self.ports);
+    pub fn downgrade_exclusive(&mut self) {
+        self.protocol.downgrade_exclusive(&mut self.env);
     }
 
     /// What this node is to the home of a page, as far as it knows: another one may have become home since it looked last.
-    pub fn standing(&self, page: Page) -> Standing {
-        self.protocol.standing(page)
+    pub fn home_role(&self, page: Page) -> HomeRole {
+        self.protocol.home_role(page)
     }
 
     /// What this node is to the home of a page.
-    pub fn find_standing(&mut self, page: Page) -> Standing {
-        self.protocol.keep_out(page, &mut self.ports);
-        self.protocol.let_in(&mut self.ports);
-        self.protocol.standing(page)
+    pub fn find_home_role(&mut self, page: Page) -> HomeRole {
+        self.protocol.withdraw_page(page, &mut self.env);
+        self.protocol.expose_withdrawn(&mut self.env);
+        self.protocol.home_role(page)
     }
 
     /// How many pages that were placed are in this node's charge.
@@ -260,37 +260,37 @@ impl Core {
     /// If the program may access a page like that already, makes the kernel's view agree, which may have lost a mapping by
     /// itself. No other node may take the right to write away in between: the kernel's view would give it back.
     pub fn refresh(&mut self, page: Page, needed: gondwana_memory::Access) -> bool {
-        self.protocol.keep_out(page, &mut self.ports);
-        let permitted = self.ports.pages.access(page.0) >= needed;
-        if permitted && let Err(error) = self.ports.pages.refresh(page.0) {
+        self.protocol.withdraw_page(page, &mut self.env);
+        let permitted = self.env.pages.access(page.0) >= needed;
+        if permitted && let Err(error) = self.env.pages.refresh(page.0) {
             crate::fatal(&error.to_string());
         }
-        self.protocol.let_in(&mut self.ports);
+        self.protocol.expose_withdrawn(&mut self.env);
         permitted
     }
 
     /// True if a page is neither resident nor in flight.
     pub fn is_absent(&self, page: Page) -> bool {
-        self.ports.pages.access(page.0) == gondwana_memory::Access::None && !self.protocol.is_coming(page)
+        self.env.pages.access(page.0) == gondwana_memory::Access::None && !self.protocol.is_coming(page)
     }
 
     /// A release by the thread that waits at `slot`.
     pub fn release(&mut self, slot: WaitSlot) -> Outcome {
-        let outcome = self.protocol.release(Continuation::Thread(slot).into(), &mut self.ports);
+        let outcome = self.protocol.release(Continuation::Thread(slot).into(), &mut self.env);
         self.settle();
         outcome
     }
 
     /// An acquire by any thread of this node.
     pub fn acquire(&mut self) {
-        self.protocol.acquire(&mut self.ports);
+        self.protocol.acquire(&mut self.env);
         self.settle();
     }
 
     /// A coherence message arrived.
     pub fn coherence(&mut self, from: NodeId, message: &[u8], bulk: &[u8]) {
         crate::inject::at("message");
-        if let Err(violation) = self.protocol.message(from, message, bulk, &mut self.ports) {
+        if let Err(violation) = self.protocol.message(from, message, bulk, &mut self.env) {
             crate::fatal(&format!("node {from} broke the coherence protocol: {violation}"));
         }
         self.settle();
@@ -303,15 +303,15 @@ impl Core {
 
     /// Lets go of pages that were kept for threads of this node.
     pub fn let_go(&mut self) {
-        if let Err(violation) = self.protocol.settle(&mut self.ports) {
+        if let Err(violation) = self.protocol.settle(&mut self.env) {
             crate::fatal(&format!("the coherence protocol was broken: {violation}"));
         }
     }
 
     /// Something about mutex tokens.
     pub fn with_locks<R>(&mut self, call: impl FnOnce(&mut Locks, &mut dyn LockEnv) -> R) -> R {
-        let Self { protocol, ports, works, manager, locks, .. } = self;
-        let result = call(locks, &mut SyncPorts { protocol: protocol.as_mut(), ports, works, manager });
+        let Self { protocol, env, pending, manager, locks, .. } = self;
+        let result = call(locks, &mut SyncEnv { protocol: protocol.as_mut(), env, pending, manager });
         self.settle();
         result
     }
@@ -331,21 +331,21 @@ impl Core {
     }
 
     fn lock(&mut self, from: NodeId, message: LockMessage) {
-        if let Some(tap) = &mut self.ports.tap {
-            tap.begins_lock();
+        if let Some(sink) = &mut self.env.sink {
+            sink.begins_lock();
         }
         if let Err(violation) = self.with_locks(|locks, env| locks.message(from, message, env)) {
             crate::fatal(&violation.to_string());
         }
-        if let (Some(tap), LockMessage::Token { object }) = (&mut self.ports.tap, message) {
-            tap.takes_lock(from, object.0);
+        if let (Some(sink), LockMessage::Token { object }) = (&mut self.env.sink, message) {
+            sink.takes_lock(from, object.0);
         }
     }
 
     /// Something about barriers.
     pub fn with_barriers<R>(&mut self, call: impl FnOnce(&mut Barriers, &mut dyn BarrierEnv) -> R) -> R {
-        let Self { protocol, ports, works, manager, barriers, .. } = self;
-        let result = call(barriers, &mut SyncPorts { protocol: protocol.as_mut(), ports, works, manager });
+        let Self { protocol, env, pending, manager, barriers, .. } = self;
+        let result = call(barriers, &mut SyncEnv { protocol: protocol.as_mut(), env, pending, manager });
         self.settle();
         result
     }
@@ -365,7 +365,7 @@ impl Core {
         if to == self.me {
             self.announce(ticket, answer);
         } else {
-            self.ports.post(to, &Wire::Reply { ticket, answer }, &[]);
+            self.env.post(to, &Wire::Reply { ticket, answer }, &[]);
         }
     }
 
@@ -377,18 +377,18 @@ impl Core {
             Answer::Failed(error) => (event::FAILED, i64::from(error.code())),
             Answer::Cancelled => (event::CANCELLED, 0),
         };
-        self.ports.slots.announce(WaitSlot(ticket.0 as u32), events, result);
+        self.env.slots.announce(WaitSlot(ticket.0 as u32), events, result);
     }
 
     /// Goes on with what waited for a release.
     fn settle(&mut self) {
-        while let Some(number) = self.ports.ready.pop() {
-            let Self { protocol, ports, works, manager, locks, barriers, .. } = self;
-            let Some(work) = works.take(number) else { continue };
-            let mut env = SyncPorts { protocol: protocol.as_mut(), ports, works, manager };
+        while let Some(number) = self.env.ready.pop() {
+            let Self { protocol, env, pending, manager, locks, barriers, .. } = self;
+            let Some(work) = pending.take(number) else { continue };
+            let mut env = SyncEnv { protocol: protocol.as_mut(), env, pending, manager };
             match work {
-                Work::Token(mutex) => locks.flushed(mutex, &mut env),
-                Work::Barrier(barrier) => barriers.flushed(barrier, &mut env),
+                PendingContinuation::Token(mutex) => locks.flushed(mutex, &mut env),
+                PendingContinuation::Barrier(barrier) => barriers.flushed(barrier, &mut env),
             }
         }
     }

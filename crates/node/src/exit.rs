@@ -69,7 +69,7 @@ impl Node {
             self.report(&Report::Exit { status: self.run_end.status.load(Ordering::Relaxed) & 0xff });
             self.report_stats();
             for node in 1..self.boot.nodes {
-                self.core().ports.post(NodeId(node), &Wire::Close, &[]);
+                self.core().env.post(NodeId(node), &Wire::Close, &[]);
             }
             self.prepare_end_of_recording();
             let others = u32::from(self.boot.nodes) - 1;
@@ -87,7 +87,7 @@ impl Node {
     pub fn exit_through_first(&'static self, status: i32) -> ! {
         self.privately(move || {
             self.release();
-            self.core().ports.post(NodeId(0), &Wire::Exit(status), &[]);
+            self.core().env.post(NodeId(0), &Wire::Exit(status), &[]);
             let _time = Scope::enter(Activity::Waiting);
             loop {
                 // SAFETY: waits for the signal or the exit that ends this process.
@@ -115,7 +115,7 @@ impl Node {
             (self.hooks.flush_all_streams)();
             self.report_stats();
             self.end_recording();
-            self.core().ports.post(NodeId(0), &Wire::Closed, &[]);
+            self.core().env.post(NodeId(0), &Wire::Closed, &[]);
         });
         if let Err(error) = closing {
             crate::fatal(&format!("starting a thread to write out streams: {error}"));
@@ -141,7 +141,7 @@ impl Node {
         let (faults, bytes) = {
             let core = self.core();
             let counters = core.counters();
-            (counters.read_faults + counters.write_faults, core.ports.messages.bytes())
+            (counters.read_faults + counters.write_faults, core.env.messages.bytes())
         };
         self.report(&Report::Progress { faults, bytes });
     }
@@ -158,7 +158,7 @@ impl Node {
             "faults": {"read": c.read_faults, "write": c.write_faults, "first_touches": c.first_touches},
             "pages": {
                 "transfers": c.page_transfers,
-                "visits": c.visits,
+                "visits": c.one_sided_reads,
                 "fetches": c.fetches,
                 "awaited": c.awaited,
                 "forwarded": c.fetches_forwarded,
@@ -183,7 +183,7 @@ impl Node {
             },
             "threads": {"started": self.threads.started(), "barrier_arrivals": b.arrivals},
             "barriers": {"episodes": b.episodes, "hurried": b.hurries},
-            "messages": core.ports.messages.to_json(core.message_kinds()),
+            "messages": core.env.messages.to_json(core.message_kinds()),
             "time_us": {
                 "user": split.micros(Activity::User),
                 "protocol": split.micros(Activity::Protocol),

@@ -8,7 +8,7 @@
 use crate::monitor::Touch;
 use crate::wait_slots::event;
 use crate::{Node, Thread};
-use gondwana_coherence::{Access, Outcome, Page, Standing};
+use gondwana_coherence::{Access, HomeRole, Outcome, Page};
 use gondwana_memory::PAGE_SIZE;
 use gondwana_prefetch::{Fault, Kind, Prediction, Prefetch};
 
@@ -26,7 +26,7 @@ impl Node {
         crate::inject::at("fault");
         let page = Page(number);
         let access = if write { Access::Write } else { Access::Read };
-        if signal == libc::SIGSEGV && self.core().ports.pages.is_forbidden(number, needed(access)) {
+        if signal == libc::SIGSEGV && self.core().env.pages.is_forbidden(number, needed(access)) {
             // The program's own protection (a guard page) forbids what the protocol allows.
             return false;
         }
@@ -43,8 +43,8 @@ impl Node {
             self.bring_around(number, &window);
         }
         let core = self.core();
-        let resident = core.ports.pages.access(number) != gondwana_memory::Access::None;
-        let touched = !matches!(core.standing(page), Standing::Untouched | Standing::Placed(_));
+        let resident = core.env.pages.access(number) != gondwana_memory::Access::None;
+        let touched = !matches!(core.home_role(page), HomeRole::Untouched | HomeRole::Placed(_));
         let absent = core.is_absent(page);
         drop(core);
         let kind = Kind::of(write, resident, touched);

@@ -42,7 +42,7 @@ impl Node {
         let mut core = self.core();
         let child = fork();
         if child == 0 {
-            if let Err(error) = core.ports.pages.become_private() {
+            if let Err(error) = core.env.pages.become_private() {
                 crate::fatal(&format!("copying shared memory for a child process: {error}"));
             }
             FORMER.store(CURRENT.load(Ordering::Acquire), Ordering::Release);

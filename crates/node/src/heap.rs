@@ -216,7 +216,7 @@ impl Node {
     pub unsafe fn exclude_pages(&'static self, addresses: Range<usize>) -> bool {
         let Some(pages) = self.page_range(&addresses) else { return false };
         // SAFETY: the caller's promise.
-        self.privately(move || unsafe { self.core().ports.pages.exclude(pages).is_ok() })
+        self.privately(move || unsafe { self.core().env.pages.exclude(pages).is_ok() })
     }
 
     /// Shares whole pages that were excluded again, in place of what is there now. Their contents may be anything.
@@ -226,7 +226,7 @@ impl Node {
     pub unsafe fn include_pages(&'static self, addresses: Range<usize>) -> bool {
         let Some(pages) = self.page_range(&addresses) else { return false };
         // SAFETY: the caller's promise.
-        self.privately(move || unsafe { self.core().ports.pages.include(pages).is_ok() })
+        self.privately(move || unsafe { self.core().env.pages.include(pages).is_ok() })
     }
 
     /// The program wants this protection of shared pages. False if that is between it and the kernel.
@@ -243,7 +243,7 @@ impl Node {
             Access::None
         };
         let count = pages.end - pages.start;
-        self.privately(move || self.core().ports.pages.limit(pages.start, count, limit))
+        self.privately(move || self.core().env.pages.limit(pages.start, count, limit))
             .map_err(|_| libc::ENOMEM)
     }
 

@@ -90,7 +90,7 @@ impl Node {
         }
         *last = Instant::now();
         for node in self.service.keepalives.take_heard() {
-            self.core().ports.post(node, &Wire::Alive, &[]);
+            self.core().env.post(node, &Wire::Alive, &[]);
         }
         self.fabric.look_after_peers();
     }

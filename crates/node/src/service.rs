@@ -167,13 +167,13 @@ impl Node {
             }
             Wire::Used { ticket, first, end } => {
                 let mut core = self.core();
-                let used = core.ports.pages.next_used(first..end).unwrap_or(0..0);
+                let used = core.env.pages.next_used(first..end).unwrap_or(0..0);
                 core.answer(from, ticket, Answer::Done(crate::sparse_memory::packed(&used)));
             }
             Wire::Homes { ticket, name, first, count } => {
                 let runs = self.known_homes(first, count);
                 let mut core = self.core();
-                core.ports.post(from, &Wire::HomesFound { name, runs }, &[]);
+                core.env.post(from, &Wire::HomesFound { name, runs }, &[]);
                 core.answer(from, ticket, Answer::Done(0));
             }
             Wire::HomesFound { name, runs } => self.note_homes(name, runs),

@@ -90,7 +90,7 @@ impl Node {
     /// The first run of these pages to which a node has given memory.
     fn next_used(&'static self, node: NodeId, pages: Range<u32>) -> Option<Range<u32>> {
         if node == self.me {
-            return self.privately(move || self.core().ports.pages.next_used(pages));
+            return self.privately(move || self.core().env.pages.next_used(pages));
         }
         let run =
             unpacked(self.ask(node, move |ticket| Wire::Used { ticket, first: pages.start, end: pages.end }));

@@ -1,12 +1,12 @@
 //! How a process becomes a node.
 
 use crate::core::Core;
+use crate::env::NodeEnv;
 use crate::exit::RunEnd;
 use crate::heap::SharedHeap;
 use crate::keepalive::Keepalives;
 use crate::monitor::Monitor;
 use crate::placement::{PagePlacement, Placer};
-use crate::ports::Ports;
 use crate::registry::Registry;
 use crate::service::Service;
 use crate::stdio_calls::StdioCallers;
@@ -155,9 +155,9 @@ impl Node {
         let fabric = connect(&boot, me)?;
         let slots = Arc::new(WaitSlots::new());
         let lock_table = Arc::new(LockTable::new());
-        let mut ports = Ports::new(pages, Arc::clone(&fabric), Arc::clone(&slots));
+        let mut env = NodeEnv::new(pages, Arc::clone(&fabric), Arc::clone(&slots));
         if let Some(exchange) = exchange {
-            ports.meet_peers(exchange.handed(end));
+            env.meet_peers(exchange.handed(end));
         }
         let manager: ManagerOf = {
             let (geometry, layout) = (geometry.clone(), layout.clone());
@@ -180,7 +180,7 @@ impl Node {
             });
         }
         let node = Box::leak(Box::new(Self {
-            core: Mutex::new(Core::new(me, protocol, ports, manager, locks, barriers)),
+            core: Mutex::new(Core::new(me, protocol, env, manager, locks, barriers)),
             fabric,
             sync: SyncObjects::new(lock_table),
             heap: SharedHeap::new(heap),

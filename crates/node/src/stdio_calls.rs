@@ -198,7 +198,7 @@ impl Node {
 
     fn answer_stream_call(&self, to: NodeId, ticket: Ticket, mut done: StreamDone) {
         let bytes = std::mem::take(&mut done.bytes);
-        self.core().ports.post(to, &Wire::StreamDone { ticket, done }, &bytes);
+        self.core().env.post(to, &Wire::StreamDone { ticket, done }, &bytes);
     }
 
     /// A call of a thread of this node is made.

@@ -97,7 +97,7 @@ impl Node {
             } else {
                 self.threads.note_remote();
                 self.release();
-                self.core().expose();
+                self.core().downgrade_exclusive();
                 self.ask_for(to, move |ticket| Wire::Start { ticket, thread: spec })?;
             }
             Ok(spec.id)
@@ -183,7 +183,7 @@ impl Node {
         if self.is_first() {
             self.thread_gone(self.me);
         } else {
-            self.core().ports.post(NodeId(0), &Wire::Ended, &[]);
+            self.core().env.post(NodeId(0), &Wire::Ended, &[]);
         }
     }
 
@@ -231,7 +231,7 @@ impl Node {
         let first = pages.end - count;
         let touch = Touch { address: self.geometry.address_of(first), code: 0, writer: None };
         self.privately(move || {
-            self.core().ports.stacks.push(pages);
+            self.core().env.stacks.push(pages);
             self.resolve(Page(first), Access::Write, Prefetch::next(count - 1), touch);
         });
     }
@@ -239,7 +239,7 @@ impl Node {
     /// No thread runs on this stack any more.
     pub fn end_stack(&'static self, stack: &Range<usize>) {
         let Some(pages) = self.pages_of_stack(stack) else { return };
-        self.privately(move || self.core().ports.stacks.retain(|other| *other != pages));
+        self.privately(move || self.core().env.stacks.retain(|other| *other != pages));
     }
 
     fn pages_of_stack(&self, stack: &Range<usize>) -> Option<Range<u32>> {

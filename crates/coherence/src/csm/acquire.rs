@@ -25,7 +25,7 @@ impl Csm {
         }
         for &page in pages {
             // It may have become a copy without this node's doing.
-            self.close(page, env);
+            self.withdraw(page, env);
             let entry = self.pages.entry(page);
             // Where there is no copy and none on its way, the page is fetched before the next access anyway.
             let copy = matches!(entry.state, State::Shared | State::Dirty | State::Fetching);
@@ -71,7 +71,7 @@ impl Csm {
         });
         for (first, count) in runs(&pages) {
             env.protect(first, count, Access::None);
-            let home = self.pages.entry(first).hint;
+            let home = self.pages.entry(first).probable_home;
             env.observe(Event::Invalidated, first, count, home);
         }
         self.counters.invalidations += pages.len() as u64;

@@ -1,7 +1,7 @@
 //! Faults of this node's threads and the pages that come in because of them.
 
 use super::message::{CsmMessage, Grant};
-use super::state::{CROSSED, PENDING, PINNED, PageEntry, REFETCH, REWRITTEN, State, TWIN, WRITE};
+use super::state::{GRANT_RACE, PENDING, PINNED, PageEntry, REFETCH, REWRITTEN, State, TWIN, WRITE};
 use super::{Csm, History, UNTOUCHED_WINDOWS};
 use crate::page_table::Flags;
 use crate::runs::{runs, span};
@@ -23,7 +23,7 @@ impl Csm {
             self.counters.read_faults += 1;
         }
         let ahead = ahead.saturating_add(1);
-        self.close(page, env);
+        self.withdraw(page, env);
         let state = self.pages.entry(page).state;
         match state {
             // Another thread of this node was faster.
@@ -48,7 +48,7 @@ impl Csm {
                 }
                 Outcome::Done
             }
-            State::Invalid | State::StaleDirty if self.visit(page, ahead, write, env) => Outcome::Done,
+            State::Invalid | State::StaleDirty if self.claim(page, ahead, write, env) => Outcome::Done,
             State::Invalid | State::StaleDirty => {
                 self.await_page(page, waiter);
                 self.request(page, ahead, write, env);
@@ -82,7 +82,7 @@ impl Csm {
         let count = self.pages.run(first, most, |entry| entry.is_alike(&like));
         for page in span(first, count) {
             self.pages.entry(page).state = State::HomeExclusive;
-            self.closed.push(page);
+            self.withdrawn.push(page);
         }
         if self.options.one_sided {
             self.fresh.push((first, count));
@@ -133,7 +133,7 @@ impl Csm {
     fn find_shared(&mut self, first: Page, most: u32, pages: &mut Vec<Page>, env: &mut dyn Env) {
         for page in span(first, self.pages.layout().clip(first, most)) {
             if matches!(self.pages.entry(page).state, State::HomeExclusive | State::HomeShared) {
-                self.close(page, env);
+                self.withdraw(page, env);
             }
             let entry = *self.pages.entry(page);
             match entry.state {
@@ -167,7 +167,7 @@ impl Csm {
             let entry = *self.pages.entry(page);
             let exposed = entry.state == State::HomeShared && self.is_unused(&entry);
             exposed && {
-                self.close(page, env);
+                self.withdraw(page, env);
                 let entry = *self.pages.entry(page);
                 self.is_unused(&entry)
             }
@@ -180,7 +180,7 @@ impl Csm {
         self.twin(first, count, env);
         env.protect(first, count, Access::Write);
         // Whether the others will be written as well is not known.
-        let home = self.pages.entry(first).hint;
+        let home = self.pages.entry(first).probable_home;
         env.observe(Event::Upgraded, first, 1, home);
     }
 
@@ -203,7 +203,7 @@ impl Csm {
         for page in span(first, count) {
             let entry = self.pages.entry(page);
             let due = entry.state == State::Invalid && entry.flush <= completed;
-            if due && !self.visit(page, first.0 + count - page.0, write, env) {
+            if due && !self.claim(page, first.0 + count - page.0, write, env) {
                 // Those that go with it are no longer invalid when their turn comes.
                 self.request(page, first.0 + count - page.0, write, env);
             }
@@ -224,7 +224,7 @@ impl Csm {
             self.counters.fetches_deferred += 1;
             return;
         }
-        let (home, merge) = (entry.hint, entry.has(TWIN));
+        let (home, merge) = (entry.probable_home, entry.has(TWIN));
         let most = if self.sweeps(first) { self.options.window * UNTOUCHED_WINDOWS } else { most };
         let count = self.fetched_with(first, most, home);
         for page in span(first, count) {
@@ -257,7 +257,7 @@ impl Csm {
     pub(super) fn fetched_with(&mut self, first: Page, most: u32, home: NodeId) -> u32 {
         let completed = self.flushes.completed();
         let is_due = |entry: &PageEntry| {
-            entry.state == State::Invalid && entry.hint == home && entry.flush <= completed
+            entry.state == State::Invalid && entry.probable_home == home && entry.flush <= completed
         };
         1 + self.pages.run(Page(first.0 + 1), most - 1, is_due)
     }
@@ -280,12 +280,12 @@ impl Csm {
         let fits = match &grant {
             Grant::Copy => sized,
             Grant::Home(histories) => sized && histories.len() == served as usize,
-            Grant::Untouched | Grant::Placed | Grant::Crossed => bulk.is_empty(),
+            Grant::Untouched | Grant::Placed | Grant::Raced => bulk.is_empty(),
         };
         if !fits || served == 0 || served > asked {
             return Err(Violation::Contents { message: NAME });
         }
-        if grant == Grant::Crossed {
+        if grant == Grant::Raced {
             env.observe(Event::Answered, first, served, from);
         } else {
             env.observe(Event::Arrived { bytes: bulk.len() as u64 }, first, served, from);
@@ -293,16 +293,16 @@ impl Csm {
         let moves = grant != Grant::Copy;
         for page in span(first, asked) {
             let entry = *self.pages.entry(page);
-            let crosses = grant == Grant::Crossed && page.0 - first.0 < served;
-            let awaited = entry.state == State::Fetching && !crosses && !(moves && entry.has(TWIN));
-            let crossed = entry.has(CROSSED) && (crosses || page.0 - first.0 >= served);
-            if !awaited && !crossed {
+            let races = grant == Grant::Raced && page.0 - first.0 < served;
+            let awaited = entry.state == State::Fetching && !races && !(moves && entry.has(TWIN));
+            let raced = entry.has(GRANT_RACE) && (races || page.0 - first.0 >= served);
+            if !awaited && !raced {
                 return Err(Violation::Unexpected { message: NAME, page });
             }
         }
         for page in span(Page(first.0 + served), asked - served) {
             let entry = self.pages.entry(page);
-            if entry.take(CROSSED) {
+            if entry.take(GRANT_RACE) {
                 continue;
             }
             entry.state = if entry.has(TWIN) { State::StaleDirty } else { State::Invalid };
@@ -320,9 +320,9 @@ impl Csm {
                 self.become_manager(first, served, grant == Grant::Placed);
                 self.touch_first(first, self.options.window, env);
             }
-            Grant::Crossed => {
+            Grant::Raced => {
                 for page in span(first, served) {
-                    self.pages.entry(page).take(CROSSED);
+                    self.pages.entry(page).take(GRANT_RACE);
                 }
             }
         }
@@ -341,7 +341,7 @@ impl Csm {
         while page.0 < end {
             let like = *self.pages.entry(page);
             let mut count = 1;
-            self.pages.entry(page).hint = from;
+            self.pages.entry(page).probable_home = from;
             if like.has(REFETCH) {
                 self.counters.refetches += 1;
                 env.observe(Event::Overtaken, page, 1, from);
@@ -359,7 +359,7 @@ impl Csm {
                 env.install(page, bytes(page, count), Access::Read);
                 for page in span(page, count) {
                     let entry = self.pages.entry(page);
-                    entry.hint = from;
+                    entry.probable_home = from;
                     entry.state = State::Shared;
                 }
                 self.counters.page_transfers += u64::from(count);
@@ -376,7 +376,7 @@ impl Csm {
             let entry = self.pages.entry(page);
             entry.flags = Flags(if placed { PINNED } else { 0 });
             entry.state = State::Untouched;
-            entry.hint = me;
+            entry.probable_home = me;
         }
     }
 
@@ -403,7 +403,7 @@ impl Csm {
             entry.state = State::HomeExclusive;
             if history.is_pinned() {
                 entry.set(PINNED);
-                entry.hint = me;
+                entry.probable_home = me;
             }
             let history = history.pinned(false);
             if history != History::default() {
@@ -411,7 +411,7 @@ impl Csm {
                 self.counters.home_moves += 1;
             }
         }
-        self.closed.extend(span(first, count));
+        self.withdrawn.extend(span(first, count));
         self.counters.exclusive_entered += u64::from(count);
         env.protect(first, count, Access::Write);
     }

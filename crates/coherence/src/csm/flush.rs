@@ -3,7 +3,7 @@
 use super::kept::Kept;
 use super::message::HomeGrant;
 use super::outbox::FlushId;
-use super::state::{PageEntry, REFETCH, REWRITTEN, State, TWIN, VISITED, WRITE};
+use super::state::{ONLY_CLAIMED, PageEntry, REFETCH, REWRITTEN, State, TWIN, WRITE};
 use super::{Csm, History};
 use crate::{Env, Outcome, Page, Violation, Waiter};
 use std::collections::VecDeque;
@@ -59,7 +59,7 @@ impl Flushes {
 
 impl Csm {
     pub(super) fn flush(&mut self, waiter: Waiter, env: &mut dyn Env) -> Outcome {
-        self.find_visited(env);
+        self.find_copied(env);
         if !self.dirty.is_empty() {
             let mut pages = std::mem::take(&mut self.dirty);
             pages.sort_unstable();
@@ -89,10 +89,10 @@ impl Csm {
         let mut flush = Flush::default();
         self.stop_writers(pages, env);
         self.stop_idle_writers(pages, env);
-        let mut parcels = std::mem::take(&mut self.scratch.parcels);
+        let mut batches = std::mem::take(&mut self.scratch.batches);
         let mut notices = std::mem::take(&mut self.scratch.notices);
         for &page in pages {
-            self.close(page, env);
+            self.withdraw(page, env);
             let entry = *self.pages.entry(page);
             if entry.state == State::HomeDirty && entry.has(TWIN) {
                 self.release_at_home(page, number, &mut notices, env);
@@ -101,11 +101,11 @@ impl Csm {
             if entry.state == State::HomeDirty {
                 let (entry, directory) = self.pages.split(page);
                 entry.state = State::HomeExclusive;
-                if entry.take(VISITED) {
+                if entry.take(ONLY_CLAIMED) {
                     directory.record(&mut entry.directory).history.wrote(me);
                 }
                 self.counters.exclusive_entered += 1;
-                let told = self.take_told(page, me, number);
+                let told = self.take_notified(page, me, number);
                 if !told.is_empty() {
                     self.pages.entry(page).set(REWRITTEN);
                 }
@@ -128,7 +128,7 @@ impl Csm {
             let valid = entry.state == State::Dirty && (goes_on || !entry.is_kept());
             let to = (page, valid);
             let limit = self.options.bulk_limit;
-            let sent = parcels.add(entry.hint, id, limit, to, env, |bulk, env| {
+            let sent = batches.add(entry.probable_home, id, limit, to, env, |bulk, env| {
                 if goes_on {
                     env.diff_and_keep(page, bulk)
                 } else {
@@ -159,11 +159,11 @@ impl Csm {
                 self.counters.diff_bytes += u64::from(length);
             }
         }
-        parcels.send(id, env);
+        batches.send(id, env);
         let (messages, pages) = notices.send(id, env);
         flush.notices = i64::from(messages);
         self.counters.notices_sent += pages;
-        self.scratch.parcels = parcels;
+        self.scratch.batches = batches;
         self.scratch.notices = notices;
         flush
     }
@@ -192,7 +192,7 @@ impl Csm {
             let histories: Vec<History> = run.iter().map(|grant| grant.history).collect();
             self.become_home(run[0].page, &histories, env);
             for grant in run {
-                self.note_told(grant.page, self.pages.me(), number, grant.notified);
+                self.note_notified(grant.page, self.pages.me(), number, grant.notified);
             }
             self.resume(run[0].page, histories.len() as u32, env);
         }

@@ -2,7 +2,7 @@
 
 use super::message::{CsmMessage, DiffEntry, Grant, HomeGrant};
 use super::outbox::FlushId;
-use super::state::{PINNED, PageEntry, State, TWIN, VISITED};
+use super::state::{ONLY_CLAIMED, PINNED, PageEntry, State, TWIN};
 use super::{Csm, History};
 use crate::runs::{runs, span};
 use crate::{Access, Env, Event, Page, Violation};
@@ -20,14 +20,14 @@ impl Csm {
         const NAME: &str = "Fetch";
         self.pages.check_node(NAME, requester)?;
         self.pages.check(first, count)?;
-        self.close(first, env);
+        self.withdraw(first, env);
         if write {
-            self.settle_visited(first, env);
+            self.settle_copied(first, env);
         }
         let entry = *self.pages.entry(first);
-        if entry.state == State::Untouched && entry.hint != requester {
+        if entry.state == State::Untouched && entry.probable_home != requester {
             let count = count.min(self.options.window);
-            if entry.has(PINNED) && entry.hint == self.pages.me() {
+            if entry.has(PINNED) && entry.probable_home == self.pages.me() {
                 self.touch_first(first, count, env);
             } else {
                 self.place_first(first, count, env);
@@ -37,16 +37,16 @@ impl Csm {
         if !entry.state.is_home() {
             // A hop always leads to a later home, and the requester knows whether it is home itself, unless it became
             // home while it asked.
-            self.pages.check_node(NAME, entry.hint)?;
-            if entry.hint == requester {
-                let message = CsmMessage::Pages { first, asked: count, served: 1, grant: Grant::Crossed };
+            self.pages.check_node(NAME, entry.probable_home)?;
+            if entry.probable_home == requester {
+                let message = CsmMessage::Pages { first, asked: count, served: 1, grant: Grant::Raced };
                 self.send(requester, &message, &[], env);
                 return Ok(());
             }
             self.counters.fetches_forwarded += 1;
             let completed = self.completed[requester.index()];
             let message = CsmMessage::Fetch { first, count, write, requester, completed };
-            self.send(entry.hint, &message, &[], env);
+            self.send(entry.probable_home, &message, &[], env);
         } else if entry.state == State::Untouched {
             self.grant_untouched(first, count, write, requester, env);
         } else if self.may_grant(&entry, write, requester) {
@@ -70,7 +70,7 @@ impl Csm {
         for page in span(first, served) {
             let entry = self.pages.entry(page);
             entry.state = State::Invalid;
-            entry.hint = requester;
+            entry.probable_home = requester;
             entry.take(PINNED);
         }
         let grant = if like.has(PINNED) { Grant::Placed } else { Grant::Untouched };
@@ -94,8 +94,8 @@ impl Csm {
     fn grant(&mut self, first: Page, asked: u32, requester: NodeId, env: &mut dyn Env) {
         let mut histories = Vec::new();
         for page in span(first, asked.min(self.options.window)) {
-            self.close(page, env);
-            self.settle_visited(page, env);
+            self.withdraw(page, env);
+            self.settle_copied(page, env);
             let entry = *self.pages.entry(page);
             if !self.may_grant(&entry, true, requester) {
                 break;
@@ -118,7 +118,7 @@ impl Csm {
         }
         let (entry, directory) = self.pages.split(page);
         entry.state = State::Invalid;
-        entry.hint = to;
+        entry.probable_home = to;
         let pinned = entry.take(PINNED);
         directory.take(&mut entry.directory).history.moved().pinned(pinned)
     }
@@ -127,7 +127,7 @@ impl Csm {
         let mut served = 0;
         let mut exclusive = std::mem::take(&mut self.scratch.pages);
         for page in span(first, asked.min(self.options.window)) {
-            self.close(page, env);
+            self.withdraw(page, env);
             let known = *self.pages.entry(page);
             if !known.state.is_home()
                 || known.state == State::Untouched
@@ -145,7 +145,7 @@ impl Csm {
             if write {
                 known.history.wrote_elsewhere(requester);
             }
-            entry.take(VISITED);
+            entry.take(ONLY_CLAIMED);
             if alone {
                 entry.state = State::HomeShared;
                 exclusive.push(page);
@@ -171,7 +171,7 @@ impl Csm {
 
     /// The nodes that must be told that flush `flush` of `origin` changed the page: every other sharer, and those
     /// that an earlier notice may not have reached yet. They cease to be sharers.
-    pub(super) fn take_told(&mut self, page: Page, origin: NodeId, flush: u64) -> NodeSet {
+    pub(super) fn take_notified(&mut self, page: Page, origin: NodeId, flush: u64) -> NodeSet {
         let entry = *self.pages.entry(page);
         let known = self.known(&entry);
         let mut told = known.sharers;
@@ -181,13 +181,13 @@ impl Csm {
             let (entry, directory) = self.pages.split(page);
             let known = directory.record(&mut entry.directory);
             known.sharers = if keeps { NodeSet::only(origin) } else { NodeSet::EMPTY };
-            self.note_told(page, origin, flush, told);
+            self.note_notified(page, origin, flush, told);
         }
         told
     }
 
     /// Notes that `told` were sent notices about the page as part of a flush.
-    pub(super) fn note_told(&mut self, page: Page, origin: NodeId, flush: u64, told: NodeSet) {
+    pub(super) fn note_notified(&mut self, page: Page, origin: NodeId, flush: u64, told: NodeSet) {
         if told.is_empty() {
             return;
         }
@@ -215,7 +215,7 @@ impl Csm {
         let mut rest = bulk;
         let (mut applied, mut patched) = (0, 0);
         let mut grants = Vec::new();
-        let mut parcels = std::mem::take(&mut self.scratch.parcels);
+        let mut batches = std::mem::take(&mut self.scratch.batches);
         let mut notices = std::mem::take(&mut self.scratch.notices);
         for entry in entries {
             let page = entry.page;
@@ -225,27 +225,27 @@ impl Csm {
             if entry.length > 0 {
                 env.observe(Event::DiffReceived { bytes: entry.length }, page, 1, origin);
             }
-            self.close(page, env);
+            self.withdraw(page, env);
             let known = *self.pages.entry(page);
             if known.state == State::Untouched {
                 return Err(Violation::Unexpected { message: NAME, page });
             }
             if !known.state.is_home() {
-                self.pages.check_node(NAME, known.hint)?;
-                if known.hint == origin {
+                self.pages.check_node(NAME, known.probable_home)?;
+                if known.probable_home == origin {
                     return Err(Violation::Unexpected { message: NAME, page });
                 }
                 self.counters.diffs_forwarded += 1;
                 let limit = self.options.bulk_limit;
                 let what = (page, entry.valid);
-                parcels.add(known.hint, flush, limit, what, env, |bulk, _| {
+                batches.add(known.probable_home, flush, limit, what, env, |bulk, _| {
                     bulk.extend_from_slice(diff);
                 });
                 continue;
             }
             applied += 1;
             if diff.is_empty() {
-                self.settle_visited(page, env);
+                self.settle_copied(page, env);
                 if let Some(history) = self.after_silent_writes(page, origin, entry.valid) {
                     grants.push(HomeGrant { page, history, notified: NodeSet::EMPTY });
                 }
@@ -258,13 +258,13 @@ impl Csm {
             }
             patched += 1;
             let alone = self.known(&known).sharers.is_subset_of(origin);
-            let notified = self.take_told(page, origin, flush.number);
+            let notified = self.take_notified(page, origin, flush.number);
             notices.add(notified, page);
             if alone {
-                self.settle_visited(page, env);
+                self.settle_copied(page, env);
             } else {
                 // What the others are told of now, this node may have to wait for, too.
-                self.pages.entry(page).take(VISITED);
+                self.pages.entry(page).take(ONLY_CLAIMED);
             }
             if let Some(history) = self.after_diff(page, origin, entry.valid) {
                 grants.push(HomeGrant { page, history, notified });
@@ -276,10 +276,10 @@ impl Csm {
             env.protect(first, count, Access::None);
             env.observe(Event::Left { exclusive: false, written: true }, first, count, origin);
         }
-        parcels.send(flush, env);
+        batches.send(flush, env);
         let (messages, pages) = notices.send(flush, env);
         self.counters.notices_sent += pages;
-        self.scratch.parcels = parcels;
+        self.scratch.batches = batches;
         self.scratch.notices = notices;
         if applied > 0 {
             let message =

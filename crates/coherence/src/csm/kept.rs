@@ -22,7 +22,7 @@ use super::Csm;
 use super::outbox::Notices;
 use super::state::{PENDING, PageEntry, REWRITTEN, State, TWIN};
 use crate::runs::{runs, span};
-use crate::{Access, Env, Page, Visit};
+use crate::{Access, Claim, Env, Page};
 
 /// What a release finds about a page that is kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -106,7 +106,7 @@ impl Csm {
         }
         let tells = written || copied;
         if tells {
-            notices.add(self.take_told(page, me, number), page);
+            notices.add(self.take_notified(page, me, number), page);
         }
         if going_on.is_some() {
             return;
@@ -149,20 +149,20 @@ impl Csm {
 
     /// Updates pages from `first` on, at most `most`; returns how many.
     fn update_run(&mut self, first: Page, most: u32, env: &mut dyn Env) -> u32 {
-        let (home, completed) = (self.pages.entry(first).hint, self.flushes.completed());
+        let (home, completed) = (self.pages.entry(first).probable_home, self.flushes.completed());
         let is_due = |entry: &PageEntry| {
             let due = entry.state == State::Dirty && entry.is_kept() && entry.has(PENDING);
-            due && entry.hint == home && entry.flush <= completed
+            due && entry.probable_home == home && entry.flush <= completed
         };
         let most = self.pages.run(first, most, is_due);
-        let count = if most == 0 { 0 } else { env.visit(home, first, most, Visit::Read) };
+        let count = if most == 0 { 0 } else { env.claim(home, first, most, Claim::Read) };
         for page in span(first, count) {
             env.merge_from(home, page);
             self.pages.entry(page).take(PENDING);
         }
         let updated = u64::from(count);
         self.counters.page_transfers += updated;
-        self.counters.visits += updated;
+        self.counters.one_sided_reads += updated;
         self.counters.merges += updated;
         count
     }

@@ -103,7 +103,7 @@ pub enum Grant {
     /// As `Untouched`, and the home is to stay there.
     Placed,
     /// The requester has become home with [`CsmMessage::Placed`] while it asked. No bulk.
-    Crossed,
+    Raced,
 }
 
 /// One page in [`CsmMessage::DiffAck`] whose home moves to the origin of the diff.

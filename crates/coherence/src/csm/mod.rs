@@ -7,8 +7,8 @@
 //! costs nothing at all (*exclusive*).
 //!
 //! The home starts at the page's manager, goes to the node that touches the page first, and moves to a node that
-//! goes on writing the page alone ([`History`]). Each node remembers a *hint* for each page: a node that was home
-//! once. A request that reaches a former home is passed on along its hint; each hop leads to a later home, and a
+//! goes on writing the page alone ([`History`]). Each node remembers a *probable home* for each page: a node that was home
+//! once. A request that reaches a former home is passed on to the probable home; each hop leads to a later home, and a
 //! grant travels before anything that is passed on behind it, so the chase ends.
 //!
 //! A policy can decide the home instead ([`Protocol::place`]): then it stays there. See `place.rs`.
@@ -34,7 +34,7 @@
 //!   origin is a sharer that was sent no notice since it got its copy, so the frame has every byte; whatever its
 //!   protection is by then.
 //! - *Protection first.* Write access is taken away before a page is copied or compared, so that a later write
-//!   faults and is seen. What visitors copy beside writers is compared before these release (`open.rs`).
+//!   faults and is seen. What readers copy beside writers is compared before these release (`one_sided.rs`).
 
 mod acquire;
 mod fault;
@@ -42,7 +42,7 @@ mod flush;
 mod home;
 mod kept;
 mod message;
-mod open;
+mod one_sided;
 mod outbox;
 mod place;
 mod policy;
@@ -57,11 +57,11 @@ use crate::page_table::PageTable;
 use crate::registry::{Consistency, PlacedHomes, ProtocolInfo};
 use crate::runs::span;
 use crate::{
-    Access, Counters, Env, Layout, Outcome, Page, PlacedPages, Protocol, Standing, Violation, Waiter,
+    Access, Counters, Env, HomeRole, Layout, Outcome, Page, PlacedPages, Protocol, Violation, Waiter,
 };
 use flush::Flushes;
 use gondwana_topology::{NodeId, NodeSet};
-use outbox::{FlushId, Notices, Parcels};
+use outbox::{DiffBatches, FlushId, Notices};
 use state::{DirectoryEntry, PENDING, PINNED, PageEntry, TWIN};
 use std::hash::{Hash, Hasher};
 
@@ -85,7 +85,7 @@ pub struct CsmOptions {
     pub migrate: bool,
     /// A message with diffs is sent when it has this many bytes, even if more diffs go to the same home.
     pub bulk_limit: usize,
-    /// Nodes read from the memory of homes without asking them, where the [`Env`] can (see [`Env::open`]).
+    /// Nodes read from the memory of homes without asking them, where the [`Env`] can (see [`Env::expose`]).
     pub one_sided: bool,
     /// Pages that several nodes go on writing stay writable (see `kept.rs`) until they are not written over so many releases in a
     /// row; 0: never.
@@ -141,7 +141,7 @@ pub struct Csm {
     /// Pages in state `Deferred`; may list a page that left that state.
     deferred: Vec<Page>,
     /// Pages of this home that are not open to other nodes while a call lasts; may list one twice. Empty between calls.
-    closed: Vec<Page>,
+    withdrawn: Vec<Page>,
     /// Pages that others were found to have come for during this call, of which nobody has been told yet.
     shared: Vec<(NodeId, Page)>,
     /// Runs of pages that this node has touched first and not exposed since.
@@ -162,7 +162,7 @@ pub struct Csm {
 struct Scratch {
     pages: Vec<Page>,
     waiters: Vec<Waiter>,
-    parcels: Parcels,
+    batches: DiffBatches,
     notices: Notices,
 }
 
@@ -179,7 +179,7 @@ impl Csm {
             pending: Vec::new(),
             waiting: Vec::new(),
             deferred: Vec::new(),
-            closed: Vec::new(),
+            withdrawn: Vec::new(),
             shared: Vec::new(),
             fresh: Vec::new(),
             found_untouched: false,
@@ -203,9 +203,9 @@ impl Csm {
             state: entry.state,
             twin: entry.has(TWIN),
             notice_pending: entry.has(PENDING),
-            probable_home: entry.hint,
+            probable_home: entry.probable_home,
             sharers: self.known(&entry).sharers,
-            placed: (entry.state.is_home() && entry.has(PINNED)).then_some(entry.hint),
+            placed: (entry.state.is_home() && entry.has(PINNED)).then_some(entry.probable_home),
         }
     }
 
@@ -295,7 +295,7 @@ impl Protocol for Csm {
         env: &mut dyn Env,
     ) -> Outcome {
         let outcome = self.take_fault(page, access == Access::Write, ahead, waiter, env);
-        self.reopen(env);
+        self.expose_withdrawn(env);
         outcome
     }
 
@@ -303,7 +303,7 @@ impl Protocol for Csm {
         if self.pages.layout().holds(first, 1) {
             let count = self.pages.layout().clip(first, count);
             self.fetch_early(first, count, access == Access::Write, env);
-            self.reopen(env);
+            self.expose_withdrawn(env);
         }
     }
 
@@ -313,16 +313,16 @@ impl Protocol for Csm {
             for page in span(first, count) {
                 self.write_alone(page, first.0 + count - page.0, env);
             }
-            self.reopen(env);
+            self.expose_withdrawn(env);
         }
     }
 
-    fn keep_out(&mut self, page: Page, env: &mut dyn Env) {
-        self.close(page, env);
+    fn withdraw_page(&mut self, page: Page, env: &mut dyn Env) {
+        self.withdraw(page, env);
     }
 
-    fn let_in(&mut self, env: &mut dyn Env) {
-        self.reopen(env);
+    fn expose_withdrawn(&mut self, env: &mut dyn Env) {
+        self.expose_withdrawn(env);
     }
 
     fn is_coming(&self, page: Page) -> bool {
@@ -336,7 +336,7 @@ impl Protocol for Csm {
 
     fn release(&mut self, waiter: Waiter, env: &mut dyn Env) -> Outcome {
         let outcome = self.flush(waiter, env);
-        self.reopen(env);
+        self.expose_withdrawn(env);
         outcome
     }
 
@@ -379,32 +379,32 @@ impl Protocol for Csm {
             CsmMessage::Place { first, count, home, used } => self.take_place(first, count, home, used, env),
             CsmMessage::Placed { first, count } => self.take_placed(from, first, count, bulk, env),
         };
-        self.reopen(env);
+        self.expose_withdrawn(env);
         result
     }
 
     fn place(&mut self, first: Page, count: u32, home: Option<NodeId>, used: bool, env: &mut dyn Env) {
         let count = self.pages.layout().clip(first, count);
         self.place_pages(first, count, home, used, env);
-        self.reopen(env);
+        self.expose_withdrawn(env);
     }
 
     fn give_placed(&mut self, first: Page, count: u32, env: &mut dyn Env) {
         self.give_untouched(first, count, env);
     }
 
-    fn expose(&mut self, env: &mut dyn Env) {
+    fn downgrade_exclusive(&mut self, env: &mut dyn Env) {
         self.stop_first_writers(env);
-        self.reopen(env);
+        self.expose_withdrawn(env);
     }
 
-    fn standing(&self, page: Page) -> Standing {
+    fn home_role(&self, page: Page) -> HomeRole {
         let entry = self.pages.get(page);
         match entry.state {
-            State::Untouched if entry.has(PINNED) => Standing::Placed(entry.hint),
-            State::Untouched => Standing::Untouched,
-            state if state.is_home() => Standing::Home,
-            _ => Standing::Elsewhere,
+            State::Untouched if entry.has(PINNED) => HomeRole::Placed(entry.probable_home),
+            State::Untouched => HomeRole::Untouched,
+            state if state.is_home() => HomeRole::Home,
+            _ => HomeRole::Elsewhere,
         }
     }
 

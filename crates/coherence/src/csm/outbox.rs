@@ -22,7 +22,7 @@ pub(super) struct FlushId {
 
 /// Diffs for one home.
 #[derive(Clone, Debug)]
-struct Parcel {
+struct DiffBatch {
     home: NodeId,
     entries: Vec<DiffEntry>,
     bulk: Vec<u8>,
@@ -30,12 +30,12 @@ struct Parcel {
 
 /// Diffs on their way to several homes.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Parcels {
-    list: Vec<Parcel>,
+pub(super) struct DiffBatches {
+    list: Vec<DiffBatch>,
     encoder: Encoder,
 }
 
-impl Parcels {
+impl DiffBatches {
     /// Adds a page's diff, which `write` appends to the bytes it is given. An empty diff of a page that is `valid`
     /// here is sent as well: the home must know who writes the page, even if the values stay the same. Sends what
     /// is gathered for this home once that reaches `limit` bytes or entries. Returns the length of the diff, or
@@ -49,35 +49,35 @@ impl Parcels {
         env: &mut dyn Env,
         write: impl FnOnce(&mut Vec<u8>, &mut dyn Env),
     ) -> Option<u32> {
-        let index = self.list.iter().position(|parcel| parcel.home == home).unwrap_or_else(|| {
-            self.list.push(Parcel { home, entries: Vec::new(), bulk: Vec::new() });
+        let index = self.list.iter().position(|batch| batch.home == home).unwrap_or_else(|| {
+            self.list.push(DiffBatch { home, entries: Vec::new(), bulk: Vec::new() });
             self.list.len() - 1
         });
-        let parcel = &mut self.list[index];
-        let before = parcel.bulk.len();
-        write(&mut parcel.bulk, env);
-        let length = u32::try_from(parcel.bulk.len() - before).expect("a diff is about as long as a page");
+        let batch = &mut self.list[index];
+        let before = batch.bulk.len();
+        write(&mut batch.bulk, env);
+        let length = u32::try_from(batch.bulk.len() - before).expect("a diff is about as long as a page");
         if length == 0 && !valid {
             return None;
         }
-        parcel.entries.push(DiffEntry { page, length, valid });
-        if parcel.bulk.len() >= limit || parcel.entries.len() >= MOST_PAGES {
-            parcel.send(flush, &mut self.encoder, env);
+        batch.entries.push(DiffEntry { page, length, valid });
+        if batch.bulk.len() >= limit || batch.entries.len() >= MOST_PAGES {
+            batch.send(flush, &mut self.encoder, env);
         }
         Some(length)
     }
 
     /// Sends what is left.
     pub fn send(&mut self, flush: FlushId, env: &mut dyn Env) {
-        for parcel in &mut self.list {
-            if !parcel.entries.is_empty() {
-                parcel.send(flush, &mut self.encoder, env);
+        for batch in &mut self.list {
+            if !batch.entries.is_empty() {
+                batch.send(flush, &mut self.encoder, env);
             }
         }
     }
 }
 
-impl Parcel {
+impl DiffBatch {
     fn send(&mut self, flush: FlushId, encoder: &mut Encoder, env: &mut dyn Env) {
         if flush.is_own {
             let alike = |one: &DiffEntry, next: &DiffEntry| {

@@ -1,11 +1,11 @@
 //! Homes that a policy decides.
 //!
-//! The manager of an untouched page keeps in `hint` where its home is to be. Whoever touches the page first, the manager
+//! The manager of an untouched page keeps in `probable_home` where its home is to be. Whoever touches the page first, the manager
 //! then *gives* it to that node ([`CsmMessage::Placed`]), ahead of any request that it passes on, so that the usual
-//! chase along the hints finds the new home. Nothing is sent for pages that nobody touches.
+//! chase along the probable homes finds the new home. Nothing is sent for pages that nobody touches.
 //!
 //! A node can be given a page that it is just asking for. It is home at once, and notes that an answer is yet to come
-//! (`CROSSED`): until then the home does not move on, and the answer changes nothing. It comes from whoever would pass the
+//! (`GRANT_RACE`): until then the home does not move on, and the answer changes nothing. It comes from whoever would pass the
 //! request on to the requester itself.
 //!
 //! Pages that were used before, or that another node than the home has ever had (pages are brought ahead of their use), may
@@ -14,7 +14,7 @@
 
 use super::Csm;
 use super::message::CsmMessage;
-use super::state::{CROSSED, PENDING, PINNED, PageEntry, State, TWIN};
+use super::state::{GRANT_RACE, PENDING, PINNED, PageEntry, State, TWIN};
 use crate::page_table::Flags;
 use crate::runs::{runs, span};
 use crate::{Access, Env, Event, Page, Violation};
@@ -36,16 +36,16 @@ impl Csm {
         let mut given = Vec::new();
         let mut elsewhere: Vec<(NodeId, Page)> = Vec::new();
         for page in span(first, count) {
-            self.close(page, env);
+            self.withdraw(page, env);
             let entry = *self.pages.entry(page);
             if !entry.state.is_home() {
-                elsewhere.push((entry.hint, page));
+                elsewhere.push((entry.probable_home, page));
             } else if !used && home.is_some_and(|home| home != me) && self.may_be_given(&entry) {
                 given.push(page);
             } else {
                 let entry = self.pages.entry(page);
                 entry.take(PINNED);
-                entry.hint = home.unwrap_or(me);
+                entry.probable_home = home.unwrap_or(me);
                 if home.is_some() {
                     entry.set(PINNED);
                 }
@@ -64,7 +64,7 @@ impl Csm {
 
     /// True if no other node has a copy of the page, or a diff of one that it had.
     fn may_be_given(&self, entry: &PageEntry) -> bool {
-        self.is_unused(entry) && !entry.has(CROSSED)
+        self.is_unused(entry) && !entry.has(GRANT_RACE)
     }
 
     /// Makes another node home of pages that have contents and are only here.
@@ -85,7 +85,7 @@ impl Csm {
     /// none.
     pub(super) fn place_first(&mut self, first: Page, most: u32, env: &mut dyn Env) -> bool {
         let like = *self.pages.entry(first);
-        if !like.has(PINNED) || like.hint == self.pages.me() {
+        if !like.has(PINNED) || like.probable_home == self.pages.me() {
             return false;
         }
         let count = self.pages.run(first, most, |entry| entry.is_alike(&like));
@@ -94,7 +94,7 @@ impl Csm {
             entry.state = State::Invalid;
             entry.flags = Flags::default();
         }
-        self.send(like.hint, &CsmMessage::Placed { first, count }, &[], env);
+        self.send(like.probable_home, &CsmMessage::Placed { first, count }, &[], env);
         true
     }
 
@@ -125,7 +125,7 @@ impl Csm {
         for page in span(first, count) {
             let entry = *self.pages.entry(page);
             if !entry.state.is_home() {
-                self.pages.check_node(NAME, entry.hint)?;
+                self.pages.check_node(NAME, entry.probable_home)?;
             }
         }
         self.place_pages(first, count, home, used, env);
@@ -151,19 +151,19 @@ impl Csm {
         let me = self.pages.me();
         for page in span(first, count) {
             let entry = self.pages.entry(page);
-            // A visit can overtake the request that made the sender give the page.
-            let visited = entry.state == State::Shared && entry.has(PENDING);
-            if !(visited || matches!(entry.state, State::Invalid | State::Fetching)) || entry.has(TWIN) {
+            // A one-sided read can overtake the request that made the sender give the page.
+            let copied = entry.state == State::Shared && entry.has(PENDING);
+            if !(copied || matches!(entry.state, State::Invalid | State::Fetching)) || entry.has(TWIN) {
                 return Err(Violation::Unexpected { message: NAME, page });
             }
-            if visited {
+            if copied {
                 env.protect(page, 1, Access::None);
             }
             let entry = self.pages.entry(page);
-            entry.flags = Flags(PINNED | if entry.state == State::Fetching { CROSSED } else { 0 });
+            entry.flags = Flags(PINNED | if entry.state == State::Fetching { GRANT_RACE } else { 0 });
             entry.state = State::HomeExclusive;
-            entry.hint = me;
-            self.closed.push(page);
+            entry.probable_home = me;
+            self.withdrawn.push(page);
         }
         if bulk.is_empty() {
             // Never touched anywhere, so this node's frames are zero as well.

@@ -47,13 +47,13 @@ pub(super) const PENDING: u8 = 2;
 pub(super) const REFETCH: u8 = 4;
 /// The fetch was begun by a write.
 pub(super) const WRITE: u8 = 8;
-/// At the home: `hint` is the node that the home was asked to be at, and moves to if it is elsewhere.
+/// At the home: `probable_home` is the node that the home was asked to be at, and moves to if it is elsewhere.
 pub(super) const PINNED: u8 = 16;
 /// Became home while a fetch is under way, whose answer is yet to come.
-pub(super) const CROSSED: u8 = 32;
+pub(super) const GRANT_RACE: u8 = 32;
 
-/// At the home, `HomeDirty`: perhaps nobody has written the page, and all sharers have visited it since it was exclusive.
-pub(super) const VISITED: u8 = 64;
+/// At the home, `HomeDirty`: perhaps nobody has written the page, and all sharers have copied it since it was exclusive.
+pub(super) const ONLY_CLAIMED: u8 = 64;
 
 /// This node has written the page between its last two releases, and others have a copy. If it writes the page again, the page
 /// stays writable over the next release (`kept.rs`).
@@ -67,7 +67,7 @@ pub(super) struct PageEntry {
     /// Where the directory entry is, at the home of a page that others use too.
     pub directory: u32,
     /// The node that was home when this node last knew. At the home: where it is to be, if that was decided.
-    pub hint: NodeId,
+    pub probable_home: NodeId,
     pub state: State,
     pub flags: Flags,
 }
@@ -75,13 +75,15 @@ pub(super) struct PageEntry {
 impl PageEntry {
     /// True if a page that nobody touched is to have the same home as this one.
     pub fn is_alike(&self, other: &Self) -> bool {
-        self.state == other.state && self.hint == other.hint && self.has(PINNED) == other.has(PINNED)
+        self.state == other.state
+            && self.probable_home == other.probable_home
+            && self.has(PINNED) == other.has(PINNED)
     }
 
     /// True if the home may move from here to a node that writes the page and has this past.
     pub fn may_move_to(&self, node: NodeId, history: &History) -> bool {
-        let wanted = if self.has(PINNED) { self.hint == node } else { history.may_move_to(node) };
-        wanted && !self.has(CROSSED)
+        let wanted = if self.has(PINNED) { self.probable_home == node } else { history.may_move_to(node) };
+        wanted && !self.has(GRANT_RACE)
     }
 
     /// True of a page that threads of this node may go on writing while its writes are released.
@@ -105,9 +107,9 @@ impl PageEntry {
 
 impl page_table::PageEntry for PageEntry {
     fn fresh(layout: &Layout, page: Page) -> Self {
-        let hint = layout.manager(page);
-        let state = if hint == layout.me() { State::Untouched } else { State::Invalid };
-        Self { flush: 0, directory: NO_RECORD, hint, state, flags: Flags::default() }
+        let probable_home = layout.manager(page);
+        let state = if probable_home == layout.me() { State::Untouched } else { State::Invalid };
+        Self { flush: 0, directory: NO_RECORD, probable_home, state, flags: Flags::default() }
     }
 
     fn record(&mut self) -> &mut u32 {

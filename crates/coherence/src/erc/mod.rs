@@ -38,7 +38,7 @@ use crate::page_table::PageTable;
 use crate::registry::{Consistency, PlacedHomes, ProtocolInfo};
 use crate::runs::span;
 use crate::{
-    Access, Counters, Env, Layout, Outcome, Page, PlacedPages, Protocol, Standing, Violation, Waiter,
+    Access, Counters, Env, HomeRole, Layout, Outcome, Page, PlacedPages, Protocol, Violation, Waiter,
 };
 use gondwana_topology::{NodeId, NodeSet};
 use rounds::Rounds;
@@ -290,13 +290,13 @@ impl Protocol for Erc {
 
     fn give_placed(&mut self, _first: Page, _count: u32, _env: &mut dyn Env) {}
 
-    fn standing(&self, page: Page) -> Standing {
+    fn home_role(&self, page: Page) -> HomeRole {
         if self.pages.layout().manager(page) != self.pages.me() {
-            Standing::Elsewhere
+            HomeRole::Elsewhere
         } else if self.pages.get(page).owner == NOBODY {
-            Standing::Untouched
+            HomeRole::Untouched
         } else {
-            Standing::Home
+            HomeRole::Home
         }
     }
 

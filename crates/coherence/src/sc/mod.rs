@@ -31,7 +31,7 @@ use crate::page_table::PageTable;
 use crate::registry::{Consistency, PlacedHomes, ProtocolInfo};
 use crate::runs::span;
 use crate::{
-    Access, Counters, Env, Event, Layout, Outcome, Page, PlacedPages, Protocol, Standing, Violation, Waiter,
+    Access, Counters, Env, Event, HomeRole, Layout, Outcome, Page, PlacedPages, Protocol, Violation, Waiter,
 };
 use gondwana_topology::{NodeId, NodeSet};
 use state::{ASKED, GIVE, HELD, Managed, NOBODY, PINNED, PageEntry};
@@ -376,16 +376,16 @@ impl Protocol for Sc {
         }
     }
 
-    fn standing(&self, page: Page) -> Standing {
+    fn home_role(&self, page: Page) -> HomeRole {
         let entry = self.pages.get(page);
         if !entry.is_manager(self.pages.me()) {
-            Standing::Elsewhere
+            HomeRole::Elsewhere
         } else if entry.owner == NOBODY && entry.has(PINNED) {
-            Standing::Placed(entry.manager)
+            HomeRole::Placed(entry.manager)
         } else if entry.owner == NOBODY {
-            Standing::Untouched
+            HomeRole::Untouched
         } else {
-            Standing::Home
+            HomeRole::Home
         }
     }
 

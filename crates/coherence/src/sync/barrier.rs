@@ -1,3 +1,5 @@
+//! The state of one barrier on one node: who waits, what was gathered, and what was reported to the parent.
+
 use super::gathering::Gathering;
 use super::reported::Reported;
 use crate::Waiter;

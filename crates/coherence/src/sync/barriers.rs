@@ -1,3 +1,6 @@
+//! All barriers of one node as a state machine: arrivals are gathered in the node, then along a tree of nodes whose root is
+//! the barrier's manager. The design note `synchronisation.md` gives the reasons.
+
 use super::barrier::{Barrier, Permitted};
 use super::gathering::Share;
 use super::tree::{FAN_IN, Tree};

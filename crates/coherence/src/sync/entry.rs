@@ -1,5 +1,8 @@
+//! One mutex on one node, as the threads of that node see it: locking and unlocking while no other thread waits take one
+//! atomic instruction each. `tests/loom.rs` compiles this file over checked atomics.
+
+use super::primitive::{AtomicU32, AtomicU64, Ordering};
 use super::{SyncError, Thread};
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 /// What a mutex does when its holder locks it again, or somebody else unlocks it.
 ///

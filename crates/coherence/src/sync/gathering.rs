@@ -1,3 +1,6 @@
+//! Which arrivals the children of a node in a barrier's tree, and its own threads, may keep back until there are as many as
+//! in the last episode, and when they must be told to hurry.
+
 use gondwana_topology::NodeId;
 use std::collections::VecDeque;
 

@@ -1,3 +1,6 @@
+//! Mutexes as tokens: the node that has a mutex's token passes the mutex among its threads without a message; another
+//! node asks the manager, which forwards the request to the last node that asked (the distributed queue of TreadMarks).
+
 mod attempts;
 mod line;
 mod queue;
@@ -20,7 +23,7 @@ pub type ManagerOf = Arc<dyn Fn(Object) -> NodeId + Send + Sync>;
 
 /// How a waiter's attempt ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Grant {
+pub enum LockGrant {
     /// Its thread holds the mutex.
     Acquired,
     /// Its trylock failed: `EBUSY`.
@@ -49,7 +52,7 @@ pub trait LockEnv {
     /// The token arrived from another node to be used here: the node acquires.
     fn arrived(&mut self, object: Object);
     /// The operation begun with this waiter is decided.
-    fn resume(&mut self, waiter: Waiter, grant: Grant);
+    fn resume(&mut self, waiter: Waiter, grant: LockGrant);
 }
 
 /// What tokens did on this node so far.
@@ -109,7 +112,7 @@ impl Locks {
     }
 
     /// `pthread_mutex_lock` after [`Entry::fast_lock`] said `Slow`. `Done`: the thread holds the mutex; `Wait`:
-    /// the waiter is resumed with [`Grant::Acquired`] once it does.
+    /// the waiter is resumed with [`LockGrant::Acquired`] once it does.
     pub fn lock(&mut self, object: Object, thread: Thread, waiter: Waiter, env: &mut dyn LockEnv) -> Outcome {
         let entry = self.table.settled(object, || (self.manager)(object) == self.me);
         loop {
@@ -308,9 +311,9 @@ impl Locks {
             self.queues.forget(object);
         }
         entry.set(word);
-        env.resume(first.waiter, Grant::Acquired);
+        env.resume(first.waiter, LockGrant::Acquired);
         for waiter in failed {
-            env.resume(waiter, Grant::Busy);
+            env.resume(waiter, LockGrant::Busy);
         }
         for (to, attempt) in asking {
             env.send(to, &LockMessage::Busy { object, attempt });

@@ -2,8 +2,8 @@
 
 use super::locks_world::{Event, Op, World};
 use super::{
-    Fast, Grant, Kind, LOCAL_HANDOVERS, LockEnv, LockMessage, LockTable, Locks, Object, SyncError, Thread,
-    TryOutcome,
+    Fast, Kind, LOCAL_HANDOVERS, LockEnv, LockGrant, LockMessage, LockTable, Locks, Object, SyncError,
+    Thread, TryOutcome,
 };
 use crate::{Outcome, Waiter};
 use gondwana_topology::NodeId;
@@ -20,7 +20,7 @@ enum Did {
     Sent(NodeId, LockMessage),
     Passed(NodeId),
     Arrived,
-    Resumed(u64, Grant),
+    Resumed(u64, LockGrant),
 }
 
 /// Records what the machine does; flushes end when the test says so.
@@ -47,7 +47,7 @@ impl LockEnv for Log {
         self.0.push(Did::Arrived);
     }
 
-    fn resume(&mut self, waiter: Waiter, grant: Grant) {
+    fn resume(&mut self, waiter: Waiter, grant: LockGrant) {
         self.0.push(Did::Resumed(waiter.0, grant));
     }
 }
@@ -94,12 +94,12 @@ fn a_token_is_asked_for_once_and_then_rests_here() {
     }
     assert_eq!(env.take(), [Did::Sent(MANAGER, request(None))]);
     locks.message(MANAGER, TOKEN, &mut env).unwrap();
-    assert_eq!(env.take(), [Did::Arrived, Did::Resumed(1, Grant::Acquired)]);
+    assert_eq!(env.take(), [Did::Arrived, Did::Resumed(1, LockGrant::Acquired)]);
     let entry = table.entry(MUTEX);
     assert!(entry.is_held_by(Thread(1)));
     assert_eq!(entry.fast_unlock(Thread(1), || Kind::Normal), Ok(Fast::Slow));
     locks.unlock(MUTEX, &mut env).unwrap();
-    assert_eq!(env.take(), [Did::Resumed(2, Grant::Acquired)]);
+    assert_eq!(env.take(), [Did::Resumed(2, LockGrant::Acquired)]);
     assert_eq!(entry.fast_unlock(Thread(2), || Kind::Normal), Ok(Fast::Done));
     assert_eq!(entry.fast_lock(Thread(1), || Kind::Normal), Ok(Fast::Done));
     assert_eq!(locks.counters().requests, 1);
@@ -146,7 +146,7 @@ fn another_node_waits_for_a_bounded_number_of_handovers() {
         assert_eq!(entry.fast_unlock(Thread(holder), || Kind::Normal), Ok(Fast::Slow));
         locks.unlock(MUTEX, &mut env).unwrap();
         let last = turn == u64::from(LOCAL_HANDOVERS);
-        let expected = if last { Did::Passed(OTHER) } else { Did::Resumed(next, Grant::Acquired) };
+        let expected = if last { Did::Passed(OTHER) } else { Did::Resumed(next, LockGrant::Acquired) };
         assert_eq!(env.take(), [expected], "turn {turn}");
     }
     locks.flushed(MUTEX, &mut env);
@@ -163,9 +163,9 @@ fn a_failed_try_leaves_the_token_coming() {
     assert_eq!(env.take(), [Did::Sent(MANAGER, ask_before(OTHER, 2))]);
     // Nor does an answer to the first question decide the second attempt.
     locks.message(MANAGER, BUSY, &mut env).unwrap();
-    assert_eq!(env.take(), [Did::Resumed(1, Grant::Busy)]);
+    assert_eq!(env.take(), [Did::Resumed(1, LockGrant::Busy)]);
     locks.message(MANAGER, TOKEN, &mut env).unwrap();
-    assert_eq!(env.take(), [Did::Arrived, Did::Resumed(2, Grant::Acquired)]);
+    assert_eq!(env.take(), [Did::Arrived, Did::Resumed(2, LockGrant::Acquired)]);
     // An answer may be slower than the token.
     locks.message(MANAGER, BUSY, &mut env).unwrap();
     assert_eq!(env.take(), []);
@@ -192,7 +192,7 @@ fn whoever_awaits_the_token_has_the_node_before_asked_and_speaks_up_later() {
     assert_eq!(env.take(), [Did::Sent(MANAGER, ask_before(THIRD, 2))]);
     locks.message(MANAGER, TOKEN, &mut env).unwrap();
     let told = Did::Sent(THIRD, LockMessage::Busy { object: MUTEX, attempt: 2 });
-    let resumed = [Did::Resumed(1, Grant::Acquired), Did::Resumed(2, Grant::Busy)];
+    let resumed = [Did::Resumed(1, LockGrant::Acquired), Did::Resumed(2, LockGrant::Busy)];
     assert_eq!(env.take(), [Did::Arrived].into_iter().chain(resumed).chain([told]).collect::<Vec<_>>());
 }
 

@@ -2,7 +2,7 @@
 //! tests and the model checker drive.
 
 use super::entry::Word;
-use super::{Fast, Grant, Kind, LockEnv, LockMessage, Locks, ManagerOf, Object, Thread, TryOutcome};
+use super::{Fast, Kind, LockEnv, LockGrant, LockMessage, Locks, ManagerOf, Object, Thread, TryOutcome};
 use crate::{Outcome, Waiter};
 use gondwana_topology::NodeId;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -85,7 +85,7 @@ struct Around {
     sections: BTreeMap<u64, u32>,
     seen: BTreeMap<(NodeId, u64), u32>,
     released: BTreeMap<u64, u32>,
-    resumed: Vec<(usize, Grant)>,
+    resumed: Vec<(usize, LockGrant)>,
     broken: Option<&'static str>,
 }
 
@@ -123,7 +123,7 @@ impl LockEnv for At<'_> {
         self.around.seen.insert((self.me, object.0), released);
     }
 
-    fn resume(&mut self, waiter: Waiter, grant: Grant) {
+    fn resume(&mut self, waiter: Waiter, grant: LockGrant) {
         self.around.resumed.push((waiter.0 as usize, grant));
     }
 }
@@ -200,8 +200,8 @@ impl World {
                 self.around.broken = Some("a thread was resumed that did not wait");
             }
             match grant {
-                Grant::Acquired => self.enter(index, programs),
-                Grant::Busy => self.fail(index, programs),
+                LockGrant::Acquired => self.enter(index, programs),
+                LockGrant::Busy => self.fail(index, programs),
             }
         }
         self.meet(programs);

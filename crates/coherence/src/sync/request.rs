@@ -1,3 +1,5 @@
+//! What nodes ask the manager of an object, and what it answers.
+
 use super::{Object, SyncError, Thread};
 use gondwana_topology::NodeId;
 use serde::{Deserialize, Serialize};

@@ -1,3 +1,6 @@
+//! The manager of conditions, semaphores, readers-writer locks, `once` controls, keys and threads: it answers the requests
+//! of all nodes about the objects in its charge, at once or when another request lets it.
+
 use super::key::Keys;
 use super::once::Once;
 use super::request::{Answer, Caller, Initialised, Reply, Request, Ticket};

@@ -1,3 +1,6 @@
+//! The lock table: one word for each mutex whose token this node has had, which threads lock and unlock with one atomic
+//! instruction each. Readers and writers take no lock; slots are never given back.
+
 use super::entry::Word;
 use super::object_map::scatter;
 use super::{Entry, Object};

@@ -1,3 +1,5 @@
+//! The tree along which the nodes of a barrier report.
+
 use gondwana_topology::NodeId;
 
 /// How many children a node has in a barrier's tree.

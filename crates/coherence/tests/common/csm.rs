@@ -1,7 +1,7 @@
 //! What must hold of `csm` machines when nothing is under way.
 
 use super::world::{Machine, Node};
-use gondwana_coherence::{Access, Csm, Layout, Page, PageView, State, Visitors};
+use gondwana_coherence::{Access, Claims, Csm, Layout, Page, PageView, State};
 use gondwana_topology::NodeId;
 
 impl Machine for Csm {
@@ -45,7 +45,7 @@ impl Machine for Csm {
                     }
                 }
                 if at != home {
-                    return fail("hints don't lead home");
+                    return fail("probable homes don't lead home");
                 }
             }
             if !nodes.iter().all(|node| node.machine.is_quiet()) {
@@ -56,10 +56,10 @@ impl Machine for Csm {
     }
 }
 
-/// What a node knows about a page, and would know if it now looked who has visited it.
+/// What a node knows about a page, and would know if it now withdrew the page.
 fn as_it_will_be(node: &Node<Csm>, page: Page) -> PageView {
     let mut view = node.machine.page(page);
-    let Visitors { readers, home, beside_writers } = node.memory.visitors(page);
+    let Claims { readers, home, beside_writers } = node.memory.claims(page);
     if let Some(home) = home {
         assert!(matches!(view.state, State::HomeExclusive | State::HomeShared), "a page in use was taken");
         assert!(view.sharers.is_empty() && readers.is_empty(), "a page in use was taken");

@@ -1,7 +1,7 @@
 //! The memory of one simulated node, which also checks that the machine handles it in the right order.
 
 use gondwana_coherence::{
-    Access, Encoded, Env, MESSAGE_TAG, Message, Offer, Page, Visit, Visitors, Waiter, Writers,
+    Access, Claim, Claims, Encoded, Env, Exposure, MESSAGE_TAG, Message, Page, Waiter, Writers,
 };
 use gondwana_topology::{NodeId, NodeSet};
 use std::collections::BTreeSet;
@@ -13,19 +13,19 @@ pub struct Memory {
     frames: Vec<u8>,
     twins: Vec<Option<Vec<u8>>>,
     pub access: Vec<Access>,
-    doors: Vec<Option<Door>>,
+    words: Vec<Option<Word>>,
     /// Pages that others have copied beside this node's writers, at most [`ROOM`].
-    visited: BTreeSet<Page>,
+    logged: BTreeSet<Page>,
 }
 
-/// Little, so that visitors sometimes have to take write access.
+/// Little, so that readers sometimes have to take write access.
 const ROOM: usize = 2;
 
-/// An open page: see [`Env::open`].
+/// An exposed page: see [`Env::expose`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-struct Door {
-    offer: Offer,
-    visitors: Visitors,
+struct Word {
+    exposure: Exposure,
+    claims: Claims,
 }
 
 impl Memory {
@@ -35,8 +35,8 @@ impl Memory {
             frames: vec![0; pages * size],
             twins: vec![None; pages],
             access: vec![Access::None; pages],
-            doors: vec![None; pages],
-            visited: BTreeSet::new(),
+            words: vec![None; pages],
+            logged: BTreeSet::new(),
         }
     }
 
@@ -57,8 +57,8 @@ impl Memory {
     }
 
     /// Who has come for an open page since it was opened.
-    pub fn visitors(&self, page: Page) -> Visitors {
-        self.doors[page.0 as usize].map_or(Visitors::default(), |door| door.visitors)
+    pub fn claims(&self, page: Page) -> Claims {
+        self.words[page.0 as usize].map_or(Claims::default(), |word| word.claims)
     }
 
     fn frame(&mut self, page: Page) -> &mut [u8] {
@@ -91,23 +91,23 @@ pub struct SimEnv<'a> {
     pub me: NodeId,
     pub memory: &'a mut Memory,
     pub effects: &'a mut Effects,
-    /// The memories of nodes that can be visited.
-    neighbours: Vec<(NodeId, &'a mut Memory)>,
+    /// The memories that can be read one-sided.
+    peers: Vec<(NodeId, &'a mut Memory)>,
     copied_writable: Vec<Page>,
 }
 
 impl<'a> SimEnv<'a> {
     pub fn new(me: NodeId, memory: &'a mut Memory, effects: &'a mut Effects) -> Self {
-        Self { me, memory, effects, neighbours: Vec::new(), copied_writable: Vec::new() }
+        Self { me, memory, effects, peers: Vec::new(), copied_writable: Vec::new() }
     }
 
-    /// The same, among nodes that can be visited.
-    pub fn beside(self, neighbours: Vec<(NodeId, &'a mut Memory)>) -> Self {
-        Self { neighbours, ..self }
+    /// The same, among nodes whose memory can be read one-sided.
+    pub fn beside(self, peers: Vec<(NodeId, &'a mut Memory)>) -> Self {
+        Self { peers, ..self }
     }
 
-    fn neighbour(&mut self, node: NodeId) -> Option<&mut Memory> {
-        self.neighbours.iter_mut().find(|(number, _)| *number == node).map(|(_, memory)| &mut **memory)
+    fn peer(&mut self, node: NodeId) -> Option<&mut Memory> {
+        self.peers.iter_mut().find(|(number, _)| *number == node).map(|(_, memory)| &mut **memory)
     }
 
     fn note_copy(&mut self, page: Page) {
@@ -229,54 +229,54 @@ impl Env for SimEnv<'_> {
         self.send(to, message, &bulk);
     }
 
-    fn open(&mut self, page: Page, offer: Offer) {
-        let right = if offer.writers == Writers::Noted { Access::Read } else { Access::Write };
+    fn expose(&mut self, page: Page, exposure: Exposure) {
+        let right = if exposure.writers == Writers::Noted { Access::Read } else { Access::Write };
         assert!(self.memory.access[page.0 as usize] >= right, "a page is open that is not here");
-        let door = &mut self.memory.doors[page.0 as usize];
-        assert_eq!(*door, None, "names at an open door would be lost");
-        *door = Some(Door { offer, visitors: Visitors::default() });
+        let word = &mut self.memory.words[page.0 as usize];
+        assert_eq!(*word, None, "names at an open word would be lost");
+        *word = Some(Word { exposure, claims: Claims::default() });
     }
 
-    fn close(&mut self, page: Page) -> Visitors {
-        let visitors = self.memory.visitors(page);
-        self.memory.doors[page.0 as usize] = None;
-        visitors
+    fn withdraw(&mut self, page: Page) -> Claims {
+        let claims = self.memory.claims(page);
+        self.memory.words[page.0 as usize] = None;
+        claims
     }
 
-    fn visit(&mut self, home: NodeId, first: Page, most: u32, visit: Visit) -> u32 {
+    fn claim(&mut self, home: NodeId, first: Page, most: u32, claim: Claim) -> u32 {
         let me = self.me;
-        let Some(memory) = self.neighbour(home) else { return 0 };
+        let Some(memory) = self.peer(home) else { return 0 };
         let mut count = 0;
         for page in first.0..first.0 + most {
-            let Some(Door { offer, visitors }) = &mut memory.doors[page as usize] else { break };
-            let purpose = if visit == Visit::Upgrade { Visit::Home } else { visit };
-            if visitors.home.is_some() || (purpose != Visit::Read && offer.to_writers != Some(purpose)) {
+            let Some(Word { exposure, claims }) = &mut memory.words[page as usize] else { break };
+            let purpose = if claim == Claim::Upgrade { Claim::Home } else { claim };
+            if claims.home.is_some() || (purpose != Claim::Read && exposure.to_writers != Some(purpose)) {
                 break;
             }
-            if visit == Visit::Upgrade {
-                let alone = visitors.readers == NodeSet::only(me);
-                if !alone || offer.writers != Writers::Noted {
+            if claim == Claim::Upgrade {
+                let alone = claims.readers == NodeSet::only(me);
+                if !alone || exposure.writers != Writers::Noted {
                     break;
                 }
-                *visitors = Visitors { home: Some(me), ..Visitors::default() };
+                *claims = Claims { home: Some(me), ..Claims::default() };
                 count += 1;
                 continue;
             }
             let quiet =
-                offer.writers == Writers::Compared && visit != Visit::Home && memory.visited.len() < ROOM;
+                exposure.writers == Writers::Compared && claim != Claim::Home && memory.logged.len() < ROOM;
             if quiet {
-                memory.visited.insert(Page(page));
-                visitors.beside_writers = true;
-            } else if visitors.beside_writers {
+                memory.logged.insert(Page(page));
+                claims.beside_writers = true;
+            } else if claims.beside_writers {
                 break;
-            } else if std::mem::replace(&mut offer.writers, Writers::Noted) != Writers::Noted {
+            } else if std::mem::replace(&mut exposure.writers, Writers::Noted) != Writers::Noted {
                 memory.access[page as usize] = Access::Read;
             }
-            match visit {
-                Visit::Home if visitors.readers.is_empty() => visitors.home = Some(me),
-                Visit::Home | Visit::Upgrade => break,
-                Visit::Read | Visit::Write => {
-                    visitors.readers.insert(me);
+            match claim {
+                Claim::Home if claims.readers.is_empty() => claims.home = Some(me),
+                Claim::Home | Claim::Upgrade => break,
+                Claim::Read | Claim::Write => {
+                    claims.readers.insert(me);
                 }
             }
             count += 1;
@@ -284,24 +284,24 @@ impl Env for SimEnv<'_> {
         count
     }
 
-    fn visited(&mut self, pages: &mut Vec<Page>) {
-        pages.extend(std::mem::take(&mut self.memory.visited));
+    fn copied_beside_writers(&mut self, pages: &mut Vec<Page>) {
+        pages.extend(std::mem::take(&mut self.memory.logged));
     }
 
-    fn is_current(&mut self, visitor: NodeId, page: Page) -> bool {
+    fn is_current(&mut self, reader: NodeId, page: Page) -> bool {
         let own = self.memory.frame(page).to_vec();
-        self.neighbour(visitor).is_some_and(|memory| memory.frame(page) == own)
+        self.peer(reader).is_some_and(|memory| memory.frame(page) == own)
     }
 
     fn install_from(&mut self, home: NodeId, first: Page, count: u32, access: Access) {
         for page in (first.0..first.0 + count).map(Page) {
-            let contents = self.neighbour(home).expect("visited before").frame(page).to_vec();
+            let contents = self.peer(home).expect("copied before").frame(page).to_vec();
             self.install(page, &contents, access);
         }
     }
 
     fn merge_from(&mut self, home: NodeId, page: Page) {
-        let contents = self.neighbour(home).expect("visited before").frame(page).to_vec();
+        let contents = self.peer(home).expect("copied before").frame(page).to_vec();
         self.merge(page, &contents);
     }
 

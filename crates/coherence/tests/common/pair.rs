@@ -11,7 +11,7 @@ use std::collections::VecDeque;
 pub const PAGES: u32 = 8;
 pub const SIZE: usize = 4;
 pub const HOME: usize = 0;
-pub const VISITOR: usize = 1;
+pub const READER: usize = 1;
 
 /// The home manages all pages.
 pub struct Pair {
@@ -34,8 +34,8 @@ impl Pair {
         let mut effects = Effects::default();
         let [first, second] = &mut self.memories;
         let (own, other) = if node == 0 { (first, second) } else { (second, first) };
-        let neighbours = vec![(NodeId(1 - node as u16), other)];
-        let mut env = SimEnv::new(NodeId(node as u16), own, &mut effects).beside(neighbours);
+        let peers = vec![(NodeId(1 - node as u16), other)];
+        let mut env = SimEnv::new(NodeId(node as u16), own, &mut effects).beside(peers);
         let result = act(&mut self.machines[node], &mut env);
         (result, effects)
     }
@@ -60,9 +60,9 @@ impl Pair {
         }
     }
 
-    /// The visitor asks for the first pages by a message; gives what the home answers.
+    /// The reader asks for the first pages by a message; gives what the home answers.
     pub fn asks_home(&mut self, count: u32, write: bool) -> Vec<CsmMessage> {
-        let requester = NodeId(VISITOR as u16);
+        let requester = NodeId(READER as u16);
         let fetch = CsmMessage::Fetch { first: Page(0), count, write, requester, completed: 0 };
         let (result, effects) =
             self.call(HOME, |machine, env| machine.message(requester, &encoded(&fetch), &[], env));
@@ -72,8 +72,8 @@ impl Pair {
 
     /// Makes the home look who has come for a page.
     pub fn asks_home_about(&mut self, page: u32) {
-        self.call(HOME, |machine, env| machine.keep_out(Page(page), env));
-        self.call(HOME, |machine, env| machine.let_in(env));
+        self.call(HOME, |machine, env| machine.withdraw_page(Page(page), env));
+        self.call(HOME, |machine, env| machine.expose_withdrawn(env));
     }
 
     /// A node releases what it wrote; the other one then acquires.

@@ -239,17 +239,17 @@ impl<P: Machine> World<P> {
     /// Calls a machine and carries out what it sent and whom it resumed.
     fn call<R>(&mut self, node: usize, act: impl FnOnce(&mut P, &mut SimEnv<'_>) -> R) -> R {
         let mut effects = Effects::default();
-        let mut neighbours = Vec::new();
+        let mut peers = Vec::new();
         let mut own = None;
         for (number, Node { machine, memory }) in self.nodes.iter_mut().enumerate() {
             if number == node {
                 own = Some((machine, memory));
             } else {
-                neighbours.push((NodeId(number as u16), memory));
+                peers.push((NodeId(number as u16), memory));
             }
         }
         let (machine, memory) = own.expect("there is such a node");
-        let mut env = SimEnv::new(NodeId(node as u16), memory, &mut effects).beside(neighbours);
+        let mut env = SimEnv::new(NodeId(node as u16), memory, &mut effects).beside(peers);
         let result = act(machine, &mut env);
         for (to, message, bulk) in effects.sent {
             self.channels[node][to.index()].push_back((message, bulk));
@@ -325,7 +325,7 @@ impl<P: Machine> World<P> {
                 self.advance(index);
             }
             (Op::Expose, _) => {
-                self.call(node, |machine, env| machine.expose(env));
+                self.call(node, |machine, env| machine.downgrade_exclusive(env));
                 self.advance(index);
             }
             (Op::Barrier, _) => {

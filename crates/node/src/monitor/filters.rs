@@ -1,6 +1,6 @@
 //! The filters of the command line, on this node.
 
-use super::Tap;
+use super::EventSink;
 use super::failure::lock;
 use crate::Node;
 use gondwana_memory::heap::Layout;
@@ -28,11 +28,11 @@ impl Node {
             .filter(|configuration| configuration.filters().next().is_some())
             .map(|configuration| configuration.bank().clone());
         let mut core = self.core();
-        if core.ports.tap.is_none() && bank.is_some() {
-            core.ports.tap = Some(Box::new(Tap::new(self.geometry.clone())));
+        if core.env.sink.is_none() && bank.is_some() {
+            core.env.sink = Some(Box::new(EventSink::new(self.geometry.clone())));
         }
-        if let Some(tap) = &mut core.ports.tap {
-            tap.bank = bank;
+        if let Some(sink) = &mut core.env.sink {
+            sink.bank = bank;
         }
     }
 

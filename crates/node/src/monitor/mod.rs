@@ -5,6 +5,9 @@
 //! allocates or waits for the monitor.
 
 mod attribution;
+mod event_sink;
+#[cfg(test)]
+mod event_sink_tests;
 mod failure;
 mod filters;
 mod launcher_answers;
@@ -14,13 +17,10 @@ mod outbox;
 mod predicted_writes;
 mod program_filters;
 mod recorder;
-mod tap;
-#[cfg(test)]
-mod tap_tests;
 mod thresholds;
 
 pub use attribution::{Attribution, Stacks, Threads};
-pub use tap::{Tap, Touch};
+pub use event_sink::{EventSink, Touch};
 pub use thresholds::Callback;
 
 use crate::{Node, Thread, service};
@@ -118,7 +118,8 @@ impl Node {
     fn start_monitoring(&'static self, asked: &Monitoring) {
         // Made before the lock is taken, and the old one is dropped after it is released: both are large.
         let written = Arc::new(Written::new());
-        let mut tap = Some(Box::new(Tap::recording(self.geometry.clone(), asked.auto, Arc::clone(&written))));
+        let mut sink =
+            Some(Box::new(EventSink::recording(self.geometry.clone(), asked.auto, Arc::clone(&written))));
         let mut recorder = self.monitor.recorder();
         if self.monitor.over.load(Ordering::Relaxed) {
             return;
@@ -131,9 +132,9 @@ impl Node {
         }
         {
             let mut core = self.core();
-            let bank = core.ports.tap.as_ref().and_then(|before| before.bank.clone());
-            std::mem::swap(&mut core.ports.tap, &mut tap);
-            core.ports.tap.iter_mut().for_each(|tap| tap.bank = bank.clone());
+            let bank = core.env.sink.as_ref().and_then(|before| before.bank.clone());
+            std::mem::swap(&mut core.env.sink, &mut sink);
+            core.env.sink.iter_mut().for_each(|sink| sink.bank = bank.clone());
         }
         self.begin_attribution();
         if let Some(mut before) = recorder.take() {
@@ -167,10 +168,10 @@ impl Node {
 
     /// Stops aggregating. Returns the table, and the event sink if it does not count either: both are large, and the
     /// caller drops them after the lock is released.
-    fn stop_aggregation(&self) -> (Option<AggregationTable>, Option<Box<Tap>>) {
+    fn stop_aggregation(&self) -> (Option<AggregationTable>, Option<Box<EventSink>>) {
         let mut core = self.core();
-        let table = core.ports.tap.as_mut().and_then(|tap| tap.table.take());
-        (table, core.ports.tap.take_if(|tap| tap.bank.is_none()))
+        let table = core.env.sink.as_mut().and_then(|sink| sink.table.take());
+        (table, core.env.sink.take_if(|sink| sink.bank.is_none()))
     }
 
     /// Carries out the launcher's orders until the launcher ends, and records meanwhile.

@@ -24,7 +24,7 @@ impl Node {
         if filter.directions.meets(Directions::In) && filter.kinds.contains(Kind::Read) {
             for counted in filter.ranges() {
                 for pages in self.geometry.pages_between(counted.start as usize, counted.end as usize) {
-                    self.core().ports.report_one_sided_reads(pages);
+                    self.core().env.report_one_sided_reads(pages);
                 }
             }
         }

@@ -102,7 +102,7 @@ impl Recorder {
         if let Some(unit_refinement) = &mut self.unit_refinement {
             let units = Some(unit_refinement.learn(happened));
             // The units before are dropped after the lock is released.
-            let _before = node.core().ports.tap.as_mut().map(|tap| std::mem::replace(&mut tap.units, units));
+            let _before = node.core().env.sink.as_mut().map(|sink| std::mem::replace(&mut sink.units, units));
         }
     }
 
@@ -139,7 +139,7 @@ impl Recorder {
 
     fn take_table(&mut self, node: &'static Node) {
         self.spare.clear();
-        if let Some(table) = node.core().ports.tap.as_mut().and_then(|tap| tap.table.as_mut()) {
+        if let Some(table) = node.core().env.sink.as_mut().and_then(|sink| sink.table.as_mut()) {
             std::mem::swap(table, &mut self.spare);
         }
         let (begin, end) = (self.last, self.now());
@@ -268,7 +268,7 @@ fn parts(filter: &Filter, counters: impl Iterator<Item = u64>) -> Vec<FilterCoun
 /// Messages and bytes that a node has sent.
 fn sent(node: &Node) -> (u64, u64) {
     let core = node.core();
-    (core.ports.messages.messages(), core.ports.messages.bytes())
+    (core.env.messages.messages(), core.env.messages.bytes())
 }
 
 /// Faults that threads of a node have taken.

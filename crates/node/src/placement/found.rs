@@ -2,7 +2,7 @@
 
 use crate::Node;
 use crate::wire::Wire;
-use gondwana_coherence::{Page, Standing};
+use gondwana_coherence::{HomeRole, Page};
 use gondwana_memory::PAGE_SIZE;
 use gondwana_topology::NodeId;
 use std::ops::Range;
@@ -65,10 +65,10 @@ impl Node {
         let mut core = self.core();
         let mut runs: Vec<HomeRun> = vec![];
         for page in first..first + count {
-            let home = match core.find_standing(Page(page)) {
-                Standing::Home => self.me,
-                Standing::Placed(home) => home,
-                Standing::Elsewhere | Standing::Untouched => continue,
+            let home = match core.find_home_role(Page(page)) {
+                HomeRole::Home => self.me,
+                HomeRole::Placed(home) => home,
+                HomeRole::Elsewhere | HomeRole::Untouched => continue,
             };
             match runs.last_mut() {
                 Some((start, length, same)) if *start + *length == page && *same == home => *length += 1,

@@ -76,7 +76,7 @@ impl Node {
         if known {
             self.privately(move || {
                 for node in (0..self.boot.nodes).map(NodeId).filter(|node| *node != self.me) {
-                    self.core().ports.post(node, &Wire::Replicate { first, count, on }, &[]);
+                    self.core().env.post(node, &Wire::Replicate { first, count, on }, &[]);
                 }
             });
         }

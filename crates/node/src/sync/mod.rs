@@ -82,7 +82,7 @@ impl Node {
             self.wait(slot, event::COHERENT, None);
         }
         for (owner, addresses) in freed {
-            self.core().ports.post(owner, &Wire::Free(addresses), &[]);
+            self.core().env.post(owner, &Wire::Free(addresses), &[]);
         }
     }
 
@@ -95,5 +95,5 @@ impl Node {
 }
 
 fn waiter(slot: WaitSlot) -> Waiter {
-    crate::ports::Continuation::Thread(slot).into()
+    crate::env::Continuation::Thread(slot).into()
 }

@@ -33,7 +33,7 @@ impl Node {
         self.privately(move || {
             let slot = Thread::current(self).slot;
             self.waiting.slots.arm(slot, event::QUEUED | event::ANSWERED);
-            self.core().ports.post(to, &wire(Ticket(u64::from(slot.0))), &bulk);
+            self.core().env.post(to, &wire(Ticket(u64::from(slot.0))), &bulk);
             self.answer(slot)
         })
     }
@@ -60,7 +60,7 @@ impl Node {
         if server == self.me {
             core.serve(self.me, ticket, request);
         } else {
-            core.ports.post(server, &Wire::Request { ticket, request }, &[]);
+            core.env.post(server, &Wire::Request { ticket, request }, &[]);
         }
     }
 

@@ -1,6 +1,6 @@
 //! Trylocks: finding out whether somebody holds a mutex whose token is elsewhere.
 
-use super::{Grant, LockEnv, Locks, TryOutcome, Waiting};
+use super::{LockEnv, LockGrant, Locks, TryOutcome, Waiting};
 use super::{LockMessage, Object, Thread};
 use crate::Waiter;
 use crate::sync::entry::Word;
@@ -92,7 +92,7 @@ impl Locks {
     pub(super) fn busy(&mut self, object: Object, attempt: u64, env: &mut dyn LockEnv) -> bool {
         let waiters = self.queues.get_mut(object).map(|queue| queue.take_attempts(attempt));
         for waiter in waiters.into_iter().flatten() {
-            env.resume(waiter, Grant::Busy);
+            env.resume(waiter, LockGrant::Busy);
         }
         attempt <= self.attempts
     }

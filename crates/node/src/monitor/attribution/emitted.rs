@@ -200,8 +200,8 @@ impl Emitted {
             let count = node.geometry.consecutive(from, pages.end).min(ASK);
             let here = {
                 let core = node.core();
-                let here = |page: &u32| core.ports.pages.access(*page) != Access::None;
-                let words = |page| (page, core.ports.pages.words(page..page + 1));
+                let here = |page: &u32| core.env.pages.access(*page) != Access::None;
+                let words = |page| (page, core.env.pages.words(page..page + 1));
                 (from..from + count).filter(here).map(words).collect::<Vec<_>>()
             };
             for (page, words) in here {

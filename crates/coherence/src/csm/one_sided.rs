@@ -1,56 +1,57 @@
-//! Reading from another node's memory without asking it (Cashmere's remote operations, turned to reads).
+//! One-sided reads: copying a page from its home's memory without a message (Cashmere's remote operations, for reads).
 //!
-//! Where the nodes can reach each other's memory, a home leaves its pages *open* while its machine is not at work on them.
-//! A node that lacks a page *visits* the home: it leaves its name at the page and copies. The home finds the names when it
-//! next *closes* the page, which it does before anything else that it does about it; then they are sharers like any others.
+//! Where nodes can reach each other's memory, a home *exposes* its pages while its machine is not working on them. A node
+//! that lacks a page *claims* it in the page's remote-access word, and copies. The home finds the claims when it next
+//! *withdraws* the page, which it does before anything else that it does about the page. It then counts the readers among
+//! the sharers, as if each had sent a `Fetch`.
 //!
-//! If the home's threads write the page without noting it, the visitor takes their write access away, which interrupts them,
-//! or leaves it to them. Then it leaves word for the home, which looks at such pages when it releases: what its threads have
-//! written since, the visitor must be told. Whether they have, shows when the visitor's copy is compared with the page. If they
-//! have not, they lose their write access then; if they have, they keep it, because they will probably write again.
+//! If the home's threads write the page without noting it, the claiming node takes their write access away, which interrupts
+//! them, or leaves it to them and logs the read for the home. The home compares logged pages when it releases: readers must get
+//! a notice about what its threads have written since. If a reader's copy equals the page, nothing has been written, and the
+//! home takes write access away; otherwise its threads keep it, because they will probably write again.
 //!
-//! A visit is worth a `Fetch` and its answer, at the moment when the name is left:
+//! A one-sided read is as good as a `Fetch` that the home answers at the moment of the claim:
 //!
-//! - Whatever was in force at the home then, is in the frame. A diff that comes later is found by the home together with
-//!   the name, so that the visitor is sent a notice, and contents that are newer than the name do no harm.
-//! - A copy that equals the page lacks no write. It is compared when the page can no longer be written, so that a visitor that is
-//!   still copying has the same contents in the end.
-//! - The visitor's machine does nothing else between leaving the name and having the copy, so that every notice meets
-//!   the copy that it is about.
-//! - Pages that are granted, given or touched for the first time are closed; whoever finds them so sends a message. So
-//!   does a writer as long as the home may well move to it.
+//! - The frame has all that was in force at the home by then. The home finds a claim together with any later diff, so that
+//!   it sends the reader a notice; contents that are newer than the claim do no harm.
+//! - A copy that equals the page lacks no write. The home compares when the page can no longer be written, so that a node that
+//!   is still copying gets the same contents.
+//! - The reader's machine does nothing else between claim and copy, so that every notice meets the copy that it is about.
+//! - Pages that are granted, given or touched for the first time are withdrawn: a node that finds them so sends a message.
+//!   So does a node that will write a page whose home may well move to it.
 //!
-//! A page that nobody but its home has used goes to the first node that will write it ([`History`](super::History)). That
-//! node makes itself the home: it takes the write access, copies, and counts the former home among the sharers. The former
-//! home finds out when it next closes the page, and has an ordinary copy then. Until that it sends nobody anything about the
-//! page, since nobody asked, and whoever asks makes it look. So does a node that has read a page and now writes it, if its name
-//! is the only one at the door: the home has not worked on the page since, so that the copy is like it.
+//! A page that only its home has used goes to the first node that will write it ([`History`](super::History)). That node
+//! makes itself the home: it takes the write access, copies, and counts the former home among the sharers. The former home
+//! learns of it when it next withdraws the page, and has an ordinary copy from then on. Until then it sends nothing about the
+//! page, since nothing asks it to: every request makes it withdraw the page first. A node that has read a page and then
+//! writes it does the same if it is the only one in the reader bitmap: the home has not worked on the page since, so that the
+//! copy equals the page.
 
 use super::state::{
-    CROSSED, DirectoryEntry, PENDING, PINNED, PageEntry, REFETCH, State, TWIN, VISITED, WRITE,
+    DirectoryEntry, GRANT_RACE, ONLY_CLAIMED, PENDING, PINNED, PageEntry, REFETCH, State, TWIN, WRITE,
 };
 use super::{Csm, History};
 use crate::page_table::Flags;
 use crate::runs::{runs, span};
-use crate::{Access, Env, Event, Offer, Page, Visit, Visitors, Writers};
+use crate::{Access, Claim, Claims, Env, Event, Exposure, Page, Writers};
 use gondwana_topology::{NodeId, NodeSet};
 
 impl Csm {
-    /// Keeps visitors from a page until the end of this call, and acts on who was there: those who read it are sharers
+    /// Withdraws a page until the end of this call, and acts on its claims: the nodes that have read it are sharers
     /// from now on, and it may have another home. Does nothing if the page's home was elsewhere.
-    pub(super) fn close(&mut self, page: Page, env: &mut dyn Env) {
+    pub(super) fn withdraw(&mut self, page: Page, env: &mut dyn Env) {
         let state = self.pages.entry(page).state;
         if !self.options.one_sided || !state.is_home() || state == State::Untouched {
             return;
         }
-        let Visitors { readers, home, beside_writers } = env.close(page);
+        let Claims { readers, home, beside_writers } = env.withdraw(page);
         if let Some(home) = home {
             self.leave_home(page, home);
             self.pages.entry(page).state = State::Shared;
             env.observe(Event::Left { exclusive: true, written: true }, page, 1, home);
             return;
         }
-        self.closed.push(page);
+        self.withdrawn.push(page);
         if readers.is_empty() {
             return;
         }
@@ -65,7 +66,7 @@ impl Csm {
             entry.state = State::HomeShared;
             if beside_writers {
                 entry.state = State::HomeDirty;
-                entry.set(VISITED);
+                entry.set(ONLY_CLAIMED);
                 self.dirty.push(page);
             }
             self.counters.exclusive_left += 1;
@@ -75,12 +76,12 @@ impl Csm {
 
     /// Closes the pages that others have copied although this node's threads write them, because these writes are about to be
     /// released: they are dirty.
-    pub(super) fn find_visited(&mut self, env: &mut dyn Env) {
+    pub(super) fn find_copied(&mut self, env: &mut dyn Env) {
         let mut pages = std::mem::take(&mut self.scratch.pages);
-        env.visited(&mut pages);
+        env.copied_beside_writers(&mut pages);
         for page in pages.drain(..) {
             if self.pages.layout().holds(page, 1) {
-                self.close(page, env);
+                self.withdraw(page, env);
             }
         }
         self.scratch.pages = pages;
@@ -91,8 +92,8 @@ impl Csm {
     pub(super) fn stop_idle_writers(&mut self, pages: &[Page], env: &mut dyn Env) {
         let mut idle = std::mem::take(&mut self.scratch.pages);
         for &page in pages {
-            if self.pages.entry(page).has(VISITED) {
-                self.close(page, env);
+            if self.pages.entry(page).has(ONLY_CLAIMED) {
+                self.withdraw(page, env);
                 if self.has_current_copies(page, env) {
                     idle.push(page);
                 }
@@ -107,33 +108,33 @@ impl Csm {
         self.scratch.pages = idle;
     }
 
-    /// The home of a page that was copied in visits may move to one that writes it: finds out whether anybody here has written
+    /// The home of a page that was copied one-sided may move to one that writes it: finds out whether anybody here has written
     /// it since, whose writes would have to be released first.
-    pub(super) fn settle_visited(&mut self, page: Page, env: &mut dyn Env) {
-        if self.pages.entry(page).has(VISITED) {
+    pub(super) fn settle_copied(&mut self, page: Page, env: &mut dyn Env) {
+        if self.pages.entry(page).has(ONLY_CLAIMED) {
             env.protect(page, 1, Access::Read);
             self.share_or_go_on(page, env);
-            self.pages.entry(page).take(VISITED);
+            self.pages.entry(page).take(ONLY_CLAIMED);
         }
     }
 
-    /// Nobody can write this page now that was copied in visits: shares it if all copies are like it. Otherwise its writers go on.
+    /// Nobody can write this page now that was copied one-sided: shares it if all copies are like it. Otherwise its writers go on.
     fn share_or_go_on(&mut self, page: Page, env: &mut dyn Env) {
         if self.are_current(page, env) {
             let entry = self.pages.entry(page);
             entry.state = State::HomeShared;
-            entry.take(VISITED);
+            entry.take(ONLY_CLAIMED);
         } else {
             env.protect(page, 1, Access::Write);
         }
     }
 
-    /// True of a page that was copied in visits only, if all copies are like it.
+    /// True of a page that was copied one-sided only, if all copies are like it.
     fn has_current_copies(&mut self, page: Page, env: &mut dyn Env) -> bool {
         let entry = *self.pages.entry(page);
         let known = self.known(&entry);
         entry.state == State::HomeDirty
-            && entry.has(VISITED)
+            && entry.has(ONLY_CLAIMED)
             && known.unconfirmed(&self.completed).is_empty()
             && self.are_current(page, env)
     }
@@ -145,15 +146,15 @@ impl Csm {
     }
 
     /// Opens the pages that were closed, or came here, during this call.
-    pub(super) fn reopen(&mut self, env: &mut dyn Env) {
-        if self.closed.is_empty() {
+    pub(super) fn expose_withdrawn(&mut self, env: &mut dyn Env) {
+        if self.withdrawn.is_empty() {
             return;
         }
-        let mut closed = std::mem::take(&mut self.closed);
+        let mut withdrawn = std::mem::take(&mut self.withdrawn);
         if self.options.one_sided {
-            closed.sort_unstable();
-            closed.dedup();
-            for &page in &closed {
+            withdrawn.sort_unstable();
+            withdrawn.dedup();
+            for &page in &withdrawn {
                 let entry = *self.pages.entry(page);
                 let writers = match entry.state {
                     // Who writes its copy changes it, so that comparing it would not tell what was written here.
@@ -165,17 +166,17 @@ impl Csm {
                     _ => continue,
                 };
                 let to_writers =
-                    self.welcome(&entry).filter(|&way| way != Visit::Home || !env.is_stack(page));
-                env.open(page, Offer { writers, to_writers });
+                    self.open_to_writers(&entry).filter(|&way| way != Claim::Home || !env.is_stack(page));
+                env.expose(page, Exposure { writers, to_writers });
             }
         }
-        closed.clear();
-        self.closed = closed;
-        self.tell_shared(env);
+        withdrawn.clear();
+        self.withdrawn = withdrawn;
+        self.report_shared(env);
     }
 
     /// Tells of the pages that others were found to have come for during this call, those of each together.
-    fn tell_shared(&mut self, env: &mut dyn Env) {
+    fn report_shared(&mut self, env: &mut dyn Env) {
         self.shared.sort_unstable();
         for run in self.shared.chunk_by(|one, next| (one.0, one.1.0 + 1) == (next.0, next.1.0)) {
             env.observe(Event::Shared, run[0].1, run.len() as u32, run[0].0);
@@ -183,7 +184,7 @@ impl Csm {
         self.shared.clear();
     }
 
-    /// Takes write access from pages that only this node has used, all at once. Otherwise each visitor would have to, for
+    /// Takes write access from pages that only this node has used, all at once. Otherwise each reader would have to, for
     /// the pages that it comes for, and would interrupt every processor of this node each time.
     pub(super) fn stop_first_writers(&mut self, env: &mut dyn Env) {
         let mut pages = std::mem::take(&mut self.scratch.pages);
@@ -191,10 +192,10 @@ impl Csm {
         let mut fresh = std::mem::take(&mut self.fresh);
         for (first, count) in fresh.drain(..) {
             for page in span(first, count) {
-                self.close(page, env);
+                self.withdraw(page, env);
                 let entry = *self.pages.entry(page);
-                let open = self.welcome(&entry) == Some(Visit::Home) && !env.is_stack(page);
-                if open && entry.state == State::HomeExclusive {
+                let exposable = self.open_to_writers(&entry) == Some(Claim::Home) && !env.is_stack(page);
+                if exposable && entry.state == State::HomeExclusive {
                     self.pages.entry(page).state = State::HomeShared;
                     pages.push(page);
                 }
@@ -210,14 +211,14 @@ impl Csm {
     }
 
     /// What nodes that will write a page may come for without asking.
-    fn welcome(&self, entry: &PageEntry) -> Option<Visit> {
+    fn open_to_writers(&self, entry: &PageEntry) -> Option<Claim> {
         if entry.has(PINNED) {
-            return (entry.hint == self.pages.me()).then_some(Visit::Write);
+            return (entry.probable_home == self.pages.me()).then_some(Claim::Write);
         }
         if !self.options.migrate || self.known(entry).history.is_settled() {
-            return Some(Visit::Write);
+            return Some(Claim::Write);
         }
-        (self.is_unused(entry) && !entry.has(CROSSED)).then_some(Visit::Home)
+        (self.is_unused(entry) && !entry.has(GRANT_RACE)).then_some(Claim::Home)
     }
 
     /// True of a page whose home is here and that nobody else has ever used.
@@ -234,22 +235,22 @@ impl Csm {
 
     /// Brings an unusable page, and those after it that are in the same situation, at most `most` in all, from the memory
     /// of their home. False if that is not possible: then somebody has to be asked.
-    pub(super) fn visit(&mut self, first: Page, most: u32, write: bool, env: &mut dyn Env) -> bool {
+    pub(super) fn claim(&mut self, first: Page, most: u32, write: bool, env: &mut dyn Env) -> bool {
         let entry = *self.pages.entry(first);
-        let (home, merges) = (entry.hint, entry.has(TWIN));
+        let (home, merges) = (entry.probable_home, entry.has(TWIN));
         if !self.options.one_sided || entry.flush > self.flushes.completed() {
             return false;
         }
         let most = self.fetched_with(first, most, home);
         // Where there are unflushed writes, the home would not move in any case.
         let write = write && !merges;
-        let ways = if write { &[Visit::Home, Visit::Write][..] } else { &[Visit::Read] };
+        let ways = if write { &[Claim::Home, Claim::Write][..] } else { &[Claim::Read] };
         let found =
-            ways.iter().map(|&way| (way, env.visit(home, first, most, way))).find(|&(_, count)| count > 0);
+            ways.iter().map(|&way| (way, env.claim(home, first, most, way))).find(|&(_, count)| count > 0);
         let Some((way, count)) = found else { return false };
         self.counters.page_transfers += u64::from(count);
-        self.counters.visits += u64::from(count);
-        if way == Visit::Home {
+        self.counters.one_sided_reads += u64::from(count);
+        if way == Claim::Home {
             env.install_from(home, first, count, Access::Write);
             self.take_home(first, count, home, env);
             return true;
@@ -280,13 +281,13 @@ impl Csm {
         if !self.options.one_sided {
             return false;
         }
-        let (home, completed) = (self.pages.entry(first).hint, self.flushes.completed());
+        let (home, completed) = (self.pages.entry(first).probable_home, self.flushes.completed());
         // A diff under way must still meet the home that it was sent to.
         let is_due = |entry: &PageEntry| {
-            entry.state == State::Shared && entry.hint == home && entry.flush <= completed
+            entry.state == State::Shared && entry.probable_home == home && entry.flush <= completed
         };
         let most = self.pages.run(first, most, is_due);
-        let count = if most == 0 { 0 } else { env.visit(home, first, most, Visit::Upgrade) };
+        let count = if most == 0 { 0 } else { env.claim(home, first, most, Claim::Upgrade) };
         if count > 0 {
             // Whether the others will be written as well is not known.
             env.observe(Event::Upgraded, first, 1, home);
@@ -305,7 +306,7 @@ impl Csm {
             known.history = History::default().moved();
             known.sharers = NodeSet::only(former);
             self.dirty.push(page);
-            self.closed.push(page);
+            self.withdrawn.push(page);
         }
         self.counters.home_moves += u64::from(count);
         env.protect(first, count, Access::Write);

@@ -1,12 +1,12 @@
 //! What the protocol machines act on: this node's pages, the fabric and the waiting threads.
 
-use crate::monitor::Tap;
+use crate::monitor::EventSink;
 use crate::stats::MessageCounts;
 use crate::wait_slots::{WaitSlots, event};
 use crate::wire::{Wire, sync_kind_of};
 use crate::{Node, Thread};
 use gondwana_coherence::sync::SyncMessage;
-use gondwana_coherence::{Access, Env, Event, Message, Offer, Page, Visit, Visitors, Waiter, Writers};
+use gondwana_coherence::{Access, Claim, Claims, Env, Event, Exposure, Message, Page, Waiter, Writers};
 use gondwana_control::Offer as HandedOver;
 use gondwana_control::Report;
 use gondwana_fabric::{Fabric, SendError};
@@ -50,7 +50,7 @@ impl From<Waiter> for Continuation {
 }
 
 /// The node's side of the machines.
-pub struct Ports {
+pub struct NodeEnv {
     pub pages: Pages,
     pub fabric: Arc<dyn Fabric>,
     pub slots: Arc<WaitSlots>,
@@ -64,7 +64,7 @@ pub struct Ports {
     /// Where threads of this node have their stacks.
     pub stacks: Vec<Range<u32>>,
     /// Who observes the node, if it is monitored.
-    pub tap: Option<Box<Tap>>,
+    pub sink: Option<Box<EventSink>>,
     /// For heads that are not short.
     head: Vec<u8>,
 }
@@ -82,20 +82,20 @@ fn encode<'a>(wire: &impl Serialize, short: &'a mut [u8; SHORT], long: &'a mut V
     long
 }
 
-impl Ports {
+impl NodeEnv {
     pub fn new(pages: Pages, fabric: Arc<dyn Fabric>, slots: Arc<WaitSlots>) -> Self {
         let messages = MessageCounts::default();
         let (ready, remotes, told, head) = (vec![], vec![], BTreeMap::new(), vec![]);
-        Self { pages, fabric, slots, ready, messages, remotes, told, stacks: vec![], tap: None, head }
+        Self { pages, fabric, slots, ready, messages, remotes, told, stacks: vec![], sink: None, head }
     }
 
     /// Maps the memory of same-host peers from what each has handed over. A node whose memory is not mapped gets messages.
     pub fn meet_peers(&mut self, handed: Vec<(u16, HandedOver)>) {
         let nodes = self.fabric.nodes();
         self.remotes.resize_with(nodes, || None);
-        for (node, offer) in handed {
+        for (node, exposure) in handed {
             if let Some(place) = self.remotes.get_mut(usize::from(node)) {
-                let peer = Peer::new(node, nodes as u16, offer, self.pages.geometry());
+                let peer = Peer::new(node, nodes as u16, exposure, self.pages.geometry());
                 *place = peer.ok().map(|peer| Box::new(peer) as Box<dyn RemoteMemory>);
             }
         }
@@ -103,11 +103,11 @@ impl Ports {
 
     /// Tells the observer of readers of these pages that the protocol has not found yet, each of them once.
     pub fn report_one_sided_reads(&mut self, pages: Range<u32>) {
-        let Self { pages: memory, told, tap, .. } = self;
+        let Self { pages: memory, told, sink, .. } = self;
         memory.readers(pages, |page, readers| {
             let new = readers.difference(&told.insert(page, readers).unwrap_or_default());
-            if let Some(tap) = tap {
-                new.iter().for_each(|reader| tap.visited(Page(page), reader));
+            if let Some(sink) = sink {
+                new.iter().for_each(|reader| sink.copied(Page(page), reader));
             }
         });
     }
@@ -177,16 +177,16 @@ fn with_writers(writers: Writers) -> gondwana_memory::Writers {
     }
 }
 
-fn remote_access(visit: Visit) -> RemoteAccess {
-    match visit {
-        Visit::Read => RemoteAccess::Read,
-        Visit::Write => RemoteAccess::Write,
-        Visit::Home => RemoteAccess::Home,
-        Visit::Upgrade => RemoteAccess::Upgrade,
+fn remote_access(claim: Claim) -> RemoteAccess {
+    match claim {
+        Claim::Read => RemoteAccess::Read,
+        Claim::Write => RemoteAccess::Write,
+        Claim::Home => RemoteAccess::Home,
+        Claim::Upgrade => RemoteAccess::Upgrade,
     }
 }
 
-impl Env for Ports {
+impl Env for NodeEnv {
     fn protect(&mut self, first: Page, count: u32, access: Access) {
         if let Err(error) = self.pages.protect(first.0, count, convert(access)) {
             crate::fatal(&format!("pages {} to {}: {error}", first.0, first.0 + count - 1));
@@ -204,8 +204,8 @@ impl Env for Ports {
     fn diff(&mut self, page: Page, out: &mut Vec<u8>) -> usize {
         let begin = out.len();
         let bytes = self.pages.diff(page.0, out);
-        if let Some(tap) = self.tap.as_ref().filter(|_| bytes > 0) {
-            tap.wrote(page, &out[begin..]);
+        if let Some(sink) = self.sink.as_ref().filter(|_| bytes > 0) {
+            sink.wrote(page, &out[begin..]);
         }
         bytes
     }
@@ -217,8 +217,8 @@ impl Env for Ports {
     fn diff_and_keep(&mut self, page: Page, out: &mut Vec<u8>) -> usize {
         let begin = out.len();
         let bytes = self.pages.diff_and_keep(page.0, out);
-        if let Some(tap) = self.tap.as_ref().filter(|_| bytes > 0) {
-            tap.wrote(page, &out[begin..]);
+        if let Some(sink) = self.sink.as_ref().filter(|_| bytes > 0) {
+            sink.wrote(page, &out[begin..]);
         }
         bytes
     }
@@ -265,39 +265,40 @@ impl Env for Ports {
         self.stacks.iter().any(|stack| stack.contains(&page.0))
     }
 
-    fn open(&mut self, page: Page, offer: Offer) {
-        self.pages.expose(page.0, with_writers(offer.writers), offer.to_writers.map(remote_access));
+    fn expose(&mut self, page: Page, exposure: Exposure) {
+        self.pages.expose(page.0, with_writers(exposure.writers), exposure.to_writers.map(remote_access));
     }
 
-    fn close(&mut self, page: Page) -> Visitors {
+    fn withdraw(&mut self, page: Page) -> Claims {
         let found = self.pages.withdraw(page.0, report_held_up);
         let home = found.home.map(NodeId);
         let came = found.readers.union(&home.into_iter().collect());
         if came.is_empty() {
-            return Visitors::default();
+            return Claims::default();
         }
         let told = self.told.remove(&page.0).unwrap_or_default();
-        if let Some(tap) = &self.tap {
-            came.difference(&told).iter().for_each(|reader| tap.visited(page, reader));
+        if let Some(sink) = &self.sink {
+            came.difference(&told).iter().for_each(|reader| sink.copied(page, reader));
         }
-        Visitors { readers: found.readers, home, beside_writers: found.beside_writers }
+        Claims { readers: found.readers, home, beside_writers: found.beside_writers }
     }
 
-    fn visited(&mut self, pages: &mut Vec<Page>) {
+    fn copied_beside_writers(&mut self, pages: &mut Vec<Page>) {
         self.pages.logged_reads(|page| pages.push(Page(page)));
     }
 
-    fn is_current(&mut self, visitor: NodeId, page: Page) -> bool {
-        self.remote(visitor).is_some_and(|remote| self.pages.is_same(remote, page.0))
+    fn is_current(&mut self, reader: NodeId, page: Page) -> bool {
+        self.remote(reader).is_some_and(|remote| self.pages.is_same(remote, page.0))
     }
 
-    fn visit(&mut self, home: NodeId, first: Page, most: u32, visit: Visit) -> u32 {
+    fn claim(&mut self, home: NodeId, first: Page, most: u32, claim: Claim) -> u32 {
         let me = self.fabric.node().0;
-        let claim = |remote| gondwana_memory::claim(remote, me, first.0, most, remote_access(visit));
-        let count = self.remote(home).map_or(0, claim);
+        let count = self
+            .remote(home)
+            .map_or(0, |remote| gondwana_memory::claim(remote, me, first.0, most, remote_access(claim)));
         // Of pages that are here nothing is fetched.
-        if let Some(tap) = self.tap.as_mut().filter(|_| count > 0 && visit != Visit::Upgrade) {
-            tap.fetches(home, first, count);
+        if let Some(sink) = self.sink.as_mut().filter(|_| count > 0 && claim != Claim::Upgrade) {
+            sink.fetches(home, first, count);
         }
         count
     }
@@ -315,8 +316,8 @@ impl Env for Ports {
     fn resume(&mut self, waiter: Waiter) {
         match waiter.into() {
             Continuation::Thread(slot) => {
-                if let Some(tap) = &mut self.tap {
-                    tap.resumed(slot);
+                if let Some(sink) = &mut self.sink {
+                    sink.resumed(slot);
                 }
                 self.slots.announce(slot, event::COHERENT, 0);
             }
@@ -325,8 +326,8 @@ impl Env for Ports {
     }
 
     fn observe(&mut self, event: Event, first: Page, count: u32, peer: NodeId) {
-        if let Some(tap) = &mut self.tap {
-            tap.observes(event, first, count, peer, Thread::acting_number);
+        if let Some(sink) = &mut self.sink {
+            sink.observes(event, first, count, peer, Thread::acting_number);
         }
     }
 }

@@ -1,6 +1,6 @@
-//! Putting what the tap sees into the table, and counting it for the bank.
+//! Putting what the event sink sees into the table, and counting it for the bank.
 
-use super::Tap;
+use super::EventSink;
 use gondwana_coherence::Page;
 use gondwana_memory::PAGE_SIZE;
 use gondwana_monitor::{Direction, Kind, Transaction, Units};
@@ -13,7 +13,7 @@ const FINEST: u8 = 2;
 /// log2 of the bytes of a page.
 const PAGE: u8 = PAGE_SIZE.trailing_zeros() as u8;
 
-impl Tap {
+impl EventSink {
     /// A transaction that is this node's to record, and of which the exact address is known.
     pub(super) fn note(&mut self, transaction: &Transaction) {
         if let Some(table) = &mut self.table {
@@ -35,7 +35,7 @@ impl Tap {
         }
     }
 
-    /// As [`Tap::note_pages`], of pages at consecutive addresses.
+    /// As [`EventSink::note_pages`], of pages at consecutive addresses.
     fn note_range(&mut self, first: &Transaction, pages: u32) {
         let end = first.address + u64::from(pages) * PAGE_SIZE as u64;
         if let Some(table) = &mut self.table {

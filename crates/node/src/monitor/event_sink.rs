@@ -37,7 +37,7 @@ struct Waiting {
 }
 
 /// The observer of one node.
-pub struct Tap {
+pub struct EventSink {
     geometry: Geometry,
     /// What the recording gets: each transaction on the node that has caused it or, of notices, invalidations and
     /// recalls, on the one that suffers it. `None` if nothing is recorded.
@@ -55,7 +55,7 @@ pub struct Tap {
     granted: Option<u32>,
 }
 
-impl Tap {
+impl EventSink {
     /// Observes a node with these pages.
     pub fn new(geometry: Geometry) -> Self {
         let misses = Misses::new(geometry.pages());
@@ -72,13 +72,13 @@ impl Tap {
         }
     }
 
-    /// As [`Tap::new`], for a recording that looks at everything closely or, with `auto`, at what is hot.
+    /// As [`EventSink::new`], for a recording that looks at everything closely or, with `auto`, at what is hot.
     pub fn recording(geometry: Geometry, auto: bool, written: Arc<Written>) -> Self {
         let (table, units) = (Some(AggregationTable::default()), auto.then(Units::default));
         Self { table, units, written: Some(written), ..Self::new(geometry) }
     }
 
-    /// A fault of a thread: until [`Tap::resumed`], what comes of this page comes for it.
+    /// A fault of a thread: until [`EventSink::resumed`], what comes of this page comes for it.
     pub fn touches(&mut self, slot: WaitSlot, thread: Option<u32>, page: Page, access: Access, touch: Touch) {
         self.predicted.begin(touch.writer);
         let write = access == Access::Write && touch.writer.is_none();
@@ -115,7 +115,7 @@ impl Tap {
     }
 
     /// Other nodes have been found to have come for a page of this one.
-    pub fn visited(&self, page: Page, by: NodeId) {
+    pub fn copied(&self, page: Page, by: NodeId) {
         self.serves(by, page.0..page.0 + 1, false);
     }
 

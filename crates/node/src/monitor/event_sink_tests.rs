@@ -1,7 +1,7 @@
-//! What the tap makes of events.
+//! What the event sink makes of events.
 
 use super::attribution::Written;
-use super::tap::{Tap, Touch};
+use super::event_sink::{EventSink, Touch};
 use crate::wait_slots::WaitSlot;
 use gondwana_coherence::{Access, Event, Page};
 use gondwana_memory::{Geometry, PAGE_SIZE};
@@ -20,8 +20,8 @@ fn geometry() -> Geometry {
     Geometry::new(PAGES, &[])
 }
 
-fn tap() -> Tap {
-    Tap::recording(geometry(), false, Arc::new(Written::new()))
+fn sink() -> EventSink {
+    EventSink::recording(geometry(), false, Arc::new(Written::new()))
 }
 
 fn address(page: u32) -> u64 {
@@ -31,8 +31,8 @@ fn address(page: u32) -> u64 {
 /// What a row says: kind, direction, address, unit, peer, thread, code, count and bytes.
 type Seen = (Kind, Direction, u64, u8, u16, Option<u32>, u64, u32, u64);
 
-fn rows(tap: &mut Tap) -> Vec<Seen> {
-    let rows = tap.table.as_mut().unwrap().rows().iter();
+fn rows(sink: &mut EventSink) -> Vec<Seen> {
+    let rows = sink.table.as_mut().unwrap().rows().iter();
     rows.map(|row| {
         let like = row.key;
         let whose = (like.peer, like.thread, like.code);
@@ -43,31 +43,31 @@ fn rows(tap: &mut Tap) -> Vec<Seen> {
 }
 
 /// What has happened since the last time.
-fn take(tap: &mut Tap) -> Vec<Seen> {
-    let seen = rows(tap);
-    tap.table.as_mut().unwrap().clear();
+fn take(sink: &mut EventSink) -> Vec<Seen> {
+    let seen = rows(sink);
+    sink.table.as_mut().unwrap().clear();
     seen
 }
 
 /// A thread touches byte 100 of a page and waits.
-fn touch(tap: &mut Tap, slot: u32, page: u32, access: Access) {
+fn touch(sink: &mut EventSink, slot: u32, page: u32, access: Access) {
     let touch = Touch { address: (address(page) + 100) as usize, code: CODE, writer: None };
-    tap.touches(WaitSlot(slot), Some(slot + 10), Page(page), access, touch);
+    sink.touches(WaitSlot(slot), Some(slot + 10), Page(page), access, touch);
 }
 
 /// Something happens to pages, by no thread in particular.
-fn observe(tap: &mut Tap, event: Event, first: u32, count: u32, peer: NodeId) {
-    tap.observes(event, Page(first), count, peer, || None);
+fn observe(sink: &mut EventSink, event: Event, first: u32, count: u32, peer: NodeId) {
+    sink.observes(event, Page(first), count, peer, || None);
 }
 
 /// Pages that were asked for arrive, with so many bytes in all.
-fn arrive(tap: &mut Tap, from: NodeId, first: u32, count: u32, bytes: usize) {
-    observe(tap, Event::Arrived { bytes: bytes as u64 }, first, count, from);
+fn arrive(sink: &mut EventSink, from: NodeId, first: u32, count: u32, bytes: usize) {
+    observe(sink, Event::Arrived { bytes: bytes as u64 }, first, count, from);
 }
 
 /// A thread of this node sends diffs of equal length.
-fn send_diffs(tap: &mut Tap, first: u32, count: u32, bytes: u32) {
-    tap.observes(Event::DiffSent { bytes }, Page(first), count, HOME, || Some(7));
+fn send_diffs(sink: &mut EventSink, first: u32, count: u32, bytes: u32) {
+    sink.observes(Event::DiffSent { bytes }, Page(first), count, HOME, || Some(7));
 }
 
 /// Counts in pages, over all memory.
@@ -85,138 +85,138 @@ fn whole(kinds: Kinds, directions: Directions) -> Filter {
 }
 
 /// The kinds of what has happened.
-fn kinds(tap: &mut Tap) -> Vec<Kind> {
-    take(tap).into_iter().map(|row| row.0).collect()
+fn kinds(sink: &mut EventSink) -> Vec<Kind> {
+    take(sink).into_iter().map(|row| row.0).collect()
 }
 
 #[test]
 fn a_page_is_fetched_by_the_thread_that_waits_for_it_and_those_behind_it_come_ahead() {
-    let mut tap = tap();
-    touch(&mut tap, 3, 5, Access::Read);
-    touch(&mut tap, 4, 9, Access::Write);
-    arrive(&mut tap, HOME, 5, 3, 3 * PAGE_SIZE);
+    let mut sink = sink();
+    touch(&mut sink, 3, 5, Access::Read);
+    touch(&mut sink, 4, 9, Access::Write);
+    arrive(&mut sink, HOME, 5, 3, 3 * PAGE_SIZE);
     let fetched = (Kind::ColdRead, Direction::Out, address(5) + 100, 2, 0, Some(13), CODE as u64, 1, PAGE);
     let both = (Kind::Ahead, Direction::Out, address(6), 13, 0, Some(13), CODE as u64, 2, 2 * PAGE);
-    assert_eq!(take(&mut tap), [fetched, both]);
-    arrive(&mut tap, HOME, 9, 1, 0);
+    assert_eq!(take(&mut sink), [fetched, both]);
+    arrive(&mut sink, HOME, 9, 1, 0);
     let untouched = (Kind::ColdWrite, Direction::Out, address(9) + 100, 2, 0, Some(14), CODE as u64, 1, 0);
-    assert_eq!(take(&mut tap), [untouched]);
+    assert_eq!(take(&mut sink), [untouched]);
     // The thread has gone on: whatever comes now, it is not for it.
-    tap.resumed(WaitSlot(3));
-    arrive(&mut tap, HOME, 5, 1, PAGE_SIZE);
-    assert_eq!(take(&mut tap), [(Kind::Ahead, Direction::Out, address(5), 12, 0, None, 0, 1, PAGE)]);
+    sink.resumed(WaitSlot(3));
+    arrive(&mut sink, HOME, 5, 1, PAGE_SIZE);
+    assert_eq!(take(&mut sink), [(Kind::Ahead, Direction::Out, address(5), 12, 0, None, 0, 1, PAGE)]);
 }
 
 /// A read that is made as a write, because the next instruction has always written, is recorded as both.
 #[test]
 fn what_is_read_and_asked_for_to_be_written_is_recorded_as_read_and_written() {
     const WRITER: usize = CODE + 8;
-    let mut tap = tap();
-    let touch = |tap: &mut Tap, page, writer| {
+    let mut sink = sink();
+    let touch = |sink: &mut EventSink, page, writer| {
         let touch = Touch { address: (address(page) + 100) as usize, code: CODE, writer };
-        tap.touches(WaitSlot(0), Some(10), Page(page), Access::Write, touch);
+        sink.touches(WaitSlot(0), Some(10), Page(page), Access::Write, touch);
     };
     let read =
         |page| (Kind::ColdRead, Direction::Out, address(page) + 100, 2, 0, Some(10), CODE as u64, 1, PAGE);
     let ahead = |page| (Kind::Ahead, Direction::Out, address(page), 12, 0, Some(10), CODE as u64, 1, PAGE);
     let written = |page| (Kind::Upgrade, Direction::Out, address(page), 12, 0, Some(10), WRITER as u64, 1, 0);
-    touch(&mut tap, 5, Some(WRITER));
-    observe(&mut tap, Event::Asked, 5, 2, HOME);
-    tap.asked();
-    arrive(&mut tap, HOME, 5, 2, 2 * PAGE_SIZE);
+    touch(&mut sink, 5, Some(WRITER));
+    observe(&mut sink, Event::Asked, 5, 2, HOME);
+    sink.asked();
+    arrive(&mut sink, HOME, 5, 2, 2 * PAGE_SIZE);
     // What will be written is one run.
-    assert_eq!(take(&mut tap), [read(5), written(5), written(6), ahead(6)]);
-    tap.resumed(WaitSlot(0));
+    assert_eq!(take(&mut sink), [read(5), written(5), written(6), ahead(6)]);
+    sink.resumed(WaitSlot(0));
     // From the memory of their home, while the fault is handled.
-    touch(&mut tap, 9, Some(WRITER));
-    tap.fetches(HOME, Page(9), 1);
-    tap.asked();
-    assert_eq!(kinds(&mut tap), [Kind::ColdRead, Kind::Upgrade]);
-    tap.resumed(WaitSlot(0));
+    touch(&mut sink, 9, Some(WRITER));
+    sink.fetches(HOME, Page(9), 1);
+    sink.asked();
+    assert_eq!(kinds(&mut sink), [Kind::ColdRead, Kind::Upgrade]);
+    sink.resumed(WaitSlot(0));
     // The program's own writes are no reads.
-    touch(&mut tap, 12, None);
-    observe(&mut tap, Event::Asked, 12, 2, HOME);
-    tap.asked();
-    arrive(&mut tap, HOME, 12, 1, PAGE_SIZE);
-    arrive(&mut tap, HOME, 20, 1, PAGE_SIZE);
-    assert_eq!(kinds(&mut tap), [Kind::ColdWrite, Kind::Ahead]);
+    touch(&mut sink, 12, None);
+    observe(&mut sink, Event::Asked, 12, 2, HOME);
+    sink.asked();
+    arrive(&mut sink, HOME, 12, 1, PAGE_SIZE);
+    arrive(&mut sink, HOME, 20, 1, PAGE_SIZE);
+    assert_eq!(kinds(&mut sink), [Kind::ColdWrite, Kind::Ahead]);
 }
 
 #[test]
 fn the_past_of_a_page_says_which_kind_of_miss_a_fetch_is() {
-    let mut tap = tap();
-    touch(&mut tap, 0, 5, Access::Read);
-    arrive(&mut tap, HOME, 5, 1, PAGE_SIZE);
+    let mut sink = sink();
+    touch(&mut sink, 0, 5, Access::Read);
+    arrive(&mut sink, HOME, 5, 1, PAGE_SIZE);
     // Given up for another reason than a writer.
-    observe(&mut tap, Event::Left { exclusive: false, written: false }, 5, 1, HOME);
-    arrive(&mut tap, HOME, 5, 1, PAGE_SIZE);
-    assert_eq!(kinds(&mut tap), [Kind::ColdRead, Kind::ExcessRead]);
+    observe(&mut sink, Event::Left { exclusive: false, written: false }, 5, 1, HOME);
+    arrive(&mut sink, HOME, 5, 1, PAGE_SIZE);
+    assert_eq!(kinds(&mut sink), [Kind::ColdRead, Kind::ExcessRead]);
     // Another node's write is heard of, and the copy given up: the writer is to blame, not the one who tells.
-    observe(&mut tap, Event::NoticeReceived, 5, 1, OTHER);
-    observe(&mut tap, Event::Invalidated, 5, 1, HOME);
+    observe(&mut sink, Event::NoticeReceived, 5, 1, OTHER);
+    observe(&mut sink, Event::Invalidated, 5, 1, HOME);
     let suffered = |kind| (kind, Direction::In, address(5), 12, OTHER.0, None, 0, 1, 0);
-    assert_eq!(take(&mut tap), [suffered(Kind::Notice), suffered(Kind::Invalidation)]);
-    arrive(&mut tap, HOME, 5, 1, PAGE_SIZE);
-    observe(&mut tap, Event::Overtaken, 5, 1, HOME);
-    arrive(&mut tap, HOME, 5, 1, PAGE_SIZE);
-    assert_eq!(kinds(&mut tap), [Kind::Read], "twice");
+    assert_eq!(take(&mut sink), [suffered(Kind::Notice), suffered(Kind::Invalidation)]);
+    arrive(&mut sink, HOME, 5, 1, PAGE_SIZE);
+    observe(&mut sink, Event::Overtaken, 5, 1, HOME);
+    arrive(&mut sink, HOME, 5, 1, PAGE_SIZE);
+    assert_eq!(kinds(&mut sink), [Kind::Read], "twice");
 }
 
 #[test]
 fn an_answer_about_pages_that_are_here_brings_nothing() {
-    let mut tap = tap();
-    touch(&mut tap, 0, 5, Access::Read);
-    observe(&mut tap, Event::Answered, 5, 1, HOME);
-    assert_eq!(take(&mut tap), []);
-    observe(&mut tap, Event::Given { bytes: 2 * PAGE }, 5, 2, HOME);
+    let mut sink = sink();
+    touch(&mut sink, 0, 5, Access::Read);
+    observe(&mut sink, Event::Answered, 5, 1, HOME);
+    assert_eq!(take(&mut sink), []);
+    observe(&mut sink, Event::Given { bytes: 2 * PAGE }, 5, 2, HOME);
     let placed = |page| (Kind::Ahead, Direction::In, address(page), 12, 0, None, 0, 1, PAGE);
-    assert_eq!(take(&mut tap), [placed(5), placed(6)]);
+    assert_eq!(take(&mut sink), [placed(5), placed(6)]);
 }
 
 #[test]
 fn an_answer_without_contents_is_an_upgrade_of_which_the_protocol_tells() {
-    let mut tap = tap();
-    touch(&mut tap, 0, 5, Access::Write);
-    observe(&mut tap, Event::Answered, 5, 1, OTHER);
-    assert_eq!(take(&mut tap), []);
-    observe(&mut tap, Event::Upgraded, 5, 1, HOME);
+    let mut sink = sink();
+    touch(&mut sink, 0, 5, Access::Write);
+    observe(&mut sink, Event::Answered, 5, 1, OTHER);
+    assert_eq!(take(&mut sink), []);
+    observe(&mut sink, Event::Upgraded, 5, 1, HOME);
     let upgrade = (Kind::Upgrade, Direction::Out, address(5) + 100, 2, 0, Some(10), CODE as u64, 1, 0);
-    assert_eq!(take(&mut tap), [upgrade]);
-    arrive(&mut tap, OTHER, 5, 1, 0);
-    arrive(&mut tap, OTHER, 5, 1, PAGE_SIZE);
-    assert_eq!(kinds(&mut tap), [Kind::ColdWrite, Kind::ExcessWrite]);
+    assert_eq!(take(&mut sink), [upgrade]);
+    arrive(&mut sink, OTHER, 5, 1, 0);
+    arrive(&mut sink, OTHER, 5, 1, PAGE_SIZE);
+    assert_eq!(kinds(&mut sink), [Kind::ColdWrite, Kind::ExcessWrite]);
     // Of a reader's page nobody here knows the writer.
-    tap.resumed(WaitSlot(0));
-    touch(&mut tap, 0, 6, Access::Read);
-    observe(&mut tap, Event::Upgraded, 6, 1, HOME);
-    assert_eq!(take(&mut tap), [(Kind::Upgrade, Direction::Out, address(6), 12, 0, None, 0, 1, 0)]);
+    sink.resumed(WaitSlot(0));
+    touch(&mut sink, 0, 6, Access::Read);
+    observe(&mut sink, Event::Upgraded, 6, 1, HOME);
+    assert_eq!(take(&mut sink), [(Kind::Upgrade, Direction::Out, address(6), 12, 0, None, 0, 1, 0)]);
 }
 
 #[test]
 fn recalls_are_of_pages_that_a_node_had_for_itself() {
-    let mut tap = tap();
-    observe(&mut tap, Event::Shared, 1, 1, OTHER);
-    observe(&mut tap, Event::Left { exclusive: true, written: true }, 2, 1, OTHER);
-    observe(&mut tap, Event::Left { exclusive: true, written: false }, 3, 1, OTHER);
-    observe(&mut tap, Event::Left { exclusive: false, written: true }, 4, 1, OTHER);
+    let mut sink = sink();
+    observe(&mut sink, Event::Shared, 1, 1, OTHER);
+    observe(&mut sink, Event::Left { exclusive: true, written: true }, 2, 1, OTHER);
+    observe(&mut sink, Event::Left { exclusive: true, written: false }, 3, 1, OTHER);
+    observe(&mut sink, Event::Left { exclusive: false, written: true }, 4, 1, OTHER);
     let recall = |page| (Kind::Recall, Direction::In, address(page), 12, OTHER.0, None, 0, 1, 0);
-    assert_eq!(take(&mut tap), [recall(1), recall(2)]);
+    assert_eq!(take(&mut sink), [recall(1), recall(2)]);
 }
 
 #[test]
 fn a_diff_is_recorded_where_it_was_made_and_counted_at_both_ends() {
-    let mut tap = tap();
+    let mut sink = sink();
     let mut configuration = BankConfiguration::default();
     let [out, into] = [Directions::Out, Directions::In]
         .map(|directions| configuration.set(whole(Kinds::of(&[Kind::Diff]), directions)).unwrap());
-    tap.bank = Some(Arc::clone(configuration.bank()));
-    send_diffs(&mut tap, 3, 1, 40);
-    assert_eq!(take(&mut tap), [(Kind::Diff, Direction::Out, address(3), 12, 0, Some(7), 0, 1, 40)]);
+    sink.bank = Some(Arc::clone(configuration.bank()));
+    send_diffs(&mut sink, 3, 1, 40);
+    assert_eq!(take(&mut sink), [(Kind::Diff, Direction::Out, address(3), 12, 0, Some(7), 0, 1, 40)]);
     // What comes here is not this node's to record.
     for _ in 0..2 {
-        observe(&mut tap, Event::DiffReceived { bytes: 8 }, 6, 1, OTHER);
+        observe(&mut sink, Event::DiffReceived { bytes: 8 }, 6, 1, OTHER);
     }
-    assert_eq!(take(&mut tap), []);
+    assert_eq!(take(&mut sink), []);
     let counted = |id: FilterId| -> Vec<(usize, u64)> {
         configuration.counters(id).unwrap().enumerate().filter(|(_, count)| *count > 0).collect()
     };
@@ -225,49 +225,49 @@ fn a_diff_is_recorded_where_it_was_made_and_counted_at_both_ends() {
 
 #[test]
 fn what_is_served_is_counted_as_what_was_asked_for() {
-    let mut tap = tap();
+    let mut sink = sink();
     let mut configuration = BankConfiguration::default();
     let [reads, writes, notices_sent] =
         [("reads", Directions::In), ("writes", Directions::In), ("notice", Directions::Out)]
             .map(|(kinds, directions)| configuration.set(whole(kinds.parse().unwrap(), directions)).unwrap());
-    tap.bank = Some(Arc::clone(configuration.bank()));
+    sink.bank = Some(Arc::clone(configuration.bank()));
     for write in [false, true] {
-        observe(&mut tap, Event::Served { write }, 2, 2, OTHER);
+        observe(&mut sink, Event::Served { write }, 2, 2, OTHER);
     }
-    observe(&mut tap, Event::NoticeSent, 9, 1, OTHER);
+    observe(&mut sink, Event::NoticeSent, 9, 1, OTHER);
     let sum = |id| configuration.counters(id).unwrap().sum::<u64>();
     assert_eq!((sum(reads), sum(writes), sum(notices_sent)), (2, 2, 1));
-    assert_eq!(take(&mut tap), [], "those who have asked record it");
+    assert_eq!(take(&mut sink), [], "those who have asked record it");
 }
 
 #[test]
 fn events_of_pages_that_do_not_exist_are_left_out() {
-    let mut tap = tap();
-    arrive(&mut tap, HOME, PAGES - 1, 2, 2 * PAGE_SIZE);
-    arrive(&mut tap, HOME, u32::MAX, 2, 2 * PAGE_SIZE);
-    observe(&mut tap, Event::NoticeReceived, PAGES, 1, OTHER);
-    observe(&mut tap, Event::Given { bytes: 0 }, PAGES, 1, HOME);
-    assert_eq!(take(&mut tap), []);
+    let mut sink = sink();
+    arrive(&mut sink, HOME, PAGES - 1, 2, 2 * PAGE_SIZE);
+    arrive(&mut sink, HOME, u32::MAX, 2, 2 * PAGE_SIZE);
+    observe(&mut sink, Event::NoticeReceived, PAGES, 1, OTHER);
+    observe(&mut sink, Event::Given { bytes: 0 }, PAGES, 1, HOME);
+    assert_eq!(take(&mut sink), []);
 }
 
 #[test]
 fn a_lock_is_taken_by_the_thread_that_gets_it() {
-    let mut tap = tap();
-    tap.begins_lock();
-    tap.grants_lock(Some(4));
-    tap.grants_lock(Some(5));
-    tap.takes_lock(HOME, 0x1004);
+    let mut sink = sink();
+    sink.begins_lock();
+    sink.grants_lock(Some(4));
+    sink.grants_lock(Some(5));
+    sink.takes_lock(HOME, 0x1004);
     let taken = |thread| (Kind::LockHandOff, Direction::Out, 0x1004, 2, 0, thread, 0, 1, 0);
-    assert_eq!(take(&mut tap), [taken(Some(4))], "the first");
-    tap.begins_lock();
-    tap.takes_lock(HOME, 0x1004);
-    tap.passes_lock(OTHER, 0x1004);
-    assert_eq!(take(&mut tap), [taken(None)]);
+    assert_eq!(take(&mut sink), [taken(Some(4))], "the first");
+    sink.begins_lock();
+    sink.takes_lock(HOME, 0x1004);
+    sink.passes_lock(OTHER, 0x1004);
+    assert_eq!(take(&mut sink), [taken(None)]);
 }
 
 /// Kind, first address, log2 of the bytes and of the parts, and count of each row.
-fn blocks(tap: &mut Tap) -> Vec<(Kind, u64, u8, u8, u32)> {
-    let table = tap.table.as_mut().unwrap();
+fn blocks(sink: &mut EventSink) -> Vec<(Kind, u64, u8, u8, u32)> {
+    let table = sink.table.as_mut().unwrap();
     let rows = table.rows().iter();
     let blocks = rows.map(|row| (row.key.kind, row.key.address, row.key.unit, row.key.parts, row.count));
     let blocks = blocks.collect();
@@ -277,11 +277,11 @@ fn blocks(tap: &mut Tap) -> Vec<(Kind, u64, u8, u8, u32)> {
 
 #[test]
 fn pages_that_come_at_once_are_few_rows_apart_from_those_that_a_thread_waits_for() {
-    let mut tap = tap();
-    touch(&mut tap, 0, 20, Access::Read);
-    touch(&mut tap, 1, 18, Access::Write);
-    arrive(&mut tap, HOME, 16, 16, 16 * PAGE_SIZE);
-    let table = tap.table.as_mut().unwrap();
+    let mut sink = sink();
+    touch(&mut sink, 0, 20, Access::Read);
+    touch(&mut sink, 1, 18, Access::Write);
+    arrive(&mut sink, HOME, 16, 16, 16 * PAGE_SIZE);
+    let table = sink.table.as_mut().unwrap();
     // Who waits is to blame for what comes behind.
     let threads: Vec<_> = table.rows().iter().map(|row| row.key.thread).collect();
     assert_eq!(threads, [None, Some(11), Some(11), Some(10), Some(10), Some(10), Some(10)]);
@@ -296,41 +296,41 @@ fn pages_that_come_at_once_are_few_rows_apart_from_those_that_a_thread_waits_for
         ahead(22, 13, 1, 2),
         ahead(24, 15, 3, 8),
     ];
-    assert_eq!(blocks(&mut tap), expected);
+    assert_eq!(blocks(&mut sink), expected);
     // All of them were here.
-    touch(&mut tap, 2, 31, Access::Read);
-    arrive(&mut tap, HOME, 31, 1, PAGE_SIZE);
-    assert_eq!(kinds(&mut tap), [Kind::ExcessRead]);
+    touch(&mut sink, 2, 31, Access::Read);
+    arrive(&mut sink, HOME, 31, 1, PAGE_SIZE);
+    assert_eq!(kinds(&mut sink), [Kind::ExcessRead]);
 }
 
 #[test]
 fn notices_and_invalidations_of_one_writer_are_runs() {
-    let mut tap = tap();
+    let mut sink = sink();
     for (first, count) in [(8, 4), (14, 1), (13, 1)] {
-        observe(&mut tap, Event::NoticeReceived, first, count, OTHER);
+        observe(&mut sink, Event::NoticeReceived, first, count, OTHER);
     }
     // A later writer of one of them, and of another.
     for page in [13, 12] {
-        observe(&mut tap, Event::NoticeReceived, page, 1, HOME);
+        observe(&mut sink, Event::NoticeReceived, page, 1, HOME);
     }
     let notice = |page, parts| (Kind::Notice, address(page), 12 + parts, parts, 1_u32 << parts);
     let expected = [notice(8, 2), notice(14, 0), notice(13, 0), notice(13, 0), notice(12, 0)];
-    assert_eq!(blocks(&mut tap), expected);
-    observe(&mut tap, Event::Invalidated, 8, 8, ME);
-    let table = tap.table.as_mut().unwrap();
+    assert_eq!(blocks(&mut sink), expected);
+    observe(&mut sink, Event::Invalidated, 8, 8, ME);
+    let table = sink.table.as_mut().unwrap();
     let peers: Vec<_> = table.rows().iter().map(|row| row.key.peer).collect();
     assert_eq!(peers, [OTHER.0, HOME.0, OTHER.0, ME.0]);
     let given_up = |page, parts| (Kind::Invalidation, address(page), 12 + parts, parts, 1_u32 << parts);
-    assert_eq!(blocks(&mut tap), [given_up(8, 2), given_up(12, 1), given_up(14, 0), given_up(15, 0)]);
+    assert_eq!(blocks(&mut sink), [given_up(8, 2), given_up(12, 1), given_up(14, 0), given_up(15, 0)]);
 }
 
 #[test]
 fn upgrades_recalls_and_diffs_of_pages_side_by_side_are_runs() {
-    let mut tap = tap();
-    touch(&mut tap, 0, 5, Access::Write);
-    touch(&mut tap, 1, 6, Access::Read);
-    observe(&mut tap, Event::Upgraded, 4, 4, HOME);
-    let table = tap.table.as_mut().unwrap();
+    let mut sink = sink();
+    touch(&mut sink, 0, 5, Access::Write);
+    touch(&mut sink, 1, 6, Access::Read);
+    observe(&mut sink, Event::Upgraded, 4, 4, HOME);
+    let table = sink.table.as_mut().unwrap();
     let by: Vec<_> = table.rows().iter().map(|row| (row.key.thread, row.key.code)).collect();
     assert!(
         by[0] == (None, 0) && by[1].1 != 0 && by[2] == by[1],
@@ -338,35 +338,35 @@ fn upgrades_recalls_and_diffs_of_pages_side_by_side_are_runs() {
     );
     let upgrade = |page, parts| (Kind::Upgrade, address(page), 12 + parts, parts, 1_u32 << parts);
     let exact = (Kind::Upgrade, address(5) + 100, 2, 0, 1);
-    assert_eq!(blocks(&mut tap), [upgrade(4, 0), exact, upgrade(6, 1)]);
-    observe(&mut tap, Event::Left { exclusive: true, written: true }, 32, 32, OTHER);
-    assert_eq!(blocks(&mut tap), [(Kind::Recall, address(32), 17, 5, 32)]);
+    assert_eq!(blocks(&mut sink), [upgrade(4, 0), exact, upgrade(6, 1)]);
+    observe(&mut sink, Event::Left { exclusive: true, written: true }, 32, 32, OTHER);
+    assert_eq!(blocks(&mut sink), [(Kind::Recall, address(32), 17, 5, 32)]);
     for (first, count, bytes) in [(8, 2, 40), (12, 1, 40), (13, 1, 44)] {
-        send_diffs(&mut tap, first, count, bytes);
+        send_diffs(&mut sink, first, count, bytes);
     }
     let diff = |page, parts| (Kind::Diff, address(page), 12 + parts, parts, 1_u32 << parts);
-    assert_eq!(blocks(&mut tap), [diff(8, 1), diff(12, 0), diff(13, 0)]);
+    assert_eq!(blocks(&mut sink), [diff(8, 1), diff(12, 0), diff(13, 0)]);
 }
 
 /// The numbers of pages go on where their addresses do not.
 #[test]
 fn a_run_ends_where_the_addresses_do() {
     let geometry = Geometry::new(4, &[(0x40_2000, 2), (0x80_0000, 4)]);
-    let mut tap = Tap::recording(geometry.clone(), false, Arc::new(Written::new()));
-    arrive(&mut tap, HOME, 2, 8, 8 * PAGE_SIZE);
+    let mut sink = EventSink::recording(geometry.clone(), false, Arc::new(Written::new()));
+    arrive(&mut sink, HOME, 2, 8, 8 * PAGE_SIZE);
     let ahead = |address, parts| (Kind::Ahead, address, 12 + parts, parts, 1_u32 << parts);
     let expected = [ahead(geometry.address_of(2) as u64, 1), ahead(0x40_2000, 1), ahead(0x80_0000, 2)];
-    assert_eq!(blocks(&mut tap), expected);
+    assert_eq!(blocks(&mut sink), expected);
 }
 
 #[test]
 fn filters_count_each_page_of_a_run() {
-    let mut tap = tap();
+    let mut sink = sink();
     let mut configuration = BankConfiguration::default();
     let lines = Filter { unit: 5, ..whole(Kinds::of(&[Kind::Ahead]), Directions::Both) };
     let id = configuration.set(lines).unwrap();
-    tap.bank = Some(Arc::clone(configuration.bank()));
-    arrive(&mut tap, HOME, 3, 9, 9 * PAGE_SIZE);
+    sink.bank = Some(Arc::clone(configuration.bank()));
+    arrive(&mut sink, HOME, 3, 9, 9 * PAGE_SIZE);
     let counted: Vec<usize> = configuration
         .counters(id)
         .unwrap()
@@ -379,26 +379,26 @@ fn filters_count_each_page_of_a_run() {
 
 #[test]
 fn with_large_units_only_what_is_hot_is_seen_closely() {
-    let mut tap = Tap::recording(geometry(), true, Arc::new(Written::new()));
-    touch(&mut tap, 0, 17, Access::Read);
-    arrive(&mut tap, HOME, 17, 1, PAGE_SIZE);
-    let far = take(&mut tap)[0];
+    let mut sink = EventSink::recording(geometry(), true, Arc::new(Written::new()));
+    touch(&mut sink, 0, 17, Access::Read);
+    arrive(&mut sink, HOME, 17, 1, PAGE_SIZE);
+    let far = take(&mut sink)[0];
     assert_eq!((far.2, far.3), (address(17) >> 16 << 16, 16));
     // A unit in which much has happened is seen page by page, that beside it is not.
     let far_block = |page, count| (Kind::Ahead, address(page), 16, 0, count);
     let close_block = |page, parts| (Kind::Ahead, address(page), 12 + parts, parts, 1_u32 << parts);
-    let hot = |tap: &mut Tap| {
-        tap.units =
-            Some(gondwana_monitor::UnitRefinement::default().learn(tap.table.as_mut().unwrap().rows()))
+    let hot = |sink: &mut EventSink| {
+        sink.units =
+            Some(gondwana_monitor::UnitRefinement::default().learn(sink.table.as_mut().unwrap().rows()))
     };
-    tap.resumed(WaitSlot(0));
-    arrive(&mut tap, HOME, 16, 16, 16 * PAGE_SIZE);
-    hot(&mut tap);
-    assert_eq!(blocks(&mut tap), [far_block(16, 16)]);
-    arrive(&mut tap, HOME, 14, 20, 20 * PAGE_SIZE);
-    assert_eq!(blocks(&mut tap), [far_block(0, 2), close_block(16, 4), far_block(32, 2)]);
-    touch(&mut tap, 0, 17, Access::Read);
-    tap.units = None;
-    arrive(&mut tap, HOME, 17, 1, PAGE_SIZE);
-    assert_eq!(take(&mut tap)[0].2, address(17) + 100);
+    sink.resumed(WaitSlot(0));
+    arrive(&mut sink, HOME, 16, 16, 16 * PAGE_SIZE);
+    hot(&mut sink);
+    assert_eq!(blocks(&mut sink), [far_block(16, 16)]);
+    arrive(&mut sink, HOME, 14, 20, 20 * PAGE_SIZE);
+    assert_eq!(blocks(&mut sink), [far_block(0, 2), close_block(16, 4), far_block(32, 2)]);
+    touch(&mut sink, 0, 17, Access::Read);
+    sink.units = None;
+    arrive(&mut sink, HOME, 17, 1, PAGE_SIZE);
+    assert_eq!(take(&mut sink)[0].2, address(17) + 100);
 }
