@@ -418,18 +418,28 @@ pub(crate) fn runtime(page: u32) -> *mut u8 {
     (RUNTIME_BASE + page as usize * PAGE_SIZE) as *mut u8
 }
 
+/// Fewer untouched pages than these are copied like those beside them: that takes a millisecond at most, and the node that
+/// keeps the data sees the first write of another node to them, which the monitor would miss of a page without a home.
+const FEW_UNTOUCHED: u32 = 1024;
+
 /// The pages of the data segments that have contents: those that the executable's file initialises, and of the others those
-/// to which the kernel has given memory, because the loader has written them.
+/// to which the kernel has given memory, because the loader has written them. Short runs of others are counted among them.
 fn contents_of(data: &[DataSegment], overlays: &[Segment]) -> Result<Vec<Range<u32>>, MemoryError> {
     let mut contents = vec![];
     for (data, segment) in data.iter().zip(overlays) {
         let end = segment.first + segment.pages;
         let zero = segment.first + data.initialised;
-        contents.push(segment.first..zero);
         let address = segment.base + data.initialised as usize * PAGE_SIZE;
-        contents.extend(
-            resident::pages(address, end - zero)?.into_iter().map(|run| zero + run.start..zero + run.end),
-        );
+        let touched = resident::pages(address, end - zero)?;
+        let mut pages = segment.first..zero;
+        for run in touched.iter().map(|run| zero + run.start..zero + run.end).chain([end..end]) {
+            if run.start - pages.end < FEW_UNTOUCHED {
+                pages.end = run.end;
+            } else {
+                contents.push(std::mem::replace(&mut pages, run));
+            }
+        }
+        contents.push(pages);
     }
     contents.retain(|pages| !pages.is_empty());
     Ok(contents)
