@@ -34,7 +34,8 @@ fn ways(nodes: &[u16], fabrics: &[&'static str], consistencies: &[&'static str])
 /// Runs a program in one of the ways.
 fn run_under(way: Way, folder: &Path, program: &[&str], limit: Duration) -> Ran {
     let nodes = way.nodes.to_string();
-    let option = if way.consistency == "erc" { "--protocol" } else { "--consistency" };
+    let option =
+        if ["erc", "csm-update"].contains(&way.consistency) { "--protocol" } else { "--consistency" };
     let options = ["-n", &nodes, "--fabric", way.fabric, option, way.consistency, "--"];
     run(&mut whole().run(folder, &[&options, program].concat()), limit)
 }
@@ -210,8 +211,8 @@ macro_rules! lines {
 lines! { conform: "conform/", cxx: "cxx/", litmus: "litmus/", openmp: "openmp/" }
 
 #[test]
-fn litmus_programs_under_erc() {
-    lines_equal_native("litmus/", &[], &ways(&[2, 4], &["shm", "tcp"], &["erc"]), LIMIT);
+fn litmus_programs_under_other_protocols() {
+    lines_equal_native("litmus/", &[], &ways(&[2, 4], &["shm", "tcp"], &["erc", "csm-update"]), LIMIT);
 }
 
 #[test]
@@ -223,9 +224,9 @@ fn erc_places_no_memory() {
 }
 
 #[test]
-fn workloads_under_erc_equal_native() {
+fn workloads_under_other_protocols_equal_native() {
     for app in ["barnes", "fft", "gauss", "lu", "omp-tasks", "radix", "sor", "tsp", "water-nsquared"] {
-        app_equals_native(app, &[], &ways(&[2, 4], &["shm", "tcp"], &["erc"]), LIMIT);
+        app_equals_native(app, &[], &ways(&[2, 4], &["shm", "tcp"], &["erc", "csm-update"]), LIMIT);
     }
 }
 

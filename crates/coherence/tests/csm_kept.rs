@@ -5,6 +5,9 @@ mod common;
 use common::pair::{HOME, Pair, READER};
 use gondwana_coherence::{Access, CsmOptions, Page, Protocol, State};
 
+/// Releases in a row without a write that end it.
+const KEEP: u8 = 4;
+
 /// Both nodes write a byte of the first page, and meet at a barrier; returns how many faults that took.
 fn round(pair: &mut Pair, value: u8) -> usize {
     let faults = pair.write(0, 0, value) + pair.write(1, 1, value + 100);
@@ -22,7 +25,7 @@ fn meet(pair: &mut Pair) {
 
 /// A page that both nodes have written for some rounds; the home, and the other node.
 fn kept() -> (Pair, usize, usize) {
-    let mut pair = Pair::new(true);
+    let mut pair = Pair::with(CsmOptions { keep: KEEP, ..CsmOptions::default() });
     pair.touch(1);
     (1..10).for_each(|value| _ = round(&mut pair, value));
     let home = [HOME, READER].into_iter().find(|&node| pair.state(node, 0).is_home()).unwrap();
@@ -55,7 +58,7 @@ fn what_the_home_only_receives_is_no_write_of_its_own() {
 #[test]
 fn a_page_that_nobody_writes_any_more_is_an_ordinary_one() {
     let (mut pair, home, other) = kept();
-    for _ in 0..CsmOptions::default().keep {
+    for _ in 0..KEEP {
         assert_eq!((pair.access(home, 0), pair.access(other, 0)), (Access::Write, Access::Write));
         meet(&mut pair);
     }

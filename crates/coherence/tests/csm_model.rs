@@ -43,13 +43,16 @@ fn two_nodes_write_neighbouring_bytes_and_read_the_others() {
 /// Long enough for the page to stay writable over releases, and to become an ordinary page again.
 #[test]
 fn two_nodes_go_on_writing_a_page() {
-    fn keeps(layout: Layout) -> Csm {
+    fn keeps_for_one(layout: Layout) -> Csm {
         Csm::new(layout, CsmOptions { keep: 1, migrate: false, ..CsmOptions::default() })
+    }
+    fn keeps_for_four(layout: Layout) -> Csm {
+        Csm::new(layout, CsmOptions { keep: 4, ..CsmOptions::default() })
     }
     let round = |mine: usize, value| [Write(mine, value), Barrier, Read(1 - mine), Barrier];
     let a = [&round(0, 1)[..], &round(0, 2), &round(0, 1), &[Barrier, Read(1)]].concat();
     let b = [&round(1, 3)[..], &round(1, 4), &round(1, 5), &[Barrier, Read(0)]].concat();
-    for machine in [keeps, machine] {
+    for machine in [keeps_for_one, keeps_for_four] {
         Schedules::new(2, 1, &[(0, &a), (1, &b)], machine).check();
         Schedules::new(3, 1, &[(1, &a), (2, &b)], machine).check();
     }

@@ -432,7 +432,8 @@ fn contents_of(data: &[DataSegment], overlays: &[Segment]) -> Result<Vec<Range<u
         let address = segment.base + data.initialised as usize * PAGE_SIZE;
         let touched = resident::pages(address, end - zero)?;
         let mut pages = segment.first..zero;
-        for run in touched.iter().map(|run| zero + run.start..zero + run.end).chain([end..end]) {
+        for run in touched.iter().map(|run| zero + run.start..zero + run.end).chain(std::iter::once(end..end))
+        {
             if run.start - pages.end < FEW_UNTOUCHED {
                 pages.end = run.end;
             } else {

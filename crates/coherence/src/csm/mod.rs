@@ -78,6 +78,20 @@ pub(crate) const INFO: ProtocolInfo = ProtocolInfo {
     recode: recode::<CsmMessage>,
 };
 
+/// The same, with copies that are updated: pages that several nodes go on writing stay writable.
+pub(crate) const UPDATE: ProtocolInfo = ProtocolInfo {
+    name: "csm-update",
+    start: |layout, options| {
+        let one_sided = options.one_sided;
+        Box::new(Csm::new(layout, CsmOptions { one_sided, keep: KEEP, ..CsmOptions::default() }))
+    },
+    ..INFO
+};
+
+/// Over how many releases in a row a page may not be written before it is an ordinary one: programs write some pages in every
+/// second or third phase only.
+const KEEP: u8 = 4;
+
 /// What may be tuned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct CsmOptions {
@@ -100,7 +114,7 @@ const UNTOUCHED_WINDOWS: u32 = 8;
 
 impl Default for CsmOptions {
     fn default() -> Self {
-        Self { migrate: true, bulk_limit: 512 << 10, one_sided: true, keep: 4, window: 128 }
+        Self { migrate: true, bulk_limit: 512 << 10, one_sided: true, keep: 0, window: 128 }
     }
 }
 

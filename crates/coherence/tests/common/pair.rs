@@ -21,10 +21,14 @@ pub struct Pair {
 
 impl Pair {
     pub fn new(one_sided: bool) -> Self {
+        Self::with(CsmOptions { one_sided, ..CsmOptions::default() })
+    }
+
+    pub fn with(options: CsmOptions) -> Self {
         let machine = |me| {
             let managers = Managers::Node(NodeId(HOME as u16));
             let layout = Layout::new(2, NodeId(me), vec![Region { first: Page(0), count: PAGES, managers }]);
-            Csm::new(layout, CsmOptions { one_sided, ..CsmOptions::default() })
+            Csm::new(layout, options)
         };
         let memory = || Memory::new(PAGES as usize, SIZE);
         Self { machines: [machine(0), machine(1)], memories: [memory(), memory()] }
