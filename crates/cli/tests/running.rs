@@ -137,6 +137,11 @@ fn a_run_with_one_node_is_the_program_itself() {
     folder.compile("waits");
     let mut command = whole().run(&folder, &["-n", "1", "--", "./waits"]);
     let mut program = command.stdin(Stdio::piped()).stdout(Stdio::null()).spawn().unwrap();
+    // Until then it is a launcher that is about to become the program.
+    let exe = format!("/proc/{}/exe", program.id());
+    while !fs::read_link(&exe).unwrap().ends_with("waits") {
+        std::thread::yield_now();
+    }
     let ran = topo(&["--run", &program.id().to_string()]);
     drop(program.stdin.take());
     assert_eq!(program.wait().unwrap().code(), Some(3));
