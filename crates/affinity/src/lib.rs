@@ -11,18 +11,18 @@ mod malloc;
 mod message;
 mod next;
 mod operators;
-mod own_memory;
 mod report;
 mod reservation;
 mod rules;
 mod site;
 mod threads;
 
+use gondwana_interpose::{CLibraryHeap, Unguarded};
 use libc::{c_char, c_int};
 
 /// What this library allocates itself goes to the C library.
 #[global_allocator]
-static OWN_MEMORY: own_memory::OwnMemory = own_memory::OwnMemory;
+static OWN_MEMORY: CLibraryHeap<Unguarded> = CLibraryHeap::new();
 
 #[used]
 #[unsafe(link_section = ".init_array")]

@@ -3,37 +3,21 @@
 use crate::arena::Block;
 use crate::rules::rules;
 use crate::{inside, message, next};
+use gondwana_interpose::{MALLOC_ALIGNMENT, errno};
+use gondwana_sys::PAGE_SIZE;
 use libc::{c_int, c_void};
-use std::arch::naked_asm;
 
-/// Defines an exported function that hands its return address on in the register of the argument after its last.
-macro_rules! with_caller {
-    ($($name:ident, $register:literal => $target:path;)*) => {$(
-        /// # Safety
-        /// As the C library's function of this name.
-        #[unsafe(naked)]
-        #[unsafe(no_mangle)]
-        pub unsafe extern "C" fn $name() {
-            naked_asm!(concat!("mov ", $register, ", [rsp]"), "jmp {}", sym $target)
-        }
-    )*};
+gondwana_interpose::allocator! {
+    malloc: allocate,
+    calloc: allocate_zeroed,
+    realloc: reallocate,
+    reallocarray: reallocate_array,
+    memalign: allocate_aligned,
+    aligned_alloc: allocate_by_c11,
+    posix_memalign: allocate_by_posix,
+    valloc: allocate_page,
+    pvalloc: allocate_pages,
 }
-
-with_caller! {
-    malloc, "rsi" => allocate;
-    calloc, "rdx" => allocate_zeroed;
-    realloc, "rdx" => reallocate;
-    reallocarray, "rcx" => reallocate_array;
-    memalign, "rdx" => allocate_aligned;
-    aligned_alloc, "rdx" => allocate_by_c11;
-    posix_memalign, "rcx" => allocate_by_posix;
-    valloc, "rsi" => allocate_page;
-    pvalloc, "rsi" => allocate_pages;
-}
-
-/// The alignment of all blocks.
-pub const NATURAL: usize = 16;
-const PAGE: usize = 4096;
 
 /// A block from an arena, if a rule means an allocation by calls that return to these addresses.
 #[inline]
@@ -45,32 +29,44 @@ pub fn placed(size: usize, alignment: usize, callers: &[usize]) -> Option<Block>
     rules.placed(size, alignment, callers)
 }
 
+/// [`placed`] for the call whose return address is at `slot`.
+///
+/// # Safety
+/// The call has not returned yet.
+#[inline]
+unsafe fn placed_for(size: usize, alignment: usize, slot: *const usize) -> Option<Block> {
+    // SAFETY: as the caller promises.
+    placed(size, alignment, &[unsafe { *slot }])
+}
+
 impl crate::rules::Rules {
     fn placed(&self, size: usize, alignment: usize, callers: &[usize]) -> Option<Block> {
         // What this library makes the C library allocate is never meant.
         let _inside = inside::enter()?;
-        let before = errno();
+        let before = errno::get();
         let arena = self.of(size, callers).and_then(|rule| rule.arena(self));
-        let block = arena.and_then(|arena| arena.allocate(size, alignment.max(NATURAL)));
-        set_errno(before);
+        let block = arena.and_then(|arena| arena.allocate(size, alignment.max(MALLOC_ALIGNMENT)));
+        errno::set(before);
         block
     }
 }
 
-unsafe extern "C" fn allocate(size: usize, caller: usize) -> *mut c_void {
-    match placed(size, NATURAL, &[caller]) {
+unsafe extern "C" fn allocate(size: usize, slot: *const usize) -> *mut c_void {
+    // SAFETY: the call waits for this one.
+    match unsafe { placed_for(size, MALLOC_ALIGNMENT, slot) } {
         Some(block) => block.address as *mut c_void,
         // SAFETY: the caller's request.
         None => unsafe { next::malloc(size) },
     }
 }
 
-unsafe extern "C" fn allocate_zeroed(count: usize, size: usize, caller: usize) -> *mut c_void {
+unsafe extern "C" fn allocate_zeroed(count: usize, size: usize, slot: *const usize) -> *mut c_void {
     let Some(bytes) = count.checked_mul(size) else {
-        set_errno(libc::ENOMEM);
+        errno::set(libc::ENOMEM);
         return std::ptr::null_mut();
     };
-    match placed(bytes, NATURAL, &[caller]) {
+    // SAFETY: the call waits for this one.
+    match unsafe { placed_for(bytes, MALLOC_ALIGNMENT, slot) } {
         Some(block) => {
             if !block.fresh {
                 // SAFETY: the block is new, and has so many bytes.
@@ -84,29 +80,34 @@ unsafe extern "C" fn allocate_zeroed(count: usize, size: usize, caller: usize) -
 }
 
 /// A block from an arena with an alignment that the next allocator would take, too.
-fn aligned(alignment: usize, size: usize, caller: usize) -> Option<*mut c_void> {
-    let wanted = alignment.is_power_of_two().then(|| placed(size, alignment, &[caller]))?;
+///
+/// # Safety
+/// The call whose return address is at `slot` has not returned yet.
+unsafe fn aligned(alignment: usize, size: usize, slot: *const usize) -> Option<*mut c_void> {
+    // SAFETY: as the caller promises.
+    let wanted = alignment.is_power_of_two().then(|| unsafe { placed_for(size, alignment, slot) })?;
     wanted.map(|block| block.address as *mut c_void)
 }
 
-unsafe extern "C" fn allocate_aligned(alignment: usize, size: usize, caller: usize) -> *mut c_void {
-    // SAFETY: the caller's request.
-    aligned(alignment, size, caller).unwrap_or_else(|| unsafe { next::memalign(alignment, size) })
+unsafe extern "C" fn allocate_aligned(alignment: usize, size: usize, slot: *const usize) -> *mut c_void {
+    // SAFETY: the caller's request, for a call that waits.
+    unsafe { aligned(alignment, size, slot).unwrap_or_else(|| next::memalign(alignment, size)) }
 }
 
-unsafe extern "C" fn allocate_by_c11(alignment: usize, size: usize, caller: usize) -> *mut c_void {
-    // SAFETY: the caller's request.
-    aligned(alignment, size, caller).unwrap_or_else(|| unsafe { next::aligned_alloc(alignment, size) })
+unsafe extern "C" fn allocate_by_c11(alignment: usize, size: usize, slot: *const usize) -> *mut c_void {
+    // SAFETY: the caller's request, for a call that waits.
+    unsafe { aligned(alignment, size, slot).unwrap_or_else(|| next::aligned_alloc(alignment, size)) }
 }
 
 unsafe extern "C" fn allocate_by_posix(
     result: *mut *mut c_void,
     alignment: usize,
     size: usize,
-    caller: usize,
+    slot: *const usize,
 ) -> c_int {
     let is_valid = alignment.is_multiple_of(size_of::<usize>());
-    match is_valid.then(|| aligned(alignment, size, caller)).flatten() {
+    // SAFETY: the call waits for this one.
+    match is_valid.then(|| unsafe { aligned(alignment, size, slot) }).flatten() {
         Some(block) => {
             // SAFETY: as the caller promises.
             unsafe { *result = block };
@@ -117,39 +118,41 @@ unsafe extern "C" fn allocate_by_posix(
     }
 }
 
-unsafe extern "C" fn allocate_page(size: usize, caller: usize) -> *mut c_void {
-    // SAFETY: the caller's request.
-    aligned(PAGE, size, caller).unwrap_or_else(|| unsafe { next::valloc(size) })
+unsafe extern "C" fn allocate_page(size: usize, slot: *const usize) -> *mut c_void {
+    // SAFETY: the caller's request, for a call that waits.
+    unsafe { aligned(PAGE_SIZE, size, slot).unwrap_or_else(|| next::valloc(size)) }
 }
 
-unsafe extern "C" fn allocate_pages(size: usize, caller: usize) -> *mut c_void {
-    let whole = size.checked_next_multiple_of(PAGE);
-    let block = whole.and_then(|whole| aligned(PAGE, whole, caller));
-    // SAFETY: the caller's request.
-    block.unwrap_or_else(|| unsafe { next::pvalloc(size) })
+unsafe extern "C" fn allocate_pages(size: usize, slot: *const usize) -> *mut c_void {
+    let whole = size.checked_next_multiple_of(PAGE_SIZE);
+    // SAFETY: the caller's request, for a call that waits.
+    unsafe {
+        let block = whole.and_then(|whole| aligned(PAGE_SIZE, whole, slot));
+        block.unwrap_or_else(|| next::pvalloc(size))
+    }
 }
 
 unsafe extern "C" fn reallocate_array(
     block: *mut c_void,
     count: usize,
     size: usize,
-    caller: usize,
+    slot: *const usize,
 ) -> *mut c_void {
     match count.checked_mul(size) {
         // SAFETY: the caller's request.
-        Some(bytes) => unsafe { reallocate(block, bytes, caller) },
+        Some(bytes) => unsafe { reallocate(block, bytes, slot) },
         None => {
-            set_errno(libc::ENOMEM);
+            errno::set(libc::ENOMEM);
             std::ptr::null_mut()
         }
     }
 }
 
 /// Blocks that an arena has no better place for stay if they have room, and if no more than half of it is wasted.
-unsafe extern "C" fn reallocate(block: *mut c_void, size: usize, caller: usize) -> *mut c_void {
+unsafe extern "C" fn reallocate(block: *mut c_void, size: usize, slot: *const usize) -> *mut c_void {
     if block.is_null() {
         // SAFETY: the caller's request.
-        return unsafe { allocate(size, caller) };
+        return unsafe { allocate(size, slot) };
     }
     let room = match usable_in_arena(block) {
         Some(_) if size == 0 => {
@@ -157,9 +160,10 @@ unsafe extern "C" fn reallocate(block: *mut c_void, size: usize, caller: usize) 
             unsafe { free(block) };
             return std::ptr::null_mut();
         }
-        Some(room) if size <= room && (size >= room / 2 || room <= PAGE) => return block,
+        Some(room) if size <= room && (size >= room / 2 || room <= PAGE_SIZE) => return block,
         Some(room) => room,
-        None => match (size > 0).then(|| placed(size, NATURAL, &[caller])).flatten() {
+        // SAFETY: the call waits for this one.
+        None => match (size > 0).then(|| unsafe { placed_for(size, MALLOC_ALIGNMENT, slot) }).flatten() {
             Some(moved) => {
                 // SAFETY: the block is the next allocator's.
                 let room = unsafe { next::malloc_usable_size(block) };
@@ -172,7 +176,7 @@ unsafe extern "C" fn reallocate(block: *mut c_void, size: usize, caller: usize) 
     };
     // SAFETY: the caller's request; the block has so much room.
     unsafe {
-        let moved = allocate(size, caller);
+        let moved = allocate(size, slot);
         if moved.is_null() { moved } else { moved_to(moved, block, room.min(size)) }
     }
 }
@@ -195,12 +199,12 @@ unsafe fn moved_to(moved: *mut c_void, block: *mut c_void, bytes: usize) -> *mut
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn free(block: *mut c_void) {
     if let Some(arena) = rules().and_then(|rules| rules.owner(block as usize)) {
-        let before = errno();
+        let before = errno::get();
         let _inside = inside::enter();
         if !arena.free(block as usize) {
             message::say_and_abort("free", block as usize);
         }
-        set_errno(before);
+        errno::set(before);
     } else if !next::is_early(block) {
         // SAFETY: the caller's block.
         unsafe { next::free(block) };
@@ -234,14 +238,4 @@ pub unsafe extern "C" fn dlclose(handle: *mut c_void) -> c_int {
         rules.forget_sites();
     }
     result
-}
-
-fn errno() -> c_int {
-    // SAFETY: the calling thread's own variable.
-    unsafe { *libc::__errno_location() }
-}
-
-fn set_errno(number: c_int) {
-    // SAFETY: the calling thread's own variable.
-    unsafe { *libc::__errno_location() = number };
 }

@@ -15,9 +15,7 @@ pub fn keep_standard_error() {
 /// Writes a line, at once.
 pub fn say(sentence: &str) {
     let errors = ERRORS.get().copied().unwrap_or(libc::STDERR_FILENO);
-    let line = format!("gondwana: {sentence}\n");
-    // SAFETY: the kernel reads as many bytes as it is told. Whether anybody reads them is not our business.
-    unsafe { libc::write(errors, line.as_ptr().cast(), line.len()) };
+    gondwana_interpose::message::write_line(errors, sentence);
 }
 
 /// Ends a program that frees what it has not got, as the C library does.

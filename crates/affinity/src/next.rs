@@ -1,9 +1,10 @@
 //! The allocator that the program would have without this library: the C library's, or its own if it brings one.
 
 use crate::inside;
+use gondwana_interpose::{MALLOC_ALIGNMENT, NextFunction, c_name};
+use gondwana_sys::PAGE_SIZE;
 use libc::{c_int, c_void};
 use std::cell::{Cell, UnsafeCell};
-use std::ffi::CStr;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 thread_local! {
@@ -11,22 +12,21 @@ thread_local! {
     static LOOKING: Cell<bool> = const { Cell::new(false) };
 }
 
-/// The address of the function of this name that comes after ours, found in the first call; 0 while it is being looked
-/// for by this thread.
-fn address(cache: &AtomicUsize, name: &CStr) -> usize {
-    let known = cache.load(Ordering::Relaxed);
-    if known != 0 {
-        return known;
-    }
+/// The function's address, found in the first call; `None` while this thread is looking for a function.
+#[inline]
+fn address(function: &NextFunction) -> Option<usize> {
+    function.known().or_else(|| find(function))
+}
+
+#[cold]
+fn find(function: &NextFunction) -> Option<usize> {
     // The loader may allocate while it looks.
     if LOOKING.replace(true) {
-        return 0;
+        return None;
     }
     let _inside = inside::enter();
-    // SAFETY: the name is a C string.
-    let found = unsafe { libc::dlsym(libc::RTLD_NEXT, name.as_ptr()) } as usize;
+    let found = function.find();
     LOOKING.set(false);
-    cache.store(found, Ordering::Relaxed);
     found
 }
 
@@ -36,14 +36,10 @@ macro_rules! next {
         /// # Safety
         /// As the C library's function of this name.
         pub unsafe fn $name($($argument: $type),*) -> $result {
-            static ADDRESS: AtomicUsize = AtomicUsize::new(0);
-            const NAME: &CStr = match CStr::from_bytes_with_nul(concat!(stringify!($name), "\0").as_bytes()) {
-                Ok(name) => name,
-                Err(_) => unreachable!(),
-            };
-            match address(&ADDRESS, NAME) {
-                0 => $otherwise,
-                found => {
+            static NEXT: NextFunction = NextFunction::new(c_name!($name));
+            match address(&NEXT) {
+                None => $otherwise,
+                Some(found) => {
                     // SAFETY: the function of this name has this type in every allocator.
                     let function: unsafe extern "C" fn($($type),*) -> $result = unsafe { std::mem::transmute(found) };
                     // SAFETY: as the caller promises.
@@ -55,8 +51,8 @@ macro_rules! next {
 }
 
 next! {
-    malloc(size: usize) -> *mut c_void, early(size, NATURAL);
-    calloc(count: usize, size: usize) -> *mut c_void, early(count.saturating_mul(size), NATURAL);
+    malloc(size: usize) -> *mut c_void, early(size, MALLOC_ALIGNMENT);
+    calloc(count: usize, size: usize) -> *mut c_void, early(count.saturating_mul(size), MALLOC_ALIGNMENT);
     realloc(block: *mut c_void, size: usize) -> *mut c_void, grown_early(block, size);
     memalign(alignment: usize, size: usize) -> *mut c_void, early(size, alignment);
     posix_memalign(result: *mut *mut c_void, alignment: usize, size: usize) -> c_int, {
@@ -66,15 +62,12 @@ next! {
         if block.is_null() { libc::ENOMEM } else { 0 }
     };
     aligned_alloc(alignment: usize, size: usize) -> *mut c_void, early(size, alignment);
-    valloc(size: usize) -> *mut c_void, early(size, PAGE);
-    pvalloc(size: usize) -> *mut c_void, early(size.saturating_add(PAGE - 1) & !(PAGE - 1), PAGE);
+    valloc(size: usize) -> *mut c_void, early(size, PAGE_SIZE);
+    pvalloc(size: usize) -> *mut c_void, early(size.saturating_add(PAGE_SIZE - 1) & !(PAGE_SIZE - 1), PAGE_SIZE);
     free(block: *mut c_void) -> (), ();
     malloc_usable_size(block: *mut c_void) -> usize, 0;
     dlclose(handle: *mut c_void) -> c_int, -1;
 }
-
-const NATURAL: usize = 16;
-const PAGE: usize = 4096;
 
 /// Memory for the loader while it looks for the next allocator; it is never returned.
 struct Early(UnsafeCell<[u8; 16 << 10]>);
@@ -89,7 +82,7 @@ fn early(size: usize, alignment: usize) -> *mut c_void {
     let start = EARLY.0.get() as usize;
     let mut block = 0;
     let taken = EARLY_USED.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |used| {
-        block = (start + used).checked_next_multiple_of(alignment.max(NATURAL))?;
+        block = (start + used).checked_next_multiple_of(alignment.max(MALLOC_ALIGNMENT))?;
         let end = block.checked_add(size)? - start;
         (end <= size_of::<Early>()).then_some(end)
     });
@@ -97,7 +90,7 @@ fn early(size: usize, alignment: usize) -> *mut c_void {
 }
 
 fn grown_early(block: *mut c_void, size: usize) -> *mut c_void {
-    let grown = early(size, NATURAL);
+    let grown = early(size, MALLOC_ALIGNMENT);
     if !block.is_null() && !grown.is_null() && is_early(block) {
         let start = EARLY.0.get() as usize;
         let room = (start + size_of::<Early>() - block as usize).min(size);

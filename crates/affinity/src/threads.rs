@@ -4,6 +4,7 @@
 //! does anything else, so that the first touch of its memory is already under its policy.
 
 use gondwana_host::{Binding, THREADS_VARIABLE, Threads};
+use gondwana_interpose::{NextFunction, c_name};
 use libc::{c_int, c_void, pthread_attr_t, pthread_t};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -75,13 +76,8 @@ unsafe extern "C-unwind" fn begin(start: *mut c_void) -> *mut c_void {
 
 /// The C library's function.
 fn real_pthread_create() -> Option<Create> {
-    static ADDRESS: AtomicUsize = AtomicUsize::new(0);
-    let mut address = ADDRESS.load(Ordering::Relaxed);
-    if address == 0 {
-        // SAFETY: the name is a C string.
-        address = unsafe { libc::dlsym(libc::RTLD_NEXT, c"pthread_create".as_ptr()) } as usize;
-        ADDRESS.store(address, Ordering::Relaxed);
-    }
+    static NEXT: NextFunction = NextFunction::new(c_name!(pthread_create));
+    let address = NEXT.known().or_else(|| NEXT.find())?;
     // SAFETY: the function of this name has this type in every C library.
-    (address != 0).then(|| unsafe { std::mem::transmute::<usize, Create>(address) })
+    Some(unsafe { std::mem::transmute::<usize, Create>(address) })
 }

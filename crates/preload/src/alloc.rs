@@ -5,10 +5,10 @@
 //! caller's return address tells which it is.
 
 use crate::io::stream_memory;
-use crate::private;
+use crate::private::Private;
+use gondwana_interpose::MALLOC_ALIGNMENT;
 use gondwana_memory::PAGE_SIZE;
 use gondwana_node::{Caller, Node};
-use std::arch::naked_asm;
 use std::cell::Cell;
 use std::ffi::{c_int, c_void};
 use std::ops::Range;
@@ -90,29 +90,16 @@ fn or_enomem(address: Option<usize>) -> *mut c_void {
     )
 }
 
-/// Defines an exported function that adds the place of its return address to its arguments, in the given register.
-macro_rules! with_caller {
-    ($($name:ident => $register:literal, $target:path;)*) => {$(
-        /// # Safety
-        /// As the C library's function of this name.
-        #[unsafe(naked)]
-        #[unsafe(no_mangle)]
-        pub unsafe extern "C" fn $name() {
-            naked_asm!(concat!("mov ", $register, ", rsp"), "jmp {}", sym $target)
-        }
-    )*};
-}
-
-with_caller! {
-    malloc => "rsi", allocate;
-    calloc => "rdx", allocate_zeroed;
-    realloc => "rdx", reallocate;
-    reallocarray => "rcx", reallocate_array;
-    memalign => "rdx", allocate_aligned;
-    aligned_alloc => "rdx", allocate_aligned;
-    posix_memalign => "rcx", allocate_posix;
-    valloc => "rsi", allocate_pages;
-    pvalloc => "rsi", allocate_pages;
+gondwana_interpose::allocator! {
+    malloc: allocate,
+    calloc: allocate_zeroed,
+    realloc: reallocate,
+    reallocarray: reallocate_array,
+    memalign: allocate_aligned,
+    aligned_alloc: allocate_aligned,
+    posix_memalign: allocate_posix,
+    valloc: allocate_pages,
+    pvalloc: allocate_pages,
 }
 
 /// `realloc` on the program's behalf.
@@ -136,10 +123,10 @@ pub unsafe extern "C" fn allocate(size: usize, slot: *const usize) -> *mut c_voi
 #[inline]
 fn allocate_for(size: usize, caller: Caller) -> *mut c_void {
     match place(caller) {
-        Place::Shared(node) => or_enomem(node.allocate(size, 16, caller)),
+        Place::Shared(node) => or_enomem(node.allocate(size, MALLOC_ALIGNMENT, caller)),
         Place::Stream => stream_memory::allocate(size),
         // SAFETY: plain allocation.
-        Place::Private => unsafe { private::malloc(size) },
+        Place::Private => unsafe { Private::malloc(size) },
     }
 }
 
@@ -152,7 +139,7 @@ unsafe extern "C" fn allocate_zeroed(count: usize, size: usize, slot: *const usi
         }
         Place::Stream => stream_memory::allocate_zeroed(count.saturating_mul(size)),
         // SAFETY: plain allocation.
-        Place::Private => unsafe { private::calloc(count, size) },
+        Place::Private => unsafe { Private::calloc(count, size) },
     }
 }
 
@@ -168,9 +155,9 @@ pub unsafe extern "C" fn allocate_aligned(alignment: usize, size: usize, slot: *
         return std::ptr::null_mut();
     }
     match place(caller) {
-        Place::Shared(node) => or_enomem(node.allocate(size, alignment.max(16), caller)),
+        Place::Shared(node) => or_enomem(node.allocate(size, alignment.max(MALLOC_ALIGNMENT), caller)),
         // SAFETY: plain allocation.
-        Place::Stream | Place::Private => unsafe { private::memalign(alignment, size) },
+        Place::Stream | Place::Private => unsafe { Private::memalign(alignment, size) },
     }
 }
 
@@ -232,7 +219,7 @@ unsafe fn reallocate_for(pointer: *mut c_void, size: usize, caller: Caller) -> *
             // SAFETY: the block is that long.
             Some(old) => unsafe { take_over(pointer, old, size) },
             // SAFETY: the pointer came from the C library's allocator.
-            None => unsafe { private::realloc(pointer, size) },
+            None => unsafe { Private::realloc(pointer, size) },
         };
     };
     if size == 0 {
@@ -260,7 +247,7 @@ unsafe fn reallocate_for(pointer: *mut c_void, size: usize, caller: Caller) -> *
 unsafe fn take_over(pointer: *mut c_void, old: usize, size: usize) -> *mut c_void {
     // SAFETY: both blocks are at least as long as what is copied, and do not overlap.
     unsafe {
-        let moved = private::malloc(size);
+        let moved = Private::malloc(size);
         if !moved.is_null() {
             std::ptr::copy_nonoverlapping(pointer.cast::<u8>(), moved.cast(), old.min(size));
         }
@@ -291,7 +278,7 @@ pub unsafe extern "C" fn free(pointer: *mut c_void) {
         None if Node::inherited_block(pointer as usize).is_some() => {}
         _ if stream_memory::contains(pointer as usize) => stream_memory::free(pointer),
         // SAFETY: the pointer came from the C library's allocator.
-        _ => unsafe { private::free(pointer) },
+        _ => unsafe { Private::free(pointer) },
     }
 }
 

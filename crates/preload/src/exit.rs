@@ -1,7 +1,7 @@
 //! The end of the program.
 
-use crate::handler_stack::uninterrupted;
 use crate::io::buffered::may_hold_output;
+use crate::private_stack::uninterrupted;
 use gondwana_node::{Node, ProcessChange, Thread};
 use libc::{FILE, c_int, c_void};
 use std::sync::atomic::{AtomicPtr, Ordering};

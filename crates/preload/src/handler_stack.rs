@@ -7,8 +7,9 @@
 //! not on that stack, and the first push to the program's stack may fault already: in between, the thread stands on
 //! a *bridge*, which is neither.
 
+use crate::private_stack::{PART, enter};
 use crate::stack::on_stack;
-use gondwana_node::{Node, Thread};
+use gondwana_node::Node;
 use libc::{c_int, c_void, sigset_t, stack_t, ucontext_t};
 use std::cell::{Cell, UnsafeCell};
 use std::mem::zeroed;
@@ -41,8 +42,6 @@ thread_local! {
     static MEMORY: Cell<usize> = const { Cell::new(0) };
     /// The whole private stack of the calling thread: its ends, equal if it has none.
     static WHOLE: Cell<(usize, usize)> = const { Cell::new((0, 0)) };
-    /// The part of it that the kernel was told of.
-    static PART: Cell<(usize, usize)> = const { Cell::new((0, 0)) };
     /// How many of the bridges, which lie below the private stack, are in use.
     static CROSSED: Cell<usize> = const { Cell::new(0) };
     /// The stack for handlers that the program gave the calling thread: its ends, equal for none.
@@ -66,34 +65,6 @@ fn use_part(part: (usize, usize)) {
         unsafe { *told.get() = stack_t { ss_sp: part.0 as *mut c_void, ss_flags, ss_size: part.1 - part.0 } };
         real_sigaltstack(told.get(), null_mut());
     });
-}
-
-/// Calls a function on the thread's private stack, unless the present stack is private already. A handler that
-/// interrupts it goes on below, because the kernel sees that the stack is in use.
-pub fn on_private_stack(mut call: &mut dyn FnMut()) {
-    let here = &raw mut call;
-    let (_, top) = PART.get();
-    if top != 0 && Node::current().is_some_and(|node| node.is_shared(here as usize)) {
-        // SAFETY: a thread on its own stack is not on its private one.
-        unsafe { on_stack(enter, here.cast(), top) };
-    } else {
-        call();
-    }
-}
-
-/// Does what neither a handler of the program nor a fault on the caller's stack may interrupt, because it holds a
-/// lock that they would wait for.
-pub fn uninterrupted<R>(call: impl FnOnce() -> R) -> R {
-    let mut call = Some(call);
-    let mut result = None;
-    on_private_stack(&mut || result = call.take().map(Thread::in_runtime));
-    result.expect("the function is called")
-}
-
-unsafe extern "C" fn enter(call: *mut c_void) -> *mut c_void {
-    // SAFETY: the callers of `on_stack` here pass a pointer to their argument, which outlives the call.
-    unsafe { (*call.cast::<&mut dyn FnMut()>())() };
-    null_mut()
 }
 
 /// Calls a handler of the program on the program's own stack for handlers, if it has one and wants this. Called on

@@ -4,7 +4,6 @@
 mod alloc;
 mod api;
 mod constructors;
-mod errno;
 mod exit;
 mod handler_stack;
 mod io;
@@ -15,6 +14,7 @@ mod openmp;
 mod operators;
 mod plt_stubs;
 mod private;
+mod private_stack;
 mod pthread;
 mod report;
 mod signals;
@@ -22,5 +22,7 @@ mod span_stack;
 mod stack;
 mod start;
 
+use gondwana_interpose::errno;
+
 #[global_allocator]
-static ALLOCATOR: private::Private = private::Private;
+static ALLOCATOR: private::Private = private::Private::new();

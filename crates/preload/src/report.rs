@@ -2,9 +2,7 @@
 
 /// Writes one line to standard error without the C library's buffers.
 pub fn line(text: &str) {
-    let line = format!("gondwana: {text}\n");
-    // SAFETY: the buffer is valid for its length.
-    unsafe { libc::write(2, line.as_ptr().cast(), line.len()) };
+    gondwana_interpose::message::write_line(libc::STDERR_FILENO, text);
 }
 
 /// Ends this process, and with it the run.

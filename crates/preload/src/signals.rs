@@ -1,6 +1,7 @@
 //! Faults on shared memory, and the program's own signal handlers beside them.
 
-use crate::handler_stack::{self, uninterrupted};
+use crate::private_stack::uninterrupted;
+use crate::{handler_stack, private_stack};
 use gondwana_node::{Node, ProcessChange, Thread};
 use libc::{c_int, c_void, sigaction as Action, siginfo_t, sigset_t, ucontext_t};
 use std::mem::zeroed;
@@ -322,7 +323,7 @@ pub unsafe fn without_faults(how: c_int, set: *const sigset_t) -> Option<sigset_
 pub fn blocked() -> u64 {
     // SAFETY: all zero is an empty set.
     let mut set: sigset_t = unsafe { zeroed() };
-    handler_stack::on_private_stack(&mut || {
+    private_stack::on_private_stack(&mut || {
         // The kernel writes to a private variable: the caller's stack may be shared.
         // SAFETY: as above.
         let mut now: sigset_t = unsafe { zeroed() };

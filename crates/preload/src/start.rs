@@ -3,7 +3,7 @@
 use crate::io::{descriptors, stream_memory, streams_elsewhere, streams_for_others};
 use crate::stack::on_stack;
 use crate::{
-    alloc, api, constructors, exit, handler_stack, library, map, plt_stubs, pthread, report, signals,
+    alloc, api, constructors, exit, library, map, plt_stubs, private_stack, pthread, report, signals,
     span_stack,
 };
 use gondwana_control::{Boot, Control, Report};
@@ -84,7 +84,7 @@ pub unsafe extern "C" fn __libc_start_main(
         flush_output: exit::flush_output,
         flush_all_streams: exit::flush_all_streams,
         exit: exit::exit_here,
-        on_private_stack: handler_stack::on_private_stack,
+        on_private_stack: private_stack::on_private_stack,
         apply,
         lend: descriptors::lend,
         call_stream: streams_for_others::call_here,

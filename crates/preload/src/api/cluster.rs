@@ -1,7 +1,7 @@
 //! The run as a machine, and the stack on which it asks the kernel.
 
 use super::processors::Processors;
-use crate::handler_stack::on_private_stack;
+use crate::private_stack::on_private_stack;
 use gondwana_api::{Error, Host};
 use gondwana_node::Node;
 use gondwana_topology::Machine;

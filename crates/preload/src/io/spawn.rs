@@ -2,7 +2,7 @@
 
 use super::descriptors::{believed, for_child, for_exec, is_here};
 use super::{Buffer, with_buffers};
-use crate::handler_stack::on_private_stack;
+use crate::private_stack::on_private_stack;
 use libc::{c_char, c_int, pid_t, posix_spawn_file_actions_t, posix_spawnattr_t};
 use std::ffi::{CStr, CString};
 use std::mem::MaybeUninit;

@@ -3,11 +3,12 @@
 
 use super::stream_memory::{BASE, OWN, RANGES, SHIFT, STDIN, refuse_call};
 use super::streams_elsewhere::print_elsewhere;
-use crate::next_function::NextFunction;
+use crate::next_function;
+use gondwana_interpose::{NextFunction, c_name};
 use std::arch::naked_asm;
 
 extern "C" fn address_of(real: &NextFunction) -> usize {
-    real.address()
+    next_function::address(real)
 }
 
 /// Goes on to the function that `r11` describes when its address is not known yet.
@@ -59,10 +60,7 @@ unsafe extern "C" fn find() {
 macro_rules! in_front {
     ($name:ident, [$($look:expr),*], [$($elsewhere:expr),*], $($operand:tt)*) => {
         const _: () = {
-            static REAL: NextFunction = NextFunction::new(
-                // SAFETY: `concat!` ends it with the only NUL.
-                unsafe { std::ffi::CStr::from_bytes_with_nul_unchecked(concat!(stringify!($name), "\0").as_bytes()) },
-            );
+            static REAL: NextFunction = NextFunction::new(c_name!($name));
 
             /// # Safety
             /// As the C library's function of this name.

@@ -4,8 +4,8 @@
 //! therefore takes such memory from a range of its own. At the ranges of others it has empty memory: code that stands in
 //! place of a call such as `getc_unlocked` finds empty buffers there, and calls a function then.
 
-use crate::handler_stack::uninterrupted;
-use crate::next_function::NextFunction;
+use crate::private_stack::uninterrupted;
+use gondwana_interpose::NextFunction;
 use gondwana_node::Node;
 use libc::{c_int, c_void, off_t};
 use std::sync::Mutex;

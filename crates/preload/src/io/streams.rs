@@ -7,7 +7,7 @@ use super::stream_memory::is_here;
 use super::streams_elsewhere::elsewhere;
 use super::{BOUNCE, Buffer, is_shared, memory_streams, with_buffers};
 use crate::alloc::{Purpose, with_purpose};
-use crate::handler_stack::on_private_stack;
+use crate::private_stack::on_private_stack;
 use gondwana_node::StreamAction;
 use libc::{FILE, c_char, c_int, c_void, size_t, ssize_t};
 use std::ffi::CStr;

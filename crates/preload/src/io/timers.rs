@@ -2,7 +2,7 @@
 //!
 //! Such a thread blocks the signals by which pages come from other nodes, and the run does not know it.
 
-use crate::handler_stack::on_private_stack;
+use crate::private_stack::on_private_stack;
 use crate::{pthread, signals};
 use gondwana_node::Node;
 use libc::{c_int, c_void, clockid_t, sigevent, sigval, timer_t};

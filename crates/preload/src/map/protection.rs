@@ -1,7 +1,7 @@
 //! What the program may do with its shared memory, on this node and on all.
 
 use super::forbidden::{Forbidden, ForbiddenRanges};
-use crate::handler_stack::uninterrupted;
+use crate::private_stack::uninterrupted;
 use gondwana_memory::PAGE_SIZE;
 use gondwana_node::{Node, ProcessChange};
 use libc::{c_int, c_void, size_t};

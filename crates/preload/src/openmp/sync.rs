@@ -72,9 +72,13 @@ pub fn meet(barrier: *const Name, threads: u32) {
 /// Memory that all threads can use.
 pub fn allocate(bytes: usize, align: usize) -> *mut u8 {
     let address = match Node::current() {
-        Some(node) => node.allocate(bytes, align.max(16), Caller::NONE).unwrap_or(0),
+        Some(node) => {
+            node.allocate(bytes, align.max(gondwana_interpose::MALLOC_ALIGNMENT), Caller::NONE).unwrap_or(0)
+        }
         // SAFETY: plain allocation.
-        None => unsafe { crate::private::memalign(align.max(16), bytes) as usize },
+        None => unsafe {
+            crate::private::Private::memalign(align.max(gondwana_interpose::MALLOC_ALIGNMENT), bytes) as usize
+        },
     };
     if address == 0 {
         crate::report::fatal("OpenMP: out of memory");

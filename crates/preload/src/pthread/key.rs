@@ -2,7 +2,7 @@
 //!
 //! Keys mean the same on every node: node 0 hands them out. Values belong to one thread, and stay with it.
 
-use crate::handler_stack::uninterrupted;
+use crate::private_stack::uninterrupted;
 use gondwana_elf::{is_runtime_library, loaded};
 use gondwana_node::{Node, Thread};
 use libc::{c_int, c_void, pthread_key_t};

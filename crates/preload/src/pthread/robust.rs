@@ -4,7 +4,7 @@
 //! holders write it, so it travels between nodes like the data that the mutex protects.
 
 use super::mutex_kind::{kind_bits, kind_of};
-use crate::handler_stack::uninterrupted;
+use crate::private_stack::uninterrupted;
 use gondwana_node::{MutexKind, Node, ProcessChange};
 use libc::{c_int, pthread_mutex_t, pthread_mutexattr_t};
 use std::cell::RefCell;

@@ -1,0 +1,23 @@
+//! What libraries share that stand in front of the C library's functions: `libgondwana.so` and
+//! `libgondwana_affinity.so`.
+//!
+//! - [`NextFunction`] looks up the function that would be called without the library.
+//! - [`allocator!`] and [`operators!`] define `malloc`, C++'s `operator new` and their relatives: stubs in assembly that tell
+//!   the library where the return address of the program's call is.
+//! - [`CLibraryHeap`] is the allocator of the library itself, which must not come back to its own `malloc`.
+//! - [`errno`] and [`message`] are the C library's error number and lines on standard error.
+//!
+//! What a library has to do around a look-up, or around a call of the C library's allocator, differs: each library wraps
+//! these calls itself, or names a [`CallGuard`].
+
+mod allocator;
+pub mod errno;
+mod heap;
+pub mod message;
+mod next_function;
+mod operators;
+
+pub use allocator::MALLOC_ALIGNMENT;
+pub use heap::{CLibraryHeap, CallGuard, Unguarded};
+pub use next_function::NextFunction;
+pub use operators::{Next, Operator};

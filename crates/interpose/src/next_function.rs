@@ -1,0 +1,87 @@
+//! The function that would be called without this library.
+
+use std::ffi::CStr;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+/// A function of the next object in the loader's search order, looked up when it is first needed.
+///
+/// # Examples
+/// ```
+/// use gondwana_interpose::NextFunction;
+///
+/// static GETPID: NextFunction = NextFunction::new(gondwana_interpose::c_name!(getpid));
+/// assert_eq!(GETPID.find(), GETPID.known());
+/// ```
+#[derive(Debug)]
+#[repr(C)]
+pub struct NextFunction {
+    /// The first field: code that jumps to the function finds it here. 0 if it was not looked up yet.
+    address: AtomicUsize,
+    name: &'static CStr,
+}
+
+impl NextFunction {
+    /// The function of this name.
+    #[must_use]
+    pub const fn new(name: &'static CStr) -> Self {
+        Self { name, address: AtomicUsize::new(0) }
+    }
+
+    /// What it is called.
+    pub fn name(&self) -> &'static CStr {
+        self.name
+    }
+
+    /// Its address; `None` if it was not found yet.
+    #[inline]
+    pub fn known(&self) -> Option<usize> {
+        match self.address.load(Ordering::Relaxed) {
+            0 => None,
+            address => Some(address),
+        }
+    }
+
+    /// Looks its address up; `None` if no object has the function. The loader takes a lock, and may allocate.
+    #[cold]
+    pub fn find(&self) -> Option<usize> {
+        // SAFETY: the name is a C string.
+        let address = unsafe { libc::dlsym(libc::RTLD_NEXT, self.name.as_ptr()) } as usize;
+        self.address.store(address, Ordering::Relaxed);
+        self.known()
+    }
+}
+
+/// `c_name!(name)`: the name of a function as a C string.
+#[macro_export]
+macro_rules! c_name {
+    ($name:ident) => {
+        const {
+            match ::std::ffi::CStr::from_bytes_with_nul(concat!(stringify!($name), "\0").as_bytes()) {
+                Ok(name) => name,
+                Err(_) => unreachable!(),
+            }
+        }
+    };
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_function_is_known_once_it_was_found() {
+        let function = NextFunction::new(c_name!(getpid));
+        assert_eq!((function.name(), function.known()), (c"getpid", None));
+        let address = function.find().unwrap();
+        assert_eq!(function.known(), Some(address));
+        // SAFETY: the C library is never unloaded.
+        let library = unsafe { gondwana_elf::loaded::at(address) };
+        assert_eq!(library.unwrap().file_name(), b"libc.so.6");
+    }
+
+    #[test]
+    fn a_function_that_no_object_has_is_not_found() {
+        let function = NextFunction::new(c"gondwana_has_no_such_function");
+        assert_eq!((function.find(), function.known()), (None, None));
+    }
+}
