@@ -1,6 +1,7 @@
 //! What a protocol machine is asked and what it asks of the node around it.
 
 use crate::Message;
+use crate::sync::Object;
 use gondwana_topology::{NodeId, NodeSet};
 use serde::{Deserialize, Serialize};
 
@@ -31,6 +32,16 @@ pub enum Outcome {
     Done,
     /// Pending: the waiter given with the operation is resumed exactly once.
     Wait,
+}
+
+/// What a release is made for, or an acquire follows from.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct SyncPoint {
+    /// The mutex, barrier or other object; `None` if there is none, as when a thread starts.
+    pub object: Option<Object>,
+    /// At a release: the only node that learns of it, from a message that this node sends when the release is complete. `None` if
+    /// other nodes can learn of it, or by other ways. At an acquire: the node whose message this one follows from, if it is one.
+    pub peer: Option<NodeId>,
 }
 
 /// What happens to pages on this node, in terms that all protocols share.
@@ -264,10 +275,12 @@ pub trait Protocol: Send {
     fn is_coming(&self, _page: Page) -> bool {
         false
     }
-    /// Everything that threads of this node wrote so far becomes visible to whoever acquires later.
-    fn release(&mut self, waiter: Waiter, env: &mut dyn Env) -> Outcome;
-    /// Whatever others released before becomes visible to the threads of this node.
-    fn acquire(&mut self, env: &mut dyn Env);
+    /// Everything that threads of this node wrote so far becomes visible to every thread that acquires later. If only one peer
+    /// can learn of the release ([`SyncPoint::peer`]), what is on its way to that peer need not have arrived: the message by which
+    /// it learns comes behind.
+    fn release(&mut self, at: SyncPoint, waiter: Waiter, env: &mut dyn Env) -> Outcome;
+    /// Everything that others released before becomes visible to the threads of this node.
+    fn acquire(&mut self, at: SyncPoint, env: &mut dyn Env);
     /// The names of the kinds of its messages, under which they are counted; at most [`MOST_KINDS`].
     fn kinds(&self) -> &'static [&'static str];
     /// A message arrived that the same protocol has sent on another node. An error means that the peer broke the protocol:

@@ -24,7 +24,7 @@ pub use counters::Counters;
 pub use csm::{Csm, CsmMessage, CsmOptions, DiffEntry, Grant, History, HomeGrant, PageView, State};
 pub use env::{
     Access, Claim, Claims, Env, Event, Exposure, HomeRole, MOST_KINDS, Outcome, Page, PlacedPages, Protocol,
-    Waiter, Writers,
+    SyncPoint, Waiter, Writers,
 };
 pub use erc::{Erc, ErcMessage, ErcOptions, ErcState, ErcView};
 pub use layout::{Layout, Managers, Region};

@@ -3,7 +3,7 @@
 mod common;
 
 use common::pair::{HOME, Pair, READER, SIZE, messages};
-use gondwana_coherence::{Access, CsmMessage, Grant, Outcome, Page, Protocol, State, Waiter};
+use gondwana_coherence::{Access, CsmMessage, Grant, Outcome, Page, Protocol, State, SyncPoint, Waiter};
 use gondwana_topology::{NodeId, NodeSet};
 
 #[test]
@@ -27,7 +27,8 @@ fn the_home_tells_its_visitors_what_was_written_beside_them() {
     pair.touch(1);
     assert_eq!(pair.fault(READER, 0, Access::Read, 0).0, Outcome::Done);
     pair.memories[HOME].write(0, 99);
-    let (outcome, effects) = pair.call(HOME, |machine, env| machine.release(Waiter(2), env));
+    let (outcome, effects) =
+        pair.call(HOME, |machine, env| machine.release(SyncPoint::default(), Waiter(2), env));
     assert_eq!(outcome, Outcome::Wait);
     let sent = messages(effects);
     assert!(matches!(&sent[..], [CsmMessage::Notices { pages, .. }] if pages == &[Page(0)]), "{sent:?}");
@@ -39,7 +40,8 @@ fn a_page_that_nobody_writes_beside_its_visitors_is_shared() {
     let mut pair = Pair::new(true);
     pair.touch(1);
     assert_eq!(pair.fault(READER, 0, Access::Read, 0).0, Outcome::Done);
-    let (outcome, effects) = pair.call(HOME, |machine, env| machine.release(Waiter(2), env));
+    let (outcome, effects) =
+        pair.call(HOME, |machine, env| machine.release(SyncPoint::default(), Waiter(2), env));
     assert_eq!((outcome, messages(effects)), (Outcome::Done, vec![]));
     assert_eq!((pair.state(HOME, 0), pair.access(HOME, 0)), (State::HomeShared, Access::Read));
     assert_eq!(pair.machines[HOME].page(Page(0)).sharers, NodeSet::only(NodeId(1)));
@@ -86,7 +88,7 @@ fn who_has_asked_for_a_page_is_told_whatever_it_has() {
     assert_eq!(pair.fault(READER, 0, Access::Read, 0).0, Outcome::Done);
     pair.asks_home(1, false);
     assert_eq!(pair.state(HOME, 0), State::HomeDirty);
-    let (_, effects) = pair.call(HOME, |machine, env| machine.release(Waiter(2), env));
+    let (_, effects) = pair.call(HOME, |machine, env| machine.release(SyncPoint::default(), Waiter(2), env));
     assert!(matches!(messages(effects)[..], [CsmMessage::Notices { .. }]));
 }
 

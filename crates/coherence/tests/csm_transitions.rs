@@ -6,7 +6,7 @@ use common::memory::encoded;
 use common::rig::{A, B, ME, Rig, SIZE, WAITER, decoded, diffs, fetch, notices, only, pages};
 use gondwana_coherence::{
     Access, CsmMessage, CsmOptions, DiffEntry, Grant, History, MESSAGE_TAG, Outcome, Page, Protocol, State,
-    Violation, Waiter,
+    SyncPoint, Violation, Waiter,
 };
 use gondwana_topology::{NodeId, NodeSet};
 
@@ -266,7 +266,7 @@ fn nothing_is_fetched_or_flushed_while_its_diff_is_under_way() {
     assert_eq!(rig.release().0, Outcome::Wait);
     assert_eq!(rig.fault(4, Access::Write, 0).0, Outcome::Done);
     rig.memory.write(16, 2);
-    let (outcome, effects) = rig.call(|machine, env| machine.release(Waiter(8), env));
+    let (outcome, effects) = rig.call(|machine, env| machine.release(SyncPoint::default(), Waiter(8), env));
     assert_eq!((outcome, effects.sent.len()), (Outcome::Wait, 0));
     rig.take(A, notices(B, 4), &[]);
     rig.acquire();

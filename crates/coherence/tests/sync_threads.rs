@@ -50,7 +50,7 @@ impl LockEnv for Inside<'_> {
         Outcome::Wait
     }
 
-    fn arrived(&mut self, _object: Object) {}
+    fn arrived(&mut self, _object: Object, _from: NodeId) {}
 
     fn resume(&mut self, waiter: Waiter, grant: LockGrant) {
         self.0.threads[waiter.0 as usize].send(grant).unwrap();

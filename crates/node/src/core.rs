@@ -2,7 +2,7 @@
 
 use crate::Node;
 use crate::clock::{Activity, Scope};
-use crate::env::{Continuation, NodeEnv};
+use crate::env::{Continuation, NodeEnv, only_peer};
 use crate::monitor::Touch;
 use crate::thread::Uninterrupted;
 use crate::wait_slots::{WaitSlot, event};
@@ -11,7 +11,7 @@ use gondwana_coherence::sync::{
     Answer, BarrierCounters, BarrierEnv, BarrierMessage, Barriers, LockCounters, LockEnv, LockGrant,
     LockMessage, Locks, ManagerOf, Object, Reply, Request, Server, SyncMessage, Ticket,
 };
-use gondwana_coherence::{Access, HomeRole, Outcome, Page, PlacedPages, Protocol, Waiter};
+use gondwana_coherence::{Access, HomeRole, Outcome, Page, PlacedPages, Protocol, SyncPoint, Waiter};
 use gondwana_prefetch::Prefetch;
 use gondwana_topology::NodeId;
 
@@ -73,10 +73,10 @@ struct SyncEnv<'a> {
 }
 
 impl SyncEnv<'_> {
-    /// Releases what this node wrote before `work` is done; `Wait` if that takes messages.
-    fn release_before(&mut self, work: PendingContinuation) -> Outcome {
+    /// Releases what this node wrote before `work` is done; `Wait` if answers must come first.
+    fn release_before(&mut self, at: SyncPoint, work: PendingContinuation) -> Outcome {
         let number = self.pending.add(work);
-        let outcome = self.protocol.release(Continuation::Work(number).into(), self.env);
+        let outcome = self.protocol.release(at, Continuation::Work(number).into(), self.env);
         if outcome == Outcome::Done {
             self.pending.take(number);
         }
@@ -98,12 +98,13 @@ impl LockEnv for SyncEnv<'_> {
         self.env.send_sync(to, SyncMessage::Lock(*message));
     }
 
-    fn pass(&mut self, object: Object, _to: NodeId) -> Outcome {
-        self.release_before(PendingContinuation::Token(object))
+    fn pass(&mut self, object: Object, to: NodeId) -> Outcome {
+        let at = SyncPoint { object: Some(object), peer: Some(to) };
+        self.release_before(at, PendingContinuation::Token(object))
     }
 
-    fn arrived(&mut self, _object: Object) {
-        self.protocol.acquire(self.env);
+    fn arrived(&mut self, object: Object, from: NodeId) {
+        self.protocol.acquire(SyncPoint { object: Some(object), peer: Some(from) }, self.env);
     }
 
     fn resume(&mut self, waiter: Waiter, grant: LockGrant) {
@@ -132,11 +133,15 @@ impl BarrierEnv for SyncEnv<'_> {
     }
 
     fn release(&mut self, barrier: Object) -> Outcome {
-        self.release_before(PendingContinuation::Barrier(barrier))
+        let at = SyncPoint { object: Some(barrier), peer: only_peer(self.env.fabric.as_ref()) };
+        self.release_before(at, PendingContinuation::Barrier(barrier))
     }
 
-    fn acquire(&mut self) {
-        self.protocol.acquire(self.env);
+    fn acquire(&mut self, barrier: Object) {
+        self.protocol.acquire(
+            SyncPoint { object: Some(barrier), peer: only_peer(self.env.fabric.as_ref()) },
+            self.env,
+        );
     }
 
     fn resume(&mut self, waiter: Waiter, serial: bool) {
@@ -275,15 +280,15 @@ impl Core {
     }
 
     /// A release by the thread that waits at `slot`.
-    pub fn release(&mut self, slot: WaitSlot) -> Outcome {
-        let outcome = self.protocol.release(Continuation::Thread(slot).into(), &mut self.env);
+    pub fn release(&mut self, at: SyncPoint, slot: WaitSlot) -> Outcome {
+        let outcome = self.protocol.release(at, Continuation::Thread(slot).into(), &mut self.env);
         self.settle();
         outcome
     }
 
     /// An acquire by any thread of this node.
-    pub fn acquire(&mut self) {
-        self.protocol.acquire(&mut self.env);
+    pub fn acquire(&mut self, at: SyncPoint) {
+        self.protocol.acquire(at, &mut self.env);
         self.settle();
     }
 

@@ -18,6 +18,11 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::Arc;
 
+/// The other node, if there are two: all that threads of other nodes learn from this one, they learn from messages to it.
+pub fn only_peer(fabric: &dyn Fabric) -> Option<NodeId> {
+    (fabric.nodes() == 2).then(|| NodeId(1 - fabric.node().0))
+}
+
 /// What waits for an operation of the coherence protocol.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Continuation {

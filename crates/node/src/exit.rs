@@ -86,7 +86,7 @@ impl Node {
     /// end.
     pub fn exit_through_first(&'static self, status: i32) -> ! {
         self.privately(move || {
-            self.release();
+            self.release_and_wait();
             self.core().env.post(NodeId(0), &Wire::Exit(status), &[]);
             let _time = Scope::enter(Activity::Waiting);
             loop {
@@ -100,7 +100,7 @@ impl Node {
     pub(crate) fn exit_for_peer(&'static self, status: i32) {
         // Exit handlers run on a thread of their own: this one must go on receiving for them.
         let exiting = Thread::start_native("exit", move || {
-            self.acquire();
+            self.acquire(None);
             (self.hooks.exit)(status);
         });
         if let Err(error) = exiting {

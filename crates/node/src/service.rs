@@ -158,7 +158,7 @@ impl Node {
             Wire::Ended => self.thread_gone(from),
             Wire::Free(addresses) => {
                 // What the freeing node wrote must not be found stale in a block that is handed out again.
-                self.acquire();
+                self.acquire(None);
                 self.freed_by_peer(&addresses);
             }
             Wire::UsableSize { ticket, address } => {

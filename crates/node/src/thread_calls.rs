@@ -96,7 +96,7 @@ impl Node {
                 self.start_here(spec)?;
             } else {
                 self.threads.note_remote();
-                self.release();
+                self.release_to(to);
                 self.core().downgrade_exclusive();
                 self.ask_for(to, move |ticket| Wire::Start { ticket, thread: spec })?;
             }
@@ -129,7 +129,7 @@ impl Node {
             let blocked = !(1 << (libc::SIGBUS - 1) | 1 << (libc::SIGSEGV - 1));
             let thread =
                 ThreadSpec { id, function, argument, stack: REMOTE_CALL_STACK, detached: false, blocked };
-            self.release();
+            self.release_to(to);
             self.ask_for(to, move |ticket| Wire::Start { ticket, thread })?;
             self.join_thread(id, JoinWait::Forever).map(|result| result as usize)
         })
@@ -149,7 +149,7 @@ impl Node {
 
     /// The service thread starts what another node asked for.
     pub(crate) fn start_for_peer(&'static self, from: NodeId, ticket: Ticket, spec: ThreadSpec) {
-        self.acquire();
+        self.acquire(None);
         let answer = match self.start_here(spec) {
             Ok(()) => Answer::Done(0),
             Err(_) => Answer::Failed(SyncError::Exhausted),
@@ -170,7 +170,7 @@ impl Node {
             if is_foreign(id) || id == self.main_thread() {
                 return;
             }
-            self.release();
+            self.release(None);
             let _ = self.request_of(self.me, Request::ThreadExit { thread: ThreadId(id), value });
             self.tell_ended(id);
         })
@@ -208,12 +208,12 @@ impl Node {
     /// then.
     pub fn main_exits_alone(&'static self, value: u64) {
         self.privately(move || {
-            self.release();
+            self.release(None);
             let thread = ThreadId(self.main_thread());
             let _ = self.request_of(self.me, Request::ThreadExit { thread, value });
             let _time = Scope::enter(Activity::Waiting);
             self.threads.wait_for_all();
-            self.acquire();
+            self.acquire(None);
         })
     }
 

@@ -6,6 +6,7 @@ use super::outbox::FlushId;
 use super::state::{ONLY_CLAIMED, PageEntry, REFETCH, REWRITTEN, State, TWIN, WRITE};
 use super::{Csm, History};
 use crate::{Env, Outcome, Page, Violation, Waiter};
+use gondwana_topology::{NodeId, NodeSet};
 use std::collections::VecDeque;
 
 /// A flush whose acknowledgements have not all come.
@@ -18,12 +19,22 @@ struct Flush {
     notices: i64,
     /// Pages that were dirty at the release but have a diff of an earlier flush under way.
     held: Vec<Page>,
+    /// The nodes that have been sent diffs or notices.
+    receivers: NodeSet,
+    /// Diffs have been sent: their homes may send notices to further nodes.
+    has_diffs: bool,
     waiters: Vec<Waiter>,
 }
 
 impl Flush {
     fn is_complete(&self) -> bool {
         self.entries == 0 && self.notices == 0 && self.held.is_empty()
+    }
+
+    /// True if all that is to be acknowledged has been sent to this node, and no other node gets a notice because of it.
+    fn concerns_only(&self, peer: NodeId, nodes: u16) -> bool {
+        let by_home = self.has_diffs && nodes > 2;
+        !by_home && self.held.is_empty() && self.receivers == NodeSet::only(peer)
     }
 }
 
@@ -58,7 +69,8 @@ impl Flushes {
 }
 
 impl Csm {
-    pub(super) fn flush(&mut self, waiter: Waiter, env: &mut dyn Env) -> Outcome {
+    /// Flushes all dirty pages, for the sake of `peer` alone if that is given.
+    pub(super) fn flush(&mut self, peer: Option<NodeId>, waiter: Waiter, env: &mut dyn Env) -> Outcome {
         self.find_copied(env);
         if !self.dirty.is_empty() {
             let mut pages = std::mem::take(&mut self.dirty);
@@ -72,6 +84,11 @@ impl Csm {
             }
         }
         // Writes of the releasing thread can be in a flush that another thread began.
+        let nodes = self.pages.layout().nodes();
+        let concerns_only = |peer| self.flushes.queue.iter().all(|flush| flush.concerns_only(peer, nodes));
+        if peer.is_some_and(concerns_only) {
+            return Outcome::Done;
+        }
         match self.flushes.queue.back_mut() {
             None => Outcome::Done,
             Some(last) => {
@@ -128,7 +145,8 @@ impl Csm {
             let valid = entry.state == State::Dirty && (goes_on || !entry.is_kept());
             let to = (page, valid);
             let limit = self.options.bulk_limit;
-            let sent = batches.add(entry.probable_home, id, limit, to, env, |bulk, env| {
+            let home = entry.probable_home;
+            let sent = batches.add(home, id, limit, to, env, |bulk, env| {
                 if goes_on {
                     env.diff_and_keep(page, bulk)
                 } else {
@@ -155,14 +173,17 @@ impl Csm {
             if let Some(length) = sent {
                 entry.flush = number;
                 flush.entries += 1;
+                flush.has_diffs = true;
+                flush.receivers.insert(home);
                 self.counters.diffs += u64::from(length > 0);
                 self.counters.diff_bytes += u64::from(length);
             }
         }
         batches.send(id, env);
-        let (messages, pages) = notices.send(id, env);
-        flush.notices = i64::from(messages);
-        self.counters.notices_sent += pages;
+        let sent = notices.send(id, env);
+        flush.notices = i64::from(sent.messages);
+        flush.receivers = flush.receivers.union(&sent.receivers);
+        self.counters.notices_sent += sent.notices;
         self.scratch.batches = batches;
         self.scratch.notices = notices;
         flush
@@ -237,6 +258,8 @@ impl Csm {
             flush.entries += sent.entries;
             flush.notices += sent.notices;
             flush.held = sent.held;
+            flush.receivers = flush.receivers.union(&sent.receivers);
+            flush.has_diffs |= sent.has_diffs;
         }
     }
 

@@ -277,13 +277,13 @@ impl Csm {
             env.observe(Event::Left { exclusive: false, written: true }, first, count, origin);
         }
         batches.send(flush, env);
-        let (messages, pages) = notices.send(flush, env);
-        self.counters.notices_sent += pages;
+        let sent = notices.send(flush, env);
+        self.counters.notices_sent += sent.notices;
         self.scratch.batches = batches;
         self.scratch.notices = notices;
         if applied > 0 {
             let message =
-                CsmMessage::DiffAck { flush: flush.number, entries: applied, notices: messages, grants };
+                CsmMessage::DiffAck { flush: flush.number, entries: applied, notices: sent.messages, grants };
             self.send(origin, &message, &[], env);
         }
         Ok(())

@@ -57,7 +57,8 @@ use crate::page_table::PageTable;
 use crate::registry::{Consistency, PlacedHomes, ProtocolInfo};
 use crate::runs::span;
 use crate::{
-    Access, Counters, Env, HomeRole, Layout, Outcome, Page, PlacedPages, Protocol, Violation, Waiter,
+    Access, Counters, Env, HomeRole, Layout, Outcome, Page, PlacedPages, Protocol, SyncPoint, Violation,
+    Waiter,
 };
 use flush::Flushes;
 use gondwana_topology::{NodeId, NodeSet};
@@ -348,13 +349,13 @@ impl Protocol for Csm {
         message::KINDS
     }
 
-    fn release(&mut self, waiter: Waiter, env: &mut dyn Env) -> Outcome {
-        let outcome = self.flush(waiter, env);
+    fn release(&mut self, at: SyncPoint, waiter: Waiter, env: &mut dyn Env) -> Outcome {
+        let outcome = self.flush(at.peer, waiter, env);
         self.expose_withdrawn(env);
         outcome
     }
 
-    fn acquire(&mut self, env: &mut dyn Env) {
+    fn acquire(&mut self, _at: SyncPoint, env: &mut dyn Env) {
         self.invalidate(env);
     }
 

@@ -119,17 +119,18 @@ impl Notices {
         }
     }
 
-    /// Sends one message to each sharer; returns how many messages and how many notices that were.
-    pub fn send(&mut self, flush: FlushId, env: &mut dyn Env) -> (u32, u64) {
-        let (mut messages, mut notices) = (0, 0);
+    /// Sends one message to each sharer, or several if they would be long.
+    pub fn send(&mut self, flush: FlushId, env: &mut dyn Env) -> SentNotices {
+        let mut sent = SentNotices::default();
         for (sharer, list) in &mut self.lists {
             if list.is_empty() {
                 continue;
             }
-            notices += list.len() as u64;
+            sent.notices += list.len() as u64;
+            sent.receivers.insert(*sharer);
             let FlushId { number: flush, origin, .. } = flush;
             for pages in list.chunks(MOST_PAGES) {
-                messages += 1;
+                sent.messages += 1;
                 let message = CsmMessage::Notices { flush, origin, pages: pages.to_vec() };
                 for (first, count) in runs(pages) {
                     env.observe(Event::NoticeSent, first, count, *sharer);
@@ -138,6 +139,15 @@ impl Notices {
             }
             list.clear();
         }
-        (messages, notices)
+        sent
     }
+}
+
+/// What [`Notices::send`] has sent.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct SentNotices {
+    pub messages: u32,
+    /// Counted by page and receiver.
+    pub notices: u64,
+    pub receivers: NodeSet,
 }

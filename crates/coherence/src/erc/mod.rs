@@ -38,7 +38,8 @@ use crate::page_table::PageTable;
 use crate::registry::{Consistency, PlacedHomes, ProtocolInfo};
 use crate::runs::span;
 use crate::{
-    Access, Counters, Env, HomeRole, Layout, Outcome, Page, PlacedPages, Protocol, Violation, Waiter,
+    Access, Counters, Env, HomeRole, Layout, Outcome, Page, PlacedPages, Protocol, SyncPoint, Violation,
+    Waiter,
 };
 use gondwana_topology::{NodeId, NodeSet};
 use rounds::Rounds;
@@ -241,11 +242,11 @@ impl Protocol for Erc {
         message::KINDS
     }
 
-    fn release(&mut self, waiter: Waiter, env: &mut dyn Env) -> Outcome {
+    fn release(&mut self, _at: SyncPoint, waiter: Waiter, env: &mut dyn Env) -> Outcome {
         self.release_writes(waiter, env)
     }
 
-    fn acquire(&mut self, _env: &mut dyn Env) {}
+    fn acquire(&mut self, _at: SyncPoint, _env: &mut dyn Env) {}
 
     fn message(
         &mut self,

@@ -31,7 +31,8 @@ use crate::page_table::PageTable;
 use crate::registry::{Consistency, PlacedHomes, ProtocolInfo};
 use crate::runs::span;
 use crate::{
-    Access, Counters, Env, Event, HomeRole, Layout, Outcome, Page, PlacedPages, Protocol, Violation, Waiter,
+    Access, Counters, Env, Event, HomeRole, Layout, Outcome, Page, PlacedPages, Protocol, SyncPoint,
+    Violation, Waiter,
 };
 use gondwana_topology::{NodeId, NodeSet};
 use state::{ASKED, GIVE, HELD, Managed, NOBODY, PINNED, PageEntry};
@@ -343,11 +344,11 @@ impl Protocol for Sc {
         message::KINDS
     }
 
-    fn release(&mut self, _waiter: Waiter, _env: &mut dyn Env) -> Outcome {
+    fn release(&mut self, _at: SyncPoint, _waiter: Waiter, _env: &mut dyn Env) -> Outcome {
         Outcome::Done
     }
 
-    fn acquire(&mut self, _env: &mut dyn Env) {}
+    fn acquire(&mut self, _at: SyncPoint, _env: &mut dyn Env) {}
 
     fn message(
         &mut self,

@@ -23,7 +23,7 @@ pub trait BarrierEnv {
     /// calls [`Barriers::flushed`] when it is.
     fn release(&mut self, barrier: Object) -> Outcome;
     /// Threads of this node are about to go on: the node acquires.
-    fn acquire(&mut self);
+    fn acquire(&mut self, barrier: Object);
     /// A thread goes on, as the serial one or not.
     fn resume(&mut self, waiter: Waiter, serial: bool);
 }
@@ -338,7 +338,7 @@ impl Barriers {
             env.send(source, &BarrierMessage::Release { barrier, count, threads, serial, expected });
         }
         if let Some(own) = self.shares.iter().find(|share| share.source == me) {
-            env.acquire();
+            env.acquire(barrier);
             for left in (0..own.threads).rev() {
                 let waiter = state.waiting.pop_front().expect("every thread that arrived waits");
                 env.resume(waiter, own.serial && left == 0);

@@ -49,7 +49,7 @@ impl BarrierEnv for Log {
         Outcome::Wait
     }
 
-    fn acquire(&mut self) {
+    fn acquire(&mut self, _barrier: Object) {
         self.0.push(Did::Acquired);
     }
 

@@ -128,7 +128,7 @@ impl BarrierEnv for At<'_> {
         Outcome::Wait
     }
 
-    fn acquire(&mut self) {
+    fn acquire(&mut self, _barrier: Object) {
         let released = self.around.released.clone();
         self.around.seen.entry(self.me).or_default().extend(released);
     }

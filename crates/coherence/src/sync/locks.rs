@@ -46,11 +46,11 @@ pub enum TryOutcome {
 pub trait LockEnv {
     /// Sends a message; `to` is never this node. Messages between two nodes arrive in the order sent.
     fn send(&mut self, to: NodeId, message: &LockMessage);
-    /// The token is about to leave for `to`: what threads of this node wrote must be released first. `Done` if
-    /// it is already, otherwise the node calls [`Locks::flushed`] when it is.
+    /// The token is about to leave for `to`, which alone learns of it: what threads of this node wrote must be released
+    /// first. `Done` if it is already, otherwise the node calls [`Locks::flushed`] when it is.
     fn pass(&mut self, object: Object, to: NodeId) -> Outcome;
     /// The token arrived from another node to be used here: the node acquires.
-    fn arrived(&mut self, object: Object);
+    fn arrived(&mut self, object: Object, from: NodeId);
     /// The operation begun with this waiter is decided.
     fn resume(&mut self, waiter: Waiter, grant: LockGrant);
 }
@@ -199,7 +199,7 @@ impl Locks {
             LockMessage::Pass { object, to, attempt } => {
                 from == (self.manager)(object) && self.succeed(object, to, attempt, env)
             }
-            LockMessage::Token { object } => self.token(object, env),
+            LockMessage::Token { object } => self.token(object, from, env),
             LockMessage::Ask { object, to, attempt } => {
                 let permitted = from == (self.manager)(object) && to != self.me;
                 if permitted {
@@ -275,7 +275,7 @@ impl Locks {
         true
     }
 
-    fn token(&mut self, object: Object, env: &mut dyn LockEnv) -> bool {
+    fn token(&mut self, object: Object, from: NodeId, env: &mut dyn LockEnv) -> bool {
         let Some(queue) = self.queues.get_mut(object) else { return false };
         if !std::mem::take(&mut queue.requested) {
             return false;
@@ -289,7 +289,7 @@ impl Locks {
             self.send_token(object, to, env);
             return true;
         }
-        env.arrived(object);
+        env.arrived(object, from);
         self.hand_over(object, env);
         true
     }

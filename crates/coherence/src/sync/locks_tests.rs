@@ -43,7 +43,7 @@ impl LockEnv for Log {
         Outcome::Wait
     }
 
-    fn arrived(&mut self, _object: Object) {
+    fn arrived(&mut self, _object: Object, _from: NodeId) {
         self.0.push(Did::Arrived);
     }
 

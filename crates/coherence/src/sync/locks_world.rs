@@ -118,7 +118,7 @@ impl LockEnv for At<'_> {
         Outcome::Wait
     }
 
-    fn arrived(&mut self, object: Object) {
+    fn arrived(&mut self, object: Object, _from: NodeId) {
         let released = self.around.released.get(&object.0).copied().unwrap_or_default();
         self.around.seen.insert((self.me, object.0), released);
     }

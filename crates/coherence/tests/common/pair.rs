@@ -3,7 +3,7 @@
 use super::memory::{Effects, Memory, SimEnv, encoded};
 use gondwana_coherence::{
     Access, Csm, CsmMessage, CsmOptions, Encoded, Layout, Managers, Outcome, Page, Protocol, Region, State,
-    Waiter,
+    SyncPoint, Waiter,
 };
 use gondwana_topology::NodeId;
 use std::collections::VecDeque;
@@ -88,7 +88,8 @@ impl Pair {
 
     /// A node releases what it wrote, and all messages that this takes arrive.
     pub fn release(&mut self, node: usize) {
-        let (_, effects) = self.call(node, |machine, env| machine.release(Waiter(2), env));
+        let (_, effects) =
+            self.call(node, |machine, env| machine.release(SyncPoint::default(), Waiter(2), env));
         let mut sent: VecDeque<_> = effects.sent.into();
         while let Some((to, message, bulk)) = sent.pop_front() {
             let from = NodeId(1 - to.0);
@@ -100,7 +101,7 @@ impl Pair {
     }
 
     pub fn acquire(&mut self, node: usize) {
-        self.call(node, |machine, env| machine.acquire(env));
+        self.call(node, |machine, env| machine.acquire(SyncPoint::default(), env));
     }
 
     /// A thread of a node writes a byte of the first page; returns how many faults that takes.

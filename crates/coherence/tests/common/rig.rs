@@ -3,7 +3,7 @@
 use super::memory::{Effects, Memory, SimEnv, encoded};
 use gondwana_coherence::{
     Access, Csm, CsmMessage, CsmOptions, DiffEntry, Encoded, Grant, Layout, Managers, Outcome, Page,
-    Protocol, Region, State, Violation, Waiter,
+    Protocol, Region, State, SyncPoint, Violation, Waiter,
 };
 use gondwana_topology::NodeId;
 
@@ -43,11 +43,11 @@ impl Rig {
     }
 
     pub fn release(&mut self) -> (Outcome, Effects) {
-        self.call(|machine, env| machine.release(WAITER, env))
+        self.call(|machine, env| machine.release(SyncPoint::default(), WAITER, env))
     }
 
     pub fn acquire(&mut self) {
-        self.call(|machine, env| machine.acquire(env));
+        self.call(|machine, env| machine.acquire(SyncPoint::default(), env));
     }
 
     pub fn take(&mut self, from: NodeId, message: CsmMessage, bulk: &[u8]) -> Effects {

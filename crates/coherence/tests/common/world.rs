@@ -1,7 +1,7 @@
 //! A whole machine in one value: nodes, channels, threads, locks and a barrier, advanced one step at a time.
 
 use super::memory::{Effects, Memory, SimEnv};
-use gondwana_coherence::{Access, Layout, Managers, Outcome, Page, Protocol, Region, Waiter};
+use gondwana_coherence::{Access, Layout, Managers, Outcome, Page, Protocol, Region, SyncPoint, Waiter};
 use gondwana_topology::NodeId;
 use std::collections::VecDeque;
 use std::fmt::Debug;
@@ -53,6 +53,8 @@ enum Phase {
     Fault,
     /// Waits for a release; then goes on with `Released`.
     Release,
+    /// Its token or arrival is on its way to another node.
+    Travels,
     /// Executes the second half of the operation.
     Released,
     /// Waits at the barrier with this number.
@@ -64,6 +66,8 @@ pub struct Thread {
     node: usize,
     phase: Phase,
     counter: usize,
+    /// The only node that learns of the release under way.
+    peer: Option<u16>,
     /// What the reads returned, in program order.
     pub read: Vec<u8>,
 }
@@ -92,7 +96,8 @@ pub struct Setup {
     /// The node that a thread runs on, and its program.
     pub threads: Vec<(usize, Vec<Op>)>,
     pub locks: usize,
-    /// The release is made when the lock leaves the node, not at each unlock.
+    /// The release is made when the lock leaves the node, for the sake of the node that gets it, not at each unlock. Its token is
+    /// a message behind those of the protocol, as are the arrivals at barriers of two nodes.
     pub lazy: bool,
     /// How many pages ahead a fault may bring.
     pub ahead: u32,
@@ -117,7 +122,16 @@ impl Setup {
     }
 }
 
-type Channel = VecDeque<(Vec<u8>, Vec<u8>)>;
+/// What is on its way from one node to another.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+enum Letter {
+    /// A message of the protocol.
+    Message(Vec<u8>, Vec<u8>),
+    /// What this thread waits for, or tells.
+    Token(usize),
+}
+
+type Channel = VecDeque<Letter>;
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct World<P> {
@@ -147,7 +161,13 @@ impl<P: Machine> World<P> {
             threads: setup
                 .threads
                 .iter()
-                .map(|(node, _)| Thread { node: *node, phase: Phase::Run, counter: 0, read: Vec::new() })
+                .map(|(node, _)| Thread {
+                    node: *node,
+                    phase: Phase::Run,
+                    counter: 0,
+                    peer: None,
+                    read: Vec::new(),
+                })
                 .collect(),
             locks: vec![Lock::default(); setup.locks],
             at_barrier: 0,
@@ -175,7 +195,7 @@ impl<P: Machine> World<P> {
         let mut actions = Vec::new();
         for (index, thread) in self.threads.iter().enumerate() {
             let can = match thread.phase {
-                Phase::Fault | Phase::Release => false,
+                Phase::Fault | Phase::Release | Phase::Travels => false,
                 Phase::Released => true,
                 Phase::Barrier(number) => self.barrier > number,
                 Phase::Run => match setup.threads[index].1.get(thread.counter) {
@@ -214,11 +234,9 @@ impl<P: Machine> World<P> {
         match action {
             Action::Thread(index) => self.step(setup, index),
             Action::Deliver { from, to } => {
-                let (message, bulk) = self.channels[from][to].pop_front().expect("something to deliver");
-                let result =
-                    self.call(to, |machine, env| machine.message(NodeId(from as u16), &message, &bulk, env));
-                if let Err(violation) = result {
-                    self.fail(format!("node {to} refused {message:?} of node {from}: {violation}"));
+                match self.channels[from][to].pop_front().expect("something to deliver") {
+                    Letter::Message(message, bulk) => self.deliver(from, to, &message, &bulk),
+                    Letter::Token(thread) => self.threads[thread].phase = Phase::Released,
                 }
             }
             Action::Tick(node) => {
@@ -252,17 +270,35 @@ impl<P: Machine> World<P> {
         let mut env = SimEnv::new(NodeId(node as u16), memory, &mut effects).beside(peers);
         let result = act(machine, &mut env);
         for (to, message, bulk) in effects.sent {
-            self.channels[node][to.index()].push_back((message, bulk));
+            self.channels[node][to.index()].push_back(Letter::Message(message, bulk));
         }
         for Waiter(thread) in effects.resumed {
             let phase = &mut self.threads[thread as usize].phase;
             match phase {
                 Phase::Fault => *phase = Phase::Run,
-                Phase::Release => *phase = Phase::Released,
+                Phase::Release => {
+                    *phase = Phase::Released;
+                    self.go_travelling(node, thread as usize);
+                }
                 _ => self.fail(format!("thread {thread} was resumed but doesn't wait")),
             }
         }
         result
+    }
+
+    fn deliver(&mut self, from: usize, to: usize, message: &[u8], bulk: &[u8]) {
+        let result = self.call(to, |machine, env| machine.message(NodeId(from as u16), message, bulk, env));
+        if let Err(violation) = result {
+            self.fail(format!("node {to} refused {message:?} of node {from}: {violation}"));
+        }
+    }
+
+    /// The release of `node` for a thread is complete: what it was made for goes to the only node that learns of it.
+    fn go_travelling(&mut self, node: usize, thread: usize) {
+        if let Some(peer) = self.threads[thread].peer {
+            self.threads[thread].phase = Phase::Travels;
+            self.channels[node][usize::from(peer)].push_back(Letter::Token(thread));
+        }
     }
 
     fn step(&mut self, setup: &Setup, index: usize) {
@@ -290,13 +326,15 @@ impl<P: Machine> World<P> {
             (Op::Lock(lock), Phase::Run) => {
                 self.locks[lock].holder = Some(index);
                 match self.locks[lock].token {
-                    Some(other) if setup.lazy && other != node => self.release(other, index),
+                    Some(other) if setup.lazy && other != node => {
+                        self.release(other, index, Some(node as u16));
+                    }
                     _ => self.threads[index].phase = Phase::Released,
                 }
             }
             (Op::Lock(lock), _) => {
                 if self.locks[lock].token != Some(node) {
-                    self.call(node, |machine, env| machine.acquire(env));
+                    self.call(node, |machine, env| machine.acquire(SyncPoint::default(), env));
                 }
                 self.locks[lock].token = Some(node);
                 self.advance(index);
@@ -307,16 +345,19 @@ impl<P: Machine> World<P> {
                     self.locks[lock].holder = None;
                     self.advance(index);
                 } else {
-                    self.release(node, index);
+                    self.release(node, index, None);
                 }
             }
             (Op::Unlock(lock), _) => {
                 self.locks[lock].holder = None;
                 self.advance(index);
             }
-            (Op::Barrier, Phase::Run) => self.release(node, index),
+            (Op::Barrier, Phase::Run) => {
+                let peer = (setup.lazy && setup.nodes == 2).then(|| 1 - node as u16);
+                self.release(node, index, peer);
+            }
             (Op::Barrier, Phase::Barrier(_)) => {
-                self.call(node, |machine, env| machine.acquire(env));
+                self.call(node, |machine, env| machine.acquire(SyncPoint::default(), env));
                 self.advance(index);
             }
             (Op::Place { first, count, home, used }, _) => {
@@ -344,11 +385,14 @@ impl<P: Machine> World<P> {
         self.threads[index].phase = Phase::Run;
     }
 
-    /// Makes `node` release on behalf of a thread.
-    fn release(&mut self, node: usize, index: usize) {
+    /// Makes `node` release on behalf of a thread, for the sake of `peer` alone if that is given.
+    fn release(&mut self, node: usize, index: usize, peer: Option<u16>) {
         self.threads[index].phase = Phase::Release;
-        if self.call(node, |machine, env| machine.release(Waiter(index as u64), env)) == Outcome::Done {
+        self.threads[index].peer = peer;
+        let at = SyncPoint { object: None, peer: peer.map(NodeId) };
+        if self.call(node, |machine, env| machine.release(at, Waiter(index as u64), env)) == Outcome::Done {
             self.threads[index].phase = Phase::Released;
+            self.go_travelling(node, index);
         }
     }
 

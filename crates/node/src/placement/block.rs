@@ -156,7 +156,7 @@ impl Node {
     /// Has each node clear (`used`) or touch its runs of pages.
     fn fill(&'static self, of_nodes: &[Vec<Run>], used: bool) -> Result<(), i32> {
         // What is written without a fault tells nobody of it: pages that were written here before must fault again.
-        self.release();
+        self.release_and_wait();
         for (node, runs) in (0..).map(NodeId).zip(of_nodes).filter(|(_, runs)| !runs.is_empty()) {
             let size = size_of::<Task>() + size_of_val(runs.as_slice());
             let task = self.allocate(size, align_of::<Task>(), Caller::NONE).ok_or(libc::ENOMEM)?;
@@ -170,7 +170,7 @@ impl Node {
             };
             if node == self.me {
                 // Where the contents were here already, the home comes with the diffs.
-                self.release();
+                self.release_and_wait();
             }
             self.free(task);
             done?;

@@ -3,6 +3,7 @@
 use super::waiter;
 use crate::wait_slots::event;
 use crate::{Node, Thread};
+use gondwana_coherence::SyncPoint;
 use gondwana_coherence::sync::Object;
 
 impl Node {
@@ -10,10 +11,12 @@ impl Node {
     /// of the node that come together.
     pub fn barrier_wait(&'static self, barrier: usize, count: u32) -> bool {
         self.privately(move || {
+            let object = Object(barrier as u64);
             let freed = self.begin_release();
             if !freed.is_empty() {
                 // They may be handed out again only when what was written to them before is released.
-                self.complete_release(freed);
+                let peer = self.only_peer();
+                self.complete_release(SyncPoint { object: Some(object), peer }, freed);
             }
             let slot = Thread::current(self).slot;
             self.waiting.slots.arm(slot, event::PASSED);
@@ -23,7 +26,6 @@ impl Node {
                 // Who was here before may have left word.
                 self.look();
             }
-            let object = Object(barrier as u64);
             let left =
                 self.core().with_barriers(|barriers, env| barriers.arrive(object, count, waiter(slot), env));
             self.wait_at_barrier(poller, slot, left);

@@ -31,7 +31,7 @@ impl Node {
             let still = unchanged();
             let until = if still { until } else { Some(Instant::now()) };
             let ended = self.await_or_cancel(slot, server, until, Request::Cancel { object: futex });
-            self.acquire();
+            self.acquire(Some(futex));
             match ended {
                 Ended::Answered(_) => Ok(()),
                 Ended::TimedOut if still => Err(libc::ETIMEDOUT),
@@ -45,7 +45,8 @@ impl Node {
     /// # Errors
     /// None are known.
     pub fn futex_wake(&'static self, address: usize, count: u32, bitset: u32) -> Result<i64, i32> {
-        self.release();
-        self.request(address, Request::FutexWake { futex: Object(address as u64), count, bitset })
+        let futex = Object(address as u64);
+        self.release(Some(futex));
+        self.request(address, Request::FutexWake { futex, count, bitset })
     }
 }

@@ -35,7 +35,7 @@ impl Node {
             self.submit(server, slot, Request::Join { thread, by, attempt: matches!(wait, JoinWait::Not) });
             let until = if let JoinWait::Until(until) = wait { Some(until) } else { None };
             let ended = self.await_or_cancel(slot, server, until, Request::CancelJoin { thread });
-            self.acquire();
+            self.acquire(None);
             match ended {
                 Ended::Answered(answer) => answer.map(i64::cast_unsigned),
                 Ended::TimedOut => Err(libc::ETIMEDOUT),

@@ -18,8 +18,8 @@ pub use rwlock::RwOperation;
 use crate::wait_slots::{WaitSlot, event};
 use crate::wire::Wire;
 use crate::{Node, Thread};
-use gondwana_coherence::sync::{LockTable, Thread as ThreadId};
-use gondwana_coherence::{Outcome, Waiter};
+use gondwana_coherence::sync::{LockTable, Object, Thread as ThreadId};
+use gondwana_coherence::{Outcome, SyncPoint, Waiter};
 use gondwana_topology::NodeId;
 use std::collections::HashMap;
 use std::sync::atomic::AtomicU64;
@@ -58,12 +58,32 @@ impl Node {
         (ThreadId(thread.id), thread.slot)
     }
 
-    /// Makes what this node wrote visible to later acquirers.
-    pub fn release(&'static self) {
+    /// Makes what this node wrote visible to threads that learn of it later, from messages that this node sends. They are about
+    /// `object`, if it is one.
+    pub fn release(&'static self, object: Option<Object>) {
+        let peer = self.only_peer();
+        self.release_at(SyncPoint { object, peer });
+    }
+
+    /// The same for a message to one node only.
+    pub(crate) fn release_to(&'static self, peer: NodeId) {
+        self.release_at(SyncPoint { object: None, peer: Some(peer) });
+    }
+
+    /// Makes what this node wrote visible, and waits until the nodes concerned have it.
+    pub(crate) fn release_and_wait(&'static self) {
+        self.release_at(SyncPoint::default());
+    }
+
+    fn release_at(&'static self, at: SyncPoint) {
         self.privately(move || {
             let freed = self.begin_release();
-            self.complete_release(freed);
+            self.complete_release(at, freed);
         })
+    }
+
+    fn only_peer(&self) -> Option<NodeId> {
+        crate::env::only_peer(self.fabric.as_ref())
     }
 
     /// Writes out what standard output holds; returns the blocks of other nodes' heaps that were freed here, by
@@ -74,10 +94,10 @@ impl Node {
         freed
     }
 
-    fn complete_release(&'static self, freed: Vec<(NodeId, Vec<u64>)>) {
+    fn complete_release(&'static self, at: SyncPoint, freed: Vec<(NodeId, Vec<u64>)>) {
         let slot = Thread::current(self).slot;
         self.waiting.slots.arm(slot, event::COHERENT);
-        let outcome = self.core().release(slot);
+        let outcome = self.core().release(at, slot);
         if outcome == Outcome::Wait {
             self.wait(slot, event::COHERENT, None);
         }
@@ -86,10 +106,10 @@ impl Node {
         }
     }
 
-    /// Sees what others released.
-    pub fn acquire(&'static self) {
+    /// Sees what others released, by a message about `object` if it is one.
+    pub fn acquire(&'static self, object: Option<Object>) {
         self.privately(move || {
-            self.core().acquire();
+            self.core().acquire(SyncPoint { object, peer: None });
         })
     }
 }

@@ -17,7 +17,7 @@ impl Node {
             let object = Object(once as u64);
             let generation =
                 self.request(once, Request::OnceEnter { once: object, stale }).unwrap_or(ONCE_RUN);
-            self.acquire();
+            self.acquire(Some(object));
             if generation == ONCE_RUN {
                 return true;
             }
@@ -31,13 +31,13 @@ impl Node {
 
     /// The routine was run, and the object's memory bears the mark.
     pub fn once_done(&'static self, once: usize) {
-        self.release();
+        self.release(Some(Object(once as u64)));
         let _ = self.request(once, Request::OnceDone { once: Object(once as u64) });
     }
 
     /// The routine ended by an exception.
     pub fn once_failed(&'static self, once: usize) {
-        self.release();
+        self.release(Some(Object(once as u64)));
         let _ = self.request(once, Request::OnceFailed { once: Object(once as u64) });
     }
 }

@@ -33,7 +33,7 @@ impl Node {
         if !at_once {
             self.request_until(lock, request(attempt), until)?;
         }
-        self.acquire();
+        self.acquire(Some(Object(lock as u64)));
         Ok(())
     }
 
@@ -43,7 +43,7 @@ impl Node {
     /// `EPERM`.
     pub fn rwlock_unlock(&'static self, lock: usize) -> Result<(), i32> {
         let (thread, _) = self.thread_number();
-        self.release();
+        self.release(Some(Object(lock as u64)));
         self.request(lock, Request::RwUnlock { lock: Object(lock as u64), thread }).map(|_| ())
     }
 }

@@ -11,7 +11,7 @@ impl Node {
     /// # Errors
     /// `EOVERFLOW`.
     pub fn semaphore_post(&'static self, semaphore: Initialised) -> Result<(), i32> {
-        self.release();
+        self.release(Some(semaphore.object));
         self.request(semaphore.object.0 as usize, Request::SemPost { semaphore }).map(|_| ())
     }
 
@@ -21,7 +21,7 @@ impl Node {
     /// `ETIMEDOUT`.
     pub fn semaphore_wait(&'static self, semaphore: Initialised, until: Option<Instant>) -> Result<(), i32> {
         self.request_until(semaphore.object.0 as usize, Request::SemWait { semaphore }, until)?;
-        self.acquire();
+        self.acquire(Some(semaphore.object));
         Ok(())
     }
 
@@ -31,7 +31,7 @@ impl Node {
     /// `EAGAIN`.
     pub fn semaphore_try_wait(&'static self, semaphore: Initialised) -> Result<(), i32> {
         self.request(semaphore.object.0 as usize, Request::SemTryWait { semaphore })?;
-        self.acquire();
+        self.acquire(Some(semaphore.object));
         Ok(())
     }
 

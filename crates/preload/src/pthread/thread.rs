@@ -166,7 +166,7 @@ fn call_at_end(node: &'static Node) {
 pub fn foreign_ends(node: &'static Node) {
     key::run_destructors(node);
     robust::thread_ends(node);
-    node.release();
+    node.release(None);
     Thread::detach(node);
 }
 
