@@ -1,4 +1,4 @@
-//! What passed through a fabric, counted.
+//! Counts of messages and bytes of a fabric.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -24,8 +24,7 @@ pub(crate) struct MessageCounter {
 }
 
 impl MessageCounter {
-    /// Counts one message. The caller holds the lock of the one writer, so that no read-modify-write
-    /// instruction is needed on the way of every message.
+    /// Counts one message. The caller holds the writer's lock, so no message costs a read-modify-write instruction.
     pub fn count(&self, bytes: usize) {
         self.messages.store(self.messages.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
         self.bytes.store(self.bytes.load(Ordering::Relaxed) + bytes as u64, Ordering::Relaxed);

@@ -29,17 +29,17 @@ pub enum Event {
 /// How a peer was lost.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum LostReason {
-    /// The peer closed the connection: it ended, orderly or not.
+    /// The peer closed the connection: it ended, normally or not.
     #[error("it closed the connection")]
     Closed,
     /// Its computer has acknowledged nothing for too long, or cannot be reached. If only the peer had ended, its
-    /// computer would have said so.
+    /// kernel would have closed the connection.
     #[error("its computer does not answer ({0})")]
     Silent(String),
     /// The operating system reported another error on the connection.
     #[error("{0}")]
     Failed(String),
-    /// What arrived cannot have been sent by a node of this run.
+    /// The received bytes cannot come from a node of this run.
     #[error("what arrived from it is damaged: {0}")]
     Damaged(&'static str),
 }
@@ -59,9 +59,9 @@ pub enum SegmentError {
     /// ring size not a power of two of sufficient size, or the node not below the count.
     #[error("a segment of {nodes} nodes with rings of {ring_bytes} bytes can't be made")]
     Parameters {
-        /// Count of nodes asked for.
+        /// The requested number of nodes.
         nodes: usize,
-        /// Size of each ring asked for, in bytes.
+        /// The requested size of each ring, in bytes.
         ring_bytes: usize,
     },
     /// The descriptor is not a segment made by this version for this number of nodes.
@@ -99,9 +99,9 @@ pub enum ConnectError {
     Refused {
         /// The peer.
         node: NodeId,
-        /// Where it was looked for.
+        /// Its address.
         address: SocketAddr,
-        /// The reason it gave.
+        /// The reason that the peer sent.
         why: String,
     },
     /// Not all peers were connected and authenticated in time.
@@ -111,7 +111,7 @@ pub enum ConnectError {
         missing: Vec<NodeId>,
         /// How long was waited.
         waited: Duration,
-        /// The last thing that went wrong.
+        /// The last error.
         last: String,
     },
 }

@@ -7,10 +7,10 @@
 //! - [`ShmFabric`]: rings in memory that the nodes of one computer share.
 //! - [`TcpFabric`]: authenticated and encrypted connections between computers.
 //!
-//! Who receives: each node has one *service thread*, which alternates [`Fabric::poll`] and [`Fabric::wait`]. An
+//! Receiving: each node has one *service thread*, which alternates [`Fabric::poll`] and [`Fabric::wait`]. An
 //! application thread that waits for an answer may poll as well, between [`Fabric::begin_polling`] and
-//! [`Fabric::end_polling`] (see [`Polling`]); meanwhile the service thread stays asleep and senders need no
-//! system call to wake it.
+//! [`Fabric::end_polling`] (see [`Polling`]); meanwhile the service thread stays asleep and senders need no system
+//! call to wake it.
 
 mod counters;
 mod error;
@@ -61,8 +61,9 @@ pub trait Fabric: Send + Sync {
     /// If head or bulk is too long, if `to` is this node or not a node of the run, or if `to` is lost.
     fn send(&self, to: NodeId, head: &[u8], bulk: &[RacingBytes<'_>]) -> Result<(), SendError>;
 
-    /// As [`Fabric::send`], but wakes nobody where it can help it: for what the receiver's threads need not know before they look
-    /// by themselves, or sleep between [`Fabric::begin_waiting`] and [`Fabric::end_waiting`], or [`Fabric::prompt`] is called.
+    /// As [`Fabric::send`], but does not wake the receiver's service thread if the transport permits that. The
+    /// receiver gets the message at its next poll, at once if a thread is between [`Fabric::begin_waiting`] and
+    /// [`Fabric::end_waiting`], or at [`Fabric::prompt`].
     ///
     /// # Errors
     /// As [`Fabric::send`].
@@ -70,16 +71,17 @@ pub trait Fabric: Send + Sync {
         self.send(to, head, &[])
     }
 
-    /// Sees to it that a node receives what was left for it.
+    /// Wakes a node to receive the messages of [`Fabric::leave`].
     fn prompt(&self, _to: NodeId) {}
 
-    /// Tells that this thread is about to sleep, and must hear of what is left for this node.
+    /// Declares that this thread is about to sleep: until [`Fabric::end_waiting`], messages of [`Fabric::leave`] wake
+    /// the node.
     fn begin_waiting(&self) {}
 
-    /// Tells that it does no more.
+    /// Ends what [`Fabric::begin_waiting`] declared.
     fn end_waiting(&self) {}
 
-    /// True if messages are known to have arrived. They may have even if it is not known.
+    /// True if messages have certainly arrived; false does not exclude it.
     fn has_arrived(&self) -> bool {
         false
     }
@@ -94,8 +96,8 @@ pub trait Fabric: Send + Sync {
     /// poll.
     fn poll(&self, deliver: &mut Deliver<'_>) -> usize;
 
-    /// Sleeps until there is something for [`Fabric::poll`] or [`Fabric::next_event`] to do that no polling
-    /// thread will see to, or [`Fabric::interrupt`] is called, or the time is over. May return early.
+    /// Sleeps until there is work for [`Fabric::poll`] or [`Fabric::next_event`] and no thread polls, until
+    /// [`Fabric::interrupt`], or until the timeout. May return early.
     ///
     /// For one thread only, the service thread.
     fn wait(&self, timeout: Option<Duration>);
@@ -103,20 +105,20 @@ pub trait Fabric: Send + Sync {
     /// Makes the present call of [`Fabric::wait`], or if there is none the next one, return.
     fn interrupt(&self);
 
-    /// Tells that this thread polls from now on, so that nobody need wake the service thread.
+    /// Declares that this thread polls from now on, so senders need not wake the service thread.
     fn begin_polling(&self);
 
-    /// Tells that this thread polls no more. What arrived since its last poll wakes the service thread.
+    /// Declares that this thread no longer polls. Messages that arrived since its last poll wake the service thread.
     fn end_polling(&self);
 
-    /// True while any thread has told that it polls.
+    /// True while a thread has declared that it polls.
     fn is_polled(&self) -> bool;
 
-    /// Looks whether the computers of the peers still answer; the peers of one that does not are lost. For the service
-    /// thread, a few times a second, right after it has sent something to peers that it has not heard of.
+    /// Checks whether the computers of the peers still acknowledge; the peers on one that does not are lost. The
+    /// service thread calls it a few times a second, right after it has sent heartbeats.
     fn look_after_peers(&self) {}
 
-    /// The oldest event that nobody has taken yet.
+    /// Takes the oldest event.
     fn next_event(&self) -> Option<Event>;
 
     /// Bytes accepted by [`Fabric::send`] that the receivers' rings or sockets have not taken yet.

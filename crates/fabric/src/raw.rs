@@ -1,4 +1,4 @@
-//! Measurement of a fabric itself, without any protocol above it: the bound beside which protocol figures stand.
+//! Measures a fabric without a protocol above it: the lower bound for protocol figures.
 
 use crate::{Fabric, Polling};
 use gondwana_topology::NodeId;
@@ -12,7 +12,7 @@ const HEAD: [u8; 24] = [0; 24];
 pub struct RoundTrip {
     /// The shortest.
     pub min: Duration,
-    /// The one in the middle.
+    /// The median.
     pub median: Duration,
 }
 

@@ -1,4 +1,4 @@
-//! What every fabric must do, asked of each of them in the same words.
+//! Conformance tests that every fabric must pass.
 
 use gondwana_fabric::{Fabric, MAX_BULK, MAX_HEAD, Polling, SendError};
 use gondwana_racing::RacingBytes;
@@ -27,7 +27,7 @@ conformance! {
     receivers_may_poll_and_send, everything_is_counted
 }
 
-/// A message that tells its sender, its number and its length; `check` verifies it.
+/// A message with its sender, number and length; `check` verifies it.
 fn compose(from: NodeId, number: u32, head_len: usize, bulk_len: usize) -> (Vec<u8>, Vec<u8>) {
     let mut head = number.to_le_bytes().to_vec();
     head.resize(4 + head_len, from.0 as u8);
@@ -75,7 +75,7 @@ fn messages_of_all_sizes_arrive_in_order(make: Make) {
                         std::thread::yield_now();
                     }
                     done.fetch_add(1, Ordering::Relaxed);
-                    // Others may still need what this node could not send at once.
+                    // Other nodes may still need messages that this node could not send at once.
                     while done.load(Ordering::Relaxed) < 3 {
                         fabric.poll(&mut |_, _, _| panic!("a message too many"));
                         std::thread::yield_now();
@@ -127,7 +127,7 @@ fn senders_never_wait_for_a_receiver(make: Make) {
         fabrics[0].send(NodeId(1), &head, &[(&bulk).into()]).unwrap();
     }
     assert!(fabrics[0].unsent() > 0, "18 MB fit nowhere, so that the test tests nothing");
-    // The sender sleeps now: only the receiver's making room can wake it.
+    // The sender sleeps now: only room that the receiver makes can wake it.
     let sender = Service::start(&fabrics[0], |_, _, _, _| {});
     let mut next = 0;
     let receiver = Service::start(&fabrics[1], move |_, from, head, bulk| {
@@ -200,7 +200,7 @@ fn nothing_is_lost_when_polling_changes_hands(make: Make) {
     let service = Service::start(&fabrics[1], count.clone());
     let done = AtomicBool::new(false);
     std::thread::scope(|scope| {
-        // An application thread that polls now and then, and not in every one of its turns.
+        // An application thread that polls in some of its iterations.
         scope.spawn(|| {
             let mut turn = 0;
             while !done.load(Ordering::SeqCst) {
@@ -212,7 +212,7 @@ fn nothing_is_lost_when_polling_changes_hands(make: Make) {
                 std::thread::yield_now();
             }
         });
-        // Each message is sent after the one before was received: a single lost wake-up stops the exchange.
+        // Each message is sent after the previous one was received: a single lost wake-up stops the exchange.
         for round in 1..=ROUNDS {
             fabrics[0].send(NodeId(1), b"ping", &[]).unwrap();
             if round == ROUNDS {
@@ -256,7 +256,7 @@ fn interrupts_end_a_wait(make: Make) {
     let fabric = &fabrics[0];
     fabric.interrupt();
     fabric.wait(None);
-    // With a poller about, too.
+    // Also with a polling thread.
     let _polling = Polling::begin(&**fabric);
     fabric.interrupt();
     fabric.wait(None);
@@ -314,7 +314,7 @@ fn floods_in_both_directions_flow(make: Make) {
             });
         }
     });
-    // None may end before all have everything: it may have to send still.
+    // No node may end before all have received everything: it may still have to send.
     for service in &services {
         service.wait_for(2 * MESSAGES as usize);
     }

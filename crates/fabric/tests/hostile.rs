@@ -1,4 +1,4 @@
-//! The start of a run over TCP where others have access to the ports.
+//! The start of a run over TCP with strangers on the ports.
 
 use gondwana_fabric::{ConnectError, Event, LostReason, Security, SendError, TcpConfig, TcpFabric};
 use gondwana_topology::NodeId;
@@ -51,7 +51,7 @@ fn recorded_hello(run: &TcpConfig) -> Vec<u8> {
     })
 }
 
-/// Strangers are there before the nodes: silent ones, more than may be, and ones that say all kinds of things.
+/// Strangers connect before the nodes: silent ones, more than the limit, and ones that send arbitrary bytes.
 #[test]
 fn strangers_do_not_disturb_the_start() {
     let nodes = nodes(3);
@@ -70,7 +70,7 @@ fn strangers_do_not_disturb_the_start() {
         })
         .collect();
     let fabrics: Vec<_> = start(nodes).into_iter().map(Result::unwrap).collect();
-    // The listener is closed, and with it every stranger.
+    // The listener is closed, and so are all connections of strangers.
     for mut stranger in silent.into_iter().chain(talking) {
         assert!(matches!(stranger.read(&mut [0]), Ok(0) | Err(_)));
     }

@@ -63,16 +63,16 @@ fn explore(model: impl Fn() + Sync + Send + 'static) {
     builder.check(model);
 }
 
-/// What a thread does with the doorbell of a node and its only message.
+/// What a thread does with a node's doorbell and its only message.
 type Part = fn(&Doorbell, &AtomicU64);
 
-/// Publishes the message, and tells of it.
+/// Publishes the message and notifies.
 fn send(message: &AtomicU64, ring: impl FnOnce()) {
     message.store(1, Ordering::Release);
     ring();
 }
 
-/// The service thread takes the message, whatever these threads do at the same time.
+/// The service thread takes the message while these threads run.
 fn the_message_is_taken<const N: usize>(parts: [Part; N]) {
     explore(move || {
         let shared = Arc::new((Doorbell::default(), AtomicU64::new(0)));
@@ -98,7 +98,7 @@ fn a_sleeper_is_woken() {
 
 #[test]
 fn a_poller_that_ends_wakes_the_sleeper() {
-    // Never takes the message, so that the service thread must.
+    // Never takes the message, so the service thread must.
     let poller: Part = |bell, message| {
         bell.begin_polling();
         bell.end_polling(|| message.load(Ordering::Relaxed) != 0);
@@ -108,7 +108,7 @@ fn a_poller_that_ends_wakes_the_sleeper() {
 
 #[test]
 fn a_waiter_hears_of_what_was_left() {
-    // Has looked, and waits until the service thread has taken the message.
+    // Has polled, and waits until the service thread has taken the message.
     let waiter: Part = |bell, message| bell.begin_waiting(|| message.load(Ordering::Relaxed) != 0);
     the_message_is_taken([|bell, message| send(message, || bell.ring_for_waiters()), waiter]);
 }

@@ -1,4 +1,4 @@
-//! The shared memory fabric between processes, which is what it is for.
+//! The shared memory fabric between processes.
 
 use gondwana_fabric::{DEFAULT_RING_BYTES, Fabric, ShmFabric, ShmSegment};
 use gondwana_topology::NodeId;
@@ -7,7 +7,7 @@ use std::process::{Command, Stdio};
 
 const NODES: u16 = 4;
 const MESSAGES: u32 = 3000;
-/// The exit status of a child that came to its end; that of a test run without tests is another.
+/// The exit status of a child that completed; a test run without tests has another one.
 const DONE: i32 = 77;
 const NODE: &str = "FABRIC_TEST_NODE";
 

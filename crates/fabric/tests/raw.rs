@@ -1,4 +1,4 @@
-//! The measuring functions measure what they say.
+//! Tests of the measuring functions.
 
 use gondwana_fabric::raw;
 use gondwana_topology::NodeId;

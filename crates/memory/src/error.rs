@@ -7,9 +7,9 @@ pub enum MemoryError {
     /// A system call was refused.
     #[error("{what}: {source}")]
     System {
-        /// What was being done, in words.
+        /// The action that failed, in words.
         what: &'static str,
-        /// What the kernel answered.
+        /// The kernel's error.
         source: io::Error,
     },
     /// The address range is in use by something else.

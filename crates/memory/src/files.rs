@@ -5,8 +5,8 @@ use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 /// Programs know which numbers their own descriptors get, so ours begin well above.
 const FIRST: i32 = 200;
 
-/// Moves a descriptor to a number that the program will not get. Where the limit on descriptors leaves no room
-/// above, it stays where it is.
+/// Moves a descriptor to a number that the program will not get. If the limit on descriptors leaves no such number,
+/// it stays.
 #[must_use]
 pub fn out_of_the_way(fd: OwnedFd) -> OwnedFd {
     if fd.as_raw_fd() >= FIRST {

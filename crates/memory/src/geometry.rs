@@ -78,7 +78,7 @@ impl Geometry {
         &self.overlays
     }
 
-    /// How many pages there are altogether.
+    /// The number of all pages.
     #[must_use]
     pub fn pages(&self) -> u32 {
         self.overlays.last().map_or(self.span.pages, |last| last.first + last.pages)
@@ -102,8 +102,8 @@ impl Geometry {
         self.segment_of(page).address_of(page).expect("page is in the segment")
     }
 
-    /// How many pages from `first` on, up to and without `end`, lie at consecutive addresses: the numbers of pages go on
-    /// from one segment to the next, their addresses do not.
+    /// The number of pages from `first` on, before `end`, at consecutive addresses: page numbers are consecutive
+    /// across segments, addresses are not.
     #[must_use]
     pub fn consecutive(&self, first: u32, end: u32) -> u32 {
         let segment = self.segment_of(first);

@@ -17,7 +17,7 @@ pub(crate) fn map_at(
     map(base, bytes, file, offset, libc::MAP_SHARED | libc::MAP_FIXED_NOREPLACE)
 }
 
-/// Maps the beginning of a memfd, shared, where the kernel likes.
+/// Maps the beginning of a memfd, shared, at an address of the kernel's choice.
 pub(crate) fn map_anywhere(bytes: usize, file: BorrowedFd<'_>) -> Result<*mut u8, MemoryError> {
     let (allowed, how) = (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_SHARED | libc::MAP_NORESERVE);
     // SAFETY: a new mapping at an address of the kernel's choice changes no existing memory.
@@ -94,7 +94,7 @@ fn map_with(
     Err(MemoryError::Occupied { base, bytes })
 }
 
-/// Private memory of so many bytes, zero-filled, of which only what is used costs anything.
+/// Zero-filled private memory of this many bytes. Pages are allocated at first use.
 ///
 /// # Errors
 /// If the kernel refuses.
@@ -110,7 +110,7 @@ pub(crate) fn map_private(bytes: usize) -> Result<*mut u8, MemoryError> {
     Ok(base as *mut u8)
 }
 
-/// A private zero-filled array for one value a page, of which only the parts that are used cost memory.
+/// A private zero-filled array of one value per page, allocated at first use.
 ///
 /// Not synchronised: the owner of the value decides who may use it.
 pub(crate) struct SparseTable<T: Copy> {
@@ -142,9 +142,9 @@ impl<T: Copy> SparseTable<T> {
     }
 }
 
-/// With a page of a file that is read for the first time the kernel maps those around it, in an aligned group of so many (its
-/// `fault_around_bytes`, unless that was changed), as writable as the mapping is. When it is written first, it maps that page
-/// alone; to ask for pages by `MADV_POPULATE_READ` takes it 1.7 us each.
+/// On a read fault of a file mapping the kernel maps the aligned group of this many pages around it
+/// (`fault_around_bytes`, with its default), as writable as the mapping. On a write fault it maps that page alone.
+/// `MADV_POPULATE_READ` takes 1.7 us a page.
 const MAPPED_AROUND: usize = 16;
 
 /// Makes the kernel map pages that are in use.
@@ -153,7 +153,7 @@ pub(crate) fn read_ahead(pages: RacingBytes<'_>) {
     let start = pages.as_ptr() as usize;
     let mut at = 0;
     while at < pages.len() {
-        // What is there does not matter.
+        // The value does not matter.
         pages.part(at..at + 1).copy_to(&mut [0]);
         at = (start + at + 1).next_multiple_of(group) - start;
     }

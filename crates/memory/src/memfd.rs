@@ -6,7 +6,7 @@ use std::ffi::CStr;
 use std::ops::Range;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 
-/// Memory that other processes can map, of which only what is used costs anything; none of it yet.
+/// An empty file in memory that other processes can map. Pages are allocated at first use.
 pub(crate) fn memfd(name: &CStr) -> Result<OwnedFd, MemoryError> {
     // SAFETY: the name is a C string.
     let fd = unsafe { libc::memfd_create(name.as_ptr(), libc::MFD_CLOEXEC) };

@@ -19,24 +19,23 @@ use std::sync::atomic::AtomicU64;
 
 /// All shared pages of this node: one memfd, mapped for the program and for the runtime.
 ///
-/// Threads of the program read and write the same bytes at any time, so that contents are [`RacingBytes`]. A copy promises
-/// what the program's own synchronisation promises: bytes that no thread is writing are copied right.
+/// Threads of the program read and write the same bytes at any time, so that contents are [`RacingBytes`]. A copy is
+/// correct in all bytes that no thread is writing meanwhile.
 pub struct Pages {
     geometry: Geometry,
     protection: Protection,
     twins: Twins,
     file: OwnedFd,
-    /// Where other nodes claim pages of this one, if they may.
+    /// The table in which other nodes claim pages of this one, if they may.
     table: Option<RemoteAccessTable>,
-    /// Pages of the span in whose place the program sees something else.
+    /// Pages of the span in whose place the application view has another mapping.
     excluded: Vec<Range<u32>>,
 }
 
 impl Pages {
-    /// Reserves the span and lays shared memory over the program's data segments. Their contents stay if `keeps_data`, which
-    /// one node of a run does; pages of them to which the kernel has given no memory yet ([`Pages::next_used`] leaves them
-    /// out) stay without any. The program can reach nothing shared until [`Pages::protect`] allows it. `file` comes
-    /// from [`empty_frames`].
+    /// Reserves the span and lays shared memory over the program's data segments. Their contents stay if
+    /// `keeps_data`, which one node of a run does; pages without frames (not in [`Pages::next_used`]) stay without.
+    /// The program can access no shared page until [`Pages::protect`] allows it. `file` comes from [`empty_frames`].
     ///
     /// # Safety
     /// No other thread runs yet, and the data segments are the ones of this process.
@@ -83,7 +82,7 @@ impl Pages {
         &self.geometry
     }
 
-    /// Sets what the program may do with `count` pages from `first` on.
+    /// Sets the program's access to `count` pages from `first` on.
     ///
     /// # Errors
     /// If the kernel refuses: the node cannot go on.
@@ -91,14 +90,14 @@ impl Pages {
         self.protection.set(first, count, access)
     }
 
-    /// What the program may do with a page now.
+    /// The present access of the program to a page.
     #[must_use]
     pub fn access(&self, page: u32) -> Access {
         self.protection.access(page)
     }
 
-    /// The program allows itself no more than `limit` with `count` pages from `first` on. False if that is to be
-    /// settled with the kernel by protecting the program's view.
+    /// The program limits its own access to `count` pages from `first` on to `limit`. False if the caller must
+    /// enforce that by mprotect on the application view.
     ///
     /// # Errors
     /// If the kernel refuses: the node cannot go on.
@@ -106,13 +105,13 @@ impl Pages {
         self.protection.limit(first, count, limit)
     }
 
-    /// True if the program itself is what forbids an access that the kernel has just refused by SIGSEGV.
+    /// True if the program's own limit forbids an access that the kernel has just refused by SIGSEGV.
     #[must_use]
     pub fn is_forbidden(&self, page: u32, access: Access) -> bool {
         self.protection.is_forbidden(page, access)
     }
 
-    /// Installs again what the kernel may have dropped by itself.
+    /// Restores the mapping of a page that the kernel may have dropped.
     ///
     /// # Errors
     /// If the kernel refuses: the node cannot go on.
@@ -144,13 +143,13 @@ impl Pages {
         !self.contents(page, 1).is_same((&*self.twins.of(page)).into())
     }
 
-    /// As [`Pages::diff`] of a page that threads go on writing; also makes the twin what the diff says.
+    /// As [`Pages::diff`] of a page that threads may be writing; also applies the diff to the twin.
     pub fn diff_and_keep(&mut self, page: u32, out: &mut Vec<u8>) -> usize {
         let contents = self.contents(page, 1);
         diff::encode_and_refresh(contents, self.twins.of(page), out)
     }
 
-    /// Makes a page's twin like the page, which threads may go on writing; true if they differed.
+    /// Copies a page, which threads may be writing, to its twin; true if they differed.
     pub fn renew_twin(&mut self, page: u32) -> bool {
         let contents = self.contents(page, 1);
         diff::refresh(contents, self.twins.of(page))
@@ -174,13 +173,14 @@ impl Pages {
         diff::apply(bytes, self.frames(page, 1))
     }
 
-    /// Two-way diffing: brings in what others changed and keeps what local threads changed.
+    /// Two-way diffing: applies the changes of other nodes and keeps those of local threads.
     pub fn merge(&mut self, page: u32, incoming: &PageBytes) {
         let frame = self.frames(page, 1);
         diff::merge(frame, self.twins.of(page), incoming);
     }
 
-    /// Overwrites whole pages, which the program cannot reach. It may have up to `access` to some of them afterwards.
+    /// Overwrites whole pages, which the program cannot access. Afterwards it may have up to `access` to some of
+    /// them.
     ///
     /// # Panics
     /// If `incoming` is not a whole number of pages or runs past the last page.
@@ -202,11 +202,11 @@ impl Pages {
         self.protection.populated(first, count);
     }
 
-    /// The first of these pages to which this node has given memory, with those that follow it closely. All others of the
-    /// range before its end read as zero here.
+    /// The first run of these pages with frames on this node, including short gaps. All pages of the range before it
+    /// read as zero here.
     #[must_use]
     pub fn next_used(&self, pages: Range<u32>) -> Option<Range<u32>> {
-        /// As many untouched pages do not part a run.
+        /// Gaps of up to this many bytes are included in a run.
         const GAP: usize = 32 * PAGE_SIZE;
         let end = pages.end as usize * PAGE_SIZE;
         let mut run = next_data(&self.file, pages.start as usize * PAGE_SIZE, end)?;
@@ -216,8 +216,8 @@ impl Pages {
         Some((run.start / PAGE_SIZE) as u32..(run.end / PAGE_SIZE) as u32)
     }
 
-    /// Lets same-host peers, of a run of so many nodes, read pages that are exposed ([`Pages::expose`]). False if that is
-    /// impossible: without userfaultfd they could not take write access.
+    /// Lets same-host peers, of a run of `nodes` nodes, read exposed pages ([`Pages::expose`]). False without
+    /// userfaultfd: peers could not take write access.
     ///
     /// # Errors
     /// If the kernel refuses.
@@ -229,7 +229,7 @@ impl Pages {
         Ok(possible)
     }
 
-    /// What another node needs for [`Peer::new`](crate::Peer::new), if this one admits peers.
+    /// The descriptors for [`Peer::new`](crate::Peer::new) on another node, if this node admits peers.
     #[must_use]
     pub fn handover(&self) -> Option<[BorrowedFd<'_>; Peer::DESCRIPTORS]> {
         Some([self.file.as_fd(), self.table.as_ref()?.file(), self.protection.descriptor()?])
@@ -242,8 +242,8 @@ impl Pages {
         }
     }
 
-    /// Keeps other nodes away from a page; returns which have claimed it. The home waits for a node that is just taking write
-    /// access; `held_by` hears once which one it is, if that takes long.
+    /// Withdraws a page from other nodes; returns which have claimed it. The home waits for a node that is just
+    /// taking write access; if that takes long, `held_by` is called once with its number.
     pub fn withdraw(&mut self, page: u32, mut held_by: impl FnMut(u16)) -> Withdrawal {
         let table = self.table.as_ref();
         let found = table.map_or_else(Withdrawal::default, |table| table.withdraw(page, &mut held_by));
@@ -253,31 +253,31 @@ impl Pages {
         found
     }
 
-    /// Hands over the pages among these that other nodes have read since they were exposed, each with these nodes:
-    /// [`Pages::withdraw`] will find them at least.
+    /// Calls `found` for each of these pages that other nodes have read since it was exposed, with those nodes.
+    /// [`Pages::withdraw`] will return at least these.
     pub fn readers(&self, pages: Range<u32>, found: impl FnMut(u32, NodeSet)) {
         if let Some(table) = &self.table {
             table.readers(pages, found);
         }
     }
 
-    /// Hands over the pages that other nodes have copied while the program could go on writing them, each time once.
-    /// What the program has written so far is in all copies of other pages.
+    /// Calls `found` for each page that other nodes have copied while the program could write it. Copies of all other
+    /// pages contain all writes of the program so far.
     pub fn logged_reads(&self, found: impl FnMut(u32)) {
         if let Some(table) = &self.table {
             table.logged(found);
         }
     }
 
-    /// Overwrites whole pages, which the program cannot reach, with those of another node, which this one has claimed. The
-    /// program may have up to `access` to some of them afterwards.
+    /// Overwrites whole pages, which the program cannot access, with those of another node, which this one has
+    /// claimed. Afterwards the program may have up to `access` to some of them.
     pub fn install_from(&mut self, home: &dyn RemoteMemory, first: u32, count: u32, access: Access) {
         let end = first + count;
         let mut page = first;
         while page < end {
             let fresh = self.protection.fresh_run(page, end);
             if let Some(frames) = home.frames(page..page + fresh).filter(|_| fresh > 0) {
-                // Pages of which this node has had copies before were mapped then.
+                // Pages that this node has copied before are already mapped.
                 read_ahead(frames);
                 page += self.protection.copy_in(page, frames, access);
             }
@@ -298,7 +298,7 @@ impl Pages {
         self.merge(page, &incoming);
     }
 
-    /// True if a page holds what the page of another node does. Both may change meanwhile.
+    /// True if a page equals that of another node. Both may change meanwhile.
     #[must_use]
     pub fn is_same(&self, other: &dyn RemoteMemory, page: u32) -> bool {
         let own = self.contents(page, 1);
@@ -323,8 +323,8 @@ impl Pages {
         unsafe { RacingBytesMut::new(runtime(first), count as usize * PAGE_SIZE) }
     }
 
-    /// The present contents of pages as words that threads of the program may write meanwhile. They stay when this value
-    /// is no longer locked.
+    /// The contents of pages as words that threads of the program may write meanwhile. The reference outlives the
+    /// lock.
     #[must_use]
     pub fn words(&self, pages: Range<u32>) -> &'static [AtomicU64] {
         assert!(pages.start <= pages.end && pages.end <= self.geometry.pages());
@@ -350,7 +350,7 @@ impl Pages {
         Ok(())
     }
 
-    /// Puts pages that were excluded back into the program's view, in place of what is there now.
+    /// Maps excluded pages into the application view again, in place of the present mapping.
     ///
     /// # Safety
     /// Nobody uses what is there now.
@@ -397,7 +397,7 @@ impl Pages {
         Ok(())
     }
 
-    /// What remains of a range without the excluded pages.
+    /// A range without the excluded pages.
     fn included(&self, pages: Range<u32>) -> Vec<Range<u32>> {
         let mut excluded = self.excluded.clone();
         excluded.sort_unstable_by_key(|part| part.start);
@@ -418,12 +418,12 @@ pub(crate) fn runtime(page: u32) -> *mut u8 {
     (RUNTIME_BASE + page as usize * PAGE_SIZE) as *mut u8
 }
 
-/// Fewer untouched pages than these are copied like those beside them: that takes a millisecond at most, and the node that
-/// keeps the data sees the first write of another node to them, which the monitor would miss of a page without a home.
+/// Runs of fewer untouched pages are copied like their neighbours. That takes at most a millisecond, and these pages
+/// have a home that sees the first write of another node; the monitor would miss that of a page without a home.
 const FEW_UNTOUCHED: u32 = 1024;
 
-/// The pages of the data segments that have contents: those that the executable's file initialises, and of the others those
-/// to which the kernel has given memory, because the loader has written them. Short runs of others are counted among them.
+/// The pages of the data segments with contents: those that the executable's file initialises, and those with frames
+/// because the loader has written them. Short runs of other pages are included.
 fn contents_of(data: &[DataSegment], overlays: &[Segment]) -> Result<Vec<Range<u32>>, MemoryError> {
     let mut contents = vec![];
     for (data, segment) in data.iter().zip(overlays) {
@@ -448,7 +448,7 @@ fn contents_of(data: &[DataSegment], overlays: &[Segment]) -> Result<Vec<Range<u
 
 /// A file in memory for the contents of one node's pages, without any yet.
 ///
-/// Whoever holds its descriptor last, or maps it last, waits until the kernel has taken back what it held.
+/// The process that closes the last descriptor or mapping waits until the kernel has freed the pages.
 ///
 /// # Errors
 /// If the kernel refuses.

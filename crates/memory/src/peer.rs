@@ -14,8 +14,8 @@ use std::io;
 use std::ops::Range;
 use std::os::fd::{AsFd, OwnedFd};
 
-/// The memory of the first node would begin here. All nodes find it at the same place, so that memory which the kernel
-/// places is at equal addresses too.
+/// The address of the first node's memory. It is the same on all nodes, so that mappings placed by the kernel have
+/// equal addresses too.
 const PEERS_BASE: usize = 0x4100_0000_0000;
 /// Executables are from here on.
 const PEERS_END: usize = 0x5400_0000_0000;
@@ -30,14 +30,14 @@ pub struct Peer {
 }
 
 impl Peer {
-    /// How many descriptors a node hands over.
+    /// The number of descriptors that a node passes.
     pub const DESCRIPTORS: usize = 3;
 
     /// Maps the memory of the node with this number, one of `nodes`, which has handed over its frames, its remote-access
     /// table and its userfaultfd, in this order (see [`Pages::handover`](crate::Pages::handover)).
     ///
     /// # Errors
-    /// If these are of another length than here, there is no room among the addresses, or the kernel refuses.
+    /// If these have another length than here, the addresses are in use, or the kernel refuses.
     pub fn new(
         number: u16,
         nodes: u16,

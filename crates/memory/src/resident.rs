@@ -9,7 +9,7 @@ use std::os::unix::fs::FileExt;
 /// An entry of `/proc/self/pagemap` whose page is in memory (bit 63) or in the swap area (bit 62).
 const HAS_FRAME: u64 = 3 << 62;
 
-/// Entries that one system call reads: a file of 1 GiB of memory takes 64 of them.
+/// Entries that one system call reads: 1 GiB of memory takes 64 calls.
 const ENTRIES: usize = 4096;
 
 /// The runs among `count` pages from `address` on that have been touched, in ascending order, counted from 0. All others
@@ -55,8 +55,7 @@ mod tests {
     fn pages_that_were_touched_are_found_across_the_pieces_that_are_read() {
         let count = ENTRIES as u32 + 10;
         let base = map_private(count as usize * PAGE_SIZE).unwrap();
-        // Else the kernel may give a whole huge page to a single one.
-        // SAFETY: the mapping is this test's own.
+        // Otherwise one access may allocate a whole huge page. SAFETY: the mapping is this test's own.
         unsafe { libc::madvise(base.cast(), count as usize * PAGE_SIZE, libc::MADV_NOHUGEPAGE) };
         assert_eq!(pages(base as usize, count).unwrap(), []);
         for page in [1, 2, ENTRIES - 1, ENTRIES, count as usize - 1] {

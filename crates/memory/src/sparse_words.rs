@@ -1,11 +1,11 @@
-//! Large arrays of which little is used.
+//! Large, sparsely used arrays.
 
 use crate::MemoryError;
 use crate::mapping::map_private;
 use std::ops::Deref;
 use std::sync::atomic::AtomicU64;
 
-/// An array of words that are 0 at first. Only the pages of it that were written cost memory.
+/// An array of words that are 0 at first. Only written pages of it cost memory.
 ///
 /// Lasts as long as the process.
 #[derive(Debug)]

@@ -4,7 +4,7 @@ use crate::MemoryError;
 use crate::geometry::{PAGE_SIZE, PageBytes};
 use crate::mapping::{SparseTable, map_private};
 
-/// Frames are allocated so many at a time: one call of the kernel costs less than a fault for each.
+/// The number of frames allocated at a time: one system call costs less than a fault for each.
 const CHUNK: usize = 64;
 
 /// The twins of this node, in recycled frames: that of the next twin is probably still in the cache.

@@ -1,17 +1,17 @@
-//! How a node learns, asleep or not, that there is something in its rings.
+//! Notifies a node, asleep or not, of messages in its rings.
 
 use super::primitive::{FutexWord, Ordering, fence, fence_after_change};
 use std::time::{Duration, Instant};
 
 /// The service thread sleeps, or is about to.
 const SLEEPER: u32 = 1;
-/// The next sleep shall end at once.
+/// The next sleep ends at once.
 const INTERRUPT: u32 = 2;
 /// One thread that polls.
 const POLLER: u32 = 4;
 /// All that can poll.
 const POLLERS: u32 = WAITER - POLLER;
-/// One thread that sleeps until it hears of what may have been left; the bits from here up count them.
+/// One thread that sleeps and must be woken for messages of `leave`; the bits from here up count such threads.
 const WAITER: u32 = 1 << 17;
 /// All other bits.
 const FLAGS_AND_POLLERS: u32 = WAITER - 1;
@@ -19,9 +19,9 @@ const FLAGS_AND_POLLERS: u32 = WAITER - 1;
 /// One node's doorbell: a word in shared memory which says whether senders must wake the node.
 ///
 /// Lost wake-ups are excluded as in Dekker's algorithm. A sender writes its message, *then* reads this word. A
-/// receiver that is about to stop looking writes this word, *then* looks at the rings once more. Between the
-/// two steps each has a sequentially consistent fence, so it cannot be that the sender reads the old word and
-/// the receiver does not see the message. One of them acts, in the worst case both.
+/// receiver that is about to stop polling writes this word, *then* polls the rings once more. Between the two steps
+/// each has a sequentially consistent fence, so it cannot be that the sender reads the old word and the receiver does
+/// not see the message. One of them acts, in the worst case both.
 #[derive(Default)]
 #[repr(C, align(128))]
 pub(crate) struct Doorbell {
@@ -29,8 +29,8 @@ pub(crate) struct Doorbell {
 }
 
 impl Doorbell {
-    /// Tells the node that something was published for it. A system call only if its service thread sleeps and
-    /// no other thread polls.
+    /// Notifies the node of a published message. Makes a system call only if its service thread sleeps and no other
+    /// thread polls.
     pub fn ring(&self) {
         // Orders the caller's publication before the look at the word, see `Doorbell`.
         fence();
@@ -40,7 +40,7 @@ impl Doorbell {
         }
     }
 
-    /// As [`Doorbell::ring`], for what only threads that wait must hear of: others look before they do.
+    /// As [`Doorbell::ring`], but only if threads wait. Other threads poll before they wait.
     pub fn ring_for_waiters(&self) {
         fence();
         let word = self.word.word().load(Ordering::Relaxed);
@@ -49,8 +49,8 @@ impl Doorbell {
         }
     }
 
-    /// One more thread is about to sleep that must hear of what was left. If nobody else looks, `ready` tells whether there is
-    /// something.
+    /// Counts one more thread that is about to sleep and must be woken for messages of `leave`. If no other thread
+    /// polls, `ready` returns whether there are any.
     pub fn begin_waiting(&self, ready: impl FnOnce() -> bool) {
         let before = self.word.word().fetch_add(WAITER, Ordering::AcqRel);
         // Orders the change of the word before the look at the rings, see `Doorbell`.
@@ -90,15 +90,15 @@ impl Doorbell {
         }
     }
 
-    /// True while anybody polls.
+    /// True while a thread polls.
     pub fn is_polled(&self) -> bool {
         self.word.word().load(Ordering::Relaxed) & POLLERS != 0
     }
 
     /// Sleeps until rung, interrupted, or the time is over. Does not begin to sleep if `ready`.
     ///
-    /// If another thread polls, `ready` is not asked: what is there is that thread's to take, and it asks again
-    /// when it ends. Otherwise the service thread would spin while another thread handles a message.
+    /// If another thread polls, `ready` is not called: that thread takes the messages, and calls `ready` when it
+    /// stops polling. Otherwise the service thread would spin while another thread handles a message.
     pub fn sleep(&self, timeout: Option<Duration>, ready: impl FnOnce() -> bool) {
         let deadline = timeout.and_then(|time| Instant::now().checked_add(time));
         let before = self.word.word().fetch_or(SLEEPER, Ordering::AcqRel);
@@ -114,7 +114,7 @@ impl Doorbell {
                 if left == Some(Duration::ZERO) {
                     break;
                 }
-                // A poller that comes or goes changes the word, so that this returns: look again.
+                // A poller that starts or stops changes the word, so this returns: check again.
                 self.word.wait(now, left);
             }
         }
@@ -122,7 +122,7 @@ impl Doorbell {
     }
 
     fn wake(&self) {
-        // Only the one that takes the flag away makes the system call.
+        // Only the thread that clears the flag makes the system call.
         if self.word.word().fetch_and(!SLEEPER, Ordering::AcqRel) & SLEEPER != 0 {
             self.word.wake();
         }

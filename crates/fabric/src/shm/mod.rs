@@ -21,25 +21,25 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 use std::time::Duration;
 
-/// How many messages one poll takes from one ring before it looks at the next.
+/// The most messages that one poll takes from one ring before the next ring.
 const BATCH: usize = 64;
 
 /// One node's end of the rings that the nodes of a computer share.
 ///
-/// Nobody here notices when a peer's process dies; whoever started the processes must. A peer is lost only if
-/// its ring turns out to be damaged.
+/// The fabric does not detect the death of a peer's process; the launcher does. A peer is lost only if its ring is
+/// damaged.
 pub struct ShmFabric {
     map: Arc<Mapping>,
     node: NodeId,
     nodes: usize,
-    /// By node, this one included, to which nobody sends.
+    /// By node. The entry of this node is unused.
     outgoing: Vec<Outgoing>,
     incoming: Vec<Incoming>,
-    /// The places in the rings of `incoming`, for whoever receives.
+    /// The positions in the rings of `incoming`; the receiving thread locks them.
     consumers: Mutex<Vec<Consumer>>,
     received: Vec<MessageCounter>,
     events: Mutex<VecDeque<Event>>,
-    /// How many events there are; so that looking is cheap.
+    /// The number of events, readable without the lock.
     event_count: AtomicUsize,
     /// How many bytes are in backlogs.
     unsent: AtomicUsize,
@@ -54,7 +54,7 @@ struct Outgoing {
     sent: MessageCounter,
     /// Set when the peer's own ring turned out to be damaged.
     lost: AtomicBool,
-    /// Set once the peer has been told that it must look into this ring.
+    /// Set once this node is in the peer's set of senders.
     begun: AtomicBool,
 }
 
@@ -110,7 +110,7 @@ impl ShmFabric {
         })
     }
 
-    /// Moves what it can from the backlogs into the rings.
+    /// Moves messages from the backlogs into the rings, as far as there is room.
     fn drain(&self) {
         if self.unsent.load(Ordering::Relaxed) == 0 {
             return;
@@ -122,7 +122,7 @@ impl ShmFabric {
         }
     }
 
-    /// Moves what it can from one backlog into its ring; true if that was anything.
+    /// Moves messages from one backlog into its ring, as far as there is room; true if it moved any.
     fn drain_one(&self, out: &Outgoing, sender: &mut Sender) -> bool {
         let control = self.map.control(self.node, out.to);
         let mut moved = false;
@@ -139,13 +139,13 @@ impl ShmFabric {
         moved
     }
 
-    /// True if there is something for a poll to do. Looks into the rings itself even while another thread has them: that one
-    /// may just have looked in vain, and not look again.
+    /// True if a poll has work. It checks the rings even while another thread polls them: that thread may just have
+    /// found them empty, and stop.
     fn is_ready(&self) -> bool {
         self.has_arrived() || self.has_work()
     }
 
-    /// As [`ShmFabric::is_ready`], for what was not left to be found.
+    /// As [`ShmFabric::is_ready`], without messages of `leave`.
     fn is_urgent(&self) -> bool {
         self.any_ring(RingControl::is_urgent) || self.has_work()
     }
@@ -159,11 +159,11 @@ impl ShmFabric {
 
     /// The rings of the nodes that have ever sent anything.
     fn senders(&self) -> impl Iterator<Item = &Incoming> {
-        // Whatever another process has noted: nobody is there who is not.
+        // Another process may have set bits of nodes that do not exist.
         self.map.senders(self.node).numbers().filter_map(|number| self.incoming.get(number))
     }
 
-    /// Sees to it that the peer looks into its ring from now on; before anything is published there.
+    /// Makes the peer poll this ring from now on. Called before the first message is published.
     fn begin(&self, out: &Outgoing) {
         if !out.begun.load(Ordering::Relaxed) {
             self.map.senders(out.to).note(self.node);
@@ -252,7 +252,7 @@ impl Fabric for ShmFabric {
     }
 
     fn poll(&self, deliver: &mut Deliver<'_>) -> usize {
-        // Most looks are in vain: they do without the lock.
+        // Most polls find nothing, so they do not take the lock.
         if !self.is_ready() {
             return 0;
         }
@@ -342,7 +342,7 @@ fn joined(pieces: &[RacingBytes<'_>]) -> Box<[u8]> {
     bytes.into()
 }
 
-/// Locks; a thread that panicked while it held the lock left nothing half done that matters more than going on.
+/// Locks, also after a panic of the holder: no invariant of the data can be broken.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -1,4 +1,4 @@
-//! What the ring and the doorbell are made of. The model test puts checked counterparts in this module's place.
+//! Primitives of the ring and the doorbell. The loom test replaces this module by checked versions.
 
 pub(crate) use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
@@ -11,8 +11,7 @@ pub(crate) fn fence() {
     std::sync::atomic::fence(Ordering::SeqCst);
 }
 
-/// The same right after the calling thread has read and changed a word in one step, which on some processors has been a fence
-/// already.
+/// The same after an atomic read-modify-write of the calling thread, which on some processors is already a fence.
 #[inline]
 pub(crate) fn fence_after_change() {
     #[cfg(target_arch = "x86_64")]
@@ -33,7 +32,7 @@ impl FutexWord {
     }
 
     /// Sleeps if the word is `expected`, until [`FutexWord::wake`], the timeout, or a signal. The comparison and
-    /// the falling asleep are one step for `wake`.
+    /// falling asleep are one atomic step with respect to `wake`.
     pub fn wait(&self, expected: u32, timeout: Option<Duration>) {
         let limit = timeout.map(|time| libc::timespec {
             tv_sec: time.as_secs().min(i32::MAX as u64) as libc::time_t,

@@ -5,8 +5,8 @@
 //! addresses). A record never wraps, so that the receiver can be given slices of the ring itself; where one
 //! does not fit before the end, the header says [`SKIP`] and the record starts at line 0.
 //!
-//! The header word publishes the record. There is no index of the producer's that the consumer must read first:
-//! the line that it polls is the line that carries the message, which saves one cache miss per message.
+//! The header word publishes the record. The consumer reads no index of the producer: it polls the line that will
+//! contain the message, which saves one cache miss per message.
 
 use super::primitive::{AtomicU32, AtomicU64, Ordering, fence};
 use gondwana_racing::RacingBytes;
@@ -16,22 +16,22 @@ pub(crate) const LINE: usize = 64;
 /// Bytes of the header word.
 const WORD: usize = 8;
 
-/// Header: there is a record here. A header without it means that nothing was published here yet.
+/// Header: a record is published here.
 const PRESENT: u64 = 1 << 63;
 /// Header: the next record is at line 0.
 const SKIP: u64 = PRESENT | 1 << 62;
-/// Header: nobody need be woken for this record.
+/// Header: this record wakes no thread.
 const LEFT: u64 = 1 << 61;
 const HEAD_SHIFT: u32 = 32;
-/// How often to see whether the ring can start over, in lines. One that is used lightly does after the second such lap, so
-/// that it takes 64 KiB, which stay in the caches.
+/// The interval, in lines, at which the producer checks whether the ring can start over at line 0. A lightly used
+/// ring starts over after the second such lap, so it uses 64 KiB, which stay in the caches.
 const LAP: usize = 512;
 const LENGTH_MASK: u64 = (1 << 24) - 1;
 
 /// The memory of a ring.
 ///
-/// Which side may touch which bytes at which time is the ring's affair: between publishing a header and moving
-/// the tail past it, the lines of the record are the consumer's; otherwise they are the producer's.
+/// The ring decides which side may access which bytes: between publishing a header and moving the tail past it, the
+/// lines of the record belong to the consumer, otherwise to the producer.
 pub(crate) trait Lines {
     /// How many lines there are; a power of two.
     fn count(&self) -> usize;
@@ -53,19 +53,19 @@ pub(crate) trait Lines {
     unsafe fn bytes(&self, offset: usize, len: usize) -> &[u8];
 }
 
-/// What the two sides of a ring tell each other besides the records; in shared memory.
+/// The control data of both sides of a ring, in shared memory.
 #[derive(Default)]
 #[repr(C, align(128))]
 pub(crate) struct RingControl {
-    /// The consumer's position: the count of lines that it has given back. Written by the consumer alone.
+    /// The consumer's position: the number of lines that it has released. Only the consumer writes it.
     tail: AtomicU64,
-    /// Not 0 if the producer has messages that did not fit and wants to be told of room.
+    /// Not 0 if the producer has messages that did not fit and waits for room.
     blocked: AtomicU32,
 }
 
 impl RingControl {
-    /// True if something was published in these lines that was not taken: asked by the node of the consumer, perhaps while
-    /// another thread takes it.
+    /// True if these lines contain a message that was not taken. Called on the consumer's node, perhaps while another
+    /// thread takes it.
     pub fn is_ready(&self, lines: &impl Lines) -> bool {
         let at = self.tail.load(Ordering::Relaxed) as usize & (lines.count() - 1);
         // Relaxed: nothing but the header is read.
@@ -91,7 +91,7 @@ impl RingControl {
         true
     }
 
-    /// True if the producer is blocked and was not yet told of room.
+    /// True if the producer is blocked and has not been notified of room.
     pub fn is_blocked(&self) -> bool {
         self.blocked.load(Ordering::Relaxed) != 0
     }
@@ -127,8 +127,8 @@ impl Shape {
 
 /// The ring size in lines from which on any message of these lengths fits into an empty ring.
 pub(crate) fn least_lines(max_head: usize, max_bulk: usize) -> usize {
-    // The worst place for a record is one line short of its end: as much again is skipped. One more line is the
-    // next record's header.
+    // The worst position for a record is one line short of its end: the same number of lines is skipped. One more
+    // line is the next record's header.
     2 * Shape { head: max_head, bulk: max_bulk }.lines() + 1
 }
 
@@ -136,8 +136,8 @@ pub(crate) fn least_lines(max_head: usize, max_bulk: usize) -> usize {
 pub(crate) struct Producer {
     /// Count of lines published, skipped ones included.
     position: u64,
-    /// The consumer's position when it was last looked at. Looking costs a cache miss, so it is done only when
-    /// there seems to be no room.
+    /// The last known position of the consumer. Reading it costs a cache miss, so it is read only when there seems to
+    /// be no room.
     tail: u64,
 }
 
@@ -147,8 +147,8 @@ impl Producer {
         Self { position: 0, tail: 0 }
     }
 
-    /// Publishes a message if there is room. The caller has seen to it that the lengths are within the limits
-    /// that [`least_lines`] was asked about.
+    /// Publishes a message if there is room. The caller has checked that the lengths are within the limits that were
+    /// passed to [`least_lines`].
     pub fn push(
         &mut self,
         lines: &impl Lines,
@@ -180,7 +180,7 @@ impl Producer {
         } else {
             0
         };
-        // One more line than the record: the header behind it must say that nothing is there.
+        // One more line than the record: the header behind it must be empty.
         let wanted = self.position + (skipped + shape.lines() + 1) as u64;
         if wanted - self.tail > count as u64 {
             self.look_at_tail(control);
@@ -211,13 +211,13 @@ impl Producer {
         }
         let next = (at + shape.lines()) & (count - 1);
         lines.header(next).store(0, Ordering::Relaxed);
-        // Release: whoever sees this header sees the record, and the empty header behind it.
+        // Release: a thread that sees this header sees the record, and the empty header behind it.
         lines.header(at).store(shape.header() | mark, Ordering::Release);
         self.position += shape.lines() as u64;
         true
     }
 
-    /// As [`Producer::push`]; if there is no room, asks the consumer to tell when there is.
+    /// As [`Producer::push`]; if there is no room, asks the consumer for a notification of room.
     pub fn push_or_block(
         &mut self,
         lines: &impl Lines,
@@ -229,8 +229,8 @@ impl Producer {
             return true;
         }
         control.blocked.store(1, Ordering::Relaxed);
-        // Orders the flag before another look at the tail; the consumer does the opposite in `take_blocked`, so
-        // that not both overlook the other.
+        // Orders the flag before the next read of the tail; the consumer does the opposite in `take_blocked`, so at
+        // least one side sees the other.
         fence();
         self.push(lines, control, head, bulk)
     }
@@ -240,7 +240,7 @@ impl Producer {
     fn should_rewind(&mut self, at: usize, shape: Shape, count: usize, control: &RingControl) -> bool {
         // A power of two, as all three are: no division on the way of each message.
         let lap = LAP.min(count / 8).max(1);
-        // The look costs a cache miss, so it is taken once a lap: in a ring that is never empty it is in vain.
+        // This costs a cache miss, so it is done once a lap: in a ring that is never empty it finds nothing.
         let ends_lap = at ^ (at + shape.lines()) >= lap;
         if at < lap || at <= shape.lines() || !ends_lap {
             return false;
@@ -250,7 +250,7 @@ impl Producer {
     }
 
     fn look_at_tail(&mut self, control: &RingControl) {
-        // Acquire: what the consumer read from the lines that it gave back, it read before we write there.
+        // Acquire: the consumer has read the released lines before this node writes them.
         self.tail = control.tail.load(Ordering::Acquire);
     }
 }
@@ -261,7 +261,7 @@ pub(crate) struct Damaged;
 
 /// The receiving side; its owner serialises the calls.
 pub(crate) struct Consumer {
-    /// Count of lines given back, as in the control block, which is not trusted: the other side can write there.
+    /// The number of released lines. The copy in the control block is not trusted: the other side can write it.
     position: u64,
 }
 
@@ -271,8 +271,8 @@ impl Consumer {
         Self { position: 0 }
     }
 
-    /// Hands the oldest message to `deliver` and gives its lines back; returns its length in bytes, `None` if
-    /// there is no message.
+    /// Passes the oldest message to `deliver` and releases its lines; returns its length in bytes, `None` if there is
+    /// no message.
     pub fn pop(
         &mut self,
         lines: &impl Lines,
@@ -297,7 +297,7 @@ impl Consumer {
         }
         let start = at * LINE;
         // SAFETY: the record is inside the ring (just checked) and published, so it is the consumer's until it is
-        // given back below.
+        // released below.
         let (head, bulk) = unsafe {
             (lines.bytes(start + WORD, shape.head), lines.bytes(start + shape.bulk_offset(), shape.bulk))
         };
@@ -308,7 +308,7 @@ impl Consumer {
 
     /// After messages were popped: true if the producer waits for room and must be woken.
     pub fn take_blocked(&self, control: &RingControl) -> bool {
-        // Orders the move of the tail before the look at the flag, see `Producer::push_or_block`.
+        // Orders the move of the tail before the read of the flag, see `Producer::push_or_block`.
         fence();
         control.blocked.load(Ordering::Relaxed) != 0 && control.blocked.swap(0, Ordering::Relaxed) != 0
     }

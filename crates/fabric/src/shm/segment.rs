@@ -14,7 +14,7 @@ use std::{fs::File, io};
 /// The usual size of each ring. Rings are sparse: one that is never used takes no memory.
 pub const DEFAULT_RING_BYTES: usize = 4 << 20;
 
-/// Says what the memory is; the last digits are the version of the layout.
+/// Identifies the memory; the last digit is the version of the layout.
 const MAGIC: u64 = u64::from_le_bytes(*b"gondwan4");
 const PAGE: usize = 4096;
 
@@ -34,13 +34,14 @@ struct NodeEntry {
     attached: AtomicU32,
 }
 
-/// The nodes that have ever sent one node something, a bit for each. To look into the rings of all others would give each of
-/// them memory, and take long where there are many. Apart from the doorbell: hardly ever written.
+/// The nodes that have ever sent to one node, a bit each. Polling the rings of all nodes would allocate memory for
+/// each, and take long in large runs. In another cache line than the doorbell, because it is hardly ever written.
 #[repr(C, align(128))]
 pub(crate) struct Senders([AtomicU64; MAX_NODES.div_ceil(64)]);
 
 impl Senders {
-    /// From now on this node may be sending. Before it publishes anything: who has seen that it has, sees this, too.
+    /// Marks a node as a sender. Called before it publishes anything, so a thread that sees the message sees the mark
+    /// too.
     pub fn note(&self, node: NodeId) {
         self.0[node.index() / 64].fetch_or(1 << (node.index() % 64), Ordering::Release);
     }
@@ -58,7 +59,7 @@ impl Senders {
     }
 }
 
-/// Where things lie: preamble, an entry per node, a control block per ordered pair of nodes, the rings.
+/// The layout of the segment: preamble, an entry per node, a control block per ordered pair of nodes, the rings.
 #[derive(Clone, Copy)]
 struct Layout {
     nodes: usize,
@@ -100,14 +101,14 @@ impl Layout {
 pub struct ShmSegment;
 
 impl ShmSegment {
-    /// How many bytes of addresses a segment takes in each process; more than any has if there is no such segment.
+    /// The bytes of address space of a segment in each process; `usize::MAX` if there is no such segment.
     #[must_use]
     pub fn bytes(nodes: usize, ring_bytes: usize) -> usize {
         Layout::new(nodes, ring_bytes).map_or(usize::MAX, Layout::total)
     }
 
-    /// Makes a segment of zeroed memory for `nodes` nodes, with a ring of `ring_bytes` bytes for each ordered
-    /// pair. Memory is taken as it is used. The descriptor closes on exec unless the caller changes that.
+    /// Makes a segment of zeroed memory for `nodes` nodes, with a ring of `ring_bytes` bytes for each ordered pair.
+    /// Pages are allocated at first use. The descriptor closes on exec unless the caller changes that.
     ///
     /// # Errors
     /// If the system makes no such memory, or `ring_bytes` is not a power of two large enough for the longest
@@ -151,7 +152,7 @@ unsafe impl Send for Mapping {}
 unsafe impl Sync for Mapping {}
 
 impl Mapping {
-    /// Maps a segment for `nodes` nodes and claims the place of `node` in it.
+    /// Maps a segment for `nodes` nodes and claims the entry of `node` in it.
     pub fn attach(fd: BorrowedFd<'_>, node: NodeId, nodes: usize) -> Result<Self, SegmentError> {
         let mismatch = || SegmentError::Mismatch { nodes };
         let file = File::from(

@@ -42,8 +42,8 @@ impl Lines for SmallLines {
 }
 
 proptest! {
-    /// Whatever the lengths and the turns of sending and receiving: what was accepted comes out unchanged and in
-    /// order, and an empty ring accepts everything.
+    /// For all lengths and all interleavings of sending and receiving: accepted messages arrive unchanged and in
+    /// order, and an empty ring accepts every message.
     #[test]
     fn a_ring_is_a_queue(turns in proptest::collection::vec((0..200usize, 0..300usize, 0..4usize, any::<bool>()), 1..200)) {
         let lines = SmallLines::new(least_lines(200, 300).next_power_of_two());
@@ -79,7 +79,8 @@ proptest! {
         }
     }
 
-    /// Whatever another process writes into a ring, taking from it ends, and stays inside the ring.
+    /// For all contents that another process may write into a ring, taking from it terminates and stays inside the
+    /// ring.
     #[test]
     fn a_damaged_ring_is_survived(header in any::<u64>(), flags in 0..4u64) {
         let lines = SmallLines::new(8);
@@ -149,7 +150,7 @@ fn segments_are_checked() {
     assert!(matches!(ShmFabric::attach(&other, NodeId(0), 2), Err(SegmentError::Mismatch { .. })));
 }
 
-/// A ring that is looked into has memory from then on: 256 nodes that say nothing would take 256 MiB.
+/// Polling a ring allocates its first page: 256 idle nodes would take 256 MiB.
 #[test]
 fn rings_without_messages_are_not_looked_into() {
     let segment = ShmSegment::create(8, DEFAULT_RING_BYTES).unwrap();

@@ -17,9 +17,9 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-/// How many bytes at most are encrypted ahead of what the socket takes.
+/// The most bytes that are encrypted before the socket accepts them.
 const AHEAD: usize = 4 * MAX_FRAME;
-/// How many bytes are sent at once, even if more are to follow soon.
+/// From this many bytes on, data is sent at once, even if more will follow soon.
 const ENOUGH: usize = 64 << 10;
 
 /// A connection to a peer that has been authenticated.
@@ -32,7 +32,7 @@ pub(super) struct Connection {
     sender: Mutex<Sender>,
     /// Bytes of messages that the socket has not taken.
     unsent: AtomicUsize,
-    /// Set once, when the connection is given up, under the lock of `sender`.
+    /// Set once, when the connection is abandoned, under the lock of `sender`.
     lost: AtomicBool,
     pub sent: MessageCounter,
     pub received: MessageCounter,
@@ -62,7 +62,7 @@ impl Receiver {
 }
 
 impl Connection {
-    /// Takes over a socket that does not block, and has it watched by `epoll` with the peer's number as token.
+    /// Takes a non-blocking socket, and registers it with `epoll` with the peer's number as token.
     pub fn new(link: Link, epoll: &Epoll) -> std::io::Result<Self> {
         let Link { peer, stream, channel, elsewhere } = link;
         epoll.add(&stream, READABLE | ENDED, peer.index())?;
@@ -85,7 +85,7 @@ impl Connection {
         })
     }
 
-    /// True once the connection has been given up.
+    /// True once the connection has been abandoned.
     pub fn is_lost(&self) -> bool {
         self.lost.load(Ordering::Relaxed)
     }
@@ -95,7 +95,8 @@ impl Connection {
         self.unsent.load(Ordering::Relaxed)
     }
 
-    /// Sends a message, or if `later` and not much has gathered, keeps it for the next [`Connection::flush`].
+    /// Sends a message, or keeps it for the next [`Connection::flush`] if `later` is set and less than [`ENOUGH`]
+    /// bytes wait.
     pub fn send(
         &self,
         epoll: &Epoll,
@@ -105,7 +106,7 @@ impl Connection {
     ) -> Result<(), LostReason> {
         let mut sender = self.lock();
         if self.is_lost() {
-            // Given up since the caller looked: the message is lost as those before it were.
+            // Abandoned since the caller checked: the message is lost like those before it.
             return Ok(());
         }
         let bulk_len = bulk.iter().map(|piece| piece.len()).sum();
@@ -121,7 +122,7 @@ impl Connection {
         result
     }
 
-    /// Gives the socket what it takes.
+    /// Writes to the socket what it accepts.
     pub fn flush(&self, epoll: &Epoll) -> Result<(), LostReason> {
         if self.unsent() == 0 {
             return Ok(());
@@ -167,7 +168,7 @@ impl Connection {
         Ok(())
     }
 
-    /// Reads once, as much as fits `buffer`, and hands over the messages that are complete; returns how many.
+    /// Reads once, as much as fits into `buffer`, and delivers the complete messages; returns their number.
     pub fn receive(
         &self,
         receiver: &mut Receiver,
@@ -192,8 +193,8 @@ impl Connection {
         (count, result)
     }
 
-    /// Whether something waits for an acknowledgement of the peer's kernel, and how long ago the last one came; `None` if the
-    /// system does not tell.
+    /// Whether data waits for an acknowledgement of the peer's kernel, and the time since the last one; `None` if the
+    /// system does not report it.
     pub fn acknowledged(&self) -> Option<(bool, Duration)> {
         // SAFETY: plain numbers, for which zero is valid; the kernel writes as many bytes as it is told at most.
         let (result, info) = unsafe {
@@ -209,13 +210,13 @@ impl Connection {
         (result == 0).then(|| (waits, Duration::from_millis(u64::from(info.tcpi_last_ack_recv))))
     }
 
-    /// Gives the connection up; true for the first caller.
+    /// Abandons the connection; true for the first caller.
     pub fn abandon(&self, epoll: &Epoll) -> bool {
         let mut sender = self.lock();
         if self.lost.swap(true, Ordering::Relaxed) {
             return false;
         }
-        // Whether these fail or not, nothing is heard from the socket any more.
+        // Whether these fail or not, the socket delivers nothing any more.
         let _ = epoll.remove(&self.stream);
         let _ = self.stream.shutdown(Shutdown::Both);
         (sender.plain, sender.wire) = (ByteQueue::default(), ByteQueue::default());

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 pub(super) use libc::{EPOLLET as EDGE, EPOLLIN as READABLE, EPOLLOUT as WRITABLE, EPOLLRDHUP as ENDED};
 
-/// How many events one look takes.
+/// The most events of one call.
 const BATCH: usize = 64;
 
 /// A set of descriptors of interest.
@@ -25,7 +25,7 @@ impl Epoll {
         self.control(libc::EPOLL_CTL_ADD, fd, interest, token)
     }
 
-    /// Changes what a descriptor is watched for. If it is ready for that now, a sleeper wakes.
+    /// Changes the interest in a descriptor. If it is ready for that now, a sleeping thread wakes.
     pub fn change(&self, fd: impl AsFd, interest: i32, token: usize) -> io::Result<()> {
         self.control(libc::EPOLL_CTL_MOD, fd, interest, token)
     }
@@ -42,8 +42,8 @@ impl Epoll {
         check(unsafe { libc::epoll_ctl(self.0.as_raw_fd(), operation, fd, &raw mut event) }).map(|_| ())
     }
 
-    /// The tokens of descriptors that are ready, and for what. Waits for the first as long as `timeout` says
-    /// (`None`: for ever), rounded up to milliseconds.
+    /// The tokens of descriptors that are ready, with their events. Waits up to `timeout` (`None`: for ever) for the
+    /// first, rounded up to milliseconds.
     pub fn look(&self, timeout: Option<Duration>) -> impl Iterator<Item = (usize, i32)> + use<> {
         let millis = timeout.map_or(-1, |time| {
             let millis = time.as_nanos().div_ceil(1_000_000);
@@ -65,7 +65,7 @@ impl AsFd for Epoll {
     }
 }
 
-/// A descriptor that is ready once told to be, until somebody clears it.
+/// A descriptor that is ready from when it is raised until it is cleared.
 pub(super) struct Alarm(OwnedFd);
 
 impl Alarm {

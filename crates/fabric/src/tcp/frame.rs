@@ -1,9 +1,9 @@
-//! What passes through an established connection.
+//! The byte format of an established connection.
 //!
-//! Messages form a stream of bytes: length of the head, length of the bulk data (32 bits each, little endian),
-//! head, bulk data. The stream is cut anywhere into *frames*: a length (16 bits) and so many bytes, encrypted
-//! and authenticated as one Noise transport message each. The nonce of a frame is its number in its direction,
-//! so that a frame that is dropped, repeated or moved is as damaged as one that was changed.
+//! Messages form a stream of bytes: length of the head, length of the bulk data (32 bits each, little endian), head,
+//! bulk data. The stream is cut anywhere into *frames*: a length (16 bits) and so many bytes, encrypted and
+//! authenticated as one Noise transport message each. The nonce of a frame is its number in its direction, so a
+//! dropped, repeated or moved frame fails authentication like a changed one.
 
 use super::queue::ByteQueue;
 use crate::{MAX_BULK, MAX_HEAD};
@@ -66,7 +66,7 @@ impl Channel {
     }
 }
 
-/// What is wrong with bytes that arrived.
+/// The defect of received bytes.
 pub(super) type Damage = &'static str;
 
 /// Writes the start of a message: the lengths, which the head and the bulk data follow.
@@ -93,10 +93,10 @@ impl Decoder {
         Self { nonce, ..Self::default() }
     }
 
-    /// Takes bytes from the wire and hands the messages that they complete to `deliver`.
+    /// Takes bytes from the wire and passes the messages that they complete to `deliver`.
     ///
     /// # Errors
-    /// If no node of this run can have sent these bytes here. The decoder is of no use then.
+    /// If no node of this run can have sent these bytes here. The decoder must not be used afterwards.
     pub fn feed(
         &mut self,
         channel: &Channel,

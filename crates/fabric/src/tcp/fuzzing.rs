@@ -1,4 +1,4 @@
-//! What strangers and peers can send, for the fuzz targets of `crates/fuzz`.
+//! Entry points for the fuzz targets of `crates/fuzz`: bytes of strangers and of peers.
 
 use super::frame::{Channel, Decoder};
 use super::handshake::{FIRST_FRAME, Handshake, Identity, Step};
@@ -28,11 +28,10 @@ fn decode<'a>(channel: &Channel, pieces: impl Iterator<Item = &'a [u8]>) -> (Mes
     (messages, true)
 }
 
-/// What comes through an established connection: the first byte says how long the pieces are that it comes in, the others
-/// are what comes.
+/// Bytes of an established connection: the first byte is the length of the pieces in which the others arrive.
 ///
 /// # Panics
-/// If the pieces matter, or limits are passed.
+/// If the result depends on the pieces, or limits are exceeded.
 pub fn frames(bytes: &[u8]) {
     let Some((&piece, stream)) = bytes.split_first() else { return };
     let whole = decode(&Channel::Plain, std::iter::once(stream));
@@ -40,11 +39,10 @@ pub fn frames(bytes: &[u8]) {
     assert_eq!(whole, cut);
 }
 
-/// What comes to a node while a connection is made: the first byte says which side it is and whether it encrypts, the others
-/// are what comes.
+/// Bytes during a handshake: the first byte selects the side and encryption, the others are received.
 ///
 /// # Panics
-/// If a stranger who does not know the secret is let in.
+/// If a stranger without the secret is accepted.
 pub fn handshake(bytes: &[u8]) {
     let Some((&how, mut stream)) = bytes.split_first() else { return };
     let secret = (how & 1 != 0).then_some(&SECRET);

@@ -1,5 +1,5 @@
-//! How two nodes convince each other that they belong to the same run. No input or output here: flights of bytes
-//! in, flights of bytes out.
+//! The handshake: two nodes prove that they belong to the same run. It does no I/O: it takes and returns flights of
+//! bytes.
 //!
 //! | flight | from | contents |
 //! |---|---|---|
@@ -8,10 +8,10 @@
 //! | confirmation | initiator | an empty transport message |
 //! | welcome | responder | an empty transport message |
 //!
-//! Noise pattern NN with the run's secret as pre-shared key (psk0): who does not know the secret can neither make
-//! the first message nor read the second. The hello is the prologue, so a changed hello is noticed. The
-//! confirmation proves that the initiator is there now: a recorded hello can be replayed, but nobody can confirm
-//! it. Without encryption the same flights pass, without the Noise messages.
+//! Noise pattern NN with the run's secret as pre-shared key (psk0): without the secret nobody can make the first
+//! message or read the second. The hello is the prologue, so a changed hello is noticed. The confirmation proves that
+//! the initiator is there now: a recorded hello can be replayed, but nobody can confirm it. Without encryption the
+//! same flights pass, without the Noise messages.
 
 use super::frame::{Channel, TAG};
 use gondwana_topology::NodeId;
@@ -36,22 +36,22 @@ const UNPROTECTED: [u8; TAG] = *b"without-secrets.";
 pub(super) struct Identity<'a> {
     pub node: NodeId,
     pub nodes: usize,
-    /// Tells runs apart.
+    /// Identifies the run.
     pub run: [u8; 16],
     /// The secret of the run; `None` for no protection.
     pub secret: Option<&'a [u8; 32]>,
 }
 
-/// Why a handshake came to nothing.
+/// Why a handshake failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Failure {
-    /// What came is not a flight of this protocol, or not from somebody who knows the secret.
+    /// The bytes are not a flight of this protocol, or the sender does not know the secret.
     NotAuthentic,
-    /// The responder's refusal, or at the responder, the refusal to tell.
+    /// The responder's refusal; at the responder, the refusal to send.
     Refused(Refusal),
 }
 
-/// What does not match.
+/// The property that does not match.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Refusal {
     /// The versions; the other side's.
@@ -84,7 +84,7 @@ pub(super) enum Step {
 
 enum State {
     HelloAwaited,
-    /// The hello was right; the Noise message that follows it is awaited.
+    /// The hello was correct; the Noise message that follows it is awaited.
     MessageAwaited(Box<HandshakeState>),
     VerdictAwaited(Option<Box<HandshakeState>>),
     AnswerAwaited(Box<HandshakeState>),
@@ -113,7 +113,7 @@ impl<'a> Handshake<'a> {
         (Self { me, peer, state: State::VerdictAwaited(noise) }, flight)
     }
 
-    /// Waits for somebody's hello.
+    /// Waits for a hello.
     pub fn respond(me: Identity<'a>) -> Self {
         Self { me, peer: me.node, state: State::HelloAwaited }
     }
@@ -129,7 +129,7 @@ impl<'a> Handshake<'a> {
         }
     }
 
-    /// True until the other side has shown that it listens.
+    /// True until the other side has answered.
     pub fn is_unanswered(&self) -> bool {
         matches!(self.state, State::HelloAwaited | State::MessageAwaited(_) | State::VerdictAwaited(_))
     }
@@ -137,7 +137,7 @@ impl<'a> Handshake<'a> {
     /// Takes the next [`Handshake::needs`] bytes from the other side.
     ///
     /// # Errors
-    /// If the connection must be closed. [`Failure::reply`] says what to send before.
+    /// If the connection must be closed. [`Failure::reply`] has the bytes to send before.
     pub fn advance(&mut self, flight: &[u8]) -> Result<Step, Failure> {
         match std::mem::replace(&mut self.state, State::Over) {
             State::HelloAwaited => self.hear_hello(flight),
@@ -199,8 +199,8 @@ impl<'a> Handshake<'a> {
 }
 
 impl Failure {
-    /// What a responder tells the initiator before it closes the connection: nothing to somebody who does not
-    /// speak the protocol.
+    /// The bytes that a responder sends before it closes the connection; none to a peer that does not speak the
+    /// protocol.
     pub fn reply(self) -> Vec<u8> {
         match self {
             Self::NotAuthentic => Vec::new(),
@@ -221,7 +221,7 @@ fn hello(me: Identity<'_>, from: NodeId, to: NodeId) -> [u8; HELLO] {
     hello
 }
 
-/// Who says hello, if it is a node that may.
+/// The sender of the hello, if it may connect.
 fn check_hello(me: Identity<'_>, theirs: &[u8]) -> Result<NodeId, Failure> {
     let field = |index: usize| u16::from_le_bytes([theirs[8 + 2 * index], theirs[9 + 2 * index]]);
     if theirs.len() != HELLO || theirs[..8] != MAGIC {

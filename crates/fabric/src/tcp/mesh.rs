@@ -1,4 +1,4 @@
-//! The start: from a listening socket to one authenticated connection with each other node.
+//! The start: makes one authenticated connection with each other node.
 
 use super::epoll::{EDGE, Epoll, READABLE, WRITABLE};
 use super::frame::Channel;
@@ -13,20 +13,20 @@ use std::io::{self, ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::time::{Duration, Instant};
 
-/// How long a caller may take over its handshake, and how long one attempt to call waits for an answer, both in process time.
+/// The timeout of a handshake, and of one attempt to connect, in process time.
 const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(5);
-/// How much longer for each node of the run: whoever is called has as many handshakes to make, and those of one computer
-/// share its processors.
+/// The additional timeout for each node of the run: a listening node makes as many handshakes, and the nodes of one
+/// computer share its processors.
 const TIMEOUT_EACH: Duration = Duration::from_millis(100);
-/// Process time between two looks at the clock at most.
+/// The most process time between two readings of the clock.
 const STEP: Duration = Duration::from_millis(250);
 /// How long to wait before another attempt.
 const PAUSE: Duration = Duration::from_millis(20);
-/// How many callers may be in their handshake besides as many as there are nodes. If there are more, the oldest
-/// goes; a node calls again.
+/// Besides one for each node, so many connections may be in their handshake. Beyond that the oldest is closed; a node
+/// connects again.
 const STRANGERS: usize = 64;
 
-/// The token of the listener; those of connections are behind it.
+/// The token of the listener; connections have larger ones.
 const LISTENER: usize = 0;
 
 /// A connection to a peer that is authenticated.
@@ -38,13 +38,13 @@ pub(super) struct Link {
     pub elsewhere: bool,
 }
 
-/// Listens where the other nodes of a run of so many are to call, all of which may at once.
+/// Listens for the other nodes of the run, which may all connect at once.
 ///
 /// # Errors
 /// Of the system.
 pub fn listen(address: SocketAddr, nodes: usize) -> io::Result<TcpListener> {
     let listener = TcpListener::bind(address)?;
-    // Whoever finds the queue full tries again after a second.
+    // A node that finds the queue full tries again after a second.
     SockRef::from(&listener).listen((nodes + STRANGERS) as i32)?;
     Ok(listener)
 }
@@ -97,7 +97,7 @@ struct Mesh<'a> {
     links: Vec<Link>,
     /// By node: true if it has a link.
     linked: Vec<bool>,
-    /// What went wrong last.
+    /// The last error.
     last: String,
 }
 
@@ -111,18 +111,18 @@ struct Call {
 /// A connection whose handshake is under way.
 struct Half<'a> {
     stream: TcpStream,
-    /// Whom this node called; `None` if it was called.
+    /// The node that this node connects to; `None` for an accepted connection.
     called: Option<NodeId>,
     handshake: Handshake<'a>,
-    /// What has arrived of the next flight.
+    /// The received part of the next flight.
     arrived: Vec<u8>,
-    /// What is still to be sent.
+    /// Bytes to send.
     to_send: Vec<u8>,
     /// In process time.
     deadline: Duration,
 }
 
-/// What became of a connection.
+/// The result of a connection.
 enum Outcome {
     Waiting,
     Made(NodeId, Channel),
@@ -166,7 +166,7 @@ impl<'a> Mesh<'a> {
         Ok(())
     }
 
-    /// Watches a connection from now on. What it is ready for already is told, too.
+    /// Watches a connection from now on. Events that are pending already are reported too.
     fn begin(&mut self, half: Half<'a>) -> Result<(), ConnectError> {
         self.epoll
             .add(&half.stream, READABLE | WRITABLE | EDGE, self.next)
@@ -181,7 +181,7 @@ impl<'a> Mesh<'a> {
         self.calls.push(Call { peer, next: self.time.now() + PAUSE });
     }
 
-    /// Sleeps until a socket is ready or something is due, and sees to that.
+    /// Sleeps until a socket is ready or a deadline passes, and handles it.
     fn sleep_and_go_on(&mut self) -> Result<(), ConnectError> {
         let now = self.time.now();
         let due =
@@ -209,7 +209,7 @@ impl<'a> Mesh<'a> {
     fn accept(&mut self) -> Result<(), ConnectError> {
         // Bounded, so that a flood of callers does not keep this node from its own calls.
         for _ in 0..STRANGERS {
-            // Errors are those of one caller who has gone again, or of a lack that may pass.
+            // Such errors concern one caller that has closed, or a temporary lack of resources.
             let Ok((stream, _)) = self.listener.accept() else { return Ok(()) };
             if stream.set_nonblocking(true).is_err() {
                 continue;
@@ -232,7 +232,7 @@ impl<'a> Mesh<'a> {
         Ok(())
     }
 
-    /// Lets a handshake advance as far as it can.
+    /// Advances a handshake as far as possible.
     fn go_on(&mut self, number: usize) -> Result<(), ConnectError> {
         let Some(mut half) = self.halves.remove(&number) else { return Ok(()) };
         match half.advance(self.config.timeout, &self.linked) {
@@ -244,7 +244,7 @@ impl<'a> Mesh<'a> {
         }
     }
 
-    /// What comes of a handshake that is over.
+    /// Handles the result of a handshake.
     fn settle(&mut self, half: Half<'_>, outcome: Outcome) -> Result<(), ConnectError> {
         match (outcome, half.called) {
             (Outcome::Made(peer, channel), _) => {
@@ -261,7 +261,7 @@ impl<'a> Mesh<'a> {
                 return Err(ConnectError::Refused { node, address: self.config.peers[node.index()], why });
             }
             (Outcome::Failed(why), Some(peer)) => self.try_later(peer, format!("node {peer}: {why}")),
-            // A stranger, or a node that will call again.
+            // A stranger, or a node that will connect again.
             (Outcome::Failed(why) | Outcome::Refused(why), None) => self.last = format!("a caller: {why}"),
             (Outcome::Waiting, _) => {}
         }
@@ -279,8 +279,8 @@ impl<'a> Mesh<'a> {
 }
 
 impl Half<'_> {
-    /// Sends and receives what can be without waiting. `linked` says which peers have a connection already: a
-    /// second one is not wanted. `end` is the deadline of one that the peer counts on.
+    /// Sends and receives without waiting. `linked` says which peers already have a connection: a second one is
+    /// refused. `end` is the deadline of a connection that the peer considers established.
     fn advance(&mut self, end: Duration, linked: &[bool]) -> Outcome {
         loop {
             match self.step(end, linked) {
@@ -317,7 +317,7 @@ impl Half<'_> {
             Ok(Step::Send(bytes)) => {
                 self.to_send = bytes;
                 if self.called.is_some() && !self.handshake.is_unanswered() {
-                    // The peer counts on this connection from now on: calling again would be in vain.
+                    // The peer considers this connection established: connecting again would fail.
                     self.deadline = end;
                 }
             }
@@ -331,8 +331,8 @@ impl Half<'_> {
             }
             Err(Failure::Refused(refusal)) => {
                 if self.called.is_none() {
-                    // Out of courtesy; if it does not arrive, so be it. What the caller has sent is read first:
-                    // closing a connection with unread data would overtake the reply.
+                    // The reply may be lost. The caller's bytes are read first: closing a connection with unread data
+                    // would discard the reply.
                     let _ = self.stream.read(&mut [0; 256]);
                     let _ = self.stream.write(&Failure::Refused(refusal).reply());
                 }
@@ -346,12 +346,12 @@ impl Half<'_> {
     }
 }
 
-/// How many times longer than [`TcpConfig::silence`] the kernel waits by itself, which does not know of any load.
+/// The kernel's own timeout is this multiple of [`TcpConfig::silence`]: it also counts time without a processor.
 const KERNELS: u32 = 8;
 
 /// Sets the options of a connection that is made; `silence` is that of a peer on another computer.
 fn prepare(stream: &TcpStream, silence: Option<Duration>) -> io::Result<()> {
-    // A message is often answered at once; it must not wait for company.
+    // The peer often waits for each message, so they must not be delayed to be joined.
     stream.set_nodelay(true)?;
     let Some(silence) = silence else { return Ok(()) };
     let socket = SockRef::from(stream);

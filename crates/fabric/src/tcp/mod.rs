@@ -24,29 +24,29 @@ use std::net::{SocketAddr, TcpListener};
 use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
 use std::time::{Duration, Instant};
 
-/// How many bytes one poll takes from one connection before it looks at the next.
+/// The most bytes that one poll takes from one connection before the next.
 const BATCH: usize = 256 << 10;
 
-/// How much of the time between two calls of [`Fabric::look_after_peers`] counts at most: somewhat more than passes between
-/// them on an idle computer.
+/// Of the time between two calls of [`Fabric::look_after_peers`] at most this much counts: somewhat more than their
+/// interval on an idle computer.
 const LOOK: Duration = Duration::from_millis(300);
 
 /// Tokens in the outer epoll.
 const SOCKETS: usize = 0;
 const ALARM: usize = 1;
 
-/// What protects the connections.
+/// The protection of the connections.
 #[derive(Clone)]
 pub enum Security {
-    /// Authentication and encryption with the secret that the nodes of this run, and nobody else, know.
+    /// Authentication and encryption with the secret of the run.
     Encrypted([u8; 32]),
-    /// Nothing: for networks to which nobody else has access. Whoever can reach the port during the start, or
-    /// change packets, can take part in the run.
+    /// None: for networks that no other host can reach. A host that reaches the port during the start, or changes
+    /// packets, can take part in the run.
     Plain,
 }
 
 impl std::fmt::Debug for Security {
-    /// Says which, but not the secret.
+    /// Without the secret.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(match self {
             Self::Encrypted(_) => "Encrypted",
@@ -55,18 +55,18 @@ impl std::fmt::Debug for Security {
     }
 }
 
-/// What a node must know to find the others.
+/// The configuration of a node's connections.
 #[derive(Clone, Debug)]
 pub struct TcpConfig {
     /// This node.
     pub node: NodeId,
     /// Where each node listens, by number; as many as there are nodes.
     pub peers: Vec<SocketAddr>,
-    /// A number that no other run has, by which a node that belongs elsewhere is recognised.
+    /// The unique number of the run, to recognise nodes of other runs.
     pub run: [u8; 16],
-    /// What protects the connections; the same on all nodes.
+    /// The protection of the connections; the same on all nodes.
     pub security: Security,
-    /// How long the other nodes may take to appear. Time in which this process waits for a processor does not count.
+    /// The timeout for the other nodes to connect. Time in which this process waits for a processor does not count.
     pub timeout: Duration,
     /// How long another computer may leave data or a probe (there is one after each idle second) without an
     /// acknowledgement before the peer counts as lost: a computer that lost its power closes no connection. A peer that
@@ -77,8 +77,8 @@ pub struct TcpConfig {
 
 /// One node's connections to all others.
 ///
-/// A peer whose connection closes, orderly or not, is reported as lost. A node that is about to end should
-/// therefore see to it that nobody expects messages from it any more, and that [`Fabric::unsent`] is 0.
+/// A peer whose connection closes, for any reason, is reported as lost. So before a node ends, no peer may expect
+/// messages from it, and [`Fabric::unsent`] must be 0.
 pub struct TcpFabric {
     node: NodeId,
     /// By node; `None` for this node itself.
@@ -97,7 +97,7 @@ pub struct TcpFabric {
     looks: Mutex<Looks>,
 }
 
-/// What looks after peers have found.
+/// The results of [`Fabric::look_after_peers`].
 struct Looks {
     time: ProcessClock,
     last: Instant,
@@ -112,21 +112,20 @@ struct Receiving {
 }
 
 thread_local! {
-    /// The fabric that this thread is polling, as a number. What is sent meanwhile leaves together at the end of
-    /// the poll.
+    /// The fabric that this thread is polling, as a number. Messages that `deliver` sends are sent together at the
+    /// end of the poll.
     static POLLING: Cell<usize> = const { Cell::new(0) };
 }
 
 impl TcpFabric {
-    /// Connects this node to all others, and returns when all connections are made. The listener is closed then:
-    /// nothing can connect to a node that runs.
+    /// Connects this node to all others, and returns when all connections are made. The listener is closed then: a
+    /// running node accepts no connections.
     ///
-    /// Of two nodes the one with the higher number calls the other. Whoever else connects meanwhile is turned
-    /// away and does no harm.
+    /// Of two nodes the one with the higher number connects to the other. Connections of strangers are closed without
+    /// effect.
     ///
     /// # Errors
-    /// If not all nodes appear in time, if one refuses (another version, another run), or if the system does not
-    /// give what is needed.
+    /// If not all nodes connect in time, if one refuses (another version, another run), or if a system call fails.
     pub fn connect(listener: TcpListener, config: &TcpConfig) -> Result<Self, ConnectError> {
         let nodes = config.peers.len();
         if !(2..=MAX_NODES).contains(&nodes) || config.node.index() >= nodes {
@@ -170,7 +169,7 @@ impl TcpFabric {
         self.connections.iter().flatten()
     }
 
-    /// Gives a connection up if `result` says so.
+    /// Abandons a connection if `result` is an error.
     fn settle(&self, connection: &Connection, result: Result<(), LostReason>) {
         if let Err(reason) = result
             && connection.abandon(&self.sockets)
@@ -184,7 +183,7 @@ impl TcpFabric {
         self.sleep.change(&self.sockets, interest, SOCKETS).expect("both descriptors are open and related");
     }
 
-    /// A number that no other fabric has now.
+    /// A number unique among the present fabrics.
     fn key(&self) -> usize {
         std::ptr::from_ref(self) as usize
     }
@@ -226,7 +225,7 @@ impl Fabric for TcpFabric {
             if ready & WRITABLE != 0 {
                 self.settle(connection, connection.flush(&self.sockets));
             }
-            // Whatever else is ready (data, an end, an error), reading finds out.
+            // All other events (data, end of stream, error) are handled by reading.
             if ready & !WRITABLE != 0 {
                 let deliver = &mut |head: &[u8], bulk: &[u8]| deliver(connection.peer, head, bulk);
                 let (count, result) = connection.receive(&mut receivers[index], buffer, deliver);
@@ -265,8 +264,8 @@ impl Fabric for TcpFabric {
         let mut pollers = lock(&self.pollers);
         *pollers -= 1;
         if *pollers == 0 {
-            // The system looks at the sockets when the interest changes, so that what arrived meanwhile wakes
-            // the service thread.
+            // The kernel checks the sockets when the interest changes, so data that has arrived by then wakes the
+            // service thread.
             self.watch_sockets(READABLE);
         }
     }
@@ -304,7 +303,7 @@ impl Fabric for TcpFabric {
     }
 }
 
-/// While it lives, what this thread sends through the fabric is gathered.
+/// While it exists, the messages that this thread sends through the fabric are gathered.
 struct Gathering {
     outer: usize,
 }
@@ -321,7 +320,7 @@ impl Drop for Gathering {
     }
 }
 
-/// Locks; a thread that panicked while it held the lock left nothing half done that matters more than going on.
+/// Locks, also after a panic of the holder: no invariant of the data can be broken.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -1,12 +1,12 @@
 //! Process time: time during which this process had a processor.
 //!
-//! On a computer with more to do than it has processors for, every process waits, this one like its peers. To take that for
-//! the silence of a peer would end runs that only go slowly. So time is counted in steps: of the time between two looks at
-//! the clock no more counts than passes between them when the process gets a processor at once.
+//! On an overloaded computer every process waits for processors, this one like its peers. Taking that for the silence
+//! of a peer would end runs that are only slow. So time is counted in steps: of the time between two readings of the
+//! clock, at most the usual interval counts.
 
 use std::time::{Duration, Instant};
 
-/// A clock that stands still while its process waits for a processor.
+/// A clock that stops while its process waits for a processor.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct ProcessClock {
     now: Duration,
@@ -15,12 +15,12 @@ pub(super) struct ProcessClock {
 }
 
 impl ProcessClock {
-    /// Begins at 0. Between two looks at it no more than `step` passes.
+    /// Starts at 0. Between two readings it advances by at most `step`.
     pub fn new(at: Instant, step: Duration) -> Self {
         Self { now: Duration::ZERO, looked: at, step }
     }
 
-    /// A look at the clock at this time; returns how much has passed since the last one.
+    /// Reads the clock at this time; returns the time since the last reading.
     pub fn look(&mut self, at: Instant) -> Duration {
         let passed = at.saturating_duration_since(self.looked).min(self.step);
         self.looked = at;
@@ -28,7 +28,7 @@ impl ProcessClock {
         passed
     }
 
-    /// The time at the last look.
+    /// The time at the last reading.
     pub fn now(&self) -> Duration {
         self.now
     }
@@ -37,14 +37,14 @@ impl ProcessClock {
 /// For how long a peer's computer has left something without an acknowledgement, by process time.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Silence {
-    /// True if something was waiting at the last look.
+    /// True if data was waiting at the last check.
     waiting: bool,
     silent: Duration,
 }
 
 impl Silence {
-    /// A look, `passed` of process time after the last one: whether something `waits` for an acknowledgement, and whether one has
-    /// `come` in between. Returns for how long none has.
+    /// Checks, `passed` of process time after the last check: `waits` if data waits for an acknowledgement, `come` if
+    /// one has come in between. Returns the time without one.
     pub fn look(&mut self, passed: Duration, waits: bool, come: bool) -> Duration {
         self.silent = if self.waiting && waits && !come { self.silent + passed } else { Duration::ZERO };
         self.waiting = waits;
@@ -78,7 +78,7 @@ mod tests {
     #[test]
     fn a_peer_is_silent_while_something_waits_and_no_acknowledgement_comes() {
         let mut silence = Silence::default();
-        // Sent just before the first look: it has not waited yet.
+        // Sent just before the first check: it has not waited yet.
         assert_eq!(silence.look(millis(250), true, false), Duration::ZERO);
         assert_eq!(silence.look(millis(250), true, false), millis(250));
         assert_eq!(silence.look(millis(250), true, false), millis(500));
@@ -92,7 +92,7 @@ mod tests {
     fn a_silent_peer_of_a_loaded_computer_gets_as_many_looks_as_one_of_an_idle_computer() {
         let start = Instant::now();
         let (mut time, mut silence) = (ProcessClock::new(start, STEP), Silence::default());
-        // Each look comes two seconds late.
+        // Each check is two seconds late.
         let looks = (1..)
             .find(|look| silence.look(time.look(start + millis(2250 * look)), true, false) >= millis(1200))
             .unwrap();

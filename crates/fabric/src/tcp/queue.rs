@@ -58,8 +58,8 @@ impl ByteQueue {
         }
     }
 
-    /// Moves the bytes to the start of the memory when at least as many were taken, so that each byte is moved
-    /// once at most on average.
+    /// Moves the bytes to the start of the memory when at least as many were taken, so each byte is moved at most
+    /// once on average.
     fn make_room(&mut self) {
         if self.start > self.len() {
             self.bytes.copy_within(self.start.., 0);

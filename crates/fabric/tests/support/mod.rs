@@ -95,7 +95,7 @@ impl Service {
         Self { fabric, shared, thread: Some(thread) }
     }
 
-    /// Waits until this thread has received so many messages, and no longer than the test can be meant to take.
+    /// Waits until this thread has received so many messages, with a timeout.
     pub fn wait_for(&self, count: usize) {
         let received = self.shared.received.lock().unwrap();
         let limit = Duration::from_secs(60);

@@ -1,4 +1,4 @@
-//! What the program's view allows, page by page.
+//! The protection of the application view, page by page.
 //!
 //! Two mechanisms: userfaultfd, and mprotect where the kernel or a container refuses userfaultfd.
 
@@ -39,9 +39,9 @@ enum Backend {
     Mprotect,
 }
 
-/// From so many pages on, write access is given by mapping them anew. The kernel can end their protection in place, but does not
-/// make them writable then: each first write is one more fault, which it resolves by itself in 1 us. To map 128 pages anew
-/// takes 0.55 us each, one by itself 2.5 us instead of 1.8.
+/// Ranges of at least this many pages become writable by remapping. Ending the write protection in place does not
+/// make the page-table entries writable: the first write of each page is one more minor fault of 1 us. Remapping 128
+/// pages takes 0.55 us each; remapping one page takes 2.5 us instead of 1.8.
 const REMAPPED: u32 = 8;
 
 /// The protection of every shared page, kept beside the kernel's so that a change is one system call for each
@@ -52,8 +52,8 @@ pub(crate) struct Protection {
     now: SparseTable<u8>,
 }
 
-/// What is recorded for a page: its access, whether the memfd holds a page for it, whether the program's view shows
-/// something else in its place, and what the program has forbidden itself.
+/// The recorded state of a page: its access, whether the memfd holds a page for it, whether the application view
+/// shows another mapping in its place, and the limit that the program has set by mprotect.
 mod record {
     pub(super) const ACCESS: u8 = 3;
     pub(super) const POPULATED: u8 = 4;
@@ -85,7 +85,7 @@ impl Protection {
         Ok(Self { backend, geometry, now })
     }
 
-    /// What the program may do with a page now.
+    /// The present access of the program to a page.
     pub(crate) fn access(&self, page: u32) -> Access {
         match self.now.get(page) {
             state if state & record::EXCLUDED != 0 => Access::Write,
@@ -93,7 +93,7 @@ impl Protection {
         }
     }
 
-    /// What another process needs to take write access from this one; `None` where there is no such thing.
+    /// The descriptor with which another process can take write access from this one; `None` if there is none.
     pub(crate) fn descriptor(&self) -> Option<BorrowedFd<'_>> {
         match &self.backend {
             Backend::Uffd(uffd) => Some(uffd.descriptor()),
@@ -115,8 +115,8 @@ impl Protection {
         (first..end).take_while(|&page| self.now.get(page) == 0).count() as u32
     }
 
-    /// Gives `access` to pages that the memfd holds nothing for and the program cannot reach, with the contents of `source`,
-    /// which begins with those of page `first`. Returns how many of the first of them that was possible for.
+    /// Fills pages that the memfd does not hold and the program cannot access from `source`, which begins with page
+    /// `first`, and gives the program `access`. Returns for how many leading pages that was possible.
     pub(crate) fn copy_in(&mut self, first: u32, source: RacingBytes<'_>, access: Access) -> u32 {
         let Backend::Uffd(uffd) = &self.backend else { return 0 };
         let fresh = self.fresh_run(first, first + (source.len() / PAGE_SIZE) as u32);
@@ -132,14 +132,14 @@ impl Protection {
         copied
     }
 
-    /// The program's view of these pages is no longer ours: what is there stays as it is.
+    /// Excludes these pages of the application view: the mapping there stays as it is.
     pub(crate) fn exclude(&mut self, first: u32, count: u32) {
         for page in first..first + count {
             self.now.set(page, self.now.get(page) | record::EXCLUDED);
         }
     }
 
-    /// The program's view has just been mapped anew over excluded pages: they are ours again.
+    /// Includes excluded pages, over which the application view has just been mapped again.
     pub(crate) fn include(&mut self, first: u32, count: u32) -> Result<(), MemoryError> {
         if let Backend::Uffd(uffd) = &self.backend {
             uffd.register(self.geometry.address_of(first), count)?;
@@ -155,21 +155,21 @@ impl Protection {
         Ok(())
     }
 
-    /// The runtime has put contents behind these pages.
+    /// The memfd holds these pages now.
     pub(crate) fn populated(&mut self, first: u32, count: u32) {
         for page in first..first + count {
             self.now.set(page, self.now.get(page) | record::POPULATED);
         }
     }
 
-    /// How many pages from `first` on, before `end`, the runtime has put contents behind.
+    /// The number of pages from `first` on, before `end`, that the memfd holds.
     pub(crate) fn populated_run(&self, first: u32, end: u32) -> u32 {
         let is_populated = |&page: &u32| self.now.get(page) & record::POPULATED != 0;
         (first..end).take_while(is_populated).count() as u32
     }
 
-    /// The program allows itself no more than `limit` with these pages. False if that is between it and the kernel:
-    /// userfaultfd does not care how its mapping is protected.
+    /// The program limits its own access to these pages to `limit`. False if the kernel's mprotect enforces it:
+    /// userfaultfd works with any protection of the mapping.
     pub(crate) fn limit(&mut self, first: u32, count: u32, limit: Access) -> Result<bool, MemoryError> {
         let Backend::Mprotect = &self.backend else { return Ok(false) };
         let limits = match limit {
@@ -193,7 +193,7 @@ impl Protection {
         Ok(true)
     }
 
-    /// True if the program itself is what forbids an access that has just been refused with a signal for protection.
+    /// True if the program's own limit forbids an access that was just refused by SIGSEGV.
     pub(crate) fn is_forbidden(&self, page: u32, access: Access) -> bool {
         match &self.backend {
             Backend::Uffd(_) => self.access(page) >= access,
@@ -211,7 +211,7 @@ impl Protection {
         (start + 1..end).take_while(|&page| self.now.get(page) == state).count() as u32 + 1
     }
 
-    /// Sets what the program may do with `count` pages from `first` on.
+    /// Sets the program's access to `count` pages from `first` on.
     pub(crate) fn set(&mut self, first: u32, count: u32, access: Access) -> Result<(), MemoryError> {
         let mut start = first;
         let end = first + count;
@@ -257,7 +257,7 @@ impl Protection {
         Ok(())
     }
 
-    /// Makes the kernel's view of one page agree with ours again: it may have dropped a mapping by itself.
+    /// Sets the kernel's mapping of one page to the recorded state again: the kernel may have dropped it.
     pub(crate) fn refresh(&mut self, page: u32) -> Result<(), MemoryError> {
         let state = self.now.get(page);
         let access = access_in(state);
@@ -281,7 +281,7 @@ fn access_in(state: u8) -> Access {
     }
 }
 
-/// The most that the program allows itself.
+/// The program's own limit.
 fn limit_in(state: u8) -> Access {
     if state & record::UNREADABLE != 0 {
         Access::None

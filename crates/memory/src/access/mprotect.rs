@@ -1,5 +1,5 @@
-//! The fallback: one mprotect for each run of pages. Every change of protection inside a mapping costs one of
-//! the kernel's `max_map_count` areas, so alternating protections can run out of them.
+//! The fallback: one mprotect for each run of pages. Each change of protection inside a mapping splits it, so
+//! alternating protections can exceed the kernel's `max_map_count`.
 
 use super::Access;
 use crate::MemoryError;

@@ -23,7 +23,7 @@ const FEATURES: [(u32, &str); 5] = [
     (sys::UFFD_FEATURE_PAGEFAULT_FLAG_WP, "PAGEFAULT_FLAG_WP"),
 ];
 
-/// What userfaultfd lacks on this computer.
+/// The missing feature of userfaultfd on this computer.
 #[derive(Debug)]
 pub enum Missing {
     /// The system call itself is refused.
@@ -32,10 +32,10 @@ pub enum Missing {
     Features(Vec<&'static str>),
 }
 
-/// Asks the kernel whether userfaultfd can do what the cluster machine needs.
+/// Checks whether the kernel's userfaultfd has all features that a node needs.
 ///
 /// # Errors
-/// What is missing.
+/// The missing feature.
 pub fn probe() -> Result<(), Missing> {
     let fd = create().map_err(Missing::Refused)?;
     let offered = handshake(&fd, 0).map_err(Missing::Refused)?;
@@ -47,8 +47,8 @@ pub fn probe() -> Result<(), Missing> {
     if missing.is_empty() { Ok(()) } else { Err(Missing::Features(missing)) }
 }
 
-/// Whether the kernel can map a page write-protected in one step, which no feature bit tells. In two steps a write in
-/// between would be lost.
+/// Whether the kernel can map a page write-protected in one step; there is no feature bit for it. In two steps a
+/// write in between would be lost.
 fn maps_write_protected(fd: OwnedFd) -> bool {
     // No memory is registered with this descriptor: a kernel that knows the mode finds nothing to map.
     let known = Uffd(fd).continue_range(PAGE_SIZE as u64, PAGE_SIZE as u64, true).0;
@@ -90,12 +90,12 @@ impl Uffd {
         Ok(Self(crate::files::out_of_the_way(fd)))
     }
 
-    /// The faults of another process, which has handed over its descriptor: what is asked for happens there.
+    /// The userfaultfd of another process, which has passed its descriptor: requests act on that process.
     pub(crate) fn handed(fd: OwnedFd) -> Self {
         Self(crate::files::out_of_the_way(fd))
     }
 
-    /// What another process needs to ask for something here.
+    /// The descriptor, for another process.
     pub(super) fn descriptor(&self) -> BorrowedFd<'_> {
         self.0.as_fd()
     }
@@ -110,8 +110,8 @@ impl Uffd {
             .map_err(|source| MemoryError::System { what: "registering memory with userfaultfd", source })
     }
 
-    /// Makes a request for a run of pages, or for its halves where the kernel refuses the whole because the program
-    /// has protected a part of it: then it is several mappings, and a request must stay inside one.
+    /// Makes a request for a run of pages. If the run is several mappings because the program has protected a part of
+    /// it, the kernel refuses: the request is then made for its halves.
     fn in_one_mapping(
         &self,
         base: usize,
@@ -168,7 +168,7 @@ impl Uffd {
     fn continue_range(&self, start: u64, len: u64, read_only: bool) -> (io::Result<()>, i64) {
         let mut argument = sys::uffdio_continue {
             range: sys::uffdio_range { start, len },
-            // Nobody sleeps in the kernel in SIGBUS mode, so there is nobody to wake.
+            // In SIGBUS mode no thread sleeps in the kernel, so none must be woken.
             mode: 1 | if read_only { CONTINUE_MODE_WP } else { 0 },
             mapped: 0,
         };
@@ -176,8 +176,8 @@ impl Uffd {
         (result, argument.mapped)
     }
 
-    /// Makes never-used pages appear with the contents of `source`, whole pages; returns how many did. The kernel stops at
-    /// pages that are there already.
+    /// Maps unused pages with the contents of `source`, whole pages; returns how many. The kernel stops at a page
+    /// that exists already.
     pub(super) fn copy(&self, base: usize, source: RacingBytes<'_>, read_only: bool) -> u32 {
         let length = source.len() as u64;
         let mut done = 0;
@@ -199,8 +199,8 @@ impl Uffd {
         }
     }
 
-    /// Repeats a filling request until the whole range is there: the kernel stops at pages that are there
-    /// already, or not yet in the memfd.
+    /// Repeats a request until the whole range is mapped: the kernel stops at pages that are mapped already, or not
+    /// yet in the memfd.
     fn fill(
         &self,
         base: usize,
@@ -226,7 +226,7 @@ impl Uffd {
                     }
                     start += PAGE_SIZE as u64;
                 }
-                // A hole in the memfd: reading it through the runtime's view would do, this does it at once.
+                // A hole in the memfd: UFFDIO_ZEROPAGE fills it.
                 Some(libc::EFAULT) => {
                     self.populate(start as usize, 1)?;
                     self.zap(start as usize, 1)?;

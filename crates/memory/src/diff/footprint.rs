@@ -2,8 +2,8 @@
 
 use super::{Diff, bits};
 
-/// The bytes of a page that diffs have told, kept as diffs keep them: whole blocks as bits, so that a page of which every
-/// byte was written takes no more room than one that was never touched.
+/// The bytes of a page that diffs have changed, in the format of diffs: whole blocks are bits, so a page of which
+/// every byte was written takes no more room than an untouched one.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Footprint {
     /// Blocks of 64 bytes of which every byte was changed, one bit each.
@@ -49,12 +49,12 @@ impl Footprint {
         self.partial &= !(1 << block);
     }
 
-    /// Where the mask of a block is in the list, or would be.
+    /// The index of a block's mask in the list, or its insertion point.
     fn index(&self, block: usize) -> usize {
         (self.partial & ((1 << block) - 1)).count_ones() as usize
     }
 
-    /// How many masks it keeps.
+    /// The number of stored masks.
     #[must_use]
     pub fn kept_masks(&self) -> usize {
         self.masks.len()

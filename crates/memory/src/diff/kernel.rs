@@ -5,10 +5,10 @@ use std::sync::LazyLock;
 
 /// One implementation of the inner loops. All of them compute the same.
 ///
-/// Each function may be called only on a processor that has the features it was compiled for; [`available`] lists
-/// none that would break this. What is called racing is accessed by the rules of [`gondwana_racing`]; all else is private.
+/// Each function may be called only on a processor with the features it was compiled for; [`available`] lists only
+/// those. Memory that is called racing is accessed by the rules of [`gondwana_racing`]; all other memory is private.
 pub(super) struct Kernel {
-    /// What the loops are made of, for messages.
+    /// The instruction set, for messages.
     #[cfg_attr(not(test), allow(dead_code))]
     pub name: &'static str,
     /// `compare(new, old, snapshot, masks)` reads each byte of `new`, which may be racing, once, sets the masks of the blocks that
@@ -26,7 +26,7 @@ pub(super) struct Kernel {
     pub store: unsafe fn(*const u8, &Masks, u64, *mut u8),
 }
 
-/// What this processor can run, the fastest first.
+/// The kernels that this processor can run, the fastest first.
 pub(super) fn available() -> Vec<&'static Kernel> {
     let mut kernels = Vec::new();
     #[cfg(target_arch = "x86_64")]

@@ -1,9 +1,9 @@
-//! Byte-granular diffs: what a node wrote to a page since it took the page's twin.
+//! Byte-granular diffs: the bytes that a node wrote to a page since it made the page's twin.
 //!
-//! A *twin* is a copy of a page made before its first local write; a *diff* names the bytes in which the page
-//! now differs from it (Cashmere, section 2.2). The grain is one byte, because C11 lets two threads write
-//! neighbouring bytes without a race. The cost follows the bytes, not the runs: a page in which every second
-//! word changed is no worse than one in which half of it changed in one piece.
+//! A *twin* is a copy of a page made before its first local write; a *diff* contains the bytes in which the page now
+//! differs from it (Cashmere, section 2.2). The grain is one byte, because C11 lets two threads write neighbouring
+//! bytes without a race. The cost follows the bytes, not the runs: a page in which every second word changed is no
+//! worse than one in which half of it changed in one piece.
 //!
 //! # Format
 //!
@@ -34,7 +34,7 @@ use kernel::Kernel;
 use std::mem::MaybeUninit;
 use thiserror::Error;
 
-/// Bytes in a block, the unit of which the bytes are named by one 64-bit mask.
+/// Bytes in a block: one 64-bit mask has a bit for each.
 const BLOCK_BYTES: usize = 64;
 /// Blocks in a page.
 const BLOCKS: usize = PAGE_SIZE / BLOCK_BYTES;
@@ -79,7 +79,7 @@ pub fn encode(page: RacingBytes<'_>, twin: &PageBytes, out: &mut Vec<u8>) -> usi
     unsafe { encode_with(kernel::best(), start_of(page), twin.as_ptr(), snapshot.as_mut_ptr().cast(), out) }
 }
 
-/// Like [`encode`], and makes `twin` hold exactly what the diff tells (Cashmere's *flush-update*).
+/// Like [`encode`], and applies the same diff to `twin` (Cashmere's *flush-update*).
 ///
 /// For a page that local threads go on writing: a byte that changes during the call is either in this diff and
 /// in the twin, or it differs from the twin still and the next diff has it.
@@ -92,7 +92,7 @@ pub fn encode_and_refresh(page: RacingBytes<'_>, twin: &mut PageBytes, out: &mut
     unsafe { encode_with(kernel::best(), start_of(page), twin, twin, out) }
 }
 
-/// Makes `twin` a state that `page` has byte by byte during the call; true if that is another one than it was.
+/// Copies `page` to `twin`, each byte as it is at some time during the call; true if that changed the twin.
 ///
 /// # Panics
 /// If `page` is not [`PAGE_SIZE`] long.
@@ -102,7 +102,7 @@ pub fn refresh(page: RacingBytes<'_>, twin: &mut PageBytes) -> bool {
     unsafe { (kernel::best().compare)(start_of(page), twin, twin, &mut [0; BLOCKS]) != 0 }
 }
 
-/// Writes the bytes that a diff tells to a page, and no other byte of it, not even with its own value.
+/// Writes the bytes of a diff to a page, and no other byte, not even with its own value.
 ///
 /// # Errors
 /// If `bytes` is no diff, or not exactly one; nothing is written then. The bytes need not be trusted.
@@ -117,8 +117,8 @@ pub fn apply(bytes: &[u8], page: RacingBytesMut<'_>) -> Result<(), Malformed> {
 /// Two-way diffing (Cashmere, section 2.2): writes to page and twin the bytes in which `incoming` differs from
 /// the twin. Returns how many.
 ///
-/// Local writes since the twin stay: they differ from the twin in bytes that, in a program without data races,
-/// nobody else wrote. No other byte of the page is written, not even with its own value.
+/// Local writes since the twin stay: in a program without data races no other node wrote those bytes. No other byte
+/// of the page is written, not even with its own value.
 ///
 /// # Panics
 /// If `page` is not [`PAGE_SIZE`] long.

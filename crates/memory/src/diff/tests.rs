@@ -94,7 +94,7 @@ proptest! {
         if let Ok((diff, rest)) = Diff::split_from(&bytes) {
             prop_assert!(diff.changed_bytes() + rest.len() <= bytes.len());
             for kernel in kernel::available() {
-                // The page is exactly as long as one, so that tools which check memory see a stray write.
+                // The buffer is exactly one page long, so memory checkers detect a stray write.
                 let mut page = Box::new([0; PAGE_SIZE]);
                 // SAFETY: a whole page, and a kernel that runs here.
                 unsafe { diff.apply_with(kernel, page.as_mut_ptr()) };

@@ -44,7 +44,7 @@ unsafe fn load_racing_512(from: *const u8) -> __m512i {
     block
 }
 
-/// Writes the masked bytes of a block that others may be using, and no other.
+/// Writes the masked bytes of a block that other threads may be using, and no other.
 ///
 /// # Safety
 /// The masked ones of 64 bytes can be written.

@@ -8,14 +8,14 @@ use std::sync::Arc;
 
 /// [`Slab::listing`] of the slab that blocks are taken from.
 const CURRENT: u32 = u32::MAX;
-/// [`Slab::listing`] of a slab that was full when the owner looked last, so that no bin lists it.
+/// [`Slab::listing`] of a slab that was full at the owner's last check, so no bin lists it.
 const UNLISTED: u32 = u32::MAX - 1;
 
-/// The slabs of one class. Full ones are not here: they come back when one of their blocks does.
+/// The slabs of one class, without full ones: they are listed again when one of their blocks is freed.
 #[derive(Debug, Default)]
 struct Bin {
     current: Option<Arc<Slab>>,
-    /// Other slabs with a free block; each knows its place by [`Slab::listing`].
+    /// Other slabs with a free block; [`Slab::listing`] is a slab's index here.
     partial: Vec<Arc<Slab>>,
 }
 
@@ -33,7 +33,7 @@ impl Bins {
         Self { id, inbox, by_class: (0..CLASSES).map(|_| Bin::default()).collect() }
     }
 
-    /// Takes a block without looking further than the current slab.
+    /// Takes a block from the current slab only.
     #[inline]
     pub fn take(&mut self, class: Class) -> Option<Taken> {
         self.by_class[class.index()].current.as_ref()?.take()
@@ -43,7 +43,7 @@ impl Bins {
     #[cold]
     pub fn refill_and_take(&mut self, class: Class, supply: &Supply) -> Option<Taken> {
         self.read_inbox(supply);
-        // The inbox may have been about the current slab itself.
+        // The inbox may have contained the current slab.
         if let Some(taken) = self.take(class) {
             return Some(taken);
         }
@@ -81,17 +81,17 @@ impl Bins {
         Some(freed)
     }
 
-    /// Collects what other threads returned.
+    /// Collects the blocks that other threads returned.
     pub fn read_inbox(&mut self, supply: &Supply) {
         for slab in self.inbox.take() {
-            // A slab can be announced twice, and the first time may have made it empty and given it away.
+            // A slab can be announced twice; after the first time it may have been empty and passed to another owner.
             if slab.owner() == self.id && slab.collect() && slab.listing() != CURRENT {
                 self.list(&slab, supply);
             }
         }
     }
 
-    /// Lists a slab, not the current one, that has got a free block; gives it away if all its blocks are free.
+    /// Lists a slab, not the current one, that has a free block now; passes it on if all its blocks are free.
     fn list(&mut self, slab: &Arc<Slab>, supply: &Supply) {
         let partial = &mut self.by_class[slab.class().index()].partial;
         let listing = slab.listing();
@@ -109,7 +109,7 @@ impl Bins {
         }
     }
 
-    /// Gives away all empty slabs and has no current one any more: nobody will take blocks for a while.
+    /// Passes on all empty slabs and the current one: no thread will take blocks for a while.
     pub fn settle(&mut self, supply: &Supply) {
         self.read_inbox(supply);
         for class in 0..CLASSES {
@@ -122,7 +122,7 @@ impl Bins {
         }
     }
 
-    /// Gives a slab that has a free block to another owner.
+    /// Passes a slab that has a free block to another owner.
     pub fn part_with(&mut self, class: Class, to: CacheId) -> Option<Arc<Slab>> {
         let slab = self.by_class[class.index()].partial.pop()?;
         self.inbox.hand_over(&slab, to);

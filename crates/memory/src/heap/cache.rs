@@ -1,4 +1,4 @@
-//! One thread's way to the heap.
+//! The heap cache of one thread.
 
 use super::bins::Bins;
 use super::class::{Class, MAX_SMALL};
@@ -7,10 +7,10 @@ use std::sync::Arc;
 
 /// The slabs from which one thread allocates.
 ///
-/// A slab belongs to one cache at a time, so small blocks of different threads are on different pages unless a
-/// thread takes over what a finished one left. Any cache of the node can free any block of the node's part.
-/// What needs no lock has functions of its own ([`Cache::allocate_at_hand`], [`Cache::free_at_hand`]): callers that
-/// may be stopped at any point, as by a fault on their own stack, take locks only where they cannot be.
+/// A slab belongs to one cache at a time, so small blocks of different threads are on different pages, unless a
+/// thread takes over the slabs of a finished one. Any cache of the node can free any block of the node's part. The
+/// fast paths without a lock are separate functions ([`Cache::allocate_at_hand`], [`Cache::free_at_hand`]): a caller
+/// that may be interrupted, as by a fault on its own stack, must not hold a lock then.
 ///
 /// Dropping the cache leaves its slabs to the next one; its blocks stay valid.
 #[derive(Debug)]
@@ -21,7 +21,7 @@ pub struct Cache {
 }
 
 impl Cache {
-    /// A cache of that heap, to be kept by one thread.
+    /// A cache of the heap, for one thread.
     #[must_use]
     pub fn new(heap: &Arc<Heap>) -> Self {
         Self { heap: Arc::clone(heap), bins: Some(heap.supply.bins()) }
@@ -33,7 +33,7 @@ impl Cache {
         &self.heap
     }
 
-    /// As [`Cache::allocate`], without a lock; `None` if that takes one.
+    /// As [`Cache::allocate`], without a lock; `None` if a lock is necessary.
     #[inline]
     pub fn allocate_at_hand(&mut self, size: usize, align: usize) -> Option<Block> {
         if size > MAX_SMALL || !align.is_power_of_two() {
@@ -45,7 +45,7 @@ impl Cache {
 
     /// Allocates at least `size` bytes (also of 0) at a multiple of `align` and of 16.
     ///
-    /// `None` if this node's part has no room for it or `align` is no power of two.
+    /// `None` if this node's part has no room or `align` is no power of two.
     #[inline]
     pub fn allocate(&mut self, size: usize, align: usize) -> Option<Block> {
         self.allocate_at_hand(size, align).or_else(|| self.allocate_with_locks(size, align))
@@ -65,7 +65,7 @@ impl Cache {
         self.heap.allocate_large(size, align)
     }
 
-    /// As [`Cache::free`], without a lock; false if that takes one, or the block cannot be freed at all.
+    /// As [`Cache::free`], without a lock; false if a lock is necessary, or the block cannot be freed at all.
     #[inline]
     pub fn free_at_hand(&mut self, address: usize) -> bool {
         let Ok(offset) = self.heap.offset(address) else { return false };
@@ -78,7 +78,7 @@ impl Cache {
     /// Frees a block of this node's part.
     ///
     /// # Errors
-    /// If it is another node's, which must then be asked to [`Heap::free`] it, or no live block begins there.
+    /// If it is another node's, which must then [`Heap::free`] it, or no live block begins there.
     #[inline]
     pub fn free(&mut self, address: usize) -> Result<(), Refusal> {
         if self.free_at_hand(address) { Ok(()) } else { self.free_with_locks(address) }

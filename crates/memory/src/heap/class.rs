@@ -1,11 +1,11 @@
 //! Size classes of small blocks.
 
-/// The largest small block in bytes. What is larger gets whole pages.
+/// The largest small block in bytes. Larger blocks are whole pages.
 pub(super) const MAX_SMALL: usize = 32 << 10;
-/// What all block sizes and addresses are multiples of: the strictest alignment of a C type.
+/// All block sizes and addresses are multiples of this: the strictest alignment of a C type.
 pub const GRAIN: usize = 16;
 
-/// Up to this size classes are one grain apart, above it each doubling has [`STEPS`] of them.
+/// Up to this size classes differ by one grain; above it each doubling has [`STEPS`] classes.
 const LINEAR: usize = 128;
 const STEPS: usize = 8;
 const STEPS_SHIFT: u32 = STEPS.trailing_zeros();

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-/// What a run of pages was given out for.
+/// The purpose of an allocated run of pages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Purpose {
     /// A large block, freed as a whole.
@@ -100,7 +100,7 @@ impl Extents {
                 Some(&length) => old_end + length,
                 None => old_end,
             };
-            // A run that ends at the frontier goes on behind it.
+            // A run that ends at the frontier can grow behind it.
             let limit = if free_end == self.frontier { self.end } else { free_end };
             if end > limit {
                 return false;

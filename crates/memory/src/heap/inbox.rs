@@ -1,9 +1,9 @@
-//! Messages to the owner of slabs: other threads returned blocks to them.
+//! Messages to the owner of slabs: the slabs to which other threads returned blocks.
 
 use super::slab::{CacheId, Returned, Slab};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 
-/// The slabs of one owner to which blocks were returned since it looked last.
+/// The slabs of one owner to which blocks were returned since its last check.
 #[derive(Debug, Default)]
 pub(super) struct Inbox(Mutex<Vec<Arc<Slab>>>);
 
@@ -21,8 +21,8 @@ impl Inbox {
     /// Makes `to` the owner of a slab that the caller, the owner of this inbox, has.
     pub fn hand_over(&self, slab: &Arc<Slab>, to: CacheId) {
         let mut messages = self.lock();
-        // The former owner would ignore a message about it, but hold on to it for long. A message still under way
-        // finds the new owner.
+        // The former owner would ignore a message about it, but keep a reference for long. A message under way
+        // reaches the new owner.
         messages.retain(|other| !Arc::ptr_eq(other, slab));
         slab.collect();
         slab.set_owner(to);
@@ -53,7 +53,7 @@ impl Inboxes {
         loop {
             let owner = slab.owner();
             let mut messages = all[owner as usize].lock();
-            // Owners change under this lock only: if it is the owner still, the message reaches it.
+            // Owners change under this lock only: if the owner is still the same, the message reaches it.
             if slab.owner() == owner {
                 messages.push(Arc::clone(slab));
                 return true;

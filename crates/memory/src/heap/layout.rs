@@ -23,7 +23,7 @@ pub struct Layout {
     region_shift: Option<u32>,
 }
 
-/// What an address tells by itself.
+/// The place of an address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Place {
     /// In the region of a size class.
@@ -72,14 +72,14 @@ impl Layout {
         self.part(node) + CLASSES * self.region_bytes()
     }
 
-    /// The regions of a node's small blocks, one for each size, which fill up from their start; and log2 of the bytes of one.
-    /// `None` if a part is too small to have them.
+    /// The class regions of a node, which fill up from their start, and log2 of the bytes of one. `None` if a part is
+    /// too small for them.
     #[must_use]
     pub fn regions(&self, node: NodeId) -> Option<(Range<usize>, u32)> {
         self.region_shift.map(|shift| (self.part(node)..self.rest(node), shift))
     }
 
-    /// Bytes in a block of each of the [regions](Self::regions), in their order. Blocks are never closer to each other.
+    /// Bytes in a block of each of the [regions](Self::regions), in their order.
     pub fn block_sizes(&self) -> impl Iterator<Item = usize> + use<> {
         (0..CLASSES).filter_map(Class::from_index).map(Class::size)
     }

@@ -5,7 +5,7 @@
 //! touch no shared page. Blocks of up to 32 KiB come from slabs, which belong to one thread's [`Cache`] each;
 //! larger ones are runs of whole pages.
 //!
-//! Nothing here reads or writes the memory it hands out: addresses are numbers.
+//! This module never accesses the memory that it allocates: addresses are numbers.
 
 mod bins;
 mod cache;
@@ -41,10 +41,10 @@ pub struct Block {
     pub fresh: bool,
 }
 
-/// Why this node's heap does not do what it is asked for an address.
+/// Why this node's heap refuses a request for an address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum Refusal {
-    /// The address is in that node's part: ask it.
+    /// The address is in that node's part.
     #[error("the address is in the part of node {0}")]
     Remote(NodeId),
     /// The address is in this node's part, but no live block begins there: it was freed already or never
@@ -61,7 +61,7 @@ pub enum Refusal {
 pub struct Usage {
     /// Pages in large blocks, page ranges, and slabs outside the class regions.
     pub live_pages: usize,
-    /// Runs that the other pages outside the class regions form.
+    /// The number of free runs outside the class regions.
     pub free_runs: usize,
 }
 
@@ -101,7 +101,7 @@ impl Heap {
         self.me
     }
 
-    /// Frees a block of this node's part without a cache: for a block that another node's thread gave up.
+    /// Frees a block of this node's part without a cache: for a block that a thread of another node freed.
     ///
     /// # Errors
     /// If it is another node's or no live block begins there.
@@ -116,10 +116,10 @@ impl Heap {
         if freed { Ok(()) } else { Err(Refusal::Invalid) }
     }
 
-    /// How many bytes may be used from the beginning of a block on.
+    /// The usable bytes of a block.
     ///
-    /// The size of another node's small block follows from the address as a rule; whether the block is live is then
-    /// left unchecked.
+    /// The address usually gives the size of another node's small block; then it is not checked that the block is
+    /// live.
     ///
     /// # Errors
     /// If only its owner knows, or no block begins there.
@@ -144,7 +144,7 @@ impl Heap {
     /// not be zero.
     ///
     /// # Errors
-    /// If only its owner can tell, or no live block begins there.
+    /// If only its owner knows it, or no live block begins there.
     pub fn resize_in_place(&self, address: usize, size: usize) -> Result<bool, Refusal> {
         let usable = self.usable_size(address)?;
         let is_page_run = self.offset(address).is_ok_and(|offset| self.supply.table.get(offset).is_none());
@@ -155,7 +155,7 @@ impl Heap {
         Ok(lock(&self.supply.extents).resize_block(address / PAGE_SIZE, pages))
     }
 
-    /// Takes `count` whole pages in a row. `None` if there is no room or `count` is 0.
+    /// Allocates `count` consecutive pages. `None` if there is no room or `count` is 0.
     pub fn allocate_pages(&self, count: usize) -> Option<Block> {
         if count == 0 {
             return None;
@@ -163,8 +163,8 @@ impl Heap {
         lock(&self.supply.extents).take(count, 1, Purpose::Pages).map(block)
     }
 
-    /// Frees `count` pages from `address` on, all of which come from [`Heap::allocate_pages`], be it from several
-    /// calls; the rest of what those returned stays.
+    /// Frees `count` pages from `address` on. All come from [`Heap::allocate_pages`], by one call or several; other
+    /// pages of those calls stay.
     ///
     /// # Errors
     /// If they are another node's, or one of them is no such page; nothing is freed then.
@@ -194,9 +194,9 @@ impl Heap {
         self.offset(address).is_ok_and(|offset| self.supply.table.get(offset).is_none())
     }
 
-    /// From now on each new slab is told of: its addresses, and whether they were never used before. To be called once.
+    /// Calls `tell` for each new slab from now on: its addresses, and whether they are fresh. Must be called once.
     pub fn watch_slabs(&self, tell: SlabWatcher) {
-        // A second watcher would be a mistake in the program around it, and is ignored.
+        // A second watcher is ignored.
         let _ = self.supply.watcher.set(tell);
     }
 
@@ -218,7 +218,7 @@ impl Heap {
     fn remote_size(&self, address: usize, owner: NodeId) -> Result<usize, Refusal> {
         let offset = address - self.layout.part(owner);
         match self.layout.place(offset) {
-            // Slabs have no room between blocks, and a part begins where a slab could.
+            // Blocks are contiguous in slabs, and a part begins at a slab boundary.
             Place::Region(class) if (offset % SLAB_BYTES).is_multiple_of(class.size()) => Ok(class.size()),
             Place::Region(_) => Err(Refusal::Invalid),
             Place::Rest => Err(Refusal::Remote(owner)),

@@ -10,7 +10,7 @@ pub(super) type CacheId = u32;
 /// The blocks of a slab that are free.
 ///
 /// Only the cache that owns the slab hands out blocks, and only it writes the fields marked as its own; they are
-/// atomic for the sake of threads that look, and need no read-modify-write. Other threads return blocks through
+/// atomic because other threads read them, and need no read-modify-write. Other threads return blocks through
 /// `returned`. Ownership passes under the lock of the former owner's inbox, which orders the plain stores.
 #[derive(Debug)]
 pub(super) struct Slab {
@@ -29,11 +29,11 @@ pub(super) struct Slab {
     untouched: AtomicU16,
     /// One bit for each word of `free` that is not zero. The owner's own.
     summary: AtomicU64,
-    /// One bit for each free block that the owner knows of. The owner's own.
+    /// One bit for each block that is free to the owner's knowledge. The owner's own.
     free: Box<[AtomicU64]>,
     /// Blocks that other threads returned and the owner has not collected.
     returned: Box<[AtomicU64]>,
-    /// True while the slab is in an inbox, or about to be, for the sake of `returned`.
+    /// True while the slab is in an inbox, or about to be, because of `returned`.
     announced: AtomicBool,
 }
 
@@ -45,19 +45,19 @@ pub(super) struct Taken {
     pub fresh: bool,
 }
 
-/// What a block was found to be.
+/// The state of a block that is returned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Returned {
     /// It was live and is free now.
     Freed,
-    /// As [`Returned::Freed`], and the owner has to be told to look.
+    /// As [`Returned::Freed`], and the owner must be notified.
     Announce,
     /// It was free already.
     NotLive,
 }
 
 impl Slab {
-    /// A slab at `base` of which all blocks are free; `fresh` if none was ever handed out as anything.
+    /// A slab at `base` with all blocks free; `fresh` if none of its memory was ever allocated.
     pub fn new(base: usize, class: Class, owner: CacheId, fresh: bool) -> Self {
         let capacity = SLAB_BYTES / class.size();
         let words = capacity.div_ceil(64);
@@ -174,12 +174,12 @@ impl Slab {
     /// True if the block is in use.
     pub fn is_live(&self, block: u16) -> bool {
         let (index, bit) = position(block);
-        // In this order, because collecting moves bits from the one to the other.
+        // In this order, because collecting moves bits from `returned` to `free`.
         let returned = self.returned[index].load(Ordering::Acquire);
         (returned | self.free[index].load(Ordering::Relaxed)) & bit == 0
     }
 
-    /// Makes what others returned free to take; true if that was anything. The owner only.
+    /// Makes blocks that other threads returned available; true if there were any. The owner only.
     pub fn collect(&self) -> bool {
         // First: a block returned after its word was read announces the slab again.
         self.announced.swap(false, Ordering::AcqRel);
@@ -190,7 +190,7 @@ impl Slab {
             if seen == 0 {
                 continue;
             }
-            // A block can be in both if two threads freed it at once; it is one block all the same.
+            // A block is in both if two threads freed it at once; it counts once.
             let free = self.free[index].load(Ordering::Relaxed);
             let new = seen & !free;
             self.free[index].store(free | seen, Ordering::Relaxed);
@@ -204,7 +204,7 @@ impl Slab {
     }
 }
 
-/// The word and the bit in it that stand for a block.
+/// The word and the bit of a block.
 fn position(block: u16) -> (usize, u64) {
     (usize::from(block / 64), 1 << (block % 64))
 }

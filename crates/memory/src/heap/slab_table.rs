@@ -11,10 +11,10 @@ const LEAF: usize = 256;
 
 type Leaf = [OnceLock<Arc<Slab>>; LEAF];
 
-/// A table in two levels. A place that once holds a slab holds it for good, so looking up takes no lock.
+/// A table in two levels. An entry never changes once it holds a slab, so lookups take no lock.
 ///
-/// The upper level has a place for every 16 MiB of a part of terabytes: a leaf is an address there, 0 at first, so that
-/// what is never used takes no memory and no time.
+/// The upper level has an entry for each 16 MiB of a part of terabytes. Entries are null at first, so unused parts
+/// cost no memory and no time.
 #[derive(Debug)]
 pub(super) struct SlabTable(Box<[AtomicPtr<Leaf>]>);
 

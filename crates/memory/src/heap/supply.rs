@@ -11,7 +11,7 @@ use super::slab_table::SlabTable;
 use crate::PAGE_SIZE;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
-/// Slabs that no cache has, and where new ones come from.
+/// Slabs without a cache, and the source of new slabs.
 #[derive(Debug)]
 struct Store {
     /// Slabs without a live block, by class.
@@ -20,12 +20,12 @@ struct Store {
     used: [usize; CLASSES],
 }
 
-/// What the caches of a node share. Locks are taken in the order of the fields.
+/// The shared state of the caches of a node. Locks are taken in the order of the fields.
 #[derive(Debug)]
 pub(super) struct Supply {
     layout: Layout,
     base: usize,
-    /// What dead caches left: the next one inherits it.
+    /// The slabs of dropped caches; the next cache inherits them.
     idle: Mutex<Vec<Bins>>,
     store: Mutex<Store>,
     pub extents: Mutex<Extents>,
@@ -33,7 +33,7 @@ pub(super) struct Supply {
     /// The owner of the empty slabs in the store.
     nobody: (CacheId, Arc<Inbox>),
     pub table: SlabTable,
-    /// Wants to know of new slabs.
+    /// Is called for new slabs.
     pub watcher: OnceLock<SlabWatcher>,
 }
 
@@ -56,7 +56,7 @@ impl Supply {
         }
     }
 
-    /// The slabs for a new cache: those of a dead one if there is any.
+    /// The slabs for a new cache: those of a dropped cache if there is one.
     pub fn bins(&self) -> Bins {
         let inherited = lock(&self.idle).pop();
         inherited.unwrap_or_else(|| {
@@ -71,8 +71,8 @@ impl Supply {
         lock(&self.idle).push(bins);
     }
 
-    /// A slab with a free block for the cache `owner`: an empty one, else one that a dead cache left, else a new
-    /// one. `None` if there is no room for one.
+    /// A slab with a free block for the cache `owner`: an empty one, else one of a dropped cache, else a new one.
+    /// `None` if there is no room for one.
     pub fn slab(&self, class: Class, owner: CacheId) -> Option<Arc<Slab>> {
         self.empty_slab(class, owner)
             .or_else(|| self.inherited_slab(class, owner))
@@ -92,7 +92,7 @@ impl Supply {
         Some(slab)
     }
 
-    /// Looks through what dead caches left. Blocks that came back to them meanwhile may also leave empty slabs.
+    /// Searches the slabs of dropped caches. Returned blocks may also have made slabs empty.
     fn inherited_slab(&self, class: Class, owner: CacheId) -> Option<Arc<Slab>> {
         lock(&self.idle).iter_mut().find_map(|bins| {
             bins.read_inbox(self);

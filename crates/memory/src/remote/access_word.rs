@@ -1,4 +1,4 @@
-//! The remote-access word: how a home and the nodes that read its memory agree about one page.
+//! The remote-access word of a page, which synchronises its home with the nodes that read its memory.
 
 use super::readers::{ALL, BITS, ReaderFormat};
 use super::wait::Wait;
@@ -6,7 +6,7 @@ use super::words::SharedWords;
 use gondwana_topology::NodeSet;
 use std::time::Duration;
 
-/// Set if nodes may copy the page to write it, too.
+/// Set if nodes may also claim the page to write it.
 const TO_WRITERS: u64 = 1 << BITS;
 
 /// Set if a node may become the home.
@@ -29,7 +29,7 @@ const EXCLUSIVE: u64 = 2 << 62;
 /// A node is just taking write access, or, with [`TAKEN`], has found that done and becomes the home.
 const LOCKED: u64 = 3 << 62;
 
-/// What a node claims a page for.
+/// The purpose of a claim.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RemoteAccess {
     /// A copy to read.
@@ -43,7 +43,7 @@ pub enum RemoteAccess {
 }
 
 impl RemoteAccess {
-    /// The bit of a word that is exposed for that; 0: every one.
+    /// The bit of a word that permits this access; 0: always permitted.
     fn bit(self) -> u64 {
         match self {
             Self::Read => 0,
@@ -53,42 +53,42 @@ impl RemoteAccess {
     }
 }
 
-/// What the home's threads do with an exposed page.
+/// The access of the home's threads to an exposed page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Writers {
     /// They read it, or write it and log that.
     Noted,
-    /// They write it without logging that: the first node to claim it takes their write access.
+    /// They write it without logging: the first node to claim it takes their write access.
     ToBeStopped,
-    /// As `ToBeStopped`, but nodes that claim few pages may leave it to them: their copies are compared.
+    /// As `ToBeStopped`, but nodes that claim few pages may leave them write access: the home compares the copies.
     Compared,
 }
 
-/// What happened while a page was exposed.
+/// The result of withdrawing a page.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Withdrawal {
     /// The nodes that have read the page.
     pub readers: NodeSet,
     /// The node that is the home now; no other node has claimed the page.
     pub home: Option<u16>,
-    /// The home's threads may only read it now, though they could write it before.
+    /// A node has taken the write access of the home's threads.
     pub taken: bool,
-    /// The home's threads wrote it without logging that, and still may.
+    /// The home's threads wrote it without logging, and still may.
     pub beside_writers: bool,
 }
 
 /// The outcome of a claim.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Claim {
-    /// The home is at work on the page, it is somewhere else, it is not exposed for that, or the word has no room for
+    /// The page is withdrawn, its home is elsewhere, it is not exposed for this access, or the word has no room for
     /// another reader.
     Refused,
     /// The node is a reader: it may copy.
     Granted,
-    /// As `Granted`, once the node has logged the page for the home, whose threads go on writing it.
+    /// As `Granted`, once the node has logged the page for the home, whose threads continue to write it.
     BesideWriters,
-    /// As `Granted`, once the node has taken the write access of the home's threads, if they have it (`writable`), and
-    /// has said so with [`RemoteAccessWord::take`] or [`RemoteAccessWord::leave`].
+    /// As `Granted`, once the node has taken the write access of the home's threads, if they have it (`writable`),
+    /// and has called [`RemoteAccessWord::take`] or [`RemoteAccessWord::leave`].
     Locked { writable: bool },
 }
 
@@ -125,12 +125,12 @@ impl<W: SharedWords + ?Sized> RemoteAccessWord<'_, W> {
             Writers::ToBeStopped => EXCLUSIVE,
             Writers::Compared => EXCLUSIVE | BESIDE_WRITERS,
         };
-        // Releases: each node that claims the page sees what the home has written before.
+        // Releases: each node that claims the page sees the earlier writes of the home.
         self.store(state | more.map_or(0, RemoteAccess::bit));
     }
 
-    /// The home withdraws the page. While a node holds it the home waits by `rest`, see [`Wait`]; if that takes long,
-    /// `held_by` hears once which node it is.
+    /// The home withdraws the page. While a node has it locked, the home waits by `rest`, see [`Wait`]; if that takes
+    /// long, `held_by` is called once with its number.
     pub fn withdraw(
         &self,
         rest: &mut dyn FnMut(Duration) -> Duration,
@@ -154,7 +154,7 @@ impl<W: SharedWords + ?Sized> RemoteAccessWord<'_, W> {
         }
     }
 
-    /// What the word of an exposed page, or of one that a new home has withdrawn, tells.
+    /// Decodes the word of an exposed page, or of one that a new home has withdrawn.
     fn found_in(&self, word: u64) -> Withdrawal {
         let (readers, taken) = (word & ALL, word & TAKEN != 0);
         if word & STATE == WITHDRAWN && taken {

@@ -1,4 +1,4 @@
-//! Remote-access words, exposed, claimed and withdrawn in all ways.
+//! Tests of remote-access words: expose, claim and withdraw.
 
 use super::access_word::*;
 use super::primitive::rest;
@@ -35,7 +35,7 @@ impl SharedWords for LocalWords {
     }
 }
 
-/// A word of a run of so many nodes.
+/// A word of a run of `nodes` nodes.
 fn word(words: &LocalWords, nodes: usize) -> RemoteAccessWord<'_, LocalWords> {
     RemoteAccessWord { words, word: 0, format: ReaderFormat::of(nodes) }
 }
@@ -280,8 +280,8 @@ fn a_page_that_was_read_keeps_its_home() {
     });
 }
 
-/// Two readers and a home that works on the page again and again: the home knows each reader when it works, and no node
-/// reads while it does.
+/// Two readers, and a home that withdraws the page repeatedly: the home then knows each reader, and no node reads
+/// meanwhile.
 #[test]
 fn readers_and_home_do_not_miss_each_other() {
     const ROUNDS: u32 = 20_000;
@@ -294,7 +294,7 @@ fn readers_and_home_do_not_miss_each_other() {
             let (page, granted, known) = (&page, &granted[usize::from(node)], &known[usize::from(node)]);
             scope.spawn(move || {
                 while page.load(Ordering::Acquire) < 2 * ROUNDS {
-                    // Claimed before reading: the home must find it afterwards, whatever it does.
+                    // Claimed before reading: the home must find the claim afterwards.
                     let met = known.load(Ordering::Acquire);
                     let found = word.claim(node, RemoteAccess::Read, Means { log: met % 3 == 0, stop: true });
                     match found {
@@ -389,7 +389,7 @@ fn the_time_that_a_home_stands_still_itself_does_not_count() {
     let words = LocalWords::default();
     let word = held(&words);
     let mut rests = 0;
-    // It is stopped again and again for longer than the wait may be, and hardly sleeps in between.
+    // It is stopped repeatedly for longer than the limit, and hardly sleeps in between.
     let found = word.withdraw(
         &mut |time| {
             rests += 1;

@@ -1,20 +1,20 @@
-//! How a node claims pages of another one.
+//! Claims of pages of other nodes.
 
 use super::access_word::{Claim, Means};
 use super::{RemoteAccess, RemoteMemory};
 
-/// At most so many pages that the threads of their home may be writing get another home by one claim. Those after the first
-/// are predictions, and if these were wrong they have to be taken back.
+/// One claim moves the home of at most this many pages that the home's threads may be writing. Those after the first
+/// are predictions; a wrong one moves back.
 const MOST_TAKEN: u32 = 8;
 
-/// Claims of at most so many pages leave the home's threads their write access. To take it is one system call for all of
-/// them, which interrupts those threads; to compare a page with its copy later takes the home half a microsecond.
+/// Claims of at most this many pages leave the home's threads their write access. Taking it is one system call for
+/// all pages, which interrupts those threads; comparing a page with its copy later costs the home half a microsecond.
 const MOST_LOGGED: u32 = 16;
 
 #[cfg(debug_assertions)]
 static WHILE_HELD: std::sync::OnceLock<fn()> = std::sync::OnceLock::new();
 
-/// For tests: has this process call a function each time that it holds pages of another node.
+/// For tests: sets a function that is called each time this process has locked pages of another node.
 #[cfg(debug_assertions)]
 pub fn while_held(call: fn()) {
     WHILE_HELD.get_or_init(|| call);

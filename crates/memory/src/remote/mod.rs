@@ -1,8 +1,8 @@
 //! One-sided access to the memory of other nodes.
 //!
-//! A transport is a [`RemoteMemory`]: frames that can be read, and 64-bit words that several nodes update atomically. What a
-//! transport can do beyond that it says as [`Capabilities`]. Same-host peers ([`Peer`](crate::Peer)) are the
-//! first one; RDMA would be another.
+//! A transport is a [`RemoteMemory`]: frames that can be read, and 64-bit words that several nodes update atomically.
+//! [`Capabilities`] says what else a transport can do. Same-host peers ([`Peer`](crate::Peer)) are the first one;
+//! RDMA would be another.
 //!
 //! Each node has a table with a [remote-access word](access_word) for each page and a [remote-read log](read_log) for
 //! each other node. Home and readers run the same code on it: the home on its own memory, readers through their transport. With
@@ -41,14 +41,14 @@ pub struct Capabilities {
     pub stops_writers: bool,
 }
 
-/// The memory of another node, as far as one-sided accesses reach it.
+/// The memory of another node, for one-sided accesses.
 ///
 /// Only pages that [`claim`] has granted may be read. Reading is racy: see [`gondwana_racing`].
 pub trait RemoteMemory: SharedWords + Send {
     /// What the transport can do.
     fn capabilities(&self) -> Capabilities;
 
-    /// Where the words of the node's table are.
+    /// The layout of the node's table.
     fn layout(&self) -> TableLayout;
 
     /// Copies the frames of whole pages from `first` on.
@@ -57,7 +57,7 @@ pub trait RemoteMemory: SharedWords + Send {
     /// If the target is not a whole number of pages, or the node has not so many.
     fn read(&self, first: u32, into: RacingBytesMut<'_>);
 
-    /// The frames of pages, where this process sees them; `None` if they are not [`mapped`](Capabilities::mapped).
+    /// The frames of pages in this process; `None` if they are not [`mapped`](Capabilities::mapped).
     ///
     /// # Panics
     /// If the node has no such pages.
@@ -65,7 +65,7 @@ pub trait RemoteMemory: SharedWords + Send {
         None
     }
 
-    /// How many pages from `first` on, up to and without `end`, one call of [`RemoteMemory::stop_writers`] can be about.
+    /// The number of pages from `first` on, before `end`, that one call of [`RemoteMemory::stop_writers`] can stop.
     fn stoppable(&self, first: u32, end: u32) -> u32 {
         end - first
     }

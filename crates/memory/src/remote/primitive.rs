@@ -1,14 +1,14 @@
-//! How a thread waits. The model test puts checked counterparts in the place of this module.
+//! How a thread waits. The loom test replaces this module by checked versions.
 
 use std::time::{Duration, Instant};
 
-/// Tells the processor that the calling thread looks at the same word again and again.
+/// The processor's hint for a spin loop.
 pub(super) fn relax() {
     std::hint::spin_loop();
 }
 
-/// Leaves the processor to others for about so long, or, if that is no time, only if they want it. Gives how long it was:
-/// twice as long as was asked for at most, since more means that this whole process has stood still.
+/// Sleeps for about `time`, or yields the processor if it is zero. Returns how long it was, at most twice `time`:
+/// more means that the whole process was stopped.
 pub(super) fn rest(time: Duration) -> Duration {
     if time.is_zero() {
         std::thread::yield_now();

@@ -1,18 +1,17 @@
-//! The remote-read log: a reader logs which pages it has copied while the home's threads went on writing them.
+//! The remote-read log: a reader logs the pages that it copies while the home's threads may write them.
 //!
-//! The home scans the log when it releases. One of the two sees what the other did: the reader logs the page before it
-//! copies, and the home scans the log after its threads have written. So either the home finds the page, or the reader
-//! has copied what is released.
+//! The home scans the log when it releases. The reader logs the page before it copies, and the home scans the log
+//! after its threads have written. So either the home finds the page, or the copy contains the released writes.
 
 use super::words::SharedWords;
 
 /// Words of a log: a page.
 pub(super) const WORDS: usize = 512;
 
-/// How many pages the reader has ever logged. Only the reader writes it.
+/// The number of pages that the reader has ever logged. Only the reader writes it.
 const WRITTEN: usize = 0;
 
-/// How many of them the home has read, in another cache line. Only the home writes it.
+/// The number of these that the home has read, in another cache line. Only the home writes it.
 const READ: usize = 8;
 
 /// The pages begin here.
@@ -29,7 +28,7 @@ pub(super) struct RemoteReadLog<'a, W: ?Sized> {
 }
 
 impl<W: SharedWords + ?Sized> RemoteReadLog<'_, W> {
-    /// For how many pages there is room. It can only grow until the reader writes.
+    /// The free entries. The number can only grow until the reader writes.
     pub fn room(&self) -> u64 {
         let read = self.words.load(self.first + READ);
         ROOM.saturating_sub(self.words.load(self.first + WRITTEN).wrapping_sub(read))
@@ -52,7 +51,7 @@ impl<W: SharedWords + ?Sized> RemoteReadLog<'_, W> {
         if number == written {
             return;
         }
-        // A reader that counts wrongly makes the home look at some pages for nothing.
+        // A reader with a wrong count makes the home compare some pages needlessly.
         for _ in 0..written.wrapping_sub(number).min(ROOM) {
             found(self.words.load(self.line(number)) as u32);
             number = number.wrapping_add(1);
@@ -136,7 +135,8 @@ mod tests {
         assert_eq!(read(&log(&words)).len() as u64, ROOM);
     }
 
-    /// A value that the home's thread writes before it scans the log is in the copy of a reader that it does not find there.
+    /// If the home does not find a reader in the log, the reader's copy contains the value that the home's thread
+    /// wrote before.
     #[test]
     fn home_and_reader_do_not_miss_each_other() {
         const ROUNDS: u32 = 100_000;

@@ -2,8 +2,8 @@
 //!
 //! Runs of up to [`BITS`] nodes have a *reader bitmap*: a bit for each node. Larger ones have *limited pointers* (A.
 //! Agarwal and others, *An Evaluation of Directory Schemes for Cache Coherence*, ISCA 1988): the numbers of the first
-//! [`POINTERS`] readers. A node that finds them all taken does not get in and sends a message; the home then withdraws
-//! the page, which makes the readers sharers, and exposes it with an empty word.
+//! [`POINTERS`] readers. A node that finds all pointers in use sends a message instead; the home then withdraws the
+//! page, which makes the readers sharers, and exposes it with an empty word.
 
 use gondwana_topology::{NodeId, NodeSet};
 
@@ -16,7 +16,7 @@ pub(super) const ALL: u64 = (1 << BITS) - 1;
 /// Bits of a pointer: the number of a node plus one; 0: free.
 const POINTER: u32 = 9;
 
-/// How many pointers there are.
+/// The number of pointers.
 pub(super) const POINTERS: u32 = BITS / POINTER;
 
 const _: () = assert!(gondwana_topology::MAX_NODES < 1 << POINTER);
@@ -31,7 +31,7 @@ pub(super) enum ReaderFormat {
 }
 
 impl ReaderFormat {
-    /// That of a run of so many nodes.
+    /// The format for a run of `nodes` nodes.
     pub fn of(nodes: usize) -> Self {
         if nodes <= BITS as usize { Self::Bitmap } else { Self::Pointers }
     }
@@ -47,7 +47,7 @@ impl ReaderFormat {
         }
     }
 
-    /// The bits with a reader more, or as they were if it is there; `None` if there is no room.
+    /// The bits with one more reader, or unchanged if it is already there; `None` if there is no room.
     pub fn with(self, readers: u64, node: u16) -> Option<u64> {
         let own = self.only(node);
         if self == Self::Bitmap {
@@ -74,7 +74,7 @@ impl ReaderFormat {
         }
     }
 
-    /// The reader, of which there is exactly one.
+    /// The reader, of bits with exactly one.
     pub fn single(self, readers: u64) -> u16 {
         match self {
             Self::Bitmap => readers.trailing_zeros() as u16,

@@ -16,7 +16,7 @@ use std::sync::atomic::{AtomicU64, Ordering, fence};
 
 const WORD: usize = size_of::<u64>();
 
-/// Where the words of a table are. The same for all nodes of a run.
+/// The layout of the words of a table. It is the same for all nodes of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TableLayout {
     pages: u32,
@@ -24,13 +24,13 @@ pub struct TableLayout {
 }
 
 impl TableLayout {
-    /// The table of a node with so many pages in a run of so many nodes.
+    /// The table of a node with `pages` pages in a run of `nodes` nodes.
     #[must_use]
     pub fn new(pages: u32, nodes: u16) -> Self {
         Self { pages, nodes }
     }
 
-    /// How many words the table has.
+    /// The number of words in the table.
     #[must_use]
     pub fn words(self) -> usize {
         self.log(self.nodes)
@@ -41,7 +41,7 @@ impl TableLayout {
         self.nodes
     }
 
-    /// The first word of the log of a reader. Logs begin where a page does.
+    /// The first word of the log of a reader. Logs begin at page boundaries.
     fn log(self, reader: u16) -> usize {
         const { assert!(read_log::WORDS * WORD == PAGE_SIZE) }
         (self.pages as usize).next_multiple_of(read_log::WORDS) + usize::from(reader) * read_log::WORDS
@@ -64,7 +64,7 @@ impl TableLayout {
     }
 }
 
-/// Words that are mapped into this process as long as it runs.
+/// Words that stay mapped into this process as long as it runs.
 pub(crate) struct MappedWords {
     base: *mut AtomicU64,
     count: usize,
@@ -77,7 +77,7 @@ unsafe impl Sync for MappedWords {}
 
 impl MappedWords {
     /// # Safety
-    /// From `base` on, so many words are mapped for reading and writing, for ever.
+    /// `count` words from `base` on stay mapped for reading and writing for ever.
     pub unsafe fn new(base: *mut u8, count: usize) -> Self {
         Self { base: base.cast(), count }
     }
@@ -131,13 +131,13 @@ impl RemoteAccessTable {
         self.layout.access_word(&self.words, page).expose(writers, more);
     }
 
-    /// Withdraws a page. `held_by` hears which node holds the page, if one does for long.
+    /// Withdraws a page. `held_by` is called with the node that has the page locked, if that takes long.
     pub fn withdraw(&self, page: u32, held_by: &mut dyn FnMut(u16)) -> Withdrawal {
         self.layout.access_word(&self.words, page).withdraw(&mut rest, held_by)
     }
 
-    /// Hands over the pages that readers have logged since this was last asked. The node's threads have written what it
-    /// is about to release.
+    /// Calls `found` for the pages that readers have logged since the last call. The node's threads have completed
+    /// the writes that it is about to release.
     pub fn logged(&self, mut found: impl FnMut(u32)) {
         self.words.fence();
         for reader in 0..self.layout.nodes {
@@ -145,10 +145,10 @@ impl RemoteAccessTable {
         }
     }
 
-    /// Hands over the pages among these that other nodes have read since they were exposed, each with these nodes.
+    /// Calls `found` for each of these pages that other nodes have read since it was exposed, with those nodes.
     pub fn readers(&self, pages: Range<u32>, mut found: impl FnMut(u32, NodeSet)) {
         let pages = pages.start..pages.end.min(self.layout.pages);
-        // Words that were never used are holes in the table, which looking at them would fill.
+        // Words that were never used are holes of the file; reading them would fill the holes.
         let offset = |page: u32| page as usize * WORD;
         for used in data_in(&self.file, offset(pages.start), offset(pages.end)) {
             for page in (used.start / WORD) as u32..(used.end / WORD) as u32 {
@@ -160,7 +160,7 @@ impl RemoteAccessTable {
         }
     }
 
-    /// What other nodes need to use the table.
+    /// The file of the table, for other nodes.
     pub fn file(&self) -> BorrowedFd<'_> {
         self.file.as_fd()
     }

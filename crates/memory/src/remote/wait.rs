@@ -1,24 +1,24 @@
-//! The wait of a home for a node that holds one of its pages.
+//! The wait of a home for a node that has locked one of its pages.
 //!
-//! A node holds a page for one system call. It may be longer: it may have no processor, where nodes outnumber them, or
-//! be stopped, as in a debugger. So the home looks again for a moment, then leaves the processor to others, for longer
-//! and longer. After [`REPORTED`] the launcher is told which node it is, because a user may have stopped it. The wait has
-//! no end of its own: a node that dies ends the run, and one that is stopped may go on.
+//! A node locks a page for one system call. It may take longer: the node may have no processor, or be stopped in a
+//! debugger. So the home first spins, then yields, then sleeps, for longer and longer. After [`REPORTED`] the
+//! launcher is told which node it is, because a user may have stopped it. The wait has no timeout: a node that dies
+//! ends the run, and one that is stopped may continue.
 
 use super::primitive::relax;
 use std::time::Duration;
 
-/// How often to look before letting others run.
+/// Spins before the first yield.
 const LOOKS: u32 = 64;
 
-/// How often to let others run before sleeping: a node that has a processor is through by then.
+/// Yields before the first sleep: a node that has a processor has finished by then.
 const YIELDS: u32 = 16;
 
-/// How long to sleep at first, and at last. Less than the first the kernel cannot do.
+/// The first and the longest sleep. The kernel cannot sleep for less than the first.
 const SHORTEST: Duration = Duration::from_micros(20);
 const LONGEST: Duration = Duration::from_millis(1);
 
-/// How long the home waits before it reports that. The time during which it stands still itself does not count.
+/// The wait after which the home reports. Time in which the home itself was stopped does not count.
 pub(super) const REPORTED: Duration = Duration::from_secs(5);
 
 /// One wait.
@@ -27,13 +27,13 @@ pub(super) struct Wait {
     looks: u32,
     yields: u32,
     sleep: Duration,
-    /// How long it has been, as far as it was slept.
+    /// The time slept so far.
     waited: Duration,
     reported: bool,
 }
 
 impl Wait {
-    /// The page is still held: waits for a while, by `rest`, which returns the time that counts. True once, when it has been
+    /// Waits for a while, by `rest`, which returns the time that counts. True once, when the sum reaches
     /// [`REPORTED`].
     pub fn go_on(&mut self, rest: &mut dyn FnMut(Duration) -> Duration) -> bool {
         if self.looks < LOOKS {

@@ -8,7 +8,7 @@ pub trait SharedWords {
     /// Writes a word.
     fn store(&self, word: usize, value: u64);
 
-    /// Writes a word if it is `current`, or returns what it is. May fail although it is.
+    /// Writes a word if it is `current`, or returns its value. May fail spuriously.
     ///
     /// # Errors
     /// With the present value if nothing was written.

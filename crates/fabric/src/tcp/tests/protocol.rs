@@ -11,7 +11,7 @@ fn identity(node: u16, secret: Option<&[u8; 32]>) -> Identity<'_> {
     Identity { node: NodeId(node), nodes: 3, run: [9; 16], secret }
 }
 
-/// Runs a handshake of two sides, and returns the channels of both or why one of them gave up.
+/// Runs a handshake of two sides, and returns both channels, or why one side failed.
 fn shake(initiator: Identity<'_>, responder: Identity<'_>) -> Result<(Channel, Channel), Failure> {
     let (mut caller, mut to_called) = Handshake::initiate(initiator, responder.node);
     let mut called = Handshake::respond(responder);
@@ -19,7 +19,7 @@ fn shake(initiator: Identity<'_>, responder: Identity<'_>) -> Result<(Channel, C
     let (mut ours, mut theirs) = (None, None);
     while ours.is_none() || theirs.is_none() {
         let heard = hear(&mut called, &mut to_called, &mut to_caller, &mut theirs);
-        // The caller hears of a refusal. Otherwise the connection is closed and this is the end.
+        // The caller receives a refusal. After any other failure the connection is closed.
         if heard.is_err_and(|failure| failure.reply().is_empty()) {
             return Err(heard.unwrap_err());
         }
@@ -28,7 +28,7 @@ fn shake(initiator: Identity<'_>, responder: Identity<'_>) -> Result<(Channel, C
     Ok((ours.expect("both are done"), theirs.expect("both are done")))
 }
 
-/// Lets one side advance as far as what has arrived allows.
+/// Advances one side as far as the received bytes allow.
 fn hear(
     side: &mut Handshake<'_>,
     inbox: &mut Vec<u8>,
@@ -49,7 +49,7 @@ fn hear(
     Ok(())
 }
 
-/// Frames of one message each, as they leave the socket.
+/// Frames of one message each, as sent.
 fn frames(channel: &Channel, messages: &[(Vec<u8>, Vec<u8>)]) -> Vec<u8> {
     let (mut plain, mut wire, mut nonce) = (ByteQueue::default(), ByteQueue::default(), FIRST_FRAME);
     for (head, bulk) in messages {
@@ -92,7 +92,7 @@ fn others_are_refused() {
     assert_eq!(refusal(other_run, identity(1, secret)), Some(Failure::Refused(Refusal::Run)));
     let larger = Identity { nodes: 4, ..identity(2, secret) };
     assert_eq!(refusal(larger, identity(1, secret)), Some(Failure::Refused(Refusal::Run)));
-    // The lower number does not call, nobody calls himself, and no number beyond the last exists.
+    // A lower number does not connect, no node connects to itself, and numbers beyond the last are invalid.
     for number in [0, 1, 3] {
         let caller = identity(number, secret);
         assert_eq!(refusal(caller, identity(1, secret)), Some(Failure::Refused(Refusal::Run)));
@@ -115,7 +115,7 @@ fn another_version_is_named() {
     assert_eq!(told, Some(Failure::Refused(Refusal::Version(crate::tcp::handshake::VERSION))));
 }
 
-/// Whoever recorded a handshake and sends it again does not become a peer: the confirmation does not fit.
+/// A replayed handshake does not make a peer: the confirmation does not match.
 #[test]
 fn a_replayed_handshake_ends_unconfirmed() {
     let secret = Some(&SECRET);
@@ -187,7 +187,7 @@ proptest! {
         prop_assert_eq!(received, messages);
     }
 
-    /// Arbitrary bytes, in arbitrary pieces, are survived; what they deliver is within the limits.
+    /// The decoder survives arbitrary bytes in arbitrary pieces; delivered messages are within the limits.
     #[test]
     fn arbitrary_bytes_are_survived(pieces in proptest::collection::vec(
         proptest::collection::vec(prop_oneof![Just(0_u8), any::<u8>()], 0..300), 0..20)) {
@@ -202,8 +202,8 @@ proptest! {
         }
     }
 
-    /// One changed bit anywhere in an encrypted stream: nothing false is delivered, and unless a length became
-    /// longer so that more is waited for, the damage is noticed.
+    /// One changed bit anywhere in an encrypted stream: no changed message is delivered, and the damage is detected
+    /// unless a longer length makes the decoder wait for more.
     #[test]
     fn a_changed_bit_is_noticed(at in any::<prop::sample::Index>(), bit in 0..8) {
         let secret = Some(&SECRET);
@@ -218,7 +218,7 @@ proptest! {
         prop_assert!(result.is_err() || at % 130 < 2);
     }
 
-    /// Arbitrary bytes make no connection, whatever step they come at.
+    /// Arbitrary bytes make no connection, at any step.
     #[test]
     fn arbitrary_flights_make_no_peer(
         flights in proptest::collection::vec(proptest::collection::vec(any::<u8>(), 0..100), 1..5),
