@@ -1,4 +1,4 @@
-//! What a run can have on this computer.
+//! The capabilities of this computer for a run.
 
 use crate::limits;
 use crate::probes;
@@ -10,19 +10,19 @@ use std::path::PathBuf;
 /// File name of the runtime library.
 const LIBRARY: &str = "libgondwana.so";
 
-/// The span that a run reserves when the user asks for none, in bytes. Addresses that nobody uses cost nothing, and
-/// each node allocates from its own part only: of eight nodes, one still has room for hundreds of gigabytes.
+/// The default span, in bytes. Unused addresses cost nothing, and each node allocates from its own part only: each of
+/// eight nodes has hundreds of gigabytes.
 pub const DEFAULT_SPAN: u64 = 4 << 40;
 
-/// The shortest span that is worth a run whose user has asked for none, in bytes.
+/// The shortest span that is chosen without `--span`, in bytes.
 pub const LEAST_SPAN: u64 = 1 << 30;
 
-/// What a run can have on this computer.
+/// The capabilities of this computer for a run.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Capabilities {
     /// How faults are raised.
     pub mechanism: Mechanism,
-    /// Why it is not userfaultfd, for people.
+    /// Why it is not userfaultfd, in words.
     pub degraded: Option<String>,
     /// Length of the span in bytes.
     pub span: u64,
@@ -32,8 +32,7 @@ pub struct Capabilities {
     pub processors: usize,
 }
 
-/// Finds out what a run can have here. `span` is what the user has asked for; each node needs `beside` bytes of addresses
-/// besides.
+/// Determines the capabilities. `span` is the user's; each node needs `beside` more bytes of addresses.
 pub fn find(span: Option<u64>, beside: u64) -> Result<Capabilities, Failure> {
     probes::fixed_addresses().map_err(|error| {
         Failure::cannot(format!(
@@ -53,7 +52,7 @@ pub fn find(span: Option<u64>, beside: u64) -> Result<Capabilities, Failure> {
     })
 }
 
-/// The span that the user has asked for, or else the longest that fits, in bytes, with `beside` bytes of addresses.
+/// The span that the user requested, or else the longest that fits, in bytes, with `beside` more bytes of addresses.
 pub fn choose_span(asked: Option<u64>, beside: u64) -> Result<u64, Failure> {
     let fits = |bytes| limits::lacks_addresses(bytes, beside).map_or_else(|| probes::span(bytes), Err);
     if let Some(bytes) = asked {
@@ -83,8 +82,7 @@ pub fn runtime_library() -> Result<PathBuf, Failure> {
     library(LIBRARY, "gondwana-preload")
 }
 
-/// Where a library that cargo makes of `package` is: beside this executable, as cargo leaves it, or where it is
-/// installed.
+/// The path of a library that cargo builds from `package`: beside this executable, or where it is installed.
 pub fn library(name: &str, package: &str) -> Result<PathBuf, Failure> {
     let exe = std::env::current_exe().map_err(|error| Failure::system("finding this executable", &error))?;
     let folder = exe.parent().unwrap_or(&exe);
@@ -105,7 +103,7 @@ pub fn mechanism_name(mechanism: Mechanism) -> &'static str {
     }
 }
 
-/// Says on standard error that faults will be slow.
+/// Warns on standard error that faults will be slow.
 pub fn say_degraded(place: &str, why: &str) {
     eprintln!("gondwana: {place}{why}: using mprotect, which is slower (gondwana doctor says more)");
 }

@@ -3,7 +3,7 @@
 use crate::process::events::End;
 use std::process::ExitCode;
 
-/// Ends this process as `end` says; the code is for `main` to return.
+/// Ends this process like the program: dies of the signal, or returns the exit code for `main`.
 pub fn like(end: End) -> ExitCode {
     match end {
         End::Exited(status) => ExitCode::from(status as u8),
@@ -15,8 +15,7 @@ pub fn like(end: End) -> ExitCode {
     }
 }
 
-/// Dies of a signal, so that a shell says the same as it would have of the program. Returns only if that does not
-/// work.
+/// Dies of a signal, so that a shell prints the same as for the program. Returns only if that fails.
 fn die_of(signal: i32) {
     use std::io::Write;
     // A failure to write is no reason to survive.
@@ -25,7 +24,7 @@ fn die_of(signal: i32) {
     // SAFETY: the sets and limits are plain memory of this frame. The default action of a signal is being restored,
     // so no handler of ours runs.
     unsafe {
-        // The program has dumped core, if it was to; the launcher's memory helps nobody.
+        // The program has dumped core if enabled; the launcher's core would be useless.
         libc::setrlimit(libc::RLIMIT_CORE, &raw const none);
         libc::signal(signal, libc::SIG_DFL);
         let mut set: libc::sigset_t = std::mem::zeroed();

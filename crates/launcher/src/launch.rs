@@ -22,7 +22,7 @@ use std::cell::Cell;
 use std::process::ExitCode;
 use std::time::Instant;
 
-/// Runs a program as the options say, and ends as the program does.
+/// Runs a program with these options, and ends as the program does.
 pub fn run(options: RunOptions) -> Result<ExitCode, Failure> {
     let nodes = options.nodes()?;
     let fabric = options.fabric()?;
@@ -112,7 +112,7 @@ pub fn run(options: RunOptions) -> Result<ExitCode, Failure> {
     Ok(exit::like(outcome.end))
 }
 
-/// The protocol that the program gets, and why it gets that consistency.
+/// The protocol of the run, and the reason for its consistency.
 fn protocol(
     options: &RunOptions,
     asked: Option<&'static ProtocolInfo>,

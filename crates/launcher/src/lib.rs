@@ -1,5 +1,5 @@
-//! Runs unmodified threaded programs on several nodes: starts the node processes here and on other hosts, supervises and
-//! records them, and lets others ask about a run.
+//! Runs unmodified threaded programs on several nodes: starts the node processes here and on other hosts, supervises
+//! and records them, and answers queries about a run.
 
 pub mod atomics;
 pub mod capabilities;

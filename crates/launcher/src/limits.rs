@@ -1,4 +1,4 @@
-//! Limits of this process (`ulimit`) that a run would meet on its way, so that they are named before anything is started.
+//! Checks limits of this process (`ulimit`) that a run would exceed, before anything is started.
 
 use crate::probes::number_in;
 use gondwana_console::failure::Failure;
@@ -7,18 +7,17 @@ use gondwana_console::rlimit::limit;
 /// The least stack that a node needs before it has stacks of its own, in bytes.
 pub const LEAST_STACK: u64 = 256 << 10;
 
-/// Threads that each node has beside the program's: the process itself, and one that serves the other nodes or writes out what
-/// streams hold.
+/// Threads of each node besides the program's: the main thread, and one that serves the other nodes or flushes
+/// streams.
 const EACH: u64 = 2;
 
 /// Threads of the launcher that begin after this check.
 const LAUNCHER: u64 = 2;
 
-/// Limits from which on nobody looks how much is left of them: that takes a look at all processes of the computer.
+/// From this limit on it is not checked how much is left: that reads the status of all processes of the computer.
 const PLENTY: u64 = 4096;
 
-/// Refuses a run with so many nodes on this computer for which this process's limits leave no room. What is said has the limit
-/// and what to do.
+/// Refuses a run with more nodes on this computer than the limits permit. The message has the limit and what to do.
 pub fn check(nodes: usize) -> Result<(), Failure> {
     processes(nodes as u64).map_err(Failure::cannot)
 }
@@ -67,7 +66,7 @@ fn room_for(limit: u64, taken: u64, needed: u64, nodes: u64) -> Result<(), Strin
     ))
 }
 
-/// True for those whose processes the kernel does not count.
+/// True for users whose processes the kernel does not limit.
 fn is_exempt() -> bool {
     const CAP_SYS_ADMIN: u32 = 21;
     const CAP_SYS_RESOURCE: u32 = 24;
@@ -78,7 +77,7 @@ fn is_exempt() -> bool {
     unsafe { libc::getuid() == 0 || effective & (1 << CAP_SYS_ADMIN | 1 << CAP_SYS_RESOURCE) != 0 }
 }
 
-/// How many threads a user's processes have. Processes that end meanwhile do not count.
+/// The number of threads of a user's processes. Processes that end meanwhile do not count.
 fn tasks_of(user: u32) -> u64 {
     let processes = std::fs::read_dir("/proc").into_iter().flatten().flatten();
     let status = processes
@@ -87,7 +86,7 @@ fn tasks_of(user: u32) -> u64 {
     status.filter_map(|status| threads_of(&status, user)).sum()
 }
 
-/// How many threads a process has, if it is the user's.
+/// The number of threads of a process, if it is the user's.
 fn threads_of(status: &str, user: u32) -> Option<u64> {
     let field =
         |name: &str| status.lines().find_map(|line| line.strip_prefix(name))?.split_whitespace().next();
@@ -95,14 +94,15 @@ fn threads_of(status: &str, user: u32) -> Option<u64> {
     is_own.then(|| field("Threads:")?.parse().ok()).flatten()
 }
 
-/// Bytes of addresses that each node needs beside a span: for messages, for the streams of each node, and for the rest.
+/// Bytes of addresses that each node needs besides the span: for messages, for the streams of each node, and for the
+/// rest.
 pub fn beside_span(nodes: usize, messages: usize) -> u64 {
     const STREAMS: u64 = 64 << 20;
     const REST: u64 = 512 << 20;
     nodes as u64 * STREAMS + messages as u64 + REST
 }
 
-/// Why a node has no addresses for a span of so many bytes, and so much `beside` it; `None` if it has.
+/// Why a node cannot reserve this span and `beside` more bytes of addresses; `None` if it can.
 pub fn lacks_addresses(span: u64, beside: u64) -> Option<String> {
     lacks(span, beside, limit(libc::RLIMIT_AS))
 }
@@ -120,13 +120,13 @@ fn lacks(span: u64, beside: u64, limit: u64) -> Option<String> {
     })
 }
 
-/// What `gondwana doctor` says about stacks.
+/// The finding of `gondwana doctor` about stacks.
 pub fn stacks_found() -> String {
     let limit = limit(libc::RLIMIT_STACK);
     if limit == u64::MAX { "no limit".to_owned() } else { format!("up to {} KiB", limit >> 10) }
 }
 
-/// What it says about processes: the limit, and for how many nodes there is room; an error if not for two.
+/// Its finding about processes: the limit, and the number of nodes that it permits; an error if less than two.
 pub fn processes_found() -> Result<String, String> {
     let limit = limit(libc::RLIMIT_NPROC);
     if limit == u64::MAX || is_exempt() {

@@ -5,7 +5,7 @@ use gondwana_host::Names;
 use gondwana_rset::{Registry, TextError};
 use gondwana_topology::Machine;
 
-/// The user's named sets; none if there is no place for them.
+/// The user's named sets; none if there is no folder for them.
 ///
 /// # Errors
 /// If the file of names cannot be read.

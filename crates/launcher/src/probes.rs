@@ -1,4 +1,4 @@
-//! What this computer can do, asked of the kernel itself. A run asks the same questions before it starts.
+//! Probes of the kernel's capabilities. A run makes the same probes before it starts.
 
 use gondwana_console::rlimit::limit;
 use gondwana_memory::{Missing, RUNTIME_BASE, SPAN_BASE, probe_userfaultfd};
@@ -6,7 +6,7 @@ use std::fs;
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 
-/// Asks whether userfaultfd works; if not, why, for people.
+/// Probes userfaultfd; the error says why it does not work.
 pub fn userfaultfd() -> Result<(), String> {
     probe_userfaultfd().map_err(|missing| match missing {
         Missing::Refused(error) => format!("userfaultfd is refused: {error}"),
@@ -14,8 +14,8 @@ pub fn userfaultfd() -> Result<(), String> {
     })
 }
 
-/// Asks whether a span of this many bytes fits: a sparse file and its two views at their fixed addresses. If not,
-/// says why, for people.
+/// Probes whether a span of this many bytes fits: a sparse file and its two views at their fixed addresses. The error
+/// says why it does not.
 pub fn span(bytes: u64) -> Result<(), String> {
     let explain = |what: &str, error: io::Error| format!("{what} of {} GiB fails: {error}", bytes >> 30);
     // A file beyond its size limit raises a signal instead of an error.
@@ -31,7 +31,7 @@ pub fn span(bytes: u64) -> Result<(), String> {
     Ok(())
 }
 
-/// Asks whether files in memory can be made.
+/// Probes memfd_create.
 pub fn memory_files() -> io::Result<()> {
     memfd(0).map(drop)
 }
@@ -79,7 +79,7 @@ impl Drop for Reservation {
     }
 }
 
-/// Asks whether programs can be started without address space randomisation.
+/// Probes whether programs can be started without address space randomisation.
 pub fn fixed_addresses() -> Result<(), io::Error> {
     // SAFETY: personality touches no memory; the second call puts back what was there.
     unsafe {
@@ -94,7 +94,7 @@ pub fn fixed_addresses() -> Result<(), io::Error> {
     if off { Ok(()) } else { Err(error) }
 }
 
-/// Asks whether the kernel tells which pages were written, many at a time (`PAGEMAP_SCAN`, Linux 6.7).
+/// Probes `PAGEMAP_SCAN` (Linux 6.7), which reports used pages.
 pub fn pagemap_scan() -> Result<(), io::Error> {
     let on_the_stack = 0_u8;
     let here = (&raw const on_the_stack as usize) & !4095;

@@ -12,13 +12,13 @@ use std::path::{Path, PathBuf};
 /// A program that exists and may be executed.
 #[derive(Debug)]
 pub struct Program {
-    /// Where it is, found as `execvp` would.
+    /// Its path, found as `execvp` would.
     pub path: PathBuf,
     /// Its contents.
     pub image: Vec<u8>,
 }
 
-/// Where `execvp` would find `name`, if that is something to execute.
+/// The path that `execvp` would execute for `name`, if there is one.
 pub fn locate(name: &OsStr) -> Result<PathBuf, Failure> {
     let shown = name.to_string_lossy().into_owned();
     let missing = || Failure::not_found(format!("{shown}: no such program"));
@@ -76,7 +76,7 @@ fn executable(path: &Path) -> bool {
     unsafe { libc::access(path.as_ptr(), libc::X_OK) == 0 }
 }
 
-/// Refuses programs whose memory cannot be shared: those that the runtime library cannot be loaded into.
+/// Refuses programs into which the runtime library cannot be loaded.
 pub fn loadable(shown: &str, image: &[u8]) -> Result<(), Failure> {
     let refuse = |why: String| Err(Failure::not_runnable(format!("{shown} {why}")));
     if image.starts_with(b"#!") {

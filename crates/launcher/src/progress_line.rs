@@ -1,4 +1,4 @@
-//! One line on the terminal that shows the progress of a long run, and leaves no trace.
+//! One line on the terminal that shows the progress of a long run, and is erased at its end.
 
 use gondwana_console::terminal::LastRow;
 use std::time::{Duration, Instant};
@@ -22,7 +22,7 @@ pub struct ProgressLine {
 }
 
 impl ProgressLine {
-    /// A line for a run of `nodes` nodes; shown only if standard error is a terminal that can show it.
+    /// A line for a run of `nodes` nodes; shown only if standard error is a suitable terminal.
     pub fn new(nodes: u16) -> Self {
         Self { row: LastRow::of_standard_error(), ..Self::with_nodes(nodes) }
     }
@@ -44,7 +44,7 @@ impl ProgressLine {
         }
     }
 
-    /// True if there is a terminal to draw on, so that nodes should report their progress.
+    /// True if the line is drawn, so nodes should report their progress.
     pub fn is_shown(&self) -> bool {
         self.row.is_some()
     }

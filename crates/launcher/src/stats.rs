@@ -1,4 +1,4 @@
-//! What crossed between the nodes, as a table and as JSON.
+//! The counters of the nodes, as a table and as JSON.
 //!
 //! Each node reports an object of named numbers, or of objects of them to any depth. The table has one row for each
 //! number, in alphabetical order; rows that are all zero are left out, except those of [`ALWAYS`]. The JSON keeps the
@@ -14,7 +14,7 @@ const VERSION: u32 = 1;
 /// Names in the JSON, which is a format, and the terms that the table has for them.
 const TERMS: [(&str, &str); 1] = [("pages visits", "pages one-sided reads")];
 
-/// Rows that the table shows even if they are zero on all nodes: their absence would leave a question open.
+/// Rows that the table shows even if they are zero on all nodes.
 const ALWAYS: [&str; 10] = [
     "diffs bytes",
     "diffs sent",
@@ -44,14 +44,14 @@ pub struct Summary {
     pub reason: String,
     /// How faults were raised.
     pub mechanism: &'static str,
-    /// How long it took, from the launcher's point of view.
+    /// Its time, measured by the launcher.
     pub seconds: f64,
     /// The counters of each node; `None` for a node that ended without reporting them.
     pub nodes: Vec<Option<Value>>,
 }
 
 impl Summary {
-    /// All of it, for programs to read.
+    /// The JSON document.
     pub fn to_json(&self) -> Value {
         json!({
             "version": VERSION,
@@ -128,7 +128,7 @@ impl Summary {
     }
 }
 
-/// Adds the numbers of `more` to those of `sum`, taking over what is missing.
+/// Adds the numbers of `more` to those of `sum`; missing ones are copied.
 fn add(sum: &mut Value, more: &Value) {
     match (sum, more) {
         (Value::Object(sum), Value::Object(more)) => {

@@ -320,7 +320,7 @@ impl Drop for Gathering {
     }
 }
 
-/// Locks, also after a panic of the holder: no invariant of the data can be broken.
+/// Locks, also after a panic of a holder: the run must continue, even if the data are incomplete.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

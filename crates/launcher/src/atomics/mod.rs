@@ -1,10 +1,10 @@
-//! Which consistency a program needs, told from its machine code.
+//! Detects from its machine code which consistency a program needs.
 //!
-//! A program that synchronises through pthread calls alone can run release consistent: the calls tell when memory
-//! must agree. One that synchronises through atomic instructions of its own cannot: nothing tells of them. So the
-//! executable code of the program, and of the libraries that it uses, is disassembled and searched for
-//! instructions that lock memory. Plain loads and stores used for synchronisation leave no trace in the code; their
-//! authors must ask for `--consistency sc`.
+//! A program that synchronises through pthread calls alone can run under release consistency: the runtime sees the
+//! calls. One that synchronises through inline atomic instructions cannot: the runtime does not see them. So the
+//! executable code of the program and of its libraries is disassembled and searched for instructions that lock
+//! memory. Plain loads and stores used for synchronisation leave no trace in the code; their authors must ask for
+//! `--consistency sc`.
 
 use crate::program::Program;
 use gondwana_atomics::{Finding, scan};
@@ -64,7 +64,7 @@ pub fn of_program(program: &Program) -> Result<Atomics, Failure> {
         ))
     };
     let mut atomics = Atomics::default();
-    // The loader looks for the libraries while the program is searched.
+    // The loader finds the libraries while the program is disassembled.
     let listing = gondwana_elf::may_load_own_libraries(&program.image)
         .then(|| Listing::ask(&program.path).map_err(|error| shown(&program.path, &error)))
         .transpose()?;

@@ -1,5 +1,5 @@
-//! The host's side: `gondwana agent` starts and follows nodes on behalf of a launcher elsewhere. It listens to
-//! nobody but its standard input, and when that ends, so does everything that it has started.
+//! The host's side: `gondwana agent` starts and follows nodes for a launcher on another host. It takes commands from
+//! its standard input only, and at the end of that it ends with all that it has started.
 
 use super::list::resolve;
 use super::protocol::{
@@ -24,8 +24,8 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
-/// How long the launcher may take to end a run in which a node here has lost a connection. Most probably it is the
-/// launcher that cannot be reached.
+/// The time that the launcher has to end a run in which a node here has lost a connection. After that the agent
+/// assumes that the launcher cannot be reached.
 const ORPHANED: Duration = Duration::from_millis(1200);
 
 /// Serves one launcher.
@@ -42,7 +42,7 @@ pub fn serve() -> Result<ExitCode, Failure> {
 }
 
 fn converse(input: &mut File, launcher: &LauncherLink) -> Result<(), Failure> {
-    // Before any thread: all of them must leave the ends of children to this one.
+    // Before any thread starts: only this thread must receive SIGCHLD.
     let mut machine = LocalNodes::new(Signals::new(false)?)?;
     let Some(prepare) = receive_prepare(input)? else { return Ok(()) };
     // To read a large program takes a while.
@@ -140,7 +140,7 @@ fn receive_prepare(input: &mut File) -> Result<Option<Prepare>, Failure> {
     Ok(Some(prepare))
 }
 
-/// Checks what is going to run, and listens for the other nodes.
+/// Checks the program, and listens for the other nodes.
 fn prepared(prepare: Prepare) -> Result<(ProcessImage, Ready, Vec<TcpListener>), Failure> {
     let folder = PathBuf::from(to_os(prepare.folder.clone()));
     std::env::set_current_dir(&folder)
@@ -170,8 +170,8 @@ fn prepared(prepare: Prepare) -> Result<(ProcessImage, Ready, Vec<TcpListener>),
     Ok((image, ready, listeners))
 }
 
-/// The address by which the other hosts reach this one: the one that the user has named, else the one that the
-/// launcher has used, else the one that the host's name stands for.
+/// The address at which the other hosts reach this one: the user's, else the one that the launcher used, else that of
+/// the host's name.
 fn address(prepare: &Prepare) -> Result<IpAddr, Failure> {
     if let Some(address) = prepare.address {
         return Ok(address);

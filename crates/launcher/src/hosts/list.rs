@@ -6,9 +6,9 @@ use std::net::{IpAddr, ToSocketAddrs};
 /// One host.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Host {
-    /// The name as the launcher template gets it.
+    /// The name, as inserted into the launcher template.
     pub name: String,
-    /// The address at which its nodes are to listen, if the user has said so.
+    /// The address at which its nodes listen, if the user has given one.
     pub address: Option<IpAddr>,
 }
 
@@ -22,7 +22,7 @@ impl Host {
     }
 }
 
-/// The addresses that a host's name stands for; `None` if it has none here.
+/// The addresses of a host's name; `None` if it has none here.
 pub fn resolve(name: &str) -> Option<Vec<IpAddr>> {
     let name = name.rsplit_once('@').map_or(name, |(_, name)| name);
     let all: Vec<IpAddr> = (name, 0).to_socket_addrs().ok()?.map(|address| address.ip()).collect();

@@ -1,8 +1,8 @@
 //! Runs on several computers.
 //!
-//! On each host an *agent* (`gondwana agent`) starts and follows the nodes there. The launcher reaches it through
-//! the standard streams of a command that the user can choose, `ssh` by default; neither needs a port of its own,
-//! and the secret of the run travels there and nowhere else.
+//! On each host an *agent* (`gondwana agent`) starts and follows the nodes there. The launcher reaches it through the
+//! standard streams of a command that the user can choose, `ssh` by default; neither needs a port of its own, and the
+//! secret of the run travels only there.
 
 pub mod agent;
 mod list;
@@ -40,7 +40,7 @@ pub fn run(job: &Job<'_>, program: &Program) -> Result<(Outcome, &'static str), 
     }
     let mut ready = machine.wait_ready(deadline)?;
     check_equal(&hosts, &ready, program)?;
-    // Addresses must mean the same everywhere, so all have what the weakest host can give.
+    // Addresses must be the same on all hosts, so the shortest span counts.
     let span = ready.iter().map(|host| host.can.span).min().unwrap_or(0);
     for (host, ready) in hosts.iter().zip(&mut ready) {
         ready.can.span = span;
@@ -85,7 +85,7 @@ fn prepare(
     })
 }
 
-/// Refuses hosts whose files differ: an address would mean something else on each.
+/// Refuses hosts with different files: their addresses would differ.
 fn check_equal(hosts: &[Host], ready: &[Ready], program: &Program) -> Result<(), Failure> {
     let here = digest(&program.image);
     for (host, there) in hosts.iter().zip(ready) {
@@ -106,7 +106,7 @@ fn check_equal(hosts: &[Host], ready: &[Ready], program: &Program) -> Result<(),
     Ok(())
 }
 
-/// Tells each agent what its nodes are to do.
+/// Sends each agent the boot descriptions of its nodes.
 fn start(
     job: &Job<'_>,
     machine: &mut RemoteNodes,

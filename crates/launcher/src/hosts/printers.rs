@@ -1,5 +1,5 @@
-//! The launcher's threads that write the program's output where it belongs. A reader who is slow keeps only these waiting:
-//! how much may wait here for each output of each node is in [`WINDOW`].
+//! The launcher's threads that write the program's output. A slow reader delays only these: [`WINDOW`] limits the
+//! bytes that wait here for each output of each node.
 
 use super::protocol::{Stream, WINDOW};
 use std::collections::{BTreeMap, VecDeque};
@@ -11,13 +11,13 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::Duration;
 
-/// The host keeps writing while this share of what it may send ahead is being written here.
+/// Credits are returned in this unit, so that the host can send while these bytes are being written here.
 const SHARE: usize = WINDOW / 4;
 
 /// Something that a node has printed.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Piece {
-    /// The host of the node, by its place in the list.
+    /// The host of the node, by its index in the list.
     pub host: usize,
     /// The node.
     pub node: u16,
@@ -27,25 +27,25 @@ pub struct Piece {
     pub bytes: Vec<u8>,
 }
 
-/// What printers tell.
+/// Events of printers.
 #[derive(Debug)]
 pub enum Printed {
     /// So much more of an output of a node of a host has been written.
     Taken(usize, u16, Stream, usize),
-    /// An output cannot be written, and what comes for it is lost.
+    /// An output cannot be written; further bytes for it are lost.
     Unwritable(Stream, io::Error),
-    /// Everything has been written, which somebody wanted to know.
+    /// Everything has been written, after a call of [`Printers::is_done`].
     All,
 }
 
 /// Writers for standard output and standard error.
 pub struct Printers {
-    /// The same one twice where both are one file, so that what a node prints stays in its order.
+    /// The same printer twice if both outputs are one file, to keep the order.
     of: [Arc<Printer>; 2],
 }
 
 impl Printers {
-    /// Writers for this process's own streams. `tell` is called on their threads.
+    /// Starts printers for this process's streams. They call `tell` on their threads.
     pub fn start(tell: impl Fn(Printed) + Send + Sync + 'static) -> io::Result<Self> {
         let (output, errors) =
             (io::stdout().as_fd().try_clone_to_owned(), io::stderr().as_fd().try_clone_to_owned());
@@ -72,14 +72,14 @@ impl Printers {
         printer.changed.notify_all();
     }
 
-    /// Waits until everything has been written, but for a reader who is slow only once for so long.
+    /// Waits until everything has been written, with a timeout, which a slow reader costs only once.
     pub fn settle(&self, timeout: Duration) {
         self.of.iter().for_each(|printer| printer.settle(timeout));
     }
 
-    /// True if everything has been written. Otherwise [`Printed::All`] comes when it may be so.
+    /// True if everything has been written. Otherwise [`Printed::All`] will come later.
     pub fn is_done(&self) -> bool {
-        // Both are asked, so that both tell.
+        // Calls both, so that both report.
         self.of.iter().filter(|printer| !printer.is_done()).count() == 0
     }
 }
@@ -101,9 +101,9 @@ struct Queue {
     waiting: VecDeque<Piece>,
     /// A piece is being written.
     busy: bool,
-    /// The reader was waited for in vain.
+    /// A wait for the reader has timed out.
     slow: bool,
-    /// Somebody wants to know when everything has been written.
+    /// [`Printed::All`] is wanted.
     awaited: bool,
 }
 
@@ -114,7 +114,7 @@ impl Queue {
 }
 
 impl Printer {
-    /// Writes what comes, until this process ends.
+    /// Writes pieces until this process ends.
     fn work(&self, files: &[File; 2], tell: &dyn Fn(Printed)) {
         let mut lost = [false; 2];
         let mut written = BTreeMap::new();
@@ -137,7 +137,7 @@ impl Printer {
         }
     }
 
-    /// The next piece, when there is one.
+    /// Waits for the next piece.
     fn next(&self, tell: &dyn Fn(Printed)) -> Piece {
         let mut queue = self.lock();
         loop {
@@ -179,7 +179,7 @@ impl Printer {
     }
 }
 
-/// Writes everything, also to a file whose other users do not want to wait.
+/// Writes everything, also to a non-blocking file.
 fn write(mut file: &File, mut bytes: &[u8]) -> io::Result<()> {
     while !bytes.is_empty() {
         match file.write(bytes) {
@@ -219,7 +219,7 @@ mod tests {
         (Printers::with(files, move |printed| drop(sender.send(printed))).unwrap(), told)
     }
 
-    /// Printers of which standard output is a pipe, and what they tell.
+    /// Printers with a pipe as standard output, and their events.
     fn with_pipe() -> (Printers, Receiver<Printed>, PipeReader) {
         let (reader, writer) = pipe().unwrap();
         let (printers, told) = printers([file(writer), null()]);
@@ -261,7 +261,7 @@ mod tests {
         errors.read_exact(&mut help).unwrap();
         assert_eq!(&help, b"help");
         printers.settle(Duration::from_millis(1));
-        // Not once more, or this would take a minute.
+        // A second timeout would take a minute.
         printers.settle(LONG);
         assert!(!printers.is_done());
         { output }.read_exact(&mut [0; 2 * WINDOW]).unwrap();

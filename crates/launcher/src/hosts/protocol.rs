@@ -1,8 +1,8 @@
-//! What launcher and agent say to each other.
+//! The protocol between launcher and agent.
 //!
 //! Both directions are streams of frames: a length of four bytes (little endian), a byte for the kind, and the
-//! contents. Before its first frame the agent sends [`GREETING`]: whatever a login shell may have printed before is
-//! skipped.
+//! contents. Before its first frame the agent sends [`GREETING`]: the launcher skips what a login shell may have
+//! printed before.
 
 use crate::capabilities::Capabilities;
 use crate::process::events::{End, Stop};
@@ -14,7 +14,7 @@ use std::io::{self, Read, Write};
 use std::net::{IpAddr, SocketAddr};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 
-/// What the agent says first.
+/// The first bytes of the agent.
 pub const GREETING: &[u8] = b"\x01gondwana agent\n";
 
 /// The most that may come before the greeting, in bytes.
@@ -26,8 +26,8 @@ const MAX_FRAME: usize = 64 << 20;
 /// The most bytes of a stream of the program in one frame.
 pub const CHUNK: usize = 64 << 10;
 
-/// How many bytes of an output of a node may be on their way or wait for whoever reads the launcher's: so that one that is
-/// not read keeps nothing from the launcher but itself, and the program writes no further ahead than into a large pipe.
+/// The credit of each output of each node: so many bytes may be under way or wait for the reader. So an output that
+/// is not read delays nothing else, and the program writes no further ahead than into a large pipe.
 pub const WINDOW: usize = 4 * CHUNK;
 
 /// An output of the program.
@@ -60,7 +60,7 @@ impl Stream {
 /// From the launcher to an agent.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub enum AgentCommand {
-    /// The first: what is going to run.
+    /// The first message: the program.
     Prepare(Prepare),
     /// Start these nodes, in the order of the addresses reported.
     Start(Vec<Boot>),
@@ -71,7 +71,7 @@ pub enum AgentCommand {
         /// Number of the signal.
         signal: i32,
     },
-    /// Tell a node to do something.
+    /// Send an order to a node.
     Order {
         /// The node.
         node: u16,
@@ -82,7 +82,7 @@ pub enum AgentCommand {
     Kill,
     /// There is no more standard input.
     InputEnd,
-    /// So many bytes of an output of a node have been written where they belong; there is room for as many more.
+    /// So many bytes of an output of a node have been written; the credit is returned.
     Taken {
         /// The node.
         node: u16,
@@ -91,18 +91,18 @@ pub enum AgentCommand {
         /// How many.
         bytes: usize,
     },
-    /// This output cannot be written any more: the program is to find that, as it would natively, when it writes.
+    /// This output cannot be written any more; the program's next write must fail, as natively.
     Close(Stream),
 }
 
-/// What is going to run on a host.
+/// The program and its environment for a host.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Prepare {
     /// The launcher's version.
     pub version: String,
     /// The program's path, absolute.
     pub path: Vec<u8>,
-    /// Its arguments, the first being the name that it is called by.
+    /// Its arguments, including its name.
     pub arguments: Vec<Vec<u8>>,
     /// Its environment.
     pub environment: Vec<(Vec<u8>, Vec<u8>)>,
@@ -110,13 +110,13 @@ pub struct Prepare {
     pub folder: Vec<u8>,
     /// How many nodes this host gets.
     pub nodes: usize,
-    /// The name of this host as the user has given it.
+    /// The user's name of this host.
     pub host: String,
-    /// The address to listen at, if the user has said so.
+    /// The address to listen at, if the user has given one.
     pub address: Option<IpAddr>,
-    /// True if all nodes are on one computer, so that its loopback interface will do.
+    /// True if all nodes are on one computer, so that the loopback interface suffices.
     pub loopback: bool,
-    /// The span that the user has asked for, in bytes.
+    /// The requested span, in bytes.
     pub span: Option<u64>,
 }
 
@@ -125,25 +125,25 @@ pub struct Prepare {
 pub enum AgentAnswer {
     /// To [`AgentCommand::Prepare`]: all is well.
     Ready(Box<Ready>),
-    /// It is not. The agent ends.
+    /// The check failed; the agent ends.
     Failed(String),
     /// A node has got a process, with this number there.
     Started(u16, u32),
     /// A node has reported something.
     Report(u16, Report),
-    /// A node has ended. All its output has been sent that there was room for.
+    /// A node has ended. Its output has been sent as far as there was credit.
     Ended(u16, End),
     /// All the output of a node that has ended has been sent.
     Written(u16),
     /// The process of a node does not run.
     Stopped(Stop),
-    /// It runs again.
+    /// A stopped node runs again.
     Continued(u16),
     /// Node 0 has taken all the standard input that was sent.
     WantInput,
 }
 
-/// What an agent has found on its host.
+/// An agent's report about its host.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Ready {
     /// Digest of the program.
@@ -156,7 +156,7 @@ pub struct Ready {
     pub addresses: Vec<SocketAddr>,
 }
 
-/// The version alone, readable whatever else another version may have changed.
+/// The version alone, readable in all versions.
 #[derive(Deserialize)]
 pub struct VersionOnly {
     /// The launcher's version.
@@ -168,7 +168,7 @@ pub struct VersionOnly {
 pub enum Frame {
     /// A [`AgentCommand`] or an [`AgentAnswer`], as JSON.
     Message(Vec<u8>),
-    /// What a node has written to an output.
+    /// Output of a node.
     Output(u16, Stream, Vec<u8>),
     /// Standard input of node 0.
     Input(Vec<u8>),
@@ -182,7 +182,7 @@ impl Frame {
         Ok(Self::Message(serde_json::to_vec(message)?))
     }
 
-    /// Writes the frame and sends it off.
+    /// Writes the frame and flushes.
     pub fn write(&self, to: &mut impl Write) -> io::Result<()> {
         let (kind, node, contents) = match self {
             Self::Message(contents) => (0u8, None, contents),
@@ -221,7 +221,7 @@ impl Frame {
         if length > MAX_FRAME {
             return Err(io::Error::other("a frame is too long"));
         }
-        // Read as it comes: the length alone must not make us allocate.
+        // Read piece by piece: the length must not be trusted for an allocation.
         let mut contents = vec![];
         if from.take(length as u64).read_to_end(&mut contents)? < length {
             return Err(io::ErrorKind::UnexpectedEof.into());
@@ -263,7 +263,7 @@ pub fn skip_to_greeting(from: &mut impl Read) -> io::Result<bool> {
             Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
             Err(error) => return Err(error),
         }
-        // The first byte of the greeting occurs in it only once, so a mismatch can only be a new beginning.
+        // The first byte of the greeting occurs in it only once, so a mismatch can only be a new start.
         matched =
             if byte[0] == GREETING[matched] { matched + 1 } else { usize::from(byte[0] == GREETING[0]) };
         if matched == GREETING.len() {

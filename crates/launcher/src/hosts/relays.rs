@@ -17,7 +17,7 @@ pub struct Relays {
     launcher: LauncherLink,
     /// For each node and output.
     outputs: BTreeMap<u16, [Arc<Relay>; 2]>,
-    /// For each output what every relay watches: it ends when this is dropped.
+    /// For each output a pipe that its relays watch: they end when this is dropped.
     open: [Option<PipeWriter>; 2],
     closing: Arc<[PipeReader; 2]>,
     /// The way to the standard input of node 0.
@@ -47,7 +47,7 @@ impl Relays {
         })
     }
 
-    /// Makes the streams of a node, from its first to its third, and carries what passes.
+    /// Makes the standard streams of a node and starts to relay them.
     pub fn add(&mut self, node: u16) -> Result<[OwnedFd; 3], Failure> {
         let (output, output_end) = pipe()?;
         let (errors, errors_end) = pipe()?;
@@ -64,7 +64,7 @@ impl Relays {
         let launcher = self.launcher.clone();
         launcher.answer(&AgentAnswer::WantInput);
         thread::spawn(move || {
-            // A program that has closed its input wants no more.
+            // Ends when the program has closed its input.
             while let Ok(bytes) = receiver.recv()
                 && input.write_all(&bytes).is_ok()
             {
@@ -81,7 +81,7 @@ impl Relays {
         }
     }
 
-    /// Nothing more comes for node 0 to read.
+    /// Ends the input of node 0.
     pub fn end_input(&mut self) {
         self.input = None;
     }
@@ -93,13 +93,13 @@ impl Relays {
         }
     }
 
-    /// Nobody takes this output any more: the nodes notice it when they write, as they would natively.
+    /// Closes an output: the nodes' next write fails, as natively.
     pub fn close(&mut self, stream: Stream) {
         self.open[stream.index()] = None;
         self.outputs.values().for_each(|relays| relays[stream.index()].close());
     }
 
-    /// Tells the launcher that a node has ended, behind what it has written. Does not wait.
+    /// Reports the end of a node to the launcher, behind its output. Does not wait.
     pub fn ended(&mut self, node: u16, end: End) {
         let relays = self.outputs.get(&node).map_or(vec![], |relays| relays.to_vec());
         // The thread at the other end lives as long as this.
@@ -111,10 +111,10 @@ fn pipe() -> Result<(PipeReader, PipeWriter), Failure> {
     io::pipe().map_err(|error| Failure::system("making pipes for the program", &error))
 }
 
-/// Tells the launcher of an end: before that of all that the node has written, as far as there is room, and of the rest
-/// when there is.
+/// Reports an end to the launcher: first the node's output as far as there is credit, then the end, then the rest of
+/// the output.
 fn tell(launcher: &LauncherLink, node: u16, end: End, relays: Vec<Arc<Relay>>) {
-    // A process that the node has left behind may write on for ever.
+    // A process that the node has left behind may write for ever.
     let mut left: Vec<_> = relays.into_iter().map(|relay| (relay.written(), relay)).collect();
     left.retain(|(written, relay)| !relay.send_until(*written));
     launcher.answer(&AgentAnswer::Ended(node, end));
@@ -135,7 +135,7 @@ struct Relay {
 }
 
 struct RelayState {
-    /// `None` at the end: the other ends are closed, or nobody takes anything.
+    /// `None` at the end: the other ends are closed, or the output is closed.
     from: Option<PipeReader>,
     /// How many bytes have been read from it, and how many of them sent.
     read: u64,
@@ -148,7 +148,7 @@ struct RelayState {
 }
 
 impl RelayState {
-    /// So many bytes have been sent, or no more will be.
+    /// True if so many bytes have been sent, or no more will be.
     fn has_sent(&self, bytes: u64) -> bool {
         self.sent >= bytes || self.from.is_none()
     }
@@ -180,7 +180,7 @@ impl Relay {
         relay
     }
 
-    /// Waits for output; `None` when none can come or nobody takes it.
+    /// Waits for output; `None` at its end, or when the output is closed.
     fn read(&self, buffer: &mut [u8], closing: &PipeReader) -> Option<usize> {
         // Only this thread closes it.
         let from = self.lock().from.as_ref()?.as_raw_fd();
@@ -207,7 +207,7 @@ impl Relay {
         }
     }
 
-    /// Waits until the launcher has room, which so many bytes are to take; false if it takes nothing any more.
+    /// Waits for a credit of so many bytes and takes it; false if the output is closed.
     fn await_room(&self, bytes: usize) -> bool {
         let mut state = self.lock();
         while state.outstanding >= WINDOW && !state.closed {
@@ -228,7 +228,7 @@ impl Relay {
         self.change(|state| state.closed = true);
     }
 
-    /// How many bytes have been written so far: what a node wrote before it ended has been read or is in the pipe.
+    /// The number of bytes that were written so far: those read, and those in the pipe.
     fn written(&self) -> u64 {
         let state = self.lock();
         let mut unread: libc::c_int = 0;
@@ -239,7 +239,7 @@ impl Relay {
         state.read + u64::from(unread.unsigned_abs())
     }
 
-    /// Waits until so many bytes have been sent, or there is no room for more; false then.
+    /// Waits until so many bytes have been sent, or the credit is used up; false then.
     fn send_until(&self, bytes: u64) -> bool {
         self.until(|state| state.starved || state.has_sent(bytes));
         self.lock().has_sent(bytes)
@@ -265,7 +265,7 @@ mod tests {
     use super::*;
     use std::fs::File;
 
-    /// Relays, what comes from them at the launcher, and the outputs of node 1.
+    /// Relays, the launcher's end, and the outputs of node 1.
     fn relays() -> (Relays, PipeReader, File, File) {
         let (from_agent, to_launcher) = pipe().unwrap();
         let mut relays = Relays::new(&LauncherLink::new(OwnedFd::from(to_launcher).into())).unwrap();

@@ -28,30 +28,29 @@ use std::time::{Duration, Instant};
 /// which agents notice too.
 const FAREWELL: Duration = Duration::from_millis(300);
 
-/// How long to wait for those who read the program's output, so that what is said of its end comes behind what it has said
-/// itself.
+/// The wait for readers of the program's output, so that messages about its end come behind it.
 const ORDER: Duration = Duration::from_millis(100);
 
-/// Signals by which somebody wants the launcher to end.
+/// Signals that ask the launcher to end.
 const IMPATIENT: [i32; 4] = [libc::SIGHUP, libc::SIGINT, libc::SIGQUIT, libc::SIGTERM];
 
-/// What the threads that read tell the main thread.
+/// Events from the reading threads to the main thread.
 enum Incoming {
     AgentAnswer(usize, AgentAnswer),
     /// A node has recorded something.
     Chunk(u16, Vec<u8>),
-    /// The agent's stream has ended, and why as far as it is known.
+    /// The agent's stream has ended, with the reason if known.
     Gone(usize, String),
     Signal(i32),
     /// The descriptor that is watched besides can be read.
     Watched,
-    /// An output cannot be written, and what comes for it is lost.
+    /// An output cannot be written; further bytes for it are lost.
     Unwritable(Stream, io::Error),
-    /// All that has come of the program's output has been written.
+    /// All received output of the program has been written.
     Printed,
 }
 
-/// The way to an agent; `None` once it is closed.
+/// The stream to an agent; `None` once it is closed.
 type ToAgent = Arc<Mutex<Option<ChildStdin>>>;
 
 struct Agent {
@@ -66,12 +65,12 @@ pub struct RemoteNodes {
     agents: Vec<Agent>,
     /// Whether each node has ended; node N is on host N modulo their number.
     ended: Vec<bool>,
-    /// Nodes that have ended, while more of their output is to come.
+    /// Nodes that have ended, while more of their output will come.
     unwritten: Vec<bool>,
     printers: Arc<Printers>,
     incoming: Receiver<Incoming>,
     ready: VecDeque<Event>,
-    /// Tells the thread that reads standard input to send some.
+    /// Makes the thread that reads standard input continue.
     want_input: Sender<()>,
     sender: Sender<Incoming>,
 }
@@ -124,7 +123,7 @@ impl RemoteNodes {
         })
     }
 
-    /// Tells an agent what is going to run.
+    /// Sends an agent the program.
     pub fn prepare(&mut self, host: usize, prepare: &Prepare) {
         self.send(host, &AgentCommand::Prepare(prepare.clone()));
     }
@@ -152,7 +151,7 @@ impl RemoteNodes {
                     format!("host {}: its agent speaks out of turn", self.agents[host].host)
                 }
                 Ok(Incoming::Gone(host, why)) => {
-                    // Nobody has to wait for it any more.
+                    // The launcher does not wait for it any more.
                     self.agents[host].gone = true;
                     let host = &self.agents[host].host;
                     format!("host {host} does not answer: {why} (--launcher says how to reach a host)")
@@ -173,7 +172,7 @@ impl RemoteNodes {
         }
     }
 
-    /// Tells an agent to start its nodes.
+    /// Makes an agent start its nodes.
     pub fn start_nodes(&mut self, host: usize, boots: Vec<Boot>) {
         self.send(host, &AgentCommand::Start(boots));
     }
@@ -230,7 +229,7 @@ impl RemoteNodes {
         }
     }
 
-    /// The program cannot be given the error itself, but a pipe that nobody reads.
+    /// The program cannot get this error, but that of a pipe without a reader.
     fn unwritable(&mut self, stream: Stream, error: &io::Error) {
         for host in 0..self.agents.len() {
             self.send(host, &AgentCommand::Close(stream));
@@ -305,14 +304,14 @@ impl Nodes for RemoteNodes {
     fn last_words(&mut self) -> Option<Event> {
         loop {
             let is_done = self.printers.is_done() && !self.unwritten.contains(&true);
-            // What has come meanwhile may change that.
+            // Events that arrived meanwhile may change that.
             let mut news = false;
             while let Ok(incoming) = self.incoming.try_recv() {
                 self.incoming(incoming);
                 news = true;
             }
             match self.ready.pop_front() {
-                // The program is gone. Whoever wants the launcher to end has waited for a reader long enough.
+                // The program has ended, and a signal ends the wait for a reader.
                 Some(Event::Signal { signal, .. }) if IMPATIENT.contains(&signal) => return None,
                 Some(event) => return Some(event),
                 None if news => {}
@@ -331,7 +330,7 @@ impl Drop for RemoteNodes {
     fn drop(&mut self) {
         self.printers.settle(FAREWELL);
         for agent in &self.agents {
-            // If somebody is stuck in writing, ending the command below closes the way as well.
+            // If a thread blocks in writing, killing the command below closes the stream as well.
             match agent.to.try_lock() {
                 Ok(mut to) => *to = None,
                 Err(TryLockError::Poisoned(poisoned)) => *poisoned.into_inner() = None,
@@ -347,7 +346,7 @@ impl Drop for RemoteNodes {
             }
         }
         for agent in &mut self.agents {
-            // It has ended already, or does now; nobody asks how.
+            // It has ended already, or ends now; its status is not needed.
             if !agent.gone {
                 let _ = agent.child.kill();
             }
@@ -356,7 +355,7 @@ impl Drop for RemoteNodes {
     }
 }
 
-/// Starts the command that reaches a host, with its standard input and output in our hands.
+/// Starts the command that reaches a host, with pipes as its standard input and output.
 fn start_command(words: &[String], mask: libc::sigset_t) -> io::Result<Child> {
     let mut command = std::process::Command::new(&words[0]);
     command.args(&words[1..]).stdin(Stdio::piped()).stdout(Stdio::piped());
@@ -365,7 +364,7 @@ fn start_command(words: &[String], mask: libc::sigset_t) -> io::Result<Child> {
     // SAFETY: sigprocmask is async-signal-safe and reads only the set given.
     unsafe {
         command.pre_exec(move || {
-            // What the launcher blocks would stay blocked, at last in the program itself.
+            // Signals that the launcher blocks would stay blocked, also in the program.
             match libc::sigprocmask(libc::SIG_SETMASK, &raw const mask, std::ptr::null_mut()) {
                 0 => Ok(()),
                 _ => Err(io::Error::last_os_error()),
@@ -382,7 +381,7 @@ fn write(to: &ToAgent, frame: &Frame) {
     }
 }
 
-/// Passes on what those say who write the program's output.
+/// Passes on the events of printers.
 fn pass_on(printed: Printed, agents: &[ToAgent], sender: &Sender<Incoming>) {
     // Without a receiver the launcher is ending.
     let _ = match printed {
@@ -397,7 +396,7 @@ fn pass_on(printed: Printed, agents: &[ToAgent], sender: &Sender<Incoming>) {
     };
 }
 
-/// Reads what an agent says until it ends, and never waits for anybody else.
+/// Reads an agent's stream to its end, without waiting for anything else.
 fn read_agent(host: usize, mut from: ChildStdout, sender: &Sender<Incoming>, printers: &Printers) {
     let mut talk = || -> io::Result<String> {
         if !skip_to_greeting(&mut from)? {

@@ -2,8 +2,8 @@
 
 use gondwana_console::failure::Failure;
 
-/// Makes a command from a template. `{host}` stands for the host wherever it occurs. A word that is `{command}`
-/// stands for the words of the command; inside a longer word it stands for all of them, quoted for a shell.
+/// Makes a command from a template. Each `{host}` is replaced by the host. A word `{command}` is replaced by the
+/// words of the command; inside a longer word it is replaced by all of them, quoted for a shell.
 pub fn expand(template: &str, host: &str, command: &[String]) -> Result<Vec<String>, Failure> {
     let words = split(template).ok_or_else(|| {
         Failure::usage(format!("--launcher: a quotation mark is not closed in: {template}"))
@@ -48,7 +48,7 @@ fn split(line: &str) -> Option<Vec<String>> {
     quotation.is_none().then_some(words)
 }
 
-/// A word that a shell reads as it is.
+/// A word, quoted for a shell.
 fn quote(word: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "/._-+=:,@%".contains(c);
     if !word.is_empty() && word.chars().all(plain) {

@@ -1,4 +1,4 @@
-//! The agent's way to its launcher, and what becomes of the agent when that goes.
+//! The agent's stream to its launcher; the agent ends with it.
 
 use super::protocol::{AgentAnswer, Frame};
 use std::fs::File;
@@ -39,15 +39,15 @@ impl LauncherLink {
     }
 }
 
-/// While this lives, the process ends as soon as the launcher has closed its end: for whoever does something that takes long
-/// and hears nothing meanwhile.
+/// While this exists, the process ends as soon as the launcher has closed its end: for long work that reads no
+/// commands.
 pub struct Vigil {
     /// Its end ends the thread that watches.
     _over: Option<PipeWriter>,
 }
 
 impl Vigil {
-    /// Watches the descriptor that the launcher's commands come from.
+    /// Watches the descriptor of the launcher's commands.
     pub fn begin(commands: RawFd) -> Self {
         Self::with(commands, || std::process::exit(1))
     }
@@ -78,7 +78,7 @@ mod tests {
     use std::sync::mpsc::{RecvTimeoutError, channel};
     use std::time::Duration;
 
-    /// Whether a vigil at this end notices that it has come to its end; what the other thing is dropped for.
+    /// Whether a vigil at `ours` notices when `theirs` is closed.
     fn notices<E: Write>(ours: &impl AsRawFd, mut theirs: E, go: bool) -> bool {
         let (sender, noticed) = channel();
         let vigil = Vigil::with(ours.as_raw_fd(), move || sender.send(()).unwrap());
@@ -88,7 +88,7 @@ mod tests {
             return noticed.recv_timeout(Duration::from_secs(60)).is_ok();
         }
         drop(vigil);
-        // Nothing can come any more once the thread has ended.
+        // Disconnected once the thread has ended.
         let heard = noticed.recv_timeout(Duration::from_secs(60));
         assert_eq!(heard, Err(RecvTimeoutError::Disconnected));
         false

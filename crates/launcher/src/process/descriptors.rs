@@ -1,8 +1,8 @@
 //! Numbers for the descriptors that a node inherits.
 //!
-//! A program may know which number its first `open` gets, so ours lie far above, at numbers that nothing else in
-//! the launcher uses. They are the same on all nodes: the environment that shows one of them must have the same
-//! length everywhere, because the place of the stack depends on it.
+//! A program may depend on the number that its first `open` gets, so ours are far above, at numbers that the launcher
+//! does not use otherwise. They are the same on all nodes: the length of the environment, which contains one of them,
+//! determines the address of the stack.
 
 use gondwana_console::failure::Failure;
 use std::io;
@@ -11,10 +11,10 @@ use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 /// How many descriptors a node inherits at most: control channel, description, fabric, frames, exchange.
 pub const COUNT: usize = 5;
 
-/// Where to begin when the limit on open files allows it.
+/// The first number, if the limit on open files allows it.
 const PREFERRED: RawFd = 200;
 
-/// The reserved numbers. While this lives, no other descriptor of this process gets one of them.
+/// The reserved numbers. While this exists, no other descriptor of this process gets one of them.
 #[derive(Debug)]
 pub struct Reserved {
     first: RawFd,
@@ -84,7 +84,7 @@ fn open_files_limit() -> RawFd {
     if result < 0 { 256 } else { RawFd::try_from(limit.rlim_cur).unwrap_or(RawFd::MAX) }
 }
 
-/// What nodes other than node 0 read.
+/// The standard input of nodes other than node 0.
 pub fn null() -> Result<OwnedFd, Failure> {
     std::fs::File::open("/dev/null").map(OwnedFd::from).map_err(|error| Failure::system("/dev/null", &error))
 }

@@ -1,4 +1,4 @@
-//! What happens to the nodes of a run, wherever they are.
+//! Events of the nodes of a run, on this computer or on others.
 
 use gondwana_console::failure::Failure;
 use gondwana_control::{Order, Report};
@@ -24,14 +24,14 @@ pub struct Tracer {
     pub name: String,
 }
 
-/// A node whose process has not run for a while, because somebody has stopped it.
+/// A node whose process has been stopped for a while.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Stop {
     /// The node.
     pub node: u16,
     /// Its process.
     pub process: u32,
-    /// Who holds it, if it is a tracer.
+    /// The tracer that holds it, if there is one.
     pub tracer: Option<Tracer>,
 }
 
@@ -44,13 +44,13 @@ pub enum Event {
     Report(u16, Report),
     /// A node has recorded something: a chunk of the recording.
     Chunk(u16, Vec<u8>),
-    /// The process of a node is gone. All its reports have come before.
+    /// The process of a node has ended. All its reports came before.
     Ended(u16, End),
     /// A node has been stopped for a while, on this host in the user's list; `None` for the launcher's own computer.
     Stopped(Stop, Option<String>),
-    /// A node that had been stopped for a while runs again.
+    /// A node that was reported as stopped runs again.
     Continued(u16),
-    /// What the program prints is lost from now on, which this sentence explains.
+    /// The program's output is lost from now on; the sentence gives the reason.
     OutputLost(String),
     /// The launcher itself was sent a signal.
     Signal {
@@ -59,7 +59,7 @@ pub enum Event {
         /// True if the terminal sent it, to node 0 as well.
         from_terminal: bool,
     },
-    /// Something can be read from the descriptor that is watched besides, or it has come to its end.
+    /// The watched descriptor is readable or at its end.
     Watched,
 }
 
@@ -68,18 +68,18 @@ pub trait Nodes {
     /// Waits for the next event; `None` when the deadline has passed.
     fn next(&mut self, deadline: Option<Instant>) -> Result<Option<Event>, Failure>;
 
-    /// Tells a node to do something, if it still runs and hears.
+    /// Sends an order to a node, if it still runs and accepts it.
     fn order(&mut self, node: u16, order: &Order);
 
-    /// From now on [`Event::Watched`] comes when this event descriptor, which stays open, is set; it may have been cleared
-    /// by then.
+    /// From now on [`Event::Watched`] comes when this eventfd, which stays open, is set; it may already be cleared
+    /// again.
     fn watch(&mut self, fd: RawFd);
 
     /// Sends a signal to the process of a node, if it still runs.
     fn signal(&mut self, node: u16, signal: i32);
 
-    /// True if the process of a node blocks a signal that has been sent to it and that it has not taken. False also
-    /// where that cannot be known, as on another computer.
+    /// True if a signal is pending and blocked in the process of a node. False also if that is unknown, as on another
+    /// computer.
     fn holds_back(&mut self, _node: u16, _signal: i32) -> bool {
         false
     }
@@ -87,8 +87,8 @@ pub trait Nodes {
     /// Ends all processes that still run; each [`Event::Ended`] still comes.
     fn kill(&mut self);
 
-    /// When all nodes have ended: waits until all that they have printed has been written, or somebody wants this process
-    /// to end. `None` then; what has to be known meanwhile comes as an event.
+    /// When all nodes have ended: waits until all their output has been written, or a signal ends the wait; `None`
+    /// then. Other events are returned meanwhile.
     fn last_words(&mut self) -> Option<Event> {
         None
     }

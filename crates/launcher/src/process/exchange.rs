@@ -1,10 +1,10 @@
-//! The launcher's part in what nodes hand over to each other: it collects, and gives each node what all others have given.
+//! The launcher's part in the exchange of descriptors: it collects those of each node, and passes them to all others.
 
 use gondwana_control::{Exchange, Offer};
 use std::io::ErrorKind;
 use std::os::fd::{AsRawFd, RawFd};
 
-/// The nodes that hand over something, until each has what the others have given.
+/// The nodes that exchange descriptors, until each has those of all others.
 #[derive(Default)]
 pub struct Collection {
     members: Vec<Member>,
@@ -16,13 +16,13 @@ struct Member {
     /// `None` once the node has closed its end.
     channel: Option<Exchange>,
     given: Given,
-    /// Of how many others it has been sent what they have given; `None` once that is all.
+    /// The number of other nodes whose descriptors it has been sent; `None` once it has all.
     unserved_from: Option<usize>,
 }
 
-/// What a node has given.
+/// The descriptors of a node.
 enum Given {
-    /// It has not said.
+    /// Not received yet.
     Awaited,
     Offer(Offer),
     Nothing,
@@ -39,7 +39,7 @@ impl Collection {
         });
     }
 
-    /// What to watch: when something can be read, or an end is closed, [`Collection::go_on`] is to be called.
+    /// The descriptors to watch: when one is readable or closed, call [`Collection::go_on`].
     pub fn channels(&self) -> impl Iterator<Item = RawFd> {
         self.members.iter().filter_map(|member| member.channel.as_ref()).map(AsRawFd::as_raw_fd)
     }
@@ -50,7 +50,7 @@ impl Collection {
         self.held_up
     }
 
-    /// The process of a node has ended: nobody waits for what it has not given.
+    /// The process of a node has ended: its descriptors are not awaited any more.
     pub fn ended(&mut self, node: u16) {
         for member in self.members.iter_mut().filter(|member| member.node == node) {
             member.hear();
@@ -59,7 +59,7 @@ impl Collection {
         self.go_on();
     }
 
-    /// Takes what nodes have given, and hands it out once all have said. Never waits.
+    /// Receives the descriptors of nodes, and passes them on once all have sent theirs. Never waits.
     pub fn go_on(&mut self) {
         self.members.iter_mut().for_each(Member::hear);
         if self.members.iter().any(|member| matches!(member.given, Given::Awaited)) {
@@ -69,7 +69,7 @@ impl Collection {
         for index in 0..self.members.len() {
             match self.serve(index) {
                 Ok(()) => {}
-                // Whoever has got something closes its end, which makes room.
+                // A node that has received all closes its end, which makes room.
                 Err(error) if error.kind() == ErrorKind::WouldBlock => {
                     self.held_up = true;
                     return;
@@ -80,7 +80,7 @@ impl Collection {
         self.members.clear();
     }
 
-    /// Sends a node what the others have given, as far as it waits for that.
+    /// Sends a node the descriptors of the others, as far as it waits for them.
     fn serve(&mut self, index: usize) -> std::io::Result<()> {
         while let Some(from) = self.members[index].unserved_from {
             let member = &self.members[index];
@@ -110,7 +110,7 @@ impl Member {
         }
     }
 
-    /// Nothing more comes from the node. What it has given it has given.
+    /// Ends the exchange with a node. Descriptors that it has sent stay valid.
     fn close(&mut self) {
         self.channel = None;
         if matches!(self.given, Given::Awaited) {
@@ -146,7 +146,7 @@ mod tests {
         Instant::now() + Duration::from_secs(20)
     }
 
-    /// The nodes that have given something, as this node sees it.
+    /// The nodes whose descriptors this node has received.
     fn got(end: Exchange) -> Vec<u16> {
         end.handed(soon()).into_iter().map(|(node, _)| node).collect()
     }
@@ -174,7 +174,7 @@ mod tests {
         give(&ends[3]);
         drop(ends.remove(1));
         collection.go_on();
-        // A process that it has started may hold its end.
+        // A child of it may hold its end.
         collection.ended(2);
         assert_eq!(collection.channels().count(), 0);
         assert_eq!(got(ends.remove(0)), [3]);
@@ -188,7 +188,7 @@ mod tests {
         give(&ends[0]);
         give(&ends[1]);
         collection.go_on();
-        // It has stopped waiting for node 2, which comes late.
+        // Node 0 has stopped waiting for node 2, which is late.
         drop(ends.remove(0));
         collection.go_on();
         give(&ends[1]);
@@ -237,7 +237,7 @@ mod tests {
         assert_eq!(status, 0, "the child says why");
     }
 
-    /// Makes this process an ordinary user's, if it is not, with this limit on descriptors on their way.
+    /// Makes this process an unprivileged user's, with this limit on descriptors in flight.
     fn become_nobody_with(limit: u64) {
         let limit = libc::rlimit { rlim_cur: limit, rlim_max: limit };
         // SAFETY: plain system calls; the limit is on the stack.

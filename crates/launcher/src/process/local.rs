@@ -44,12 +44,12 @@ pub struct LocalNodes {
     nodes: Vec<NodeProcess>,
     ready: VecDeque<Event>,
     watched: Option<RawFd>,
-    /// What the nodes hand over to each other at the start.
+    /// The exchange of descriptors at the start.
     handed: Collection,
     stops: Stops,
-    /// Room for what nodes say.
+    /// The buffer for reports.
     buffer: Vec<u8>,
-    /// Whether the kernel ends processes for want of memory.
+    /// Detects processes that the kernel killed for memory.
     memory: Ended,
 }
 
@@ -66,7 +66,7 @@ impl LocalNodes {
         Ok(Self { signals, reserved, nodes, ready, watched: None, handed, stops, buffer, memory })
     }
 
-    /// Starts the program as it is, without the runtime library: a machine of one node needs no coherence.
+    /// Starts the program without the runtime library: one node needs no coherence.
     pub fn start_plain(&mut self, image: &ProcessImage) -> Result<(), Failure> {
         let setup = Setup {
             mask: self.signals.mask_before(),
@@ -86,8 +86,8 @@ impl LocalNodes {
         Ok(())
     }
 
-    /// Starts a node with the runtime library. `fabric` is what the node is to find under the descriptor that
-    /// [`Boot::fabric`] names; the descriptor numbers in `boot` are filled in here.
+    /// Starts a node with the runtime library. The node finds `fabric` under the descriptor in [`Boot::fabric`]; this
+    /// function fills in the descriptor numbers of `boot`.
     pub fn start(
         &mut self,
         image: &ProcessImage,
@@ -182,8 +182,7 @@ impl LocalNodes {
             if result != self.nodes[index].pid {
                 continue;
             }
-            // Whatever any node said before it ended must be known first: the end of one node may be the
-            // consequence of what another has reported.
+            // First takes all reports: the end of one node may be the consequence of another's report.
             for other in 0..self.nodes.len() {
                 self.drain(other);
             }
@@ -283,8 +282,7 @@ impl Nodes for LocalNodes {
     fn order(&mut self, node: u16, order: &Order) {
         let nodes = self.nodes.iter().filter(|candidate| candidate.number == node);
         for control in nodes.filter_map(|node| node.control.as_ref()) {
-            // A node that is gone is noticed where its end is. One that is stopped and has got orders until no more fit
-            // in is not waited for.
+            // An ended node is detected elsewhere. A stopped node whose buffer is full of orders is not waited for.
             let _ = control.send_now(order);
         }
     }
@@ -323,21 +321,21 @@ impl Nodes for LocalNodes {
 }
 
 impl Drop for LocalNodes {
-    /// The kernel takes its time to take back the memory of nodes. Were it left to their processes, the one that ends last
-    /// would do it for all of them: each maps the memory of the others.
+    /// The kernel takes long to free the memory of nodes. Otherwise the process that ends last would do it for all
+    /// nodes, because each maps the memory of the others.
     fn drop(&mut self) {
         self.kill();
         let frames: Vec<_> = self.nodes.iter_mut().filter_map(|node| node.frames.take()).collect();
         thread::scope(|scope| {
             for frames in frames.into_iter().filter(is_large) {
-                // Without a thread it is done here.
+                // If there is no thread, it is dropped here.
                 let _ = thread::Builder::new().spawn_scoped(scope, || drop(frames));
             }
         });
     }
 }
 
-/// True if a file in memory holds so much that another processor should take care of it.
+/// True if a file in memory is so large that another thread should free it.
 fn is_large(frames: &OwnedFd) -> bool {
     const LARGE: u64 = 4 << 20;
     const BLOCK: u64 = 512;
@@ -345,7 +343,7 @@ fn is_large(frames: &OwnedFd) -> bool {
     metadata.is_ok_and(|metadata| metadata.blocks() * BLOCK >= LARGE)
 }
 
-/// For want of whose memory the kernel has ended a node, and what to do.
+/// Which memory limit made the kernel kill a node, and what to do.
 fn why_starved(whose: OutOfMemory) -> String {
     const MIB: u64 = 1 << 20;
     match whose {
@@ -362,7 +360,7 @@ fn why_starved(whose: OutOfMemory) -> String {
     }
 }
 
-/// What the environment holds for the variables that we set.
+/// The present values of the variables that the launcher sets.
 fn hidden(image: &ProcessImage) -> Result<Vec<(String, Option<String>)>, Failure> {
     HIDDEN
         .iter()

@@ -1,4 +1,4 @@
-//! Node processes of this computer: how they are started, what they report, how they end.
+//! Node processes of this computer: start, reports, end.
 
 pub mod descriptors;
 pub mod events;

@@ -67,7 +67,7 @@ impl Signals {
         }
     }
 
-    /// The signals that were blocked before, to be blocked again in a program that is started.
+    /// The signals that were blocked before; they are blocked again in a started program.
     pub fn mask_before(&self) -> libc::sigset_t {
         self.before
     }

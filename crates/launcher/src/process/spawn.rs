@@ -17,7 +17,7 @@ pub struct ProcessImage {
 }
 
 impl ProcessImage {
-    /// A program with its arguments, the first being the name that it is called by, and the environment given.
+    /// A program with its arguments, including its name, and this environment.
     pub fn new(
         path: &Path,
         arguments: &[OsString],
@@ -36,7 +36,7 @@ impl ProcessImage {
         self.environment.iter().find(|(key, _)| key == name).map(|(_, value)| value)
     }
 
-    /// The same program with other values for some variables. The order of the variables stays.
+    /// The same program with other values of some variables. The order of the variables stays.
     #[must_use]
     pub fn with_variables(&self, variables: &[(&str, OsString)]) -> Self {
         let mut image = self.clone();
@@ -92,25 +92,25 @@ impl Vectors {
     }
 }
 
-/// How a process differs from a child as the shell would start it.
+/// What a process has besides a child of a shell.
 pub struct Setup<'a> {
     /// Signals that the program finds blocked.
     pub mask: libc::sigset_t,
-    /// The control channel, description, fabric, frames and exchange, as far as there are, and the numbers at which the
-    /// node gets them.
+    /// The control channel, description, fabric, frames and exchange, as far as they exist, and their numbers in the
+    /// node.
     pub inherited: Option<(&'a Reserved, [Option<RawFd>; COUNT])>,
-    /// What becomes standard input, output and error; `None` is the launcher's own.
+    /// Standard input, output and error; `None` is the launcher's own.
     pub streams: [Option<OwnedFd>; 3],
-    /// Whether the process leaves the launcher's process group, and so hears nothing of keys pressed on the
-    /// terminal: natively they reach the program once, not once for each node.
+    /// Whether the process leaves the launcher's process group and so gets no signals of the terminal's keys:
+    /// natively they reach the program once, not once for each node.
     pub apart: bool,
 }
 
-/// How much likelier than the launcher the kernel is to end a node for want of memory, in thousandths of all there is: the
-/// launcher must be left to say so, and to end the others.
+/// The increase of `oom_score_adj` of a node over the launcher: the launcher must survive to report it and to end the
+/// other nodes.
 const SOONER: i32 = 300;
 
-/// Where a process says how likely it is to be ended.
+/// The file of a process's OOM score adjustment.
 const LIKELIHOOD: &CStr = c"/proc/self/oom_score_adj";
 
 /// The likelihood of a node, as text.
@@ -119,27 +119,26 @@ fn likelihood() -> String {
     (own.trim().parse().unwrap_or(0) + SOONER).min(1000).to_string()
 }
 
-/// How much stack a child has until it is the program: a few frames of system calls.
+/// The stack of a child until `execve`: a few frames of system calls.
 const STACK: usize = 64 * 1024;
 
-/// What a child needs to become the program.
+/// The data that a child needs for `execve`.
 struct Birth<'a> {
     image: &'a ProcessImage,
     vectors: &'a Vectors,
     setup: &'a Setup<'a>,
     parent: libc::pid_t,
     likelihood: String,
-    /// The error number if it cannot.
+    /// The error number of a failure.
     error: AtomicI32,
 }
 
 /// Starts a process that dies with the calling thread. Returns its number.
 ///
-/// The child has this process's memory until it is the program, and this thread waits until then: nothing has to be copied
-/// for it.
+/// The child shares this process's memory until `execve`, and this thread waits until then: nothing is copied.
 ///
 /// # Errors
-/// Of the system, also those that the new process meets before it has become the program.
+/// Of the system, also those of the new process before `execve`.
 pub fn spawn(image: &ProcessImage, setup: &Setup<'_>) -> io::Result<libc::pid_t> {
     let vectors = Vectors::new(image)?;
     // SAFETY: getpid touches no memory.
@@ -186,7 +185,7 @@ extern "C" fn become_program(birth: *mut libc::c_void) -> libc::c_int {
     }
 }
 
-/// What the child does before it becomes the program; the error number if something fails.
+/// What the child does before `execve`; returns the error number of a failure.
 ///
 /// # Safety
 /// Only in the child. Allocates nothing and takes no lock.
@@ -195,18 +194,17 @@ unsafe fn prepare(setup: &Setup<'_>, parent: libc::pid_t, likelihood: &str) -> R
     // SAFETY: none of these calls touches memory but the signal set given.
     unsafe {
         check(libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL))?;
-        // The launcher may have died before it was asked to take us along.
+        // The launcher may have died before PR_SET_PDEATHSIG.
         if libc::getppid() != parent {
             libc::_exit(127);
         }
-        // While the launcher waits for it, the child says so for itself alone. Without it, the launcher may be what goes.
+        // Sets the child's value only. If it fails, the kernel may kill the launcher first.
         let file = libc::open(LIKELIHOOD.as_ptr(), libc::O_WRONLY | libc::O_CLOEXEC);
         libc::write(file, likelihood.as_ptr().cast(), likelihood.len());
         libc::close(file);
         if setup.apart {
             check(libc::setpgid(0, 0))?;
-            // What the terminal's keys have sent to the group so far was not meant for this process; to ignore a signal
-            // is to forget it.
+            // Discards signals that the terminal's keys have sent to the group so far, by ignoring them once.
             for key in [libc::SIGINT, libc::SIGQUIT, libc::SIGTSTP] {
                 let before = libc::signal(key, libc::SIG_IGN);
                 libc::signal(key, before);
@@ -220,8 +218,8 @@ unsafe fn prepare(setup: &Setup<'_>, parent: libc::pid_t, likelihood: &str) -> R
             }
         }
         if let Some((reserved, sources)) = &setup.inherited {
-            // Pointers must mean the same on all nodes. The launcher has checked that this works, or that the whole
-            // computer does without randomisation.
+            // Addresses must be the same on all nodes. The launcher has checked that this works, or that the computer
+            // does not randomise.
             let persona = libc::personality(0xffff_ffff);
             libc::personality((persona | libc::ADDR_NO_RANDOMIZE) as libc::c_ulong);
             let targets = [

@@ -1,16 +1,16 @@
-//! Nodes that somebody has stopped. A run waits for them, for ever if need be: after a while the user is told why.
+//! Detects stopped nodes. A run waits for them without a timeout: after a while the user is told why.
 
 use super::events::{Stop, Tracer};
 use std::fs;
 use std::time::{Duration, Instant};
 
-/// How long a node may be stopped before that is told.
+/// How long a node may be stopped before it is reported.
 const REPORTED_AFTER: Duration = Duration::from_secs(5);
 
-/// How often to look. What costs nothing to find out, a signal at each stop, does not come from a tracer's stops.
+/// The interval of checks. SIGCHLD would cost nothing, but does not come for stops by a tracer.
 const PERIOD: Duration = Duration::from_secs(1);
 
-/// Longer than this from one look to the next, and this process was stopped as well.
+/// If the time between two checks is longer than this, this process was stopped as well.
 const GAP: Duration = Duration::from_secs(2);
 
 /// Nodes, and since when they are stopped.
@@ -26,21 +26,21 @@ struct Stoppable {
     process: u32,
     since: Option<Instant>,
     told: bool,
-    /// The launcher itself has stopped it, as with the rest of the job.
+    /// The launcher itself has stopped it, with the rest of the job.
     on_purpose: bool,
 }
 
-/// What is new of a node.
+/// A change of a node.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Change {
     /// It has been stopped for a while.
     Stopped(Stop),
-    /// It runs again after that was told.
+    /// It runs again after a report.
     Continued(u16),
 }
 
 impl Stops {
-    /// Looks after another node.
+    /// Adds a node.
     pub fn add(&mut self, node: u16, process: u32) {
         self.nodes.push(Stoppable { node, process, since: None, told: false, on_purpose: false });
     }
@@ -63,12 +63,12 @@ impl Stops {
         }
     }
 
-    /// When to look again; `None` without nodes.
+    /// The time of the next check; `None` without nodes.
     pub fn due(&self, now: Instant) -> Option<Instant> {
         (!self.nodes.is_empty()).then(|| self.last.map_or(now, |last| last + PERIOD))
     }
 
-    /// Looks, if it is time to.
+    /// Checks, if it is time to.
     pub fn look(&mut self, now: Instant) -> Vec<Change> {
         self.look_with(now, held)
     }
@@ -147,8 +147,8 @@ impl Stop {
 mod tests {
     use super::*;
 
-    /// Looks once a second while the node is stopped (`T`), traced (`t`) or running, or not at all (space); `S` and `C` are
-    /// signals from the launcher. What was told, by the second.
+    /// Checks once a second while the node is stopped (`T`), traced (`t`) or running, or skips a check (space); `S`
+    /// and `C` are signals from the launcher. Returns the reports, by the second.
     fn follow(seconds: &str) -> Vec<(usize, Change)> {
         let mut stops = Stops::default();
         stops.add(3, 77);

@@ -1,5 +1,5 @@
-//! What the program asks of the counter banks of all nodes: passed on to each of them, one request after the other, so that all
-//! banks have the same filters; their answers are put together.
+//! Requests of the program to the counter banks of all nodes. Each is sent to all nodes, one request after the other,
+//! so that all banks have the same filters; the answers are combined.
 
 use crate::process::events::Nodes;
 use gondwana_control::{BankAnswer, BankError, BankRequest, Order};
@@ -12,12 +12,12 @@ pub struct CounterBanks {
     /// Numbers that filters and secondary counters have, a bit each.
     filters: u64,
     secondaries: u64,
-    /// Who has asked for what, and has not had an answer.
+    /// Requests without an answer, with their nodes.
     waiting: VecDeque<(u16, BankRequest)>,
     current: Option<Current>,
 }
 
-/// What is being done.
+/// The request in progress.
 struct Current {
     asker: u16,
     number: u8,
@@ -25,18 +25,18 @@ struct Current {
     /// The nodes that have not answered.
     left: BTreeSet<u16>,
     answer: BankAnswer,
-    /// What has been done on some nodes only is being undone.
+    /// A request that failed on some nodes is being undone on the others.
     undoes: bool,
 }
 
 impl CounterBanks {
-    /// A thread of the program asks for something, while these nodes run.
+    /// Takes a request of a thread of the program, while these nodes run.
     pub fn ask(&mut self, asker: u16, request: BankRequest, nodes: &[u16], machine: &mut dyn Nodes) {
         self.waiting.push_back((asker, request));
         self.go_on(nodes, machine);
     }
 
-    /// A node has done what it was sent.
+    /// Takes the answer of a node.
     pub fn done(&mut self, node: u16, answer: BankAnswer, nodes: &[u16], machine: &mut dyn Nodes) {
         if let Some(current) = &mut self.current
             && current.left.remove(&node)
@@ -46,7 +46,7 @@ impl CounterBanks {
         }
     }
 
-    /// A node has ended: it does nothing any more.
+    /// A node has ended.
     pub fn ended(&mut self, node: u16, nodes: &[u16], machine: &mut dyn Nodes) {
         if self.current.as_mut().is_some_and(|current| current.left.remove(&node)) {
             self.go_on(nodes, machine);
@@ -135,7 +135,7 @@ impl Current {
         self.left.iter().for_each(|&node| machine.order(node, &order));
     }
 
-    /// Takes in what one node has answered: numbers are added up, and one that refuses is enough.
+    /// Adds the answer of one node: numbers are summed, and one refusal refuses the request.
     fn take(&mut self, answer: BankAnswer) {
         if self.undoes {
             return;
@@ -184,7 +184,7 @@ mod tests {
     }
 
     impl Sent {
-        /// What nodes were sent since the last time, and what askers were answered.
+        /// The requests sent to nodes and the answers to askers since the last call.
         fn take(&mut self) -> (ByNode<BankRequest>, ByNode<BankAnswer>) {
             let (mut requests, mut answers) = (vec![], vec![]);
             for (node, order) in self.0.drain(..) {

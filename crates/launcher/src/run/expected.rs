@@ -1,11 +1,11 @@
-//! What a plan was expected to save against what it saves.
+//! Compares a plan's expected saving with the actual one.
 
 use gondwana_console::columns::grouped;
 use gondwana_memory::PAGE_SIZE;
 use gondwana_plan::Traffic;
 use serde_json::Value;
 
-/// What nodes have asked of each other, by their counters; `None` if one of them has not reported.
+/// The requests between nodes, by their counters; `None` if a node has not reported.
 pub fn traffic(nodes: &[Option<Value>]) -> Option<Traffic> {
     let mut sum = Traffic::default();
     for node in nodes {

@@ -1,9 +1,9 @@
-//! Homes asked for against homes found.
+//! Compares requested homes with actual homes.
 
 use serde_json::Value;
 
-/// Each node reports how many pages it asked to be on each node; puts these numbers with the node that was asked for,
-/// beside what was found there.
+/// Each node reports how many pages it requested on each node; moves these numbers to the requested node, beside the
+/// pages found there.
 pub fn by_node(mut nodes: Vec<Option<Value>>) -> Vec<Option<Value>> {
     let mut asked = vec![0u64; nodes.len()];
     let mut any = false;

@@ -1,4 +1,4 @@
-//! A run whose options have been checked: what its nodes are told, and what others are told of it.
+//! A run with checked options: the boot descriptions of its nodes, and the answer to queries.
 
 use super::monitored::Monitored;
 use super::options::{Fabric, RunOptions};
@@ -32,7 +32,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 /// A run whose options have been checked.
 pub struct Job<'a> {
-    /// What the user has said.
+    /// The user's options.
     pub options: &'a RunOptions,
     /// Distinguishes this run from others.
     pub run: u64,
@@ -48,14 +48,14 @@ pub struct Job<'a> {
     pub policies: Policies,
     /// The program's file.
     pub path: &'a Path,
-    /// What is to be recorded.
+    /// What to record.
     pub monitoring: Option<Monitoring>,
     /// Where the recording goes, until the nodes are followed.
     pub writer: Cell<Option<RecordingWriter>>,
 }
 
 impl Job<'_> {
-    /// The program as it is, as a child, so that the launcher can say how long it took.
+    /// Runs the native program as a child, to measure its time.
     pub fn alone(&self, image: &ProcessImage) -> Result<Outcome, Failure> {
         let mut machine = LocalNodes::new(Signals::new(true)?)?;
         machine.start_plain(image)?;
@@ -87,7 +87,7 @@ impl Job<'_> {
         Ok((self.supervise(&mut machine, live, Some(registry))?, mechanism_name(can.mechanism)))
     }
 
-    /// What each node finds under its fabric descriptor.
+    /// The contents of each node's fabric descriptor.
     fn fabrics(&self) -> Result<Vec<(FabricBoot, OwnedFd)>, Failure> {
         match self.fabric {
             Fabric::Shm => {
@@ -129,7 +129,7 @@ impl Job<'_> {
         if self.options.no_encryption { Ok(None) } else { Ok(Some(random()?)) }
     }
 
-    /// What a node is told. Descriptor numbers are left open.
+    /// The boot description of a node, without descriptor numbers.
     pub fn boot(
         &self,
         node: u16,
@@ -166,8 +166,8 @@ impl Job<'_> {
         })
     }
 
-    /// What others can know about the run before anything has been heard of its nodes; they are on these hosts in turn,
-    /// or on this computer if there are none.
+    /// The answer to queries before any node has reported. Nodes are on these hosts in turn, or on this computer if
+    /// there are none.
     pub fn running(&self, span: u64, hosts: &[&str]) -> Running {
         let host =
             |node: u16| hosts.get(usize::from(node) % hosts.len().max(1)).map(|host| (*host).to_owned());
@@ -183,7 +183,7 @@ impl Job<'_> {
         }
     }
 
-    /// Follows the nodes to their ends. Nodes with the runtime library report, and others can ask about them.
+    /// Follows the nodes to their ends. Nodes with the runtime library report, and the run can be queried.
     pub fn supervise(
         &self,
         machine: &mut dyn Nodes,
@@ -196,7 +196,7 @@ impl Job<'_> {
         supervisor.monitored(Monitored::new(self.described(), self.writer.take())).run(machine)
     }
 
-    /// What a recording says about the run.
+    /// The recording's record about the run.
     fn described(&self) -> RunRecord {
         let path = std::path::absolute(self.path).unwrap_or_else(|_| self.path.to_owned());
         let began = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();

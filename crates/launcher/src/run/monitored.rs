@@ -1,8 +1,8 @@
-//! Who is told what the nodes record: a file, and those who follow from outside. While nobody is, the nodes record
+//! Receivers of the nodes' records: a file, and followers (connected commands). Without a receiver the nodes record
 //! nothing.
 //!
-//! What a node has recorded is in *sessions*, from an order to monitor to the [`End`] record that follows the order to stop.
-//! A file is of one session, so one that begins while others follow ends theirs, and they go on with the next.
+//! Records come in *sessions*, from an order to monitor to the [`End`] record that follows the order to stop. A file
+//! has one session, so starting a file ends the session of the followers, and they continue with the next.
 
 use super::counter_banks::CounterBanks;
 use super::recording_writer::RecordingWriter;
@@ -23,22 +23,23 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::{self, JoinHandle};
 
-/// Bytes that may wait for somebody who follows and does not read; more are left out.
+/// Bytes that may wait for a follower that does not read; further ones are dropped.
 const MOST_WAITING: usize = 16 << 20;
 
-/// Bytes of lasting records that are kept for those who come later; more are left out, which costs them names.
+/// Bytes of lasting records that are kept for later followers; further ones are dropped, so those followers lack
+/// names.
 const MOST_KEPT: usize = 32 << 20;
 
 /// The monitoring of one run.
 pub struct Monitored {
     run: RunRecord,
     writer: Option<Recording>,
-    /// A recording that waits for the last records of nodes, and who waits for it.
+    /// A recording that waits for the last records of nodes, and the connections that wait for it.
     closing: Option<(Recording, Vec<UnixStream>)>,
-    /// Those that write the rest of recordings that have ended.
+    /// The threads that write the rest of ended recordings.
     closers: Vec<JoinHandle<()>>,
     followers: Vec<Follower>,
-    /// Counters that somebody has asked for.
+    /// A request for counters.
     counting: Option<Counting>,
     /// Filters of the program.
     banks: CounterBanks,
@@ -46,11 +47,11 @@ pub struct Monitored {
     on: bool,
     /// Nodes that run.
     running: Vec<bool>,
-    /// Nodes whose last session has not ended yet, although they were told to end it.
+    /// Nodes whose last session has not ended yet, after the order to end it.
     ending: Vec<bool>,
     /// Nodes whose session never ends: their monitor has failed in it.
     failed: Vec<bool>,
-    /// What this session's nodes have said once and for all.
+    /// The lasting records of this session.
     kept: Vec<Vec<u8>>,
     kept_bytes: usize,
 }
@@ -58,29 +59,29 @@ pub struct Monitored {
 /// A recording in a file.
 struct Recording {
     writer: RecordingWriter,
-    /// Those who want to know when it ends: their connections are closed then.
+    /// Connections that are closed when it ends.
     holders: Vec<UnixStream>,
 }
 
-/// What counters have counted, as far as nodes have told.
+/// Counters, as far as nodes have reported them.
 struct Counting {
     askers: Vec<UnixStream>,
     chunks: Vec<Vec<u8>>,
-    /// The nodes that have not told everything.
+    /// The nodes that have not reported completely.
     waiting: BTreeSet<u16>,
 }
 
-/// Why something cannot be done: an error number, and a sentence about the run.
+/// A refusal: an error number, and a sentence about the run.
 type Refusal = (i32, String);
 
-/// Somebody who is sent what nodes record.
+/// A connected command that receives the nodes' records.
 struct Follower {
     chunks: Sender<Vec<u8>>,
     waiting: Arc<AtomicUsize>,
 }
 
 impl Monitored {
-    /// The monitoring of a run of so many nodes. A writer is one that the nodes have been told to record on from their start.
+    /// The monitoring of a run of so many nodes. With a writer, the nodes record from their start.
     pub fn new(run: RunRecord, writer: Option<RecordingWriter>) -> Self {
         let nodes = usize::from(run.nodes);
         let on = writer.is_some();
@@ -111,7 +112,7 @@ impl Monitored {
         self.on
     }
 
-    /// Does what somebody has asked for; `over` while the run is ending.
+    /// Executes a request of a command; `over` while the run is ending.
     pub fn asked(&mut self, asked: Asked, over: bool, machine: &mut dyn Nodes) {
         let Asked { request, asker } = asked;
         if over {
@@ -135,8 +136,8 @@ impl Monitored {
         }
     }
 
-    /// Does what a thread of the program asks for on a node: to record in this file, or else to record no more; `over` while
-    /// the run is ending.
+    /// Executes a request of a thread of the program: to record in this file, or to stop; `over` while the run is
+    /// ending.
     pub fn asked_by_node(&mut self, node: u16, file: Option<&Path>, over: bool, machine: &mut dyn Nodes) {
         let done = match file {
             _ if over => Err((libc::EBUSY, "is just ending".to_owned())),
@@ -146,7 +147,7 @@ impl Monitored {
         machine.order(node, &Order::Answer(done.err()));
     }
 
-    /// A thread of the program asks something of the counter banks of all nodes; `over` while the run is ending.
+    /// Executes a request of a thread of the program to the counter banks; `over` while the run is ending.
     pub fn asked_of_banks(&mut self, node: u16, request: BankRequest, over: bool, machine: &mut dyn Nodes) {
         if over {
             let why = BankError::Refused(libc::EBUSY, "the run is just ending".to_owned());
@@ -155,7 +156,7 @@ impl Monitored {
         self.banks.ask(node, request, &self.nodes(), machine);
     }
 
-    /// A node has done what was asked of its counter bank.
+    /// Takes the answer of a node's counter bank.
     pub fn bank_done(&mut self, node: u16, answer: BankAnswer, machine: &mut dyn Nodes) {
         self.banks.done(node, answer, &self.nodes(), machine);
     }
@@ -185,7 +186,7 @@ impl Monitored {
         Ok(self.writer.insert(Recording { writer, holders: vec![] }))
     }
 
-    /// Ends the recording: it is whole when the nodes have told the rest.
+    /// Ends the recording; it is complete when the nodes have sent the rest.
     fn stop(&mut self, machine: &mut dyn Nodes) -> Result<(), Refusal> {
         let recording = self.writer.take().ok_or((libc::ENOENT, "is not being recorded".to_owned()))?;
         self.closing = Some((recording, vec![]));
@@ -206,7 +207,7 @@ impl Monitored {
         self.tell_counters();
     }
 
-    /// A node has told what its counters have counted.
+    /// A node has reported all its counters.
     pub fn counted(&mut self, node: u16) {
         if let Some(counting) = &mut self.counting {
             counting.waiting.remove(&node);
@@ -214,14 +215,14 @@ impl Monitored {
         }
     }
 
-    /// Tells those who have asked what all counters have counted, once all nodes have told.
+    /// Sends the counters to the commands that requested them, once all nodes have reported.
     fn tell_counters(&mut self) {
         let Some(counting) = self.counting.take_if(|counting| counting.waiting.is_empty()) else { return };
         let head = [FILE_HEADER.to_vec(), encode(LAUNCHER, &self.run)];
         for asker in counting.askers {
             let follower = Follower::new(answer(asker, &Ok(None)));
             for piece in head.iter().chain(&counting.chunks) {
-                // One that is gone needs none.
+                // A closed follower needs none.
                 let _ = follower.send(piece.clone());
             }
         }
@@ -232,7 +233,7 @@ impl Monitored {
         let follower = Follower::new(answer(asker, &Ok(file)));
         let first = [FILE_HEADER.to_vec(), encode(LAUNCHER, &self.run)].into_iter();
         for piece in first.chain(self.kept.iter().cloned()) {
-            // One that is gone already is noticed with the next piece.
+            // A closed follower is detected with the next piece.
             let _ = follower.send(piece);
         }
         self.followers.push(follower);
@@ -262,7 +263,7 @@ impl Monitored {
         }
     }
 
-    /// The monitor of a node has failed: nobody waits for its last records any more.
+    /// The monitor of a node has failed: its last records are not awaited any more.
     pub fn failed(&mut self, node: u16) {
         let index = usize::from(node);
         if index < self.failed.len() {
@@ -276,7 +277,7 @@ impl Monitored {
         (0..self.run.nodes).filter(|&node| self.running[usize::from(node)]).collect()
     }
 
-    /// A node has recorded something. Gives a sentence for the user if it cannot be written.
+    /// Takes a chunk of a node. Returns a sentence for the user if it cannot be written.
     pub fn chunk(&mut self, node: u16, chunk: Vec<u8>, machine: &mut dyn Nodes) -> Option<String> {
         let kind = kind_and_node(&chunk)?.0;
         let is_ending = self.ending.get_mut(usize::from(node))?;
@@ -317,7 +318,7 @@ impl Monitored {
         sentence
     }
 
-    /// A node has ended: nothing more comes from it.
+    /// A node has ended; it sends no more chunks.
     pub fn ended(&mut self, node: u16, machine: &mut dyn Nodes) {
         let index = usize::from(node);
         if index < self.running.len() {
@@ -328,7 +329,8 @@ impl Monitored {
         }
     }
 
-    /// Finishes the recording that is to end, once all nodes have ended theirs. The disk may take its time.
+    /// Finishes the ending recording, once all nodes have ended their session; on a thread, because the disk may be
+    /// slow.
     fn close(&mut self) {
         if self.ending.contains(&true) {
             return;
@@ -338,13 +340,13 @@ impl Monitored {
         }
     }
 
-    /// The run is over. Gives a sentence for the user if something could not be written.
+    /// The run has ended. Returns a sentence for the user if something could not be written.
     pub fn finish(&mut self) -> Option<String> {
         if let Some((recording, askers)) = self.closing.take() {
             finish(recording, askers);
         }
         for closer in self.closers.drain(..) {
-            // One that has failed has said so to those who asked.
+            // A failed thread has reported that to the askers.
             let _ = closer.join();
         }
         self.writer.take().and_then(|recording| recording.finish().1)
@@ -360,7 +362,7 @@ impl Recording {
     }
 }
 
-/// Waits until everything is written, and tells those who wait for that.
+/// Waits until everything is written, and answers the waiting connections.
 fn finish(recording: Recording, askers: Vec<UnixStream>) {
     let answered: RequestAnswer = match recording.finish() {
         (file, None) => Ok(Some(file)),
@@ -378,7 +380,7 @@ impl Follower {
         Self { chunks, waiting }
     }
 
-    /// False once the follower is gone.
+    /// False once the follower has closed.
     fn send(&self, chunk: Vec<u8>) -> bool {
         if self.waiting.load(Ordering::Relaxed) + chunk.len() > MOST_WAITING {
             return true;

@@ -1,4 +1,4 @@
-//! What the user has said about threads and memory, on the nodes of a run.
+//! The user's policies for threads and memory, on the nodes of a run.
 
 use super::options::RunOptions;
 use super::plan;
@@ -21,19 +21,19 @@ pub struct Policies {
     /// Homes of pages.
     pub homes: Homes,
     plan: Plan,
-    /// How many processors each node has for those who name some.
+    /// The number of processors of each node, for sets that name processors.
     pub processors_each: u16,
 }
 
 impl Policies {
-    /// What the options mean on the nodes of the run.
+    /// The policies of the options.
     pub fn of(options: &RunOptions) -> Result<Self, Failure> {
         let nodes = options.nodes()?;
         let share = (probes::processors() / usize::from(nodes)).clamp(1, 4096) as u16;
         let processors_each = options.processors()?.unwrap_or(share);
         let machine = machine(nodes, processors_each, options.span()?.unwrap_or(DEFAULT_SPAN));
         let (threads, memory) = (options.threads.as_str(), options.memory.as_str());
-        // Whoever names no set need not have names that can be read.
+        // The file of named sets is read only if a set is used.
         let plain = |text: &str| matches!(text, "fill" | "round-robin" | "float" | "local" | "remote");
         let names = match plain(threads) && plain(memory) && options.plan.is_none() {
             true => Registry::default(),
@@ -56,17 +56,17 @@ impl Policies {
         Ok(Self { threads, groups, homes, plan, processors_each })
     }
 
-    /// What the run asked for that the plan was made from.
+    /// The requests of the run that the plan was made from.
     pub fn before(&self) -> Option<Traffic> {
         self.plan.before
     }
 
-    /// What a run under the plan is expected to ask for.
+    /// The expected requests of a run with the plan.
     pub fn expected(&self) -> Option<Traffic> {
         self.plan.expected
     }
 
-    /// Adds what the plan means in this program; says what means nothing there.
+    /// Adds the plan, resolved for this program; prints what cannot be resolved.
     pub fn with_plan(mut self, options: &RunOptions, program: &Program) -> Result<Self, Failure> {
         let Some(path) = &options.plan else { return Ok(self) };
         let (rules, missing) = plan::resolve(&self.plan, path, program);

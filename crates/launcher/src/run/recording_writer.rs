@@ -1,5 +1,4 @@
-//! The file of a recording: what nodes send is appended as it comes, by a thread of its own, so that a slow disk does
-//! not hold up the run.
+//! The file of a recording. A separate thread appends the chunks, so that a slow disk does not delay the run.
 
 use gondwana_console::create::{Destination, Fresh, Readers, destination, with_suffix};
 use gondwana_console::failure::Failure;
@@ -31,7 +30,7 @@ pub struct RecordingWriter {
     left_out: u64,
 }
 
-/// What was there before the recording.
+/// The file of that name before the recording.
 #[derive(Debug)]
 enum Before {
     /// Nothing, or a link that leads nowhere now.
@@ -44,7 +43,7 @@ enum Before {
 
 #[derive(Debug)]
 enum WriterState {
-    /// No node has recorded anything: what is to be written first.
+    /// No chunk has been written yet.
     Blank(File),
     Running(Sender<Vec<u8>>, JoinHandle<io::Result<()>>),
     /// Nothing more can be written.
@@ -52,8 +51,8 @@ enum WriterState {
 }
 
 impl RecordingWriter {
-    /// Makes the file that the user has named with an option; one of that name is kept, with `.old` behind its name. It has
-    /// its name from the beginning: when a run is killed, what was recorded is there.
+    /// Makes the file that the user has named with an option; an existing file is renamed to `.old`. The new file has
+    /// its name from the start, so a killed run leaves its recording.
     pub fn open(option: &'static str, path: &Path) -> Result<Self, Failure> {
         let begun = destination(path).and_then(|place| match place {
             Destination::Stream(mut stream) => {
@@ -80,7 +79,7 @@ impl RecordingWriter {
         &self.path
     }
 
-    /// Appends a chunk. Gives a sentence for the user when it is found that nothing more can be written.
+    /// Appends a chunk. Returns a sentence for the user when writing has failed.
     pub fn append(&mut self, chunk: Vec<u8>) -> Option<String> {
         if let WriterState::Blank(_) = &self.state {
             let WriterState::Blank(file) = std::mem::replace(&mut self.state, WriterState::Over) else {
@@ -101,7 +100,7 @@ impl RecordingWriter {
         if sender.send(chunk).is_ok() { None } else { self.finish() }
     }
 
-    /// Waits until everything is written. Gives a sentence for the user if that is not possible.
+    /// Waits until everything is written. Returns a sentence for the user if that fails.
     pub fn finish(&mut self) -> Option<String> {
         let WriterState::Running(sender, thread) = std::mem::replace(&mut self.state, WriterState::Over)
         else {
@@ -127,26 +126,26 @@ impl RecordingWriter {
 }
 
 impl Drop for RecordingWriter {
-    /// A run that did not come to pass leaves the files as they were.
+    /// A run that did not start leaves the files as they were.
     fn drop(&mut self) {
         match self.state {
             WriterState::Blank(_) => put_back(&self.path, &self.before),
             WriterState::Running(..) | WriterState::Over => {
-                // Whoever wants to know what went wrong has asked before.
+                // An interested caller has called it before.
                 let _ = self.finish();
             }
         }
     }
 }
 
-/// Makes the file, and puts the one of its name aside.
+/// Makes the file, and renames an existing one.
 fn begin(path: &Path) -> io::Result<(Before, File)> {
     let mut fresh = Fresh::beside(path, Readers::User)?;
     fresh.write(&FILE_HEADER)?;
     let mut before = Before::Nothing;
     if fs::symlink_metadata(path).is_ok_and(|there| there.is_file()) {
         let old = with_suffix(path, ".old");
-        // File systems write a file to the disk that replaces another one, and whoever starts the run would wait for that.
+        // Some file systems flush a file that replaces another one, and the start of the run would wait for that.
         let _ = fs::remove_file(&old);
         fs::rename(path, &old)?;
         before = Before::File(old);
@@ -155,7 +154,7 @@ fn begin(path: &Path) -> io::Result<(Before, File)> {
         Ok(file) => Ok((before, file)),
         Err(error) => {
             if let Before::File(old) = before {
-                // It is left under its other name at the worst.
+                // At worst it keeps its other name.
                 let _ = fs::rename(old, path);
             }
             Err(error)
@@ -176,7 +175,7 @@ fn put_back(path: &Path, before: &Before) {
 fn write(mut file: File, chunks: &Receiver<Vec<u8>>, waiting: &AtomicUsize) -> io::Result<()> {
     let mut end = FILE_HEADER.len() as u64;
     for mut together in chunks {
-        // What has come meanwhile is written along with it.
+        // Chunks that arrived meanwhile are written together with it.
         while together.len() < BATCH
             && let Ok(chunk) = chunks.try_recv()
         {
@@ -195,7 +194,7 @@ fn write(mut file: File, chunks: &Receiver<Vec<u8>>, waiting: &AtomicUsize) -> i
     Ok(())
 }
 
-/// How many of the first `written` bytes of some chunks are whole ones.
+/// How many of the first `written` bytes of some chunks are complete chunks.
 fn whole_chunks(together: &[u8], written: usize) -> usize {
     let ends = chunks(together).scan(0, |end, chunk| {
         *end += chunk.len();
@@ -247,7 +246,7 @@ mod tests {
         for nodes in [2, 3] {
             let mut writer = RecordingWriter::open("--monitor", &path).unwrap();
             assert_eq!(writer.append(run(nodes)), None);
-            // It is there while it grows.
+            // It exists while it grows.
             assert_eq!(fs::symlink_metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
             assert_eq!(writer.finish(), None);
             assert_eq!(read(File::open(&path).unwrap()).unwrap().run.nodes, nodes);

@@ -1,4 +1,4 @@
-//! The launcher's side: a thread that sleeps until somebody asks.
+//! The launcher's side: a thread that answers queries.
 
 use super::requests::{self, Inbox};
 use super::socket::{self, Purpose};
@@ -10,21 +10,21 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::Instant;
 
-/// How often to look for a place: one that has been found may be taken away by the launcher that it was made for, which ends.
+/// The attempts to find a directory: the launcher that made one may just remove it.
 const ATTEMPTS: usize = 3;
 
-/// Where a run can be asked, as long as this lives.
+/// The sockets of a run; it can be queried while this exists.
 #[derive(Debug)]
 pub struct RegistryService {
-    /// `None` where sockets cannot be made that nobody else can take away: then nobody can ask.
+    /// `None` if no private sockets can be made: then the run cannot be queried.
     place: Option<SocketDirectory>,
-    /// For those who want to know about the run, and for requests.
+    /// For queries, and for requests.
     listeners: Option<[UnixListener; 2]>,
     opened: Instant,
 }
 
 impl RegistryService {
-    /// Lets others connect; they wait until [`RegistryService::serve`].
+    /// Accepts connections; they wait until [`RegistryService::serve`].
     pub fn open() -> Self {
         let opened = Instant::now();
         let found = (0..ATTEMPTS).find_map(|_| SocketDirectory::own().find_map(listen));
@@ -40,7 +40,7 @@ impl RegistryService {
         if let Some(listener) = about {
             let registry = Arc::clone(&registry);
             let thread = thread::Builder::new().name("answers".to_owned());
-            // Where no thread can be had the run goes on without.
+            // If there is no thread, the run continues without.
             let _ = thread.spawn(move || serve(&listener, &registry));
         }
         registry
@@ -56,7 +56,7 @@ impl Drop for RegistryService {
     }
 }
 
-/// Makes both sockets in a place, if that can be done there.
+/// Makes both sockets in a directory, if possible.
 fn listen(place: SocketDirectory) -> Option<(SocketDirectory, [UnixListener; 2])> {
     let this = std::process::id();
     socket::clear(&place);
@@ -72,12 +72,12 @@ fn listen(place: SocketDirectory) -> Option<(SocketDirectory, [UnixListener; 2])
     }
 }
 
-/// What is known about the run at the moment.
+/// The present answer to queries.
 #[derive(Debug)]
 pub struct RunRegistry {
     started: Instant,
     run: Mutex<Running>,
-    /// What is asked of the run, if that is possible.
+    /// The requests to the run, if they are possible.
     requests: Option<Arc<Inbox>>,
 }
 
@@ -89,7 +89,7 @@ impl RunRegistry {
         }
     }
 
-    /// A node is further than it was.
+    /// Records a node's new state.
     pub fn reached(&self, node: u16, state: State) {
         if let Some(node) = self.lock().nodes.get_mut(usize::from(node)) {
             node.state = state;
@@ -101,7 +101,7 @@ impl RunRegistry {
         self.lock().monitored = monitored;
     }
 
-    /// What is asked of the run, if anything can be.
+    /// The requests to the run, if they are possible.
     pub fn requests(&self) -> Option<&Arc<Inbox>> {
         self.requests.as_ref()
     }
@@ -118,16 +118,16 @@ impl RunRegistry {
 fn serve(listener: &UnixListener, registry: &RunRegistry) {
     loop {
         match listener.accept() {
-            // Whoever does not take the answer gets none.
+            // Errors of the reader are ignored.
             Ok((stream, _)) => drop(answer(stream, registry)),
             Err(error) if matches!(error.kind(), ErrorKind::Interrupted | ErrorKind::ConnectionAborted) => {}
-            // Trying again, as with no descriptors left, might fail as fast for ever.
+            // A retry, as with no descriptors left, might loop for ever.
             Err(_) => return,
         }
     }
 }
 
-/// Sends the document, which the kernel keeps for the reader: it is far shorter than what a socket holds.
+/// Sends the document, which fits into the socket's buffer.
 fn answer(mut stream: UnixStream, registry: &RunRegistry) -> io::Result<()> {
     let asker = credentials::of_peer(&stream)?;
     if ![credentials::this_user(), 0].contains(&asker.user) {

@@ -1,4 +1,4 @@
-//! The asker's side: which runs there are, and what each says of itself.
+//! The command's side: finds runs and queries them.
 
 use super::requests::{Request, RequestAnswer};
 use super::socket::{self, Purpose};
@@ -15,17 +15,17 @@ use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-/// How long a launcher may take to answer. It does nothing but that; only one that does not run takes long.
+/// The timeout of an answer. The answering thread does nothing else, so only a stopped launcher takes long.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// How long a request may take. A recording that ends waits for all nodes, and for the disk.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// The longest answer, in bytes. Root also asks what other users' processes have set up.
+/// The longest answer, in bytes. Root also queries processes of other users.
 const LONGEST: u64 = 1 << 20;
 
-/// The runs that this user may ask, in the order of their processes. What launchers of this user that were killed have left
-/// behind is cleared away.
+/// The runs that this user may query, in the order of their processes. Removes sockets of this user's killed
+/// launchers.
 pub fn own() -> BTreeSet<Launcher> {
     let user = credentials::this_user();
     let mut runs = BTreeSet::new();
@@ -44,7 +44,7 @@ pub fn own() -> BTreeSet<Launcher> {
     runs
 }
 
-/// What the run of a process says of itself.
+/// Queries the run of a process.
 pub fn ask(process: u32) -> Result<Running, Failure> {
     let stream = connect(process, Purpose::Run)?;
     let answer = read(&stream).map_err(|error| not_asked(process, &error))?;
@@ -77,7 +77,7 @@ fn read(mut stream: &UnixStream) -> io::Result<Vec<u8>> {
     Ok(answer)
 }
 
-/// Makes a request of the run of a process. What is behind the answer is read from the connection that this gives too.
+/// Makes a request to the run of a process. Data behind the answer is read from the returned connection.
 pub fn request(process: u32, request: &Request) -> Result<(Option<PathBuf>, BufReader<UnixStream>), Failure> {
     let failed = |error: io::Error| not_asked(process, &error);
     let mut stream = connect(process, Purpose::Requests)?;
@@ -117,7 +117,8 @@ fn connect(process: u32, purpose: Purpose) -> Result<UnixStream, Failure> {
     Err(failure.unwrap_or_else(|| Failure::cannot(why_not_found(process))))
 }
 
-/// Connects to a socket in a place; an error of the kind [`ErrorKind::PermissionDenied`] if it is not that process's.
+/// Connects to a socket in a directory; an error of the kind [`ErrorKind::PermissionDenied`] if it is not that
+/// process's.
 fn reach(
     place: &SocketDirectory,
     process: u32,

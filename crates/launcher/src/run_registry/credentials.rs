@@ -1,4 +1,4 @@
-//! Who is at the other end of a socket.
+//! The identity of the other end of a socket.
 
 use super::Launcher;
 use std::io;
@@ -11,7 +11,7 @@ pub fn this_user() -> u32 {
     unsafe { libc::geteuid() }
 }
 
-/// Process and effective user of the other end: when it connected, or began to listen.
+/// Process and effective user of the other end, when it connected or began to listen.
 pub fn of_peer(stream: &UnixStream) -> io::Result<Launcher> {
     let mut peer = libc::ucred { pid: 0, uid: 0, gid: 0 };
     let mut length = size_of::<libc::ucred>() as libc::socklen_t;

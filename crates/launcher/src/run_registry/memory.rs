@@ -27,5 +27,5 @@ pub fn used(process: u32) -> Option<Used> {
     Some(Used { shared, resident })
 }
 
-/// What the kernel calls the file that holds a node's shared pages.
+/// The kernel's name of the file that holds a node's shared pages.
 const SPAN: &[u8] = b"/memfd:gondwana-span";

@@ -1,7 +1,8 @@
-//! Runs that are going on: what the launcher tells about its own, and how others find and ask it.
+//! Running runs: the launcher's answers about its own run, and the search and queries of commands.
 //!
-//! A launcher listens on a socket in a directory that only its user can look into (`socket_directory`); its name says its process.
-//! Whoever connects is sent one JSON document, a [`Running`]. Another socket takes requests.
+//! A launcher listens on a socket in a private directory of its user (`socket_directory`); the name of the socket
+//! contains its process number. Each connection is sent one JSON document, a [`Running`]. Another socket takes
+//! requests.
 
 pub mod answer;
 pub mod ask;
@@ -13,40 +14,40 @@ mod socket_directory;
 
 use serde::{Deserialize, Serialize};
 
-/// What a launcher tells about its run.
+/// A launcher's answer about its run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Running {
-    /// The program, as the user has called it.
+    /// The program, as the user named it.
     pub program: String,
     /// How long ago the run was started, in seconds.
     pub seconds: f64,
-    /// How the nodes talk, in the word of the option.
+    /// The fabric, as in the option.
     pub fabric: String,
-    /// Which programs the memory is right for, in the word of the option.
+    /// The consistency, as in the option.
     pub consistency: String,
     /// How many processors each node counts as having.
     pub processors_each: u16,
     /// Bytes of shared address space.
     pub span: u64,
-    /// Whether the nodes record what crosses between them.
+    /// Whether the run is monitored.
     pub monitored: bool,
     /// The nodes in the order of their numbers.
     pub nodes: Vec<RunningNode>,
 }
 
-/// What a launcher knows about one node.
+/// A launcher's data about one node.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RunningNode {
     /// The host in the user's list; `None` for a node on the launcher's own computer.
     pub host: Option<String>,
-    /// The number of its process on its host, once that is known.
+    /// The number of its process on its host, once known.
     pub process: Option<u32>,
-    /// How far it is.
+    /// Its state.
     pub state: State,
 }
 
 impl RunningNode {
-    /// A node of which nothing has been heard.
+    /// A node that has not reported yet.
     pub fn starting(host: Option<String>) -> Self {
         Self { host, process: None, state: State::Starting }
     }
@@ -65,7 +66,7 @@ pub enum State {
 }
 
 impl State {
-    /// The word that the user knows.
+    /// The user's name of it.
     pub fn name(self) -> &'static str {
         match self {
             Self::Starting => "starting",

@@ -1,5 +1,5 @@
-//! What others ask of a run besides what it is: to be monitored. A second socket takes the requests, one on each
-//! connection, and a thread of the launcher passes them on to whoever follows the nodes.
+//! Requests of commands to a run, such as monitoring. A second socket takes them, one on each connection, and a
+//! thread of the launcher passes them on to the supervisor.
 
 use super::credentials;
 use gondwana_monitor::FilterText;
@@ -13,47 +13,47 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// How long somebody who has connected may take to say what for.
+/// The timeout of a request after its connection.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// How many may be about to say it at the same time. If there are more, the one goes who has taken longest: a request comes
-/// right behind its connection.
+/// The most connections without a complete request. Beyond that the oldest is closed: a request comes right behind
+/// its connection.
 const MOST: usize = 64;
 
 /// Longest request, in bytes.
 const LONGEST: u64 = 1 << 20;
 
-/// What can be asked of a run.
+/// A request to a run.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Request {
     /// Record from now on.
     Record {
-        /// The file, as an absolute path; one of that name is kept as with `--monitor`.
+        /// The file, as an absolute path; an existing file is renamed as with `--monitor`.
         file: PathBuf,
-        /// What is to be counted besides, until the recording ends.
+        /// Filters that are set until the recording ends.
         filters: Vec<FilterText>,
     },
     /// Record no more.
     Stop,
-    /// Send the asker, behind the answer, a recording that has what the counters of filters have counted.
+    /// Send, behind the answer, a recording with the counters of filters.
     Counters,
-    /// Send the asker what the nodes record, behind the answer, until the asker closes the connection.
+    /// Send the nodes' records, behind the answer, until the connection is closed.
     Follow,
 }
 
-/// What is answered: the file of the recording, if there is one, or a sentence that says why not.
+/// The answer: the file of the recording, if there is one, or a sentence with the reason of a refusal.
 pub type RequestAnswer = Result<Option<PathBuf>, String>;
 
 /// A request, and where the answer goes.
 #[derive(Debug)]
 pub struct Asked {
-    /// What is asked.
+    /// The request.
     pub request: Request,
     /// The connection to the asker.
     pub asker: UnixStream,
 }
 
-/// Answers. The connection stays open as long as the stream that this gives back.
+/// Answers. The connection stays open as long as the returned stream.
 pub fn answer(mut asker: UnixStream, answer: &RequestAnswer) -> UnixStream {
     let mut line = serde_json::to_vec(answer).unwrap_or_default();
     line.push(b'\n');
@@ -62,7 +62,7 @@ pub fn answer(mut asker: UnixStream, answer: &RequestAnswer) -> UnixStream {
     asker
 }
 
-/// Requests that wait for whoever follows the nodes.
+/// Requests that wait for the supervisor.
 #[derive(Debug)]
 pub struct Inbox {
     requests: Mutex<VecDeque<Asked>>,
@@ -92,7 +92,7 @@ impl Inbox {
         unsafe { libc::write(self.bell.as_raw_fd(), (&raw const one).cast(), size_of::<u64>()) };
     }
 
-    /// The requests that have come since the last time.
+    /// Takes the requests since the last call.
     pub fn take(&self) -> VecDeque<Asked> {
         let mut count = 0_u64;
         // SAFETY: the kernel writes eight bytes, or nothing if there is nothing.
@@ -116,9 +116,9 @@ pub fn take(listener: UnixListener) -> Option<Arc<Inbox>> {
     Some(inbox)
 }
 
-/// Listens to all who have connected side by side: nobody who says nothing keeps others waiting.
+/// Reads all connections in parallel, so a silent one does not delay others.
 fn serve(listener: &UnixListener, inbox: &Inbox) {
-    // Who has connected may have gone again.
+    // The connection may already be closed.
     if listener.set_nonblocking(true).is_err() {
         return;
     }
@@ -147,15 +147,15 @@ fn serve(listener: &UnixListener, inbox: &Inbox) {
                     error.kind(),
                     ErrorKind::WouldBlock | ErrorKind::Interrupted | ErrorKind::ConnectionAborted
                 ) => {}
-            // As with no descriptors left: somebody's is given up for it.
+            // As with no descriptors left: the oldest connection is closed.
             Err(_) if !callers.is_empty() => drop(callers.pop_front()),
-            // Trying again might fail as fast for ever.
+            // A retry might loop for ever.
             Err(_) => return,
         }
     }
 }
 
-/// Somebody who has connected and is about to say what for.
+/// A connection without a complete request.
 struct Caller {
     stream: UnixStream,
     text: Vec<u8>,
@@ -163,7 +163,7 @@ struct Caller {
 }
 
 impl Caller {
-    /// Somebody who may make a request.
+    /// A connection of a user that may make requests.
     fn new(stream: UnixStream) -> io::Result<Option<Self>> {
         let asker = credentials::of_peer(&stream)?;
         if ![credentials::this_user(), 0].contains(&asker.user) {
@@ -173,10 +173,10 @@ impl Caller {
         Ok(Some(Self { stream, text: vec![], end: Instant::now() + REQUEST_TIMEOUT }))
     }
 
-    /// Takes what has come; the caller, unless the request is complete or can be none.
+    /// Reads what has arrived; returns the caller, unless the request is complete or invalid.
     fn listen(mut self, inbox: &Inbox) -> Option<Self> {
         match self.hear() {
-            // Who says nothing intelligible in time is not answered.
+            // A connection without a valid request in time gets no answer.
             Ok(None) => (Instant::now() < self.end).then_some(self),
             Ok(Some(request)) => {
                 inbox.put(Asked { request, asker: self.stream });
@@ -186,7 +186,7 @@ impl Caller {
         }
     }
 
-    /// The request, if it has come to its end.
+    /// The request, if it is complete.
     fn hear(&mut self) -> io::Result<Option<Request>> {
         let left = LONGEST - self.text.len() as u64;
         match (&self.stream).take(left).read_to_end(&mut self.text) {
@@ -276,7 +276,7 @@ mod tests {
     fn callers_who_say_nothing_keep_nobody_waiting() {
         let place = std::env::temp_dir().join(format!("gondwana-callers-{}", std::process::id()));
         let inbox = take(UnixListener::bind(&place).unwrap()).unwrap();
-        // More than are listened to at the same time: served in turn they would take minutes.
+        // More connections than the limit: one after the other they would take minutes.
         let silent: Vec<_> = (0..3 * MOST).map(|_| UnixStream::connect(&place).unwrap()).collect();
         let mut asker = UnixStream::connect(&place).unwrap();
         std::fs::remove_file(&place).unwrap();
@@ -286,7 +286,7 @@ mod tests {
         // SAFETY: the kernel reads and writes one pollfd.
         assert_eq!(unsafe { libc::poll(&raw mut bell, 1, 30_000) }, 1);
         assert_eq!(inbox.take().pop_front().unwrap().request, Request::Stop);
-        // The first have had to go.
+        // The first ones have been closed.
         assert_eq!((&silent[0]).read(&mut [0]).unwrap(), 0);
     }
 }

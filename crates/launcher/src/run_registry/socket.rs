@@ -10,10 +10,10 @@ use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::Path;
 use std::time::Duration;
 
-/// What a launcher's socket is for.
+/// The purpose of a launcher's socket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Purpose {
-    /// Telling about the run.
+    /// Queries about the run.
     Run,
     /// Taking requests.
     Requests,
@@ -30,10 +30,10 @@ impl Purpose {
     }
 }
 
-/// What stands before the name of a socket that does not listen yet.
+/// The prefix of the name of a socket that does not listen yet.
 const EARLY: char = '.';
 
-/// How long to wait for a launcher that has more callers than it can keep waiting, only to know whether it is there.
+/// The timeout for a launcher with a full queue, to learn whether it exists.
 pub const KNOCK: Duration = Duration::from_millis(10);
 
 /// The name of a socket.
@@ -51,7 +51,7 @@ fn parse(name: &OsStr) -> Option<(u32, Purpose, bool)> {
     Some((process, purpose, listens))
 }
 
-/// The launchers that have a socket for telling about their runs; one may have been killed.
+/// The launchers with a socket for queries; some may have been killed.
 pub fn processes(place: &SocketDirectory) -> impl Iterator<Item = u32> {
     place.names().filter_map(|name| match parse(&name)? {
         (process, Purpose::Run, true) => Some(process),
@@ -59,9 +59,9 @@ pub fn processes(place: &SocketDirectory) -> impl Iterator<Item = u32> {
     })
 }
 
-/// Listens for others. A socket that an earlier process with the same number has left behind goes.
+/// Listens. Removes a socket that an earlier process with the same number has left behind.
 ///
-/// Whoever clears away what was left behind takes a socket that refuses callers for dead: it gets its name when it listens.
+/// Cleaning removes sockets that refuse connections, so a socket gets its final name only when it listens.
 pub fn listen(place: &SocketDirectory, process: u32, purpose: Purpose) -> io::Result<UnixListener> {
     let name = name(process, purpose);
     match call(place, &name, KNOCK) {
@@ -83,7 +83,7 @@ pub fn remove(place: &SocketDirectory, process: u32) {
     }
 }
 
-/// Connects to a socket; an error of the kind [`ErrorKind::WouldBlock`] if it has too many callers for so long.
+/// Connects to a socket; an error of the kind [`ErrorKind::WouldBlock`] if its queue stays full until the timeout.
 pub fn call(place: &SocketDirectory, name: &str, timeout: Duration) -> io::Result<UnixStream> {
     let socket = socket_with(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::CLOEXEC, None)?;
     set_socket_timeout(&socket, Timeout::Send, Some(timeout))?;
@@ -92,7 +92,7 @@ pub fn call(place: &SocketDirectory, name: &str, timeout: Duration) -> io::Resul
     Ok(socket.into())
 }
 
-/// Removes what launchers that were killed have left behind.
+/// Removes the sockets of killed launchers.
 pub fn clear(place: &SocketDirectory) {
     for name in place.names() {
         let Some((process, ..)) = parse(&name) else { continue };

@@ -1,7 +1,8 @@
-//! Where launchers have their sockets: in directories that nobody but their user, and root, can look into.
+//! The directories of launchers' sockets, which only their user and root can access.
 //!
-//! A name that others can take in advance would let them keep a run from being asked. Nobody but the user has a say in what
-//! is below `XDG_RUNTIME_DIR` or `/run/user`; in `/tmp` a directory counts by its owner, and a new one has a random name.
+//! A predictable name could be taken by another user, so that the run could not be queried. Only the user can write
+//! to `XDG_RUNTIME_DIR` or `/run/user`; in `/tmp` the owner of a directory is checked, and a new one has a random
+//! name.
 
 use super::credentials;
 use crate::random::random;
@@ -18,36 +19,36 @@ use std::path::{Path, PathBuf};
 /// Where the system has a directory for each user.
 const USERS: &str = "/run/user";
 
-/// Where everybody may make directories.
+/// The folder in which all users may make directories.
 const SHARED: &str = "/tmp";
 
-/// The name of the directory in one that is the user's own anyway.
+/// The name of the directory in a private folder of the user.
 const NAME: &str = "gondwana";
 
-/// What the names of directories in [`SHARED`] begin with.
+/// The prefix of the names of directories in [`SHARED`].
 const BEGIN: &str = "gondwana-";
 
-/// A launcher looks at so many names in [`SHARED`] for a directory that it has already: others may fill it with names.
+/// The most names in [`SHARED`] that a launcher checks for an existing directory: other users may fill the folder.
 const LOOKS: usize = 10_000;
 
 /// A directory for sockets, which was private when it was opened.
 #[derive(Debug)]
 pub struct SocketDirectory {
     directory: File,
-    /// Whose it is.
+    /// Its owner.
     user: u32,
     path: PathBuf,
 }
 
 impl SocketDirectory {
-    /// Places for this process, the best one first; they are made as they are asked for.
+    /// Directories for this process, the best one first; each is made when the iterator reaches it.
     pub fn own() -> impl Iterator<Item = Self> {
         let user = credentials::this_user();
         let runtime = runtime_directories(user).into_iter().map(move |parent| Self::made_in(&parent, user));
         runtime.chain(iter::once_with(move || Self::made_in_shared(user))).filter_map(Result::ok)
     }
 
-    /// All places that this user may look into: the user's own, for root everybody's.
+    /// All directories that this user may access: the user's own, for root those of all users.
     pub fn all() -> Vec<Self> {
         let user = credentials::this_user();
         let own = runtime_directories(user).into_iter().map(|parent| (parent, user));
@@ -58,7 +59,7 @@ impl SocketDirectory {
         found.into_iter().filter_map(|(path, owner)| Self::open(path, owner).ok()).collect()
     }
 
-    /// The place of a process in the directory that its environment names. Another one's environment may be unreadable.
+    /// The directory of a process below the folder that its environment names, if its environment is readable.
     pub fn of_process(process: u32) -> Option<Self> {
         let owner = fs::metadata(format!("/proc/{process}")).ok()?.uid();
         let environment = fs::read(format!("/proc/{process}/environ")).ok()?;
@@ -67,13 +68,13 @@ impl SocketDirectory {
         Self::open(absolute(OsString::from_vec(parent).into())?.join(NAME), owner).ok()
     }
 
-    /// Whose it is.
+    /// Its owner.
     pub fn user(&self) -> u32 {
         self.user
     }
 
-    /// A file in it. The path leads through the open directory, so that it stays there and is short enough for the address of
-    /// a socket, of 107 bytes.
+    /// A file in it. The path leads through the open directory, so that it cannot be redirected and fits into a
+    /// socket address of 107 bytes.
     pub fn file(&self, name: &str) -> PathBuf {
         PathBuf::from(format!("/proc/self/fd/{}/{name}", self.directory.as_raw_fd()))
     }
@@ -83,13 +84,13 @@ impl SocketDirectory {
         names(&self.file("."))
     }
 
-    /// Keeps programs that clean up old files away from the place, as long as this process has it open.
+    /// Keeps programs that remove old files away from the directory, as long as this process has it open.
     pub fn hold(&self) {
-        // Those that cannot lock do without.
+        // An error of the lock is ignored.
         let _ = self.directory.try_lock_shared();
     }
 
-    /// Takes the directory away if there is nothing in it.
+    /// Removes the directory if it is empty.
     pub fn remove_if_empty(&self) {
         let _ = fs::remove_dir(&self.path);
     }
@@ -98,7 +99,7 @@ impl SocketDirectory {
         Ok(Self { directory: private(&path, user)?, user, path })
     }
 
-    /// The place in a directory of the user's own.
+    /// The directory in a private folder of the user.
     fn made_in(parent: &Path, user: u32) -> io::Result<Self> {
         private(parent, user)?;
         let path = parent.join(NAME);
@@ -108,7 +109,7 @@ impl SocketDirectory {
         }
     }
 
-    /// A place in the directory that everybody may write to.
+    /// A directory in the folder that all users may write to.
     fn made_in_shared(user: u32) -> io::Result<Self> {
         let begin = format!("{BEGIN}{user}-");
         let ours = |name: &OsString| name.as_encoded_bytes().starts_with(begin.as_bytes());
@@ -120,29 +121,29 @@ impl SocketDirectory {
         }
         let number = u64::from_ne_bytes(random().map_err(|_| ErrorKind::Unsupported)?);
         let path = Path::new(SHARED).join(format!("{begin}{number:016x}"));
-        // Nobody can have foreseen the name: if it is there nevertheless, it is not ours.
+        // The name is unpredictable: if it exists nevertheless, it is not ours.
         make(&path)?;
         Self::open(path, user)
     }
 }
 
-/// The directories that are the user's own, the one that the environment names first.
+/// The private folders of the user, first the one that the environment names.
 fn runtime_directories(user: u32) -> Vec<PathBuf> {
     let named = std::env::var_os("XDG_RUNTIME_DIR").and_then(|path| absolute(path.into()));
     named.into_iter().chain([Path::new(USERS).join(user.to_string())]).collect()
 }
 
-/// The same path without a trailing slash, behind which a symbolic link would be followed.
+/// The same path without a trailing slash, with which a symbolic link would be followed.
 fn absolute(path: PathBuf) -> Option<PathBuf> {
     path.is_absolute().then(|| path.components().collect())
 }
 
-/// Makes a directory that nobody else can look into.
+/// Makes a private directory.
 fn make(path: &Path) -> io::Result<()> {
     DirBuilder::new().mode(0o700).create(path)
 }
 
-/// Opens a directory, which must be this user's and closed to all others, and no symbolic link.
+/// Opens a directory, which must be private to this user and no symbolic link.
 fn private(path: &Path, user: u32) -> io::Result<File> {
     let flags = libc::O_DIRECTORY | libc::O_NOFOLLOW;
     let directory = OpenOptions::new().read(true).custom_flags(flags).open(path)?;
@@ -158,7 +159,7 @@ fn names(directory: &Path) -> impl Iterator<Item = OsString> + use<> {
     fs::read_dir(directory).into_iter().flatten().filter_map(Result::ok).map(|entry| entry.file_name())
 }
 
-/// What has a user's number in its name, behind `begin`, and that number.
+/// The entries with a user's number in their name, behind `begin`, and that number.
 fn numbered(directory: &'static str, begin: &'static str) -> impl Iterator<Item = (PathBuf, u32)> {
     let number = move |name: &OsStr| {
         let digits = name.to_str()?.strip_prefix(begin)?.split('-').next()?;

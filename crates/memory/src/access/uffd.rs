@@ -226,7 +226,7 @@ impl Uffd {
                     }
                     start += PAGE_SIZE as u64;
                 }
-                // A hole in the memfd: UFFDIO_ZEROPAGE fills it.
+                // A hole in the memfd: allocate its page, then try again.
                 Some(libc::EFAULT) => {
                     self.populate(start as usize, 1)?;
                     self.zap(start as usize, 1)?;

@@ -18,7 +18,7 @@ pub fn read(path: &Path, machine: &Machine, names: &Registry) -> Result<Plan, Fa
     Plan::parse(&text, machine, names).map_err(|error| Failure::usage(format!("{shown}: {error}")))
 }
 
-/// What a plan means in a program, and a sentence for each entry that means nothing there.
+/// Resolves a plan for a program, with a sentence for each entry that cannot be resolved.
 pub fn resolve(plan: &Plan, path: &Path, program: &Program) -> (Vec<PlacementRule>, Vec<String>) {
     let mut files = Files { program, open: vec![] };
     let (mut rules, mut missing) = (vec![], vec![]);

@@ -7,18 +7,18 @@ use crate::run_registry::State;
 use gondwana_console::failure::{CANNOT, Failure, NOT_FOUND};
 use std::time::{Duration, Instant};
 
-/// How long to wait for the cause when a connection was closed: most often its other end has just died, and on a loaded
-/// computer the news of that takes a while.
+/// The wait for the cause of a closed connection: most often its other end has just died, and on a loaded computer
+/// that report takes a while.
 pub(super) const CAUSE: Duration = Duration::from_millis(1000);
 
 /// How long the kernel may take to end processes that were killed.
 const KILLED: Duration = Duration::from_secs(2);
 
-/// How long nodes may take to end once a computer is silent: those on it may be unable to tell of it.
+/// The wait for nodes to end once a computer is silent: those on it may be unable to report.
 const KILLED_AFTER_SILENCE: Duration = Duration::from_millis(200);
 
 impl Supervisor<'_> {
-    /// Ends the other nodes while node 0 ends by itself: to give back much memory takes the system a while.
+    /// Ends the other nodes while node 0 ends by itself: freeing much memory takes the system a while.
     pub(super) fn release(&mut self, machine: &mut dyn Nodes) {
         for (number, node) in (0..).zip(&mut self.nodes).skip(1).filter(|(_, node)| !node.ended) {
             node.released = true;
@@ -26,8 +26,8 @@ impl Supervisor<'_> {
         }
     }
 
-    /// A connection has broken. Unless the run is ending anyway, that ends it, but the death of a node is the
-    /// better explanation, and may be on its way; not from a computer that is silent.
+    /// A connection has broken. That ends the run, unless it is ending already. The death of a node is the better
+    /// explanation, so the report of it is awaited, except from a silent computer.
     pub(super) fn lost(&mut self, by: u16, lost: u16, reason: &str) {
         if self.end.is_some() || self.lost.is_some() || self.exiting() {
             return;
@@ -55,7 +55,7 @@ impl Supervisor<'_> {
             End::Signalled(signal) => {
                 let expected = number == 0 && self.passed_on.contains(&signal);
                 self.finish(end, machine);
-                // Who writes to a pipe that nobody reads dies without a word, as natively.
+                // A death by SIGPIPE is not reported, as natively.
                 let of_pipe = signal == libc::SIGPIPE && node.crash.is_none();
                 if let Some(why) = &node.starved {
                     self.say(&format!("node {number} was killed by the kernel: {why}"));
@@ -64,12 +64,12 @@ impl Supervisor<'_> {
                     self.say(&line);
                 }
             }
-            // Node 0 has seen to it that the others have written everything out and stand still.
+            // The other nodes have flushed their streams and do nothing more.
             End::Exited(_) if node.exit => self.finish(end, machine),
-            // The others end when they learn that the program is ending. One that could not go on, as with its host, will not
-            // say that it has written everything out: node 0 would wait for that in vain.
+            // The other nodes end when they learn that the program is ending. A node that failed will not report that
+            // it has flushed its streams, so node 0 would wait for ever.
             End::Exited(status) if node.released || self.exiting() && status != i32::from(CANNOT) => {}
-            // The loader has said which library of the program is missing, as natively.
+            // The loader has printed which library of the program is missing, as natively.
             End::Exited(status) if self.reporting && !node.up && status == i32::from(NOT_FOUND) => {
                 self.finish(end, machine);
             }
@@ -82,7 +82,7 @@ impl Supervisor<'_> {
                     ));
                 }
             }
-            // `_exit`, or the runtime library itself, which has said why.
+            // `_exit`, or the runtime library itself, which has printed why.
             End::Exited(status) if number == 0 || status == i32::from(CANNOT) => self.finish(end, machine),
             End::Exited(status) => {
                 let failure = if status == 0 { i32::from(CANNOT) } else { status };
@@ -92,8 +92,8 @@ impl Supervisor<'_> {
         }
     }
 
-    /// Decides how the run ends, and ends what is left of it. Why is said afterwards: a terminal that the user has stopped
-    /// takes its time.
+    /// Decides how the run ends, and ends all nodes. The reason is printed afterwards: writing to a stopped terminal
+    /// blocks.
     pub(super) fn finish(&mut self, end: End, machine: &mut dyn Nodes) {
         self.end = Some(end);
         machine.kill();
@@ -101,7 +101,7 @@ impl Supervisor<'_> {
         self.deadline = Some(Instant::now() + if self.silent { KILLED_AFTER_SILENCE } else { KILLED });
     }
 
-    /// A process cannot be a node. What the first one says is said for all.
+    /// A process cannot become a node. Only the first reason is printed.
     pub(super) fn failed(&mut self, why: &str, machine: &mut dyn Nodes) {
         if self.end.is_none() {
             self.finish(End::Exited(i32::from(CANNOT)), machine);
@@ -111,7 +111,7 @@ impl Supervisor<'_> {
 
     pub(super) fn overdue(&mut self, machine: &mut dyn Nodes) -> Result<(), Failure> {
         if self.killed && self.silent {
-            // The agent there, if there still is one, ends its nodes by itself.
+            // The agent there, if it still runs, ends its nodes by itself.
             self.nodes.iter_mut().for_each(|node| node.ended = true);
             return Ok(());
         }
@@ -129,7 +129,7 @@ impl Supervisor<'_> {
         Ok(())
     }
 
-    /// No better explanation than a broken connection has come.
+    /// The wait for a better explanation than a broken connection has ended.
     pub(super) fn finish_lost(&mut self, machine: &mut dyn Nodes) {
         let lost = self.lost.take().filter(|_| self.end.is_none());
         let end = self.end.unwrap_or(End::Exited(i32::from(CANNOT)));
@@ -140,7 +140,7 @@ impl Supervisor<'_> {
     }
 }
 
-/// One line about a node that is waited for, and may be stopped.
+/// One line about a node that others wait for, and that may be stopped.
 pub(super) fn held_up(node: u16, by: u16, process: Option<u32>) -> String {
     let process = process.map_or_else(|| "PID".to_owned(), |process| process.to_string());
     format!(

@@ -1,4 +1,4 @@
-//! Follows the nodes of a run to its end, and sees to it that there is one.
+//! Follows the nodes of a run to its end, and ends it.
 
 mod ending;
 mod monitoring;
@@ -60,7 +60,7 @@ impl Supervisor<'_> {
         }
         let stats = (0..self.nodes.len() as u16).map(|node| self.stats.remove(&node)).collect();
         let end = match self.end {
-            // Whoever reads the status alone must not take it for a success, nor for a reader that has gone away.
+            // The status must show neither a success nor a reader that has closed.
             Some(End::Exited(0) | End::Signalled(libc::SIGPIPE)) if self.output_lost => None,
             end => end,
         };
@@ -88,8 +88,7 @@ impl Supervisor<'_> {
                 self.output_lost = true;
                 self.say(&sentence);
             }
-            // A program may handle such a signal as often as it likes; one that does not let it through has been
-            // asked once.
+            // A program may handle such a signal any number of times; one that blocks it gets it once.
             Event::Signal { signal, .. }
                 if ENDING.contains(&signal)
                     && self.passed_on.contains(&signal)
@@ -100,7 +99,7 @@ impl Supervisor<'_> {
             }
             Event::Signal { signal, from_terminal } => {
                 self.passed_on.push(signal);
-                // The terminal has sent it to node 0 as well.
+                // The terminal has sent it to node 0 too.
                 if !from_terminal {
                     machine.signal(0, signal);
                 }
@@ -170,7 +169,7 @@ impl Supervisor<'_> {
         }
     }
 
-    /// The stop key of the terminal: node 0 may have had the signal itself, the others follow, then the launcher.
+    /// The stop key of the terminal: node 0 may already have the signal; then the other nodes and the launcher stop.
     fn stop(&mut self, from_terminal: bool, machine: &mut dyn Nodes) {
         if !from_terminal {
             machine.signal(0, libc::SIGTSTP);
@@ -184,7 +183,7 @@ impl Supervisor<'_> {
         machine.signal(0, libc::SIGCONT);
     }
 
-    /// A node does not go on until somebody lets it.
+    /// A node is stopped: reports it.
     fn stopped(&mut self, stop: &Stop, host: Option<&str>) {
         let Some(node) = self.nodes.get_mut(usize::from(stop.node)) else { return };
         if self.end.is_none() && !node.ended {

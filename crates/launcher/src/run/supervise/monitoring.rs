@@ -1,4 +1,4 @@
-//! What nodes record, and what others ask of the run.
+//! Records of nodes, and requests of commands.
 
 use super::state::Supervisor;
 use crate::process::events::Nodes;
@@ -35,7 +35,7 @@ impl Supervisor<'_> {
         }
     }
 
-    /// Where others make requests, if they can.
+    /// The inbox of requests, if there is one.
     pub(super) fn requests(&self) -> Option<Arc<Inbox>> {
         self.registry.as_ref()?.requests().cloned()
     }

@@ -1,4 +1,4 @@
-//! What is known about a run while its nodes are followed.
+//! The supervisor's state of a run.
 
 use crate::process::events::End;
 use crate::progress_line::ProgressLine;
@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Instant;
 
-/// What a node has told of its death.
+/// A node's report of its own death.
 #[derive(Clone, Debug)]
 pub struct Crash {
     pub thread: u64,
@@ -17,7 +17,7 @@ pub struct Crash {
     pub what: String,
 }
 
-/// What is known about one node.
+/// The state of one node.
 #[derive(Clone, Debug, Default)]
 pub struct SupervisedNode {
     /// Its process, as a number of its computer.
@@ -25,12 +25,12 @@ pub struct SupervisedNode {
     pub up: bool,
     pub ended: bool,
     pub exit: bool,
-    /// It was ended because the program has, and nobody needs it any more.
+    /// The supervisor ended it, because the program has ended.
     pub released: bool,
     /// The user has been told that it is stopped.
     pub stopped: bool,
     pub crash: Option<Crash>,
-    /// Why the kernel has ended it, if that was for want of memory.
+    /// Why the kernel killed it, if that was for memory.
     pub starved: Option<String>,
 }
 
@@ -41,18 +41,18 @@ pub struct Supervisor<'a> {
     pub reporting: bool,
     pub stats: BTreeMap<u16, serde_json::Value>,
     pub live: ProgressLine,
-    /// What those are told who ask about the run, if anybody can.
+    /// The answers to queries, if there are any.
     pub registry: Option<Arc<RunRegistry>>,
-    /// Where what nodes record goes.
+    /// The receivers of records.
     pub monitored: Option<Monitored>,
     pub say: &'a mut dyn FnMut(&str),
     pub end: Option<End>,
-    /// Signals passed on to node 0: no surprise if it dies of one of them.
+    /// Signals passed on to node 0: its death by one of them is not reported.
     pub passed_on: Vec<i32>,
     pub lost: Option<String>,
-    /// What the program has printed could not be written.
+    /// Output of the program could not be written.
     pub output_lost: bool,
-    /// A whole computer is silent: the nodes on it cannot be followed to their ends.
+    /// A computer is silent: the ends of the nodes on it cannot be observed.
     pub silent: bool,
     pub killed: bool,
     pub deadline: Option<Instant>,
@@ -89,19 +89,19 @@ impl<'a> Supervisor<'a> {
         Self { monitored: Some(monitored), ..self }
     }
 
-    /// A node is further than it was, for those who ask.
+    /// Records a node's new state, for queries.
     pub fn reached(&self, number: u16, state: State) {
         if let Some(registry) = &self.registry {
             registry.reached(number, state);
         }
     }
 
-    /// True once a node has said that the program is ending.
+    /// True once a node has reported that the program is ending.
     pub fn exiting(&self) -> bool {
         self.nodes.iter().any(|node| node.exit)
     }
 
-    /// Tells the user something, in one line.
+    /// Prints one line for the user.
     pub fn say(&mut self, line: &str) {
         self.live.erase();
         (self.say)(line);

@@ -50,7 +50,7 @@ impl Nodes for Script {
     }
 }
 
-/// The outcome, what was said, and the signals sent.
+/// The outcome, the printed lines, and the signals sent.
 fn follow(nodes: u16, events: Vec<Event>) -> (End, Vec<String>, Vec<(u16, i32)>) {
     let mut said = vec![];
     let mut say = |line: &str| said.push(line.to_owned());
@@ -205,10 +205,10 @@ fn output_that_is_lost_is_a_failure() {
 #[test]
 fn a_host_that_is_lost_while_the_program_ends_is_not_waited_for() {
     let exit = || Event::Report(0, Report::Exit { status: 0 });
-    // Node 0 waits for what node 1 will not do any more.
+    // Node 0 waits for a report that node 1 will not send.
     let (end, said, _) = follow(2, vec![exit(), ended(1, i32::from(CANNOT))]);
     assert_eq!((end, said), (End::Exited(i32::from(CANNOT)), vec![]));
-    // Nobody needs a node that has written everything out.
+    // A node that has flushed its streams is not needed.
     let closed = Event::Report(0, Report::Closed);
     let (end, said, _) = follow(2, vec![exit(), closed, ended(1, i32::from(CANNOT)), ended(0, 0)]);
     assert_eq!((end, said), (End::Exited(0), vec![]));
