@@ -1,10 +1,10 @@
-//! Texts of others on their way to people. Names in recordings, plans, machine files, other hosts' answers and `/proc` can
-//! have anything in them: whatever they say, they do not speak to the terminal.
+//! Sanitises untrusted text for terminals. Names in recordings, plans, machine files, other hosts' answers and
+//! `/proc` may contain any characters; control characters must not reach the terminal.
 
 use std::fmt::Write;
 
-/// True for what moves the cursor, colours, or asks something of a terminal, and for the marks that turn the direction of
-/// writing: they make a line read otherwise than it is.
+/// True for control characters of terminals, and for characters that change the direction of writing, which can
+/// disguise a line.
 fn speaks(letter: char) -> bool {
     letter.is_control()
         || matches!(letter, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
@@ -20,12 +20,13 @@ pub fn line(text: &str) -> String {
     text.chars().map(|letter| if speaks(letter) { '\u{fffd}' } else { letter }).collect()
 }
 
-/// A JSON text: what is replaced elsewhere is escaped, so that programs read what was recorded.
+/// A JSON text: control characters are escaped instead of replaced, so that programs read the recorded text.
 pub fn json(text: &str) -> String {
     let mut clean = String::with_capacity(text.len());
     for letter in text.chars() {
         if speaks(letter) && letter != '\n' {
-            // Only strings of a JSON text have such letters. None is beyond the first 65,536. Writing to a text does not fail.
+            // In JSON such characters occur in strings only. All are below U+10000. Writing to a string does not
+            // fail.
             let _ = write!(clean, "\\u{:04x}", u32::from(letter));
         } else {
             clean.push(letter);

@@ -3,7 +3,7 @@
 /// On which side of its column a cell is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Side {
-    /// Words.
+    /// Text.
     Left,
     /// Numbers.
     Right,
@@ -62,7 +62,7 @@ pub fn ranges(numbers: &[u32]) -> String {
     runs.collect::<Vec<_>>().join(", ")
 }
 
-/// A number of things: `1 node`, `2 nodes`.
+/// A number with a noun: `1 node`, `2 nodes`.
 pub fn counted(number: usize, what: &str) -> String {
     match number {
         1 => format!("1 {what}"),

@@ -1,9 +1,8 @@
-//! How the files come about that a command writes: beside their names, under a name that nobody can know before, and then in
-//! the place of whatever has the name. So no link is followed that somebody has laid there, nobody has the file open already,
-//! and whoever looks finds the old contents or the new ones.
+//! Creates the files that a command writes: under an unpredictable temporary name in the same folder, then by an
+//! atomic rename. So no planted link is followed, no other process has the new file open already, and readers see the
+//! old contents or the new ones.
 //!
-//! What takes bytes as they come cannot be replaced, and need not be: devices, pipes, and the descriptors that the command was
-//! started with (`/dev/stdout`, `>(...)` of the shell).
+//! Devices, pipes and inherited descriptors (`/dev/stdout`, `>(...)` of the shell) are not replaced but written to.
 
 use std::ffi::OsStr;
 use std::fs::{self, File, Metadata, OpenOptions};
@@ -16,25 +15,25 @@ use std::path::{Path, PathBuf};
 /// Who may read a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Readers {
-    /// The user alone: it tells of command lines, paths and names.
+    /// The user only: the file contains command lines, paths and names.
     User,
-    /// Those who may read the user's new files.
+    /// As the umask permits.
     Usual,
 }
 
-/// What there is to be written to at a name.
+/// The target of a name.
 #[derive(Debug)]
 pub enum Destination {
-    /// This, as it is.
+    /// An open stream.
     Stream(File),
-    /// A file that is to be made, in the place of what has its name if anything has.
+    /// A file that is created, and replaces an existing one.
     File,
 }
 
-/// Finds out what to do about a name.
+/// Finds the target of a name.
 ///
 /// # Errors
-/// If nothing can be written there.
+/// If it cannot be written.
 pub fn destination(name: &Path) -> io::Result<Destination> {
     if let Some(descriptor) = inherited(name) {
         return duplicate(descriptor).map(Destination::Stream);
@@ -42,14 +41,14 @@ pub fn destination(name: &Path) -> io::Result<Destination> {
     let Ok(there) = fs::symlink_metadata(name) else { return Ok(Destination::File) };
     let kind = there.file_type();
     if kind.is_symlink() {
-        // A link of somebody else's, and one that leads to a file, is replaced as a file is.
+        // A link of another user, or to a file, is replaced like a file.
         let stream = fs::metadata(name).ok().filter(|target| is_ours(&there) && takes_bytes(target));
         return stream.map_or(Ok(Destination::File), |target| open(name, &target));
     }
     match kind {
         kind if kind.is_file() => Ok(Destination::File),
         kind if kind.is_dir() => Err(io::Error::from_raw_os_error(libc::EISDIR)),
-        // Anybody can make a pipe, and read what comes out; devices are root's work.
+        // Any user can make a pipe and read from it; only root makes devices.
         kind if kind.is_fifo() && !is_ours(&there) => {
             Err(io::Error::new(ErrorKind::PermissionDenied, "it is a pipe of another user"))
         }
@@ -62,14 +61,14 @@ fn takes_bytes(there: &Metadata) -> bool {
     there.file_type().is_fifo() || there.file_type().is_char_device()
 }
 
-/// True for what this user or root has made.
+/// True if this user or root owns it.
 fn is_ours(there: &Metadata) -> bool {
     // SAFETY: the call cannot fail and touches no memory.
     let user = unsafe { libc::geteuid() };
     there.uid() == user || there.uid() == 0
 }
 
-/// Opens a pipe or a device that has been looked at.
+/// Opens a pipe or a device that was checked.
 fn open(name: &Path, seen: &Metadata) -> io::Result<Destination> {
     let file = OpenOptions::new().write(true).custom_flags(libc::O_NOCTTY).open(name)?;
     let opened = file.metadata()?;
@@ -79,9 +78,9 @@ fn open(name: &Path, seen: &Metadata) -> io::Result<Destination> {
     Ok(Destination::Stream(file))
 }
 
-/// The descriptor of this process that a name stands for.
+/// The descriptor of this process that a name refers to.
 fn inherited(name: &Path) -> Option<RawFd> {
-    /// Links that may lead there: `/dev/stdout` is one.
+    /// The most links to follow: `/dev/stdout` is one.
     const LINKS: usize = 8;
     let own = fs::canonicalize("/proc/self/fd").ok()?;
     let mut name = name.to_owned();
@@ -97,7 +96,7 @@ fn inherited(name: &Path) -> Option<RawFd> {
     None
 }
 
-/// The same open file: what is written goes where others' output to it ends.
+/// Duplicates the descriptor, so that the file offset is shared with other writers.
 fn duplicate(descriptor: RawFd) -> io::Result<File> {
     // SAFETY: the call reads the flags of a descriptor, if there is one of that number.
     let flags = unsafe { libc::fcntl(descriptor, libc::F_GETFL) };
@@ -116,20 +115,20 @@ fn duplicate(descriptor: RawFd) -> io::Result<File> {
     Ok(unsafe { File::from_raw_fd(copy) })
 }
 
-/// A new file that has not got its name yet. It goes away if it never gets it.
+/// A new file without its final name. It is removed if it never gets that.
 #[derive(Debug)]
 pub struct Fresh {
     file: File,
-    /// Where it is until then; nothing once it has its name.
+    /// Its temporary path; `None` once it has its final name.
     at: Option<PathBuf>,
     name: PathBuf,
 }
 
 impl Fresh {
-    /// Makes a file in the folder of its name.
+    /// Makes a temporary file in the folder of its final name.
     ///
     /// # Errors
-    /// If there can be no such file.
+    /// Of the system.
     pub fn beside(name: &Path, readers: Readers) -> io::Result<Self> {
         let is_folder = name.as_os_str().as_bytes().ends_with(b"/") || name.file_name().is_none();
         if is_folder || fs::symlink_metadata(name).is_ok_and(|there| there.is_dir()) {
@@ -141,7 +140,7 @@ impl Fresh {
         };
         loop {
             let at = name.with_file_name(format!(".gondwana-{:016x}", getrandom::u64()?));
-            // With create_new nothing that is there is opened, no link either.
+            // create_new opens no existing file and follows no link.
             match OpenOptions::new().write(true).create_new(true).mode(mode).open(&at) {
                 Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
                 file => return Ok(Self { file: file?, at: Some(at), name: name.to_owned() }),
@@ -157,10 +156,10 @@ impl Fresh {
         self.file.write_all(bytes)
     }
 
-    /// Gives the file its name, which nothing else has from then on.
+    /// Gives the file its final name, replacing an existing file.
     ///
     /// # Errors
-    /// Of the system. The file is gone then.
+    /// Of the system. The file is removed then.
     pub fn settle(mut self) -> io::Result<File> {
         let file = self.file.try_clone()?;
         let Some(at) = &self.at else { return Ok(file) };
@@ -179,7 +178,7 @@ impl Drop for Fresh {
     }
 }
 
-/// Replaces the file of a name, or writes to what takes bytes as they come.
+/// Replaces the file of a name, or writes to a stream.
 ///
 /// # Errors
 /// Of the system.
@@ -194,7 +193,7 @@ pub fn replace(name: &Path, contents: &[u8], readers: Readers) -> io::Result<()>
     }
 }
 
-/// The name with something behind it.
+/// The name with a suffix.
 pub fn with_suffix(name: &Path, suffix: &str) -> PathBuf {
     let mut whole = name.as_os_str().to_owned();
     whole.push(OsStr::new(suffix));

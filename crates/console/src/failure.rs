@@ -1,10 +1,10 @@
-//! What the user reads when a command cannot do its work.
+//! Failures of a command, with their messages and exit statuses.
 
 use std::fmt;
 
-/// The command line makes no sense; the number that shells and most tools use for it.
+/// Usage error; the status that shells and most tools use.
 pub const USAGE: u8 = 2;
-/// The launcher itself cannot go on; the number that `env`, `nohup` and `timeout` use for it.
+/// The launcher itself has failed; the status that `env`, `nohup` and `timeout` use.
 pub const CANNOT: u8 = 125;
 /// The program is there and cannot be run.
 pub const NOT_RUNNABLE: u8 = 126;
@@ -16,8 +16,8 @@ pub const NOT_FOUND: u8 = 127;
 pub struct Failure {
     /// Exit status of the launcher.
     pub status: u8,
-    /// What is wrong and what to do about it, without a full stop or a line break. Below it may be what the user wrote,
-    /// with marks that point at the place.
+    /// What is wrong and what to do about it, without a full stop or a line break at the end. The user's input may
+    /// follow on further lines, with marks at the position.
     pub message: String,
 }
 

@@ -1,4 +1,4 @@
-//! What commands write to terminals and files: results, sentences for the user, tables; and how a command fails.
+//! Output of commands to terminals and files: results, messages, tables; and failures of commands.
 
 pub mod clean;
 pub mod columns;

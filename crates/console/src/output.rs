@@ -1,4 +1,4 @@
-//! Where results go: standard output, or a file of which it is known before the work begins that it can be written.
+//! Output of results: standard output, or a file that is checked to be writable before the work begins.
 
 use crate::clean;
 use crate::create::{Destination, Fresh, Readers, destination, replace};
@@ -10,35 +10,34 @@ use std::io::{self, ErrorKind, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-/// Prints the results of a command, which end it.
+/// Prints the result of a command.
 pub fn print(text: &str) -> Result<ExitCode, Failure> {
     match io::stdout().write_all(clean::text(text).as_bytes()) {
-        // Whoever reads has seen enough.
+        // The reader has closed the pipe.
         Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(ExitCode::SUCCESS),
         Err(error) => Err(Failure::system("standard output", &error)),
         Ok(()) => Ok(ExitCode::SUCCESS),
     }
 }
 
-/// Tells the user something that is no result: a sentence with what may be a text of others in it. Where nobody can be told,
-/// the work goes on.
+/// Prints a message for the user, which may contain untrusted text, on standard error. Errors of writing are ignored.
 pub fn tell(sentence: &str) {
     let _ = writeln!(io::stderr(), "gondwana: {}", clean::text(sentence));
 }
 
-/// A result for programs.
+/// A result as JSON.
 ///
 /// # Panics
-/// If it is no JSON, which is an error of the caller's.
+/// If it cannot be serialised, which is a defect of the caller.
 pub fn json(value: &impl Serialize) -> String {
     clean::json(&serde_json::to_string_pretty(value).expect("results are JSON")) + "\n"
 }
 
-/// A file that the user has named. What has its name stays until there is something to write.
+/// A file that the user has named. An existing file stays until the new contents are written.
 #[derive(Debug)]
 pub struct Output {
     path: PathBuf,
-    /// What takes bytes as they come, if the name is that of such a thing.
+    /// The stream, if the name is that of one.
     stream: Option<File>,
     readers: Readers,
 }
@@ -48,7 +47,7 @@ impl Output {
     pub fn open(option: &str, path: &Path, readers: Readers) -> Result<Self, Failure> {
         let stream = destination(path).and_then(|place| match place {
             Destination::Stream(stream) => Ok(Some(stream)),
-            // Made for trial: one that waits for the end of the work would be left behind by whoever is killed.
+            // A trial only: a file that waited for the end of the work would remain when the command is killed.
             Destination::File => Fresh::beside(path, readers).map(|_| None),
         });
         let stream = stream.map_err(|error| {

@@ -10,7 +10,7 @@ pub fn limit(resource: libc::__rlimit_resource_t) -> u64 {
     limit.rlim_cur
 }
 
-/// An error of the system, with the limit that it has come from, if it has.
+/// An error of the system, with the resource limit that caused it, if one did.
 pub fn explained(error: &io::Error) -> String {
     let hint = match error.raw_os_error() {
         Some(libc::EFBIG) => {

@@ -1,30 +1,30 @@
-//! The last row of the terminal, kept free of what programs print.
+//! Reserves the last row of the terminal.
 //!
-//! Programs write to the terminal themselves, at any time. So that their output and ours do not run into each other,
-//! the terminal scrolls only the rows above the last one while there is a line of ours. Programs that print notice
-//! nothing: the cursor returns to where it was, and every change is a single write.
+//! Programs write to the terminal themselves, at any time. To separate their output from ours, the scroll region
+//! excludes the last row while a line is shown. Programs are not affected: the cursor returns to its position, and
+//! every change is a single write.
 
 use std::io::{IsTerminal, Write};
 use std::os::fd::{AsRawFd, RawFd};
 
-/// Standard error, if it is a terminal on which a row can be kept.
+/// Standard error, if it is a terminal on which a row can be reserved.
 #[derive(Debug)]
 pub struct LastRow {
     fd: RawFd,
-    /// The row that is kept, counted from 1; 0 while there is none.
+    /// The reserved row, counted from 1; 0 while there is none.
     kept: u16,
 }
 
 impl LastRow {
-    /// Nothing is written until there is a line to show.
+    /// Writes nothing until a line is shown.
     pub fn of_standard_error() -> Option<Self> {
         let stream = std::io::stderr();
         let capable = std::env::var_os("TERM").is_some_and(|name| !name.is_empty() && name != "dumb");
         (capable && stream.is_terminal()).then(|| Self { fd: stream.as_raw_fd(), kept: 0 })
     }
 
-    /// Shows a line instead of the one before, cut off where the terminal ends. Does nothing while the terminal belongs
-    /// to another job or takes no output.
+    /// Replaces the line, cut off at the terminal's width. Does nothing while the terminal belongs to another job or
+    /// is stopped.
     pub fn show(&mut self, line: &str) {
         if !in_foreground(self.fd) || !takes_output(self.fd) {
             return;
@@ -37,7 +37,7 @@ impl LastRow {
         write(&format!("{keep}\x1b7\x1b[{rows};1H\x1b[K{shown}\x1b8"));
     }
 
-    /// Gives the row back, empty, if there is one.
+    /// Clears and releases the row, if there is one.
     pub fn clear(&mut self) {
         let row = std::mem::take(&mut self.kept);
         if row > 0 {
@@ -52,7 +52,7 @@ impl Drop for LastRow {
     }
 }
 
-/// Makes only the other rows scroll. If the cursor is in the last row, everything moves up by one before.
+/// Sets the scroll region to the other rows. If the cursor is in the last row, the screen scrolls by one first.
 fn keep(rows: u16) -> String {
     format!("\x1bD\x1b[A\x1b7\x1b[1;{}r\x1b8", rows - 1)
 }
@@ -62,7 +62,7 @@ fn write(text: &str) {
     let _ = std::io::stderr().write_all(text.as_bytes());
 }
 
-/// Rows and columns that terminals have that do not say.
+/// Rows and columns of terminals that do not report them.
 const USUAL: (u16, u16) = (24, 80);
 
 /// Rows and columns, if there are enough for two kinds of output.
@@ -77,19 +77,19 @@ fn size(fd: RawFd) -> Option<(u16, u16)> {
     (result == 0 && rows >= 2 && columns >= 2).then_some((rows, columns))
 }
 
-/// Rows and columns of the terminal that standard output is, or as many as are usual.
+/// Rows and columns of the terminal on standard output, or the default.
 pub fn size_of_standard_output() -> (usize, usize) {
     let (rows, columns) = size(std::io::stdout().as_raw_fd()).unwrap_or(USUAL);
     (usize::from(rows), usize::from(columns))
 }
 
-/// Columns of the terminal that standard output is, or as many as are usual.
+/// Columns of the terminal on standard output, or the default.
 pub fn columns_of_standard_output() -> usize {
     let (_, columns) = size(std::io::stdout().as_raw_fd()).unwrap_or(USUAL);
     usize::from(columns)
 }
 
-/// False while the user has stopped the terminal, or nobody reads what it is sent: writing would wait.
+/// False while the terminal is stopped or its buffer is full: writing would block.
 fn takes_output(fd: RawFd) -> bool {
     let mut poll = libc::pollfd { fd, events: libc::POLLOUT, revents: 0 };
     // SAFETY: the kernel reads and writes one pollfd.

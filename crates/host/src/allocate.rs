@@ -10,25 +10,25 @@ use gondwana_rset::Placement;
 use gondwana_topology::{NodeId, NodeSet};
 use std::io;
 
-/// What else memory is to be.
+/// Additional properties of memory.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Extras {
-    /// All pages are there at once, also where the policy leaves the choice to the kernel.
+    /// Allocate all pages at once, also with a policy that leaves the placement to the kernel.
     pub prefault: bool,
-    /// Pages stay in memory, as those of the papers' drivers did.
+    /// Lock pages in memory, as the papers' drivers did.
     pub lock: bool,
     /// No huge pages, even where they would fit.
     pub small_pages: bool,
-    /// Pages cycle through so many colours of a cache ([`crate::colours`]).
+    /// Consecutive pages cycle through this many cache colours ([`crate::colours`]).
     pub colours: Option<u64>,
-    /// No page may be anywhere else, even if that costs the program its life ([`crate::place_untouched`]).
+    /// No page may be elsewhere, even if the kernel kills the program for it ([`crate::place_untouched`]).
     pub strict: bool,
 }
 
-/// Memory for at least `bytes` bytes, placed as asked for from the calling thread's point of view.
+/// Allocates at least `bytes` bytes, placed relative to the calling thread.
 ///
-/// The pages of all policies are there when this returns, except with Float: there the kernel chooses when a page is
-/// touched first, among the nodes of the resource set.
+/// All pages are allocated when this returns, except with Float: then the kernel places each page at its first touch,
+/// on a node of the resource set.
 ///
 /// # Examples
 /// ```
@@ -47,7 +47,7 @@ pub fn allocate(
     extras: Extras,
 ) -> io::Result<(AnonymousMemory, Placed)> {
     let region = AnonymousMemory::new(bytes)?;
-    // A kernel that does not say where a thread is has one node.
+    // A kernel that does not report a thread's node has one node.
     let here = sys::here().map_or(NodeId(0), |(_, node)| node);
     let placed = fill(&region, placement, here, extras);
     Ok((region, placed))
@@ -63,7 +63,7 @@ pub fn fill(region: &AnonymousMemory, placement: &Placement, here: NodeId, extra
     })
 }
 
-/// Places a region by `place`, and gives its pages their size and colours before and locks them afterwards.
+/// Sets the page size and colours of a region, places it by `place`, and locks it.
 pub fn with_extras(
     region: &AnonymousMemory,
     placement: &Placement,
@@ -86,13 +86,13 @@ pub fn with_extras(
     placed
 }
 
-/// Keeps the region in memory, or says why not.
+/// Locks the region in memory, or returns why not.
 fn lock(region: &AnonymousMemory) -> Option<UnmetRequest> {
     let error = sys::lock(&region.addresses()).err()?;
     Some(UnmetRequest::Other(format!("memory cannot be locked ({error}): ulimit -l sets the limit")))
 }
 
-/// Gives the region coloured pages of the one node that all are to be on, or of any if that is the kernel's choice.
+/// Gives the region coloured pages of its single node, or of any node with Float.
 fn coloured(
     region: &AnonymousMemory,
     placement: &Placement,
@@ -115,7 +115,7 @@ fn coloured(
     colours
 }
 
-/// Memory of which the kernel chooses the nodes.
+/// Memory that the kernel places.
 fn float(region: &AnonymousMemory, placement: &Placement, extras: Extras) -> Placed {
     let nodes: NodeSet = placement.nodes().iter().copied().collect();
     let mut remarks = vec![];
@@ -130,7 +130,7 @@ fn float(region: &AnonymousMemory, placement: &Placement, extras: Extras) -> Pla
         Ok(found) => remarks.extend(probe::strays(found, &nodes)),
         Err(error) => remarks.push(UnmetRequest::refused("counting pages", error)),
     }
-    // Nothing is asked for on any particular node.
+    // No page is requested on a particular node.
     Placed { asked: Found::default(), found: found.ok(), colours: None, remarks }
 }
 

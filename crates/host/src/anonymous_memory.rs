@@ -20,7 +20,7 @@ unsafe impl Send for AnonymousMemory {}
 unsafe impl Sync for AnonymousMemory {}
 
 impl AnonymousMemory {
-    /// Memory for at least `bytes` bytes, of which nothing is touched yet.
+    /// At least `bytes` bytes of untouched memory.
     pub fn new(bytes: usize) -> io::Result<Self> {
         Self::map(bytes, libc::PROT_READ | libc::PROT_WRITE)
     }
@@ -49,17 +49,16 @@ impl AnonymousMemory {
         Ok(Self { start, length })
     }
 
-    /// Addresses for at least `bytes` bytes that nothing else will be mapped at, and that nobody can use until they are
-    /// [renewed](Self::renewed).
+    /// Reserves addresses for at least `bytes` bytes. They are inaccessible until they are [renewed](Self::renewed).
     pub fn reserved(bytes: usize) -> io::Result<Range<usize>> {
         let region = Self::map(bytes, libc::PROT_NONE)?;
         Ok(region.into_addresses())
     }
 
-    /// Fresh memory in the place of all that is mapped at some addresses.
+    /// Maps fresh memory over some addresses.
     ///
     /// # Safety
-    /// They are whole pages that belong to the caller, and nothing that is there is used any more.
+    /// They are whole pages that belong to the caller, and their present contents are not used any more.
     pub unsafe fn renewed(addresses: Range<usize>) -> io::Result<Self> {
         let (start, length) = (addresses.start, addresses.len());
         // SAFETY: as the caller promises.
@@ -68,8 +67,8 @@ impl AnonymousMemory {
         Ok(Self { start, length })
     }
 
-    /// Returns the memory at some addresses to the kernel and keeps the addresses, which nobody can use until they are
-    /// [renewed](Self::renewed).
+    /// Returns the memory at some addresses to the kernel and keeps the addresses reserved. They are inaccessible
+    /// until they are [renewed](Self::renewed).
     ///
     /// # Safety
     /// As for [`AnonymousMemory::renewed`].
@@ -91,7 +90,7 @@ impl AnonymousMemory {
         self.start
     }
 
-    /// How many pages it has.
+    /// The number of its pages.
     #[must_use]
     pub fn pages(&self) -> usize {
         self.length / sys::page_size()
@@ -104,24 +103,24 @@ impl AnonymousMemory {
         self.addresses().start + page * sys::page_size()
     }
 
-    /// Has the kernel find memory for a page, as a write by the calling thread does. The page keeps what it holds.
+    /// Touches a page as a write by the calling thread, without changing its contents.
     pub fn touch(&self, page: usize) {
         let byte = self.address(page) as *mut u8;
         // SAFETY: the address is inside the mapping, which is readable and writable and lives as long as `self`.
         let byte = unsafe { AtomicU8::from_ptr(byte) };
         let value = byte.load(Ordering::Relaxed);
-        // Compilers make a mere read of operations such as `fetch_or(0)`. If this fails, somebody else has written.
+        // Compilers reduce operations such as `fetch_or(0)` to a read. If this fails, another thread has written.
         let _ = byte.compare_exchange(value, value, Ordering::Relaxed, Ordering::Relaxed);
     }
 
-    /// Touches some pages in a row, which is cheaper at once.
+    /// Touches consecutive pages, with one system call if possible.
     pub fn touch_all(&self, pages: Range<usize>) {
         if pages.is_empty() {
             return;
         }
         let start = self.address(pages.start);
         let length = self.address(pages.end - 1) + sys::page_size() - start;
-        // Kernels before 5.14 cannot do it, and others may be interrupted.
+        // Kernels before 5.14 lack it, and it may be interrupted.
         if pages.len() == 1 || sys::populate(&(start..start + length)).is_err() {
             pages.for_each(|page| self.touch(page));
         }
@@ -141,8 +140,8 @@ impl AnonymousMemory {
         (Self { start, length }, Self { start: middle, length: rest })
     }
 
-    /// Takes a page out of another region, without copying it; what was here is gone, and that one has an untouched
-    /// page instead.
+    /// Moves a page from another region here without copying. The old contents are lost, and the other region gets an
+    /// untouched page.
     pub(crate) fn take(&self, page: usize, from: &Self, other: usize) -> io::Result<()> {
         let (target, source) = (self.address(page), from.address(other));
         // SAFETY: both pages belong to regions, and both stay mapped: there is no hole that another mapping could take.
@@ -160,7 +159,7 @@ impl AnonymousMemory {
         if moved == -1 { Err(io::Error::last_os_error()) } else { Ok(()) }
     }
 
-    /// Gives the memory away, for instance to C: the caller returns it with `munmap`.
+    /// Releases ownership, for instance to C: the caller must `munmap` it.
     #[must_use]
     pub fn into_addresses(self) -> Range<usize> {
         let addresses = self.addresses();
@@ -169,7 +168,7 @@ impl AnonymousMemory {
     }
 }
 
-/// Maps anonymous memory in the place of what is there.
+/// Maps anonymous memory over an address range.
 ///
 /// # Safety
 /// As for [`AnonymousMemory::renewed`].

@@ -1,4 +1,4 @@
-//! What the kernel is told about one thread: its processors, and where its memory comes from.
+//! The binding of one thread: its processors and its memory policy.
 
 use crate::sys::{self, Policy};
 use crate::unmet_request::UnmetRequest;
@@ -14,14 +14,14 @@ use std::str::FromStr;
 pub struct Binding {
     /// Where the thread may run.
     pub processors: ProcessorSet,
-    /// Where its memory comes from.
+    /// Its memory policy.
     pub policy: Policy,
 }
 
 impl Binding {
-    /// Binds the calling thread, as far as the kernel lets it, and says what it did not.
+    /// Binds the calling thread, as far as the kernel permits, and returns the unmet requests.
     ///
-    /// Asks the kernel afterwards: cpusets take processors and nodes away without an error as long as any are left.
+    /// Reads the result back: cpusets remove processors and nodes without an error as long as any are left.
     #[must_use]
     pub fn apply(&self) -> Vec<UnmetRequest> {
         [self.apply_processors(), self.policy.apply()].into_iter().flatten().collect()
@@ -42,10 +42,11 @@ impl Binding {
 }
 
 impl Policy {
-    /// Makes it the policy of the calling thread, as far as the kernel lets it, and says what it did not.
+    /// Makes it the policy of the calling thread, as far as the kernel permits, and returns the unmet request.
     #[must_use]
     pub fn apply(&self) -> Option<UnmetRequest> {
-        // A huge page would be 512 pages in a row on one node. A kernel without huge pages refuses, for nothing.
+        // A huge page would be 512 consecutive pages on one node. A kernel without huge pages refuses, which does not
+        // matter.
         if matches!(self, Self::Interleave(nodes) if nodes.len() > 1) {
             let _ = sys::without_huge_pages_at_all();
         }
@@ -58,7 +59,7 @@ impl Policy {
             (Ok(found), asked) => {
                 Some(UnmetRequest::Other(format!("{asked} was asked for, and the kernel has {found}")))
             }
-            // That is how a kernel without NUMA has it anyway.
+            // A kernel without NUMA behaves like this anyway.
             (Err(error), Policy::Default | Policy::Local) if is_without_numa(&error) => None,
             (Err(error), _) => Some(UnmetRequest::refused("binding memory", &error)),
         }
@@ -90,7 +91,7 @@ impl FromStr for Binding {
 #[error("this is no binding of a thread such as 0-3/bind:0")]
 pub struct Malformed;
 
-/// The words of `numactl` and of the kernel's own files.
+/// The terms of `numactl` and of the kernel's files.
 impl fmt::Display for Policy {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -108,7 +109,7 @@ impl FromStr for Policy {
 
     fn from_str(text: &str) -> Result<Self, Malformed> {
         let (word, nodes) = text.split_once(':').unwrap_or((text, ""));
-        // An empty list is a set too, but no place for memory.
+        // An empty list is a set too, but memory needs a node.
         let nodes = || nodes.parse().ok().filter(|nodes: &NodeSet| !nodes.is_empty()).ok_or(Malformed);
         match word {
             "default" => Ok(Self::Default),

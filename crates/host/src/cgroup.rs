@@ -3,16 +3,16 @@
 use gondwana_topology::Bytes;
 use std::path::{Path, PathBuf};
 
-/// What control groups allow: the least of what the own group and those around it say.
+/// The limits of control groups: the least of the own group and its ancestors.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Limits {
-    /// Memory in all, if it is limited.
+    /// The memory limit, if there is one.
     pub memory: Option<Bytes>,
-    /// Processors' worth of time, if it is limited.
+    /// The limit of processor time, in processors, if there is one.
     pub processor_time: Option<f64>,
 }
 
-/// The limits of this process as the files under `root` tell.
+/// The limits of this process, from the files under `root`.
 #[must_use]
 pub fn limits(root: &Path) -> Limits {
     let mut limits = Limits::default();
@@ -20,8 +20,8 @@ pub fn limits(root: &Path) -> Limits {
     limits
 }
 
-/// How often the kernel has found nothing more to reclaim at the memory limits of this process's groups, and so had to end
-/// processes or fail. Groups of the first version do not count that.
+/// How often the kernel could reclaim no memory at the limits of this process's groups, so that allocations failed or
+/// processes were killed. Groups of version 1 do not count that.
 pub(crate) fn times_out_of_memory(root: &Path) -> u64 {
     let events = folders(root).into_iter().filter_map(|folder| {
         let text = std::fs::read_to_string(folder.join("memory.events")).ok()?;
@@ -30,12 +30,13 @@ pub(crate) fn times_out_of_memory(root: &Path) -> u64 {
     events.sum()
 }
 
-/// How many processes the kernel has ended at the memory limits of the groups of this process; `None` if none of them counts
-/// that (before Linux 4.13). Only growth means something: a group of the second version counts for those within it as well.
+/// How many processes the kernel has killed at the memory limits of this process's groups; `None` if none of them
+/// counts that (before Linux 4.13). Use differences only: a group of version 2 includes the counts of its
+/// descendants.
 #[must_use]
 pub fn times_killed(root: &Path) -> Option<u64> {
     let counts = folders(root).into_iter().filter_map(|folder| {
-        // The first version has one name for it, the second another.
+        // The versions have different names for it.
         let text = ["memory.events", "memory.oom_control"]
             .iter()
             .find_map(|name| std::fs::read_to_string(folder.join(name)).ok())?;
@@ -44,7 +45,7 @@ pub fn times_killed(root: &Path) -> Option<u64> {
     counts.reduce(|sum, count| sum + count)
 }
 
-/// The folders of the groups that this process is in, and of those around them.
+/// The folders of this process's groups and of their ancestors.
 fn folders(root: &Path) -> Vec<PathBuf> {
     let groups = std::fs::read_to_string(root.join("proc/self/cgroup")).unwrap_or_default();
     let mounts = std::fs::read_to_string(root.join("proc/self/mountinfo")).unwrap_or_default();
@@ -60,10 +61,10 @@ fn folders(root: &Path) -> Vec<PathBuf> {
 
 /// A hierarchy of control groups in the file system.
 struct Mount {
-    /// The group that is at `point`: not the outermost one in containers.
+    /// The group that is mounted at `point`: in containers not the root.
     group: PathBuf,
     point: PathBuf,
-    /// Its controllers, with other options; nothing for the second version.
+    /// Its controllers, with other options; nothing for version 2.
     controllers: Option<String>,
 }
 
@@ -90,17 +91,17 @@ impl Mount {
         }
     }
 
-    /// The folder of the group and those of the groups around it.
+    /// The folder of the group and those of its ancestors.
     fn folders(&self, root: &Path, path: &str) -> Vec<PathBuf> {
         let top = root.join(self.point.strip_prefix("/").unwrap_or(&self.point));
-        // What is not below the mounted group cannot be seen from here; the mounted group itself can.
+        // Only the mounted group and its descendants are visible.
         let inner = Path::new(path).strip_prefix(&self.group).unwrap_or(Path::new(""));
         let own = top.join(inner);
         own.ancestors().take_while(|folder| folder.starts_with(&top)).map(Path::to_owned).collect()
     }
 }
 
-/// What the first version has for "no limit": the largest number of whole pages.
+/// Version 1's value for "no limit": the largest number of whole pages.
 const UNLIMITED: u64 = 1 << 62;
 
 impl Limits {

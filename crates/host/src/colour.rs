@@ -1,8 +1,8 @@
-//! Page colouring, as in the papers' NumaMem: pages in a row cycle through the parts of a cache.
+//! Page colouring, as in the papers' NumaMem: consecutive pages have consecutive colours of a cache.
 //!
-//! A cache that is addressed by physical addresses has a place for each page that follows from its page frame number:
-//! its colour. Pages of one colour displace each other. Which frame a page has is the kernel's choice; so more pages are
-//! taken from it than needed, and moved, without copying, to where their colours are wanted.
+//! In a physically indexed cache the page frame number determines the sets of a page: its colour. Pages of one colour
+//! conflict. The kernel chooses the frames, so more pages are allocated than needed, and moved, without copying, to
+//! the addresses of their colours.
 
 use crate::unmet_request::UnmetRequest;
 use crate::{AnonymousMemory, sys};
@@ -12,13 +12,13 @@ use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
 
-/// Each page that is put in its place is a mapping of its own, and the kernel allows a process some 65,000 of them.
+/// Each moved page is a mapping of its own, and the kernel allows a process some 65,000 mappings.
 const MOST_PAGES: usize = 1 << 14;
 
 /// The colours of a region's pages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct Colours {
-    /// How many there are.
+    /// The number of colours.
     pub colours: u64,
     /// Pages that have the colour that follows that of the page before.
     pub in_order: usize,
@@ -26,8 +26,7 @@ pub struct Colours {
     pub pages: usize,
 }
 
-/// How many colours the pages of a machine have: those of its level 2 caches, which are the first that are addressed
-/// physically and too small for everything.
+/// The number of page colours of a machine: those of its level 2 caches, the first physically indexed ones.
 #[must_use]
 pub fn colours(machine: &Machine) -> Option<u64> {
     let cache =
@@ -36,8 +35,8 @@ pub fn colours(machine: &Machine) -> Option<u64> {
     (colours > 1).then_some(colours)
 }
 
-/// Gives the region pages whose colours are in order, as far as the kernel has any. The region has no contents before
-/// and zeros afterwards; it comes from where the calling thread's policy says.
+/// Gives the region pages with consecutive colours, as far as the kernel provides them. The region must be untouched
+/// and is zero afterwards; its memory follows the calling thread's policy.
 pub fn colour(region: &AnonymousMemory, colours: u64) -> Result<Colours, UnmetRequest> {
     if region.pages() > MOST_PAGES {
         return Err(UnmetRequest::Other(format!(
@@ -45,7 +44,7 @@ pub fn colour(region: &AnonymousMemory, colours: u64) -> Result<Colours, UnmetRe
             region.pages()
         )));
     }
-    // Half as many again, because colours are not equally frequent among the pages that the kernel gives.
+    // Half as many more, because the kernel's pages do not have all colours equally often.
     let spare = region.pages() / 2 + usize::try_from(colours).unwrap_or(0);
     let pool = AnonymousMemory::new((region.pages() + spare) * sys::page_size())
         .map_err(|error| UnmetRequest::refused("allocating pages to choose from", &error))?;
@@ -62,7 +61,7 @@ pub fn colour(region: &AnonymousMemory, colours: u64) -> Result<Colours, UnmetRe
         let wanted = page % by_colour.len();
         let chosen = by_colour[wanted].pop();
         in_order += usize::from(chosen.is_some());
-        // A colour that has run out is replaced by the one of which there is most.
+        // A colour without pages is replaced by the most frequent one.
         let chosen = chosen.or_else(|| by_colour.iter_mut().max_by_key(|pages| pages.len())?.pop());
         if let Some(chosen) = chosen {
             region
@@ -109,7 +108,7 @@ mod tests {
     #[test]
     fn colours_are_pages_in_one_way_of_the_cache() {
         assert_eq!(colours(&machine(1 << 20, 16)), Some(16));
-        // One colour is none, and so is a cache of which the ways are unknown.
+        // One colour counts as none, and so does a cache with unknown associativity.
         assert_eq!(colours(&machine(64 << 10, 16)), None);
         assert_eq!(colours(&machine(1 << 20, 0)), None);
         assert_eq!(colours(&Machine::uniform(1, 1, Bytes(1 << 30))), None);

@@ -8,22 +8,22 @@ use std::path::Path;
 /// Why a computer cannot be described.
 #[derive(Debug, thiserror::Error)]
 pub enum DiscoverError {
-    /// A file of the kernel that must be there is not.
+    /// A required file of the kernel is missing.
     #[error(transparent)]
     Unreadable(#[from] Unreadable),
-    /// What the kernel tells makes no sense.
+    /// The kernel's data is inconsistent.
     #[error("the kernel describes a computer that cannot be: {0}")]
     Impossible(#[from] Problem),
 }
 
-/// This computer, with what this process may use of it.
+/// This computer, with the resources that this process may use.
 pub fn discover() -> Result<Machine, DiscoverError> {
     let root = Path::new("/");
     limited(root, recorded(root)?)
 }
 
-/// Like [`discover`], without caches and packages: reading about each cache of each processor takes many times as long
-/// as all the rest, and sets of resources need only nodes and cores.
+/// Like [`discover`], without caches and packages: reading the files of each cache of each processor takes many times
+/// as long as the rest, and resource sets need only nodes and cores.
 ///
 /// # Examples
 /// ```

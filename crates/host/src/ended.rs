@@ -1,19 +1,19 @@
-//! Whether the kernel has ended a process for want of memory.
+//! Detects whether the kernel has killed a process for lack of memory.
 
 use crate::{cgroup, shortage};
 use gondwana_topology::Bytes;
 use std::path::Path;
 
-/// Whose memory there was no more of.
+/// The memory that was used up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OutOfMemory {
-    /// A control group's around this process, whose limit this is if it is known.
+    /// That of a control group of this process, with the limit if known.
     Group(Option<Bytes>),
     /// The whole computer's.
     Computer,
 }
 
-/// What the kernel had counted before processes were started.
+/// The kernel's counters before processes were started.
 #[derive(Clone, Copy, Debug)]
 pub struct Ended {
     in_groups: Option<u64>,
@@ -27,7 +27,8 @@ impl Ended {
         Self { in_groups: cgroup::times_killed(Path::new("/")), in_all: shortage::ended() }
     }
 
-    /// For whose want of memory the kernel has ended a process since, if it has. It may have been a process of somebody else.
+    /// Which memory was used up when the kernel killed a process since, if it has killed any. It may have been an
+    /// unrelated process.
     #[must_use]
     pub fn found(&self) -> Option<OutOfMemory> {
         let now = Self::watch();

@@ -1,7 +1,7 @@
-//! This computer as a machine: what it has, and where the kernel puts threads and pages.
+//! This computer as a machine: its resources, and the placement of threads and pages by the kernel.
 //!
-//! Everything that is asked of the kernel is counted afterwards: a kernel, a container, a cpuset, a full node or huge
-//! pages may have pages elsewhere than where they were asked for, and then the caller is told.
+//! The result of each request to the kernel is checked: because of containers, cpusets, full nodes or huge pages,
+//! pages may be elsewhere than requested. The caller then gets an [`UnmetRequest`].
 
 mod allocate;
 mod anonymous_memory;

@@ -1,24 +1,24 @@
-//! What a program is told about the placement of its own allocations.
+//! The rules for the placement of a program's own allocations.
 
 use crate::allocate::Extras;
 use crate::binding::Malformed;
 use std::fmt;
 use std::str::FromStr;
 
-/// The variable of the environment in which a program is told where its allocations go.
+/// The environment variable with the rules.
 pub const MALLOC_VARIABLE: &str = "GONDWANA_MALLOC";
 
 /// Rules for the allocations of a program.
 ///
-/// Its text, settings on the first line and a rule on each of the others, carries it to other processes. Rules are texts
-/// that `AllocationRule::parse` reads: what policies mean can be known only with the computer at hand, which takes time
-/// and is put off until a rule is needed.
+/// Its text form, settings on the first line and a rule on each of the others, is passed to other processes. Rules
+/// are texts for `AllocationRule::parse`: resolving a policy needs the discovery of the computer, which takes time
+/// and is deferred until a rule is used.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct MallocPlan {
-    /// Who tells at its end what came of each rule, even if nothing; others tell it if it is anything. Nobody does if
-    /// there is none.
+    /// The process that reports all rules at its end, also unused ones; other processes report used rules only.
+    /// `None`: no reports.
     pub report: Option<Reporter>,
-    /// What else the memory is to be.
+    /// Additional properties of the memory.
     pub extras: Extras,
     /// The rules; the first that an allocation fits counts.
     pub rules: Vec<String>,
@@ -27,9 +27,9 @@ pub struct MallocPlan {
 /// A process that is the program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reporter {
-    /// The one with this number.
+    /// The process with this number.
     Process(u32),
-    /// The one that this one has started.
+    /// The child of the process with this number.
     ChildOf(u32),
 }
 

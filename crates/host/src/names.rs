@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 /// Why named sets cannot be read or kept.
 #[derive(Debug, thiserror::Error)]
 pub enum NamesError {
-    /// Nothing says where they are.
+    /// No variable gives the folder.
     #[error("there is no place for named sets: neither XDG_STATE_HOME nor HOME is an absolute path")]
     NoPlace,
     /// The system refuses something.
@@ -17,38 +17,37 @@ pub enum NamesError {
     System {
         /// The file or folder.
         path: PathBuf,
-        /// What was to be done, as in "read".
+        /// The action, as in "read".
         what: &'static str,
         /// The system's reason.
         error: io::Error,
     },
-    /// Somebody has changed the file.
+    /// The file is invalid; the user may have edited it.
     #[error("{} has no valid sets: {error}", path.display())]
     Invalid {
         /// The file.
         path: PathBuf,
-        /// What is wrong with it.
+        /// The error.
         error: DescriptionError,
     },
 }
 
-/// A folder with the file. Readers see the file as it was before a change or as it is after it; of those who change
-/// it, one waits for the other.
+/// The folder with the file. Changes are atomic for readers, and writers wait for each other.
 #[derive(Debug)]
 pub struct Names {
     folder: PathBuf,
 }
 
 impl Names {
-    /// In the folder for what programs remember of a user.
+    /// In the user's state folder (XDG_STATE_HOME).
     pub fn of_user() -> Result<Self, NamesError> {
-        // Relative paths are to be ignored, says the XDG specification, and so are empty ones.
+        // The XDG specification ignores relative and empty paths.
         let absolute = |name| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
         let state = absolute("XDG_STATE_HOME").or_else(|| Some(absolute("HOME")?.join(".local/state")));
         Ok(Self { folder: state.ok_or(NamesError::NoPlace)?.join("gondwana") })
     }
 
-    /// The sets of the user; none where there is no place for any, as in an initramfs.
+    /// The sets of the user; none without a state folder, as in an initramfs.
     pub fn known() -> Result<Registry, NamesError> {
         Self::of_user().map_or_else(|_| Ok(Registry::default()), |names| names.read())
     }
@@ -57,7 +56,7 @@ impl Names {
         self.folder.join("rsets.toml")
     }
 
-    /// The sets; none if nobody has made any.
+    /// The sets; none if there is no file.
     pub fn read(&self) -> Result<Registry, NamesError> {
         let path = self.file();
         let text = match fs::read_to_string(&path) {
@@ -67,13 +66,13 @@ impl Names {
         Registry::from_toml(&text).map_err(|error| NamesError::Invalid { path, error })
     }
 
-    /// Reads the sets, changes them and writes them back, or leaves everything as it is.
+    /// Reads the sets, changes them and writes them back; after an error the file is unchanged.
     pub fn change<E: From<NamesError>>(
         &self,
         change: impl FnOnce(&mut Registry) -> Result<(), E>,
     ) -> Result<(), E> {
         fs::create_dir_all(&self.folder).map_err(failed(&self.folder, "made"))?;
-        // The file itself is replaced, so whoever waited for a lock on it would have the old one.
+        // The lock is a separate file, because the file itself is replaced.
         let path = self.folder.join("rsets.lock");
         let lock = File::options().write(true).create(true).truncate(false).open(&path);
         // It is free again when the file is closed.
@@ -83,7 +82,7 @@ impl Names {
         Ok(self.replace(&names.to_toml()).map_err(failed(&self.file(), "written"))?)
     }
 
-    /// A computer that loses power has the old file or the new one.
+    /// After a power failure the old or the new file exists.
     fn replace(&self, text: &str) -> io::Result<()> {
         let new = self.folder.join("rsets.toml.new");
         let mut file = File::create(&new)?;

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::io;
 use std::ops::Range;
 
-/// Pages that the kernel is asked about at once: enough to make the call itself cheap.
+/// Pages per system call: enough to make the call itself cheap.
 const AT_ONCE: usize = 4096;
 
 /// How many pages are on each node.
@@ -35,7 +35,7 @@ impl Found {
     }
 }
 
-/// The node of each page of a range in a process (0: this one), in order; `None` for pages that are nowhere.
+/// The node of each page of a range in a process (0: this one), in order; `None` for pages without a frame.
 pub fn nodes(
     process: libc::pid_t,
     range: Range<usize>,
@@ -60,9 +60,9 @@ pub fn nodes_of(process: libc::pid_t, pages: &[usize]) -> io::Result<Vec<Option<
     Ok(status.into_iter().map(|node| u16::try_from(node).ok().map(NodeId)).collect())
 }
 
-/// Writes the nodes of pages of this process in a row, or -1 where a page is nowhere, without allocating anything.
-/// `only` is the node that all memory of the machine is on, if it is on one: then it is enough to ask which pages are
-/// there, which is fifty times as fast.
+/// Writes the nodes of consecutive pages of this process, or -1 for a page without a frame, without allocating
+/// memory. `only` is the node of all memory, if there is one only: then it is sufficient to find which pages exist,
+/// which is fifty times as fast.
 ///
 /// # Panics
 /// If `address` is not the start of a page.
@@ -85,7 +85,7 @@ pub fn nodes_into(address: usize, nodes: &mut [i32], only: Option<NodeId>) -> io
         let first = address.wrapping_add(index * SOME * page);
         let addresses: [usize; SOME] = std::array::from_fn(|index| first.wrapping_add(index * page));
         sys::nodes_of_pages(0, &addresses[..some.len()], some)?;
-        // Other negative numbers are reasons why a page is nowhere.
+        // Negative numbers are reasons why a page has no frame.
         some.iter_mut().for_each(|node| *node = (*node).max(-1));
     }
     Ok(())

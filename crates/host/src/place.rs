@@ -1,4 +1,4 @@
-//! Putting each page of a region on the node that is asked for, and counting where it is then.
+//! Places each page of a region on the requested node, and counts the actual nodes.
 
 use crate::AnonymousMemory;
 use crate::colour::Colours;
@@ -10,38 +10,38 @@ use std::collections::BTreeMap;
 use std::io;
 use std::ops::Range;
 
-/// What was asked for and what there is.
+/// Requested and actual placement.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Placed {
-    /// Pages that were asked for on each node.
+    /// Pages that were requested on each node.
     pub asked: Found,
-    /// Pages that the kernel counts there; nothing if it refuses to count.
+    /// Pages that the kernel reports there; `None` if it refuses.
     pub found: Option<Found>,
-    /// What came of colouring, if that was asked for and can be had.
+    /// The result of colouring, if it was requested and possible.
     pub colours: Option<Colours>,
-    /// What could not be had.
+    /// The unmet requests.
     pub remarks: Vec<UnmetRequest>,
 }
 
 impl Placed {
-    /// True if every page is known to be where it was asked for.
+    /// True if every page is known to be on its requested node.
     #[must_use]
     pub fn is_as_asked(&self) -> bool {
         self.remarks.is_empty() && self.found.as_ref() == Some(&self.asked)
     }
 }
 
-/// Pages that are moved at once.
+/// Pages per call of `move_pages`.
 const AT_ONCE: usize = 4096;
 
 /// The size of the smallest huge pages of x86 and of ARM with 4 KiB pages.
 const HUGE: usize = 2 << 20;
 
-/// Puts every page on `node_of` it.
+/// Places every page on the node `node_of(page)`.
 ///
-/// The pages are touched with a preference for their node, so that those that were never used are there at once and
-/// nothing is copied; only what is elsewhere after that is moved. A preference, because with a binding the kernel
-/// would rather kill processes than take memory from another node when one is full.
+/// The pages are touched under a preference for their node, so untouched pages are allocated there and nothing is
+/// copied; only pages that are elsewhere afterwards are moved. With a binding instead of a preference, the kernel
+/// would kill the process when a node is full.
 pub fn place(region: &AnonymousMemory, node_of: impl Fn(usize) -> NodeId) -> Placed {
     let wanted = runs(region.pages(), &node_of);
     let pages =
@@ -59,7 +59,7 @@ pub fn place(region: &AnonymousMemory, node_of: impl Fn(usize) -> NodeId) -> Pla
         region.touch_all(0..region.pages());
     }
     let nodes: NodeSet = wanted.into_keys().collect();
-    // From now on the kernel's balancing leaves the pages alone, and what comes back from a disk stays in the set.
+    // From now on NUMA balancing ignores the pages, and swapped pages return to the set.
     let kept = sys::set_policy_of(&region.addresses(), &Policy::Bind(nodes));
     let found = match mend(region, &node_of) {
         Ok(found) => {
@@ -92,15 +92,15 @@ fn runs(pages: usize, node_of: &impl Fn(usize) -> NodeId) -> BTreeMap<NodeId, Ve
     runs
 }
 
-/// True if no huge page would be on both sides of one of these borders.
+/// True if no huge page could cross one of these borders.
 pub(crate) fn suit_huge_pages(mut borders: impl Iterator<Item = usize>) -> bool {
     borders.all(|address| address.is_multiple_of(HUGE))
 }
 
-/// The parts at both ends of some memory that could only be in huge pages together with what is beside it.
+/// The parts at both ends of some memory that could only be in huge pages together with adjacent memory.
 ///
-/// To the kernel, regions beside each other are one mapping as long as nothing tells them apart, and whoever touches one
-/// would get a huge page on its own node for the beginning of the next.
+/// The kernel merges adjacent regions with equal attributes, so a touch of one region could allocate a huge page that
+/// includes the beginning of the next.
 fn ends(memory: Range<usize>) -> [Range<usize>; 2] {
     let first = memory.start..memory.end.min(memory.start.next_multiple_of(HUGE));
     let last = first.end.max(memory.end - memory.end % HUGE)..memory.end;
@@ -111,7 +111,7 @@ fn ends(memory: Range<usize>) -> [Range<usize>; 2] {
 pub(crate) fn keep_huge_pages_out(parts: &[Range<usize>]) -> Option<UnmetRequest> {
     let parts = parts.iter().filter(|part| !part.is_empty());
     let error = parts.map(sys::without_huge_pages).find_map(Result::err)?;
-    // A kernel without huge pages knows no such advice.
+    // A kernel without huge pages lacks this advice.
     (error.raw_os_error() != Some(libc::EINVAL))
         .then(|| UnmetRequest::refused("keeping huge pages out", &error))
 }
@@ -120,7 +120,7 @@ pub(crate) fn keep_huge_pages_out(parts: &[Range<usize>]) -> Option<UnmetRequest
 fn touch(region: &AnonymousMemory, wanted: &BTreeMap<NodeId, Vec<Range<usize>>>) -> io::Result<()> {
     let before = sys::policy()?;
     let touched = wanted.iter().try_for_each(|(&node, runs)| {
-        // The kernel refuses nodes that it does not have, or that a cpuset forbids: their pages go anywhere.
+        // The kernel refuses nodes that do not exist or that a cpuset forbids: their pages are placed anywhere.
         match sys::set_policy(&Policy::Prefer(NodeSet::only(node))) {
             Err(error) if error.raw_os_error() != Some(libc::EINVAL) => return Err(error),
             _ => {}
@@ -137,7 +137,7 @@ fn mend(region: &AnonymousMemory, node_of: &impl Fn(usize) -> NodeId) -> io::Res
     let start = region.addresses().start;
     let page_of = |address: usize| (address - start) / sys::page_size();
     let mut found = Found::default();
-    // By their nodes: where one has no room, the kernel does not go on to the pages of the next.
+    // Node by node: the kernel stops at the first node without room.
     let mut strays: BTreeMap<NodeId, Vec<usize>> = BTreeMap::new();
     pages::nodes(0, region.addresses(), |address, node| {
         let wanted = node_of(page_of(address));
@@ -149,7 +149,8 @@ fn mend(region: &AnonymousMemory, node_of: &impl Fn(usize) -> NodeId) -> io::Res
     })?;
     for (wanted, strays) in strays {
         for strays in strays.chunks(AT_ONCE) {
-            // Pages at which the kernel's balancing looks are hidden until they are touched again, before Linux 6.6.
+            // Before Linux 6.6, pages that NUMA balancing samples are reported as absent until they are touched
+            // again.
             strays.iter().for_each(|&stray| region.touch(page_of(stray)));
             let nodes = vec![i32::from(wanted.0); strays.len()];
             // Whatever keeps pages from being moved shows when they are counted.
@@ -160,7 +161,7 @@ fn mend(region: &AnonymousMemory, node_of: &impl Fn(usize) -> NodeId) -> io::Res
     Ok(found)
 }
 
-/// Says of each node what it lacks.
+/// Adds a remark for each node that lacks pages.
 fn missing(asked: &Found, found: &Found, remarks: &mut Vec<UnmetRequest>) {
     for (&node, &asked) in &asked.pages {
         let found = found.pages.get(&node).copied().unwrap_or(0);
@@ -226,7 +227,7 @@ mod tests {
 
     #[test]
     fn the_memory_beside_a_region_is_not_touched() {
-        // Twice as large as a huge page: wherever it is, there is one in it.
+        // Twice as large as a huge page, so it contains an aligned one.
         let region = AnonymousMemory::new(2 * HUGE).unwrap();
         let Range { start, end } = region.addresses();
         // SAFETY: advice about memory that nobody else knows.

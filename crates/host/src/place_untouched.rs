@@ -1,4 +1,4 @@
-//! Memory of a program's own allocations, which it touches when it likes.
+//! Placement of memory that the program touches later.
 
 use crate::AnonymousMemory;
 use crate::allocate::{Extras, with_extras};
@@ -11,16 +11,15 @@ use gondwana_topology::{NodeId, NodeSet};
 use std::io;
 use std::ops::Range;
 
-/// Has the pages of a region of untouched memory come to where the policy wants them, from the calling thread's point of
-/// view.
+/// Prepares a region of untouched memory so that its pages are placed by the policy, relative to the calling thread.
 ///
-/// Stripes are touched now: a policy of the kernel for each would exhaust the limit of mappings. All others are touched
-/// by the program, under a policy of the kernel for the region or, with Block, for each of its parts: memory that is
-/// never used costs nothing, and Local is the node of whoever uses it. What is `extras.prefault` or `extras.lock` is
-/// touched now, too. `before` is how many pages of the same stripes come before the region.
+/// Stripes are touched now, because an `mbind` for each would exceed the limit of mappings. Otherwise the program
+/// touches the pages, under one `mbind` for the region or, with Block, for each of its parts: unused memory costs
+/// nothing, and Local is the node of the first toucher. With `extras.prefault` or `extras.lock` all pages are touched
+/// now. `before` is the number of pages of the same stripes before the region.
 ///
-/// Pages are preferred on their nodes: what those have no room for is elsewhere. With `extras.strict` they are bound to
-/// them.
+/// The policy is a preference: pages for which a node has no room are placed elsewhere. With `extras.strict` it is a
+/// binding.
 #[must_use]
 pub fn place_untouched(
     region: &AnonymousMemory,
@@ -29,7 +28,7 @@ pub fn place_untouched(
     extras: Extras,
 ) -> Placed {
     let pages = region.pages() as u64;
-    // A kernel that does not say where a thread is has one node.
+    // A kernel that does not report a thread's node has one node.
     let here = sys::here().map_or(NodeId(0), |(_, node)| node);
     with_extras(region, placement, here, extras, || match placement.policy() {
         MemoryPolicy::Striped(_) if placement.nodes().len() > 1 => {
@@ -49,7 +48,7 @@ pub fn place_untouched(
     })
 }
 
-/// Tells the kernel where pages are to be once they are touched.
+/// Sets the kernel's policy for later touches.
 fn later(region: &AnonymousMemory, placement: &Placement, here: NodeId, strict: bool) -> Placed {
     let (mut asked, mut remarks) = (Found::default(), vec![]);
     let follows_touch =
@@ -82,7 +81,8 @@ fn later(region: &AnonymousMemory, placement: &Placement, here: NodeId, strict: 
 fn prefer(range: &Range<usize>, nodes: NodeSet, strict: bool) -> io::Result<()> {
     if !strict {
         match sys::set_policy_of(range, &Policy::Prefer(nodes)) {
-            // Kernels before 5.15 prefer one node only; of several the nearest is taken with a binding, too.
+            // Kernels before 5.15 can prefer one node only; for several a binding is used, which also takes the
+            // nearest.
             Err(error) if error.raw_os_error() == Some(libc::EINVAL) && nodes.len() > 1 => {}
             result => return result,
         }

@@ -37,7 +37,7 @@ const PAGE_IS_PFNZERO: u64 = 1 << 5;
 /// `_IOWR('f', 16, struct pm_scan_arg)`.
 const PAGEMAP_SCAN: libc::c_ulong = 0xc000_0000 | (size_of::<Argument>() as libc::c_ulong) << 16 | 0x6610;
 
-/// Visits the ranges of pages that are there and not the common page of zeros. Kernels before 6.7 cannot tell.
+/// Visits the ranges of pages that have frames other than the zero page. Needs Linux 6.7.
 pub fn present_pages(range: Range<usize>, mut visit: impl FnMut(Range<usize>)) -> io::Result<()> {
     let file = File::open("/proc/self/pagemap")?;
     let mut areas = [Area::default(); 256];

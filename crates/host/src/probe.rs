@@ -10,18 +10,18 @@ use gondwana_topology::NodeSet;
 /// Pages for each node.
 const PAGES: usize = 16;
 
-/// What came of a binding.
+/// The result of a binding.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Tried {
-    /// Where the pages were that were touched; nothing if the kernel does not tell.
+    /// The nodes of the touched pages; `None` if the kernel does not report them.
     pub found: Option<Found>,
-    /// What could not be had.
+    /// The unmet requests.
     pub remarks: Vec<UnmetRequest>,
 }
 
 impl Binding {
-    /// The binding with more nodes for memory if all its own are full: the kernel kills processes that must have memory
-    /// from such nodes. What they have no room for comes from others in `set` that have some, or else from any node.
+    /// The binding with more memory nodes if all its own are full, because the kernel kills processes that are bound
+    /// to full nodes. The additional nodes are those of `set` with free memory, or else all nodes.
     #[must_use]
     pub fn around_full_nodes(&self, set: &NodeSet) -> (Self, Option<UnmetRequest>) {
         let Policy::Bind(nodes) = self.policy else { return (*self, None) };
@@ -37,7 +37,7 @@ impl Binding {
         (Self { policy, ..*self }, Some(UnmetRequest::Overflowing { nodes, instead }))
     }
 
-    /// Binds the calling thread, and touches a few pages to see whether memory comes from where it should.
+    /// Binds the calling thread, and touches a few pages to check their nodes.
     #[must_use]
     pub fn try_out(&self) -> Tried {
         let mut remarks = self.apply();
@@ -56,7 +56,7 @@ impl Binding {
         let found = touch(PAGES * nodes.len().max(1));
         match &found {
             Ok(found) if full != nodes => remarks.extend(strays(found, &nodes)),
-            // No nodes were asked for, or all of them are full, which has been said.
+            // No nodes were requested, or all of them are full, which is already reported.
             Ok(_) => {}
             Err(error) => remarks.push(UnmetRequest::refused("counting pages", error)),
         }
@@ -71,7 +71,7 @@ fn touch(pages: usize) -> std::io::Result<Found> {
     pages::count(0, region.addresses())
 }
 
-/// Pages that are on other nodes than those asked for, if any were.
+/// The pages on other nodes than requested, if there are any.
 pub(crate) fn strays(found: &Found, nodes: &NodeSet) -> Option<UnmetRequest> {
     let strays = found.pages.iter().filter(|(node, _)| !nodes.contains(**node));
     let (pages, elsewhere) = strays.fold((0, NodeSet::EMPTY), |(sum, elsewhere), (node, pages)| {

@@ -1,4 +1,4 @@
-//! The mappings of a running process and the nodes that hold their pages, as the kernel tells in `/proc`.
+//! The mappings of a running process and the nodes of their pages, from `/proc`.
 
 use crate::unreadable::{Unreadable, read};
 use gondwana_topology::NodeId;
@@ -7,11 +7,11 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 use std::path::Path;
 
-/// What a mapping is there for.
+/// The purpose of a mapping.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Kind {
-    /// What `malloc` gives: the classic heap, or the heap of an arena of glibc.
+    /// Memory of `malloc`: the brk heap, or an arena of glibc.
     Heap,
     /// The main thread's stack.
     Stack,
@@ -24,7 +24,7 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// As users read it.
+    /// Its name for users.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -42,22 +42,21 @@ impl Kind {
 pub struct Mapping {
     /// Its addresses.
     pub addresses: Range<usize>,
-    /// What it is there for.
+    /// Its purpose.
     pub kind: Kind,
-    /// The file, if there is one, or what the kernel calls it.
+    /// The file, if there is one, or the kernel's name of it.
     pub name: String,
-    /// The policy for its memory, in the kernel's words.
+    /// Its memory policy, in the kernel's notation.
     pub policy: String,
-    /// Which heap it belongs to, if any: `[heap]`, an arena of the C library, or the rule for allocations
-    /// (`gondwana exec --malloc`) that its memory is for.
+    /// Its heap, if any: `[heap]`, an arena of the C library, or the rule for allocations (`gondwana exec --malloc`).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub heap: Option<String>,
     /// Bytes on each node that holds any.
     pub bytes: BTreeMap<NodeId, u64>,
 }
 
-/// What the name of the page begins with that is in front of the memory of a rule for allocations; the length of that
-/// memory in bytes, in hexadecimal digits, and the rule follow.
+/// The prefix of the name of the page in front of the memory of a rule for allocations. The hexadecimal length of
+/// that memory in bytes and the rule follow.
 pub const RULE_MARK: &str = "gondwana malloc ";
 
 /// The mappings of a process in ascending order; `root` is where `proc` is mounted.
@@ -68,7 +67,7 @@ pub fn mappings(root: &Path, process: u32) -> Result<Vec<Mapping>, Unreadable> {
     Ok(join(&maps, &nodes))
 }
 
-/// Puts together what the two files tell. A mapping that came or went between the two readings is left out.
+/// Joins the two files. A mapping that appeared or vanished between the two reads is left out.
 fn join(maps: &str, nodes: &str) -> Vec<Mapping> {
     let places: BTreeMap<usize, Place> = nodes.lines().filter_map(place).collect();
     let areas: Vec<Area<'_>> = maps.lines().filter_map(area).collect();
@@ -116,7 +115,7 @@ fn area(line: &str) -> Option<Area<'_>> {
     Some(Area { addresses, permissions, name })
 }
 
-/// The memory that a page stands in front of, and the rule that it is for, if the page says so.
+/// The memory behind a named page, and its rule.
 fn rule<'a>(area: &Area<'a>) -> Option<(Range<usize>, &'a str)> {
     let name = area.name.strip_prefix("/memfd:")?.strip_prefix(RULE_MARK)?;
     let (bytes, rule) = name.split_once(' ')?;
@@ -124,7 +123,7 @@ fn rule<'a>(area: &Area<'a>) -> Option<(Range<usize>, &'a str)> {
     Some((area.addresses.end..end, rule.strip_suffix(" (deleted)").unwrap_or(rule)))
 }
 
-/// What a line of `numa_maps` tells.
+/// A line of `numa_maps`.
 struct Place {
     policy: String,
     bytes: BTreeMap<NodeId, u64>,

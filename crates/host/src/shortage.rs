@@ -1,29 +1,28 @@
-//! Whether the kernel has ended a process because the nodes that its memory had to come from were full.
+//! Detects whether the kernel has killed a process because the nodes that it was bound to were full.
 //!
-//! The kernel tells that to nobody but readers of its log. What everybody can see put together: it has ended some
-//! process, not because of the limit of a control group, while those nodes had only as much memory left as the process had
-//! had, and others had more.
+//! Only the kernel's log reports that. The evidence without it: the kernel has killed a process, not at the limit of
+//! a control group; those nodes have hardly more free memory than the process had; and other nodes have more.
 
 use crate::{cgroup, sys, sysfs};
 use gondwana_topology::{Bytes, NodeSet};
 use std::path::Path;
 
-/// What the kernel had counted before a program was started whose memory comes from certain nodes only.
+/// The kernel's counters before the start of a program that is bound to certain nodes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Shortage {
-    /// Sets of nodes; some memory must come from each.
+    /// Sets of nodes; some memory is bound to each.
     bound: Vec<NodeSet>,
     /// All nodes that this process may have memory from.
     allowed: NodeSet,
-    /// Processes of this computer that were ended for want of memory.
+    /// Processes of this computer that were killed for lack of memory.
     ended: u64,
     /// How often control groups were at their limits.
     limited: u64,
 }
 
 impl Shortage {
-    /// Begins to watch for a shortage on any of some sets of nodes; nothing if this process can have no memory elsewhere,
-    /// or the kernel does not count what it ends (before Linux 4.13).
+    /// Starts to watch for a shortage on any of these sets of nodes; `None` if this process can have no memory
+    /// elsewhere, or the kernel does not count killed processes (before Linux 4.13).
     #[must_use]
     pub fn watch(sets: impl IntoIterator<Item = NodeSet>) -> Option<Self> {
         let allowed = sys::allowed_nodes().ok()?;
@@ -37,8 +36,8 @@ impl Shortage {
         (!bound.is_empty()).then_some(Self { bound, allowed, ended, limited })
     }
 
-    /// The nodes for want of whose memory the kernel has ended a process since, if it has; the process, whose memory is
-    /// free by now, has had `most` of it.
+    /// The nodes whose lack of memory made the kernel kill a process since, if any. The process had at most `most`
+    /// bytes, which are free now.
     #[must_use]
     pub fn found(&self, most: Bytes) -> Option<NodeSet> {
         let has_ended = ended().is_some_and(|now| now > self.ended);
@@ -60,7 +59,7 @@ impl Shortage {
     }
 }
 
-/// How many processes the kernel has ended for want of memory since it was started.
+/// How many processes the kernel has killed for lack of memory since boot.
 pub(crate) fn ended() -> Option<u64> {
     let text = std::fs::read_to_string("/proc/vmstat").ok()?;
     text.lines().find_map(|line| line.strip_prefix("oom_kill ")?.parse().ok())

@@ -1,17 +1,17 @@
-//! The kernel's calls for the placement of threads and memory, with sets and slices instead of pointers.
+//! System calls for the placement of threads and memory, with sets and slices instead of pointers.
 //!
-//! All of them are asked of the kernel directly: the C library has no functions for most, and Gondwana's own runtime
-//! library replaces some of the others.
+//! All are made directly: the C library lacks functions for most, and Gondwana's runtime library interposes some of
+//! the others.
 
 use gondwana_topology::{Id, IdSet, NodeId, NodeSet, ProcessorId, ProcessorSet};
 use std::io;
 use std::ops::Range;
 
-/// Bits of the largest masks that kernels are built for: as many nodes, and no more than this many processors.
+/// Bits of the largest node mask of kernels; processor masks are not larger.
 const NODE_BITS: usize = 1024;
 const PROCESSOR_BITS: usize = 8192;
 
-/// What `maxnode` must be for a whole [`NodeSet`]: the kernel counts one bit less than it is told.
+/// `maxnode` for a whole [`NodeSet`]: the kernel uses one bit less than it is passed.
 const NODES: usize = NodeSet::CAPACITY + 1;
 
 const MPOL_F_MEMS_ALLOWED: libc::c_ulong = 4;
@@ -21,11 +21,11 @@ const MPOL_PREFERRED_MANY: libc::c_int = 5;
 /// Where the kernel takes memory from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Policy {
-    /// The kernel's own: near the thread, and as it likes when that is full.
+    /// The kernel's default: local, else any node.
     Default,
     /// Near the thread that touches a page first.
     Local,
-    /// From these nodes and no others, the nearest first.
+    /// From these nodes only, the nearest first.
     Bind(NodeSet),
     /// From these nodes page by page in turn.
     Interleave(NodeSet),
@@ -40,13 +40,13 @@ impl Policy {
             Self::Local => libc::MPOL_LOCAL,
             Self::Bind(_) => libc::MPOL_BIND,
             Self::Interleave(_) => libc::MPOL_INTERLEAVE,
-            // Kernels before 5.15 know only the preference for one node.
+            // Kernels before 5.15 have only the preference for one node.
             Self::Prefer(nodes) if nodes.len() == 1 => libc::MPOL_PREFERRED,
             Self::Prefer(_) => MPOL_PREFERRED_MANY,
         }
     }
 
-    /// The nodes as the kernel takes them, and what `maxnode` must be.
+    /// The node mask for the kernel, and `maxnode`.
     fn nodes(&self) -> (*const u64, usize) {
         match self {
             Self::Default | Self::Local => (std::ptr::null(), 0),
@@ -121,7 +121,7 @@ pub fn policy() -> io::Result<Policy> {
         libc::MPOL_LOCAL => Ok(Policy::Local),
         libc::MPOL_BIND => Ok(Policy::Bind(nodes)),
         libc::MPOL_INTERLEAVE => Ok(Policy::Interleave(nodes)),
-        // Before kernel 5.12, this is what the local policy looks like.
+        // Before Linux 5.12 the local policy is reported in this way.
         libc::MPOL_PREFERRED if nodes.is_empty() => Ok(Policy::Local),
         libc::MPOL_PREFERRED | MPOL_PREFERRED_MANY => Ok(Policy::Prefer(nodes)),
         mode => {
@@ -146,8 +146,7 @@ pub fn set_policy_of(range: &Range<usize>, policy: &Policy) -> io::Result<()> {
     })
 }
 
-/// Writes the node of each page of a process (0: this one) into `status`, or the negative number of the error that
-/// keeps it from having one.
+/// Writes the node of each page of a process (0: this one) into `status`, or a negative error number.
 pub fn nodes_of_pages(process: libc::pid_t, pages: &[usize], status: &mut [i32]) -> io::Result<()> {
     assert_eq!(pages.len(), status.len());
     // SAFETY: the kernel reads as many addresses as there are, and writes as many numbers.
@@ -164,7 +163,7 @@ pub fn nodes_of_pages(process: libc::pid_t, pages: &[usize], status: &mut [i32])
     })
 }
 
-/// Moves pages of this process to nodes; `status` tells as [`nodes_of_pages`] where each one is then.
+/// Moves pages of this process to nodes; `status` is as for [`nodes_of_pages`].
 pub fn move_pages(pages: &[usize], nodes: &[i32], status: &mut [i32]) -> io::Result<()> {
     assert_eq!((pages.len(), pages.len()), (nodes.len(), status.len()));
     // SAFETY: the kernel reads as many addresses and numbers as there are, and writes as many. It changes where pages
@@ -205,14 +204,13 @@ pub fn without_huge_pages(range: &Range<usize>) -> io::Result<()> {
     })
 }
 
-/// Keeps the kernel from using huge pages in this process, the programs that it becomes and the processes that it
-/// starts.
+/// Disables huge pages in this process, the programs that it executes and its children.
 pub fn without_huge_pages_at_all() -> io::Result<()> {
     // SAFETY: touches no memory; which pages hold it is nothing that a program could read.
     check(unsafe { gondwana_sys::syscall!(libc::SYS_prctl, libc::PR_SET_THP_DISABLE, 1, 0, 0, 0) })
 }
 
-/// Brings in the pages of a range as if they were written to, under the calling thread's policy.
+/// Allocates the pages of a range as by a write, under the calling thread's policy.
 pub fn populate(range: &Range<usize>) -> io::Result<()> {
     // SAFETY: this advice changes nothing that a program could read.
     check(unsafe {
@@ -220,7 +218,7 @@ pub fn populate(range: &Range<usize>) -> io::Result<()> {
     })
 }
 
-/// Keeps the pages of a range in memory, and brings in those that are not there.
+/// Locks the pages of a range in memory, and allocates absent ones.
 pub fn lock(range: &Range<usize>) -> io::Result<()> {
     // SAFETY: locking changes nothing that a program could read.
     check(unsafe { gondwana_sys::syscall!(libc::SYS_mlock, range.start, range.len()) })

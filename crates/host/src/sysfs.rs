@@ -1,6 +1,6 @@
-//! What the kernel tells of the computer in `/sys`.
+//! The computer as described in `/sys`.
 //!
-//! All functions take the root of the file system, so that recorded trees of other computers serve as well.
+//! All functions take the root of the file system, so recorded trees of other computers can be used.
 
 use crate::unreadable::{Unreadable, read};
 use gondwana_topology::{
@@ -14,7 +14,7 @@ use std::str::FromStr;
 const NODES: &str = "sys/devices/system/node";
 const PROCESSORS: &str = "sys/devices/system/cpu";
 
-/// A file with one value; `None` if it is not there or holds something else.
+/// A file with one value; `None` if it is missing or holds something else.
 fn value<T: FromStr>(path: &Path) -> Option<T> {
     std::fs::read_to_string(path).ok()?.trim().parse().ok()
 }
@@ -41,7 +41,7 @@ fn required<I: Id, const WORDS: usize>(path: PathBuf) -> Result<IdSet<I, WORDS>,
         .map_err(|error: ListError| Unreadable { path, source: io::Error::other(error.to_string()) })
 }
 
-/// The nodes in ascending order. A kernel without NUMA shows none: then there is one, with everything.
+/// The nodes in ascending order. A kernel without NUMA shows none: then there is one node with everything.
 pub fn nodes(root: &Path, online: &ProcessorSet) -> Result<Vec<MachineNode>, Unreadable> {
     let folder = root.join(NODES);
     if !folder.exists() {
@@ -51,7 +51,7 @@ pub fn nodes(root: &Path, online: &ProcessorSet) -> Result<Vec<MachineNode>, Unr
     }
     let ids: NodeSet = required(folder.join("online"))?;
     let nodes = ids.iter().map(|id| node(&folder.join(format!("node{id}")), id, online));
-    // A node that has nothing at all at the moment, such as one whose memory was taken out, is no place for anything.
+    // A node without processors and memory, such as one whose memory is offline, is left out.
     let nodes = nodes.filter(|node| {
         node.as_ref().map_or(true, |node| !node.processors.is_empty() || node.memory.total > Bytes(0))
     });
@@ -90,20 +90,20 @@ fn memory(text: &str) -> Memory {
     }
 }
 
-/// The memory of a node of this computer that is free, or that the kernel would free by forgetting what files hold.
+/// The available memory of a node of this computer: free, or reclaimable page cache.
 #[must_use]
 pub fn available_memory(node: NodeId) -> Option<Bytes> {
     let text = std::fs::read_to_string(format!("/{NODES}/node{node}/meminfo")).ok()?;
     available(&text)
 }
 
-/// True if a node of this computer has hardly any memory left: so little that the kernel soon keeps it for itself.
+/// True if a node of this computer has hardly any memory left: near the kernel's reserve.
 #[must_use]
 pub fn is_full(node: NodeId) -> bool {
     are_full(&NodeSet::only(node), Bytes(0))
 }
 
-/// True if some nodes of this computer together would have hardly any memory left if so much more of it were in use.
+/// True if some nodes of this computer together would have hardly any memory left after `more` bytes were used.
 #[must_use]
 pub(crate) fn are_full(nodes: &NodeSet, more: Bytes) -> bool {
     let each = nodes.iter().map(|node| {
@@ -133,7 +133,7 @@ fn amount(meminfo: &str, name: &str) -> Option<Bytes> {
     line.split_whitespace().next()?.parse::<u64>().ok().map(|kib| Bytes(kib << 10))
 }
 
-/// The sizes of huge pages of which there are any.
+/// The sizes of huge pages with a nonzero count.
 fn huge_pages(folder: &Path) -> Vec<HugePages> {
     let folders = folders(&folder.join("hugepages"), "hugepages-");
     let mut sizes: Vec<HugePages> = folders
@@ -157,7 +157,7 @@ fn folders(folder: &Path, prefix: &'static str) -> impl Iterator<Item = (String,
     })
 }
 
-/// The caches of the processors that are running, each piece of hardware once.
+/// The caches of the online processors, each once.
 #[must_use]
 pub fn caches(root: &Path, online: &ProcessorSet) -> Vec<Cache> {
     let mut caches: Vec<Cache> = vec![];

@@ -1,4 +1,4 @@
-//! Policies for a whole program: what each of its threads is bound to.
+//! Policies for a whole program: the binding of each of its threads.
 
 use crate::binding::{Binding, Malformed};
 use crate::sys::Policy;
@@ -8,31 +8,31 @@ use gondwana_topology::{Machine, NodeId, NodeSet, ProcessorSet};
 use std::fmt;
 use std::str::FromStr;
 
-/// The variable of the environment in which a program is told the bindings of its threads.
+/// The environment variable with the bindings of a program's threads.
 pub const THREADS_VARIABLE: &str = "GONDWANA_THREADS";
 
-/// The bindings of a program's threads: the first for the first thread, and so on, again and again.
+/// The bindings of a program's threads: the first for the first thread, and so on, cyclically.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Threads {
     /// How many threads in a row have each binding.
     bindings: Vec<(Binding, usize)>,
 }
 
-/// What was asked for, and what it means to the kernel.
+/// A request, translated for the kernel.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Asked {
     /// For the process as a whole: all its threads are inside.
     pub process: Binding,
     /// For each of its threads, if that is more exact.
     pub threads: Option<Threads>,
-    /// The policy for memory, if it is finer than what the kernel does for whole programs: it is for regions of memory
-    /// ([`crate::place_untouched`]) only, and the rest is as near to it as the kernel can do.
+    /// The memory policy, if it is finer than the kernel's policies for whole programs. It applies to regions of
+    /// memory ([`crate::place_untouched`]) only; the bindings approximate it for the rest.
     pub regions: Option<MemoryPolicy>,
-    /// What the kernel has nothing for.
+    /// Requests without a counterpart in the kernel.
     pub remarks: Vec<UnmetRequest>,
 }
 
-/// Finds out what the kernel is to be told so that a program has its threads and memory as asked for.
+/// Translates a request for threads and memory to bindings of the kernel.
 pub fn translate(
     machine: &Machine,
     rset: &RSet,
@@ -69,7 +69,7 @@ fn policy(machine: &Machine, placement: &Placement, at: impl Iterator<Item = Nod
         MemoryPolicy::Local if everywhere => Policy::Local,
         MemoryPolicy::Striped(_) => Policy::Interleave(nodes),
         MemoryPolicy::Remote => Policy::Bind(at.filter_map(|at| placement.node_of(0, 1, at)).collect()),
-        // Of the nodes that it is bound to, the kernel takes the nearest one that has memory left.
+        // Of the bound nodes, the kernel takes the nearest one with free memory.
         _ => Policy::Bind(nodes),
     }
 }
@@ -136,7 +136,7 @@ impl Threads {
     }
 }
 
-/// The form in which other processes get it: `0-3/bind:0*4;4-7/bind:1*4`.
+/// The text form for other processes: `0-3/bind:0*4;4-7/bind:1*4`.
 impl fmt::Display for Threads {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (index, (binding, count)) in self.bindings.iter().enumerate() {

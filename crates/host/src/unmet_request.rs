@@ -1,38 +1,38 @@
-//! What could not be had, in a sentence.
+//! Unmet requests, as sentences.
 
 use gondwana_topology::{Bytes, NodeId, NodeSet, ProcessorSet};
 use std::fmt;
 use std::io;
 
-/// Something that was asked for and cannot be had, or not entirely. Work goes on without it.
+/// A request that is not satisfied, or not entirely. Work continues without it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum UnmetRequest {
-    /// The kernel does not do what it was asked to.
+    /// The kernel refuses a request.
     Refused {
-        /// What it was asked to do, as in "binding threads".
+        /// The request, as in "binding threads".
         what: &'static str,
         /// The number of its error.
         error: i32,
     },
-    /// A node lacks pages that were asked for on it.
+    /// A node lacks pages that were requested on it.
     Missing {
         /// The node.
         node: NodeId,
-        /// Pages that were asked for on it.
+        /// Pages that were requested on it.
         asked: usize,
-        /// Those of them that are there.
+        /// Those of them that are on it.
         found: usize,
-        /// Memory that it has left, if that is known.
+        /// Its free memory, if known.
         free: Option<Bytes>,
     },
-    /// Threads do not run on all processors that were asked for.
+    /// Threads do not run on all requested processors.
     Processors {
         /// Those that are missing.
         missing: Box<ProcessorSet>,
         /// Those where they run.
         found: Box<ProcessorSet>,
     },
-    /// Memory does not come from all nodes that were asked for.
+    /// Memory does not come from all requested nodes.
     Nodes {
         /// Those that are missing.
         missing: NodeSet,
@@ -44,18 +44,18 @@ pub enum UnmetRequest {
         /// Those nodes.
         nodes: NodeSet,
     },
-    /// The only nodes that memory was asked for on have hardly any left.
+    /// All nodes that memory was requested on have hardly any left.
     Overflowing {
         /// Those nodes.
         nodes: NodeSet,
-        /// Where the rest comes from, if not from anywhere.
+        /// The nodes of the rest, if restricted.
         instead: Option<NodeSet>,
     },
     /// Pages are where they should not be.
     Strays {
         /// How many of them.
         pages: usize,
-        /// How many there are in all.
+        /// The number of all.
         of: usize,
         /// Where they are.
         on: NodeSet,
@@ -65,20 +65,20 @@ pub enum UnmetRequest {
 }
 
 impl UnmetRequest {
-    /// The kernel does not do what it was asked to.
+    /// The kernel refuses a request.
     #[must_use]
     pub fn refused(what: &'static str, error: &io::Error) -> Self {
         Self::Refused { what, error: error.raw_os_error().unwrap_or(0) }
     }
 
-    /// What was asked for and is not there, if anything.
+    /// The requested but missing part, if any.
     #[must_use]
     pub fn processors(asked: &ProcessorSet, found: &ProcessorSet) -> Option<Self> {
         (asked != found)
             .then(|| Self::Processors { missing: Box::new(asked.difference(found)), found: Box::new(*found) })
     }
 
-    /// What was asked for and is not there, if anything.
+    /// The requested but missing part, if any.
     pub(crate) fn nodes(asked: &NodeSet, found: &NodeSet) -> Option<Self> {
         (asked != found).then(|| Self::Nodes { missing: asked.difference(found), found: *found })
     }

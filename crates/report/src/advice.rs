@@ -24,7 +24,7 @@ pub fn text(analysis: &Analysis, advice: &[Advice]) -> String {
     lines
 }
 
-/// Advice in half a line: what to do, and how many of `all` requests that saves.
+/// Advice in a few words: what to do, and how many of `all` requests it saves.
 pub fn short(advice: &Advice, all: u64) -> String {
     let saving = advice.saving;
     // Writing to a text does not fail.

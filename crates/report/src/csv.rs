@@ -2,7 +2,7 @@
 
 use gondwana_analysis::{Analysis, Area, AreaNode};
 
-/// What the lines have. Names are added at the end only.
+/// The columns. New ones are added at the end only.
 const HEADER: &str = "area,pattern,node,reads,writes,cold,excess,ahead,upgrades,diffs,notices,invalidations,recalls,\
                       bytes,written_bytes,area_bytes";
 
@@ -35,7 +35,7 @@ fn line(area: &Area, (number, node): (usize, &AreaNode)) -> String {
     format!("{},{},{numbers}\n", quoted(&area.name), area.pattern.name())
 }
 
-/// A text as RFC 4180 wants it.
+/// A text, quoted by RFC 4180.
 fn quoted(text: &str) -> String {
     if text.contains([',', '"', '\n', '\r']) {
         format!("\"{}\"", text.replace('"', "\"\""))

@@ -1,4 +1,4 @@
-//! What commands show of recordings and machines: tables, lines with commas, JSON, a page for browsers, advice and plans.
+//! Output about recordings and machines: tables, CSV, JSON, an HTML page, advice and plans.
 //!
 //! Everything is made from an [`Analysis`](gondwana_analysis::Analysis) or a [`Machine`](gondwana_topology::Machine) in memory;
 //! nothing here reads or writes a file.

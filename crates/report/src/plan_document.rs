@@ -1,4 +1,4 @@
-//! A plan with the advice that it follows from, as a file and as JSON.
+//! A plan with the advice behind it, as a file and as JSON.
 
 use crate::advice;
 use gondwana_analysis::{Advice, Analysis};
@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 /// The version of the JSON: one more whenever a name or a meaning changes.
 const VERSION: u32 = 1;
 
-/// The plan as a file, with the advice in front of it for those who read it.
+/// The plan as a file, with the advice as comments in front.
 pub fn document(analysis: &Analysis, advice: &[Advice], plan: &Plan) -> String {
     let comment = |line: &str| format!("# {line}").trim_end().to_owned() + "\n";
     let advice: String = advice::text(analysis, advice).lines().map(comment).collect();

@@ -1,4 +1,4 @@
-//! What a recording tells as JSON.
+//! The analysis of a recording as JSON.
 
 use gondwana_analysis::{Advice, Analysis};
 use serde::Serialize;
@@ -6,7 +6,7 @@ use serde::Serialize;
 /// The version of the JSON: one more whenever a name or a meaning changes.
 const VERSION: u32 = 1;
 
-/// The analysis and what follows from it, to be serialised.
+/// The analysis and its advice, to be serialised.
 #[derive(Debug, Serialize)]
 pub struct Recorded<'a> {
     version: u32,
@@ -16,7 +16,7 @@ pub struct Recorded<'a> {
 }
 
 impl<'a> Recorded<'a> {
-    /// The analysis with the advice that follows from it.
+    /// The analysis with its advice.
     pub fn new(analysis: &'a Analysis, advice: &'a [Advice]) -> Self {
         Self { version: VERSION, analysis, advice }
     }

@@ -1,4 +1,4 @@
-//! What the tests of this crate show.
+//! Sample data for the tests of this crate.
 
 use gondwana_analysis::{Advice, AdviceKind, Analysis, Entry, Totals};
 use gondwana_plan::{Homes, Traffic, Variable};

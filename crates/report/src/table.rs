@@ -1,4 +1,4 @@
-//! What a recording tells as tables for people: the hottest first, and no line longer than a terminal is wide.
+//! The analysis of a recording as text tables: the hottest first, at most as wide as a terminal.
 
 use crate::advice::short as headline;
 use gondwana_analysis::{Advice, AdviceKind, Analysis, Area, BankFilter, Flow, Totals};
@@ -8,14 +8,14 @@ use std::fmt::Write;
 
 /// Longest names of areas in tables, in letters.
 const NAME: usize = 26;
-/// Longest lines of names with what is said of them, in letters.
+/// The longest line with a name, in characters.
 const LINE: usize = 100;
 /// How many nodes have a column each.
 const NODES: usize = 4;
-/// Places in the program that are listed of an area, unless it is the only one that is told of.
+/// The number of code places of an area, unless only this area is shown.
 const PLACES: usize = 3;
 
-/// All tables. With `whole`, everything is told of each area.
+/// All tables. With `whole`, each area is shown completely.
 pub fn text(analysis: &Analysis, advice: &[Advice], top: usize, whole: bool) -> String {
     let shown = &analysis.areas[..top.min(analysis.areas.len())];
     let mut parts = vec![head(analysis)];
@@ -63,8 +63,8 @@ fn head(analysis: &Analysis) -> String {
     text
 }
 
-/// A name that fits its column. The ends of long ones tell them from each other: functions with the types that they are about
-/// begin alike, and lines and numbers are behind them.
+/// A name, shortened for its column. The ends of long names distinguish them: template functions begin alike, and
+/// lines and numbers are at the end.
 fn short(name: &str) -> String {
     let length = name.chars().count();
     if length <= NAME {
@@ -78,7 +78,8 @@ fn cells<const N: usize>(cells: [&str; N]) -> Vec<String> {
     cells.map(str::to_owned).to_vec()
 }
 
-/// The table of data areas and nodes: what each node asked of others. Of many nodes those that asked most have columns.
+/// The table of data areas and nodes: the requests of each node. If there are many nodes, those with most requests
+/// have columns.
 fn requests(areas: &[Area], nodes: usize) -> String {
     let mut busiest: Vec<usize> = (0..nodes).collect();
     let sum = |node: usize| {
@@ -108,7 +109,7 @@ fn requests(areas: &[Area], nodes: usize) -> String {
     columns(&sides, &lines)
 }
 
-/// What the requests were.
+/// The kinds of the requests.
 fn kinds(areas: &[Area]) -> String {
     let mut lines = vec![cells([
         "data area",
@@ -132,7 +133,7 @@ fn kinds(areas: &[Area]) -> String {
     columns(&sides, &lines)
 }
 
-/// Who uses an area, which parts of it, and from where in the program.
+/// The users of an area, with fields and code places.
 fn users(area: &Area, most: usize) -> String {
     let writes = |totals: &Totals| totals.writes > 0 || totals.upgrades > 0 || totals.diffs > 0;
     let who = |does: &dyn Fn(&Totals) -> bool| {
@@ -177,7 +178,7 @@ fn list(nodes: &[u32]) -> String {
     }
 }
 
-/// The falsely shared pages, and who uses what of them.
+/// The falsely shared pages, with the bytes that each node uses.
 fn pages(areas: &[Area], most: usize) -> String {
     let mut text = String::new();
     for area in areas.iter().filter(|area| !area.falsely_shared.is_empty()) {
@@ -216,7 +217,7 @@ fn locks(analysis: &Analysis, most: usize) -> String {
     columns(&[Side::Left, Side::Right, Side::Right], &lines)
 }
 
-/// What filters have counted, with the hottest unit of each: those that somebody has asked for, and those that have moved.
+/// The counts of filters, with the hottest unit of each: the user's filters, and those of adaptive refinement.
 fn filters(filters: &[BankFilter], most: usize) -> String {
     let (own, asked): (Vec<_>, Vec<_>) = filters.iter().partition(|filter| filter.own);
     let table = |filters: Vec<&BankFilter>, what: &str| {
@@ -270,7 +271,7 @@ fn traffic(flows: &[Vec<Flow>]) -> String {
     columns(&sides, &lines) + &note
 }
 
-/// What to change, in a line each.
+/// The advice, one line each.
 fn changes(advice: &[Advice], requests: u64, most: usize) -> String {
     let something = advice.iter().filter(|advice| advice.kind != AdviceKind::Nothing);
     let lines: String =

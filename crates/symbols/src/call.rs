@@ -3,7 +3,7 @@
 /// Bytes of the longest call, without prefixes.
 pub(crate) const LONGEST: u64 = 7;
 
-/// True if some code ends with a call, so that what is behind it is where a call returns to.
+/// True if some code ends with a call, so that its end is a return address.
 pub(crate) fn ends_with_call(code: &[u8]) -> bool {
     let is_direct = |call: &[u8]| call.len() == 5 && call[0] == 0xe8;
     (0..code.len()).any(|start| is_direct(&code[start..]) || is_indirect(&code[start..]))

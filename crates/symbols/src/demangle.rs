@@ -8,12 +8,12 @@ const LONGEST: usize = 4096;
 
 /// The name of a symbol as it is in the source, in C++ with namespaces and parameters.
 ///
-/// Plans and recordings name functions and variables in this way and no other.
+/// Plans and recordings name functions and variables only in this form.
 #[must_use]
 pub fn readable(symbol: &str) -> String {
-    // What a program takes from a library has the version behind its name: `stdout@GLIBC_2.2.5`.
+    // Symbols that are imported from a library have a version suffix: `stdout@GLIBC_2.2.5`.
     let name = symbol.split_once('@').map_or(symbol, |(name, _)| name);
-    // Old names of Rust are also such of C++, with a hash that only this library knows to leave out.
+    // Legacy Rust names are also valid C++ names, with a hash that only this library removes.
     if let Ok(rust) = rustc_demangle::try_demangle(name) {
         return clipped(|text| fmt::write(text, format_args!("{rust:#}"))).unwrap_or_else(|| name.to_owned());
     }
@@ -25,7 +25,7 @@ pub fn readable(symbol: &str) -> String {
         .unwrap_or_else(|| name.to_owned())
 }
 
-/// What is written, unless it gets too long or fails.
+/// The written text, unless it gets too long or fails.
 fn clipped(write: impl FnOnce(&mut Clipped) -> fmt::Result) -> Option<String> {
     let mut text = Clipped(String::new());
     write(&mut text).ok().map(|()| text.0)
@@ -64,7 +64,7 @@ mod tests {
         }
     }
 
-    /// Each parameter has the one before it twice, so that the name doubles with every few letters.
+    /// Each parameter contains the one before it twice, so the name doubles with every few letters.
     #[test]
     fn names_that_grow_without_end_stay_as_they_are() {
         let doubled = |times: usize| {

@@ -13,12 +13,11 @@ use std::io;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
-/// An executable or library. Addresses are those of the file, before it is loaded anywhere; what it says is read when
-/// somebody asks for it.
+/// An executable or library. Addresses are link-time addresses of the file; its data is read on demand.
 pub struct File {
     path: PathBuf,
     elf: ElfFile,
-    /// The file with the debugging information, if that is another one.
+    /// The separate file with the debug information, if there is one.
     separate: OnceCell<Option<ElfFile>>,
     tables: OnceCell<(Table, Table)>,
     debug: OnceCell<Option<Debug>>,
@@ -42,7 +41,7 @@ impl File {
         Ok(Self { path: path.to_owned(), elf, separate, tables, debug })
     }
 
-    /// Where it is.
+    /// Its path.
     #[must_use]
     pub fn path(&self) -> &Path {
         &self.path
@@ -54,23 +53,23 @@ impl File {
         &self.elf.build_id
     }
 
-    /// True if the names of functions and variables that other files cannot use were taken out of it, and are nowhere else.
+    /// True if the names of local functions and variables were stripped, and no separate file has them.
     #[must_use]
     pub fn is_stripped(&self) -> bool {
         !self.elf.has_symbols && !self.separate().is_some_and(|elf| elf.has_symbols)
     }
 
-    /// True if it has debugging information, in itself or in another file.
+    /// True if it has debug information, in itself or in a separate file.
     #[must_use]
     pub fn has_debug(&self) -> bool {
         self.elf.has_debug || self.separate().is_some_and(|elf| elf.has_debug)
     }
 
-    /// Where a variable is, by the name that it has in the source: in C++ with its namespaces; the variables of a function that
-    /// stay behind its name, as `work::count`.
+    /// The address range of a variable, by its name in the source: in C++ with its namespaces, a static variable of a
+    /// function with the function's name, as `work::count`.
     ///
     /// # Errors
-    /// A sentence, if there is no such variable or more than one.
+    /// A sentence, if there is no such variable, or more than one.
     pub fn variable(&self, name: &str) -> Result<Range<u64>, String> {
         let entries: Vec<_> = self.tables().1.named(name).collect();
         let global = entries.iter().find(|entry| entry.is_global);
@@ -93,8 +92,8 @@ impl File {
         }
     }
 
-    /// Where the code of a place is: functions, lines, or for calls the last byte of each that could be meant, since functions
-    /// of several files of the source may have one name.
+    /// The code of a site: functions, lines, or for calls the last byte of each matching call. There may be several,
+    /// since functions in several source files may share a name.
     ///
     /// # Errors
     /// A sentence, if there is no such place.
@@ -102,7 +101,7 @@ impl File {
         let found = match site {
             Site::Function(name) => self.functions(name),
             Site::Call(name, offset) => {
-                // The call is before the address that it returns to.
+                // The call is before its return address.
                 let inside = |range: &Range<u64>| (1..=range.end - range.start).contains(offset);
                 let functions = self.functions(name).into_iter().filter(inside);
                 let found: Vec<_> =
@@ -127,7 +126,7 @@ impl File {
         Ok(found)
     }
 
-    /// True if there is a call before an address, or if nobody can tell.
+    /// True if there is a call before an address, or if that is unknown.
     fn returns_to(&self, address: u64) -> bool {
         self.elf.bytes_before(address, call::LONGEST).is_none_or(|code| call::ends_with_call(&code))
     }
@@ -139,8 +138,8 @@ impl File {
         found
     }
 
-    /// The places of an instruction, the innermost first, and how far it is from the beginning of the outermost function, or
-    /// from that of the file if nobody knows the function.
+    /// The source positions of an instruction, the innermost first, and its offset in the outermost function, or in
+    /// the file if the function is unknown.
     pub(crate) fn code(&self, address: u64) -> (Vec<Frame>, u64) {
         let mut frames = self.debug().map(|debug| debug.frames(address)).unwrap_or_default();
         if frames.is_empty() {
@@ -158,7 +157,7 @@ impl File {
         (frames, offset)
     }
 
-    /// The variable that holds an address: its name and where it is.
+    /// The variable that contains an address: its name and its range.
     pub(crate) fn variable_at(&self, address: u64) -> Option<(String, Range<u64>)> {
         if let Some(entry) = self.tables().1.at(address) {
             let described = self.debug().and_then(|debug| debug.variable(entry.range.start));
@@ -170,13 +169,13 @@ impl File {
         Some((debug.variable(range.start)?.name, range))
     }
 
-    /// What is at an offset into the variable that begins at an address.
+    /// The field at an offset into the variable that begins at an address.
     pub(crate) fn field(&self, start: u64, offset: u64) -> Option<String> {
         let debug = self.debug()?;
         Some(layout::part(debug, debug.variable(start)?.kind?, offset).text)
     }
 
-    /// What the variable at an address is made of: its number among the layouts.
+    /// The layout of the variable at an address, by its number.
     pub(crate) fn layout(&self, start: u64, layouts: &mut Layouts) -> Option<u32> {
         let debug = self.debug()?;
         Some(flat::thing(debug, debug.variable(start)?.kind?, layouts))
@@ -191,8 +190,7 @@ impl File {
         Some(flat::block(debug, to?, layouts))
     }
 
-    /// What is known about a pointer: its name, how long one of the things is that it points to, and a part of what it points to at
-    /// an offset.
+    /// A pointer: its name, the size of its target type, and the field at an offset of its target.
     pub(crate) fn pointer(&self, address: u64, offset: u64) -> Option<(String, u64, String)> {
         let (name, range) = self.variable_at(address)?;
         let debug = self.debug()?;

@@ -1,16 +1,16 @@
-//! Types without the file that describes them: as layouts, whose names are those that [`layout`](crate::layout) would give.
+//! Types as layouts, independent of their file. The names are the same as those of [`layout`](crate::layout).
 
 use crate::layout::{self, STEPS, Shape, Types};
 use gondwana_analysis::{Layout, Layouts, Member};
 use std::collections::HashMap;
 use std::hash::Hash;
 
-/// The number of the layout of a thing; see [`layout::part`].
+/// The number of the layout of an object; see [`layout::part`].
 pub(crate) fn thing<T: Types<Id: Eq + Hash>>(types: &T, of: T::Id, layouts: &mut Layouts) -> u32 {
     Flat { types, layouts, known: HashMap::new() }.number(of, STEPS)
 }
 
-/// The number of the layout of a block that has one thing after the other; see [`layout::element`].
+/// The number of the layout of a block with consecutive objects; see [`layout::element`].
 pub(crate) fn block<T: Types<Id: Eq + Hash>>(types: &T, of: T::Id, layouts: &mut Layouts) -> u32 {
     let Some(bytes) = layout::size(types, of).filter(|bytes| *bytes > 1) else { return Layouts::PLAIN };
     let element = thing(types, of, layouts);
@@ -24,12 +24,12 @@ pub(crate) fn block<T: Types<Id: Eq + Hash>>(types: &T, of: T::Id, layouts: &mut
 struct Flat<'a, T: Types> {
     types: &'a T,
     layouts: &'a mut Layouts,
-    /// Types that have a number, and those that are being looked at, which have none yet: they contain themselves.
+    /// Types with a number, and those in progress without one, to detect types that contain themselves.
     known: HashMap<T::Id, u32>,
 }
 
 impl<T: Types<Id: Eq + Hash>> Flat<'_, T> {
-    /// The number of the layout of a type, so many steps into it.
+    /// The number of the layout of a type, at this nesting depth.
     fn number(&mut self, of: T::Id, steps: usize) -> u32 {
         if let Some(&known) = self.known.get(&of) {
             return known;
@@ -64,7 +64,8 @@ impl<T: Types<Id: Eq + Hash>> Flat<'_, T> {
             if last && layout::is_open(self.types, member.of) { Some(u64::MAX) } else { bytes }
         };
         let known = members.iter().filter_map(|member| Some((member, length(member)?)));
-        // Members come before bases, and of bases, of which some are empty, the longest before others at their place.
+        // Members come before bases, and at equal offsets longer bases before shorter ones, because some bases are
+        // empty.
         let (own, mut bases): (Vec<_>, Vec<_>) = known.partition(|(member, _)| !member.is_base);
         bases.sort_by_key(|(base, _)| layout::size(self.types, base.of));
         bases.reverse();
@@ -83,7 +84,7 @@ mod tests {
     use crate::layout::tests::{Numbered, numbered, types};
     use proptest::prelude::*;
 
-    /// What is at an offset, by the layouts alone.
+    /// The field at an offset, by the layouts alone.
     fn text(layouts: &[Layout], mut of: u32, mut offset: u64) -> String {
         let mut text = String::new();
         for _ in 0..STEPS {

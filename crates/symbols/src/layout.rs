@@ -1,20 +1,20 @@
-//! What is at an offset into a thing of some type, as one writes it behind its name: `[3].x`.
+//! The field at an offset into an object, as a suffix of its name: `[3].x`.
 
 use std::rc::Rc;
 
-/// Most steps that are taken into a thing: types of damaged files may contain themselves.
+/// The limit of nesting: types of damaged files may contain themselves.
 pub(crate) const STEPS: usize = 64;
 
 /// A type.
 #[derive(Clone, Debug)]
 pub(crate) struct Type<Id> {
-    /// Its length, if the description says so.
+    /// Its size, if known.
     pub bytes: Option<u64>,
-    /// What it is made of.
+    /// Its structure.
     pub shape: Shape<Id>,
 }
 
-/// What a type is made of.
+/// The structure of a type.
 #[derive(Clone, Debug)]
 pub(crate) enum Shape<Id> {
     /// Nothing that has a name.
@@ -23,7 +23,7 @@ pub(crate) enum Shape<Id> {
     Alias(Option<Id>),
     /// A pointer or reference; none is a pointer to `void`.
     Pointer(Option<Id>),
-    /// Elements by rows, with the count of each dimension, if it is known.
+    /// Elements in row-major order, with the count of each dimension, if known.
     Array {
         /// The type of an element.
         element: Id,
@@ -39,36 +39,36 @@ pub(crate) enum Shape<Id> {
 pub(crate) struct Member<Id> {
     /// Its name; empty if it has none.
     pub name: String,
-    /// The first byte that it has part in.
+    /// Its first byte.
     pub start: u64,
-    /// How many bytes it has part in, if that is not the length of its type.
+    /// The bytes that it occupies, if that is not the size of its type (bit fields).
     pub bytes: Option<u64>,
     /// Its type.
     pub of: Id,
-    /// It is a class that this one is derived from.
+    /// It is a base class.
     pub is_base: bool,
 }
 
-/// Where types come from.
+/// A source of types.
 pub(crate) trait Types {
-    /// What stands for a type.
+    /// The identifier of a type.
     type Id: Copy;
     /// The type.
     fn get(&self, id: Self::Id) -> Option<Rc<Type<Self::Id>>>;
 }
 
-/// What was found at an offset.
+/// The field at an offset.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct MemberPath<Id> {
-    /// What one writes behind the name.
+    /// The suffix of the name.
     pub text: String,
-    /// Its type, without other names for it.
+    /// Its type, without typedefs.
     pub of: Id,
-    /// How far into it the offset is.
+    /// The remaining offset in it.
     pub rest: u64,
 }
 
-/// The innermost part of a thing of type `of` that is at an offset.
+/// The innermost field of an object of type `of` at an offset.
 pub(crate) fn part<T: Types>(types: &T, of: T::Id, offset: u64) -> MemberPath<T::Id> {
     let mut part = MemberPath { text: String::new(), of, rest: offset };
     for _ in 0..STEPS {
@@ -86,7 +86,7 @@ pub(crate) fn part<T: Types>(types: &T, of: T::Id, offset: u64) -> MemberPath<T:
     part
 }
 
-/// The length of a type in bytes, if it is known.
+/// The size of a type in bytes, if known.
 pub(crate) fn size<T: Types>(types: &T, mut of: T::Id) -> Option<u64> {
     let mut times = 1_u64;
     for _ in 0..STEPS {
@@ -108,7 +108,7 @@ pub(crate) fn size<T: Types>(types: &T, mut of: T::Id) -> Option<u64> {
     None
 }
 
-/// What a pointer points to, if this is one and what it points to has a length.
+/// The target type of a pointer, if this is one and the target has a size.
 pub(crate) fn pointee<T: Types>(types: &T, of: T::Id) -> Option<(Option<T::Id>, u64)> {
     let mut of = of;
     for _ in 0..STEPS {
@@ -121,8 +121,8 @@ pub(crate) fn pointee<T: Types>(types: &T, of: T::Id) -> Option<(Option<T::Id>, 
     None
 }
 
-/// What is at an offset into a block that has one thing after the other; empty if they are bytes, of which nobody knows what
-/// they are, or if the length of one is not known.
+/// The field at an offset into a block with consecutive objects; empty if they are plain bytes, or if their size is
+/// unknown.
 pub(crate) fn element<T: Types>(types: &T, of: T::Id, offset: u64) -> String {
     let Some(bytes) = size(types, of).filter(|bytes| *bytes > 0) else { return String::new() };
     if bytes == 1 {
@@ -132,7 +132,7 @@ pub(crate) fn element<T: Types>(types: &T, of: T::Id, offset: u64) -> String {
     format!("[{number}]{}", part(types, of, rest).text)
 }
 
-/// True if a type ends with an array of any length: then a block has only one such thing.
+/// True if a type ends with a flexible array: then a block has only one such object.
 pub(crate) fn is_open<T: Types>(types: &T, mut of: T::Id) -> bool {
     for _ in 0..STEPS {
         let Some(kind) = types.get(of) else { return false };
@@ -154,7 +154,7 @@ type Inner<Id> = Option<(String, Id, u64)>;
 fn index<T: Types>(types: &T, element: T::Id, counts: &[Option<u64>], offset: u64) -> Inner<T::Id> {
     let bytes = size(types, element).filter(|bytes| *bytes > 0)?;
     let (mut number, rest) = (offset / bytes, offset % bytes);
-    // The last index counts fastest; the first one may have no end.
+    // The last index varies fastest; the first dimension may be unbounded.
     let mut indices = vec![];
     for (dimension, count) in counts.iter().enumerate().rev() {
         let count = count.filter(|count| *count > 0);
@@ -180,15 +180,15 @@ fn member<T: Types>(types: &T, members: &[Member<T::Id>], offset: u64) -> Inner<
         let into = offset.checked_sub(member.start);
         into.is_some_and(|into| bytes.is_some_and(|bytes| into < bytes) || last && is_open(types, member.of))
     };
-    // Bases without members have a length of 1 and share their place with a member or another base.
+    // Empty bases have a size of 1 and share their offset with a member or another base.
     let found = members.iter().filter(|member| !member.is_base).find(holds);
     let bases = members.iter().filter(|member| member.is_base).filter(holds);
     let found = found.or_else(|| bases.max_by_key(|base| size(types, base.of)))?;
     Some((shown(&found.name), found.of, offset - found.start))
 }
 
-/// What one writes for a member. Names that belong to the libraries of C and C++ say nothing to those who use them:
-/// `rows._M_impl._M_start` is `rows`.
+/// The suffix for a member. Internal names of the C and C++ libraries are left out: `rows._M_impl._M_start` is
+/// `rows`.
 pub(crate) fn shown(name: &str) -> String {
     if let Some(number) =
         name.strip_prefix("__").filter(|rest| rest.bytes().all(|byte| byte.is_ascii_digit()))

@@ -64,7 +64,7 @@ fn types_that_contain_themselves_come_to_an_end() {
     assert_eq!(element(&types, 3, 100), "");
 }
 
-/// Any types, also such as no compiler would make.
+/// Arbitrary types, also invalid ones.
 fn any_type() -> impl Strategy<Value = Type<usize>> {
     let id = 0..12_usize;
     let count = prop_oneof![Just(None), any::<u64>().prop_map(Some), (0..5_u64).prop_map(Some)];
@@ -86,7 +86,7 @@ fn any_type() -> impl Strategy<Value = Type<usize>> {
 
 /// Ten types of which none contains itself.
 pub(crate) fn types() -> impl Strategy<Value = Numbered> {
-    // Each is made of those before it, or of one that is not there.
+    // Each consists of earlier types, or of a missing one.
     fn earlier(of: &mut usize, number: usize) {
         *of = if *of < number { *of } else { usize::MAX };
     }

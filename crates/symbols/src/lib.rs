@@ -1,8 +1,8 @@
-//! Names of addresses of a program that has run, from the symbol tables and the debugging information of its files; and
-//! the addresses of what people name in plans.
+//! Names of addresses of a program that has run, from the symbol tables and debug information of its files; and
+//! addresses of the names in plans. The design note is `design/names.md` beside this code.
 //!
-//! [`Symbols`] goes from addresses to names, for all files of a program; [`File`] goes from names to addresses in one of
-//! them. Both call things by the same names.
+//! [`Symbols`] goes from addresses to names, for all files of a program; [`File`] goes from names to addresses in one
+//! of them. Both use the same names.
 
 #![forbid(unsafe_code)]
 

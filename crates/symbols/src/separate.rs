@@ -1,4 +1,4 @@
-//! Debugging information that is in a file of its own, as distributions ship it.
+//! Debug information in separate files, as distributions ship it.
 
 use gondwana_elf::ElfFile;
 use std::ffi::OsStr;
@@ -7,10 +7,10 @@ use std::io::{self, Read, Seek};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-/// Where systems keep such files.
+/// The system's folder of such files.
 pub(crate) const SYSTEM: &str = "/usr/lib/debug";
 
-/// The file with the debugging information of `path`, in the places where debuggers look.
+/// The file with the debug information of `path`, searched for as debuggers do.
 pub(crate) fn find(path: &Path, elf: &ElfFile, system: &Path) -> Option<ElfFile> {
     candidates(path, elf, system).into_iter().find_map(|path| {
         let found = ElfFile::open(&path).ok()?;
@@ -28,7 +28,7 @@ fn candidates(path: &Path, elf: &ElfFile, system: &Path) -> Vec<PathBuf> {
         candidates.push(system.join(format!(".build-id/{first:02x}/{name}.debug")));
     }
     let link = elf.debug_link.as_ref().map(|(name, _)| Path::new(OsStr::from_bytes(name)));
-    // A name with folders in it would lead anywhere.
+    // A name with folders could refer to any file.
     let link = link.filter(|name| name.file_name() == Some(name.as_os_str()));
     if let (Some(link), Some(folder)) = (link, path.parent()) {
         candidates.extend([folder.join(link), folder.join(".debug").join(link)]);
@@ -39,7 +39,7 @@ fn candidates(path: &Path, elf: &ElfFile, system: &Path) -> Vec<PathBuf> {
     candidates
 }
 
-/// True if the file was made from this one.
+/// True if the file belongs to this one.
 fn belongs(elf: &ElfFile, found: &ElfFile) -> bool {
     if !elf.build_id.is_empty() && !found.build_id.is_empty() {
         return elf.build_id == found.build_id;

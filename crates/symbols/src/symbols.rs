@@ -9,7 +9,7 @@ use std::path::Path;
 
 /// Names of addresses of a program that has run.
 ///
-/// A file is read when somebody asks for an address in it.
+/// A file is read at the first query for an address in it.
 pub struct Symbols {
     /// In ascending order of addresses, without overlaps.
     loaded: Vec<Loaded>,
@@ -20,19 +20,18 @@ struct Loaded {
     image: ImageRecord,
     /// Its file name, if it is a library.
     library: String,
-    /// None if the file is not the one that has run, or none at all.
+    /// None if the file is missing or has changed since the run.
     file: Option<File>,
 }
 
 impl Symbols {
-    /// Opens the files of a program, of which the executable is the first; also says, in a sentence each, what will have no
-    /// names and why.
+    /// Opens the files of a program, the executable first; also returns a sentence for each file that has no names.
     #[must_use]
     pub fn open(images: &[ImageRecord]) -> (Self, Vec<String>) {
         let mut loaded: Vec<Loaded> = vec![];
         let mut notes = vec![];
         for (number, image) in images.iter().enumerate() {
-            // All nodes say the same, since addresses are the same everywhere.
+            // All nodes report the same images, since addresses are the same.
             let place = loaded.partition_point(|known| known.image.end <= image.start);
             if image.start >= image.end || loaded.get(place).is_some_and(|next| next.image.start < image.end)
             {
@@ -68,7 +67,7 @@ impl Symbols {
 
 /// Opens the file of an image if it is still the one that has run.
 fn open(image: &ImageRecord, is_executable: bool, notes: &mut Vec<String>) -> Option<File> {
-    // What the kernel provides is in no file.
+    // The vDSO is in no file.
     if !image.path.starts_with('/') {
         return None;
     }
@@ -90,7 +89,7 @@ fn open(image: &ImageRecord, is_executable: bool, notes: &mut Vec<String>) -> Op
         ));
         return None;
     }
-    // Libraries of the system are without as a rule, and nobody could help it.
+    // System libraries usually have none, and the user cannot change that.
     if is_executable && file.is_stripped() {
         notes.push(format!(
             "{path} was stripped: its own functions and variables have no names; link it without -s, and do not use strip"

@@ -1,4 +1,4 @@
-//! The names of functions and variables that linkers leave behind: the symbol tables.
+//! The symbol tables.
 
 use crate::demangle::readable;
 use gondwana_elf::{ElfFile, SymbolKind};
@@ -9,7 +9,7 @@ use std::ops::Range;
 /// Functions, or variables.
 #[derive(Debug, Default)]
 pub(crate) struct Table {
-    /// In ascending order of the first address; of those that begin at one address, the one to be preferred is last.
+    /// In ascending order of the first address; of entries with equal addresses the preferred one is last.
     entries: Vec<Entry>,
     /// For each entry the highest end of it and all before it.
     reaches: Vec<u64>,
@@ -19,16 +19,16 @@ pub(crate) struct Table {
 /// One of them.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Entry {
-    /// Where it is in the file's addresses.
+    /// Its link-time addresses.
     pub range: Range<u64>,
     /// Other files can name it.
     pub is_global: bool,
-    /// Its name as the linker knows it.
+    /// Its mangled name.
     name: String,
 }
 
 impl Entry {
-    /// Its name as its author knows it.
+    /// Its demangled name.
     pub fn name(&self) -> String {
         readable(&self.name)
     }
@@ -68,14 +68,14 @@ impl Table {
         Self { entries, reaches, by_name: OnceCell::new() }
     }
 
-    /// What holds an address.
+    /// The entry that contains an address.
     pub fn at(&self, address: u64) -> Option<&Entry> {
         let behind = self.entries.partition_point(|entry| entry.range.start <= address);
         let may_hold = (0..behind).rev().take_while(|&index| self.reaches[index] > address);
         may_hold.map(|index| &self.entries[index]).find(|entry| entry.range.end > address)
     }
 
-    /// What has a name, in ascending order of addresses; several if files of the source have their own.
+    /// The entries of a name, in ascending order of addresses; several if source files have their own.
     pub fn named(&self, name: &str) -> impl Iterator<Item = &Entry> {
         let by_name = self.by_name.get_or_init(|| {
             let mut by_name = HashMap::<_, Vec<_>>::new();

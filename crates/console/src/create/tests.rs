@@ -61,7 +61,7 @@ fn a_file_is_replaced_whole_and_for_its_readers() {
     let mut before = File::open(&name).unwrap();
     replace(&name, b"new", Readers::User).unwrap();
     assert_eq!((fs::read(&name).unwrap(), mode(&name)), (b"new".to_vec(), 0o600));
-    // Whoever had it open has the old one.
+    // A reader that had it open has the old contents.
     let mut had = String::new();
     before.read_to_string(&mut had).unwrap();
     assert_eq!(had, "a long text that was there before");
@@ -129,7 +129,7 @@ fn what_takes_no_bytes_is_refused() {
     assert!(destination(&name).unwrap_err().to_string().contains("no file, no pipe"));
 }
 
-/// What another user has laid there. Only root can make such things.
+/// Pipes and links of another user. Only root can make these for the test.
 #[test]
 fn pipes_and_links_of_others_are_not_trusted() {
     // SAFETY: the call cannot fail and touches no memory.

@@ -6,7 +6,7 @@ mod tables;
 use gondwana_console::columns::{amount, counted};
 use gondwana_topology::{Machine, View};
 
-/// Everything, for a terminal with so many columns.
+/// The whole text, for a terminal of this width.
 pub fn text(machine: &Machine, columns: usize) -> String {
     let parts = [
         title(machine),

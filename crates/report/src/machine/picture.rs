@@ -1,4 +1,4 @@
-//! A machine as a picture of characters: a box for each node, as many beside each other as fit.
+//! A machine as a text drawing: a box for each node, side by side as far as they fit.
 
 use super::tables::name;
 use gondwana_console::columns::amount;
@@ -9,12 +9,12 @@ const WIDEST: usize = 40;
 /// Nothing inside a box is narrower: bars of memory fit.
 const NARROWEST: usize = 22;
 
-/// The picture, for a terminal with so many columns.
+/// The drawing, for a terminal of this width.
 pub fn picture(machine: &Machine, columns: usize) -> String {
     boxes(machine.nodes.iter().map(|node| (node.id, content(machine, node))).collect(), columns)
 }
 
-/// A box for each node with these lines, cut off where they are too long, as many beside each other as fit.
+/// A box for each node with these lines, truncated to the width, side by side as far as they fit.
 pub fn boxes(mut nodes: Vec<(NodeId, Vec<String>)>, columns: usize) -> String {
     for line in nodes.iter_mut().flat_map(|(_, lines)| lines) {
         *line = line.chars().take(WIDEST).collect();
@@ -32,7 +32,7 @@ pub fn processors(machine: &Machine, node: &MachineNode) -> Vec<String> {
     if lines.is_empty() { vec!["no processors".to_owned()] } else { lines }
 }
 
-/// What is in the box of a node.
+/// The lines of a node's box.
 fn content(machine: &Machine, node: &MachineNode) -> Vec<String> {
     let mut lines = processors(machine, node);
     let own: Vec<&Cache> =
@@ -75,7 +75,7 @@ fn cores(machine: &Machine, node: &MachineNode) -> Vec<String> {
     cores
 }
 
-/// Words in lines that fit into a box.
+/// Words, wrapped into lines that fit into a box.
 fn wrapped(words: Vec<String>) -> Vec<String> {
     let mut lines: Vec<String> = vec![];
     for word in words {
@@ -94,7 +94,7 @@ fn bar(used: u64, total: u64) -> String {
     format!("[{}{}]", "#".repeat(full), "-".repeat(cells - full))
 }
 
-/// Boxes beside each other, all as high as the highest.
+/// Boxes side by side, of equal height.
 fn row(nodes: &[(NodeId, Vec<String>)], width: usize) -> String {
     let line = |cells: Vec<String>| format!("{}\n", cells.join(" "));
     let top = line(

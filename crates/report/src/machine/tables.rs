@@ -3,7 +3,7 @@
 use gondwana_console::columns::{Side, amount, columns};
 use gondwana_topology::{Cache, CacheKind, HugePages, Machine, MachineNode};
 
-/// Nodes: what they have, and how far they are from each other.
+/// The nodes: their resources and distances.
 pub fn nodes(machine: &Machine) -> String {
     let words = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>();
     let mut heading = words(&["node", "processors", "memory", "free", "huge pages", "distance to"]);
@@ -31,7 +31,7 @@ fn huge_pages(pages: &HugePages) -> String {
     format!("{} of {}, {} free", pages.total, amount(pages.size.0), pages.free)
 }
 
-/// Caches: one line for all that are alike.
+/// The caches: one line for each kind.
 pub fn caches(machine: &Machine) -> String {
     if machine.caches.is_empty() {
         return String::new();
@@ -51,7 +51,7 @@ pub fn caches(machine: &Machine) -> String {
     columns(&sides, &[heading].into_iter().chain(lines).collect::<Vec<_>>())
 }
 
-/// What people call a cache.
+/// The usual name of a cache.
 pub fn name(cache: &Cache) -> String {
     let kind = match cache.kind {
         CacheKind::Data => "d",
@@ -61,7 +61,7 @@ pub fn name(cache: &Cache) -> String {
     format!("L{}{kind}", cache.level)
 }
 
-/// What this process may use, in a sentence; nothing if that is everything.
+/// The resources that this process may use, in a sentence; empty if it may use all.
 pub fn limits(machine: &Machine) -> String {
     let limits = &machine.limits;
     let parts: Vec<String> = [

@@ -8,12 +8,12 @@ use gondwana_plan::Plan;
 /// Something that the user can change.
 pub struct Item {
     pub title: String,
-    /// The place of the area in the table, if it is one.
+    /// The index of the area in the table, if the advice is about one.
     pub area: Option<usize>,
     pub reason: String,
     pub change: String,
     pub saving: String,
-    /// A plan that does this, and nothing else that the plan of the run has not done; empty if none can.
+    /// The plan of the run with this advice added; empty if no plan can do it.
     pub plan: String,
 }
 
@@ -36,7 +36,7 @@ impl Item {
     }
 }
 
-/// The plan that does all of the advice that a plan can do, and what the plan of the run did already; empty if there is none.
+/// The plan of the run with all advice added that a plan can do; empty if there is none.
 pub fn plan_of(advice: &[Advice], analysis: &Analysis, earlier: &Plan) -> String {
     let plan = plan(analysis, advice).keeping(earlier);
     if plan.is_empty() { String::new() } else { words::text(plan.to_toml().trim_end()) }
@@ -79,7 +79,7 @@ fn sentence(text: &str) -> String {
     let mut characters = text.chars();
     let Some(first) = characters.next() else { return text };
     let end = if text.ends_with(['.', '!', '?']) { "" } else { "." };
-    // What begins like a name is one.
+    // A first word that looks like a name is one.
     let word = text.split(' ').next().unwrap_or_default();
     let first = if word.chars().all(char::is_alphabetic) {
         first.to_uppercase().to_string()

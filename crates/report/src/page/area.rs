@@ -1,4 +1,4 @@
-//! Data areas as the page shows them: a row of the table, and what is known of one.
+//! Data areas on the page: rows of the table, and details.
 
 use super::limits::{COLOURS, MOST_NODES};
 use super::words;
@@ -11,7 +11,7 @@ const MOST_PLACES: usize = 20;
 const MOST_CALLS: usize = 20;
 const MOST_PAGES: usize = 10;
 const MOST_WRITERS: usize = 64;
-/// So many areas have them.
+/// The number of areas with details.
 const MOST_DETAILED: usize = 300;
 
 /// The sentence that a reader in a hurry needs.
@@ -20,7 +20,7 @@ pub struct Hottest {
     pub rest: String,
 }
 
-/// What is hottest; nothing if nothing crossed between the nodes.
+/// The hottest area; none if there were no transactions.
 pub fn hottest(analysis: &Analysis) -> Option<Hottest> {
     let area = analysis.areas.first()?;
     let (part, whole) = (area.totals.requests(), analysis.totals.requests());
@@ -78,7 +78,7 @@ impl AreaRow {
     }
 }
 
-/// The requests of the nodes beside each other, together 100 long.
+/// The requests of the nodes as bars, with a total length of 100.
 fn bars(area: &Area) -> Vec<Bar> {
     let counts: Vec<u64> = area.nodes.iter().take(MOST_NODES).map(|node| node.totals.requests()).collect();
     let whole = counts.iter().map(|&count| count as f64).sum::<f64>().max(1.0);
@@ -115,7 +115,7 @@ fn class(pattern: Pattern) -> &'static str {
     }
 }
 
-/// What is known of an area.
+/// The details of an area.
 pub struct Details {
     pub index: usize,
     pub name: String,
@@ -161,7 +161,7 @@ pub struct PageRow {
     pub users: Vec<User>,
 }
 
-/// Some bytes of it that one node uses.
+/// A range of its bytes that one node uses.
 pub struct User {
     pub node: u16,
     pub colour: usize,
@@ -173,7 +173,7 @@ pub struct User {
 }
 
 impl Details {
-    /// The details of an area. Those of areas that are far from the hottest are short.
+    /// The details of an area; short ones for areas beyond the hottest.
     pub fn new(index: usize, area: &Area, analysis: &Analysis) -> Option<Self> {
         (index < MOST_DETAILED).then(|| Self {
             index,
@@ -195,7 +195,7 @@ impl Details {
     }
 }
 
-/// What an area is, as a sentence.
+/// A description of an area.
 fn what(area: &Area) -> String {
     let size = amount(area.bytes);
     let of = |library: &str| match library {

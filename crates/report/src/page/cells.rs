@@ -8,8 +8,8 @@ pub const LIMIT: usize = 200_000;
 /// Units are not made longer than this to get below the limit, as a power of two: addresses have 47 bits.
 const LONGEST: u8 = 47;
 
-/// The cells in ascending order of addresses. If there are too many, neighbours are taken together in longer and longer
-/// units until there are few enough; the length of a unit (as a power of two) is the second value, 0 if all are as they were.
+/// The cells in ascending order of addresses. If there are more than the limit, adjacent cells are merged into longer
+/// and longer units; the second value is log2 of the unit, 0 if no cells were merged.
 pub fn bounded(cells: &[Cell], limit: usize) -> (Vec<Cell>, u8) {
     let mut kept: Vec<Cell> = cells.to_vec();
     for cell in &mut kept {
@@ -30,7 +30,7 @@ fn finest(cells: &[Cell]) -> u8 {
     cells.iter().map(|cell| cell.unit).min().unwrap_or(0).min(LONGEST - 1)
 }
 
-/// Cells of shorter units taken together: those of one unit, area, node and thread.
+/// Merges cells of shorter units that have the same unit, area, node and thread.
 fn coarser(cells: &[Cell], unit: u8) -> Vec<Cell> {
     let mut together: BTreeMap<(u64, u8, u32, u16, u32), Cell> = BTreeMap::new();
     for cell in cells {
@@ -67,7 +67,7 @@ mod tests {
         )
     }
 
-    /// What all cells of one thread of one node have counted.
+    /// The sums of all cells of each thread of each node.
     fn sums(cells: &[Cell]) -> BTreeMap<(u32, u16, u32), (u64, u64, u64)> {
         let mut sums = BTreeMap::new();
         for cell in cells {

@@ -1,11 +1,11 @@
-//! What the script of the page reads: numbers in columns, because there may be very many, and the names that go with them.
+//! The data of the page's script: numbers in columns, because there may be very many, and their names.
 
 use super::{cells, limits, words};
 use gondwana_analysis::{Analysis, Cell};
 use serde::Serialize;
 use std::fmt::Write;
 
-/// The page knows the ranges of this many blocks, those of the hottest areas; of others it shows addresses alone.
+/// The most blocks with ranges, those of the hottest areas; for other blocks the page shows addresses.
 const MAX_RANGES: usize = 20_000;
 
 #[derive(Serialize)]
@@ -36,7 +36,7 @@ struct Area {
 /// The cells, an array for each of their fields.
 #[derive(Default, Serialize)]
 struct Columns {
-    /// The first address of each cell less that of the cell before it.
+    /// The first address of each cell, as the difference to the cell before it.
     step: Vec<u64>,
     unit: Vec<u8>,
     area: Vec<u32>,
@@ -68,8 +68,7 @@ pub fn json(analysis: &Analysis, cells: &[Cell], areas: usize, slots: &[super::t
     harmless(&text)
 }
 
-/// JSON without the characters by which HTML could end the element or begin another: they are within strings only,
-/// where they can be written in another way.
+/// JSON with the characters escaped that could end the HTML element or begin another. They occur in strings only.
 fn harmless(json: &str) -> String {
     let mut text = String::with_capacity(json.len());
     for character in json.chars() {
@@ -116,7 +115,7 @@ fn columns(cells: &[Cell]) -> Columns {
     columns
 }
 
-/// The cells that the page can hold, and what to say if that is not all.
+/// The cells of the page, and a sentence if cells were merged or left out.
 pub fn shown(analysis: &Analysis) -> (Vec<Cell>, Option<String>) {
     let (kept, unit) = cells::bounded(&analysis.cells, cells::LIMIT);
     let note = (unit > 0).then(|| {

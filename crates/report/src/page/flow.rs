@@ -4,7 +4,7 @@ use super::limits::MOST_NODES;
 use super::words;
 use gondwana_analysis::{Analysis, Flow};
 
-/// Shades of heat, of which 0 is none at all.
+/// The number of shades; 0 is none.
 const HEATS: u64 = 9;
 
 /// One sender.
@@ -13,7 +13,7 @@ pub struct FlowRow {
     pub cells: Vec<Cell>,
 }
 
-/// What one node has sent to another.
+/// The data that one node has sent to another.
 pub struct Cell {
     pub bytes: String,
     pub title: String,

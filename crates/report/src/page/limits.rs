@@ -6,7 +6,7 @@ pub const MOST_AREAS: usize = 1000;
 pub const MOST_LOCKS: usize = 200;
 /// The page shows this many nodes.
 pub const MOST_NODES: usize = 64;
-/// The page knows where this many threads began.
+/// The most threads with a start routine on the page.
 pub const MOST_THREADS: usize = 4096;
-/// The page has colours for this many nodes or threads; then they begin again, in another shade.
+/// The number of colours for nodes or threads; further ones repeat them in another shade.
 pub const COLOURS: usize = 8;

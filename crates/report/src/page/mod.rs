@@ -1,9 +1,10 @@
-//! A report as one page of HTML that needs nothing else: no network, no fonts or scripts of others.
+//! A report as one self-contained HTML page, without external fonts or scripts. The design note is `design/page.md`
+//! beside this code.
 //!
-//! All tables are in the HTML itself and are there without JavaScript; the script draws the picture of addresses and makes
-//! the tables sort, filter and lead to the picture. Names in a recording are anybody's: the template escapes them, the data
-//! of the script are written so that they cannot end its element (see `data.rs`), and the page's policy allows exactly the
-//! script and the style that belong to it, by their sums.
+//! The tables are HTML and work without JavaScript; the script draws the picture of addresses, sorts and filters the
+//! tables and links them to the picture. Names in a recording are untrusted: the template escapes them, the script's
+//! data cannot end its element (see `data.rs`), and the Content-Security-Policy allows only the page's own script and
+//! style, by their hashes.
 
 mod advice;
 mod area;
@@ -25,8 +26,7 @@ use limits::{MOST_AREAS, MOST_LOCKS, MOST_NODES};
 use sha2::{Digest, Sha256};
 
 const STYLE: &str = include_str!("page.css");
-/// The parts of the script, in the order in which they need each other. A scope of their own keeps their names from the
-/// page's.
+/// The parts of the script, in the order of their dependencies, in a scope of their own.
 const SCRIPT: &str = concat!(
     "'use strict';\n{\n",
     include_str!("script/words.js"),
@@ -45,7 +45,7 @@ const SCRIPT: &str = concat!(
     "}\n",
 );
 
-/// The whole page of a run that was under the plan `earlier`, which may be empty.
+/// The page of a run with the plan `earlier`, which may be empty.
 pub fn render(analysis: &Analysis, advice: &[Advice], earlier: &Plan) -> String {
     let (cells, too_many) = data::shown(analysis);
     let areas = &analysis.areas[..analysis.areas.len().min(MOST_AREAS)];
@@ -112,7 +112,7 @@ struct LockRow {
     nodes: String,
 }
 
-/// What the page may load and run: its own script and style, known by their sums, and nothing from elsewhere.
+/// The Content-Security-Policy: only the page's own script and style, by their hashes.
 fn policy() -> String {
     let sum = |text: &str| format!("'sha256-{}'", STANDARD.encode(Sha256::digest(text)));
     format!(
@@ -147,7 +147,7 @@ fn head(analysis: &Analysis) -> Vec<(&'static str, String)> {
     head
 }
 
-/// What the page does not show because there is too much of it.
+/// Sentences about data that the page leaves out because of its limits.
 fn left_out(analysis: &Analysis) -> Vec<String> {
     let mut notes = vec![];
     let mut note = |what: &str, all: usize, most: usize| {

@@ -1,4 +1,4 @@
-//! The page as a text. What it does in a browser is in `tests/page`.
+//! Tests of the page as a text. Tests in a browser are in `tests/page`.
 
 use super::*;
 use gondwana_analysis::{
@@ -36,7 +36,7 @@ fn area(name: &str) -> Area {
     }
 }
 
-/// An analysis in which every text is this one.
+/// An analysis with this text in all places.
 fn everywhere(text: &str) -> Analysis {
     let mut analysis = Analysis { seconds: 1.5, areas: vec![area(text)], ..Analysis::default() };
     analysis.run.executable = text.to_owned();
@@ -200,7 +200,7 @@ fn numbers_that_nobody_counted_are_numbers() {
     assert!(render(&analysis, &[], &Plan::default()).contains("100 %"));
 }
 
-/// Who copies the plan of the page must not lose what the plan of the run has saved.
+/// A copied plan of the page must keep the entries of the run's plan.
 #[test]
 fn plans_keep_what_the_plan_of_the_run_says_about_other_memory() {
     let analysis = everywhere("grid");
@@ -209,6 +209,6 @@ fn plans_keep_what_the_plan_of_the_run_says_about_other_memory() {
     let page = render(&analysis, &[advice("grid")], &earlier).replace("&#34;", "\"");
     let both = of(&advice("grid")).keeping(&earlier).to_toml();
     assert!(both.contains("\"grid\"") && both.contains("\"tree\""), "{both}");
-    // For all of it, and for the only piece of advice.
+    // In the plan for all advice, and in that of the only piece of advice.
     assert_eq!(page.matches(&words::text(both.trim_end())).count(), 2);
 }

@@ -1,24 +1,24 @@
-//! What leads the page's script from an address to a name: things in columns, and what they are made of.
+//! The data with which the page's script names addresses: objects in columns, and their layouts.
 
 use super::words;
 use gondwana_analysis::{Analysis, Layout};
 use serde::Serialize;
 use std::collections::HashMap;
 
-/// Things, their names and their layouts.
+/// Objects, their names and their layouts.
 #[derive(Serialize)]
 pub struct Things {
     things: ThingColumns,
-    /// Those that the columns have, and no others.
+    /// The names that the columns use.
     names: Vec<String>,
-    /// By number; nothing for those without parts.
+    /// By number; none for those without fields.
     layouts: Vec<Option<Shape>>,
 }
 
-/// Rows of like things, an array for each of their fields.
+/// Rows of equal objects, as an array for each column.
 #[derive(Default, Serialize)]
 struct ThingColumns {
-    /// The first address of each row less that of the row before it.
+    /// The first address of each row, as the difference to the row before it.
     start: Vec<i64>,
     step: Vec<u64>,
     count: Vec<u64>,
@@ -36,13 +36,13 @@ enum Shape {
         bytes: u64,
         counts: Vec<u64>,
     },
-    /// Of each member its text, its first byte, how many it has (nothing if there is no end to it), and its layout.
+    /// For each member its text, its first byte, its size (none if unbounded), and its layout.
     Struct {
         members: Vec<(String, u64, Option<u64>, u32)>,
     },
 }
 
-/// What the page needs for the first areas.
+/// The data for the first areas.
 pub fn things(analysis: &Analysis, areas: usize) -> Things {
     let mut columns = ThingColumns::default();
     let mut names = vec![];

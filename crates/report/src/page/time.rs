@@ -1,4 +1,4 @@
-//! What happened when, as a picture for each node that needs no script.
+//! The time line: an SVG picture for each node, without script.
 
 use super::{limits, words};
 use gondwana_analysis::{Analysis, Totals};
@@ -6,9 +6,9 @@ use gondwana_console::columns::grouped;
 use serde::Serialize;
 use std::fmt::Write;
 
-/// A page has no more slots than this; neighbours are taken together until there are few enough.
+/// The most slots of a page; adjacent slots are merged until there are few enough.
 const MOST_SLOTS: usize = 240;
-/// The size of the picture of one node, in units of its own.
+/// The size of the picture of one node, in SVG units.
 pub const WIDTH: f64 = 1000.0;
 /// See [`WIDTH`].
 pub const HEIGHT: f64 = 60.0;
@@ -41,7 +41,7 @@ pub struct Timeline {
     pub slots: Vec<Slot>,
     /// For each node the outlines of reads, writes and diffs, one above the other: paths of SVG.
     pub nodes: Vec<[String; 3]>,
-    /// What the height of a picture is: transactions a second.
+    /// The scale of a picture: transactions a second at its top.
     pub top: String,
     /// The time in the middle.
     pub middle: String,
@@ -88,7 +88,7 @@ fn sum(counts: &[u64]) -> f64 {
     counts.iter().map(|&count| count as f64).sum()
 }
 
-/// One kind of transactions of a node, on top of the kinds before it.
+/// One kind of transactions of a node, stacked on the kinds before it.
 fn outline(slots: &[Slot], node: usize, kind: usize, end: f64, top: f64) -> String {
     let mut path = String::new();
     for slot in slots {

@@ -7,12 +7,12 @@ use gondwana_console::columns::grouped;
 /// A longer name is cut: names of C++ templates can have thousands of characters.
 const NAME_LIMIT: usize = 300;
 
-/// A number of things.
+/// A number with a noun.
 pub fn things(number: u64, one: &str, many: &str) -> String {
     format!("{} {}", grouped(number), if number == 1 { one } else { many })
 }
 
-/// How much of the whole a part is.
+/// A part of the whole, in percent.
 pub fn percent(part: u64, whole: u64) -> String {
     match part as f64 / whole.max(1) as f64 * 100.0 {
         0.0 => "0 %".to_owned(),
@@ -37,7 +37,7 @@ pub fn text(text: &str) -> String {
     clean::text(text)
 }
 
-/// A name from a recording without what no name has: control characters, and more characters than anybody reads.
+/// A name from a recording, without control characters and truncated.
 pub fn name(text: &str) -> String {
     let mut name = clean::line(&text.chars().take(NAME_LIMIT).collect::<String>());
     if text.chars().nth(NAME_LIMIT).is_some() {
@@ -46,7 +46,7 @@ pub fn name(text: &str) -> String {
     name
 }
 
-/// What a pattern means and what usually helps.
+/// The meaning of a pattern, and what usually helps.
 pub fn meaning(pattern: Pattern) -> &'static str {
     match pattern {
         Pattern::Private => {

@@ -8,11 +8,11 @@ use gimli::Reader as _;
 /// A place in the source.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Frame {
-    /// The function; empty if nobody knows.
+    /// The function; empty if unknown.
     pub function: String,
-    /// The file, as the compiler was told; empty if nobody knows.
+    /// The file, as given to the compiler; empty if unknown.
     pub file: String,
-    /// The line; 0 if nobody knows.
+    /// The line; 0 if unknown.
     pub line: u32,
 }
 

@@ -1,4 +1,4 @@
-//! Definitions of types of which a unit knows only the name: `struct grid;`.
+//! Definitions of types that a unit only declares: `struct grid;`.
 
 use super::{Debug, Entry, Id};
 use crate::layout;
@@ -8,8 +8,8 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 type Slice<'a> = EndianSlice<'a, LittleEndian>;
 
 impl Debug {
-    /// The definition of a type that is only declared here: one of another unit that has its name, unless there are several
-    /// and they differ.
+    /// The definition of a type that is only declared here: the one of that name in another unit, unless there are
+    /// several that differ.
     pub(super) fn definition(&self, id: Id, entry: &Entry) -> Option<Id> {
         let own = self.text(id, entry, gimli::DW_AT_name)?;
         let name = self.qualified(id)?;
@@ -35,7 +35,7 @@ impl Debug {
         let mut number = 0;
         let mut add = |header| {
             if let Ok(unit) = dwarf.unit(header) {
-                // What comes before the damage, if there is any, is as good as ever.
+                // Data before a damaged place is used.
                 let _ = look_through(&dwarf, &unit, number, &mut found);
             }
             number += 1;

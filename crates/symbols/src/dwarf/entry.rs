@@ -4,7 +4,7 @@ use super::{CHAIN, Debug, Entry, Id, Value};
 use gimli::{DwAt, Reader as _, UnitOffset, UnitRef};
 
 impl Debug {
-    /// Reads an entry; none if there is none.
+    /// Reads an entry, if there is one.
     pub(super) fn entry(&self, id: Id) -> Option<Entry> {
         self.unit(id)?.unit.entry(UnitOffset(id.entry)).ok()
     }
@@ -15,13 +15,13 @@ impl Debug {
         Some(unit.unit_ref(&self.dwarf))
     }
 
-    /// The entry that an attribute of another one means.
+    /// The entry that an attribute refers to.
     pub(super) fn target(&self, from: Id, value: Value) -> Option<Id> {
         match value {
             Value::UnitRef(UnitOffset(entry)) => Some(Id { entry, ..from }),
             Value::DebugInfoRef(place) => {
                 let survey = self.survey();
-                // Units that are elsewhere come behind all that are here.
+                // Units of other sections come last.
                 let begun = |unit: &super::survey::Known| unit.start().is_some_and(|start| start <= place.0);
                 let number = survey.units.partition_point(begun).checked_sub(1)?;
                 Some(Id { unit: u32::try_from(number).ok()?, entry: survey.units[number].entry(place.0)? })
@@ -42,8 +42,7 @@ impl Debug {
         Some(text.to_string_lossy().ok()?.into_owned())
     }
 
-    /// An entry with all that it completes, which is declared elsewhere or is the common origin of copies: the more general
-    /// ones later.
+    /// An entry with its specification or abstract origin, and theirs: the more general ones later.
     pub(super) fn chain(&self, id: Id) -> Vec<(Id, Entry)> {
         let mut chain = vec![];
         let mut next = Some(id);

@@ -7,7 +7,7 @@ use std::ops::Range;
 type Slice<'a> = EndianSlice<'a, LittleEndian>;
 
 impl Debug {
-    /// True if there are lines at all.
+    /// True if there is a line table.
     pub fn has_lines(&self) -> bool {
         !self.dwarf.debug_line.reader().is_empty()
     }
@@ -19,7 +19,7 @@ impl Debug {
         let mut headers = dwarf.units();
         while let Ok(Some(header)) = headers.next() {
             if let Ok(unit) = dwarf.unit(header) {
-                // What comes before the damage, if there is any, is as good as ever.
+                // Data before a damaged place is used.
                 let _ = lines_of_unit(&dwarf, &unit, file, line, &mut found);
             }
         }
@@ -62,7 +62,7 @@ fn lines_of_unit(
     Ok(())
 }
 
-/// True if a path is the file that somebody has named, perhaps with fewer folders.
+/// True if a path ends with the named file.
 fn is_file(path: &str, named: &str) -> bool {
     let mut path = path.rsplit('/');
     let mut named = named.rsplit('/');

@@ -1,6 +1,6 @@
-//! Debugging information: what a file tells about its code, variables and types, each read when somebody asks for it.
+//! Debug information about code, variables and types of a file, read on demand.
 //!
-//! Nothing here trusts the file. What is damaged has no name; chains of references end after [`CHAIN`] links.
+//! The file is not trusted. Damaged entries have no name; chains of references end after [`CHAIN`] links.
 
 mod code;
 mod definitions;
@@ -56,7 +56,7 @@ impl Debug {
         }
     }
 
-    /// The same, for reading much of it at once: without counting who reads.
+    /// The same, borrowed instead of reference-counted: faster for reading much at once.
     fn borrowed(&self) -> gimli::Dwarf<EndianSlice<'_, LittleEndian>> {
         let mut dwarf = self.sections.borrow(|section| EndianSlice::new(section, LittleEndian));
         dwarf.populate_abbreviations_cache(gimli::AbbreviationsCacheStrategy::Duplicates);

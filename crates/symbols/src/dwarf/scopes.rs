@@ -5,12 +5,12 @@ use super::{CHAIN, Debug, Id};
 use gimli::UnitOffset;
 
 impl Debug {
-    /// The name of an entry with all that it is in; none if it has no name itself.
+    /// The qualified name of an entry; none if it has no name itself.
     pub(super) fn qualified(&self, id: Id) -> Option<String> {
         let mut parts = vec![];
         let mut next = Some(id);
         while let Some(id) = next.filter(|_| parts.len() < CHAIN) {
-            // The declaration is where the author has put it; a definition may be anywhere.
+            // The declaration is in its scope; the definition may be outside.
             let chain = self.chain(id);
             let (declared, _) = chain.last()?;
             let name = chain.iter().find_map(|(id, entry)| self.text(*id, entry, gimli::DW_AT_name));

@@ -1,4 +1,4 @@
-//! What is where: all debugging information is looked through once, for units, variables with an address, and how deep it is.
+//! A survey of all debug information: units, variables with an address, and the nesting depth.
 
 use super::reader::{Dwarf, Id, Reader};
 use gimli::{AttributeValue, DebugTypeSignature, EndianSlice, Expression, LittleEndian, Operation};
@@ -6,20 +6,20 @@ use gimli::{Unit, UnitHeader, UnitOffset, UnitSectionOffset, UnitType};
 use std::cell::OnceCell;
 use std::collections::HashMap;
 
-/// How deep entries may be in each other: `addr2line` calls itself for functions that are inlined into others.
+/// The limit of nesting: `addr2line` recurses for inlined functions.
 const DEEPEST: isize = 500;
 
 type Slice<'a> = EndianSlice<'a, LittleEndian>;
 
 /// The index of a file's debugging information.
 pub(super) struct Survey {
-    /// The units: those of `.debug_info` in the order of their places, then those of `.debug_types`.
+    /// The units: those of `.debug_info` in the order of their offsets, then those of `.debug_types`.
     pub units: Vec<Known>,
-    /// Variables with one address for ever, in ascending order.
+    /// Variables with a fixed address, in ascending order.
     pub variables: Vec<(u64, Id)>,
     /// Definitions of types by their signatures.
     pub signatures: HashMap<DebugTypeSignature, Id>,
-    /// It is too deep for a library that calls itself for each step.
+    /// It exceeds [`DEEPEST`].
     pub is_too_deep: bool,
 }
 
@@ -33,11 +33,11 @@ pub(super) struct Known {
 
 /// An entry whose name is part of those of the entries in it.
 pub(super) struct Scope {
-    /// Its place in the unit.
+    /// Its offset in the unit.
     pub start: usize,
     /// Behind the last entry that is in it.
     pub end: usize,
-    /// The scope that it is in, by its place in the list.
+    /// The enclosing scope, by its index in the list.
     pub parent: Option<usize>,
 }
 
@@ -51,12 +51,12 @@ impl Known {
         self.unit.get_or_init(|| dwarf.unit(self.header.clone()).ok()).as_ref()
     }
 
-    /// Where it begins in `.debug_info`; none if it is elsewhere.
+    /// Its offset in `.debug_info`; none if it is in another section.
     pub fn start(&self) -> Option<usize> {
         self.header.debug_info_offset().map(|offset| offset.0)
     }
 
-    /// The entry at a place in its section.
+    /// The entry at an offset of its section.
     pub fn entry(&self, offset: usize) -> Option<usize> {
         let offset = UnitSectionOffset(offset).to_unit_offset(&self.header)?;
         Some(offset.0)
@@ -64,7 +64,7 @@ impl Known {
 }
 
 impl Survey {
-    /// Looks through all units, by way of slices, since that is faster.
+    /// Surveys all units, borrowed as slices because that is faster.
     pub fn new(slices: &gimli::Dwarf<Slice<'_>>, dwarf: &Dwarf) -> Self {
         let mut survey =
             Self { units: vec![], variables: vec![], signatures: HashMap::new(), is_too_deep: false };
@@ -80,7 +80,7 @@ impl Survey {
         let mut number = 0;
         while let Ok(Some(header)) = headers.next() {
             if let Ok(unit) = slices.unit(header) {
-                // What comes before the damage, if there is any, is as good as ever.
+                // Data before a damaged place is used.
                 let _ = survey.look_through(slices, &unit, number);
             }
             number += 1;
@@ -128,7 +128,7 @@ impl Survey {
     }
 }
 
-/// The address that an expression is, if it is nothing else: variables of threads have more to compute.
+/// The address of an expression that is only an address: thread-local variables need more.
 fn fixed_address(
     dwarf: &gimli::Dwarf<Slice<'_>>,
     unit: &Unit<Slice<'_>>,

@@ -51,7 +51,7 @@ impl Debug {
     }
 
     fn array(&self, id: Id, entry: &Entry, element: Id) -> Shape<Id> {
-        // Elsewhere the first index is not 0, or the last is not the one that counts fastest.
+        // In other languages the first index may not be 0, or the last index may not vary fastest.
         let by_rows = self.unit(id).and_then(|unit| is_by_rows(unit.unit));
         if by_rows != Some(true) || number(entry, gimli::DW_AT_ordering).is_some_and(|order| order != 0) {
             return Shape::Scalar;
@@ -97,7 +97,7 @@ impl Debug {
         let Some(bits) = number(entry, gimli::DW_AT_bit_size) else { return Some(member) };
         let first = match number(entry, gimli::DW_AT_data_bit_offset) {
             Some(first) => first,
-            // Before version 4, from the highest bit of a unit of so many bytes, which is the last one here.
+            // Before version 4, from the highest bit of a storage unit of so many bytes, on x86 in the last byte.
             None => {
                 let unit = number(entry, gimli::DW_AT_byte_size)
                     .or_else(|| crate::layout::size(self, of))?
@@ -110,7 +110,7 @@ impl Debug {
         Some(Member { start: first / 8, bytes: Some(end - first / 8), ..member })
     }
 
-    /// Shows each entry that is directly in another one, as far as they are undamaged.
+    /// Calls `show` for each direct child of an entry, up to a damaged one.
     fn for_children(&self, id: Id, mut show: impl FnMut(Id, &Entry)) {
         let Some(unit) = self.unit(id) else { return };
         let Ok(mut tree) = unit.unit.entries_tree(Some(gimli::UnitOffset(id.entry))) else { return };

@@ -6,7 +6,7 @@ use std::ops::Range;
 
 /// A variable.
 pub(crate) struct Described {
-    /// Its name with all that it is in: namespaces, classes, functions.
+    /// Its name, qualified with namespaces, classes and functions.
     pub name: String,
     /// Its type.
     pub kind: Option<Id>,
@@ -18,7 +18,7 @@ impl Debug {
         let variables = &self.survey().variables;
         let first = variables.partition_point(|(start, _)| *start < address);
         let here = variables[first..].iter().take_while(|(start, _)| *start == address);
-        // One that says nothing may be a copy of one that does.
+        // An entry without a description may be a copy of one with.
         here.copied().find_map(|(_, id)| self.describe(id))
     }
 
