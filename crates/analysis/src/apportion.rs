@@ -28,7 +28,7 @@ pub(crate) fn apportion(number: u64, weights: &[u64]) -> Vec<u64> {
     owed.sort_unstable_by_key(|&(rest, index)| {
         (std::cmp::Reverse(rest), std::cmp::Reverse(weight(index)), index)
     });
-    // What is left is less than one for each.
+    // The rest is less than one for each.
     owed.iter().take(left as usize).for_each(|&(_, index)| shares[index] += 1);
     shares
 }

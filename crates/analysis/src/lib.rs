@@ -1,7 +1,7 @@
-//! What a recording tells: which data is remote, who touches it, and what to change. After Opium's methodology
-//! (Olifant, section 6).
+//! Analyses a recording: remote data, its users, and what to change. The method is that of Opium (Olifant, section
+//! 6).
 //!
-//! Pure: names of addresses come from whoever can read the program's files, by way of [`Names`].
+//! Pure: the caller provides names of addresses through [`Names`].
 
 #![forbid(unsafe_code)]
 

@@ -1,4 +1,4 @@
-//! Names of the parts of areas that transactions were about.
+//! Names of the parts of areas that transactions touched.
 
 use crate::NamedPart;
 use crate::naming::Naming;

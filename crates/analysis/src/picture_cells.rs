@@ -5,13 +5,13 @@ use crate::areas::reads_and_writes;
 use crate::row_sums::{Amount, RowKey};
 use gondwana_monitor::Kind;
 
-/// How many cells there are at most.
+/// The most cells.
 const CELLS: usize = 200_000;
 /// The largest unit that cells are made coarser to, as a power of two.
 const COARSEST: u8 = 40;
 
-/// The cells of rows, each of which is about the area at the same place of `areas`. If there are too many, those that are
-/// neighbours are taken together, and those in which least happened are left out at last.
+/// The cells of rows; the area of each row is at the same index of `areas`. If there are too many, adjacent ones are
+/// merged, and finally those with the lowest counts are left out.
 pub(crate) fn picture_cells(rows: &[(RowKey, Amount)], areas: &[u32]) -> Vec<Cell> {
     let mut cells: Vec<Cell> = vec![];
     for ((like, amount), &area) in rows.iter().zip(areas) {
@@ -55,7 +55,7 @@ fn key(cell: &Cell) -> (u64, u8, u32, u16, u32) {
     (cell.address, cell.unit, cell.area, cell.node, cell.thread)
 }
 
-/// Adds up the cells that are about the same.
+/// Adds up cells with equal keys.
 fn together(mut cells: Vec<Cell>) -> Vec<Cell> {
     cells.sort_unstable_by_key(key);
     cells.dedup_by(|next, cell| {

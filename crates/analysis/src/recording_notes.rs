@@ -1,4 +1,4 @@
-//! What people should know about the recording itself.
+//! Notes about the recording itself.
 
 use crate::naming::Codes;
 use crate::row_sums::Shape;
@@ -51,7 +51,7 @@ pub(crate) fn recording_notes(recording: &Recording, shape: &Shape, codes: &Code
     notes
 }
 
-/// What the nodes knew and have not recorded.
+/// Records that the nodes have omitted.
 fn omitted(recording: &Recording) -> Vec<String> {
     // The last record of a node counts.
     let last: BTreeMap<u16, Omitted> = recording.omitted.iter().copied().collect();

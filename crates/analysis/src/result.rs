@@ -87,7 +87,7 @@ pub struct NodeTotal {
     pub host: String,
     /// Its totals.
     pub totals: Totals,
-    /// Messages that it has sent; 0 if it did not end in order.
+    /// Messages that it has sent; 0 if it did not end normally.
     pub messages: u64,
     /// Bytes that it has sent.
     pub sent: u64,
@@ -109,7 +109,7 @@ pub struct ThreadInfo {
 pub struct Area {
     /// Its name: the variable's, that of a pointer to its blocks, or the allocation site.
     pub name: String,
-    /// What it is.
+    /// Its origin.
     pub origin: Origin,
     /// Its addresses: ranges that do not overlap, in ascending order. If there are very many blocks, adjacent ones
     /// share a range.

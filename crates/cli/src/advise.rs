@@ -1,4 +1,4 @@
-//! `gondwana advise`: what a recording tells to change, and a plan that does what needs no change of the program.
+//! `gondwana advise`: advice from a recording, and a plan for the part that needs no change of the program.
 
 use crate::earlier_plan;
 use gondwana_console::create::{Readers, replace};

@@ -1,4 +1,4 @@
-//! `gondwana doctor`: what this computer offers, what it lacks, and the mend.
+//! `gondwana doctor`: checks this computer, and prints how to add what it lacks.
 
 use gondwana_console::failure::Failure;
 use gondwana_console::output::{json, print};
@@ -13,7 +13,7 @@ use std::process::ExitCode;
 /// The kernel's default limit on mappings of one process.
 const USUAL_MAP_COUNT: u64 = 65_530;
 
-/// What helps where a container's filter refuses a system call.
+/// The remedy if a container's seccomp filter refuses a system call.
 const UNFILTERED: &str = "allow the system call: start the container with --security-opt seccomp=unconfined";
 
 /// Options of `gondwana doctor`.

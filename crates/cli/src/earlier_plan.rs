@@ -5,7 +5,7 @@ use gondwana_recording::RunRecord;
 use gondwana_rset::Registry;
 use std::path::Path;
 
-/// The plan that the recorded run was under; an empty one if there was none, or if it can no longer be read, which is said.
+/// The plan of the recorded run; an empty one if there was none, or, with a message, if it cannot be read any more.
 pub fn of(run: &RunRecord, say: &mut dyn FnMut(&str)) -> Plan {
     if run.plan.is_empty() {
         return Plan::default();

@@ -38,8 +38,7 @@ pub fn generate(command: &Command, options: &GenerateOptions) -> Result<ExitCode
     Ok(ExitCode::SUCCESS)
 }
 
-/// The command without the subcommands that users do not call themselves. A command cannot give up subcommands, so that a
-/// new one gets the others.
+/// The command without hidden subcommands. clap cannot remove subcommands, so a new command gets the others.
 fn visible(command: &Command) -> Command {
     let shown = command.get_subcommands().filter(|command| !command.is_hide_set()).cloned();
     let about = command.get_about().cloned().unwrap_or_default();
@@ -74,7 +73,7 @@ fn page(command: &Command, name: &str) -> std::io::Result<Vec<u8>> {
         man.render_subcommands_section(&mut page)?;
     }
     if let Some(text) = command.get_after_help() {
-        // Its lines are laid out by hand, which the library's own section would fill.
+        // Its lines are formatted by hand; the library's own section would fill them.
         let mut notes = Roff::new();
         notes.control("SH", ["NOTES"]).control("nf", []);
         text.to_string().lines().for_each(|line| {

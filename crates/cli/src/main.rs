@@ -1,4 +1,4 @@
-//! The `gondwana` command: its command line, and what each subcommand does with the libraries.
+//! The `gondwana` command: its command line and subcommands.
 
 mod advise;
 mod doctor;
@@ -73,7 +73,7 @@ enum Command {
 }
 
 fn main() -> ExitCode {
-    // Before anything that needs more of the stack than there is then.
+    // First, before deeper calls need more stack than the limit permits.
     let result = limits::check_stack().and_then(|()| obey());
     result.unwrap_or_else(|failure| {
         output::tell(&failure.to_string());

@@ -1,4 +1,4 @@
-//! Recordings, as the commands need them that look at one after the run.
+//! Reads recordings for commands.
 
 use gondwana_analysis::{Analysis, analyse};
 use gondwana_console::failure::Failure;
@@ -8,8 +8,8 @@ use std::fs::File;
 use std::io::BufReader;
 use std::path::Path;
 
-/// Reads a recording and finds out what it tells, with the names of the program's files as far as they are still there;
-/// what stands in the way of that is in its notes.
+/// Reads and analyses a recording, with names from the program's files as far as they still exist; problems are in
+/// its notes.
 pub fn analysis(path: &Path) -> Result<Analysis, Failure> {
     let shown = path.display();
     let file =

@@ -1,4 +1,4 @@
-//! `gondwana report`: what a recording tells, for people and for programs.
+//! `gondwana report`: the analysis of a recording as text, JSON, CSV or a page.
 
 use crate::earlier_plan;
 use crate::recording_file;
@@ -46,7 +46,7 @@ pub fn report(options: &ReportOptions) -> Result<ExitCode, Failure> {
         return write_page(&options.file, file.as_deref());
     }
     let mut analysis = recording_file::analysis(&options.file)?;
-    // Also of a part, advice is about its weight in the whole.
+    // Advice is computed before the selection, because it depends on the share of the whole.
     let mut advice = advise(&analysis);
     if let Some(name) = &options.area {
         selection::keep(&mut analysis, name)?;
@@ -62,7 +62,7 @@ pub fn report(options: &ReportOptions) -> Result<ExitCode, Failure> {
     print(&text)
 }
 
-/// Writes the page of a recording into a file, or if none is named beside the recording; prints where.
+/// Writes the page of a recording into the named file, or beside the recording; prints its path.
 fn write_page(recording: &Path, file: Option<&Path>) -> Result<ExitCode, Failure> {
     let file = file.map_or_else(|| recording.with_extension("html"), Path::to_owned);
     let is_same =

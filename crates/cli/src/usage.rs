@@ -1,13 +1,13 @@
-//! What is wrong with a command line, in one line.
+//! Usage errors, in one line.
 
 use clap::error::ErrorKind;
 use gondwana_console::failure::Failure;
 
-/// What the user reads instead of running something: help, or the sentence that says what is wrong.
+/// Prints the help, or returns the usage error as one sentence.
 pub fn refused(error: &clap::Error) -> Result<(), Failure> {
     match error.kind() {
         ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => {
-            // A reader that is gone wants no help.
+            // Errors of the reader are ignored.
             let _ = error.print();
             Ok(())
         }
@@ -18,7 +18,7 @@ pub fn refused(error: &clap::Error) -> Result<(), Failure> {
     }
 }
 
-/// The first paragraph of what the parser says, without its label.
+/// The first paragraph of the parser's message, without its label.
 fn sentence(text: &str) -> String {
     let paragraph = text.split("\n\n").next().unwrap_or(text);
     let words: Vec<&str> = paragraph.split_whitespace().collect();

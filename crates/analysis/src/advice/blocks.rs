@@ -1,4 +1,4 @@
-//! The pages of an area, and what homes for all of them would save.
+//! The pages of an area, and the saving of homes for all of them.
 
 use super::gains::{Gain, clear_gain, gain, of_home};
 use super::pages::{Pages, Usage, UsedPage};
@@ -14,26 +14,26 @@ const IN_ORDER: f64 = 0.95;
 /// A page of less use than this, compared with the average, goes with its neighbours.
 const FAINT: f64 = 0.2;
 
-/// Of pages that nobody was seen at, so many are asked for in one go.
+/// The most samples of a run of pages without recorded use.
 const SAMPLES: u64 = 64;
 
-/// So many unknown pages for each known one are few.
+/// Up to this share of unknown pages counts as few.
 const FEW: f64 = 0.1;
 
 /// More parts are no plan that a person reads.
 pub const MOST_PARTS: usize = 64;
 
-/// Of fetches of a page that has one home with the page before it, so many are spared: both come at once.
+/// The share of fetches that is saved if a page has the same home as the page before it: both are fetched together.
 const TOGETHER: f64 = 0.5;
 
 /// One page of an area's blocks.
 pub struct AreaPage<'a> {
     page: &'a UsedPage<u16>,
-    /// What the homes that it had would ask for, if its home were elsewhere.
+    /// The requests that its former homes would make, if its home were elsewhere.
     at_homes: Vec<(u16, Usage)>,
     /// The number of the page.
     number: u64,
-    /// Its place in its block, and how many pages that has.
+    /// Its index in its block, and the number of pages of the block.
     index: u64,
     of: u64,
 }
@@ -43,7 +43,7 @@ impl AreaPage<'_> {
         if self.stays_at(node) { Gain::default() } else { gain(self.page, &self.at_homes_but(node), node) }
     }
 
-    /// True if the page never had another home than this.
+    /// True if the page had no other home than this.
     fn stays_at(&self, node: u16) -> bool {
         matches!(self.at_homes[..], [(home, _)] if home == node)
     }
@@ -53,7 +53,7 @@ impl AreaPage<'_> {
         others.fold(Usage::default(), |sum, (_, uses)| sum.plus(*uses))
     }
 
-    /// The node that would save the most as the home, if any would.
+    /// The node with the greatest saving as the home, if any.
     fn best(&self) -> Option<(u16, f64)> {
         let gains = self.page.uses.keys().filter(|node| !self.stays_at(**node)).filter_map(|node| {
             let saved = clear_gain(self.page, &self.at_homes_but(*node), *node)?;
@@ -66,7 +66,7 @@ impl AreaPage<'_> {
 /// The pages of an area that were recorded, and how many were not.
 pub struct AreaPages<'a> {
     recorded: Vec<AreaPage<'a>>,
-    /// Runs of pages that nobody was seen at: index of the first one, how many, and pages of the block.
+    /// Runs of pages without recorded use: index of the first, number, and pages of the block.
     silent: Vec<(u64, u64, u64)>,
     /// The nodes that were seen.
     pub seen: BTreeSet<u16>,
@@ -97,7 +97,7 @@ impl<'a> AreaPages<'a> {
         }
         let seen = recorded.iter().flat_map(|region| region.page.uses.keys().copied()).collect();
         let turn = stripe(run).map(|stripe| stripe.saturating_mul(run.nodes.max(2).into()));
-        // Of pages that were dealt out in turn, a node that used so many of them would have been seen at those of others.
+        // If pages were striped, a node that used that many of them would have requested those of other nodes.
         silent.retain(|(_, count, _)| turn.is_none_or(|turn| *count < turn));
         let reach = turn.map_or(0, |turn| turn.saturating_mul(2));
         let of_homes = |at: usize| -> Vec<(u16, Usage)> {
@@ -112,7 +112,7 @@ impl<'a> AreaPages<'a> {
         Self { recorded, silent, seen }
     }
 
-    /// True if there are pages that nobody was seen at, more than a few.
+    /// True if there are more than a few pages without recorded use.
     pub fn are_known_in_part(&self) -> bool {
         let silent: u64 = self.silent.iter().map(|(_, count, _)| count).sum();
         silent as f64 > self.recorded.len() as f64 * FEW
@@ -123,17 +123,17 @@ impl<'a> AreaPages<'a> {
         self.recorded.iter().map(|region| region.of).max().unwrap_or(0)
     }
 
-    /// What is saved if each page is at the node that `home` says, given its index and the length of its block.
+    /// The saving if each page is at the node `home(index, length of the block)`.
     pub fn total(&self, home: &dyn Fn(u64, u64) -> u16) -> Gain {
         self.sum(|region| Some(home(region.index, region.of)))
     }
 
-    /// What is saved if each page is at the node that saves the most.
+    /// The saving if each page is at its best node.
     pub fn most(&self) -> Gain {
         self.sum(|region| region.best().map(|(node, _)| node))
     }
 
-    /// What is saved if each page is at the node that `home` says, or where it is.
+    /// The saving if each page is at the node `home(page)`; pages with `None` stay.
     fn sum(&self, home: impl Fn(&AreaPage<'_>) -> Option<u16>) -> Gain {
         let mut sum = Gain::default();
         let mut before: Option<(&AreaPage<'_>, u16)> = None;
@@ -153,13 +153,13 @@ impl<'a> AreaPages<'a> {
         sum
     }
 
-    /// The nodes that would be the best homes.
+    /// The nodes that are the best home of some page.
     pub fn best_homes(&self) -> BTreeSet<u16> {
         self.recorded.iter().filter_map(AreaPage::best).map(|(node, _)| node).collect()
     }
 
-    /// As [`AreaPages::total`], less what speaks against it: pages that nobody was seen at are used by their home, if at all,
-    /// which then is no node that was seen elsewhere; unless it happened to be the right one.
+    /// As [`AreaPages::total`], less a penalty for pages without recorded use: only their home can use these. If
+    /// `home` gives them to a node that requested other pages of the area, that node is probably not their user.
     pub fn score(&self, home: &dyn Fn(u64, u64) -> u16) -> f64 {
         let total = self.total(home).requests;
         let average = total / self.recorded.len().max(1) as f64;
@@ -239,17 +239,17 @@ fn together(one: &AreaPage<'_>, other: &AreaPage<'_>, at: u16, of: impl Fn(&Usag
     Gain { requests: elsewhere.filter_map(both).sum::<f64>() * TOGETHER, bytes: 0.0 }
 }
 
-/// True if nothing was said about homes, which then move to those who write.
+/// True if the run had no policy for homes: then homes move to their writers.
 pub fn follow_writers(run: &RunRecord) -> bool {
     run.memory == "float"
 }
 
-/// The length of the stripes that memory was dealt out to the nodes in, in pages; `None` if homes were others.
+/// The length of the stripes of the run, in pages; `None` if memory was not striped.
 fn stripe(run: &RunRecord) -> Option<u64> {
     run.memory.strip_prefix("striped:")?.parse().ok()
 }
 
-/// What the home of a page does with the nearest pages before and behind it, no further than `reach`, that have other homes.
+/// The requests of a page's home for the nearest pages before and behind it, within `reach`, that have other homes.
 fn beside(recorded: &[AreaPage<'_>], at: usize, reach: u64) -> Option<Usage> {
     let (number, home) = (recorded[at].number, recorded[at].page.home()?);
     let near = |region: &&AreaPage<'_>| region.number.abs_diff(number) <= reach;
@@ -263,8 +263,8 @@ fn beside(recorded: &[AreaPage<'_>], at: usize, reach: u64) -> Option<Usage> {
     }
 }
 
-/// The roundest of some numbers. Where a part begins between pages that two nodes are known to use, nobody knows: parts
-/// of programs have round lengths more often than others.
+/// The roundest of some numbers. The border between parts is unknown between pages that two nodes are known to use;
+/// parts of programs usually have round lengths.
 fn roundest(first: u64, last: u64) -> u64 {
     let differs = u64::BITS - (first.wrapping_sub(1) ^ last).leading_zeros();
     if first == 0 { 0 } else { last >> (differs - 1) << (differs - 1) }

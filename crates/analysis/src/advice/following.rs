@@ -5,7 +5,7 @@ use super::{Advice, AdviceKind, percent};
 use crate::Analysis;
 use gondwana_plan::Traffic;
 
-/// Says that a plan for homes would save nothing, and how many of the pages had several homes by turns; `None` if no
+/// Advises to let homes follow the writers, with the number of pages that had several homes by turns; `None` if no
 /// request went to a home.
 pub fn advise(analysis: &Analysis, areas: &[Pages]) -> Option<Advice> {
     let asked = areas.iter().flat_map(Pages::values).filter(|page| page.home().is_some());

@@ -12,7 +12,7 @@ const CLEAR: f64 = 0.1;
 /// The same where the gain depends on the use by the present home.
 const CLEAR_OF_ESTIMATE: f64 = 0.5;
 
-/// Others see a home write only while they have copies: each time counts as this many writes.
+/// Other nodes see writes of a home only while they have copies: each counts as this many writes.
 const WRITES_SEEN: f64 = 2.0;
 
 /// The saving of a home at a node, in requests and bytes; negative if it costs some.

@@ -14,9 +14,9 @@ use std::num::NonZeroU64;
 /// A simpler form is preferred if it saves this share of the saving of the best one.
 const AS_GOOD: f64 = 0.95;
 
-/// More parts than nodes count as this much of what they would have saved in the run that was watched. Each of them is
-/// where that run had the most requests, and where locks change hands by chance, the next run has them elsewhere: of
-/// water-nsquared such parts looked up to half as good again as a block for each node, and saved less.
+/// The weight of the saving of a form with more parts than nodes. Each part is where the recorded run had the most
+/// requests; where locks change hands by chance, the next run differs. For water-nsquared such parts promised up to
+/// half more than a block for each node, and saved less.
 const OF_MANY_PARTS: f64 = 2.0 / 3.0;
 
 /// The longest stride that is tried, in pages.
@@ -31,7 +31,7 @@ struct Form {
 }
 
 impl Form {
-    /// The score, as far as it is likely to be that of the next run as well.
+    /// The score, reduced for what may differ in the next run.
     fn lasting(&self, nodes: u16) -> f64 {
         match &self.homes {
             Homes::Parts(parts) if parts.len() > usize::from(nodes) => self.score * OF_MANY_PARTS,
@@ -44,7 +44,7 @@ impl Form {
 pub fn advise(analysis: &Analysis, area: &Area, pages: &Pages) -> Option<Advice> {
     let nodes = analysis.run.nodes.max(1);
     let blocks = AreaPages::new(&analysis.run, area, pages, page_bytes(analysis));
-    // If homes follow the writers, these are pages that no other node used.
+    // If homes follow the writers, only the home uses these pages.
     if follow_writers(&analysis.run) && blocks.are_known_in_part() {
         return None;
     }
@@ -87,7 +87,7 @@ pub fn advise(analysis: &Analysis, area: &Area, pages: &Pages) -> Option<Advice>
     Some(Advice { area, kind: form.kind, reason, saving, entries, change: String::new() })
 }
 
-/// The allocating node, if that is the one that uses the blocks.
+/// The local policy, if the allocating nodes use the blocks.
 fn local(analysis: &Analysis, area: &Area, blocks: &AreaPages<'_>) -> Option<Form> {
     let Origin::Allocation { threads, .. } = &area.origin else { return None };
     let node_of =
@@ -152,8 +152,8 @@ fn forms(blocks: &AreaPages<'_>, nodes: u16, area: &Area) -> Vec<Form> {
     forms
 }
 
-/// A block for each node, as under the policy of that name, but the first one is at node `first`: nodes use blocks in the
-/// order of their threads, which need not begin at node 0.
+/// A block for each node, as under the policy of that name, but starting at node `first`: the first thread need not
+/// be on node 0.
 fn rotated(pages: u64, nodes: u16, first: u16) -> Vec<PlacementPart> {
     let begin = |part: u16| (u128::from(pages) * u128::from(part)).div_ceil(u128::from(nodes)) as u64;
     let part = |number: u16| PlacementPart {

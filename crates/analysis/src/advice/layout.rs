@@ -9,7 +9,7 @@ use std::fmt::Write;
 /// How many ranges of bytes are named.
 const SHOWN: usize = 6;
 
-/// To keep apart what nodes use apart, if they share pages of the area.
+/// Advises to separate data of different nodes, if they share pages of the area.
 pub fn advise(area: &Area) -> Option<Advice> {
     let hottest = area.falsely_shared.first()?;
     let requests = saved(area);
@@ -62,8 +62,9 @@ fn saved(area: &Area) -> u64 {
     (again as f64 / fetches as f64 * all as f64).min(all as f64) as u64
 }
 
-/// Who uses what of a page: `counters[0] to counters[3] (node 0 writes) and counters[4] (node 1 reads) are`; if that gets
-/// long, without the numbers of elements: `bodies[].mass (nodes 0 and 1 read) and bodies[].moves (nodes 0 and 1 write) are`.
+/// The users of the parts of a page: `counters[0] to counters[3] (node 0 writes) and counters[4] (node 1 reads) are`;
+/// if that gets long, without the numbers of elements: `bodies[].mass (nodes 0 and 1 read) and bodies[].moves (nodes
+/// 0 and 1 write) are`.
 fn listed(shared: &FalselySharedPage) -> String {
     let mut spans: Vec<(&Writer, &Writer)> = vec![];
     for writer in &shared.writers {
@@ -136,8 +137,8 @@ fn name(writer: &Writer) -> String {
     }
 }
 
-/// The fields that are written, if they are others than those that are read, on any falsely shared page: to be kept apart from
-/// these. `None` if nodes write different elements, whatever their fields.
+/// The written fields, if they differ from the read fields, on any falsely shared page. `None` if nodes write
+/// different elements.
 fn written_fields(area: &Area) -> Option<String> {
     let fields = |writes: bool| -> BTreeSet<String> {
         let names = area

@@ -30,7 +30,7 @@ const HOT_SHARE: f64 = 0.1;
 /// The least size of allocations that get pages of their own, in bytes.
 const SMALLEST_PLACED: u64 = 2048;
 
-/// What to do with some data, or with threads.
+/// A recommendation about data or threads.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Advice {
     /// What it is about.
@@ -39,7 +39,7 @@ pub struct Advice {
     pub kind: AdviceKind,
     /// Why, as a sentence with numbers.
     pub reason: String,
-    /// What it is expected to save.
+    /// The expected saving.
     pub saving: Traffic,
     /// The entries of a plan that do it, as a text; empty if a plan cannot.
     #[serde(rename = "plan", serialize_with = "as_text")]
@@ -70,7 +70,7 @@ pub enum AdviceKind {
     Pad,
     /// Fields that some nodes write on other pages than those that others read.
     Regroup,
-    /// Homes are best left to follow those who write.
+    /// Let homes follow the writers.
     Follow,
     /// Only a change of the program's algorithm helps.
     Nothing,
@@ -116,7 +116,7 @@ fn as_text<S: Serializer>(entries: &[Entry], serializer: S) -> Result<S::Ok, S::
     let mut plan = Plan::default();
     entries.iter().for_each(|entry| add(&mut plan, entry));
     let text = if entries.is_empty() { String::new() } else { plan.to_toml() };
-    // Each is read together with others, which have the version.
+    // The enclosing document has the version.
     serializer.serialize_str(text.split_once("\n\n").map_or("", |(_version, entries)| entries))
 }
 
@@ -284,8 +284,8 @@ fn average(area: &Area) -> u64 {
     area.bytes / area.objects.max(1)
 }
 
-/// The caller and the sizes in an entry about an area, as far as they are needed to separate its blocks from others
-/// of the same call.
+/// The caller and the sizes of an entry, as far as they are needed to separate its blocks from others of the same
+/// call.
 fn told_apart(analysis: &Analysis, area: &Area) -> (bool, (u64, u64)) {
     let call = |area: &Area| match &area.origin {
         Origin::Allocation { site, caller, library, .. } => {

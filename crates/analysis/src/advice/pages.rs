@@ -72,7 +72,7 @@ pub struct UsedPage<By: Ord> {
     pub uses: BTreeMap<By, Usage>,
     /// The weight of the evidence that each node is the home.
     homes: BTreeMap<u16, f64>,
-    /// Of the notices about each node's writes, the most that one node has received.
+    /// For each node, the most notices about its writes that one node has received.
     written: BTreeMap<u16, f64>,
 }
 
@@ -102,7 +102,7 @@ impl<By: Ord> UsedPage<By> {
         self.homes.keys().copied()
     }
 
-    /// How often others lost the page because a node wrote.
+    /// How often other nodes lost the page because this node wrote.
     pub fn seen_to_write(&self, node: u16) -> f64 {
         self.written.get(&node).copied().unwrap_or(0.0)
     }

@@ -8,7 +8,7 @@ use gondwana_recording::{Recording, SegmentKind};
 use std::collections::HashMap;
 use std::ops::Range;
 
-/// Blocks of one group at most this many bytes apart are one piece: the allocator's own words are between them.
+/// Blocks of one group at most this many bytes apart are one piece: between them is only the allocator's metadata.
 const ALLOCATORS_OWN: u64 = 64;
 /// Touched memory of a heap without known blocks is one area as long as its holes are smaller than this.
 const HOLE: u64 = 64 << 10;
@@ -52,7 +52,7 @@ impl Owner {
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Piece {
     range: Range<u64>,
-    /// By its place in [`Map::owners`].
+    /// By its index in [`Map::owners`].
     owner: usize,
 }
 
@@ -144,7 +144,7 @@ impl Map {
     }
 }
 
-/// Names that the program has given, each once with its first address, and the ranges that have them.
+/// Names that the program has set, each with its first address, and their ranges.
 fn given(recording: &Recording) -> (Vec<(String, u64)>, Layer<usize>) {
     let (mut given, mut named) = (Vec::<(String, u64)>::new(), Layer::default());
     let mut known: HashMap<&str, usize> = HashMap::new();
@@ -187,7 +187,7 @@ fn stacks(recording: &Recording, blocks: &Blocks) -> Layer<u32> {
 
 struct Builder<'a> {
     names: &'a dyn Names,
-    /// What the program has named itself.
+    /// Ranges that the program has named.
     named: Layer<usize>,
     segments: Layer<(SegmentKind, u64)>,
     stacks: Layer<u32>,

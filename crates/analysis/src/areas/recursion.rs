@@ -152,7 +152,7 @@ mod tests {
             of(&Sixteens, &[&[0x21, 0x91], &[0x21, 0x25, 0x91], &[0x21, 0x28, 0x25, 0x28, 0x91], &[]]);
         let deep = chain(&[0x21, 0x91], &[0]);
         assert_eq!(found, [chain(&[0x21, 0x91], &[]), deep.clone(), deep, chain(&[], &[])]);
-        // It calls another one to allocate, which therefore has one caller only.
+        // It allocates through another function, which therefore has one caller only.
         assert_eq!(of(&Sixteens, &[&[0x11, 0x21, 0x25, 0x91]]), [chain(&[0x11, 0x21, 0x91], &[1])]);
         // Two that call each other, the one and the other first.
         let each = of(&Sixteens, &[&[0x21, 0x31, 0x21, 0x31, 0x91], &[0x21, 0x31, 0x21, 0x91]]);

@@ -17,7 +17,7 @@ pub(crate) struct Codes<'a> {
 }
 
 impl<'a> Codes<'a> {
-    /// Nothing is asked yet.
+    /// Without queried places.
     pub(crate) fn new(names: &'a dyn Names) -> Self {
         Self { names, known: HashMap::new() }
     }

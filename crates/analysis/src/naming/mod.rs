@@ -1,4 +1,4 @@
-//! What people call things.
+//! Names of areas and of the data in them.
 
 mod code;
 mod pointers;
@@ -13,10 +13,10 @@ use gondwana_recording::Recording;
 use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 
-/// Frames that tell two places of allocation with the same innermost one from each other, at most.
+/// The most frames in the name of an allocation site.
 const FRAMES: usize = 4;
 
-/// Names of areas and of what is in them.
+/// The names of areas and of the data in them.
 pub(crate) struct Naming<'a> {
     names: &'a dyn Names,
     map: &'a Map,
@@ -62,7 +62,7 @@ impl<'a> Naming<'a> {
         }
     }
 
-    /// The calls that blocks come from, as many as are needed.
+    /// The calls that allocated blocks, as many as are needed.
     fn place(&self, group: usize, frames: usize, codes: &mut Codes<'a>) -> String {
         let places = codes.callers(&self.map.blocks.groups[group].stack);
         if places.is_empty() {
@@ -71,7 +71,7 @@ impl<'a> Naming<'a> {
         places.into_iter().take(frames).collect::<Vec<_>>().join(" from ")
     }
 
-    /// Adds to names that are the same what tells them apart.
+    /// Makes equal names distinct.
     fn tell_apart(&mut self, codes: &mut Codes<'a>) {
         let mut same: HashMap<String, Vec<(usize, usize)>> = HashMap::new();
         for (index, owner) in self.map.owners.iter().enumerate() {
@@ -79,7 +79,7 @@ impl<'a> Naming<'a> {
                 same.entry(self.areas[index].clone()).or_default().push((index, *group));
             }
         }
-        // Blocks go by the name of what points to them.
+        // Blocks have the name of the pointer to them.
         for (index, owner) in self.map.owners.iter().enumerate() {
             if matches!(owner, Owner::Variable(_)) && same.contains_key(&self.areas[index]) {
                 self.areas[index].push_str(" (the pointer)");
@@ -96,7 +96,7 @@ impl<'a> Naming<'a> {
                 places = longer(frames, codes);
             }
             if !are_distinct(&places) {
-                // As calls in one line are, or those that a function of a library has made.
+                // Still equal: several calls in one line, or calls of a library function.
                 let numbered = |(place, number): (String, u32)| format!("{place}, call {number}");
                 places = longer(1, codes).into_iter().zip(1..).map(numbered).collect();
             }
@@ -109,7 +109,7 @@ impl<'a> Naming<'a> {
         }
     }
 
-    /// What an area is.
+    /// The origin of an area.
     pub(crate) fn origin(&self, owner: usize, codes: &mut Codes<'a>) -> Origin {
         match &self.map.owners[owner] {
             Owner::Variable(variable) => {
@@ -127,7 +127,7 @@ impl<'a> Naming<'a> {
         }
     }
 
-    /// What is at an address, as one writes it in the source.
+    /// The name of an address, in source notation.
     pub(crate) fn at(&self, owner: usize, address: u64) -> String {
         let (thing, start, field) = self.thing(owner, address);
         match address - start {
@@ -137,7 +137,7 @@ impl<'a> Naming<'a> {
         }
     }
 
-    /// The same for a range of addresses: its first and its last byte if they are in different things.
+    /// The same for a range of addresses: its first and its last byte if they are in different objects.
     pub(crate) fn range(&self, owner: usize, range: &Range<u64>) -> String {
         let first = self.at(owner, range.start);
         let last = self.thing(owner, range.end - 1);
@@ -158,7 +158,7 @@ impl<'a> Naming<'a> {
         outside.collect()
     }
 
-    /// What a block of an owner is called, and where a pointer is from which it is known what it holds.
+    /// The name of a block of an owner, and the address of a pointer that gives its type.
     pub(crate) fn block(&self, owner: usize, object: usize, group: usize) -> (&str, Option<u64>) {
         let own = self.pointers.of_object(object);
         let name = own.map_or(&self.areas[owner], |(_, name)| name);

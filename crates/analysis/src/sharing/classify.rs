@@ -123,7 +123,8 @@ fn is_true(page: &PageHistory, part: &RangeSet, miss: &Miss) -> bool {
     }
 }
 
-/// What a node has touched of a unit in which it writes: what it writes. `None` if it writes nothing there.
+/// The bytes that a node is taken to touch in a unit in which it writes: those that it writes. `None` if it writes
+/// nothing there.
 fn touched(own: &RangeSet, at: &Range<u64>) -> Option<RangeSet> {
     let bytes: RangeSet = own.ranges().iter().map(|range| common(range, at)).collect();
     (!bytes.is_empty()).then_some(bytes)

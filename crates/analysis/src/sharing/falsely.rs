@@ -27,7 +27,7 @@ fn words(bytes: &Range<u64>) -> Range<u64> {
     bytes.start & !(WORD - 1)..bytes.end.saturating_add(WORD - 1) & !(WORD - 1)
 }
 
-/// The bytes that nodes write of a page, and other bytes that they touch again and again, in ascending order.
+/// The bytes of a page that nodes write, and other bytes that they touch repeatedly, in ascending order.
 pub(crate) fn sides(page: &PageHistory) -> Vec<Side> {
     let mut sides = vec![];
     let most = page.misses.iter().map(|miss| miss.count).max().unwrap_or(0);

@@ -118,7 +118,7 @@ impl PageHistory {
         }
     }
 
-    /// Draws the conclusions, once all rows are noted.
+    /// Derives the results, once all rows are noted.
     fn conclude(&mut self, map: &Map, writes: &Writes) {
         let exact = self.range.end - self.range.start <= PAGE;
         for (&node, used) in &mut self.uses {
@@ -150,9 +150,8 @@ impl PageHistory {
         }
     }
 
-    /// A node that wrote all that the others write, and more, has initialised the page: its own writes are those
-    /// where it began to write again. A node that wrote no more than the others, but only once, has handed the page
-    /// over.
+    /// A node that wrote all that the others write, and more, has initialised the page: only its later writes count
+    /// as its own. A node that wrote no more than the others, but only once, has passed the page on.
     fn forget_initialisation(&mut self) {
         let nodes: Vec<u16> = self.uses.keys().copied().collect();
         for node in nodes {

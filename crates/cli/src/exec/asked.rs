@@ -1,4 +1,4 @@
-//! What the texts of the options mean on this computer.
+//! Resolves the texts of the options on this computer.
 
 use super::options::ExecOptions;
 use gondwana_console::failure::Failure;
@@ -7,7 +7,7 @@ use gondwana_launcher::names::{named_sets, parsed};
 use gondwana_rset::{MemoryPolicy, RSet, Registry, ThreadPolicy};
 use gondwana_topology::{Machine, NodeSet};
 
-/// This computer, the program's set, and what is asked for inside it.
+/// This computer, the program's set, and the requested policies.
 pub struct Wanted {
     pub machine: Machine,
     pub registry: Registry,
@@ -16,9 +16,9 @@ pub struct Wanted {
 }
 
 impl ExecOptions {
-    /// What the texts mean.
+    /// Resolves the texts.
     pub fn wanted(&self) -> Result<Wanted, Failure> {
-        // Reading about caches takes most of the time, and only colours need them.
+        // Reading the files of caches takes most of the time, and only colours need them.
         let machine = if self.colours { gondwana_host::discover() } else { gondwana_host::discover_nodes() };
         let machine = machine.map_err(|error| Failure::cannot(error.to_string()))?;
         let registry = named_sets()?;

@@ -1,4 +1,4 @@
-//! Memory that must come from certain nodes: the kernel ends programs for which these have none left.
+//! Programs with memory bound to certain nodes: the kernel kills them when these nodes are full.
 
 use super::rules::Rules;
 use gondwana_host::sys::Policy;
@@ -8,18 +8,18 @@ use gondwana_rset::RSet;
 use gondwana_topology::{Bytes, NodeSet, ProcessorSet};
 use std::ffi::OsStr;
 
-/// A program some of whose memory must come from certain nodes.
+/// A program with memory that is bound to certain nodes.
 #[derive(Debug)]
 pub struct Bound {
     shortage: Shortage,
-    /// Where it runs.
+    /// Its processors.
     processors: ProcessorSet,
-    /// Sets of nodes that its allocations are bound to and nothing else.
+    /// Sets of nodes that only allocations are bound to.
     by_rules_only: Vec<NodeSet>,
 }
 
 impl Bound {
-    /// What is bound, if anything is; counting begins now. With `strict` allocations are bound, too.
+    /// The bindings, if there are any; watching starts now. With `strict` allocations are bound too.
     pub fn find(asked: &Asked, rules: &Rules<'_>, strict: bool) -> Option<Self> {
         let nodes = |binding: &Binding| match binding.policy {
             Policy::Bind(nodes) => Some(nodes),
@@ -34,8 +34,7 @@ impl Bound {
         Some(Self { shortage, processors: asked.process.processors, by_rules_only })
     }
 
-    /// Why a program of this name has ended so, and what to do about it, if it was for want of memory; it has had `most`
-    /// at a time.
+    /// If the program was killed for lack of memory: why, and what to do. It had at most `most` bytes.
     pub fn why(&self, name: &OsStr, end: End, most: Bytes) -> Option<String> {
         let lacking = self.shortage.found(most).filter(|_| end != End::Exited(0))?;
         let what = match end {

@@ -1,21 +1,21 @@
-//! Whether libraries can be loaded into a program, and what it tells of itself.
+//! Whether libraries can be preloaded into a program.
 
 use gondwana_elf::{has_interpreter, has_symbol_table};
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
-/// How a program comes to its libraries.
+/// How a program is linked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Linkage {
-    /// It has a loader, which takes others as well. Scripts are what their interpreters are, hardly ever anything else.
+    /// It has a loader, which preloads libraries. Scripts count as this: interpreters are nearly always dynamic.
     Dynamic,
     /// It has no loader.
     Static,
-    /// It gets another user's rights: the loader takes no libraries from whoever starts it.
+    /// It gets another user's rights: the loader preloads no libraries.
     Privileged,
 }
 
-/// How a program comes to its libraries.
+/// How a program is linked.
 pub fn of(program: &Path) -> Linkage {
     let mode = std::fs::metadata(program).map_or(0, |metadata| metadata.mode());
     if mode & (libc::S_ISUID | libc::S_ISGID) != 0 {
@@ -39,7 +39,7 @@ mod tests {
     #[test]
     fn libraries_go_into_programs_with_a_loader() {
         assert_eq!(of(&std::env::current_exe().unwrap()), Linkage::Dynamic);
-        // The loader itself is the one program that surely has none.
+        // The loader itself is a program without a loader on every system.
         assert_eq!(of(Path::new("/lib64/ld-linux-x86-64.so.2")), Linkage::Static);
         assert_eq!(of(Path::new("/dev/null")), Linkage::Dynamic);
     }

@@ -1,8 +1,8 @@
 //! `gondwana exec`: an unmodified program on this computer, inside a resource set.
 //!
-//! The launcher binds itself, tries out what the kernel made of that, and becomes the program, or its parent if memory is
-//! bound to certain nodes: processors and the policy for memory stay. What differs between threads or between allocations
-//! is left to a small library that is loaded into the program.
+//! The command binds itself, checks the result, and executes the program, or stays as its parent if memory is bound
+//! to certain nodes: affinity and memory policy survive. Policies that differ between threads or allocations are
+//! applied by a small preloaded library.
 
 mod asked;
 mod bound;
@@ -27,7 +27,7 @@ use rules::Rules;
 use std::os::unix::process::CommandExt;
 use std::process::{Command, ExitCode};
 
-/// Becomes the program or, if some of its memory must come from certain nodes, its parent.
+/// Executes the program, or stays as its parent if some of its memory is bound to certain nodes.
 pub fn exec(options: &ExecOptions) -> Result<ExitCode, Failure> {
     let name = &options.program[0];
     let mut command = Command::new(name);
@@ -58,7 +58,7 @@ pub fn exec(options: &ExecOptions) -> Result<ExitCode, Failure> {
 }
 
 impl ExecOptions {
-    /// Binds this process and tells the program the rest; what cannot be had, and what memory is bound.
+    /// Binds this process and passes the rest to the program; returns the unmet requests, and the bindings of memory.
     fn prepare(&self, command: &mut Command) -> Result<(Vec<UnmetRequest>, Option<Bound>), Failure> {
         let Wanted { machine, registry, rset, mut asked } = self.wanted()?;
         let mut remarks = std::mem::take(&mut asked.remarks);
@@ -115,9 +115,9 @@ impl ExecOptions {
                 }
             }
         }
-        // The last one: it is what the program begins with.
+        // Last, because the program starts with this binding.
         let tried = asked.process.try_out();
-        // A node that is said to overflow need not be said to be full.
+        // A node that is reported to overflow need not be reported as full.
         for remark in tried.remarks {
             if !is_said(&remark, &remarks) {
                 remarks.push(remark);
@@ -131,13 +131,13 @@ impl ExecOptions {
     }
 }
 
-/// True for the first process of a container: whoever it starts is ended with it, and what others leave it would have to
-/// clear away. So it becomes the program in any case.
+/// True for the first process of a container: its children end with it, and it would have to reap orphans. So it
+/// executes the program in any case.
 fn is_first() -> bool {
     std::process::id() == 1
 }
 
-/// Has memory come from more nodes where those that were asked for are full.
+/// Adds memory nodes if the requested ones are full.
 fn go_around_full_nodes(asked: &mut Asked, rset: &gondwana_rset::RSet) -> Vec<UnmetRequest> {
     let around = |binding: &Binding| binding.around_full_nodes(rset.memory());
     let mut remarks: Vec<UnmetRequest> = asked
@@ -153,13 +153,13 @@ fn go_around_full_nodes(asked: &mut Asked, rset: &gondwana_rset::RSet) -> Vec<Un
     remarks
 }
 
-/// True if a remark says no more than one of the others.
+/// True if another remark includes this one.
 fn is_said(remark: &UnmetRequest, others: &[UnmetRequest]) -> bool {
     let UnmetRequest::Full { nodes } = remark else { return false };
     others.iter().any(|other| matches!(other, UnmetRequest::Overflowing { nodes: full, .. } if full == nodes))
 }
 
-/// That a policy is for regions of memory, of which whole programs have none.
+/// The remark that a policy applies to regions of memory only.
 fn only_for_regions(policy: MemoryPolicy, is_redirected: bool) -> String {
     let what = match policy {
         MemoryPolicy::Striped(stride) => format!("stripes of {stride} pages"),
@@ -176,7 +176,7 @@ fn only_for_regions(policy: MemoryPolicy, is_redirected: bool) -> String {
     }
 }
 
-/// Says what was asked for and what there is.
+/// Prints the requested and the actual placement.
 fn report(asked: &Asked, found: Option<&Found>) {
     eprintln!("gondwana: asked for processors {}, memory {}", asked.process.processors, asked.process.policy);
     if let Some(threads) = &asked.threads {

@@ -1,4 +1,4 @@
-//! What users can ask of `gondwana exec`.
+//! Options of `gondwana exec`.
 
 use std::ffi::OsString;
 
@@ -39,7 +39,7 @@ pub struct ExecOptions {
 }
 
 impl ExecOptions {
-    /// True if anything is asked for that this computer must be looked at for.
+    /// True if any option needs the discovery of this computer.
     pub fn asks_for_anything(&self) -> bool {
         self.rset.is_some()
             || self.threads.is_some()

@@ -1,7 +1,8 @@
-//! The parent that stays with a program whose memory must come from certain nodes.
+//! The parent of a program with memory that is bound to certain nodes.
 //!
-//! When these are full the kernel ends the program and tells nobody why. Only its parent learns how it ended, so the
-//! command stays for that: it passes signals on, stops and continues with the program, and ends as the program does.
+//! When these are full, the kernel kills the program without a message. Only a parent learns how a program ended, so
+//! the command stays as its parent: it passes signals on, stops and continues with the program, and ends as the
+//! program does.
 
 use super::bound::Bound;
 use gondwana_host::sys::{self, Policy};
@@ -14,7 +15,7 @@ use std::mem::MaybeUninit;
 use std::os::unix::process::CommandExt;
 use std::process::{Command, ExitCode};
 
-/// What such a parent is called in lists of processes.
+/// The name of such a parent in process lists.
 const NAME: &CStr = c"gondwana-exec";
 
 /// Signals that keys and windows of a terminal send to the program as well.
@@ -24,7 +25,7 @@ const OF_TERMINAL: [libc::c_int; 6] =
 /// Signals that stop the whole job.
 const STOPPING: [libc::c_int; 3] = [libc::SIGTSTP, libc::SIGTTIN, libc::SIGTTOU];
 
-/// Starts the program, waits for its end and ends as it does. If it was for want of memory, that is said.
+/// Starts the program, waits for its end and ends as it does. Prints the reason if it was killed for lack of memory.
 ///
 /// # Errors
 /// Those of starting the program.
@@ -33,7 +34,7 @@ pub fn stay_with(command: &mut Command, bound: &Bound) -> io::Result<ExitCode> {
     let program = start(command, &signals)?;
     // SAFETY: the name is a C string.
     unsafe { libc::prctl(libc::PR_SET_NAME, NAME.as_ptr()) };
-    // What is said in the end must not need memory from nodes that are full.
+    // The final message must not need memory of full nodes.
     let _ = sys::set_policy(&Policy::Default);
     let (end, most) = follow(program, &signals)?;
     if let Some(sentence) = bound.why(command.get_program(), end, most) {
@@ -42,7 +43,7 @@ pub fn stay_with(command: &mut Command, bound: &Bound) -> io::Result<ExitCode> {
     Ok(exit::like(end))
 }
 
-/// The program of a process that is such a parent, or else the process itself: whoever asks about the one means the other.
+/// The child of such a parent, or else the process itself.
 pub fn program_of(process: u32) -> u32 {
     let read = |file: &str| std::fs::read_to_string(format!("/proc/{process}/{file}")).ok();
     let is_parent = read("comm").is_some_and(|name| NAME.to_str() == Ok(name.trim_end()));
@@ -50,12 +51,12 @@ pub fn program_of(process: u32) -> u32 {
     child.and_then(|child| child.trim().parse().ok()).unwrap_or(process)
 }
 
-/// Signals of this process, which wait until they are asked for.
+/// Blocked signals of this process, which are read one by one.
 struct Signals {
     all: libc::sigset_t,
-    /// Those that waited before.
+    /// The signals that were blocked before.
     before: libc::sigset_t,
-    /// What was to be done about the end of a child.
+    /// The previous action for SIGCHLD.
     child: libc::sighandler_t,
 }
 
@@ -74,7 +75,7 @@ impl Signals {
         }
     }
 
-    /// Waits for the next one; its number, and whether the kernel has sent it.
+    /// Waits for the next signal; its number, and whether the kernel has sent it.
     fn next(&self) -> Option<(libc::c_int, bool)> {
         let mut info = MaybeUninit::<libc::siginfo_t>::uninit();
         // SAFETY: the kernel writes the record if it returns a signal.
@@ -85,7 +86,7 @@ impl Signals {
     }
 }
 
-/// Starts the program with the signals as they were; it ends with this process.
+/// Starts the program with the original signal mask and action; it dies with this process.
 fn start(command: &mut Command, signals: &Signals) -> io::Result<libc::pid_t> {
     let (before, child) = (signals.before, signals.child);
     let parent = std::process::id();
@@ -109,8 +110,7 @@ fn start(command: &mut Command, signals: &Signals) -> io::Result<libc::pid_t> {
     Ok(program.id().cast_signed())
 }
 
-/// Passes signals on until the program has ended: how, and the most memory that it, or a process that it has waited
-/// for, had at a time.
+/// Passes signals on until the program has ended; returns how, and the peak memory of it and of its reaped children.
 fn follow(program: libc::pid_t, signals: &Signals) -> io::Result<(End, Bytes)> {
     loop {
         match signals.next() {
@@ -127,7 +127,7 @@ fn follow(program: libc::pid_t, signals: &Signals) -> io::Result<(End, Bytes)> {
     }
 }
 
-/// Finds out how the program has ended, if it has; if it has stopped, this process stops, too.
+/// Returns how the program has ended, if it has; if it has stopped, this process stops too.
 fn look_after(program: libc::pid_t) -> io::Result<Option<(End, Bytes)>> {
     let (mut status, mut usage) = (0, MaybeUninit::<libc::rusage>::zeroed());
     loop {

@@ -1,4 +1,4 @@
-//! Having the library loaded that does inside of a program what cannot be done from outside.
+//! Preloads the library that applies policies inside the program.
 
 use super::linkage::{self, Linkage};
 use gondwana_console::failure::Failure;
@@ -19,7 +19,7 @@ pub struct Loadable {
 }
 
 impl Loadable {
-    /// Finds the program and the library; says why the one cannot be loaded into the other.
+    /// Finds the program and the library, or why the library cannot be preloaded.
     pub fn find(name: &OsStr) -> Result<Result<Self, UnmetRequest>, Failure> {
         let program = program::locate(name)?;
         let why = match linkage::of(&program) {
@@ -39,7 +39,7 @@ impl Loadable {
         Ok(Ok(Self { program, library }))
     }
 
-    /// Has the library loaded, and tells it something.
+    /// Preloads the library, and passes it a text.
     pub fn tell(&self, command: &mut Command, variable: &str, text: String) {
         let others = std::env::var_os("LD_PRELOAD").filter(|others| !others.is_empty());
         let preloaded = match others {

@@ -7,11 +7,11 @@ use gondwana_rset::{AllocationRule, MemoryPolicy, Placement, RSet, Registry, Sel
 use gondwana_topology::{Machine, NodeSet};
 use std::path::Path;
 
-/// Call sites that the library can tell apart.
+/// The most call sites that the library can distinguish.
 const MOST_SITES: usize = 16;
 
-/// Allocations of which policies for regions make sense without being asked for by size: the C library gives them pages of
-/// their own, too.
+/// From this size on, policies for regions apply to allocations without a rule: the C library gives them whole pages
+/// too.
 const LARGE: usize = 128 << 10;
 
 /// Pages that are tried for each node.
@@ -43,7 +43,7 @@ impl<'a> Rules<'a> {
                 let message = format!("{outside} isn't in the set of the program, {rset}");
                 return Err(wrong(TextError::about(text, set, message)));
             }
-            // The set of the rule, if it has none of its own, is the one that the user sees.
+            // A rule without a set of its own gets the set of the program.
             let rule = AllocationRule { rset: Some(rule.rset.unwrap_or(*rset)), ..rule };
             placement(&rule, rset, machine).map_err(|error| {
                 wrong(TextError::about(text, &text[text.find('=').unwrap_or(0)..], error.to_string()))
@@ -69,7 +69,7 @@ impl<'a> Rules<'a> {
         self.rules.is_empty()
     }
 
-    /// Tries each rule, to find out what will not be as it should.
+    /// Tries each rule, and returns the unmet requests.
     pub fn try_out(&self, extras: Extras) -> Vec<UnmetRequest> {
         let tried = self.rules.iter().filter_map(|rule| {
             let placement = placement(rule, self.rset, self.machine).ok()?;
@@ -96,7 +96,7 @@ impl<'a> Rules<'a> {
         placements.map(|placement| placement.nodes().iter().copied().collect())
     }
 
-    /// What the program is told.
+    /// The plan for the program.
     pub fn plan(&self, report: Option<Reporter>, extras: Extras) -> MallocPlan {
         MallocPlan { report, extras, rules: self.rules.iter().map(ToString::to_string).collect() }
     }
@@ -111,8 +111,8 @@ fn placement(
     Placement::new(rule.memory, rule.rset.as_ref().unwrap_or(rset), machine)
 }
 
-/// Refuses functions that the executable has not got. Libraries are not looked at: which of them are loaded is known only
-/// when the program runs.
+/// Refuses functions that the executable does not have. Libraries are not checked: which are loaded is known only at
+/// run time.
 fn check_site(selector: &Selector, program: &Path, text: &str) -> Result<(), TextError> {
     let Some(site) = selector.site.as_ref().filter(|site| site.object.is_none()) else { return Ok(()) };
     match gondwana_elf::functions(program, &site.function) {
@@ -126,7 +126,7 @@ fn check_site(selector: &Selector, program: &Path, text: &str) -> Result<(), Tex
             let message = format!("{} has no function '{}'{why}", program.display(), site.function);
             Err(TextError::about(text, &site.function, message))
         }
-        // Scripts have functions in their interpreters only, which nobody means.
+        // Scripts: functions of interpreters are not checked.
         _ => Ok(()),
     }
 }

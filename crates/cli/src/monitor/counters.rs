@@ -1,4 +1,4 @@
-//! What the counters of filters have counted.
+//! The counters of filters.
 
 use gondwana_console::columns::{Side, amount, columns};
 use gondwana_console::failure::Failure;
@@ -36,7 +36,7 @@ pub fn show(run: u32, json: bool) -> Result<ExitCode, Failure> {
     print(&table(&filters))
 }
 
-/// The filters of all nodes, put together where their counters came in parts.
+/// The filters of all nodes; counters that came in parts are joined.
 fn filters(recording: Recording) -> Vec<Shown> {
     let mut shown: Vec<Shown> = vec![];
     for (node, bank) in recording.banks {
@@ -45,7 +45,7 @@ fn filters(recording: Recording) -> Vec<Shown> {
                 let (a, b) = (&known.filter, &filter);
                 known.node == node && (a.start, a.end, a.unit, a.kinds) == (b.start, b.end, b.unit, b.kinds)
             };
-            // Parts come one after the other, each with units above those before; others are another filter.
+            // The parts of a filter are consecutive, with ascending units; anything else is another filter.
             let follows = |known: &&mut Shown| {
                 let (last, first) = (known.filter.counters.last(), filter.counters.first());
                 last.zip(first).is_some_and(|(last, first)| last.unit < first.unit)

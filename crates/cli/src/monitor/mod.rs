@@ -1,4 +1,4 @@
-//! `gondwana monitor`: records a run that is going on, or ends that, or shows what its filters have counted.
+//! `gondwana monitor`: starts or ends the recording of a running run, or prints the counters of its filters.
 
 mod counters;
 
@@ -55,7 +55,7 @@ pub fn monitor(options: &MonitorOptions) -> Result<ExitCode, Failure> {
     if options.counters {
         return counters::show(options.run, options.json);
     }
-    // Blocked before it begins: a key that is pressed then must not leave the run recorded.
+    // Blocked before the start: an interrupt then must not leave the run recorded.
     let signals = Signals::new(true)?;
     let file = match &options.record {
         Some(file) => file.clone(),
@@ -100,7 +100,7 @@ fn stop(run: u32) -> Result<ExitCode, Failure> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// A file, and how large it is.
+/// A file, and its size.
 fn described(file: &Path) -> String {
     match std::fs::metadata(file) {
         Ok(metadata) => format!("{} ({})", file.display(), amount(metadata.len())),
@@ -108,7 +108,7 @@ fn described(file: &Path) -> String {
     }
 }
 
-/// Waits until the time is over or the user has had enough; false if the recording has ended before.
+/// Waits until the time is over or the user interrupts; false if the recording has ended before.
 fn wait(recorded: BufReader<UnixStream>, signals: &Signals, time: Duration) -> Result<bool, Failure> {
     let failed = |error: io::Error| Failure::system("waiting for the recording", &error);
     let mut stream = recorded.into_inner();

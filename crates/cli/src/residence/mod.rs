@@ -59,10 +59,10 @@ fn mappings(options: &WhereOptions) -> Result<ExitCode, Failure> {
     print(&parts.join("\n"))
 }
 
-/// Pages that are looked at for a strip at most: the rest is between them.
+/// The most pages that are sampled for a strip.
 const LOOKED_AT: usize = strip::CELLS * 64;
 
-/// A picture of some addresses, from pages at equal distances if there are many.
+/// A strip for some addresses, from pages at equal distances if there are many.
 fn strip(pid: u32, addresses: Range<usize>) -> Result<Strip, Failure> {
     let page = sys::page_size();
     let step = (addresses.len() / page).div_ceil(LOOKED_AT).max(1) * page;

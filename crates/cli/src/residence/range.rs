@@ -7,11 +7,11 @@ use std::str::FromStr;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AddressRange(Range<usize>);
 
-/// The end of what programs may have on x86-64; with five levels of page tables it is further.
+/// The end of user addresses on x86-64 with five levels of page tables.
 const END: usize = 1 << 56;
 
 impl AddressRange {
-    /// The whole pages that have these addresses.
+    /// The whole pages that contain these addresses.
     pub fn pages(&self, size: usize) -> Range<usize> {
         self.0.start - self.0.start % size..self.0.end.next_multiple_of(size)
     }

@@ -16,7 +16,7 @@ pub struct Strip {
 }
 
 impl Strip {
-    /// A strip of which nothing is known. Small ranges have a part for each page.
+    /// An empty strip. Small ranges have a part for each page.
     pub fn new(addresses: Range<usize>) -> Self {
         let cells = (addresses.len() / gondwana_host::sys::page_size()).clamp(1, CELLS);
         Self { addresses, cells: vec![BTreeMap::new(); cells] }
@@ -45,7 +45,7 @@ impl fmt::Display for Strip {
     }
 }
 
-/// Nodes from 0 to 9, a to z; all others look the same.
+/// Nodes from 0 to 9, a to z; all others have one symbol.
 fn symbol(node: NodeId) -> char {
     char::from_digit(u32::from(node.0), 36).unwrap_or('#')
 }

@@ -15,7 +15,7 @@ pub fn kinds(mappings: &[Mapping]) -> String {
     summed("memory", &nodes, named)
 }
 
-/// Memory by heap: the classic one, those of the C library's arenas, and those of rules for allocations.
+/// Memory by heap: the brk heap, those of the C library's arenas, and those of rules for allocations.
 pub fn heaps(mappings: &[Mapping]) -> String {
     let sums = sums(mappings, |mapping| mapping.heap.as_deref());
     if sums.is_empty() {

@@ -11,7 +11,7 @@ use gondwana_topology::Machine;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-/// How people write sets, for those who ask for help.
+/// The syntax of sets, for the help.
 const LANGUAGE: &str = "\
 How to write a set:
   node:0-1     the processors and the memory of nodes
@@ -97,7 +97,7 @@ impl MachineOption {
 pub fn rset(options: &RsetOptions) -> Result<ExitCode, Failure> {
     match &options.verb {
         Verb::List { json } => {
-            // Who asks for the names wants to know that there is no place for any.
+            // A list of names reports it if there is no folder for them.
             let names = Names::of_user().and_then(|names| names.read()).map_err(refused)?;
             print(&if *json { show::list_json(&names) } else { show::list(&names) })?;
         }
@@ -127,7 +127,7 @@ pub fn rset(options: &RsetOptions) -> Result<ExitCode, Failure> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Why names could not be changed.
+/// An error of a change of names.
 struct Refused(Failure);
 
 impl From<NamesError> for Refused {

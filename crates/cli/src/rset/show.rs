@@ -1,4 +1,4 @@
-//! Sets for people and for other programs.
+//! Sets as text and as JSON.
 
 use gondwana_console::columns::{Side, amount, columns};
 use gondwana_console::output;
@@ -63,10 +63,10 @@ fn json(value: &impl Serialize) -> String {
     output::json(value)
 }
 
-/// What there is to say about one set.
+/// The description of one set.
 #[derive(Serialize)]
 pub struct Description<'a> {
-    /// The text that says the same everywhere.
+    /// The canonical text.
     set: String,
     processors: ProcessorSet,
     processor_count: usize,
@@ -75,7 +75,7 @@ pub struct Description<'a> {
     /// The nodes whose memory is in the set.
     memory: NodeSet,
     memory_bytes: u64,
-    /// What this process may not use of the set.
+    /// The part of the set that this process may not use.
     forbidden: Option<String>,
     /// The registry's entry, if the set was given by name.
     named: Option<Named<'a>>,

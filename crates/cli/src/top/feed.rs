@@ -1,4 +1,4 @@
-//! What the nodes record, as it comes.
+//! The stream of the nodes' records.
 
 use gondwana_recording::{Reader, Recording};
 use std::io::{self, BufReader};
@@ -8,7 +8,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// The nodes' records since they were last looked at, and what they have said once and for all.
+/// The nodes' records since the last look, and their lasting records.
 pub struct Feed {
     shared: Arc<Shared>,
     /// Readable once no more comes.
@@ -32,7 +32,7 @@ impl Feed {
     pub fn start(stream: BufReader<UnixStream>) -> io::Result<Self> {
         let shared = Arc::<Shared>::default();
         let (end, ending) = UnixStream::pair()?;
-        // It ends by what its reader does with it; it may be silent as long as the nodes are.
+        // No timeout: the stream is silent as long as the nodes are.
         stream.get_ref().set_read_timeout(None)?;
         let reading = Arc::clone(&shared);
         thread::spawn(move || {
@@ -44,12 +44,12 @@ impl Feed {
         Ok(Self { shared, end })
     }
 
-    /// A descriptor that can be read once the run has ended.
+    /// A descriptor that is readable once the run has ended.
     pub fn end(&self) -> RawFd {
         self.end.as_raw_fd()
     }
 
-    /// Looks at the records; those of what happened are gone afterwards.
+    /// Passes the records to `look`; then drops the records of events.
     pub fn look<R>(&mut self, look: impl FnOnce(&mut Recording) -> R) -> R {
         let mut state = self.shared.lock();
         let result = look(&mut state.recording);
@@ -64,7 +64,7 @@ impl Feed {
         result
     }
 
-    /// Waits until so many nodes have said what they have done, but not longer than this.
+    /// Waits until so many nodes have sent totals, with a timeout.
     pub fn wait_for_nodes(&self, nodes: usize, limit: Duration) {
         self.wait_until(limit, |state| {
             let mut seen: Vec<u16> = state.recording.totals.iter().map(|(node, _)| *node).collect();
@@ -99,7 +99,7 @@ impl Shared {
     }
 }
 
-/// Reads until nothing more comes. That the stream is cut is how it ends.
+/// Reads to the end. The stream always ends with a cut.
 fn read(stream: BufReader<UnixStream>, shared: &Shared) {
     let Ok(mut reader) = Reader::new(stream) else { return };
     // A record is read outside the lock: its sender may take its time between two halves.
@@ -111,12 +111,12 @@ fn read(stream: BufReader<UnixStream>, shared: &Shared) {
     }
 }
 
-/// Moves what has been read to what was read before.
+/// Appends new records to the earlier ones.
 fn move_into(next: &mut Recording, to: &mut Recording) {
     if to.run.nodes == 0 {
         to.run = next.run.clone();
     }
-    // The last word of a node about itself counts.
+    // The last record of a node about itself counts.
     for (node, started) in next.started.drain(..) {
         to.started.retain(|(other, _)| *other != node);
         to.started.push((node, started));

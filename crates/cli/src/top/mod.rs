@@ -1,4 +1,4 @@
-//! `gondwana top`: what a run does at the moment.
+//! `gondwana top`: the present rates of a run.
 
 mod feed;
 mod screen;
@@ -19,7 +19,7 @@ use std::io::IsTerminal;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
-/// Shortest and longest interval, in seconds. Nodes tell what they have done four times a second.
+/// Shortest and longest interval, in seconds. Nodes send totals four times a second.
 const INTERVALS: std::ops::RangeInclusive<f64> = 0.5..=3600.0;
 
 /// Lines of each list where nothing limits them.
@@ -50,7 +50,7 @@ pub fn top(options: &TopOptions) -> Result<ExitCode, Failure> {
     }
     let interval = Duration::from_secs_f64(options.interval);
     let running = ask::ask(options.run)?;
-    // Blocked before there is a thread, so that all leave them to this one.
+    // Blocked before another thread starts, so that only this one gets them.
     let signals = Signals::new(true)?;
     let (recorded, stream) = ask::request(options.run, &Request::Follow)?;
     let mut feed = Feed::start(stream).map_err(|error| Failure::system("following the run", &error))?;
@@ -84,14 +84,14 @@ pub fn top(options: &TopOptions) -> Result<ExitCode, Failure> {
     }
 }
 
-/// Prints what happens in one interval.
+/// Prints the rates of one interval.
 fn once(
     options: &TopOptions,
     feed: &mut Feed,
     rates: &mut Rates,
     interval: Duration,
 ) -> Result<ExitCode, Failure> {
-    // From a first word of each node on: what it does is known between two.
+    // After the first totals of each node: rates need two.
     feed.wait_for_nodes(rates.nodes(), interval);
     drop(rates.snapshot(feed));
     feed.wait(interval);

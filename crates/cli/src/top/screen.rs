@@ -1,4 +1,4 @@
-//! The whole terminal, for as long as there is something to see, and then as it was before.
+//! A full-screen display; restores the terminal at its end.
 
 use gondwana_console::terminal;
 use gondwana_launcher::process::signals::Signals;
@@ -6,13 +6,13 @@ use std::io::Write;
 use std::os::fd::{AsRawFd, RawFd};
 use std::time::Instant;
 
-/// Another screen, which the user's own is behind; no cursor.
+/// The alternate screen, without a cursor.
 const ENTER: &str = "\x1b[?1049h\x1b[?25l";
 const LEAVE: &str = "\x1b[?25h\x1b[?1049l";
 
 /// The terminal, taken over until this value goes.
 pub struct FullScreen {
-    /// How the keyboard was, if it is a terminal: keys come one by one now, and are not shown.
+    /// The previous terminal settings: input is unbuffered and not echoed now.
     keyboard: Option<libc::termios>,
 }
 
@@ -57,7 +57,7 @@ impl FullScreen {
         }
     }
 
-    /// Shows the lines for as many rows and columns as there are.
+    /// Draws the lines for the size of the terminal.
     pub fn draw(&self, lines: impl FnOnce(usize, usize) -> Vec<String>) {
         let (rows, columns) = terminal::size_of_standard_output();
         let lines = lines(rows, columns).join("\x1b[K\r\n");
@@ -90,7 +90,7 @@ impl FullScreen {
         }
     }
 
-    /// Stops this process, as the user has asked, with the terminal as it was; and goes on when it is continued.
+    /// Stops this process with the terminal restored; continues when the process does.
     pub fn stop(&mut self) {
         self.give_back();
         // SAFETY: stops this process until the shell continues it.
@@ -105,7 +105,7 @@ impl Drop for FullScreen {
     }
 }
 
-/// What a signal means here.
+/// The event of a signal.
 fn meaning(signal: i32) -> Option<Woken> {
     match signal {
         libc::SIGWINCH => Some(Woken::Resized),
@@ -117,7 +117,7 @@ fn meaning(signal: i32) -> Option<Woken> {
     }
 }
 
-/// True if the keys that were pressed say so, or nobody can press any more.
+/// True if a quit key was pressed, or the input is at its end.
 fn quits() -> bool {
     let mut keys = [0_u8; 64];
     // SAFETY: the kernel writes at most as many bytes as are given.

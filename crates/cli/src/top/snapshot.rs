@@ -1,4 +1,4 @@
-//! What a run did in one interval, per second.
+//! The rates of a run in one interval.
 
 use super::feed::Feed;
 use gondwana_analysis::{Analysis, Pattern, analyse};
@@ -11,14 +11,14 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Instant;
 
-/// What happened in one interval. All rates are per second.
+/// The rates of one interval, all per second.
 #[derive(Clone, Debug, Serialize)]
 pub struct Snapshot {
     /// The process of the launcher.
     pub process: u32,
     /// The program.
     pub program: String,
-    /// How long the run has been going on, in seconds.
+    /// The age of the run, in seconds.
     pub seconds: f64,
     /// How long the interval was, in seconds.
     pub interval: f64,
@@ -47,7 +47,7 @@ pub struct NodeRates {
     pub fetches: f64,
     /// Diffs that it sent.
     pub diffs: f64,
-    /// Bytes of pages and diffs that came.
+    /// Bytes of received pages and diffs.
     pub bytes_in: f64,
     /// Bytes of pages and diffs that left.
     pub bytes_out: f64,
@@ -69,7 +69,7 @@ pub struct KindRates {
 /// One data area.
 #[derive(Clone, Debug, Serialize)]
 pub struct AreaRates {
-    /// What people call it.
+    /// Its name.
     pub name: String,
     /// How it was shared in this interval.
     pub pattern: Pattern,
@@ -98,14 +98,14 @@ pub struct Rates {
     running: Running,
     recorded: Option<PathBuf>,
     asked: Instant,
-    /// What each node had done by the last look.
+    /// The totals of each node at the last snapshot.
     before: BTreeMap<u16, TotalsRecord>,
-    /// Names, of so many files.
+    /// The names, and the number of files that they are from.
     symbols: (usize, Symbols),
 }
 
 impl Rates {
-    /// Of a run as it has told of itself, which is recorded in a file besides or not.
+    /// For a run with this description; `recorded` is the file that it is also recorded in, if any.
     pub fn new(process: u32, running: Running, recorded: Option<PathBuf>) -> Self {
         let symbols = (0, Symbols::open(&[]).0);
         Self { process, running, recorded, asked: Instant::now(), before: BTreeMap::new(), symbols }
@@ -116,7 +116,7 @@ impl Rates {
         self.running.nodes.len()
     }
 
-    /// What has happened since the last snapshot.
+    /// The rates since the last snapshot.
     pub fn snapshot(&mut self, feed: &mut Feed) -> Snapshot {
         feed.look(|recording| self.of(recording))
     }
@@ -130,7 +130,7 @@ impl Rates {
         }
         let mut since = BTreeMap::new();
         for (&node, &totals) in &done {
-            // A node that has begun anew counts from 0 again.
+            // A node with a new session counts from 0 again.
             let before = self.before.get(&node).filter(|before| before.time <= totals.time);
             let before = before.copied().unwrap_or_default();
             since.insert(node, difference(&totals, &before));
@@ -152,7 +152,7 @@ impl Rates {
         }
     }
 
-    /// Opens the files of the program once the nodes have said which these are.
+    /// Opens the files of the program once the nodes have sent their records.
     fn learn_names(&mut self, recording: &Recording) {
         let first = recording.started.iter().flat_map(|(_, started)| &started.images);
         let later = recording.images.iter().map(|(_, image)| image);

@@ -5,14 +5,14 @@ use crate::topo::time;
 use gondwana_console::clean::line;
 use gondwana_console::columns::{Side, amount, columns};
 
-/// Everything, with so many lines of each list.
+/// The whole text, with so many lines of each list.
 pub fn whole(shown: &Snapshot, listed: usize) -> String {
     let parts =
         [title(shown), nodes(shown, usize::MAX), kinds(shown), areas(shown, listed), threads(shown, listed)];
     parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join("\n")
 }
 
-/// What fits on a screen, line by line.
+/// The text that fits on a screen, line by line.
 pub fn fitting(shown: &Snapshot, rows: usize, columns: usize) -> Vec<String> {
     // Title, and each list with its heading and a line between them.
     let fixed = 2 + 2 + 2 + 2 + 1;

@@ -12,12 +12,12 @@ use gondwana_topology::{Machine, NodeId};
 use serde_json::{Value, json};
 use std::thread;
 
-/// A run as it was found.
+/// A run that was found.
 struct Found {
     launcher: u32,
     run: Running,
     machine: Machine,
-    /// Memory of each node, where it can be seen from here.
+    /// Memory of each node, if it is visible from here.
     used: Vec<Option<Used>>,
     /// The name of this computer.
     here: String,
@@ -50,8 +50,8 @@ pub fn all(json: bool, columns: usize) -> Result<String, Failure> {
         (Some(only), 1) => return one(only.process, json, columns),
         _ => {}
     }
-    // One that has ended since is not there any more, and the others are worth showing without one that cannot answer: root
-    // asks other users' processes, too, and does not wait for one after the other.
+    // Runs that have ended since or cannot answer are left out. Root queries other users' processes too, so all are
+    // queried in parallel.
     let runs: Vec<(Launcher, Option<Running>)> = thread::scope(|scope| {
         let asked = own.into_iter().map(|run| (run, scope.spawn(move || ask::ask(run.process).ok())));
         let asked: Vec<_> = asked.collect();
@@ -172,7 +172,7 @@ impl Found {
     }
 }
 
-/// What cannot be known from here.
+/// A value that is unknown here.
 fn unknown() -> String {
     "-".to_owned()
 }

@@ -1,4 +1,4 @@
-//! Memory that a plan names by the call that allocates it.
+//! Tests of advice about allocation sites.
 
 use super::*;
 
@@ -29,7 +29,7 @@ fn blocks_of_those_who_allocate_are_local() {
     assert_eq!(entry.min_bytes, 0);
 }
 
-/// The function that calls `malloc` for all has callers of its own.
+/// An allocation function is distinguished by its callers.
 #[test]
 fn allocations_of_one_call_are_told_apart_by_caller() {
     let mut analysis = empty();

@@ -1,4 +1,4 @@
-//! What homes do that no recording shows.
+//! Tests of the estimates of a home's own use.
 
 use super::*;
 
@@ -15,7 +15,7 @@ fn pages_that_their_home_writes_as_well_stay() {
     assert_eq!((advice.kind, advice.saving), (AdviceKind::Nothing, Traffic::default()));
 }
 
-/// They come along with others, so that hardly any is fetched by itself.
+/// They are prefetched, so hardly any is fetched by itself.
 #[test]
 fn pages_of_which_nodes_are_told_by_their_home_stay() {
     let mut analysis = empty();
@@ -28,7 +28,7 @@ fn pages_of_which_nodes_are_told_by_their_home_stay() {
     assert_eq!(only(&analysis).kind, AdviceKind::Nothing);
 }
 
-/// In stripes, what a home does with its pages is what it does with those beside them.
+/// In stripes, a home uses its own pages as it uses adjacent ones.
 #[test]
 fn homes_that_use_their_pages_as_much_as_others_keep_them() {
     let mut analysis = empty();
@@ -80,7 +80,7 @@ fn stripes_that_all_use_alike_are_left_alone() {
             .filter(|node| *node != home)
             .for_each(|node| uses(&mut analysis, page, node, reads(node), 0));
     }
-    // That nobody else was seen to write makes it worth fetching as a whole.
+    // No other node writes, so prefetching the whole is worth it.
     assert_eq!(only(&analysis).kind, AdviceKind::Replicate);
 }
 
@@ -91,7 +91,7 @@ fn blocks_are_found_in_stripes() {
     assert_eq!(only(&analysis).kind, AdviceKind::Block);
 }
 
-/// A recording can say anything.
+/// Recordings may contain arbitrary values.
 #[test]
 fn absurd_pages_do_no_harm() {
     let mut analysis = striped_by_chance(16, |_| 1);

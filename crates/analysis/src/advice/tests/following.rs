@@ -1,4 +1,4 @@
-//! Runs whose homes follow those who write.
+//! Tests of runs whose homes follow the writers.
 
 use super::*;
 
@@ -75,7 +75,7 @@ fn nothing_is_said_of_homes_that_nobody_asks() {
     assert_eq!(advise(&analysis), []);
 }
 
-/// Their homes use them, and nobody knows how much.
+/// Their homes use them, to an unknown extent.
 #[test]
 fn pages_that_nobody_asks_for_are_not_moved() {
     let mut analysis = with_a_page_of_two(200, 10);

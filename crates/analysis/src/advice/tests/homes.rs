@@ -53,7 +53,7 @@ fn irregular_use_makes_no_endless_plan() {
     }
 }
 
-/// Pages homed at node 0, whose own use nobody sees: only the other half is moved.
+/// Pages homed at node 0, whose own use is not recorded: only the other half is moved.
 #[test]
 fn silent_pages_are_left_where_they_may_be_in_use() {
     let mut analysis = empty();
@@ -80,8 +80,8 @@ fn small_savings_are_not_worth_a_line() {
     assert_eq!(only(&analysis).area, "grid");
 }
 
-/// Main is on node 0 and waits, so that the first of the threads that compute is on node 1. Homes at those who use a page
-/// a little more, here and there, would be no better.
+/// Main on node 0 waits, so the first computing thread is on node 1. Homes that follow small differences between
+/// pages would be no better.
 #[test]
 fn blocks_in_the_order_of_threads_are_found() {
     let owner = |page: u64| (page / 128 + 1) as u16 % NODES;
@@ -99,7 +99,7 @@ fn blocks_in_the_order_of_threads_are_found() {
     assert_eq!(entry.homes, Homes::Parts(parts.to_vec()));
 }
 
-/// Arrays are often larger than what is used of them.
+/// Arrays are often larger than their used part.
 #[test]
 fn what_nobody_uses_of_striped_memory_does_not_matter() {
     let user = |page| [24, 32, 60].iter().filter(|end| page >= **end).count() as u16;
@@ -111,7 +111,7 @@ fn what_nobody_uses_of_striped_memory_does_not_matter() {
     assert_eq!((kind, homes), (AdviceKind::Parts, Homes::Parts(parts.to_vec())));
 }
 
-/// Parts are counted from the beginning of each block, and here nobody knows which of them were used.
+/// Parts are counted from the beginning of each block, and here it is unknown which blocks were used.
 #[test]
 fn several_blocks_in_one_range_have_no_parts() {
     let mut analysis = striped_by_chance(128, |page| u16::from(page % 32 >= 20));
@@ -121,13 +121,13 @@ fn several_blocks_in_one_range_have_no_parts() {
     assert_eq!(parts.count(), 0, "{all:?}");
 }
 
-/// What the plan says about the first variable in it.
+/// The homes in the plan's first entry for a variable.
 fn planned(analysis: &Analysis) -> Homes {
     plan(analysis, &advise(analysis)).variables.remove(0).homes
 }
 
-/// As in water-nsquared: each node works on a block, but molecules of all blocks are written under locks, and who had most
-/// of some molecules' locks in one run is chance. Parts that follow it would have saved more, but only in that run.
+/// As in water-nsquared: each node works on a block, but molecules of all blocks are written under locks, and the
+/// most frequent holder of a lock is chance. Parts that follow it would have saved more, but only in that run.
 #[test]
 fn parts_that_follow_chance_are_not_chosen() {
     let owner = |page: u64| (page / 128) as u16;
@@ -146,7 +146,7 @@ fn parts_that_follow_chance_are_not_chosen() {
     assert_eq!(planned(&analysis), Homes::Policy(MemoryPolicy::Block));
 }
 
-/// Where nothing simpler saves nearly as much, many parts are what the program does.
+/// Many parts are chosen if nothing simpler saves nearly as much.
 #[test]
 fn many_parts_that_are_clear_are_listed() {
     // Each level of a tree has a block for each node, and twice as many pages as the one above it.

@@ -2,7 +2,7 @@
 
 use super::*;
 
-/// What the nodes write of the page, in units of 8 bytes.
+/// The bytes of the page that nodes write, in units of 8 bytes.
 fn share(analysis: &mut Analysis, page: u64, writers: Vec<(u16, bool, &str)>) {
     let start = (FIRST + page) * PAGE;
     let writer = |(place, (node, writes, name)): (usize, &(u16, bool, &str))| Writer {

@@ -1,4 +1,4 @@
-//! Small recordings, and what follows from them.
+//! Tests with small recordings.
 
 mod allocations;
 mod estimates;
@@ -94,7 +94,7 @@ fn uses_by(analysis: &mut Analysis, page: u64, node: u16, thread: u32, reads: u3
     add(analysis, of_page);
 }
 
-/// `node` is told so often that `writer` has written the page.
+/// `node` receives so many notices of writes of `writer` to the page.
 fn notices(analysis: &mut Analysis, page: u64, node: u16, writer: u16, count: u32) {
     add(analysis, PageUse { node, peer: writer, notices: count, ..of(page) });
 }

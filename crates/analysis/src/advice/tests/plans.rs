@@ -1,4 +1,4 @@
-//! Plans as a whole.
+//! Tests of whole plans.
 
 use super::*;
 

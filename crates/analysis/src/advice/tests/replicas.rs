@@ -1,4 +1,4 @@
-//! Memory that is brought to each node as a whole.
+//! Tests of advice about replicas.
 
 use super::*;
 

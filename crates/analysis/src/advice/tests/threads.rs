@@ -1,4 +1,4 @@
-//! Threads that are to be on one node.
+//! Tests of advice about threads.
 
 use super::*;
 
