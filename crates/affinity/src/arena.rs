@@ -1,8 +1,8 @@
 //! The memory of one rule.
 //!
-//! A range of addresses is reserved for it. Where blocks are in the range is the business of the heap that cluster nodes
-//! have as well: small blocks share slabs, large ones are pages of their own, and all records are elsewhere. A slab gets
-//! its memory when its first block is allocated, and keeps it; a large block has memory from its allocation to its end.
+//! A range of addresses is reserved for it. The heap of cluster nodes allocates in the range: small blocks share
+//! slabs, large ones are whole pages, and all metadata is elsewhere. A slab gets memory with its first block, and
+//! keeps it; a large block has memory from its allocation until it is freed.
 
 use crate::reservation::reserve;
 use crate::{fork, message};
@@ -21,16 +21,16 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 const SLAB: usize = 64 << 10;
 /// The largest blocks, and the largest alignments, for which the heap uses slabs.
 const MOST_SMALL: usize = 32 << 10;
-/// The smallest of the huge pages: blocks that could have some are aligned to them.
+/// The smallest huge page: blocks of at least this size are aligned to it.
 const HUGE: usize = 2 << 20;
 
 pub struct Arena {
-    /// As the user reads it.
+    /// The user's text of it.
     rule: String,
     addresses: Range<usize>,
     heap: Arc<Heap>,
-    /// A way to the heap for the threads of each node that has processors, so that the threads of one node share pages
-    /// with each other only.
+    /// One cache of the heap for each node with processors, so that threads of different nodes do not share pages of
+    /// small blocks.
     caches: Vec<Mutex<Cache>>,
     /// The cache for the threads on each processor.
     cache_of: Vec<u8>,
@@ -46,7 +46,7 @@ pub struct Arena {
     has_complained: AtomicBool,
 }
 
-/// What was asked of an arena so far.
+/// Counts of an arena's requests.
 #[derive(Clone, Debug, Default)]
 pub struct PageCounts {
     /// Allocations.
@@ -57,7 +57,7 @@ pub struct PageCounts {
     pub asked: Found,
     /// Where the pages of large blocks were when they were freed.
     pub found: Found,
-    /// Pages that were to have colours in order, and those of them that got them.
+    /// Pages with requested colours, and those of them that got them.
     pub colours: (usize, usize),
 }
 
@@ -65,7 +65,7 @@ pub struct PageCounts {
 #[derive(Clone, Copy)]
 pub struct Block {
     pub address: usize,
-    /// It holds zeros.
+    /// Its memory is zero.
     pub fresh: bool,
 }
 
@@ -74,7 +74,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl Arena {
-    /// The arena of a rule that says the same as the other arguments; `None` if it makes no sense here.
+    /// The arena of a rule with this policy; `None` if the policy is impossible on this computer.
     pub fn new(
         rule: &str,
         memory: MemoryPolicy,
@@ -122,7 +122,7 @@ impl Arena {
         self.addresses.contains(&address)
     }
 
-    /// Takes a block; `None` if there is no room. The alignment is a power of two.
+    /// Allocates a block; `None` if there is no room. The alignment is a power of two.
     pub fn allocate(&self, bytes: usize, alignment: usize) -> Option<Block> {
         let _forks = fork::keep_waiting();
         let block = if bytes <= MOST_SMALL && alignment <= MOST_SMALL {
@@ -160,7 +160,7 @@ impl Arena {
     fn allocate_large(&self, bytes: usize, alignment: usize) -> Option<Block> {
         let length = bytes.max(1).checked_next_multiple_of(PAGE_SIZE)?;
         let alignment = if length >= HUGE { alignment.max(HUGE) } else { alignment };
-        // The heap must not take it for a small block.
+        // Larger than any small block of the heap.
         let block = self.cache().allocate(length.max(MOST_SMALL + 1), alignment.max(PAGE_SIZE))?;
         if !self.furnish(block.address..block.address + length, 0, self.extras) {
             let _ = self.cache().free(block.address);
@@ -170,7 +170,7 @@ impl Arena {
         Some(Block { address: block.address, fresh: true })
     }
 
-    /// Gives some addresses memory by the policy; false if there is none.
+    /// Maps memory by the policy at some addresses; false if there is none.
     fn furnish(&self, addresses: Range<usize>, before: usize, extras: Extras) -> bool {
         // SAFETY: the addresses are reserved for this arena, and the heap has just given them out.
         let Ok(region) = (unsafe { AnonymousMemory::renewed(addresses) }) else { return false };
@@ -190,7 +190,7 @@ impl Arena {
         true
     }
 
-    /// Says once that memory is not as it was asked for. What the kernel refuses, the launcher has said.
+    /// Reports once that memory is not placed as requested. The launcher has reported what the kernel refuses.
     fn complain(&self, placed: &Placed) {
         let mut remarks =
             placed.remarks.iter().filter(|remark| !matches!(remark, UnmetRequest::Refused { .. }));
@@ -229,7 +229,7 @@ impl Arena {
         lock(&self.large).get(&address).copied()
     }
 
-    /// What was asked for, and where all pages are or were.
+    /// Requested pages, and the nodes where all pages are or were.
     pub fn page_counts(&self) -> PageCounts {
         let mut page_counts = lock(&self.page_counts).clone();
         let slabs = (0..self.slabs.len() * 64).step_by(64).flat_map(|first| {

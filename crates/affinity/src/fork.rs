@@ -4,21 +4,22 @@ use std::cell::Cell;
 use std::mem::ManuallyDrop;
 use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
-/// Held for reading by everybody who changes records, for writing by a thread that forks.
+/// Read-locked by threads that change records, write-locked by a thread that forks.
 static RECORDS: RwLock<()> = RwLock::new(());
 
 thread_local! {
-    /// What a thread that forks holds.
+    /// The write lock of a thread that forks.
     static FORKING: Cell<Option<ManuallyDrop<RwLockWriteGuard<'static, ()>>>> = const { Cell::new(None) };
     static IS_FORKING: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Keeps forks waiting, except for one of the calling thread: programs may allocate and free in their own handlers.
+/// Delays forks of other threads. A fork of the calling thread is not delayed: programs may allocate and free in fork
+/// handlers.
 pub fn keep_waiting() -> Option<RwLockReadGuard<'static, ()>> {
     (!IS_FORKING.get()).then(|| RECORDS.read().unwrap_or_else(PoisonError::into_inner))
 }
 
-/// Asks the C library to tell of forks.
+/// Registers handlers for forks.
 pub fn begin() {
     // SAFETY: the functions stay where they are: this library is never unloaded.
     unsafe { libc::pthread_atfork(Some(before), Some(after), Some(after)) };

@@ -1,5 +1,4 @@
-//! Whether a thread is at work inside this library: what it allocates then, through the C library's functions, must not
-//! come back here.
+//! Whether a thread is inside this library: its allocations through C library functions must then not use rules.
 
 use std::cell::Cell;
 
@@ -12,7 +11,7 @@ pub struct Inside;
 
 /// Goes inside; `None` if the calling thread is there already.
 pub fn enter() -> Option<Inside> {
-    // Not made at all if the thread is inside: dropping it would take the thread outside.
+    // No value is made if the thread is already inside: dropping it would clear the flag.
     if INSIDE.replace(true) { None } else { Some(Inside) }
 }
 

@@ -1,8 +1,8 @@
-//! `libgondwana_affinity.so`: what `gondwana exec` cannot do from outside of a program. It binds each of its threads, and
-//! places what it allocates.
+//! `libgondwana_affinity.so`: the part of `gondwana exec` inside the program. It binds each thread, and places
+//! allocations.
 //!
-//! The launcher loads it in front of the C library and passes the bindings and the rules in the environment. It has
-//! tried all of them and told the user what the kernel refuses: here only what becomes of them later is said.
+//! The command preloads it and passes the bindings and the rules in the environment. The command has tried all of
+//! them and reported what the kernel refuses; this library reports only later problems.
 
 mod arena;
 mod fork;
@@ -20,7 +20,7 @@ mod threads;
 use gondwana_interpose::{CLibraryHeap, Unguarded};
 use libc::{c_char, c_int};
 
-/// What this library allocates itself goes to the C library.
+/// The library's own allocations use the C library.
 #[global_allocator]
 static OWN_MEMORY: CLibraryHeap<Unguarded> = CLibraryHeap::new();
 

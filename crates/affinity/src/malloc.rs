@@ -1,4 +1,4 @@
-//! `malloc` and its relatives: blocks that a rule means come from its arena, all others from the next allocator.
+//! `malloc` and related functions: blocks that match a rule come from its arena, all others from the next allocator.
 
 use crate::arena::Block;
 use crate::rules::rules;
@@ -41,7 +41,7 @@ unsafe fn placed_for(size: usize, alignment: usize, slot: *const usize) -> Optio
 
 impl crate::rules::Rules {
     fn placed(&self, size: usize, alignment: usize, callers: &[usize]) -> Option<Block> {
-        // What this library makes the C library allocate is never meant.
+        // Allocations of this library match no rule.
         let _inside = inside::enter()?;
         let before = errno::get();
         let arena = self.of(size, callers).and_then(|rule| rule.arena(self));
@@ -79,7 +79,7 @@ unsafe extern "C" fn allocate_zeroed(count: usize, size: usize, slot: *const usi
     }
 }
 
-/// A block from an arena with an alignment that the next allocator would take, too.
+/// A block from an arena, with an alignment that the next allocator also accepts.
 ///
 /// # Safety
 /// The call whose return address is at `slot` has not returned yet.
@@ -148,7 +148,7 @@ unsafe extern "C" fn reallocate_array(
     }
 }
 
-/// Blocks that an arena has no better place for stay if they have room, and if no more than half of it is wasted.
+/// A block stays in place if it is large enough and at least half used, unless a rule places it elsewhere.
 unsafe extern "C" fn reallocate(block: *mut c_void, size: usize, slot: *const usize) -> *mut c_void {
     if block.is_null() {
         // SAFETY: the caller's request.
@@ -181,10 +181,10 @@ unsafe extern "C" fn reallocate(block: *mut c_void, size: usize, slot: *const us
     }
 }
 
-/// Copies so many bytes to a new block and frees the old one.
+/// Copies `bytes` bytes to a new block and frees the old one.
 ///
 /// # Safety
-/// Both blocks have them.
+/// Both blocks are at least that long.
 unsafe fn moved_to(moved: *mut c_void, block: *mut c_void, bytes: usize) -> *mut c_void {
     // SAFETY: as the caller promises; the new block overlaps nothing.
     unsafe {
@@ -226,7 +226,7 @@ fn usable_in_arena(block: *mut c_void) -> Option<usize> {
     Some(arena.usable(block as usize).unwrap_or_else(|| message::say_and_abort("realloc", block as usize)))
 }
 
-/// As the C library's function; what is loaded next may come to where this was.
+/// As the C library's function. The next library may be loaded at the same address.
 ///
 /// # Safety
 /// As the C library's function.

@@ -1,4 +1,4 @@
-//! The allocator that the program would have without this library: the C library's, or its own if it brings one.
+//! The allocator that the program would use without this library: the C library's, or its own.
 
 use crate::inside;
 use gondwana_interpose::{MALLOC_ALIGNMENT, NextFunction, c_name};
@@ -8,11 +8,11 @@ use std::cell::{Cell, UnsafeCell};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 thread_local! {
-    /// Whether a thread is looking for one of the functions. It may well be inside already.
+    /// Whether the thread is looking up one of the functions.
     static LOOKING: Cell<bool> = const { Cell::new(false) };
 }
 
-/// The function's address, found in the first call; `None` while this thread is looking for a function.
+/// The function's address, found at the first call; `None` while this thread looks up a function.
 #[inline]
 fn address(function: &NextFunction) -> Option<usize> {
     function.known().or_else(|| find(function))
@@ -20,7 +20,7 @@ fn address(function: &NextFunction) -> Option<usize> {
 
 #[cold]
 fn find(function: &NextFunction) -> Option<usize> {
-    // The loader may allocate while it looks.
+    // The loader may allocate during the lookup.
     if LOOKING.replace(true) {
         return None;
     }
@@ -30,7 +30,7 @@ fn find(function: &NextFunction) -> Option<usize> {
     found
 }
 
-/// Defines functions that call the next allocator's ones of the same names, or `otherwise` if there is none to call.
+/// Defines functions that call those of the next allocator, or `otherwise` during a lookup.
 macro_rules! next {
     ($($name:ident($($argument:ident: $type:ty),*) -> $result:ty, $otherwise:expr;)*) => {$(
         /// # Safety
@@ -69,7 +69,7 @@ next! {
     dlclose(handle: *mut c_void) -> c_int, -1;
 }
 
-/// Memory for the loader while it looks for the next allocator; it is never returned.
+/// Memory for the loader during the lookup of the next allocator; it is never freed.
 struct Early(UnsafeCell<[u8; 16 << 10]>);
 
 // SAFETY: each byte is given to one caller only.
@@ -101,7 +101,7 @@ fn grown_early(block: *mut c_void, size: usize) -> *mut c_void {
     grown
 }
 
-/// True if the block was allocated while the next allocator was being looked for: it is nobody's to free.
+/// True if the block was allocated during the lookup of the next allocator: it must not be freed.
 pub fn is_early(block: *const c_void) -> bool {
     let start = EARLY.0.get() as usize;
     (start..start + size_of::<Early>()).contains(&(block as usize))

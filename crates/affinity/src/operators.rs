@@ -1,4 +1,4 @@
-//! C++'s `operator new`, where it is the C++ library's own. What no rule means is left to the next operator.
+//! C++'s `operator new`, if it is the C++ library's own. Calls that match no rule go to the next operator.
 
 use crate::malloc::placed;
 use crate::{inside, message};
@@ -11,7 +11,7 @@ gondwana_interpose::operators! {
     next: address_of_next,
 }
 
-/// The memory, or null if the next operator is to be asked.
+/// The memory, or null to call the next operator.
 extern "C" fn new(size: usize, _: usize, operator: &Operator, slot: *const usize) -> *mut c_void {
     new_aligned(size, MALLOC_ALIGNMENT, operator, slot)
 }
@@ -29,8 +29,8 @@ extern "C" fn new_aligned(
     if !next.is_plain || !alignment.is_power_of_two() {
         return std::ptr::null_mut();
     }
-    // Rules may mean the operator itself: an address that is in it stands for its call of `malloc`. Also what is empty has
-    // an address of its own.
+    // Rules may name the operator itself: an address inside it stands for its call of `malloc`. Empty blocks have
+    // unique addresses too.
     match placed(size.max(1), alignment, &[caller, next.address + 1]) {
         Some(block) => block.address as *mut c_void,
         None => std::ptr::null_mut(),
@@ -42,14 +42,14 @@ extern "C" fn address_of_next(operator: &Operator, slot: *const usize) -> usize 
     next(operator, unsafe { *slot }).address
 }
 
-/// The next operator from the point of view of the code that has called this one.
+/// The next operator in the search order of the calling code.
 fn next(operator: &Operator, caller: usize) -> Next {
     operator.known().unwrap_or_else(|| find(operator, caller))
 }
 
 #[cold]
 fn find(operator: &Operator, caller: usize) -> Next {
-    // The loader may allocate while it looks.
+    // The loader may allocate during the lookup.
     let _inside = inside::enter();
     operator.find(caller).unwrap_or_else(|| {
         message::say(&format!("{}: no C++ library has this operator", operator.name().to_string_lossy()));

@@ -1,4 +1,4 @@
-//! What came of each rule, said when the program ends.
+//! The report of all rules, printed when the program ends.
 
 use crate::arena::PageCounts;
 use crate::inside;
@@ -6,12 +6,12 @@ use crate::message::say;
 use crate::rules::{Rules, rules};
 use gondwana_host::pages::Found;
 
-/// Says what came of each rule, if the user wants to know.
+/// Prints the report, if requested.
 pub extern "C" fn at_the_end() {
     let Some(rules) = rules() else { return };
     let Some(_inside) = inside::enter() else { return };
     let Some(program) = rules.plan.report else { return };
-    // A forked process has what it was given by another one in its books.
+    // A forked process has inherited the counts of its parent.
     if std::process::id() == rules.process {
         of_all(rules, program.is_me());
     }
@@ -27,7 +27,7 @@ fn of_all(rules: &Rules, even_if_nothing: bool) {
     }
 }
 
-/// What came of a rule.
+/// The report of a rule.
 fn line(program: &str, rule: &str, counts: &PageCounts) -> String {
     let PageCounts { calls, bytes, asked, found, colours: (to_colour, coloured) } = counts;
     let on_nodes = |found: &Found, rest: &str| {

@@ -7,15 +7,15 @@ use std::ops::Range;
 
 /// The unit of slabs, and enough for large pages.
 const ALIGNMENT: usize = 2 << 20;
-/// A process that cannot have as many addresses has no use for rules.
+/// With fewer addresses than this, rules are useless.
 const LEAST: usize = 64 << 20;
 /// The longest name that the kernel takes.
 const LONGEST_NAME: usize = 240;
 
-/// Reserves so many bytes of addresses, or what the process may have of them, for good. Nothing can be read or written
-/// there until it is renewed as a [`AnonymousMemory`].
+/// Reserves so many bytes of addresses, or as many as the process may have, permanently. They are inaccessible until
+/// they are renewed as [`AnonymousMemory`].
 ///
-/// A page with a name is in front of them: so `gondwana where` knows whose memory it is.
+/// A named page is in front of them, by which `gondwana where` recognises the rule.
 pub fn reserve(bytes: usize, rule: &str) -> io::Result<Range<usize>> {
     let mut wanted = bytes;
     let addresses = loop {

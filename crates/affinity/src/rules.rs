@@ -13,18 +13,18 @@ pub struct Rules {
     pub plan: MallocPlan,
     pub rules: Vec<Rule>,
     sites: Option<Sites>,
-    /// The process that has read them; what it forks reports nothing.
+    /// The process that has read them; its forked children report nothing.
     pub process: u32,
 }
 
 /// Some allocations.
 pub struct Rule {
-    /// As the user reads it.
+    /// The user's text of it.
     pub text: String,
     selector: Selector,
     /// The bit of its site.
     site: u16,
-    /// Nothing if the rule means nothing on this computer, or there are no addresses for it.
+    /// `None` if the rule is impossible on this computer, or there are no addresses for it.
     arena: OnceLock<Option<Arena>>,
 }
 
@@ -44,8 +44,8 @@ fn first() -> Option<&'static Rules> {
     unsafe extern "C" {
         static environ: *const *const c_char;
     }
-    // The loader allocates before there is an environment.
-    // SAFETY: the C library's variable, which is only compared with null.
+    // The loader allocates before the environment exists. SAFETY: the C library's variable, which is only compared
+    // with null.
     if unsafe { environ.is_null() } {
         return None;
     }
@@ -76,7 +76,7 @@ fn read() -> Option<Rules> {
     Some(Rules { plan, rules, sites, process: std::process::id() })
 }
 
-/// Keeps all memory of the program from being swapped out if that is asked for.
+/// Locks all memory of the program, if requested.
 pub fn lock_all() {
     let Some(rules) = rules() else { return };
     if rules.plan.extras.lock && rules.rules.is_empty() {
@@ -86,7 +86,7 @@ pub fn lock_all() {
 }
 
 impl Rules {
-    /// The first rule that means an allocation of so many bytes by calls, one by the other, that return to `callers`.
+    /// The first rule that matches an allocation of `bytes` bytes with the return addresses `callers`.
     #[inline]
     pub fn of(&self, bytes: usize, callers: &[usize]) -> Option<&Rule> {
         let is_at = |sites: &Sites, rule: &Rule| callers.iter().any(|&at| sites.of(at) & rule.site != 0);
@@ -112,7 +112,7 @@ impl Rules {
 }
 
 impl Rule {
-    /// The arena if anything was ever asked of it.
+    /// The arena, if it was used.
     pub fn arena_so_far(&self) -> Option<&Arena> {
         self.arena.get()?.as_ref()
     }

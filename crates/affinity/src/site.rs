@@ -1,4 +1,4 @@
-//! Which functions a call comes from.
+//! Finds the sites (functions) that a call comes from.
 
 use gondwana_elf::loaded::{self, FoundObject};
 use gondwana_rset::AllocationSite;
@@ -7,13 +7,13 @@ use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
-/// Sites that can be told apart: those that a call is at are a set of so many bits.
+/// The most sites; the sites of a call are a set of this many bits.
 pub const MOST: usize = 16;
 
-/// User-space addresses on x86-64 have so many bits.
+/// Bits of a user-space address on x86-64.
 const ADDRESS_BITS: u32 = 47;
 
-/// Sites of rules, and what is known of them so far.
+/// The sites of rules, and their loaded addresses.
 pub struct Sites {
     sites: Vec<AllocationSite>,
     objects: Mutex<Vec<ObjectSites>>,
@@ -27,7 +27,7 @@ struct ObjectSites {
     functions: Vec<(usize, Range<usize>)>,
 }
 
-/// Calls whose sites are known, by the address that they return to: the address, and above it the set of sites.
+/// A cache of calls by return address: the address, and above it the set of sites.
 static KNOWN: [AtomicU64; 4096] = [const { AtomicU64::new(0) }; 4096];
 
 impl Sites {
@@ -37,7 +37,7 @@ impl Sites {
 
     /// The sites that a call is at which returns to this address, as bits.
     pub fn of(&self, caller: usize) -> u16 {
-        // Addresses next to each other are seldom both of calls.
+        // Adjacent addresses are rarely both return addresses.
         let place = &KNOWN[(caller ^ (caller >> 12)) % KNOWN.len()];
         let known = place.load(Ordering::Relaxed);
         if known & ((1 << ADDRESS_BITS) - 1) == caller as u64 {
@@ -59,7 +59,7 @@ impl Sites {
                 objects.len() - 1
             });
         let at = objects[index].functions.iter().filter(|(site, function)| match self.sites[*site].offset {
-            // The last call of a function that never returns returns to what follows it.
+            // The return address of a last call that never returns is behind its function.
             None => function.start < caller && caller <= function.end,
             Some(offset) => caller == function.start + offset,
         });
@@ -80,7 +80,7 @@ impl Sites {
         ObjectSites { handle: object.handle() as usize, functions }
     }
 
-    /// Forgets everything: another object may come to where one was.
+    /// Clears the cache: another object may be loaded at the same address.
     pub fn forget(&self) {
         self.objects.lock().unwrap_or_else(PoisonError::into_inner).clear();
         KNOWN.iter().for_each(|place| place.store(0, Ordering::Relaxed));

@@ -1,7 +1,7 @@
 //! Binds each thread as `gondwana exec --threads` says.
 //!
-//! Threads are numbered in the order in which they are made; the main thread is the first. A thread binds itself before it
-//! does anything else, so that the first touch of its memory is already under its policy.
+//! Threads are numbered in the order of their creation; the main thread is the first. A thread binds itself before it
+//! does anything else, so its first touches are already under its policy.
 
 use gondwana_host::{Binding, THREADS_VARIABLE, Threads};
 use gondwana_interpose::{NextFunction, c_name};
@@ -29,7 +29,7 @@ pub fn bind_main() {
 type Routine = unsafe extern "C-unwind" fn(*mut c_void) -> *mut c_void;
 type Create = unsafe extern "C" fn(*mut pthread_t, *const pthread_attr_t, Routine, *mut c_void) -> c_int;
 
-/// What a new thread is to do.
+/// The binding and routine of a new thread.
 struct Start {
     binding: Binding,
     routine: Routine,
@@ -66,8 +66,7 @@ pub unsafe extern "C" fn pthread_create(
 /// # Safety
 /// The argument is a `Start` that belongs to this thread.
 unsafe extern "C-unwind" fn begin(start: *mut c_void) -> *mut c_void {
-    // Nothing that must be dropped is left when the routine runs: it may never return.
-    // SAFETY: the creator has given it away.
+    // No value is left to drop when the routine runs: it may never return. SAFETY: the creator has given it away.
     let Start { binding, routine, argument } = *unsafe { Box::from_raw(start.cast::<Start>()) };
     let _ = binding.apply();
     // SAFETY: what the creator's caller wants.

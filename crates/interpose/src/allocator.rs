@@ -1,4 +1,4 @@
-//! `malloc` and its relatives, with the place of their return address as a further argument.
+//! `malloc` and related functions, with the address of their return address as a further argument.
 
 /// The alignment that the C library gives all blocks.
 pub const MALLOC_ALIGNMENT: usize = 16;

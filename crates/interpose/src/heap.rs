@@ -13,7 +13,7 @@ unsafe extern "C" {
     fn __libc_memalign(alignment: usize, size: usize) -> *mut c_void;
 }
 
-/// What a library does around a call of the C library that may take a lock.
+/// Code around calls of the C library that may take a lock.
 pub trait CallGuard {
     /// Makes the call.
     fn during<R>(call: impl FnOnce() -> R) -> R;

@@ -1,4 +1,4 @@
-//! What libraries share that stand in front of the C library's functions: `libgondwana.so` and
+//! Common code of the libraries that interpose the C library's functions: `libgondwana.so` and
 //! `libgondwana_affinity.so`.
 //!
 //! - [`NextFunction`] looks up the function that would be called without the library.

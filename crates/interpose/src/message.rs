@@ -2,8 +2,8 @@
 
 use std::os::fd::RawFd;
 
-/// Writes a line that begins with `gondwana: `, in one piece. By system call: `write` may be a function that the library
-/// stands in front of. An error has no one to report it to.
+/// Writes a line that begins with `gondwana: `, in one piece. By system call: `write` may be a function that the
+/// library stands in front of. Errors are ignored.
 pub fn write_line(descriptor: RawFd, text: &str) {
     let line = format!("gondwana: {text}\n");
     // SAFETY: the kernel reads as many bytes as it is told.

@@ -27,7 +27,7 @@ impl NextFunction {
         Self { name, address: AtomicUsize::new(0) }
     }
 
-    /// What it is called.
+    /// Its name.
     pub fn name(&self) -> &'static CStr {
         self.name
     }

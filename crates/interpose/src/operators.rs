@@ -34,7 +34,7 @@ impl Operator {
         Self { name, next: OnceLock::new() }
     }
 
-    /// What it is called.
+    /// Its name.
     pub fn name(&self) -> &'static CStr {
         self.name
     }

@@ -1,8 +1,8 @@
-//! `malloc` and its relatives.
+//! `malloc` and related functions.
 //!
-//! What the program and its libraries allocate is shared. What the C library allocates for itself (buffers of
-//! streams, its tables) stays private to the node, so that its own system calls never meet an absent page; the
-//! caller's return address tells which it is.
+//! Allocations of the program and its libraries are shared. Those of the C library for itself (stream buffers,
+//! tables) stay private to the node, so that its system calls never meet an absent page. The caller's return address
+//! distinguishes them.
 
 use crate::io::stream_memory;
 use crate::private::Private;
@@ -17,21 +17,21 @@ use std::sync::OnceLock;
 /// The code whose allocations are private: the C library, the loader, and the standard library inside this one.
 static PRIVATE_TEXT: OnceLock<[Range<usize>; 3]> = OnceLock::new();
 
-/// What the C library allocates memory for.
+/// The purpose of an allocation of the C library.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Purpose {
     /// Its own buffers and tables.
     Own,
-    /// What the program will own, such as the result of `strdup`.
+    /// A block that the program will own, such as the result of `strdup`.
     Program,
-    /// A stream or directory that the program will only hand back to it.
+    /// A stream or directory, which the program passes back to the C library only.
     Stream,
     /// First the stream, then the block that the program will find its contents in.
     StreamThenProgram,
 }
 
 thread_local! {
-    /// What the C library is doing for this thread.
+    /// The purpose of the C library's present allocations on this thread.
     static PURPOSE: Cell<Purpose> = const { Cell::new(Purpose::Own) };
 }
 
@@ -62,7 +62,7 @@ pub fn for_program<R>(call: impl FnOnce() -> R) -> R {
     with_purpose(Purpose::Program, call)
 }
 
-/// Where an allocation asked for from `caller` goes.
+/// The heap for an allocation of `caller`.
 #[inline]
 fn place(caller: Caller) -> Place {
     let (Some(node), Some(texts)) = (Node::current(), PRIVATE_TEXT.get()) else { return Place::Private };
@@ -227,12 +227,12 @@ unsafe fn reallocate_for(pointer: *mut c_void, size: usize, caller: Caller) -> *
         return std::ptr::null_mut();
     }
     let old = node.usable_size(pointer as usize);
-    // Stay where the block is unless it is too small, or mostly unused afterwards.
+    // The block stays unless it is too small, or would be mostly unused.
     if size <= old && size >= old / 2 {
         node.note_allocation(pointer as usize, size, caller, false);
         return pointer;
     }
-    // What the program has not used of a large block stays unused.
+    // Untouched pages of a large block stay untouched.
     let Some(moved) = node.allocate_zeroed(size, caller) else {
         return or_enomem(None);
     };
@@ -243,7 +243,7 @@ unsafe fn reallocate_for(pointer: *mut c_void, size: usize, caller: Caller) -> *
     moved as *mut c_void
 }
 
-/// `realloc` in the child of a `fork`, for a block from before it: the C library's allocator goes on from here.
+/// `realloc` in the child of a `fork`, for a block from before it: moves the block to the C library's heap.
 unsafe fn take_over(pointer: *mut c_void, old: usize, size: usize) -> *mut c_void {
     // SAFETY: both blocks are at least as long as what is copied, and do not overlap.
     unsafe {
@@ -255,7 +255,7 @@ unsafe fn take_over(pointer: *mut c_void, old: usize, size: usize) -> *mut c_voi
     }
 }
 
-/// `realloc` of what the C library keeps with a stream.
+/// `realloc` of a block that belongs to a stream.
 fn resize_stream(pointer: *mut c_void, size: usize) -> *mut c_void {
     let moved = stream_memory::allocate(size);
     if !moved.is_null() {
@@ -267,7 +267,7 @@ fn resize_stream(pointer: *mut c_void, size: usize) -> *mut c_void {
     moved
 }
 
-/// In the child of a `fork`, a block from before it just stays: its allocator is the parent's.
+/// In the child of a `fork`, a block from before it is not freed: its allocator is the parent's.
 ///
 /// # Safety
 /// As the C library's `free`.

@@ -1,9 +1,9 @@
 //! The constructors of the libraries that the program uses.
 //!
-//! The loader runs them in every process before the program's entry code, when the process is not yet a node: what
-//! they allocate would be each node's own, and what they print would be printed by each. So this library's
-//! initialiser, which the loader runs before all others (see `build.rs`), takes them out of the loader's hands; node
-//! 0 runs them when it is a node. Those of the language runtimes stay, because their data is private to each node.
+//! The loader runs them in every process before the program's entry code, when the process is not yet a node: their
+//! allocations would be private, and each node would print their output. So this library's initialiser, which the
+//! loader runs before all others (see `build.rs`), removes them from the loader's lists; node 0 runs them once it is
+//! a node. Constructors of the language runtimes stay, because their data is private to each node.
 
 use gondwana_control::BOOT_VARIABLE;
 use gondwana_elf::loaded::{self, Constructor, LoadedObject, tag};
@@ -49,7 +49,7 @@ extern "C" fn take_over(_argc: c_int, _argv: *mut *mut c_char, environment: *mut
     TAKEN.get_or_init(|| taken);
 }
 
-/// The objects in the loader's order: each after those that it needs; otherwise the last one found comes first.
+/// The objects in the loader's order: each after its dependencies; otherwise in reverse load order.
 fn in_order<'a>(objects: &'a [LoadedObject<'static>]) -> Vec<&'a LoadedObject<'static>> {
     fn visit<'a>(
         index: usize,
@@ -73,7 +73,7 @@ fn in_order<'a>(objects: &'a [LoadedObject<'static>]) -> Vec<&'a LoadedObject<'s
     order
 }
 
-/// Runs what was taken over; on node 0 only.
+/// Runs the removed constructors; on node 0 only.
 pub fn run(argc: c_int, argv: *mut *mut c_char, environment: *mut *mut c_char) {
     for constructor in TAKEN.get().into_iter().flatten() {
         constructor(argc, argv, environment);

@@ -10,17 +10,17 @@ unsafe extern "C" {
     static mut stdout: *mut FILE;
 }
 
-/// The C library's standard output. The variable of that name is not asked later: a program that names it has it
-/// in its own data, which is shared, and receiving messages must not depend on shared memory.
+/// The C library's standard output, read at the start. A program that uses `stdout` has that variable in its own
+/// data, which is shared, and receiving messages must not depend on shared memory.
 static STANDARD_OUTPUT: AtomicPtr<FILE> = AtomicPtr::new(std::ptr::null_mut());
 
-/// Remembers what must be known before the program's data is shared.
+/// Saves values before the program's data is shared.
 pub fn begin() {
     // SAFETY: the C library has set the variable, and no other thread runs yet.
     STANDARD_OUTPUT.store(unsafe { stdout }, Ordering::Relaxed);
 }
 
-/// Writes out what standard output holds, unless a thread is just using it.
+/// Flushes standard output, unless a thread is just using it.
 pub fn flush_output() {
     let stream = STANDARD_OUTPUT.load(Ordering::Relaxed);
     // SAFETY: the stream exists as long as the process; the lock keeps others away from it.
@@ -32,8 +32,8 @@ pub fn flush_output() {
     }
 }
 
-/// True if standard output holds something that must be written before a thread gives up a lock: who locks it next,
-/// perhaps on another node, prints behind it.
+/// True if standard output must be flushed before a thread unlocks: the next holder, perhaps on another node, prints
+/// behind it.
 #[inline]
 pub fn has_output_for_next(node: &Node) -> bool {
     // SAFETY: the stream exists as long as the process.
@@ -41,7 +41,7 @@ pub fn has_output_for_next(node: &Node) -> bool {
         && unsafe { may_hold_output(STANDARD_OUTPUT.load(Ordering::Relaxed)) }
 }
 
-/// Before a thread gives up a lock.
+/// Called before a thread unlocks.
 #[inline]
 pub fn flush_before_unlock(node: &Node) {
     if has_output_for_next(node) {
@@ -49,8 +49,8 @@ pub fn flush_before_unlock(node: &Node) {
     }
 }
 
-/// Writes out what all streams hold, waiting for threads that are writing. Threads that read may do so for ever; what they
-/// read holds nothing to be written.
+/// Flushes all streams, waiting for threads that write. It does not wait for threads that read, which may block for
+/// ever; their streams hold no output.
 pub fn flush_all_streams() {
     // SAFETY: the list of streams stays as it is while it is locked, and those in it are open.
     unsafe {
@@ -76,7 +76,7 @@ pub unsafe extern "C" fn exit(status: c_int) -> ! {
     if let Some(node) = Node::current() {
         if node.is_first() {
             node.begin_exit(status);
-            // From here on this is the only thread that counts; the others end with the process.
+            // From here on the other threads end with the process.
             let real = crate::real!(exit: fn(c_int) -> ());
             // SAFETY: runs the program's own exit handlers, then `_exit` below.
             unsafe { real(status) };
@@ -96,7 +96,7 @@ pub fn exit_here(status: c_int) {
     unsafe { exit(status) }
 }
 
-/// After all handlers and destructors of the program, when the C library is about to end the process.
+/// Called after all handlers and destructors of the program, when the C library is about to end the process.
 pub fn after_all_handlers() {
     if let Some(node) = Node::current()
         && node.is_first()

@@ -1,11 +1,11 @@
-//! The stacks on which handlers of signals run.
+//! The stacks of signal handlers.
 //!
-//! Each thread has one that is private to the node: there the kernel can always write its frame, and there the
-//! runtime works. The program's own stack for handlers may be in shared memory, so a handler that is to run on it
-//! is called there from a frame on the private one. That frame must survive until the handler returns, so the
-//! kernel is told meanwhile of what is left of the private stack only. It accepts that only from a thread that is
-//! not on that stack, and the first push to the program's stack may fault already: in between, the thread stands on
-//! a *bridge*, which is neither.
+//! Each thread has an alternate signal stack that is private to the node: there the kernel can always write its
+//! frame, and there the runtime works. The program's own alternate stack may be in shared memory, so a handler for it
+//! is called there from a frame on the private stack. That frame must survive until the handler returns, so meanwhile
+//! `sigaltstack` is set to the unused part of the private stack. The kernel accepts that only from a thread that is
+//! not on that stack, and the first push to the program's stack may already fault: in between, the thread runs on a
+//! third stack, the *bridge*.
 
 use crate::private_stack::{PART, enter};
 use crate::stack::on_stack;
@@ -22,7 +22,7 @@ const PRIVATE_STACK: usize = 256 * 1024;
 /// Bytes of one bridge.
 const BRIDGE: usize = 2048;
 
-/// How many handlers that run on the program's stack may interrupt one another.
+/// The nesting limit of handlers on the program's stack.
 const BRIDGES: usize = 8;
 
 /// Bytes below a frame that its own function may still use when it calls a handler.
@@ -38,15 +38,15 @@ const RED_ZONE: usize = 128;
 const LEAST_PROGRAM_STACK: usize = 2048;
 
 thread_local! {
-    /// Where the memory of the bridges and the private stack begins; 0 if there is none.
+    /// The start of the memory of the bridges and the private stack; 0 if there is none.
     static MEMORY: Cell<usize> = const { Cell::new(0) };
     /// The whole private stack of the calling thread: its ends, equal if it has none.
     static WHOLE: Cell<(usize, usize)> = const { Cell::new((0, 0)) };
-    /// How many of the bridges, which lie below the private stack, are in use.
+    /// The number of bridges in use. They are below the private stack.
     static CROSSED: Cell<usize> = const { Cell::new(0) };
     /// The stack for handlers that the program gave the calling thread: its ends, equal for none.
     static PROGRAM: Cell<(usize, usize)> = const { Cell::new((0, 0)) };
-    /// What the kernel reads: its place must not be on a shared stack.
+    /// The argument for the kernel, which must not be on a shared stack.
     static TOLD: UnsafeCell<stack_t> =
         const { UnsafeCell::new(stack_t { ss_sp: null_mut(), ss_flags: 0, ss_size: 0 }) };
 }
@@ -67,8 +67,8 @@ fn use_part(part: (usize, usize)) {
     });
 }
 
-/// Calls a handler of the program on the program's own stack for handlers, if it has one and wants this. Called on
-/// the private stack by the function that the kernel started, whose `context` it passes on.
+/// Calls a handler of the program on the program's alternate stack, if it has one and the handler's flags request it.
+/// The handler that the kernel started calls this on the private stack and passes its `context`.
 pub fn on_wanted_stack(flags: c_int, context: *const c_void, call: &mut dyn FnMut()) {
     // SAFETY: the kernel passed a valid context.
     let interrupted =
@@ -101,11 +101,11 @@ pub fn on_wanted_stack(flags: c_int, context: *const c_void, call: &mut dyn FnMu
     unsafe { on_stack(enter, (&raw mut on_bridge).cast(), whole.0 - crossed * BRIDGE) };
 }
 
-/// Which part of the private stack is free while a handler runs on the program's, called from a frame that ends
-/// at `low` in the part that was used `before`.
+/// The free part of the private stack while a handler runs on the program's stack, called from a frame that ends at
+/// `low` in the part `before`.
 ///
-/// A handler may leave by `siglongjmp` and never give its part back. So where this frame is not `nested` in others
-/// and alone can be alive, the larger of what is below and what is above it is free.
+/// A handler may leave by `siglongjmp` and never release its part. So if this frame is not `nested` in others, it is
+/// the only live one, and the larger of the parts below and above it is free.
 fn part_to_use(whole: (usize, usize), before: (usize, usize), low: usize, nested: bool) -> (usize, usize) {
     if nested {
         return (before.0, low);
@@ -114,7 +114,7 @@ fn part_to_use(whole: (usize, usize), before: (usize, usize), low: usize, nested
     if below.1 - below.0 >= above.1 - above.0 { below } else { above }
 }
 
-/// Gives the calling thread its private stack.
+/// Makes the private stack of the calling thread.
 pub fn begin_thread() {
     let memory = vec![0u8; BRIDGES * BRIDGE + PRIVATE_STACK].leak().as_ptr() as usize;
     let start = memory.next_multiple_of(16) + BRIDGES * BRIDGE;
@@ -123,8 +123,7 @@ pub fn begin_thread() {
     use_part(WHOLE.get());
 }
 
-/// Takes the calling thread's private stack away and frees it. The thread touches no shared memory any more, and
-/// handles no more signals.
+/// Frees the private stack of the calling thread, which must not access shared memory or handle signals any more.
 pub fn end_thread() {
     // SAFETY: the sets are private variables; the stack was made by `begin_thread`.
     unsafe {

@@ -1,5 +1,5 @@
-//! The library that makes a process a node: loaded ahead of the C library into an unmodified program, it stands
-//! in front of what programs use to share memory, synchronise, start threads and end.
+//! The library that makes a process a node: preloaded into an unmodified program, it interposes the functions by
+//! which programs allocate and share memory, synchronise, start threads and end.
 
 mod alloc;
 mod api;

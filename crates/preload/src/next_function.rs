@@ -1,4 +1,4 @@
-//! The functions that this library stands in front of.
+//! The next functions: those that this library interposes.
 
 use crate::private_stack::uninterrupted;
 use gondwana_interpose::NextFunction;

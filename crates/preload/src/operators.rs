@@ -1,5 +1,5 @@
-//! C++'s `operator new`, where it is the C++ library's own. Where there is no memory, the C++ library is asked as well: it
-//! calls the program's handler, and throws.
+//! C++'s `operator new`, if it is the C++ library's own. Without memory, the C++ library's operator is called: it
+//! calls the program's new-handler, and throws.
 
 use crate::alloc::{allocate, allocate_aligned};
 use crate::private_stack::uninterrupted;
@@ -13,12 +13,12 @@ gondwana_interpose::operators! {
     next: address_of_next,
 }
 
-/// The memory, or null if the next operator is to be asked.
+/// The memory, or null to call the next operator.
 extern "C" fn new(size: usize, _: usize, operator: &Operator, slot: *const usize) -> *mut c_void {
     if !next(operator, slot).is_plain {
         return std::ptr::null_mut();
     }
-    // SAFETY: plain allocation, for a call that waits. Also what is empty has an address of its own.
+    // SAFETY: plain allocation, for a call that waits. Empty blocks have unique addresses too.
     unsafe { allocate(size.max(1), slot) }
 }
 

@@ -1,15 +1,15 @@
-//! Functions of libraries whose addresses an executable has made its own.
+//! PLT stubs of an executable that serve as the addresses of library functions.
 //!
-//! An executable with a fixed address that takes the address of a library's function gives all objects that of its own
-//! stub instead, and the stub jumps through a variable of the executable, which is shared memory when it is a node.
-//! The language runtimes must not depend on that: they call such functions where no fault can be served. So what the
-//! loader has put into them is replaced by the functions themselves.
+//! If an executable at a fixed address takes the address of a library's function, the linker makes its PLT stub the
+//! address of that function in all objects. The stub jumps through a variable of the executable, which is shared
+//! memory on a node. The language runtimes call such functions where no fault can be resolved, so their references to
+//! stubs are replaced by the functions themselves.
 
 use gondwana_elf::is_runtime_library;
 use gondwana_elf::loaded::{self, LoadedObject, tag};
 use libc::{Elf64_Rela, Elf64_Sym};
 
-/// Kinds of relocations whose place holds the address of a symbol.
+/// Kinds of relocations that store the address of a symbol.
 const ADDRESS: u64 = 1;
 const GLOBAL: u64 = 6;
 const JUMP_SLOT: u64 = 7;
@@ -20,8 +20,8 @@ struct Stub {
     function: usize,
 }
 
-/// Has the language runtimes call functions themselves in place of the executable's stubs. All symbols are bound, and
-/// no other thread runs yet.
+/// Replaces the language runtimes' references to stubs by the functions. All symbols must be bound, and no other
+/// thread may run yet.
 pub fn replace() {
     // SAFETY: nothing is unloaded during the start.
     let objects = unsafe { loaded::select(|_| true) };
@@ -31,7 +31,7 @@ pub fn replace() {
         return;
     }
     for object in objects.iter().filter(|object| is_runtime_library(object.path())) {
-        // The loader itself keeps some addresses outside of all tables, among what it writes once.
+        // The loader keeps some addresses outside of relocation tables, in its RELRO data.
         let constants = object.relocated_once();
         let loader = object.file_name().starts_with(b"ld-linux");
         let words = constants.start.next_multiple_of(size_of::<usize>())..constants.end;
@@ -52,7 +52,7 @@ pub fn replace() {
     }
 }
 
-/// The stubs that stand for functions of other objects everywhere.
+/// The stubs that are the addresses of functions of other objects.
 fn stubs(executable: &LoadedObject<'_>) -> Vec<Stub> {
     let Some(symbols) = executable.value(tag::SYMTAB) else { return vec![] };
     let stub = |entry: Elf64_Rela| {

@@ -1,5 +1,5 @@
-//! The allocator of this library itself: the C library's own heap, which is private to the node, never the
-//! shared heap that `malloc` means to the program.
+//! The allocator of this library itself: the C library's heap, which is private to the node, never the shared heap of
+//! the program's `malloc`.
 
 use crate::private_stack::uninterrupted;
 use gondwana_interpose::{CLibraryHeap, CallGuard};
@@ -7,9 +7,8 @@ use gondwana_interpose::{CLibraryHeap, CallGuard};
 /// The C library's heap, where nothing stops a thread midway.
 pub type Private = CLibraryHeap<Uninterrupted>;
 
-/// The thread that receives messages allocates, too. A thread that waited for a page of its own stack while it held the
-/// allocator's lock, or for a page that a handler of the program needs, would wait for ever: the receiver would wait for
-/// it.
+/// The receiving thread allocates too. If a thread held the allocator's lock while it waited for a page of its stack,
+/// or for a page that a signal handler of the program needs, both threads would deadlock.
 pub struct Uninterrupted;
 
 impl CallGuard for Uninterrupted {

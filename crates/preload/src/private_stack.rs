@@ -1,6 +1,6 @@
-//! Work on the stack that a thread has private to the node, and without interruptions.
+//! Runs functions on a thread's private stack, and without interruptions.
 //!
-//! [`crate::handler_stack`] makes the stack and tells the kernel of it.
+//! [`crate::handler_stack`] makes the stack and registers it with the kernel.
 
 use crate::stack::on_stack;
 use gondwana_node::{Node, Thread};
@@ -8,12 +8,13 @@ use libc::c_void;
 use std::cell::Cell;
 
 thread_local! {
-    /// The part of the calling thread's private stack that the kernel was told of: its ends, equal if it has none.
+    /// The part of the calling thread's private stack that is registered with the kernel: its ends, equal if there is
+    /// none.
     pub static PART: Cell<(usize, usize)> = const { Cell::new((0, 0)) };
 }
 
 /// Calls a function on the thread's private stack, unless the present stack is private already. A handler that
-/// interrupts it goes on below, because the kernel sees that the stack is in use.
+/// interrupts it runs below, because the kernel detects that the stack is in use.
 pub fn on_private_stack(mut call: &mut dyn FnMut()) {
     let here = &raw mut call;
     let (_, top) = PART.get();
@@ -25,8 +26,8 @@ pub fn on_private_stack(mut call: &mut dyn FnMut()) {
     }
 }
 
-/// Does what neither a handler of the program nor a fault on the caller's stack may interrupt, because it holds a
-/// lock that they would wait for.
+/// Runs a function that holds a lock, without interruptions by signal handlers or by faults on the caller's stack,
+/// which could wait for that lock.
 pub fn uninterrupted<R>(call: impl FnOnce() -> R) -> R {
     let mut call = Some(call);
     let mut result = None;
@@ -34,7 +35,7 @@ pub fn uninterrupted<R>(call: impl FnOnce() -> R) -> R {
     result.expect("the function is called")
 }
 
-/// Calls the function that its argument points to, as [`on_stack`] wants it.
+/// Calls the function that its argument points to, in the form for [`on_stack`].
 ///
 /// # Safety
 /// The argument is a pointer to a `&mut dyn FnMut()` that outlives the call.

@@ -1,4 +1,4 @@
-//! What the user reads when something cannot go on.
+//! Messages for the user about fatal errors.
 
 /// Writes one line to standard error without the C library's buffers.
 pub fn line(text: &str) {
@@ -11,10 +11,10 @@ pub fn fatal(text: &str) -> ! {
     end()
 }
 
-/// The same when the launcher knows why.
+/// The same when the launcher knows the reason.
 pub fn end() -> ! {
-    // By system call: the function of that name ends the whole run in order, for which it is too late.
-    // SAFETY: ends the process at once; nothing is left to be protected.
+    // By system call: the interposed function would end the whole run in order, for which it is too late. SAFETY:
+    // ends the process at once; nothing is left to be protected.
     unsafe { gondwana_sys::syscall!(libc::SYS_exit_group, 125) };
     unreachable!("exit_group does not return")
 }

@@ -1,4 +1,4 @@
-//! Faults on shared memory, and the program's own signal handlers beside them.
+//! Faults on shared memory, and the program's own signal handlers.
 
 use crate::private_stack::uninterrupted;
 use crate::{handler_stack, private_stack};
@@ -8,13 +8,13 @@ use std::mem::zeroed;
 use std::ptr::null_mut;
 use std::sync::Mutex;
 
-/// The signals by which the kernel tells of faults.
+/// The signals of faults.
 const FAULTS: [c_int; 2] = [libc::SIGBUS, libc::SIGSEGV];
 
-/// Signals that end a program by default and that are worth a report of where.
+/// Signals that end a program by default; the place is reported.
 const CRASHES: [c_int; 4] = [libc::SIGILL, libc::SIGFPE, libc::SIGABRT, libc::SIGTRAP];
 
-/// What the program asked for, for the signals that we handle ourselves.
+/// The program's actions for the signals that this library handles itself.
 struct Wanted(Mutex<[Action; 65]>);
 
 // SAFETY: all zero is the default action with an empty mask.
@@ -77,7 +77,7 @@ unsafe extern "C" fn on_fault(signal: c_int, info: *mut siginfo_t, context: *mut
     crate::errno::set(errno);
 }
 
-/// Does with a fault of the program's own what would natively be done.
+/// Handles a fault of the program itself as natively.
 unsafe fn deliver(mut signal: c_int, info: *mut siginfo_t, context: *mut c_void, address: usize, at: usize) {
     if signal == libc::SIGSEGV && crate::map::is_beyond_file(address) {
         signal = libc::SIGBUS;
@@ -160,8 +160,8 @@ fn die_by(signal: c_int) {
     }
 }
 
-/// The handler of every other signal that the program handles: a handler that interrupted the runtime itself
-/// waits until the thread leaves it, because it may touch shared memory.
+/// The handler of all other signals that the program handles. A handler that interrupted the runtime is deferred
+/// until the thread leaves it, because it may access shared memory.
 unsafe extern "C" fn on_signal(signal: c_int, info: *mut siginfo_t, context: *mut c_void) {
     if Thread::inside_runtime() {
         Thread::postpone_signal(signal);
@@ -257,7 +257,7 @@ pub unsafe extern "C" fn sigaction(signal: c_int, new: *const Action, old: *mut 
     0
 }
 
-/// Defines functions that do as `signal` does, with other flags.
+/// Defines variants of `signal` with other flags.
 macro_rules! handling {
     ($($name:ident with $flags:expr;)*) => {$(
         /// # Safety
@@ -273,7 +273,7 @@ handling! {
     signal with libc::SA_RESTART;
     bsd_signal with libc::SA_RESTART;
     ssignal with libc::SA_RESTART;
-    // What `signal` is for programs that are compiled for a standard older than theirs.
+    // `signal` for programs that are compiled for System V semantics.
     __sysv_signal with libc::SA_RESETHAND | libc::SA_NODEFER;
     sysv_signal with libc::SA_RESETHAND | libc::SA_NODEFER;
 }
@@ -306,7 +306,7 @@ pub unsafe extern "C" fn sigsuspend(set: *const sigset_t) -> c_int {
     }
 }
 
-/// Blocking the fault signals would turn the next fault on shared memory into the process's death.
+/// With the fault signals blocked, the next fault on shared memory would kill the process.
 pub unsafe fn without_faults(how: c_int, set: *const sigset_t) -> Option<sigset_t> {
     // SAFETY: the caller passes null or a valid set.
     let mut set = *unsafe { set.as_ref() }?;
@@ -333,10 +333,10 @@ pub fn blocked() -> u64 {
     bits(&set)
 }
 
-/// Every signal but those that tell of faults, as bits.
+/// All signals except those of faults, as bits.
 pub const ALL_BUT_FAULTS: u64 = !(1 << (libc::SIGBUS - 1) | 1 << (libc::SIGSEGV - 1));
 
-/// Has the calling thread block these signals and no others. Its stack is private.
+/// Sets the calling thread's signal mask. Its stack must be private.
 pub fn block_only(blocked: u64) {
     real_mask(libc::SIG_SETMASK, &set_of(blocked), null_mut());
 }

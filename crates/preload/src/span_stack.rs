@@ -1,4 +1,4 @@
-//! Stacks inside the span, each above a stretch that nobody may touch.
+//! Stacks inside the span, each above a guard range.
 
 use crate::map::{allow_here, forbid_here};
 use gondwana_memory::PAGE_SIZE;
@@ -11,14 +11,14 @@ const GUARD: usize = 16 * PAGE_SIZE;
 /// A stack of `bytes`, a whole number of pages, whose upper end is present; `None` when the span is used up.
 pub fn take(node: &'static Node, bytes: usize) -> Option<Range<usize>> {
     let bottom = node.reserve_pages(GUARD + bytes)?;
-    // The guard is for threads of this node: no other thread grows this stack.
+    // The guard is set on this node only: no other thread grows this stack.
     forbid_here(bottom, GUARD);
     let stack = bottom + GUARD..bottom + GUARD + bytes;
     node.begin_stack(&stack);
     Some(stack)
 }
 
-/// Nobody runs on the stack any more.
+/// Frees a stack on which no thread runs any more.
 pub fn give_back(node: &'static Node, stack: &Range<usize>) {
     let bottom = stack.start - GUARD;
     node.end_stack(stack);

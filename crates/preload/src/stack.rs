@@ -7,8 +7,8 @@ use std::arch::naked_asm;
 
 /// Calls `function(argument)` on the stack that ends at `top` (16-byte aligned) and returns on the present one.
 ///
-/// The unwinder must stop here: an exception that leaves `function` ends the program as it would natively, and
-/// `pthread_exit` goes on to the C library's own start of the thread.
+/// The unwinder must stop here: an exception that leaves `function` ends the program as natively, and `pthread_exit`
+/// continues in the C library's thread start.
 ///
 /// # Safety
 /// `top` ends a writable stack that nobody else uses.

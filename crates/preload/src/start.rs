@@ -20,7 +20,7 @@ type Fini = extern "C" fn();
 /// The loader's own last function: runs the destructors of all objects.
 static LOADER_FINI: AtomicUsize = AtomicUsize::new(0);
 
-/// What the C library runs last of all: it was registered first.
+/// The C library runs it last, because it was registered first.
 extern "C" fn last_fini() {
     let fini = LOADER_FINI.load(Ordering::Relaxed);
     if fini != 0 {
@@ -31,7 +31,7 @@ extern "C" fn last_fini() {
     exit::after_all_handlers();
 }
 
-/// What the loader's start-up code passes on.
+/// The arguments of `__libc_start_main`.
 struct Start {
     main: Main,
     argc: c_int,
@@ -116,13 +116,13 @@ pub unsafe extern "C" fn __libc_start_main(
     } else {
         start.main = serve;
         start.init = Some(no_constructors);
-        // The C library reads `environ`, which the program may have a shared copy of, before it calls `serve`.
+        // Before it calls `serve`, the C library reads `environ`, of which the program may have a shared copy.
         Thread::become_service();
         start.go()
     }
 }
 
-/// Ends this process, which could not become a node. The launcher says why, once for all nodes that could not.
+/// Ends this process, which could not become a node. The launcher prints the reason, once for all nodes.
 fn fail(control: c_int, why: &str) -> ! {
     // SAFETY: the launcher left this descriptor to this process alone, which ends now.
     let control = Control::new(unsafe { OwnedFd::from_raw_fd(control) });
@@ -132,7 +132,7 @@ fn fail(control: c_int, why: &str) -> ! {
     }
 }
 
-/// Does to this process what a thread of another node did to its own; 0 or an error number.
+/// Applies a change to this process that a thread of another node made to its own; 0 or an error number.
 fn apply(change: &ProcessChange) -> c_int {
     match *change {
         ProcessChange::Action { signal, handler, flags, mask } => {
@@ -196,18 +196,18 @@ fn share_arguments(node: &'static Node, start: &mut Start) {
     }
 }
 
-/// What a worker node runs in place of `main`: it serves the others until the run ends.
+/// Runs in place of `main` on nodes other than node 0: serves the others until the run ends.
 extern "C" fn serve(_argc: c_int, _argv: *mut *mut c_char, _environment: *mut *mut c_char) -> c_int {
     let node = Node::current().expect("started");
     node.begin_monitoring();
     node.serve()
 }
 
-/// Worker nodes get what the program's constructors did from node 0, through shared memory.
+/// Nodes other than node 0 run no constructors of the program: they get the results through shared memory.
 extern "C" fn no_constructors(_argc: c_int, _argv: *mut *mut c_char, _environment: *mut *mut c_char) {}
 
-/// The C++ library's streams must stand on every node before shared memory is laid over the copies of them that
-/// the program's data may hold; programs do this themselves in constructors that run on node 0 only.
+/// Initialises the C++ library's streams on each node, before shared memory is mapped over their copies in the
+/// program's data. Natively, constructors of the program do this, but those run on node 0 only.
 fn begin_standard_streams() {
     // SAFETY: the symbol, where there is one, is a constructor that takes the address of an empty object.
     unsafe {
@@ -219,8 +219,7 @@ fn begin_standard_streams() {
     }
 }
 
-/// Gives the program the environment that it would natively have: each variable of ours gets its former value or
-/// goes.
+/// Restores the program's native environment: each of the launcher's variables gets its former value or is removed.
 ///
 /// # Safety
 /// `environment` is the process's initial, null-terminated environment.

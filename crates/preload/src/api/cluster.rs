@@ -1,4 +1,4 @@
-//! The run as a machine, and the stack on which it asks the kernel.
+//! The run as a machine, and calls to the kernel on a private stack.
 
 use super::processors::Processors;
 use crate::private_stack::on_private_stack;
@@ -28,12 +28,12 @@ impl Cluster {
     }
 }
 
-/// The run, once it is there.
+/// The run, once it has started.
 pub fn cluster() -> Option<&'static Cluster> {
     CLUSTER.get()
 }
 
-/// The node, unless this is a process of its own by now.
+/// The node, unless this is a forked child.
 pub fn node() -> Result<&'static Node, Error> {
     Node::current().ok_or_else(|| unsupported("the child of a fork is no part of the run"))
 }
@@ -42,7 +42,7 @@ pub fn unsupported(sentence: impl Into<String>) -> Error {
     Error::new(libc::ENOTSUP, sentence)
 }
 
-/// Calls what asks the kernel, on a stack that the kernel can write to.
+/// Runs a function with system calls on a stack that the kernel can write to.
 pub fn asking<R>(call: impl FnOnce() -> R) -> R {
     let mut call = Some(call);
     let mut result = None;

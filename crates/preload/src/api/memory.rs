@@ -12,10 +12,10 @@ use std::sync::Arc;
 /// A page that is nowhere.
 const NOWHERE: c_int = -1;
 
-/// How many pages the kernel is asked about at once.
+/// The pages per system call.
 const AT_ONCE: usize = 4096;
 
-/// How often a page is fetched that another node takes away at once.
+/// The attempts to fetch a page that other nodes keep taking.
 const ATTEMPTS: usize = 64;
 
 impl Cluster {
@@ -44,7 +44,7 @@ impl Cluster {
         Ok(Block { address, seen_from, remarks })
     }
 
-    /// Homes that follow the writers would leave a set that is not everything: there, the choice is to keep pages near.
+    /// Homes that move to writers could leave a partial set. With such a set, pages stay near the calling thread.
     fn within_its_set(&self, placement: &Placement) -> Result<Placement, Error> {
         let nodes: NodeSet = placement.nodes().iter().copied().collect();
         if placement.policy() != MemoryPolicy::Float || nodes.contains_all(&self.machine.memory_nodes()) {
@@ -64,7 +64,7 @@ fn no_room(node: &Node, pages: usize) -> Error {
     Error::new(libc::ENOMEM, sentence)
 }
 
-/// As [`Backend::nodes_of_pages`]: shared pages are on their homes, others on this node if they are anywhere.
+/// As [`Backend::nodes_of_pages`]: shared pages are on their homes, present private pages on this node.
 pub fn nodes_of_pages(
     node: &'static Node,
     host: &Host,
@@ -107,7 +107,7 @@ pub fn peek(host: &Host, address: usize, bytes: &mut [u8]) -> bool {
             if host.peek(address, &mut read) {
                 return Some(read);
             }
-            // The kernel finds no page where none has come to this node yet.
+            // The kernel reports no page if this node has not fetched it yet.
             let node = node.filter(|node| node.is_shared(address) && node.is_shared(last))?;
             node.fault(address, false, 0, libc::SIGBUS);
             node.fault(last, false, 0, libc::SIGBUS);

@@ -1,8 +1,8 @@
 //! `gw_*` and `cg_*` on the nodes of a run: the machine behind the functions for C.
 //!
-//! The functions themselves are those of `gondwana_api`, which this library exports, too; it is found first, being
-//! preloaded. They run on the program's own stack and call the backend here, which goes to a private stack for whatever
-//! asks the kernel: the kernel raises no faults on shared memory.
+//! The functions are those of `gondwana_api`, which this library exports too; it is found first, because it is
+//! preloaded. They run on the program's stack and call the backend here, which makes system calls on a private stack:
+//! the kernel cannot fault on shared memory.
 
 mod cluster;
 mod memory;
@@ -17,7 +17,7 @@ use gondwana_rset::{Placement, RSet, Registry};
 use gondwana_topology::{Bytes, Machine, NodeId, ProcessorId};
 use libc::{c_int, c_void};
 
-/// Puts the run behind the functions for C.
+/// Makes the run the backend of the functions for C.
 pub fn begin(node: &'static Node) {
     gondwana_api::install(Cluster::begin(node));
 }

@@ -12,11 +12,11 @@ use std::cell::Cell;
 use std::path::Path;
 
 thread_local! {
-    /// The calling thread, one of the runtime's own, can run code of the program.
+    /// The calling thread, one of the runtime's, is prepared to run code of the program.
     static READY: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Tells the program on this node that a counter of a filter has reached its threshold.
+/// Notifies the program on this node that a counter of a filter has reached its threshold.
 fn reached(listener: Listener, filter: u8, address: u64, count: u64) {
     if listener.descriptor >= 0 {
         let one = 1_u64;
@@ -33,7 +33,7 @@ fn reached(listener: Listener, filter: u8, address: u64, count: u64) {
     }
 }
 
-/// The program's argument is only passed on, as [`Listener`] says.
+/// The program's argument is only passed on, see [`Listener`].
 struct Passed(Listener);
 
 // SAFETY: the program has promised that any thread may call its function, with this argument.
@@ -45,12 +45,12 @@ impl Passed {
     }
 }
 
-/// What the launcher has refused.
+/// A refusal of the launcher.
 fn refused((number, why): (i32, String)) -> Error {
     Error::new(number, format!("the run {why}"))
 }
 
-/// What banks have refused.
+/// A refusal of counter banks.
 fn not_done(error: BankError) -> Error {
     match error {
         BankError::Filter(error) => error.into(),

@@ -1,4 +1,4 @@
-//! The processors of this node, which the machine numbers through, and those of its computer.
+//! Maps the processors of this node, which are numbered across the run, to those of its computer.
 
 use gondwana_host::sys;
 use gondwana_rset::RSet;
@@ -6,12 +6,12 @@ use gondwana_topology::{Machine, NodeId, ProcessorId, ProcessorSet};
 use std::cell::Cell;
 
 thread_local! {
-    /// What the calling thread is bound to, if it is.
+    /// The binding of the calling thread, if there is one.
     pub static BOUND: Cell<Option<RSet>> = const { Cell::new(None) };
 }
 
-/// Which processors of the computer stand for which ones of the node. Where the node counts as having fewer than its
-/// computer, some stand for the same one; where it counts as having more, one stands for several.
+/// The mapping between processors of the computer and of the node. If the node has fewer processors than its
+/// computer, several map to the same; if it has more, one maps to several.
 #[derive(Debug)]
 pub struct Processors {
     /// Of the machine, and of the computer.
@@ -42,12 +42,12 @@ impl Processors {
         &self.own
     }
 
-    /// Those of the computer that stand for some of the machine's.
+    /// The computer's processors for some of the machine's.
     pub fn on_computer(&self, processors: &ProcessorSet) -> ProcessorSet {
         self.pairs.iter().filter(|(own, _)| processors.contains(*own)).map(|(_, there)| *there).collect()
     }
 
-    /// Those of the machine that some of the computer's stand for.
+    /// The machine's processors for some of the computer's.
     pub fn of_computer(&self, processors: &ProcessorSet) -> ProcessorSet {
         self.pairs.iter().filter(|(_, there)| processors.contains(*there)).map(|(own, _)| *own).collect()
     }

@@ -1,4 +1,4 @@
-//! Threads in sets: each stays on the node on which it began, and can be bound to processors of that node.
+//! Threads in sets: each stays on the node on which it started, and can be bound to processors of that node.
 
 use super::cluster::{Cluster, asking, node, unsupported};
 use super::processors::BOUND;
@@ -9,7 +9,7 @@ use gondwana_rset::RSet;
 use gondwana_topology::{NodeId, NodeSet, ProcessorSet};
 use libc::{c_int, c_void, pthread_t, sem_t};
 
-/// Whom a number means to a thread of this node: the numbers are those that its computer gives.
+/// The thread or process of a number: numbers are those of this node's computer.
 pub fn named(whom: Whom) -> Whom {
     // SAFETY: plain system calls.
     let (process, thread) = unsafe { (libc::getpid(), libc::gettid()) };
@@ -20,10 +20,10 @@ pub fn named(whom: Whom) -> Whom {
     }
 }
 
-/// What a new thread is to do, in shared memory: it may begin on another node.
+/// The start data of a new thread, in shared memory because it may start on another node.
 #[repr(C)]
 struct Start {
-    /// Posted when the thread is bound; then its creator reads what was in the way.
+    /// Posted when the thread is bound; then its creator reads the remark.
     bound: sem_t,
     rset: RSet,
     routine: Routine,
@@ -33,14 +33,14 @@ struct Start {
 }
 
 impl Cluster {
-    /// The node of whoever is meant.
+    /// The node of a thread or process.
     pub fn home_of(&self, whom: Whom) -> Result<NodeId, Error> {
         match whom {
             Whom::ThisThread => Ok(node()?.number()),
             // The program began on node 0.
             Whom::ThisProcess => Ok(NodeId(0)),
             Whom::Thread(_) | Whom::Process(_) => {
-                // Tells whether there is one.
+                // Fails if it does not exist.
                 asking(|| self.host.node_of(whom))?;
                 Ok(node()?.number())
             }
@@ -67,7 +67,7 @@ impl Cluster {
         }
     }
 
-    /// Those processors of a set that are of this node.
+    /// The processors of a set that belong to this node.
     fn processors_here(&self, rset: &RSet) -> Result<ProcessorSet, Error> {
         let here = rset.processors().intersection(self.processors.own());
         if here.is_empty() && !rset.processors().is_empty() {
@@ -152,7 +152,7 @@ impl Cluster {
                 let there = asking(|| self.host.binding(whom))?;
                 let now = self.processors.of_computer(there.processors());
                 let bound = BOUND.get().filter(|_| whom == Whom::ThisThread);
-                // A processor of the computer can stand for several, not all of which the thread was bound to.
+                // A processor of the computer can map to several, not all of which the thread was bound to.
                 let narrowed = bound.map_or(now, |bound| now.intersection(bound.processors()));
                 let processors = if narrowed.is_empty() { now } else { narrowed };
                 Ok(RSet::new(processors, bound.map_or(*everything.memory(), |bound| *bound.memory())))
@@ -201,7 +201,7 @@ impl Cluster {
         }
     }
 
-    /// Binds the calling thread before it does anything; what is in the way.
+    /// Binds a new thread before it does anything; returns the remark.
     fn bind_new(&self, rset: &RSet) -> String {
         self.bind_this_thread(rset, false).map_or_else(|error| error.sentence, |remarks| remarks.join("; "))
     }
@@ -221,7 +221,6 @@ unsafe extern "C-unwind" fn begin(start: *mut c_void) -> *mut c_void {
         libc::sem_post(&raw mut (*start).bound);
         (routine, argument)
     };
-    // Nothing that must be dropped is left: the routine may never return.
-    // SAFETY: what the creator's caller wants.
+    // No value is left to drop: the routine may never return. SAFETY: the program's routine and argument.
     unsafe { routine(argument) }
 }

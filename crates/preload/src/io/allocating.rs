@@ -1,4 +1,4 @@
-//! Functions of the C library that allocate on the program's behalf, and leave what they allocate to it.
+//! Functions of the C library that allocate for the program.
 
 use super::{Buffer, with_buffers};
 use crate::alloc::for_program;

@@ -1,5 +1,5 @@
-//! What streams hold in their buffers. The members of `struct _IO_FILE` that say so are part of the C library's binary
-//! interface: `getc_unlocked` and `putc_unlocked`, compiled into programs, look at them as well.
+//! Access to the buffers of streams. These members of `struct _IO_FILE` are part of the C library's ABI:
+//! `getc_unlocked` and `putc_unlocked`, compiled into programs, use them too.
 
 use gondwana_node::StreamDone;
 use libc::{FILE, c_int};
@@ -9,7 +9,7 @@ const READ_END: usize = 16;
 const WRITE_BASE: usize = 32;
 const WRITE_PTR: usize = 40;
 const WRITE_END: usize = 48;
-/// The lock: how it is, how often its owner has it, and the owner.
+/// The lock: its state, the owner's recursion count, and the owner.
 const LOCK: usize = 136;
 const OWNER: usize = 8;
 /// Positive if characters are wide.
@@ -31,9 +31,8 @@ unsafe fn is_wide(stream: *const FILE) -> bool {
     unsafe { stream.cast::<u8>().add(MODE).cast::<c_int>().read_volatile() > 0 }
 }
 
-/// Notes for code that stands in place of `feof_unlocked` what that would say of a stream of another node: whether it is at its
-/// end, or has failed. At its address there is no stream on this node, but memory for this, which otherwise says that its
-/// buffers are empty.
+/// Sets the end-of-file and error marks of a stream of another node, for inlined `feof_unlocked`. At its address this
+/// node has no stream but zeroed memory for these marks, in which the buffers are empty.
 pub fn mark(stream: *mut FILE, marks: u8) {
     const EOF_SEEN: c_int = 0x10;
     const ERR_SEEN: c_int = 0x20;
@@ -45,17 +44,18 @@ pub fn mark(stream: *mut FILE, marks: u8) {
     unsafe { flags.write_volatile(flags.read_volatile() & !(EOF_SEEN | ERR_SEEN) | marked) };
 }
 
-/// False only if the stream holds nothing to write. Asked at each unlock, so it looks instead of calling the C library.
+/// False only if the stream has no buffered output. Called at each unlock, so it reads the members instead of calling
+/// the C library.
 ///
 /// # Safety
-/// The stream is open. If another thread uses it, what that thread writes may be missed.
+/// The stream is open. If another thread uses it, output of that thread may be missed.
 #[inline]
 pub unsafe fn may_hold_output(stream: *const FILE) -> bool {
     // SAFETY: as promised.
     unsafe { member(stream, WRITE_BASE) != member(stream, WRITE_PTR) || is_wide(stream) }
 }
 
-/// What was read ahead. Nothing if characters are wide.
+/// The bytes that were read ahead. Empty for a wide stream.
 ///
 /// # Safety
 /// The stream is open, and nobody else uses it as long as the slice lives.
@@ -70,7 +70,7 @@ pub unsafe fn read<'a>(stream: *const FILE) -> &'a [u8] {
     }
 }
 
-/// How many bytes the buffer takes before it must be written out. 0 if characters are wide.
+/// The free bytes of the buffer. 0 for a wide stream.
 ///
 /// # Safety
 /// The stream is open, and nobody else uses it.
@@ -82,7 +82,7 @@ pub unsafe fn room(stream: *const FILE) -> usize {
     }
 }
 
-/// True if the calling thread has locked the stream, perhaps in the midst of a call on it.
+/// True if the calling thread has locked the stream, perhaps inside a call on it.
 ///
 /// # Safety
 /// The stream is open.

@@ -7,7 +7,7 @@ use std::ffi::c_char;
 /// How often a call is repeated before its `EFAULT` is taken for the program's own mistake.
 const ATTEMPTS: usize = 64;
 
-/// What a system call will do with a range of memory.
+/// The access of a system call to a range of memory.
 #[derive(Clone, Copy)]
 pub enum Use {
     Read,
@@ -53,7 +53,7 @@ impl Buffer {
         Self::read(start, length)
     }
 
-    /// Makes the range present. True if any of it is shared.
+    /// Makes the range present. True if any part of it is shared.
     fn touch(&self, node: &Node) -> bool {
         if self.start == 0 || self.length == 0 || !node.is_shared(self.start) {
             return false;
@@ -85,13 +85,13 @@ impl Buffer {
     }
 }
 
-/// Results that say "failed, see errno".
+/// Results with a value for "failed, see errno".
 pub trait Failing: Copy {
     const FAILED: Self;
     fn failed(self) -> bool;
 }
 
-/// Integers, of which -1 says it.
+/// Integers, with -1 for failure.
 macro_rules! failing {
     ($($type:ty),*) => {$(
         impl Failing for $type {

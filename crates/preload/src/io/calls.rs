@@ -19,7 +19,7 @@ fn length_at(length: *const socklen_t) -> usize {
 /// Bytes of the sets that `capget` fills in.
 const CAPABILITIES: usize = 24;
 
-/// Room for as many groups.
+/// The buffer for this many groups.
 fn groups_at(groups: *mut gid_t, count: usize) -> Buffer {
     Buffer::write(groups, count * size_of::<gid_t>())
 }
@@ -175,7 +175,7 @@ pub unsafe extern "C" fn clock_nanosleep(
     })
 }
 
-/// Defines functions that wait for events with other signals blocked than usual.
+/// Defines functions that wait for events with a temporary signal mask.
 macro_rules! waiting_for_events {
     ($($name:ident($type:ty) $buffer:expr;)*) => {$(
         /// # Safety

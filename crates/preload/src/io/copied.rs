@@ -1,11 +1,11 @@
-//! Functions of the C library that allocate for the program in the same call as for themselves, or let the kernel fill
-//! what they allocate. They work in private memory, and the result is copied to shared memory.
+//! Functions of the C library that allocate for the program and for themselves in one call, or let the kernel fill
+//! the allocated memory. They work in private memory, and the result is copied to shared memory.
 
 use super::{Buffer, is_shared, with_buffers};
 use crate::alloc;
 use libc::{addrinfo, c_char, c_int, c_void, dirent, glob_t, ifaddrs, size_t, sockaddr};
 
-/// Moves a private block to shared memory; one that is there already stays. Null if there is no memory.
+/// Moves a private block to shared memory; a shared block stays. Null if there is no memory.
 ///
 /// # Safety
 /// A block from the C library with that many bytes, or null.
@@ -209,7 +209,7 @@ macro_rules! matching {
                 let error = crate::real!($name: fn(*const c_char, c_int, OnError, *mut glob_t) -> c_int)(
                     pattern, flags, on_error, result,
                 );
-                // Failed that way, it has not looked at the structure.
+                // After this failure it has not read the structure.
                 if error != -1 {
                     let first = if flags & libc::GLOB_DOOFFS == 0 { 0 } else { (*result).gl_offs };
                     (*result).gl_pathv = share_texts((*result).gl_pathv, first, (*result).gl_pathc);

@@ -1,8 +1,7 @@
-//! Streams into memory: the program may look at what they hold after a flush, and owns it when they are closed.
+//! Streams into memory: the program may read their contents after a flush, and owns them after the close.
 //!
-//! Their first block is the program's, but the C library lets it grow in memory of its own, in the middle of any
-//! call that prints. After a flush, or when the stream is closed, such contents are copied to where all nodes see
-//! them.
+//! Their first block is the program's, but the C library grows it in private memory, during any call that prints.
+//! After a flush or a close such contents are copied to shared memory.
 
 use super::is_shared;
 use super::streams_elsewhere::elsewhere;
@@ -12,14 +11,14 @@ use libc::{FILE, c_char, c_int, c_void, size_t, wchar_t};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// Where the program wants to find the contents of an open stream.
+/// The program's variables for the contents of an open stream.
 struct Contents {
     stream: usize,
     /// The program's variables for the block and for its length, in characters of `width` bytes.
     block: *mut *mut c_void,
     length: *mut size_t,
     width: usize,
-    /// The copy that the program sees while the stream is open; null if it sees the stream's own block.
+    /// The shared copy while the stream is open; null if the program sees the stream's own block.
     copy: *mut c_void,
 }
 
@@ -32,7 +31,8 @@ static OPEN: Mutex<Vec<Contents>> = Mutex::new(Vec::new());
 static COUNT: AtomicUsize = AtomicUsize::new(0);
 
 impl Contents {
-    /// Copies the contents to shared memory unless they are there, into the block of the last time if there is one.
+    /// Copies the contents to shared memory unless they are shared already, into the block of the last copy if there
+    /// is one.
     ///
     /// # Safety
     /// The stream has just been flushed or closed, so that the variables describe its contents.
@@ -54,7 +54,7 @@ impl Contents {
     }
 }
 
-/// Takes the streams that `wanted` chooses off the list.
+/// Removes the streams that `wanted` selects from the list.
 fn take(wanted: impl Fn(usize) -> bool) -> Vec<Contents> {
     OPEN.lock().expect("not poisoned").extract_if(.., |contents| wanted(contents.stream)).collect()
 }
@@ -99,7 +99,7 @@ pub unsafe extern "C" fn open_wmemstream(block: *mut *mut wchar_t, length: *mut 
     }
 }
 
-/// Closes a stream of any kind by `close`; the program gets the contents of one into memory.
+/// Closes a stream of any kind by `close`; for a stream into memory the program gets the contents.
 pub fn closing(stream: *mut FILE, close: impl FnOnce() -> c_int) -> c_int {
     if COUNT.load(Ordering::Relaxed) == 0 {
         return close();

@@ -1,8 +1,8 @@
 //! System calls and streams on shared memory.
 //!
-//! The kernel does not raise our faults for its own accesses: a system call that meets an absent or protected
-//! page fails with `EFAULT`. Each function here first touches what the kernel will read or write, and repeats
-//! the call if another node took a page away in between.
+//! The kernel's own accesses do not fault: a system call that meets an absent or protected page fails with `EFAULT`.
+//! Each function here first touches the memory that the kernel will read or write, and repeats the call if another
+//! node took a page in between.
 
 mod allocating;
 pub mod buffered;
@@ -33,7 +33,7 @@ use buffers::with_present;
 use gondwana_node::Node;
 use std::ffi::c_void;
 
-/// Makes `call` with `buffers` present; other nodes learn of a standard stream that it opens.
+/// Makes `call` with `buffers` present; notifies other nodes of a standard descriptor that it opens.
 pub fn with_buffers<R: Failing>(buffers: &[Buffer], call: impl FnMut() -> R) -> R {
     let result = with_present(buffers, call);
     descriptors::notice();

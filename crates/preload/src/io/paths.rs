@@ -1,4 +1,4 @@
-//! Calls on paths and files that read a name or fill in what they find.
+//! Calls on paths and files that read a name or fill in a result.
 
 use super::Buffer;
 use libc::{
@@ -127,8 +127,8 @@ crate::guarded! {
 macro_rules! opening {
     ($($name:ident($($argument:ident: $type:ty),*);)*) => {$(
         /// # Safety
-        /// As the C library's function of this name. Reading an absent variadic argument yields what is in its
-        /// register, which the kernel ignores without `O_CREAT`.
+        /// As the C library's function of this name. An absent variadic argument has an arbitrary value, which the
+        /// kernel ignores without `O_CREAT`.
         #[unsafe(no_mangle)]
         pub unsafe extern "C" fn $name($($argument: $type,)* path: *const c_char, flags: c_int, mode: mode_t) -> c_int {
             $(if !super::descriptors::is_here($argument, stringify!($name)) {

@@ -1,4 +1,4 @@
-//! Copies of this process, and calls whose arguments depend on what they do.
+//! Forks, and calls whose argument types depend on the operation.
 
 use super::{Buffer, descriptors};
 use gondwana_node::Node;
@@ -16,7 +16,7 @@ crate::guarded! {
     }
 }
 
-/// What an operation of `prctl` uses.
+/// The buffer that an operation of `prctl` uses.
 fn named_by(operation: c_int, argument: c_ulong) -> Buffer {
     match operation {
         libc::PR_SET_NAME => Buffer::string(argument as *const c_char),
@@ -32,11 +32,11 @@ fn lock_of(command: c_int, argument: c_ulong) -> Buffer {
     Buffer::result(if locking { argument as *mut libc::flock } else { std::ptr::null_mut() })
 }
 
-/// `syscall`: futexes on shared memory become futexes of the whole machine, everything else is the kernel's.
+/// `syscall`: futexes on shared memory become cluster-wide futexes; all other calls go to the kernel.
 ///
 /// # Safety
-/// As the C library's `syscall`. Arguments that the caller did not pass hold whatever is in their places, which
-/// the kernel ignores.
+/// As the C library's `syscall`. Arguments that the caller did not pass have arbitrary values, which the kernel
+/// ignores.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn syscall(
     number: c_long,
@@ -96,8 +96,8 @@ pub unsafe extern "C" fn fork() -> pid_t {
 }
 
 /// # Safety
-/// As the C library's `vfork`. The child gets memory of its own: one that ran in this process's memory would change what
-/// the runtime knows of this process's descriptors as it closes its own.
+/// As the C library's `vfork`. The child gets its own memory, as by fork: otherwise closing its descriptors would
+/// change the runtime's records of this process's descriptors.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn vfork() -> pid_t {
     // SAFETY: the caller's promise; it may do less than after a fork.

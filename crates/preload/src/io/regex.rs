@@ -1,16 +1,16 @@
-//! Regular expressions: compiled by one thread and used by many. Using one changes it: the C library adds states to
-//! it as it goes, under a lock that only its own node respects. Another lock is therefore held meanwhile.
+//! Regular expressions that several threads use. Matching changes a compiled expression: the C library adds states to
+//! it, under a lock that is valid on one node only. So a cluster-wide lock is held meanwhile.
 
 use super::is_shared;
 use crate::alloc::for_program;
 use gondwana_node::{MutexKind, Node};
 use libc::{c_char, c_int, c_uint, c_void, regex_t, regmatch_t, size_t};
 
-/// Calls into the C library with an expression that no other thread is using.
+/// Calls the C library with exclusive use of an expression.
 fn alone<R>(expression: *const c_void, call: impl FnOnce() -> R) -> R {
     let Some(node) = Node::current().filter(|_| is_shared(expression, 1)) else { return call() };
     let lock = expression as usize;
-    // A lock of the normal kind, whose holder does not come by here again before it unlocks: neither can fail.
+    // A normal mutex whose holder does not lock it recursively: neither call can fail.
     let _ = node.mutex_lock(lock, || MutexKind::Normal, None);
     let result = for_program(call);
     let _ = node.mutex_unlock(lock, || MutexKind::Normal);

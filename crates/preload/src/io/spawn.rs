@@ -1,4 +1,4 @@
-//! Other programs that this one runs: they get its arguments, wherever those are, and the limits that it was given.
+//! Starts other programs, with arguments from shared memory, and the limits that this program was started with.
 
 use super::descriptors::{believed, for_child, for_exec, is_here};
 use super::{Buffer, with_buffers};
@@ -23,7 +23,7 @@ unsafe fn add(buffers: &mut Vec<Buffer>, strings: Strings) {
     buffers.push(Buffer::read(strings, (count + 1) * size_of::<*const c_char>()));
 }
 
-/// What the kernel reads to start a program.
+/// The memory that the kernel reads to start a program.
 ///
 /// # Safety
 /// A string or null, and lists of strings or nulls.
@@ -78,7 +78,7 @@ replacing! {
         = std::ptr::null(), arguments, Some(environment);
 }
 
-/// Strings that no other node can take away.
+/// Private copies of strings.
 struct Strung {
     _texts: Vec<CString>,
     list: Vec<*const c_char>,
@@ -102,7 +102,7 @@ impl Strung {
     }
 }
 
-/// The program that a name without a slash means, as the search in `PATH` finds it.
+/// The program of a name without a slash, searched for in `PATH`.
 ///
 /// # Errors
 /// `ENOENT`, or `EACCES` if there is one that may not be executed.
@@ -138,8 +138,8 @@ type Spawn = unsafe extern "C" fn(
     Strings,
 ) -> c_int;
 
-/// Starts a program. Until it begins, the child runs in this process's memory without the handler that gets pages from
-/// other nodes: all that it reads is private, the stack of the function that starts it, too.
+/// Starts a program. Until `execve`, the child shares this process's memory but cannot fetch pages from other nodes:
+/// all memory that it reads is private, including the stack.
 ///
 /// # Safety
 /// The arguments are those of `posix_spawn`.

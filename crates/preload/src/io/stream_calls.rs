@@ -11,7 +11,7 @@ extern "C" fn address_of(real: &NextFunction) -> usize {
     next_function::address(real)
 }
 
-/// Goes on to the function that `r11` describes when its address is not known yet.
+/// Jumps to the function that `r11` describes when its address is not known yet.
 #[unsafe(naked)]
 unsafe extern "C" fn find() {
     naked_asm!(
@@ -55,8 +55,9 @@ unsafe extern "C" fn find() {
     )
 }
 
-/// Defines a function in front of the C library's, to which it goes on: the code that looks whether the stream is another
-/// node's, and jumps ahead to 3 if so, with the node in `r10`, or to 4 if it is standard input; and the code for that.
+/// Defines a function that interposes one of the C library and then jumps to it. Parameters: the code that checks
+/// whether the stream is another node's, and jumps to 3 if so, with the node in `r10`, or to 4 for standard input;
+/// and the code for these cases.
 macro_rules! in_front {
     ($name:ident, [$($look:expr),*], [$($elsewhere:expr),*], $($operand:tt)*) => {
         const _: () = {
@@ -127,8 +128,8 @@ macro_rules! in_front {
     };
 }
 
-/// Defines functions that are refused on streams of other nodes: the register that holds the stream, and what such a call
-/// gives.
+/// Defines functions that are refused on streams of other nodes: the register of the stream, and the result of a
+/// refused call.
 macro_rules! checked {
     ($($stream:literal => $refused:literal: $($name:ident)*;)*) => {
         $($(in_front! { refuse $refused, stream $name, $stream, })*)*
@@ -148,8 +149,8 @@ checked! {
     "rcx" => 0: __fgetws_chk;
 }
 
-/// Defines functions that print any number of arguments to a stream: the register that holds the format, and how many bytes
-/// of the list of arguments that is made of the registers are no such arguments.
+/// Defines functions that print variadic arguments to a stream: the register of the format, and the bytes of the
+/// register save area that belong to fixed arguments.
 macro_rules! printing {
     ($($name:ident($format:literal, $named:literal);)*) => {$(
         in_front! {
@@ -193,7 +194,7 @@ printing! {
     __fprintf_chk("rdx", "24");
 }
 
-/// Defines functions that read standard input, which is node 0's, and what a call gives that is refused.
+/// Defines functions that read standard input, which is node 0's, and the result of a refused call.
 macro_rules! reading_stdin {
     ($($refused:literal: $($name:ident)*;)*) => {$($(
         in_front! { refuse $refused, $name, ["cmp qword ptr [rip + {stdin}], -1", "jne 4f"], }

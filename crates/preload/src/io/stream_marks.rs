@@ -1,4 +1,4 @@
-//! Names of streams among nodes, and the streams whose end or failure other nodes remember.
+//! Names of streams in messages, and the streams whose end-of-file or error mark other nodes have.
 
 use super::stream_memory;
 use crate::errno;
@@ -8,8 +8,8 @@ use std::collections::BTreeSet;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// What nodes call a stream among each other: its address, but for standard input, which is not in memory that they have
-/// divided.
+/// The name of a stream in messages: its address, or a constant for standard input, which is not in the divided
+/// ranges.
 pub fn name_of(stream: *mut FILE) -> u64 {
     if stream == stream_memory::standard_input() { 0 } else { stream as u64 }
 }
@@ -22,12 +22,12 @@ pub fn stream_of(name: u64) -> *mut FILE {
     }
 }
 
-/// Streams of this node of which others have been told that they are at their end, or have failed; see [`super::buffered::mark`].
+/// Streams of this node whose marks other nodes have; see [`super::buffered::mark`].
 static MARKED: Mutex<BTreeSet<u64>> = Mutex::new(BTreeSet::new());
 
 static ARE_MARKED: AtomicBool = AtomicBool::new(false);
 
-/// A call that ends this is made on a stream of this node: others forget it.
+/// Clears the marks of a stream of this node on other nodes, at a call that clears them here.
 pub fn unmark_elsewhere(stream: *mut FILE) {
     if !ARE_MARKED.load(Ordering::Relaxed) {
         return;
@@ -42,7 +42,7 @@ pub fn unmark_elsewhere(stream: *mut FILE) {
     }
 }
 
-/// Notes that other nodes have been told that a stream of this one, by its name, is at its end or has failed.
+/// Records that other nodes have marks of a stream of this node, given by its name.
 pub fn note_marks(name: u64) {
     MARKED.lock().expect("not poisoned").insert(name);
     ARE_MARKED.store(true, Ordering::Relaxed);

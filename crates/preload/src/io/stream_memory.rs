@@ -1,8 +1,8 @@
-//! Where the C library keeps open streams and directories: in memory whose address says which node opened them.
+//! The memory of the C library's open streams and directories: its address gives the node that opened them.
 //!
-//! A stream means nothing to other nodes, but the program may hand its address to a thread there. Each node
-//! therefore takes such memory from a range of its own. At the ranges of others it has empty memory: code that stands in
-//! place of a call such as `getc_unlocked` finds empty buffers there, and calls a function then.
+//! A stream is valid on its node only, but the program may pass its address to a thread of another node. So each node
+//! allocates streams in its own range of addresses. The ranges of other nodes are zeroed memory: inlined code such as
+//! `getc_unlocked` finds empty buffers there, and then calls an interposed function.
 
 use crate::private_stack::uninterrupted;
 use gondwana_interpose::NextFunction;
@@ -11,28 +11,28 @@ use libc::{c_int, c_void, off_t};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicUsize, Ordering};
 
-/// Where node 0's range begins: between what the runtime itself places and where the system places programs.
+/// The start of node 0's range: between the runtime's mappings and the addresses of programs.
 pub const BASE: usize = 0x4000_0000_0000;
 
 /// The ranges have this many bytes, as a power of two.
 pub const SHIFT: u32 = 26;
 
-/// As many ranges as a run can have nodes.
+/// The number of ranges: the most nodes of a run.
 pub const RANGES: usize = 256;
 
 /// The number of this node; that of none as long as streams are anywhere.
 pub static OWN: AtomicUsize = AtomicUsize::new(usize::MAX);
 
-/// The C library's standard input, where it is not this node's; otherwise the address of nothing. Its buffer is node 0's.
+/// The C library's standard input on nodes other than node 0; otherwise an invalid address. Its buffer is node 0's.
 pub static STDIN: AtomicUsize = AtomicUsize::new(usize::MAX);
 
 /// The C library's standard input, whether it is this node's or not.
 static INPUT: AtomicPtr<libc::FILE> = AtomicPtr::new(std::ptr::null_mut());
 
-/// What stands ahead of each block: its class. Keeps blocks aligned as `malloc` does.
+/// The header of each block: its class. Its size keeps blocks aligned as `malloc` does.
 const HEADER: usize = 16;
 
-/// Free blocks by class, the power of two that their size is, linked through their first word.
+/// Free blocks by class (log2 of the size), linked through their first word.
 struct Blocks {
     /// Memory that was never handed out.
     fresh: usize,
@@ -42,8 +42,7 @@ struct Blocks {
 
 static BLOCKS: Mutex<Blocks> = Mutex::new(Blocks { fresh: 0, end: 0, free: [0; SHIFT as usize + 1] });
 
-/// Gets the ranges of all nodes: in its own this node has its streams, in those of others it notes what calls on their
-/// streams have told.
+/// Maps the ranges of all nodes: its own for streams, those of others for the marks of their streams.
 pub fn begin(node: usize, nodes: usize) {
     let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE | libc::MAP_FIXED_NOREPLACE;
     let map = crate::real!(mmap: fn(*mut c_void, usize, c_int, c_int, c_int, off_t) -> *mut c_void);
@@ -156,20 +155,20 @@ pub fn opener_of(address: usize) -> Option<usize> {
     }
 }
 
-/// True if a call may go on with this stream or directory. Otherwise `errno` says that it is not open.
+/// True if a call may use this stream or directory. Otherwise `errno` is set to EBADF.
 #[inline]
 pub fn is_here<T>(stream: *mut T, call: &str) -> bool {
     let opener = opener_of(stream as usize);
     opener.inspect(|&opener| refuse(opener, call)).is_none()
 }
 
-/// The C library's standard input. The variable of that name is not asked later: a program that names it has it in its
-/// own data, which is shared.
+/// The C library's standard input, read at the start. A program that uses `stdin` has that variable in its own data,
+/// which is shared.
 pub fn standard_input() -> *mut libc::FILE {
     INPUT.load(Ordering::Relaxed)
 }
 
-/// Says that a stream or directory is another node's; `errno` says that it is not open.
+/// Prints that a stream or directory is another node's, and sets `errno` to EBADF.
 #[cold]
 pub fn refuse(opener: usize, call: &str) {
     static SAID: AtomicBool = AtomicBool::new(false);

@@ -12,7 +12,7 @@ use gondwana_node::StreamAction;
 use libc::{FILE, c_char, c_int, c_void, size_t, ssize_t};
 use std::ffi::CStr;
 
-/// Reads through a private buffer: `read` gets it, and how many bytes are wanted.
+/// Reads through a private buffer: `read` gets the buffer and the number of bytes.
 ///
 /// # Safety
 /// The target has room for that many bytes.
@@ -32,7 +32,7 @@ unsafe fn read_all(target: *mut c_void, bytes: usize, read: impl Fn(*mut c_void,
     done
 }
 
-/// Writes through a private buffer: `write` gets it, and how many bytes are in it.
+/// Writes through a private buffer: `write` gets the buffer and the number of bytes.
 ///
 /// # Safety
 /// The source has that many bytes.
@@ -198,12 +198,12 @@ pub unsafe extern "C" fn setbuffer(stream: *mut FILE, buffer: *mut c_char, size:
     unsafe { setvbuf(stream, buffer, mode, size) };
 }
 
-/// What `fopencookie` gets by value: the functions that read, write, seek and close.
+/// The by-value argument of `fopencookie`: the functions that read, write, seek and close.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct CookieFunctions([*mut c_void; 4]);
 
-/// Defines functions that open a stream or directory: after the name, the descriptor that it is made of.
+/// Defines functions that open a stream or directory; the descriptor argument follows the name.
 macro_rules! opening {
     ($($purpose:ident fn $name:ident$([$fd:ident])?($($argument:ident: $type:ty),* $(,)?) -> $result:ty {
         $($buffer:expr),*
@@ -248,7 +248,7 @@ pub unsafe extern "C" fn popen(command: *const c_char, mode: *const c_char) -> *
     // SAFETY: the caller passes strings.
     let [command, mode] = [command, mode].map(|text| unsafe { CStr::from_ptr(text).to_owned() });
     let mut stream = std::ptr::null_mut();
-    // The child runs in this process's memory until the shell begins, and can wait for none of it.
+    // The child shares this process's memory until the shell starts, and cannot wait for pages.
     let mut start = || {
         // SAFETY: passes strings.
         stream = unsafe {
@@ -263,7 +263,7 @@ pub unsafe extern "C" fn popen(command: *const c_char, mode: *const c_char) -> *
     stream
 }
 
-/// What a stream or directory has open; -1 for streams in memory.
+/// The descriptor of a stream or directory; -1 for streams in memory.
 unsafe fn descriptor_of<T>(tell: unsafe extern "C" fn(*mut T) -> c_int, stream: *mut T) -> c_int {
     let before = crate::errno::get();
     // SAFETY: the caller passes an open stream and the function for its kind.
@@ -348,7 +348,7 @@ macro_rules! reopening {
 
 reopening! { freopen freopen64 }
 
-/// Reads up to and including `end`, or so many bytes.
+/// Reads up to and including `end`, or `most` bytes.
 ///
 /// # Safety
 /// The stream is open, and this node's.
@@ -402,7 +402,7 @@ unsafe fn read_line(line: *mut *mut c_char, size: *mut size_t, end: c_int, strea
     bytes.len() as ssize_t - 1
 }
 
-/// What `getline` allocates at least.
+/// The least allocation of `getline`.
 const LEAST_LINE: usize = 128;
 
 macro_rules! reading_a_line {

@@ -1,5 +1,5 @@
-//! Streams of other nodes: the node that has opened one makes the calls, of which each is a message and an answer. What
-//! is read and written goes along. How that node makes them is in `streams_for_others`.
+//! Calls on streams of other nodes: each is a message to the opener with the bytes to write, and an answer with the
+//! bytes read. The opener's side is `streams_for_others`. The design note is `design/streams.md` of this crate.
 
 use super::buffered;
 use super::stream_marks::{name_of, stream_of, unmark_elsewhere};
@@ -8,7 +8,7 @@ use crate::errno;
 use gondwana_node::{MOST_BYTES, Node, StreamAction, StreamCall, StreamDone};
 use libc::{FILE, c_char, c_int, c_void};
 
-/// A stream that another node has opened, and the call that a thread of this one is about to make on it.
+/// A call of a thread of this node on a stream of another node.
 pub struct Elsewhere {
     node: &'static Node,
     opener: usize,
@@ -40,12 +40,12 @@ impl Elsewhere {
         done
     }
 
-    /// What the call gives.
+    /// The result of the call.
     pub fn result(&self, action: StreamAction) -> i64 {
         self.ask(action, vec![]).result
     }
 
-    /// Reads so many bytes, or fewer at the end; how many there are.
+    /// Reads `bytes` bytes, or fewer at the end; returns the number.
     ///
     /// # Safety
     /// The target has room for them.
@@ -64,7 +64,7 @@ impl Elsewhere {
         done
     }
 
-    /// Reads up to and including `end`, or so many bytes.
+    /// Reads up to and including `end`, or `most` bytes.
     pub fn line(&self, most: usize, end: u8) -> Vec<u8> {
         let mut line = vec![];
         while line.len() < most && line.last() != Some(&end) {
@@ -78,7 +78,7 @@ impl Elsewhere {
         line
     }
 
-    /// Writes so many bytes; how many are written.
+    /// Writes `bytes` bytes; returns the number of written ones.
     ///
     /// # Safety
     /// The source has them.
@@ -125,9 +125,9 @@ impl Elsewhere {
     /// `vfprintf`.
     ///
     /// # Safety
-    /// The format is a string, and the list has the arguments that it wants.
+    /// The format is a string, and the list has its arguments.
     pub unsafe fn print(&self, format: *const c_char, arguments: *mut c_void) -> c_int {
-        /// What a `va_list` points to on x86-64. A copy of it is what `va_copy` makes.
+        /// The structure behind a `va_list` on x86-64. `va_copy` copies it.
         type Arguments = [u64; 3];
         let real = crate::real!(vsnprintf: fn(*mut c_char, usize, *const c_char, *mut c_void) -> c_int);
         // SAFETY: as promised.
@@ -150,13 +150,13 @@ impl Elsewhere {
     }
 }
 
-/// For the node that has opened a stream: it is not at its end any more.
+/// For the opener of a stream: clears the marks here.
 pub fn unmark(stream: u64) -> c_int {
     buffered::mark(stream_of(stream), 0);
     0
 }
 
-/// Defines functions in front of the C library's: names with one signature, and what is done with a stream of another node.
+/// Defines interposed functions: names with one signature, and the code for a stream of another node.
 macro_rules! also_elsewhere {
     (@each [$($name:ident)*] $function:tt) => { $(also_elsewhere! { @one $name $function })* };
     (@one $name:ident {
@@ -180,7 +180,7 @@ macro_rules! also_elsewhere {
 }
 
 also_elsewhere! {
-    // What stands in place of `getc_unlocked` and `putc_unlocked` calls the last of each where buffers are empty.
+    // Inlined `getc_unlocked` and `putc_unlocked` call the last function of each list if the buffer is empty.
     [getc fgetc _IO_getc getc_unlocked fgetc_unlocked __uflow] {
         (stream: *mut FILE) -> c_int, stream => |there| there.result(StreamAction::Get) as c_int
     }
@@ -279,11 +279,11 @@ also_elsewhere! {
     }
 }
 
-/// What the C library keeps of a position (`fpos_t`).
+/// The C library's `fpos_t`.
 #[repr(C)]
 pub struct Position {
     offset: i64,
-    /// Where wide characters stand.
+    /// The conversion state of wide characters.
     characters: u64,
 }
 

@@ -1,4 +1,4 @@
-//! Streams of this node on which threads of other nodes call: what they ask for in `streams_elsewhere` is done here.
+//! Calls of threads of other nodes on streams of this node: the counterpart of `streams_elsewhere`.
 
 use super::stream_marks::{note_marks, stream_of};
 use super::streams_elsewhere::{
@@ -9,8 +9,8 @@ use crate::errno;
 use gondwana_node::{StreamAction, StreamCall, StreamDone};
 use libc::{FILE, c_int};
 
-/// [`call_here`] in the midst of whatever the calling thread does, if it is about what the stream's buffer holds or has room
-/// for, and nobody uses the stream.
+/// [`call_here`] in the receiving thread, if the stream's buffer suffices and no thread uses the stream; otherwise
+/// `None`.
 pub fn call_at_once(call: &StreamCall, bytes: &[u8]) -> Option<StreamDone> {
     let stream = stream_of(call.stream);
     let before = errno::get();

@@ -1,6 +1,6 @@
-//! Timers whose expirations are functions that the C library calls in threads of its own.
+//! Timers with functions that the C library calls in its own threads.
 //!
-//! Such a thread blocks the signals by which pages come from other nodes, and the run does not know it.
+//! Such a thread blocks the signals of faults on shared memory, and the run does not know it.
 
 use crate::private_stack::on_private_stack;
 use crate::{pthread, signals};
@@ -9,7 +9,7 @@ use libc::{c_int, c_void, clockid_t, sigevent, sigval, timer_t};
 
 type Function = unsafe extern "C" fn(sigval);
 
-/// What the program wants to have called, and with what.
+/// The program's function and argument.
 struct Expiration {
     function: Function,
     value: sigval,
@@ -22,7 +22,7 @@ fn function_of(event: *mut sigevent) -> *mut Function {
     event.cast::<u8>().wrapping_add(FUNCTION_OFFSET).cast()
 }
 
-/// Called by the C library in place of the program's function, in a thread that ends with it.
+/// The C library calls it in place of the program's function, in a thread that ends afterwards.
 unsafe extern "C" fn expire(value: sigval) {
     // SAFETY: `timer_create` passes a description that stays.
     let expiration = unsafe { &*value.sival_ptr.cast::<Expiration>() };
@@ -48,7 +48,7 @@ pub unsafe extern "C" fn timer_create(clock: clockid_t, event: *mut sigevent, ti
         let place = function_of(&raw mut **wanted);
         // SAFETY: a description of this kind has a function there.
         let expiration = Expiration { function: unsafe { place.read() }, value: wanted.sigev_value };
-        // It stays for good: a call may be under way while the program deletes the timer.
+        // It is never freed: a call may be running while the program deletes the timer.
         wanted.sigev_value.sival_ptr = Box::into_raw(Box::new(expiration)).cast::<c_void>();
         // SAFETY: the copy is ours.
         unsafe { place.write(expire) };

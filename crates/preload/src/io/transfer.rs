@@ -1,14 +1,14 @@
 //! Reading and writing descriptors through a private buffer.
 //!
-//! A call that runs into a page that another node has just taken would stop half way, and a program does not expect
-//! a short count from a file. The kernel therefore only sees private memory.
+//! A call that meets a page which another node has just taken would stop half way, and a program does not expect a
+//! short count from a file. So the kernel accesses private memory only.
 
 use super::descriptors::is_here;
 use super::is_shared;
 use libc::{c_int, c_void, iovec, off_t, size_t, sockaddr, socklen_t, ssize_t};
 
-/// The most that one call moves. Files are read and written on until all is moved; for everything else a short
-/// count is as good as any.
+/// The most bytes of one call. For files the call is repeated until all bytes are moved; for other descriptors a
+/// short count is valid.
 const PIECE: usize = 1 << 20;
 
 /// The program's memory for a transfer: one range or several.

@@ -1,4 +1,4 @@
-//! Functions that take any number of arguments, and allocate or use a descriptor: passed on to those of their kind that take a list.
+//! Variadic functions that allocate or use a descriptor: they call the variants with a `va_list`.
 
 use super::allocating::{
     __isoc23_vsscanf, __isoc23_vswscanf, __isoc99_vsscanf, __isoc99_vswscanf, __vasprintf_chk, vasprintf,
@@ -8,8 +8,8 @@ use super::program::{__vdprintf_chk, vdprintf};
 use libc::c_int;
 use std::arch::naked_asm;
 
-/// Lays out the list of arguments that the x86-64 calling convention prescribes, behind so many fixed ones, and passes
-/// it in the register of the argument after them.
+/// Builds a `va_list` by the x86-64 calling convention behind so many fixed arguments, and passes it in the register
+/// of the argument after them.
 macro_rules! listing {
     ($($name:ident => $target:ident, $fixed:literal, $list:literal;)*) => {$(
         /// # Safety

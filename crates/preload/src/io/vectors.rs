@@ -33,7 +33,7 @@ fn of_message(message: *const msghdr, filled: bool) -> Vec<Buffer> {
     buffers
 }
 
-/// The messages of a batch, whose lengths the kernel fills in, and one buffer more.
+/// The messages of a batch, whose lengths the kernel fills in, and one more buffer.
 fn of_messages(messages: *mut mmsghdr, count: c_uint, filled: bool, more: Buffer) -> Vec<Buffer> {
     let mut buffers = vec![Buffer::write(messages, count as usize * size_of::<mmsghdr>()), more];
     for index in 0..count as usize {
@@ -43,7 +43,7 @@ fn of_messages(messages: *mut mmsghdr, count: c_uint, filled: bool, more: Buffer
     buffers
 }
 
-/// What goes into a pipe by reference: it is read where it is.
+/// The memory of `vmsplice`, which a pipe may reference.
 fn of_vector(vector: *const iovec, count: usize) -> Vec<Buffer> {
     let mut buffers = vec![];
     add(&mut buffers, vector, count, false);

@@ -1,33 +1,33 @@
-//! What `dlerror` says of failures that the C library does not know of.
+//! The messages of `dlerror` for failures that the C library does not know.
 
 use libc::c_char;
 use std::cell::{Cell, RefCell};
 use std::ffi::{CStr, CString};
 
 thread_local! {
-    /// The sentence, kept until the next one because the program has its address.
+    /// The message, kept until the next one because the program has its address.
     static SENTENCE: RefCell<CString> = RefCell::default();
     static PENDING: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Has `dlerror` say this next.
+/// Sets the next message of `dlerror`.
 pub fn set(sentence: String) {
     let sentence = CString::new(sentence).unwrap_or_default();
     SENTENCE.with(|place| *place.borrow_mut() = sentence);
     PENDING.set(true);
 }
 
-/// Forgets what `dlerror` was to say.
+/// Clears the message of `dlerror`.
 pub fn clear() {
     PENDING.set(false);
 }
 
-/// True if there is something to say that was not said yet.
+/// True if there is a message that was not returned yet.
 pub fn is_pending() -> bool {
     PENDING.get()
 }
 
-/// What `dlerror` is to say. It counts as said.
+/// Takes the message for `dlerror`.
 pub fn take() -> *mut c_char {
     PENDING.set(false);
     SENTENCE.with(|place| place.borrow().as_ptr().cast_mut())
@@ -49,7 +49,7 @@ pub unsafe extern "C" fn dlerror() -> *mut c_char {
             if text.is_null() {
                 return text;
             }
-            // Ours lasts: the C library's is gone when this library looks up a function.
+            // A copy: the C library's message is lost when this library looks up a function.
             set(CStr::from_ptr(text).to_string_lossy().into_owned());
         }
     }

@@ -1,7 +1,7 @@
-//! Where the loader puts a library.
+//! Controls the load address of a library.
 //!
-//! It asks the kernel for any free addresses, and the kernel gives the highest that suffice. So the loader goes
-//! where it is wanted while everything above is taken.
+//! The loader asks the kernel for free addresses, and the kernel gives the highest sufficient gap. So all gaps above
+//! the wanted address are occupied during the load.
 
 use libc::{c_int, c_void, off_t, size_t};
 use std::fs;
@@ -55,8 +55,8 @@ impl Drop for Filler {
     }
 }
 
-/// The gaps between what is mapped from an address on, without the one that the initial stack grows into: the kernel
-/// gives nothing there.
+/// The gaps between mappings from an address on, without the one below the initial stack, which the kernel does not
+/// use.
 fn gaps(maps: &str, from: usize) -> Vec<Range<usize>> {
     let mut at = from;
     let mut gaps = vec![];

@@ -17,9 +17,9 @@ use std::sync::Mutex;
 /// A library that was loaded.
 struct Library {
     path: PathBuf,
-    /// What the program knows it by, on all nodes: an address in shared memory.
+    /// The program's handle on all nodes: an address in shared memory.
     handle: usize,
-    /// What the loader knows it by.
+    /// The loader's handle.
     real: usize,
 }
 
@@ -47,10 +47,10 @@ impl Loading {
 /// Pages of the stack that the loader's own system calls may write to.
 const STACK_PAGES: usize = 16;
 
-/// What the kernel likes to map the beginning of a long file at a multiple of.
+/// The kernel may align mappings of long files to this.
 const HUGE_PAGE: usize = 2 << 20;
 
-/// Brings in the part of the stack that the loader will use: the kernel could not write to a page that is absent.
+/// Makes the part of the stack present that the loader will use: the kernel cannot write to an absent page.
 #[inline(never)]
 pub fn touch_stack() {
     let mut frame = [0u8; STACK_PAGES * PAGE_SIZE];
@@ -60,7 +60,7 @@ pub fn touch_stack() {
     }
 }
 
-/// The loader's handle for one of ours; on node 0 only.
+/// The loader's handle for a handle of this module; on node 0 only.
 pub fn real_handle(handle: usize) -> Option<usize> {
     let loaded = LOADED.lock().expect("not poisoned");
     loaded.iter().find(|library| library.handle == handle).map(|library| library.real)
@@ -133,14 +133,13 @@ fn open_alone(node: &'static Node, path: &Path, flags: c_int) -> Result<usize, S
     Ok(handle)
 }
 
-/// True if it cannot be ruled out that a library has atomic instructions.
+/// True if a library has, or may have, atomic instructions.
 fn has_atomics(path: &Path) -> bool {
     let findings = std::fs::read(path).ok().and_then(|image| gondwana_atomics::scan(&image).ok());
     findings.is_none_or(|findings| findings.count > 0)
 }
 
-/// Bytes beside the library that must be free where it is loaded: the loader and, for files that long, the kernel ask
-/// for more, to begin at a round address.
+/// Free bytes needed besides the library: the loader and, for long files, the kernel reserve more to align it.
 fn slack(file: &LibraryFile) -> usize {
     let round = if file.length >= HUGE_PAGE { HUGE_PAGE } else { 0 };
     round.max(if file.align > PAGE_SIZE { file.align } else { 0 })
@@ -151,7 +150,7 @@ fn load_into(hole: &Range<usize>, path: &Path, flags: c_int) -> Result<usize, St
     let text = CString::new(path.as_os_str().as_bytes()).unwrap_or_default();
     let filler = Filler::above(hole.end, hole.len()).ok_or("out of memory")?;
     touch_stack();
-    // The addresses that the code jumps to must be there when it is copied.
+    // The code must be bound completely before it is copied.
     let flags = flags & !libc::RTLD_LAZY | libc::RTLD_NOW;
     // SAFETY: the path is a string.
     let real = unsafe { crate::real!(dlopen: fn(*const c_char, c_int) -> *mut c_void)(text.as_ptr(), flags) };
@@ -163,7 +162,7 @@ fn load_into(hole: &Range<usize>, path: &Path, flags: c_int) -> Result<usize, St
     Err(unsafe { CStr::from_ptr(error::dlerror()) }.to_string_lossy().into_owned())
 }
 
-/// Makes a library's variables shared, and has the other nodes take over the rest of it.
+/// Makes a library's variables shared, and copies the rest of it to the other nodes.
 fn share(node: &'static Node, object: &LoadedObject<'_>) -> Option<()> {
     let mut parts = vec![];
     for segment in object.loads() {
@@ -198,7 +197,7 @@ fn divide(object: &LoadedObject<'_>, segment: &Elf64_Phdr) -> (Range<usize>, Ran
     (start..middle, middle..end)
 }
 
-/// What the loader has left allowed of the private part of a segment.
+/// The loader's final protection of the private part of a segment.
 fn protection(segment: &Elf64_Phdr) -> c_int {
     if segment.p_flags & libc::PF_X != 0 { libc::PROT_READ | libc::PROT_EXEC } else { libc::PROT_READ }
 }
@@ -231,7 +230,7 @@ pub fn not_a_library(handle: usize) -> String {
     format!("{handle:#x} is no library that was opened")
 }
 
-/// The C library's `dlsym`, which itself can only be looked up by its version.
+/// The C library's `dlsym`, looked up by its version with `dlvsym`.
 pub fn real_dlsym() -> usize {
     unsafe extern "C" {
         fn dlvsym(handle: *mut c_void, name: *const c_char, version: *const c_char) -> *mut c_void;

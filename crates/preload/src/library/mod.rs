@@ -1,8 +1,8 @@
 //! Libraries that the program loads while it runs.
 //!
-//! A library is loaded by node 0 alone, to addresses of the span: its variables are shared like all of the span, and
-//! its code is copied to the other nodes. What a thread of another node asks about it, node 0 answers. Only the
-//! libraries of the language runtimes are loaded by the loader of each node, at the start.
+//! Only node 0 loads a library, at addresses of the span: its variables are shared, and its code is copied to the
+//! other nodes. Node 0 answers queries of threads of other nodes. Only the libraries of the language runtimes are
+//! loaded by the loader of each node, at the start.
 
 mod error;
 mod gaps;
@@ -17,17 +17,17 @@ use request::Operation;
 use std::arch::naked_asm;
 use std::ffi::CStr;
 
-/// Takes down what is there before the program runs.
+/// Records the libraries that are loaded before the program runs.
 pub fn begin() {
     search::begin();
-    // Looking it up later would make it forget what it is to say.
+    // A later lookup would clear its message.
     error::real_dlerror();
 }
 
 /// How to go on with a call.
 #[repr(C)]
 struct Detour {
-    /// The first argument of the function to go on with, or else the result.
+    /// The first argument for the C library's function, or else the result.
     value: usize,
     /// The C library's function to go on with; 0 for none.
     function: usize,
@@ -44,8 +44,8 @@ impl Detour {
     }
 }
 
-/// Defines an exported function of two arguments that asks another one, which also gets its return address, how to
-/// go on. It goes on to the C library's function by a jump: that looks at its return address to know who asks.
+/// Defines an exported function of two arguments that calls a helper with its return address. If the helper says so,
+/// it jumps to the C library's function, which uses its return address to identify the caller.
 macro_rules! detour {
     ($($name:ident($first:ty, $second:ty) => $ask:path;)*) => {$(
         /// # Safety

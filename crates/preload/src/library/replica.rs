@@ -1,4 +1,4 @@
-//! The code and constants of a library on the nodes whose loaders know nothing of it: copies, at the same addresses.
+//! Copies of the code and constants of a library on nodes other than node 0, at the same addresses.
 
 use gondwana_elf::loaded::LoadedObject;
 use gondwana_node::{Caller, Node};
@@ -9,7 +9,7 @@ use std::ops::Range;
 /// A library in shared memory; its parts follow.
 #[repr(C)]
 struct Replica {
-    /// Where what the unwinder needs begins; 0 if there is nothing.
+    /// The address of the unwind tables; 0 if there are none.
     frames: usize,
     parts: usize,
 }
@@ -25,7 +25,7 @@ struct ReplicaPart {
     contents: usize,
 }
 
-/// Has all other nodes take over parts of a library, with what they may be used for; `None` if one cannot.
+/// Copies parts of a library to all other nodes, with their protection; `None` if one node fails.
 pub fn give(node: &'static Node, object: &LoadedObject<'_>, parts: &[(Range<usize>, c_int)]) -> Option<()> {
     let head = size_of::<Replica>() + parts.len() * size_of::<ReplicaPart>();
     let bytes: usize = parts.iter().map(|(part, _)| part.len()).sum();
@@ -50,7 +50,7 @@ pub fn give(node: &'static Node, object: &LoadedObject<'_>, parts: &[(Range<usiz
     taken.then_some(())
 }
 
-/// What runs on the other nodes; 1 if all is well.
+/// Runs on the other nodes; 1 for success.
 unsafe extern "C" fn take(address: usize) -> usize {
     let Some(node) = Node::current() else { return 0 };
     // SAFETY: `give` passes an image with its parts.
@@ -96,6 +96,6 @@ fn take_part(node: &'static Node, ReplicaPart { start, bytes, protection, conten
 }
 
 unsafe extern "C" {
-    /// Of the compiler's runtime: makes frames known of which the loader does not know.
+    /// Of the compiler's runtime: registers unwind tables that the loader does not know.
     fn __register_frame(frames: *const c_void);
 }

@@ -8,7 +8,7 @@ use std::ffi::CStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
-/// What node 0 is to do.
+/// A request to node 0.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub enum Operation {
@@ -18,7 +18,7 @@ pub enum Operation {
     Find,
 }
 
-/// Most bytes of a sentence about a failure.
+/// The most bytes of an error message.
 const SENTENCE: usize = 1024;
 
 /// A question and its answer, in shared memory; the text follows.
@@ -28,7 +28,7 @@ struct Request {
     flags: c_int,
     handle: usize,
     result: usize,
-    /// Bytes of the sentence about a failure; 0 if there was none.
+    /// The length of the error message; 0 for success.
     failed: usize,
     sentence: [u8; SENTENCE],
 }
@@ -59,7 +59,7 @@ pub fn ask(
     }
 }
 
-/// What runs on node 0.
+/// Runs on node 0.
 unsafe extern "C" fn serve(address: usize) -> usize {
     let Some(node) = Node::current() else { return 0 };
     // SAFETY: `ask` passes a request with its text.

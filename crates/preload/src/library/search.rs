@@ -11,7 +11,7 @@ use std::sync::OnceLock;
 /// The libraries that were there from the start, and so are on every node.
 static FROM_START: OnceLock<Vec<(LoadedObject<'static>, Option<PathBuf>)>> = OnceLock::new();
 
-/// Records what is loaded now.
+/// Records the libraries that are loaded now.
 pub fn begin() {
     FROM_START.get_or_init(|| {
         // SAFETY: what is there from the start is never unloaded.
@@ -25,8 +25,7 @@ pub fn is_from_start(name: &CStr) -> bool {
     FROM_START.get().is_some_and(|objects| objects.iter().any(|(object, _)| object.is_called(name)))
 }
 
-/// The file of the library that code at `caller` means, if it is one of the program's own that was not there from the
-/// start.
+/// The file of a library that code at `caller` names, if it belongs to the program and was not loaded at the start.
 pub fn library_of_program(name: &CStr, caller: usize) -> Option<CString> {
     let file = if name.to_bytes().contains(&b'/') {
         fs::canonicalize(path_of(name)).ok()?

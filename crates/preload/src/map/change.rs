@@ -1,4 +1,4 @@
-//! Changing mappings: discarding their contents, putting something else in their place, moving them.
+//! Changes mappings: discards their contents, replaces and moves them.
 
 use super::forbidden::Forbidden;
 use super::pages::{read_file, share};
@@ -16,7 +16,7 @@ fn shared_pages(node: &Node, address: usize, length: usize) -> Option<Range<usiz
     (whole && node.is_shared(address) && node.is_shared(end - 1)).then_some(address..end)
 }
 
-/// `MADV_DONTNEED` for shared memory: it reads as zero afterwards. What is protected stays so.
+/// `MADV_DONTNEED` for shared memory: it reads as zero afterwards. Protection stays.
 fn discard(node: &'static Node, pages: Range<usize>) -> c_int {
     let parts = restricted(&pages);
     let error = allow_again(node, &pages);
@@ -32,7 +32,7 @@ fn discard(node: &'static Node, pages: Range<usize>) -> c_int {
 /// As the C library's `madvise`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn madvise(address: *mut c_void, length: size_t, advice: c_int) -> c_int {
-    // Shared memory is a mapping of a file for the kernel, whose contents all other advice leaves as they are.
+    // All other advice leaves the contents of shared memory, which to the kernel is a file mapping, as they are.
     if advice == libc::MADV_DONTNEED
         && let Some(node) = Node::current()
         && let Some(pages) = shared_pages(node, address as usize, length)
@@ -43,8 +43,7 @@ pub unsafe extern "C" fn madvise(address: *mut c_void, length: size_t, advice: c
     unsafe { crate::real!(madvise: fn(*mut c_void, size_t, c_int) -> c_int)(address, length, advice) }
 }
 
-/// A mapping at an address of the program's choice inside shared memory: what is there now gives way to zeroes or
-/// to a copy of the file.
+/// A mapping at a fixed address inside shared memory: the contents are replaced by zeros or by a copy of the file.
 pub fn replace(
     node: &'static Node,
     address: usize,
@@ -77,7 +76,7 @@ pub fn replace(
 #[unsafe(naked)]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn mremap() {
-    // The last register for arguments is free: it takes the place of the return address.
+    // The last argument register is free: it gets the address of the return address.
     naked_asm!("mov r9, rsp", "jmp {}", sym remap)
 }
 

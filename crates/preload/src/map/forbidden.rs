@@ -1,5 +1,4 @@
-//! What the program may not do with parts of its memory, because it asked for that or because a mapped file ends
-//! before them.
+//! Restricted ranges of the program's memory: by mprotect, or beyond the end of a mapped file.
 
 use std::ops::Range;
 
@@ -8,7 +7,7 @@ use std::ops::Range;
 pub struct Forbidden {
     pub start: usize,
     pub end: usize,
-    /// What is allowed, as for `mprotect`.
+    /// The allowed protection, as for `mprotect`.
     pub protection: i32,
     /// The part of a mapping that lies beyond the mapped file.
     pub beyond_file: bool,
@@ -22,7 +21,7 @@ impl ForbiddenRanges {
         Self(Vec::new())
     }
 
-    /// Everything is allowed in a range again.
+    /// Removes all restrictions in a range.
     pub fn allow(&mut self, range: &Range<usize>) {
         let outside = |part: Forbidden| {
             let before = Forbidden { end: part.end.min(range.start), ..part };
@@ -32,13 +31,13 @@ impl ForbiddenRanges {
         self.0 = self.0.drain(..).flat_map(outside).collect();
     }
 
-    /// From now on this is what counts for the part's range.
+    /// Sets the restriction of a range.
     pub fn forbid(&mut self, part: Forbidden) {
         self.allow(&(part.start..part.end));
         self.0.push(part);
     }
 
-    /// What is forbidden inside a range.
+    /// The restrictions inside a range.
     pub fn within(&self, range: &Range<usize>) -> Vec<Forbidden> {
         let cut = |part: &Forbidden| Forbidden {
             start: part.start.max(range.start),

@@ -31,7 +31,7 @@ fn map(
     let anonymous = flags & libc::MAP_ANONYMOUS != 0;
     let readable = protection & libc::PROT_READ != 0;
     let copied = readable && (flags & libc::MAP_PRIVATE != 0 || protection & libc::PROT_WRITE == 0);
-    // Code stays with the node that maps it.
+    // PROT_EXEC mappings stay node-local; no warning is printed.
     if let Some(node) = Node::current()
         && length > 0
         && protection & libc::PROT_EXEC == 0
@@ -67,7 +67,7 @@ fn map(
     unsafe { real(address, length, protection, flags, fd, offset) }
 }
 
-/// Anonymous memory of which the program allows itself only so much: often none, until it needs it.
+/// Anonymous memory with restricted protection, often PROT_NONE at first.
 fn share_restricted(node: &'static Node, length: size_t, protection: c_int, caller: Caller) -> *mut c_void {
     let address = share(node, length, caller);
     if address == libc::MAP_FAILED {
@@ -84,7 +84,7 @@ fn share_restricted(node: &'static Node, length: size_t, protection: c_int, call
     }
 }
 
-/// A private or read-only mapping of a file is a copy of it that every node can read.
+/// A private or read-only mapping of a file becomes a shared copy of it.
 fn copy_file(node: &'static Node, length: size_t, fd: c_int, offset: off_t, caller: Caller) -> *mut c_void {
     if offset % PAGE_SIZE as off_t != 0 {
         crate::errno::set(libc::EINVAL);
@@ -111,7 +111,7 @@ macro_rules! mapping {
         #[unsafe(naked)]
         #[unsafe(no_mangle)]
         pub unsafe extern "C" fn $name() {
-            // All registers for arguments are in use: the place of the return address goes on the stack as one more.
+            // All argument registers are in use: the address of the return address is passed on the stack.
             naked_asm!(
                 ".cfi_startproc",
                 "push rsp",

@@ -20,7 +20,7 @@ pub fn share(node: &'static Node, length: size_t, caller: Caller) -> *mut c_void
     )
 }
 
-/// Fills a new mapping from a file. What lies beyond the file's end is nobody's; 0 or an error number.
+/// Fills a new mapping from a file, and forbids accesses beyond the file's end; 0 or an error number.
 pub fn read_file(node: &'static Node, address: usize, length: size_t, fd: c_int, offset: off_t) -> c_int {
     let mut done = 0;
     while done < length {

@@ -1,4 +1,4 @@
-//! What the program may do with its shared memory, on this node and on all.
+//! The program's own protection of shared memory, on all nodes.
 
 use super::forbidden::{Forbidden, ForbiddenRanges};
 use crate::private_stack::uninterrupted;
@@ -8,14 +8,14 @@ use libc::{c_int, c_void, size_t};
 use std::ops::Range;
 use std::sync::Mutex;
 
-/// What the program may not do with parts of shared memory.
+/// The restrictions of shared memory.
 static FORBIDDEN: Mutex<ForbiddenRanges> = Mutex::new(ForbiddenRanges::new());
 
 fn with_forbidden<R>(call: impl FnOnce(&mut ForbiddenRanges) -> R) -> R {
     uninterrupted(|| call(&mut FORBIDDEN.lock().expect("not poisoned")))
 }
 
-/// What the program may not do with parts of a range.
+/// The restrictions inside a range.
 pub fn restricted(range: &Range<usize>) -> Vec<Forbidden> {
     with_forbidden(|parts| parts.within(range))
 }
@@ -25,7 +25,7 @@ pub fn is_beyond_file(address: usize) -> bool {
     restricted(&(address..address + 1)).iter().any(|part| part.beyond_file)
 }
 
-/// Forbids what a new mapping does not allow; 0 or an error number.
+/// Sets the restrictions of a new mapping; 0 or an error number.
 pub fn restrict(node: &'static Node, pages: Range<usize>, protection: c_int) -> c_int {
     if protection & libc::PROT_WRITE != 0 {
         return 0;
@@ -48,7 +48,7 @@ pub fn real_protect(address: usize, length: size_t, protection: c_int) -> c_int 
 /// Protects shared memory in this process; 0 or an error number.
 pub fn protect_here(address: usize, length: size_t, protection: c_int, beyond_file: bool) -> c_int {
     let pages = address..address + length.next_multiple_of(PAGE_SIZE);
-    // What is not a whole number of pages the kernel refuses.
+    // The kernel refuses unaligned addresses.
     let node = Node::current().filter(|_| address.is_multiple_of(PAGE_SIZE));
     let done = node.map_or(Ok(false), |node| node.protect_pages(pages.clone(), protection));
     match done {
@@ -77,7 +77,7 @@ pub fn allow_here(address: usize, length: size_t) {
     protect_here(address, length, ALL, false);
 }
 
-/// What the program may do with its memory unless it asks otherwise.
+/// The default protection of memory.
 const ALL: c_int = libc::PROT_READ | libc::PROT_WRITE;
 
 /// Protects shared memory on all nodes; 0 or an error number.
@@ -101,7 +101,7 @@ pub fn allow_again(node: &'static Node, pages: &Range<usize>) -> c_int {
     protect(node, Forbidden { start: pages.start, end: pages.end, protection: ALL, beyond_file: false })
 }
 
-/// What a system call returns for an error number or 0.
+/// The result of a system call for an error number or 0.
 pub fn result(error: c_int) -> c_int {
     if error == 0 {
         return 0;

@@ -8,25 +8,25 @@ use std::cell::Cell;
 use std::ops::Range;
 use std::ptr::null_mut;
 
-/// What a thread knows of itself. Private to it.
+/// The OpenMP state of a thread, private to it.
 #[derive(Clone, Copy)]
 pub struct Context {
-    /// Null for a thread outside all regions that has not asked for it yet.
+    /// Null for a thread outside all regions that has not used it yet.
     pub team: *mut Team,
     pub number: u32,
     pub controls: Controls,
-    /// How many pieces of work the thread has come upon in its region.
+    /// The number of work-sharing constructs that the thread has met in its region.
     pub sequence: u64,
     /// The piece of work that the thread is in.
     pub share: *mut Share,
-    /// How often it was given iterations of a static loop.
+    /// The number of chunks that it has got of a static loop.
     pub trip: u64,
-    /// The iterations that it was given last, of an ordered loop.
+    /// Its last chunk of an ordered loop.
     pub chunk: (u64, u64),
-    /// The task that it runs; null until the task has children.
+    /// Its current task; null until the task has children.
     pub task: *mut Task,
     pub group: *mut Group,
-    /// The task's children are run at once.
+    /// The task is final: its children run at once.
     pub last: bool,
 }
 
@@ -43,7 +43,7 @@ pub fn get() -> Context {
     })
 }
 
-/// Goes on elsewhere.
+/// Replaces the calling thread's state.
 pub fn set(context: Context) {
     CONTEXT.set(Some(context));
 }
@@ -89,7 +89,7 @@ impl Context {
         unsafe { self.team.as_ref() }.map_or(1, |team| team.threads)
     }
 
-    /// How many regions the thread is inside; only those with several threads for the second number.
+    /// The nesting depth of regions; the second number counts only regions with several threads.
     pub fn levels(&self) -> (u32, u32) {
         // SAFETY: as above.
         unsafe { self.team.as_ref() }.map_or((0, 0), |team| (team.level, team.active))

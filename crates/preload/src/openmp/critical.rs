@@ -1,9 +1,9 @@
-//! `critical`, and `atomic` where there is no instruction for it: locks known by their addresses.
+//! `critical`, and `atomic` without a matching instruction: locks that are identified by their addresses.
 
 use super::sync::{self, Name};
 use libc::c_void;
 
-/// The locks that the program has no place for. This library is at the same address on all nodes.
+/// The locks without memory in the program. This library is at the same address on all nodes.
 static UNNAMED: [Name; 2] = [Name::new(); 2];
 
 /// Defines functions without arguments.

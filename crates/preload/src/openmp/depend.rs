@@ -1,4 +1,4 @@
-//! `depend`: which tasks of one parent must be finished before another may begin.
+//! `depend`: the order of sibling tasks.
 
 use super::sync;
 use super::task_record::{Dependence, Follower, Task};
@@ -49,7 +49,7 @@ pub unsafe fn follow(task: *mut Task, before: *mut Task) {
     }
 }
 
-/// Lets those go on that waited for a task, and hands those that are ready to `ready`.
+/// Removes a finished task from the dependences of its followers, and calls `ready` for those without further ones.
 ///
 /// # Safety
 /// It lives, and the team's lock is held.

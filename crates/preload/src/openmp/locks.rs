@@ -4,7 +4,7 @@ use super::sync;
 use libc::c_int;
 use std::cell::RefCell;
 
-/// Four bytes of the program, of which only the address matters.
+/// Four bytes of the program; only their address is used.
 #[repr(C)]
 pub struct Lock([u8; 4]);
 
@@ -17,7 +17,7 @@ thread_local! {
     static HELD: RefCell<Vec<(usize, c_int)>> = const { RefCell::new(vec![]) };
 }
 
-/// Locks once more what the thread holds already; how often it does then.
+/// Locks a lock again that the thread holds; returns the nesting count.
 fn again(lock: usize) -> Option<c_int> {
     HELD.with_borrow_mut(|held| {
         let entry = held.iter_mut().find(|entry| entry.0 == lock)?;
@@ -86,7 +86,7 @@ exported! {
     fn omp_test_nest_lock, omp_test_nest_lock_(lock: NestLock) -> c_int = test_nest(lock);
 }
 
-/// Defines functions that begin a lock with a hint about its use.
+/// Defines functions that initialise a lock with a hint about its use.
 macro_rules! with_hint {
     ($($name:ident: $type:ty;)*) => {$(
         /// # Safety

@@ -39,7 +39,7 @@ impl From64 for c_ulonglong {
     }
 }
 
-/// The schedule of a loop whose author has named it.
+/// The schedule that a loop names.
 fn named(kind: Kind, chunk: u64) -> Schedule {
     Schedule { kind, chunk }
 }
@@ -49,7 +49,7 @@ fn runtime() -> Schedule {
     context::get().controls.schedule
 }
 
-/// Defines the functions that begin a loop over signed numbers, beside threads that exist already or with a new team.
+/// Defines the functions that start a loop over signed numbers, in the present team or with a new team.
 macro_rules! beginning {
     ($($kind:ident: $start:ident $($ordered:ident)?, $parallel:ident $($old:ident)?;)*) => {$(
         /// # Safety
@@ -200,7 +200,7 @@ beginning_unsigned! {
     Guided true GOMP_loop_ull_ordered_guided_start;
 }
 
-/// Defines the functions that begin such a loop whose schedule is set while the program runs.
+/// Defines the functions that start such a loop with `schedule(runtime)`.
 macro_rules! beginning_unsigned_as_set {
     ($($name:ident $ordered:literal;)*) => {$(
         /// # Safety
@@ -224,7 +224,7 @@ beginning_unsigned_as_set! {
     GOMP_loop_ull_ordered_runtime_start true;
 }
 
-/// Defines the functions that ask for more iterations: the loop itself knows how they are dealt out.
+/// Defines the functions that get the next chunk: the loop knows its schedule.
 macro_rules! continuing {
     ($($type:ty: $($name:ident)*;)*) => {$($(
         /// # Safety

@@ -1,14 +1,14 @@
-//! A thread as one of a team: coming into a region, doing its part, and leaving.
+//! A thread as a member of a team: it enters a region, runs the body, and leaves.
 
 use super::context::{self, Context};
 use super::task;
 use super::team::Team;
 use libc::c_void;
 
-/// What the threads of a team run.
+/// The outlined body of a region.
 pub type Body = unsafe extern "C" fn(*mut c_void);
 
-/// Comes into a region as one of its threads.
+/// Enters a region as thread `number`.
 pub fn come(team: *mut Team, number: u32) {
     // SAFETY: what is read was written before the thread was told of the team.
     let (controls, first) = unsafe { ((*team).controls, (*team).first) };
@@ -16,7 +16,7 @@ pub fn come(team: *mut Team, number: u32) {
     context::set(Context { share: first, sequence, ..Context::new(team, number, controls) });
 }
 
-/// Waits for the others at the end of a region.
+/// Waits for the other threads at the end of a region.
 pub fn leave() {
     barrier();
     task::end();

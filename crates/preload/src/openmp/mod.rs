@@ -1,9 +1,9 @@
-//! OpenMP: the functions that gcc compiles pragmas to, in place of the compiler's own runtime.
+//! OpenMP: the entry points of gcc's pragmas, in place of the compiler's own runtime.
 //!
-//! That one (libgomp) cannot serve several nodes: its threads write to each other's thread-local variables, and it
-//! waits by system calls and atomic instructions of its own. This one keeps what threads have in common in shared
-//! memory and touches it only under locks of the whole machine, so that it is right under each consistency. A part
-//! of libgomp that has no counterpart here and touches no other thread (devices, leagues of teams) stays its own.
+//! libgomp cannot run on several nodes: its threads write to each other's thread-local variables, and it waits by
+//! inline system calls and atomic instructions. This runtime keeps shared state in shared memory and accesses it only
+//! under cluster-wide locks, so it is correct under each consistency. Parts of libgomp without a counterpart here
+//! that touch no other thread (devices, leagues of teams) are used as they are.
 
 mod context;
 mod critical;

@@ -12,7 +12,7 @@ pub unsafe extern "C" fn GOMP_ordered_start() {
     }
 }
 
-/// The turn passes when the thread asks for more iterations.
+/// The turn passes when the thread gets its next chunk.
 ///
 /// # Safety
 /// Called by code that gcc has compiled.

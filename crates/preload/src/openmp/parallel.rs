@@ -1,4 +1,4 @@
-//! `parallel`, `barrier`, and what there is of `cancel`.
+//! `parallel`, `barrier`, and the supported part of `cancel`.
 
 use super::membership::{self, Body};
 use super::region;

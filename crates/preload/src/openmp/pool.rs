@@ -1,8 +1,8 @@
 //! The threads behind the teams.
 //!
-//! Those that the main thread's regions need stay, so that each keeps its number and its thread-local variables from
-//! one region to the next: between regions they wait at a barrier, the dock. Regions inside others, and those of other
-//! threads, start threads of their own.
+//! Threads of the main thread's regions persist, so that each keeps its number and its thread-local variables from
+//! one region to the next: between regions they wait at a barrier, the *dock*. Nested regions, and those of other
+//! threads, start new threads.
 
 use super::membership;
 use super::settings;
@@ -21,14 +21,14 @@ use std::sync::OnceLock;
 #[repr(C)]
 struct Dock {
     barrier: Name,
-    /// How many threads meet there, the main one included.
+    /// The number of threads that meet there, including the main thread.
     threads: u32,
-    /// What the main thread says before each meeting, in turn: threads that are not needed may still be reading what it
-    /// said before the last one, but not before the one before, as they have come to the last.
+    /// The main thread's orders, used alternately. Unneeded threads may still be reading the order of the last
+    /// meeting, but not that of the meeting before, since they have arrived at the last.
     words: [Word; 2],
 }
 
-/// What is to be done after a meeting.
+/// The order after a meeting.
 #[repr(C)]
 #[derive(Clone, Copy)]
 struct Word {
@@ -45,7 +45,7 @@ impl Dock {
     }
 }
 
-/// The main thread's dock, how often it has been there, and the team that began the last time.
+/// The main thread's dock, the number of meetings, and the team of the last one.
 #[derive(Clone, Copy)]
 struct Berth {
     dock: *mut Dock,
@@ -53,7 +53,7 @@ struct Berth {
     team: *mut Team,
 }
 
-/// What a new thread is told, in shared memory.
+/// The start data of a new thread, in shared memory.
 #[repr(C)]
 struct Place {
     dock: *mut Dock,
@@ -64,7 +64,7 @@ struct Place {
 
 /// The other threads of a region.
 pub enum Started {
-    /// There are none.
+    /// No other threads.
     None,
     /// They go back to the dock.
     Docked,
@@ -77,7 +77,7 @@ thread_local! {
         const { Cell::new(Berth { dock: null_mut(), meetings: 0, team: null_mut() }) };
 }
 
-/// True if there can be other threads at all.
+/// True if other threads can be started.
 pub fn is_possible() -> bool {
     Node::current().is_some()
 }
@@ -95,7 +95,7 @@ pub fn has_tasks() -> bool {
     })
 }
 
-/// Sets other threads to work in a team that the calling thread is number 0 of.
+/// Starts other threads in a team in which the calling thread is number 0.
 pub fn start(team: Team) -> (*mut Team, Started) {
     let (threads, level) = (team.threads, team.level);
     let team = sync::create(team);
@@ -132,7 +132,8 @@ fn start_docked(team: *mut Team, threads: u32) {
 }
 
 impl Berth {
-    /// Meets the others, who then know what to do. When all have come, nobody is in the last team any more.
+    /// Meets the other threads, which then execute the order. When all have arrived, no thread is in the last team
+    /// any more.
     ///
     /// # Safety
     /// Called by the main thread, outside regions.

@@ -1,4 +1,4 @@
-//! The functions by which programs ask OpenMP and tell it what they want.
+//! The query and control functions of OpenMP.
 
 use super::context::{self, Context};
 use super::schedule::Schedule;

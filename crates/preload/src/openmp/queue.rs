@@ -34,7 +34,7 @@ impl Queue {
         self.tail = task;
     }
 
-    /// Takes the first task that is wanted; null if none is.
+    /// Takes the first wanted task; null if there is none.
     pub fn take(&mut self, wanted: impl Fn(&Task) -> bool) -> *mut Task {
         let (mut before, mut task) = (null_mut::<Task>(), self.head);
         // SAFETY: tasks in the queue live.

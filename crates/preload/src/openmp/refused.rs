@@ -1,11 +1,11 @@
-//! What of OpenMP does not run on several nodes: it is refused where it is met.
+//! Parts of OpenMP that do not run on several nodes: their functions fail.
 
 /// Ends the run with a sentence that names the construct.
 pub fn refuse(what: &str) -> ! {
     crate::report::fatal(&format!("OpenMP: {what} cannot run on several nodes; run it with -n 1"))
 }
 
-/// Defines functions that are refused, with what they are for.
+/// Defines functions that are refused, with their purpose.
 macro_rules! refused {
     ($($what:literal: $($name:ident)*;)*) => {$($(
         /// # Safety

@@ -22,14 +22,14 @@ thread_local! {
     static KEPT: RefCell<Vec<OpenRegion>> = const { RefCell::new(vec![]) };
 }
 
-/// How many threads a region gets that asks for `asked`, or does not care if that is 0.
+/// The number of threads of a region that requests `asked`; 0 requests the default.
 fn threads(asked: u32, context: &Context) -> u32 {
     let wanted = if asked == 0 { context.controls.threads } else { asked };
     let several = context.levels().1 < context.controls.levels && pool::is_possible();
     if several { wanted.clamp(1, settings::get().limit) } else { 1 }
 }
 
-/// Begins a region: the others of the team are at it, and the calling thread is in it.
+/// Starts a region: the other threads of the team run it, and the calling thread has entered it.
 pub fn begin(function: Body, data: *mut c_void, asked: u32, first: Option<Share>) -> OpenRegion {
     let mut before = context::get();
     before.team = context::team();
@@ -51,7 +51,7 @@ pub fn begin(function: Body, data: *mut c_void, asked: u32, first: Option<Share>
 }
 
 impl OpenRegion {
-    /// Waits for the others and goes back to where the thread was.
+    /// Waits for the other threads and restores the thread's previous state.
     pub fn end(self) {
         membership::leave();
         context::set(self.before);

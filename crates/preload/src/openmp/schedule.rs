@@ -12,7 +12,7 @@ pub enum Kind {
     Auto = 4,
 }
 
-/// A way, and how many iterations are dealt out at once; 0 for whatever is usual.
+/// A kind, and the chunk size; 0 for the default.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Schedule {
     pub kind: Kind,
@@ -94,7 +94,7 @@ impl Loop {
     }
 }
 
-/// What thread `number` of `threads` gets in its turn `trip` of a static loop.
+/// The chunk `trip` of thread `number` of `threads` in a static loop.
 pub fn fixed(count: u64, chunk: u64, threads: u64, number: u64, trip: u64) -> Option<Range<u64>> {
     let range = if chunk > 0 {
         let start = trip.checked_mul(threads)?.checked_add(number)?.checked_mul(chunk)?;

@@ -1,4 +1,4 @@
-//! `sections`: numbers dealt out one by one.
+//! `sections`: numbers handed out one by one.
 
 use super::membership;
 use super::region;

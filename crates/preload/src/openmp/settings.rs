@@ -1,4 +1,4 @@
-//! What the environment says of OpenMP.
+//! OpenMP's environment variables.
 
 use super::schedule::Schedule;
 use gondwana_node::Node;
@@ -10,13 +10,13 @@ pub const MOST_LEVELS: u32 = 255;
 
 /// The settings of the whole run.
 pub struct Settings {
-    /// How many threads a region gets, by level; the last one is for all deeper levels.
+    /// The number of threads of a region, by level; the last number is for all deeper levels.
     pub threads: Vec<u32>,
     /// Whether a region may get fewer.
     pub dynamic: bool,
     /// How many levels of regions may have several threads.
     pub levels: u32,
-    /// What `schedule(runtime)` means.
+    /// The schedule of `schedule(runtime)`.
     pub schedule: Schedule,
     /// The most threads.
     pub limit: u32,
@@ -30,7 +30,7 @@ pub fn get() -> &'static Settings {
     SETTINGS.get_or_init(|| read(&|name| std::env::var(name).ok(), processors()))
 }
 
-/// The processors of the whole machine.
+/// The number of processors of the whole run.
 pub fn processors() -> u32 {
     match Node::current() {
         Some(node) => node.processors(),
@@ -38,7 +38,7 @@ pub fn processors() -> u32 {
     }
 }
 
-/// Makes sense of the variables; what makes none counts as not said, as in the compiler's own runtime.
+/// Parses the variables; invalid ones are ignored, as in the compiler's own runtime.
 fn read(variable: &dyn Fn(&str) -> Option<String>, processors: u32) -> Settings {
     let number = |name: &str| variable(name)?.trim().parse::<u32>().ok().filter(|&number| number > 0);
     let truth = |name: &str| Some(variable(name)?.trim().eq_ignore_ascii_case("true"));
@@ -60,7 +60,7 @@ fn read(variable: &dyn Fn(&str) -> Option<String>, processors: u32) -> Settings 
     }
 }
 
-/// A size, in kilobytes unless it says otherwise.
+/// A size, in kilobytes without a unit.
 fn bytes(text: &str) -> Option<usize> {
     let text = text.trim().to_ascii_lowercase();
     let digits = text.trim_end_matches(|letter: char| letter.is_ascii_alphabetic());

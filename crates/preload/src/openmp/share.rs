@@ -4,22 +4,22 @@ use super::schedule::{Kind, Loop, Schedule};
 use super::sync;
 use std::ptr::null_mut;
 
-/// A piece of work, in shared memory. What is not fixed from the start is touched with the team's lock held.
+/// A work-sharing construct, in shared memory. Mutable members are accessed with the team's lock held.
 #[repr(C)]
 pub struct Share {
     pub next_share: *mut Self,
     /// The how manieth of its region.
     pub sequence: u64,
-    /// Threads that are done with it.
+    /// Threads that have left it.
     pub left: u32,
     pub work: Loop,
     pub schedule: Schedule,
-    /// The first iteration that nobody was given.
+    /// The first iteration that was not handed out.
     pub next: u64,
     pub ordered: bool,
-    /// The iteration that ordered parts have come to.
+    /// The next iteration of ordered parts.
     pub turn: u64,
-    /// What the one thread of a `single` has for the others.
+    /// The data of a `single` with copyprivate.
     pub copy: usize,
 }
 
@@ -39,13 +39,13 @@ impl Share {
         }
     }
 
-    /// So many sections, numbered from 1.
+    /// `count` sections, numbered from 1.
     pub fn of_sections(count: u32) -> Self {
         let work = Loop::signed(1, i64::from(count) + 1, 1);
         Self::of_loop(work, Schedule { kind: Kind::Dynamic, chunk: 1 }, false)
     }
 
-    /// What the team begins its region with.
+    /// Makes it the first construct of a new region.
     pub fn first(self) -> *mut Self {
         sync::create(Self { sequence: 1, ..self })
     }

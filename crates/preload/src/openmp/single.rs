@@ -1,4 +1,4 @@
-//! `single`: the thread that comes first does it, with or without something for the others.
+//! `single`: the first thread runs it, with or without copyprivate.
 
 use super::context;
 use super::membership;
@@ -16,7 +16,7 @@ pub unsafe extern "C" fn GOMP_single_start() -> bool {
     first
 }
 
-/// Null for the thread that comes first; the others wait for what it has for them.
+/// Null for the first thread; the others wait for its data.
 ///
 /// # Safety
 /// Called by code that gcc has compiled.

@@ -1,4 +1,4 @@
-//! What threads of all nodes wait for and allocate. In a process that is no node there is but one thread, which never
+//! Synchronisation and allocation for threads of all nodes. A process that is no node has one thread, which never
 //! waits.
 
 use crate::exit::flush_before_unlock;
@@ -10,7 +10,7 @@ use gondwana_node::{Caller, MutexKind, Node};
 pub struct Name(u64);
 
 impl Name {
-    /// A place that nothing is known by yet.
+    /// A new, unused name.
     pub const fn new() -> Self {
         Self(0)
     }
@@ -26,14 +26,14 @@ fn done(result: Result<(), i32>) {
     }
 }
 
-/// Locks. Nothing but its address matters of what `lock` points to.
+/// Locks; only the address `lock` is used.
 pub fn lock<T>(lock: *const T) {
     if let Some(node) = Node::current() {
         done(node.mutex_lock(lock as usize, kind, None));
     }
 }
 
-/// Locks if nobody else has.
+/// Locks if it is free.
 pub fn try_lock<T>(lock: *const T) -> bool {
     Node::current().is_none_or(|node| node.mutex_try_lock(lock as usize, kind).is_ok())
 }
@@ -46,7 +46,7 @@ pub fn unlock<T>(lock: *const T) {
     }
 }
 
-/// Unlocks, waits to be woken and locks again.
+/// Unlocks, waits for a wake-up and locks again.
 pub fn wait(changed: *const Name, lock: *const Name) {
     if let Some(node) = Node::current() {
         flush_before_unlock(node);
@@ -61,7 +61,7 @@ pub fn wake(changed: *const Name) {
     }
 }
 
-/// Waits until so many threads have come.
+/// Waits until `threads` threads have arrived.
 pub fn meet(barrier: *const Name, threads: u32) {
     if let Some(node) = Node::current().filter(|_| threads > 1) {
         flush_before_unlock(node);
@@ -86,7 +86,7 @@ pub fn allocate(bytes: usize, align: usize) -> *mut u8 {
     address as *mut u8
 }
 
-/// Memory for one value that all threads can use.
+/// Shared memory with one value.
 pub fn create<T>(value: T) -> *mut T {
     let place = allocate(size_of::<T>(), align_of::<T>()).cast::<T>();
     // SAFETY: the block was just allocated for it.
@@ -94,7 +94,7 @@ pub fn create<T>(value: T) -> *mut T {
     place
 }
 
-/// Frees what [`allocate`] or [`create`] gave. Nobody uses it any more.
+/// Frees memory of [`allocate`] or [`create`], which must be unused.
 pub fn discard<T>(place: *mut T) {
     // SAFETY: a block from the heap that `free` knows.
     unsafe { crate::alloc::free(place.cast()) };

@@ -1,4 +1,4 @@
-//! Tasks: pieces of work that any thread of the team may do, at a barrier or while it waits for tasks.
+//! Tasks: any thread of the team may run them, at a barrier or while it waits for tasks.
 
 use super::context::{self, Context};
 use super::depend;
@@ -8,9 +8,9 @@ use super::team::{self, Team};
 use libc::{c_int, c_long, c_uint, c_void};
 use std::ptr::null_mut;
 
-/// What tasks run.
+/// The function of a task.
 pub type Function = unsafe extern "C" fn(*mut c_void);
-/// What copies the arguments of a task.
+/// The function that copies the arguments of a task.
 pub type Copy = Option<unsafe extern "C" fn(*mut c_void, *mut c_void)>;
 
 /// Bits that gcc passes.
@@ -25,7 +25,7 @@ pub mod flag {
     pub const DETACH: u32 = 1 << 13;
 }
 
-/// Unfinished tasks for each thread of the team; whoever makes more runs them itself.
+/// The most queued tasks for each thread of the team; beyond that the creating thread runs them at once.
 const MOST_WAITING: usize = 64;
 
 /// The arguments of a task, as gcc describes them.
@@ -38,10 +38,10 @@ pub struct Arguments {
 }
 
 impl Arguments {
-    /// A copy in memory that all threads can use.
+    /// A copy in shared memory.
     ///
     /// # Safety
-    /// They are what gcc says they are.
+    /// They are as gcc passes them.
     pub unsafe fn copied(&self) -> *mut u8 {
         let place = sync::allocate(self.size.max(1), self.align);
         // SAFETY: the block has room for the arguments.
@@ -55,7 +55,7 @@ impl Arguments {
     }
 }
 
-/// What stands for the calling thread's work as the parent of tasks.
+/// The current task of the calling thread, as the parent of tasks.
 fn current() -> *mut Task {
     let context = context::get();
     if !context.task.is_null() {
@@ -66,7 +66,7 @@ fn current() -> *mut Task {
     task
 }
 
-/// True if the calling thread leaves a task for others.
+/// True if a new task is queued instead of run at once.
 ///
 /// # Safety
 /// The team is the calling thread's.
@@ -138,7 +138,7 @@ pub unsafe fn make(
     }
 }
 
-/// Runs a task in the thread that has made it.
+/// Runs a task in the thread that created it.
 unsafe fn run_at_once(function: Function, arguments: Arguments, last: bool) {
     let before = context::get();
     // SAFETY: the caller's promise; the copy is this task's alone.
@@ -174,7 +174,7 @@ pub fn end() {
     context::update(|context| context.task = null_mut());
 }
 
-/// Runs a task that was left for others. The lock is held before and after, and not meanwhile.
+/// Runs a queued task. The lock is held before and after, but not during the task.
 ///
 /// # Safety
 /// The team is the calling thread's, and the task was taken from its queue.
@@ -225,10 +225,10 @@ unsafe fn finish(team: *mut Team, task: *mut Task) {
     }
 }
 
-/// Runs tasks that are `wanted` until `done`; waits where there is none.
+/// Runs tasks that are `wanted` until `done`; waits if there is none.
 ///
 /// # Safety
-/// The team is the calling thread's. Both questions are asked with the lock held.
+/// The team is the calling thread's. Both functions are called with the lock held.
 unsafe fn run_until(team: *mut Team, wanted: impl Fn(&Task) -> bool, done: impl Fn() -> bool) {
     // SAFETY: the caller's promise.
     unsafe {
@@ -243,7 +243,7 @@ unsafe fn run_until(team: *mut Team, wanted: impl Fn(&Task) -> bool, done: impl 
     }
 }
 
-/// Waits until all threads of the team are here and all tasks are finished, and runs tasks meanwhile.
+/// Waits until all threads of the team have arrived and all tasks are finished, and runs tasks meanwhile.
 ///
 /// # Safety
 /// The team is the calling thread's, and has tasks.
@@ -268,7 +268,7 @@ pub unsafe fn barrier(team: *mut Team) {
     }
 }
 
-/// Waits for those children of the present task that must be finished before something with these dependences.
+/// Waits for the children of the current task that conflict with these dependences.
 unsafe fn await_siblings(dependences: &[Dependence]) {
     let Context { team, task: parent, .. } = context::get();
     if parent.is_null() || dependences.is_empty() {

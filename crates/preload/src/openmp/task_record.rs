@@ -1,18 +1,18 @@
-//! What the threads of a team know of a task, in shared memory.
+//! The record of a task, in shared memory.
 
 use std::ptr::null_mut;
 
-/// A task, or what stands for the work of a thread that has made tasks, in shared memory. Used with the team's lock
-/// held, but for what it is to run.
+/// A task, or the implicit task of a thread, in shared memory. Accessed with the team's lock held, except its
+/// function and arguments.
 #[repr(C)]
 pub struct Task {
     pub next: *mut Self,
     pub parent: *mut Self,
     pub group: *mut Group,
     pub function: usize,
-    /// The copy of its arguments; its own if it is not null.
+    /// The copy of its arguments, which it owns; may be null.
     pub data: *mut u8,
-    /// Its children are run at once.
+    /// It is final: its children run at once.
     pub last: bool,
     pub finished: bool,
     /// Children that are not finished.
@@ -22,7 +22,7 @@ pub struct Task {
     pub sibling: *mut Self,
     pub dependences: *mut Dependence,
     pub count: usize,
-    /// Tasks that must be finished before this one, and the other way round.
+    /// The number of tasks that must finish before this one, and the tasks that follow it.
     pub blockers: usize,
     pub followers: *mut Follower,
 }
@@ -55,7 +55,7 @@ impl Task {
         }
     }
 
-    /// What it depends on.
+    /// Its dependences.
     pub fn dependences(&self) -> &[Dependence] {
         if self.dependences.is_null() {
             return &[];
@@ -65,12 +65,12 @@ impl Task {
     }
 }
 
-/// What a task depends on.
+/// A dependence of a task.
 #[repr(C)]
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Dependence {
     pub address: usize,
-    /// It changes what is there, so that it cannot run beside others that use it.
+    /// It is `out` or `inout`: the task cannot run beside others with the address.
     pub changes: bool,
 }
 

@@ -5,7 +5,7 @@ use super::schedule::Loop;
 use super::task::{self, Arguments, Copy, Function, flag};
 use libc::{c_int, c_long, c_uint, c_ulong, c_ulonglong, c_void};
 
-/// How many iterations each of the tasks gets: `each`, and one more the first `more` of them.
+/// The iterations of each task: `each`, and one more for the first `more` tasks.
 #[derive(Debug, PartialEq, Eq)]
 struct Cut {
     tasks: u64,
@@ -13,7 +13,7 @@ struct Cut {
     more: u64,
 }
 
-/// Cuts a loop. `wanted` is how many tasks there shall be or, with `grain`, how many iterations each has at least.
+/// Divides a loop. `wanted` is the number of tasks or, with `grain`, the least number of iterations of each.
 fn cut(count: u64, wanted: u64, grain: bool, threads: u64) -> Cut {
     let tasks = match (grain, wanted) {
         (true, least) => count / least.max(1),

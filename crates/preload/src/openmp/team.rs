@@ -7,7 +7,7 @@ use super::share::Share;
 use super::sync::{self, Name};
 use std::ptr::null_mut;
 
-/// The settings that a thread passes on to those that it starts.
+/// The settings that a thread passes to threads that it starts.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct Controls {
@@ -20,7 +20,7 @@ pub struct Controls {
 }
 
 impl Controls {
-    /// What the environment says, for the threads of regions at a level.
+    /// The settings of the environment, for regions at a level.
     pub fn at(level: u32) -> Self {
         let settings = settings::get();
         let threads = settings.threads.get(level as usize).or(settings.threads.last());
@@ -33,14 +33,14 @@ impl Controls {
     }
 }
 
-/// A team, in shared memory. What is not fixed from the start is touched with its lock held.
+/// A team, in shared memory. Mutable members are accessed with its lock held.
 #[repr(C)]
 pub struct Team {
     pub lock: Name,
-    /// Told when something that threads of the team wait for may have happened.
+    /// Signalled when a condition may have changed that threads of the team wait for.
     pub changed: Name,
     pub threads: u32,
-    /// How many regions this one is inside, and how many of them have several threads; itself included.
+    /// The nesting depth of the region, including itself, and the number of those with several threads.
     pub level: u32,
     pub active: u32,
     /// The team that the thread is of that began the region; null outside all regions.
@@ -53,12 +53,12 @@ pub struct Team {
     pub first: *mut Share,
     /// The pieces of work that not all threads are done with.
     pub shares: *mut Share,
-    /// There may be tasks that wait for a thread: whoever waits for the team looks for them.
+    /// There may be queued tasks: threads that wait for the team run them.
     pub tasking: bool,
     /// Threads at the barrier, and how often all were.
     pub arrived: u32,
     pub phase: u32,
-    /// Threads that wait to be told of a change.
+    /// Threads that wait for a signal.
     pub idle: u32,
     /// Tasks that are not finished.
     pub unfinished: usize,
@@ -118,7 +118,7 @@ pub unsafe fn wait(team: *mut Team) {
     }
 }
 
-/// Tells those that wait for a change in a team whose lock the caller holds.
+/// Wakes the waiting threads of a team whose lock the caller holds.
 ///
 /// # Safety
 /// The team is the calling thread's.

@@ -1,4 +1,4 @@
-//! Work that the threads of a team divide: each meets the same pieces in the same order, and may be pieces ahead of
+//! Work-sharing constructs: each thread of a team meets the same constructs in the same order, and may be ahead of
 //! others.
 
 use super::context::{self, Context};
@@ -8,7 +8,7 @@ use super::sync;
 use super::team;
 use std::ptr::null_mut;
 
-/// Comes to the next piece of work, which looks like `share` unless a thread was here before. True if none was.
+/// Enters the next construct; the first thread creates it by `share`. True for the first thread.
 pub fn enter(share: impl FnOnce() -> Share) -> bool {
     let (team, context) = (context::team(), context::get());
     let sequence = context.sequence + 1;
@@ -31,7 +31,7 @@ pub fn enter(share: impl FnOnce() -> Share) -> bool {
     first
 }
 
-/// Is done with the piece of work; the last thread's leaving frees it.
+/// Leaves the construct; the last thread frees it.
 pub fn leave() {
     let context = context::get();
     if context.share.is_null() {
@@ -55,7 +55,7 @@ pub fn leave() {
     context::set(Context { share: null_mut(), ..context });
 }
 
-/// The values from which and before which this thread runs next; `None` if there is no more work for it.
+/// The next chunk of this thread (first, end); `None` if there is none.
 pub fn next() -> Option<(u64, u64)> {
     let context = context::get();
     let share = context.share;
@@ -83,7 +83,7 @@ pub fn next() -> Option<(u64, u64)> {
     range.map(|range| work.values(&range))
 }
 
-/// Lets ordered parts go on behind this thread's iterations, once they have come to them.
+/// Passes the turn of ordered parts behind this thread's chunk, once it has come to it.
 fn pass_turn(context: &Context) {
     let iterations = context.iterations();
     if iterations.is_empty() {
@@ -99,7 +99,7 @@ fn pass_turn(context: &Context) {
     }
 }
 
-/// Waits until ordered parts have come to this thread's iterations.
+/// Waits until the turn of ordered parts has come to this thread's chunk.
 pub fn await_turn(context: &Context) {
     // SAFETY: as above.
     unsafe {

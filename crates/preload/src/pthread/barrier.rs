@@ -8,8 +8,8 @@ crate::shared_or_real! {
         if count == 0 || count > i32::MAX as u32 {
             libc::EINVAL
         } else {
-            // The count is all that the program's memory holds; every arrival brings it along.
-            // SAFETY: the object is the caller's, and longer than this.
+            // The program's memory holds only the count, which each arrival sends. SAFETY: the object is the
+            // caller's, and longer than this.
             unsafe { barrier.cast::<c_uint>().write(count) };
             0
         }

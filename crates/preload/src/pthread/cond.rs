@@ -1,4 +1,4 @@
-//! Condition variables, and futexes that the program uses by itself.
+//! Condition variables, and the program's own futex calls.
 
 use super::mutex_kind::kind_of;
 use super::{code, deadline, robust};
@@ -31,7 +31,7 @@ fn wait(
     flush_before_unlock(node);
     code(robust::unlocking(mutex).and_then(|()| {
         let waited = node.cond_wait(cond as usize, mutex as usize, kind_of(mutex), until);
-        // Whatever has ended the wait, the mutex is locked again unless it could not be unlocked.
+        // However the wait ended, the mutex is locked again unless it could not be unlocked.
         match waited {
             Ok(()) | Err(libc::ETIMEDOUT) => robust::locked(node, mutex).and(waited),
             error => error,

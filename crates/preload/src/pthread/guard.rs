@@ -1,12 +1,12 @@
 //! Guards of function-local statics in C++.
 //!
-//! Compiled code first looks at the guard's first byte by itself. Under release consistency that look is no
-//! acquire, so the byte stays 0 in shared memory and every pass asks here, where the answer comes from the node.
+//! Compiled code first reads the guard's first byte. Under release consistency that read is no acquire, so the byte
+//! stays 0 in shared memory and each pass calls this function, which asks the node.
 
 use libc::c_int;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// The half of a guard that compiled code does not look at.
+/// The half of a guard that compiled code does not read.
 fn mark<'a>(guard: *mut i64) -> &'a AtomicU32 {
     // SAFETY: a guard has eight bytes and is aligned for them.
     unsafe { AtomicU32::from_ptr(guard.cast::<u32>().add(1)) }

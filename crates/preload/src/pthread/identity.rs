@@ -1,4 +1,4 @@
-//! Who a thread is, and what can only be done to a thread of the same node.
+//! The identity of threads, and operations that are possible on threads of the same node only.
 
 use crate::io::{Buffer, with_buffers_returning_error};
 use gondwana_node::{Node, ProcessChange, Thread};
@@ -111,7 +111,7 @@ pub fn kill_here(thread: u64, signal: c_int) -> c_int {
 }
 
 /// # Safety
-/// As the C library's function of this name: the stack that it tells of is the one in the span.
+/// As the C library's function of this name; it returns the stack in the span.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pthread_getattr_np(thread: pthread_t, attributes: *mut pthread_attr_t) -> c_int {
     let Ok(named) = native(thread) else { return libc::ESRCH };

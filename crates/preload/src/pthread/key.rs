@@ -1,6 +1,6 @@
 //! Thread-specific data.
 //!
-//! Keys mean the same on every node: node 0 hands them out. Values belong to one thread, and stay with it.
+//! Keys are the same on all nodes: node 0 allocates them. Values belong to one thread, and stay with it.
 
 use crate::private_stack::uninterrupted;
 use gondwana_elf::{is_runtime_library, loaded};
@@ -12,7 +12,7 @@ use std::sync::Mutex;
 /// How often destructors are repeated for values that destructors set (`PTHREAD_DESTRUCTOR_ITERATIONS`).
 const ROUNDS: usize = 4;
 
-/// Keys of the whole run are numbered from here, so that the C library's own stay apart.
+/// The first key of the run; the C library's own keys are smaller.
 const FIRST: u32 = 1 << 16;
 
 /// Keys that this node knows to be deleted. No key is ever made twice in a run.
@@ -83,7 +83,7 @@ pub unsafe extern "C" fn pthread_setspecific(key: pthread_key_t, value: *const c
         };
     }
     let Some(node) = Node::current() else { return libc::EINVAL };
-    // A handler that asked for a value in the midst of this would find the values taken.
+    // A signal handler that read a value meanwhile would find it missing.
     uninterrupted(|| {
         if DELETED.lock().expect("not poisoned").contains(&key) {
             return libc::EINVAL;

@@ -1,8 +1,7 @@
 //! `pthread_*`, `sem_*` and the C++ runtime's guards.
 //!
-//! An object in shared memory is known by its address and lives in the runtime; what the program allocated for
-//! it holds only what initialisation put there. Objects anywhere else, such as a library's own, stay the C
-//! library's.
+//! An object in shared memory is identified by its address, and its state is in the runtime; the program's memory
+//! holds only the initialisation data. Objects elsewhere, such as those of a runtime library, stay the C library's.
 
 mod barrier;
 mod cond;
@@ -60,15 +59,16 @@ fn deadline(clock: clockid_t, time: *const timespec) -> Result<Instant, i32> {
     Ok(Instant::now() + Duration::from_nanos(left as u64))
 }
 
-/// Does what is rarely done apart from what mostly is, which then has no registers to save.
+/// Calls a rarely used path out of line, so that the common path saves no registers.
 #[cold]
 #[inline(never)]
 pub fn rarely<R>(call: impl FnOnce() -> R) -> R {
     call()
 }
 
-/// Defines an exported function: what it does for a shared object, and otherwise the C library's. A function that returns 0
-/// may say what is `at_hand`: that comes first, need not ask whether the object is shared, and is true if all is done.
+/// Defines an exported function: the code for a shared object; otherwise the C library's function is called. A
+/// function that returns 0 may have an `at_hand` fast path, which runs first without a check that the object is
+/// shared, and returns true if it has done everything.
 #[macro_export]
 macro_rules! shared_or_real {
     (@call $whole:ident) => { $whole() };

@@ -3,17 +3,16 @@
 use gondwana_node::MutexKind;
 use libc::{c_int, pthread_mutex_t};
 
-/// Where the C library keeps a mutex's kind; initialisation and static initialisers write it there.
+/// The offset of a mutex's kind in the C library's structure; initialisation writes it there.
 const KIND_OFFSET: usize = 16;
 
-/// What the memory of a mutex says of its kind. `mutex` is what the program passed as a mutex.
+/// The kind in the memory of a mutex. `mutex` is the program's pointer.
 pub fn kind_bits(mutex: *const pthread_mutex_t) -> c_int {
     // SAFETY: the caller of the wrapped function passes a mutex, which is longer than this and aligned for it.
     unsafe { mutex.cast::<u8>().add(KIND_OFFSET).cast::<c_int>().read_volatile() }
 }
 
-/// Reads, when it is asked for, the kind that the memory of a mutex holds. `mutex` is what the program passed as a
-/// mutex.
+/// A function that reads the kind in the memory of a mutex. `mutex` is the program's pointer.
 pub fn kind_of(mutex: *const pthread_mutex_t) -> impl Fn() -> MutexKind + Copy {
     move || match kind_bits(mutex) & 3 {
         libc::PTHREAD_MUTEX_RECURSIVE => MutexKind::Recursive,

@@ -3,10 +3,10 @@
 use gondwana_node::Node;
 use libc::{c_int, pthread_once_t};
 
-/// What a control object holds when its routine was run, as the C library has it.
+/// The C library's value of a control object whose routine has run.
 const DONE: c_int = 2;
 
-/// Says that the routine left by an exception or by `pthread_exit`, unless it is forgotten.
+/// When dropped, records that the routine left by an exception or by `pthread_exit`; forgotten after a normal return.
 struct Unfinished(&'static Node, usize);
 
 impl Drop for Unfinished {

@@ -1,7 +1,7 @@
-//! Robust mutexes: who locks one after a thread that has ended with it is told.
+//! Robust mutexes: a thread that locks one after its holder has ended gets `EOWNERDEAD`.
 //!
-//! What has become of such a mutex is in its own memory, where the C library would have the number of its holder. Only
-//! holders write it, so it travels between nodes like the data that the mutex protects.
+//! The state of such a mutex is in its own memory, where the C library would have the number of its holder. Only
+//! holders write it, so it moves between nodes like the data that the mutex protects.
 
 use super::mutex_kind::{kind_bits, kind_of};
 use crate::private_stack::uninterrupted;
@@ -11,24 +11,25 @@ use std::cell::RefCell;
 use std::mem::ManuallyDrop;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Where the C library keeps a mutex's holder, and what it writes there instead.
+/// The offset of a mutex's holder in the C library's structure, used for the state instead.
 const STATE_OFFSET: usize = 8;
-/// The next to lock the mutex is told that a holder has ended, or has been told and has not mended the data yet.
+/// A holder has ended: the next thread to lock the mutex gets `EOWNERDEAD`, or has got it and has not called
+/// `pthread_mutex_consistent` yet.
 const INCONSISTENT: c_int = c_int::MAX;
-/// Nobody has mended the data: the mutex is of no more use.
+/// The mutex was unlocked without `pthread_mutex_consistent`: it cannot be locked any more.
 const NOT_RECOVERABLE: c_int = c_int::MAX - 1;
 
-/// The bit of a mutex's kind that says that it is robust.
+/// The bit of a mutex's kind for robust mutexes.
 const ROBUST: c_int = 16;
 
-/// The program has made a robust mutex. Until then, locking does not look at the memory of mutexes.
+/// The program has made a robust mutex. Until then, locking does not read the memory of mutexes.
 static EXPECTED: AtomicBool = AtomicBool::new(false);
-/// All nodes know that from this one.
+/// This node has announced that to all nodes.
 static ANNOUNCED: AtomicBool = AtomicBool::new(false);
 
 thread_local! {
-    /// The robust mutexes that the calling thread holds, as often as it has locked them. It is needed when other
-    /// variables of the thread are gone already, so it has no destructor: a thread that ends takes its contents.
+    /// The robust mutexes that the calling thread holds, as often as it has locked them. It is used after other
+    /// thread-local variables are destroyed, so it has no destructor: a thread that ends takes its contents.
     static HELD: RefCell<ManuallyDrop<Vec<usize>>> = const { RefCell::new(ManuallyDrop::new(Vec::new())) };
 }
 
@@ -42,7 +43,7 @@ pub fn expect() -> c_int {
     0
 }
 
-/// Before a mutex is initialised: if it is to be robust, all nodes learn that there are such.
+/// Called before a mutex is initialised: if it is robust, announces to all nodes that there are robust mutexes.
 ///
 /// # Safety
 /// The attributes are null or valid.
@@ -75,10 +76,10 @@ fn state(mutex: *mut pthread_mutex_t) -> *mut c_int {
     mutex.cast::<u8>().wrapping_add(STATE_OFFSET).cast()
 }
 
-/// After the calling thread has locked a mutex: whether it may use what the mutex protects.
+/// Called after the calling thread has locked a mutex: whether it may use the protected data.
 ///
 /// # Errors
-/// `EOWNERDEAD`: it may mend it. `ENOTRECOVERABLE`: it may not, and does not hold the mutex.
+/// `EOWNERDEAD`: it may repair the data. `ENOTRECOVERABLE`: it does not hold the mutex.
 #[inline]
 pub fn locked(node: &'static Node, mutex: *mut pthread_mutex_t) -> Result<(), i32> {
     if is_robust(mutex) { look(node, mutex) } else { Ok(()) }
@@ -103,7 +104,7 @@ fn look(node: &'static Node, mutex: *mut pthread_mutex_t) -> Result<(), i32> {
     }
 }
 
-/// Removes one lock of a mutex from those of the calling thread: how many there were.
+/// Removes one lock of a mutex from those of the calling thread; returns how many there were.
 fn forget(mutex: *mut pthread_mutex_t) -> usize {
     with_held(|held| {
         let locks = held.iter().filter(|&&other| other == mutex as usize).count();
@@ -114,7 +115,7 @@ fn forget(mutex: *mut pthread_mutex_t) -> usize {
     })
 }
 
-/// Before the calling thread unlocks a mutex: data that it was to mend and has not are lost.
+/// Called before the calling thread unlocks a mutex: an inconsistent mutex becomes not recoverable.
 ///
 /// # Errors
 /// `EPERM`: it does not hold the mutex.
@@ -137,7 +138,7 @@ fn leave(mutex: *mut pthread_mutex_t) -> Result<(), i32> {
     Ok(())
 }
 
-/// What `pthread_mutex_trylock` says of a mutex that is locked.
+/// The result of `pthread_mutex_trylock` for a locked mutex.
 pub fn busy(mutex: *mut pthread_mutex_t) -> i32 {
     let is_mine = || with_held(|held| held.contains(&(mutex as usize)));
     let checks = || kind_of(mutex)() == MutexKind::ErrorCheck;
@@ -147,7 +148,7 @@ pub fn busy(mutex: *mut pthread_mutex_t) -> i32 {
 /// `pthread_mutex_consistent`.
 ///
 /// # Errors
-/// `EINVAL`: there is nothing to mend.
+/// `EINVAL`: the mutex is not inconsistent.
 pub fn mended(mutex: *mut pthread_mutex_t) -> Result<(), i32> {
     // SAFETY: the caller of the wrapped function passes a mutex that it holds.
     unsafe {
@@ -159,15 +160,15 @@ pub fn mended(mutex: *mut pthread_mutex_t) -> Result<(), i32> {
     Ok(())
 }
 
-/// The calling thread ends: the robust mutexes that it holds go to others.
+/// Called when the calling thread ends: unlocks the robust mutexes that it holds.
 pub fn thread_ends(node: &'static Node) {
     for mutex in with_held(std::mem::take) {
         let mutex = mutex as *mut pthread_mutex_t;
-        // A recursive mutex is here as often as it was locked.
+        // A recursive mutex is listed as often as it was locked.
         if is_robust(mutex) && node.holds_mutex(mutex as usize) {
             // SAFETY: the calling thread holds the mutex.
             unsafe { state(mutex).write(INCONSISTENT) };
-            // It holds it, so that nothing can go wrong.
+            // The thread holds it, so this cannot fail.
             let _ = node.mutex_unlock(mutex as usize, kind_of(mutex));
         }
     }

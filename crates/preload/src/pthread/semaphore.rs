@@ -4,7 +4,7 @@ use super::deadline;
 use gondwana_node::{Initialised, Object};
 use libc::{c_int, c_uint, clockid_t, sem_t, timespec};
 
-/// What initialisation leaves in the program's memory: the manager learns it with the first operation.
+/// The initialisation data in the program's memory; the first operation sends it to the manager.
 #[repr(C)]
 struct Memory {
     value: u32,

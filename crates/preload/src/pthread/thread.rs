@@ -10,8 +10,8 @@ use libc::{c_int, c_void, clockid_t, pthread_attr_t, pthread_t, timespec};
 use std::mem::MaybeUninit;
 use std::sync::OnceLock;
 
-/// The private stack on which a thread begins and ends: what the C library runs there (its own start and end,
-/// destructors of thread-local objects) is little.
+/// The size of the private stack on which a thread starts and ends: the C library runs little there (its own start
+/// and end, destructors of thread-local objects).
 const PRIVATE_STACK: usize = 256 * 1024;
 
 /// The least and the default size of a stack in the span.
@@ -26,7 +26,7 @@ unsafe extern "C" {
 /// The key whose destructor ends each of our threads, and `main` if it calls `pthread_exit`, after the C++ runtime's own destructors.
 static LAST: OnceLock<libc::pthread_key_t> = OnceLock::new();
 
-/// What a new thread is told.
+/// The start data of a new thread.
 struct Start {
     node: &'static Node,
     spec: ThreadSpec,
@@ -71,7 +71,7 @@ pub unsafe extern "C" fn pthread_create(
     }
 }
 
-/// What is to be started, for a caller of `pthread_create` with these attributes.
+/// The specification of a new thread from the arguments of `pthread_create`.
 ///
 /// # Safety
 /// The attributes are null or valid.
@@ -170,8 +170,8 @@ pub fn foreign_ends(node: &'static Node) {
     Thread::detach(node);
 }
 
-/// The last thing a thread does: what it wrote becomes visible, and whoever joins it is told. If it is `main`, which has
-/// called `pthread_exit`, the program ends when all others have.
+/// The end of a thread: releases its writes and notifies joining threads. If it is `main`, after `pthread_exit`, the
+/// program ends when all other threads have ended.
 unsafe extern "C" fn end(node: *mut c_void) {
     // SAFETY: the key's value is the node, which lives as long as the process.
     let node: &'static Node = unsafe { &*node.cast::<Node>() };
@@ -224,7 +224,8 @@ fn join(thread: pthread_t, value: *mut *mut c_void, wait: gondwana_node::JoinWai
     }
 }
 
-/// Defines the functions that name a thread: what they do for threads of the run, and otherwise the C library's.
+/// Defines the functions with a thread argument: the code for threads of the run; otherwise the C library's function
+/// is called.
 macro_rules! naming_a_thread {
     ($(fn $name:ident($thread:ident: pthread_t $(, $argument:ident: $type:ty)*) = $body:expr;)*) => {$(
         /// # Safety

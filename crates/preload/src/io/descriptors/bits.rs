@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 const WORDS: usize = MOST.div_ceil(64);
 
-/// One bit for each number. Numbers beyond are never in it.
+/// One bit for each number. Larger numbers are never in it.
 pub struct Bits([AtomicU64; WORDS]);
 
 impl Bits {
@@ -16,7 +16,7 @@ impl Bits {
 
     #[inline]
     fn word_of(&self, number: c_int) -> Option<(&AtomicU64, u64)> {
-        // Negative numbers lie beyond the end.
+        // Negative numbers are beyond the end.
         self.0.get(number as u32 as usize / 64).map(|word| (word, 1 << (number % 64)))
     }
 

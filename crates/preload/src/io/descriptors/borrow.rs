@@ -1,5 +1,5 @@
-//! Descriptors of other nodes on the same computer: copies at the same numbers, which share offset and flags with
-//! the original. They are made when they are first used, and go with the original.
+//! Descriptors of other nodes on the same computer: copies at the same numbers, which share offset and flags with the
+//! original. They are made at first use, and closed with the original.
 
 use super::bits::Bits;
 use super::copy::{Lasting, copy};
@@ -15,7 +15,7 @@ static LENT: Bits = Bits::new();
 /// Numbers at which there is a copy here.
 static BORROWED: Bits = Bits::new();
 
-/// Counts the copies that this node was told to give up, whether it had them or not.
+/// Counts the orders to close copies, whether this node had them or not.
 static FORGOTTEN: AtomicU64 = AtomicU64::new(0);
 
 /// Lets the nodes of the run, which are children of the launcher, copy descriptors of this process.
@@ -29,13 +29,13 @@ pub fn lend(number: c_int) -> c_int {
     if stops::is_of_runtime(number) {
         return -libc::EBADF;
     }
-    // Ahead of the look: it may be closed right after.
+    // Before the check: it may be closed right after.
     LENT.set(number);
     // SAFETY: touches no memory.
     if stops::is_open(number) { unsafe { libc::getpid() } } else { -libc::EBADF }
 }
 
-/// What came of trying to copy a descriptor from its owner.
+/// The result of copying a descriptor from its owner.
 pub enum Borrowed {
     /// It can be used.
     Here,
@@ -45,7 +45,7 @@ pub enum Borrowed {
     OutOfReach,
 }
 
-/// Copies a descriptor from its owner, in place of the stop.
+/// Copies a descriptor from its owner, in place of the placeholder.
 pub fn borrow(node: &'static Node, owner: usize, number: c_int) -> Borrowed {
     loop {
         let forgotten = FORGOTTEN.load(Ordering::SeqCst);
@@ -58,7 +58,7 @@ pub fn borrow(node: &'static Node, owner: usize, number: c_int) -> Borrowed {
         if FORGOTTEN.load(Ordering::SeqCst) == forgotten {
             return Borrowed::Here;
         }
-        // It may have been closed meanwhile, and this be the copy of what was there before.
+        // The original may have been closed meanwhile, so this copy may be stale.
         give_up(number);
     }
 }
@@ -77,14 +77,14 @@ pub fn forget(number: c_int) {
     give_up(number);
 }
 
-/// For another node, whose thread closes a descriptor of this one; 0 or an error number.
+/// For a thread of another node that closes a descriptor of this one; 0 or an error number.
 pub fn close_here(number: c_int) -> c_int {
     LENT.clear(number);
     // SAFETY: what the program asked for.
     if unsafe { crate::real!(close: fn(c_int) -> c_int)(number) } == 0 { 0 } else { crate::errno::get() }
 }
 
-/// Ends the copies of a descriptor that was just closed or replaced here, or renews them where all nodes need one.
+/// Closes the copies of a descriptor that was just closed or replaced here, or renews those of standard descriptors.
 pub fn recall(number: c_int) {
     if standard::is_standard(number) {
         standard::changed(number);

@@ -1,5 +1,5 @@
-//! Calls that need nothing but to know whether their descriptor is this node's, and those that open and close at
-//! numbers of the program's choice.
+//! Calls that only check whether their descriptor is this node's, and calls that open or close numbers of the
+//! program's choice.
 
 use super::stops::{self, Numbers};
 use super::{borrow, is_here};

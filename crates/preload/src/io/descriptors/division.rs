@@ -2,17 +2,18 @@
 
 use std::ops::Range;
 
-/// `select` knows numbers below this.
+/// `select` supports numbers below this.
 const SELECTABLE: i32 = libc::FD_SETSIZE as i32;
 
 /// How many numbers a run of few nodes divides.
 const WANTED: i32 = 2048;
 
-/// What a node gets at least above [`SELECTABLE`], unless there are many.
+/// The least count of numbers of a node above [`SELECTABLE`], unless there are many nodes.
 const LEAST: i32 = 128;
 
-/// The most numbers that any run divides. Each node has a stop at almost every one, which takes time and memory of the kernel,
-/// and of whoever looks at the open files of all processes: with [`LEAST`] for each of 256 nodes, nine millions in all.
+/// The most numbers that any run divides. Each node has a placeholder at almost every one, which costs the kernel
+/// time and memory, and also programs that list the open files of all processes: with [`LEAST`] for each of 256 nodes
+/// there would be nine million.
 pub const MOST: usize = 5 * SELECTABLE as usize;
 
 /// The numbers of one run, divided among its nodes. Every node has a part of the numbers that `select` knows, and
@@ -25,7 +26,7 @@ pub struct Division {
 
 impl Division {
     /// Divides numbers among nodes; none above `limit`. The nodes of a run agree as long as none has a limit below
-    /// what is wanted: a few thousand.
+    /// the wanted few thousand.
     pub fn new(nodes: usize, limit: i32) -> Self {
         let nodes = nodes as i32;
         let wanted = WANTED.max(SELECTABLE + nodes * LEAST).min(MOST as i32);

@@ -1,12 +1,12 @@
-//! The limit on open files: the kernel's must leave room for the numbers of all nodes, and the program sees the one
-//! it was started with.
+//! The limit on open files: the kernel's limit must leave room for the numbers of all nodes, while the program sees
+//! the limit that it was started with.
 
 use crate::io::buffers::{Buffer, with_present};
 use libc::{RLIMIT_NOFILE, c_int, c_long, c_uint, pid_t, rlimit};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// What the runtime itself opens, at most: a few, and a connection to every other node.
+/// The most descriptors of the runtime: a few, and a connection to each other node.
 fn own(nodes: usize) -> u64 {
     64 + nodes as u64
 }
@@ -26,7 +26,7 @@ fn set(limit: rlimit) -> c_int {
     unsafe { crate::real!(setrlimit: fn(c_uint, *const rlimit) -> c_int)(RLIMIT_NOFILE, &raw const limit) }
 }
 
-/// Raises the limit as far as it goes. Returns how many numbers a run of `nodes` may divide.
+/// Raises the limit as far as possible. Returns how many numbers a run of `nodes` may divide.
 pub fn raise(nodes: usize) -> c_int {
     let limit = get();
     BELIEVED.store(limit.rlim_cur, Ordering::Relaxed);
@@ -42,7 +42,7 @@ pub fn settle(room: c_int) {
 /// How many threads are starting programs, and the kernel's limit from before that.
 static STARTING: Mutex<(usize, u64)> = Mutex::new((0, 0));
 
-/// Runs a call that starts a program, which gets the limit that this one believes in.
+/// Runs a call that starts a program, which gets the limit that this program sees.
 pub fn for_child<R>(start: impl FnOnce() -> R) -> R {
     let Some(believed) = believed() else { return start() };
     let starting = || STARTING.lock().expect("not poisoned");
@@ -66,7 +66,7 @@ pub fn for_child<R>(start: impl FnOnce() -> R) -> R {
     result
 }
 
-/// Replaces this process by a program, which gets the limit that this one believes in; returns if that fails.
+/// Replaces this process by a program, which gets the limit that this program sees; returns if that fails.
 pub fn for_exec(replace: impl FnOnce() -> c_int) -> c_int {
     let Some(believed) = believed() else { return replace() };
     let limit = get();
@@ -95,7 +95,7 @@ pub fn believed() -> Option<u64> {
     }
 }
 
-/// Defines `getrlimit`, with what the program believes in place of what the kernel says.
+/// Defines `getrlimit`, with the program's limit in place of the kernel's.
 macro_rules! telling {
     ($($name:ident)*) => {$(
         /// # Safety
@@ -140,7 +140,7 @@ macro_rules! setting {
 
 setting! { setrlimit setrlimit64 }
 
-/// Defines `prlimit`, which is the other two if it is about this process.
+/// Defines `prlimit`, which for this process is the other two.
 macro_rules! doing_both {
     ($($name:ident)*) => {$(
         /// # Safety

@@ -1,8 +1,8 @@
-//! Descriptors: every number means the same on all nodes, or nothing.
+//! Descriptors: each number refers to the same file on all nodes, or to none.
 //!
 //! The nodes of a run divide the numbers, so that two never open different files at the same one. At the numbers of
-//! others a node has *stops*; a call that meets one is about something that another node has open. On one computer
-//! the node then gets a copy of it; otherwise the call fails.
+//! other nodes a node has *placeholders* (`stops`). A call on a placeholder refers to a descriptor of another node:
+//! on one computer the node then gets a copy of it; otherwise the call fails.
 
 mod bits;
 mod borrow;
@@ -34,7 +34,7 @@ pub fn begin() {
     borrow::begin();
 }
 
-/// True if a call may go on with this descriptor. Otherwise `errno` says that it is not open.
+/// True if a call may use this descriptor. Otherwise `errno` is set to EBADF.
 #[inline]
 pub fn is_here(number: c_int, call: &str) -> bool {
     !stops::is_stop(number) || is_reachable(number, call)
@@ -44,7 +44,7 @@ pub fn is_here(number: c_int, call: &str) -> bool {
 fn is_reachable(number: c_int, call: &str) -> bool {
     if let Some((node, owner)) = other_owner(number) {
         let before = crate::errno::get();
-        // Inside the runtime, a thread cannot ask.
+        // Inside the runtime, a thread cannot send a request.
         let found =
             if Thread::inside_runtime() { Borrowed::OutOfReach } else { borrow::borrow(node, owner, number) };
         match found {
@@ -60,8 +60,7 @@ fn is_reachable(number: c_int, call: &str) -> bool {
     false
 }
 
-/// True if the program may open something of its choice at a number: it does not natively replace what another
-/// node has there.
+/// True if the program may open a number of its choice: another node has nothing open there.
 fn is_free(number: c_int, call: &str) -> bool {
     if stops::is_out_of_reach(number) {
         crate::errno::set(libc::EBADF);
@@ -77,7 +76,7 @@ fn is_free(number: c_int, call: &str) -> bool {
     }
 }
 
-/// Says once that descriptors stay on their nodes.
+/// Prints once that descriptors stay on their nodes.
 fn refuse(node: &Node, owner: usize, number: c_int, call: &str) {
     static SAID: AtomicBool = AtomicBool::new(false);
     if !SAID.swap(true, Ordering::Relaxed) {

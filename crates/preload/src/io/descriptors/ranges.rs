@@ -1,12 +1,12 @@
-//! Closing many descriptors at once: those of the program, on whichever node, and none of the runtime's.
+//! Closes ranges of descriptors: those of the program on all nodes, and none of the runtime's.
 
 use super::borrow;
 use super::stops::{self, Numbers, other_owner};
 use gondwana_node::{Node, ProcessChange};
 use libc::{c_int, c_uint};
 
-/// Calls `act` with the numbers of a range that the program has open here, and `elsewhere` with a node and those that
-/// it has open there only.
+/// Calls `act` for the numbers of a range that are open here, and `elsewhere` with a node and the numbers that are
+/// open only there.
 fn for_open(range: (c_uint, c_uint), act: impl Fn(c_int), elsewhere: impl Fn(&'static Node, usize, c_int)) {
     let Some(numbers) = Numbers::get() else { return };
     let before = crate::errno::get();
@@ -56,7 +56,7 @@ pub unsafe extern "C" fn close_range(first: c_uint, last: c_uint, flags: c_int) 
     if flags as c_uint & libc::CLOSE_RANGE_CLOEXEC == 0 {
         close_all((first, last));
     } else {
-        // Programs are started with what is open on the node that starts them.
+        // Started programs inherit the descriptors of the node that starts them.
         let mark = |number| {
             // SAFETY: touches no memory.
             unsafe {

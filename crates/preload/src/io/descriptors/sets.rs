@@ -5,7 +5,7 @@ use crate::io::{Buffer, with_buffers};
 use crate::signals::without_faults;
 use libc::{c_int, fd_set, nfds_t, pollfd, sigset_t, timespec, timeval};
 
-/// Looks at each descriptor of a set. The kernel answers `POLLNVAL` for those that are not here.
+/// Checks each descriptor of a set. The kernel returns `POLLNVAL` for those that are not here.
 unsafe fn look_at_all(set: *mut pollfd, count: nfds_t, name: &str) {
     for index in 0..count as usize {
         // SAFETY: the caller of `poll` passes that many.

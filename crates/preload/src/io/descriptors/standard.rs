@@ -1,7 +1,7 @@
-//! Standard input, output and error: what one node opens or closes at their numbers, all nodes have there.
+//! Standard input, output and error: all nodes follow when one node opens or closes their numbers.
 //!
-//! Unlike other descriptors these are used inside the C library, by `printf` on any node, so they cannot wait for
-//! a call of the program to notice that they have changed.
+//! The C library uses these itself, by `printf` on any node, so a change cannot wait until a call of the program
+//! notices it.
 
 use super::copy::{Lasting, copy};
 use super::stops::{self, Numbers};
@@ -20,7 +20,7 @@ pub fn is_standard(number: c_int) -> bool {
     (0..COUNT).contains(&number)
 }
 
-/// After a call that may have opened something: tells the other nodes if it came to lie at a standard number.
+/// Called after a call that may have opened a descriptor: notifies the other nodes if it has a standard number.
 #[inline]
 pub fn notice() {
     if HOLES.load(Ordering::Relaxed) != 0 {
@@ -30,7 +30,7 @@ pub fn notice() {
 
 #[cold]
 fn look_into_holes() {
-    // The runtime's own calls come by here too.
+    // The runtime's own calls reach this function too.
     if Thread::inside_runtime() {
         return;
     }
@@ -44,7 +44,7 @@ fn bit(number: c_int) -> u32 {
     1 << number
 }
 
-/// A standard number was opened, replaced or closed on this node: all others follow before the caller goes on.
+/// A standard number was opened, replaced or closed on this node: all other nodes follow before the caller continues.
 pub fn changed(number: c_int) {
     let (Some(node), Some(_)) = (Node::current(), Numbers::get()) else { return };
     let before = crate::errno::get();
@@ -76,7 +76,7 @@ fn is_null_device(number: c_int) -> bool {
     }
 }
 
-/// Says once that the stream is now another on this node only.
+/// Prints once that the stream has changed on this node only.
 fn refuse(node: &Node, number: c_int) {
     static SAID: AtomicBool = AtomicBool::new(false);
     if !SAID.swap(true, Ordering::Relaxed) {

@@ -1,8 +1,8 @@
-//! Stops: what stands at the numbers that this node must not use.
+//! Placeholder descriptors (*stops*) at the numbers that this node must not use.
 //!
-//! The kernel gives a new descriptor the lowest free number. So that it is one of the node's own, all others are
-//! taken: by descriptors that can neither be read nor written nor waited for. This reaches every way of opening
-//! something, also those inside the C library.
+//! The kernel gives a new descriptor the lowest free number. To make that a number of this node, all others are
+//! occupied by descriptors that can be neither read nor written nor polled. This covers every way of opening a
+//! descriptor, also inside the C library.
 
 use super::bits::Bits;
 use super::division::Division;
@@ -18,14 +18,14 @@ const FIRST: c_int = 3;
 /// The numbers that have a stop.
 static STOPS: Bits = Bits::new();
 
-/// The numbers among them that the runtime uses itself.
+/// The numbers that the runtime uses itself.
 static RUNTIME: Bits = Bits::new();
 
 /// The numbers as this node sees them.
 pub struct Numbers {
     pub division: Division,
     own: [Range<c_int>; 2],
-    /// The stop that is copied to other numbers.
+    /// The placeholder that is copied to other numbers.
     model: c_int,
 }
 
@@ -42,29 +42,29 @@ pub fn word(index: usize) -> u64 {
     STOPS.word(index)
 }
 
-/// Notes that there is something at a number, and no stop any more.
+/// Records that a number is in use, and no placeholder any more.
 pub fn taken(number: c_int) {
     STOPS.clear(number);
 }
 
-/// True for numbers that no thread of the program can have opened: what is there is the runtime's.
+/// True for numbers of the runtime's own descriptors.
 pub fn is_of_runtime(number: c_int) -> bool {
     RUNTIME.is_set(number) || Numbers::get().is_some_and(|numbers| number >= numbers.division.room())
 }
 
 impl Numbers {
-    /// Those of this node, once it is one of several.
+    /// The numbers of this node, once it is one of several.
     pub fn get() -> Option<&'static Self> {
         NUMBERS.get()
     }
 
-    /// True for a number that must have a stop whenever nothing else is there.
+    /// True for a number that must have a placeholder whenever it is not in use.
     pub fn is_foreign(&self, number: c_int) -> bool {
         (number == libc::STDIN_FILENO || (FIRST..self.division.room()).contains(&number))
             && !self.own.iter().any(|own| own.contains(&number))
     }
 
-    /// Replaces what is at a number by a stop, in one step: no other thread can open anything there.
+    /// Replaces a descriptor by a placeholder, atomically: no other thread can open that number.
     pub fn close(&self, number: c_int) {
         // SAFETY: touches no memory.
         if unsafe {
@@ -76,8 +76,8 @@ impl Numbers {
     }
 }
 
-/// Puts stops at all numbers that a run divides, those of this node included: what the runtime itself opens before
-/// [`begin`] comes to lie above.
+/// Puts placeholders at all numbers that a run divides, including this node's: descriptors that the runtime opens
+/// before [`begin`] get higher numbers.
 pub fn reserve(nodes: usize, node: usize) {
     let division = Division::new(nodes, limit::raise(nodes));
     let room = division.room();
@@ -96,8 +96,7 @@ pub fn reserve(nodes: usize, node: usize) {
     unsafe { libc::close(stop) };
     let mut next = FIRST;
     while next < room {
-        // By system call: there are thousands, and our own `fcntl` has nothing to do with them.
-        // SAFETY: touches no memory.
+        // By system call: there are thousands, and the interposed `fcntl` is not needed. SAFETY: touches no memory.
         let number =
             unsafe { gondwana_sys::syscall!(libc::SYS_fcntl, model, libc::F_DUPFD_CLOEXEC, next) } as c_int;
         if number < 0 {
@@ -116,7 +115,7 @@ pub fn reserve(nodes: usize, node: usize) {
         next = number + 1;
     }
     if node != 0 {
-        // What is there, for the sake of children, is not what the program means by it.
+        // This descriptor is for child processes only; it is not the program's standard input.
         STOPS.set(libc::STDIN_FILENO);
     }
     let _ = NUMBERS.set(numbers);
@@ -130,7 +129,7 @@ fn passes_exec(number: c_int) -> bool {
 
 /// Frees the node's own numbers for the program.
 pub fn begin(numbers: &Numbers) {
-    // The runtime's own do not pass on to other programs; the process did not start with any such.
+    // The runtime's own descriptors are close-on-exec; inherited ones are not.
     (FIRST..numbers.division.room())
         .filter(|&number| !is_stop(number) && is_open(number) && !passes_exec(number))
         .for_each(|number| RUNTIME.set(number));
