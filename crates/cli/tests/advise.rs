@@ -1,4 +1,4 @@
-//! `gondwana advise`: from a recording to a plan, and the run under it.
+//! `gondwana advise`: from a recording to a plan, and a run with the plan.
 
 mod common;
 

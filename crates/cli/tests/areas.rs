@@ -1,5 +1,5 @@
-//! From real runs to data areas with names and patterns: programs that share memory in known ways are recorded, and what
-//! `gondwana report` makes of that is held against their sources.
+//! Areas and patterns of real runs: programs that share memory in known ways are recorded, and the report is compared
+//! with their sources.
 
 mod common;
 
@@ -9,7 +9,7 @@ use serde_json::Value;
 use std::fs;
 use std::process::Command;
 
-/// What a report says of a run.
+/// The report of a run.
 struct Report(Value);
 
 impl Report {
@@ -58,7 +58,7 @@ fn shares(nodes: &str, consistency: &str) {
     report.is("record", &["migratory"]);
     report.is("grid", &["producer-consumer"]);
     report.is("table", &["read-only"]);
-    // Each node has its own, until main looks at all of them, one after the other.
+    // Each node uses its own, until main reads all of them, one after the other.
     report.is("padded", &["private", "producer-consumer", "migratory"]);
     assert_eq!(report.sides("padded"), [""; 0]);
 
@@ -97,7 +97,7 @@ fn shares(nodes: &str, consistency: &str) {
     assert_eq!(report.area("bodies")["origin"]["allocation"]["stack"][0], "make_bodies, shares.c:83");
 }
 
-/// A recording that says less than it could is reported as far as it goes, with a sentence that says what is missing.
+/// An incomplete recording is reported as far as possible, with a sentence about the missing part.
 #[test]
 fn programs_that_have_changed_and_cut_recordings_are_named() {
     let folder = Folder::new();
@@ -116,7 +116,7 @@ fn programs_that_have_changed_and_cut_recordings_are_named() {
     fs::write(folder.join("cut.gwr"), &whole_recording[..whole_recording.len() * 2 / 3]).unwrap();
     assert!(notes("cut.gwr").contains("The recording is cut: the file ends within a chunk"));
 
-    // As if the program had been compiled anew.
+    // As if the program had been recompiled.
     folder.compile("naive");
     fs::rename(folder.join("naive"), folder.join("shares")).unwrap();
     let changed = notes("run.gwr");
@@ -153,7 +153,7 @@ fn areas_of_cpp_are_found_by_name() {
         report.is("model::Board::turns", &["falsely-shared"]);
         report.is("model::rates", &["read-only"]);
         let sides = report.sides("model::cells");
-        // What a home writes is unknown, and it may be home of the first.
+        // Writes of a home are unknown, and it may be the home of the first element.
         let element = |side: &String| side.contains(" model::cells[") && side.ends_with("].visits");
         assert!(!sides.is_empty() && sides.iter().all(element), "{sides:?}");
         assert_eq!(report.area("model::cells")["fields"][0]["name"], "[].visits");

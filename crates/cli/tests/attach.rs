@@ -1,4 +1,4 @@
-//! `gondwana monitor`: recordings of runs that are going on already.
+//! `gondwana monitor`: recordings of running runs.
 
 mod common;
 
@@ -25,7 +25,7 @@ fn monitor(exchange: &Exchange, arguments: &[&str]) -> Ran {
     run(monitor_command(&[&[pid.as_str()], arguments].concat()).current_dir(exchange.folder()), LIMIT)
 }
 
-/// What a command says that succeeds.
+/// The output of a successful command.
 fn said(ran: &Ran) -> &str {
     assert!(ran.status.unwrap().success(), "{}", ran.errors);
     assert_eq!(ran.errors, "");
@@ -39,7 +39,7 @@ fn refuses(ran: &Ran, status: i32, text: &str) {
     assert_eq!(ran.output, "");
 }
 
-/// A recording that two nodes have ended in order, with what they have fetched.
+/// A complete recording of two nodes, with fetches.
 fn recorded(file: &Path) -> Recording {
     let recording = read(File::open(file).unwrap()).unwrap();
     assert_eq!(recording.cut, None);

@@ -1,4 +1,4 @@
-//! What recordings tell of whose the data is: of real runs of programs whose allocations are known.
+//! Attribution of data in recordings of real runs, of programs with known allocations.
 
 mod common;
 
@@ -40,11 +40,11 @@ impl Recorded {
         let mut sites =
             self.recording.sites.iter().filter(|(of, site)| *of == node && site.number == object.site);
         let stack = sites.next().map_or(&[][..], |(_, site)| &site.stack);
-        // A call is before the address that it returns to.
+        // A call is before its return address.
         stack.iter().flat_map(|address| self.symbols.code(address - 1)).map(|code| code.function).collect()
     }
 
-    /// The objects, with their nodes, that come from a function, in whose frames `inside` come next.
+    /// The objects, with their nodes, that were allocated in a function, with the frames `inside` next.
     fn made_by(&self, function: &str, inside: &[&str]) -> Vec<(u16, BlockRecord)> {
         let chain: Vec<&str> = [&[function], inside].concat();
         let is_called = |name: &str, wanted: &str| name == wanted || name.starts_with(&format!("{wanted}("));
@@ -179,7 +179,7 @@ fn objects_of_cpp_come_from_the_functions_of_the_program() {
         assert_eq!(lengths(&items), [200; 4]);
         assert_eq!(items.iter().map(|(node, _)| *node).collect::<BTreeSet<_>>(), BTreeSet::from([0, 1]));
         assert_eq!(lengths(&recorded.made_by("make_array", &["work"])), [8000, 8008, 8016, 8024]);
-        // What is between is the C++ library, as far as it is not inlined.
+        // Frames in between are the C++ library's, as far as they are not inlined.
         let made = recorded.recording.objects.iter().filter(|(node, object)| {
             recorded.stack(*node, object).iter().any(|function| function.starts_with("make_numbers"))
         });

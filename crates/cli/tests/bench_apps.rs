@@ -10,7 +10,7 @@ use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
-/// Some runs, each of which takes a second at most, on a computer that has ten times as much to do as it has processors.
+/// A few runs of at most a second each, on a computer with ten times as many runnable threads as processors.
 const LIMIT: Duration = Duration::from_secs(300);
 
 fn bench(folder: &Folder, apps: &Path, options: &str) -> Ran {
@@ -23,7 +23,7 @@ fn sources() -> &'static Path {
     Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../../apps"))
 }
 
-/// Makes the folder one of workloads that all are a program that does this on nodes and says `result: 2` natively.
+/// Fills the folder with workloads that all run this script on nodes, and print `result: 2` natively.
 fn workloads_that(folder: &Folder, on_nodes: &str) {
     let program = format!(
         r#"

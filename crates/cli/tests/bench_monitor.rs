@@ -1,4 +1,4 @@
-//! `gondwana bench monitor` with few pairs of runs of what takes little time.
+//! `gondwana bench monitor` with few pairs of short runs.
 
 mod common;
 
@@ -9,7 +9,7 @@ use std::fs;
 use std::process::Command;
 use std::time::Duration;
 
-/// Some runs, each of which takes seconds, on a computer that has ten times as much to do as it has processors.
+/// A few runs of some seconds each, on a computer with ten times as many runnable threads as processors.
 const LIMIT: Duration = Duration::from_secs(300);
 
 fn bench(folder: &Folder, options: &str) -> Ran {
@@ -36,7 +36,7 @@ fn runs_with_the_monitor_are_compared_with_runs_without_it() {
         assert_eq!(case["confidence"]["interval"], Value::Null, "two pairs say too little: {case}");
         assert!(case["noise"].as_f64().unwrap() >= 0.0, "{case}");
         assert!(case["recording_bytes"].as_u64().unwrap() > 0, "{case}");
-        // Verdicts are about programs as a whole; both depend on the computer's mood.
+        // Only whole programs have verdicts; their values depend on the load of the computer.
         assert_eq!(case["verdict"].is_string(), case["name"] == "matmul", "{case}");
     }
     // A thousand pages are read and released ten times at least; half of a matrix comes to the other node.

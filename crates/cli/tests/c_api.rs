@@ -1,5 +1,5 @@
-//! The functions for C, as installed: examples and test programs on this computer, whatever it has. On one with several
-//! nodes they run as part of the tests in an emulated computer (`numa`).
+//! The functions for C, as installed: examples and test programs on this computer. On one with several nodes they run
+//! as part of the tests in an emulated computer (`numa`).
 
 mod common;
 
@@ -8,7 +8,7 @@ use common::folder::Folder;
 use std::path::Path;
 use std::process::Command;
 
-/// Runs a program with no named sets; what it prints.
+/// Runs a program without named sets; returns its output.
 fn output_of(program: &Path, state: &Path) -> String {
     let mut command = Command::new(program);
     command.env("XDG_STATE_HOME", state).env("ASAN_OPTIONS", "detect_leaks=1");
@@ -111,7 +111,7 @@ fn an_installed_command_finds_its_libraries() {
     succeed(Command::new(&gondwana).args(["exec", "--threads", "fill", "--"]).arg(&program));
 }
 
-/// Each function has a page, which `man` can show, and each page is about functions that there are.
+/// Each function has a manual page, and each page is about existing functions.
 #[test]
 fn every_function_has_a_manual_page() {
     let pages = prefix().join("share/man/man3");

@@ -11,7 +11,7 @@ use std::fs::File;
 use std::path::Path;
 use std::process::Command;
 
-/// Nodes, and the other options of the runs that each program goes through.
+/// The runs of each program: nodes and other options.
 const RUNS: [(usize, &[&str]); 5] = [
     (2, &["--consistency", "rc", "--fabric", "shm"]),
     (2, &["--consistency", "sc", "--fabric", "shm"]),
@@ -28,7 +28,8 @@ fn run_on(folder: &Folder, nodes: usize, options: &[&str], program: &[&str]) -> 
     run(command.env("XDG_STATE_HOME", folder.join("state")), LIMIT)
 }
 
-/// Compiles a program and runs it in all ways: each must end well and print what belongs to its number of nodes.
+/// Compiles a program and runs it in all ways: each run must succeed and print the output expected for its number of
+/// nodes.
 fn passes(source: &Path, expected: impl Fn(usize) -> String) {
     let folder = Folder::new();
     compile("gcc", source, &[], &folder.join("program"));
@@ -83,7 +84,7 @@ fn filters_count_and_recordings_have_names() {
     }
 }
 
-/// What `nodes` prints: each node twice, with the same number of pages on each.
+/// The output of `nodes`: each node twice, with the same number of pages on each.
 fn stripes(nodes: usize) -> String {
     let pages = format!(" {}", 120 / nodes).repeat(nodes);
     (0..2 * nodes).map(|turn| format!("node {}:{pages}\n", turn % nodes)).collect()

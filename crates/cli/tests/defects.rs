@@ -1,5 +1,5 @@
-//! Defects of Gondwana itself, and nodes that stand still at the worst moment: tests have both happen by environment
-//! variables, which builds without debug assertions do not look at.
+//! Defects of Gondwana itself, and nodes that stop at the worst moment. Environment variables cause both, which only
+//! builds with debug assertions read.
 #![cfg(debug_assertions)]
 
 mod common;
@@ -16,10 +16,10 @@ use std::time::{Duration, Instant};
 
 const FABRICS: [&str; 2] = ["shm", "tcp"];
 
-/// How long a run may take that fails of itself: it takes a fraction of that.
+/// The timeout of a run that fails by itself, in a fraction of it.
 const SECONDS: Duration = Duration::from_secs(20);
 
-/// What a run says that `GONDWANA_TEST_PANIC` makes fail, which must be one line.
+/// The message of a run that `GONDWANA_TEST_PANIC` makes fail, which must be one line.
 fn said_by_a_defect(folder: &Folder, fabric: &str, defect: &str, program: &str) -> String {
     let options = ["-n", "3", "--fabric", fabric, "--", program];
     let ran = run(whole().run(folder, &options).env("GONDWANA_TEST_PANIC", defect), SECONDS);
@@ -56,7 +56,7 @@ fn a_defect_in_a_thread_of_the_program_inside_the_runtime_ends_the_run_and_says_
     folder.compile("endless");
     for fabric in FABRICS {
         for node in [0, 1] {
-            // Whoever happens to receive handles a message, with the lock of the node.
+            // Any receiving thread may handle a message, with the lock of the node.
             let said = said_by_a_defect(&folder, fabric, &format!("{node}:message"), "./endless");
             let start = format!("gondwana: node {node}: th");
             assert!(said.starts_with(&start) && said.contains("a test wants message to fail"), "{said}");

@@ -34,7 +34,7 @@ fn files(folder: &Path, end: &str, found: &mut Vec<PathBuf>) {
     }
 }
 
-/// What a document links to, and the anchors of its headings.
+/// The links of a document, and the anchors of its headings.
 fn links_and_anchors(text: &str) -> (Vec<String>, HashSet<String>) {
     let (mut links, mut anchors) = (vec![], HashSet::new());
     let mut times: BTreeMap<String, usize> = BTreeMap::new();

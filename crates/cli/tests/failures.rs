@@ -1,4 +1,4 @@
-//! Runs that end badly: at once, completely, and with one line that says why.
+//! Runs that fail: they end at once and completely, and print one line with the reason.
 
 mod common;
 
@@ -44,7 +44,7 @@ fn nothing_survives_a_killed_launcher() {
     }
 }
 
-/// A run that waits, what it says, and the process of its node 1.
+/// A run that waits, its standard error, and the process of its node 1.
 fn waiting(options: &[&str]) -> (Waiting, BufReader<PipeReader>, Process) {
     let (said, to_say) = std::io::pipe().unwrap();
     let waiting = Waiting::start_with(options, |command, _| {
@@ -86,7 +86,7 @@ fn a_stopped_node_is_named_and_a_stopped_job_is_nobodys_business() {
         assert_eq!(line, "");
     }
     for (job, mut said, _) in jobs {
-        // It was stopped for as long.
+        // The launcher was stopped as long as the node.
         Process::open(job.pid()).unwrap().signal(libc::SIGCONT);
         job.json_when_up();
         job.end();

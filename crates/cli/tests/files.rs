@@ -1,4 +1,4 @@
-//! The files that commands write, in folders where others have been, and what comes from files of others.
+//! Files that commands write into folders of other users, and untrusted contents of files.
 
 mod common;
 
@@ -53,7 +53,7 @@ fn links_in_the_working_directory_are_not_followed() {
     assert_eq!((recording().cut, recording().ended.len()), (None, 2));
     serde_json::from_slice::<serde_json::Value>(&fs::read(folder.join("stats.json")).unwrap()).unwrap();
 
-    // What was there before is kept aside, and replaced whole.
+    // An existing file is renamed or replaced atomically.
     fs::set_permissions(folder.join("turns.gwr"), fs::Permissions::from_mode(0o644)).unwrap();
     let first = fs::read(folder.join("turns.gwr")).unwrap();
     fs::write(folder.join("stats.json"), vec![b'x'; 1 << 20]).unwrap();
@@ -101,7 +101,7 @@ fn read_text(folder: &Path, name: &str) -> String {
     fs::read_to_string(folder.join(name)).unwrap()
 }
 
-/// What a file says is shown, and says nothing to the terminal; nor is it more than a comment in a plan.
+/// Texts of a file are shown without control characters, and are only comments in a plan.
 #[test]
 fn control_characters_of_a_recording_reach_no_terminal_and_no_plan() {
     let folder = Folder::new();

@@ -1,4 +1,4 @@
-//! What a monitored run finds in a program whose faults are known: by name, to the byte.
+//! Findings in a program with known defects: by name, to the byte.
 
 mod common;
 
@@ -8,7 +8,7 @@ use serde_json::Value;
 use std::collections::BTreeSet;
 use std::process::Command;
 
-/// What a command tells of a recording, as JSON.
+/// The JSON output of a command about a recording.
 fn told(folder: &Folder, command: &str) -> Value {
     let mut words = Command::new(&whole().gondwana);
     let ran = run(words.args([command, "--json", "found.gwr"]).current_dir(&**folder), LIMIT);
@@ -16,7 +16,7 @@ fn told(folder: &Folder, command: &str) -> Value {
     serde_json::from_str(&ran.output).unwrap()
 }
 
-/// The parts of a page that nodes use, as the report names them: who, whether it writes, and what.
+/// The parts of a page that nodes use, as the report names them: node, whether it writes, and name.
 fn uses(area: &Value) -> BTreeSet<(u64, bool, String)> {
     let pages = area["falsely_shared"].as_array().unwrap();
     let uses = pages.iter().flat_map(|page| page["writers"].as_array().unwrap());
@@ -39,7 +39,7 @@ fn false_sharing_and_hot_fields_are_found_by_name() {
     let areas = report["areas"].as_array().unwrap();
     let area = |name: &str| areas.iter().find(|area| area["name"] == name);
 
-    // Each thread's element is written by a node of its own.
+    // Each thread's element is written by a different node.
     let counters = area("counters").expect("counters cross between nodes");
     assert_eq!(counters["pattern"], "falsely-shared", "{counters}");
     let written: Vec<_> = uses(counters).into_iter().filter(|(_, writes, _)| *writes).collect();

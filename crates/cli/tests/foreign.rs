@@ -1,11 +1,11 @@
-//! What one node has opened, used on another: never another file instead.
+//! Descriptors of one node used on another: they never refer to a different file.
 
 mod common;
 
 use common::folder::Folder;
 use common::whole::{LIMIT, run, whole};
 
-/// What the program prints at last, if main's files are as they were.
+/// The last output of the program, if main's files are unchanged.
 const UNHARMED: &str = "4 ELF /* Uses 1\n0 0 0\n";
 
 /// Runs the program, whose calls must all be refused, with one sentence.

@@ -1,4 +1,4 @@
-//! What users see of this computer: `topo`, `exec` and `where`, with the real kernel.
+//! `topo`, `exec` and `where` on this computer, with the real kernel.
 
 mod common;
 
@@ -121,7 +121,7 @@ fn threads_are_bound_one_by_one() {
     let expected = [("main", last), ("thread", first), ("thread", last), ("thread", first), ("thread", last)];
     let expected: String = expected.map(|(who, processor)| format!("{who} {processor}\n")).concat();
     assert_eq!(bound.output, expected);
-    // All threads fit on node 0 or are spread over the nodes: on one node the policies are the same.
+    // On one node, fill and round-robin are the same.
     let native = run(&mut Command::new(program), LIMIT).output;
     let one_node = gondwana_host::discover().unwrap().nodes.len() == 1;
     for policy in ["fill", "round-robin"] {
@@ -232,7 +232,7 @@ fn what_cannot_be_is_refused_in_a_sentence() {
 #[test]
 fn other_users_pages_are_not_shown() {
     let folder = Folder::new();
-    // Nobody else may come to where it was built.
+    // Other users may not access the build folder.
     let copy = folder.join("gondwana");
     std::fs::copy(&whole().gondwana, &copy).unwrap();
     for arguments in [&["where", "1"][..], &["where", "1", "1000+1000"]] {

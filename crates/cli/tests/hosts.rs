@@ -1,4 +1,4 @@
-//! Runs on several hosts, most of which do not do as they should. This computer plays all of them.
+//! Runs on several hosts, most of which fail. This computer plays all of them.
 
 mod common;
 
@@ -84,7 +84,7 @@ fn an_agent_that_dies_ends_the_run() {
 /// How long anything may be left of a run that has failed.
 const SOON: Duration = Duration::from_secs(2);
 
-/// How long the launcher gives agents that it has told to end.
+/// The time that the launcher gives agents to end.
 const FAREWELL: Duration = Duration::from_millis(300);
 
 #[test]
@@ -153,7 +153,7 @@ fn output_that_cannot_be_written_is_a_failure() {
     for program in [&["echo", "lost"][..], &["yes"]] {
         assert_eq!(full(program), (Some(125), sentence.to_owned()), "{program:?}");
     }
-    // The program's own failure is the better one.
+    // The program's own failure takes precedence.
     assert_eq!(full(&["sh", "-c", "echo lost; exit 3"]), (Some(3), sentence.to_owned()));
 }
 
@@ -180,7 +180,7 @@ fn output_that_nobody_reads_holds_up_nothing_else() {
     });
     let line = heard.recv_timeout(LIMIT).expect("standard error comes although standard output is stuck");
     assert_eq!(&line, b"caught\n");
-    // What the program has printed is there for whoever reads on, until nobody does.
+    // The program's output stays available as long as there is a reader.
     assert!(!process.ends_within(Duration::from_millis(100)));
     drop(output);
     assert!(process.ends_within(LIMIT));
@@ -191,7 +191,7 @@ fn output_that_nobody_reads_holds_up_nothing_else() {
 #[test]
 fn a_launcher_whose_output_nobody_reads_ends_when_asked() {
     let here = Installation::new();
-    // Ends by itself, with more than has room on the way.
+    // Ends by itself, with more output than the credit.
     let command = [&TWO[..], &["--launcher", "{command}", "sh", "-c", "head -c 300000 /dev/zero"]].concat();
     let mut launcher = here.command(&command).stdout(Stdio::piped()).spawn().unwrap();
     let output = launcher.stdout.take().unwrap();
@@ -203,7 +203,7 @@ fn a_launcher_whose_output_nobody_reads_ends_when_asked() {
         assert!(start.elapsed() < LIMIT, "the program does not end");
         std::thread::yield_now();
     }
-    // As long as the launcher has not heard of all ends, the signal is the program's.
+    // Until the launcher knows of all ends, it passes the signal to the program.
     while !process.ends_within(Duration::from_millis(50)) {
         assert!(start.elapsed() < LIMIT, "the launcher does not end");
         process.signal(libc::SIGTERM);
@@ -225,7 +225,7 @@ fn waiting_in(pipe: &impl AsRawFd) -> usize {
 /// How to reach a namespace.
 const INTO: &str = "ip netns exec {host} {command}";
 
-/// Two network namespaces with one cable between them: hosts as different as one computer can play them.
+/// Two network namespaces with one cable between them, as two hosts.
 struct Namespaces([String; 2]);
 
 impl Namespaces {
@@ -261,7 +261,7 @@ impl Namespaces {
 impl Drop for Namespaces {
     fn drop(&mut self) {
         for name in &self.0 {
-            // It may not have come into being.
+            // It may not exist.
             let _ = ip(&["netns", "delete", name]);
         }
     }
@@ -319,7 +319,7 @@ fn policies_hold_across_hosts() {
 
 #[test]
 fn a_cut_cable_ends_the_run() {
-    // Threads that have much to say to each other, and threads that only compute.
+    // Threads that communicate much, and threads that only compute.
     for program in ["endless", "silent"] {
         let Some(hosts) = Namespaces::new() else { return };
         let options = ["-n", "4", "--hosts", &hosts.list(), "--launcher", INTO];

@@ -1,4 +1,4 @@
-//! What a program and its user see of a run: everything as if the program had run by itself.
+//! Runs behave like the native program, for the program and for its user.
 
 mod common;
 
@@ -148,7 +148,7 @@ impl Sleeping {
         unsafe { libc::kill(self.launcher.id() as i32, signal) };
     }
 
-    /// Waits until nobody can write to the launcher's standard output any more: all nodes have ended.
+    /// Waits until no process has the launcher's standard output open any more: all nodes have ended.
     fn all_nodes_end(&mut self) {
         assert!(self.node.ends_within(SOON));
         let mut rest = String::new();
@@ -157,7 +157,7 @@ impl Sleeping {
     }
 }
 
-/// A run whose standard output nobody reads any more after the first line; how it ends, and what it says.
+/// A run whose standard output is closed after the first line; its status and standard error.
 fn closed_output(here: &Installation, fabric: &[&str], script: &str) -> (ExitStatus, String) {
     let mut launcher = here
         .command(&run_of(fabric, &["sh", "-c", script]))
@@ -187,7 +187,7 @@ fn a_closed_output_reaches_the_program() {
         let script = "trap '' PIPE; while echo y; do :; done 2>errors; exit 7";
         let (status, said) = closed_output(&here, fabric, script);
         assert_eq!((status.code(), said.as_str()), (Some(7), ""), "{fabric:?}");
-        // Which error it was a shell does not tell.
+        // A shell does not print which error it was.
         assert!(std::fs::read_to_string(here.path("errors")).unwrap().contains("echo"), "{fabric:?}");
     }
 }

@@ -28,7 +28,7 @@ fn limited(command: &mut Command, resource: u32, bytes: u64) -> &mut Command {
     unsafe { command.pre_exec(set) }
 }
 
-/// Nothing was started, and one sentence says which limit was in the way.
+/// Nothing was started, and one sentence names the limit.
 fn is_refused(ran: &Ran, words: &[&str]) {
     assert_eq!(ran.status.and_then(|status| status.code()), Some(125), "{}", ran.errors);
     assert_eq!(ran.errors.matches('\n').count(), 1, "{}", ran.errors);
@@ -101,7 +101,7 @@ fn a_limit_on_addresses_is_kept_or_named() {
 struct Group(PathBuf);
 
 impl Group {
-    /// A group of either version with this limit; `None`, and a line that says so, where none can be made.
+    /// A control group of either version with this limit; `None`, with a printed line, if none can be made.
     fn new(bytes: u64) -> Option<Self> {
         let name = format!("gondwana-test-{}-{bytes}", std::process::id());
         let first = Path::new("/sys/fs/cgroup/memory");
@@ -115,7 +115,7 @@ impl Group {
             eprintln!("skipped, because no control group can be made ({why}): run the test as root");
             return None;
         }
-        // Where there is something to swap to, the limit is not reached for long.
+        // With swap space, reaching the limit would take long.
         let _ = fs::write(group.0.join("memory.swap.max"), "0");
         Some(group)
     }
@@ -152,7 +152,7 @@ fn a_node_that_is_killed_for_its_memory_is_reported_with_the_limit() {
     }
 }
 
-/// There the launcher is as likely to be what the kernel ends as any node.
+/// There the kernel may kill the launcher as well as a node.
 #[test]
 fn nodes_that_are_too_many_for_a_limit_are_reported_as_well() {
     let Some(group) = Group::new(96 * MIB) else { return };
@@ -178,7 +178,7 @@ fn doctor_shows_limits() {
     is_refused(&ran, &["64 KiB", "ulimit -s"]);
 }
 
-/// A thread on each of so many nodes, over both fabrics; how long that took.
+/// Runs a thread on each of so many nodes, over both fabrics; returns the times.
 fn assemble(nodes: u64) -> [Duration; 2] {
     let folder = program("assembles");
     let count = nodes.to_string();

@@ -90,7 +90,7 @@ fn rules_reach_the_functions_of_libraries() {
     assert_eq!(ran.output, none.output);
 }
 
-/// How many allocations each line of a report is about.
+/// The number of allocations of each line of a report.
 fn calls(errors: &str, program: &str) -> Vec<usize> {
     let calls = |line: &str| line.split(": ").nth(1)?.split(' ').next()?.parse().ok();
     report(errors, program).into_iter().map(|line| calls(line).expect(line)).collect()

@@ -1,4 +1,4 @@
-//! Manual pages and completions for shells, as `make install` leaves them: one page for each subcommand that `--help` names.
+//! Installed manual pages and completions for shells: one page for each subcommand that `--help` names.
 
 mod common;
 
@@ -34,7 +34,7 @@ fn names() -> BTreeSet<String> {
     names
 }
 
-/// True if the program can be started; otherwise says that a check is left out.
+/// True if the program can be started; otherwise prints that a check is left out.
 fn has(program: &str) -> bool {
     let found = Command::new(program).arg("--version").output().is_ok();
     if !found {
@@ -75,7 +75,7 @@ fn the_formatter_finds_nothing_to_warn_of() {
     }
 }
 
-/// What bash offers behind `gondwana` for the last of these words.
+/// Bash's completions of the last of these words behind `gondwana`.
 fn completed(script: &Path, words: &[&str]) -> Vec<String> {
     let mut bash = Command::new("bash");
     bash.arg("-c").arg(format!(

@@ -1,4 +1,4 @@
-//! What `--monitor` records of real runs.
+//! Recordings of real runs with `--monitor`.
 
 mod common;
 
@@ -21,7 +21,7 @@ fn recording(file: &Path) -> Recording {
     read(File::open(file).unwrap()).unwrap()
 }
 
-/// Records a program: what came of it, and what was recorded.
+/// Records a program; returns its result and the recording.
 fn record(folder: &Path, options: &[&str], program: &[&str]) -> (Ran, Recording) {
     let place = Folder::new();
     let file = place.join("recorded.gwr");
@@ -32,7 +32,7 @@ fn record(folder: &Path, options: &[&str], program: &[&str]) -> (Ran, Recording)
     (ran, recording(&file))
 }
 
-/// The rows of a node: those of stretches part by part.
+/// The rows of a node, with stretches expanded.
 fn rows(recording: &Recording, node: u16) -> impl Iterator<Item = TransactionRow> {
     let of_intervals = recording.intervals.iter().filter(move |(from, _)| *from == node);
     let of_stretches = recording.stretches.iter().filter(move |(from, _)| *from == node);

@@ -1,4 +1,4 @@
-//! What plans do to programs: nothing to what they print, and something to what crosses between the nodes.
+//! Effects of plans: programs print the same, and transactions between nodes change.
 
 mod common;
 
@@ -36,7 +36,7 @@ impl Tried {
         serde_json::from_str(&std::fs::read_to_string(self.0.join("stats.json")).unwrap()).unwrap()
     }
 
-    /// What nodes have asked of each other.
+    /// The requests between nodes.
     fn requests(&self) -> u64 {
         let total = &self.stats()["total"];
         let count = |group: &str, name: &str| total[group][name].as_u64().expect("is counted");

@@ -1,4 +1,5 @@
-//! Where `gondwana run` puts threads and pages: what was asked for is there, counted, and programs do as they do alone.
+//! Placement of threads and pages by `gondwana run`: requested placement is achieved and counted, and programs behave
+//! as natively.
 
 mod common;
 
@@ -51,7 +52,7 @@ impl Placed {
         [0, 1, 2, 3].map(|node| stats["nodes"][node]["threads"]["started"].as_u64().expect("is reported"))
     }
 
-    /// What the last run has counted.
+    /// The counters of the last run.
     fn stats(&self) -> Value {
         serde_json::from_str(&std::fs::read_to_string(self.0.join("stats.json")).unwrap()).unwrap()
     }
@@ -119,7 +120,7 @@ fn every_page_is_where_a_plan_has_asked_for_it() {
     }
 }
 
-/// Hosts by themselves, each with an agent: what they are told of policies and plans comes over the network.
+/// Separate hosts, each with an agent: policies and plans arrive over the network.
 #[test]
 fn several_hosts_have_the_same_policies_and_plans() {
     let placed = Placed::new();

@@ -20,7 +20,8 @@ fn on_one_computer_a_redirection_is_for_all_threads() {
     }
 }
 
-/// Runs threads that write to standard error, sent to a file, on two nodes over TCP: what is seen of it all the same.
+/// Runs threads that write to standard error, redirected to a file, on two nodes over TCP; returns the part that is
+/// still visible.
 fn errors_over_tcp(file: &str) -> String {
     let folder = Folder::new();
     folder.compile("silence");

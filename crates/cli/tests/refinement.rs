@@ -14,7 +14,7 @@ use std::time::Instant;
 /// Where the heap is: variables are outside.
 const HEAP: Range<u64> = gondwana_memory::SPAN_BASE as u64..gondwana_memory::RUNTIME_BASE as u64;
 
-/// The filters that a run has at present, and what they have counted.
+/// The present filters of a run, and their counters.
 fn filters_of(exchange: &Exchange) -> Vec<Value> {
     let pid = exchange.pid();
     let ran = run(Command::new(&whole().gondwana).args(["monitor", &pid, "--counters", "--json"]), LIMIT);
@@ -100,7 +100,7 @@ fn filters_that_somebody_has_asked_for_stay() {
     for (_, watched) in &recording.watched {
         let overlaps =
             |asked: &FilterCounts| asked.start < watched.filter.end && watched.filter.start < asked.end;
-        // Those that were there first gave way before the program began.
+        // The first filters were removed before the program began.
         assert!(watched.filter.counters.is_empty() || !filters.clone().any(overlaps), "{watched:?}");
     }
 }

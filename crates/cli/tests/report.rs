@@ -1,4 +1,4 @@
-//! `gondwana report`: what it prints of recordings, whole ones and others.
+//! `gondwana report`: output for complete and incomplete recordings.
 
 mod common;
 
@@ -73,7 +73,7 @@ fn recorded() -> Vec<u8> {
     .concat()
 }
 
-/// What the command prints of a recording.
+/// The command's output for a recording.
 fn report(recording: &[u8], options: &[&str]) -> Ran {
     let folder = Folder::new();
     fs::write(folder.join("run.gwr"), recording).unwrap();

@@ -38,7 +38,7 @@ impl User {
         command
     }
 
-    /// What a command prints that succeeds.
+    /// The output of a successful command.
     fn prints(&self, arguments: &[&str]) -> String {
         succeeded(&self.command(arguments).output().unwrap())
     }
@@ -48,7 +48,7 @@ impl User {
         assert_eq!(self.prints(&[&["make", "--machine", "quad.toml"], arguments].concat()), "");
     }
 
-    /// What a command says that fails with this status.
+    /// The message of a command that fails with this status.
     fn refused(&self, arguments: &[&str], status: i32) -> String {
         failed(&self.command(arguments).output().unwrap(), status)
     }

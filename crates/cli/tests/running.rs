@@ -1,4 +1,4 @@
-//! `gondwana topo --run`: what others can see of a run that is going on.
+//! `gondwana topo --run`: queries of running runs.
 
 mod common;
 
@@ -90,7 +90,7 @@ fn several_runs_are_listed() {
 
 #[test]
 fn the_only_run_needs_no_name() {
-    // This user has no other run, and sees nobody else's.
+    // This user has no other run, and sees none of other users.
     let Some([user]) = User::several() else { return };
     refuses(
         &run(user.lead(&mut topo_command(&["--run"])).current_dir("/"), LIMIT),
@@ -111,7 +111,7 @@ fn the_only_run_needs_no_name() {
     assert_eq!(ran.status.unwrap().code(), Some(3), "{}", ran.errors);
 }
 
-/// What is said about a process that is no run, while there is one.
+/// The message about a process that is no run, while there is a run.
 fn about_no_run(ask: impl Fn(u32) -> Ran) -> Ran {
     let mut other = Command::new("cat").stdin(Stdio::piped()).stdout(Stdio::null()).spawn().unwrap();
     let ran = ask(other.id());
@@ -188,7 +188,7 @@ fn sockets_are_where_the_session_has_its_files_and_go_with_the_run() {
     };
     let pid = waiting.pid();
     assert_eq!(names(), [format!("{pid}.requests"), format!("{pid}.run")]);
-    // Whoever has the same session finds the run in it, others by what its process says.
+    // Commands in the same session find the run there, others through the environment of its process.
     let listed = run(topo_command(&["--run", "--json"]).env("XDG_RUNTIME_DIR", &session), LIMIT);
     assert!(listed.output.contains(&pid.to_string()), "{}", listed.errors);
     waiting.json_when_up();
@@ -234,7 +234,7 @@ fn is_avoided(spoil: impl FnOnce(&Path)) {
     });
     let none = fs::read_dir(&sockets).map_or(0, Iterator::count);
     assert_eq!(none, 0, "nothing is put into such a folder");
-    // It is asked elsewhere.
+    // It has another socket.
     waiting.json_when_up();
     waiting.end();
 }
@@ -348,7 +348,7 @@ fn those_who_say_nothing_keep_no_request_waiting() {
         command.env("XDG_RUNTIME_DIR", &session);
     });
     let socket = sockets.join(format!("{}.requests", waiting.pid()));
-    // One after the other they would take longer than anybody waits for an answer.
+    // One after the other they would exceed the timeout of an answer.
     let silent: Vec<UnixStream> = (0..60).map(|_| UnixStream::connect(&socket).unwrap()).collect();
     let mut ask = Command::new(&whole().gondwana);
     ask.args(["monitor", &waiting.pid().to_string(), "--counters"]).env("XDG_RUNTIME_DIR", &session);

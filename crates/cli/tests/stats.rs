@@ -1,4 +1,4 @@
-//! What `--stats` tells of real runs.
+//! `--stats` of real runs.
 
 mod common;
 
@@ -7,7 +7,7 @@ use common::whole::{LIMIT, run, whole};
 use serde_json::Value;
 use std::path::Path;
 
-/// Runs a program with `--stats`: the table, and what is in the file.
+/// Runs a program with `--stats`; returns the table and the JSON file.
 fn statistics(folder: &Path, nodes: &str, program: &[&str]) -> (String, Value) {
     let place = Folder::new();
     let file = place.join("stats.json");

@@ -1,4 +1,4 @@
-//! `gondwana top`: what a run does at the moment.
+//! `gondwana top`: the present rates of a run.
 
 mod common;
 
@@ -37,7 +37,7 @@ fn is_left_alone(exchange: &Exchange) {
     }
 }
 
-/// Shows a run on a terminal until it is seen that pages come.
+/// Shows a run on a terminal until received pages are visible.
 fn shown(exchange: &Exchange) -> (Terminal, Child) {
     let (mut terminal, child) = Terminal::start(&mut top_command(exchange, &["--interval", "0.5"]));
     terminal.shows("node  host", LIMIT);

@@ -1,4 +1,4 @@
-//! What another user of the same computer can do about a run: nothing.
+//! Another user of the same computer cannot affect a run.
 
 mod common;
 
@@ -54,7 +54,7 @@ fn names_of_sockets(processes: &[u32]) -> Vec<String> {
     inodes.iter().filter_map(|inode| names.get(inode)?.clone()).collect()
 }
 
-/// What is in a directory that everybody can read and belongs to a user.
+/// The entries of a world-readable directory that belong to a user.
 fn owned_by(user: User, directory: &str) -> Vec<PathBuf> {
     let entries = fs::read_dir(directory).into_iter().flatten().map(|entry| entry.unwrap().path());
     entries.filter(|path| fs::symlink_metadata(path).is_ok_and(|found| found.uid() == user.0)).collect()
@@ -148,7 +148,7 @@ fn ways_into(process: u32) -> Vec<&'static str> {
         "fd" | "map_files" => fs::read_dir(of_process(way)).is_ok(),
         "exe" | "cwd" => fs::read_link(of_process(way)).is_ok(),
         "memory" => {
-            // The address is nobody's: who may ask is told so.
+            // The address is not mapped: a permitted caller gets that error.
             let (mut byte, pid) = (0_u8, process as libc::pid_t);
             let here = libc::iovec { iov_base: (&raw mut byte).cast(), iov_len: 1 };
             let there = libc::iovec { iov_base: std::ptr::without_provenance_mut(8), iov_len: 1 };
@@ -179,7 +179,7 @@ fn cannot_be_signalled(process: u32) {
     }
 }
 
-/// What a stranger makes in `/tmp`; it goes away with this value.
+/// Files of a stranger in `/tmp`; removed with this value.
 struct Squatted(Vec<PathBuf>);
 
 impl Drop for Squatted {
@@ -285,7 +285,7 @@ fn runs_that_do_not_answer_do_not_keep_root_from_the_others() {
     waiting.end();
 }
 
-/// A run of eight nodes, one of which is held before it joins the others, which wait for what it has to hand over.
+/// A run of eight nodes, one of which is held before it joins the others, which wait for its descriptors.
 struct Held {
     launcher: Child,
     folder: Folder,
@@ -323,7 +323,7 @@ impl Held {
         }
     }
 
-    /// How the launcher ends, which must be soon, and what it says.
+    /// The launcher's status, which must come soon, and its messages.
     fn ended(mut self) -> (Option<i32>, String) {
         assert!(Process::open(self.launcher.id()).unwrap().ends_within(LIMIT));
         let mut said = String::new();

@@ -1,4 +1,4 @@
-//! Gondwana as `make install` leaves it, and programs in C that use it.
+//! Gondwana as installed by `make install`, and programs in C that use it.
 
 use super::whole::whole;
 use std::fs;
@@ -11,7 +11,7 @@ pub fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().nth(2).unwrap()
 }
 
-/// The folder below which the first call of a process installs what was built.
+/// The installation folder; the first call of a process installs into it.
 pub fn prefix() -> &'static Path {
     static PREFIX: OnceLock<PathBuf> = OnceLock::new();
     PREFIX.get_or_init(|| {
@@ -35,7 +35,7 @@ pub fn succeed(command: &mut Command) -> Output {
     output
 }
 
-/// What all programs are compiled with: every warning is an error.
+/// Compiler options of all programs: every warning is an error.
 const STRICT: [&str; 6] = ["-Wall", "-Wextra", "-pedantic", "-Werror", "-O1", "-g"];
 
 /// Compiles a program with these options into a file, as C (`gcc`) or as C++ (`g++`).

@@ -1,4 +1,4 @@
-//! A run that goes on until something ends it.
+//! A run that continues until it is ended.
 
 use super::folder::Folder;
 use super::process::Process;
@@ -13,7 +13,7 @@ pub struct Endless {
     /// The launcher.
     pub launcher: Child,
     output: BufReader<ChildStdout>,
-    /// What the launcher has started: without hosts the nodes, in any order.
+    /// The launcher's children: without hosts the nodes, in any order.
     pub nodes: Vec<Process>,
     /// The numbers of the processes in which the threads run, as far as the program has said; threads are placed
     /// round-robin, the first on node 1.
@@ -27,7 +27,7 @@ impl Endless {
         Self::start_program("endless", options)
     }
 
-    /// Starts another program that says when it has started.
+    /// Starts another program that prints when it has started.
     pub fn start_program(name: &str, options: &[&str]) -> Self {
         let folder = Folder::new();
         folder.compile(name);
@@ -51,8 +51,7 @@ impl Endless {
         self.nodes.iter().find(|node| node.pid == pid).unwrap()
     }
 
-    /// Waits for the end of everything, which must come soon; what was said on standard error, and how the launcher
-    /// ended.
+    /// Waits for the end of all processes, which must come soon; returns standard error and the launcher's status.
     pub fn end(mut self, soon: Duration) -> (String, ExitStatus) {
         let start = Instant::now();
         for node in &self.nodes {

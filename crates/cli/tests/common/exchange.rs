@@ -15,7 +15,7 @@ pub struct Exchange {
 }
 
 impl Exchange {
-    /// Starts it, and waits until pages have gone to and fro.
+    /// Starts it, and waits until pages have been exchanged.
     pub fn start(options: &[&str]) -> Self {
         let folder = Folder::new();
         folder.compile("exchange");
@@ -48,7 +48,7 @@ impl Exchange {
         self.folder.join(name)
     }
 
-    /// Lets the program end, which must be as if nobody had looked; what is left are its files.
+    /// Lets the program end, with its native output; its files remain.
     pub fn end(&mut self) {
         drop(self.launcher.stdin.take());
         assert!(self.launcher().ends_within(LIMIT));

@@ -5,7 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-/// The folder; it goes away with this value.
+/// The folder; it is removed with this value.
 pub struct Installation(Folder);
 
 impl Installation {

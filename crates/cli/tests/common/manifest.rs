@@ -1,4 +1,4 @@
-//! The list of test programs: what each is run with and how it ends when all is well.
+//! The list of test programs: arguments and expected exit of each.
 
 use std::path::Path;
 
@@ -11,7 +11,7 @@ pub struct Line {
     pub arguments: Vec<String>,
     /// Whether release consistency is enough for it.
     pub race_free: bool,
-    /// Whether it can be run natively on any computer; if not, it says itself whether all was well.
+    /// Whether it can be run natively on any computer; if not, it checks its results itself.
     pub native: bool,
 }
 

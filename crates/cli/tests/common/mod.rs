@@ -1,4 +1,4 @@
-//! What tests of whole runs share.
+//! Common code of tests of whole runs.
 #![allow(dead_code, reason = "each test binary uses a part")]
 
 pub mod c_api;

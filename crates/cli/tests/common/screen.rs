@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 const ROWS: u16 = 8;
 const COLUMNS: u16 = 80;
 
-/// A terminal with what has been shown on it.
+/// A terminal with its screen.
 pub struct Terminal {
     keyboard: File,
     /// All that was written to it.
@@ -36,8 +36,8 @@ impl Terminal {
         assert_eq!(made, 0, "{}", std::io::Error::last_os_error());
         // SAFETY: both descriptors are new and nobody else's.
         let (ours, theirs) = unsafe { (OwnedFd::from_raw_fd(ours), OwnedFd::from_raw_fd(theirs)) };
-        // A child that had our end, too, would keep its own terminal from hanging up.
-        // SAFETY: sets a flag of our descriptors.
+        // A child that inherited our end would keep its terminal from hanging up. SAFETY: sets a flag of our
+        // descriptors.
         let set = |end: &OwnedFd| unsafe { libc::fcntl(end.as_raw_fd(), libc::F_SETFD, libc::FD_CLOEXEC) };
         assert_eq!((set(&ours), set(&theirs)), (0, 0));
         let stream = || Stdio::from(theirs.try_clone().unwrap());
@@ -45,7 +45,7 @@ impl Terminal {
         // SAFETY: all calls are async-signal-safe and touch no memory.
         unsafe {
             command.pre_exec(|| {
-                // What runs in the background may ignore these, as those who log in do not.
+                // Background processes may ignore these; login shells do not.
                 for signal in [libc::SIGINT, libc::SIGQUIT, libc::SIGHUP] {
                     libc::signal(signal, libc::SIG_DFL);
                 }
@@ -74,7 +74,7 @@ impl Terminal {
         }
     }
 
-    /// Reads until the screen is as it should be; panics if that takes too long.
+    /// Reads until the screen satisfies `is`; panics after a timeout.
     pub fn until(&mut self, what: &str, limit: Duration, is: impl Fn(&str) -> bool) {
         let deadline = Instant::now() + limit;
         while !is(&self.screen.text()) {
@@ -103,7 +103,7 @@ impl Terminal {
         attributes.c_lflag & usual == usual && !self.screen.is_other && !self.screen.is_without_cursor
     }
 
-    /// Reads until nobody has the terminal open any more; what is on the screen then.
+    /// Reads until no process has the terminal open any more; returns the final screen.
     pub fn end(&mut self, limit: Duration) -> String {
         let deadline = Instant::now() + limit;
         while self.read(deadline) {
@@ -139,7 +139,7 @@ struct Screen {
     bottom: usize,
     /// An escape sequence that is not complete.
     sequence: String,
-    /// Another screen is shown; what the usual one showed comes back later.
+    /// The alternate screen is shown; the main screen is restored later.
     is_other: bool,
     behind: Vec<String>,
     is_without_cursor: bool,

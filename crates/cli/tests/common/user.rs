@@ -1,4 +1,4 @@
-//! Doing things as other users, which root can.
+//! Acting as other users, which only root can.
 
 use std::fs;
 use std::io;
@@ -12,8 +12,8 @@ use std::process::Command;
 pub struct User(pub u32);
 
 impl User {
-    /// Users that no other test has, and no other process of this computer; `None`, and a line that says so, where this
-    /// process may not become them.
+    /// Users that no other test and no other process uses; `None`, with a printed line, if this process may not
+    /// become them.
     pub fn several<const N: usize>() -> Option<[Self; N]> {
         use std::sync::atomic::{AtomicU32, Ordering};
         static COUNT: AtomicU32 = AtomicU32::new(0);
@@ -52,7 +52,7 @@ impl User {
         })
     }
 
-    /// Lets a command run as this user, in whose environment no place for sockets is named.
+    /// Makes a command run as this user, with no folder for sockets in its environment.
     pub fn lead(self, command: &mut Command) -> &mut Command {
         command.uid(self.0).gid(self.0).env_remove("XDG_RUNTIME_DIR")
     }

@@ -21,7 +21,7 @@ impl Waiting {
         Self::start_with(options, |_, _| {})
     }
 
-    /// As [`Waiting::start`], after something was done to the command and the folder that it runs in.
+    /// As [`Waiting::start`], after `prepare` has changed the command and its folder.
     pub fn start_with(options: &[&str], prepare: impl FnOnce(&mut Command, &Path)) -> Self {
         let folder = Folder::new();
         folder.compile("waits");
@@ -44,7 +44,7 @@ impl Waiting {
         self.folder.join(name)
     }
 
-    /// What JSON says once it says that all nodes are up: the program may be faster than the news of its nodes.
+    /// The JSON output once all nodes are up: the program may be faster than the reports of its nodes.
     pub fn json_when_up(&self) -> Value {
         let start = Instant::now();
         loop {
@@ -58,7 +58,7 @@ impl Waiting {
         }
     }
 
-    /// Lets the program end, which must be as if nobody had asked.
+    /// Lets the program end, with its native output.
     pub fn end(mut self) {
         drop(self.launcher.stdin.take());
         assert!(Process::open(self.pid()).unwrap().ends_within(LIMIT));

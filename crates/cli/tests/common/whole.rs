@@ -9,11 +9,11 @@ use std::sync::OnceLock;
 use std::thread;
 use std::time::Duration;
 
-/// Time that one run may take; a run that hangs is killed when it is over. Runs take a fraction of it, also on a computer
-/// that has ten times as much to do as it has processors.
+/// The timeout of one run; a hanging run is killed. Runs take a fraction of it, also on a computer with ten times as
+/// many runnable threads as processors.
 pub const LIMIT: Duration = Duration::from_secs(120);
 
-/// Where everything is, once it is built.
+/// The paths of all built files.
 pub struct Whole {
     /// The command, with the runtime library beside it.
     pub gondwana: PathBuf,
@@ -68,13 +68,13 @@ impl Whole {
     }
 }
 
-/// What came of a run.
+/// The result of a run.
 pub struct Ran {
     /// Standard output.
     pub output: String,
     /// Standard error.
     pub errors: String,
-    /// How it ended; `None` if it was killed because its time was over.
+    /// Its exit status; `None` if it was killed after the timeout.
     pub status: Option<ExitStatus>,
 }
 

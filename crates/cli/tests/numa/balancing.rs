@@ -1,12 +1,12 @@
-//! Memory at which the kernel's automatic balancing looks: it makes pages inaccessible to learn who uses them, and kernels
-//! before 6.6 say of such pages that they are nowhere.
+//! Memory under the kernel's NUMA balancing: it makes pages inaccessible to sample their users, and kernels before
+//! 6.6 report such pages as absent.
 
 use crate::guest::run;
 
 #[test]
 fn stripes_are_counted_and_stay_while_the_balancing_looks_at_memory() {
-    // It begins after a second of a process's time, if nothing is said, and looks once in a second at most. Told to do so
-    // more often it still takes a small part of the time only, so it may miss the moment in which pages are placed.
+    // By default it starts after a second of a process's time, and scans once in a second at most. With shorter
+    // intervals it still takes a small part of the time only, so it may miss the placement of pages.
     let script = "mount -t debugfs debug /sys/kernel/debug || exit
         of=/sys/kernel/debug/sched/numa_balancing/
         [ -e ${of}scan_delay_ms ] || of=/proc/sys/kernel/numa_balancing_

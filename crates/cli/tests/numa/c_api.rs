@@ -1,10 +1,9 @@
-//! The functions for C where there are several nodes: the programs of `tests/capi` compare everything with what the
-//! kernel says.
+//! The functions for C on several NUMA nodes: the programs of `tests/capi` compare all results with the kernel's.
 
 use crate::guest::run;
 use crate::witness::in_cpuset;
 
-/// What a script prints, if there can be a guest.
+/// The output of a script, if there is a guest.
 fn prints(script: &str, expected: &str) {
     let Some(ran) = run(script) else { return };
     assert_eq!(ran.succeeded(), expected, "{script}");

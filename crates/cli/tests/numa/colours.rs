@@ -14,7 +14,7 @@ fn colours() -> Option<u64> {
     Some(size * 1024 / ways.parse::<u64>().unwrap() / 4096)
 }
 
-/// How many pages of a block of so many have the colour that follows that of the page before, and what the command says.
+/// How many pages of a block have the colour after that of the page before, and the command's messages.
 fn coloured(options: &str, pages: u64) -> Option<(u64, String)> {
     let colours = colours()?;
     assert!(colours > 1, "{colours}");

@@ -1,4 +1,4 @@
-//! What placement costs on several nodes, as a ratio to what the kernel does by itself. Both are emulated alike.
+//! The cost of placement on several nodes, relative to the kernel's default. Both are emulated.
 
 use crate::guest::run;
 

@@ -1,10 +1,10 @@
-//! `gondwana exec`: what is asked for against where the kernel has threads and pages.
+//! `gondwana exec`: requested against actual placement of threads and pages.
 
 use crate::guest::run;
 use crate::witness::in_cpuset;
 
-/// The node of each page of a program that touches so many under these options, of memory from `malloc` and then from
-/// `mmap`; and what the command says.
+/// The node of each page that a program touches under these options, of memory from `malloc` and from `mmap`; and the
+/// command's messages.
 fn pages(options: &str, count: usize) -> Option<([String; 2], String)> {
     let ran = run(&format!(
         "gondwana exec {options} -- witness pages malloc {count} && gondwana exec {options} -- witness pages mmap {count}"
@@ -15,7 +15,7 @@ fn pages(options: &str, count: usize) -> Option<([String; 2], String)> {
     Some(([from_malloc.to_owned(), mapped.to_owned()], errors))
 }
 
-/// A program has each of its pages on this node, and nothing is said.
+/// All pages of a program are on this node, and there is no message.
 fn all_on(node: &str, options: &str) {
     let Some((found, said)) = pages(options, 300) else { return };
     assert_eq!(said, "", "{options}");
@@ -189,7 +189,7 @@ fn what_a_full_node_has_no_room_for_is_elsewhere_in_the_set() {
     let text = ran.succeeded();
     let words: Vec<&str> = text.split_whitespace().collect();
     let [on_1, "1", on_2, "2"] = words[..] else { panic!("{text}") };
-    // The kernel keeps some pages for itself. How many there were depends on what it has put there when it was started.
+    // The kernel uses some pages itself, depending on its start.
     let [on_1, on_2]: [usize; 2] = [on_1, on_2].map(|count| count.parse().unwrap());
     assert!(on_1 >= 4000 && on_2 > (on_1 + on_2 - 4000) / 2, "{text}");
 }
@@ -210,7 +210,7 @@ fn a_full_node_is_said_to_be_full() {
 
 #[test]
 fn a_program_whose_nodes_are_full_goes_on_where_its_set_allows() {
-    // More than the node has left: a binding would be the end of the program.
+    // More than the node has left: with a binding the kernel would kill the program.
     for (options, elsewhere) in [
         ("--rset node:1-2 --memory node:2", "what it has no room for comes from node 1 of the set"),
         ("--rset node:2", "what it has no room for comes from other nodes"),

@@ -58,7 +58,7 @@ fn boot(tools: &Tools) -> Guest {
     guest
 }
 
-/// Has the processors keep few free pages for themselves.
+/// Shortens the processors' lists of free pages.
 ///
 /// Each has a list of them for each node, with 8 MiB of node 2 at most if nothing is said. They count as used and are
 /// free again at any time, so that a node on which 8 MiB were left has 20 MiB a moment later. Kernels without the file

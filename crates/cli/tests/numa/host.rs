@@ -1,4 +1,4 @@
-//! The unit tests of `crates/host`, which pass on any computer, on one that has something to place.
+//! The unit tests of `crates/host`, on a computer with several nodes.
 
 use crate::guest::run;
 use crate::witness::in_cpuset;

@@ -1,4 +1,4 @@
-//! The guest is the computer that was asked for: all other tests rely on it.
+//! The guest is as specified; all other tests rely on it.
 
 use crate::guest::{DISTANCES, MEMORY, PROCESSORS, run};
 

@@ -1,7 +1,7 @@
 //! The command and its runtime library on a real NUMA kernel, in an emulated computer (`crates/guest`).
 //!
-//! All tests share one guest and run in it one after the other. What the command says is compared with what the kernel
-//! of the guest says. Without QEMU and a kernel the tests are skipped, with a line that says why; with
+//! All tests share one guest and run in it one after the other. The command's output is compared with the guest
+//! kernel's. Without QEMU and a kernel the tests are skipped, with a line that says why; with
 //! `GONDWANA_GUEST=required` they fail.
 
 #[path = "../common/mod.rs"]

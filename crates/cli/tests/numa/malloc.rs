@@ -3,15 +3,15 @@
 use crate::guest::run;
 use serde_json::Value;
 
-/// The node of each page of a block of so many pages, and one more, that the witness allocates under these options; and
-/// what the command says.
+/// The node of each page of a block that the witness allocates under these options, and of one page more; and the
+/// command's messages.
 fn pages(options: &str, count: usize) -> Option<(String, String)> {
     let ran = run(&format!("gondwana exec {options} -- witness pages malloc {count}"))?;
     let errors = ran.errors.clone();
     Some((ran.succeeded().trim_end().to_owned(), errors))
 }
 
-/// These pages are there, and nothing is said.
+/// The pages are placed as expected, and there is no message.
 fn placed(options: &str, expected: &str) {
     let Some(found) = pages(options, expected.len()) else { return };
     assert_eq!(found, (expected.to_owned(), String::new()), "{options}");

@@ -30,7 +30,7 @@ fn doctor_says_what_the_kernel_lacks_and_that_runs_work() {
     }
 }
 
-/// The output of a program by itself and on nodes.
+/// Compares the output of a program natively and on nodes.
 fn equals_native(user: &str, nodes: u32, options: &str, program: &str) {
     let script = |command: &str| format!("su {user} -c 'cd /tmp && {command}'");
     let Some(native) = run(&script(program)) else { return };

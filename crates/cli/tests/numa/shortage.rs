@@ -1,4 +1,4 @@
-//! `gondwana exec` where nodes fill up while a program runs that may have memory from nowhere else.
+//! `gondwana exec` when the nodes that a program is bound to fill up.
 
 use crate::guest::run;
 use gondwana_guest::Ran;
@@ -6,7 +6,7 @@ use gondwana_guest::Ran;
 /// Pages that node 2 has no room for.
 const TOO_MANY: usize = 40_000;
 
-/// What is said when a program has ended for want of memory of node 2.
+/// The message when a program was killed for lack of memory on node 2.
 fn said(what: &str) -> String {
     format!(
         "gondwana: {what} was ended by the kernel because node 2, which its memory must come from, had none left: with \
@@ -14,7 +14,7 @@ fn said(what: &str) -> String {
     )
 }
 
-/// What the command has said, without what shells say of killed processes.
+/// The command's messages, without the shell's about killed processes.
 fn sentences(ran: &Ran) -> String {
     let lines = ran.errors.lines().filter(|line| line.starts_with("gondwana: "));
     lines.map(|line| line.to_owned() + "\n").collect()
@@ -63,7 +63,7 @@ fn a_process_of_the_program_is_told_of_too() {
 
 #[test]
 fn nothing_is_said_of_other_ends() {
-    // One by another's hand, and one at the limit of a control group.
+    // One killed by another process, and one at the limit of a control group.
     let script = "gondwana exec --rset node:2 -- sh -c 'kill -KILL $$'
         test $? = 137 || exit 1
         cd /sys/fs/cgroup && echo +memory > cgroup.subtree_control && mkdir part && echo 16M > part/memory.max || exit

@@ -1,4 +1,4 @@
-//! `gondwana topo` against what the kernel says, and what the computer was made of.
+//! `gondwana topo` against the kernel's data, and the guest's specification.
 
 use crate::guest::{DISTANCES, PROCESSORS, run};
 use crate::witness::in_cpuset;

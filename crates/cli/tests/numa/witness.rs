@@ -1,8 +1,8 @@
-//! The program that tells what the kernel says (`tests/guest/witness.c`), and that it tells the truth.
+//! The program that reports the kernel's placement (`tests/guest/witness.c`), and tests of it.
 
 use crate::guest::run;
 
-/// A script that runs a command in a control group of its own, which has these processors and nodes.
+/// A script that runs a command in a cpuset with these processors and nodes.
 pub fn in_cpuset(processors: &str, nodes: &str, command: &str) -> String {
     format!(
         "cd /sys/fs/cgroup && echo +cpuset > cgroup.subtree_control && mkdir part && cd part &&

@@ -10,36 +10,36 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-/// How long the page may take for anything, also on a computer with much else to do.
+/// The timeout of an action of the page, also on a loaded computer.
 const TIMEOUT: Duration = Duration::from_secs(60);
 /// The size of its window, in pixels.
 const WINDOW: (u32, u32) = (1280, 1500);
 /// Shift, as DevTools counts keys that are held.
 pub const SHIFT: u32 = 8;
 
-/// Whether people look at the page on light or dark ground.
+/// The colour scheme.
 #[derive(Clone, Copy)]
 pub enum Ground {
     Light,
     Dark,
 }
 
-/// A page that a browser of its own shows.
+/// A page in a separate browser.
 pub struct Page {
     tab: Arc<Tab>,
     seen: Arc<Mutex<Seen>>,
-    // Browsers beside each other would take each other's time. Goes last.
+    // Lock: one browser at a time, because parallel ones slow each other down. Dropped last.
     _browser: Browser,
     _leftovers: Folder,
     _alone: MutexGuard<'static, ()>,
 }
 
-/// What the browser has told about the page.
+/// Events of the browser about the page.
 #[derive(Default)]
 struct Seen {
     /// Errors and warnings, of the page and about it.
     complaints: Vec<String>,
-    /// What the page has asked for.
+    /// The requests of the page.
     requests: Vec<String>,
 }
 
@@ -52,7 +52,7 @@ pub struct Place {
     pub height: f64,
 }
 
-/// What is on the screen.
+/// A screenshot.
 pub struct Screenshot {
     width: usize,
     pixels: Vec<[u8; 3]>,
@@ -80,7 +80,7 @@ impl Page {
         let path = executable()?;
         // A failed test leaves nothing behind.
         let alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
-        // It is ended without being asked, and so clears nothing away.
+        // The browser is killed, so it removes no files.
         let leftovers = Folder::new();
         let variables = [("TMPDIR".to_owned(), leftovers.display().to_string())];
         let options = LaunchOptions {
@@ -121,7 +121,7 @@ impl Page {
         Some(Self { tab, seen, _browser: browser, _leftovers: leftovers, _alone: alone })
     }
 
-    /// The value of an expression, or of what it promises.
+    /// The value of an expression, or of its promise.
     pub fn value(&self, expression: &str) -> Value {
         let evaluated = Runtime::Evaluate {
             expression: expression.to_owned(),
@@ -239,7 +239,7 @@ impl Page {
         Screenshot::decode(&png)
     }
 
-    /// The page must have asked for nothing but itself, and neither it nor the browser have complained.
+    /// The page must have requested only itself, without errors or warnings.
     pub fn was_quiet(&self) {
         let seen = self.seen.lock().unwrap();
         assert!(seen.complaints.is_empty(), "{:#?}", seen.complaints);

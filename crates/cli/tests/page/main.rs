@@ -1,4 +1,4 @@
-//! The page of a report in a real browser: it shows what it should, does what it is told, and asks for nothing.
+//! The page of a report in a real browser: contents, interaction, and no external requests.
 
 mod browser;
 #[path = "../common/mod.rs"]
@@ -303,7 +303,7 @@ fn a_full_page_is_drawn_without_delay() {
     let canvas = page.place("#canvas");
     let shot = page.screenshot("full");
     assert!(shot.count(canvas, LIGHT[0]) > 200);
-    // From a change to what is seen: the browser draws between two frames.
+    // From a change to the screen: the browser draws between two frames.
     let seconds = page.value(
         "(async () => {
             const frame = () => new Promise((done) => requestAnimationFrame(done));

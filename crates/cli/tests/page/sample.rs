@@ -1,5 +1,5 @@
-//! A made-up recording of a program on four nodes with two threads each: a grid in bands, counters that are falsely shared,
-//! many small blocks, and a name that nobody would choose.
+//! A synthetic recording of a program on four nodes with two threads each: a grid in bands, falsely shared counters,
+//! many small blocks, and a hostile name.
 
 use gondwana_analysis::{
     Analysis, Area, AreaNode, Cell, CodePlace, FalselySharedPage, Field, Flow, Layout, Layouts, LockHandOffs,
@@ -23,7 +23,7 @@ pub const COUNTERS: u32 = 1;
 pub const BODIES: u32 = 2;
 /// See [`GRID`].
 pub const HOSTILE: u32 = 3;
-/// What the last area is called.
+/// The name of the last area.
 pub const HOSTILE_NAME: &str =
     "</script><script>document.title='broken'</script><img src=x onerror=alert(1)>\u{2028}'\"&amp;";
 
