@@ -4,7 +4,7 @@ use crate::arena::Block;
 use crate::rules::rules;
 use crate::{inside, message, next};
 use gondwana_interpose::{MALLOC_ALIGNMENT, errno};
-use gondwana_sys::PAGE_SIZE;
+use gondwana_page::PAGE_SIZE;
 use libc::{c_int, c_void};
 
 gondwana_interpose::allocator! {

@@ -2,7 +2,7 @@
 
 use crate::inside;
 use gondwana_interpose::{MALLOC_ALIGNMENT, NextFunction, c_name};
-use gondwana_sys::PAGE_SIZE;
+use gondwana_page::PAGE_SIZE;
 use libc::{c_int, c_void};
 use std::cell::{Cell, UnsafeCell};
 use std::sync::atomic::{AtomicUsize, Ordering};

@@ -1,6 +1,7 @@
 //! Addresses for the memory of a rule.
 
 use gondwana_host::AnonymousMemory;
+use gondwana_page::PAGE_SIZE;
 use std::ffi::CString;
 use std::io;
 use std::ops::Range;
@@ -40,7 +41,7 @@ fn name(start: usize, bytes: usize, rule: &str) {
         let file = libc::memfd_create(name.as_ptr(), libc::MFD_CLOEXEC);
         if file >= 0 {
             let flags = libc::MAP_PRIVATE | libc::MAP_FIXED | libc::MAP_NORESERVE;
-            let page = gondwana_host::sys::page_size();
+            let page = PAGE_SIZE;
             libc::mmap((start - page) as *mut libc::c_void, page, libc::PROT_NONE, flags, file, 0);
             libc::close(file);
         }

@@ -27,8 +27,11 @@ struct ObjectSites {
     functions: Vec<(usize, Range<usize>)>,
 }
 
+/// How many calls can be known at a time.
+const PLACES: usize = 4096;
+
 /// A cache of calls by return address: the address, and above it the set of sites.
-static KNOWN: [AtomicU64; 4096] = [const { AtomicU64::new(0) }; 4096];
+static KNOWN: [AtomicU64; PLACES] = [const { AtomicU64::new(0) }; PLACES];
 
 impl Sites {
     pub fn new(sites: Vec<AllocationSite>) -> Self {

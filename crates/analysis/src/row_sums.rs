@@ -2,6 +2,7 @@
 
 use crate::Totals;
 use gondwana_monitor::Kind;
+use gondwana_page::PAGE_SIZE;
 use gondwana_recording::{Recording, TransactionRow};
 use std::collections::HashMap;
 use std::ops::Range;
@@ -25,7 +26,7 @@ impl Shape {
         let sensible = bytes.is_power_of_two() && (1 << 9..=1 << 30).contains(&bytes);
         Self {
             nodes: usize::from(recording.run.nodes).min(gondwana_topology::MAX_NODES),
-            page_bytes: if sensible { bytes } else { 4096 },
+            page_bytes: if sensible { bytes } else { PAGE_SIZE as u64 },
         }
     }
 }

@@ -1,12 +1,13 @@
 //! The bytes that each node has written.
 
 use crate::range_set::RangeSet;
+use gondwana_page::PAGE_BITS;
 use gondwana_recording::{Recording, WrittenRecord};
 use std::collections::HashMap;
 use std::ops::Range;
 
-/// log2 of the bytes that one record is about: 64 blocks of 64 bytes.
-const PAGE: u32 = 12;
+/// log2 of the bytes that one record is about: a page, 64 blocks of 64 bytes.
+const RECORD: u8 = PAGE_BITS;
 
 /// The written bytes of all nodes.
 #[derive(Clone, Debug, Default)]
@@ -18,13 +19,13 @@ impl Writes {
     /// Collects the records; of several about one page of a node the last counts.
     pub(crate) fn of(recording: &Recording, nodes: usize) -> Self {
         let known = recording.written.iter().filter(|(node, _)| usize::from(*node) < nodes);
-        let pages = known.map(|(node, written)| ((*node, written.address >> PAGE), bytes(written)));
+        let pages = known.map(|(node, written)| ((*node, written.address >> RECORD), bytes(written)));
         Self { pages: pages.collect() }
     }
 
     /// The bytes that a node has written of the page at this address.
     pub(crate) fn by(&self, node: u16, address: u64) -> Option<&RangeSet> {
-        self.pages.get(&(node, address >> PAGE)).filter(|span| !span.is_empty())
+        self.pages.get(&(node, address >> RECORD)).filter(|span| !span.is_empty())
     }
 
     /// All pages of which a node has written bytes.
@@ -34,13 +35,13 @@ impl Writes {
 
     /// The whole pages.
     pub(crate) fn pages(&self) -> impl Iterator<Item = Range<u64>> {
-        self.pages.keys().map(|(_, page)| page << PAGE..(page << PAGE).saturating_add(1 << PAGE))
+        self.pages.keys().map(|(_, page)| page << RECORD..(page << RECORD).saturating_add(1 << RECORD))
     }
 }
 
 /// The bytes of one record.
 fn bytes(written: &WrittenRecord) -> RangeSet {
-    let page = written.address >> PAGE << PAGE;
+    let page = written.address >> RECORD << RECORD;
     let blocks = (0..64_u64).filter(|block| written.blocks >> block & 1 == 1);
     let ranges = blocks.zip(&written.bytes).flat_map(|(block, &bits)| {
         let set = (0..64_u64).filter(move |bit| bits >> bit & 1 == 1);

@@ -3,6 +3,7 @@
 use gondwana_api::{cg_memloc, gw_alloc, gw_free, gw_rset_allowed, gw_rset_free, gw_thread_create};
 use gondwana_host::sys::{self, Policy};
 use gondwana_host::{AnonymousMemory, discover_nodes};
+use gondwana_page::PAGE_SIZE;
 use gondwana_rset::RSet;
 use libc::c_void;
 use std::ptr::{null, null_mut};
@@ -43,7 +44,7 @@ fn main() {
     const SMALL_PAGES: u32 = 1 << 4;
     let set = gw_rset_allowed();
     let (mut kernel, mut striped, mut memloc, mut threads) = (vec![], vec![], vec![], vec![]);
-    let mut nodes = vec![0; BYTES / sys::page_size()];
+    let mut nodes = vec![0; BYTES / PAGE_SIZE];
     for _ in 0..TIMES {
         kernel.push(seconds(by_the_kernel).0);
         // SAFETY: the set and the block are in use until they are freed, and the array has room for all pages.

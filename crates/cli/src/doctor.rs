@@ -5,6 +5,7 @@ use gondwana_console::output::{json, print};
 use gondwana_console::rlimit;
 use gondwana_launcher::capabilities::DEFAULT_SPAN;
 use gondwana_launcher::{capabilities, limits, probes};
+use gondwana_page::PAGE_SIZE;
 use gondwana_topology::Bytes;
 use serde::Serialize;
 use std::path::Path;
@@ -177,7 +178,10 @@ fn map_count() -> Finding {
         Some(count) if count < 16 * USUAL_MAP_COUNT && probes::userfaultfd().is_err() => Finding::bad(
             name,
             Verdict::Warn,
-            format!("{count}: with mprotect, scattered accesses fail beyond {} MiB", (count * 4096) >> 20),
+            format!(
+                "{count}: with mprotect, scattered accesses fail beyond {} MiB",
+                (count * PAGE_SIZE as u64) >> 20
+            ),
             mend,
         ),
         Some(count) => Finding::ok(name, count.to_string()),

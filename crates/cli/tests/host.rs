@@ -5,6 +5,7 @@ mod common;
 use common::folder::Folder;
 use common::whole::{LIMIT, Ran, run, whole};
 use gondwana_host::sys;
+use gondwana_page::PAGE_SIZE;
 use gondwana_topology::{Machine, ProcessorId, ProcessorSet};
 use serde_json::Value;
 use std::io::{BufRead, BufReader};
@@ -268,7 +269,7 @@ fn pages_of_a_running_process_are_counted() {
     let table = ran(&["where", &pid]).output;
     let line = table.lines().find(|line| line.starts_with(&format!("{start}-"))).unwrap();
     assert!(
-        line.contains("anonymous") && line.contains(&format!("  {} KiB  ", 100 * sys::page_size() / 1024)),
+        line.contains("anonymous") && line.contains(&format!("  {} KiB  ", 100 * PAGE_SIZE / 1024)),
         "{line}"
     );
     assert!(table.contains("\nheap ") && table.contains("\ntotal "), "{table}");

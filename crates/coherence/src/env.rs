@@ -2,23 +2,13 @@
 
 use crate::Message;
 use crate::sync::Object;
+use gondwana_page::{Access, RemoteAccess, Writers};
 use gondwana_topology::{NodeId, NodeSet};
 use serde::{Deserialize, Serialize};
 
 /// A page of the span, counted from its start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct Page(pub u32);
-
-/// What the threads of this node may do with a page without a fault.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-pub enum Access {
-    /// Every access faults.
-    None,
-    /// Reads proceed, writes fault.
-    Read,
-    /// Nothing faults.
-    Write,
-}
 
 /// Names whatever waits for an operation to complete; meaningful only to the node that chose it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -107,32 +97,7 @@ pub struct Exposure {
     /// What the home's threads do with the page.
     pub writers: Writers,
     /// What nodes that will write the page may claim; otherwise they send a message, because the home might move to them.
-    pub to_writers: Option<Claim>,
-}
-
-/// What the threads of a home do with a page that is exposed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Writers {
-    /// They read it, or write it and note that.
-    Noted,
-    /// They write it without noting that: who comes first takes their write access away.
-    ToBeStopped,
-    /// As `ToBeStopped`, but who copies the page may leave it to them ([`Claims::beside_writers`]).
-    Compared,
-}
-
-/// What a node claims in the memory of a page's home (one-sided, without a message).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Claim {
-    /// A copy to read: this node becomes a reader of the page.
-    Read,
-    /// A copy to write.
-    Write,
-    /// To become the home. The former home keeps a copy that can be read.
-    Home,
-    /// As `Home`, of a page of which this node has the only copy since it was exposed, and which the home's threads cannot
-    /// write without noting it: the copy equals the page. A page that is exposed to `Home` is exposed to this.
-    Upgrade,
+    pub to_writers: Option<RemoteAccess>,
 }
 
 /// Which nodes have claimed a page while it was exposed.
@@ -199,7 +164,7 @@ pub trait Env {
     /// Claims up to `most` pages from `first` that `home` exposes for this claim; returns the count. What the home has
     /// released is in its frames. Pages that its threads go on writing without noting it are named there by
     /// [`Env::copied_beside_writers`] before its next release.
-    fn claim(&mut self, _home: NodeId, _first: Page, _most: u32, _claim: Claim) -> u32 {
+    fn claim(&mut self, _home: NodeId, _first: Page, _most: u32, _claim: RemoteAccess) -> u32 {
         0
     }
     /// Appends the exposed pages that were copied beside writers since the last call, and perhaps others. A node that copies one

@@ -23,10 +23,11 @@ mod violation;
 pub use counters::Counters;
 pub use csm::{Csm, CsmMessage, CsmOptions, DiffEntry, Grant, History, HomeGrant, PageView, State};
 pub use env::{
-    Access, Claim, Claims, Env, Event, Exposure, HomeRole, MOST_KINDS, Outcome, Page, PlacedPages, Protocol,
-    SyncPoint, Waiter, Writers,
+    Claims, Env, Event, Exposure, HomeRole, MOST_KINDS, Outcome, Page, PlacedPages, Protocol, SyncPoint,
+    Waiter,
 };
 pub use erc::{Erc, ErcMessage, ErcOptions, ErcState, ErcView};
+pub use gondwana_page::{Access, RemoteAccess, Writers};
 pub use layout::{Layout, Managers, Region};
 pub use message::{Encoded, Kind, MESSAGE_TAG, Message};
 pub use registry::{Consistency, PROTOCOLS, PlacedHomes, ProtocolInfo, StartOptions, protocol};

@@ -5,6 +5,7 @@
 
 use crate::placement::{Homes, ThreadGroup};
 use gondwana_coherence::{Consistency, ProtocolInfo};
+use gondwana_memory::Mechanism;
 use gondwana_monitor::FilterText;
 use gondwana_rset::ThreadPolicy;
 use serde::{Deserialize, Serialize};
@@ -99,16 +100,6 @@ pub enum FabricBoot {
         /// has asked for bare connections.
         secret: Option<[u8; 32]>,
     },
-}
-
-/// How faults are raised and resolved.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Mechanism {
-    /// userfaultfd in SIGBUS mode.
-    Userfaultfd,
-    /// mprotect and SIGSEGV, for places that refuse userfaultfd.
-    Mprotect,
 }
 
 /// Why a node could not read its [`Boot`].

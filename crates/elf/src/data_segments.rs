@@ -2,7 +2,7 @@
 //! libraries that it uses.
 
 use crate::loaded::{self, LoadedObject};
-use gondwana_sys::PAGE_SIZE;
+use gondwana_page::PAGE_SIZE;
 use std::ops::ControlFlow;
 
 /// A page-aligned range of writable program data, past what the loader has made read-only.

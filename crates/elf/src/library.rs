@@ -1,7 +1,7 @@
 //! What the file of a library tells before it is loaded.
 
 use crate::headers::{Dependencies, Headers};
-use gondwana_sys::PAGE_SIZE;
+use gondwana_page::PAGE_SIZE;
 use object::elf::PT_TLS;
 use object::read::elf::ProgramHeader;
 use object::{ReadCache, ReadRef};

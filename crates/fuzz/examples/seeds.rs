@@ -12,7 +12,7 @@ use std::path::Path;
 /// Where the variables of the made-up program begin, and its heap.
 const DATA: u64 = 0x10_0000;
 const HEAP: u64 = 0x4000_0000;
-const PAGE: u64 = 4096;
+const PAGE: u64 = gondwana_page::PAGE_SIZE as u64;
 
 fn main() -> std::io::Result<()> {
     let corpus = Path::new(env!("CARGO_MANIFEST_DIR")).join("corpus");
@@ -99,7 +99,7 @@ fn recording(name: &str) -> Vec<u8> {
         let object = BlockRecord { address: HEAP, bytes: 64 * PAGE, site: 1, thread: 0 };
         let row = |page: u64, start: u64, kind: Kind| TransactionRow {
             address: start + page * PAGE,
-            unit: 12,
+            unit: gondwana_page::PAGE_BITS,
             kind,
             direction: Direction::Out,
             peer: 1 - node,

@@ -67,7 +67,10 @@ impl Everything<'_> {
     fn name(&self, address: u64) -> String {
         let names = &self.0.names;
         let chosen = (address >> 3) as usize % (names.len() + 1);
-        names.get(chosen).map_or_else(|| format!("name{}", address >> 12), |(_, name)| name.name.clone())
+        names.get(chosen).map_or_else(
+            || format!("name{}", address >> gondwana_page::PAGE_BITS),
+            |(_, name)| name.name.clone(),
+        )
     }
 }
 

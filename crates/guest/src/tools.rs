@@ -48,9 +48,11 @@ fn in_path(name: &str) -> Option<PathBuf> {
 
 /// Whether a program needs no loader, whose name it would hold near its beginning.
 fn is_static(program: &Path) -> bool {
+    /// Bytes at the beginning of a file that hold the name of its loader.
+    const HEAD: usize = 4096;
     let loader = b"/ld-linux";
     fs::read(program).is_ok_and(|bytes| {
-        let head = &bytes[..bytes.len().min(4096)];
+        let head = &bytes[..bytes.len().min(HEAD)];
         !head.windows(loader.len()).any(|window| window == loader)
     })
 }

@@ -137,13 +137,14 @@ fn float(region: &AnonymousMemory, placement: &Placement, extras: Extras) -> Pla
 #[cfg(test)]
 mod tests {
     use super::*;
+    use gondwana_page::PAGE_SIZE;
     use gondwana_rset::{MemoryPolicy, RSet, Registry};
 
     fn allocated(memory: &str, pages: usize, extras: Extras) -> Placed {
         let machine = crate::discover_nodes().unwrap();
         let policy = MemoryPolicy::parse(memory, &machine, &Registry::default()).unwrap();
         let placement = Placement::new(policy, &RSet::allowed(&machine), &machine).unwrap();
-        let (region, placed) = allocate(pages * sys::page_size(), &placement, extras).unwrap();
+        let (region, placed) = allocate(pages * PAGE_SIZE, &placement, extras).unwrap();
         assert_eq!(region.pages(), pages);
         placed
     }
@@ -185,10 +186,10 @@ mod tests {
         let machine = crate::discover_nodes().unwrap();
         let placement = Placement::new(MemoryPolicy::Local, &RSet::allowed(&machine), &machine).unwrap();
         let extras = Extras { lock: true, ..Extras::default() };
-        let (region, placed) = allocate(4 * sys::page_size(), &placement, extras).unwrap();
+        let (region, placed) = allocate(4 * PAGE_SIZE, &placement, extras).unwrap();
         // Other tests may have locked memory at the same time.
         match placed.remarks.first() {
-            None => assert!(locked() >= 4 * sys::page_size() / 1024),
+            None => assert!(locked() >= 4 * PAGE_SIZE / 1024),
             Some(remark) => assert!(remark.to_string().contains("ulimit -l"), "{remark}"),
         }
         drop(region);

@@ -1,6 +1,7 @@
 //! Memory that is there to be placed.
 
 use crate::sys;
+use gondwana_page::PAGE_SIZE;
 use std::io;
 use std::ops::Range;
 use std::ptr::NonNull;
@@ -27,7 +28,7 @@ impl AnonymousMemory {
 
     fn map(bytes: usize, protection: libc::c_int) -> io::Result<Self> {
         let length = bytes
-            .checked_next_multiple_of(sys::page_size())
+            .checked_next_multiple_of(PAGE_SIZE)
             .filter(|&length| length > 0)
             .ok_or_else(|| io::Error::from_raw_os_error(libc::EINVAL))?;
         // SAFETY: a new mapping where the kernel likes; the arguments are those of anonymous memory.
@@ -93,14 +94,14 @@ impl AnonymousMemory {
     /// The number of its pages.
     #[must_use]
     pub fn pages(&self) -> usize {
-        self.length / sys::page_size()
+        self.length / PAGE_SIZE
     }
 
     /// The address of a page.
     #[must_use]
     pub fn address(&self, page: usize) -> usize {
         assert!(page < self.pages());
-        self.addresses().start + page * sys::page_size()
+        self.addresses().start + page * PAGE_SIZE
     }
 
     /// Touches a page as a write by the calling thread, without changing its contents.
@@ -119,7 +120,7 @@ impl AnonymousMemory {
             return;
         }
         let start = self.address(pages.start);
-        let length = self.address(pages.end - 1) + sys::page_size() - start;
+        let length = self.address(pages.end - 1) + PAGE_SIZE - start;
         // Kernels before 5.14 lack it, and it may be interrupted.
         if pages.len() == 1 || sys::populate(&(start..start + length)).is_err() {
             pages.for_each(|page| self.touch(page));
@@ -133,7 +134,7 @@ impl AnonymousMemory {
     #[must_use]
     pub fn split(self, pages: usize) -> (Self, Self) {
         assert!((1..self.pages()).contains(&pages), "both parts have a page at least");
-        let (start, length) = (self.start, pages * sys::page_size());
+        let (start, length) = (self.start, pages * PAGE_SIZE);
         let rest = self.into_addresses().len() - length;
         // SAFETY: still inside the mapping.
         let middle = unsafe { start.add(length) };
@@ -147,14 +148,7 @@ impl AnonymousMemory {
         // SAFETY: both pages belong to regions, and both stay mapped: there is no hole that another mapping could take.
         let moved = unsafe {
             let flags = libc::MREMAP_MAYMOVE | libc::MREMAP_FIXED | libc::MREMAP_DONTUNMAP;
-            gondwana_sys::syscall!(
-                libc::SYS_mremap,
-                source,
-                sys::page_size(),
-                sys::page_size(),
-                flags,
-                target
-            )
+            gondwana_sys::syscall!(libc::SYS_mremap, source, PAGE_SIZE, PAGE_SIZE, flags, target)
         };
         if moved == -1 { Err(io::Error::last_os_error()) } else { Ok(()) }
     }
@@ -193,7 +187,7 @@ mod tests {
 
     #[test]
     fn memory_is_there_once_it_is_touched() {
-        let region = AnonymousMemory::new(10 * sys::page_size() - 1).unwrap();
+        let region = AnonymousMemory::new(10 * PAGE_SIZE - 1).unwrap();
         sys::without_huge_pages(&region.addresses()).unwrap();
         assert_eq!(region.pages(), 10);
         assert_eq!(pages::count(0, region.addresses()).unwrap().absent, 10);
@@ -204,7 +198,7 @@ mod tests {
 
     #[test]
     fn parts_of_a_region_go_one_by_one() {
-        let (first, rest) = AnonymousMemory::new(3 * sys::page_size()).unwrap().split(1);
+        let (first, rest) = AnonymousMemory::new(3 * PAGE_SIZE).unwrap().split(1);
         assert_eq!((first.pages(), rest.pages(), first.addresses().end), (1, 2, rest.addresses().start));
         drop(first);
         rest.touch(0);

@@ -6,6 +6,7 @@
 
 use crate::unmet_request::UnmetRequest;
 use crate::{AnonymousMemory, sys};
+use gondwana_page::PAGE_SIZE;
 use gondwana_topology::{CacheKind, Machine};
 use serde::Serialize;
 use std::fs::File;
@@ -46,7 +47,7 @@ pub fn colour(region: &AnonymousMemory, colours: u64) -> Result<Colours, UnmetRe
     }
     // Half as many more, because the kernel's pages do not have all colours equally often.
     let spare = region.pages() / 2 + usize::try_from(colours).unwrap_or(0);
-    let pool = AnonymousMemory::new((region.pages() + spare) * sys::page_size())
+    let pool = AnonymousMemory::new((region.pages() + spare) * PAGE_SIZE)
         .map_err(|error| UnmetRequest::refused("allocating pages to choose from", &error))?;
     let keep_small =
         [region, &pool].into_iter().try_for_each(|region| sys::without_huge_pages(&region.addresses()));
@@ -77,7 +78,7 @@ fn frames(region: &AnonymousMemory) -> Result<Vec<u64>, UnmetRequest> {
     let failed = |error: &io::Error| UnmetRequest::refused("reading page frame numbers", error);
     let file = File::open("/proc/self/pagemap").map_err(|error| failed(&error))?;
     let mut entries = vec![0; region.pages() * 8];
-    let first = (region.addresses().start / sys::page_size() * 8) as u64;
+    let first = (region.addresses().start / PAGE_SIZE * 8) as u64;
     file.read_exact_at(&mut entries, first).map_err(|error| failed(&error))?;
     // The lower 55 bits of an entry are the number; users without privileges see zeros.
     let number = |entry: &[u8]| {
@@ -116,7 +117,7 @@ mod tests {
 
     #[test]
     fn pages_cycle_through_the_colours_or_a_reason_is_given() {
-        let region = AnonymousMemory::new(100 * sys::page_size()).unwrap();
+        let region = AnonymousMemory::new(100 * PAGE_SIZE).unwrap();
         match colour(&region, 8) {
             Ok(found) => {
                 let frames = frames(&region).unwrap();
@@ -131,7 +132,7 @@ mod tests {
 
     #[test]
     fn more_pages_than_mappings_are_refused() {
-        let region = AnonymousMemory::new((MOST_PAGES + 1) * sys::page_size()).unwrap();
+        let region = AnonymousMemory::new((MOST_PAGES + 1) * PAGE_SIZE).unwrap();
         let refused = colour(&region, 8).unwrap_err().to_string();
         assert!(refused.contains("16385 pages cannot be coloured"), "{refused}");
     }

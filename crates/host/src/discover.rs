@@ -2,6 +2,7 @@
 
 use crate::unreadable::Unreadable;
 use crate::{cgroup, sys, sysfs};
+use gondwana_page::PAGE_SIZE;
 use gondwana_topology::{Bytes, Limits, Machine, Problem, ProcessorSet, View};
 use std::path::Path;
 
@@ -67,7 +68,7 @@ fn nodes(root: &Path, online: &ProcessorSet) -> Result<Machine, DiscoverError> {
     let machine = Machine {
         name: name.trim().to_owned(),
         view: View::Host,
-        page_size: Bytes(sys::page_size() as u64),
+        page_size: Bytes(PAGE_SIZE as u64),
         nodes: sysfs::nodes(root, online)?,
         cores: sysfs::siblings(root, online, "thread_siblings_list"),
         ..Machine::default()

@@ -1,6 +1,7 @@
 //! The nodes of pages, page by page, as the kernel counts them.
 
 use crate::{present_pages, sys};
+use gondwana_page::PAGE_SIZE;
 use gondwana_topology::NodeId;
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -41,7 +42,7 @@ pub fn nodes(
     range: Range<usize>,
     mut visit: impl FnMut(usize, Option<NodeId>),
 ) -> io::Result<()> {
-    let page = sys::page_size();
+    let page = PAGE_SIZE;
     let first = range.start - range.start % page;
     let mut addresses = (first..range.end).step_by(page).peekable();
     while addresses.peek().is_some() {
@@ -69,7 +70,7 @@ pub fn nodes_of(process: libc::pid_t, pages: &[usize]) -> io::Result<Vec<Option<
 pub fn nodes_into(address: usize, nodes: &mut [i32], only: Option<NodeId>) -> io::Result<()> {
     /// Little enough for any stack, and too few for opening a file.
     const SOME: usize = 512;
-    let page = sys::page_size();
+    let page = PAGE_SIZE;
     assert!(address.is_multiple_of(page), "pages begin where addresses divide by their size");
     if let Some(only) = only.filter(|_| nodes.len() > SOME) {
         nodes.fill(-1);

@@ -5,6 +5,7 @@ use crate::colour::Colours;
 use crate::pages::{self, Found};
 use crate::sys::{self, Policy};
 use crate::unmet_request::UnmetRequest;
+use gondwana_page::PAGE_SIZE;
 use gondwana_topology::{NodeId, NodeSet};
 use std::collections::BTreeMap;
 use std::io;
@@ -135,7 +136,7 @@ fn touch(region: &AnonymousMemory, wanted: &BTreeMap<NodeId, Vec<Range<usize>>>)
 /// Moves the pages that are not where they should be, and counts all.
 fn mend(region: &AnonymousMemory, node_of: &impl Fn(usize) -> NodeId) -> io::Result<Found> {
     let start = region.addresses().start;
-    let page_of = |address: usize| (address - start) / sys::page_size();
+    let page_of = |address: usize| (address - start) / PAGE_SIZE;
     let mut found = Found::default();
     // Node by node: the kernel stops at the first node without room.
     let mut strays: BTreeMap<NodeId, Vec<usize>> = BTreeMap::new();
@@ -183,7 +184,7 @@ mod tests {
     #[test]
     fn pages_go_where_they_are_asked_for() {
         let node = sys::allowed_nodes().unwrap().first().unwrap();
-        let region = AnonymousMemory::new(100 * sys::page_size()).unwrap();
+        let region = AnonymousMemory::new(100 * PAGE_SIZE).unwrap();
         let placed = place(&region, |_| node);
         assert!(placed.is_as_asked(), "{placed:?}");
         assert_eq!(placed.found.unwrap().pages, BTreeMap::from([(node, 100)]));
@@ -193,7 +194,7 @@ mod tests {
     #[test]
     fn pages_on_a_node_that_is_not_there_are_somewhere_and_reported() {
         let node = sys::allowed_nodes().unwrap().first().unwrap();
-        let region = AnonymousMemory::new(10 * sys::page_size()).unwrap();
+        let region = AnonymousMemory::new(10 * PAGE_SIZE).unwrap();
         let placed = place(&region, |page| if page < 4 { NodeId(250) } else { node });
         assert!(!placed.is_as_asked());
         assert_eq!(placed.asked.pages, BTreeMap::from([(node, 6), (NodeId(250), 4)]));
@@ -236,7 +237,7 @@ mod tests {
             return; // There are none to span regions.
         }
         let middle = start.next_multiple_of(HUGE) + HUGE / 2;
-        let (before, after) = region.split((middle - start) / sys::page_size());
+        let (before, after) = region.split((middle - start) / PAGE_SIZE);
         let node = sys::allowed_nodes().unwrap().first().unwrap();
         assert!(place(&before, |_| node).is_as_asked());
         assert_eq!(pages::count(0, after.addresses()).unwrap().present(), 0);
@@ -244,13 +245,13 @@ mod tests {
 
     #[test]
     fn what_pages_hold_stays() {
-        let region = AnonymousMemory::new(3 * sys::page_size()).unwrap();
+        let region = AnonymousMemory::new(3 * PAGE_SIZE).unwrap();
         // SAFETY: the region is readable and writable, and nobody else knows it.
-        unsafe { region.start().as_ptr().write_bytes(7, 3 * sys::page_size()) };
+        unsafe { region.start().as_ptr().write_bytes(7, 3 * PAGE_SIZE) };
         let node = sys::allowed_nodes().unwrap().first().unwrap();
         assert!(place(&region, |_| node).is_as_asked());
         // SAFETY: as above.
-        let bytes = unsafe { std::slice::from_raw_parts(region.start().as_ptr(), 3 * sys::page_size()) };
+        let bytes = unsafe { std::slice::from_raw_parts(region.start().as_ptr(), 3 * PAGE_SIZE) };
         assert!(bytes.iter().all(|&byte| byte == 7));
     }
 }

@@ -6,6 +6,7 @@ use crate::pages::Found;
 use crate::place::{Placed, keep_huge_pages_out, place, suit_huge_pages};
 use crate::sys::{self, Policy};
 use crate::unmet_request::UnmetRequest;
+use gondwana_page::PAGE_SIZE;
 use gondwana_rset::{MemoryPolicy, Placement};
 use gondwana_topology::{NodeId, NodeSet};
 use std::io;
@@ -65,7 +66,7 @@ fn later(region: &AnonymousMemory, placement: &Placement, here: NodeId, strict: 
         }
         let start = region.address(run.first as usize);
         borders.push(start);
-        let range = start..start + run.count as usize * sys::page_size();
+        let range = start..start + run.count as usize * PAGE_SIZE;
         if let Err(error) = prefer(&range, nodes, strict)
             && remarks.is_empty()
         {
@@ -100,7 +101,7 @@ mod tests {
         let machine = crate::discover_nodes().unwrap();
         let policy = MemoryPolicy::parse(memory, &machine, &Registry::default()).unwrap();
         let placement = Placement::new(policy, &RSet::allowed(&machine), &machine).unwrap();
-        let region = AnonymousMemory::new(50 * sys::page_size()).unwrap();
+        let region = AnonymousMemory::new(50 * PAGE_SIZE).unwrap();
         let placed = place_untouched(&region, &placement, 0, extras);
         let found = pages::count(0, region.addresses()).unwrap();
         (placed, found)
@@ -121,7 +122,7 @@ mod tests {
         let machine = crate::discover_nodes().unwrap();
         let rset = RSet::allowed(&machine);
         let placement = Placement::new(MemoryPolicy::Block, &rset, &machine).unwrap();
-        let region = AnonymousMemory::new(60 * sys::page_size()).unwrap();
+        let region = AnonymousMemory::new(60 * PAGE_SIZE).unwrap();
         for strict in [false, true] {
             let placed = place_untouched(&region, &placement, 0, Extras { strict, ..Extras::default() });
             assert_eq!(placed.remarks, []);

@@ -68,10 +68,11 @@ pub fn present_pages(range: Range<usize>, mut visit: impl FnMut(Range<usize>)) -
 mod tests {
     use super::*;
     use crate::{AnonymousMemory, sys};
+    use gondwana_page::PAGE_SIZE;
 
     #[test]
     fn touched_pages_are_there_and_pages_that_were_only_read_are_not() {
-        let region = AnonymousMemory::new(1000 * sys::page_size()).unwrap();
+        let region = AnonymousMemory::new(1000 * PAGE_SIZE).unwrap();
         sys::without_huge_pages(&region.addresses()).unwrap();
         (0..1000).filter(|page| page % 3 == 1).for_each(|page| region.touch(page));
         // SAFETY: the page is readable.
@@ -79,7 +80,7 @@ mod tests {
         let mut found = vec![];
         match present_pages(region.addresses(), |range| found.push(range)) {
             Ok(()) => {
-                let page = |start| start..start + sys::page_size();
+                let page = |start| start..start + PAGE_SIZE;
                 let expected: Vec<_> = (0..1000)
                     .filter(|page| page % 3 == 1)
                     .map(|number| page(region.address(number)))

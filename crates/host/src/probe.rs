@@ -5,6 +5,7 @@ use crate::pages::{self, Found};
 use crate::sys::{self, Policy};
 use crate::unmet_request::UnmetRequest;
 use crate::{AnonymousMemory, sysfs};
+use gondwana_page::PAGE_SIZE;
 use gondwana_topology::NodeSet;
 
 /// Pages for each node.
@@ -65,7 +66,7 @@ impl Binding {
 }
 
 fn touch(pages: usize) -> std::io::Result<Found> {
-    let region = AnonymousMemory::new(pages * sys::page_size())?;
+    let region = AnonymousMemory::new(pages * PAGE_SIZE)?;
     sys::without_huge_pages(&region.addresses())?;
     (0..region.pages()).for_each(|page| region.touch(page));
     pages::count(0, region.addresses())

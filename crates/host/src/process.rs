@@ -1,6 +1,7 @@
 //! The mappings of a running process and the nodes of their pages, from `/proc`.
 
 use crate::unreadable::{Unreadable, read};
+use gondwana_page::PAGE_SIZE;
 use gondwana_topology::NodeId;
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -134,7 +135,7 @@ fn place(line: &str) -> Option<(usize, Place)> {
     let start = usize::from_str_radix(fields.next()?, 16).ok()?;
     let policy = fields.next()?.to_owned();
     let mut pages: BTreeMap<NodeId, u64> = BTreeMap::new();
-    let mut page_size = 4096;
+    let mut page_size = PAGE_SIZE as u64;
     for field in fields {
         let Some((name, number)) = field.split_once('=') else { continue };
         if let Some(node) = name.strip_prefix('N').and_then(|node| node.parse().ok()).map(NodeId) {

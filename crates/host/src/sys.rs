@@ -224,13 +224,6 @@ pub fn lock(range: &Range<usize>) -> io::Result<()> {
     check(unsafe { gondwana_sys::syscall!(libc::SYS_mlock, range.start, range.len()) })
 }
 
-/// The size of a page.
-#[must_use]
-pub fn page_size() -> usize {
-    // SAFETY: touches no memory.
-    usize::try_from(unsafe { libc::sysconf(libc::_SC_PAGESIZE) }).expect("pages have a size")
-}
-
 fn check(result: libc::c_long) -> io::Result<()> {
     if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
 }

@@ -3,7 +3,7 @@
 use crate::limits;
 use crate::probes;
 use gondwana_console::failure::Failure;
-use gondwana_control::Mechanism;
+use gondwana_memory::Mechanism;
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 

@@ -1,7 +1,7 @@
 //! Probes of the kernel's capabilities. A run makes the same probes before it starts.
 
 use gondwana_console::rlimit::limit;
-use gondwana_memory::{Missing, RUNTIME_BASE, SPAN_BASE, probe_userfaultfd};
+use gondwana_memory::{Missing, PAGE_SIZE, RUNTIME_BASE, SPAN_BASE, probe_userfaultfd};
 use std::fs;
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
@@ -97,8 +97,8 @@ pub fn fixed_addresses() -> Result<(), io::Error> {
 /// Probes `PAGEMAP_SCAN` (Linux 6.7), which reports used pages.
 pub fn pagemap_scan() -> Result<(), io::Error> {
     let on_the_stack = 0_u8;
-    let here = (&raw const on_the_stack as usize) & !4095;
-    gondwana_host::present_pages(here..here + 4096, |_| {})
+    let here = (&raw const on_the_stack as usize) & !(PAGE_SIZE - 1);
+    gondwana_host::present_pages(here..here + PAGE_SIZE, |_| {})
 }
 
 /// A number from a file of the kernel.

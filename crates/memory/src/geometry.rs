@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-pub use gondwana_sys::PAGE_SIZE;
+pub use gondwana_page::PAGE_SIZE;
 
 /// The contents of one page.
 pub type PageBytes = [u8; PAGE_SIZE];

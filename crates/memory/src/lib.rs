@@ -17,15 +17,14 @@ mod resident;
 mod sparse_words;
 mod twins;
 
-pub use access::{Access, Mechanism, Missing, probe_userfaultfd};
+pub use access::{Mechanism, Missing, probe_userfaultfd};
 pub use error::MemoryError;
 pub use files::out_of_the_way;
 pub use geometry::{Geometry, PAGE_SIZE, PageBytes, RUNTIME_BASE, SPAN_BASE, Segment};
+pub use gondwana_page::{Access, RemoteAccess, Writers};
 pub use pages::{Pages, empty_frames};
 pub use peer::Peer;
 #[cfg(debug_assertions)]
 pub use remote::while_held;
-pub use remote::{
-    Capabilities, RemoteAccess, RemoteMemory, SharedWords, TableLayout, Withdrawal, Writers, claim,
-};
+pub use remote::{Capabilities, RemoteMemory, SharedWords, TableLayout, Withdrawal, claim};
 pub use sparse_words::SparseWords;

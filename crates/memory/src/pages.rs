@@ -1,16 +1,17 @@
 //! The pages of this node through the runtime's own view, which never faults.
 
 use crate::MemoryError;
-use crate::access::{Access, Mechanism, Protection};
+use crate::access::{Mechanism, Protection};
 use crate::diff;
 use crate::geometry::{Geometry, PAGE_SIZE, PageBytes, RUNTIME_BASE, Segment};
 use crate::mapping::{map_at, map_copy, map_over, read_ahead, unmap};
 use crate::memfd::{data_in, memfd, next_data, set_length};
 use crate::peer::Peer;
-use crate::remote::{RemoteAccess, RemoteAccessTable, RemoteMemory, TableLayout, Withdrawal, Writers};
+use crate::remote::{RemoteAccessTable, RemoteMemory, TableLayout, Withdrawal};
 use crate::resident;
 use crate::twins::Twins;
 use gondwana_elf::DataSegment;
+use gondwana_page::{Access, RemoteAccess, Writers};
 use gondwana_racing::{RacingBytes, RacingBytesMut};
 use gondwana_topology::NodeSet;
 use std::ops::Range;

@@ -30,7 +30,8 @@ mod primitive {
     }
 }
 
-use access_word::{Claim, Means, RemoteAccess, RemoteAccessWord, Withdrawal, Writers};
+use access_word::{Claim, Means, RemoteAccessWord, Withdrawal};
+use gondwana_page::{RemoteAccess, Writers};
 use gondwana_topology::{NodeId, NodeSet};
 use loom::cell::UnsafeCell;
 use loom::sync::Arc;

@@ -1,6 +1,7 @@
 //! The aggregation table: adds like transactions of one interval up into rows.
 
 use crate::{Direction, Kind, Transaction};
+use gondwana_page::PAGE_BITS;
 
 /// Rows that one table holds.
 const ROWS: usize = 48 << 10;
@@ -23,9 +24,6 @@ const GROWTH: usize = 4;
 /// log2 of the places in a cache line.
 const LINE: u32 = 4;
 
-/// log2 of the bytes of a page.
-const PAGE: u8 = 12;
-
 /// log2 of the bytes of the longest block that a range is split into.
 const LONGEST: u8 = crate::LARGEST_UNIT;
 
@@ -41,7 +39,7 @@ struct Coarser {
 const LEVELS: [Coarser; 3] = [
     Coarser { rows: ROWS / 8 * 7, unit: 21, code: false, thread: false },
     Coarser { rows: ROWS / 4 * 3, unit: 16, code: false, thread: true },
-    Coarser { rows: ROWS / 2, unit: PAGE, code: true, thread: true },
+    Coarser { rows: ROWS / 2, unit: PAGE_BITS, code: true, thread: true },
 ];
 
 /// What like transactions have in common: the key of a row.
@@ -154,9 +152,9 @@ impl PendingRange {
     /// True if this is a range of pages, and the new transaction is about the next page and otherwise equal.
     #[inline]
     fn goes_on_with(&self, next: &Transaction, unit: u8) -> bool {
-        let address = self.first.address + (u64::from(self.count) << PAGE);
+        let address = self.first.address + (u64::from(self.count) << PAGE_BITS);
         next.address == address
-            && (self.part, self.unit) == (PAGE, unit)
+            && (self.part, self.unit) == (PAGE_BITS, unit)
             && Transaction { address, ..self.first } == *next
     }
 }
@@ -201,7 +199,7 @@ impl AggregationTable {
         assert!(part <= unit, "parts of 2^{part} bytes of units of 2^{unit}");
         // A page that is invalidated and then written alternates with the next pages: two ranges grow at a time.
         let mut last = self.noted.iter_mut().rev().take(2);
-        if part == PAGE
+        if part == PAGE_BITS
             && let Some(run) = last.find(|run| run.goes_on_with(first, unit))
         {
             run.count += count;

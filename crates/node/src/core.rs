@@ -195,7 +195,7 @@ impl Core {
         if let Some(sink) = &mut self.env.sink {
             sink.touches(slot, self.env.slots.thread(slot), page, access, touch);
         }
-        let is_here = self.env.pages.access(page.0) != gondwana_memory::Access::None;
+        let is_here = self.env.pages.access(page.0) != Access::None;
         let (adjacent, waiter) = (prefetch.adjacent(), Continuation::Thread(slot).into());
         let outcome = self.protocol.fault(page, access, adjacent, waiter, &mut self.env);
         let array = self.env.pages.geometry().segment_of(page.0);
@@ -264,7 +264,7 @@ impl Core {
 
     /// If the program may access a page like that already, makes the kernel's view agree, which may have lost a mapping by
     /// itself. No other node may take the right to write away in between: the kernel's view would give it back.
-    pub fn refresh(&mut self, page: Page, needed: gondwana_memory::Access) -> bool {
+    pub fn refresh(&mut self, page: Page, needed: Access) -> bool {
         self.protocol.withdraw_page(page, &mut self.env);
         let permitted = self.env.pages.access(page.0) >= needed;
         if permitted && let Err(error) = self.env.pages.refresh(page.0) {
@@ -276,7 +276,7 @@ impl Core {
 
     /// True if a page is neither resident nor in flight.
     pub fn is_absent(&self, page: Page) -> bool {
-        self.env.pages.access(page.0) == gondwana_memory::Access::None && !self.protocol.is_coming(page)
+        self.env.pages.access(page.0) == Access::None && !self.protocol.is_coming(page)
     }
 
     /// A release by the thread that waits at `slot`.

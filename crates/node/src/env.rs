@@ -6,12 +6,12 @@ use crate::wait_slots::{WaitSlots, event};
 use crate::wire::{Wire, sync_kind_of};
 use crate::{Node, Thread};
 use gondwana_coherence::sync::SyncMessage;
-use gondwana_coherence::{Access, Claim, Claims, Env, Event, Exposure, Message, Page, Waiter, Writers};
+use gondwana_coherence::{Access, Claims, Env, Event, Exposure, Message, Page, RemoteAccess, Waiter};
 use gondwana_control::Offer as HandedOver;
 use gondwana_control::Report;
 use gondwana_fabric::{Fabric, SendError};
 use gondwana_memory::diff::Malformed;
-use gondwana_memory::{PAGE_SIZE, PageBytes, Pages, Peer, RemoteAccess, RemoteMemory};
+use gondwana_memory::{PAGE_SIZE, PageBytes, Pages, Peer, RemoteMemory};
 use gondwana_topology::{NodeId, NodeSet};
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -166,34 +166,9 @@ fn must_be_diff(page: Page, patched: Result<(), Malformed>) {
     }
 }
 
-fn convert(access: Access) -> gondwana_memory::Access {
-    match access {
-        Access::None => gondwana_memory::Access::None,
-        Access::Read => gondwana_memory::Access::Read,
-        Access::Write => gondwana_memory::Access::Write,
-    }
-}
-
-fn with_writers(writers: Writers) -> gondwana_memory::Writers {
-    match writers {
-        Writers::Noted => gondwana_memory::Writers::Noted,
-        Writers::ToBeStopped => gondwana_memory::Writers::ToBeStopped,
-        Writers::Compared => gondwana_memory::Writers::Compared,
-    }
-}
-
-fn remote_access(claim: Claim) -> RemoteAccess {
-    match claim {
-        Claim::Read => RemoteAccess::Read,
-        Claim::Write => RemoteAccess::Write,
-        Claim::Home => RemoteAccess::Home,
-        Claim::Upgrade => RemoteAccess::Upgrade,
-    }
-}
-
 impl Env for NodeEnv {
     fn protect(&mut self, first: Page, count: u32, access: Access) {
-        if let Err(error) = self.pages.protect(first.0, count, convert(access)) {
+        if let Err(error) = self.pages.protect(first.0, count, access) {
             crate::fatal(&format!("pages {} to {}: {error}", first.0, first.0 + count - 1));
         }
     }
@@ -248,7 +223,7 @@ impl Env for NodeEnv {
     }
 
     fn install(&mut self, first: Page, incoming: &[u8], access: Access) {
-        self.pages.install(first.0, incoming, convert(access));
+        self.pages.install(first.0, incoming, access);
     }
 
     fn clear(&mut self, first: Page, count: u32) {
@@ -271,7 +246,7 @@ impl Env for NodeEnv {
     }
 
     fn expose(&mut self, page: Page, exposure: Exposure) {
-        self.pages.expose(page.0, with_writers(exposure.writers), exposure.to_writers.map(remote_access));
+        self.pages.expose(page.0, exposure.writers, exposure.to_writers);
     }
 
     fn withdraw(&mut self, page: Page) -> Claims {
@@ -296,13 +271,12 @@ impl Env for NodeEnv {
         self.remote(reader).is_some_and(|remote| self.pages.is_same(remote, page.0))
     }
 
-    fn claim(&mut self, home: NodeId, first: Page, most: u32, claim: Claim) -> u32 {
+    fn claim(&mut self, home: NodeId, first: Page, most: u32, claim: RemoteAccess) -> u32 {
         let me = self.fabric.node().0;
-        let count = self
-            .remote(home)
-            .map_or(0, |remote| gondwana_memory::claim(remote, me, first.0, most, remote_access(claim)));
+        let count =
+            self.remote(home).map_or(0, |remote| gondwana_memory::claim(remote, me, first.0, most, claim));
         // Of pages that are here nothing is fetched.
-        if let Some(sink) = self.sink.as_mut().filter(|_| count > 0 && claim != Claim::Upgrade) {
+        if let Some(sink) = self.sink.as_mut().filter(|_| count > 0 && claim != RemoteAccess::Upgrade) {
             sink.fetches(home, first, count);
         }
         count
@@ -310,7 +284,7 @@ impl Env for NodeEnv {
 
     fn install_from(&mut self, home: NodeId, first: Page, count: u32, access: Access) {
         let remote = self.remotes[home.index()].as_deref().expect("claimed before");
-        self.pages.install_from(remote, first.0, count, convert(access));
+        self.pages.install_from(remote, first.0, count, access);
     }
 
     fn merge_from(&mut self, home: NodeId, page: Page) {

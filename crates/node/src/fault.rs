@@ -26,7 +26,7 @@ impl Node {
         crate::inject::at("fault");
         let page = Page(number);
         let access = if write { Access::Write } else { Access::Read };
-        if signal == libc::SIGSEGV && self.core().env.pages.is_forbidden(number, needed(access)) {
+        if signal == libc::SIGSEGV && self.core().env.pages.is_forbidden(number, access) {
             // The program's own protection (a guard page) forbids what the protocol allows.
             return false;
         }
@@ -43,7 +43,7 @@ impl Node {
             self.bring_around(number, &window);
         }
         let core = self.core();
-        let resident = core.env.pages.access(number) != gondwana_memory::Access::None;
+        let resident = core.env.pages.access(number) != Access::None;
         let touched = !matches!(core.home_role(page), HomeRole::Untouched | HomeRole::Placed(_));
         let absent = core.is_absent(page);
         drop(core);
@@ -67,7 +67,7 @@ impl Node {
         let poller = self.poll();
         let mut core = self.core();
         // Another thread may have resolved it.
-        if core.refresh(page, needed(access)) {
+        if core.refresh(page, access) {
             return;
         }
         let outcome = core.fault(page, access, prefetch, slot, touch);
@@ -75,13 +75,5 @@ impl Node {
         if outcome == Outcome::Wait {
             self.wait_polling(poller, slot, event::COHERENT, None);
         }
-    }
-}
-
-fn needed(access: Access) -> gondwana_memory::Access {
-    match access {
-        Access::None => gondwana_memory::Access::None,
-        Access::Read => gondwana_memory::Access::Read,
-        Access::Write => gondwana_memory::Access::Write,
     }
 }

@@ -22,6 +22,9 @@ pub(crate) struct FreedElsewhere {
     blocks: Mutex<Vec<(NodeId, u64)>>,
 }
 
+/// The most freed blocks that one message to their owner names.
+const MOST_IN_MESSAGE: usize = 4096;
+
 impl FreedElsewhere {
     fn add(&self, owner: NodeId, address: u64) {
         lock(&self.blocks).push((owner, address));
@@ -39,7 +42,7 @@ impl FreedElsewhere {
         blocks.sort_unstable();
         for (owner, address) in blocks.drain(..) {
             match lists.last_mut() {
-                Some((last, list)) if *last == owner && list.len() < 4096 => list.push(address),
+                Some((last, list)) if *last == owner && list.len() < MOST_IN_MESSAGE => list.push(address),
                 _ => lists.push((owner, vec![address])),
             }
         }

@@ -17,7 +17,7 @@ use crate::waiting::Waiting;
 use crate::{CURRENT, Node, ProcessChange, Setup, StreamCall, StreamDone, ThreadSpec, clock};
 use gondwana_coherence::sync::{Barriers, LockTable, Locks, ManagerOf, Object};
 use gondwana_coherence::{Layout, Managers, Page, Region, StartOptions};
-use gondwana_control::{Boot, Control, Exchange, FabricBoot, Mechanism};
+use gondwana_control::{Boot, Control, Exchange, FabricBoot};
 use gondwana_elf::{data_segments, loaded};
 use gondwana_fabric::{ConnectError, Fabric, Security, SegmentError, ShmFabric, TcpConfig, TcpFabric};
 use gondwana_memory::heap::{Heap, Layout as HeapLayout};
@@ -114,15 +114,11 @@ impl Node {
         if part_pages == 0 {
             return Err(StartError::Span(boot.span));
         }
-        let mechanism = match boot.mechanism {
-            Mechanism::Userfaultfd => gondwana_memory::Mechanism::Userfaultfd,
-            Mechanism::Mprotect => gondwana_memory::Mechanism::Mprotect,
-        };
         // SAFETY: the launcher left this descriptor to this process.
         let frames = unsafe { OwnedFd::from_raw_fd(boot.frames_fd) };
         // SAFETY: the caller promised that nobody else is running; the segments are this process's.
         let mut pages =
-            unsafe { Pages::new(span_pages, &data_segments(own), me == NodeId(0), mechanism, frames)? };
+            unsafe { Pages::new(span_pages, &data_segments(own), me == NodeId(0), boot.mechanism, frames)? };
         let geometry = pages.geometry().clone();
         let first_data = Page(span_pages);
         let data_pages = geometry.pages() - span_pages;

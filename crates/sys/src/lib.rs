@@ -1,4 +1,4 @@
-//! System calls by their numbers, and the size of a page.
+//! System calls by their numbers.
 //!
 //! `libc::syscall` is a variadic function of C. An argument of 32 bits is passed as 32 bits, and the kernel reads a whole
 //! register: its upper half is whatever was there, so that `-1` may arrive as 4,294,967,295 or as any other number that
@@ -6,9 +6,6 @@
 //! keeps all other code from calling `libc::syscall`.
 
 use libc::c_long;
-
-/// Bytes in a page of memory, the same on every x86-64 Linux.
-pub const PAGE_SIZE: usize = 4096;
 
 /// Most arguments that a system call has.
 const MOST: usize = 6;

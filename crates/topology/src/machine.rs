@@ -1,4 +1,5 @@
 use crate::{Bytes, MAX_NODES, MAX_PROCESSORS, NodeId, NodeSet, ProcessorId, ProcessorSet};
+use gondwana_page::PAGE_SIZE;
 use serde::{Deserialize, Serialize};
 
 /// Where the knowledge about a machine comes from.
@@ -47,7 +48,7 @@ pub struct Machine {
 }
 
 fn usual_page_size() -> Bytes {
-    Bytes(4096)
+    Bytes(PAGE_SIZE as u64)
 }
 
 /// One node: processors and memory that are near each other. Either may be missing.

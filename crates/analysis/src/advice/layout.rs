@@ -2,6 +2,7 @@
 
 use super::{Advice, AdviceKind};
 use crate::{Area, FalselySharedPage, Writer};
+use gondwana_page::PAGE_SIZE;
 use gondwana_plan::Traffic;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
@@ -33,7 +34,11 @@ pub fn advise(area: &Area) -> Option<Advice> {
             let names: Vec<String> = names.into_iter().collect();
             (
                 AdviceKind::Pad,
-                format!("move {} to pages without {} (aligned to 4096 bytes)", names.join(", "), area.name),
+                format!(
+                    "move {} to pages without {} (aligned to {PAGE_SIZE} bytes)",
+                    names.join(", "),
+                    area.name
+                ),
             )
         }
         Some(fields) => {
@@ -42,7 +47,7 @@ pub fn advise(area: &Area) -> Option<Advice> {
         None => (
             AdviceKind::Pad,
             format!(
-                "pad {} so that what each node uses has pages of its own (aligned to 4096 bytes), or group it by thread",
+                "pad {} so that what each node uses has pages of its own (aligned to {PAGE_SIZE} bytes), or group it by thread",
                 area.name
             ),
         ),

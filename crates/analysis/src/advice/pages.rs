@@ -1,6 +1,7 @@
 //! The use of the pages of an area, in requests.
 
 use crate::{Analysis, PageUse};
+use gondwana_page::PAGE_SIZE;
 use std::collections::{BTreeMap, HashMap};
 
 /// Homes take turns if all but the most frequent one have sent this share of the answers.
@@ -119,7 +120,7 @@ pub type Moved = HashMap<u32, u16>;
 
 /// Bytes of a page in this run.
 pub fn page_bytes(analysis: &Analysis) -> u64 {
-    u64::from(analysis.run.page_bytes).max(1).next_power_of_two().max(4096)
+    u64::from(analysis.run.page_bytes).max(1).next_power_of_two().max(PAGE_SIZE as u64)
 }
 
 /// The most pages over which a unit is spread: a hostile recording has larger units.

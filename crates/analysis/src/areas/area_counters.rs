@@ -8,12 +8,13 @@ use crate::sharing::{self, Key, PageHistory, PartSharing};
 use crate::written_bytes::Writes;
 use crate::{AreaNode, Pattern, Totals};
 use gondwana_monitor::Kind;
+use gondwana_page::PAGE_BITS;
 use std::collections::{BTreeMap, HashMap};
 
 /// log2 of the bytes of the longest unit that locates a touch within an area.
 const FINE: u8 = 6;
 /// log2 of the bytes of the longest unit whose written bytes may be known.
-const PAGE: u8 = 12;
+const LONGEST_WRITTEN: u8 = PAGE_BITS;
 /// An area gets a pattern of shared pages if one transaction in this many is about such pages.
 const SHARED: u64 = 8;
 
@@ -164,10 +165,10 @@ fn parts(pages: &BTreeMap<Key, PageHistory>, map: &Map) -> HashMap<(Key, usize),
 /// writes is taken to read what it writes.
 fn written<'a>(like: &RowKey, writes: &'a Writes) -> Option<&'a RangeSet> {
     let (writer, longest) = match like.kind {
-        Kind::Notice | Kind::Invalidation => (like.peer, PAGE),
+        Kind::Notice | Kind::Invalidation => (like.peer, LONGEST_WRITTEN),
         Kind::Read | Kind::ColdRead | Kind::ExcessRead => (like.node, FINE),
         Kind::Ahead | Kind::LockHandOff => return None,
-        _ => (like.node, PAGE),
+        _ => (like.node, LONGEST_WRITTEN),
     };
     writes.by(writer, like.address).filter(|_| like.unit <= longest)
 }

@@ -5,6 +5,7 @@ use crate::range_set::RangeSet;
 use crate::row_sums::{Amount, RowKey, Shape};
 use crate::written_bytes::Writes;
 use gondwana_monitor::Kind;
+use gondwana_page::PAGE_SIZE;
 use std::collections::BTreeMap;
 use std::ops::Range;
 
@@ -13,7 +14,7 @@ const FINE: u8 = 6;
 /// log2 of the bytes of the longest unit that counts as exactly the touched bytes.
 const EXACT: u8 = 3;
 /// The longest pages whose written bytes are recorded.
-const PAGE: u64 = 1 << 12;
+const PAGE: u64 = PAGE_SIZE as u64;
 
 /// A fetch of a page that a node had lost to a writer: a coherence miss.
 #[derive(Clone, Debug, PartialEq, Eq)]

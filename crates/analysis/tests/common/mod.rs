@@ -16,7 +16,7 @@ pub const DATA: u64 = 0x60_0000;
 /// Where the heap of node 0 is.
 pub const HEAP: u64 = 0x10_0000_0000;
 /// Bytes of a page.
-pub const PAGE: u64 = 4096;
+pub const PAGE: u64 = gondwana_page::PAGE_SIZE as u64;
 
 /// A recording that is being made.
 pub struct Made {

@@ -9,6 +9,7 @@ use crate::error::Error;
 use crate::monitor_backend::Monitor;
 use gondwana_host::sys;
 use gondwana_host::{AnonymousMemory, Names, NamesError};
+use gondwana_page::PAGE_SIZE;
 use gondwana_rset::{Placement, RSet, Registry};
 use gondwana_topology::{Bytes, Machine, NodeId, ProcessorId};
 use libc::{c_int, c_void};
@@ -114,10 +115,10 @@ impl Backend for Host {
 
     fn allocate(&self, pages: usize, placement: &Placement, extras: Extras) -> Result<Block, Error> {
         let no_memory = || {
-            let bytes = pages.saturating_mul(sys::page_size());
+            let bytes = pages.saturating_mul(PAGE_SIZE);
             Error::new(libc::ENOMEM, format!("there is no room for {bytes} bytes"))
         };
-        let bytes = pages.checked_add(1).and_then(|pages| pages.checked_mul(sys::page_size()));
+        let bytes = pages.checked_add(1).and_then(|pages| pages.checked_mul(PAGE_SIZE));
         let region = AnonymousMemory::new(bytes.ok_or_else(no_memory)?).map_err(|_| no_memory())?;
         let (before, block) = region.split(1);
         let mut remarks = vec![];
@@ -140,9 +141,9 @@ impl Backend for Host {
     }
 
     unsafe fn free(&self, address: usize, pages: usize) -> Result<(), Error> {
-        let start = address - sys::page_size();
+        let start = address - PAGE_SIZE;
         // SAFETY: the caller's promise: the pages and the one before are a mapping that nobody uses any more.
-        let result = unsafe { libc::munmap(start as *mut c_void, (pages + 1) * sys::page_size()) };
+        let result = unsafe { libc::munmap(start as *mut c_void, (pages + 1) * PAGE_SIZE) };
         match result {
             0 => Ok(()),
             _ => Err(Error::system("memory cannot be returned", &io::Error::last_os_error())),
@@ -157,7 +158,7 @@ impl Backend for Host {
     }
 
     fn page_size(&self) -> usize {
-        sys::page_size()
+        PAGE_SIZE
     }
 
     fn bind(&self, whom: Whom, rset: &RSet, strict: bool) -> Result<Vec<String>, Error> {

@@ -2,7 +2,8 @@
 
 use super::linkage;
 use gondwana_console::failure::Failure;
-use gondwana_host::{AnonymousMemory, Extras, MallocPlan, Reporter, UnmetRequest, place_untouched, sys};
+use gondwana_host::{AnonymousMemory, Extras, MallocPlan, Reporter, UnmetRequest, place_untouched};
+use gondwana_page::PAGE_SIZE;
 use gondwana_rset::{AllocationRule, MemoryPolicy, Placement, RSet, Registry, Selector, TextError};
 use gondwana_topology::{Machine, NodeSet};
 use std::path::Path;
@@ -73,7 +74,7 @@ impl<'a> Rules<'a> {
     pub fn try_out(&self, extras: Extras) -> Vec<UnmetRequest> {
         let tried = self.rules.iter().filter_map(|rule| {
             let placement = placement(rule, self.rset, self.machine).ok()?;
-            let region = match AnonymousMemory::new(TRIED * placement.nodes().len() * sys::page_size()) {
+            let region = match AnonymousMemory::new(TRIED * placement.nodes().len() * PAGE_SIZE) {
                 Ok(region) => region,
                 Err(error) => {
                     return Some(vec![UnmetRequest::Other(format!("memory cannot be tried: {error}"))]);

@@ -8,7 +8,7 @@ use gondwana_console::failure::Failure;
 use gondwana_console::output::{json, print};
 use gondwana_host::pages::{self, Found};
 use gondwana_host::process::{self, Mapping};
-use gondwana_host::sys;
+use gondwana_page::PAGE_SIZE;
 use range::AddressRange;
 use std::ops::Range;
 use std::path::Path;
@@ -32,7 +32,7 @@ pub struct WhereOptions {
 pub fn show(options: &WhereOptions) -> Result<ExitCode, Failure> {
     let options = &WhereOptions { pid: crate::exec::program_of(options.pid), ..options.clone() };
     match &options.range {
-        Some(range) => addresses(options, range.pages(sys::page_size())),
+        Some(range) => addresses(options, range.pages(PAGE_SIZE)),
         None => mappings(options),
     }
 }
@@ -64,7 +64,7 @@ const LOOKED_AT: usize = strip::CELLS * 64;
 
 /// A strip for some addresses, from pages at equal distances if there are many.
 fn strip(pid: u32, addresses: Range<usize>) -> Result<Strip, Failure> {
-    let page = sys::page_size();
+    let page = PAGE_SIZE;
     let step = (addresses.len() / page).div_ceil(LOOKED_AT).max(1) * page;
     let looked_at: Vec<usize> = addresses.clone().step_by(step).collect();
     let nodes = pages::nodes_of(id(pid), &looked_at).map_err(|error| refusal(pid, &error))?;

@@ -1,5 +1,6 @@
 //! Addresses as a strip of characters: the node that has most of each part.
 
+use gondwana_page::PAGE_SIZE;
 use gondwana_topology::NodeId;
 use std::collections::BTreeMap;
 use std::fmt;
@@ -18,7 +19,7 @@ pub struct Strip {
 impl Strip {
     /// An empty strip. Small ranges have a part for each page.
     pub fn new(addresses: Range<usize>) -> Self {
-        let cells = (addresses.len() / gondwana_host::sys::page_size()).clamp(1, CELLS);
+        let cells = (addresses.len() / PAGE_SIZE).clamp(1, CELLS);
         Self { addresses, cells: vec![BTreeMap::new(); cells] }
     }
 

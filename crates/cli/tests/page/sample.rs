@@ -10,7 +10,7 @@ use std::ops::Range;
 /// How many nodes it had.
 pub const NODES: u16 = 4;
 const THREADS: u32 = 8;
-const PAGE: u64 = 4096;
+const PAGE: u64 = gondwana_page::PAGE_SIZE as u64;
 /// Where its heap begins.
 pub const HEAP: u64 = 0x1000_0000_0000;
 /// Where its variables begin.

@@ -22,7 +22,7 @@ use super::Csm;
 use super::outbox::Notices;
 use super::state::{PENDING, PageEntry, REWRITTEN, State, TWIN};
 use crate::runs::{runs, span};
-use crate::{Access, Claim, Env, Page};
+use crate::{Access, Env, Page, RemoteAccess};
 
 /// What a release finds about a page that is kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -155,7 +155,7 @@ impl Csm {
             due && entry.probable_home == home && entry.flush <= completed
         };
         let most = self.pages.run(first, most, is_due);
-        let count = if most == 0 { 0 } else { env.claim(home, first, most, Claim::Read) };
+        let count = if most == 0 { 0 } else { env.claim(home, first, most, RemoteAccess::Read) };
         for page in span(first, count) {
             env.merge_from(home, page);
             self.pages.entry(page).take(PENDING);

@@ -33,7 +33,7 @@ use super::state::{
 use super::{Csm, History};
 use crate::page_table::Flags;
 use crate::runs::{runs, span};
-use crate::{Access, Claim, Claims, Env, Event, Exposure, Page, Writers};
+use crate::{Access, Claims, Env, Event, Exposure, Page, RemoteAccess, Writers};
 use gondwana_topology::{NodeId, NodeSet};
 
 impl Csm {
@@ -165,8 +165,9 @@ impl Csm {
                     State::HomeShared | State::HomeDirty => Writers::Noted,
                     _ => continue,
                 };
-                let to_writers =
-                    self.open_to_writers(&entry).filter(|&way| way != Claim::Home || !env.is_stack(page));
+                let to_writers = self
+                    .open_to_writers(&entry)
+                    .filter(|&way| way != RemoteAccess::Home || !env.is_stack(page));
                 env.expose(page, Exposure { writers, to_writers });
             }
         }
@@ -194,7 +195,8 @@ impl Csm {
             for page in span(first, count) {
                 self.withdraw(page, env);
                 let entry = *self.pages.entry(page);
-                let exposable = self.open_to_writers(&entry) == Some(Claim::Home) && !env.is_stack(page);
+                let exposable =
+                    self.open_to_writers(&entry) == Some(RemoteAccess::Home) && !env.is_stack(page);
                 if exposable && entry.state == State::HomeExclusive {
                     self.pages.entry(page).state = State::HomeShared;
                     pages.push(page);
@@ -211,14 +213,14 @@ impl Csm {
     }
 
     /// What nodes that will write a page may come for without asking.
-    fn open_to_writers(&self, entry: &PageEntry) -> Option<Claim> {
+    fn open_to_writers(&self, entry: &PageEntry) -> Option<RemoteAccess> {
         if entry.has(PINNED) {
-            return (entry.probable_home == self.pages.me()).then_some(Claim::Write);
+            return (entry.probable_home == self.pages.me()).then_some(RemoteAccess::Write);
         }
         if !self.options.migrate || self.known(entry).history.is_settled() {
-            return Some(Claim::Write);
+            return Some(RemoteAccess::Write);
         }
-        (self.is_unused(entry) && !entry.has(GRANT_RACE)).then_some(Claim::Home)
+        (self.is_unused(entry) && !entry.has(GRANT_RACE)).then_some(RemoteAccess::Home)
     }
 
     /// True of a page whose home is here and that nobody else has ever used.
@@ -244,13 +246,13 @@ impl Csm {
         let most = self.fetched_with(first, most, home);
         // Where there are unflushed writes, the home would not move in any case.
         let write = write && !merges;
-        let ways = if write { &[Claim::Home, Claim::Write][..] } else { &[Claim::Read] };
+        let ways = if write { &[RemoteAccess::Home, RemoteAccess::Write][..] } else { &[RemoteAccess::Read] };
         let found =
             ways.iter().map(|&way| (way, env.claim(home, first, most, way))).find(|&(_, count)| count > 0);
         let Some((way, count)) = found else { return false };
         self.counters.page_transfers += u64::from(count);
         self.counters.one_sided_reads += u64::from(count);
-        if way == Claim::Home {
+        if way == RemoteAccess::Home {
             env.install_from(home, first, count, Access::Write);
             self.take_home(first, count, home, env);
             return true;
@@ -287,7 +289,7 @@ impl Csm {
             entry.state == State::Shared && entry.probable_home == home && entry.flush <= completed
         };
         let most = self.pages.run(first, most, is_due);
-        let count = if most == 0 { 0 } else { env.claim(home, first, most, Claim::Upgrade) };
+        let count = if most == 0 { 0 } else { env.claim(home, first, most, RemoteAccess::Upgrade) };
         if count > 0 {
             // Whether the others will be written as well is not known.
             env.observe(Event::Upgraded, first, 1, home);

@@ -1,7 +1,7 @@
 //! The memory of one simulated node, which also checks that the machine handles it in the right order.
 
 use gondwana_coherence::{
-    Access, Claim, Claims, Encoded, Env, Exposure, MESSAGE_TAG, Message, Page, Waiter, Writers,
+    Access, Claims, Encoded, Env, Exposure, MESSAGE_TAG, Message, Page, RemoteAccess, Waiter, Writers,
 };
 use gondwana_topology::{NodeId, NodeSet};
 use std::collections::BTreeSet;
@@ -243,17 +243,19 @@ impl Env for SimEnv<'_> {
         claims
     }
 
-    fn claim(&mut self, home: NodeId, first: Page, most: u32, claim: Claim) -> u32 {
+    fn claim(&mut self, home: NodeId, first: Page, most: u32, claim: RemoteAccess) -> u32 {
         let me = self.me;
         let Some(memory) = self.peer(home) else { return 0 };
         let mut count = 0;
         for page in first.0..first.0 + most {
             let Some(Word { exposure, claims }) = &mut memory.words[page as usize] else { break };
-            let purpose = if claim == Claim::Upgrade { Claim::Home } else { claim };
-            if claims.home.is_some() || (purpose != Claim::Read && exposure.to_writers != Some(purpose)) {
+            let purpose = if claim == RemoteAccess::Upgrade { RemoteAccess::Home } else { claim };
+            if claims.home.is_some()
+                || (purpose != RemoteAccess::Read && exposure.to_writers != Some(purpose))
+            {
                 break;
             }
-            if claim == Claim::Upgrade {
+            if claim == RemoteAccess::Upgrade {
                 let alone = claims.readers == NodeSet::only(me);
                 if !alone || exposure.writers != Writers::Noted {
                     break;
@@ -262,8 +264,9 @@ impl Env for SimEnv<'_> {
                 count += 1;
                 continue;
             }
-            let quiet =
-                exposure.writers == Writers::Compared && claim != Claim::Home && memory.logged.len() < ROOM;
+            let quiet = exposure.writers == Writers::Compared
+                && claim != RemoteAccess::Home
+                && memory.logged.len() < ROOM;
             if quiet {
                 memory.logged.insert(Page(page));
                 claims.beside_writers = true;
@@ -273,9 +276,9 @@ impl Env for SimEnv<'_> {
                 memory.access[page as usize] = Access::Read;
             }
             match claim {
-                Claim::Home if claims.readers.is_empty() => claims.home = Some(me),
-                Claim::Home | Claim::Upgrade => break,
-                Claim::Read | Claim::Write => {
+                RemoteAccess::Home if claims.readers.is_empty() => claims.home = Some(me),
+                RemoteAccess::Home | RemoteAccess::Upgrade => break,
+                RemoteAccess::Read | RemoteAccess::Write => {
                     claims.readers.insert(me);
                 }
             }

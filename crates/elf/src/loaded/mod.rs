@@ -7,7 +7,7 @@ pub use dynamic::{Constructor, Dynamic, tag};
 pub use lookup::{FoundObject, at};
 
 use crate::notes;
-use gondwana_sys::PAGE_SIZE;
+use gondwana_page::PAGE_SIZE;
 use libc::{Elf64_Phdr, c_int, c_void, dl_phdr_info, size_t};
 use std::ffi::{CStr, OsStr};
 use std::ops::{ControlFlow, Range};

@@ -3,6 +3,7 @@
 use super::doorbell::Doorbell;
 use super::ring::{LINE, Lines, RingControl, least_lines};
 use crate::{MAX_BULK, MAX_HEAD, SegmentError};
+use gondwana_page::PAGE_SIZE;
 use gondwana_racing::{RacingBytes, RacingBytesMut};
 use gondwana_topology::{MAX_NODES, NodeId};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
@@ -16,7 +17,6 @@ pub const DEFAULT_RING_BYTES: usize = 4 << 20;
 
 /// Identifies the memory; the last digit is the version of the layout.
 const MAGIC: u64 = u64::from_le_bytes(*b"gondwan4");
-const PAGE: usize = 4096;
 
 /// The start of the segment.
 #[repr(C)]
@@ -76,15 +76,15 @@ impl Layout {
     }
 
     fn entry(self, node: NodeId) -> usize {
-        PAGE + node.index() * size_of::<NodeEntry>()
+        PAGE_SIZE + node.index() * size_of::<NodeEntry>()
     }
 
     fn control(self, pair: usize) -> usize {
-        PAGE + self.nodes * size_of::<NodeEntry>() + pair * size_of::<RingControl>()
+        PAGE_SIZE + self.nodes * size_of::<NodeEntry>() + pair * size_of::<RingControl>()
     }
 
     fn ring(self, pair: usize) -> usize {
-        self.control(self.nodes * self.nodes).next_multiple_of(PAGE) + pair * self.ring_bytes
+        self.control(self.nodes * self.nodes).next_multiple_of(PAGE_SIZE) + pair * self.ring_bytes
     }
 
     fn total(self) -> usize {

@@ -23,6 +23,7 @@ use gondwana_control::{Boot, FabricBoot, Monitoring, ProtocolInfo, VERSION};
 use gondwana_fabric::{DEFAULT_RING_BYTES, SegmentError, ShmSegment};
 use gondwana_memory::PAGE_SIZE;
 use gondwana_recording::RunRecord;
+use gondwana_topology::MAX_PROCESSORS;
 use std::cell::Cell;
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 use std::os::fd::OwnedFd;
@@ -138,7 +139,7 @@ impl Job<'_> {
         progress: bool,
     ) -> Result<Boot, Failure> {
         let nodes_there = usize::from(self.nodes).div_ceil(self.options.hosts.len().max(1));
-        let share = (can.processors / nodes_there).clamp(1, 4096) as u16;
+        let share = (can.processors / nodes_there).clamp(1, MAX_PROCESSORS) as u16;
         Ok(Boot {
             version: VERSION.to_owned(),
             run: self.run,

@@ -6,6 +6,7 @@ use gondwana_control::{Monitoring, PROTOCOLS, ProtocolInfo, check_filters};
 use gondwana_memory::{PAGE_SIZE, RUNTIME_BASE, SPAN_BASE};
 use gondwana_monitor::FilterText;
 use gondwana_topology::MAX_NODES;
+use gondwana_topology::MAX_PROCESSORS;
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
@@ -182,11 +183,12 @@ impl RunOptions {
 
     /// How many processors each node uses, if the user has said so.
     pub fn processors(&self) -> Result<Option<u16>, Failure> {
+        const MOST: u64 = MAX_PROCESSORS as u64;
         match self.processors {
             None => Ok(None),
-            Some(count @ 1..=4096) => Ok(Some(count as u16)),
+            Some(count @ 1..=MOST) => Ok(Some(count as u16)),
             Some(count) => {
-                Err(Failure::usage(format!("a node cannot use {count} processors: -t takes 1 to 4096")))
+                Err(Failure::usage(format!("a node cannot use {count} processors: -t takes 1 to {MOST}")))
             }
         }
     }

@@ -24,6 +24,9 @@ const REQUEST_TIMEOUT: Duration = Duration::from_secs(30);
 /// The longest answer, in bytes. Root also queries processes of other users.
 const LONGEST: u64 = 1 << 20;
 
+/// Bytes of an answer that are read at a time.
+const PART: usize = 4096;
+
 /// The runs that this user may query, in the order of their processes. Removes sockets of this user's killed
 /// launchers.
 pub fn own() -> BTreeSet<Launcher> {
@@ -60,7 +63,7 @@ pub fn ask(process: u32) -> Result<Running, Failure> {
 fn read(mut stream: &UnixStream) -> io::Result<Vec<u8>> {
     let end = Instant::now() + ANSWER_TIMEOUT;
     let mut answer = vec![];
-    let mut part = [0; 4096];
+    let mut part = [0; PART];
     while (answer.len() as u64) < LONGEST {
         let left = end.saturating_duration_since(Instant::now());
         if left.is_zero() {

@@ -1,5 +1,6 @@
 //! How much memory a node's process has, read without the node noticing.
 
+use gondwana_page::PAGE_SIZE;
 use serde::Serialize;
 use std::fs;
 use std::os::unix::fs::MetadataExt;
@@ -17,7 +18,7 @@ pub struct Used {
 pub fn used(process: u32) -> Option<Used> {
     let statm = fs::read_to_string(format!("/proc/{process}/statm")).ok()?;
     let pages: u64 = statm.split_ascii_whitespace().nth(1)?.parse().ok()?;
-    let resident = pages * gondwana_host::sys::page_size() as u64;
+    let resident = pages * PAGE_SIZE as u64;
     // The kernel counts the pages of a memfd as blocks of its file.
     let files = fs::read_dir(format!("/proc/{process}/fd")).ok()?.filter_map(Result::ok);
     let span = files.map(|file| file.path()).find(|path| {

@@ -8,29 +8,21 @@ mod uffd;
 use crate::MemoryError;
 use crate::geometry::{Geometry, PAGE_SIZE};
 use crate::mapping::SparseTable;
+use gondwana_page::Access;
 use gondwana_racing::RacingBytes;
+use serde::{Deserialize, Serialize};
 use std::os::fd::BorrowedFd;
 
 pub(crate) use uffd::Uffd;
 pub use uffd::{Missing, probe as probe_userfaultfd};
 
-/// What the program may do with a page without a fault.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Access {
-    /// Every access faults.
-    None,
-    /// Reads proceed, writes fault.
-    Read,
-    /// Nothing faults.
-    Write,
-}
-
 /// How faults are raised and resolved.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum Mechanism {
     /// userfaultfd in SIGBUS mode.
     Userfaultfd,
-    /// mprotect and SIGSEGV.
+    /// mprotect and SIGSEGV, for places that refuse userfaultfd.
     Mprotect,
 }
 

@@ -3,6 +3,7 @@
 use super::readers::{ALL, BITS, ReaderFormat};
 use super::wait::Wait;
 use super::words::SharedWords;
+use gondwana_page::{RemoteAccess, Writers};
 use gondwana_topology::NodeSet;
 use std::time::Duration;
 
@@ -29,39 +30,13 @@ const EXCLUSIVE: u64 = 2 << 62;
 /// A node is just taking write access, or, with [`TAKEN`], has found that done and becomes the home.
 const LOCKED: u64 = 3 << 62;
 
-/// The purpose of a claim.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum RemoteAccess {
-    /// A copy to read.
-    Read,
-    /// A copy to write.
-    Write,
-    /// To become the home.
-    Home,
-    /// To become the home of a page that the node has copied since it was exposed, and no other node has.
-    Upgrade,
-}
-
-impl RemoteAccess {
-    /// The bit of a word that permits this access; 0: always permitted.
-    fn bit(self) -> u64 {
-        match self {
-            Self::Read => 0,
-            Self::Write => TO_WRITERS,
-            Self::Home | Self::Upgrade => TO_OWNERS,
-        }
+/// The bit of a word that permits an access; 0: always permitted.
+fn bit(access: RemoteAccess) -> u64 {
+    match access {
+        RemoteAccess::Read => 0,
+        RemoteAccess::Write => TO_WRITERS,
+        RemoteAccess::Home | RemoteAccess::Upgrade => TO_OWNERS,
     }
-}
-
-/// The access of the home's threads to an exposed page.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Writers {
-    /// They read it, or write it and log that.
-    Noted,
-    /// They write it without logging: the first node to claim it takes their write access.
-    ToBeStopped,
-    /// As `ToBeStopped`, but nodes that claim few pages may leave them write access: the home compares the copies.
-    Compared,
 }
 
 /// The result of withdrawing a page.
@@ -126,7 +101,7 @@ impl<W: SharedWords + ?Sized> RemoteAccessWord<'_, W> {
             Writers::Compared => EXCLUSIVE | BESIDE_WRITERS,
         };
         // Releases: each node that claims the page sees the earlier writes of the home.
-        self.store(state | more.map_or(0, RemoteAccess::bit));
+        self.store(state | more.map_or(0, bit));
     }
 
     /// The home withdraws the page. While a node has it locked, the home waits by `rest`, see [`Wait`]; if that takes
@@ -181,7 +156,7 @@ impl<W: SharedWords + ?Sized> RemoteAccessWord<'_, W> {
             let joined = word & !ALL | readers;
             let beside = means.log && word & BESIDE_WRITERS != 0 && access != RemoteAccess::Home;
             let (next, claim) = match word & STATE {
-                _ if word & access.bit() != access.bit() => return Claim::Refused,
+                _ if word & bit(access) != bit(access) => return Claim::Refused,
                 SHARED if access == RemoteAccess::Upgrade && word & ALL == own => {
                     (WITHDRAWN | TAKEN | own, Claim::Granted)
                 }

@@ -5,6 +5,7 @@ use super::primitive::rest;
 use super::readers::ReaderFormat;
 use super::wait::REPORTED;
 use super::words::SharedWords;
+use gondwana_page::{RemoteAccess, Writers};
 use gondwana_topology::{MAX_NODES, NodeId, NodeSet};
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering, fence};
 use std::time::Duration;

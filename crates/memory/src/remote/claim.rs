@@ -1,7 +1,8 @@
 //! Claims of pages of other nodes.
 
+use super::RemoteMemory;
 use super::access_word::{Claim, Means};
-use super::{RemoteAccess, RemoteMemory};
+use gondwana_page::RemoteAccess;
 
 /// One claim moves the home of at most this many pages that the home's threads may be writing. Those after the first
 /// are predictions; a wrong one moves back.

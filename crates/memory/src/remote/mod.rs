@@ -20,7 +20,7 @@ mod table;
 mod wait;
 mod words;
 
-pub use access_word::{RemoteAccess, Withdrawal, Writers};
+pub use access_word::Withdrawal;
 pub use claim::claim;
 #[cfg(debug_assertions)]
 pub use claim::while_held;

@@ -1,6 +1,6 @@
 //! The remote-access table of a node: a word for each page, and a log for each other node.
 
-use super::access_word::{RemoteAccess, RemoteAccessWord, Withdrawal, Writers};
+use super::access_word::{RemoteAccessWord, Withdrawal};
 use super::primitive::rest;
 use super::read_log::{self, RemoteReadLog};
 use super::readers::ReaderFormat;
@@ -9,6 +9,7 @@ use crate::MemoryError;
 use crate::geometry::PAGE_SIZE;
 use crate::mapping::map_anywhere;
 use crate::memfd::{data_in, memfd, set_length};
+use gondwana_page::{RemoteAccess, Writers};
 use gondwana_topology::NodeSet;
 use std::ops::Range;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};

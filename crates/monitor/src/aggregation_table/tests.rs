@@ -73,27 +73,32 @@ fn blocks(table: &mut AggregationTable) -> Vec<(u64, u8, u8, u32)> {
 #[test]
 fn a_run_of_pages_is_a_few_blocks_that_come_again() {
     let mut table = AggregationTable::default();
-    table.note_range(&transaction(0x5000), PAGE, PAGE, 7);
+    table.note_range(&transaction(0x5000), PAGE_BITS, PAGE_BITS, 7);
     // Pages 5, 6 and 7, 8 to 11.
     let expected = [(0x5000, 12, 0, 1), (0x6000, 13, 1, 2), (0x8000, 14, 2, 4)];
     assert_eq!(blocks(&mut table), expected);
     assert!(table.rows().iter().all(|row| row.bytes == 4096 * u64::from(row.count)));
     // In other pieces: pages 6 to 11.
-    table.note_range(&transaction(0x6000), PAGE, PAGE, 6);
+    table.note_range(&transaction(0x6000), PAGE_BITS, PAGE_BITS, 6);
     assert_eq!(blocks(&mut table), [(0x5000, 12, 0, 1), (0x6000, 13, 1, 4), (0x8000, 14, 2, 8)]);
-    table.note(&transaction(0x6000), PAGE);
+    table.note(&transaction(0x6000), PAGE_BITS);
     assert_eq!(table.rows().len(), 4, "a page is not told from its block");
     // Page by page, by turns with those of another run.
     table.clear();
     for page in 0x5..0xc {
         for peer in [1, 2] {
-            table.note_range(&Transaction { peer, ..transaction(page << PAGE) }, PAGE, PAGE, 1);
+            table.note_range(
+                &Transaction { peer, ..transaction(page << PAGE_BITS) },
+                PAGE_BITS,
+                PAGE_BITS,
+                1,
+            );
         }
     }
     assert_eq!(blocks(&mut table), [expected, expected].concat());
     // No row is about more than 2 MiB.
     table.clear();
-    table.note_range(&transaction(0), PAGE, PAGE, 1024 + 1);
+    table.note_range(&transaction(0), PAGE_BITS, PAGE_BITS, 1024 + 1);
     assert_eq!(blocks(&mut table), [(0, 21, 9, 512), (0x20_0000, 21, 9, 512), (0x40_0000, 12, 0, 1)]);
 }
 
@@ -101,7 +106,7 @@ fn a_run_of_pages_is_a_few_blocks_that_come_again() {
 fn runs_are_told_as_closely_as_asked_for() {
     let mut table = AggregationTable::default();
     // The end of one unit of 64 KiB, two whole ones, and a page of another.
-    table.note_range(&transaction(0xe000), PAGE, 16, 2 + 2 * 16 + 1);
+    table.note_range(&transaction(0xe000), PAGE_BITS, 16, 2 + 2 * 16 + 1);
     assert_eq!(
         blocks(&mut table),
         [(0, 16, 0, 2), (0x1_0000, 16, 0, 16), (0x2_0000, 16, 0, 16), (0x3_0000, 16, 0, 1)]
@@ -113,7 +118,7 @@ fn runs_of_a_journal_that_fills_up_are_about_larger_parts_and_then_lost() {
     let mut table = AggregationTable::default();
     let distinct = |number: u64| Transaction { code: number, thread: None, ..transaction(number << 22) };
     for number in 0..ROWS as u64 {
-        table.note_range(&distinct(number), PAGE, PAGE, 32);
+        table.note_range(&distinct(number), PAGE_BITS, PAGE_BITS, 32);
     }
     let mut of = |number: usize| (blocks(&mut table)[number], table.rows()[number].bytes);
     let at = |number: usize| (number as u64) << 22;
@@ -123,7 +128,7 @@ fn runs_of_a_journal_that_fills_up_are_about_larger_parts_and_then_lost() {
         assert_eq!(of(number), ((at(number), unit, parts, 32), 32 * 4096), "{number}");
     }
     assert_eq!((table.rows().len(), table.lost()), (ROWS, 0));
-    table.note_range(&distinct(0), PAGE, PAGE, 32 + 3);
+    table.note_range(&distinct(0), PAGE_BITS, PAGE_BITS, 32 + 3);
     assert_eq!(table.lost(), 35, "at this level, even of what had a row of its own");
 }
 
@@ -134,7 +139,7 @@ proptest! {
         runs in prop::collection::vec(
             (prop::option::of(0u64..3000), 0u32..1200, 0u8..2, 0u16..2, 0u32..3), 0..40
         ),
-        unit in PAGE..18
+        unit in PAGE_BITS..18
     ) {
         let mut table = AggregationTable::default();
         let (mut expected, mut pages, mut behind) = (BTreeMap::new(), 0, 0);
@@ -142,10 +147,10 @@ proptest! {
             let page = page.unwrap_or(behind);
             behind = page + u64::from(count);
             let kind = Kind::ALL[usize::from(kind)];
-            let first = Transaction { kind, peer, bytes, ..transaction(page << PAGE) };
-            table.note_range(&first, PAGE, unit, count);
+            let first = Transaction { kind, peer, bytes, ..transaction(page << PAGE_BITS) };
+            table.note_range(&first, PAGE_BITS, unit, count);
             for page in page..page + u64::from(count) {
-                let sum = expected.entry((page << PAGE >> unit << unit, kind as u8, peer)).or_insert((0, 0));
+                let sum = expected.entry((page << PAGE_BITS >> unit << unit, kind as u8, peer)).or_insert((0, 0));
                 *sum = (sum.0 + 1_u64, sum.1 + u64::from(bytes));
             }
             pages += u64::from(count);

@@ -11,13 +11,14 @@ mod threads;
 
 use super::*;
 use crate::{AreaNode, FalselySharedPage, NodeTotal, PageUse, ThreadInfo, Totals, Writer};
+use gondwana_page::PAGE_SIZE;
 use gondwana_recording::RunRecord;
 use gondwana_rset::{MemoryPolicy, PlacementPart, Registry};
 use gondwana_topology::{Bytes, Machine, NodeId};
 use std::num::NonZeroU64;
 use std::ops::Range;
 
-const PAGE: u64 = 4096;
+const PAGE: u64 = PAGE_SIZE as u64;
 const NODES: u16 = 4;
 /// First page of the first area.
 const FIRST: u64 = 1 << 20;

@@ -4,14 +4,12 @@ use super::EventSink;
 use gondwana_coherence::Page;
 use gondwana_memory::PAGE_SIZE;
 use gondwana_monitor::{Direction, Kind, Transaction, Units};
+use gondwana_page::PAGE_BITS;
 use gondwana_topology::NodeId;
 use std::ops::Range;
 
 /// log2 of the unit that transactions with an exact address are recorded for, in bytes.
 const FINEST: u8 = 2;
-
-/// log2 of the bytes of a page.
-const PAGE: u8 = PAGE_SIZE.trailing_zeros() as u8;
 
 impl EventSink {
     /// A transaction that is this node's to record, and of which the exact address is known.
@@ -40,15 +38,15 @@ impl EventSink {
         let end = first.address + u64::from(pages) * PAGE_SIZE as u64;
         if let Some(table) = &mut self.table {
             match &self.units {
-                None => table.note_range(first, PAGE, PAGE, pages),
+                None => table.note_range(first, PAGE_BITS, PAGE_BITS, pages),
                 // One of the largest units after the other: all pages of one are seen equally closely.
                 Some(units) => {
                     let mut address = first.address;
                     while address < end {
                         let next = end.min(((address >> Units::LARGEST) + 1) << Units::LARGEST);
-                        let unit = units.unit_of(address).max(PAGE);
-                        let count = ((next - address) >> PAGE) as u32;
-                        table.note_range(&Transaction { address, ..*first }, PAGE, unit, count);
+                        let unit = units.unit_of(address).max(PAGE_BITS);
+                        let count = ((next - address) >> PAGE_BITS) as u32;
+                        table.note_range(&Transaction { address, ..*first }, PAGE_BITS, unit, count);
                         address = next;
                     }
                 }
