@@ -11,7 +11,7 @@ use crate::row_sums::{self, Amount, RowKey, Shape};
 use crate::sharing::{self, Key, PageHistory};
 use crate::written_bytes::Writes;
 use crate::{
-    Analysis, Area, CodePlace, FalselySharedPage, Field, Names, NodeTotal, ThreadInfo, Totals, Writer,
+    Analysis, Area, CodePlace, FalselySharedPage, Field, Names, NodeTotal, ThreadInfo, Totals, UsedBytes,
     filters, flows, locks, page_uses, timeline,
 };
 use gondwana_recording::Recording;
@@ -278,11 +278,11 @@ impl Describe<'_> {
     fn shared(&self, key: Key) -> FalselySharedPage {
         let page = &self.pages[&key];
         let mut writers = vec![];
-        for side in sharing::sides(page) {
+        for side in sharing::node_bytes(page) {
             let mut at = side.bytes.start;
             let mut piece = |owner: usize, bytes: Range<u64>| {
                 let name = self.naming.range(owner, &bytes);
-                writers.push(Writer { node: side.node, writes: side.writes, bytes, name });
+                writers.push(UsedBytes { node: side.node, writes: side.writes, bytes, name });
             };
             for (owner, bytes) in self.map.pieces(&side.bytes) {
                 at = bytes.end;

@@ -14,7 +14,7 @@ pub(crate) fn flows(rows: &[(RowKey, Amount)], nodes: usize) -> Vec<Vec<Flow>> {
         let count = match like.kind {
             Kind::Diff => &mut flow.diffs,
             Kind::Notice => &mut flow.notices,
-            kind if kind.is_fetch() || kind == Kind::Ahead => &mut flow.pages,
+            kind if kind.is_fetch() || kind == Kind::Prefetched => &mut flow.pages,
             _ => continue,
         };
         *count = count.saturating_add(amount.count);

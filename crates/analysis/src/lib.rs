@@ -34,5 +34,6 @@ pub use names::{Code, Names, NoNames, Variable};
 pub use object_table::{ObjectSeries, ObjectTable};
 pub use result::{
     Analysis, Area, AreaNode, BankFilter, Cell, CodePlace, FalselySharedPage, Field, Flow, HotUnit,
-    LockHandOffs, NamedPart, NodeTotal, Origin, PageUse, Pattern, ThreadInfo, TimelineSlot, Totals, Writer,
+    LockHandOffs, NamedPart, NodeTotal, Origin, PageUse, Pattern, ThreadInfo, TimelineSlot, Totals,
+    UsedBytes,
 };

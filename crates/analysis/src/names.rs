@@ -1,7 +1,7 @@
 //! The queries of the analysis about the program's files.
 
 use crate::layouts::Layouts;
-use gondwana_plan::Site;
+use gondwana_plan::CodeLocation;
 
 /// A place in the source.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
@@ -41,10 +41,10 @@ pub trait Names {
     fn code(&self, address: u64) -> Vec<Code>;
     /// The call that returns to an address, as a plan names it, and the file name of the library that contains it,
     /// which is empty for the executable. `None` if the function is unknown.
-    fn call(&self, return_address: u64) -> Option<(Site, String)> {
+    fn call(&self, return_address: u64) -> Option<(CodeLocation, String)> {
         let outermost = self.code(return_address.checked_sub(1)?).pop()?;
         let is_known = !outermost.function.is_empty();
-        is_known.then(|| (Site::Call(outermost.function, outermost.offset + 1), outermost.library))
+        is_known.then(|| (CodeLocation::Call(outermost.function, outermost.offset + 1), outermost.library))
     }
     /// The variable that holds an address.
     fn variable(&self, _address: u64) -> Option<Variable> {
@@ -77,7 +77,7 @@ pub trait Names {
         false
     }
     /// True if a plan can name this place; see [`Names::has_variable`].
-    fn has_site(&self, _site: &Site, _library: &str) -> bool {
+    fn has_site(&self, _site: &CodeLocation, _library: &str) -> bool {
         false
     }
 }

@@ -33,7 +33,7 @@ fn of_row(like: &RowKey, amount: Amount, area: u32, page: u8) -> Option<PageUse>
         Kind::Read | Kind::ColdRead | Kind::ExcessRead => &mut uses.reads,
         Kind::Write | Kind::ColdWrite | Kind::ExcessWrite => &mut uses.writes,
         Kind::Upgrade => &mut uses.upgrades,
-        Kind::Ahead => &mut uses.ahead,
+        Kind::Prefetched => &mut uses.ahead,
         Kind::Diff => &mut uses.diffs,
         Kind::Notice => &mut uses.notices,
         Kind::Invalidation | Kind::Recall | Kind::LockHandOff => return None,
@@ -77,7 +77,7 @@ mod tests {
             row(0x5000, 12, Kind::Diff, 0),
             row(0x5000, 12, Kind::Notice, 2),
             row(0x5000, 12, Kind::Invalidation, 2),
-            row(0x8000, 14, Kind::Ahead, 0),
+            row(0x8000, 14, Kind::Prefetched, 0),
         ];
         let uses = page_uses(&rows, &[7; 6], 0x1000);
         let one = PageUse { address: 0x5000, unit: 12, area: 7, node: 1, thread: 3, ..PageUse::default() };

@@ -16,7 +16,8 @@ pub(crate) fn picture_cells(rows: &[(RowKey, Amount)], areas: &[u32]) -> Vec<Cel
     let mut cells: Vec<Cell> = vec![];
     for ((like, amount), &area) in rows.iter().zip(areas) {
         let (reads, writes) = reads_and_writes(like.kind, amount.count);
-        let moves = reads + writes > 0 || matches!(like.kind, Kind::Ahead | Kind::Diff) && amount.bytes > 0;
+        let moves =
+            reads + writes > 0 || matches!(like.kind, Kind::Prefetched | Kind::Diff) && amount.bytes > 0;
         if moves {
             let small = |count: u64| u32::try_from(count).unwrap_or(u32::MAX);
             cells.push(Cell {

@@ -249,12 +249,12 @@ pub struct FalselySharedPage {
     /// How often it was fetched.
     pub fetches: u64,
     /// The bytes that each node writes or reads, in ascending order.
-    pub writers: Vec<Writer>,
+    pub writers: Vec<UsedBytes>,
 }
 
 /// Bytes of a falsely shared page that one node uses.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Writer {
+pub struct UsedBytes {
     /// The node.
     pub node: u16,
     /// True if the node writes the bytes, false if it reads them.

@@ -120,7 +120,7 @@ impl Totals {
         match kind {
             Kind::Read | Kind::ColdRead | Kind::ExcessRead => add(&mut self.reads),
             Kind::Write | Kind::ColdWrite | Kind::ExcessWrite => add(&mut self.writes),
-            Kind::Ahead => add(&mut self.ahead),
+            Kind::Prefetched => add(&mut self.ahead),
             Kind::Upgrade => add(&mut self.upgrades),
             Kind::Diff => add(&mut self.diffs),
             Kind::Notice => add(&mut self.notices),
@@ -164,7 +164,7 @@ mod tests {
         let row = |address, unit, count| TransactionRow {
             address,
             unit,
-            kind: Kind::Ahead,
+            kind: Kind::Prefetched,
             direction: Direction::Out,
             peer: 1,
             thread: 1,

@@ -116,9 +116,9 @@ fn pages_are_shared_out_among_those_who_have_them() {
         Known { name: "next", start: DATA + PAGE, bytes: 8, ..Known::default() },
     ]);
     let mut made = Made::new(2);
-    made.page(1, Kind::Ahead, DATA, 0, 4).page(1, Kind::ColdRead, DATA, 0, 1);
+    made.page(1, Kind::Prefetched, DATA, 0, 4).page(1, Kind::ColdRead, DATA, 0, 1);
     // Of a page that is mostly nobody's.
-    made.page(1, Kind::Ahead, DATA + PAGE, 0, 1);
+    made.page(1, Kind::Prefetched, DATA + PAGE, 0, 1);
     // Who is told of writes is told of the bytes that the other wrote.
     made.page(0, Kind::Notice, DATA, 1, 8).written(1, DATA + 3072..DATA + 3080);
     let analysis = made.analyse(&source);

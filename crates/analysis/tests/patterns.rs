@@ -3,7 +3,7 @@
 mod common;
 
 use common::{DATA, HEAP, Known, Made, PAGE, Source, area};
-use gondwana_analysis::{Analysis, Pattern, Writer};
+use gondwana_analysis::{Analysis, Pattern, UsedBytes};
 use gondwana_monitor::Kind;
 
 fn variable(name: &'static str, start: u64, bytes: u64) -> Known {
@@ -11,7 +11,7 @@ fn variable(name: &'static str, start: u64, bytes: u64) -> Known {
 }
 
 fn sides(analysis: &Analysis, name: &str) -> Vec<(u16, bool, String)> {
-    let side = |writer: &Writer| (writer.node, writer.writes, writer.name.clone());
+    let side = |writer: &UsedBytes| (writer.node, writer.writes, writer.name.clone());
     area(analysis, name).falsely_shared[0].writers.iter().map(side).collect()
 }
 
@@ -211,7 +211,7 @@ fn who_might_have_written_has_not() {
     let mut made = Made::new(3);
     made.touch(2, Kind::ColdWrite, DATA, 0, 1).touch(2, Kind::Upgrade, DATA, 0, 20);
     made.page(2, Kind::Diff, DATA, 0, 21).written(2, DATA..DATA + PAGE);
-    made.page(1, Kind::Ahead, DATA, 0, 9).page(1, Kind::Notice, DATA, 2, 9).page(
+    made.page(1, Kind::Prefetched, DATA, 0, 9).page(1, Kind::Notice, DATA, 2, 9).page(
         1,
         Kind::Upgrade,
         DATA,

@@ -63,7 +63,7 @@ prop_compose! {
     /// As a reader lets them pass.
     fn stretch()(row in row(), part in 0_u8..13, parts in 1_u8..=9, each in 1_u32..100) -> Stretch {
         let unit = part + parts;
-        let kind = if row.kind == Kind::LockHandOff { Kind::Ahead } else { row.kind };
+        let kind = if row.kind == Kind::LockHandOff { Kind::Prefetched } else { row.kind };
         let (address, count, bytes) = (row.address >> unit << unit, each << parts, u64::from(each) << parts);
         let address = address.min(u64::MAX >> unit << unit) & !(1 << 63);
         Stretch { row: TransactionRow { address, unit, kind, count, bytes, ..row }, parts }
@@ -147,7 +147,7 @@ fn of_rows(recording: &Recording) -> Totals {
         let to = match row.kind {
             Kind::Read | Kind::ColdRead | Kind::ExcessRead => &mut totals.reads,
             Kind::Write | Kind::ColdWrite | Kind::ExcessWrite => &mut totals.writes,
-            Kind::Ahead => &mut totals.ahead,
+            Kind::Prefetched => &mut totals.ahead,
             Kind::Upgrade => &mut totals.upgrades,
             Kind::Diff => &mut totals.diffs,
             Kind::Notice => &mut totals.notices,

@@ -86,7 +86,7 @@ impl GwFilter {
             },
             first,
             threshold,
-            stride: None,
+            partition: None,
         };
         let listener = Listener {
             callback: self.callback.map(|callback| (callback, self.argument)),

@@ -116,7 +116,7 @@ fn a_recording_agrees_with_the_statistics() {
                     stats["nodes"][usize::from(node)][group][name].as_u64().unwrap()
                 };
                 let contents: u64 = rows(&recording, node)
-                    .filter(|row| row.bytes > 0 && (row.kind.is_fetch() || row.kind == Kind::Ahead))
+                    .filter(|row| row.bytes > 0 && (row.kind.is_fetch() || row.kind == Kind::Prefetched))
                     .map(|row| u64::from(row.count))
                     .sum();
                 assert_eq!(contents, told("pages", "transfers") + told("pages", "refetches"), "{program:?}");

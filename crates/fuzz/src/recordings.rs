@@ -3,7 +3,7 @@
 use crc::{CRC_32_ISO_HDLC, Crc};
 use gondwana_analysis::{Code, Names, Variable, analyse};
 use gondwana_console::{clean, output};
-use gondwana_plan::{Plan, Site};
+use gondwana_plan::{CodeLocation, Plan};
 use gondwana_recording::{FILE_HEADER, Recording, chunks, read};
 use gondwana_report::recorded::Recorded;
 use gondwana_report::{csv, page, plan_document, table};
@@ -100,7 +100,7 @@ impl Names for Everything<'_> {
         true
     }
 
-    fn has_site(&self, _site: &Site, _library: &str) -> bool {
+    fn has_site(&self, _site: &CodeLocation, _library: &str) -> bool {
         true
     }
 }

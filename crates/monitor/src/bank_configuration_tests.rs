@@ -162,7 +162,7 @@ fn any_filter() -> impl Strategy<Value = Filter> {
             directions,
             first: None,
             threshold: None,
-            stride: None,
+            partition: None,
         },
     )
 }

@@ -9,7 +9,7 @@
 use crate::primitive::{AtomicU64, Ordering, fence};
 use crate::sizes::{COUNTERS, MOST_FILTERS, SECONDARIES};
 use crate::threshold_events::{ThresholdEvent, ThresholdEvents};
-use crate::{Directions, Filter, Kinds, Stride, Threshold, Transaction};
+use crate::{Directions, Filter, Kinds, Partition, Threshold, Transaction};
 
 /// One row of a copy of the filter table.
 #[derive(Default)]
@@ -21,8 +21,8 @@ struct Row {
     /// See [`pack`].
     what: AtomicU64,
     threshold: AtomicU64,
-    /// See [`Stride::pack`]; 0 if the whole range is counted.
-    stride: AtomicU64,
+    /// See [`Partition::pack`]; 0 if the whole range is counted.
+    partition: AtomicU64,
     /// The kinds that each secondary counter takes from this filter: 16 bits for each, four in a word.
     secondaries: [AtomicU64; SECONDARIES / 4],
 }
@@ -187,7 +187,7 @@ impl Copy {
                     Some(Threshold::Every(step)) => step | EVERY,
                 },
             );
-            store(&row.stride, entry.filter.stride.map_or(0, Stride::pack));
+            store(&row.partition, entry.filter.partition.map_or(0, Partition::pack));
             for (word, kinds) in row.secondaries.iter().zip(entry.secondaries.chunks(4)) {
                 let bits = kinds.iter().rev().fold(0, |bits, kinds| bits << 16 | u64::from(kinds.bits()));
                 store(word, bits);
@@ -213,9 +213,9 @@ impl Copy {
                 continue;
             }
             let (unit, offset) = ((what >> 18 & 63) as u8, address - start);
-            let index = match Stride::unpack(load(&row.stride)) {
+            let index = match Partition::unpack(load(&row.partition)) {
                 None => offset >> unit,
-                Some(stride) => stride.counter(offset, unit)?,
+                Some(partition) => partition.counter(offset, unit)?,
             };
             let counter = (what >> 32).saturating_add(index) as usize;
             let kind = transaction.kind as u32;

@@ -1,6 +1,6 @@
 //! Filters, and their text form.
 
-use crate::{Direction, Kinds, Stride, UnknownKind};
+use crate::{Direction, Kinds, Partition, UnknownKind};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::str::FromStr;
@@ -81,7 +81,7 @@ pub struct Filter {
     /// When a counter raises an event, if ever.
     pub threshold: Option<Threshold>,
     /// The parts of the range, if only the beginning of each is counted.
-    pub stride: Option<Stride>,
+    pub partition: Option<Partition>,
 }
 
 impl Filter {
@@ -89,7 +89,7 @@ impl Filter {
     #[must_use]
     pub fn new(start: u64, end: u64, unit: u8) -> Self {
         let (kinds, directions) = (Kinds::ALL, Directions::Both);
-        Self { start, end, unit, kinds, directions, first: None, threshold: None, stride: None }
+        Self { start, end, unit, kinds, directions, first: None, threshold: None, partition: None }
     }
 
     /// True if some transaction matches both filters.
@@ -119,7 +119,7 @@ impl Filter {
         {
             return Err(FilterError::Misaligned { address, unit });
         }
-        self.check_stride()?;
+        self.check_partition()?;
         if self.kinds.is_empty() {
             return Err(FilterError::NoKinds);
         }
@@ -150,7 +150,7 @@ pub enum FilterError {
         unit: u64,
     },
     /// The range does not consist of whole parts, or a part has less room than its counters need.
-    Stride,
+    Partition,
     /// No kind is named.
     NoKinds,
     /// A threshold of 0.
@@ -201,7 +201,7 @@ impl fmt::Display for FilterError {
                 "the address {address:#x} is no multiple of the unit of {unit} bytes: take {:#x}, or a smaller unit",
                 address / unit * unit
             ),
-            Self::Stride => {
+            Self::Partition => {
                 f.write_str("its range does not consist of whole parts with room for their units")
             }
             Self::NoKinds => f.write_str("no kind of transaction is named, so that nothing would be counted"),

@@ -151,7 +151,7 @@ fn what_others_cause_and_what_nobody_waits_for_is_no_heat() {
     let (mut configuration, mut refinement) = (BankConfiguration::default(), refinement());
     let mut table = AggregationTable::default();
     table.note(&Transaction { direction: Direction::In, ..read(1 << 46) }, 12);
-    table.note(&Transaction { kind: Kind::Ahead, ..read(1 << 46) }, 12);
+    table.note(&Transaction { kind: Kind::Prefetched, ..read(1 << 46) }, 12);
     refinement.step(&mut configuration, &[], 0);
     refinement.step(&mut configuration, table.rows(), 1);
     assert_eq!(unit_of(&configuration, 1 << 46), None);

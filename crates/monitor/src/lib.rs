@@ -17,9 +17,9 @@ mod filter_refinement;
 mod filter_refinement_tests;
 mod heat;
 mod misses;
+mod partition;
 mod primitive;
 mod sizes;
-mod stride;
 mod threshold_events;
 #[cfg(test)]
 mod threshold_events_tests;
@@ -35,8 +35,8 @@ pub use filter::{
 };
 pub use filter_refinement::{FilterRefinement, RetiredFilter};
 pub use misses::Misses;
+pub use partition::Partition;
 pub use sizes::{COUNTERS, MOST_FILTERS, SECONDARIES};
-pub use stride::Stride;
 pub use threshold_events::ThresholdEvent;
 pub use transaction::{Direction, Kind, Kinds, Transaction, UnknownKind};
 pub use unit_refinement::{UnitRefinement, Units};

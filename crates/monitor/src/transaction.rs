@@ -1,4 +1,4 @@
-//! What can cross between nodes.
+//! Transactions between nodes.
 
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -21,8 +21,8 @@ pub enum Kind {
     ExcessRead = 4,
     /// A page fetched for a write that this node had before and did not lose to a writer.
     ExcessWrite = 5,
-    /// A page that came along with another, before it was touched.
-    Ahead = 6,
+    /// A page that was prefetched: it came along with another, before it was touched.
+    Prefetched = 6,
     /// The first write of a page that this node had for reading.
     Upgrade = 7,
     /// Written bytes that went to the home of their page.
@@ -46,7 +46,7 @@ impl Kind {
         Self::ColdWrite,
         Self::ExcessRead,
         Self::ExcessWrite,
-        Self::Ahead,
+        Self::Prefetched,
         Self::Upgrade,
         Self::Diff,
         Self::Notice,
@@ -55,7 +55,7 @@ impl Kind {
         Self::LockHandOff,
     ];
 
-    /// The word that people use for it in filters, tables and files.
+    /// Its name in filters, tables and files.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -65,7 +65,7 @@ impl Kind {
             Self::ColdWrite => "cold-write",
             Self::ExcessRead => "excess-read",
             Self::ExcessWrite => "excess-write",
-            Self::Ahead => "ahead",
+            Self::Prefetched => "ahead",
             Self::Upgrade => "upgrade",
             Self::Diff => "diff",
             Self::Notice => "notice",
@@ -75,7 +75,7 @@ impl Kind {
         }
     }
 
-    /// True for those for which a thread waited until a page had come.
+    /// True for fetches that a thread waited for.
     #[must_use]
     pub fn is_fetch(self) -> bool {
         self <= Self::ExcessWrite

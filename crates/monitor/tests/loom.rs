@@ -8,8 +8,8 @@ mod counter_bank;
 #[path = "../src/filter.rs"]
 mod filter;
 #[allow(dead_code, reason = "the library uses all of it")]
-#[path = "../src/stride.rs"]
-mod stride;
+#[path = "../src/partition.rs"]
+mod partition;
 #[allow(dead_code, reason = "the library uses all of it")]
 #[path = "../src/threshold_events.rs"]
 mod threshold_events;
@@ -20,7 +20,7 @@ mod transaction;
 #[cfg(test)]
 use filter::FilterText;
 use filter::{Directions, Filter, FilterError, Threshold};
-use stride::Stride;
+use partition::Partition;
 use transaction::{Direction, Kind, Kinds, Transaction, UnknownKind};
 
 mod primitive {

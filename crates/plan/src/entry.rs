@@ -1,6 +1,6 @@
 //! What a plan says.
 
-use crate::Site;
+use crate::CodeLocation;
 use gondwana_rset::{MemoryPolicy, PlacementPart};
 use gondwana_topology::NodeId;
 use serde::{Deserialize, Serialize};
@@ -39,38 +39,38 @@ pub struct Variable {
     pub name: String,
     /// The file name of the library that defines it; `None` for the executable.
     pub library: Option<String>,
-    /// Where it goes.
+    /// Its homes.
     pub homes: Homes,
     /// See [`Allocation::replicate`].
     pub replicate: bool,
-    /// Why, for people.
+    /// The reason, in words.
     pub reason: String,
-    /// What the entry is expected to save; written as a comment, and not read.
+    /// The expected saving; written as a comment, and not read.
     pub saving: Option<Traffic>,
 }
 
-/// Where the memory goes that is allocated at one place of the program.
+/// The homes of memory that is allocated at one location of the program.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Allocation {
-    /// The line of the plan that names the place, counted from 1.
+    /// The line of the plan that names the location, counted from 1.
     pub line: usize,
-    /// The place.
-    pub site: Site,
-    /// The call of the function that the place is in, if only those are meant; in the same file.
-    pub caller: Option<Site>,
-    /// The file name of the library that the place is in; `None` for the executable.
+    /// The location.
+    pub site: CodeLocation,
+    /// The caller of the function that contains the location, if the entry is restricted to one; in the same file.
+    pub caller: Option<CodeLocation>,
+    /// The file name of the library that contains the location; `None` for the executable.
     pub library: Option<String>,
-    /// Smallest allocation that is meant, in bytes.
+    /// The smallest matching allocation, in bytes.
     pub min_bytes: u64,
-    /// Largest one.
+    /// The largest one.
     pub max_bytes: u64,
-    /// Where it goes.
+    /// Its homes.
     pub homes: Homes,
-    /// The memory is mostly read: a node that reads a page of it gets the pages around it as well.
+    /// The memory is mostly read: a node that reads a page of it prefetches the pages around it.
     pub replicate: bool,
-    /// Why, for people.
+    /// The reason, in words.
     pub reason: String,
-    /// What the entry is expected to save; written as a comment, and not read.
+    /// The expected saving; written as a comment, and not read.
     pub saving: Option<Traffic>,
 }
 
@@ -98,8 +98,8 @@ pub struct ThreadGroup {
     pub threads: Vec<u32>,
     /// The node; `None` if it is that of the first of them to start.
     pub node: Option<NodeId>,
-    /// Why, for people.
+    /// The reason, in words.
     pub reason: String,
-    /// What the entry is expected to save; written as a comment, and not read.
+    /// The expected saving; written as a comment, and not read.
     pub saving: Option<Traffic>,
 }

@@ -5,15 +5,15 @@
 
 #![forbid(unsafe_code)]
 
+mod code_location;
 mod entry;
 mod error;
 mod keep;
 mod read;
-mod site;
 #[cfg(test)]
 mod tests;
 mod write;
 
+pub use code_location::{CodeLocation, CodeLocationError};
 pub use entry::{Allocation, Homes, Plan, ThreadGroup, Traffic, Variable};
 pub use error::PlanError;
-pub use site::{Site, SiteError};

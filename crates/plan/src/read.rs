@@ -1,7 +1,7 @@
 //! Reads the text of a plan.
 
 use crate::error::line_of;
-use crate::{Allocation, Homes, Plan, PlanError, Site, ThreadGroup, Traffic, Variable};
+use crate::{Allocation, CodeLocation, Homes, Plan, PlanError, ThreadGroup, Traffic, Variable};
 use gondwana_rset::{MemoryPolicy, Placement, PlacementPart, RSet, Registry};
 use gondwana_topology::{Machine, NodeId};
 use serde::Deserialize;
@@ -170,7 +170,7 @@ impl Reader<'_> {
     }
 
     /// A place in the program that a field names.
-    fn site(&self, field: &str, text: &Spanned<String>) -> Result<Site, PlanError> {
+    fn site(&self, field: &str, text: &Spanned<String>) -> Result<CodeLocation, PlanError> {
         text.get_ref().parse().map_err(|error| self.wrong(text.span().start, format!("{field}: {error}")))
     }
 

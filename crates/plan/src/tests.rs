@@ -1,4 +1,4 @@
-use crate::{Allocation, Homes, Plan, PlanError, Site, ThreadGroup, Traffic, Variable};
+use crate::{Allocation, CodeLocation, Homes, Plan, PlanError, ThreadGroup, Traffic, Variable};
 use gondwana_rset::{MemoryPolicy, PlacementPart, Registry};
 use gondwana_topology::{Bytes, Machine, NodeId};
 use proptest::prelude::*;
@@ -59,7 +59,7 @@ fn a_plan_is_read_and_written() {
     assert_eq!((&bodies.homes, bodies.replicate), (&Homes::Parts(parts.to_vec()), true));
     let allocation = &plan.allocations[0];
     assert_eq!((allocation.line, allocation.site.to_string()), (25, "make_grid+0x4f".to_owned()));
-    assert_eq!(allocation.caller, Some(Site::Function("solve()".to_owned())));
+    assert_eq!(allocation.caller, Some(CodeLocation::Function("solve()".to_owned())));
     assert_eq!((allocation.min_bytes, allocation.max_bytes), (65536, 1 << 20));
     let groups: Vec<_> =
         plan.threads.iter().map(|group| (group.line, group.node, &group.threads[..])).collect();
@@ -160,7 +160,7 @@ prop_compose! {
         replicate: bool,
     ) -> Allocation {
         let max_bytes = more.map_or(u64::MAX, |more| min_bytes + more);
-        let (site, caller) = (Site::Call(function, offset), caller.map(Site::Function));
+        let (site, caller) = (CodeLocation::Call(function, offset), caller.map(CodeLocation::Function));
         Allocation { line: 0, site, caller, library, min_bytes, max_bytes, homes, replicate, reason, saving: None }
     }
 }

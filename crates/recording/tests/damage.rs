@@ -32,7 +32,8 @@ fn interval(rows: Vec<TransactionRow>) -> Interval {
 
 /// Eight pages, of which each was fetched ahead twice.
 fn stretch() -> Stretch {
-    let row = TransactionRow { unit: 15, kind: Kind::Ahead, count: 16, bytes: 16 * 4096, ..row(0x1_0000) };
+    let row =
+        TransactionRow { unit: 15, kind: Kind::Prefetched, count: 16, bytes: 16 * 4096, ..row(0x1_0000) };
     Stretch { row, parts: 3 }
 }
 
@@ -222,7 +223,7 @@ fn a_stretch_is_as_many_rows_as_it_has_parts() {
     let rows: Vec<TransactionRow> = stretch().rows().collect();
     let expected = |page: u64| TransactionRow {
         unit: 12,
-        kind: Kind::Ahead,
+        kind: Kind::Prefetched,
         count: 2,
         bytes: 8192,
         ..row(0x1_0000 + page * 4096)

@@ -7,7 +7,7 @@ use crate::table::{self, Table};
 use crate::{flat, layout};
 use gondwana_analysis::Layouts;
 use gondwana_elf::ElfFile;
-use gondwana_plan::Site;
+use gondwana_plan::CodeLocation;
 use std::cell::OnceCell;
 use std::io;
 use std::ops::Range;
@@ -97,10 +97,10 @@ impl File {
     ///
     /// # Errors
     /// A sentence, if there is no such place.
-    pub fn code_of(&self, site: &Site) -> Result<Vec<Range<u64>>, String> {
+    pub fn code_of(&self, site: &CodeLocation) -> Result<Vec<Range<u64>>, String> {
         let found = match site {
-            Site::Function(name) => self.functions(name),
-            Site::Call(name, offset) => {
+            CodeLocation::Function(name) => self.functions(name),
+            CodeLocation::Call(name, offset) => {
                 // The call is before its return address.
                 let inside = |range: &Range<u64>| (1..=range.end - range.start).contains(offset);
                 let functions = self.functions(name).into_iter().filter(inside);
@@ -112,7 +112,7 @@ impl File {
                 }
                 found
             }
-            Site::Line(file, line) => match self.debug().filter(|debug| debug.has_lines()) {
+            CodeLocation::Line(file, line) => match self.debug().filter(|debug| debug.has_lines()) {
                 Some(debug) => debug.code_of_line(file, *line),
                 None => {
                     let own = self.path.display();

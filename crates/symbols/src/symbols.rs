@@ -2,7 +2,7 @@
 
 use crate::File;
 use gondwana_analysis::{Code, Layouts, Names, Variable};
-use gondwana_plan::Site;
+use gondwana_plan::CodeLocation;
 use gondwana_recording::ImageRecord;
 use std::io;
 use std::path::Path;
@@ -157,7 +157,7 @@ impl Names for Symbols {
         self.file(library).is_some_and(|file| file.variable(name).is_ok())
     }
 
-    fn has_site(&self, site: &Site, library: &str) -> bool {
+    fn has_site(&self, site: &CodeLocation, library: &str) -> bool {
         self.file(library).is_some_and(|file| file.code_of(site).is_ok())
     }
 }

@@ -1,7 +1,7 @@
 //! Data that different nodes use on the same pages, and how to lay it out instead.
 
 use super::{Advice, AdviceKind};
-use crate::{Area, FalselySharedPage, Writer};
+use crate::{Area, FalselySharedPage, UsedBytes};
 use gondwana_page::PAGE_SIZE;
 use gondwana_plan::Traffic;
 use std::collections::{BTreeMap, BTreeSet};
@@ -24,8 +24,8 @@ pub fn advise(area: &Area) -> Option<Advice> {
         if pages == 1 { "1".to_owned() } else { format!("the hottest of {pages}") },
         if pages == 1 { "" } else { "s" },
     );
-    let is_own = |writer: &&Writer| area.ranges.iter().any(|range| range.contains(&writer.bytes.start));
-    let (own, others): (Vec<&Writer>, Vec<&Writer>) =
+    let is_own = |writer: &&UsedBytes| area.ranges.iter().any(|range| range.contains(&writer.bytes.start));
+    let (own, others): (Vec<&UsedBytes>, Vec<&UsedBytes>) =
         hottest.writers.iter().filter(|writer| writer.writes).partition(is_own);
     let (kind, change) = match written_fields(area) {
         _ if own.is_empty() && !others.is_empty() => {
@@ -71,7 +71,7 @@ fn saved(area: &Area) -> u64 {
 /// if that gets long, without the numbers of elements: `bodies[].mass (nodes 0 and 1 read) and bodies[].moves (nodes
 /// 0 and 1 write) are`.
 fn listed(shared: &FalselySharedPage) -> String {
-    let mut spans: Vec<(&Writer, &Writer)> = vec![];
+    let mut spans: Vec<(&UsedBytes, &UsedBytes)> = vec![];
     for writer in &shared.writers {
         match spans.last_mut() {
             Some((_, last)) if last.node == writer.node && last.writes == writer.writes => *last = writer,
@@ -135,7 +135,7 @@ fn without_numbers(name: &str) -> String {
     outside.collect()
 }
 
-fn name(writer: &Writer) -> String {
+fn name(writer: &UsedBytes) -> String {
     match writer.name.is_empty() {
         true => format!("{:#x} to {:#x}", writer.bytes.start, writer.bytes.end),
         false => writer.name.clone(),

@@ -14,7 +14,7 @@ mod replicas;
 mod threads;
 
 use crate::{Analysis, Area, Origin, Pattern};
-use gondwana_plan::{Allocation, Homes, Plan, Site, ThreadGroup, Traffic, Variable};
+use gondwana_plan::{Allocation, CodeLocation, Homes, Plan, ThreadGroup, Traffic, Variable};
 use gondwana_rset::MemoryPolicy;
 use serde::{Serialize, Serializer};
 
@@ -188,7 +188,7 @@ fn can_be_written(entry: &Entry) -> bool {
     match entry {
         Entry::Variable(variable) => !variable.name.is_empty(),
         Entry::Allocation(Allocation { site, caller, .. }) => {
-            site.can_be_written() && caller.as_ref().is_none_or(Site::can_be_written)
+            site.can_be_written() && caller.as_ref().is_none_or(CodeLocation::can_be_written)
         }
         Entry::Threads(group) => !group.threads.is_empty(),
     }

@@ -58,7 +58,7 @@ impl AreaCounters {
         {
             node.threads.insert(at, thread);
         }
-        if (like.kind.is_fetch() || like.kind == Kind::Ahead) && usize::from(like.peer) < nodes {
+        if (like.kind.is_fetch() || like.kind == Kind::Prefetched) && usize::from(like.peer) < nodes {
             node.from.resize(nodes, 0);
             let from = &mut node.from[usize::from(like.peer)];
             *from = from.saturating_add(amount.count);
@@ -119,7 +119,7 @@ pub(crate) fn area_counters(
             counters.count(like, Amount { count, bytes }, shape.nodes);
             let at = (like.unit <= FINE).then(|| touched_at(like, owner, map, written));
             counters.touch(like, at, count);
-            if like.kind != Kind::Ahead
+            if like.kind != Kind::Prefetched
                 && let Some(part) = parts.get(&(sharing::key(like, shape.page_bytes), owner))
             {
                 let votes = counters.votes.entry(part.pattern).or_default();
@@ -167,7 +167,7 @@ fn written<'a>(like: &RowKey, writes: &'a Writes) -> Option<&'a RangeSet> {
     let (writer, longest) = match like.kind {
         Kind::Notice | Kind::Invalidation => (like.peer, LONGEST_WRITTEN),
         Kind::Read | Kind::ColdRead | Kind::ExcessRead => (like.node, FINE),
-        Kind::Ahead | Kind::LockHandOff => return None,
+        Kind::Prefetched | Kind::LockHandOff => return None,
         _ => (like.node, LONGEST_WRITTEN),
     };
     writes.by(writer, like.address).filter(|_| like.unit <= longest)

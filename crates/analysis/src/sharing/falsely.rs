@@ -13,7 +13,7 @@ const WORD: u64 = 4;
 
 /// Bytes that one node uses.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Side {
+pub(crate) struct NodeBytes {
     /// The node.
     pub(crate) node: u16,
     /// True if the node writes the bytes, false if it reads them.
@@ -28,8 +28,8 @@ fn words(bytes: &Range<u64>) -> Range<u64> {
 }
 
 /// The bytes of a page that nodes write, and other bytes that they touch repeatedly, in ascending order.
-pub(crate) fn sides(page: &PageHistory) -> Vec<Side> {
-    let mut sides = vec![];
+pub(crate) fn node_bytes(page: &PageHistory) -> Vec<NodeBytes> {
+    let mut node_bytes = vec![];
     let most = page.misses.iter().map(|miss| miss.count).max().unwrap_or(0);
     for (&node, used) in &page.uses {
         // A diff has only those bytes of a written word that have changed.
@@ -41,9 +41,9 @@ pub(crate) fn sides(page: &PageHistory) -> Vec<Side> {
         let read = often.map(|miss| miss.at.clone()).collect::<RangeSet>().without(&words);
         for (span, writes) in [(&used.written, true), (&read, false)] {
             let ranges = span.ranges().iter().take(RANGES);
-            sides.extend(ranges.map(|bytes| Side { node, writes, bytes: bytes.clone() }));
+            node_bytes.extend(ranges.map(|bytes| NodeBytes { node, writes, bytes: bytes.clone() }));
         }
     }
-    sides.sort_by_key(|side| (side.bytes.start, side.bytes.end, side.node));
-    sides
+    node_bytes.sort_by_key(|side| (side.bytes.start, side.bytes.end, side.node));
+    node_bytes
 }

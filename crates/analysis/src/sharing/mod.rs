@@ -10,5 +10,5 @@ mod falsely;
 mod page;
 
 pub(crate) use classify::{PartSharing, classify};
-pub(crate) use falsely::sides;
+pub(crate) use falsely::node_bytes;
 pub(crate) use page::{Key, PageHistory, key, pages};

@@ -109,7 +109,7 @@ impl PageHistory {
                 }
             }
             Kind::Invalidation => node.losses += count,
-            Kind::Ahead => node.ahead += count,
+            Kind::Prefetched => node.ahead += count,
             // A home has its pages exclusively before any node writes them.
             Kind::Recall | Kind::LockHandOff => {}
         }

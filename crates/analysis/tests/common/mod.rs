@@ -59,7 +59,7 @@ impl Made {
 
     /// Transactions of a thread that has the number of its node.
     pub fn row(&mut self, node: u16, kind: Kind, address: u64, unit: u8, peer: u16, count: u32) -> &mut Self {
-        let moves = kind.is_fetch() || kind == Kind::Ahead;
+        let moves = kind.is_fetch() || kind == Kind::Prefetched;
         let row = TransactionRow {
             address: address >> unit << unit,
             unit,

@@ -3,7 +3,8 @@
 
 use gondwana_analysis::{
     Analysis, Area, AreaNode, Cell, CodePlace, FalselySharedPage, Field, Flow, Layout, Layouts, LockHandOffs,
-    Member, NodeTotal, ObjectSeries, ObjectTable, Origin, Pattern, ThreadInfo, TimelineSlot, Totals, Writer,
+    Member, NodeTotal, ObjectSeries, ObjectTable, Origin, Pattern, ThreadInfo, TimelineSlot, Totals,
+    UsedBytes,
 };
 use std::ops::Range;
 
@@ -229,7 +230,7 @@ fn areas() -> Vec<Area> {
     let mut counters = area("counters", variable("counters"), one(DATA, 256), Pattern::FalselyShared);
     counters.places = vec![place("relax.c:90", "relax", 720, 13_680)];
     counters.fields = vec![Field { name: "[].updates".to_owned(), reads: 720, writes: 13_680 }];
-    let writers = (0..u64::from(THREADS)).map(|thread| Writer {
+    let writers = (0..u64::from(THREADS)).map(|thread| UsedBytes {
         node: (thread % u64::from(NODES)) as u16,
         writes: true,
         bytes: DATA + thread * 32..DATA + thread * 32 + 8,

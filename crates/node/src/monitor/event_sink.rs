@@ -127,7 +127,7 @@ impl EventSink {
         let bytes = (bytes / u64::from(served.max(1))) as u32;
         let (mut next, end) = (first.0, first.0 + served);
         let mut came = Transaction {
-            kind: Kind::Ahead,
+            kind: Kind::Prefetched,
             direction: Direction::Out,
             address: 0,
             bytes,
@@ -171,7 +171,7 @@ impl EventSink {
     fn given(&mut self, from: NodeId, pages: Range<u32>, bytes: u64) {
         let bytes = (bytes / (pages.len() as u64).max(1)) as u32;
         self.misses.came(pages.clone());
-        self.suffers(Kind::Ahead, pages, bytes, from);
+        self.suffers(Kind::Prefetched, pages, bytes, from);
     }
 
     /// Something that another node has caused, of pages whose numbers follow each other.

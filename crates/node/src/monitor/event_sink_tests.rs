@@ -80,7 +80,7 @@ fn whole(kinds: Kinds, directions: Directions) -> Filter {
         directions,
         first: None,
         threshold: None,
-        stride: None,
+        partition: None,
     }
 }
 
@@ -96,7 +96,7 @@ fn a_page_is_fetched_by_the_thread_that_waits_for_it_and_those_behind_it_come_ah
     touch(&mut sink, 4, 9, Access::Write);
     arrive(&mut sink, HOME, 5, 3, 3 * PAGE_SIZE);
     let fetched = (Kind::ColdRead, Direction::Out, address(5) + 100, 2, 0, Some(13), CODE as u64, 1, PAGE);
-    let both = (Kind::Ahead, Direction::Out, address(6), 13, 0, Some(13), CODE as u64, 2, 2 * PAGE);
+    let both = (Kind::Prefetched, Direction::Out, address(6), 13, 0, Some(13), CODE as u64, 2, 2 * PAGE);
     assert_eq!(take(&mut sink), [fetched, both]);
     arrive(&mut sink, HOME, 9, 1, 0);
     let untouched = (Kind::ColdWrite, Direction::Out, address(9) + 100, 2, 0, Some(14), CODE as u64, 1, 0);
@@ -104,7 +104,7 @@ fn a_page_is_fetched_by_the_thread_that_waits_for_it_and_those_behind_it_come_ah
     // The thread has gone on: whatever comes now, it is not for it.
     sink.resumed(WaitSlot(3));
     arrive(&mut sink, HOME, 5, 1, PAGE_SIZE);
-    assert_eq!(take(&mut sink), [(Kind::Ahead, Direction::Out, address(5), 12, 0, None, 0, 1, PAGE)]);
+    assert_eq!(take(&mut sink), [(Kind::Prefetched, Direction::Out, address(5), 12, 0, None, 0, 1, PAGE)]);
 }
 
 /// A read that is made as a write, because the next instruction has always written, is recorded as both.
@@ -118,7 +118,8 @@ fn what_is_read_and_asked_for_to_be_written_is_recorded_as_read_and_written() {
     };
     let read =
         |page| (Kind::ColdRead, Direction::Out, address(page) + 100, 2, 0, Some(10), CODE as u64, 1, PAGE);
-    let ahead = |page| (Kind::Ahead, Direction::Out, address(page), 12, 0, Some(10), CODE as u64, 1, PAGE);
+    let ahead =
+        |page| (Kind::Prefetched, Direction::Out, address(page), 12, 0, Some(10), CODE as u64, 1, PAGE);
     let written = |page| (Kind::Upgrade, Direction::Out, address(page), 12, 0, Some(10), WRITER as u64, 1, 0);
     touch(&mut sink, 5, Some(WRITER));
     observe(&mut sink, Event::Asked, 5, 2, HOME);
@@ -139,7 +140,7 @@ fn what_is_read_and_asked_for_to_be_written_is_recorded_as_read_and_written() {
     sink.asked();
     arrive(&mut sink, HOME, 12, 1, PAGE_SIZE);
     arrive(&mut sink, HOME, 20, 1, PAGE_SIZE);
-    assert_eq!(kinds(&mut sink), [Kind::ColdWrite, Kind::Ahead]);
+    assert_eq!(kinds(&mut sink), [Kind::ColdWrite, Kind::Prefetched]);
 }
 
 #[test]
@@ -169,7 +170,7 @@ fn an_answer_about_pages_that_are_here_brings_nothing() {
     observe(&mut sink, Event::Answered, 5, 1, HOME);
     assert_eq!(take(&mut sink), []);
     observe(&mut sink, Event::Given { bytes: 2 * PAGE }, 5, 2, HOME);
-    let placed = |page| (Kind::Ahead, Direction::In, address(page), 12, 0, None, 0, 1, PAGE);
+    let placed = |page| (Kind::Prefetched, Direction::In, address(page), 12, 0, None, 0, 1, PAGE);
     assert_eq!(take(&mut sink), [placed(5), placed(6)]);
 }
 
@@ -286,7 +287,7 @@ fn pages_that_come_at_once_are_few_rows_apart_from_those_that_a_thread_waits_for
     let threads: Vec<_> = table.rows().iter().map(|row| row.key.thread).collect();
     assert_eq!(threads, [None, Some(11), Some(11), Some(10), Some(10), Some(10), Some(10)]);
     assert!(table.rows().iter().all(|row| row.bytes == PAGE * u64::from(row.count)));
-    let ahead = |page, unit, parts, count| (Kind::Ahead, address(page), unit, parts, count);
+    let ahead = |page, unit, parts, count| (Kind::Prefetched, address(page), unit, parts, count);
     let expected = [
         ahead(16, 13, 1, 2),
         (Kind::ColdWrite, address(18) + 100, 2, 0, 1),
@@ -354,7 +355,7 @@ fn a_run_ends_where_the_addresses_do() {
     let geometry = Geometry::new(4, &[(0x40_2000, 2), (0x80_0000, 4)]);
     let mut sink = EventSink::recording(geometry.clone(), false, Arc::new(Written::new()));
     arrive(&mut sink, HOME, 2, 8, 8 * PAGE_SIZE);
-    let ahead = |address, parts| (Kind::Ahead, address, 12 + parts, parts, 1_u32 << parts);
+    let ahead = |address, parts| (Kind::Prefetched, address, 12 + parts, parts, 1_u32 << parts);
     let expected = [ahead(geometry.address_of(2) as u64, 1), ahead(0x40_2000, 1), ahead(0x80_0000, 2)];
     assert_eq!(blocks(&mut sink), expected);
 }
@@ -363,7 +364,7 @@ fn a_run_ends_where_the_addresses_do() {
 fn filters_count_each_page_of_a_run() {
     let mut sink = sink();
     let mut configuration = BankConfiguration::default();
-    let lines = Filter { unit: 5, ..whole(Kinds::of(&[Kind::Ahead]), Directions::Both) };
+    let lines = Filter { unit: 5, ..whole(Kinds::of(&[Kind::Prefetched]), Directions::Both) };
     let id = configuration.set(lines).unwrap();
     sink.bank = Some(Arc::clone(configuration.bank()));
     arrive(&mut sink, HOME, 3, 9, 9 * PAGE_SIZE);
@@ -385,8 +386,8 @@ fn with_large_units_only_what_is_hot_is_seen_closely() {
     let far = take(&mut sink)[0];
     assert_eq!((far.2, far.3), (address(17) >> 16 << 16, 16));
     // A unit in which much has happened is seen page by page, that beside it is not.
-    let far_block = |page, count| (Kind::Ahead, address(page), 16, 0, count);
-    let close_block = |page, parts| (Kind::Ahead, address(page), 12 + parts, parts, 1_u32 << parts);
+    let far_block = |page, count| (Kind::Prefetched, address(page), 16, 0, count);
+    let close_block = |page, parts| (Kind::Prefetched, address(page), 12 + parts, parts, 1_u32 << parts);
     let hot = |sink: &mut EventSink| {
         sink.units =
             Some(gondwana_monitor::UnitRefinement::default().learn(sink.table.as_mut().unwrap().rows()))

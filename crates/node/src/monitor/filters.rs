@@ -6,7 +6,7 @@ use crate::Node;
 use gondwana_memory::heap::Layout;
 use gondwana_memory::{Geometry, PAGE_SIZE};
 use gondwana_monitor::{
-    Area, BankConfiguration, COUNTERS, Filter, FilterRefinement, FilterText, LARGEST_UNIT, Stride,
+    Area, BankConfiguration, COUNTERS, Filter, FilterRefinement, FilterText, LARGEST_UNIT, Partition,
 };
 use gondwana_topology::NodeId;
 use std::ops::Range;
@@ -119,8 +119,8 @@ fn small_blocks(like: &Filter, heap: &Layout, node: NodeId, most: u64) -> Option
     let units = most.min((1_u64 << part) / unit) as u32;
     // The first region may begin within a unit, whose other part belongs to another node.
     let start = regions.start as u64 / unit * unit;
-    let stride = Some(Stride { part: part as u8, units });
-    (units > 0).then_some(Filter { start, end: start + bytes, stride, ..*like })
+    let partition = Some(Partition { part: part as u8, units });
+    (units > 0).then_some(Filter { start, end: start + bytes, partition, ..*like })
 }
 
 fn nodes(heap: &Layout) -> impl Iterator<Item = NodeId> + use<> {
@@ -179,7 +179,7 @@ mod tests {
 
     /// The filters that count all of their range.
     fn ranges(text: &str, counters: u64) -> Vec<(u64, u64)> {
-        let filters = filters(text, counters).into_iter().filter(|filter| filter.stride.is_none());
+        let filters = filters(text, counters).into_iter().filter(|filter| filter.partition.is_none());
         filters.map(|filter| (filter.start, filter.end)).collect()
     }
 
@@ -212,9 +212,9 @@ mod tests {
             [(2 * 2 * (3 * 72 + 71), 3, 3 * 72 + 2 * 71), (u64::MAX, 1 << 10, 1 << 20)]
         {
             let filters = filters("range=heap,counter=7", counters);
-            let stride = Some(Stride { part: 22, units });
-            let expected = [(first, None), (second, None), (BASE, stride), (BASE + (1 << 31), stride)];
-            let found: Vec<_> = filters.iter().map(|filter| (filter.start, filter.stride)).collect();
+            let partition = Some(Partition { part: 22, units });
+            let expected = [(first, None), (second, None), (BASE, partition), (BASE + (1 << 31), partition)];
+            let found: Vec<_> = filters.iter().map(|filter| (filter.start, filter.partition)).collect();
             assert_eq!(found, expected);
             assert!(filters[0].counters() <= large, "{}", filters[0].counters());
             assert!(filters.iter().map(Filter::counters).sum::<u64>() <= counters);
@@ -229,7 +229,7 @@ mod tests {
         let starts = |part: u64| {
             let filters = resolve(&"range=heap,unit=2M".parse().unwrap(), &geometry, &heap(part).0, 1 << 19);
             assert_eq!(filters.iter().try_for_each(Filter::check), Ok(()));
-            let small = filters.iter().filter(|filter| filter.stride.is_some());
+            let small = filters.iter().filter(|filter| filter.partition.is_some());
             small.map(|filter| filter.start).collect::<Vec<_>>()
         };
         assert!(starts(1 << 28).is_empty());

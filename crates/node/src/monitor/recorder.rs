@@ -306,7 +306,7 @@ fn host_name() -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use gondwana_monitor::{FilterText, Stride};
+    use gondwana_monitor::{FilterText, Partition};
 
     fn filter(text: &str) -> Filter {
         text.parse::<FilterText>().unwrap().filter
@@ -326,7 +326,7 @@ mod tests {
         let plain = filter("range=0x10000-0x14000");
         assert_eq!(counts_of(&plain, &[0, 5, 0, 7]), [(0x1_0000, 0x1_4000, vec![(1, 5), (3, 7)])]);
         assert_eq!(counts_of(&plain, &[0; 4]), [(0x1_0000, 0x1_4000, vec![])]);
-        let beginnings = Filter { stride: Some(Stride { part: 13, units: 1 }), ..plain };
+        let beginnings = Filter { partition: Some(Partition { part: 13, units: 1 }), ..plain };
         assert_eq!(counts_of(&beginnings, &[6, 8]), [(0x1_0000, 0x1_4000, vec![(0, 6), (2, 8)])]);
     }
 
@@ -335,7 +335,7 @@ mod tests {
         // Parts of 64 MiB and sections of 16 MiB.
         let base = 0x1000_0000_0000;
         let long = filter("range=0x100000000000-0x100010000000,unit=32");
-        let beginnings = Filter { stride: Some(Stride { part: 26, units: 1 << 19 }), ..long };
+        let beginnings = Filter { partition: Some(Partition { part: 26, units: 1 << 19 }), ..long };
         let section = |start: u64, counters: &[(u32, u64)]| (start, start + (16 << 20), counters.to_vec());
         let mut counters = vec![0; 4 << 19];
         assert_eq!(counts_of(&beginnings, &counters), [section(base, &[])]);

@@ -2,7 +2,7 @@
 
 use super::limits::{COLOURS, MOST_NODES};
 use super::words;
-use gondwana_analysis::{Analysis, Area, FalselySharedPage, Origin, Pattern, Writer};
+use gondwana_analysis::{Analysis, Area, FalselySharedPage, Origin, Pattern, UsedBytes};
 use gondwana_console::columns::{amount, grouped, ranges};
 
 /// Details have this many fields, places in the source, calls, falsely shared pages, and users of such a page.
@@ -270,7 +270,7 @@ fn shared(page: &FalselySharedPage, analysis: &Analysis) -> PageRow {
     }
 }
 
-fn user(writer: &Writer, page: u64, length: u64) -> User {
+fn user(writer: &UsedBytes, page: u64, length: u64) -> User {
     let start = writer.bytes.start.saturating_sub(page).min(length);
     let end = writer.bytes.end.saturating_sub(page).clamp(start, length);
     User {

@@ -3,7 +3,7 @@
 use super::*;
 use gondwana_analysis::{
     AdviceKind, Area, AreaNode, Cell, CodePlace, Entry, FalselySharedPage, Field, NodeTotal, Origin, Pattern,
-    Totals, Writer, plan,
+    Totals, UsedBytes, plan,
 };
 use gondwana_plan::{Homes, Traffic, Variable};
 
@@ -31,7 +31,7 @@ fn area(name: &str) -> Area {
         falsely_shared: vec![FalselySharedPage {
             page: 4096,
             fetches: 12,
-            writers: vec![Writer { node: 0, writes: true, bytes: 4100..4104, name: name.to_owned() }],
+            writers: vec![UsedBytes { node: 0, writes: true, bytes: 4100..4104, name: name.to_owned() }],
         }],
     }
 }

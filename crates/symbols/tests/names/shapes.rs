@@ -2,7 +2,7 @@
 
 use crate::program::{Folder, Said};
 use gondwana_analysis::{Layouts, Names};
-use gondwana_plan::Site;
+use gondwana_plan::CodeLocation;
 use gondwana_symbols::File;
 use std::path::Path;
 
@@ -73,11 +73,11 @@ fn check_round_trip(said: &Said, names: &impl Names, options: &str) {
         let places = names.code(address - 1);
         let (call, library) = names.call(address).unwrap();
         assert_eq!((call.to_string().parse().as_ref(), &library[..]), (Ok(&call), ""));
-        let Site::Call(function, offset) = &call else { panic!("{call}") };
-        let beside = Site::Call(function.clone(), offset - 1);
+        let CodeLocation::Call(function, offset) = &call else { panic!("{call}") };
+        let beside = CodeLocation::Call(function.clone(), offset - 1);
         let refused = file.code_of(&beside).unwrap_err();
         assert!(refused.starts_with(&format!("there is no call before {beside} in ")), "{refused}");
-        let line: Site = format!("{}:{}", places[0].file, places[0].line).parse().unwrap();
+        let line: CodeLocation = format!("{}:{}", places[0].file, places[0].line).parse().unwrap();
         for site in [call, line] {
             assert!(names.has_site(&site, ""));
             let found = file.code_of(&site).unwrap();

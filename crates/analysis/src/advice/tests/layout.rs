@@ -5,7 +5,7 @@ use super::*;
 /// The bytes of the page that nodes write, in units of 8 bytes.
 fn share(analysis: &mut Analysis, page: u64, writers: Vec<(u16, bool, &str)>) {
     let start = (FIRST + page) * PAGE;
-    let writer = |(place, (node, writes, name)): (usize, &(u16, bool, &str))| Writer {
+    let writer = |(place, (node, writes, name)): (usize, &(u16, bool, &str))| UsedBytes {
         node: *node,
         writes: *writes,
         bytes: start + 8 * place as u64..start + 8 * place as u64 + 8,

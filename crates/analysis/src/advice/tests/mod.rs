@@ -10,7 +10,7 @@ mod replicas;
 mod threads;
 
 use super::*;
-use crate::{AreaNode, FalselySharedPage, NodeTotal, PageUse, ThreadInfo, Totals, Writer};
+use crate::{AreaNode, FalselySharedPage, NodeTotal, PageUse, ThreadInfo, Totals, UsedBytes};
 use gondwana_page::PAGE_SIZE;
 use gondwana_recording::RunRecord;
 use gondwana_rset::{MemoryPolicy, PlacementPart, Registry};

@@ -1,38 +1,38 @@
-//! Places in a program where memory is allocated.
+//! Locations in the code of a program, such as a call that allocates memory.
 
 use std::fmt;
 use std::str::FromStr;
 
-/// Where a call that allocates memory is.
+/// A location in the code of a program: of an allocation, or of its caller.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub enum Site {
+pub enum CodeLocation {
     /// Anywhere in a function: `solve`.
     Function(String),
-    /// The call that returns to so many bytes behind the beginning of a function, as in a debugger's list of calls:
-    /// `solve+0x4f`.
+    /// The call with this return address, as an offset in a function, as in a debugger's backtrace: `solve+0x4f`.
     Call(String, u64),
     /// A line of the source, for programs with debugging information: `grid.c:120`.
     Line(String, u32),
 }
 
-/// Why a text is no place.
+/// The error for a text that is no location.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0:?} is no place in a program: write function, function+0x4f or file.c:120")]
-pub struct SiteError(String);
+pub struct CodeLocationError(String);
 
-impl Site {
-    /// True if a plan can name the place: what a debugger or a recording calls a function may be no name that can be read.
+impl CodeLocation {
+    /// True if a plan can contain the location: function names of debuggers or recordings may not be readable by the
+    /// parser.
     #[must_use]
     pub fn can_be_written(&self) -> bool {
         self.to_string().parse().as_ref() == Ok(self)
     }
 }
 
-impl FromStr for Site {
-    type Err = SiteError;
+impl FromStr for CodeLocation {
+    type Err = CodeLocationError;
 
-    fn from_str(text: &str) -> Result<Self, SiteError> {
-        let wrong = || SiteError(text.to_owned());
+    fn from_str(text: &str) -> Result<Self, CodeLocationError> {
+        let wrong = || CodeLocationError(text.to_owned());
         if text.trim() != text || text.is_empty() {
             return Err(wrong());
         }
@@ -54,8 +54,8 @@ impl FromStr for Site {
     }
 }
 
-/// As [`Site::from_str`] reads it.
-impl fmt::Display for Site {
+/// As [`CodeLocation::from_str`] reads it.
+impl fmt::Display for CodeLocation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Function(name) => f.write_str(name),
@@ -72,11 +72,11 @@ mod tests {
     #[test]
     fn places_are_read_as_they_are_written() {
         for (text, site) in [
-            ("solve", Site::Function("solve".into())),
-            ("a::b<int>::c(long)", Site::Function("a::b<int>::c(long)".into())),
-            ("operator+", Site::Function("operator+".into())),
-            ("solve+0x4f", Site::Call("solve".into(), 0x4f)),
-            ("src/grid.c:120", Site::Line("src/grid.c".into(), 120)),
+            ("solve", CodeLocation::Function("solve".into())),
+            ("a::b<int>::c(long)", CodeLocation::Function("a::b<int>::c(long)".into())),
+            ("operator+", CodeLocation::Function("operator+".into())),
+            ("solve+0x4f", CodeLocation::Call("solve".into(), 0x4f)),
+            ("src/grid.c:120", CodeLocation::Line("src/grid.c".into(), 120)),
         ] {
             assert_eq!(text.parse(), Ok(site.clone()));
             assert_eq!(site.to_string(), text);
@@ -86,16 +86,16 @@ mod tests {
     #[test]
     fn only_places_that_are_read_as_they_are_can_be_written() {
         for name in ["", " f", "f ", "f+0x9", "a.c:12"] {
-            assert!(!Site::Function(name.into()).can_be_written(), "{name}");
+            assert!(!CodeLocation::Function(name.into()).can_be_written(), "{name}");
         }
-        assert!(!Site::Line("a.c".into(), 0).can_be_written());
-        assert!(Site::Call("a\u{1b}b".into(), u64::MAX).can_be_written());
+        assert!(!CodeLocation::Line("a.c".into(), 0).can_be_written());
+        assert!(CodeLocation::Call("a\u{1b}b".into(), u64::MAX).can_be_written());
     }
 
     #[test]
     fn what_is_no_place_is_refused() {
         for text in ["", " a", "+0x4", "f+0x", "f+0xzz", "grid.c:0", ":7", "grid.c:99999999999"] {
-            assert_eq!(text.parse::<Site>(), Err(SiteError(text.to_owned())), "{text}");
+            assert_eq!(text.parse::<CodeLocation>(), Err(CodeLocationError(text.to_owned())), "{text}");
         }
     }
 }

@@ -1,31 +1,32 @@
-//! Filters that are about the beginnings of equal parts of a range: regions that fill up from their start.
+//! Partitioned filters: they count the beginning of each equal part of a range, such as the heap's regions, which
+//! fill up from their start.
 
 use crate::{Filter, FilterError};
 use serde::{Deserialize, Serialize};
 use std::ops::Range;
 
-/// Equal parts of a range, of which each is counted from its start on as far as its counters reach.
+/// A partition of a range into equal parts, each of which is counted from its start on, as far as its counters reach.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-pub struct Stride {
+pub struct Partition {
     /// log2 of the bytes of a part.
     pub part: u8,
-    /// How many units of each part have a counter.
+    /// The number of units of each part that have a counter.
     pub units: u32,
 }
 
-impl Stride {
-    /// The stride as one number, which is not 0.
+impl Partition {
+    /// The partition as one number, which is not 0.
     pub(crate) fn pack(self) -> u64 {
         u64::from(self.part) | u64::from(self.units) << 8
     }
 
-    /// What was packed; nothing of 0.
+    /// The inverse of [`Partition::pack`]; `None` for 0.
     pub(crate) fn unpack(packed: u64) -> Option<Self> {
         (packed != 0).then_some(Self { part: packed as u8 & 63, units: (packed >> 8) as u32 })
     }
 
-    /// The counter of a byte, by its distance from the start of the filter; nothing if the counters do not reach it. A row
-    /// of a bank may be a mixture of two filters while it is changed: whatever this holds, there is an answer.
+    /// The counter of a byte, by its distance from the start of the filter; `None` if the counters do not reach it.
+    /// It must not panic for any values: a row of a bank may be a mixture of two filters while it is changed.
     #[inline]
     pub(crate) fn counter(self, offset: u64, unit: u8) -> Option<u64> {
         let inside = (offset & ((1 << self.part) - 1)) >> unit;
@@ -35,22 +36,22 @@ impl Stride {
 }
 
 impl Filter {
-    /// How many counters it takes.
+    /// The number of its counters.
     #[must_use]
     pub fn counters(&self) -> u64 {
         let bytes = self.end.saturating_sub(self.start);
-        match self.stride {
+        match self.partition {
             None => bytes >> self.unit.min(63),
-            Some(stride) => (bytes >> stride.part.min(63)).saturating_mul(stride.units.into()),
+            Some(partition) => (bytes >> partition.part.min(63)).saturating_mul(partition.units.into()),
         }
     }
 
-    /// The first address that one of its counters is about.
+    /// The first address of one of its counters.
     #[must_use]
     pub fn address(&self, counter: u64) -> u64 {
-        let offset = match self.stride {
+        let offset = match self.partition {
             None => counter << self.unit,
-            Some(Stride { part, units }) => {
+            Some(Partition { part, units }) => {
                 let units = u64::from(units);
                 ((counter / units) << part) + ((counter % units) << self.unit)
             }
@@ -61,19 +62,19 @@ impl Filter {
     /// The addresses that are counted.
     pub fn ranges(&self) -> impl Iterator<Item = Range<u64>> + use<> {
         let Self { start, end, unit, .. } = *self;
-        let part = self.stride.map_or(end - start, |stride| 1 << stride.part);
-        let counted = self.stride.map_or(part, |stride| u64::from(stride.units) << unit);
+        let part = self.partition.map_or(end - start, |partition| 1 << partition.part);
+        let counted = self.partition.map_or(part, |partition| u64::from(partition.units) << unit);
         let parts = (end - start).checked_div(part).unwrap_or(0);
         (0..parts).map(move |index| start + index * part..start + index * part + counted)
     }
 
-    /// Says what is wrong with the parts of its range.
-    pub(crate) fn check_stride(&self) -> Result<(), FilterError> {
-        let Some(Stride { part, units }) = self.stride else { return Ok(()) };
+    /// Checks the partition of its range.
+    pub(crate) fn check_partition(&self) -> Result<(), FilterError> {
+        let Some(Partition { part, units }) = self.partition else { return Ok(()) };
         let is_right = (self.unit..64).contains(&part)
             && (self.end - self.start).is_multiple_of(1 << part)
             && (1..=1_u64 << (part - self.unit)).contains(&units.into());
-        if is_right { Ok(()) } else { Err(FilterError::Stride) }
+        if is_right { Ok(()) } else { Err(FilterError::Partition) }
     }
 }
 
@@ -82,13 +83,13 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn filter(text: &str, stride: Stride) -> Filter {
-        Filter { stride: Some(stride), ..text.parse::<crate::FilterText>().unwrap().filter }
+    fn filter(text: &str, partition: Partition) -> Filter {
+        Filter { partition: Some(partition), ..text.parse::<crate::FilterText>().unwrap().filter }
     }
 
     #[test]
     fn counters_are_about_the_beginnings_of_parts() {
-        let filter = filter("range=0x11000-0x19000", Stride { part: 14, units: 2 });
+        let filter = filter("range=0x11000-0x19000", Partition { part: 14, units: 2 });
         assert_eq!(filter.check(), Ok(()));
         assert_eq!(filter.counters(), 4);
         assert_eq!(filter.ranges().collect::<Vec<_>>(), [0x11000..0x13000, 0x15000..0x17000]);
@@ -97,17 +98,17 @@ mod tests {
 
     #[test]
     fn parts_are_whole_and_have_room_for_their_units() {
-        for (stride, is_right) in [
-            (Stride { part: 12, units: 1 }, true),
-            (Stride { part: 15, units: 8 }, true),
-            (Stride { part: 15, units: 9 }, false),
-            (Stride { part: 14, units: 0 }, false),
-            (Stride { part: 16, units: 1 }, false),
-            (Stride { part: 11, units: 1 }, false),
-            (Stride { part: 64, units: 1 }, false),
+        for (partition, is_right) in [
+            (Partition { part: 12, units: 1 }, true),
+            (Partition { part: 15, units: 8 }, true),
+            (Partition { part: 15, units: 9 }, false),
+            (Partition { part: 14, units: 0 }, false),
+            (Partition { part: 16, units: 1 }, false),
+            (Partition { part: 11, units: 1 }, false),
+            (Partition { part: 64, units: 1 }, false),
         ] {
-            let checked = filter("range=0x1000-0x9000", stride).check();
-            assert_eq!(checked, if is_right { Ok(()) } else { Err(FilterError::Stride) }, "{stride:?}");
+            let checked = filter("range=0x1000-0x9000", partition).check();
+            assert_eq!(checked, if is_right { Ok(()) } else { Err(FilterError::Partition) }, "{partition:?}");
         }
     }
 
@@ -116,12 +117,12 @@ mod tests {
         fn each_counter_has_the_addresses_that_it_counts(
             parts in 1u64..5, part in 12u8..16, unit in 5u8..12, units in 1u32..1024, offset in 0u64..1 << 18,
         ) {
-            let stride = Stride { part, units: units.min(1 << (part - unit)) };
-            prop_assert_eq!(Stride::unpack(stride.pack()), Some(stride));
-            let mut filter = filter("range=0x10000-0x20000", stride);
+            let partition = Partition { part, units: units.min(1 << (part - unit)) };
+            prop_assert_eq!(Partition::unpack(partition.pack()), Some(partition));
+            let mut filter = filter("range=0x10000-0x20000", partition);
             (filter.unit, filter.end) = (unit, filter.start + (parts << part));
             let address = filter.start + offset % (parts << part);
-            let counter = stride.counter(address - filter.start, unit);
+            let counter = partition.counter(address - filter.start, unit);
             prop_assert_eq!(counter.is_some(), filter.ranges().any(|range| range.contains(&address)));
             if let Some(counter) = counter {
                 prop_assert!(counter < filter.counters());
