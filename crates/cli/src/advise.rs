@@ -19,7 +19,7 @@ pub struct AdviseOptions {
     /// Write the plan to a file, for gondwana run --plan [default: print it, with the advice as comments]
     #[arg(short, long, value_name = "PLAN.toml")]
     output: Option<PathBuf>,
-    /// Replace the file if there is one
+    /// Replace an existing file
     #[arg(long, requires = "output")]
     force: bool,
     /// Print the advice as JSON

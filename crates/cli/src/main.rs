@@ -36,11 +36,11 @@ enum Command {
         after_help = "Example: gondwana run -n 4 --stats -- ./my_program its arguments"
     )]
     Run(RunOptions),
-    /// Check what this computer offers and say what it lacks
+    /// Check this computer and print what it lacks
     Doctor(doctor::DoctorOptions),
-    /// Measure how fast the system is here, beside what the computer itself could do
+    /// Measure each mechanism beside the physical bound of this computer
     Bench(gondwana_bench::BenchOptions),
-    /// Show what a recording of a run tells: which data crossed between nodes, who used it, and how
+    /// Analyse a recording of a run: which data crossed between nodes, which threads used it, and how
     #[command(
         after_help = "Example: gondwana run -n 4 --monitor=run.gwr -- ./my_program; gondwana report run.gwr"
     )]
@@ -53,16 +53,16 @@ enum Command {
     Exec(exec::ExecOptions),
     /// Show the nodes of a machine: processors, caches, memory, distances
     Topo(topo::TopoOptions),
-    /// Record a run that is going on
+    /// Record a running run
     Monitor(monitor::MonitorOptions),
-    /// Show what a run does at the moment
+    /// Show the present rates of a run
     Top(top::TopOptions),
     /// Show on which nodes the pages of a running process are
     Where(residence::WhereOptions),
     /// Name sets of processors and memory, and show what they have
     #[command(arg_required_else_help = false)]
     Rset(rset::RsetOptions),
-    /// Say what to change after a run with --monitor, and write a plan for the next one
+    /// Advise what to change after a run with --monitor, and write a plan for the next one
     Advise(advise::AdviseOptions),
     /// Start nodes on behalf of a launcher on another computer
     #[command(hide = true)]

@@ -22,8 +22,8 @@ pub struct ReportOptions {
     /// Print a line for each data area and node, with commas between numbers
     #[arg(long)]
     csv: bool,
-    /// Write a page for browsers that needs nothing else, with pictures and advice, into FILE instead of printing; without
-    /// =FILE beside the recording, as RECORDING.html
+    /// Write a self-contained HTML page with pictures and advice to FILE instead of printing; without =FILE to
+    /// RECORDING.html, beside the recording
     #[arg(
         long,
         value_name = "FILE",
@@ -32,7 +32,7 @@ pub struct ReportOptions {
         conflicts_with_all = ["json", "csv", "area", "top"]
     )]
     html: Option<Option<PathBuf>>,
-    /// Tell of the data areas with this name only, or whose name has this in it, and everything about them
+    /// Show only the data areas with this name, or whose name contains it, with all details
     #[arg(long, value_name = "NAME")]
     area: Option<String>,
     /// How many data areas, pages, locks and places are listed at most

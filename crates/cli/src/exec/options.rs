@@ -5,13 +5,13 @@ use std::ffi::OsString;
 /// Options of `gondwana exec`.
 #[derive(Debug, clap::Args)]
 pub struct ExecOptions {
-    /// Processors and memory for the program, as in node:0-1 or cpu:0-7&node:0 [default: all that it may have]
+    /// Processors and memory for the program, as in node:0-1 or cpu:0-7&node:0 [default: all that it may use]
     #[arg(long, value_name = "RSET")]
     pub rset: Option<String>,
     /// Where its threads go: fill, round-robin, or sets with ; between them [default: anywhere in the set]
     #[arg(long, value_name = "POLICY")]
     pub threads: Option<String>,
-    /// Where its memory comes from: float, local, remote, striped, block, or a set [default: float]
+    /// Placement of its memory: float, local, remote, striped, block, or a set [default: float]
     #[arg(long, value_name = "POLICY")]
     pub memory: Option<String>,
     /// Where some of its allocations go: WHICH=POLICY or WHICH=POLICY@RSET, as in '>=1M=striped:4', '<64K=local@node:0-1',
@@ -27,10 +27,10 @@ pub struct ExecOptions {
     /// Have the pages of large allocations under --malloc cycle through the colours of the level 2 cache
     #[arg(long)]
     pub colours: bool,
-    /// Do not start the program unless it has exactly what was asked for
+    /// Do not start the program unless the requested placement is achieved exactly
     #[arg(long)]
     pub strict: bool,
-    /// Say on standard error what was asked for and what was found
+    /// Print the requested and the actual placement on standard error
     #[arg(long)]
     pub report: bool,
     /// The program and its arguments

@@ -28,7 +28,7 @@ pub struct MonitorOptions {
     /// Record in this file instead of PROGRAM.gwr
     #[arg(long, value_name = "FILE")]
     record: Option<PathBuf>,
-    /// Record for so many seconds, or until you interrupt this; without it, until --stop or the end of the run
+    /// Record for this many seconds, or until you interrupt this; without it, until --stop or the end of the run
     #[arg(long = "for", value_name = "SECONDS")]
     time: Option<f64>,
     /// End the recording
@@ -37,7 +37,7 @@ pub struct MonitorOptions {
     /// Count transactions as well until the recording ends, as gondwana run --monitor-filter does
     #[arg(long, value_name = "FILTER")]
     filter: Vec<String>,
-    /// Show what the counters of filters have counted
+    /// Show the counters of filters
     #[arg(long, conflicts_with_all = ["record", "time", "filter", "stop"])]
     counters: bool,
     /// Print the counters as JSON

@@ -39,10 +39,10 @@ enum Verb {
         #[arg(long)]
         json: bool,
     },
-    /// Print what a set has
+    /// Print the contents of a set
     #[command(after_help = LANGUAGE)]
     Show {
-        /// A name, or a set as help describes it
+        /// A name, or a set as described in the help
         set: String,
         /// Print JSON
         #[arg(long)]

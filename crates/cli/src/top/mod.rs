@@ -31,10 +31,10 @@ pub struct TopOptions {
     /// The process of the gondwana run (gondwana topo --run lists yours)
     #[arg(value_name = "RUN", value_parser = clap::value_parser!(u32).range(1..=i64::from(i32::MAX)))]
     run: u32,
-    /// Show what happened in so many seconds, and renew it as often
+    /// Interval in seconds, over which rates are shown and after which they are renewed
     #[arg(long, value_name = "SECONDS", default_value_t = 1.0)]
     interval: f64,
-    /// Print one interval and end, as where standard output is no terminal
+    /// Print one interval and end, as if standard output is no terminal
     #[arg(long)]
     once: bool,
     /// Print one interval as JSON and end

@@ -1,4 +1,4 @@
-//! What the user can say about a run.
+//! Options of a run.
 
 use clap::builder::PossibleValuesParser;
 use gondwana_console::failure::Failure;
@@ -24,35 +24,35 @@ const _: () =
 /// Options of `gondwana run`.
 #[derive(Clone, Debug, clap::Args)]
 pub struct RunOptions {
-    /// How many nodes [default: one per host, or 2]
+    /// Number of nodes [default: one per host, or 2]
     #[arg(short = 'n', long, value_name = "NODES", value_parser = count, allow_negative_numbers = true)]
     nodes: Option<u64>,
-    /// How many processors each node may use: decides when a waiting thread polls, and how many threads `--threads
-    /// fill` gives a node [default: the computer's, shared out evenly]
+    /// Processors of each node: decides when a waiting thread polls, and how many threads `--threads fill` puts on a
+    /// node [default: the computer's, divided evenly]
     #[arg(short = 't', long, value_name = "PROCESSORS_PER_NODE", value_parser = count, allow_negative_numbers = true)]
     processors: Option<u64>,
-    /// How nodes talk [default: shm; with --hosts tcp]
+    /// Transport between nodes [default: shm; with --hosts tcp]
     #[arg(long, value_enum)]
     fabric: Option<Fabric>,
-    /// Which programs the memory is right for
+    /// Memory consistency
     #[arg(long, value_enum, default_value_t = Consistency::Auto)]
     pub consistency: Consistency,
     /// Coherence protocol [default: the one for the consistency]
     #[arg(long, value_parser = protocols())]
     protocol: Option<String>,
-    /// Where new threads go: fill, round-robin, or sets with ; between them, as in node:0;node:1
+    /// Placement of new threads: fill, round-robin, or sets with ; between them, as in node:0;node:1
     #[arg(long, value_name = "POLICY", default_value = "round-robin")]
     pub threads: String,
-    /// Where the homes of pages are: float, local, remote, striped, striped:PAGES, block, or a set as in node:0-1
+    /// Placement of the homes of pages: float, local, remote, striped, striped:PAGES, block, or a set as in node:0-1
     #[arg(long, value_name = "POLICY", default_value = "float")]
     pub memory: String,
-    /// A file (TOML) that says where the memory of single variables and allocations goes: see docs/plan-file.md
+    /// Plan file (TOML) with the placement of single variables and allocations: see docs/plan-file.md
     #[arg(long, value_name = "FILE")]
     pub plan: Option<PathBuf>,
-    /// Do not start the program if the plan has names that it does not have
+    /// Do not start the program if the plan has names that the program lacks
     #[arg(long)]
     pub strict: bool,
-    /// Computers to run on, as in alpha,beta=10.0.0.7 (name=address where the name does not tell it); nodes go to them
+    /// Hosts, as in alpha,beta=10.0.0.7 (name=address if the name does not resolve to it); nodes are placed on them
     /// in turn
     #[arg(long, value_name = "LIST", value_delimiter = ',')]
     pub hosts: Vec<String>,
@@ -64,24 +64,25 @@ pub struct RunOptions {
         default_value = "ssh -o BatchMode=yes {host} {command}"
     )]
     pub launcher: String,
-    /// Seconds within which every host must have answered
+    /// Timeout in seconds for all hosts to answer
     #[arg(long, value_name = "SECONDS", requires = "hosts", default_value_t = 30,
         value_parser = clap::value_parser!(u64).range(1..=86_400))]
     pub host_timeout: u64,
-    /// Let nodes talk over TCP without authentication and encryption
+    /// Use TCP without authentication and encryption
     #[arg(long)]
     pub no_encryption: bool,
     /// Bytes of shared address space, for example 64G [default: 4T, or what fits]
     #[arg(long, value_name = "SIZE")]
     span: Option<String>,
-    /// Print what crossed between the nodes on standard error; with a file name, write it there as JSON too
+    /// Print counters of transactions between nodes on standard error; with a file name, write them there as JSON too
     #[arg(long, value_name = "FILE.json", num_args = 0..=1, require_equals = true)]
     pub stats: Option<Option<PathBuf>>,
-    /// Record which data crosses between nodes, who touches it and where in the code; `auto` looks closer at the data
-    /// that crosses most, with filters that move there [default file: the program's name with .gwr; one of that name is kept as FILE.old]
+    /// Record which data crosses between nodes, which threads touch it and where in the code; `auto` adds filters
+    /// that move to the data that crosses most [default file: the program's name with .gwr; an existing file is
+    /// renamed to FILE.old]
     #[arg(long, value_name = "FILE|auto[:FILE]", num_args = 0..=1, require_equals = true)]
     pub monitor: Option<Option<OsString>>,
-    /// Count transactions as well, a counter for each unit of a range: range=heap|data|all|0xA-0xB, unit=32 to 2M,
+    /// Also count transactions, with a counter for each unit of a range: range=heap|data|all|0xA-0xB, unit=32 to 2M,
     /// kinds=reads+diff.., direction=in|out|both, counter=N, threshold=N|every:N, with commas between them
     #[arg(long, value_name = "FILTER", requires = "monitor")]
     pub monitor_filter: Vec<String>,
@@ -98,7 +99,7 @@ fn count(text: &str) -> Result<u64, String> {
     text.parse().map_err(|_| "a whole number is expected, such as 4".to_owned())
 }
 
-/// How nodes talk.
+/// The transport between nodes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub enum Fabric {
     /// Shared memory, on one computer.
@@ -108,7 +109,7 @@ pub enum Fabric {
 }
 
 impl Fabric {
-    /// The name that the user knows.
+    /// Its name for users.
     pub fn name(self) -> &'static str {
         match self {
             Self::Shm => "shm",
@@ -117,7 +118,7 @@ impl Fabric {
     }
 }
 
-/// Which programs the coherence protocol is right for.
+/// The memory consistency of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub enum Consistency {
     /// sc if the program or a library of its own has inline atomic instructions, otherwise rc.
@@ -129,7 +130,7 @@ pub enum Consistency {
 }
 
 impl RunOptions {
-    /// The protocol that was asked for by its name, if one was.
+    /// The protocol that was requested by its name, if one was.
     pub fn protocol(&self) -> Result<Option<&'static ProtocolInfo>, Failure> {
         let Some(name) = &self.protocol else { return Ok(None) };
         let named = |protocol: &&&ProtocolInfo| protocol.name == name;
@@ -154,7 +155,7 @@ impl RunOptions {
         self.consistency == Consistency::Auto && self.protocol.is_none()
     }
 
-    /// The name of the program, unless it must be a mistyped option.
+    /// The name of the program, unless it looks like a mistyped option.
     pub fn program_name(&self) -> Result<&OsStr, Failure> {
         let name = &self.program[0];
         if name.is_empty() {
@@ -181,7 +182,7 @@ impl RunOptions {
         }
     }
 
-    /// How many processors each node uses, if the user has said so.
+    /// The number of processors of each node, if the user has given it.
     pub fn processors(&self) -> Result<Option<u16>, Failure> {
         const MOST: u64 = MAX_PROCESSORS as u64;
         match self.processors {
@@ -193,7 +194,7 @@ impl RunOptions {
         }
     }
 
-    /// How nodes talk.
+    /// The transport between nodes.
     pub fn fabric(&self) -> Result<Fabric, Failure> {
         match (self.fabric, self.hosts.is_empty()) {
             (Some(Fabric::Shm), false) => Err(Failure::usage(
@@ -204,7 +205,7 @@ impl RunOptions {
         }
     }
 
-    /// What is to be recorded, if anything is.
+    /// What to record, if anything.
     pub fn monitoring(&self) -> Result<Option<Monitoring>, Failure> {
         let Some(asked) = &self.monitor else { return Ok(None) };
         let auto = asked
@@ -214,7 +215,7 @@ impl RunOptions {
         Ok(Some(Monitoring { auto, filters }))
     }
 
-    /// The file to record in, if the user wants that.
+    /// The file to record in, if requested.
     pub fn recording(&self, program: &OsStr) -> Option<PathBuf> {
         let asked = self.monitor.as_ref()?.as_deref().filter(|word| *word != "auto");
         let file = asked.map(|word| match word.as_encoded_bytes().strip_prefix(b"auto:") {
@@ -228,7 +229,7 @@ impl RunOptions {
         }))
     }
 
-    /// Length of the span in bytes, if the user has said so.
+    /// Length of the span in bytes, if the user has given it.
     pub fn span(&self) -> Result<Option<u64>, Failure> {
         let Some(text) = &self.span else { return Ok(None) };
         let bytes = parse_size(text).ok_or_else(|| {
