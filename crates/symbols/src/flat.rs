@@ -1,4 +1,4 @@
-//! Types as layouts, independent of their file. The names are the same as those of [`layout`](crate::layout).
+//! Types as layouts, independent of their file. The names are the same as those of [`layout`].
 
 use crate::layout::{self, STEPS, Shape, Types};
 use gondwana_analysis::{Layout, Layouts, Member};
