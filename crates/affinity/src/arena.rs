@@ -8,6 +8,7 @@ use crate::reservation::reserve;
 use crate::{fork, message};
 use gondwana_host::pages::{self, Found};
 use gondwana_host::{AnonymousMemory, Extras, MallocPlan, Placed, UnmetRequest, place_untouched, sys};
+use gondwana_locks::lock;
 use gondwana_memory::PAGE_SIZE;
 use gondwana_memory::heap::{Cache, Heap, Layout};
 use gondwana_rset::{MemoryPolicy, Placement, RSet};
@@ -15,7 +16,7 @@ use gondwana_topology::{Id, Machine, NodeId};
 use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 
 /// The bytes of a slab of the heap.
 const SLAB: usize = 64 << 10;
@@ -67,10 +68,6 @@ pub struct Block {
     pub address: usize,
     /// Its memory is zero.
     pub fresh: bool,
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Arena {

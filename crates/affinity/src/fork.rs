@@ -1,8 +1,9 @@
 //! Keeps `fork` from copying this library's records while another thread changes them.
 
+use gondwana_locks::{read, write};
 use std::cell::Cell;
 use std::mem::ManuallyDrop;
-use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use std::sync::{RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 /// Read-locked by threads that change records, write-locked by a thread that forks.
 static RECORDS: RwLock<()> = RwLock::new(());
@@ -16,7 +17,7 @@ thread_local! {
 /// Delays forks of other threads. A fork of the calling thread is not delayed: programs may allocate and free in fork
 /// handlers.
 pub fn keep_waiting() -> Option<RwLockReadGuard<'static, ()>> {
-    (!IS_FORKING.get()).then(|| RECORDS.read().unwrap_or_else(PoisonError::into_inner))
+    (!IS_FORKING.get()).then(|| read(&RECORDS))
 }
 
 /// Registers handlers for forks.
@@ -26,7 +27,7 @@ pub fn begin() {
 }
 
 unsafe extern "C" fn before() {
-    let guard = RECORDS.write().unwrap_or_else(PoisonError::into_inner);
+    let guard = write(&RECORDS);
     IS_FORKING.set(true);
     FORKING.set(Some(ManuallyDrop::new(guard)));
 }

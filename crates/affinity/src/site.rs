@@ -1,11 +1,12 @@
 //! Finds the sites (functions) that a call comes from.
 
 use gondwana_elf::loaded::{self, FoundObject};
+use gondwana_locks::lock;
 use gondwana_rset::AllocationSite;
 use std::ops::Range;
 use std::path::Path;
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Mutex, PoisonError};
 
 /// The most sites; the sites of a call are a set of this many bits.
 pub const MOST: usize = 16;
@@ -55,7 +56,7 @@ impl Sites {
     fn look_up(&self, caller: usize) -> u16 {
         // SAFETY: the object is in use: the caller's code is in it.
         let Some(object) = (unsafe { loaded::at(caller) }) else { return 0 };
-        let mut objects = self.objects.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut objects = lock(&self.objects);
         let index =
             objects.iter().position(|known| known.handle == object.handle() as usize).unwrap_or_else(|| {
                 objects.push(self.sites_in(&object));
@@ -85,7 +86,7 @@ impl Sites {
 
     /// Clears the cache: another object may be loaded at the same address.
     pub fn forget(&self) {
-        self.objects.lock().unwrap_or_else(PoisonError::into_inner).clear();
+        lock(&self.objects).clear();
         KNOWN.iter().for_each(|place| place.store(0, Ordering::Relaxed));
     }
 }

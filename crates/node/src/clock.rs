@@ -4,7 +4,7 @@
 //! thread add up to its life, from its start to its end (not to its join), or to now. The thread that serves other
 //! nodes has a clock too, but is none of the program's: its time is told apart.
 
-use crate::locks::lock;
+use gondwana_locks::lock;
 use std::cell::Cell;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, OnceLock};

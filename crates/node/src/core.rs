@@ -412,6 +412,7 @@ impl<'a> CoreGuard<'a> {
     pub fn new(lock: &'a std::sync::Mutex<Core>, node: &'a Node) -> Self {
         let uninterrupted = Uninterrupted::begin();
         let time = Scope::enter(Activity::Protocol);
+        // Not by `gondwana_locks`: a machine that stopped within an event cannot continue.
         let guard = lock.lock().unwrap_or_else(|_| crate::fatal("a protocol machine failed"));
         Self { guard: std::mem::ManuallyDrop::new(guard), node, _time: time, _uninterrupted: uninterrupted }
     }

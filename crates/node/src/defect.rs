@@ -99,7 +99,7 @@ fn words(panic: &PanicHookInfo<'_>) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::sync::{Mutex, PoisonError};
+    use std::sync::Mutex;
 
     #[test]
     fn what_fails_says_where_and_why() {
@@ -119,7 +119,7 @@ mod tests {
             panic!("the outer");
         });
         assert!(outer.is_err_and(|why: String| why.starts_with("the outer, ")));
-        assert_eq!(*number.lock().unwrap_or_else(PoisonError::into_inner), 2);
+        assert_eq!(*gondwana_locks::lock(&number), 2);
     }
 
     #[test]

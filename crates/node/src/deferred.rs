@@ -4,9 +4,9 @@
 //! variables that a program with copies of them shares: the thread that receives could not wait for their pages. The
 //! service thread, between two polls, can.
 
-use crate::locks::lock;
 use crate::wire::ThreadSpec;
 use gondwana_coherence::sync::Ticket;
+use gondwana_locks::lock;
 use gondwana_topology::NodeId;
 use std::collections::VecDeque;
 use std::sync::Mutex;

@@ -1,8 +1,8 @@
 //! `malloc` for the whole machine: each node allocates from its own part of the span.
 
-use crate::locks::lock;
 use crate::wire::Wire;
 use crate::{Caller, Node, Thread};
+use gondwana_locks::lock;
 use gondwana_memory::heap::{Block, Cache, Heap, Refusal};
 use gondwana_memory::{Access, PAGE_SIZE};
 use gondwana_topology::NodeId;

@@ -20,7 +20,6 @@ pub mod fuzzing;
 mod heap;
 mod inject;
 mod keepalive;
-mod locks;
 pub mod monitor;
 mod per_thread;
 mod placement;

@@ -1,10 +1,10 @@
 //! Calls on standard I/O streams (`FILE`) of other nodes: only the node that has opened a stream can make them.
 
 use crate::deferred::DeferredTask;
-use crate::locks::{lock, wait_while};
 use crate::wire::Wire;
 use crate::{Node, Thread};
 use gondwana_coherence::sync::{Answer, Ticket};
+use gondwana_locks::{lock, wait_while};
 use gondwana_topology::NodeId;
 use serde::{Deserialize, Serialize};
 use std::collections::{HashMap, VecDeque};

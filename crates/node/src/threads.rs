@@ -1,8 +1,8 @@
 //! The threads of this node, and on node 0 the record of all.
 
-use crate::locks::lock;
 use crate::registry::Registry;
 use crate::wait_slots::{futex_wait, futex_wake};
+use gondwana_locks::lock;
 use gondwana_topology::{NodeId, NodeSet};
 use std::collections::HashMap;
 use std::sync::Mutex;

@@ -4,7 +4,7 @@ pub mod event;
 mod place;
 mod primitive;
 
-use crate::locks::lock;
+use gondwana_locks::lock;
 use place::Place;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU32, Ordering};

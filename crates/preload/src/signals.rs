@@ -2,6 +2,7 @@
 
 use crate::private_stack::uninterrupted;
 use crate::{handler_stack, private_stack};
+use gondwana_locks::lock;
 use gondwana_node::{Node, ProcessChange, Thread};
 use libc::{c_int, c_void, sigaction as Action, siginfo_t, sigset_t, ucontext_t};
 use std::mem::zeroed;
@@ -22,11 +23,11 @@ static WANTED: Wanted = Wanted(Mutex::new(unsafe { zeroed() }));
 
 impl Wanted {
     fn get(&self, signal: c_int) -> Action {
-        uninterrupted(|| self.0.lock().expect("not poisoned")[signal as usize])
+        uninterrupted(|| lock(&self.0)[signal as usize])
     }
 
     fn set(&self, signal: c_int, action: Action) {
-        uninterrupted(|| self.0.lock().expect("not poisoned")[signal as usize] = action);
+        uninterrupted(|| lock(&self.0)[signal as usize] = action);
     }
 }
 

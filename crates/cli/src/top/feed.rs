@@ -1,10 +1,11 @@
 //! The stream of the nodes' records.
 
+use gondwana_locks::{lock, wait_timeout};
 use gondwana_recording::{Reader, Recording};
 use std::io::{self, BufReader};
 use std::os::fd::{AsRawFd, RawFd};
 use std::os::unix::net::UnixStream;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -87,15 +88,14 @@ impl Feed {
             if left.is_zero() {
                 return;
             }
-            let waited = self.shared.changed.wait_timeout(state, left);
-            state = waited.unwrap_or_else(PoisonError::into_inner).0;
+            state = wait_timeout(&self.shared.changed, state, left);
         }
     }
 }
 
 impl Shared {
     fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.state)
     }
 }
 

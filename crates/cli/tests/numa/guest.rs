@@ -7,7 +7,7 @@ use std::fs::{self, File};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Mutex, MutexGuard, OnceLock};
 
 /// The distances between its nodes; no two pairs have the same.
 pub const DISTANCES: [[u8; 4]; 4] = [[10, 12, 20, 28], [12, 10, 14, 22], [20, 14, 10, 16], [28, 22, 16, 10]];
@@ -38,7 +38,7 @@ fn guest() -> Option<MutexGuard<'static, Guest>> {
         }
     });
     // A failed test leaves the guest as it was.
-    Some(guest.as_ref()?.lock().unwrap_or_else(PoisonError::into_inner))
+    Some(gondwana_locks::lock(guest.as_ref()?))
 }
 
 fn boot(tools: &Tools) -> Guest {

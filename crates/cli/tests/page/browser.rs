@@ -7,7 +7,7 @@ use headless_chrome::{Browser, LaunchOptions, Tab};
 use serde_json::Value;
 use std::io::{Cursor, Write};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
 /// The timeout of an action of the page, also on a loaded computer.
@@ -79,7 +79,7 @@ impl Page {
         static ALONE: Mutex<()> = Mutex::new(());
         let path = executable()?;
         // A failed test leaves nothing behind.
-        let alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
+        let alone = gondwana_locks::lock(&ALONE);
         // The browser is killed, so it removes no files.
         let leftovers = Folder::new();
         let variables = [("TMPDIR".to_owned(), leftovers.display().to_string())];

@@ -7,6 +7,7 @@ mod segment;
 #[cfg(test)]
 mod tests;
 
+use gondwana_locks::{lock, try_lock};
 pub use segment::{DEFAULT_RING_BYTES, ShmSegment};
 
 use crate::counters::MessageCounter;
@@ -18,7 +19,7 @@ use segment::{MappedLines, Mapping};
 use std::collections::VecDeque;
 use std::os::fd::AsFd;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 /// The most messages that one poll takes from one ring before the next ring.
@@ -340,17 +341,4 @@ fn joined(pieces: &[RacingBytes<'_>]) -> Box<[u8]> {
     let mut bytes = Vec::with_capacity(pieces.iter().map(|piece| piece.len()).sum());
     pieces.iter().for_each(|piece| piece.append_to(&mut bytes));
     bytes.into()
-}
-
-/// Locks, also after a panic of a holder: the run must continue, even if the data are incomplete.
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-fn try_lock<T>(mutex: &Mutex<T>) -> Option<MutexGuard<'_, T>> {
-    match mutex.try_lock() {
-        Ok(guard) => Some(guard),
-        Err(TryLockError::Poisoned(poisoned)) => Some(poisoned.into_inner()),
-        Err(TryLockError::WouldBlock) => None,
-    }
 }

@@ -7,6 +7,7 @@ use super::mesh::Link;
 use super::queue::ByteQueue;
 use crate::LostReason;
 use crate::counters::MessageCounter;
+use gondwana_locks::lock;
 use gondwana_racing::RacingBytes;
 use gondwana_sys::syscall;
 use gondwana_topology::NodeId;
@@ -14,7 +15,7 @@ use std::io::{ErrorKind, Read, Write};
 use std::net::{Shutdown, TcpStream};
 use std::os::fd::AsRawFd;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard};
 use std::time::Duration;
 
 /// The most bytes that are encrypted before the socket accepts them.
@@ -225,7 +226,7 @@ impl Connection {
     }
 
     fn lock(&self) -> MutexGuard<'_, Sender> {
-        self.sender.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.sender)
     }
 }
 

@@ -14,6 +14,7 @@ mod tests;
 use crate::{ConnectError, Counters, Deliver, Event, Fabric, LostReason, SendError, check_message};
 use connection::{Connection, Receiver};
 use epoll::{Alarm, Epoll, READABLE, WRITABLE};
+use gondwana_locks::{lock, try_lock};
 use gondwana_racing::RacingBytes;
 use gondwana_topology::{MAX_NODES, NodeId};
 pub use mesh::listen;
@@ -21,7 +22,7 @@ use process_clock::{ProcessClock, Silence};
 use std::cell::Cell;
 use std::collections::VecDeque;
 use std::net::{SocketAddr, TcpListener};
-use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
+use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
 /// The most bytes that one poll takes from one connection before the next.
@@ -210,11 +211,7 @@ impl Fabric for TcpFabric {
     }
 
     fn poll(&self, deliver: &mut Deliver<'_>) -> usize {
-        let mut receiving = match self.receiving.try_lock() {
-            Ok(receiving) => receiving,
-            Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
-            Err(TryLockError::WouldBlock) => return 0,
-        };
+        let Some(mut receiving) = try_lock(&self.receiving) else { return 0 };
         let Receiving { receivers, buffer } = &mut *receiving;
         let gathering = Gathering::begin(self.key());
         let mut total = 0;
@@ -318,9 +315,4 @@ impl Drop for Gathering {
     fn drop(&mut self) {
         POLLING.set(self.outer);
     }
-}
-
-/// Locks, also after a panic of a holder: the run must continue, even if the data are incomplete.
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -5,6 +5,7 @@
 //! secret of the run travels only there.
 
 pub mod agent;
+mod agent_threads;
 mod list;
 mod printers;
 pub mod protocol;

@@ -2,12 +2,13 @@
 //! bytes that wait here for each output of each node.
 
 use super::protocol::{Stream, WINDOW};
+use gondwana_locks::{lock, wait, wait_timeout_while};
 use std::collections::{BTreeMap, VecDeque};
 use std::fs::File;
 use std::io::{self, ErrorKind, Write};
 use std::os::fd::{AsFd, AsRawFd};
 use std::os::unix::fs::MetadataExt;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::thread;
 use std::time::Duration;
 
@@ -154,7 +155,7 @@ impl Printer {
                 queue = self.lock();
                 continue;
             }
-            queue = self.changed.wait(queue).unwrap_or_else(PoisonError::into_inner);
+            queue = wait(&self.changed, queue);
         }
     }
 
@@ -163,8 +164,7 @@ impl Printer {
         if queue.slow {
             return;
         }
-        let waited = self.changed.wait_timeout_while(queue, timeout, |queue| !queue.is_done());
-        let (mut queue, _) = waited.unwrap_or_else(PoisonError::into_inner);
+        let mut queue = wait_timeout_while(&self.changed, queue, timeout, |queue| !queue.is_done());
         queue.slow = !queue.is_done();
     }
 
@@ -175,7 +175,7 @@ impl Printer {
     }
 
     fn lock(&self) -> MutexGuard<'_, Queue> {
-        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.queue)
     }
 }
 

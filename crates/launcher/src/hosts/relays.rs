@@ -5,11 +5,12 @@ use super::upwards::LauncherLink;
 use crate::process::descriptors::null;
 use crate::process::events::End;
 use gondwana_console::failure::Failure;
+use gondwana_locks::{lock, wait, wait_while};
 use std::collections::BTreeMap;
 use std::io::{self, ErrorKind, PipeReader, PipeWriter, Read, Write};
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::sync::mpsc::{Sender, channel};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::thread;
 
 /// The streams of the nodes of this host.
@@ -213,7 +214,7 @@ impl Relay {
         while state.outstanding >= WINDOW && !state.closed {
             state.starved = true;
             self.changed.notify_all();
-            state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
+            state = wait(&self.changed, state);
         }
         state.starved = false;
         state.outstanding += bytes;
@@ -246,8 +247,7 @@ impl Relay {
     }
 
     fn until(&self, is_so: impl Fn(&RelayState) -> bool) {
-        let state = self.changed.wait_while(self.lock(), |state| !is_so(state));
-        drop(state.unwrap_or_else(PoisonError::into_inner));
+        drop(wait_while(&self.changed, self.lock(), |state| !is_so(state)));
     }
 
     fn change(&self, change: impl FnOnce(&mut RelayState)) {
@@ -256,7 +256,7 @@ impl Relay {
     }
 
     fn lock(&self) -> MutexGuard<'_, RelayState> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.state)
     }
 }
 

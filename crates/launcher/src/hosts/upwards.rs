@@ -1,10 +1,11 @@
 //! The agent's stream to its launcher; the agent ends with it.
 
 use super::protocol::{AgentAnswer, Frame};
+use gondwana_locks::lock;
 use std::fs::File;
 use std::io::{self, PipeWriter, Write};
 use std::os::fd::{AsRawFd, RawFd};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::thread;
 
 /// The way to the launcher, shared by the threads that relay output.
@@ -19,12 +20,12 @@ impl LauncherLink {
 
     /// Sends bytes that are no frame.
     pub fn raw(&self, bytes: &[u8]) -> io::Result<()> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).write_all(bytes)
+        lock(&self.0).write_all(bytes)
     }
 
     /// Sends a frame.
     pub fn frame(&self, frame: &Frame) {
-        let written = frame.write(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner));
+        let written = frame.write(&mut *lock(&self.0));
         if written.is_err() {
             // Without a launcher there is no run; the nodes die with this process.
             std::process::exit(1);

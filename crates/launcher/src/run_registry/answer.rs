@@ -4,9 +4,10 @@ use super::requests::{self, Inbox};
 use super::socket::{self, Purpose};
 use super::socket_directory::SocketDirectory;
 use super::{Running, State, credentials};
+use gondwana_locks::lock;
 use std::io::{self, ErrorKind, Write};
 use std::os::unix::net::{UnixListener, UnixStream};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::thread;
 use std::time::Instant;
 
@@ -111,7 +112,7 @@ impl RunRegistry {
     }
 
     fn lock(&self) -> MutexGuard<'_, Running> {
-        self.run.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.run)
     }
 }
 

@@ -2,6 +2,7 @@
 //! thread of the launcher passes them on to the supervisor.
 
 use super::credentials;
+use gondwana_locks::lock;
 use gondwana_monitor::FilterText;
 use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
@@ -9,7 +10,7 @@ use std::io::{self, ErrorKind, Read, Write};
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -82,7 +83,7 @@ impl Inbox {
     }
 
     fn requests(&self) -> MutexGuard<'_, VecDeque<Asked>> {
-        self.requests.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.requests)
     }
 
     fn put(&self, asked: Asked) {

@@ -1,7 +1,8 @@
 //! Messages to the owner of slabs: the slabs to which other threads returned blocks.
 
 use super::slab::{CacheId, Returned, Slab};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
+use gondwana_locks::{lock, read, write};
+use std::sync::{Arc, Mutex, MutexGuard, RwLock};
 
 /// The slabs of one owner to which blocks were returned since its last check.
 #[derive(Debug, Default)]
@@ -10,7 +11,7 @@ pub(super) struct Inbox(Mutex<Vec<Arc<Slab>>>);
 impl Inbox {
     fn lock(&self) -> MutexGuard<'_, Vec<Arc<Slab>>> {
         // Nothing that runs under the lock leaves the list half changed.
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.0)
     }
 
     /// Takes all messages. The owner still has to collect.
@@ -36,7 +37,7 @@ pub(super) struct Inboxes(RwLock<Vec<Arc<Inbox>>>);
 impl Inboxes {
     /// Makes an inbox for a new owner.
     pub fn add(&self) -> (CacheId, Arc<Inbox>) {
-        let mut all = self.0.write().unwrap_or_else(PoisonError::into_inner);
+        let mut all = write(&self.0);
         let inbox = Arc::new(Inbox::default());
         all.push(Arc::clone(&inbox));
         ((all.len() - 1) as CacheId, inbox)
@@ -49,7 +50,7 @@ impl Inboxes {
             Returned::Freed => return true,
             Returned::Announce => {}
         }
-        let all = self.0.read().unwrap_or_else(PoisonError::into_inner);
+        let all = read(&self.0);
         loop {
             let owner = slab.owner();
             let mut messages = all[owner as usize].lock();

@@ -23,10 +23,11 @@ pub use layout::Layout;
 
 use crate::PAGE_SIZE;
 use extents::{Purpose, Run};
+use gondwana_locks::lock;
 use gondwana_topology::NodeId;
 use layout::{Place, SLAB_BYTES};
 use std::sync::Arc;
-use supply::{Supply, lock};
+use supply::Supply;
 use thiserror::Error;
 
 /// Called with the addresses of a new slab, and true if they were never used before.

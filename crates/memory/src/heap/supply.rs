@@ -9,7 +9,8 @@ use super::layout::{Layout, SLAB_BYTES};
 use super::slab::{CacheId, Slab};
 use super::slab_table::SlabTable;
 use crate::PAGE_SIZE;
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use gondwana_locks::lock;
+use std::sync::{Arc, Mutex, OnceLock};
 
 /// Slabs without a cache, and the source of new slabs.
 #[derive(Debug)]
@@ -124,9 +125,4 @@ impl Supply {
         *used += SLAB_BYTES;
         Some(address)
     }
-}
-
-/// Locks, also after a panic under the lock: a failed check there has changed nothing yet.
-pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -3,12 +3,7 @@
 use super::Monitor;
 use crate::Node;
 use crate::defect::attempt;
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// Locks a mutex of the monitor, also after a panic of a thread that held it.
-pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
 use gondwana_control::Report;
 
 impl Monitor {

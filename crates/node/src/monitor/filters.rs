@@ -1,8 +1,8 @@
 //! The filters of the command line, on this node.
 
 use super::EventSink;
-use super::failure::lock;
 use crate::Node;
+use gondwana_locks::lock;
 use gondwana_memory::heap::Layout;
 use gondwana_memory::{Geometry, PAGE_SIZE};
 use gondwana_monitor::{

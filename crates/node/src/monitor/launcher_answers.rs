@@ -1,10 +1,11 @@
 //! Requests of the program to the launcher, and the launcher's answers.
 
-use super::failure::lock;
 use crate::Node;
 use gondwana_control::Report;
+use gondwana_locks::lock;
+use gondwana_locks::wait;
 use std::path::Path;
-use std::sync::{Condvar, Mutex, PoisonError};
+use std::sync::{Condvar, Mutex};
 
 /// An error number and a sentence.
 pub type Refusal = (i32, String);
@@ -43,7 +44,7 @@ impl<T> Answers<T> {
         loop {
             match answer.take() {
                 Some(answer) => return answer,
-                None => answer = self.arrived.wait(answer).unwrap_or_else(PoisonError::into_inner),
+                None => answer = wait(&self.arrived, answer),
             }
         }
     }

@@ -25,8 +25,8 @@ pub use thresholds::Callback;
 
 use crate::{Node, Thread, service};
 use attribution::Written;
-use failure::lock;
 use gondwana_control::{BankAnswer, BankError, Monitoring, Order, Report};
+use gondwana_locks::lock;
 use gondwana_monitor::{AggregationTable, BankConfiguration, FilterId};
 use gondwana_topology::NodeId;
 use launcher_answers::{Answers, Refusal};

@@ -1,7 +1,7 @@
 //! The names that the program gives its data.
 
-use super::failure::lock;
 use crate::Node;
+use gondwana_locks::lock;
 use gondwana_recording::Name;
 use std::sync::{Mutex, MutexGuard};
 

@@ -1,8 +1,8 @@
 //! Chunks of the recording on their way to the launcher.
 
-use super::failure::lock;
 use crate::Node;
 use gondwana_control::{CHUNKS_MARK, MAX_REPORT};
+use gondwana_locks::lock;
 use gondwana_recording::{Record, encode};
 use std::sync::{Mutex, MutexGuard};
 

@@ -1,9 +1,9 @@
 //! The program's filters, which are set in the counter banks of all nodes.
 
-use super::failure::lock;
 use super::thresholds::{Callback, in_callback};
 use crate::Node;
 use gondwana_control::{BankAnswer, BankError, BankRequest, MOST_COUNTERS, Report};
+use gondwana_locks::lock;
 use gondwana_monitor::{Filter, FilterError, FilterId, Kinds, SecondaryId};
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard};

@@ -1,9 +1,9 @@
 //! Threshold events: those of the program's filters go to the program, the others to the user.
 
-use super::failure::lock;
 use crate::wait_slots::{futex_wait, futex_wake};
 use crate::{Node, Thread, service};
 use gondwana_control::{Reached, Report};
+use gondwana_locks::lock;
 use gondwana_monitor::{FilterId, MOST_FILTERS};
 use std::cell::Cell;
 use std::collections::{BTreeMap, VecDeque};

@@ -11,9 +11,9 @@ mod replicas;
 
 use asked::Asked;
 pub(crate) use found::HomeRun;
+use gondwana_locks::lock;
 pub(crate) use replicas::Replicated;
 
-use crate::locks::lock;
 use crate::{Node, Thread};
 use gondwana_coherence::Page;
 use gondwana_control::{Boot, Homes, PlacementTarget, RuleMemory, machine};

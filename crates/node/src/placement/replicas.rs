@@ -3,10 +3,10 @@
 //! All nodes know all areas. Variables are known from the start; of what is allocated, the node that allocates tells the
 //! others. A node that has not heard yet fetches as usual.
 
-use crate::locks::lock;
 use crate::wire::Wire;
 use crate::{Node, Thread};
 use gondwana_coherence::Page;
+use gondwana_locks::lock;
 use gondwana_topology::NodeId;
 use std::collections::BTreeMap;
 use std::ops::Range;

@@ -1,8 +1,8 @@
 //! What is done once.
 
 use crate::Node;
-use crate::locks::{read, write};
 use gondwana_coherence::sync::{ONCE_RUN, Object, Request};
+use gondwana_locks::{read, write};
 
 impl Node {
     /// The first part of `pthread_once`: true if the caller must run the routine. `marked` tells whether the

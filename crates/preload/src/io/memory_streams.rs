@@ -6,6 +6,7 @@
 use super::is_shared;
 use super::streams_elsewhere::elsewhere;
 use crate::alloc::{self, Purpose, with_purpose};
+use gondwana_locks::lock;
 use gondwana_node::StreamAction;
 use libc::{FILE, c_char, c_int, c_void, size_t, wchar_t};
 use std::sync::Mutex;
@@ -56,7 +57,7 @@ impl Contents {
 
 /// Removes the streams that `wanted` selects from the list.
 fn take(wanted: impl Fn(usize) -> bool) -> Vec<Contents> {
-    OPEN.lock().expect("not poisoned").extract_if(.., |contents| wanted(contents.stream)).collect()
+    lock(&OPEN).extract_if(.., |contents| wanted(contents.stream)).collect()
 }
 
 /// Opens a stream, which is noted together with where its contents go.
@@ -69,7 +70,7 @@ unsafe fn open(
     let stream = with_purpose(Purpose::StreamThenProgram, call);
     if !stream.is_null() {
         let contents = Contents { stream: stream as usize, block, length, width, copy: std::ptr::null_mut() };
-        OPEN.lock().expect("not poisoned").push(contents);
+        lock(&OPEN).push(contents);
         COUNT.fetch_add(1, Ordering::Relaxed);
     }
     stream
@@ -133,7 +134,7 @@ fn flushing(stream: *mut FILE, flush: impl FnOnce() -> c_int) -> c_int {
             // SAFETY: the stream was flushed.
             unsafe { contents.share() };
         }
-        OPEN.lock().expect("not poisoned").extend(flushed);
+        lock(&OPEN).extend(flushed);
     }
     result
 }

@@ -2,6 +2,7 @@
 
 use super::stream_memory;
 use crate::errno;
+use gondwana_locks::lock;
 use gondwana_node::{Node, ProcessChange};
 use libc::FILE;
 use std::collections::BTreeSet;
@@ -33,7 +34,7 @@ pub fn unmark_elsewhere(stream: *mut FILE) {
         return;
     }
     let name = name_of(stream);
-    let was_marked = MARKED.lock().expect("not poisoned").remove(&name);
+    let was_marked = lock(&MARKED).remove(&name);
     if let (true, Some(node)) = (was_marked, Node::current()) {
         let before = errno::get();
         // Forgetting cannot fail.
@@ -44,6 +45,6 @@ pub fn unmark_elsewhere(stream: *mut FILE) {
 
 /// Records that other nodes have marks of a stream of this node, given by its name.
 pub fn note_marks(name: u64) {
-    MARKED.lock().expect("not poisoned").insert(name);
+    lock(&MARKED).insert(name);
     ARE_MARKED.store(true, Ordering::Relaxed);
 }

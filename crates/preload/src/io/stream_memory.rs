@@ -6,6 +6,7 @@
 
 use crate::private_stack::uninterrupted;
 use gondwana_interpose::NextFunction;
+use gondwana_locks::lock;
 use gondwana_node::Node;
 use libc::{c_int, c_void, off_t};
 use std::sync::Mutex;
@@ -53,7 +54,7 @@ pub fn begin(node: usize, nodes: usize) {
         crate::report::fatal("the memory for streams cannot be had; allow more address space (ulimit -v)");
     }
     let start = BASE + (node << SHIFT);
-    let mut blocks = BLOCKS.lock().expect("not poisoned");
+    let mut blocks = lock(&BLOCKS);
     (blocks.fresh, blocks.end) = (start, start + (1 << SHIFT));
     OWN.store(node, Ordering::Relaxed);
     // SAFETY: the C library has set the variable, and no other thread runs yet.
@@ -87,7 +88,7 @@ pub fn allocate(size: usize) -> *mut c_void {
 }
 
 fn take(size: usize) -> *mut c_void {
-    let mut blocks = BLOCKS.lock().expect("not poisoned");
+    let mut blocks = lock(&BLOCKS);
     let bytes = size.saturating_add(HEADER).checked_next_power_of_two().unwrap_or(usize::MAX);
     let class = bytes.trailing_zeros() as usize;
     let block = match blocks.free.get(class) {
@@ -130,7 +131,7 @@ pub fn free(pointer: *mut c_void) {
 
 fn give_back(pointer: *mut c_void) {
     let block = pointer as usize - HEADER;
-    let mut blocks = BLOCKS.lock().expect("not poisoned");
+    let mut blocks = lock(&BLOCKS);
     // SAFETY: a block from `allocate` that its owner gives back; its first words are ours again.
     unsafe {
         let class = (block as *const usize).read();

@@ -4,6 +4,7 @@ use super::gaps::Filler;
 use super::{error, replica, search};
 use gondwana_elf::LibraryFile;
 use gondwana_elf::loaded::{self, LoadedObject};
+use gondwana_locks::lock;
 use gondwana_memory::PAGE_SIZE;
 use gondwana_node::{Caller, Node};
 use libc::{Elf64_Phdr, c_char, c_int, c_void, pthread_mutex_t};
@@ -62,12 +63,12 @@ pub fn touch_stack() {
 
 /// The loader's handle for a handle of this module; on node 0 only.
 pub fn real_handle(handle: usize) -> Option<usize> {
-    let loaded = LOADED.lock().expect("not poisoned");
+    let loaded = lock(&LOADED);
     loaded.iter().find(|library| library.handle == handle).map(|library| library.real)
 }
 
 fn handle_of(path: &Path) -> Option<usize> {
-    let loaded = LOADED.lock().expect("not poisoned");
+    let loaded = lock(&LOADED);
     loaded.iter().find(|library| library.path == path).map(|library| library.handle)
 }
 
@@ -129,7 +130,7 @@ fn open_alone(node: &'static Node, path: &Path, flags: c_int) -> Result<usize, S
     };
     let handle = node.allocate(size_of::<usize>(), 16, Caller::NONE).ok_or("out of memory")?;
     share(node, &object).ok_or_else(|| refuse("the other nodes have no room for it"))?;
-    LOADED.lock().expect("not poisoned").push(Library { path: path.to_owned(), handle, real });
+    lock(&LOADED).push(Library { path: path.to_owned(), handle, real });
     Ok(handle)
 }
 

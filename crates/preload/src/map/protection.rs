@@ -2,6 +2,7 @@
 
 use super::forbidden::{Forbidden, ForbiddenRanges};
 use crate::private_stack::uninterrupted;
+use gondwana_locks::lock;
 use gondwana_memory::PAGE_SIZE;
 use gondwana_node::{Node, ProcessChange};
 use libc::{c_int, c_void, size_t};
@@ -12,7 +13,7 @@ use std::sync::Mutex;
 static FORBIDDEN: Mutex<ForbiddenRanges> = Mutex::new(ForbiddenRanges::new());
 
 fn with_forbidden<R>(call: impl FnOnce(&mut ForbiddenRanges) -> R) -> R {
-    uninterrupted(|| call(&mut FORBIDDEN.lock().expect("not poisoned")))
+    uninterrupted(|| call(&mut lock(&FORBIDDEN)))
 }
 
 /// The restrictions inside a range.

@@ -4,6 +4,7 @@
 
 use crate::private_stack::uninterrupted;
 use gondwana_elf::{is_runtime_library, loaded};
+use gondwana_locks::lock;
 use gondwana_node::{Node, Thread};
 use libc::{c_int, c_void, pthread_key_t};
 use std::collections::BTreeSet;
@@ -63,7 +64,7 @@ pub unsafe extern "C" fn pthread_key_delete(key: pthread_key_t) -> c_int {
         Some(node) if key >= FIRST => {
             let result = node.key_delete(key - FIRST);
             if result.is_ok() {
-                uninterrupted(|| DELETED.lock().expect("not poisoned").insert(key));
+                uninterrupted(|| lock(&DELETED).insert(key));
             }
             super::code(result)
         }
@@ -85,7 +86,7 @@ pub unsafe extern "C" fn pthread_setspecific(key: pthread_key_t, value: *const c
     let Some(node) = Node::current() else { return libc::EINVAL };
     // A signal handler that read a value meanwhile would find it missing.
     uninterrupted(|| {
-        if DELETED.lock().expect("not poisoned").contains(&key) {
+        if lock(&DELETED).contains(&key) {
             return libc::EINVAL;
         }
         let mut values = Thread::current(node).specifics.borrow_mut();

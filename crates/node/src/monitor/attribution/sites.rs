@@ -1,7 +1,7 @@
 //! Allocation sites: chains of calls that allocate.
 
 use super::objects::MOST_ORIGINS;
-use crate::monitor::failure::lock;
+use gondwana_locks::lock;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard};
 

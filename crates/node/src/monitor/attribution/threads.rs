@@ -1,6 +1,6 @@
 //! The threads of the program that have started on this node.
 
-use crate::monitor::failure::lock;
+use gondwana_locks::lock;
 use std::ops::Range;
 use std::sync::{Mutex, MutexGuard};
 use std::time::Instant;

@@ -1,6 +1,6 @@
 //! The bytes of pages that this node has written, from its diffs.
 
-use crate::monitor::failure::lock;
+use gondwana_locks::lock;
 use gondwana_memory::diff::{Diff, Footprint};
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard};

@@ -2,6 +2,7 @@
 //! the limit that it was started with.
 
 use crate::io::buffers::{Buffer, with_present};
+use gondwana_locks::lock;
 use libc::{RLIMIT_NOFILE, c_int, c_long, c_uint, pid_t, rlimit};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -45,7 +46,7 @@ static STARTING: Mutex<(usize, u64)> = Mutex::new((0, 0));
 /// Runs a call that starts a program, which gets the limit that this program sees.
 pub fn for_child<R>(start: impl FnOnce() -> R) -> R {
     let Some(believed) = believed() else { return start() };
-    let starting = || STARTING.lock().expect("not poisoned");
+    let starting = || lock(&STARTING);
     {
         let mut starting = starting();
         if starting.0 == 0 {
