@@ -35,7 +35,7 @@ fn ways(nodes: &[u16], fabrics: &[&'static str], consistencies: &[&'static str])
 fn run_under(way: Way, folder: &Path, program: &[&str], limit: Duration) -> Ran {
     let nodes = way.nodes.to_string();
     let option =
-        if ["erc", "csm-update"].contains(&way.consistency) { "--protocol" } else { "--consistency" };
+        if ["erc", "csm-invalidate"].contains(&way.consistency) { "--protocol" } else { "--consistency" };
     let options = ["-n", &nodes, "--fabric", way.fabric, option, way.consistency, "--"];
     run(&mut whole().run(folder, &[&options, program].concat()), limit)
 }
@@ -212,7 +212,7 @@ lines! { conform: "conform/", cxx: "cxx/", litmus: "litmus/", openmp: "openmp/" 
 
 #[test]
 fn litmus_programs_under_other_protocols() {
-    lines_equal_native("litmus/", &[], &ways(&[2, 4], &["shm", "tcp"], &["erc", "csm-update"]), LIMIT);
+    lines_equal_native("litmus/", &[], &ways(&[2, 4], &["shm", "tcp"], &["erc", "csm-invalidate"]), LIMIT);
 }
 
 #[test]
@@ -226,7 +226,7 @@ fn erc_places_no_memory() {
 #[test]
 fn workloads_under_other_protocols_equal_native() {
     for app in ["barnes", "fft", "gauss", "lu", "omp-tasks", "radix", "sor", "tsp", "water-nsquared"] {
-        app_equals_native(app, &[], &ways(&[2, 4], &["shm", "tcp"], &["erc", "csm-update"]), LIMIT);
+        app_equals_native(app, &[], &ways(&[2, 4], &["shm", "tcp"], &["erc", "csm-invalidate"]), LIMIT);
     }
 }
 

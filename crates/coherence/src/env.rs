@@ -181,6 +181,10 @@ pub trait Env {
     fn merge_from(&mut self, _home: NodeId, _page: Page) {}
     /// The operation begun with this waiter is complete.
     fn resume(&mut self, waiter: Waiter);
+    /// True if a monitor wants to know what threads access.
+    fn is_observed(&self) -> bool {
+        false
+    }
     /// Tells the monitor that something happens to `count` pages from `first`.
     fn observe(&mut self, _event: Event, _first: Page, _count: u32, _peer: NodeId) {}
 }

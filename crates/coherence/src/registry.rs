@@ -4,7 +4,7 @@ use crate::{Layout, Protocol, csm, erc, sc};
 use serde::{Deserialize, Serialize};
 
 /// Every protocol.
-pub const PROTOCOLS: &[&ProtocolInfo] = &[&csm::INFO, &csm::UPDATE, &sc::INFO, &erc::INFO];
+pub const PROTOCOLS: &[&ProtocolInfo] = &[&csm::INFO, &csm::INVALIDATE, &sc::INFO, &erc::INFO];
 
 /// Which programs a protocol is right for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]

@@ -59,7 +59,8 @@ fn case() -> impl Strategy<Value = Case> {
                     *home %= nodes as u16;
                 }
                 let ((migrate, one_sided, keep, window), bulk_limit, hold, (exposed, seed)) = rest;
-                let csm = CsmOptions { migrate, bulk_limit, one_sided, keep, window };
+                let sample = 1 + (seed % 4) as u32;
+                let csm = CsmOptions { migrate, bulk_limit, one_sided, keep, sample, window };
                 let sc = ScOptions { hold };
                 let racy = false;
                 Case {
@@ -127,6 +128,9 @@ fn run<P: Machine>(case: &Case, machine: impl Fn(Layout) -> P) -> Result<(), Tes
         with_new_pages(&mut setup, case.new_pages, case.seed, program);
     }
     let mut world = World::new(&setup, machine);
+    for node in &mut world.nodes {
+        node.memory.observed = case.seed % 8 < 4;
+    }
     let mut rng = Rng(!case.seed);
     let mut slow = Vec::new();
     for _ in 0..200_000 {

@@ -304,6 +304,10 @@ impl Env for NodeEnv {
         }
     }
 
+    fn is_observed(&self) -> bool {
+        self.sink.is_some()
+    }
+
     fn observe(&mut self, event: Event, first: Page, count: u32, peer: NodeId) {
         if let Some(sink) = &mut self.sink {
             sink.observes(event, first, count, peer, Thread::acting_number);

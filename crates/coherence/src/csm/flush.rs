@@ -76,12 +76,9 @@ impl Csm {
             let mut pages = std::mem::take(&mut self.dirty);
             pages.sort_unstable();
             pages.dedup();
-            let flush = self.send_dirty(self.flushes.next(), &pages, env);
+            self.flush_pages(&pages, env);
             pages.retain(|&page| self.pages.entry(page).is_kept());
             self.dirty = pages;
-            if !flush.is_complete() {
-                self.flushes.queue.push_back(flush);
-            }
         }
         // Writes of the releasing thread can be in a flush that another thread began.
         let nodes = self.pages.layout().nodes();
@@ -95,6 +92,14 @@ impl Csm {
                 last.waiters.push(waiter);
                 Outcome::Wait
             }
+        }
+    }
+
+    /// Begins a flush of `pages` (ascending), unless there is nothing to send.
+    pub(super) fn flush_pages(&mut self, pages: &[Page], env: &mut dyn Env) {
+        let flush = self.send_dirty(self.flushes.next(), pages, env);
+        if !flush.is_complete() {
+            self.flushes.queue.push_back(flush);
         }
     }
 

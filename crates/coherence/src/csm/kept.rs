@@ -15,6 +15,9 @@
 //! - A kept page that was not written over some releases in a row ([`CsmOptions::keep`](super::CsmOptions::keep)) is protected,
 //!   compared once more, since a thread may have written it meanwhile, and is an ordinary page again.
 //!
+//! The monitor sees which line of a page a thread accesses when it faults. While a node is observed, all its kept pages are therefore
+//! ordinary ones after one in [`CsmOptions::sample`](super::CsmOptions::sample) releases: their accesses are sampled.
+//!
 //! A page with a diff under way is not merged: the home's frame may lack what the twin already has, which would pass
 //! for a change of the home's.
 
@@ -38,6 +41,9 @@ impl Csm {
     /// others whose diffs are about to be made, so that a later write is seen.
     pub(super) fn stop_writers(&mut self, pages: &[Page], env: &mut dyn Env) {
         let completed = self.flushes.completed();
+        self.releases = self.releases.wrapping_add(1);
+        let keeps = self.options.keep > 0
+            && !(env.is_observed() && self.releases.is_multiple_of(self.options.sample));
         let mut kept = std::mem::take(&mut self.kept);
         let mut stopped = std::mem::take(&mut self.scratch.pages);
         let known = kept.len();
@@ -51,7 +57,7 @@ impl Csm {
             let before = kept[..known].binary_search_by_key(&page, |&(page, _)| page);
             let idle = match before {
                 _ if !is_due => continue,
-                _ if !entry.is_kept() || self.options.keep == 0 => None,
+                _ if !keeps || !entry.is_kept() => None,
                 _ if env.is_written(page) => Some(0),
                 Ok(index) => Some(kept[index].1 + 1).filter(|&idle| idle < self.options.keep),
                 Err(_) => None,
@@ -124,6 +130,23 @@ impl Csm {
             self.counters.exclusive_entered += 1;
             env.protect(page, 1, Access::Write);
         }
+    }
+
+    /// The homes of pages are about to be decided: makes kept pages ordinary ones. What this home has written is released early,
+    /// so that the home can move; the home of a copy learns of the next writes to it even if they change nothing.
+    pub(super) fn end_kept(&mut self, first: Page, count: u32, env: &mut dyn Env) {
+        let mut here = Vec::new();
+        for page in span(first, count) {
+            self.withdraw(page, env);
+            let entry = self.pages.entry(page);
+            if entry.is_kept() {
+                entry.take(REWRITTEN);
+                if entry.state == State::HomeDirty {
+                    here.push(page);
+                }
+            }
+        }
+        self.flush_pages(&here, env);
     }
 
     /// Brings copies up to date that threads go on writing and that there are notices about. What cannot be had without a

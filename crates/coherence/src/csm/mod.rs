@@ -79,12 +79,12 @@ pub(crate) const INFO: ProtocolInfo = ProtocolInfo {
     recode: recode::<CsmMessage>,
 };
 
-/// The same, with copies that are updated: pages that several nodes go on writing stay writable.
-pub(crate) const UPDATE: ProtocolInfo = ProtocolInfo {
-    name: "csm-update",
+/// The same without pages that stay writable: each release takes write access away, and each acquire gives up stale copies.
+pub(crate) const INVALIDATE: ProtocolInfo = ProtocolInfo {
+    name: "csm-invalidate",
     start: |layout, options| {
         let one_sided = options.one_sided;
-        Box::new(Csm::new(layout, CsmOptions { one_sided, keep: KEEP, ..CsmOptions::default() }))
+        Box::new(Csm::new(layout, CsmOptions { one_sided, keep: 0, ..CsmOptions::default() }))
     },
     ..INFO
 };
@@ -105,6 +105,9 @@ pub struct CsmOptions {
     /// Pages that several nodes go on writing stay writable (see `kept.rs`) until they are not written over so many releases in a
     /// row; 0: never.
     pub keep: u8,
+    /// While a monitor observes the node, one in so many releases (at least 1) stops the writers of pages that are kept: it sees
+    /// accesses at faults.
+    pub sample: u32,
     /// At most so many pages with contents come in one answer. Whoever goes on from so many pages of its own that nobody had
     /// touched before asks for eight times as many, which need no contents.
     pub window: u32,
@@ -115,7 +118,7 @@ const UNTOUCHED_WINDOWS: u32 = 8;
 
 impl Default for CsmOptions {
     fn default() -> Self {
-        Self { migrate: true, bulk_limit: 512 << 10, one_sided: true, keep: 0, window: 128 }
+        Self { migrate: true, bulk_limit: 512 << 10, one_sided: true, keep: KEEP, sample: 16, window: 128 }
     }
 }
 
@@ -149,6 +152,8 @@ pub struct Csm {
     /// Pages that threads went on writing over the last release, ascending, and over how many in a row they were not written; may
     /// list a page that is an ordinary one by now.
     kept: Vec<(Page, u8)>,
+    /// Releases with dirty pages so far.
+    releases: u32,
     /// Pages with a pending notice; may list a page that has none any more, or one twice.
     pending: Vec<Page>,
     /// Threads that wait for a page.
@@ -191,6 +196,7 @@ impl Csm {
             options,
             dirty: Vec::new(),
             kept: Vec::new(),
+            releases: 0,
             pending: Vec::new(),
             waiting: Vec::new(),
             deferred: Vec::new(),

@@ -14,7 +14,7 @@
 
 use super::Csm;
 use super::message::CsmMessage;
-use super::state::{GRANT_RACE, PENDING, PINNED, PageEntry, REWRITTEN, State, TWIN};
+use super::state::{GRANT_RACE, PENDING, PINNED, PageEntry, State, TWIN};
 use crate::page_table::Flags;
 use crate::runs::{runs, span};
 use crate::{Access, Env, Event, Page, Violation};
@@ -33,14 +33,13 @@ impl Csm {
         env: &mut dyn Env,
     ) {
         let me = self.pages.me();
+        self.end_kept(first, count, env);
         let mut given = Vec::new();
         let mut elsewhere: Vec<(NodeId, Page)> = Vec::new();
         for page in span(first, count) {
             self.withdraw(page, env);
             let entry = *self.pages.entry(page);
             if !entry.state.is_home() {
-                // The home learns of the next writes even if they change nothing, and moves on that.
-                self.pages.entry(page).take(REWRITTEN);
                 elsewhere.push((entry.probable_home, page));
             } else if !used && home.is_some_and(|home| home != me) && self.may_be_given(&entry) {
                 given.push(page);

@@ -10,6 +10,8 @@ use std::collections::BTreeSet;
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Memory {
     size: usize,
+    /// A monitor observes the node.
+    pub observed: bool,
     frames: Vec<u8>,
     twins: Vec<Option<Vec<u8>>>,
     pub access: Vec<Access>,
@@ -32,6 +34,7 @@ impl Memory {
     pub fn new(pages: usize, size: usize) -> Self {
         Self {
             size,
+            observed: false,
             frames: vec![0; pages * size],
             twins: vec![None; pages],
             access: vec![Access::None; pages],
@@ -152,6 +155,10 @@ impl Env for SimEnv<'_> {
             }
         }
         bytes
+    }
+
+    fn is_observed(&self) -> bool {
+        self.memory.observed
     }
 
     fn is_written(&mut self, page: Page) -> bool {

@@ -179,6 +179,18 @@ impl Node {
     }
 }
 
+/// Says on the node that is to be home of used pages that it is: then its next writes go to the present home even if they change
+/// nothing, which makes the home move.
+fn claim_home(address: usize, bytes: usize) {
+    if let Some(node) = Node::current()
+        && let Some(first) = node.geometry.page_of(address)
+    {
+        let count = (bytes / PAGE_SIZE) as u32;
+        node.privately(move || node.core().place(Page(first), count, Some(node.me), true));
+        node.acquire(None);
+    }
+}
+
 /// Does a [`Task`], at the home.
 ///
 /// # Safety
@@ -190,6 +202,7 @@ unsafe extern "C" fn fill_here(task: usize) -> usize {
         let runs = std::slice::from_raw_parts(task.add(1).cast::<Run>(), (*task).runs);
         for &(address, bytes) in runs {
             if (*task).used {
+                claim_home(address, bytes);
                 std::ptr::write_bytes(address as *mut u8, 0, bytes);
             } else {
                 (address..address + bytes)
