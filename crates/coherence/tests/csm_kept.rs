@@ -1,9 +1,7 @@
 //! Pages that two `csm` machines go on writing: no faults while that lasts, and an end when it does not.
 
-mod common;
-
-use common::pair::{HOME, Pair, READER};
 use gondwana_coherence::{Access, CsmOptions, Page, Protocol, State};
+use gondwana_testbed::pair::{HOME, Pair, READER};
 
 /// Releases in a row without a write that end it.
 const KEEP: u8 = 4;

@@ -1,12 +1,10 @@
 //! Every schedule of small race-free programs on `csm` machines: all reads return what happens-before says, nothing
 //! gets stuck, and in the end directory, states and protections of the nodes agree.
 
-mod common;
-
-use common::model::Schedules;
-use common::programs;
-use common::world::Op::{self, Barrier, Expose, Lock, Place, Read, Unlock, Write};
 use gondwana_coherence::{Csm, CsmOptions, Layout};
+use gondwana_testbed::model::Schedules;
+use gondwana_testbed::programs;
+use gondwana_testbed::world::Op::{self, Barrier, Expose, Lock, Place, Read, Unlock, Write};
 
 fn machine(layout: Layout) -> Csm {
     Csm::new(layout, CsmOptions::default())

@@ -1,9 +1,7 @@
 //! Two `csm` machines that can reach each other's memory: what a one-sided read does, and when a message is sent all the same.
 
-mod common;
-
-use common::pair::{HOME, Pair, READER, SIZE, messages};
 use gondwana_coherence::{Access, CsmMessage, Grant, Outcome, Page, Protocol, State, SyncPoint, Waiter};
+use gondwana_testbed::pair::{HOME, Pair, READER, SIZE, messages};
 use gondwana_topology::{NodeId, NodeSet};
 
 #[test]

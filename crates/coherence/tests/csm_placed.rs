@@ -1,10 +1,8 @@
 //! Single transitions of a `csm` machine where a policy decides the homes of pages.
 
-mod common;
-
-use common::memory::Effects;
-use common::rig::{A, B, ME, Rig, SIZE, WAITER, decoded, diffs, fetch, notices, only, pages};
 use gondwana_coherence::{Access, CsmMessage, Grant, HomeRole, Outcome, Page, Protocol, State, Violation};
+use gondwana_testbed::memory::Effects;
+use gondwana_testbed::rig::{A, B, ME, Rig, SIZE, WAITER, decoded, diffs, fetch, notices, only, pages};
 use gondwana_topology::NodeId;
 
 fn place(rig: &mut Rig, first: u32, count: u32, home: Option<NodeId>, used: bool) -> Effects {

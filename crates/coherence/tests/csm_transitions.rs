@@ -1,13 +1,11 @@
 //! Single transitions of a `csm` machine: what it sends, how protections change, who is resumed.
 
-mod common;
-
-use common::memory::encoded;
-use common::rig::{A, B, ME, Rig, SIZE, WAITER, decoded, diffs, fetch, notices, only, pages};
 use gondwana_coherence::{
     Access, CsmMessage, CsmOptions, DiffEntry, Grant, History, MESSAGE_TAG, Outcome, Page, Protocol, State,
     SyncPoint, Violation, Waiter,
 };
+use gondwana_testbed::memory::encoded;
+use gondwana_testbed::rig::{A, B, ME, Rig, SIZE, WAITER, decoded, diffs, fetch, notices, only, pages};
 use gondwana_topology::{NodeId, NodeSet};
 
 #[test]

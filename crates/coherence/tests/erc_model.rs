@@ -3,12 +3,10 @@
 //!
 //! Pages have two bytes: address 0 and 1 are in page 0, address 2 in page 1.
 
-mod common;
-
-use common::model::Schedules;
-use common::programs;
-use common::world::Op::{self, Barrier, Lock, Read, Unlock, Write};
 use gondwana_coherence::{Erc, ErcOptions, Layout};
+use gondwana_testbed::model::Schedules;
+use gondwana_testbed::programs;
+use gondwana_testbed::world::Op::{self, Barrier, Lock, Read, Unlock, Write};
 
 fn machine(layout: Layout) -> Erc {
     Erc::new(layout, ErcOptions::default())

@@ -1,11 +1,9 @@
 //! Random programs on random schedules of several nodes. Race-free programs read what happens-before says under all
 //! protocols; any program reads the last write under `sc`. At the end the nodes agree about who has what.
 
-mod common;
-
-use common::programs::{Rng, expose_anywhere, place_anywhere, race_free, racy, with_new_pages};
-use common::world::{Action, Machine, Setup, World};
 use gondwana_coherence::{Csm, CsmOptions, Erc, ErcOptions, HomeRole, Layout, Page, Sc, ScOptions};
+use gondwana_testbed::programs::{Rng, expose_anywhere, place_anywhere, race_free, racy, with_new_pages};
+use gondwana_testbed::world::{Action, Machine, Setup, World};
 use proptest::prelude::*;
 
 #[derive(Clone, Debug)]

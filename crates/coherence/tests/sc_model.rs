@@ -3,12 +3,10 @@
 //!
 //! The litmus programs also name what they must never see. Address 0 and 1 are in page 0, address 2 in page 1.
 
-mod common;
-
-use common::model::Schedules;
-use common::programs::{self, Rng};
-use common::world::Op::{self, Barrier, Lock, Place, Read, Unlock, Write};
 use gondwana_coherence::{Layout, Sc, ScOptions};
+use gondwana_testbed::model::Schedules;
+use gondwana_testbed::programs::{self, Rng};
+use gondwana_testbed::world::Op::{self, Barrier, Lock, Place, Read, Unlock, Write};
 
 const X: usize = 0;
 const Y: usize = 2;

@@ -119,7 +119,7 @@ fn protocol(
     program: &program::Program,
 ) -> Result<(&'static ProtocolInfo, String), Failure> {
     if let Some(protocol) = asked {
-        return Ok((protocol, "asked for".to_owned()));
+        return Ok((protocol, format!("{} asked for", protocol.name)));
     }
     Ok(match options.consistency {
         options::Consistency::Rc => (Consistency::Rc.protocol(), "asked for".to_owned()),

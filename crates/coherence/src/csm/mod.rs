@@ -30,6 +30,10 @@
 //!   sent another notice, which the later flush waits for, until the home knows that the earlier one was received
 //!   (each node says with its requests which of its flushes are complete). For the same reason a page is neither
 //!   exclusive nor moved with a fetch while such a notice may be on its way.
+//! - *Released to one peer.* A release that only one peer can learn of does not wait for what that peer acknowledges
+//!   ([`SyncPoint::peer`](crate::SyncPoint::peer)): the peer receives it before the message by which it learns. It passes on
+//!   only what it has received, and it waits for its own notices. So no third node may still lack a notice: a diff can make
+//!   its home send some, so that only among two nodes a flush with diffs is one that concerns the peer alone.
 //! - *Granted with a diff.* A home that is granted with the acknowledgement of a diff comes without contents. The
 //!   origin is a sharer that was sent no notice since it got its copy, so the frame has every byte; whatever its
 //!   protection is by then.

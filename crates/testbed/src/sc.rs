@@ -1,7 +1,7 @@
 //! What must hold of `sc` machines when nothing is under way.
 
-use super::memory::SimEnv;
-use super::world::{Machine, Node};
+use crate::memory::SimEnv;
+use crate::world::{Machine, Node};
 use gondwana_coherence::{Access, Layout, Page, Sc, ScState};
 use gondwana_topology::{NodeId, NodeSet};
 

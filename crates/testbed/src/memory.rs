@@ -14,6 +14,7 @@ pub struct Memory {
     pub observed: bool,
     frames: Vec<u8>,
     twins: Vec<Option<Vec<u8>>>,
+    /// What the program may do with each page.
     pub access: Vec<Access>,
     words: Vec<Option<Word>>,
     /// Pages that others have copied beside this node's writers, at most [`ROOM`].
@@ -31,6 +32,7 @@ struct Word {
 }
 
 impl Memory {
+    /// Memory of so many pages of `size` bytes, all zero, which the program may not access.
     pub fn new(pages: usize, size: usize) -> Self {
         Self {
             size,
@@ -43,18 +45,22 @@ impl Memory {
         }
     }
 
+    /// The page of an address.
     pub fn page_of(&self, address: usize) -> Page {
         Page((address / self.size) as u32)
     }
 
+    /// The byte at an address, as a thread reads it.
     pub fn read(&self, address: usize) -> u8 {
         self.frames[address]
     }
 
+    /// A thread writes a byte.
     pub fn write(&mut self, address: usize, value: u8) {
         self.frames[address] = value;
     }
 
+    /// True if the page has a twin.
     pub fn has_twin(&self, page: Page) -> bool {
         self.twins[page.0 as usize].is_some()
     }
@@ -80,7 +86,9 @@ pub fn encoded(message: &impl Encoded) -> Vec<u8> {
 /// What a machine did during one call.
 #[derive(Debug, Default)]
 pub struct Effects {
+    /// Messages sent: receiver, message, bulk.
     pub sent: Vec<(NodeId, Vec<u8>, Vec<u8>)>,
+    /// Waiters resumed, in order.
     pub resumed: Vec<Waiter>,
 }
 
@@ -91,8 +99,11 @@ pub struct Effects {
 /// compared while it was writable must not lose that access later in the same call (a write in between would be
 /// lost), and a page must not be overwritten while threads can see it.
 pub struct SimEnv<'a> {
+    /// The node.
     pub me: NodeId,
+    /// Its memory.
     pub memory: &'a mut Memory,
+    /// What the call does beyond the memory.
     pub effects: &'a mut Effects,
     /// The memories that can be read one-sided.
     peers: Vec<(NodeId, &'a mut Memory)>,
@@ -100,6 +111,7 @@ pub struct SimEnv<'a> {
 }
 
 impl<'a> SimEnv<'a> {
+    /// The environment of one call of a machine on node `me`.
     pub fn new(me: NodeId, memory: &'a mut Memory, effects: &'a mut Effects) -> Self {
         Self { me, memory, effects, peers: Vec::new(), copied_writable: Vec::new() }
     }

@@ -1,6 +1,6 @@
 //! Two `csm` machines that can reach each other's memory.
 
-use super::memory::{Effects, Memory, SimEnv, encoded};
+use crate::memory::{Effects, Memory, SimEnv, encoded};
 use gondwana_coherence::{
     Access, Csm, CsmMessage, CsmOptions, Encoded, Layout, Managers, Outcome, Page, Protocol, Region, State,
     SyncPoint, Waiter,
@@ -8,22 +8,30 @@ use gondwana_coherence::{
 use gondwana_topology::NodeId;
 use std::collections::VecDeque;
 
+/// Pages of the pair.
 pub const PAGES: u32 = 8;
+/// Bytes of a page.
 pub const SIZE: usize = 4;
+/// The node that manages all pages.
 pub const HOME: usize = 0;
+/// The other node.
 pub const READER: usize = 1;
 
 /// The home manages all pages.
 pub struct Pair {
+    /// One for each node.
     pub machines: [Csm; 2],
+    /// One for each node.
     pub memories: [Memory; 2],
 }
 
 impl Pair {
+    /// A pair with default options, or without one-sided reads.
     pub fn new(one_sided: bool) -> Self {
         Self::with(CsmOptions { one_sided, ..CsmOptions::default() })
     }
 
+    /// A pair with these options.
     pub fn with(options: CsmOptions) -> Self {
         let machine = |me| {
             let managers = Managers::Node(NodeId(HOME as u16));
@@ -34,6 +42,7 @@ impl Pair {
         Self { machines: [machine(0), machine(1)], memories: [memory(), memory()] }
     }
 
+    /// Calls one machine; returns what it did beyond its memory.
     pub fn call<R>(&mut self, node: usize, act: impl FnOnce(&mut Csm, &mut SimEnv<'_>) -> R) -> (R, Effects) {
         let mut effects = Effects::default();
         let [first, second] = &mut self.memories;
@@ -44,6 +53,7 @@ impl Pair {
         (result, effects)
     }
 
+    /// A thread of a node faults; the messages that the node sends.
     pub fn fault(
         &mut self,
         node: usize,
@@ -100,6 +110,7 @@ impl Pair {
         }
     }
 
+    /// A node acquires.
     pub fn acquire(&mut self, node: usize) {
         self.call(node, |machine, env| machine.acquire(SyncPoint::default(), env));
     }
@@ -127,15 +138,18 @@ impl Pair {
         faults
     }
 
+    /// What a node is to a page.
     pub fn state(&self, node: usize, page: u32) -> State {
         self.machines[node].page(Page(page)).state
     }
 
+    /// What the program of a node may do with a page.
     pub fn access(&self, node: usize, page: usize) -> Access {
         self.memories[node].access[page]
     }
 }
 
+/// The messages sent, decoded.
 pub fn messages(effects: Effects) -> Vec<CsmMessage> {
     let sent = effects.sent.into_iter().map(|(_, message, _)| message);
     sent.map(|message| CsmMessage::decode(&message).expect("a message of the protocol")).collect()

@@ -1,6 +1,6 @@
 //! A whole machine in one value: nodes, channels, threads, locks and a barrier, advanced one step at a time.
 
-use super::memory::{Effects, Memory, SimEnv};
+use crate::memory::{Effects, Memory, SimEnv};
 use gondwana_coherence::{Access, Layout, Managers, Outcome, Page, Protocol, Region, SyncPoint, Waiter};
 use gondwana_topology::NodeId;
 use std::collections::VecDeque;
@@ -10,17 +10,25 @@ use std::hash::Hash;
 /// One instruction of a thread. Addresses count bytes from the start of the span.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Op {
+    /// Locks a mutex, by its number.
     Lock(usize),
+    /// Unlocks it.
     Unlock(usize),
+    /// Reads the byte at an address.
     Read(usize),
+    /// Writes a byte at an address.
     Write(usize, u8),
     /// Waits for all threads.
     Barrier,
     /// The home of these pages is to be that node.
     Place {
+        /// The first page.
         first: u32,
+        /// How many pages.
         count: u32,
+        /// The node; `None`: any.
         home: Option<u16>,
+        /// Threads may have used them.
         used: bool,
     },
     /// Threads of other nodes are about to use what this one used alone.
@@ -39,9 +47,12 @@ pub trait Machine: Protocol + Clone + Debug + PartialEq + Eq + Hash + Sync + 'st
     }
 }
 
+/// One node.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Node<P> {
+    /// Its protocol machine.
     pub machine: P,
+    /// Its memory.
     pub memory: Memory,
 }
 
@@ -61,6 +72,7 @@ enum Phase {
     Barrier(u32),
 }
 
+/// A thread of the program.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Thread {
     node: usize,
@@ -82,19 +94,31 @@ struct Lock {
 /// A step that is possible now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Action {
+    /// This thread goes on.
     Thread(usize),
-    Deliver { from: usize, to: usize },
+    /// The oldest message of a channel arrives.
+    Deliver {
+        /// The sender.
+        from: usize,
+        /// The receiver.
+        to: usize,
+    },
+    /// This node does what it does by itself after a while.
     Tick(usize),
 }
 
 /// What doesn't change while a world runs.
 #[derive(Clone, Debug)]
 pub struct Setup {
+    /// Nodes.
     pub nodes: usize,
+    /// Pages of the span.
     pub pages: usize,
+    /// Bytes of a page.
     pub page_size: usize,
     /// The node that a thread runs on, and its program.
     pub threads: Vec<(usize, Vec<Op>)>,
+    /// Mutexes.
     pub locks: usize,
     /// The release is made when the lock leaves the node, for the sake of the node that gets it, not at each unlock. Its token is
     /// a message behind those of the protocol, as are the arrivals at barriers of two nodes.
@@ -112,6 +136,7 @@ pub struct Setup {
 }
 
 impl Setup {
+    /// The machine as node `me` sees it.
     pub fn layout(&self, me: usize) -> Layout {
         let count = self.pages as u32;
         let managers = match self.manager {
@@ -133,11 +158,14 @@ enum Letter {
 
 type Channel = VecDeque<Letter>;
 
+/// The cluster and its program.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct World<P> {
+    /// By number.
     pub nodes: Vec<Node<P>>,
     /// `channels[from][to]`
     channels: Vec<Vec<Channel>>,
+    /// By number.
     pub threads: Vec<Thread>,
     locks: Vec<Lock>,
     at_barrier: usize,
@@ -150,6 +178,7 @@ pub struct World<P> {
 }
 
 impl<P: Machine> World<P> {
+    /// The cluster before its first step.
     pub fn new(setup: &Setup, machine: impl Fn(Layout) -> P) -> Self {
         let node = |me| Node {
             machine: machine(setup.layout(me)),

@@ -1,6 +1,6 @@
 //! What must hold of `csm` machines when nothing is under way.
 
-use super::world::{Machine, Node};
+use crate::world::{Machine, Node};
 use gondwana_coherence::{Access, Claims, Csm, Layout, Page, PageView, State};
 use gondwana_topology::NodeId;
 

@@ -1,11 +1,14 @@
 //! A world as a model for stateright: every schedule of threads and messages is tried.
 
-use super::world::{Action, Machine, Op, Setup, World};
+use crate::world::{Action, Machine, Op, Setup, World};
 use gondwana_coherence::Layout;
 use stateright::{Checker, Model, Property};
 
+/// All schedules of small programs on machines of one protocol.
 pub struct Schedules<P> {
+    /// The nodes and their programs.
     pub setup: Setup,
+    /// Makes the machine of a node.
     pub machine: fn(Layout) -> P,
     /// A final state that must never be.
     pub forbidden: fn(&World<P>) -> bool,
@@ -32,11 +35,16 @@ impl<P: Machine + Send> Schedules<P> {
         Self { setup, machine, forbidden: |_| false, possible: |_| true }
     }
 
+    /// The same with a changed setup.
     pub fn with(mut self, change: impl FnOnce(&mut Setup)) -> Self {
         change(&mut self.setup);
         self
     }
 
+    /// Tries every schedule.
+    ///
+    /// # Panics
+    /// If one violates a property.
     pub fn check(self) {
         let started = std::time::Instant::now();
         let checker = self.checker().threads(2).spawn_bfs().join();

@@ -1,6 +1,6 @@
 //! Random programs.
 
-use super::world::{Op, Setup};
+use crate::world::{Op, Setup};
 
 /// A small generator of pseudo-random numbers (SplitMix64): the same seed gives the same run everywhere.
 #[derive(Clone, Debug)]
@@ -20,6 +20,7 @@ impl Rng {
         (self.next() % limit as u64) as usize
     }
 
+    /// True with so many percent of chance.
     pub fn chance(&mut self, percent: usize) -> bool {
         self.below(100) < percent
     }
