@@ -25,7 +25,7 @@ const MOST_SMALL: usize = 32 << 10;
 /// The smallest huge page: blocks of at least this size are aligned to it.
 const HUGE: usize = 2 << 20;
 
-pub struct Arena {
+pub(crate) struct Arena {
     /// The user's text of it.
     rule: String,
     addresses: Range<usize>,
@@ -49,7 +49,7 @@ pub struct Arena {
 
 /// Counts of an arena's requests.
 #[derive(Clone, Debug, Default)]
-pub struct PageCounts {
+pub(crate) struct PageCounts {
     /// Allocations.
     pub calls: u64,
     /// Bytes in all of them.
@@ -64,7 +64,7 @@ pub struct PageCounts {
 
 /// Memory just allocated.
 #[derive(Clone, Copy)]
-pub struct Block {
+pub(crate) struct Block {
     pub address: usize,
     /// Its memory is zero.
     pub fresh: bool,
@@ -72,7 +72,7 @@ pub struct Block {
 
 impl Arena {
     /// The arena of a rule with this policy; `None` if the policy is impossible on this computer.
-    pub fn new(
+    pub(crate) fn new(
         rule: &str,
         memory: MemoryPolicy,
         rset: &RSet,
@@ -115,12 +115,12 @@ impl Arena {
 
     /// True if an address is in this arena.
     #[inline]
-    pub fn has(&self, address: usize) -> bool {
+    pub(crate) fn has(&self, address: usize) -> bool {
         self.addresses.contains(&address)
     }
 
     /// Allocates a block; `None` if there is no room. The alignment is a power of two.
-    pub fn allocate(&self, bytes: usize, alignment: usize) -> Option<Block> {
+    pub(crate) fn allocate(&self, bytes: usize, alignment: usize) -> Option<Block> {
         let _forks = fork::keep_waiting();
         let block = if bytes <= MOST_SMALL && alignment <= MOST_SMALL {
             self.allocate_small(bytes, alignment)
@@ -199,7 +199,7 @@ impl Arena {
     }
 
     /// Frees a block; false if none begins there.
-    pub fn free(&self, address: usize) -> bool {
+    pub(crate) fn free(&self, address: usize) -> bool {
         let _forks = fork::keep_waiting();
         if self.is_slab(self.slab(address)) {
             return self.cache().free(address).is_ok();
@@ -218,7 +218,7 @@ impl Arena {
     }
 
     /// How many bytes may be used from the beginning of a block on; `None` if none begins there.
-    pub fn usable(&self, address: usize) -> Option<usize> {
+    pub(crate) fn usable(&self, address: usize) -> Option<usize> {
         let _forks = fork::keep_waiting();
         if self.is_slab(self.slab(address)) {
             return self.heap.usable_size(address).ok();
@@ -227,7 +227,7 @@ impl Arena {
     }
 
     /// Requested pages, and the nodes where all pages are or were.
-    pub fn page_counts(&self) -> PageCounts {
+    pub(crate) fn page_counts(&self) -> PageCounts {
         let mut page_counts = lock(&self.page_counts).clone();
         let slabs = (0..self.slabs.len() * 64).step_by(64).flat_map(|first| {
             let bits = self.slabs[first / 64].load(Ordering::Acquire);

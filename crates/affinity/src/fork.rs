@@ -16,12 +16,12 @@ thread_local! {
 
 /// Delays forks of other threads. A fork of the calling thread is not delayed: programs may allocate and free in fork
 /// handlers.
-pub fn keep_waiting() -> Option<RwLockReadGuard<'static, ()>> {
+pub(crate) fn keep_waiting() -> Option<RwLockReadGuard<'static, ()>> {
     (!IS_FORKING.get()).then(|| read(&RECORDS))
 }
 
 /// Registers handlers for forks.
-pub fn begin() {
+pub(crate) fn begin() {
     // SAFETY: the functions stay where they are: this library is never unloaded.
     unsafe { libc::pthread_atfork(Some(before), Some(after), Some(after)) };
 }

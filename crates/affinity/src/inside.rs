@@ -7,10 +7,10 @@ thread_local! {
 }
 
 /// The calling thread is inside for as long as this lives.
-pub struct Inside;
+pub(crate) struct Inside;
 
 /// Goes inside; `None` if the calling thread is there already.
-pub fn enter() -> Option<Inside> {
+pub(crate) fn enter() -> Option<Inside> {
     // No value is made if the thread is already inside: dropping it would clear the flag.
     if INSIDE.replace(true) { None } else { Some(Inside) }
 }

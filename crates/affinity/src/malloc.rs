@@ -21,7 +21,7 @@ gondwana_interpose::allocator! {
 
 /// A block from an arena, if a rule means an allocation by calls that return to these addresses.
 #[inline]
-pub fn placed(size: usize, alignment: usize, callers: &[usize]) -> Option<Block> {
+pub(crate) fn placed(size: usize, alignment: usize, callers: &[usize]) -> Option<Block> {
     let rules = rules()?;
     if rules.rules.is_empty() {
         return None;
@@ -197,7 +197,7 @@ unsafe fn moved_to(moved: *mut c_void, block: *mut c_void, bytes: usize) -> *mut
 /// # Safety
 /// As the C library's function.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn free(block: *mut c_void) {
+pub(crate) unsafe extern "C" fn free(block: *mut c_void) {
     if let Some(arena) = rules().and_then(|rules| rules.owner(block as usize)) {
         let before = errno::get();
         let _inside = inside::enter();
@@ -214,7 +214,7 @@ pub unsafe extern "C" fn free(block: *mut c_void) {
 /// # Safety
 /// As the C library's function.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn malloc_usable_size(block: *mut c_void) -> usize {
+pub(crate) unsafe extern "C" fn malloc_usable_size(block: *mut c_void) -> usize {
     // SAFETY: the caller's block.
     usable_in_arena(block).unwrap_or_else(|| unsafe { next::malloc_usable_size(block) })
 }
@@ -231,7 +231,7 @@ fn usable_in_arena(block: *mut c_void) -> Option<usize> {
 /// # Safety
 /// As the C library's function.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn dlclose(handle: *mut c_void) -> c_int {
+pub(crate) unsafe extern "C" fn dlclose(handle: *mut c_void) -> c_int {
     // SAFETY: the caller's handle.
     let result = unsafe { next::dlclose(handle) };
     if let Some(rules) = rules() {

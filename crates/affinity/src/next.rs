@@ -35,7 +35,7 @@ macro_rules! next {
     ($($name:ident($($argument:ident: $type:ty),*) -> $result:ty, $otherwise:expr;)*) => {$(
         /// # Safety
         /// As the C library's function of this name.
-        pub unsafe fn $name($($argument: $type),*) -> $result {
+        pub(crate) unsafe fn $name($($argument: $type),*) -> $result {
             static NEXT: NextFunction = NextFunction::new(c_name!($name));
             match address(&NEXT) {
                 None => $otherwise,
@@ -102,7 +102,7 @@ fn grown_early(block: *mut c_void, size: usize) -> *mut c_void {
 }
 
 /// True if the block was allocated during the lookup of the next allocator: it must not be freed.
-pub fn is_early(block: *const c_void) -> bool {
+pub(crate) fn is_early(block: *const c_void) -> bool {
     let start = EARLY.0.get() as usize;
     (start..start + size_of::<Early>()).contains(&(block as usize))
 }

@@ -7,7 +7,7 @@ use crate::rules::{Rules, rules};
 use gondwana_host::pages::Found;
 
 /// Prints the report, if requested.
-pub extern "C" fn at_the_end() {
+pub(crate) extern "C" fn at_the_end() {
     let Some(rules) = rules() else { return };
     let Some(_inside) = inside::enter() else { return };
     let Some(program) = rules.plan.report else { return };

@@ -17,7 +17,7 @@ const LONGEST_NAME: usize = 240;
 /// they are renewed as [`AnonymousMemory`].
 ///
 /// A named page is in front of them, by which `gondwana where` recognises the rule.
-pub fn reserve(bytes: usize, rule: &str) -> io::Result<Range<usize>> {
+pub(crate) fn reserve(bytes: usize, rule: &str) -> io::Result<Range<usize>> {
     let mut wanted = bytes;
     let addresses = loop {
         match AnonymousMemory::reserved(wanted + 2 * ALIGNMENT) {

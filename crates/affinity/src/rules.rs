@@ -9,7 +9,7 @@ use gondwana_topology::Machine;
 use std::ffi::c_char;
 use std::sync::OnceLock;
 
-pub struct Rules {
+pub(crate) struct Rules {
     pub plan: MallocPlan,
     pub rules: Vec<Rule>,
     sites: Option<Sites>,
@@ -18,7 +18,7 @@ pub struct Rules {
 }
 
 /// Some allocations.
-pub struct Rule {
+pub(crate) struct Rule {
     /// The user's text of it.
     pub text: String,
     selector: Selector,
@@ -32,7 +32,7 @@ static RULES: OnceLock<Option<Rules>> = OnceLock::new();
 
 /// The rules, if there are any.
 #[inline]
-pub fn rules() -> Option<&'static Rules> {
+pub(crate) fn rules() -> Option<&'static Rules> {
     match RULES.get() {
         Some(rules) => rules.as_ref(),
         None => first(),
@@ -77,7 +77,7 @@ fn read() -> Option<Rules> {
 }
 
 /// Locks all memory of the program, if requested.
-pub fn lock_all() {
+pub(crate) fn lock_all() {
     let Some(rules) = rules() else { return };
     if rules.plan.extras.lock && rules.rules.is_empty() {
         // SAFETY: locking changes nothing that a program could read.
@@ -88,7 +88,7 @@ pub fn lock_all() {
 impl Rules {
     /// The first rule that matches an allocation of `bytes` bytes with the return addresses `callers`.
     #[inline]
-    pub fn of(&self, bytes: usize, callers: &[usize]) -> Option<&Rule> {
+    pub(crate) fn of(&self, bytes: usize, callers: &[usize]) -> Option<&Rule> {
         let is_at = |sites: &Sites, rule: &Rule| callers.iter().any(|&at| sites.of(at) & rule.site != 0);
         self.rules.iter().find(|rule| {
             rule.selector.has_size(bytes)
@@ -99,12 +99,12 @@ impl Rules {
 
     /// The arena whose memory an address is in.
     #[inline]
-    pub fn owner(&self, address: usize) -> Option<&Arena> {
+    pub(crate) fn owner(&self, address: usize) -> Option<&Arena> {
         self.rules.iter().filter_map(Rule::arena_so_far).find(|arena| arena.has(address))
     }
 
     /// Forgets which calls are at which sites.
-    pub fn forget_sites(&self) {
+    pub(crate) fn forget_sites(&self) {
         if let Some(sites) = &self.sites {
             sites.forget();
         }
@@ -113,12 +113,12 @@ impl Rules {
 
 impl Rule {
     /// The arena, if it was used.
-    pub fn arena_so_far(&self) -> Option<&Arena> {
+    pub(crate) fn arena_so_far(&self) -> Option<&Arena> {
         self.arena.get()?.as_ref()
     }
 
     /// The arena, which the first call makes.
-    pub fn arena(&self, rules: &Rules) -> Option<&Arena> {
+    pub(crate) fn arena(&self, rules: &Rules) -> Option<&Arena> {
         self.arena.get_or_init(|| self.make_arena(rules)).as_ref()
     }
 

@@ -9,13 +9,13 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// The most sites; the sites of a call are a set of this many bits.
-pub const MOST: usize = 16;
+pub(crate) const MOST: usize = 16;
 
 /// Bits of a user-space address on x86-64.
 const ADDRESS_BITS: u32 = 47;
 
 /// The sites of rules, and their loaded addresses.
-pub struct Sites {
+pub(crate) struct Sites {
     sites: Vec<AllocationSite>,
     objects: Mutex<Vec<ObjectSites>>,
 }
@@ -35,12 +35,12 @@ const PLACES: usize = 4096;
 static KNOWN: [AtomicU64; PLACES] = [const { AtomicU64::new(0) }; PLACES];
 
 impl Sites {
-    pub fn new(sites: Vec<AllocationSite>) -> Self {
+    pub(crate) fn new(sites: Vec<AllocationSite>) -> Self {
         Self { sites, objects: Mutex::default() }
     }
 
     /// The sites that a call is at which returns to this address, as bits.
-    pub fn of(&self, caller: usize) -> u16 {
+    pub(crate) fn of(&self, caller: usize) -> u16 {
         // Adjacent addresses are rarely both return addresses.
         let place = &KNOWN[(caller ^ (caller >> 12)) % KNOWN.len()];
         let known = place.load(Ordering::Relaxed);
@@ -85,7 +85,7 @@ impl Sites {
     }
 
     /// Clears the cache: another object may be loaded at the same address.
-    pub fn forget(&self) {
+    pub(crate) fn forget(&self) {
         lock(&self.objects).clear();
         KNOWN.iter().for_each(|place| place.store(0, Ordering::Relaxed));
     }

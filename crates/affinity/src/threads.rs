@@ -19,7 +19,7 @@ fn threads() -> Option<&'static Threads> {
 static NEXT: AtomicUsize = AtomicUsize::new(1);
 
 /// Binds the main thread, which calls this.
-pub fn bind_main() {
+pub(crate) fn bind_main() {
     if let Some(threads) = threads() {
         let _ = threads.of(0).apply();
     }
@@ -41,7 +41,7 @@ struct Start {
 /// # Safety
 /// As for the C library's.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn pthread_create(
+pub(crate) unsafe extern "C" fn pthread_create(
     thread: *mut pthread_t,
     attributes: *const pthread_attr_t,
     routine: Routine,

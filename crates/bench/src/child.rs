@@ -8,10 +8,10 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 /// After this time a process that has little to do has got stuck. The slowest of these takes some seconds.
-pub const STUCK: Duration = Duration::from_secs(60);
+pub(crate) const STUCK: Duration = Duration::from_secs(60);
 
 /// What a process that succeeded has left.
-pub struct Finished {
+pub(crate) struct Finished {
     /// What it printed.
     pub stdout: String,
     /// What it and those who ran it said beside.
@@ -42,7 +42,7 @@ impl From<Unsuccessful> for String {
 
 /// Runs the command to its end, which must come within `limit`. What it prints goes to files in `folder` meanwhile, so
 /// that nobody has to read it.
-pub fn run(command: &mut Command, folder: &Path, limit: Duration) -> Result<Finished, Unsuccessful> {
+pub(crate) fn run(command: &mut Command, folder: &Path, limit: Duration) -> Result<Finished, Unsuccessful> {
     let (stdout, stderr) = (folder.join("stdout"), folder.join("stderr"));
     let text = |error: io::Error| Unsuccessful::Failed(error.to_string());
     command.stdin(Stdio::null());

@@ -3,7 +3,11 @@
 use gondwana_console::failure::Failure;
 
 /// Those whose names begin like one of `only`, or all of them.
-pub fn choose<T>(all: Vec<T>, only: &[String], name: impl Fn(&T) -> &'static str) -> Result<Vec<T>, Failure> {
+pub(crate) fn choose<T>(
+    all: Vec<T>,
+    only: &[String],
+    name: impl Fn(&T) -> &'static str,
+) -> Result<Vec<T>, Failure> {
     if let Some(unknown) = only.iter().find(|only| !all.iter().any(|one| name(one).starts_with(*only))) {
         let names: Vec<_> = all.iter().map(name).collect();
         return Err(Failure::usage(format!(

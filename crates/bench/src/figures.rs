@@ -14,7 +14,7 @@ const WORK: &str = "work";
 
 /// Something that runs and leaves samples.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub enum Runner {
+pub(crate) enum Runner {
     /// A program, natively or on nodes.
     Program {
         /// The executable.
@@ -48,7 +48,7 @@ impl fmt::Display for Runner {
 
 impl Runner {
     /// The workload that it runs, if that is what it does.
-    pub fn app(&self) -> Option<&'static str> {
+    pub(crate) fn app(&self) -> Option<&'static str> {
         match self {
             Self::Program { name, app: true, .. } => Some(name),
             _ => None,
@@ -56,14 +56,14 @@ impl Runner {
     }
 
     /// True for a workload that has been over soon.
-    pub fn is_short(&self, so_far: Option<&Result<Samples, String>>) -> bool {
+    pub(crate) fn is_short(&self, so_far: Option<&Result<Samples, String>>) -> bool {
         const SOON: u64 = 300_000_000;
         let Some(Ok(samples)) = so_far.filter(|_| self.app().is_some()) else { return false };
         samples.summary(WALL).is_some_and(|wall| wall.median < SOON)
     }
 
     /// Runs once and adds what was measured.
-    pub fn run(&self, programs: &Programs, samples: &mut Samples) -> Result<(), String> {
+    pub(crate) fn run(&self, programs: &Programs, samples: &mut Samples) -> Result<(), String> {
         match self {
             Self::Rings(bytes) => {
                 let trip = raw::round_trip(*bytes)?;
@@ -86,14 +86,14 @@ impl Runner {
 }
 
 /// What a workload says of its own time, in nanoseconds.
-pub fn own_time(said: &str) -> Option<u64> {
+pub(crate) fn own_time(said: &str) -> Option<u64> {
     let seconds: f64 = said.lines().find_map(|line| line.strip_prefix("time: "))?.parse().ok()?;
     Some((seconds * 1e9) as u64)
 }
 
 /// Samples of one name that one runner leaves.
 #[derive(Clone, Debug)]
-pub struct FigureSeries {
+pub(crate) struct FigureSeries {
     /// Who leaves them.
     pub runner: Runner,
     /// Their name.
@@ -102,7 +102,7 @@ pub struct FigureSeries {
 
 /// How good a figure should be.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Target {
+pub(crate) enum Target {
     /// At most so many times the bound.
     Times(f64),
     /// At least such a part of the bound's speed.
@@ -115,7 +115,7 @@ pub enum Target {
 
 /// One line of the table.
 #[derive(Debug)]
-pub struct Figure {
+pub(crate) struct Figure {
     /// Its name, for `--only`.
     pub name: &'static str,
     /// What is measured.
@@ -132,7 +132,7 @@ pub struct Figure {
 
 impl Figure {
     /// Everybody who runs for this figure, the bound first.
-    pub fn runners(&self) -> impl Iterator<Item = Runner> {
+    pub(crate) fn runners(&self) -> impl Iterator<Item = Runner> {
         self.bound.iter().chain([&self.measured]).map(|series| series.runner.clone())
     }
 }
@@ -162,7 +162,7 @@ fn whole(app: FigureSeries) -> FigureSeries {
 }
 
 /// All figures, in the order of the table.
-pub fn all() -> Vec<Figure> {
+pub(crate) fn all() -> Vec<Figure> {
     let mut all = pages();
     all.extend(synchronisation());
     all.extend(releases());

@@ -5,7 +5,7 @@ use gondwana_launcher::process::events::End;
 use std::path::PathBuf;
 
 /// From now on, a signal that is to end this process removes the folder first. To be called before there are threads.
-pub fn remove_when_interrupted(folder: PathBuf) {
+pub(crate) fn remove_when_interrupted(folder: PathBuf) {
     // SAFETY: the set is a private variable. Processes that are started later have nothing blocked: the standard
     // library sees to it.
     let set = unsafe {

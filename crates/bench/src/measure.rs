@@ -9,10 +9,10 @@ use std::collections::HashMap;
 const TURNS: usize = 5;
 
 /// What each runner has measured, or why it has not.
-pub type Results = HashMap<Runner, Result<Samples, String>>;
+pub(crate) type Results = HashMap<Runner, Result<Samples, String>>;
 
 /// Measures what the figures need, so many times.
-pub fn measure(chosen: &[Figure], programs: &Programs, repetitions: usize) -> Results {
+pub(crate) fn measure(chosen: &[Figure], programs: &Programs, repetitions: usize) -> Results {
     // The bounds of a figure come directly before it; what several figures share runs once in each repetition.
     let mut order: Vec<Runner> = Vec::new();
     for runner in chosen.iter().flat_map(Figure::runners) {

@@ -25,7 +25,7 @@ const PROGRAMS: [(&str, &[u8]); 10] = [
 
 /// How a program runs on nodes.
 #[derive(Clone, Copy, Debug)]
-pub struct OnNodes<'a> {
+pub(crate) struct OnNodes<'a> {
     /// How many.
     pub nodes: u16,
     /// Where the monitor's recording goes, if the run is monitored.
@@ -38,13 +38,13 @@ pub struct OnNodes<'a> {
 
 impl OnNodes<'_> {
     /// So many nodes, and nothing else asked for.
-    pub fn new(nodes: u16) -> Self {
+    pub(crate) fn new(nodes: u16) -> Self {
         Self { nodes, monitor: None, fabric: None, stats: None }
     }
 }
 
 /// A temporary folder with executables; it goes away with this value.
-pub struct Programs {
+pub(crate) struct Programs {
     folder: PathBuf,
     /// The folder of the workloads' sources; empty if none are needed.
     apps: PathBuf,
@@ -52,7 +52,7 @@ pub struct Programs {
 
 impl Programs {
     /// Writes the programs that come with the command.
-    pub fn new() -> Result<Self, Failure> {
+    pub(crate) fn new() -> Result<Self, Failure> {
         let folder = std::env::temp_dir().join(format!("gondwana-bench-{}", std::process::id()));
         let failed = |error| Failure::system(&folder.display().to_string(), &error);
         std::fs::create_dir(&folder).map_err(failed)?;
@@ -66,7 +66,7 @@ impl Programs {
     }
 
     /// Compiles workloads. `apps` is the folder of their sources.
-    pub fn build(
+    pub(crate) fn build(
         &mut self,
         workloads: impl Iterator<Item = &'static str>,
         apps: &Path,
@@ -90,7 +90,7 @@ impl Programs {
     }
 
     /// The command that runs a program: a workload, or one that comes with the command.
-    pub fn command(
+    pub(crate) fn command(
         &self,
         name: &str,
         arguments: &[&str],
@@ -125,12 +125,12 @@ impl Programs {
     }
 
     /// Where files of the measurement may go.
-    pub fn folder(&self) -> &Path {
+    pub(crate) fn folder(&self) -> &Path {
         &self.folder
     }
 
     /// An executable.
-    pub fn path(&self, name: &str) -> PathBuf {
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
         self.folder.join(name)
     }
 

@@ -11,7 +11,7 @@ const WARM_UP: usize = 500;
 
 /// Median and minimum of raw round trips over the rings of this computer, in nanoseconds: a short request, and an answer
 /// of `bulk_bytes` bytes. Both ends are awake.
-pub fn round_trip(bulk_bytes: usize) -> Result<raw::RoundTrip, String> {
+pub(crate) fn round_trip(bulk_bytes: usize) -> Result<raw::RoundTrip, String> {
     let both = || -> Result<_, SegmentError> {
         let segment = ShmSegment::create(2, DEFAULT_RING_BYTES)?;
         Ok((ShmFabric::attach(&segment, NodeId(0), 2)?, ShmFabric::attach(&segment, NodeId(1), 2)?))

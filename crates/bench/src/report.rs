@@ -8,7 +8,7 @@ use gondwana_console::columns::{Side, columns};
 use serde_json::{Value, json};
 
 /// A figure with what was measured.
-pub struct FigureRow<'a> {
+pub(crate) struct FigureRow<'a> {
     figure: &'a Figure,
     outcome: Result<Measured, String>,
 }
@@ -27,7 +27,7 @@ struct Bound {
 
 impl<'a> FigureRow<'a> {
     /// Looks up what the figure needs.
-    pub fn new(figure: &'a Figure, results: &Results) -> Self {
+    pub(crate) fn new(figure: &'a Figure, results: &Results) -> Self {
         let find = |series: &FigureSeries| match results.get(&series.runner) {
             Some(Ok(samples)) => samples
                 .summary(series.name)
@@ -48,7 +48,7 @@ impl<'a> FigureRow<'a> {
     }
 
     /// True if there are values, good or bad.
-    pub fn is_measured(&self) -> bool {
+    pub(crate) fn is_measured(&self) -> bool {
         self.outcome.is_ok()
     }
 
@@ -119,7 +119,7 @@ fn ratio(target: Target, value: u64, bound: u64) -> String {
 }
 
 /// Nanoseconds with three digits and a unit.
-pub fn time(nanoseconds: u64) -> String {
+pub(crate) fn time(nanoseconds: u64) -> String {
     let (value, unit) = match nanoseconds {
         0..1_000 => return format!("{nanoseconds} ns"),
         1_000..1_000_000 => (nanoseconds as f64 / 1e3, "us"),
@@ -131,7 +131,7 @@ pub fn time(nanoseconds: u64) -> String {
 }
 
 /// A line for each figure, and what the bounds are.
-pub fn table(rows: &[FigureRow<'_>]) -> String {
+pub(crate) fn table(rows: &[FigureRow<'_>]) -> String {
     let heading = ["figure", "median", "least", "90 %", "bound", "ratio", "target", ""].map(str::to_owned);
     let cells = rows.iter().filter_map(FigureRow::cells);
     let lines: Vec<Vec<String>> = std::iter::once(heading).chain(cells).map(Vec::from).collect();
@@ -151,7 +151,7 @@ pub fn table(rows: &[FigureRow<'_>]) -> String {
 }
 
 /// All of it, for programs to read, with how busy the computer was before.
-pub fn json(rows: &[FigureRow<'_>], repetitions: usize, load_before: Option<f64>) -> Value {
+pub(crate) fn json(rows: &[FigureRow<'_>], repetitions: usize, load_before: Option<f64>) -> Value {
     json!({
         "machine": machine::facts(load_before),
         "repetitions": repetitions,

@@ -4,11 +4,11 @@ use std::collections::BTreeMap;
 
 /// Nanoseconds, by the name of what took so long.
 #[derive(Clone, Debug, Default)]
-pub struct Samples(BTreeMap<String, Vec<u64>>);
+pub(crate) struct Samples(BTreeMap<String, Vec<u64>>);
 
 /// Many values in short.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
-pub struct Summary {
+pub(crate) struct Summary {
     /// The least value in nanoseconds.
     pub min: u64,
     /// The one in the middle.
@@ -21,12 +21,12 @@ pub struct Summary {
 
 impl Samples {
     /// One more value.
-    pub fn add(&mut self, name: &str, nanoseconds: u64) {
+    pub(crate) fn add(&mut self, name: &str, nanoseconds: u64) {
         self.0.entry(name.to_owned()).or_default().push(nanoseconds);
     }
 
     /// Takes the lines `NAME NANOSECONDS` that a measuring program prints; false if there is any other line.
-    pub fn add_lines(&mut self, text: &str) -> bool {
+    pub(crate) fn add_lines(&mut self, text: &str) -> bool {
         text.lines().all(|line| {
             let value = line.split_once(' ').and_then(|(name, value)| Some((name, value.parse().ok()?)));
             value.map(|(name, value)| self.add(name, value)).is_some()
@@ -34,7 +34,7 @@ impl Samples {
     }
 
     /// The values of one name in short; `None` if there are none.
-    pub fn summary(&self, name: &str) -> Option<Summary> {
+    pub(crate) fn summary(&self, name: &str) -> Option<Summary> {
         let mut values = self.0.get(name)?.clone();
         values.sort_unstable();
         let at = |tenths: usize| values[(values.len() * tenths / 10).min(values.len() - 1)];

@@ -13,7 +13,7 @@ const LONGEST_TEXT: usize = 1 << 16;
 ///
 /// # Safety
 /// The pointer is null or points to a string.
-pub unsafe fn text<'a>(pointer: *const c_char, what: &str) -> Result<&'a str, Error> {
+pub(crate) unsafe fn text<'a>(pointer: *const c_char, what: &str) -> Result<&'a str, Error> {
     if pointer.is_null() {
         return Err(Error::invalid(format!("{what} is NULL")));
     }
@@ -34,7 +34,7 @@ pub unsafe fn text<'a>(pointer: *const c_char, what: &str) -> Result<&'a str, Er
 ///
 /// # Safety
 /// There is room for `room` values behind the pointer, or it is null.
-pub unsafe fn room<'a, T>(pointer: *mut T, room: usize, what: &str) -> Result<&'a mut [T], Error> {
+pub(crate) unsafe fn room<'a, T>(pointer: *mut T, room: usize, what: &str) -> Result<&'a mut [T], Error> {
     match room {
         0 => Ok(&mut []),
         _ if pointer.is_null() => Err(Error::invalid(format!("{what} is NULL, with room for {room}"))),
@@ -45,12 +45,12 @@ pub unsafe fn room<'a, T>(pointer: *mut T, room: usize, what: &str) -> Result<&'
 }
 
 /// A length that C gives as a signed number.
-pub fn length(number: c_int, what: &str) -> Result<usize, Error> {
+pub(crate) fn length(number: c_int, what: &str) -> Result<usize, Error> {
     usize::try_from(number).map_err(|_| Error::invalid(format!("{what} is {number}, less than nothing")))
 }
 
 /// Writes the numbers that there is room for, and says how many there are.
-pub fn numbers<I: Id>(all: impl Iterator<Item = I>, to: &mut [c_int]) -> c_int {
+pub(crate) fn numbers<I: Id>(all: impl Iterator<Item = I>, to: &mut [c_int]) -> c_int {
     let mut count = 0;
     for (index, id) in all.enumerate() {
         if let Some(place) = to.get_mut(index) {
@@ -62,7 +62,7 @@ pub fn numbers<I: Id>(all: impl Iterator<Item = I>, to: &mut [c_int]) -> c_int {
 }
 
 /// Writes as much of a text as there is room for, with a NUL, as `snprintf` does, and says how long it is.
-pub fn write_text(text: &str, to: &mut [u8]) -> c_int {
+pub(crate) fn write_text(text: &str, to: &mut [u8]) -> c_int {
     if let Some(most) = to.len().checked_sub(1) {
         let length = text.len().min(most);
         to[..length].copy_from_slice(&text.as_bytes()[..length]);
@@ -72,7 +72,7 @@ pub fn write_text(text: &str, to: &mut [u8]) -> c_int {
 }
 
 /// A node of the machine.
-pub fn node(number: c_int, machine: &Machine) -> Result<NodeId, Error> {
+pub(crate) fn node(number: c_int, machine: &Machine) -> Result<NodeId, Error> {
     let known = u16::try_from(number).ok().filter(|number| usize::from(*number) < MAX_NODES).map(NodeId);
     known.filter(|node| machine.node(*node).is_some()).ok_or_else(|| {
         Error::invalid(format!("the machine has no node {number} (it has {})", machine.node_ids()))
@@ -80,7 +80,7 @@ pub fn node(number: c_int, machine: &Machine) -> Result<NodeId, Error> {
 }
 
 /// Flags, of which only some mean anything here.
-pub fn flags(given: c_uint, known: c_uint) -> Result<c_uint, Error> {
+pub(crate) fn flags(given: c_uint, known: c_uint) -> Result<c_uint, Error> {
     match given & !known {
         0 => Ok(given),
         unknown => Err(Error::invalid(format!("the flags {unknown:#x} mean nothing here"))),

@@ -12,7 +12,7 @@ use std::num::NonZeroU64;
 /// How a block was asked for. Numbers only: every pattern of bits is a value.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
-pub struct Record {
+pub(crate) struct Record {
     magic: u64,
     /// Of the block itself: a copy of a record elsewhere is none.
     address: u64,
@@ -38,7 +38,7 @@ const STRIPED: c_int = 4;
 const BLOCK: c_int = 5;
 
 /// The policy that a number of C and a stride mean.
-pub fn policy(number: c_int, stride: u64) -> Result<MemoryPolicy, Error> {
+pub(crate) fn policy(number: c_int, stride: u64) -> Result<MemoryPolicy, Error> {
     let policy = match (number, NonZeroU64::new(stride)) {
         (STRIPED, Some(stride)) => return Ok(MemoryPolicy::Striped(stride)),
         (STRIPED, None) => {
@@ -61,7 +61,7 @@ impl Record {
     ///
     /// # Safety
     /// The block with the page before it is there and nobody else's.
-    pub unsafe fn write(block: &Block, pages: usize, rset: RSet, number: c_int, stride: u64) {
+    pub(crate) unsafe fn write(block: &Block, pages: usize, rset: RSet, number: c_int, stride: u64) {
         let address = block.address as u64;
         let seen_from = block.seen_from.map_or(EACH_PAGE, |node| node.0.into());
         let record =
@@ -71,7 +71,7 @@ impl Record {
     }
 
     /// What is remembered of a block that a program passes.
-    pub fn of(address: usize) -> Result<Self, Error> {
+    pub(crate) fn of(address: usize) -> Result<Self, Error> {
         let mut record = MaybeUninit::<Self>::zeroed();
         // SAFETY: as many bytes as there are, all of them with a value.
         let bytes =
@@ -93,7 +93,7 @@ impl Record {
     ///
     /// # Safety
     /// [`Record::of`] has found it, and nobody uses the block any more.
-    pub unsafe fn erase(&self) {
+    pub(crate) unsafe fn erase(&self) {
         // SAFETY: the record is there.
         unsafe { (&raw mut (*Self::place(self.address())).magic).write_volatile(0) };
     }
@@ -103,22 +103,22 @@ impl Record {
     }
 
     /// The address of the block.
-    pub fn address(&self) -> usize {
+    pub(crate) fn address(&self) -> usize {
         self.address as usize
     }
 
     /// The pages of the block.
-    pub fn pages(&self) -> usize {
+    pub(crate) fn pages(&self) -> usize {
         self.pages as usize
     }
 
     /// What was asked for.
-    pub fn placement(&self) -> Result<Placement, Error> {
+    pub(crate) fn placement(&self) -> Result<Placement, Error> {
         Ok(Placement::new(policy(self.policy, self.stride)?, &self.rset, backend().machine()?)?)
     }
 
     /// The node that was asked for a page; `None` where the system was to choose, or does so at each touch.
-    pub fn asked(&self, placement: &Placement, page: u64) -> Option<NodeId> {
+    pub(crate) fn asked(&self, placement: &Placement, page: u64) -> Option<NodeId> {
         let seen_from = (self.seen_from != EACH_PAGE).then_some(NodeId(self.seen_from as u16));
         match seen_from {
             None if placement.follows_touch() => None,

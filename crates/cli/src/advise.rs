@@ -12,7 +12,7 @@ use std::process::ExitCode;
 
 /// Options of `gondwana advise`.
 #[derive(Debug, clap::Args)]
-pub struct AdviseOptions {
+pub(crate) struct AdviseOptions {
     /// A recording by gondwana run --monitor
     #[arg(value_name = "FILE")]
     recording: PathBuf,
@@ -28,7 +28,7 @@ pub struct AdviseOptions {
 }
 
 /// Gives advice.
-pub fn advise(options: &AdviseOptions) -> Result<ExitCode, Failure> {
+pub(crate) fn advise(options: &AdviseOptions) -> Result<ExitCode, Failure> {
     let analysis = crate::recording_file::analysis(&options.recording)?;
     for note in &analysis.notes {
         tell(note);

@@ -19,7 +19,7 @@ const UNFILTERED: &str = "allow the system call: start the container with --secu
 
 /// Options of `gondwana doctor`.
 #[derive(Debug, clap::Args)]
-pub struct DoctorOptions {
+pub(crate) struct DoctorOptions {
     /// Print JSON
     #[arg(long)]
     json: bool,
@@ -56,7 +56,7 @@ impl Finding {
 }
 
 /// Checks this computer; the exit status is 1 if runs cannot work.
-pub fn doctor(options: &DoctorOptions) -> Result<ExitCode, Failure> {
+pub(crate) fn doctor(options: &DoctorOptions) -> Result<ExitCode, Failure> {
     let findings = examine();
     let fit = findings.iter().all(|finding| finding.verdict != Verdict::Lack);
     let report = serde_json::json!({ "runs_work": fit, "findings": findings });

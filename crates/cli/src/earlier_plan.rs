@@ -6,7 +6,7 @@ use gondwana_rset::Registry;
 use std::path::Path;
 
 /// The plan of the recorded run; an empty one if there was none, or, with a message, if it cannot be read any more.
-pub fn of(run: &RunRecord, say: &mut dyn FnMut(&str)) -> Plan {
+pub(crate) fn of(run: &RunRecord, say: &mut dyn FnMut(&str)) -> Plan {
     if run.plan.is_empty() {
         return Plan::default();
     }

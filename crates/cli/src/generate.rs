@@ -12,7 +12,7 @@ use std::process::ExitCode;
 
 /// Options of `gondwana generate`.
 #[derive(Debug, clap::Args)]
-pub struct GenerateOptions {
+pub(crate) struct GenerateOptions {
     /// The folder for data that does not depend on the computer, such as /usr/local/share
     #[arg(value_name = "FOLDER")]
     folder: PathBuf,
@@ -26,7 +26,7 @@ const COMPLETIONS: [(Shell, &str); 3] = [
 ];
 
 /// Writes a manual page for the command and each visible subcommand, and the completions of all shells.
-pub fn generate(command: &Command, options: &GenerateOptions) -> Result<ExitCode, Failure> {
+pub(crate) fn generate(command: &Command, options: &GenerateOptions) -> Result<ExitCode, Failure> {
     let mut command = visible(command);
     command.build();
     write_page(&command, &options.folder.join("man/man1"))?;

@@ -10,7 +10,7 @@ use std::path::Path;
 
 /// Reads and analyses a recording, with names from the program's files as far as they still exist; problems are in
 /// its notes.
-pub fn analysis(path: &Path) -> Result<Analysis, Failure> {
+pub(crate) fn analysis(path: &Path) -> Result<Analysis, Failure> {
     let shown = path.display();
     let file =
         File::open(path).map_err(|error| Failure::cannot(format!("{shown} cannot be read: {error}")))?;

@@ -13,7 +13,7 @@ use std::process::ExitCode;
 
 /// Options of `gondwana report`.
 #[derive(Debug, clap::Args)]
-pub struct ReportOptions {
+pub(crate) struct ReportOptions {
     /// The recording of a run with --monitor
     file: PathBuf,
     /// Print JSON
@@ -41,7 +41,7 @@ pub struct ReportOptions {
 }
 
 /// Prints what a recording tells.
-pub fn report(options: &ReportOptions) -> Result<ExitCode, Failure> {
+pub(crate) fn report(options: &ReportOptions) -> Result<ExitCode, Failure> {
     if let Some(file) = &options.html {
         return write_page(&options.file, file.as_deref());
     }

@@ -4,7 +4,7 @@ use clap::error::ErrorKind;
 use gondwana_console::failure::Failure;
 
 /// Prints the help, or returns the usage error as one sentence.
-pub fn refused(error: &clap::Error) -> Result<(), Failure> {
+pub(crate) fn refused(error: &clap::Error) -> Result<(), Failure> {
     match error.kind() {
         ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => {
             // Errors of the reader are ignored.

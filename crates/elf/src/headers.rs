@@ -59,7 +59,7 @@ pub(crate) struct Headers<'data, R> {
 }
 
 impl<'data, R: ReadRef<'data>> Headers<'data, R> {
-    pub fn parse(data: R) -> Result<Self, object::Error> {
+    pub(crate) fn parse(data: R) -> Result<Self, object::Error> {
         let header = FileHeader64::<Endianness>::parse(data)?;
         let endian = header.endian()?;
         let segments = header.program_headers(endian, data)?;
@@ -67,13 +67,13 @@ impl<'data, R: ReadRef<'data>> Headers<'data, R> {
     }
 
     /// The segments that the loader maps.
-    pub fn loads(&self) -> impl Iterator<Item = &'data ProgramHeader64<Endianness>> + use<'data, R> {
+    pub(crate) fn loads(&self) -> impl Iterator<Item = &'data ProgramHeader64<Endianness>> + use<'data, R> {
         let endian = self.endian;
         self.segments.iter().filter(move |segment| segment.p_type(endian) == PT_LOAD)
     }
 
     /// The libraries that the dynamic section names; `None` if there is no such section, or a damaged one.
-    pub fn dependencies(&self) -> Option<Dependencies> {
+    pub(crate) fn dependencies(&self) -> Option<Dependencies> {
         let (endian, data) = (self.endian, self.data);
         let section = self.segments.iter().find(|segment| segment.p_type(endian) == PT_DYNAMIC)?;
         let entries = section.dynamic(endian, data).ok()??;

@@ -25,13 +25,13 @@ pub(crate) struct MessageCounter {
 
 impl MessageCounter {
     /// Counts one message. The caller holds the writer's lock, so no message costs a read-modify-write instruction.
-    pub fn count(&self, bytes: usize) {
+    pub(crate) fn count(&self, bytes: usize) {
         self.messages.store(self.messages.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
         self.bytes.store(self.bytes.load(Ordering::Relaxed) + bytes as u64, Ordering::Relaxed);
     }
 
     /// Messages and bytes so far.
-    pub fn get(&self) -> (u64, u64) {
+    pub(crate) fn get(&self) -> (u64, u64) {
         (self.messages.load(Ordering::Relaxed), self.bytes.load(Ordering::Relaxed))
     }
 }

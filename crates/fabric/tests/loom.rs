@@ -1,6 +1,7 @@
 //! The ring and the doorbell of the shared memory fabric under every interleaving and every reordering that the
 //! memory model allows (with a bounded number of preemptions). The same source as in the library, over checked
 //! primitives: a lost wake-up shows as a deadlock, a record read while it is written as a race.
+#![expect(unreachable_pub, reason = "the included modules are public in their crate")]
 
 #[allow(dead_code, reason = "the library uses all of it")]
 #[path = "../src/shm/doorbell.rs"]

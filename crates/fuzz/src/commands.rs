@@ -7,7 +7,7 @@ use gondwana_launcher::run_registry::Running;
 use gondwana_launcher::run_registry::requests::{self, Request};
 
 /// What comes from an agent, or from the launcher: a greeting perhaps, then frames.
-pub fn agent(bytes: &[u8]) {
+pub(crate) fn agent(bytes: &[u8]) {
     let mut stream = bytes;
     if !matches!(skip_to_greeting(&mut stream), Ok(true)) {
         stream = bytes;
@@ -28,7 +28,7 @@ pub fn agent(bytes: &[u8]) {
 }
 
 /// What others ask of a run, and what a run answers.
-pub fn asking(bytes: &[u8]) {
+pub(crate) fn asking(bytes: &[u8]) {
     if let Ok(request) = serde_json::from_slice::<Request>(bytes) {
         let sent = serde_json::to_vec(&request).expect("requests are JSON");
         assert_eq!(serde_json::from_slice::<Request>(&sent).ok(), Some(request));

@@ -75,7 +75,7 @@ const COMPUTER: &[&str] = &[
 ];
 
 /// The computer and its limits.
-pub fn computer(bytes: &[u8]) {
+pub(crate) fn computer(bytes: &[u8]) {
     with_files(COMPUTER, bytes, |root| {
         if let Ok(machine) = recorded(root) {
             assert!(machine.check().is_ok(), "a machine that cannot be: {machine:?}");
@@ -85,7 +85,7 @@ pub fn computer(bytes: &[u8]) {
 }
 
 /// The mappings of a process.
-pub fn process(bytes: &[u8]) {
+pub(crate) fn process(bytes: &[u8]) {
     with_files(&["proc/1/maps", "proc/1/numa_maps"], bytes, |root| {
         for mapping in process::mappings(root, 1).into_iter().flatten() {
             assert!(mapping.addresses.start <= mapping.addresses.end, "{mapping:?}");

@@ -5,7 +5,7 @@ use gondwana_rset::{Placement, RSet, Registry};
 use gondwana_topology::{Bytes, Machine, NodeId};
 
 /// A plan: what is understood of it is written so that it is understood again, and can be applied.
-pub fn plan(bytes: &[u8]) {
+pub(crate) fn plan(bytes: &[u8]) {
     let Ok(text) = std::str::from_utf8(bytes) else { return };
     let machine = Machine::uniform(4, 1, Bytes(1 << 30));
     let names = Registry::default();

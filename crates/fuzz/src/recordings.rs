@@ -13,7 +13,7 @@ use gondwana_rset::Registry;
 const CHUNK_HEADER: usize = 12;
 
 /// A recording. Hardly any change of one would have the right sums: so they are made right, unless the first byte is odd.
-pub fn recording(bytes: &[u8]) {
+pub(crate) fn recording(bytes: &[u8]) {
     let Some((&first, file)) = bytes.split_first() else { return };
     let recording = if first & 1 == 0 { read(&*with_sums(file)) } else { read(file) };
     let Ok(recording) = recording else { return };

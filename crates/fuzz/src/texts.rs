@@ -6,7 +6,7 @@ use gondwana_rset::{AllocationRule, MemoryPolicy, RSet, Registry, ThreadPolicy};
 use gondwana_topology::{Bytes, Machine};
 
 /// A machine file.
-pub fn machine(bytes: &[u8]) {
+pub(crate) fn machine(bytes: &[u8]) {
     let Ok(text) = std::str::from_utf8(bytes) else { return };
     match Machine::from_toml(text) {
         Ok(machine) => {
@@ -29,7 +29,7 @@ fn shown(machine: &Machine) {
 }
 
 /// Sets, policies, rules, and the file of named sets.
-pub fn sets(bytes: &[u8]) {
+pub(crate) fn sets(bytes: &[u8]) {
     let Ok(text) = std::str::from_utf8(bytes) else { return };
     let machine = Machine::uniform(4, 4, Bytes(1 << 30));
     let mut names = Registry::default();

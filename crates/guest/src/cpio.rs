@@ -1,7 +1,7 @@
 //! Archives in the format `newc` of cpio, from which the kernel fills its first file system.
 
 /// An archive to which entries are appended; a folder must come before what is in it.
-pub struct Archive {
+pub(crate) struct Archive {
     bytes: Vec<u8>,
     entries: u32,
 }
@@ -11,12 +11,12 @@ const END: &str = "TRAILER!!!";
 
 impl Archive {
     /// An empty archive.
-    pub fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self { bytes: vec![], entries: 0 }
     }
 
     /// Appends a file, a folder or a link. `mode` has the bits of `st_mode`, with those of the type.
-    pub fn append(&mut self, name: &str, mode: u32, content: &[u8]) {
+    pub(crate) fn append(&mut self, name: &str, mode: u32, content: &[u8]) {
         self.entries += 1;
         let size = u32::try_from(content.len()).expect("the format has 32 bits for a length");
         // Inode, mode, user, group, links, time, size, device (2), device of a special file (2), name with its
@@ -35,7 +35,7 @@ impl Archive {
     }
 
     /// The whole archive.
-    pub fn finish(mut self) -> Vec<u8> {
+    pub(crate) fn finish(mut self) -> Vec<u8> {
         self.append(END, 0, &[]);
         self.bytes
     }

@@ -64,7 +64,7 @@ pub fn fill(region: &AnonymousMemory, placement: &Placement, here: NodeId, extra
 }
 
 /// Sets the page size and colours of a region, places it by `place`, and locks it.
-pub fn with_extras(
+pub(crate) fn with_extras(
     region: &AnonymousMemory,
     placement: &Placement,
     here: NodeId,

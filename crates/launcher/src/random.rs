@@ -6,7 +6,7 @@ use gondwana_console::failure::Failure;
 ///
 /// # Errors
 /// If the kernel has none.
-pub fn random<const N: usize>() -> Result<[u8; N], Failure> {
+pub(crate) fn random<const N: usize>() -> Result<[u8; N], Failure> {
     let mut bytes = [0; N];
     getrandom::fill(&mut bytes).map_err(|error| Failure::cannot(format!("no random numbers: {error}")))?;
     Ok(bytes)

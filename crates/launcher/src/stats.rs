@@ -33,7 +33,7 @@ const MOST_COLUMNS: usize = 8;
 
 /// The facts of a run and its counters.
 #[derive(Debug)]
-pub struct Summary {
+pub(crate) struct Summary {
     /// The program and its arguments.
     pub program: Vec<String>,
     /// How nodes talked.
@@ -52,7 +52,7 @@ pub struct Summary {
 
 impl Summary {
     /// The JSON document.
-    pub fn to_json(&self) -> Value {
+    pub(crate) fn to_json(&self) -> Value {
         json!({
             "version": VERSION,
             "program": self.program,
@@ -77,7 +77,7 @@ impl Summary {
     }
 
     /// A table for people: a row for each counter that has counted, a column for each node and their sum.
-    pub fn to_table(&self) -> String {
+    pub(crate) fn to_table(&self) -> String {
         let mut text = String::new();
         let count = self.nodes.len();
         let plural = if count == 1 { "" } else { "s" };

@@ -8,7 +8,7 @@ use crate::mapping::{SparseTable, map_private};
 const CHUNK: usize = 64;
 
 /// The twins of this node, in recycled frames: that of the next twin is probably still in the cache.
-pub struct Twins {
+pub(crate) struct Twins {
     /// Index of the page's frame plus one; 0: no twin.
     frame_of: SparseTable<u32>,
     chunks: Vec<Chunk>,
@@ -19,7 +19,7 @@ pub struct Twins {
 
 impl Twins {
     /// For so many pages.
-    pub fn new(pages: usize) -> Result<Self, MemoryError> {
+    pub(crate) fn new(pages: usize) -> Result<Self, MemoryError> {
         Ok(Self { frame_of: SparseTable::new(pages)?, chunks: vec![], used: 0, free: vec![] })
     }
 
@@ -27,7 +27,7 @@ impl Twins {
     ///
     /// # Panics
     /// If the page has a twin already.
-    pub fn take(&mut self, page: u32) -> &mut PageBytes {
+    pub(crate) fn take(&mut self, page: u32) -> &mut PageBytes {
         assert_eq!(self.frame_of.get(page), 0, "page {page} has a twin already");
         let frame = self.free.pop().unwrap_or_else(|| {
             if self.used as usize == self.chunks.len() * CHUNK {
@@ -44,7 +44,7 @@ impl Twins {
     ///
     /// # Panics
     /// If it has none.
-    pub fn of(&mut self, page: u32) -> &mut PageBytes {
+    pub(crate) fn of(&mut self, page: u32) -> &mut PageBytes {
         let frame = self.frame_of.get(page);
         assert_ne!(frame, 0, "page {page} has no twin");
         self.frame(frame)
@@ -54,7 +54,7 @@ impl Twins {
     ///
     /// # Panics
     /// If it has none.
-    pub fn give_back(&mut self, page: u32) {
+    pub(crate) fn give_back(&mut self, page: u32) {
         let frame = self.frame_of.get(page);
         assert_ne!(frame, 0, "page {page} has no twin");
         self.frame_of.set(page, 0);

@@ -14,7 +14,7 @@ pub(crate) struct Heat(BTreeMap<u64, u64>);
 
 impl Heat {
     /// Ends an interval: halves all weights.
-    pub fn cool(&mut self) {
+    pub(crate) fn cool(&mut self) {
         self.0.retain(|_, weight| {
             *weight /= 2;
             *weight > 0
@@ -22,14 +22,14 @@ impl Heat {
     }
 
     /// Adds `count` transactions about a unit.
-    pub fn add(&mut self, unit: u64, count: u64) {
+    pub(crate) fn add(&mut self, unit: u64, count: u64) {
         let weight = self.0.entry(unit).or_default();
         *weight = weight.saturating_add(count.saturating_mul(WEIGHT));
     }
 
     /// The hottest units that together have [`SHARE`] of the heat, the hottest first, at most `most` of them.
     /// `favour` gives the factor by which the heat of a unit counts.
-    pub fn hottest(&self, most: usize, favour: impl Fn(u64) -> u64) -> Vec<u64> {
+    pub(crate) fn hottest(&self, most: usize, favour: impl Fn(u64) -> u64) -> Vec<u64> {
         let all = self.0.values().fold(0, |sum: u64, &weight| sum.saturating_add(weight));
         // Rounded up, so that two equally hot units are both divided, however few transactions there are.
         let enough = all - all / 100 * (100 - SHARE);

@@ -46,7 +46,7 @@ impl ThresholdEvents {
     }
 
     /// Pushes an event, or counts it as lost if the queue is full.
-    pub fn push(&self, event: ThresholdEvent) {
+    pub(crate) fn push(&self, event: ThresholdEvent) {
         let mut number = self.next.load(Ordering::Relaxed);
         loop {
             let place = self.place(number);
@@ -73,7 +73,7 @@ impl ThresholdEvents {
     }
 
     /// Pops the next event.
-    pub fn pop(&self) -> Option<ThresholdEvent> {
+    pub(crate) fn pop(&self) -> Option<ThresholdEvent> {
         let number = self.first.load(Ordering::Relaxed);
         let place = self.place(number);
         if place.turn.load(Ordering::Acquire) != number + 1 {
@@ -90,7 +90,7 @@ impl ThresholdEvents {
     }
 
     /// The number of events that were lost because the queue was full.
-    pub fn lost(&self) -> u64 {
+    pub(crate) fn lost(&self) -> u64 {
         self.lost.load(Ordering::Relaxed)
     }
 }

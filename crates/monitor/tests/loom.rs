@@ -1,5 +1,6 @@
 //! The counter bank under every interleaving and every reordering that the memory model allows (with a bounded number of
 //! preemptions). The same source as in the library, over checked atomics and with few counters.
+#![expect(unreachable_pub, reason = "the included modules are public in their crate")]
 
 #[allow(dead_code, reason = "the library uses all of it")]
 #[path = "../src/counter_bank.rs"]

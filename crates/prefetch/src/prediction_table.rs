@@ -16,7 +16,7 @@ const LONGEST_STRIDE: u64 = 1 << 14;
 
 /// What one instruction does that faults in one way.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Entry {
+pub(crate) struct Entry {
     code: usize,
     kind: Kind,
     /// How far the streams that it begins go.
@@ -34,7 +34,7 @@ pub struct Entry {
 impl Entry {
     /// How wide the streams of the 2-D stride that begins at `page` are, if each has `width` pages. A stride right beside
     /// the one before is part of an array that is walked column by column: twice as wide each time, up to `most`.
-    pub fn widen(&mut self, page: u32, width: u32, most: u32) -> u32 {
+    pub(crate) fn widen(&mut self, page: u32, width: u32, most: u32) -> u32 {
         let (before, wide) = self.column;
         let beside = wide > 0 && page == before + wide;
         let width = if beside { (2 * wide).min(most).max(width) } else { width };
@@ -43,7 +43,7 @@ impl Entry {
     }
 
     /// A stream begins at `page`: what is predicted of it, and what will write it, if anything will.
-    pub fn begin_stream(&mut self, page: u32) -> (Predicted, Option<Writer>) {
+    pub(crate) fn begin_stream(&mut self, page: u32) -> (Predicted, Option<Writer>) {
         self.starts.rotate_right(1);
         self.starts[0] = page;
         let reads = self.kind == Kind::Read;
@@ -52,7 +52,7 @@ impl Entry {
     }
 
     /// The distance that leads to the present stream from two earlier ones, as far apart in time.
-    pub fn stride(&self) -> Option<i32> {
+    pub(crate) fn stride(&self) -> Option<i32> {
         let [page, earlier @ ..] = self.starts;
         (0..STARTS / 2).find_map(|back| {
             let (one, two) = (i64::from(earlier[back]), i64::from(earlier[2 * back + 1]));
@@ -65,11 +65,11 @@ impl Entry {
 
 /// The entries of one thread, most recently used first.
 #[derive(Clone, Debug, Default)]
-pub struct PredictionTable([Entry; ENTRIES]);
+pub(crate) struct PredictionTable([Entry; ENTRIES]);
 
 impl PredictionTable {
     /// The entry of an instruction, which takes the place of the least recently used one if it is new.
-    pub fn entry(&mut self, code: usize, kind: Kind) -> &mut Entry {
+    pub(crate) fn entry(&mut self, code: usize, kind: Kind) -> &mut Entry {
         let known = self.0.iter().position(|entry| entry.code == code && entry.kind == kind);
         self.0[..=known.unwrap_or(ENTRIES - 1)].rotate_right(1);
         if known.is_none() {

@@ -7,7 +7,7 @@ const PROOF: u32 = 2;
 
 /// What will write a stream that is read.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Writer {
+pub(crate) struct Writer {
     /// The instruction.
     pub code: usize,
     /// How many pages of it: others may go on from there, and only read.
@@ -16,7 +16,7 @@ pub struct Writer {
 
 /// Whether what one instruction reads is written soon after.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct ReadThenWrite {
+pub(crate) struct ReadThenWrite {
     /// How many streams in turn were written.
     repeated: u32,
     /// The present stream was requested for writing, so that no fault shows whether it is written.
@@ -29,7 +29,7 @@ pub struct ReadThenWrite {
 
 impl ReadThenWrite {
     /// An instruction begins to read a stream, after one of `pages` pages: what will write it, if anything will.
-    pub fn begin(&mut self, pages: u32) -> Option<Writer> {
+    pub(crate) fn begin(&mut self, pages: u32) -> Option<Writer> {
         let was = self.trusted || 2 * self.written > pages;
         if !self.trusted {
             self.writer.pages = self.written;
@@ -41,7 +41,7 @@ impl ReadThenWrite {
     }
 
     /// So many more pages of the present stream are written, by this instruction.
-    pub fn note(&mut self, pages: u32, code: usize) {
+    pub(crate) fn note(&mut self, pages: u32, code: usize) {
         self.written = self.written.saturating_add(pages);
         if !self.trusted {
             self.writer.code = code;

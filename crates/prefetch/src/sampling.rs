@@ -10,6 +10,6 @@ const FIRST_CHECK: u32 = 8;
 const CHECK: u32 = 256;
 
 /// True if a prediction that has repeated itself so often is to be checked this time.
-pub fn is_due(repeated: u32) -> bool {
+pub(crate) fn is_due(repeated: u32) -> bool {
     repeated >= FIRST_CHECK && (repeated.is_power_of_two() || repeated.is_multiple_of(CHECK))
 }

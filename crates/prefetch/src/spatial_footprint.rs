@@ -23,7 +23,7 @@ struct Region {
 
 /// The spatial footprints of one thread.
 #[derive(Clone, Debug)]
-pub struct SpatialFootprints([Region; REGIONS]);
+pub(crate) struct SpatialFootprints([Region; REGIONS]);
 
 impl Default for SpatialFootprints {
     fn default() -> Self {
@@ -43,7 +43,7 @@ pub struct SpatialFootprint {
 impl SpatialFootprints {
     /// A read fault at a page, which is `absent` if it is neither resident nor in flight: the other pages of its region
     /// that were read the last two times, if it is the first of them this time.
-    pub fn read(&mut self, page: u32, absent: bool) -> SpatialFootprint {
+    pub(crate) fn read(&mut self, page: u32, absent: bool) -> SpatialFootprint {
         let number = page / PAGES;
         let bit = 1 << (page % PAGES);
         let none = SpatialFootprint { first: number * PAGES, pages: 0 };

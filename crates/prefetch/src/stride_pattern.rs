@@ -10,7 +10,7 @@ const GAP: u32 = 16;
 
 /// A sequential stream (adjacent pages), or a 2-D stride (the beginnings of such streams at equal distances).
 #[derive(Clone, Debug, Default)]
-pub struct StridePattern {
+pub(crate) struct StridePattern {
     /// The address of the instruction that began it.
     pub code: usize,
     /// Of the faults in it.
@@ -37,7 +37,7 @@ pub struct StridePattern {
 
 impl StridePattern {
     /// A pattern begins with a fault at `page` and will go as far as is predicted.
-    pub fn begin(fault: Fault, (predicted, writer): (Predicted, Option<Writer>), limit: u32) -> Self {
+    pub(crate) fn begin(fault: Fault, (predicted, writer): (Predicted, Option<Writer>), limit: u32) -> Self {
         let Fault { page, code, kind, .. } = fault;
         let mut pattern = Self {
             code,
@@ -56,20 +56,20 @@ impl StridePattern {
     }
 
     /// A pattern whose third page is `page`.
-    pub fn third(code: usize, kind: Kind, page: u32, stride: i32, limit: u32) -> Self {
+    pub(crate) fn third(code: usize, kind: Kind, page: u32, stride: i32, limit: u32) -> Self {
         let first = (i64::from(page) - 2 * i64::from(stride)) as u32;
         let window = 1.min(limit);
         Self { code, kind, first, last: page, stride, window, pace: 1, ..Self::default() }
     }
 
     /// True if `page` continues the pattern: it is on the way, and not farther than the first page that was not requested.
-    pub fn leads_to(&self, page: u32) -> bool {
+    pub(crate) fn leads_to(&self, page: u32) -> bool {
         self.steps_to(page).is_some_and(|steps| steps <= self.window + 1)
     }
 
     /// As [`Self::leads_to`] for a stream: one of a single page goes on in either direction, and of pages that no node has
     /// touched, some may be left out.
-    pub fn is_continued_as_stream_by(&self, page: u32) -> bool {
+    pub(crate) fn is_continued_as_stream_by(&self, page: u32) -> bool {
         let turns = self.first == self.last && self.window == 0 && page + 1 == self.last;
         let gap = if self.kind == Kind::First { GAP } else { 0 };
         turns || self.steps_to(page).is_some_and(|steps| steps <= self.window + 1 + gap)
@@ -86,7 +86,7 @@ impl StridePattern {
     }
 
     /// True if `page` is between the first page and the last one that was requested.
-    pub fn holds(&self, page: u32) -> bool {
+    pub(crate) fn holds(&self, page: u32) -> bool {
         self.between(self.last, self.window).contains(&i64::from(page))
     }
 
@@ -98,7 +98,7 @@ impl StridePattern {
     }
 
     /// How far it goes, as far as is known: what was predicted, unless that has been seen to be wrong.
-    pub fn extent(&self) -> Extent {
+    pub(crate) fn extent(&self) -> Extent {
         if self.evicted_before_use {
             return Extent::single(self.stride);
         }
@@ -110,7 +110,7 @@ impl StridePattern {
     }
 
     /// Pages are written: how many of them it is known to have, and were not written before.
-    pub fn write(&mut self, pages: Range<u32>) -> u32 {
+    pub(crate) fn write(&mut self, pages: Range<u32>) -> u32 {
         let known = self.between(self.first, self.extent().count - 1);
         let mut written = 0;
         for page in pages.filter(|&page| known.contains(&i64::from(page))) {
@@ -124,34 +124,34 @@ impl StridePattern {
     }
 
     /// Where it began.
-    pub fn first(&self) -> u32 {
+    pub(crate) fn first(&self) -> u32 {
         self.first
     }
 
     /// True if it is the beginnings of more than two streams, of which `page` is one.
-    pub fn is_stride_of(&self, page: u32) -> bool {
+    pub(crate) fn is_stride_of(&self, page: u32) -> bool {
         let distance = i64::from(page) - i64::from(self.first);
         self.extent().count > 2 && self.holds(page) && distance % i64::from(self.stride) == 0
     }
 
     /// True if it has prefetched, so that it is more than a page or two.
-    pub fn is_proven(&self) -> bool {
+    pub(crate) fn is_proven(&self) -> bool {
         self.window > 0
     }
 
     /// How many steps beyond the last fault are prefetched.
-    pub fn window(&self) -> u32 {
+    pub(crate) fn window(&self) -> u32 {
         self.window
     }
 
     /// The distance from each page to the next.
-    pub fn stride(&self) -> i32 {
+    pub(crate) fn stride(&self) -> i32 {
         self.stride
     }
 
     /// A stream goes on at `page`. Fewer pages may have come than were requested; a fault at a requested page that was
     /// evicted before use halves the pace.
-    pub fn continue_stream(&mut self, page: u32, absent: bool, limit: u32) {
+    pub(crate) fn continue_stream(&mut self, page: u32, absent: bool, limit: u32) {
         let backwards = page < self.last;
         let turns = backwards && self.stride == 1;
         if turns {
@@ -168,7 +168,7 @@ impl StridePattern {
     }
 
     /// A 2-D stride goes on at `page`. Each stream was requested by itself: one that faults again was evicted before use.
-    pub fn continue_stride(&mut self, page: u32, absent: bool, limit: u32) {
+    pub(crate) fn continue_stride(&mut self, page: u32, absent: bool, limit: u32) {
         self.evicted_before_use |= absent && self.has_requested(page);
         self.last = page;
         self.window = if self.evicted_before_use { 0 } else { self.look_ahead(limit) };
@@ -188,7 +188,7 @@ impl StridePattern {
     }
 
     /// The instruction that will write the pages that it requests, if one will.
-    pub fn writer(&self) -> Option<usize> {
+    pub(crate) fn writer(&self) -> Option<usize> {
         self.writer.map(|writer| writer.code)
     }
 

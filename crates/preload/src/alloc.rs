@@ -19,7 +19,7 @@ static PRIVATE_TEXT: OnceLock<[Range<usize>; 3]> = OnceLock::new();
 
 /// The purpose of an allocation of the C library.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub enum Purpose {
+pub(crate) enum Purpose {
     /// Its own buffers and tables.
     Own,
     /// A block that the program will own, such as the result of `strdup`.
@@ -43,14 +43,14 @@ enum Place {
 }
 
 /// Finds out whose allocations are private. Until then all are.
-pub fn begin() {
+pub(crate) fn begin() {
     let text = gondwana_elf::loaded::text_of(&["libc.so", "ld-linux", "libgondwana.so"]);
     let range = |index: usize| text.get(index).cloned().unwrap_or(0..0);
     PRIVATE_TEXT.get_or_init(|| [range(0), range(1), range(2)]);
 }
 
 /// Runs a C library function that allocates memory for a purpose.
-pub fn with_purpose<R>(purpose: Purpose, call: impl FnOnce() -> R) -> R {
+pub(crate) fn with_purpose<R>(purpose: Purpose, call: impl FnOnce() -> R) -> R {
     let before = PURPOSE.replace(purpose);
     let result = call();
     PURPOSE.set(before);
@@ -58,7 +58,7 @@ pub fn with_purpose<R>(purpose: Purpose, call: impl FnOnce() -> R) -> R {
 }
 
 /// Runs a C library function whose result the program will own.
-pub fn for_program<R>(call: impl FnOnce() -> R) -> R {
+pub(crate) fn for_program<R>(call: impl FnOnce() -> R) -> R {
     with_purpose(Purpose::Program, call)
 }
 
@@ -106,7 +106,7 @@ gondwana_interpose::allocator! {
 ///
 /// # Safety
 /// As the C library's `realloc`.
-pub unsafe fn resize(pointer: *mut c_void, size: usize) -> *mut c_void {
+pub(crate) unsafe fn resize(pointer: *mut c_void, size: usize) -> *mut c_void {
     // SAFETY: forwards the request.
     unsafe { reallocate_for(pointer, size, Caller::NONE) }
 }
@@ -115,7 +115,7 @@ pub unsafe fn resize(pointer: *mut c_void, size: usize) -> *mut c_void {
 ///
 /// # Safety
 /// As the C library's `malloc`. The call has not returned yet.
-pub unsafe extern "C" fn allocate(size: usize, slot: *const usize) -> *mut c_void {
+pub(crate) unsafe extern "C" fn allocate(size: usize, slot: *const usize) -> *mut c_void {
     // SAFETY: the caller's promise.
     allocate_for(size, unsafe { Caller::at(slot) })
 }
@@ -147,7 +147,11 @@ unsafe extern "C" fn allocate_zeroed(count: usize, size: usize, slot: *const usi
 ///
 /// # Safety
 /// As the C library's `aligned_alloc`. The call has not returned yet.
-pub unsafe extern "C" fn allocate_aligned(alignment: usize, size: usize, slot: *const usize) -> *mut c_void {
+pub(crate) unsafe extern "C" fn allocate_aligned(
+    alignment: usize,
+    size: usize,
+    slot: *const usize,
+) -> *mut c_void {
     // SAFETY: the caller's promise.
     let caller = unsafe { Caller::at(slot) };
     if !alignment.is_power_of_two() {
@@ -272,7 +276,7 @@ fn resize_stream(pointer: *mut c_void, size: usize) -> *mut c_void {
 /// # Safety
 /// As the C library's `free`.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn free(pointer: *mut c_void) {
+pub(crate) unsafe extern "C" fn free(pointer: *mut c_void) {
     match Node::current() {
         Some(node) if node.is_shared(pointer as usize) => node.free(pointer as usize),
         None if Node::inherited_block(pointer as usize).is_some() => {}
@@ -285,7 +289,7 @@ pub unsafe extern "C" fn free(pointer: *mut c_void) {
 /// # Safety
 /// As the C library's `malloc_usable_size`.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn malloc_usable_size(pointer: *mut c_void) -> usize {
+pub(crate) unsafe extern "C" fn malloc_usable_size(pointer: *mut c_void) -> usize {
     match Node::current() {
         Some(node) if node.is_shared(pointer as usize) => node.usable_size(pointer as usize),
         // SAFETY: the pointer came from the C library's allocator.

@@ -74,7 +74,7 @@ fn in_order<'a>(objects: &'a [LoadedObject<'static>]) -> Vec<&'a LoadedObject<'s
 }
 
 /// Runs the removed constructors; on node 0 only.
-pub fn run(argc: c_int, argv: *mut *mut c_char, environment: *mut *mut c_char) {
+pub(crate) fn run(argc: c_int, argv: *mut *mut c_char, environment: *mut *mut c_char) {
     for constructor in TAKEN.get().into_iter().flatten() {
         constructor(argc, argv, environment);
     }

@@ -15,13 +15,13 @@ unsafe extern "C" {
 static STANDARD_OUTPUT: AtomicPtr<FILE> = AtomicPtr::new(std::ptr::null_mut());
 
 /// Saves values before the program's data is shared.
-pub fn begin() {
+pub(crate) fn begin() {
     // SAFETY: the C library has set the variable, and no other thread runs yet.
     STANDARD_OUTPUT.store(unsafe { stdout }, Ordering::Relaxed);
 }
 
 /// Flushes standard output, unless a thread is just using it.
-pub fn flush_output() {
+pub(crate) fn flush_output() {
     let stream = STANDARD_OUTPUT.load(Ordering::Relaxed);
     // SAFETY: the stream exists as long as the process; the lock keeps others away from it.
     unsafe {
@@ -35,7 +35,7 @@ pub fn flush_output() {
 /// True if standard output must be flushed before a thread unlocks: the next holder, perhaps on another node, prints
 /// behind it.
 #[inline]
-pub fn has_output_for_next(node: &Node) -> bool {
+pub(crate) fn has_output_for_next(node: &Node) -> bool {
     // SAFETY: the stream exists as long as the process.
     (!node.is_first() || node.has_remote_threads())
         && unsafe { may_hold_output(STANDARD_OUTPUT.load(Ordering::Relaxed)) }
@@ -43,7 +43,7 @@ pub fn has_output_for_next(node: &Node) -> bool {
 
 /// Called before a thread unlocks.
 #[inline]
-pub fn flush_before_unlock(node: &Node) {
+pub(crate) fn flush_before_unlock(node: &Node) {
     if has_output_for_next(node) {
         flush_output();
     }
@@ -51,7 +51,7 @@ pub fn flush_before_unlock(node: &Node) {
 
 /// Flushes all streams, waiting for threads that write. It does not wait for threads that read, which may block for
 /// ever; their streams hold no output.
-pub fn flush_all_streams() {
+pub(crate) fn flush_all_streams() {
     // SAFETY: the list of streams stays as it is while it is locked, and those in it are open.
     unsafe {
         crate::real!(_IO_list_lock: fn())();
@@ -72,7 +72,7 @@ pub fn flush_all_streams() {
 /// # Safety
 /// As the C library's `exit`.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn exit(status: c_int) -> ! {
+pub(crate) unsafe extern "C" fn exit(status: c_int) -> ! {
     if let Some(node) = Node::current() {
         if node.is_first() {
             node.begin_exit(status);
@@ -91,13 +91,13 @@ pub unsafe extern "C" fn exit(status: c_int) -> ! {
 }
 
 /// Ends the program for a thread of another node.
-pub fn exit_here(status: c_int) {
+pub(crate) fn exit_here(status: c_int) {
     // SAFETY: as the program's own call.
     unsafe { exit(status) }
 }
 
 /// Called after all handlers and destructors of the program, when the C library is about to end the process.
-pub fn after_all_handlers() {
+pub(crate) fn after_all_handlers() {
     if let Some(node) = Node::current()
         && node.is_first()
     {
@@ -109,14 +109,14 @@ pub fn after_all_handlers() {
 /// # Safety
 /// As the C library's `_exit`.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn _exit(status: c_int) -> ! {
+pub(crate) unsafe extern "C" fn _exit(status: c_int) -> ! {
     leave(status)
 }
 
 /// # Safety
 /// As the C library's `_Exit`.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn _Exit(status: c_int) -> ! {
+pub(crate) unsafe extern "C" fn _Exit(status: c_int) -> ! {
     leave(status)
 }
 
@@ -135,7 +135,7 @@ fn leave(status: c_int) -> ! {
 type Handler = extern "C" fn(*mut c_void);
 
 /// Registers a function of a thread of another node; 0 or an error number.
-pub fn at_exit_here(function: usize, argument: usize, object: usize) -> c_int {
+pub(crate) fn at_exit_here(function: usize, argument: usize, object: usize) -> c_int {
     // SAFETY: the program's code is at the same addresses on all nodes.
     unsafe {
         let function: Handler = std::mem::transmute(function);
@@ -155,7 +155,7 @@ unsafe fn real_at_exit(function: Handler, argument: *mut c_void, object: *mut c_
 /// # Safety
 /// As the C library's function of this name.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn __cxa_atexit(
+pub(crate) unsafe extern "C" fn __cxa_atexit(
     function: Handler,
     argument: *mut c_void,
     object: *mut c_void,

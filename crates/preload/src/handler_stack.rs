@@ -69,7 +69,7 @@ fn use_part(part: (usize, usize)) {
 
 /// Calls a handler of the program on the program's alternate stack, if it has one and the handler's flags request it.
 /// The handler that the kernel started calls this on the private stack and passes its `context`.
-pub fn on_wanted_stack(flags: c_int, context: *const c_void, call: &mut dyn FnMut()) {
+pub(crate) fn on_wanted_stack(flags: c_int, context: *const c_void, call: &mut dyn FnMut()) {
     // SAFETY: the kernel passed a valid context.
     let interrupted =
         unsafe { (*context.cast::<ucontext_t>()).uc_mcontext.gregs[libc::REG_RSP as usize] } as usize;
@@ -115,7 +115,7 @@ fn part_to_use(whole: (usize, usize), before: (usize, usize), low: usize, nested
 }
 
 /// Makes the private stack of the calling thread.
-pub fn begin_thread() {
+pub(crate) fn begin_thread() {
     let memory = vec![0u8; BRIDGES * BRIDGE + PRIVATE_STACK].leak().as_ptr() as usize;
     let start = memory.next_multiple_of(16) + BRIDGES * BRIDGE;
     WHOLE.set((start, (memory + BRIDGES * BRIDGE + PRIVATE_STACK) & !15));
@@ -124,7 +124,7 @@ pub fn begin_thread() {
 }
 
 /// Frees the private stack of the calling thread, which must not access shared memory or handle signals any more.
-pub fn end_thread() {
+pub(crate) fn end_thread() {
     // SAFETY: the sets are private variables; the stack was made by `begin_thread`.
     unsafe {
         let mut all: sigset_t = zeroed();
@@ -143,7 +143,7 @@ pub fn end_thread() {
 /// # Safety
 /// As the C library's `sigaltstack`.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn sigaltstack(new: *const stack_t, old: *mut stack_t) -> c_int {
+pub(crate) unsafe extern "C" fn sigaltstack(new: *const stack_t, old: *mut stack_t) -> c_int {
     if Node::current().is_none() {
         return real_sigaltstack(new, old);
     }

@@ -4,7 +4,7 @@ use crate::private_stack::uninterrupted;
 use gondwana_interpose::NextFunction;
 
 /// The address of a function, looked up when it is first needed.
-pub fn address(function: &NextFunction) -> usize {
+pub(crate) fn address(function: &NextFunction) -> usize {
     function.known().unwrap_or_else(|| find(function))
 }
 

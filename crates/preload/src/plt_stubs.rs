@@ -22,7 +22,7 @@ struct Stub {
 
 /// Replaces the language runtimes' references to stubs by the functions. All symbols must be bound, and no other
 /// thread may run yet.
-pub fn replace() {
+pub(crate) fn replace() {
     // SAFETY: nothing is unloaded during the start.
     let objects = unsafe { loaded::select(|_| true) };
     let Some(executable) = objects.first() else { return };

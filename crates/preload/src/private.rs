@@ -5,11 +5,11 @@ use crate::private_stack::uninterrupted;
 use gondwana_interpose::{CLibraryHeap, CallGuard};
 
 /// The C library's heap, where nothing stops a thread midway.
-pub type Private = CLibraryHeap<Uninterrupted>;
+pub(crate) type Private = CLibraryHeap<Uninterrupted>;
 
 /// The receiving thread allocates too. If a thread held the allocator's lock while it waited for a page of its stack,
 /// or for a page that a signal handler of the program needs, both threads would deadlock.
-pub struct Uninterrupted;
+pub(crate) struct Uninterrupted;
 
 impl CallGuard for Uninterrupted {
     fn during<R>(call: impl FnOnce() -> R) -> R {

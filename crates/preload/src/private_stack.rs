@@ -15,7 +15,7 @@ thread_local! {
 
 /// Calls a function on the thread's private stack, unless the present stack is private already. A handler that
 /// interrupts it runs below, because the kernel detects that the stack is in use.
-pub fn on_private_stack(mut call: &mut dyn FnMut()) {
+pub(crate) fn on_private_stack(mut call: &mut dyn FnMut()) {
     let here = &raw mut call;
     let (_, top) = PART.get();
     if top != 0 && Node::current().is_some_and(|node| node.is_shared(here as usize)) {
@@ -28,7 +28,7 @@ pub fn on_private_stack(mut call: &mut dyn FnMut()) {
 
 /// Runs a function that holds a lock, without interruptions by signal handlers or by faults on the caller's stack,
 /// which could wait for that lock.
-pub fn uninterrupted<R>(call: impl FnOnce() -> R) -> R {
+pub(crate) fn uninterrupted<R>(call: impl FnOnce() -> R) -> R {
     let mut call = Some(call);
     let mut result = None;
     on_private_stack(&mut || result = call.take().map(Thread::in_runtime));
@@ -39,7 +39,7 @@ pub fn uninterrupted<R>(call: impl FnOnce() -> R) -> R {
 ///
 /// # Safety
 /// The argument is a pointer to a `&mut dyn FnMut()` that outlives the call.
-pub unsafe extern "C" fn enter(call: *mut c_void) -> *mut c_void {
+pub(crate) unsafe extern "C" fn enter(call: *mut c_void) -> *mut c_void {
     // SAFETY: the caller's promise.
     unsafe { (*call.cast::<&mut dyn FnMut()>())() };
     std::ptr::null_mut()

@@ -1,18 +1,18 @@
 //! Messages for the user about fatal errors.
 
 /// Writes one line to standard error without the C library's buffers.
-pub fn line(text: &str) {
+pub(crate) fn line(text: &str) {
     gondwana_interpose::message::write_line(libc::STDERR_FILENO, text);
 }
 
 /// Ends this process, and with it the run.
-pub fn fatal(text: &str) -> ! {
+pub(crate) fn fatal(text: &str) -> ! {
     line(text);
     end()
 }
 
 /// The same when the launcher knows the reason.
-pub fn end() -> ! {
+pub(crate) fn end() -> ! {
     // By system call: the interposed function would end the whole run in order, for which it is too late. SAFETY:
     // ends the process at once; nothing is left to be protected.
     unsafe { gondwana_sys::syscall!(libc::SYS_exit_group, 125) };

@@ -41,7 +41,7 @@ fn real_sigaction(signal: c_int, new: *const Action, old: *mut Action) -> c_int 
 }
 
 /// Takes over faults and crashes of this process.
-pub fn begin() {
+pub(crate) fn begin() {
     for signal in FAULTS.into_iter().chain(CRASHES) {
         let fault = ours(signal);
         // SAFETY: all zero is a valid start for an action.
@@ -220,7 +220,7 @@ fn put_in_force(signal: c_int, wanted: Action) -> Result<(), c_int> {
 }
 
 /// Puts an action in force that the program set on another node; 0 or an error number.
-pub fn put_in_force_here(signal: c_int, handler: usize, flags: c_int, mask: u64) -> c_int {
+pub(crate) fn put_in_force_here(signal: c_int, handler: usize, flags: c_int, mask: u64) -> c_int {
     // SAFETY: all zero is a valid start for an action.
     let mut action: Action = unsafe { zeroed() };
     action.sa_sigaction = handler;
@@ -234,7 +234,7 @@ pub fn put_in_force_here(signal: c_int, handler: usize, flags: c_int, mask: u64)
 /// # Safety
 /// As the C library's `sigaction`.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn sigaction(signal: c_int, new: *const Action, old: *mut Action) -> c_int {
+pub(crate) unsafe extern "C" fn sigaction(signal: c_int, new: *const Action, old: *mut Action) -> c_int {
     let node = Node::current().filter(|_| (1..65).contains(&signal));
     let Some(node) = node else { return real_sigaction(signal, new, old) };
     let before = WANTED.get(signal);
@@ -264,7 +264,7 @@ macro_rules! handling {
         /// # Safety
         /// As the C library's function of this name.
         #[unsafe(no_mangle)]
-        pub unsafe extern "C" fn $name(number: c_int, handler: usize) -> usize {
+        pub(crate) unsafe extern "C" fn $name(number: c_int, handler: usize) -> usize {
             handle(number, handler, $flags)
         }
     )*};
@@ -291,14 +291,14 @@ fn handle(number: c_int, handler: usize, flags: c_int) -> usize {
 /// # Safety
 /// As the C library's `sigignore`.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn sigignore(number: c_int) -> c_int {
+pub(crate) unsafe extern "C" fn sigignore(number: c_int) -> c_int {
     if handle(number, libc::SIG_IGN, 0) == libc::SIG_ERR { -1 } else { 0 }
 }
 
 /// # Safety
 /// As the C library's `sigsuspend`.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn sigsuspend(set: *const sigset_t) -> c_int {
+pub(crate) unsafe extern "C" fn sigsuspend(set: *const sigset_t) -> c_int {
     // SAFETY: the caller passes a valid set; the call gets a private copy.
     unsafe {
         let mask = without_faults(libc::SIG_SETMASK, set);
@@ -308,7 +308,7 @@ pub unsafe extern "C" fn sigsuspend(set: *const sigset_t) -> c_int {
 }
 
 /// With the fault signals blocked, the next fault on shared memory would kill the process.
-pub unsafe fn without_faults(how: c_int, set: *const sigset_t) -> Option<sigset_t> {
+pub(crate) unsafe fn without_faults(how: c_int, set: *const sigset_t) -> Option<sigset_t> {
     // SAFETY: the caller passes null or a valid set.
     let mut set = *unsafe { set.as_ref() }?;
     if how != libc::SIG_UNBLOCK {
@@ -321,7 +321,7 @@ pub unsafe fn without_faults(how: c_int, set: *const sigset_t) -> Option<sigset_
 }
 
 /// The signals that the calling thread blocks, bit 0 being signal 1.
-pub fn blocked() -> u64 {
+pub(crate) fn blocked() -> u64 {
     // SAFETY: all zero is an empty set.
     let mut set: sigset_t = unsafe { zeroed() };
     private_stack::on_private_stack(&mut || {
@@ -335,10 +335,10 @@ pub fn blocked() -> u64 {
 }
 
 /// All signals except those of faults, as bits.
-pub const ALL_BUT_FAULTS: u64 = !(1 << (libc::SIGBUS - 1) | 1 << (libc::SIGSEGV - 1));
+pub(crate) const ALL_BUT_FAULTS: u64 = !(1 << (libc::SIGBUS - 1) | 1 << (libc::SIGSEGV - 1));
 
 /// Sets the calling thread's signal mask. Its stack must be private.
-pub fn block_only(blocked: u64) {
+pub(crate) fn block_only(blocked: u64) {
     real_mask(libc::SIG_SETMASK, &set_of(blocked), null_mut());
 }
 
@@ -364,7 +364,7 @@ macro_rules! masking {
         /// # Safety
         /// As the C library's function of this name.
         #[unsafe(no_mangle)]
-        pub unsafe extern "C" fn $name(how: c_int, set: *const sigset_t, old: *mut sigset_t) -> c_int {
+        pub(crate) unsafe extern "C" fn $name(how: c_int, set: *const sigset_t, old: *mut sigset_t) -> c_int {
             let real = crate::real!($name: fn(c_int, *const sigset_t, *mut sigset_t) -> c_int);
             // SAFETY: the result goes through our own variable, because the kernel could not write to a page of
             // shared memory that is absent.

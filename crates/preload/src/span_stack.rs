@@ -9,7 +9,7 @@ use std::ops::Range;
 const GUARD: usize = 16 * PAGE_SIZE;
 
 /// A stack of `bytes`, a whole number of pages, whose upper end is present; `None` when the span is used up.
-pub fn take(node: &'static Node, bytes: usize) -> Option<Range<usize>> {
+pub(crate) fn take(node: &'static Node, bytes: usize) -> Option<Range<usize>> {
     let bottom = node.reserve_pages(GUARD + bytes)?;
     // The guard is set on this node only: no other thread grows this stack.
     forbid_here(bottom, GUARD);
@@ -19,7 +19,7 @@ pub fn take(node: &'static Node, bytes: usize) -> Option<Range<usize>> {
 }
 
 /// Frees a stack on which no thread runs any more.
-pub fn give_back(node: &'static Node, stack: &Range<usize>) {
+pub(crate) fn give_back(node: &'static Node, stack: &Range<usize>) {
     let bottom = stack.start - GUARD;
     node.end_stack(stack);
     allow_here(bottom, GUARD);

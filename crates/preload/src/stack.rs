@@ -13,7 +13,7 @@ use std::arch::naked_asm;
 /// # Safety
 /// `top` ends a writable stack that nobody else uses.
 #[unsafe(naked)]
-pub unsafe extern "C" fn on_stack(
+pub(crate) unsafe extern "C" fn on_stack(
     function: unsafe extern "C" fn(*mut libc::c_void) -> *mut libc::c_void,
     argument: *mut libc::c_void,
     top: usize,

@@ -57,7 +57,7 @@ impl Start {
 /// # Safety
 /// Called by the program's entry code only.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn __libc_start_main(
+pub(crate) unsafe extern "C" fn __libc_start_main(
     main: Main,
     argc: c_int,
     argv: *mut *mut c_char,

@@ -6,7 +6,7 @@ use gondwana_recording::RunRecord;
 use gondwana_rset::MemoryPolicy;
 
 /// A run with an entry for a plan and something to be done by hand.
-pub fn sample() -> (Analysis, Vec<Advice>) {
+pub(crate) fn sample() -> (Analysis, Vec<Advice>) {
     let run =
         RunRecord { nodes: 2, command: vec!["./sor".to_owned(), "100".to_owned()], ..RunRecord::default() };
     let totals = Totals { reads: 1000, diffs: 1000, bytes: 5 << 20, ..Totals::default() };

@@ -29,7 +29,7 @@ pub(crate) struct Entry {
 
 impl Entry {
     /// Its demangled name.
-    pub fn name(&self) -> String {
+    pub(crate) fn name(&self) -> String {
         readable(&self.name)
     }
 }
@@ -69,14 +69,14 @@ impl Table {
     }
 
     /// The entry that contains an address.
-    pub fn at(&self, address: u64) -> Option<&Entry> {
+    pub(crate) fn at(&self, address: u64) -> Option<&Entry> {
         let behind = self.entries.partition_point(|entry| entry.range.start <= address);
         let may_hold = (0..behind).rev().take_while(|&index| self.reaches[index] > address);
         may_hold.map(|index| &self.entries[index]).find(|entry| entry.range.end > address)
     }
 
     /// The entries of a name, in ascending order of addresses; several if source files have their own.
-    pub fn named(&self, name: &str) -> impl Iterator<Item = &Entry> {
+    pub(crate) fn named(&self, name: &str) -> impl Iterator<Item = &Entry> {
         let by_name = self.by_name.get_or_init(|| {
             let mut by_name = HashMap::<_, Vec<_>>::new();
             for (entry, index) in self.entries.iter().zip(0..) {

@@ -21,13 +21,13 @@ const SAMPLES: u64 = 64;
 const FEW: f64 = 0.1;
 
 /// More parts are no plan that a person reads.
-pub const MOST_PARTS: usize = 64;
+pub(super) const MOST_PARTS: usize = 64;
 
 /// The share of fetches that is saved if a page has the same home as the page before it: both are fetched together.
 const TOGETHER: f64 = 0.5;
 
 /// One page of an area's blocks.
-pub struct AreaPage<'a> {
+pub(super) struct AreaPage<'a> {
     page: &'a UsedPage<u16>,
     /// The requests that its former homes would make, if its home were elsewhere.
     at_homes: Vec<(u16, Usage)>,
@@ -64,7 +64,7 @@ impl AreaPage<'_> {
 }
 
 /// The pages of an area that were recorded, and how many were not.
-pub struct AreaPages<'a> {
+pub(super) struct AreaPages<'a> {
     recorded: Vec<AreaPage<'a>>,
     /// Runs of pages without recorded use: index of the first, number, and pages of the block.
     silent: Vec<(u64, u64, u64)>,
@@ -74,7 +74,7 @@ pub struct AreaPages<'a> {
 
 impl<'a> AreaPages<'a> {
     /// The pages of an area.
-    pub fn new(run: &RunRecord, area: &Area, pages: &'a Pages, page_bytes: u64) -> Self {
+    pub(super) fn new(run: &RunRecord, area: &Area, pages: &'a Pages, page_bytes: u64) -> Self {
         let (mut recorded, mut silent) = (vec![], vec![]);
         let mut taken = 0;
         for range in area.ranges.iter().filter(|range| range.start < range.end) {
@@ -113,23 +113,23 @@ impl<'a> AreaPages<'a> {
     }
 
     /// True if there are more than a few pages without recorded use.
-    pub fn are_known_in_part(&self) -> bool {
+    pub(super) fn are_known_in_part(&self) -> bool {
         let silent: u64 = self.silent.iter().map(|(_, count, _)| count).sum();
         silent as f64 > self.recorded.len() as f64 * FEW
     }
 
     /// The longest block, in pages.
-    pub fn longest(&self) -> u64 {
+    pub(super) fn longest(&self) -> u64 {
         self.recorded.iter().map(|region| region.of).max().unwrap_or(0)
     }
 
     /// The saving if each page is at the node `home(index, length of the block)`.
-    pub fn total(&self, home: &dyn Fn(u64, u64) -> u16) -> Gain {
+    pub(super) fn total(&self, home: &dyn Fn(u64, u64) -> u16) -> Gain {
         self.sum(|region| Some(home(region.index, region.of)))
     }
 
     /// The saving if each page is at its best node.
-    pub fn most(&self) -> Gain {
+    pub(super) fn most(&self) -> Gain {
         self.sum(|region| region.best().map(|(node, _)| node))
     }
 
@@ -154,13 +154,13 @@ impl<'a> AreaPages<'a> {
     }
 
     /// The nodes that are the best home of some page.
-    pub fn best_homes(&self) -> BTreeSet<u16> {
+    pub(super) fn best_homes(&self) -> BTreeSet<u16> {
         self.recorded.iter().filter_map(AreaPage::best).map(|(node, _)| node).collect()
     }
 
     /// As [`AreaPages::total`], less a penalty for pages without recorded use: only their home can use these. If
     /// `home` gives them to a node that requested other pages of the area, that node is probably not their user.
-    pub fn score(&self, home: &dyn Fn(u64, u64) -> u16) -> f64 {
+    pub(super) fn score(&self, home: &dyn Fn(u64, u64) -> u16) -> f64 {
         let total = self.total(home).requests;
         let average = total / self.recorded.len().max(1) as f64;
         let moved = |&(index, count, of): &(u64, u64, u64)| {
@@ -174,7 +174,7 @@ impl<'a> AreaPages<'a> {
     }
 
     /// A home for each page of the only block, as parts; `None` if there would be too many.
-    pub fn parts(&self) -> Option<Vec<PlacementPart>> {
+    pub(super) fn parts(&self) -> Option<Vec<PlacementPart>> {
         let of = self.recorded.first()?.of;
         let best: Vec<_> = self.recorded.iter().map(|region| (region.index, region.best())).collect();
         let gains = best.iter().filter_map(|(_, best)| best.map(|(_, gain)| gain));
@@ -215,7 +215,7 @@ impl<'a> AreaPages<'a> {
 
     /// True if blocks at higher addresses are used by nodes with higher numbers, as if each had allocated its own: nodes
     /// allocate from parts of the memory in this order.
-    pub fn is_in_order_of_nodes(&self) -> bool {
+    pub(super) fn is_in_order_of_nodes(&self) -> bool {
         let mut pages: Vec<_> =
             self.recorded.iter().filter_map(|region| Some((region.number, region.best()?))).collect();
         pages.sort_unstable_by_key(|(number, _)| *number);
@@ -240,7 +240,7 @@ fn together(one: &AreaPage<'_>, other: &AreaPage<'_>, at: u16, of: impl Fn(&Usag
 }
 
 /// True if the run had no policy for homes: then homes move to their writers.
-pub fn follow_writers(run: &RunRecord) -> bool {
+pub(super) fn follow_writers(run: &RunRecord) -> bool {
     run.memory == "float"
 }
 

@@ -7,7 +7,7 @@ use gondwana_plan::Traffic;
 
 /// Advises to let homes follow the writers, with the number of pages that had several homes by turns; `None` if no
 /// request went to a home.
-pub fn advise(analysis: &Analysis, areas: &[Pages]) -> Option<Advice> {
+pub(super) fn advise(analysis: &Analysis, areas: &[Pages]) -> Option<Advice> {
     let asked = areas.iter().flat_map(Pages::values).filter(|page| page.home().is_some());
     let (mut pages, mut wandering, mut requests) = (0_u64, 0_u64, 0.0);
     for page in asked {

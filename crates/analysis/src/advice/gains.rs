@@ -17,7 +17,7 @@ const WRITES_SEEN: f64 = 2.0;
 
 /// The saving of a home at a node, in requests and bytes; negative if it costs some.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Gain {
+pub(super) struct Gain {
     /// Requests.
     pub requests: f64,
     /// Bytes.
@@ -26,25 +26,25 @@ pub struct Gain {
 
 impl Gain {
     /// The sum of both.
-    pub fn plus(self, more: Self) -> Self {
+    pub(super) fn plus(self, more: Self) -> Self {
         Self { requests: self.requests + more.requests, bytes: self.bytes + more.bytes }
     }
 
     /// The difference.
-    pub fn less(self, other: Self) -> Self {
+    pub(super) fn less(self, other: Self) -> Self {
         self.plus(Self { requests: -other.requests, bytes: -other.bytes })
     }
 }
 
 /// The saving of a page whose home is at `node`: the node's requests, less `at_homes`, the requests that its former
 /// homes elsewhere would make.
-pub fn gain(page: &UsedPage<u16>, at_homes: &Usage, node: u16) -> Gain {
+pub(super) fn gain(page: &UsedPage<u16>, at_homes: &Usage, node: u16) -> Gain {
     let here = page.uses.get(&node).copied().unwrap_or_default();
     Gain { requests: here.requests() - at_homes.requests(), bytes: here.bytes - at_homes.bytes }
 }
 
 /// The same if the gain is reliable.
-pub fn clear_gain(page: &UsedPage<u16>, at_homes: &Usage, node: u16) -> Option<f64> {
+pub(super) fn clear_gain(page: &UsedPage<u16>, at_homes: &Usage, node: u16) -> Option<f64> {
     let requests = gain(page, at_homes, node).requests;
     let share = if at_homes.requests() > 0.0 { CLEAR_OF_ESTIMATE } else { CLEAR };
     let here = page.uses.get(&node)?.requests();
@@ -52,7 +52,7 @@ pub fn clear_gain(page: &UsedPage<u16>, at_homes: &Usage, node: u16) -> Option<f
 }
 
 /// The requests of a home of a page if the home were elsewhere, from its use of adjacent pages, if that is known.
-pub fn of_home(page: &UsedPage<u16>, home: u16, beside: Option<Usage>, page_bytes: u64) -> Usage {
+pub(super) fn of_home(page: &UsedPage<u16>, home: u16, beside: Option<Usage>, page_bytes: u64) -> Usage {
     let written = page.seen_to_write(home);
     if let Some(beside) = beside {
         return Usage { diffs: beside.diffs.max(written), ..beside };

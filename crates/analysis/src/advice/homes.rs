@@ -41,7 +41,7 @@ impl Form {
 }
 
 /// The homes that save the most, if any save enough.
-pub fn advise(analysis: &Analysis, area: &Area, pages: &Pages) -> Option<Advice> {
+pub(super) fn advise(analysis: &Analysis, area: &Area, pages: &Pages) -> Option<Advice> {
     let nodes = analysis.run.nodes.max(1);
     let blocks = AreaPages::new(&analysis.run, area, pages, page_bytes(analysis));
     // If homes follow the writers, only the home uses these pages.

@@ -11,7 +11,7 @@ use std::fmt::Write;
 const SHOWN: usize = 6;
 
 /// Advises to separate data of different nodes, if they share pages of the area.
-pub fn advise(area: &Area) -> Option<Advice> {
+pub(super) fn advise(area: &Area) -> Option<Advice> {
     let hottest = area.falsely_shared.first()?;
     let requests = saved(area);
     let share = requests as f64 / area.totals.requests().max(1) as f64;

@@ -9,7 +9,7 @@ const BY_TURNS: f64 = 0.25;
 
 /// The use of one page by one node or thread.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Usage {
+pub(super) struct Usage {
     /// Times that a thread waited for the page.
     pub fetches: f64,
     /// Of the fetches, those for reads.
@@ -28,12 +28,12 @@ pub struct Usage {
 
 impl Usage {
     /// The requests for the page.
-    pub fn requests(&self) -> f64 {
+    pub(super) fn requests(&self) -> f64 {
         self.fetches + self.diffs + self.notices
     }
 
     /// How often the page was written, as far as is known.
-    pub fn written(&self) -> f64 {
+    pub(super) fn written(&self) -> f64 {
         self.writes.max(self.diffs)
     }
 
@@ -56,19 +56,19 @@ impl Usage {
     }
 
     /// The sum of both.
-    pub fn plus(self, other: Self) -> Self {
+    pub(super) fn plus(self, other: Self) -> Self {
         self.with(other, |one, other| one + other)
     }
 
     /// All numbers multiplied by a factor.
-    pub fn times(self, factor: f64) -> Self {
+    pub(super) fn times(self, factor: f64) -> Self {
         self.with(self, |number, _| number * factor)
     }
 }
 
 /// The use of one page by threads or nodes.
 #[derive(Clone, Debug, PartialEq)]
-pub struct UsedPage<By: Ord> {
+pub(super) struct UsedPage<By: Ord> {
     /// The use by each of them.
     pub uses: BTreeMap<By, Usage>,
     /// The weight of the evidence that each node is the home.
@@ -85,12 +85,12 @@ impl<By: Ord> Default for UsedPage<By> {
 
 impl<By: Ord> UsedPage<By> {
     /// The home, if the page was in any transaction.
-    pub fn home(&self) -> Option<u16> {
+    pub(super) fn home(&self) -> Option<u16> {
         self.homes.iter().max_by(|a, b| a.1.total_cmp(b.1)).map(|(home, _)| *home)
     }
 
     /// True if nodes were home by turns: more than once before the node that was home for longest.
-    pub fn wanders(&self) -> bool {
+    pub(super) fn wanders(&self) -> bool {
         let home = self.home();
         let elsewhere: f64 =
             self.homes.iter().filter(|(node, _)| Some(**node) != home).map(|(_, weight)| weight).sum();
@@ -99,27 +99,27 @@ impl<By: Ord> UsedPage<By> {
     }
 
     /// All nodes that were its home at some time.
-    pub fn homes(&self) -> impl Iterator<Item = u16> {
+    pub(super) fn homes(&self) -> impl Iterator<Item = u16> {
         self.homes.keys().copied()
     }
 
     /// How often other nodes lost the page because this node wrote.
-    pub fn seen_to_write(&self, node: u16) -> f64 {
+    pub(super) fn seen_to_write(&self, node: u16) -> f64 {
         self.written.get(&node).copied().unwrap_or(0.0)
     }
 }
 
 /// The pages of an area by node, by number of the page.
-pub type Pages = BTreeMap<u64, UsedPage<u16>>;
+pub(super) type Pages = BTreeMap<u64, UsedPage<u16>>;
 
 /// The pages of an area by thread: the node where it was recorded, and the number of the thread plus 1.
-pub type ByThread = BTreeMap<u64, UsedPage<(u16, u32)>>;
+pub(super) type ByThread = BTreeMap<u64, UsedPage<(u16, u32)>>;
 
 /// New nodes of threads, by number of the thread.
-pub type Moved = HashMap<u32, u16>;
+pub(super) type Moved = HashMap<u32, u16>;
 
 /// Bytes of a page in this run.
-pub fn page_bytes(analysis: &Analysis) -> u64 {
+pub(super) fn page_bytes(analysis: &Analysis) -> u64 {
     u64::from(analysis.run.page_bytes).max(1).next_power_of_two().max(PAGE_SIZE as u64)
 }
 
@@ -127,7 +127,7 @@ pub fn page_bytes(analysis: &Analysis) -> u64 {
 const MOST_IN_A_UNIT: u64 = 1 << 14;
 
 /// The pages of each area by thread.
-pub fn by_thread(analysis: &Analysis) -> Vec<ByThread> {
+pub(super) fn by_thread(analysis: &Analysis) -> Vec<ByThread> {
     let page_bytes = page_bytes(analysis);
     let mut areas = vec![ByThread::new(); analysis.areas.len()];
     for known in &analysis.pages {
@@ -184,7 +184,7 @@ fn share_out_notices(page: &mut UsedPage<(u16, u32)>) {
 }
 
 /// The pages of each area by node, with threads on their new nodes.
-pub fn by_area(analysis: &Analysis, moved: &Moved) -> Vec<Pages> {
+pub(super) fn by_area(analysis: &Analysis, moved: &Moved) -> Vec<Pages> {
     let by_node = |page: UsedPage<(u16, u32)>| {
         let mut by_origin: BTreeMap<(u16, u16), Usage> = BTreeMap::new();
         for ((node, thread), uses) in page.uses {

@@ -15,7 +15,7 @@ const LEAST_READ: f64 = 0.25;
 const TOGETHER: u64 = 128;
 
 /// Advises to prefetch the area as a whole, if that saves requests.
-pub fn advise(analysis: &Analysis, area: &Area, pages: &Pages) -> Option<Advice> {
+pub(super) fn advise(analysis: &Analysis, area: &Area, pages: &Pages) -> Option<Advice> {
     let totals = &area.totals;
     // Writes of homes show only in notices, one for each copy that is lost.
     let written = (totals.writes + totals.upgrades).max(totals.notices);

@@ -106,7 +106,7 @@ impl Exchange {
 }
 
 /// New nodes for threads, if they save enough; each node keeps its number of threads.
-pub fn advise(analysis: &Analysis) -> (Moved, Option<Advice>) {
+pub(super) fn advise(analysis: &Analysis) -> (Moved, Option<Advice>) {
     let nothing = (Moved::new(), None);
     if analysis.threads.len() > MOST_THREADS {
         return nothing;

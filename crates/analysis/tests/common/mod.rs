@@ -12,20 +12,20 @@ use gondwana_recording::{
 use std::ops::Range;
 
 /// Where variables are.
-pub const DATA: u64 = 0x60_0000;
+pub(crate) const DATA: u64 = 0x60_0000;
 /// Where the heap of node 0 is.
-pub const HEAP: u64 = 0x10_0000_0000;
+pub(crate) const HEAP: u64 = 0x10_0000_0000;
 /// Bytes of a page.
-pub const PAGE: u64 = gondwana_page::PAGE_SIZE as u64;
+pub(crate) const PAGE: u64 = gondwana_page::PAGE_SIZE as u64;
 
 /// A recording that is being made.
-pub struct Made {
+pub(crate) struct Made {
     pub recording: Recording,
 }
 
 impl Made {
     /// Some nodes that have started and ended in order.
-    pub fn new(nodes: u16) -> Self {
+    pub(crate) fn new(nodes: u16) -> Self {
         let segment = |start, end, kind| SegmentRecord { start, end, kind };
         let segments = vec![
             segment(DATA, DATA + 0x10_0000, SegmentKind::Data),
@@ -58,7 +58,15 @@ impl Made {
     }
 
     /// Transactions of a thread that has the number of its node.
-    pub fn row(&mut self, node: u16, kind: Kind, address: u64, unit: u8, peer: u16, count: u32) -> &mut Self {
+    pub(crate) fn row(
+        &mut self,
+        node: u16,
+        kind: Kind,
+        address: u64,
+        unit: u8,
+        peer: u16,
+        count: u32,
+    ) -> &mut Self {
         let moves = kind.is_fetch() || kind == Kind::Prefetched;
         let row = TransactionRow {
             address: address >> unit << unit,
@@ -80,17 +88,17 @@ impl Made {
     }
 
     /// Transactions about one small unit.
-    pub fn touch(&mut self, node: u16, kind: Kind, address: u64, peer: u16, count: u32) -> &mut Self {
+    pub(crate) fn touch(&mut self, node: u16, kind: Kind, address: u64, peer: u16, count: u32) -> &mut Self {
         self.row(node, kind, address, 5, peer, count)
     }
 
     /// Transactions about a page.
-    pub fn page(&mut self, node: u16, kind: Kind, address: u64, peer: u16, count: u32) -> &mut Self {
+    pub(crate) fn page(&mut self, node: u16, kind: Kind, address: u64, peer: u16, count: u32) -> &mut Self {
         self.row(node, kind, address, 12, peer, count)
     }
 
     /// A node has written these bytes.
-    pub fn written(&mut self, node: u16, bytes: Range<u64>) -> &mut Self {
+    pub(crate) fn written(&mut self, node: u16, bytes: Range<u64>) -> &mut Self {
         for page in (bytes.start & !(PAGE - 1)..bytes.end).step_by(PAGE as usize) {
             let of_page = self.recording.written.iter().position(|(n, w)| *n == node && w.address == page);
             let mut record = of_page.map_or_else(
@@ -112,7 +120,7 @@ impl Made {
     }
 
     /// A block that some calls have allocated.
-    pub fn block(&mut self, node: u16, address: u64, bytes: u64, stack: &[u64]) -> &mut Self {
+    pub(crate) fn block(&mut self, node: u16, address: u64, bytes: u64, stack: &[u64]) -> &mut Self {
         let sites = &mut self.recording.sites;
         let known =
             sites.iter().find(|(n, site)| *n == node && site.stack == stack).map(|(_, site)| site.number);
@@ -128,13 +136,13 @@ impl Made {
     }
 
     /// A pointer in a variable.
-    pub fn pointer(&mut self, address: u64, value: u64) -> &mut Self {
+    pub(crate) fn pointer(&mut self, address: u64, value: u64) -> &mut Self {
         self.recording.references.push((0, Reference { address, value }));
         self
     }
 
     /// A thread.
-    pub fn thread(&mut self, node: u16, number: u32, stack: Range<u64>) -> &mut Self {
+    pub(crate) fn thread(&mut self, node: u16, number: u32, stack: Range<u64>) -> &mut Self {
         let thread = ThreadRecord {
             number,
             stack_start: stack.start,
@@ -147,14 +155,14 @@ impl Made {
     }
 
     /// What it tells.
-    pub fn analyse(&self, source: &Source) -> Analysis {
+    pub(crate) fn analyse(&self, source: &Source) -> Analysis {
         analyse(&self.recording, source)
     }
 }
 
 /// A variable with what it consists of.
 #[derive(Clone, Debug, Default)]
-pub struct Known {
+pub(crate) struct Known {
     pub name: &'static str,
     pub start: u64,
     pub bytes: u64,
@@ -167,7 +175,7 @@ pub struct Known {
 
 /// The names in a program.
 #[derive(Clone, Debug, Default)]
-pub struct Source(pub Vec<Known>);
+pub(crate) struct Source(pub Vec<Known>);
 
 impl Source {
     fn known(&self, address: u64) -> Option<&Known> {
@@ -223,7 +231,7 @@ impl Names for Source {
 }
 
 /// The area with a name.
-pub fn area<'a>(analysis: &'a Analysis, name: &str) -> &'a Area {
+pub(crate) fn area<'a>(analysis: &'a Analysis, name: &str) -> &'a Area {
     let names: Vec<&str> = analysis.areas.iter().map(|area| &area.name[..]).collect();
     analysis.areas.iter().find(|area| area.name == name).unwrap_or_else(|| panic!("no {name} in {names:?}"))
 }

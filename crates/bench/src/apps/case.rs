@@ -4,7 +4,7 @@ use std::fmt;
 
 /// A program with its arguments.
 #[derive(Clone, Copy, Debug)]
-pub struct AppCase {
+pub(super) struct AppCase {
     /// What `--only` takes.
     pub name: &'static str,
     /// What it does.
@@ -21,7 +21,7 @@ pub struct AppCase {
 
 /// How programs synchronise, and how finely they share.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Group {
+pub(super) enum Group {
     /// Threads work on parts of their own between barriers.
     Phases,
     /// Locks for small data, task queues, pages that several threads write.
@@ -34,7 +34,7 @@ pub enum Group {
 
 impl Group {
     /// All of them, in the order of the table.
-    pub const ALL: [Self; 4] = [Self::Phases, Self::Fine, Self::OpenMp, Self::Atomics];
+    pub(super) const ALL: [Self; 4] = [Self::Phases, Self::Fine, Self::OpenMp, Self::Atomics];
 }
 
 impl fmt::Display for Group {
@@ -54,7 +54,7 @@ type Arguments = &'static [&'static str];
 const LARGE: Arguments = &["-s", "paper"];
 
 /// All of them, in the order of the table.
-pub fn all() -> Vec<AppCase> {
+pub(super) fn all() -> Vec<AppCase> {
     let simple = |name, what, size, group| AppCase { name, what, program: name, kind: &[], size, group };
     let named = |name, what, program, kind, size, group| AppCase { name, what, program, kind, size, group };
     let phases: [(&str, &str, Arguments); 9] = [

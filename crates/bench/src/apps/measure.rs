@@ -12,7 +12,7 @@ use std::time::Duration;
 
 /// What all programs have in common.
 #[derive(Clone, Debug)]
-pub struct AppSetup {
+pub(super) struct AppSetup {
     /// Nodes, each with one thread.
     pub nodes: u16,
     /// Threads of native runs.
@@ -29,7 +29,7 @@ pub struct AppSetup {
 
 /// Times in nanoseconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
-pub struct Times {
+pub(super) struct Times {
     /// From the start of the command to its end.
     pub whole: Summary,
     /// Of the part that threads work on, as the program tells it.
@@ -38,7 +38,7 @@ pub struct Times {
 
 /// What came of runs on nodes.
 #[derive(Clone, Debug)]
-pub enum OnFabric {
+pub(super) enum OnFabric {
     /// It gave the native result each time; the counters are of the run that was not timed.
     Timed {
         /// The times.
@@ -54,7 +54,7 @@ pub enum OnFabric {
 
 /// What came of a program.
 #[derive(Clone, Debug)]
-pub struct MeasuredApp {
+pub(super) struct MeasuredApp {
     /// Natively.
     pub native: Times,
     /// On nodes, in the order of [`Setup::fabrics`].
@@ -63,7 +63,7 @@ pub struct MeasuredApp {
 
 impl MeasuredApp {
     /// True if nothing has failed. What was too slow is a figure, too.
-    pub fn is_complete(&self) -> bool {
+    pub(super) fn is_complete(&self) -> bool {
         !self.on_nodes.iter().any(|(_, on)| matches!(on, OnFabric::Failed(_)))
     }
 }
@@ -84,7 +84,7 @@ struct Course {
 }
 
 /// Measures a program. The error says why it does not run natively.
-pub fn measure(case: &AppCase, setup: &AppSetup, programs: &Programs) -> Result<MeasuredApp, String> {
+pub(super) fn measure(case: &AppCase, setup: &AppSetup, programs: &Programs) -> Result<MeasuredApp, String> {
     let runs = Runs { case, setup, programs };
     eprintln!("gondwana: {}: first runs", case.name);
     let first = runs.native(STUCK)?;

@@ -23,7 +23,7 @@ use std::process::ExitCode;
 
 /// Options of `gondwana bench apps`.
 #[derive(Debug, clap::Args)]
-pub struct AppsOptions {
+pub(crate) struct AppsOptions {
     /// Nodes of the runs, each with one thread of the workloads; natively there are no more threads than processors
     #[arg(short = 'n', long, value_name = "NODES", default_value_t = 2, value_parser = clap::value_parser!(u16).range(2..=MAX_NODES as i64))]
     nodes: u16,
@@ -51,7 +51,7 @@ pub struct AppsOptions {
 }
 
 /// Measures, and prints a table. The exit status is 0 however the figures turn out, and 1 if one was not measured.
-pub fn apps(options: &AppsOptions) -> Result<ExitCode, Failure> {
+pub(crate) fn apps(options: &AppsOptions) -> Result<ExitCode, Failure> {
     let cases = choose(case::all(), &options.only, |case| case.name)?;
     let output =
         options.json.as_deref().map(|file| Output::open("--json", file, Readers::Usual)).transpose()?;

@@ -1,7 +1,7 @@
 //! Many ratios in one.
 
 /// The number by which all of them could be replaced without changing their product; nothing if there are none.
-pub fn geometric_mean(ratios: impl Iterator<Item = f64>) -> Option<f64> {
+pub(super) fn geometric_mean(ratios: impl Iterator<Item = f64>) -> Option<f64> {
     let logarithms: Vec<f64> = ratios.map(f64::ln).collect();
     let count = logarithms.len();
     (count > 0).then(|| (logarithms.iter().sum::<f64>() / count as f64).exp())

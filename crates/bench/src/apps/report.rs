@@ -9,7 +9,7 @@ use gondwana_launcher::run::options::Fabric;
 use serde_json::{Map, Value, json};
 
 /// What came of a program, or why it does not run natively.
-pub type AppOutcome = (AppCase, Result<MeasuredApp, String>);
+pub(super) type AppOutcome = (AppCase, Result<MeasuredApp, String>);
 
 /// The parts of the threads' time that counters tell, for the first fabric.
 const PARTS: [&str; 3] = ["user", "protocol", "waiting"];
@@ -81,7 +81,7 @@ fn in_group(outcomes: &[AppOutcome], group: Group) -> impl Iterator<Item = &AppO
 }
 
 /// A line for each program, and the means.
-pub fn table(setup: &AppSetup, load: Option<f64>, outcomes: &[AppOutcome]) -> String {
+pub(super) fn table(setup: &AppSetup, load: Option<f64>, outcomes: &[AppOutcome]) -> String {
     let mut heading = vec!["program".to_owned(), "native".to_owned()];
     for fabric in &setup.fabrics {
         heading.extend([fabric.name(), "ratio", "own"].map(str::to_owned));
@@ -202,7 +202,7 @@ fn times_native(ratio: f64) -> String {
 }
 
 /// All of it, for programs to read; `machine` is what the figures are from.
-pub fn json(machine: Value, setup: &AppSetup, outcomes: &[AppOutcome]) -> Value {
+pub(super) fn json(machine: Value, setup: &AppSetup, outcomes: &[AppOutcome]) -> Value {
     let mut means = Map::new();
     for group in Group::ALL {
         means.insert(group.to_string(), means_json(setup, in_group(outcomes, group)));

@@ -6,7 +6,7 @@ use super::spread::Spread;
 use std::fmt::Write;
 
 /// The height of a chart, with the space to the next one.
-pub const HEIGHT: f64 = 320.0;
+pub(super) const HEIGHT: f64 = 320.0;
 
 /// Title, legend and the name of the axis are above the bars.
 const ABOVE: f64 = 80.0;
@@ -22,7 +22,7 @@ const NARROWEST_LABELLED: f64 = 22.0;
 const COLOURS: usize = 8;
 
 /// A chart in a box of this width and of [`HEIGHT`].
-pub fn drawn(panel: &Panel, width: f64) -> String {
+pub(super) fn drawn(panel: &Panel, width: f64) -> String {
     let values = panel.series.iter().flat_map(|series| series.values.iter().flatten());
     let scale = Scale::new(values.flat_map(|spread| [spread.min, spread.max]));
     let mut out = format!(

@@ -5,9 +5,9 @@ mod panel;
 mod scale;
 mod spread;
 
-pub use panel::{Panel, Series};
-pub use scale::digits;
-pub use spread::Spread;
+pub(crate) use panel::{Panel, Series};
+pub(crate) use scale::digits;
+pub(crate) use spread::Spread;
 
 use panel::escaped;
 
@@ -40,7 +40,7 @@ text { fill: #e6edf3; }
 ";
 
 /// The charts below each other. Without any, the subtitle has to say why.
-pub fn svg(title: &str, subtitle: &str, panels: &[Panel]) -> String {
+pub(crate) fn svg(title: &str, subtitle: &str, panels: &[Panel]) -> String {
     let height = HEAD + MARGIN + drawing::HEIGHT * panels.len() as f64;
     let (title, subtitle) = (escaped(title), escaped(subtitle));
     let mut svg = format!(

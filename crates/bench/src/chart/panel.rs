@@ -5,7 +5,7 @@ use serde::Serialize;
 
 /// One chart.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Panel {
+pub(crate) struct Panel {
     /// What it shows.
     pub title: String,
     /// What its values are: ratios, where 1 is what they are compared with.
@@ -18,7 +18,7 @@ pub struct Panel {
 
 /// Bars of one colour.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Series {
+pub(crate) struct Series {
     /// Their name.
     pub name: String,
     /// One value for each group that has one.
@@ -26,6 +26,6 @@ pub struct Series {
 }
 
 /// A text as XML.
-pub fn escaped(text: &str) -> String {
+pub(super) fn escaped(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
 }

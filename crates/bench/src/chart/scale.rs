@@ -2,7 +2,7 @@
 
 /// Where values are between the bottom and the top.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Scale {
+pub(super) enum Scale {
     /// From 0 to so much, with a line at each multiple of the step.
     Linear {
         /// The top, a multiple of the step.
@@ -27,7 +27,7 @@ const LINES: f64 = 5.0;
 
 impl Scale {
     /// An axis with room for positive values and for 1.
-    pub fn new(values: impl Iterator<Item = f64>) -> Self {
+    pub(super) fn new(values: impl Iterator<Item = f64>) -> Self {
         let (min, max) =
             values.fold((1.0_f64, 1.0_f64), |(min, max), value| (min.min(value), max.max(value)));
         if max > WIDE * min {
@@ -46,7 +46,7 @@ impl Scale {
     }
 
     /// Where a value is: 0 at the bottom, 1 at the top.
-    pub fn position(&self, value: f64) -> f64 {
+    pub(super) fn position(&self, value: f64) -> f64 {
         match *self {
             Self::Linear { top, .. } => value / top,
             Self::Logarithmic { bottom, top } => {
@@ -56,7 +56,7 @@ impl Scale {
     }
 
     /// Where bars begin.
-    pub fn base(&self) -> f64 {
+    pub(super) fn base(&self) -> f64 {
         match self {
             Self::Linear { .. } => 0.0,
             Self::Logarithmic { .. } => 1.0,
@@ -64,7 +64,7 @@ impl Scale {
     }
 
     /// The values at which there is a line, with 1 among them.
-    pub fn ticks(&self) -> Vec<f64> {
+    pub(super) fn ticks(&self) -> Vec<f64> {
         match *self {
             Self::Linear { top, step } => {
                 let mut ticks: Vec<f64> = (0..)
@@ -84,7 +84,7 @@ impl Scale {
 }
 
 /// A positive number or 0, with three digits except for those that say nothing.
-pub fn digits(value: f64) -> String {
+pub(crate) fn digits(value: f64) -> String {
     let before_point = if value > 0.0 { value.log10().floor() as i32 + 1 } else { 1 };
     let decimals = usize::try_from(3 - before_point).unwrap_or(0);
     let text = format!("{value:.decimals$}");

@@ -5,7 +5,7 @@ use serde::Serialize;
 
 /// Several values in short.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
-pub struct Spread {
+pub(crate) struct Spread {
     /// The least one.
     pub min: f64,
     /// The one in the middle, or between the two in the middle.
@@ -16,7 +16,7 @@ pub struct Spread {
 
 impl Spread {
     /// Nothing if there are none.
-    pub fn of(mut values: Vec<f64>) -> Option<Self> {
+    pub(crate) fn of(mut values: Vec<f64>) -> Option<Self> {
         values.sort_unstable_by(f64::total_cmp);
         let (min, max) = (*values.first()?, *values.last()?);
         let middle = values.len() / 2;

@@ -5,7 +5,7 @@ use std::fmt;
 
 /// What the threads do to the memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Kernel {
+pub(super) enum Kernel {
     /// Copy it.
     Copy,
     /// Read and add it up.
@@ -18,10 +18,10 @@ pub enum Kernel {
 
 impl Kernel {
     /// All of them.
-    pub const ALL: [Self; 4] = [Self::Copy, Self::Read, Self::Write, Self::Chase];
+    pub(super) const ALL: [Self; 4] = [Self::Copy, Self::Read, Self::Write, Self::Chase];
 
     /// The name that the measuring program knows.
-    pub fn argument(self) -> &'static str {
+    pub(super) fn argument(self) -> &'static str {
         match self {
             Self::Copy => "copy",
             Self::Read => "read",
@@ -31,7 +31,7 @@ impl Kernel {
     }
 
     /// The name of the test, of which there are a form for one thread and one for several.
-    pub fn test(self, threads: usize) -> &'static str {
+    pub(super) fn test(self, threads: usize) -> &'static str {
         match (self, threads) {
             (Self::Copy, 1) => "BwMemCp",
             (Self::Copy, _) => "BwMTMemCp",
@@ -44,14 +44,14 @@ impl Kernel {
     }
 
     /// How many arrays it works on.
-    pub fn arrays(self) -> usize {
+    pub(super) fn arrays(self) -> usize {
         if self == Self::Copy { 2 } else { 1 }
     }
 }
 
 /// One line of the table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct MemoryCase {
+pub(super) struct MemoryCase {
     /// What is done.
     pub kernel: Kernel,
     /// By how many threads.
@@ -64,17 +64,17 @@ pub struct MemoryCase {
 
 impl MemoryCase {
     /// The same with memory on the node of the threads.
-    pub fn local(self) -> Self {
+    pub(super) fn local(self) -> Self {
         Self { memory: self.node, ..self }
     }
 
     /// The same with one thread.
-    pub fn single(self) -> Self {
+    pub(super) fn single(self) -> Self {
         Self { threads: 1, ..self }
     }
 
     /// True if the memory is on the node of the threads.
-    pub fn is_local(self) -> bool {
+    pub(super) fn is_local(self) -> bool {
         self.memory == self.node
     }
 }
@@ -91,7 +91,7 @@ impl fmt::Display for MemoryCase {
 /// All cases: each kernel by threads of each of `nodes`, which are given with their numbers of threads, on the memory of
 /// each of `memories`. Remote memory is for one thread and for all; local memory also for the powers of 2 between them,
 /// which show how a node scales. Latency is measured by one thread.
-pub fn all(nodes: &[(NodeId, usize)], memories: &[NodeId]) -> Vec<MemoryCase> {
+pub(super) fn all(nodes: &[(NodeId, usize)], memories: &[NodeId]) -> Vec<MemoryCase> {
     let mut cases = vec![];
     for &(node, most) in nodes {
         for kernel in Kernel::ALL {

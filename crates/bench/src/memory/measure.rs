@@ -18,7 +18,7 @@ const SLOWEST_BYTES_PER_SECOND: u64 = 10 << 20;
 
 /// What came of a case.
 #[derive(Clone, Debug)]
-pub struct MeasuredMemory {
+pub(super) struct MeasuredMemory {
     /// What a pass does: bytes that are copied, read or written, or lines that are gone to.
     pub work: u64,
     /// Pages that are worked on.
@@ -33,7 +33,7 @@ pub struct MeasuredMemory {
 
 /// Where threads and pages were found, which is where they were asked for.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
-pub struct Places {
+pub(super) struct Places {
     /// The threads' processors.
     pub processors: ProcessorSet,
     /// The pages on each node; nothing if the kernel refuses to count.
@@ -41,7 +41,11 @@ pub struct Places {
 }
 
 /// Measures a case. The error is for people: why there is nothing, or nothing that could be believed.
-pub fn measure(setup: &MemorySetup, programs: &Programs, case: MemoryCase) -> Result<MeasuredMemory, String> {
+pub(super) fn measure(
+    setup: &MemorySetup,
+    programs: &Programs,
+    case: MemoryCase,
+) -> Result<MeasuredMemory, String> {
     let pages_each = setup.pages_each(case.threads);
     let pages_of_array = pages_each * case.threads as u64;
     let pages = pages_of_array as usize * case.kernel.arrays();

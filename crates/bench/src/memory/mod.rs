@@ -18,7 +18,7 @@ use super::programs::Programs;
 use gondwana_console::create::Readers;
 use gondwana_console::failure::Failure;
 use gondwana_console::output::Output;
-pub use options::MemoryOptions;
+pub(crate) use options::MemoryOptions;
 use ratios::MemoryResults;
 use serde_json::Value;
 use setup::MemorySetup;
@@ -26,7 +26,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 /// Measures, and prints a table. The exit status is 0 however the figures turn out, and 1 if something was not measured.
-pub fn memory(options: &MemoryOptions) -> Result<ExitCode, Failure> {
+pub(crate) fn memory(options: &MemoryOptions) -> Result<ExitCode, Failure> {
     let computer = gondwana_host::discover().map_err(|error| Failure::cannot(error.to_string()))?;
     let setup = MemorySetup::new(options, computer)?;
     let open = |option, file: &Option<PathBuf>| {

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 /// Options of `gondwana bench memory`.
 #[derive(Debug, clap::Args)]
-pub struct MemoryOptions {
+pub(crate) struct MemoryOptions {
     /// Measure the nodes of a run on this computer instead of the computer's own nodes
     #[arg(long)]
     pub cluster: bool,

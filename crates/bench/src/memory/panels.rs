@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 
 /// The figures for which there are measurements. `coherence`: pages come to who uses them, and first passes tell what
 /// that takes.
-pub fn panels(results: &MemoryResults, coherence: bool) -> Vec<Panel> {
+pub(super) fn panels(results: &MemoryResults, coherence: bool) -> Vec<Panel> {
     let panels = [remote_time(results, coherence), scaling(results), remote_bandwidth(results, coherence)];
     panels.into_iter().flatten().collect()
 }

@@ -7,7 +7,7 @@ use std::collections::HashMap;
 
 /// Which passes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Passes {
+pub(super) enum Passes {
     /// The first, which brings pages to the node that works on them, with the release after it.
     First,
     /// Those after it.
@@ -16,7 +16,7 @@ pub enum Passes {
 
 /// What was measured, or why it was not, in the order of the cases.
 #[derive(Debug, Default)]
-pub struct MemoryResults {
+pub(super) struct MemoryResults {
     /// Each case with what came of it.
     pub all: Vec<(MemoryCase, Result<MeasuredMemory, String>)>,
     measured: HashMap<MemoryCase, MeasuredMemory>,
@@ -24,7 +24,7 @@ pub struct MemoryResults {
 
 impl MemoryResults {
     /// Notes what came of a case.
-    pub fn add(&mut self, case: MemoryCase, outcome: Result<MeasuredMemory, String>) {
+    pub(super) fn add(&mut self, case: MemoryCase, outcome: Result<MeasuredMemory, String>) {
         if let Ok(measured) = &outcome {
             self.measured.insert(case, measured.clone());
         }
@@ -32,7 +32,7 @@ impl MemoryResults {
     }
 
     /// Work in a nanosecond: bytes, which are as many GB/s, or lines.
-    pub fn speed(&self, case: MemoryCase, passes: Passes) -> Option<f64> {
+    pub(super) fn speed(&self, case: MemoryCase, passes: Passes) -> Option<f64> {
         let measured = self.measured.get(&case)?;
         let nanoseconds = match passes {
             Passes::First => measured.first,
@@ -43,7 +43,7 @@ impl MemoryResults {
     }
 
     /// Remote:local, how many times as long the same takes as with local memory that is at hand. Nothing for just that.
-    pub fn times_local(&self, case: MemoryCase, passes: Passes) -> Option<f64> {
+    pub(super) fn times_local(&self, case: MemoryCase, passes: Passes) -> Option<f64> {
         if case.is_local() && passes == Passes::Again {
             return None;
         }
@@ -51,13 +51,13 @@ impl MemoryResults {
     }
 
     /// How many times as fast as one thread several are. Nothing for one thread.
-    pub fn scaling(&self, case: MemoryCase) -> Option<f64> {
+    pub(super) fn scaling(&self, case: MemoryCase) -> Option<f64> {
         let several = case != case.single();
         several.then(|| Some(self.speed(case, Passes::Again)? / self.speed(case.single(), Passes::Again)?))?
     }
 
     /// A ratio over some of the cases, in short; nothing if none of them has it.
-    pub fn spread(
+    pub(super) fn spread(
         &self,
         of: impl Fn(MemoryCase) -> bool,
         ratio: impl Fn(MemoryCase) -> Option<f64>,
@@ -69,14 +69,14 @@ impl MemoryResults {
 }
 
 #[cfg(test)]
-pub mod tests {
+pub(super) mod tests {
     use super::super::case::Kernel;
     use super::*;
     use crate::samples::Summary;
     use gondwana_topology::NodeId;
 
     /// A case and what came of it: nanoseconds of the first pass and of those after it, for a megabyte.
-    pub fn measured(
+    pub(crate) fn measured(
         kernel: Kernel,
         threads: usize,
         node: u16,

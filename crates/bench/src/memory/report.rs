@@ -9,7 +9,7 @@ use gondwana_console::columns::{Side, columns};
 use serde_json::{Value, json};
 
 /// A line for each case, the figures in numbers, and what was not measured.
-pub fn table(setup: &MemorySetup, results: &MemoryResults, panels: &[Panel]) -> String {
+pub(super) fn table(setup: &MemorySetup, results: &MemoryResults, panels: &[Panel]) -> String {
     let mut text = format!("{}\n\n{}", setup.title(), cases(setup, results));
     for panel in panels {
         text += &format!("\n{}: {}\n{}", panel.title, panel.axis, numbers(panel));
@@ -79,7 +79,7 @@ fn numbers(panel: &Panel) -> String {
 }
 
 /// All of it, for programs to read; `machine` is what the figures are from.
-pub fn json(machine: Value, setup: &MemorySetup, results: &MemoryResults, panels: &[Panel]) -> Value {
+pub(super) fn json(machine: Value, setup: &MemorySetup, results: &MemoryResults, panels: &[Panel]) -> Value {
     let case = |(case, outcome): &(MemoryCase, Result<MeasuredMemory, String>)| {
         let MemoryCase { kernel, threads, node, memory } = *case;
         let mut row =

@@ -21,7 +21,7 @@ const USUAL_NODES: u16 = 2;
 
 /// A machine, its nodes that are measured, and how large the working set is.
 #[derive(Debug)]
-pub struct MemorySetup {
+pub(super) struct MemorySetup {
     /// This computer.
     pub machine: Machine,
     /// The number of nodes if a cluster is measured; otherwise nodes are the computer's own.
@@ -36,7 +36,7 @@ pub struct MemorySetup {
 
 impl MemorySetup {
     /// Finds out what the options mean for a computer.
-    pub fn new(options: &MemoryOptions, machine: Machine) -> Result<Self, Failure> {
+    pub(super) fn new(options: &MemoryOptions, machine: Machine) -> Result<Self, Failure> {
         let mut this = Self { machine, cluster: None, threads: vec![], memories: vec![], size: Bytes(0) };
         if options.cluster {
             this.choose_cluster(options)?;
@@ -48,7 +48,7 @@ impl MemorySetup {
     }
 
     /// What is measured, in words.
-    pub fn title(&self) -> String {
+    pub(super) fn title(&self) -> String {
         let nodes = match (self.cluster, self.memories.len()) {
             (Some(nodes), _) => format!("{nodes} nodes of a run"),
             (None, 1) => "1 node of this computer".to_owned(),
@@ -58,17 +58,17 @@ impl MemorySetup {
     }
 
     /// Everything that is to be measured.
-    pub fn cases(&self) -> Vec<MemoryCase> {
+    pub(super) fn cases(&self) -> Vec<MemoryCase> {
         case::all(&self.threads, &self.memories)
     }
 
     /// How many pages each of so many threads works on.
-    pub fn pages_each(&self, threads: usize) -> u64 {
+    pub(super) fn pages_each(&self, threads: usize) -> u64 {
         self.size.0 / PAGE_SIZE as u64 / threads as u64
     }
 
     /// The processors of a node of this computer for its first threads: one of each core before the second of any.
-    pub fn processors(&self, node: NodeId, threads: usize) -> Result<Vec<ProcessorId>, Failure> {
+    pub(super) fn processors(&self, node: NodeId, threads: usize) -> Result<Vec<ProcessorId>, Failure> {
         let rset = RSet::new(self.processors_of(node), NodeSet::EMPTY);
         let plan = ThreadPlan::new(ThreadPolicy::Fill, &rset, &self.machine);
         let plan = plan.map_err(|error| Failure::cannot(error.to_string()))?;

@@ -2,7 +2,7 @@
 
 /// A program, and which time of it counts.
 #[derive(Clone, Copy, Debug)]
-pub struct MonitorCase {
+pub(super) struct MonitorCase {
     /// What `--only` takes.
     pub name: &'static str,
     /// What it does.
@@ -17,7 +17,7 @@ pub struct MonitorCase {
 
 /// Which time of a run counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Time {
+pub(super) enum Time {
     /// All of it: the program is a workload.
     Whole,
     /// The median of the times that the program prints under this name.
@@ -26,13 +26,13 @@ pub enum Time {
 
 impl MonitorCase {
     /// True for whole workloads, false for a mechanism by itself.
-    pub fn is_workload(&self) -> bool {
+    pub(super) fn is_workload(&self) -> bool {
         self.time == Time::Whole
     }
 }
 
 /// All of them: first what the monitor sees, one by one, then programs as people have them.
-pub fn all() -> Vec<MonitorCase> {
+pub(super) fn all() -> Vec<MonitorCase> {
     let mechanism = |name, what, program, arguments| MonitorCase {
         name,
         what,

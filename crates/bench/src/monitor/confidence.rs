@@ -1,14 +1,14 @@
 //! How far a median of few values can be trusted, whatever they are distributed like.
 
 /// How often the interval has the true median, at least.
-pub const CONFIDENCE: f64 = 0.95;
+pub(super) const CONFIDENCE: f64 = 0.95;
 
 /// So many deviations from the middle a normal distribution stays with [`CONFIDENCE`].
 const DEVIATIONS: f64 = 1.96;
 
 /// Values of which some say more than others.
 #[derive(Debug)]
-pub struct Weighed {
+pub(super) struct Weighed {
     /// The lowest first, each with its weight.
     values: Vec<(f64, f64)>,
     weight: f64,
@@ -16,14 +16,14 @@ pub struct Weighed {
 
 impl Weighed {
     /// Of values with their weights, which are positive.
-    pub fn new(values: impl IntoIterator<Item = (f64, f64)>) -> Self {
+    pub(super) fn new(values: impl IntoIterator<Item = (f64, f64)>) -> Self {
         let mut values: Vec<_> = values.into_iter().collect();
         values.sort_unstable_by(|one, other| one.0.total_cmp(&other.0));
         Self { weight: values.iter().map(|&(_, weight)| weight).sum(), values }
     }
 
     /// What has half of the weight on each side. Nothing of nothing.
-    pub fn median(&self) -> Option<f64> {
+    pub(super) fn median(&self) -> Option<f64> {
         let (low, high) = self.between(self.weight / 2.0)?;
         Some(f64::midpoint(low, high))
     }
@@ -32,7 +32,7 @@ impl Weighed {
     /// is above that median as likely as below it, so that how much weight is above is a matter of throwing coins. No
     /// outlier, however far out, moves it further than to the next value. Nothing for fewer than six values, which cannot
     /// say so much.
-    pub fn interval(&self) -> Option<(f64, f64)> {
+    pub(super) fn interval(&self) -> Option<(f64, f64)> {
         let squares: f64 = self.values.iter().map(|&(_, weight)| weight * weight).sum();
         // Coins fall in steps, of which the normal distribution knows nothing: half a step of caution.
         let step = self.weight / self.values.len() as f64;

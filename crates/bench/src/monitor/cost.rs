@@ -12,14 +12,14 @@ const PLACES: u64 = 16 << 10;
 const PASSES: usize = 20;
 
 /// How many filters are set when their cost is measured.
-pub const FILTERS: u64 = 32;
+pub(super) const FILTERS: u64 = 32;
 
 /// log2 of the bytes of the units.
 const UNIT: u8 = 5;
 
 /// Nanoseconds.
 #[derive(Clone, Copy, Debug, serde::Serialize)]
-pub struct Cost {
+pub(super) struct Cost {
     /// To note a transaction like none before it.
     pub new: f64,
     /// To note one like another.
@@ -33,7 +33,7 @@ pub struct Cost {
 
 impl Cost {
     /// Measures it.
-    pub fn measure() -> Self {
+    pub(super) fn measure() -> Self {
         let mut table = AggregationTable::default();
         let note = |table: &mut AggregationTable| {
             nanoseconds(|| {
@@ -75,7 +75,7 @@ impl Cost {
     }
 
     /// Nanoseconds that it took to note something so many times, of which so many rows came.
-    pub fn of(&self, times: u64, rows: u64) -> f64 {
+    pub(super) fn of(&self, times: u64, rows: u64) -> f64 {
         let again = times.saturating_sub(rows) as f64;
         again * self.again + rows as f64 * (self.new + self.row)
     }

@@ -10,7 +10,7 @@ use std::path::Path;
 
 /// One run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct TimedRun {
+pub(super) struct TimedRun {
     /// Nanoseconds that count.
     pub time: u64,
     /// Nanoseconds that all processors together have spent on it.
@@ -19,7 +19,7 @@ pub struct TimedRun {
 
 /// A run without the monitor and the next one with it, or the other way round.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Pair {
+pub(super) struct Pair {
     /// Without.
     pub without: TimedRun,
     /// With.
@@ -28,14 +28,14 @@ pub struct Pair {
 
 impl Pair {
     /// Time with the monitor : time without it.
-    pub fn ratio(&self) -> f64 {
+    pub(super) fn ratio(&self) -> f64 {
         self.with.time as f64 / self.without.time.max(1) as f64
     }
 }
 
 /// What a recording holds.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct RecordedRun {
+pub(super) struct RecordedRun {
     /// What each node has noted.
     pub nodes: BTreeMap<u16, Noted>,
     /// The length of the file.
@@ -44,7 +44,7 @@ pub struct RecordedRun {
 
 /// What a node has noted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Noted {
+pub(super) struct Noted {
     /// How many transactions.
     pub transactions: u64,
     /// How often a row was looked for, at most: the pages of a block that come at once are noted at once.
@@ -63,7 +63,7 @@ impl Noted {
 }
 
 /// Runs the case once each way; without the monitor first if `without_first`.
-pub fn pair(
+pub(super) fn pair(
     case: &MonitorCase,
     nodes: u16,
     programs: &Programs,

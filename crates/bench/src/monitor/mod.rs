@@ -27,7 +27,7 @@ use std::process::ExitCode;
 
 /// Options of `gondwana bench monitor`.
 #[derive(Debug, clap::Args)]
-pub struct MonitorOptions {
+pub(crate) struct MonitorOptions {
     /// Nodes of the runs, each with one thread of the workloads
     #[arg(short = 'n', long, value_name = "NODES", default_value_t = 2, value_parser = clap::value_parser!(u16).range(2..=MAX_NODES as i64))]
     nodes: u16,
@@ -46,7 +46,7 @@ pub struct MonitorOptions {
 }
 
 /// Measures, and prints a table. The exit status is 0 however the figures turn out, and 1 if one was not measured.
-pub fn monitor(options: &MonitorOptions) -> Result<ExitCode, Failure> {
+pub(crate) fn monitor(options: &MonitorOptions) -> Result<ExitCode, Failure> {
     let cases = choose(case::all(), &options.only, |case| case.name)?;
     let output =
         options.json.as_deref().map(|file| Output::open("--json", file, Readers::Usual)).transpose()?;

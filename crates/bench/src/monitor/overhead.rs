@@ -6,14 +6,14 @@ use super::measure::{Noted, Pair, RecordedRun};
 use crate::chart::Spread;
 
 /// The monitor may take so much of the time of a run.
-pub const TARGET: f64 = 0.01;
+pub(super) const TARGET: f64 = 0.01;
 
 /// Runs that seem to differ by less than this have met by chance.
 const LEAST_NOISE: f64 = 0.001;
 
 /// What came of a case.
 #[derive(Clone, Debug)]
-pub struct Overhead {
+pub(super) struct Overhead {
     /// Nanoseconds without the monitor.
     pub without: Spread,
     /// Nanoseconds with it.
@@ -37,7 +37,7 @@ pub struct Overhead {
 
 /// Whether the target is met, by what was measured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Verdict {
+pub(super) enum Verdict {
     /// The interval of confidence is below it.
     Met,
     /// There were too few pairs, or they differ too much, to say.
@@ -48,7 +48,7 @@ pub enum Verdict {
 
 /// What pairs of runs say about how much longer a run takes with the monitor.
 #[derive(Clone, Copy, Debug)]
-pub struct Estimate {
+pub(super) struct Estimate {
     /// Time with the monitor : without, pair by pair.
     pub ratio: Spread,
     /// Where the median of such ratios is, were there ever so many pairs; see [`Weighed::interval`].
@@ -63,7 +63,7 @@ impl Estimate {
 
     /// What all workloads together say: their pairs as if they were of one, in which a pair weighs the less the more runs of
     /// its workload differ anyway. Nothing if there are fewer than two.
-    pub fn of_all(workloads: &[&Overhead]) -> Option<Self> {
+    pub(super) fn of_all(workloads: &[&Overhead]) -> Option<Self> {
         let ratios = workloads.iter().flat_map(|overhead| {
             let weight = 1.0 / overhead.noise.unwrap_or(1.0).max(LEAST_NOISE);
             overhead.pairs.iter().map(move |pair| (pair.ratio(), weight))
@@ -79,7 +79,7 @@ impl Estimate {
     }
 
     /// How this stands to the target.
-    pub fn verdict(&self) -> Verdict {
+    pub(super) fn verdict(&self) -> Verdict {
         match self.confidence {
             Some((_, high)) if high <= 1.0 + TARGET => Verdict::Met,
             Some((low, _)) if low > 1.0 + TARGET => Verdict::Missed,
@@ -90,7 +90,7 @@ impl Estimate {
 
 impl Overhead {
     /// Nothing if there are no pairs.
-    pub fn new(pairs: Vec<Pair>, recorded: RecordedRun, cost: Cost, workload: bool) -> Option<Self> {
+    pub(super) fn new(pairs: Vec<Pair>, recorded: RecordedRun, cost: Cost, workload: bool) -> Option<Self> {
         let spread = |value: &dyn Fn(&Pair) -> f64| Spread::of(pairs.iter().map(value).collect());
         let without = spread(&|pair| pair.without.time as f64)?;
         let with = spread(&|pair| pair.with.time as f64)?;
@@ -114,7 +114,7 @@ impl Overhead {
     }
 
     /// What all nodes have noted.
-    pub fn totals(&self) -> Noted {
+    pub(super) fn totals(&self) -> Noted {
         self.recorded.nodes.values().fold(Noted::default(), |sum, node| Noted {
             transactions: sum.transactions + node.transactions,
             times: sum.times + node.times,
@@ -124,12 +124,12 @@ impl Overhead {
 }
 
 #[cfg(test)]
-pub mod tests {
+pub(super) mod tests {
     use super::super::measure::TimedRun;
     use super::*;
 
     /// A case whose runs without and with the monitor took such times.
-    pub fn overhead(times: &[(u64, u64)]) -> Overhead {
+    pub(crate) fn overhead(times: &[(u64, u64)]) -> Overhead {
         let run = |time| TimedRun { time, processors: 2 * time };
         let pairs: Vec<_> =
             times.iter().map(|&(without, with)| Pair { without: run(without), with: run(with) }).collect();

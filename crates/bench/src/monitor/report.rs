@@ -11,10 +11,16 @@ use gondwana_console::columns::{Side, amount, columns};
 use serde_json::{Value, json};
 
 /// What came of a case, or why nothing did.
-pub type MonitorOutcome = (MonitorCase, Result<Overhead, String>);
+pub(super) type MonitorOutcome = (MonitorCase, Result<Overhead, String>);
 
 /// A line for each case, and what the columns are.
-pub fn table(nodes: u16, pairs: usize, cost: Cost, load: Option<f64>, outcomes: &[MonitorOutcome]) -> String {
+pub(super) fn table(
+    nodes: u16,
+    pairs: usize,
+    cost: Cost,
+    load: Option<f64>,
+    outcomes: &[MonitorOutcome],
+) -> String {
     let heading = [
         "case",
         "without",
@@ -124,7 +130,13 @@ fn percent(part: f64) -> String {
 }
 
 /// All of it, for programs to read; `machine` is what the figures are from.
-pub fn json(machine: Value, nodes: u16, pairs: usize, cost: Cost, outcomes: &[MonitorOutcome]) -> Value {
+pub(super) fn json(
+    machine: Value,
+    nodes: u16,
+    pairs: usize,
+    cost: Cost,
+    outcomes: &[MonitorOutcome],
+) -> Value {
     json!({
         "machine": machine,
         "nodes": nodes,

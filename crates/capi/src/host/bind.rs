@@ -11,14 +11,14 @@ use libc::c_int;
 use std::io;
 
 /// What the kernel is told about a thread in this set.
-pub fn of_set(machine: &Machine, rset: &RSet) -> Binding {
+pub(super) fn of_set(machine: &Machine, rset: &RSet) -> Binding {
     let everywhere = rset.memory().contains_all(&machine.memory_nodes());
     let policy = if everywhere { Policy::Default } else { Policy::Bind(*rset.memory()) };
     Binding { processors: *rset.processors(), policy }
 }
 
 /// As [`crate::backend::Backend::bind`].
-pub fn bind(machine: &Machine, whom: Whom, rset: &RSet, strict: bool) -> Result<Vec<String>, Error> {
+pub(super) fn bind(machine: &Machine, whom: Whom, rset: &RSet, strict: bool) -> Result<Vec<String>, Error> {
     let before = strict.then(|| Before::of(whom)).transpose()?;
     let mut remarks = vec![];
     if !rset.processors().is_empty() {
@@ -99,7 +99,7 @@ impl Before {
 }
 
 /// As [`crate::backend::Backend::binding`].
-pub fn binding(machine: &Machine, whom: Whom) -> Result<RSet, Error> {
+pub(super) fn binding(machine: &Machine, whom: Whom) -> Result<RSet, Error> {
     let mut processors = ProcessorSet::EMPTY;
     for thread in tasks::threads(whom)? {
         match sys::affinity(thread) {

@@ -19,7 +19,7 @@ fn folder(whom: Whom) -> PathBuf {
 }
 
 /// There is no such thread or process.
-pub fn nobody(whom: Whom) -> Error {
+pub(super) fn nobody(whom: Whom) -> Error {
     let sentence = match whom {
         Whom::Thread(thread) => format!("this process has no thread numbered {thread}"),
         Whom::Process(process) => format!("there is no process numbered {process}"),
@@ -32,7 +32,7 @@ pub fn nobody(whom: Whom) -> Error {
 
 /// The numbers of the threads that are meant, in ascending order. Those that end are none any more: a thread that was
 /// joined can be there for a moment.
-pub fn threads(whom: Whom) -> Result<Vec<c_int>, Error> {
+pub(super) fn threads(whom: Whom) -> Result<Vec<c_int>, Error> {
     match whom {
         // The kernel's number for the calling thread, whichever it is.
         Whom::ThisThread => Ok(vec![0]),
@@ -54,7 +54,7 @@ pub fn threads(whom: Whom) -> Result<Vec<c_int>, Error> {
 }
 
 /// The processor on which a thread is, or was last.
-pub fn processor_of(whom: Whom) -> Result<ProcessorId, Error> {
+pub(super) fn processor_of(whom: Whom) -> Result<ProcessorId, Error> {
     let stat = fs::read_to_string(folder(whom).join("stat")).map_err(|_| nobody(whom))?;
     processor_in(&stat).ok_or_else(|| Error::new(libc::ENOSYS, "/proc does not say where threads are"))
 }
@@ -77,7 +77,7 @@ fn field<T: std::str::FromStr>(stat: &str, number: usize) -> Option<T> {
 }
 
 /// Copies bytes of this process at an address that may be wrong; false if it is.
-pub fn peek(address: usize, bytes: &mut [u8]) -> bool {
+pub(super) fn peek(address: usize, bytes: &mut [u8]) -> bool {
     let to = libc::iovec { iov_base: bytes.as_mut_ptr().cast(), iov_len: bytes.len() };
     let from = libc::iovec { iov_base: address as *mut libc::c_void, iov_len: bytes.len() };
     // SAFETY: the kernel writes to the buffer only, and checks the other address.

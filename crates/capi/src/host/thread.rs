@@ -29,7 +29,10 @@ unsafe extern "C" {
 ///
 /// # Safety
 /// As for `pthread_create`.
-pub unsafe fn start(binding: Binding, thread: NewThread<'_>) -> Result<(pthread_t, Vec<String>), Error> {
+pub(super) unsafe fn start(
+    binding: Binding,
+    thread: NewThread<'_>,
+) -> Result<(pthread_t, Vec<String>), Error> {
     let (bound, remarks) = channel();
     let NewThread { attributes, routine, argument, .. } = thread;
     let start = Box::into_raw(Box::new(Start { binding, bound, routine, argument }));

@@ -8,7 +8,7 @@ use gondwana_rset::{MemoryPolicy, RSet, Registry, ThreadPolicy};
 use gondwana_topology::{Machine, NodeSet};
 
 /// This computer, the program's set, and the requested policies.
-pub struct Wanted {
+pub(crate) struct Wanted {
     pub machine: Machine,
     pub registry: Registry,
     pub rset: RSet,
@@ -17,7 +17,7 @@ pub struct Wanted {
 
 impl ExecOptions {
     /// Resolves the texts.
-    pub fn wanted(&self) -> Result<Wanted, Failure> {
+    pub(crate) fn wanted(&self) -> Result<Wanted, Failure> {
         // Reading the files of caches takes most of the time, and only colours need them.
         let machine = if self.colours { gondwana_host::discover() } else { gondwana_host::discover_nodes() };
         let machine = machine.map_err(|error| Failure::cannot(error.to_string()))?;

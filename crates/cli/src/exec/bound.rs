@@ -10,7 +10,7 @@ use std::ffi::OsStr;
 
 /// A program with memory that is bound to certain nodes.
 #[derive(Debug)]
-pub struct Bound {
+pub(super) struct Bound {
     shortage: Shortage,
     /// Its processors.
     processors: ProcessorSet,
@@ -20,7 +20,7 @@ pub struct Bound {
 
 impl Bound {
     /// The bindings, if there are any; watching starts now. With `strict` allocations are bound too.
-    pub fn find(asked: &Asked, rules: &Rules<'_>, strict: bool) -> Option<Self> {
+    pub(super) fn find(asked: &Asked, rules: &Rules<'_>, strict: bool) -> Option<Self> {
         let nodes = |binding: &Binding| match binding.policy {
             Policy::Bind(nodes) => Some(nodes),
             _ => None,
@@ -35,7 +35,7 @@ impl Bound {
     }
 
     /// If the program was killed for lack of memory: why, and what to do. It had at most `most` bytes.
-    pub fn why(&self, name: &OsStr, end: End, most: Bytes) -> Option<String> {
+    pub(super) fn why(&self, name: &OsStr, end: End, most: Bytes) -> Option<String> {
         let lacking = self.shortage.found(most).filter(|_| end != End::Exited(0))?;
         let what = match end {
             End::Signalled(libc::SIGKILL) => name.display().to_string(),

@@ -6,7 +6,7 @@ use std::path::Path;
 
 /// How a program is linked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Linkage {
+pub(super) enum Linkage {
     /// It has a loader, which preloads libraries. Scripts count as this: interpreters are nearly always dynamic.
     Dynamic,
     /// It has no loader.
@@ -16,7 +16,7 @@ pub enum Linkage {
 }
 
 /// How a program is linked.
-pub fn of(program: &Path) -> Linkage {
+pub(super) fn of(program: &Path) -> Linkage {
     let mode = std::fs::metadata(program).map_or(0, |metadata| metadata.mode());
     if mode & (libc::S_ISUID | libc::S_ISGID) != 0 {
         Linkage::Privileged
@@ -28,7 +28,7 @@ pub fn of(program: &Path) -> Linkage {
 }
 
 /// True if the program does not know the names of all its functions.
-pub fn is_stripped(program: &Path) -> bool {
+pub(super) fn is_stripped(program: &Path) -> bool {
     has_symbol_table(program).is_ok_and(|has| !has)
 }
 

@@ -1,14 +1,14 @@
 //! Whether a whole program can be locked in memory.
 
 /// Why it cannot.
-pub const LIMITED: &str = "a whole program cannot be locked in memory: beyond the limit (ulimit -l) its allocations would \
+pub(super) const LIMITED: &str = "a whole program cannot be locked in memory: beyond the limit (ulimit -l) its allocations would \
      fail; CAP_IPC_LOCK or ulimit -l unlimited allows it, and with --malloc only that memory is locked";
 
 /// The number of `CAP_IPC_LOCK`.
 const CAP_IPC_LOCK: u32 = 14;
 
 /// True if this process may lock any amount of memory.
-pub fn is_unlimited() -> bool {
+pub(super) fn is_unlimited() -> bool {
     let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
     // SAFETY: the kernel fills in the record.
     let known = unsafe { libc::getrlimit(libc::RLIMIT_MEMLOCK, &raw mut limit) } == 0;

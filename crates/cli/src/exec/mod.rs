@@ -13,8 +13,8 @@ mod parent;
 mod preload;
 mod rules;
 
-pub use options::ExecOptions;
-pub use parent::program_of;
+pub(crate) use options::ExecOptions;
+pub(crate) use parent::program_of;
 
 use asked::Wanted;
 use bound::Bound;
@@ -28,7 +28,7 @@ use std::os::unix::process::CommandExt;
 use std::process::{Command, ExitCode};
 
 /// Executes the program, or stays as its parent if some of its memory is bound to certain nodes.
-pub fn exec(options: &ExecOptions) -> Result<ExitCode, Failure> {
+pub(crate) fn exec(options: &ExecOptions) -> Result<ExitCode, Failure> {
     let name = &options.program[0];
     let mut command = Command::new(name);
     command.args(&options.program[1..]);

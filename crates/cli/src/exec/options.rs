@@ -4,7 +4,7 @@ use std::ffi::OsString;
 
 /// Options of `gondwana exec`.
 #[derive(Debug, clap::Args)]
-pub struct ExecOptions {
+pub(crate) struct ExecOptions {
     /// Processors and memory for the program, as in node:0-1 or cpu:0-7&node:0 [default: all that it may use]
     #[arg(long, value_name = "RSET")]
     pub rset: Option<String>,
@@ -40,7 +40,7 @@ pub struct ExecOptions {
 
 impl ExecOptions {
     /// True if any option needs the discovery of this computer.
-    pub fn asks_for_anything(&self) -> bool {
+    pub(crate) fn asks_for_anything(&self) -> bool {
         self.rset.is_some()
             || self.threads.is_some()
             || self.memory.is_some()

@@ -29,7 +29,7 @@ const STOPPING: [libc::c_int; 3] = [libc::SIGTSTP, libc::SIGTTIN, libc::SIGTTOU]
 ///
 /// # Errors
 /// Those of starting the program.
-pub fn stay_with(command: &mut Command, bound: &Bound) -> io::Result<ExitCode> {
+pub(super) fn stay_with(command: &mut Command, bound: &Bound) -> io::Result<ExitCode> {
     let signals = Signals::take()?;
     let program = start(command, &signals)?;
     // SAFETY: the name is a C string.
@@ -44,7 +44,7 @@ pub fn stay_with(command: &mut Command, bound: &Bound) -> io::Result<ExitCode> {
 }
 
 /// The child of such a parent, or else the process itself.
-pub fn program_of(process: u32) -> u32 {
+pub(crate) fn program_of(process: u32) -> u32 {
     let read = |file: &str| std::fs::read_to_string(format!("/proc/{process}/{file}")).ok();
     let is_parent = read("comm").is_some_and(|name| NAME.to_str() == Ok(name.trim_end()));
     let child = is_parent.then(|| read(&format!("task/{process}/children"))).flatten();

@@ -12,7 +12,7 @@ use std::process::Command;
 const LIBRARY: &str = "libgondwana_affinity.so";
 
 /// A program that the library can be loaded into.
-pub struct Loadable {
+pub(super) struct Loadable {
     /// Where it is.
     pub program: PathBuf,
     library: OsString,
@@ -20,7 +20,7 @@ pub struct Loadable {
 
 impl Loadable {
     /// Finds the program and the library, or why the library cannot be preloaded.
-    pub fn find(name: &OsStr) -> Result<Result<Self, UnmetRequest>, Failure> {
+    pub(super) fn find(name: &OsStr) -> Result<Result<Self, UnmetRequest>, Failure> {
         let program = program::locate(name)?;
         let why = match linkage::of(&program) {
             Linkage::Dynamic => None,
@@ -40,7 +40,7 @@ impl Loadable {
     }
 
     /// Preloads the library, and passes it a text.
-    pub fn tell(&self, command: &mut Command, variable: &str, text: String) {
+    pub(super) fn tell(&self, command: &mut Command, variable: &str, text: String) {
         let others = std::env::var_os("LD_PRELOAD").filter(|others| !others.is_empty());
         let preloaded = match others {
             Some(others) => [self.library.clone(), others].join(OsStr::new(":")),

@@ -19,7 +19,7 @@ const LARGE: usize = 128 << 10;
 const TRIED: usize = 16;
 
 /// Rules for a program in a set.
-pub struct Rules<'a> {
+pub(super) struct Rules<'a> {
     machine: &'a Machine,
     rset: &'a RSet,
     rules: Vec<AllocationRule>,
@@ -27,7 +27,7 @@ pub struct Rules<'a> {
 
 impl<'a> Rules<'a> {
     /// Reads rules as the user wrote them.
-    pub fn parse(
+    pub(super) fn parse(
         texts: &[String],
         program: Option<&Path>,
         machine: &'a Machine,
@@ -61,17 +61,17 @@ impl<'a> Rules<'a> {
     }
 
     /// Adds one for all large allocations, after the others.
-    pub fn add_for_large(&mut self, memory: MemoryPolicy) {
+    pub(super) fn add_for_large(&mut self, memory: MemoryPolicy) {
         let selector = Selector { sizes: LARGE..=usize::MAX, site: None };
         self.rules.push(AllocationRule { selector, memory, rset: Some(*self.rset) });
     }
 
-    pub fn is_empty(&self) -> bool {
+    pub(super) fn is_empty(&self) -> bool {
         self.rules.is_empty()
     }
 
     /// Tries each rule, and returns the unmet requests.
-    pub fn try_out(&self, extras: Extras) -> Vec<UnmetRequest> {
+    pub(super) fn try_out(&self, extras: Extras) -> Vec<UnmetRequest> {
         let tried = self.rules.iter().filter_map(|rule| {
             let placement = placement(rule, self.rset, self.machine).ok()?;
             let region = match AnonymousMemory::new(TRIED * placement.nodes().len() * PAGE_SIZE) {
@@ -92,13 +92,13 @@ impl<'a> Rules<'a> {
     }
 
     /// The nodes for the memory of each rule.
-    pub fn nodes(&self) -> impl Iterator<Item = NodeSet> + '_ {
+    pub(super) fn nodes(&self) -> impl Iterator<Item = NodeSet> + '_ {
         let placements = self.rules.iter().filter_map(|rule| placement(rule, self.rset, self.machine).ok());
         placements.map(|placement| placement.nodes().iter().copied().collect())
     }
 
     /// The plan for the program.
-    pub fn plan(&self, report: Option<Reporter>, extras: Extras) -> MallocPlan {
+    pub(super) fn plan(&self, report: Option<Reporter>, extras: Extras) -> MallocPlan {
         MallocPlan { report, extras, rules: self.rules.iter().map(ToString::to_string).collect() }
     }
 }

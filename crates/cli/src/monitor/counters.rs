@@ -20,7 +20,7 @@ struct Shown {
 }
 
 /// Shows the counters of a run.
-pub fn show(run: u32, json: bool) -> Result<ExitCode, Failure> {
+pub(super) fn show(run: u32, json: bool) -> Result<ExitCode, Failure> {
     let (_, stream) = ask::request(run, &Request::Counters)?;
     let recording = read(stream).map_err(|error| Failure::cannot(format!("the counters: {error}")))?;
     let filters = filters(recording);

@@ -21,7 +21,7 @@ const LONGEST: f64 = 366.0 * 24.0 * 3600.0;
 
 /// Options of `gondwana monitor`.
 #[derive(Debug, clap::Args)]
-pub struct MonitorOptions {
+pub(crate) struct MonitorOptions {
     /// The process of the gondwana run (gondwana topo --run lists yours)
     #[arg(value_name = "RUN", value_parser = clap::value_parser!(u32).range(1..=i64::from(i32::MAX)))]
     run: u32,
@@ -46,7 +46,7 @@ pub struct MonitorOptions {
 }
 
 /// Records a run.
-pub fn monitor(options: &MonitorOptions) -> Result<ExitCode, Failure> {
+pub(crate) fn monitor(options: &MonitorOptions) -> Result<ExitCode, Failure> {
     let time = options.time.map(duration).transpose()?;
     let filters = parse_filters("--filter", &options.filter)?;
     if options.stop {

@@ -17,7 +17,7 @@ use strip::Strip;
 
 /// Options of `gondwana where`.
 #[derive(Clone, Debug, clap::Args)]
-pub struct WhereOptions {
+pub(crate) struct WhereOptions {
     /// The process
     #[arg(value_parser = clap::value_parser!(u32).range(1..=i64::from(i32::MAX)))]
     pid: u32,
@@ -29,7 +29,7 @@ pub struct WhereOptions {
 }
 
 /// Shows the nodes of a process's pages.
-pub fn show(options: &WhereOptions) -> Result<ExitCode, Failure> {
+pub(crate) fn show(options: &WhereOptions) -> Result<ExitCode, Failure> {
     let options = &WhereOptions { pid: crate::exec::program_of(options.pid), ..options.clone() };
     match &options.range {
         Some(range) => addresses(options, range.pages(PAGE_SIZE)),

@@ -5,14 +5,14 @@ use std::str::FromStr;
 
 /// A range of addresses with at least one in it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct AddressRange(Range<usize>);
+pub(super) struct AddressRange(Range<usize>);
 
 /// The end of user addresses on x86-64 with five levels of page tables.
 const END: usize = 1 << 56;
 
 impl AddressRange {
     /// The whole pages that contain these addresses.
-    pub fn pages(&self, size: usize) -> Range<usize> {
+    pub(super) fn pages(&self, size: usize) -> Range<usize> {
         self.0.start - self.0.start % size..self.0.end.next_multiple_of(size)
     }
 }

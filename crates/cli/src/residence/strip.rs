@@ -7,24 +7,24 @@ use std::fmt;
 use std::ops::Range;
 
 /// Parts that a strip has at most.
-pub const CELLS: usize = 32;
+pub(super) const CELLS: usize = 32;
 
 /// The strip: a character for each part.
 #[derive(Debug)]
-pub struct Strip {
+pub(super) struct Strip {
     addresses: Range<usize>,
     cells: Vec<BTreeMap<NodeId, usize>>,
 }
 
 impl Strip {
     /// An empty strip. Small ranges have a part for each page.
-    pub fn new(addresses: Range<usize>) -> Self {
+    pub(super) fn new(addresses: Range<usize>) -> Self {
         let cells = (addresses.len() / PAGE_SIZE).clamp(1, CELLS);
         Self { addresses, cells: vec![BTreeMap::new(); cells] }
     }
 
     /// Adds a page.
-    pub fn add(&mut self, address: usize, node: Option<NodeId>) {
+    pub(super) fn add(&mut self, address: usize, node: Option<NodeId>) {
         // Ranges may be so long that their products with the number of cells overflow.
         let offset = (address - self.addresses.start) as u128;
         let cell = (offset * self.cells.len() as u128 / self.addresses.len() as u128) as usize;

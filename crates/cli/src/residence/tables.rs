@@ -7,7 +7,7 @@ use gondwana_topology::NodeId;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Memory by kind of mapping, and in all.
-pub fn kinds(mappings: &[Mapping]) -> String {
+pub(super) fn kinds(mappings: &[Mapping]) -> String {
     let nodes = nodes(mappings);
     let sums = sums(mappings, |mapping| Some(mapping.kind));
     let total = sums_of_all(mappings);
@@ -16,7 +16,7 @@ pub fn kinds(mappings: &[Mapping]) -> String {
 }
 
 /// Memory by heap: the brk heap, those of the C library's arenas, and those of rules for allocations.
-pub fn heaps(mappings: &[Mapping]) -> String {
+pub(super) fn heaps(mappings: &[Mapping]) -> String {
     let sums = sums(mappings, |mapping| mapping.heap.as_deref());
     if sums.is_empty() {
         return String::new();
@@ -57,7 +57,7 @@ fn summed<'a>(
 }
 
 /// Each mapping with its picture.
-pub fn mappings(mappings: &[Mapping], strips: &[String]) -> String {
+pub(super) fn mappings(mappings: &[Mapping], strips: &[String]) -> String {
     let nodes = nodes(mappings);
     let mut lines = vec![heading(&["addresses", "kind"], &nodes, &["where", "policy", "name"])];
     lines.extend(mappings.iter().zip(strips).map(|(mapping, strip)| {
@@ -71,7 +71,7 @@ pub fn mappings(mappings: &[Mapping], strips: &[String]) -> String {
 }
 
 /// Pages of some addresses.
-pub fn pages(found: &Found) -> String {
+pub(super) fn pages(found: &Found) -> String {
     let mut lines = vec![vec!["node".to_owned(), "pages".to_owned()]];
     lines.extend(found.pages.iter().map(|(node, pages)| vec![node.to_string(), pages.to_string()]));
     lines.push(vec!["absent".to_owned(), found.absent.to_string()]);

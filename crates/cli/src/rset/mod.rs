@@ -26,7 +26,7 @@ Example: gondwana rset make web 'node:0-1 - cpu:0'";
 
 /// Options of `gondwana rset`.
 #[derive(Debug, clap::Args)]
-pub struct RsetOptions {
+pub(crate) struct RsetOptions {
     #[command(subcommand)]
     verb: Verb,
 }
@@ -94,7 +94,7 @@ impl MachineOption {
 }
 
 /// Does what the verb says.
-pub fn rset(options: &RsetOptions) -> Result<ExitCode, Failure> {
+pub(crate) fn rset(options: &RsetOptions) -> Result<ExitCode, Failure> {
     match &options.verb {
         Verb::List { json } => {
             // A list of names reports it if there is no folder for them.

@@ -7,7 +7,7 @@ use gondwana_topology::{Machine, NodeSet, ProcessorSet};
 use serde::Serialize;
 
 /// All named sets, parts below the set that they are parts of.
-pub fn list(names: &Registry) -> String {
+pub(super) fn list(names: &Registry) -> String {
     if names.is_empty() {
         return "no set has a name yet (gondwana rset make --help says how to make one)\n".to_owned();
     }
@@ -55,7 +55,7 @@ impl<'a> Named<'a> {
 }
 
 /// All named sets as a JSON array.
-pub fn list_json(names: &Registry) -> String {
+pub(super) fn list_json(names: &Registry) -> String {
     json(&names.iter().map(|(name, entry)| Named::new(name, entry)).collect::<Vec<_>>())
 }
 
@@ -65,7 +65,7 @@ fn json(value: &impl Serialize) -> String {
 
 /// The description of one set.
 #[derive(Serialize)]
-pub struct Description<'a> {
+pub(super) struct Description<'a> {
     /// The canonical text.
     set: String,
     processors: ProcessorSet,
@@ -84,7 +84,7 @@ pub struct Description<'a> {
 
 impl<'a> Description<'a> {
     /// The description of a set that was given as `text`.
-    pub fn new(text: &'a str, rset: &RSet, machine: &Machine, names: &'a Registry) -> Self {
+    pub(super) fn new(text: &'a str, rset: &RSet, machine: &Machine, names: &'a Registry) -> Self {
         let text = text.trim();
         let named = names.get(text).map(|entry| Named::new(text, entry));
         let forbidden = rset.difference(&RSet::allowed(machine));
@@ -105,11 +105,11 @@ impl<'a> Description<'a> {
         }
     }
 
-    pub fn json(&self) -> String {
+    pub(super) fn json(&self) -> String {
         json(self)
     }
 
-    pub fn text(&self) -> String {
+    pub(super) fn text(&self) -> String {
         let mut lines = vec![("set", self.set.clone())];
         let processors = match self.processor_count {
             0 => "none".to_owned(),

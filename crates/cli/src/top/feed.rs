@@ -10,7 +10,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 /// The nodes' records since the last look, and their lasting records.
-pub struct Feed {
+pub(super) struct Feed {
     shared: Arc<Shared>,
     /// Readable once no more comes.
     end: UnixStream,
@@ -30,7 +30,7 @@ struct State {
 
 impl Feed {
     /// Reads records from a launcher from now on.
-    pub fn start(stream: BufReader<UnixStream>) -> io::Result<Self> {
+    pub(super) fn start(stream: BufReader<UnixStream>) -> io::Result<Self> {
         let shared = Arc::<Shared>::default();
         let (end, ending) = UnixStream::pair()?;
         // No timeout: the stream is silent as long as the nodes are.
@@ -46,12 +46,12 @@ impl Feed {
     }
 
     /// A descriptor that is readable once the run has ended.
-    pub fn end(&self) -> RawFd {
+    pub(super) fn end(&self) -> RawFd {
         self.end.as_raw_fd()
     }
 
     /// Passes the records to `look`; then drops the records of events.
-    pub fn look<R>(&mut self, look: impl FnOnce(&mut Recording) -> R) -> R {
+    pub(super) fn look<R>(&mut self, look: impl FnOnce(&mut Recording) -> R) -> R {
         let mut state = self.shared.lock();
         let result = look(&mut state.recording);
         let recording = &mut state.recording;
@@ -66,7 +66,7 @@ impl Feed {
     }
 
     /// Waits until so many nodes have sent totals, with a timeout.
-    pub fn wait_for_nodes(&self, nodes: usize, limit: Duration) {
+    pub(super) fn wait_for_nodes(&self, nodes: usize, limit: Duration) {
         self.wait_until(limit, |state| {
             let mut seen: Vec<u16> = state.recording.totals.iter().map(|(node, _)| *node).collect();
             seen.sort_unstable();
@@ -76,7 +76,7 @@ impl Feed {
     }
 
     /// Waits for this time, or until the run has ended.
-    pub fn wait(&self, time: Duration) {
+    pub(super) fn wait(&self, time: Duration) {
         self.wait_until(time, |_| false);
     }
 

@@ -27,7 +27,7 @@ const LISTED: usize = 20;
 
 /// Options of `gondwana top`.
 #[derive(Debug, clap::Args)]
-pub struct TopOptions {
+pub(crate) struct TopOptions {
     /// The process of the gondwana run (gondwana topo --run lists yours)
     #[arg(value_name = "RUN", value_parser = clap::value_parser!(u32).range(1..=i64::from(i32::MAX)))]
     run: u32,
@@ -43,7 +43,7 @@ pub struct TopOptions {
 }
 
 /// Shows a run until the user has seen enough.
-pub fn top(options: &TopOptions) -> Result<ExitCode, Failure> {
+pub(crate) fn top(options: &TopOptions) -> Result<ExitCode, Failure> {
     if !INTERVALS.contains(&options.interval) {
         let message = format!("--interval {}: give a number of seconds from 0.5 to 3600", options.interval);
         return Err(Failure { status: USAGE, message });

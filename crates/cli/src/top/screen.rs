@@ -11,14 +11,14 @@ const ENTER: &str = "\x1b[?1049h\x1b[?25l";
 const LEAVE: &str = "\x1b[?25h\x1b[?1049l";
 
 /// The terminal, taken over until this value goes.
-pub struct FullScreen {
+pub(super) struct FullScreen {
     /// The previous terminal settings: input is unbuffered and not echoed now.
     keyboard: Option<libc::termios>,
 }
 
 /// Why a wait has ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Woken {
+pub(super) enum Woken {
     /// The time is over.
     Time,
     /// The terminal has another size.
@@ -33,7 +33,7 @@ pub enum Woken {
 
 impl FullScreen {
     /// Takes the terminal over.
-    pub fn enter() -> Self {
+    pub(super) fn enter() -> Self {
         let mut screen = Self { keyboard: None };
         screen.take();
         screen
@@ -58,14 +58,14 @@ impl FullScreen {
     }
 
     /// Draws the lines for the size of the terminal.
-    pub fn draw(&self, lines: impl FnOnce(usize, usize) -> Vec<String>) {
+    pub(super) fn draw(&self, lines: impl FnOnce(usize, usize) -> Vec<String>) {
         let (rows, columns) = terminal::size_of_standard_output();
         let lines = lines(rows, columns).join("\x1b[K\r\n");
         write(&format!("\x1b[1;1H{lines}\x1b[K\x1b[J"));
     }
 
     /// Waits for a key, a signal, the end of the run (a descriptor that can be read then), or a time.
-    pub fn wait(&self, signals: &Signals, end: RawFd, until: Instant) -> Woken {
+    pub(super) fn wait(&self, signals: &Signals, end: RawFd, until: Instant) -> Woken {
         loop {
             let poll = |fd| libc::pollfd { fd, events: libc::POLLIN, revents: 0 };
             // The kernel skips negative numbers.
@@ -91,7 +91,7 @@ impl FullScreen {
     }
 
     /// Stops this process with the terminal restored; continues when the process does.
-    pub fn stop(&mut self) {
+    pub(super) fn stop(&mut self) {
         self.give_back();
         // SAFETY: stops this process until the shell continues it.
         unsafe { libc::raise(libc::SIGSTOP) };

@@ -13,7 +13,7 @@ use std::time::Instant;
 
 /// The rates of one interval, all per second.
 #[derive(Clone, Debug, Serialize)]
-pub struct Snapshot {
+pub(super) struct Snapshot {
     /// The process of the launcher.
     pub process: u32,
     /// The program.
@@ -36,7 +36,7 @@ pub struct Snapshot {
 
 /// One node.
 #[derive(Clone, Debug, Default, Serialize)]
-pub struct NodeRates {
+pub(super) struct NodeRates {
     /// Its host.
     pub host: String,
     /// Its process there.
@@ -57,7 +57,7 @@ pub struct NodeRates {
 
 /// One kind of transactions.
 #[derive(Clone, Debug, Serialize)]
-pub struct KindRates {
+pub(super) struct KindRates {
     /// Its name.
     pub kind: &'static str,
     /// How many.
@@ -68,7 +68,7 @@ pub struct KindRates {
 
 /// One data area.
 #[derive(Clone, Debug, Serialize)]
-pub struct AreaRates {
+pub(super) struct AreaRates {
     /// Its name.
     pub name: String,
     /// How it was shared in this interval.
@@ -83,7 +83,7 @@ pub struct AreaRates {
 
 /// One thread.
 #[derive(Clone, Debug, Serialize)]
-pub struct ThreadRates {
+pub(super) struct ThreadRates {
     /// Its number; 0 runs `main`.
     pub thread: u32,
     /// Its node.
@@ -93,7 +93,7 @@ pub struct ThreadRates {
 }
 
 /// Makes snapshots of one run.
-pub struct Rates {
+pub(super) struct Rates {
     process: u32,
     running: Running,
     recorded: Option<PathBuf>,
@@ -106,18 +106,18 @@ pub struct Rates {
 
 impl Rates {
     /// For a run with this description; `recorded` is the file that it is also recorded in, if any.
-    pub fn new(process: u32, running: Running, recorded: Option<PathBuf>) -> Self {
+    pub(super) fn new(process: u32, running: Running, recorded: Option<PathBuf>) -> Self {
         let symbols = (0, Symbols::open(&[]).0);
         Self { process, running, recorded, asked: Instant::now(), before: BTreeMap::new(), symbols }
     }
 
     /// How many nodes there are.
-    pub fn nodes(&self) -> usize {
+    pub(super) fn nodes(&self) -> usize {
         self.running.nodes.len()
     }
 
     /// The rates since the last snapshot.
-    pub fn snapshot(&mut self, feed: &mut Feed) -> Snapshot {
+    pub(super) fn snapshot(&mut self, feed: &mut Feed) -> Snapshot {
         feed.look(|recording| self.of(recording))
     }
 

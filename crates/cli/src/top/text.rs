@@ -6,14 +6,14 @@ use gondwana_console::clean::line;
 use gondwana_console::columns::{Side, amount, columns};
 
 /// The whole text, with so many lines of each list.
-pub fn whole(shown: &Snapshot, listed: usize) -> String {
+pub(super) fn whole(shown: &Snapshot, listed: usize) -> String {
     let parts =
         [title(shown), nodes(shown, usize::MAX), kinds(shown), areas(shown, listed), threads(shown, listed)];
     parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join("\n")
 }
 
 /// The text that fits on a screen, line by line.
-pub fn fitting(shown: &Snapshot, rows: usize, columns: usize) -> Vec<String> {
+pub(super) fn fitting(shown: &Snapshot, rows: usize, columns: usize) -> Vec<String> {
     // Title, and each list with its heading and a line between them.
     let fixed = 2 + 2 + 2 + 2 + 1;
     let node_lines = shown.nodes.len().min(rows / 2);

@@ -24,7 +24,7 @@ struct Found {
 }
 
 /// The run of one process.
-pub fn one(launcher: u32, json: bool, columns: usize) -> Result<String, Failure> {
+pub(super) fn one(launcher: u32, json: bool, columns: usize) -> Result<String, Failure> {
     let run = ask::ask(launcher)?;
     let used = |node: &RunningNode| node.process.filter(|_| node.host.is_none()).and_then(used);
     let mut machine = machine(run.nodes.len() as u16, run.processors_each, run.span);
@@ -39,7 +39,7 @@ pub fn one(launcher: u32, json: bool, columns: usize) -> Result<String, Failure>
 }
 
 /// The user's runs: the only one, or a list of all.
-pub fn all(json: bool, columns: usize) -> Result<String, Failure> {
+pub(super) fn all(json: bool, columns: usize) -> Result<String, Failure> {
     let own = ask::own();
     match (own.first(), own.len()) {
         (None, _) => {
@@ -182,7 +182,7 @@ fn process(node: &RunningNode) -> String {
 }
 
 /// A time for people.
-pub fn time(seconds: f64) -> String {
+pub(crate) fn time(seconds: f64) -> String {
     let seconds = seconds as u64;
     match (seconds / 3600, seconds / 60 % 60, seconds % 60) {
         (0, 0, seconds) => format!("{seconds} s"),

@@ -2,7 +2,7 @@
 
 mod cluster;
 
-pub use cluster::time;
+pub(crate) use cluster::time;
 
 use gondwana_console::failure::Failure;
 use gondwana_console::output::{json, print};
@@ -13,7 +13,7 @@ use std::process::ExitCode;
 
 /// Options of `gondwana topo`.
 #[derive(Debug, clap::Args)]
-pub struct TopoOptions {
+pub(crate) struct TopoOptions {
     /// Show the machine that a file (TOML) describes instead of this computer
     #[arg(long, value_name = "FILE")]
     machine: Option<PathBuf>,
@@ -28,7 +28,7 @@ pub struct TopoOptions {
 }
 
 /// Shows a machine.
-pub fn topo(options: &TopoOptions) -> Result<ExitCode, Failure> {
+pub(crate) fn topo(options: &TopoOptions) -> Result<ExitCode, Failure> {
     let columns = gondwana_console::terminal::columns_of_standard_output();
     if let Some(run) = options.run {
         let shown = match run {
@@ -48,7 +48,7 @@ pub fn topo(options: &TopoOptions) -> Result<ExitCode, Failure> {
 }
 
 /// The machine that a file describes.
-pub fn described(path: &Path) -> Result<Machine, Failure> {
+pub(crate) fn described(path: &Path) -> Result<Machine, Failure> {
     let text = std::fs::read_to_string(path)
         .map_err(|error| Failure::cannot(format!("{} cannot be read: {error}", path.display())))?;
     Machine::from_toml(&text).map_err(|error| Failure::usage(format!("{}: {error}", path.display())))

@@ -7,12 +7,12 @@ use std::process::{Command, Output};
 use std::sync::OnceLock;
 
 /// The folder of the sources.
-pub fn root() -> &'static Path {
+pub(crate) fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().nth(2).unwrap()
 }
 
 /// The installation folder; the first call of a process installs into it.
-pub fn prefix() -> &'static Path {
+pub(crate) fn prefix() -> &'static Path {
     static PREFIX: OnceLock<PathBuf> = OnceLock::new();
     PREFIX.get_or_init(|| {
         let built = whole().gondwana.parent().unwrap();
@@ -28,7 +28,7 @@ pub fn prefix() -> &'static Path {
 }
 
 /// Runs a command that must succeed.
-pub fn succeed(command: &mut Command) -> Output {
+pub(crate) fn succeed(command: &mut Command) -> Output {
     let output = command.output().unwrap_or_else(|error| panic!("{command:?}: {error}"));
     let said = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{command:?}: {:?}\n{said}", output.status);
@@ -39,7 +39,7 @@ pub fn succeed(command: &mut Command) -> Output {
 const STRICT: [&str; 6] = ["-Wall", "-Wextra", "-pedantic", "-Werror", "-O1", "-g"];
 
 /// Compiles a program with these options into a file, as C (`gcc`) or as C++ (`g++`).
-pub fn compile(compiler: &str, source: &Path, options: &[&str], to: &Path) {
+pub(crate) fn compile(compiler: &str, source: &Path, options: &[&str], to: &Path) {
     let library = prefix().join("lib");
     let mut command = Command::new(compiler);
     command.args(STRICT).args(options);
@@ -52,7 +52,7 @@ pub fn compile(compiler: &str, source: &Path, options: &[&str], to: &Path) {
 }
 
 /// The names of the programs in a folder of the sources.
-pub fn sources(folder: &str) -> Vec<String> {
+pub(crate) fn sources(folder: &str) -> Vec<String> {
     let files = fs::read_dir(root().join(folder)).unwrap().map(|entry| entry.unwrap().file_name());
     let mut names: Vec<String> =
         files.filter_map(|name| Some(name.to_str()?.strip_suffix(".c")?.to_owned())).collect();

@@ -9,7 +9,7 @@ use std::process::{Child, ChildStdout, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
 /// A run whose threads work on all nodes until it is ended.
-pub struct Endless {
+pub(crate) struct Endless {
     /// The launcher.
     pub launcher: Child,
     output: BufReader<ChildStdout>,
@@ -23,12 +23,12 @@ pub struct Endless {
 
 impl Endless {
     /// Starts it, and waits until threads run on all nodes.
-    pub fn start(options: &[&str]) -> Self {
+    pub(crate) fn start(options: &[&str]) -> Self {
         Self::start_program("endless", options)
     }
 
     /// Starts another program that prints when it has started.
-    pub fn start_program(name: &str, options: &[&str]) -> Self {
+    pub(crate) fn start_program(name: &str, options: &[&str]) -> Self {
         let folder = Folder::new();
         folder.compile(name);
         let program = format!("./{name}");
@@ -45,14 +45,14 @@ impl Endless {
     }
 
     /// A node by its number, of a run without hosts.
-    pub fn node(&self, number: usize) -> &Process {
+    pub(crate) fn node(&self, number: usize) -> &Process {
         let count = self.nodes.len();
         let pid = self.threads[(number + count - 1) % count];
         self.nodes.iter().find(|node| node.pid == pid).unwrap()
     }
 
     /// Waits for the end of all processes, which must come soon; returns standard error and the launcher's status.
-    pub fn end(mut self, soon: Duration) -> (String, ExitStatus) {
+    pub(crate) fn end(mut self, soon: Duration) -> (String, ExitStatus) {
         let start = Instant::now();
         for node in &self.nodes {
             let left = soon.saturating_sub(start.elapsed());
@@ -75,7 +75,7 @@ impl Endless {
 }
 
 /// The processes that a process has started.
-pub fn children(parent: u32) -> Vec<u32> {
+pub(crate) fn children(parent: u32) -> Vec<u32> {
     let processes = fs::read_dir("/proc").unwrap();
     let numbers = processes.filter_map(|entry| entry.unwrap().file_name().to_str()?.parse().ok());
     numbers.filter(|&pid| parent_of(pid) == Some(parent)).collect()

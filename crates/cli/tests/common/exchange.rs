@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdout, Stdio};
 
 /// A run of `programs/exchange.c`.
-pub struct Exchange {
+pub(crate) struct Exchange {
     launcher: Child,
     output: BufReader<ChildStdout>,
     folder: Folder,
@@ -16,7 +16,7 @@ pub struct Exchange {
 
 impl Exchange {
     /// Starts it, and waits until pages have been exchanged.
-    pub fn start(options: &[&str]) -> Self {
+    pub(crate) fn start(options: &[&str]) -> Self {
         let folder = Folder::new();
         folder.compile("exchange");
         let mut command = whole().run(&folder, &[options, &["--", "./exchange"]].concat());
@@ -29,27 +29,27 @@ impl Exchange {
     }
 
     /// The number of the run.
-    pub fn pid(&self) -> String {
+    pub(crate) fn pid(&self) -> String {
         self.launcher.id().to_string()
     }
 
     /// The launcher.
-    pub fn launcher(&self) -> Process {
+    pub(crate) fn launcher(&self) -> Process {
         Process::open(self.launcher.id()).unwrap()
     }
 
     /// The folder that it runs in.
-    pub fn folder(&self) -> &Path {
+    pub(crate) fn folder(&self) -> &Path {
         &self.folder
     }
 
     /// A file in that folder.
-    pub fn file(&self, name: &str) -> PathBuf {
+    pub(crate) fn file(&self, name: &str) -> PathBuf {
         self.folder.join(name)
     }
 
     /// Lets the program end, with its native output; its files remain.
-    pub fn end(&mut self) {
+    pub(crate) fn end(&mut self) {
         drop(self.launcher.stdin.take());
         assert!(self.launcher().ends_within(LIMIT));
         let mut rest = String::new();

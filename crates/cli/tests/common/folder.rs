@@ -6,11 +6,11 @@ use std::process::Command;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// A folder that goes away with this value.
-pub struct Folder(PathBuf);
+pub(crate) struct Folder(PathBuf);
 
 impl Folder {
     /// An empty folder.
-    pub fn new() -> Self {
+    pub(crate) fn new() -> Self {
         static COUNT: AtomicUsize = AtomicUsize::new(0);
         let number = COUNT.fetch_add(1, Ordering::Relaxed);
         let folder = std::env::temp_dir().join(format!("gondwana-test-{}-{number}", std::process::id()));
@@ -19,7 +19,7 @@ impl Folder {
     }
 
     /// Compiles one of the programs in `tests/programs`, in C or C++.
-    pub fn compile(&self, name: &str) {
+    pub(crate) fn compile(&self, name: &str) {
         let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/programs");
         let cpp = sources.join(format!("{name}.cpp"));
         let (compiler, source) = match cpp.exists() {

@@ -4,7 +4,7 @@ use std::path::Path;
 
 /// One line of the list.
 #[derive(Clone, Debug)]
-pub struct Line {
+pub(crate) struct Line {
     /// The program, below the folder of the test programs.
     pub program: String,
     /// Its arguments.
@@ -16,7 +16,7 @@ pub struct Line {
 }
 
 /// Reads the list.
-pub fn read() -> Vec<Line> {
+pub(crate) fn read() -> Vec<Line> {
     let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/programs/manifest.txt");
     let text = std::fs::read_to_string(file).unwrap();
     text.lines().filter(|line| !line.starts_with('#') && !line.trim().is_empty()).map(parse).collect()

@@ -1,14 +1,14 @@
 //! Common code of tests of whole runs.
 #![allow(dead_code, reason = "each test binary uses a part")]
 
-pub mod c_api;
-pub mod endless;
-pub mod exchange;
-pub mod folder;
-pub mod installation;
-pub mod manifest;
-pub mod process;
-pub mod screen;
-pub mod user;
-pub mod waiting;
-pub mod whole;
+pub(crate) mod c_api;
+pub(crate) mod endless;
+pub(crate) mod exchange;
+pub(crate) mod folder;
+pub(crate) mod installation;
+pub(crate) mod manifest;
+pub(crate) mod process;
+pub(crate) mod screen;
+pub(crate) mod user;
+pub(crate) mod waiting;
+pub(crate) mod whole;

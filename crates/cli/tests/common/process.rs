@@ -4,7 +4,7 @@ use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::time::Duration;
 
 /// A handle on a process, child or not.
-pub struct Process {
+pub(crate) struct Process {
     /// Its number, for messages.
     pub pid: u32,
     fd: OwnedFd,
@@ -12,7 +12,7 @@ pub struct Process {
 
 impl Process {
     /// The process with this number, unless it has ended and been waited for.
-    pub fn open(pid: u32) -> Option<Self> {
+    pub(crate) fn open(pid: u32) -> Option<Self> {
         // SAFETY: pidfd_open touches no memory.
         let fd = unsafe { gondwana_sys::syscall!(libc::SYS_pidfd_open, pid, 0) };
         // SAFETY: the kernel has just given us this descriptor.
@@ -20,14 +20,14 @@ impl Process {
     }
 
     /// Waits for its end; false if that takes longer than `limit`.
-    pub fn ends_within(&self, limit: Duration) -> bool {
+    pub(crate) fn ends_within(&self, limit: Duration) -> bool {
         let mut fd = libc::pollfd { fd: self.fd.as_raw_fd(), events: libc::POLLIN, revents: 0 };
         // SAFETY: the kernel reads and writes one pollfd.
         unsafe { libc::poll(&raw mut fd, 1, limit.as_millis() as i32) == 1 }
     }
 
     /// Sends it a signal.
-    pub fn signal(&self, signal: i32) {
+    pub(crate) fn signal(&self, signal: i32) {
         // SAFETY: no memory is passed.
         let result = unsafe {
             gondwana_sys::syscall!(
@@ -42,7 +42,7 @@ impl Process {
     }
 
     /// A copy of one of its file descriptors.
-    pub fn descriptor(&self, number: i32) -> Option<OwnedFd> {
+    pub(crate) fn descriptor(&self, number: i32) -> Option<OwnedFd> {
         // SAFETY: pidfd_getfd touches no memory.
         let fd = unsafe { gondwana_sys::syscall!(libc::SYS_pidfd_getfd, self.fd.as_raw_fd(), number, 0) };
         // SAFETY: the kernel has just given us this descriptor.

@@ -11,7 +11,7 @@ const ROWS: u16 = 8;
 const COLUMNS: u16 = 80;
 
 /// A terminal with its screen.
-pub struct Terminal {
+pub(crate) struct Terminal {
     keyboard: File,
     /// All that was written to it.
     pub written: String,
@@ -20,7 +20,7 @@ pub struct Terminal {
 
 impl Terminal {
     /// Starts a command whose standard streams and controlling terminal are a new terminal.
-    pub fn start(command: &mut Command) -> (Self, Child) {
+    pub(crate) fn start(command: &mut Command) -> (Self, Child) {
         let (mut ours, mut theirs) = (0, 0);
         let size = libc::winsize { ws_row: ROWS, ws_col: COLUMNS, ws_xpixel: 0, ws_ypixel: 0 };
         // SAFETY: the C library writes two descriptors, and reads the size.
@@ -61,12 +61,12 @@ impl Terminal {
     }
 
     /// Presses keys.
-    pub fn press(&mut self, keys: &[u8]) {
+    pub(crate) fn press(&mut self, keys: &[u8]) {
         self.keyboard.write_all(keys).unwrap();
     }
 
     /// Reads until the screen shows a text; panics if that takes too long.
-    pub fn shows(&mut self, text: &str, limit: Duration) {
+    pub(crate) fn shows(&mut self, text: &str, limit: Duration) {
         let deadline = Instant::now() + limit;
         while !self.screen.text().contains(text) {
             assert!(Instant::now() < deadline, "{text:?} expected on {:?}", self.screen.text());
@@ -75,7 +75,7 @@ impl Terminal {
     }
 
     /// Reads until the screen satisfies `is`; panics after a timeout.
-    pub fn until(&mut self, what: &str, limit: Duration, is: impl Fn(&str) -> bool) {
+    pub(crate) fn until(&mut self, what: &str, limit: Duration, is: impl Fn(&str) -> bool) {
         let deadline = Instant::now() + limit;
         while !is(&self.screen.text()) {
             assert!(Instant::now() < deadline, "{what} expected on {:?}", self.screen.text());
@@ -84,7 +84,7 @@ impl Terminal {
     }
 
     /// Gives the terminal another size, as when its window is changed.
-    pub fn resize(&mut self, rows: u16, columns: u16) {
+    pub(crate) fn resize(&mut self, rows: u16, columns: u16) {
         let size = libc::winsize { ws_row: rows, ws_col: columns, ws_xpixel: 0, ws_ypixel: 0 };
         // SAFETY: the kernel reads one winsize.
         let result = unsafe { libc::ioctl(self.keyboard.as_raw_fd(), libc::TIOCSWINSZ, &raw const size) };
@@ -92,7 +92,7 @@ impl Terminal {
     }
 
     /// True if the terminal shows what is typed, and gives programs whole lines, as shells expect it.
-    pub fn is_as_usual(&self) -> bool {
+    pub(crate) fn is_as_usual(&self) -> bool {
         // SAFETY: zeros are a valid value; the C library writes one termios.
         let attributes = unsafe {
             let mut attributes: libc::termios = std::mem::zeroed();
@@ -104,7 +104,7 @@ impl Terminal {
     }
 
     /// Reads until no process has the terminal open any more; returns the final screen.
-    pub fn end(&mut self, limit: Duration) -> String {
+    pub(crate) fn end(&mut self, limit: Duration) -> String {
         let deadline = Instant::now() + limit;
         while self.read(deadline) {
             assert!(Instant::now() < deadline, "somebody still has the terminal: {:?}", self.screen.text());

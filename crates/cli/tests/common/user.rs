@@ -9,12 +9,12 @@ use std::process::Command;
 
 /// A user of this computer that has no name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct User(pub u32);
+pub(crate) struct User(pub u32);
 
 impl User {
     /// Users that no other test and no other process uses; `None`, with a printed line, if this process may not
     /// become them.
-    pub fn several<const N: usize>() -> Option<[Self; N]> {
+    pub(crate) fn several<const N: usize>() -> Option<[Self; N]> {
         use std::sync::atomic::{AtomicU32, Ordering};
         static COUNT: AtomicU32 = AtomicU32::new(0);
         let first = 1_000_000 + std::process::id() * 32;
@@ -35,7 +35,7 @@ impl User {
     }
 
     /// Does something on a thread that is this user's and has no rights of root.
-    pub fn does<R: Send>(self, what: impl FnOnce() -> R + Send) -> io::Result<R> {
+    pub(crate) fn does<R: Send>(self, what: impl FnOnce() -> R + Send) -> io::Result<R> {
         std::thread::scope(|scope| {
             let thread = scope.spawn(|| {
                 // By system call: the C library's functions change the user of all threads.
@@ -53,7 +53,7 @@ impl User {
     }
 
     /// Makes a command run as this user, with no folder for sockets in its environment.
-    pub fn lead(self, command: &mut Command) -> &mut Command {
+    pub(crate) fn lead(self, command: &mut Command) -> &mut Command {
         command.uid(self.0).gid(self.0).env_remove("XDG_RUNTIME_DIR")
     }
 
@@ -62,7 +62,7 @@ impl User {
     }
 
     /// Gives a folder to this user, closed to all others.
-    pub fn owns(self, folder: &Path) {
+    pub(crate) fn owns(self, folder: &Path) {
         chown(folder, Some(self.0), Some(self.0)).unwrap();
         fs::set_permissions(folder, fs::Permissions::from_mode(0o700)).unwrap();
     }

@@ -10,19 +10,19 @@ use std::process::{Child, Command, Stdio};
 use std::time::Instant;
 
 /// A run whose program waits for the end of its standard input.
-pub struct Waiting {
+pub(crate) struct Waiting {
     launcher: Child,
     folder: Folder,
 }
 
 impl Waiting {
     /// Starts it, and waits until a thread on node 1 has written to its pages.
-    pub fn start(options: &[&str]) -> Self {
+    pub(crate) fn start(options: &[&str]) -> Self {
         Self::start_with(options, |_, _| {})
     }
 
     /// As [`Waiting::start`], after `prepare` has changed the command and its folder.
-    pub fn start_with(options: &[&str], prepare: impl FnOnce(&mut Command, &Path)) -> Self {
+    pub(crate) fn start_with(options: &[&str], prepare: impl FnOnce(&mut Command, &Path)) -> Self {
         let folder = Folder::new();
         folder.compile("waits");
         let mut command = whole().run(&folder, &[options, &["--", "./waits"]].concat());
@@ -35,17 +35,17 @@ impl Waiting {
     }
 
     /// The process of the launcher.
-    pub fn pid(&self) -> u32 {
+    pub(crate) fn pid(&self) -> u32 {
         self.launcher.id()
     }
 
     /// A file in the folder that it runs in.
-    pub fn file(&self, name: &str) -> PathBuf {
+    pub(crate) fn file(&self, name: &str) -> PathBuf {
         self.folder.join(name)
     }
 
     /// The JSON output once all nodes are up: the program may be faster than the reports of its nodes.
-    pub fn json_when_up(&self) -> Value {
+    pub(crate) fn json_when_up(&self) -> Value {
         let start = Instant::now();
         loop {
             let ran = topo(&["--run", &self.pid().to_string(), "--json"]);
@@ -59,14 +59,14 @@ impl Waiting {
     }
 
     /// Lets the program end, with its native output.
-    pub fn end(mut self) {
+    pub(crate) fn end(mut self) {
         drop(self.launcher.stdin.take());
         assert!(Process::open(self.pid()).unwrap().ends_within(LIMIT));
         assert_eq!(self.launcher.wait().unwrap().code(), Some(3));
     }
 
     /// Kills the launcher, and so the nodes.
-    pub fn kill(&mut self) {
+    pub(crate) fn kill(&mut self) {
         self.launcher.kill().unwrap();
         self.launcher.wait().unwrap();
     }
@@ -81,19 +81,19 @@ impl Drop for Waiting {
 }
 
 /// `gondwana topo` with these arguments.
-pub fn topo_command(arguments: &[&str]) -> Command {
+pub(crate) fn topo_command(arguments: &[&str]) -> Command {
     let mut command = Command::new(&whole().gondwana);
     command.arg("topo").args(arguments);
     command
 }
 
 /// Runs it to its end.
-pub fn topo(arguments: &[&str]) -> Ran {
+pub(crate) fn topo(arguments: &[&str]) -> Ran {
     run(&mut topo_command(arguments), LIMIT)
 }
 
 /// A command must have failed with this status and one sentence that contains the text.
-pub fn refuses(ran: &Ran, status: i32, text: &str) {
+pub(crate) fn refuses(ran: &Ran, status: i32, text: &str) {
     assert_eq!(ran.status.unwrap().code(), Some(status), "{}", ran.errors);
     assert!(ran.errors.contains(text) && ran.errors.matches('\n').count() == 1, "{}", ran.errors);
     assert_eq!(ran.output, "");

@@ -11,10 +11,10 @@ use std::time::Duration;
 
 /// The timeout of one run; a hanging run is killed. Runs take a fraction of it, also on a computer with ten times as
 /// many runnable threads as processors.
-pub const LIMIT: Duration = Duration::from_secs(120);
+pub(crate) const LIMIT: Duration = Duration::from_secs(120);
 
 /// The paths of all built files.
-pub struct Whole {
+pub(crate) struct Whole {
     /// The command, with the runtime library beside it.
     pub gondwana: PathBuf,
     /// The folder with the workloads.
@@ -25,7 +25,7 @@ pub struct Whole {
 
 /// Builds, in the first call of a process, what `cargo test` does not: the runtime library (nothing that cargo
 /// knows links to it), the workloads and the test programs.
-pub fn whole() -> &'static Whole {
+pub(crate) fn whole() -> &'static Whole {
     static WHOLE: OnceLock<Whole> = OnceLock::new();
     WHOLE.get_or_init(|| {
         let gondwana = PathBuf::from(env!("CARGO_BIN_EXE_gondwana"));
@@ -61,7 +61,7 @@ fn succeed(command: &mut Command) {
 
 impl Whole {
     /// `gondwana run` with options, started in `folder`.
-    pub fn run(&self, folder: &Path, options: &[&str]) -> Command {
+    pub(crate) fn run(&self, folder: &Path, options: &[&str]) -> Command {
         let mut command = Command::new(&self.gondwana);
         command.arg("run").args(options).current_dir(folder);
         command
@@ -69,7 +69,7 @@ impl Whole {
 }
 
 /// The result of a run.
-pub struct Ran {
+pub(crate) struct Ran {
     /// Standard output.
     pub output: String,
     /// Standard error.
@@ -79,7 +79,7 @@ pub struct Ran {
 }
 
 /// Runs a command to its end, without input; kills it when `limit` is over.
-pub fn run(command: &mut Command, limit: Duration) -> Ran {
+pub(crate) fn run(command: &mut Command, limit: Duration) -> Ran {
     let mut child =
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     let (mut output, mut errors) = (child.stdout.take().unwrap(), child.stderr.take().unwrap());

@@ -10,16 +10,17 @@ use std::process::Command;
 use std::sync::{Mutex, MutexGuard, OnceLock};
 
 /// The distances between its nodes; no two pairs have the same.
-pub const DISTANCES: [[u8; 4]; 4] = [[10, 12, 20, 28], [12, 10, 14, 22], [20, 14, 10, 16], [28, 22, 16, 10]];
+pub(crate) const DISTANCES: [[u8; 4]; 4] =
+    [[10, 12, 20, 28], [12, 10, 14, 22], [20, 14, 10, 16], [28, 22, 16, 10]];
 
 /// The processors of its nodes: not in the order of the nodes, and none on the last, which has memory only.
-pub const PROCESSORS: [&[u32]; 4] = [&[0, 2], &[1], &[3], &[]];
+pub(crate) const PROCESSORS: [&[u32]; 4] = [&[0, 2], &[1], &[3], &[]];
 
 /// The memory of its nodes, in MiB. Node 2 is soon full.
-pub const MEMORY: [u32; 4] = [512, 256, 128, 256];
+pub(crate) const MEMORY: [u32; 4] = [512, 256, 128, 256];
 
 /// Runs a script of the shell in the guest; `None` if there can be no guest.
-pub fn run(script: &str) -> Option<Ran> {
+pub(crate) fn run(script: &str) -> Option<Ran> {
     Some(guest()?.run(script).unwrap_or_else(|broken| panic!("{broken}")))
 }
 

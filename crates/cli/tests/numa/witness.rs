@@ -3,7 +3,7 @@
 use crate::guest::run;
 
 /// A script that runs a command in a cpuset with these processors and nodes.
-pub fn in_cpuset(processors: &str, nodes: &str, command: &str) -> String {
+pub(crate) fn in_cpuset(processors: &str, nodes: &str, command: &str) -> String {
     format!(
         "cd /sys/fs/cgroup && echo +cpuset > cgroup.subtree_control && mkdir part && cd part &&
         echo {processors} > cpuset.cpus && echo {nodes} > cpuset.mems || exit
@@ -16,7 +16,7 @@ pub fn in_cpuset(processors: &str, nodes: &str, command: &str) -> String {
 
 /// A script that runs the witness with its pages held, then a command that finds its process as `$process` and their
 /// addresses as `$addresses`.
-pub fn beside_pages(pages: [usize; 4], command: &str) -> String {
+pub(crate) fn beside_pages(pages: [usize; 4], command: &str) -> String {
     let pages = pages.map(|count| count.to_string()).join(" ");
     format!(
         "rm -f held && mkfifo held || exit

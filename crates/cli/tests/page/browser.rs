@@ -15,17 +15,17 @@ const TIMEOUT: Duration = Duration::from_secs(60);
 /// The size of its window, in pixels.
 const WINDOW: (u32, u32) = (1280, 1500);
 /// Shift, as DevTools counts keys that are held.
-pub const SHIFT: u32 = 8;
+pub(crate) const SHIFT: u32 = 8;
 
 /// The colour scheme.
 #[derive(Clone, Copy)]
-pub enum Ground {
+pub(crate) enum Ground {
     Light,
     Dark,
 }
 
 /// A page in a separate browser.
-pub struct Page {
+pub(crate) struct Page {
     tab: Arc<Tab>,
     seen: Arc<Mutex<Seen>>,
     // Lock: one browser at a time, because parallel ones slow each other down. Dropped last.
@@ -45,7 +45,7 @@ struct Seen {
 
 /// Where something is in the window, in pixels.
 #[derive(Clone, Copy, Debug)]
-pub struct Place {
+pub(crate) struct Place {
     pub left: f64,
     pub top: f64,
     pub width: f64,
@@ -53,7 +53,7 @@ pub struct Place {
 }
 
 /// A screenshot.
-pub struct Screenshot {
+pub(crate) struct Screenshot {
     width: usize,
     pixels: Vec<[u8; 3]>,
 }
@@ -75,7 +75,7 @@ fn executable() -> Option<PathBuf> {
 
 impl Page {
     /// Opens a file; `None` if there is no browser.
-    pub fn open(file: &Path, ground: Ground) -> Option<Self> {
+    pub(crate) fn open(file: &Path, ground: Ground) -> Option<Self> {
         static ALONE: Mutex<()> = Mutex::new(());
         let path = executable()?;
         // A failed test leaves nothing behind.
@@ -122,7 +122,7 @@ impl Page {
     }
 
     /// The value of an expression, or of its promise.
-    pub fn value(&self, expression: &str) -> Value {
+    pub(crate) fn value(&self, expression: &str) -> Value {
         let evaluated = Runtime::Evaluate {
             expression: expression.to_owned(),
             return_by_value: Some(true),
@@ -135,7 +135,7 @@ impl Page {
     }
 
     /// Waits until a condition holds.
-    pub fn until(&self, condition: &str) {
+    pub(crate) fn until(&self, condition: &str) {
         let limit = TIMEOUT.as_millis();
         let waited = self.value(&format!(
             "new Promise((done) => {{
@@ -157,33 +157,33 @@ impl Page {
     }
 
     /// The text of an element.
-    pub fn text(&self, selector: &str) -> String {
+    pub(crate) fn text(&self, selector: &str) -> String {
         self.value(&format!("document.querySelector({selector:?}).innerText")).as_str().unwrap().to_owned()
     }
 
     /// A part of the state of the picture.
-    pub fn state(&self, name: &str) -> String {
+    pub(crate) fn state(&self, name: &str) -> String {
         let value = self.value(&format!("document.getElementById('picture').dataset.{name}"));
         value.as_str().unwrap_or_else(|| panic!("the picture has no {name}")).to_owned()
     }
 
     /// Clicks on an element, as people do: where it is.
-    pub fn click(&self, selector: &str) {
+    pub(crate) fn click(&self, selector: &str) {
         self.tab.find_element(selector).unwrap().click().unwrap();
     }
 
     /// Presses a key.
-    pub fn press(&self, key: &str) {
+    pub(crate) fn press(&self, key: &str) {
         self.tab.press_key(key).unwrap();
     }
 
     /// Types a text.
-    pub fn write(&self, text: &str) {
+    pub(crate) fn write(&self, text: &str) {
         self.tab.type_str(text).unwrap();
     }
 
     /// Where an element is, brought into the window.
-    pub fn place(&self, selector: &str) -> Place {
+    pub(crate) fn place(&self, selector: &str) -> Place {
         let place = self.value(&format!(
             "(() => {{
                 const element = document.querySelector({selector:?});
@@ -197,7 +197,7 @@ impl Page {
     }
 
     /// Turns the wheel over a point; upwards if negative.
-    pub fn wheel(&self, (x, y): (f64, f64), turn: f64) {
+    pub(crate) fn wheel(&self, (x, y): (f64, f64), turn: f64) {
         let event = Input::DispatchMouseEventTypeOption::MouseWheel;
         self.tab
             .call_method(Input::DispatchMouseEvent {
@@ -209,12 +209,12 @@ impl Page {
     }
 
     /// Moves the pointer to a point.
-    pub fn point(&self, (x, y): (f64, f64)) {
+    pub(crate) fn point(&self, (x, y): (f64, f64)) {
         self.tab.call_method(mouse(Input::DispatchMouseEventTypeOption::MouseMoved, x, y)).unwrap();
     }
 
     /// Drags from one point to another, with these keys held.
-    pub fn drag(&self, from: (f64, f64), to: (f64, f64), held: u32) {
+    pub(crate) fn drag(&self, from: (f64, f64), to: (f64, f64), held: u32) {
         use Input::DispatchMouseEventTypeOption::{MouseMoved, MousePressed, MouseReleased};
         let middle = (f64::midpoint(from.0, to.0), f64::midpoint(from.1, to.1));
         for (event, (x, y)) in
@@ -232,7 +232,7 @@ impl Page {
     }
 
     /// What is in the window, also as a file in the folder of the tests for people to look at.
-    pub fn screenshot(&self, name: &str) -> Screenshot {
+    pub(crate) fn screenshot(&self, name: &str) -> Screenshot {
         let format = CdpPage::CaptureScreenshotFormatOption::Png;
         let png = self.tab.capture_screenshot(format, None, None, true).unwrap();
         std::fs::write(folder().join(format!("{name}.png")), &png).unwrap();
@@ -240,7 +240,7 @@ impl Page {
     }
 
     /// The page must have requested only itself, without errors or warnings.
-    pub fn was_quiet(&self) {
+    pub(crate) fn was_quiet(&self) {
         let seen = self.seen.lock().unwrap();
         assert!(seen.complaints.is_empty(), "{:#?}", seen.complaints);
         assert!(seen.requests.len() == 1 && seen.requests[0].starts_with("file://"), "{:#?}", seen.requests);
@@ -267,7 +267,7 @@ impl Seen {
 
 impl Place {
     /// A point of it, by shares of its width and height.
-    pub fn at(&self, x: f64, y: f64) -> (f64, f64) {
+    pub(crate) fn at(&self, x: f64, y: f64) -> (f64, f64) {
         (self.left + x * self.width, self.top + y * self.height)
     }
 }
@@ -283,7 +283,7 @@ impl Screenshot {
     }
 
     /// How many pixels of a place have a colour.
-    pub fn count(&self, place: Place, colour: [u8; 3]) -> usize {
+    pub(crate) fn count(&self, place: Place, colour: [u8; 3]) -> usize {
         let rows = place.top.max(0.0) as usize..(place.top + place.height) as usize;
         let columns = place.left as usize..((place.left + place.width) as usize).min(self.width);
         let row = |row: usize| {
@@ -295,7 +295,7 @@ impl Screenshot {
 }
 
 /// The folder in which the pages and screenshots of the tests are.
-pub fn folder() -> PathBuf {
+pub(crate) fn folder() -> PathBuf {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("page");
     std::fs::create_dir_all(&folder).unwrap();
     folder

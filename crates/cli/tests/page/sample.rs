@@ -9,34 +9,34 @@ use gondwana_analysis::{
 use std::ops::Range;
 
 /// How many nodes it had.
-pub const NODES: u16 = 4;
+pub(crate) const NODES: u16 = 4;
 const THREADS: u32 = 8;
 const PAGE: u64 = gondwana_page::PAGE_SIZE as u64;
 /// Where its heap begins.
-pub const HEAP: u64 = 0x1000_0000_0000;
+pub(crate) const HEAP: u64 = 0x1000_0000_0000;
 /// Where its variables begin.
-pub const DATA: u64 = 0x0800_0000_0000;
+pub(crate) const DATA: u64 = 0x0800_0000_0000;
 /// The places of areas in the table.
-pub const GRID: u32 = 0;
+pub(crate) const GRID: u32 = 0;
 /// See [`GRID`].
-pub const COUNTERS: u32 = 1;
+pub(crate) const COUNTERS: u32 = 1;
 /// See [`GRID`].
-pub const BODIES: u32 = 2;
+pub(crate) const BODIES: u32 = 2;
 /// See [`GRID`].
-pub const HOSTILE: u32 = 3;
+pub(crate) const HOSTILE: u32 = 3;
 /// The name of the last area.
-pub const HOSTILE_NAME: &str =
+pub(crate) const HOSTILE_NAME: &str =
     "</script><script>document.title='broken'</script><img src=x onerror=alert(1)>\u{2028}'\"&amp;";
 
 /// The recording, understood.
-pub fn analysis() -> Analysis {
+pub(crate) fn analysis() -> Analysis {
     let mut cells = [counters(), hostile(), grid(1024), bodies(600)].concat();
     cells.sort_by_key(|cell| cell.address);
     of_cells(cells)
 }
 
 /// As many cells as a page can have.
-pub fn full() -> Analysis {
+pub(crate) fn full() -> Analysis {
     let threads = 4;
     let cells = (0..200_000u64).map(|index| {
         let (unit, thread) = (index / threads, (index % threads) as u32 * 2);

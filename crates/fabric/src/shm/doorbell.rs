@@ -31,7 +31,7 @@ pub(crate) struct Doorbell {
 impl Doorbell {
     /// Notifies the node of a published message. Makes a system call only if its service thread sleeps and no other
     /// thread polls.
-    pub fn ring(&self) {
+    pub(super) fn ring(&self) {
         // Orders the caller's publication before the look at the word, see `Doorbell`.
         fence();
         // Relaxed: the value carries no data, it only decides whether to wake.
@@ -41,7 +41,7 @@ impl Doorbell {
     }
 
     /// As [`Doorbell::ring`], but only if threads wait. Other threads poll before they wait.
-    pub fn ring_for_waiters(&self) {
+    pub(super) fn ring_for_waiters(&self) {
         fence();
         let word = self.word.word().load(Ordering::Relaxed);
         if word & FLAGS_AND_POLLERS == SLEEPER && word >= WAITER {
@@ -51,7 +51,7 @@ impl Doorbell {
 
     /// Counts one more thread that is about to sleep and must be woken for messages of `leave`. If no other thread
     /// polls, `ready` returns whether there are any.
-    pub fn begin_waiting(&self, ready: impl FnOnce() -> bool) {
+    pub(super) fn begin_waiting(&self, ready: impl FnOnce() -> bool) {
         let before = self.word.word().fetch_add(WAITER, Ordering::AcqRel);
         // Orders the change of the word before the look at the rings, see `Doorbell`.
         fence_after_change();
@@ -61,25 +61,25 @@ impl Doorbell {
     }
 
     /// One such thread fewer.
-    pub fn end_waiting(&self) {
+    pub(super) fn end_waiting(&self) {
         self.word.word().fetch_sub(WAITER, Ordering::AcqRel);
     }
 
     /// Makes the present or the next [`Doorbell::sleep`] return.
-    pub fn interrupt(&self) {
+    pub(super) fn interrupt(&self) {
         if self.word.word().fetch_or(INTERRUPT, Ordering::AcqRel) & SLEEPER != 0 {
             self.word.wake();
         }
     }
 
     /// One more thread polls.
-    pub fn begin_polling(&self) {
+    pub(super) fn begin_polling(&self) {
         self.word.word().fetch_add(POLLER, Ordering::AcqRel);
     }
 
     /// One thread fewer polls. If it was the last and the service thread sleeps, `ready` tells whether there is
     /// something for it to do: while there were pollers, senders did not ring.
-    pub fn end_polling(&self, ready: impl FnOnce() -> bool) {
+    pub(super) fn end_polling(&self, ready: impl FnOnce() -> bool) {
         let after = self.word.word().fetch_sub(POLLER, Ordering::AcqRel) - POLLER;
         if after & FLAGS_AND_POLLERS == SLEEPER {
             // Orders the change of the word before the look at the rings, see `Doorbell`.
@@ -91,7 +91,7 @@ impl Doorbell {
     }
 
     /// True while a thread polls.
-    pub fn is_polled(&self) -> bool {
+    pub(super) fn is_polled(&self) -> bool {
         self.word.word().load(Ordering::Relaxed) & POLLERS != 0
     }
 
@@ -99,7 +99,7 @@ impl Doorbell {
     ///
     /// If another thread polls, `ready` is not called: that thread takes the messages, and calls `ready` when it
     /// stops polling. Otherwise the service thread would spin while another thread handles a message.
-    pub fn sleep(&self, timeout: Option<Duration>, ready: impl FnOnce() -> bool) {
+    pub(super) fn sleep(&self, timeout: Option<Duration>, ready: impl FnOnce() -> bool) {
         let deadline = timeout.and_then(|time| Instant::now().checked_add(time));
         let before = self.word.word().fetch_or(SLEEPER, Ordering::AcqRel);
         // Orders the change of the word before the look at the rings, see `Doorbell`.

@@ -27,13 +27,13 @@ pub(crate) struct FutexWord(AtomicU32);
 
 impl FutexWord {
     /// The word itself.
-    pub fn word(&self) -> &AtomicU32 {
+    pub(super) fn word(&self) -> &AtomicU32 {
         &self.0
     }
 
     /// Sleeps if the word is `expected`, until [`FutexWord::wake`], the timeout, or a signal. The comparison and
     /// falling asleep are one atomic step with respect to `wake`.
-    pub fn wait(&self, expected: u32, timeout: Option<Duration>) {
+    pub(super) fn wait(&self, expected: u32, timeout: Option<Duration>) {
         let limit = timeout.map(|time| libc::timespec {
             tv_sec: time.as_secs().min(i32::MAX as u64) as libc::time_t,
             tv_nsec: libc::c_long::from(time.subsec_nanos()),
@@ -47,7 +47,7 @@ impl FutexWord {
     }
 
     /// Wakes the sleeper, if there is one.
-    pub fn wake(&self) {
+    pub(super) fn wake(&self) {
         // SAFETY: the word is live and aligned; waking touches no memory.
         unsafe { gondwana_sys::syscall!(libc::SYS_futex, self.0.as_ptr(), libc::FUTEX_WAKE, i32::MAX) };
     }

@@ -66,14 +66,14 @@ pub(crate) struct RingControl {
 impl RingControl {
     /// True if these lines contain a message that was not taken. Called on the consumer's node, perhaps while another
     /// thread takes it.
-    pub fn is_ready(&self, lines: &impl Lines) -> bool {
+    pub(super) fn is_ready(&self, lines: &impl Lines) -> bool {
         let at = self.tail.load(Ordering::Relaxed) as usize & (lines.count() - 1);
         // Relaxed: nothing but the header is read.
         lines.header(at).load(Ordering::Relaxed) != 0
     }
 
     /// As [`RingControl::is_ready`], for records that were not left to be found.
-    pub fn is_urgent(&self, lines: &impl Lines) -> bool {
+    pub(super) fn is_urgent(&self, lines: &impl Lines) -> bool {
         let count = lines.count();
         let mut at = self.tail.load(Ordering::Relaxed) as usize & (count - 1);
         for _ in 0..count {
@@ -92,7 +92,7 @@ impl RingControl {
     }
 
     /// True if the producer is blocked and has not been notified of room.
-    pub fn is_blocked(&self) -> bool {
+    pub(super) fn is_blocked(&self) -> bool {
         self.blocked.load(Ordering::Relaxed) != 0
     }
 }
@@ -143,13 +143,13 @@ pub(crate) struct Producer {
 
 impl Producer {
     /// The producer of a ring of zeroed memory.
-    pub fn new() -> Self {
+    pub(super) fn new() -> Self {
         Self { position: 0, tail: 0 }
     }
 
     /// Publishes a message if there is room. The caller has checked that the lengths are within the limits that were
     /// passed to [`least_lines`].
-    pub fn push(
+    pub(super) fn push(
         &mut self,
         lines: &impl Lines,
         control: &RingControl,
@@ -160,7 +160,7 @@ impl Producer {
     }
 
     /// As [`Producer::push`], for a message that is left to be found.
-    pub fn leave(&mut self, lines: &impl Lines, control: &RingControl, head: &[u8]) -> bool {
+    pub(super) fn leave(&mut self, lines: &impl Lines, control: &RingControl, head: &[u8]) -> bool {
         self.publish(lines, control, head, &[], LEFT)
     }
 
@@ -218,7 +218,7 @@ impl Producer {
     }
 
     /// As [`Producer::push`]; if there is no room, asks the consumer for a notification of room.
-    pub fn push_or_block(
+    pub(super) fn push_or_block(
         &mut self,
         lines: &impl Lines,
         control: &RingControl,
@@ -267,13 +267,13 @@ pub(crate) struct Consumer {
 
 impl Consumer {
     /// The consumer of a ring of zeroed memory.
-    pub fn new() -> Self {
+    pub(super) fn new() -> Self {
         Self { position: 0 }
     }
 
     /// Passes the oldest message to `deliver` and releases its lines; returns its length in bytes, `None` if there is
     /// no message.
-    pub fn pop(
+    pub(super) fn pop(
         &mut self,
         lines: &impl Lines,
         control: &RingControl,
@@ -307,7 +307,7 @@ impl Consumer {
     }
 
     /// After messages were popped: true if the producer waits for room and must be woken.
-    pub fn take_blocked(&self, control: &RingControl) -> bool {
+    pub(super) fn take_blocked(&self, control: &RingControl) -> bool {
         // Orders the move of the tail before the read of the flag, see `Producer::push_or_block`.
         fence();
         control.blocked.load(Ordering::Relaxed) != 0 && control.blocked.swap(0, Ordering::Relaxed) != 0

@@ -42,12 +42,12 @@ pub(crate) struct Senders([AtomicU64; MAX_NODES.div_ceil(64)]);
 impl Senders {
     /// Marks a node as a sender. Called before it publishes anything, so a thread that sees the message sees the mark
     /// too.
-    pub fn note(&self, node: NodeId) {
+    pub(super) fn note(&self, node: NodeId) {
         self.0[node.index() / 64].fetch_or(1 << (node.index() % 64), Ordering::Release);
     }
 
     /// The numbers of the nodes, as far as is known here.
-    pub fn numbers(&self) -> impl Iterator<Item = usize> {
+    pub(super) fn numbers(&self) -> impl Iterator<Item = usize> {
         self.0.iter().enumerate().flat_map(|(index, word)| {
             let mut left = word.load(Ordering::Acquire);
             std::iter::from_fn(move || {
@@ -153,7 +153,7 @@ unsafe impl Sync for Mapping {}
 
 impl Mapping {
     /// Maps a segment for `nodes` nodes and claims the entry of `node` in it.
-    pub fn attach(fd: BorrowedFd<'_>, node: NodeId, nodes: usize) -> Result<Self, SegmentError> {
+    pub(super) fn attach(fd: BorrowedFd<'_>, node: NodeId, nodes: usize) -> Result<Self, SegmentError> {
         let mismatch = || SegmentError::Mismatch { nodes };
         let file = File::from(
             fd.try_clone_to_owned()
@@ -212,17 +212,17 @@ impl Mapping {
     }
 
     /// The doorbell of a node.
-    pub fn doorbell(&self, node: NodeId) -> &Doorbell {
+    pub(super) fn doorbell(&self, node: NodeId) -> &Doorbell {
         &self.entry(node).doorbell
     }
 
     /// Who sends to a node.
-    pub fn senders(&self, to: NodeId) -> &Senders {
+    pub(super) fn senders(&self, to: NodeId) -> &Senders {
         &self.entry(to).senders
     }
 
     /// The control block of the ring from one node to another.
-    pub fn control(&self, from: NodeId, to: NodeId) -> &RingControl {
+    pub(super) fn control(&self, from: NodeId, to: NodeId) -> &RingControl {
         assert!(from.index().max(to.index()) < self.layout.nodes);
         let offset = self.layout.control(self.layout.pair(from, to));
         // SAFETY: the control block lies inside the mapping, aligned, and consists of atomic integers.
@@ -230,7 +230,7 @@ impl Mapping {
     }
 
     /// The memory of the ring from one node to another.
-    pub fn ring(self: &Arc<Self>, from: NodeId, to: NodeId) -> MappedLines {
+    pub(super) fn ring(self: &Arc<Self>, from: NodeId, to: NodeId) -> MappedLines {
         assert!(from.index().max(to.index()) < self.layout.nodes);
         // SAFETY: the ring lies inside the mapping.
         let base = unsafe { self.base.add(self.layout.ring(self.layout.pair(from, to))) };

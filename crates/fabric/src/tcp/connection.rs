@@ -57,14 +57,14 @@ pub(super) struct Receiver {
 }
 
 impl Receiver {
-    pub fn new() -> Self {
+    pub(super) fn new() -> Self {
         Self { decoder: Decoder::new(FIRST_FRAME) }
     }
 }
 
 impl Connection {
     /// Takes a non-blocking socket, and registers it with `epoll` with the peer's number as token.
-    pub fn new(link: Link, epoll: &Epoll) -> std::io::Result<Self> {
+    pub(super) fn new(link: Link, epoll: &Epoll) -> std::io::Result<Self> {
         let Link { peer, stream, channel, elsewhere } = link;
         epoll.add(&stream, READABLE | ENDED, peer.index())?;
         let sender = Sender {
@@ -87,18 +87,18 @@ impl Connection {
     }
 
     /// True once the connection has been abandoned.
-    pub fn is_lost(&self) -> bool {
+    pub(super) fn is_lost(&self) -> bool {
         self.lost.load(Ordering::Relaxed)
     }
 
     /// Bytes that the socket has not taken.
-    pub fn unsent(&self) -> usize {
+    pub(super) fn unsent(&self) -> usize {
         self.unsent.load(Ordering::Relaxed)
     }
 
     /// Sends a message, or keeps it for the next [`Connection::flush`] if `later` is set and less than [`ENOUGH`]
     /// bytes wait.
-    pub fn send(
+    pub(super) fn send(
         &self,
         epoll: &Epoll,
         head: &[u8],
@@ -124,7 +124,7 @@ impl Connection {
     }
 
     /// Writes to the socket what it accepts.
-    pub fn flush(&self, epoll: &Epoll) -> Result<(), LostReason> {
+    pub(super) fn flush(&self, epoll: &Epoll) -> Result<(), LostReason> {
         if self.unsent() == 0 {
             return Ok(());
         }
@@ -170,7 +170,7 @@ impl Connection {
     }
 
     /// Reads once, as much as fits into `buffer`, and delivers the complete messages; returns their number.
-    pub fn receive(
+    pub(super) fn receive(
         &self,
         receiver: &mut Receiver,
         buffer: &mut [u8],
@@ -196,7 +196,7 @@ impl Connection {
 
     /// Whether data waits for an acknowledgement of the peer's kernel, and the time since the last one; `None` if the
     /// system does not report it.
-    pub fn acknowledged(&self) -> Option<(bool, Duration)> {
+    pub(super) fn acknowledged(&self) -> Option<(bool, Duration)> {
         // SAFETY: plain numbers, for which zero is valid; the kernel writes as many bytes as it is told at most.
         let (result, info) = unsafe {
             let mut info: libc::tcp_info = std::mem::zeroed();
@@ -212,7 +212,7 @@ impl Connection {
     }
 
     /// Abandons the connection; true for the first caller.
-    pub fn abandon(&self, epoll: &Epoll) -> bool {
+    pub(super) fn abandon(&self, epoll: &Epoll) -> bool {
         let mut sender = self.lock();
         if self.lost.swap(true, Ordering::Relaxed) {
             return false;

@@ -13,7 +13,7 @@ const BATCH: usize = 64;
 pub(super) struct Epoll(OwnedFd);
 
 impl Epoll {
-    pub fn new() -> io::Result<Self> {
+    pub(super) fn new() -> io::Result<Self> {
         // SAFETY: no memory is passed.
         let fd = unsafe { libc::epoll_create1(libc::EPOLL_CLOEXEC) };
         // SAFETY: the descriptor, if there is one, is new and nobody else's.
@@ -21,17 +21,17 @@ impl Epoll {
     }
 
     /// Watches a descriptor for `interest`; events carry `token`.
-    pub fn add(&self, fd: impl AsFd, interest: i32, token: usize) -> io::Result<()> {
+    pub(super) fn add(&self, fd: impl AsFd, interest: i32, token: usize) -> io::Result<()> {
         self.control(libc::EPOLL_CTL_ADD, fd, interest, token)
     }
 
     /// Changes the interest in a descriptor. If it is ready for that now, a sleeping thread wakes.
-    pub fn change(&self, fd: impl AsFd, interest: i32, token: usize) -> io::Result<()> {
+    pub(super) fn change(&self, fd: impl AsFd, interest: i32, token: usize) -> io::Result<()> {
         self.control(libc::EPOLL_CTL_MOD, fd, interest, token)
     }
 
     /// Watches a descriptor no more.
-    pub fn remove(&self, fd: impl AsFd) -> io::Result<()> {
+    pub(super) fn remove(&self, fd: impl AsFd) -> io::Result<()> {
         self.control(libc::EPOLL_CTL_DEL, fd, 0, 0)
     }
 
@@ -44,7 +44,7 @@ impl Epoll {
 
     /// The tokens of descriptors that are ready, with their events. Waits up to `timeout` (`None`: for ever) for the
     /// first, rounded up to milliseconds.
-    pub fn look(&self, timeout: Option<Duration>) -> impl Iterator<Item = (usize, i32)> + use<> {
+    pub(super) fn look(&self, timeout: Option<Duration>) -> impl Iterator<Item = (usize, i32)> + use<> {
         let millis = timeout.map_or(-1, |time| {
             let millis = time.as_nanos().div_ceil(1_000_000);
             i32::try_from(millis).unwrap_or(i32::MAX)
@@ -69,20 +69,20 @@ impl AsFd for Epoll {
 pub(super) struct Alarm(OwnedFd);
 
 impl Alarm {
-    pub fn new() -> io::Result<Self> {
+    pub(super) fn new() -> io::Result<Self> {
         // SAFETY: no memory is passed.
         let fd = unsafe { libc::eventfd(0, libc::EFD_CLOEXEC | libc::EFD_NONBLOCK) };
         // SAFETY: the descriptor, if there is one, is new and nobody else's.
         check(fd).map(|fd| Self(unsafe { OwnedFd::from_raw_fd(fd) }))
     }
 
-    pub fn raise(&self) {
+    pub(super) fn raise(&self) {
         let one = 1_u64;
         // SAFETY: eight live bytes. It fails only if the alarm has been raised 2^64 times: then it is raised.
         unsafe { libc::write(self.0.as_raw_fd(), (&raw const one).cast(), size_of_val(&one)) };
     }
 
-    pub fn clear(&self) {
+    pub(super) fn clear(&self) {
         let mut count = 0_u64;
         // SAFETY: room for eight bytes. It fails only if the alarm is not raised.
         unsafe { libc::read(self.0.as_raw_fd(), (&raw mut count).cast(), size_of_val(&count)) };

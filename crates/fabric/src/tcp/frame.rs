@@ -36,7 +36,7 @@ impl Channel {
     }
 
     /// Moves up to one frame's worth of bytes from `plain` to the end of `wire`, as frame number `nonce`.
-    pub fn seal(&self, nonce: u64, plain: &mut ByteQueue, wire: &mut ByteQueue) {
+    pub(super) fn seal(&self, nonce: u64, plain: &mut ByteQueue, wire: &mut ByteQueue) {
         let taken = plain.len().min(MAX_FRAME - self.overhead());
         let payload = &plain.bytes()[..taken];
         let length = taken + self.overhead();
@@ -89,7 +89,7 @@ pub(super) struct Decoder {
 
 impl Decoder {
     /// A decoder that expects frame number `nonce`.
-    pub fn new(nonce: u64) -> Self {
+    pub(super) fn new(nonce: u64) -> Self {
         Self { nonce, ..Self::default() }
     }
 
@@ -97,7 +97,7 @@ impl Decoder {
     ///
     /// # Errors
     /// If no node of this run can have sent these bytes here. The decoder must not be used afterwards.
-    pub fn feed(
+    pub(super) fn feed(
         &mut self,
         channel: &Channel,
         bytes: &[u8],

@@ -102,7 +102,7 @@ pub(super) struct Handshake<'a> {
 
 impl<'a> Handshake<'a> {
     /// Begins a handshake with `peer`, and returns the hello to send.
-    pub fn initiate(me: Identity<'a>, peer: NodeId) -> (Self, Vec<u8>) {
+    pub(super) fn initiate(me: Identity<'a>, peer: NodeId) -> (Self, Vec<u8>) {
         let mut flight = hello(me, me.node, peer).to_vec();
         let noise = me.secret.map(|secret| {
             let mut noise =
@@ -114,12 +114,12 @@ impl<'a> Handshake<'a> {
     }
 
     /// Waits for a hello.
-    pub fn respond(me: Identity<'a>) -> Self {
+    pub(super) fn respond(me: Identity<'a>) -> Self {
         Self { me, peer: me.node, state: State::HelloAwaited }
     }
 
     /// How many bytes [`Handshake::advance`] needs next.
-    pub fn needs(&self) -> usize {
+    pub(super) fn needs(&self) -> usize {
         match &self.state {
             State::HelloAwaited => HELLO,
             State::VerdictAwaited(_) => VERDICT,
@@ -130,7 +130,7 @@ impl<'a> Handshake<'a> {
     }
 
     /// True until the other side has answered.
-    pub fn is_unanswered(&self) -> bool {
+    pub(super) fn is_unanswered(&self) -> bool {
         matches!(self.state, State::HelloAwaited | State::MessageAwaited(_) | State::VerdictAwaited(_))
     }
 
@@ -138,7 +138,7 @@ impl<'a> Handshake<'a> {
     ///
     /// # Errors
     /// If the connection must be closed. [`Failure::reply`] has the bytes to send before.
-    pub fn advance(&mut self, flight: &[u8]) -> Result<Step, Failure> {
+    pub(super) fn advance(&mut self, flight: &[u8]) -> Result<Step, Failure> {
         match std::mem::replace(&mut self.state, State::Over) {
             State::HelloAwaited => self.hear_hello(flight),
             State::MessageAwaited(noise) => self.answer(*noise, flight),
@@ -201,7 +201,7 @@ impl<'a> Handshake<'a> {
 impl Failure {
     /// The bytes that a responder sends before it closes the connection; none to a peer that does not speak the
     /// protocol.
-    pub fn reply(self) -> Vec<u8> {
+    pub(super) fn reply(self) -> Vec<u8> {
         match self {
             Self::NotAuthentic => Vec::new(),
             Self::Refused(refusal) => verdict(Some(refusal)).to_vec(),

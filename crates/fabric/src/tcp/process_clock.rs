@@ -16,12 +16,12 @@ pub(super) struct ProcessClock {
 
 impl ProcessClock {
     /// Starts at 0. Between two readings it advances by at most `step`.
-    pub fn new(at: Instant, step: Duration) -> Self {
+    pub(super) fn new(at: Instant, step: Duration) -> Self {
         Self { now: Duration::ZERO, looked: at, step }
     }
 
     /// Reads the clock at this time; returns the time since the last reading.
-    pub fn look(&mut self, at: Instant) -> Duration {
+    pub(super) fn look(&mut self, at: Instant) -> Duration {
         let passed = at.saturating_duration_since(self.looked).min(self.step);
         self.looked = at;
         self.now += passed;
@@ -29,7 +29,7 @@ impl ProcessClock {
     }
 
     /// The time at the last reading.
-    pub fn now(&self) -> Duration {
+    pub(super) fn now(&self) -> Duration {
         self.now
     }
 }
@@ -45,7 +45,7 @@ pub(super) struct Silence {
 impl Silence {
     /// Checks, `passed` of process time after the last check: `waits` if data waits for an acknowledgement, `come` if
     /// one has come in between. Returns the time without one.
-    pub fn look(&mut self, passed: Duration, waits: bool, come: bool) -> Duration {
+    pub(super) fn look(&mut self, passed: Duration, waits: bool, come: bool) -> Duration {
         self.silent = if self.waiting && waits && !come { self.silent + passed } else { Duration::ZERO };
         self.waiting = waits;
         self.silent

@@ -12,31 +12,31 @@ pub(super) struct ByteQueue {
 
 impl ByteQueue {
     /// The bytes in the queue.
-    pub fn bytes(&self) -> &[u8] {
+    pub(super) fn bytes(&self) -> &[u8] {
         &self.bytes[self.start..]
     }
 
-    pub fn len(&self) -> usize {
+    pub(super) fn len(&self) -> usize {
         self.bytes.len() - self.start
     }
 
-    pub fn is_empty(&self) -> bool {
+    pub(super) fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    pub fn extend(&mut self, bytes: &[u8]) {
+    pub(super) fn extend(&mut self, bytes: &[u8]) {
         self.make_room();
         self.bytes.extend_from_slice(bytes);
     }
 
     /// Adds bytes that threads may be writing.
-    pub fn extend_racing(&mut self, bytes: RacingBytes<'_>) {
+    pub(super) fn extend_racing(&mut self, bytes: RacingBytes<'_>) {
         self.make_room();
         bytes.append_to(&mut self.bytes);
     }
 
     /// Adds `len` bytes for the caller to fill in.
-    pub fn grow(&mut self, len: usize) -> &mut [u8] {
+    pub(super) fn grow(&mut self, len: usize) -> &mut [u8] {
         self.make_room();
         let end = self.bytes.len();
         self.bytes.resize(end + len, 0);
@@ -44,12 +44,12 @@ impl ByteQueue {
     }
 
     /// Takes the last `len` bytes back.
-    pub fn shrink(&mut self, len: usize) {
+    pub(super) fn shrink(&mut self, len: usize) {
         self.bytes.truncate(self.bytes.len() - len);
     }
 
     /// Takes `len` bytes from the start.
-    pub fn consume(&mut self, len: usize) {
+    pub(super) fn consume(&mut self, len: usize) {
         self.start += len;
         debug_assert!(self.start <= self.bytes.len());
         if self.start == self.bytes.len() {

@@ -9,22 +9,22 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 /// The fabrics of all nodes of a run.
-pub type Fabrics = Vec<Arc<dyn Fabric>>;
+pub(crate) type Fabrics = Vec<Arc<dyn Fabric>>;
 
 /// Makes the fabrics for a number of nodes.
-pub type Make = fn(usize) -> Fabrics;
+pub(crate) type Make = fn(usize) -> Fabrics;
 
-pub fn shm(nodes: usize) -> Fabrics {
+pub(crate) fn shm(nodes: usize) -> Fabrics {
     let segment = ShmSegment::create(nodes, DEFAULT_RING_BYTES).unwrap();
     let attach = |node| Arc::new(ShmFabric::attach(&segment, NodeId(node as u16), nodes).unwrap()) as _;
     (0..nodes).map(attach).collect()
 }
 
-pub fn encrypted(nodes: usize) -> Fabrics {
+pub(crate) fn encrypted(nodes: usize) -> Fabrics {
     tcp(nodes, &Security::Encrypted([7; 32]))
 }
 
-pub fn plain(nodes: usize) -> Fabrics {
+pub(crate) fn plain(nodes: usize) -> Fabrics {
     tcp(nodes, &Security::Plain)
 }
 
@@ -39,7 +39,7 @@ fn tcp(nodes: usize, security: &Security) -> Fabrics {
 }
 
 /// Listeners and configurations for a run of so many nodes.
-pub fn meeting(nodes: usize, security: &Security) -> (Vec<TcpListener>, Vec<TcpConfig>) {
+pub(crate) fn meeting(nodes: usize, security: &Security) -> (Vec<TcpListener>, Vec<TcpConfig>) {
     let listeners: Vec<_> = (0..nodes).map(|_| TcpListener::bind("127.0.0.1:0").unwrap()).collect();
     let peers: Vec<_> = listeners.iter().map(|listener| listener.local_addr().unwrap()).collect();
     let config = |node| TcpConfig {
@@ -54,12 +54,12 @@ pub fn meeting(nodes: usize, security: &Security) -> (Vec<TcpListener>, Vec<TcpC
 }
 
 /// The 32-bit number at an offset.
-pub fn word_at(bytes: &[u8], offset: usize) -> u32 {
+pub(crate) fn word_at(bytes: &[u8], offset: usize) -> u32 {
     u32::from_le_bytes(bytes[offset..offset + 4].try_into().unwrap())
 }
 
 /// The service thread of a node: polls, and sleeps when there is nothing.
-pub struct Service {
+pub(crate) struct Service {
     fabric: Arc<dyn Fabric>,
     shared: Arc<Shared>,
     thread: Option<JoinHandle<()>>,
@@ -73,7 +73,7 @@ struct Shared {
 }
 
 impl Service {
-    pub fn start<F>(fabric: &Arc<dyn Fabric>, mut deliver: F) -> Self
+    pub(crate) fn start<F>(fabric: &Arc<dyn Fabric>, mut deliver: F) -> Self
     where
         F: FnMut(&dyn Fabric, NodeId, &[u8], &[u8]) + Send + 'static,
     {
@@ -96,7 +96,7 @@ impl Service {
     }
 
     /// Waits until this thread has received so many messages, with a timeout.
-    pub fn wait_for(&self, count: usize) {
+    pub(crate) fn wait_for(&self, count: usize) {
         let received = self.shared.received.lock().unwrap();
         let limit = Duration::from_secs(60);
         let (received, _) =
@@ -105,7 +105,7 @@ impl Service {
     }
 
     /// As `wait_for`, then ends the thread and passes its panic on.
-    pub fn finish_after(self, count: usize) {
+    pub(crate) fn finish_after(self, count: usize) {
         self.wait_for(count);
     }
 }

@@ -6,11 +6,11 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// A folder with the files of a computer, which goes away with this value.
-pub struct Computer(PathBuf);
+pub(crate) struct Computer(PathBuf);
 
 impl Computer {
     /// The computer with these files: a path, a tab and a line of the file in each line.
-    pub fn of(files: &str) -> Self {
+    pub(crate) fn of(files: &str) -> Self {
         static COUNT: AtomicUsize = AtomicUsize::new(0);
         let number = COUNT.fetch_add(1, Ordering::Relaxed);
         let root = std::env::temp_dir().join(format!("gondwana-computer-{}-{number}", std::process::id()));

@@ -14,7 +14,7 @@ use std::sync::mpsc::{Receiver, Sender};
 use std::sync::{Arc, Mutex};
 
 /// Events from the reading threads to the main thread.
-pub enum Incoming {
+pub(super) enum Incoming {
     AgentAnswer(usize, AgentAnswer),
     /// A node has recorded something.
     Chunk(u16, Vec<u8>),
@@ -30,10 +30,10 @@ pub enum Incoming {
 }
 
 /// The stream to an agent; `None` once it is closed.
-pub type ToAgent = Arc<Mutex<Option<ChildStdin>>>;
+pub(super) type ToAgent = Arc<Mutex<Option<ChildStdin>>>;
 
 /// Starts the command that reaches a host, with pipes as its standard input and output.
-pub fn start_command(words: &[String], mask: libc::sigset_t) -> io::Result<Child> {
+pub(super) fn start_command(words: &[String], mask: libc::sigset_t) -> io::Result<Child> {
     let mut command = std::process::Command::new(&words[0]);
     command.args(&words[1..]).stdin(Stdio::piped()).stdout(Stdio::piped());
     // Keys pressed on the terminal must not cut the connection: the launcher passes them on.
@@ -52,7 +52,7 @@ pub fn start_command(words: &[String], mask: libc::sigset_t) -> io::Result<Child
 }
 
 /// Sends a frame; a way on which it cannot be sent is closed.
-pub fn write(to: &ToAgent, frame: &Frame) {
+pub(super) fn write(to: &ToAgent, frame: &Frame) {
     let mut to = lock(to);
     if to.as_mut().is_some_and(|to| frame.write(to).is_err()) {
         *to = None;
@@ -60,7 +60,7 @@ pub fn write(to: &ToAgent, frame: &Frame) {
 }
 
 /// Passes on the events of printers.
-pub fn pass_on(printed: Printed, agents: &[ToAgent], sender: &Sender<Incoming>) {
+pub(super) fn pass_on(printed: Printed, agents: &[ToAgent], sender: &Sender<Incoming>) {
     // Without a receiver the launcher is ending.
     let _ = match printed {
         Printed::Taken(host, node, stream, bytes) => {
@@ -75,7 +75,7 @@ pub fn pass_on(printed: Printed, agents: &[ToAgent], sender: &Sender<Incoming>) 
 }
 
 /// Reads an agent's stream to its end, without waiting for anything else.
-pub fn read_agent(host: usize, mut from: ChildStdout, sender: &Sender<Incoming>, printers: &Printers) {
+pub(super) fn read_agent(host: usize, mut from: ChildStdout, sender: &Sender<Incoming>, printers: &Printers) {
     let mut talk = || -> io::Result<String> {
         if !skip_to_greeting(&mut from)? {
             return Ok("the command has ended without starting an agent".to_owned());
@@ -104,7 +104,7 @@ pub fn read_agent(host: usize, mut from: ChildStdout, sender: &Sender<Incoming>,
 }
 
 /// Sends standard input to the agent of node 0, a piece each time the last has been taken.
-pub fn send_input(to: &ToAgent, wanted: &Receiver<()>) {
+pub(super) fn send_input(to: &ToAgent, wanted: &Receiver<()>) {
     let Ok(input) = io::stdin().as_fd().try_clone_to_owned() else { return };
     let mut input = File::from(input);
     let mut buffer = vec![0; CHUNK];
@@ -123,7 +123,7 @@ pub fn send_input(to: &ToAgent, wanted: &Receiver<()>) {
 }
 
 /// Waits until an event descriptor is set, and clears it; false if that is not possible.
-pub fn wait_for(fd: RawFd) -> bool {
+pub(super) fn wait_for(fd: RawFd) -> bool {
     let mut poll = libc::pollfd { fd, events: libc::POLLIN, revents: 0 };
     let mut count = 0_u64;
     // SAFETY: the kernel reads and writes one pollfd, and writes at most eight bytes.
@@ -134,7 +134,7 @@ pub fn wait_for(fd: RawFd) -> bool {
 }
 
 /// Passes on the signals that the launcher gets.
-pub fn read_signals(signals: &Signals, sender: &Sender<Incoming>) {
+pub(super) fn read_signals(signals: &Signals, sender: &Sender<Incoming>) {
     loop {
         let mut fd = libc::pollfd { fd: signals.as_raw_fd(), events: libc::POLLIN, revents: 0 };
         // SAFETY: the kernel reads and writes one pollfd.

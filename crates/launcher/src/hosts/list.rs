@@ -5,7 +5,7 @@ use std::net::{IpAddr, ToSocketAddrs};
 
 /// One host.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Host {
+pub(super) struct Host {
     /// The name, as inserted into the launcher template.
     pub name: String,
     /// The address at which its nodes listen, if the user has given one.
@@ -14,7 +14,7 @@ pub struct Host {
 
 impl Host {
     /// True if the name leads to this computer's loopback interface.
-    pub fn is_this_computer(&self) -> bool {
+    pub(super) fn is_this_computer(&self) -> bool {
         match self.address {
             Some(address) => address.is_loopback(),
             None => resolve(&self.name).is_some_and(|all| all.iter().all(IpAddr::is_loopback)),
@@ -23,14 +23,14 @@ impl Host {
 }
 
 /// The addresses of a host's name; `None` if it has none here.
-pub fn resolve(name: &str) -> Option<Vec<IpAddr>> {
+pub(super) fn resolve(name: &str) -> Option<Vec<IpAddr>> {
     let name = name.rsplit_once('@').map_or(name, |(_, name)| name);
     let all: Vec<IpAddr> = (name, 0).to_socket_addrs().ok()?.map(|address| address.ip()).collect();
     (!all.is_empty()).then_some(all)
 }
 
 /// Reads `name` or `name=address`.
-pub fn parse(words: &[String]) -> Result<Vec<Host>, Failure> {
+pub(super) fn parse(words: &[String]) -> Result<Vec<Host>, Failure> {
     let mut hosts: Vec<Host> = vec![];
     for word in words {
         let (name, address) = match word.split_once('=') {

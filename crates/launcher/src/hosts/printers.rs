@@ -17,7 +17,7 @@ const SHARE: usize = WINDOW / 4;
 
 /// Something that a node has printed.
 #[derive(Debug, PartialEq, Eq)]
-pub struct Piece {
+pub(super) struct Piece {
     /// The host of the node, by its index in the list.
     pub host: usize,
     /// The node.
@@ -30,7 +30,7 @@ pub struct Piece {
 
 /// Events of printers.
 #[derive(Debug)]
-pub enum Printed {
+pub(super) enum Printed {
     /// So much more of an output of a node of a host has been written.
     Taken(usize, u16, Stream, usize),
     /// An output cannot be written; further bytes for it are lost.
@@ -40,14 +40,14 @@ pub enum Printed {
 }
 
 /// Writers for standard output and standard error.
-pub struct Printers {
+pub(super) struct Printers {
     /// The same printer twice if both outputs are one file, to keep the order.
     of: [Arc<Printer>; 2],
 }
 
 impl Printers {
     /// Starts printers for this process's streams. They call `tell` on their threads.
-    pub fn start(tell: impl Fn(Printed) + Send + Sync + 'static) -> io::Result<Self> {
+    pub(super) fn start(tell: impl Fn(Printed) + Send + Sync + 'static) -> io::Result<Self> {
         let (output, errors) =
             (io::stdout().as_fd().try_clone_to_owned(), io::stderr().as_fd().try_clone_to_owned());
         Self::with([output?.into(), errors?.into()], tell)
@@ -67,19 +67,19 @@ impl Printers {
     }
 
     /// Has something written. Does not wait.
-    pub fn print(&self, piece: Piece) {
+    pub(super) fn print(&self, piece: Piece) {
         let printer = &self.of[piece.stream.index()];
         printer.lock().waiting.push_back(piece);
         printer.changed.notify_all();
     }
 
     /// Waits until everything has been written, with a timeout, which a slow reader costs only once.
-    pub fn settle(&self, timeout: Duration) {
+    pub(super) fn settle(&self, timeout: Duration) {
         self.of.iter().for_each(|printer| printer.settle(timeout));
     }
 
     /// True if everything has been written. Otherwise [`Printed::All`] will come later.
-    pub fn is_done(&self) -> bool {
+    pub(super) fn is_done(&self) -> bool {
         // Calls both, so that both report.
         self.of.iter().filter(|printer| !printer.is_done()).count() == 0
     }

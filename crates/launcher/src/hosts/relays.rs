@@ -14,7 +14,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::thread;
 
 /// The streams of the nodes of this host.
-pub struct Relays {
+pub(super) struct Relays {
     launcher: LauncherLink,
     /// For each node and output.
     outputs: BTreeMap<u16, [Arc<Relay>; 2]>,
@@ -29,7 +29,7 @@ pub struct Relays {
 
 impl Relays {
     /// No stream yet.
-    pub fn new(launcher: &LauncherLink) -> Result<Self, Failure> {
+    pub(super) fn new(launcher: &LauncherLink) -> Result<Self, Failure> {
         let ((output, output_open), (errors, errors_open)) = (pipe()?, pipe()?);
         let (ends, ended) = channel::<(u16, End, Vec<Arc<Relay>>)>();
         let to_launcher = launcher.clone();
@@ -49,7 +49,7 @@ impl Relays {
     }
 
     /// Makes the standard streams of a node and starts to relay them.
-    pub fn add(&mut self, node: u16) -> Result<[OwnedFd; 3], Failure> {
+    pub(super) fn add(&mut self, node: u16) -> Result<[OwnedFd; 3], Failure> {
         let (output, output_end) = pipe()?;
         let (errors, errors_end) = pipe()?;
         let relay = |stream, from| Relay::start(node, stream, from, &self.launcher, &self.closing);
@@ -76,32 +76,32 @@ impl Relays {
     }
 
     /// Gives node 0 more to read.
-    pub fn input(&mut self, bytes: Vec<u8>) {
+    pub(super) fn input(&mut self, bytes: Vec<u8>) {
         if self.input.as_ref().is_some_and(|input| input.send(bytes).is_err()) {
             self.input = None;
         }
     }
 
     /// Ends the input of node 0.
-    pub fn end_input(&mut self) {
+    pub(super) fn end_input(&mut self) {
         self.input = None;
     }
 
     /// The launcher has written so much of an output of a node.
-    pub fn taken(&self, node: u16, stream: Stream, bytes: usize) {
+    pub(super) fn taken(&self, node: u16, stream: Stream, bytes: usize) {
         if let Some(relays) = self.outputs.get(&node) {
             relays[stream.index()].taken(bytes);
         }
     }
 
     /// Closes an output: the nodes' next write fails, as natively.
-    pub fn close(&mut self, stream: Stream) {
+    pub(super) fn close(&mut self, stream: Stream) {
         self.open[stream.index()] = None;
         self.outputs.values().for_each(|relays| relays[stream.index()].close());
     }
 
     /// Reports the end of a node to the launcher, behind its output. Does not wait.
-    pub fn ended(&mut self, node: u16, end: End) {
+    pub(super) fn ended(&mut self, node: u16, end: End) {
         let relays = self.outputs.get(&node).map_or(vec![], |relays| relays.to_vec());
         // The thread at the other end lives as long as this.
         let _ = self.ends.send((node, end, relays));

@@ -41,7 +41,7 @@ struct Agent {
 }
 
 /// Nodes on other computers.
-pub struct RemoteNodes {
+pub(super) struct RemoteNodes {
     agents: Vec<Agent>,
     /// Whether each node has ended; node N is on host N modulo their number.
     ended: Vec<bool>,
@@ -57,7 +57,7 @@ pub struct RemoteNodes {
 
 impl RemoteNodes {
     /// Starts an agent on each host.
-    pub fn start(hosts: &[Host], nodes: u16, launcher: &str) -> Result<Self, Failure> {
+    pub(super) fn start(hosts: &[Host], nodes: u16, launcher: &str) -> Result<Self, Failure> {
         // Before any thread: all of them must leave the signals alone.
         let signals = Signals::new(true)?;
         let exe =
@@ -104,12 +104,12 @@ impl RemoteNodes {
     }
 
     /// Sends an agent the program.
-    pub fn prepare(&mut self, host: usize, prepare: &Prepare) {
+    pub(super) fn prepare(&mut self, host: usize, prepare: &Prepare) {
         self.send(host, &AgentCommand::Prepare(prepare.clone()));
     }
 
     /// Waits until all agents have found everything in order.
-    pub fn wait_ready(&mut self, deadline: Instant) -> Result<Vec<Ready>, Failure> {
+    pub(super) fn wait_ready(&mut self, deadline: Instant) -> Result<Vec<Ready>, Failure> {
         let mut ready: Vec<Option<Ready>> = self.agents.iter().map(|_| None).collect();
         loop {
             let waiting: Vec<usize> = (0..ready.len()).filter(|&host| ready[host].is_none()).collect();
@@ -153,7 +153,7 @@ impl RemoteNodes {
     }
 
     /// Makes an agent start its nodes.
-    pub fn start_nodes(&mut self, host: usize, boots: Vec<Boot>) {
+    pub(super) fn start_nodes(&mut self, host: usize, boots: Vec<Boot>) {
         self.send(host, &AgentCommand::Start(boots));
     }
 

@@ -4,7 +4,7 @@ use gondwana_console::failure::Failure;
 
 /// Makes a command from a template. Each `{host}` is replaced by the host. A word `{command}` is replaced by the
 /// words of the command; inside a longer word it is replaced by all of them, quoted for a shell.
-pub fn expand(template: &str, host: &str, command: &[String]) -> Result<Vec<String>, Failure> {
+pub(super) fn expand(template: &str, host: &str, command: &[String]) -> Result<Vec<String>, Failure> {
     let words = split(template).ok_or_else(|| {
         Failure::usage(format!("--launcher: a quotation mark is not closed in: {template}"))
     })?;

@@ -10,21 +10,21 @@ use std::thread;
 
 /// The way to the launcher, shared by the threads that relay output.
 #[derive(Clone)]
-pub struct LauncherLink(Arc<Mutex<File>>);
+pub(super) struct LauncherLink(Arc<Mutex<File>>);
 
 impl LauncherLink {
     /// Everything goes to this file.
-    pub fn new(file: File) -> Self {
+    pub(super) fn new(file: File) -> Self {
         Self(Arc::new(Mutex::new(file)))
     }
 
     /// Sends bytes that are no frame.
-    pub fn raw(&self, bytes: &[u8]) -> io::Result<()> {
+    pub(super) fn raw(&self, bytes: &[u8]) -> io::Result<()> {
         lock(&self.0).write_all(bytes)
     }
 
     /// Sends a frame.
-    pub fn frame(&self, frame: &Frame) {
+    pub(super) fn frame(&self, frame: &Frame) {
         let written = frame.write(&mut *lock(&self.0));
         if written.is_err() {
             // Without a launcher there is no run; the nodes die with this process.
@@ -33,7 +33,7 @@ impl LauncherLink {
     }
 
     /// Sends a message.
-    pub fn answer(&self, answer: &AgentAnswer) {
+    pub(super) fn answer(&self, answer: &AgentAnswer) {
         if let Ok(frame) = Frame::message(answer) {
             self.frame(&frame);
         }
@@ -42,14 +42,14 @@ impl LauncherLink {
 
 /// While this exists, the process ends as soon as the launcher has closed its end: for long work that reads no
 /// commands.
-pub struct Vigil {
+pub(super) struct Vigil {
     /// Its end ends the thread that watches.
     _over: Option<PipeWriter>,
 }
 
 impl Vigil {
     /// Watches the descriptor of the launcher's commands.
-    pub fn begin(commands: RawFd) -> Self {
+    pub(super) fn begin(commands: RawFd) -> Self {
         Self::with(commands, || std::process::exit(1))
     }
 

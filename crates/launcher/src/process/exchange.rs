@@ -6,7 +6,7 @@ use std::os::fd::{AsRawFd, RawFd};
 
 /// The nodes that exchange descriptors, until each has those of all others.
 #[derive(Default)]
-pub struct Collection {
+pub(super) struct Collection {
     members: Vec<Member>,
     held_up: bool,
 }
@@ -30,7 +30,7 @@ enum Given {
 
 impl Collection {
     /// Another node takes part. All must be known before the first call of [`Collection::go_on`].
-    pub fn add(&mut self, node: u16, channel: Exchange) {
+    pub(super) fn add(&mut self, node: u16, channel: Exchange) {
         self.members.push(Member {
             node,
             channel: Some(channel),
@@ -40,18 +40,18 @@ impl Collection {
     }
 
     /// The descriptors to watch: when one is readable or closed, call [`Collection::go_on`].
-    pub fn channels(&self) -> impl Iterator<Item = RawFd> {
+    pub(super) fn channels(&self) -> impl Iterator<Item = RawFd> {
         self.members.iter().filter_map(|member| member.channel.as_ref()).map(AsRawFd::as_raw_fd)
     }
 
     /// True if [`Collection::go_on`] is to be called soon whatever happens to the channels: too many descriptors of this
     /// user are on their way, and they may be another run's.
-    pub fn is_held_up(&self) -> bool {
+    pub(super) fn is_held_up(&self) -> bool {
         self.held_up
     }
 
     /// The process of a node has ended: its descriptors are not awaited any more.
-    pub fn ended(&mut self, node: u16) {
+    pub(super) fn ended(&mut self, node: u16) {
         for member in self.members.iter_mut().filter(|member| member.node == node) {
             member.hear();
             member.close();
@@ -60,7 +60,7 @@ impl Collection {
     }
 
     /// Receives the descriptors of nodes, and passes them on once all have sent theirs. Never waits.
-    pub fn go_on(&mut self) {
+    pub(super) fn go_on(&mut self) {
         self.members.iter_mut().for_each(Member::hear);
         if self.members.iter().any(|member| matches!(member.given, Given::Awaited)) {
             return;

@@ -15,7 +15,7 @@ const GAP: Duration = Duration::from_secs(2);
 
 /// Nodes, and since when they are stopped.
 #[derive(Debug, Default)]
-pub struct Stops {
+pub(super) struct Stops {
     nodes: Vec<Stoppable>,
     last: Option<Instant>,
 }
@@ -32,7 +32,7 @@ struct Stoppable {
 
 /// A change of a node.
 #[derive(Debug, PartialEq, Eq)]
-pub enum Change {
+pub(super) enum Change {
     /// It has been stopped for a while.
     Stopped(Stop),
     /// It runs again after a report.
@@ -41,17 +41,17 @@ pub enum Change {
 
 impl Stops {
     /// Adds a node.
-    pub fn add(&mut self, node: u16, process: u32) {
+    pub(super) fn add(&mut self, node: u16, process: u32) {
         self.nodes.push(Stoppable { node, process, since: None, told: false, on_purpose: false });
     }
 
     /// A node has ended.
-    pub fn remove(&mut self, node: u16) {
+    pub(super) fn remove(&mut self, node: u16) {
         self.nodes.retain(|other| other.node != node);
     }
 
     /// The launcher sends a node a signal.
-    pub fn signalled(&mut self, node: u16, signal: i32) {
+    pub(super) fn signalled(&mut self, node: u16, signal: i32) {
         let on_purpose = match signal {
             libc::SIGSTOP | libc::SIGTSTP => true,
             libc::SIGCONT => false,
@@ -64,12 +64,12 @@ impl Stops {
     }
 
     /// The time of the next check; `None` without nodes.
-    pub fn due(&self, now: Instant) -> Option<Instant> {
+    pub(super) fn due(&self, now: Instant) -> Option<Instant> {
         (!self.nodes.is_empty()).then(|| self.last.map_or(now, |last| last + PERIOD))
     }
 
     /// Checks, if it is time to.
-    pub fn look(&mut self, now: Instant) -> Vec<Change> {
+    pub(super) fn look(&mut self, now: Instant) -> Vec<Change> {
         self.look_with(now, held)
     }
 

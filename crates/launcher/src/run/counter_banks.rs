@@ -8,7 +8,7 @@ use std::collections::{BTreeSet, VecDeque};
 
 /// The counter banks of a run.
 #[derive(Default)]
-pub struct CounterBanks {
+pub(super) struct CounterBanks {
     /// Numbers that filters and secondary counters have, a bit each.
     filters: u64,
     secondaries: u64,
@@ -31,13 +31,13 @@ struct Current {
 
 impl CounterBanks {
     /// Takes a request of a thread of the program, while these nodes run.
-    pub fn ask(&mut self, asker: u16, request: BankRequest, nodes: &[u16], machine: &mut dyn Nodes) {
+    pub(super) fn ask(&mut self, asker: u16, request: BankRequest, nodes: &[u16], machine: &mut dyn Nodes) {
         self.waiting.push_back((asker, request));
         self.go_on(nodes, machine);
     }
 
     /// Takes the answer of a node.
-    pub fn done(&mut self, node: u16, answer: BankAnswer, nodes: &[u16], machine: &mut dyn Nodes) {
+    pub(super) fn done(&mut self, node: u16, answer: BankAnswer, nodes: &[u16], machine: &mut dyn Nodes) {
         if let Some(current) = &mut self.current
             && current.left.remove(&node)
         {
@@ -47,7 +47,7 @@ impl CounterBanks {
     }
 
     /// A node has ended.
-    pub fn ended(&mut self, node: u16, nodes: &[u16], machine: &mut dyn Nodes) {
+    pub(super) fn ended(&mut self, node: u16, nodes: &[u16], machine: &mut dyn Nodes) {
         if self.current.as_mut().is_some_and(|current| current.left.remove(&node)) {
             self.go_on(nodes, machine);
         }

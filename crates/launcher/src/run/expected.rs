@@ -6,7 +6,7 @@ use gondwana_plan::Traffic;
 use serde_json::Value;
 
 /// The requests between nodes, by their counters; `None` if a node has not reported.
-pub fn traffic(nodes: &[Option<Value>]) -> Option<Traffic> {
+pub(crate) fn traffic(nodes: &[Option<Value>]) -> Option<Traffic> {
     let mut sum = Traffic::default();
     for node in nodes {
         let node = node.as_ref()?;
@@ -18,7 +18,7 @@ pub fn traffic(nodes: &[Option<Value>]) -> Option<Traffic> {
 }
 
 /// A line that compares a run under a plan with the run that the plan was made from.
-pub fn comparison(now: Traffic, before: Traffic, expected: Option<Traffic>) -> String {
+pub(crate) fn comparison(now: Traffic, before: Traffic, expected: Option<Traffic>) -> String {
     let numbers = |of: fn(&Traffic) -> u64| {
         let (now, before) = (of(&now), of(&before));
         let expected =

@@ -4,7 +4,7 @@ use serde_json::Value;
 
 /// Each node reports how many pages it requested on each node; moves these numbers to the requested node, beside the
 /// pages found there.
-pub fn by_node(mut nodes: Vec<Option<Value>>) -> Vec<Option<Value>> {
+pub(crate) fn by_node(mut nodes: Vec<Option<Value>>) -> Vec<Option<Value>> {
     let mut asked = vec![0u64; nodes.len()];
     let mut any = false;
     for report in nodes.iter_mut().flatten() {

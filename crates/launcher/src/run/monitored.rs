@@ -31,7 +31,7 @@ const MOST_WAITING: usize = 16 << 20;
 const MOST_KEPT: usize = 32 << 20;
 
 /// The monitoring of one run.
-pub struct Monitored {
+pub(crate) struct Monitored {
     run: RunRecord,
     writer: Option<Recording>,
     /// A recording that waits for the last records of nodes, and the connections that wait for it.
@@ -82,7 +82,7 @@ struct Follower {
 
 impl Monitored {
     /// The monitoring of a run of so many nodes. With a writer, the nodes record from their start.
-    pub fn new(run: RunRecord, writer: Option<RecordingWriter>) -> Self {
+    pub(crate) fn new(run: RunRecord, writer: Option<RecordingWriter>) -> Self {
         let nodes = usize::from(run.nodes);
         let on = writer.is_some();
         let writer = writer.map(|mut writer| {
@@ -108,12 +108,12 @@ impl Monitored {
     }
 
     /// True while the nodes record.
-    pub fn is_on(&self) -> bool {
+    pub(crate) fn is_on(&self) -> bool {
         self.on
     }
 
     /// Executes a request of a command; `over` while the run is ending.
-    pub fn asked(&mut self, asked: Asked, over: bool, machine: &mut dyn Nodes) {
+    pub(crate) fn asked(&mut self, asked: Asked, over: bool, machine: &mut dyn Nodes) {
         let Asked { request, asker } = asked;
         if over {
             drop(answer(asker, &Err("is just ending".to_owned())));
@@ -138,7 +138,13 @@ impl Monitored {
 
     /// Executes a request of a thread of the program: to record in this file, or to stop; `over` while the run is
     /// ending.
-    pub fn asked_by_node(&mut self, node: u16, file: Option<&Path>, over: bool, machine: &mut dyn Nodes) {
+    pub(crate) fn asked_by_node(
+        &mut self,
+        node: u16,
+        file: Option<&Path>,
+        over: bool,
+        machine: &mut dyn Nodes,
+    ) {
         let done = match file {
             _ if over => Err((libc::EBUSY, "is just ending".to_owned())),
             Some(file) => self.record("gw_monitor_start", file, vec![], machine).map(drop),
@@ -148,7 +154,13 @@ impl Monitored {
     }
 
     /// Executes a request of a thread of the program to the counter banks; `over` while the run is ending.
-    pub fn asked_of_banks(&mut self, node: u16, request: BankRequest, over: bool, machine: &mut dyn Nodes) {
+    pub(crate) fn asked_of_banks(
+        &mut self,
+        node: u16,
+        request: BankRequest,
+        over: bool,
+        machine: &mut dyn Nodes,
+    ) {
         if over {
             let why = BankError::Refused(libc::EBUSY, "the run is just ending".to_owned());
             return machine.order(node, &Order::BankAnswer(Err(why)));
@@ -157,7 +169,7 @@ impl Monitored {
     }
 
     /// Takes the answer of a node's counter bank.
-    pub fn bank_done(&mut self, node: u16, answer: BankAnswer, machine: &mut dyn Nodes) {
+    pub(crate) fn bank_done(&mut self, node: u16, answer: BankAnswer, machine: &mut dyn Nodes) {
         self.banks.done(node, answer, &self.nodes(), machine);
     }
 
@@ -208,7 +220,7 @@ impl Monitored {
     }
 
     /// A node has reported all its counters.
-    pub fn counted(&mut self, node: u16) {
+    pub(crate) fn counted(&mut self, node: u16) {
         if let Some(counting) = &mut self.counting {
             counting.waiting.remove(&node);
             self.tell_counters();
@@ -264,7 +276,7 @@ impl Monitored {
     }
 
     /// The monitor of a node has failed: its last records are not awaited any more.
-    pub fn failed(&mut self, node: u16) {
+    pub(crate) fn failed(&mut self, node: u16) {
         let index = usize::from(node);
         if index < self.failed.len() {
             (self.failed[index], self.ending[index]) = (true, false);
@@ -278,7 +290,7 @@ impl Monitored {
     }
 
     /// Takes a chunk of a node. Returns a sentence for the user if it cannot be written.
-    pub fn chunk(&mut self, node: u16, chunk: Vec<u8>, machine: &mut dyn Nodes) -> Option<String> {
+    pub(crate) fn chunk(&mut self, node: u16, chunk: Vec<u8>, machine: &mut dyn Nodes) -> Option<String> {
         let kind = kind_and_node(&chunk)?.0;
         let is_ending = self.ending.get_mut(usize::from(node))?;
         if kind == BankRecord::KIND
@@ -319,7 +331,7 @@ impl Monitored {
     }
 
     /// A node has ended; it sends no more chunks.
-    pub fn ended(&mut self, node: u16, machine: &mut dyn Nodes) {
+    pub(crate) fn ended(&mut self, node: u16, machine: &mut dyn Nodes) {
         let index = usize::from(node);
         if index < self.running.len() {
             (self.running[index], self.ending[index]) = (false, false);
@@ -341,7 +353,7 @@ impl Monitored {
     }
 
     /// The run has ended. Returns a sentence for the user if something could not be written.
-    pub fn finish(&mut self) -> Option<String> {
+    pub(crate) fn finish(&mut self) -> Option<String> {
         if let Some((recording, askers)) = self.closing.take() {
             finish(recording, askers);
         }

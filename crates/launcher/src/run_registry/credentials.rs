@@ -6,13 +6,13 @@ use std::os::fd::AsRawFd;
 use std::os::unix::net::UnixStream;
 
 /// The effective user of this process.
-pub fn this_user() -> u32 {
+pub(super) fn this_user() -> u32 {
     // SAFETY: touches no memory.
     unsafe { libc::geteuid() }
 }
 
 /// Process and effective user of the other end, when it connected or began to listen.
-pub fn of_peer(stream: &UnixStream) -> io::Result<Launcher> {
+pub(super) fn of_peer(stream: &UnixStream) -> io::Result<Launcher> {
     let mut peer = libc::ucred { pid: 0, uid: 0, gid: 0 };
     let mut length = size_of::<libc::ucred>() as libc::socklen_t;
     // SAFETY: the kernel writes at most as many bytes as it is told that there are.

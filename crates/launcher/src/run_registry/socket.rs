@@ -12,7 +12,7 @@ use std::time::Duration;
 
 /// The purpose of a launcher's socket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Purpose {
+pub(super) enum Purpose {
     /// Queries about the run.
     Run,
     /// Taking requests.
@@ -34,10 +34,10 @@ impl Purpose {
 const EARLY: char = '.';
 
 /// The timeout for a launcher with a full queue, to learn whether it exists.
-pub const KNOCK: Duration = Duration::from_millis(10);
+pub(super) const KNOCK: Duration = Duration::from_millis(10);
 
 /// The name of a socket.
-pub fn name(process: u32, purpose: Purpose) -> String {
+pub(super) fn name(process: u32, purpose: Purpose) -> String {
     format!("{process}.{}", purpose.name())
 }
 
@@ -52,7 +52,7 @@ fn parse(name: &OsStr) -> Option<(u32, Purpose, bool)> {
 }
 
 /// The launchers with a socket for queries; some may have been killed.
-pub fn processes(place: &SocketDirectory) -> impl Iterator<Item = u32> {
+pub(super) fn processes(place: &SocketDirectory) -> impl Iterator<Item = u32> {
     place.names().filter_map(|name| match parse(&name)? {
         (process, Purpose::Run, true) => Some(process),
         _ => None,
@@ -62,7 +62,7 @@ pub fn processes(place: &SocketDirectory) -> impl Iterator<Item = u32> {
 /// Listens. Removes a socket that an earlier process with the same number has left behind.
 ///
 /// Cleaning removes sockets that refuse connections, so a socket gets its final name only when it listens.
-pub fn listen(place: &SocketDirectory, process: u32, purpose: Purpose) -> io::Result<UnixListener> {
+pub(super) fn listen(place: &SocketDirectory, process: u32, purpose: Purpose) -> io::Result<UnixListener> {
     let name = name(process, purpose);
     match call(place, &name, KNOCK) {
         Err(error) if [ErrorKind::NotFound, ErrorKind::ConnectionRefused].contains(&error.kind()) => {}
@@ -77,14 +77,14 @@ pub fn listen(place: &SocketDirectory, process: u32, purpose: Purpose) -> io::Re
 }
 
 /// Takes a launcher's sockets away.
-pub fn remove(place: &SocketDirectory, process: u32) {
+pub(super) fn remove(place: &SocketDirectory, process: u32) {
     for purpose in Purpose::ALL {
         let _ = fs::remove_file(place.file(&name(process, purpose)));
     }
 }
 
 /// Connects to a socket; an error of the kind [`ErrorKind::WouldBlock`] if its queue stays full until the timeout.
-pub fn call(place: &SocketDirectory, name: &str, timeout: Duration) -> io::Result<UnixStream> {
+pub(super) fn call(place: &SocketDirectory, name: &str, timeout: Duration) -> io::Result<UnixStream> {
     let socket = socket_with(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::CLOEXEC, None)?;
     set_socket_timeout(&socket, Timeout::Send, Some(timeout))?;
     connect(&socket, &SocketAddrUnix::new(place.file(name))?)?;
@@ -93,7 +93,7 @@ pub fn call(place: &SocketDirectory, name: &str, timeout: Duration) -> io::Resul
 }
 
 /// Removes the sockets of killed launchers.
-pub fn clear(place: &SocketDirectory) {
+pub(super) fn clear(place: &SocketDirectory) {
     for name in place.names() {
         let Some((process, ..)) = parse(&name) else { continue };
         // In another container the process may have another number, but its socket does not refuse.

@@ -33,7 +33,7 @@ const LOOKS: usize = 10_000;
 
 /// A directory for sockets, which was private when it was opened.
 #[derive(Debug)]
-pub struct SocketDirectory {
+pub(super) struct SocketDirectory {
     directory: File,
     /// Its owner.
     user: u32,
@@ -42,14 +42,14 @@ pub struct SocketDirectory {
 
 impl SocketDirectory {
     /// Directories for this process, the best one first; each is made when the iterator reaches it.
-    pub fn own() -> impl Iterator<Item = Self> {
+    pub(super) fn own() -> impl Iterator<Item = Self> {
         let user = credentials::this_user();
         let runtime = runtime_directories(user).into_iter().map(move |parent| Self::made_in(&parent, user));
         runtime.chain(iter::once_with(move || Self::made_in_shared(user))).filter_map(Result::ok)
     }
 
     /// All directories that this user may access: the user's own, for root those of all users.
-    pub fn all() -> Vec<Self> {
+    pub(super) fn all() -> Vec<Self> {
         let user = credentials::this_user();
         let own = runtime_directories(user).into_iter().map(|parent| (parent, user));
         let everybody = numbered(USERS, "").filter(|_| user == 0);
@@ -60,7 +60,7 @@ impl SocketDirectory {
     }
 
     /// The directory of a process below the folder that its environment names, if its environment is readable.
-    pub fn of_process(process: u32) -> Option<Self> {
+    pub(super) fn of_process(process: u32) -> Option<Self> {
         let owner = fs::metadata(format!("/proc/{process}")).ok()?.uid();
         let environment = fs::read(format!("/proc/{process}/environ")).ok()?;
         let value = |entry: &[u8]| Some(entry.strip_prefix(b"XDG_RUNTIME_DIR=")?.to_vec());
@@ -69,29 +69,29 @@ impl SocketDirectory {
     }
 
     /// Its owner.
-    pub fn user(&self) -> u32 {
+    pub(super) fn user(&self) -> u32 {
         self.user
     }
 
     /// A file in it. The path leads through the open directory, so that it cannot be redirected and fits into a
     /// socket address of 107 bytes.
-    pub fn file(&self, name: &str) -> PathBuf {
+    pub(super) fn file(&self, name: &str) -> PathBuf {
         PathBuf::from(format!("/proc/self/fd/{}/{name}", self.directory.as_raw_fd()))
     }
 
     /// The names of its files.
-    pub fn names(&self) -> impl Iterator<Item = OsString> {
+    pub(super) fn names(&self) -> impl Iterator<Item = OsString> {
         names(&self.file("."))
     }
 
     /// Keeps programs that remove old files away from the directory, as long as this process has it open.
-    pub fn hold(&self) {
+    pub(super) fn hold(&self) {
         // An error of the lock is ignored.
         let _ = self.directory.try_lock_shared();
     }
 
     /// Removes the directory if it is empty.
-    pub fn remove_if_empty(&self) {
+    pub(super) fn remove_if_empty(&self) {
         let _ = fs::remove_dir(&self.path);
     }
 

@@ -29,19 +29,19 @@ pub(super) struct Bins {
 
 impl Bins {
     /// No slabs yet.
-    pub fn new(id: CacheId, inbox: Arc<Inbox>) -> Self {
+    pub(super) fn new(id: CacheId, inbox: Arc<Inbox>) -> Self {
         Self { id, inbox, by_class: (0..CLASSES).map(|_| Bin::default()).collect() }
     }
 
     /// Takes a block from the current slab only.
     #[inline]
-    pub fn take(&mut self, class: Class) -> Option<Taken> {
+    pub(super) fn take(&mut self, class: Class) -> Option<Taken> {
         self.by_class[class.index()].current.as_ref()?.take()
     }
 
     /// Takes a block after [`Bins::take`] found none. `None` if this node has no room for another slab.
     #[cold]
-    pub fn refill_and_take(&mut self, class: Class, supply: &Supply) -> Option<Taken> {
+    pub(super) fn refill_and_take(&mut self, class: Class, supply: &Supply) -> Option<Taken> {
         self.read_inbox(supply);
         // The inbox may have contained the current slab.
         if let Some(taken) = self.take(class) {
@@ -60,7 +60,7 @@ impl Bins {
 
     /// As [`Bins::put`] where no list changes, and so no lock is taken; false if nothing was done.
     #[inline]
-    pub fn put_at_hand(&mut self, slab: &Slab, block: u16) -> bool {
+    pub(super) fn put_at_hand(&mut self, slab: &Slab, block: u16) -> bool {
         let stays = match slab.listing() {
             CURRENT => true,
             UNLISTED => false,
@@ -70,7 +70,7 @@ impl Bins {
     }
 
     /// Returns a block of a slab. `None` if another owner has the slab; false if the block was not live.
-    pub fn put(&mut self, slab: &Arc<Slab>, block: u16, supply: &Supply) -> Option<bool> {
+    pub(super) fn put(&mut self, slab: &Arc<Slab>, block: u16, supply: &Supply) -> Option<bool> {
         if slab.owner() != self.id {
             return None;
         }
@@ -82,7 +82,7 @@ impl Bins {
     }
 
     /// Collects the blocks that other threads returned.
-    pub fn read_inbox(&mut self, supply: &Supply) {
+    pub(super) fn read_inbox(&mut self, supply: &Supply) {
         for slab in self.inbox.take() {
             // A slab can be announced twice; after the first time it may have been empty and passed to another owner.
             if slab.owner() == self.id && slab.collect() && slab.listing() != CURRENT {
@@ -110,7 +110,7 @@ impl Bins {
     }
 
     /// Passes on all empty slabs and the current one: no thread will take blocks for a while.
-    pub fn settle(&mut self, supply: &Supply) {
+    pub(super) fn settle(&mut self, supply: &Supply) {
         self.read_inbox(supply);
         for class in 0..CLASSES {
             if let Some(slab) = self.by_class[class].current.take() {
@@ -123,7 +123,7 @@ impl Bins {
     }
 
     /// Passes a slab that has a free block to another owner.
-    pub fn part_with(&mut self, class: Class, to: CacheId) -> Option<Arc<Slab>> {
+    pub(super) fn part_with(&mut self, class: Class, to: CacheId) -> Option<Arc<Slab>> {
         let slab = self.by_class[class.index()].partial.pop()?;
         self.inbox.hand_over(&slab, to);
         Some(slab)

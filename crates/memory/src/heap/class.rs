@@ -22,7 +22,7 @@ impl Class {
     /// The smallest class that has room for `size` bytes at a multiple of `align`, a power of two. `None` if that
     /// needs whole pages.
     #[inline]
-    pub fn fitting(size: usize, align: usize) -> Option<Self> {
+    pub(super) fn fitting(size: usize, align: usize) -> Option<Self> {
         if size > MAX_SMALL {
             return None;
         }
@@ -48,18 +48,18 @@ impl Class {
 
     /// The class with a number below [`CLASSES`].
     #[inline]
-    pub fn from_index(index: usize) -> Option<Self> {
+    pub(super) fn from_index(index: usize) -> Option<Self> {
         (index < CLASSES).then_some(Self(index as u8))
     }
 
     #[inline]
-    pub fn index(self) -> usize {
+    pub(super) fn index(self) -> usize {
         usize::from(self.0)
     }
 
     /// Bytes in a block.
     #[inline]
-    pub fn size(self) -> usize {
+    pub(super) fn size(self) -> usize {
         let index = self.index();
         match index.checked_sub(LINEAR / GRAIN) {
             None => (index + 1) * GRAIN,

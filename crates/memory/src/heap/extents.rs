@@ -44,14 +44,14 @@ pub(super) struct Extents {
 
 impl Extents {
     /// Free pages from `start` to `end`.
-    pub fn new(start: usize, end: usize) -> Self {
+    pub(super) fn new(start: usize, end: usize) -> Self {
         let (free, free_by_length, live) = (BTreeMap::new(), BTreeSet::new(), BTreeMap::new());
         Self { frontier: start, end, free, free_by_length, live }
     }
 
     /// Takes `pages` pages, at least one, of which the first is a multiple of `align`, a power of two: from the
     /// shortest free run with room, else from the frontier.
-    pub fn take(&mut self, pages: usize, align: usize, purpose: Purpose) -> Option<Run> {
+    pub(super) fn take(&mut self, pages: usize, align: usize, purpose: Purpose) -> Option<Run> {
         let align_up = |start: usize| start.checked_next_multiple_of(align);
         let best = self.free_by_length.range((pages, 0)..).find_map(|&(length, start)| {
             let aligned = align_up(start)?;
@@ -76,7 +76,7 @@ impl Extents {
     }
 
     /// Frees the block that begins at a page; false if there is none.
-    pub fn free_block(&mut self, start: usize) -> bool {
+    pub(super) fn free_block(&mut self, start: usize) -> bool {
         let Some(pages) = self.block(start) else { return false };
         self.live.remove(&start);
         self.give_back(start, pages);
@@ -84,13 +84,13 @@ impl Extents {
     }
 
     /// How many pages the block that begins at a page has.
-    pub fn block(&self, start: usize) -> Option<usize> {
+    pub(super) fn block(&self, start: usize) -> Option<usize> {
         self.live.get(&start).filter(|live| live.purpose == Purpose::Block).map(|live| live.pages)
     }
 
     /// Makes the block that begins at a page shorter, or longer by what is free behind it; false if that is
     /// impossible.
-    pub fn resize_block(&mut self, start: usize, pages: usize) -> bool {
+    pub(super) fn resize_block(&mut self, start: usize, pages: usize) -> bool {
         let Some(old) = self.block(start) else { return false };
         let (Some(end), old_end) = (start.checked_add(pages), start + old) else { return false };
         if end < old_end {
@@ -115,7 +115,7 @@ impl Extents {
 
     /// Frees pages that were taken as [`Purpose::Pages`], by one call or by several; false, and nothing freed, if
     /// one of them was not.
-    pub fn free_pages(&mut self, start: usize, pages: usize) -> bool {
+    pub(super) fn free_pages(&mut self, start: usize, pages: usize) -> bool {
         let Some(end) = start.checked_add(pages) else { return false };
         let mut runs = Vec::new();
         let mut next = start;
@@ -141,12 +141,12 @@ impl Extents {
     }
 
     /// How many pages are taken.
-    pub fn live_pages(&self) -> usize {
+    pub(super) fn live_pages(&self) -> usize {
         self.live.values().map(|live| live.pages).sum()
     }
 
     /// How many runs the free pages form; the pages never given out count as part of the last.
-    pub fn free_runs(&self) -> usize {
+    pub(super) fn free_runs(&self) -> usize {
         let last_is_apart = self.free_run_ending_at(self.frontier).is_none() && self.frontier < self.end;
         self.free.len() + usize::from(last_is_apart)
     }

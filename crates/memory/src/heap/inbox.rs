@@ -15,12 +15,12 @@ impl Inbox {
     }
 
     /// Takes all messages. The owner still has to collect.
-    pub fn take(&self) -> Vec<Arc<Slab>> {
+    pub(super) fn take(&self) -> Vec<Arc<Slab>> {
         std::mem::take(&mut self.lock())
     }
 
     /// Makes `to` the owner of a slab that the caller, the owner of this inbox, has.
-    pub fn hand_over(&self, slab: &Arc<Slab>, to: CacheId) {
+    pub(super) fn hand_over(&self, slab: &Arc<Slab>, to: CacheId) {
         let mut messages = self.lock();
         // The former owner would ignore a message about it, but keep a reference for long. A message under way
         // reaches the new owner.
@@ -36,7 +36,7 @@ pub(super) struct Inboxes(RwLock<Vec<Arc<Inbox>>>);
 
 impl Inboxes {
     /// Makes an inbox for a new owner.
-    pub fn add(&self) -> (CacheId, Arc<Inbox>) {
+    pub(super) fn add(&self) -> (CacheId, Arc<Inbox>) {
         let mut all = write(&self.0);
         let inbox = Arc::new(Inbox::default());
         all.push(Arc::clone(&inbox));
@@ -44,7 +44,7 @@ impl Inboxes {
     }
 
     /// Returns a block on behalf of a thread that does not own the slab; false if it was not live.
-    pub fn put(&self, slab: &Arc<Slab>, block: u16) -> bool {
+    pub(super) fn put(&self, slab: &Arc<Slab>, block: u16) -> bool {
         match slab.put_from_outside(block) {
             Returned::NotLive => return false,
             Returned::Freed => return true,

@@ -58,7 +58,7 @@ pub(super) enum Returned {
 
 impl Slab {
     /// A slab at `base` with all blocks free; `fresh` if none of its memory was ever allocated.
-    pub fn new(base: usize, class: Class, owner: CacheId, fresh: bool) -> Self {
+    pub(super) fn new(base: usize, class: Class, owner: CacheId, fresh: bool) -> Self {
         let capacity = SLAB_BYTES / class.size();
         let words = capacity.div_ceil(64);
         let full = |word: usize| u64::MAX >> (64 - (capacity - word * 64).min(64));
@@ -79,45 +79,45 @@ impl Slab {
         }
     }
 
-    pub fn class(&self) -> Class {
+    pub(super) fn class(&self) -> Class {
         self.class
     }
 
-    pub fn owner(&self) -> CacheId {
+    pub(super) fn owner(&self) -> CacheId {
         self.owner.load(Ordering::Acquire)
     }
 
     /// To be called under the lock of the present owner's inbox.
-    pub fn set_owner(&self, owner: CacheId) {
+    pub(super) fn set_owner(&self, owner: CacheId) {
         self.owner.store(owner, Ordering::Release);
     }
 
-    pub fn listing(&self) -> u32 {
+    pub(super) fn listing(&self) -> u32 {
         self.listing.load(Ordering::Relaxed)
     }
 
-    pub fn set_listing(&self, listing: u32) {
+    pub(super) fn set_listing(&self, listing: u32) {
         self.listing.store(listing, Ordering::Relaxed);
     }
 
     /// How many blocks the owner can take.
-    pub fn free_count(&self) -> u16 {
+    pub(super) fn free_count(&self) -> u16 {
         self.free_count.load(Ordering::Relaxed)
     }
 
     /// True if no block is live, as far as the owner knows.
-    pub fn is_empty(&self) -> bool {
+    pub(super) fn is_empty(&self) -> bool {
         self.free_count() == self.capacity
     }
 
     /// True if a single block is live, as far as the owner knows.
-    pub fn is_last(&self) -> bool {
+    pub(super) fn is_last(&self) -> bool {
         self.free_count() + 1 == self.capacity
     }
 
     /// The number of the block that begins at an address of this slab.
     #[inline]
-    pub fn block_at(&self, address: usize) -> Option<u16> {
+    pub(super) fn block_at(&self, address: usize) -> Option<u16> {
         let offset = (address - self.base) as u64;
         let block = (offset * self.reciprocal) >> 32;
         (block * u64::from(self.size) == offset && block < u64::from(self.capacity)).then_some(block as u16)
@@ -125,7 +125,7 @@ impl Slab {
 
     /// Takes the free block with the lowest address, so that live blocks keep to few pages. The owner only.
     #[inline]
-    pub fn take(&self) -> Option<Taken> {
+    pub(super) fn take(&self) -> Option<Taken> {
         let summary = self.summary.load(Ordering::Relaxed);
         if summary == 0 {
             return None;
@@ -148,7 +148,7 @@ impl Slab {
 
     /// Returns a block; false if it was not live. The owner only.
     #[inline]
-    pub fn put(&self, block: u16) -> bool {
+    pub(super) fn put(&self, block: u16) -> bool {
         let (index, bit) = position(block);
         let word = self.free[index].load(Ordering::Relaxed);
         if (word | self.returned[index].load(Ordering::Relaxed)) & bit != 0 {
@@ -161,7 +161,7 @@ impl Slab {
     }
 
     /// Returns a block from a thread that does not own the slab.
-    pub fn put_from_outside(&self, block: u16) -> Returned {
+    pub(super) fn put_from_outside(&self, block: u16) -> Returned {
         let (index, bit) = position(block);
         if self.free[index].load(Ordering::Relaxed) & bit != 0
             || self.returned[index].fetch_or(bit, Ordering::AcqRel) & bit != 0
@@ -172,7 +172,7 @@ impl Slab {
     }
 
     /// True if the block is in use.
-    pub fn is_live(&self, block: u16) -> bool {
+    pub(super) fn is_live(&self, block: u16) -> bool {
         let (index, bit) = position(block);
         // In this order, because collecting moves bits from `returned` to `free`.
         let returned = self.returned[index].load(Ordering::Acquire);
@@ -180,7 +180,7 @@ impl Slab {
     }
 
     /// Makes blocks that other threads returned available; true if there were any. The owner only.
-    pub fn collect(&self) -> bool {
+    pub(super) fn collect(&self) -> bool {
         // First: a block returned after its word was read announces the slab again.
         self.announced.swap(false, Ordering::AcqRel);
         let mut collected = 0;

@@ -20,7 +20,7 @@ pub(super) struct SlabTable(Box<[AtomicPtr<Leaf>]>);
 
 impl SlabTable {
     /// An empty table for a part of that many bytes.
-    pub fn new(bytes: usize) -> Self {
+    pub(super) fn new(bytes: usize) -> Self {
         let leaves = Box::<[AtomicPtr<Leaf>]>::new_zeroed_slice(bytes.div_ceil(LEAF * SLAB_BYTES));
         // SAFETY: all bytes zero is a null pointer.
         Self(unsafe { leaves.assume_init() })
@@ -28,7 +28,7 @@ impl SlabTable {
 
     /// The slab that holds the address `offset` bytes into the part.
     #[inline]
-    pub fn get(&self, offset: usize) -> Option<&Arc<Slab>> {
+    pub(super) fn get(&self, offset: usize) -> Option<&Arc<Slab>> {
         let index = offset >> SLAB_SHIFT;
         let leaf = self.0.get(index / LEAF)?.load(Ordering::Acquire);
         // SAFETY: null, or a leaf that lives as long as the table.
@@ -39,7 +39,7 @@ impl SlabTable {
     ///
     /// # Panics
     /// If there is one already.
-    pub fn enter(&self, offset: usize, slab: Arc<Slab>) {
+    pub(super) fn enter(&self, offset: usize, slab: Arc<Slab>) {
         let index = offset >> SLAB_SHIFT;
         let leaf = self.leaf(&self.0[index / LEAF]);
         assert!(leaf[index % LEAF].set(slab).is_ok(), "two slabs at one address");

@@ -40,7 +40,7 @@ pub(super) struct Supply {
 
 impl Supply {
     /// All of the part that begins at `base` is free.
-    pub fn new(layout: Layout, base: usize) -> Self {
+    pub(super) fn new(layout: Layout, base: usize) -> Self {
         let inboxes = Inboxes::default();
         let rest = base + layout.region_bytes() * CLASSES;
         let end = base + layout.bytes_per_node();
@@ -58,7 +58,7 @@ impl Supply {
     }
 
     /// The slabs for a new cache: those of a dropped cache if there is one.
-    pub fn bins(&self) -> Bins {
+    pub(super) fn bins(&self) -> Bins {
         let inherited = lock(&self.idle).pop();
         inherited.unwrap_or_else(|| {
             let (id, inbox) = self.inboxes.add();
@@ -67,14 +67,14 @@ impl Supply {
     }
 
     /// Keeps the slabs of a cache that ends.
-    pub fn retire(&self, mut bins: Bins) {
+    pub(super) fn retire(&self, mut bins: Bins) {
         bins.settle(self);
         lock(&self.idle).push(bins);
     }
 
     /// A slab with a free block for the cache `owner`: an empty one, else one of a dropped cache, else a new one.
     /// `None` if there is no room for one.
-    pub fn slab(&self, class: Class, owner: CacheId) -> Option<Arc<Slab>> {
+    pub(super) fn slab(&self, class: Class, owner: CacheId) -> Option<Arc<Slab>> {
         self.empty_slab(class, owner)
             .or_else(|| self.inherited_slab(class, owner))
             .or_else(|| self.empty_slab(class, owner))
@@ -82,7 +82,7 @@ impl Supply {
     }
 
     /// Takes a slab without a live block from the owner of `inbox`.
-    pub fn give_back(&self, slab: &Arc<Slab>, inbox: &Inbox) {
+    pub(super) fn give_back(&self, slab: &Arc<Slab>, inbox: &Inbox) {
         inbox.hand_over(slab, self.nobody.0);
         lock(&self.store).empty[slab.class().index()].push(Arc::clone(slab));
     }

@@ -93,7 +93,7 @@ impl<W: SharedWords + ?Sized> RemoteAccessWord<'_, W> {
     }
 
     /// The home exposes a page that is withdrawn, to readers and to nodes that claim `more`.
-    pub fn expose(&self, writers: Writers, more: Option<RemoteAccess>) {
+    pub(super) fn expose(&self, writers: Writers, more: Option<RemoteAccess>) {
         debug_assert_eq!(self.load(), WITHDRAWN, "readers would be lost");
         let state = match writers {
             Writers::Noted => SHARED,
@@ -106,7 +106,7 @@ impl<W: SharedWords + ?Sized> RemoteAccessWord<'_, W> {
 
     /// The home withdraws the page. While a node has it locked, the home waits by `rest`, see [`Wait`]; if that takes
     /// long, `held_by` is called once with its number.
-    pub fn withdraw(
+    pub(super) fn withdraw(
         &self,
         rest: &mut dyn FnMut(Duration) -> Duration,
         held_by: &mut dyn FnMut(u16),
@@ -140,7 +140,7 @@ impl<W: SharedWords + ?Sized> RemoteAccessWord<'_, W> {
     }
 
     /// The nodes that have claimed the page since it was exposed, unless the home has withdrawn it since.
-    pub fn readers(&self) -> NodeSet {
+    pub(super) fn readers(&self) -> NodeSet {
         let word = self.load();
         // A node that has locked it may still leave without having read.
         if word & STATE == LOCKED { NodeSet::EMPTY } else { self.format.nodes(word & ALL) }
@@ -148,7 +148,7 @@ impl<W: SharedWords + ?Sized> RemoteAccessWord<'_, W> {
 
     /// A node becomes a reader. It takes no write access to read if it can log that. Only a page that no other node has
     /// read can get another home.
-    pub fn claim(&self, node: u16, access: RemoteAccess, means: Means) -> Claim {
+    pub(super) fn claim(&self, node: u16, access: RemoteAccess, means: Means) -> Claim {
         let own = self.format.only(node);
         let mut word = self.load();
         loop {
@@ -179,7 +179,7 @@ impl<W: SharedWords + ?Sized> RemoteAccessWord<'_, W> {
     }
 
     /// The node that has the page locked has taken write access, and claims `access`.
-    pub fn take(&self, access: RemoteAccess) {
+    pub(super) fn take(&self, access: RemoteAccess) {
         let word = self.load();
         let next = match access {
             RemoteAccess::Home | RemoteAccess::Upgrade => WITHDRAWN | word & ALL,
@@ -189,7 +189,7 @@ impl<W: SharedWords + ?Sized> RemoteAccessWord<'_, W> {
     }
 
     /// The node that has the page locked could not take write access, and has read nothing.
-    pub fn leave(&self) {
+    pub(super) fn leave(&self) {
         let word = self.load();
         let state = if word & TAKEN == 0 { EXCLUSIVE } else { SHARED };
         self.store(state | word & (TO_WRITERS | TO_OWNERS | BESIDE_WRITERS));

@@ -29,13 +29,13 @@ pub(super) struct RemoteReadLog<'a, W: ?Sized> {
 
 impl<W: SharedWords + ?Sized> RemoteReadLog<'_, W> {
     /// The free entries. The number can only grow until the reader writes.
-    pub fn room(&self) -> u64 {
+    pub(super) fn room(&self) -> u64 {
         let read = self.words.load(self.first + READ);
         ROOM.saturating_sub(self.words.load(self.first + WRITTEN).wrapping_sub(read))
     }
 
     /// The reader logs a page, for which there must be room, before it copies.
-    pub fn write(&self, page: u32) {
+    pub(super) fn write(&self, page: u32) {
         debug_assert!(self.room() > 0, "a page would be lost");
         let number = self.words.load(self.first + WRITTEN);
         self.words.store(self.line(number), page.into());
@@ -45,7 +45,7 @@ impl<W: SharedWords + ?Sized> RemoteReadLog<'_, W> {
 
     /// The home reads what has been logged since it last did. Between what its threads have written and this, there must be
     /// a [`SharedWords::fence`].
-    pub fn read(&self, mut found: impl FnMut(u32)) {
+    pub(super) fn read(&self, mut found: impl FnMut(u32)) {
         let written = self.words.load(self.first + WRITTEN);
         let mut number = self.words.load(self.first + READ);
         if number == written {

@@ -32,12 +32,12 @@ pub(super) enum ReaderFormat {
 
 impl ReaderFormat {
     /// The format for a run of `nodes` nodes.
-    pub fn of(nodes: usize) -> Self {
+    pub(super) fn of(nodes: usize) -> Self {
         if nodes <= BITS as usize { Self::Bitmap } else { Self::Pointers }
     }
 
     /// The bits if `node` is the only reader.
-    pub fn only(self, node: u16) -> u64 {
+    pub(super) fn only(self, node: u16) -> u64 {
         match self {
             Self::Bitmap => {
                 assert!(u32::from(node) < BITS, "node {node} of a run of {BITS} nodes at most");
@@ -48,7 +48,7 @@ impl ReaderFormat {
     }
 
     /// The bits with one more reader, or unchanged if it is already there; `None` if there is no room.
-    pub fn with(self, readers: u64, node: u16) -> Option<u64> {
+    pub(super) fn with(self, readers: u64, node: u16) -> Option<u64> {
         let own = self.only(node);
         if self == Self::Bitmap {
             return Some(readers | own);
@@ -64,7 +64,7 @@ impl ReaderFormat {
     }
 
     /// The readers.
-    pub fn nodes(self, readers: u64) -> NodeSet {
+    pub(super) fn nodes(self, readers: u64) -> NodeSet {
         match self {
             Self::Bitmap => bits(readers).map(NodeId).collect(),
             Self::Pointers => (0..POINTERS)
@@ -75,7 +75,7 @@ impl ReaderFormat {
     }
 
     /// The reader, of bits with exactly one.
-    pub fn single(self, readers: u64) -> u16 {
+    pub(super) fn single(self, readers: u64) -> u16 {
         match self {
             Self::Bitmap => readers.trailing_zeros() as u16,
             Self::Pointers => (readers - 1) as u16,

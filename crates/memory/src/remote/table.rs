@@ -79,7 +79,7 @@ unsafe impl Sync for MappedWords {}
 impl MappedWords {
     /// # Safety
     /// `count` words from `base` on stay mapped for reading and writing for ever.
-    pub unsafe fn new(base: *mut u8, count: usize) -> Self {
+    pub(crate) unsafe fn new(base: *mut u8, count: usize) -> Self {
         Self { base: base.cast(), count }
     }
 
@@ -117,7 +117,7 @@ pub(crate) struct RemoteAccessTable {
 
 impl RemoteAccessTable {
     /// All pages are withdrawn, all logs empty.
-    pub fn new(layout: TableLayout) -> Result<Self, MemoryError> {
+    pub(crate) fn new(layout: TableLayout) -> Result<Self, MemoryError> {
         let bytes = layout.words() * WORD;
         let file = memfd(c"gondwana-remote-access")?;
         set_length(&file, bytes)?;
@@ -128,18 +128,18 @@ impl RemoteAccessTable {
     }
 
     /// Exposes a page that is withdrawn.
-    pub fn expose(&self, page: u32, writers: Writers, more: Option<RemoteAccess>) {
+    pub(crate) fn expose(&self, page: u32, writers: Writers, more: Option<RemoteAccess>) {
         self.layout.access_word(&self.words, page).expose(writers, more);
     }
 
     /// Withdraws a page. `held_by` is called with the node that has the page locked, if that takes long.
-    pub fn withdraw(&self, page: u32, held_by: &mut dyn FnMut(u16)) -> Withdrawal {
+    pub(crate) fn withdraw(&self, page: u32, held_by: &mut dyn FnMut(u16)) -> Withdrawal {
         self.layout.access_word(&self.words, page).withdraw(&mut rest, held_by)
     }
 
     /// Calls `found` for the pages that readers have logged since the last call. The node's threads have completed
     /// the writes that it is about to release.
-    pub fn logged(&self, mut found: impl FnMut(u32)) {
+    pub(crate) fn logged(&self, mut found: impl FnMut(u32)) {
         self.words.fence();
         for reader in 0..self.layout.nodes {
             self.layout.read_log(&self.words, reader).read(&mut found);
@@ -147,7 +147,7 @@ impl RemoteAccessTable {
     }
 
     /// Calls `found` for each of these pages that other nodes have read since it was exposed, with those nodes.
-    pub fn readers(&self, pages: Range<u32>, mut found: impl FnMut(u32, NodeSet)) {
+    pub(crate) fn readers(&self, pages: Range<u32>, mut found: impl FnMut(u32, NodeSet)) {
         let pages = pages.start..pages.end.min(self.layout.pages);
         // Words that were never used are holes of the file; reading them would fill the holes.
         let offset = |page: u32| page as usize * WORD;
@@ -162,7 +162,7 @@ impl RemoteAccessTable {
     }
 
     /// The file of the table, for other nodes.
-    pub fn file(&self) -> BorrowedFd<'_> {
+    pub(crate) fn file(&self) -> BorrowedFd<'_> {
         self.file.as_fd()
     }
 }

@@ -35,7 +35,7 @@ pub(super) struct Wait {
 impl Wait {
     /// Waits for a while, by `rest`, which returns the time that counts. True once, when the sum reaches
     /// [`REPORTED`].
-    pub fn go_on(&mut self, rest: &mut dyn FnMut(Duration) -> Duration) -> bool {
+    pub(super) fn go_on(&mut self, rest: &mut dyn FnMut(Duration) -> Duration) -> bool {
         if self.looks < LOOKS {
             self.looks += 1;
             relax();

@@ -8,7 +8,7 @@ use gondwana_topology::Machine;
 use std::sync::OnceLock;
 
 /// The run, seen from this node.
-pub struct Cluster {
+pub(super) struct Cluster {
     pub machine: Machine,
     pub processors: Processors,
     /// This node's computer.
@@ -19,7 +19,7 @@ static CLUSTER: OnceLock<Cluster> = OnceLock::new();
 
 impl Cluster {
     /// Takes the machine from a node that begins.
-    pub fn begin(node: &'static Node) -> &'static Self {
+    pub(super) fn begin(node: &'static Node) -> &'static Self {
         CLUSTER.get_or_init(|| {
             let machine = node.machine();
             let processors = Processors::of(&machine, node.number());
@@ -29,21 +29,21 @@ impl Cluster {
 }
 
 /// The run, once it has started.
-pub fn cluster() -> Option<&'static Cluster> {
+pub(super) fn cluster() -> Option<&'static Cluster> {
     CLUSTER.get()
 }
 
 /// The node, unless this is a forked child.
-pub fn node() -> Result<&'static Node, Error> {
+pub(super) fn node() -> Result<&'static Node, Error> {
     Node::current().ok_or_else(|| unsupported("the child of a fork is no part of the run"))
 }
 
-pub fn unsupported(sentence: impl Into<String>) -> Error {
+pub(super) fn unsupported(sentence: impl Into<String>) -> Error {
     Error::new(libc::ENOTSUP, sentence)
 }
 
 /// Runs a function with system calls on a stack that the kernel can write to.
-pub fn asking<R>(call: impl FnOnce() -> R) -> R {
+pub(super) fn asking<R>(call: impl FnOnce() -> R) -> R {
     let mut call = Some(call);
     let mut result = None;
     on_private_stack(&mut || result = call.take().map(|call| call()));

@@ -20,7 +20,7 @@ const ATTEMPTS: usize = 64;
 
 impl Cluster {
     /// As [`Backend::allocate`].
-    pub fn allocate_block(
+    pub(super) fn allocate_block(
         &self,
         node: &'static Node,
         pages: usize,
@@ -65,7 +65,7 @@ fn no_room(node: &Node, pages: usize) -> Error {
 }
 
 /// As [`Backend::nodes_of_pages`]: shared pages are on their homes, present private pages on this node.
-pub fn nodes_of_pages(
+pub(super) fn nodes_of_pages(
     node: &'static Node,
     host: &Host,
     address: usize,
@@ -95,7 +95,7 @@ pub fn nodes_of_pages(
 }
 
 /// As [`Backend::peek`].
-pub fn peek(host: &Host, address: usize, bytes: &mut [u8]) -> bool {
+pub(super) fn peek(host: &Host, address: usize, bytes: &mut [u8]) -> bool {
     let Some(last) = bytes.len().checked_sub(1).and_then(|more| address.checked_add(more)) else {
         return false;
     };

@@ -18,7 +18,7 @@ use gondwana_topology::{Bytes, Machine, NodeId, ProcessorId};
 use libc::{c_int, c_void};
 
 /// Makes the run the backend of the functions for C.
-pub fn begin(node: &'static Node) {
+pub(crate) fn begin(node: &'static Node) {
     gondwana_api::install(Cluster::begin(node));
 }
 

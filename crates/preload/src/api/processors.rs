@@ -13,7 +13,7 @@ thread_local! {
 /// The mapping between processors of the computer and of the node. If the node has fewer processors than its
 /// computer, several map to the same; if it has more, one maps to several.
 #[derive(Debug)]
-pub struct Processors {
+pub(super) struct Processors {
     /// Of the machine, and of the computer.
     pairs: Vec<(ProcessorId, ProcessorId)>,
     own: ProcessorSet,
@@ -21,7 +21,7 @@ pub struct Processors {
 
 impl Processors {
     /// The processors of a node, on those of the computer that this process may use now.
-    pub fn of(machine: &Machine, node: NodeId) -> Self {
+    pub(super) fn of(machine: &Machine, node: NodeId) -> Self {
         let own = machine.node(node).map(|node| node.processors).unwrap_or_default();
         Self::new(own, sys::affinity(0).unwrap_or_default())
     }
@@ -38,22 +38,22 @@ impl Processors {
     }
 
     /// All of this node, as the machine numbers them.
-    pub fn own(&self) -> &ProcessorSet {
+    pub(super) fn own(&self) -> &ProcessorSet {
         &self.own
     }
 
     /// The computer's processors for some of the machine's.
-    pub fn on_computer(&self, processors: &ProcessorSet) -> ProcessorSet {
+    pub(super) fn on_computer(&self, processors: &ProcessorSet) -> ProcessorSet {
         self.pairs.iter().filter(|(own, _)| processors.contains(*own)).map(|(_, there)| *there).collect()
     }
 
     /// The machine's processors for some of the computer's.
-    pub fn of_computer(&self, processors: &ProcessorSet) -> ProcessorSet {
+    pub(super) fn of_computer(&self, processors: &ProcessorSet) -> ProcessorSet {
         self.pairs.iter().filter(|(_, there)| processors.contains(*there)).map(|(own, _)| *own).collect()
     }
 
     /// The machine's processor on which the calling thread is, one of those that it is bound to.
-    pub fn here(&self) -> ProcessorId {
+    pub(super) fn here(&self) -> ProcessorId {
         let candidates = match sys::here() {
             Ok((there, _)) => self.of_computer(&ProcessorSet::only(there)),
             Err(_) => ProcessorSet::EMPTY,

@@ -10,7 +10,7 @@ use gondwana_topology::{NodeId, NodeSet, ProcessorSet};
 use libc::{c_int, c_void, pthread_t, sem_t};
 
 /// The thread or process of a number: numbers are those of this node's computer.
-pub fn named(whom: Whom) -> Whom {
+pub(super) fn named(whom: Whom) -> Whom {
     // SAFETY: plain system calls.
     let (process, thread) = unsafe { (libc::getpid(), libc::gettid()) };
     match whom {
@@ -34,7 +34,7 @@ struct Start {
 
 impl Cluster {
     /// The node of a thread or process.
-    pub fn home_of(&self, whom: Whom) -> Result<NodeId, Error> {
+    pub(super) fn home_of(&self, whom: Whom) -> Result<NodeId, Error> {
         match whom {
             Whom::ThisThread => Ok(node()?.number()),
             // The program began on node 0.
@@ -48,7 +48,7 @@ impl Cluster {
     }
 
     /// As [`Backend::bind`].
-    pub fn bind_named(&self, whom: Whom, rset: &RSet, strict: bool) -> Result<Vec<String>, Error> {
+    pub(super) fn bind_named(&self, whom: Whom, rset: &RSet, strict: bool) -> Result<Vec<String>, Error> {
         match whom {
             Whom::ThisThread => self.bind_this_thread(rset, strict),
             Whom::Thread(_) => {
@@ -140,7 +140,7 @@ impl Cluster {
     }
 
     /// As [`Backend::binding`].
-    pub fn binding_of(&self, whom: Whom) -> Result<RSet, Error> {
+    pub(super) fn binding_of(&self, whom: Whom) -> Result<RSet, Error> {
         let everything = RSet::global(&self.machine);
         match whom {
             Whom::ThisProcess => Ok(everything),
@@ -164,7 +164,7 @@ impl Cluster {
     ///
     /// # Safety
     /// As for `pthread_create`.
-    pub unsafe fn start_bound(
+    pub(super) unsafe fn start_bound(
         &self,
         node: &'static Node,
         thread: NewThread<'_>,

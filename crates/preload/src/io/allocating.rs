@@ -9,7 +9,7 @@ macro_rules! allocating {
         /// # Safety
         /// As the C library's function of this name.
         #[unsafe(no_mangle)]
-        pub unsafe extern "C" fn $name($($argument: $type),*) -> $result {
+        pub(crate) unsafe extern "C" fn $name($($argument: $type),*) -> $result {
             for_program(|| with_buffers(&[$($buffer),*], || {
                 // SAFETY: forwards the caller's arguments.
                 unsafe { crate::real!($name: fn($($type),*) -> $result)($($argument),*) }

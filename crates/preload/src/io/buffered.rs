@@ -33,7 +33,7 @@ unsafe fn is_wide(stream: *const FILE) -> bool {
 
 /// Sets the end-of-file and error marks of a stream of another node, for inlined `feof_unlocked`. At its address this
 /// node has no stream but zeroed memory for these marks, in which the buffers are empty.
-pub fn mark(stream: *mut FILE, marks: u8) {
+pub(crate) fn mark(stream: *mut FILE, marks: u8) {
     const EOF_SEEN: c_int = 0x10;
     const ERR_SEEN: c_int = 0x20;
     let flag = |mark, flag| if marks & mark != 0 { flag } else { 0 };
@@ -50,7 +50,7 @@ pub fn mark(stream: *mut FILE, marks: u8) {
 /// # Safety
 /// The stream is open. If another thread uses it, output of that thread may be missed.
 #[inline]
-pub unsafe fn may_hold_output(stream: *const FILE) -> bool {
+pub(crate) unsafe fn may_hold_output(stream: *const FILE) -> bool {
     // SAFETY: as promised.
     unsafe { member(stream, WRITE_BASE) != member(stream, WRITE_PTR) || is_wide(stream) }
 }
@@ -59,7 +59,7 @@ pub unsafe fn may_hold_output(stream: *const FILE) -> bool {
 ///
 /// # Safety
 /// The stream is open, and nobody else uses it as long as the slice lives.
-pub unsafe fn read<'a>(stream: *const FILE) -> &'a [u8] {
+pub(crate) unsafe fn read<'a>(stream: *const FILE) -> &'a [u8] {
     // SAFETY: as promised; the bytes between the two are the buffer's.
     unsafe {
         let [start, end] = [READ_PTR, READ_END].map(|at| member(stream, at));
@@ -74,7 +74,7 @@ pub unsafe fn read<'a>(stream: *const FILE) -> &'a [u8] {
 ///
 /// # Safety
 /// The stream is open, and nobody else uses it.
-pub unsafe fn room(stream: *const FILE) -> usize {
+pub(crate) unsafe fn room(stream: *const FILE) -> usize {
     // SAFETY: as promised.
     unsafe {
         let room = member(stream, WRITE_END).saturating_sub(member(stream, WRITE_PTR));
@@ -86,7 +86,7 @@ pub unsafe fn room(stream: *const FILE) -> usize {
 ///
 /// # Safety
 /// The stream is open.
-pub unsafe fn is_locked_here(stream: *const FILE) -> bool {
+pub(crate) unsafe fn is_locked_here(stream: *const FILE) -> bool {
     // SAFETY: as promised; a stream has its lock as long as it is open.
     unsafe {
         let lock = member(stream, LOCK);

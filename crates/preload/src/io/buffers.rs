@@ -9,40 +9,40 @@ const ATTEMPTS: usize = 64;
 
 /// The access of a system call to a range of memory.
 #[derive(Clone, Copy)]
-pub enum Use {
+pub(crate) enum Use {
     Read,
     Write,
 }
 
 /// A range of memory that a system call will use. Null and private ranges need nothing.
 #[derive(Clone, Copy)]
-pub struct Buffer {
+pub(crate) struct Buffer {
     pub start: usize,
     pub length: usize,
     pub usage: Use,
 }
 
 impl Buffer {
-    pub fn read<T>(start: *const T, length: usize) -> Self {
+    pub(crate) fn read<T>(start: *const T, length: usize) -> Self {
         Self { start: start as usize, length, usage: Use::Read }
     }
 
-    pub fn write<T>(start: *mut T, length: usize) -> Self {
+    pub(crate) fn write<T>(start: *mut T, length: usize) -> Self {
         Self { start: start as usize, length, usage: Use::Write }
     }
 
     /// One value that the call reads.
-    pub fn value<T>(start: *const T) -> Self {
+    pub(crate) fn value<T>(start: *const T) -> Self {
         Self::read(start, size_of::<T>())
     }
 
     /// One value that the call fills in.
-    pub fn result<T>(start: *mut T) -> Self {
+    pub(crate) fn result<T>(start: *mut T) -> Self {
         Self::write(start, size_of::<T>())
     }
 
     /// A string that the call reads.
-    pub fn string(start: *const c_char) -> Self {
+    pub(crate) fn string(start: *const c_char) -> Self {
         let shared = Node::current().is_some_and(|node| node.is_shared(start as usize));
         let length = if shared {
             // SAFETY: the caller of the wrapped function promises a string; reading it makes it present.
@@ -86,7 +86,7 @@ impl Buffer {
 }
 
 /// Results with a value for "failed, see errno".
-pub trait Failing: Copy {
+pub(crate) trait Failing: Copy {
     const FAILED: Self;
     fn failed(self) -> bool;
 }
@@ -113,7 +113,7 @@ impl<T> Failing for *mut T {
 }
 
 /// Makes `call` with `buffers` present.
-pub fn with_present<R: Failing>(buffers: &[Buffer], mut call: impl FnMut() -> R) -> R {
+pub(super) fn with_present<R: Failing>(buffers: &[Buffer], mut call: impl FnMut() -> R) -> R {
     let Some(node) = Node::current() else { return call() };
     let before = crate::errno::get();
     for _ in 0..ATTEMPTS {

@@ -124,7 +124,7 @@ crate::guarded! {
 /// # Safety
 /// As the C library's `times`, whose failure is a value that is not an error elsewhere.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn times(result: *mut tms) -> libc::clock_t {
+pub(super) unsafe extern "C" fn times(result: *mut tms) -> libc::clock_t {
     let mut ticks = 0;
     super::with_buffers(&[Buffer::result(result)], || {
         // SAFETY: forwards the caller's argument.
@@ -137,7 +137,7 @@ pub unsafe extern "C" fn times(result: *mut tms) -> libc::clock_t {
 /// # Safety
 /// As the C library's `clock_gettime`. Most clocks are read without the kernel.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn clock_gettime(clock: clockid_t, result: *mut timespec) -> c_int {
+pub(super) unsafe extern "C" fn clock_gettime(clock: clockid_t, result: *mut timespec) -> c_int {
     // SAFETY: forwards the caller's arguments.
     let read =
         || unsafe { crate::real!(clock_gettime: fn(clockid_t, *mut timespec) -> c_int)(clock, result) };
@@ -149,7 +149,7 @@ pub unsafe extern "C" fn clock_gettime(clock: clockid_t, result: *mut timespec) 
 /// # Safety
 /// As the C library's `sigwait`, which returns its error.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn sigwait(set: *const sigset_t, signal: *mut c_int) -> c_int {
+pub(super) unsafe extern "C" fn sigwait(set: *const sigset_t, signal: *mut c_int) -> c_int {
     super::with_buffers_returning_error(&[Buffer::value(set), Buffer::result(signal)], || {
         // SAFETY: forwards the caller's arguments.
         unsafe { crate::real!(sigwait: fn(*const sigset_t, *mut c_int) -> c_int)(set, signal) }
@@ -159,7 +159,7 @@ pub unsafe extern "C" fn sigwait(set: *const sigset_t, signal: *mut c_int) -> c_
 /// # Safety
 /// As the C library's `clock_nanosleep`, which returns its error.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn clock_nanosleep(
+pub(super) unsafe extern "C" fn clock_nanosleep(
     clock: clockid_t,
     flags: c_int,
     time: *const timespec,
@@ -181,7 +181,7 @@ macro_rules! waiting_for_events {
         /// # Safety
         /// As the C library's function of this name.
         #[unsafe(no_mangle)]
-        pub unsafe extern "C" fn $name(
+        pub(crate) unsafe extern "C" fn $name(
             fd: c_int,
             events: *mut epoll_event,
             most: c_int,

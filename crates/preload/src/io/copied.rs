@@ -50,7 +50,7 @@ unsafe fn share_texts(vector: *mut *mut c_char, first: usize, count: usize) -> *
 /// # Safety
 /// As the C library's `getcwd`, which allocates if it is given no buffer.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn getcwd(buffer: *mut c_char, size: size_t) -> *mut c_char {
+pub(super) unsafe extern "C" fn getcwd(buffer: *mut c_char, size: size_t) -> *mut c_char {
     // SAFETY: forwards the caller's arguments.
     let result = with_buffers(&[Buffer::write(buffer, size)], || unsafe {
         crate::real!(getcwd: fn(*mut c_char, size_t) -> *mut c_char)(buffer, size)
@@ -65,7 +65,7 @@ pub unsafe extern "C" fn getcwd(buffer: *mut c_char, size: size_t) -> *mut c_cha
 /// # Safety
 /// As the C library's `get_current_dir_name`.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn get_current_dir_name() -> *mut c_char {
+pub(super) unsafe extern "C" fn get_current_dir_name() -> *mut c_char {
     // SAFETY: the string is the caller's.
     unsafe { share_text(crate::real!(get_current_dir_name: fn() -> *mut c_char)()) }
 }
@@ -79,7 +79,7 @@ macro_rules! scanning {
         /// # Safety
         /// As the C library's function of this name.
         #[unsafe(no_mangle)]
-        pub unsafe extern "C" fn $name(
+        pub(crate) unsafe extern "C" fn $name(
             $($folder: $type,)?
             path: *const c_char,
             result: *mut *mut *mut dirent,
@@ -124,7 +124,7 @@ scanning! {
 /// # Safety
 /// As the C library's `getaddrinfo`.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn getaddrinfo(
+pub(super) unsafe extern "C" fn getaddrinfo(
     name: *const c_char,
     service: *const c_char,
     hints: *const addrinfo,
@@ -162,7 +162,7 @@ pub unsafe extern "C" fn getaddrinfo(
 /// # Safety
 /// As the C library's `getifaddrs`: the whole list is one block.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn getifaddrs(result: *mut *mut ifaddrs) -> c_int {
+pub(super) unsafe extern "C" fn getifaddrs(result: *mut *mut ifaddrs) -> c_int {
     let mut first: *mut ifaddrs = std::ptr::null_mut();
     // SAFETY: the result is a private variable.
     let failed = unsafe { crate::real!(getifaddrs: fn(*mut *mut ifaddrs) -> c_int)(&raw mut first) };
@@ -198,7 +198,7 @@ macro_rules! matching {
         /// # Safety
         /// As the C library's function of this name.
         #[unsafe(no_mangle)]
-        pub unsafe extern "C" fn $name(
+        pub(crate) unsafe extern "C" fn $name(
             pattern: *const c_char,
             flags: c_int,
             on_error: OnError,
@@ -224,7 +224,7 @@ matching! { glob glob64 }
 
 /// `wordexp_t`.
 #[repr(C)]
-pub struct Words {
+pub(super) struct Words {
     count: size_t,
     words: *mut *mut c_char,
     offset: size_t,
@@ -236,7 +236,7 @@ const RESERVE: c_int = 1;
 /// # Safety
 /// As the C library's `wordexp`.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn wordexp(text: *const c_char, result: *mut Words, flags: c_int) -> c_int {
+pub(super) unsafe extern "C" fn wordexp(text: *const c_char, result: *mut Words, flags: c_int) -> c_int {
     // SAFETY: forwards the caller's arguments; without the flag, the C library ignores the offset.
     unsafe {
         let error = crate::real!(wordexp: fn(*const c_char, *mut Words, c_int) -> c_int)(text, result, flags);

@@ -79,7 +79,7 @@ unsafe fn open(
 /// # Safety
 /// As the C library's `open_memstream`.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn open_memstream(block: *mut *mut c_char, length: *mut size_t) -> *mut FILE {
+pub(super) unsafe extern "C" fn open_memstream(block: *mut *mut c_char, length: *mut size_t) -> *mut FILE {
     // SAFETY: forwards the caller's arguments.
     unsafe {
         open(block.cast(), length, 1, || {
@@ -91,7 +91,7 @@ pub unsafe extern "C" fn open_memstream(block: *mut *mut c_char, length: *mut si
 /// # Safety
 /// As the C library's `open_wmemstream`.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn open_wmemstream(block: *mut *mut wchar_t, length: *mut size_t) -> *mut FILE {
+pub(super) unsafe extern "C" fn open_wmemstream(block: *mut *mut wchar_t, length: *mut size_t) -> *mut FILE {
     // SAFETY: forwards the caller's arguments.
     unsafe {
         open(block.cast(), length, size_of::<wchar_t>(), || {
@@ -101,7 +101,7 @@ pub unsafe extern "C" fn open_wmemstream(block: *mut *mut wchar_t, length: *mut 
 }
 
 /// Closes a stream of any kind by `close`; for a stream into memory the program gets the contents.
-pub fn closing(stream: *mut FILE, close: impl FnOnce() -> c_int) -> c_int {
+pub(super) fn closing(stream: *mut FILE, close: impl FnOnce() -> c_int) -> c_int {
     if COUNT.load(Ordering::Relaxed) == 0 {
         return close();
     }
@@ -144,7 +144,7 @@ macro_rules! flushing {
         /// # Safety
         /// As the C library's function of this name.
         #[unsafe(no_mangle)]
-        pub unsafe extern "C" fn $name(stream: *mut FILE) -> c_int {
+        pub(crate) unsafe extern "C" fn $name(stream: *mut FILE) -> c_int {
             if let Some(there) = elsewhere(stream, stringify!($name)) {
                 return there.result(StreamAction::Flush) as c_int;
             }

@@ -5,11 +5,11 @@
 //! node took a page in between.
 
 mod allocating;
-pub mod buffered;
+pub(crate) mod buffered;
 mod buffers;
 mod calls;
 mod copied;
-pub mod descriptors;
+pub(crate) mod descriptors;
 mod memory_streams;
 mod paths;
 mod program;
@@ -17,31 +17,31 @@ mod regex;
 mod spawn;
 mod stream_calls;
 mod stream_marks;
-pub mod stream_memory;
+pub(crate) mod stream_memory;
 mod streams;
-pub mod streams_elsewhere;
-pub mod streams_for_others;
+pub(crate) mod streams_elsewhere;
+pub(crate) mod streams_for_others;
 mod timers;
 mod transfer;
 mod variadic;
 mod vectors;
 
-pub use buffers::{Buffer, Failing};
-pub use transfer::pread;
+pub(crate) use buffers::{Buffer, Failing};
+pub(crate) use transfer::pread;
 
 use buffers::with_present;
 use gondwana_node::Node;
 use std::ffi::c_void;
 
 /// Makes `call` with `buffers` present; notifies other nodes of a standard descriptor that it opens.
-pub fn with_buffers<R: Failing>(buffers: &[Buffer], call: impl FnMut() -> R) -> R {
+pub(crate) fn with_buffers<R: Failing>(buffers: &[Buffer], call: impl FnMut() -> R) -> R {
     let result = with_present(buffers, call);
     descriptors::notice();
     result
 }
 
 /// As [`with_buffers`], for functions that return their error number.
-pub fn with_buffers_returning_error(buffers: &[Buffer], mut call: impl FnMut() -> i32) -> i32 {
+pub(crate) fn with_buffers_returning_error(buffers: &[Buffer], mut call: impl FnMut() -> i32) -> i32 {
     let mut error = 0;
     with_buffers(buffers, || {
         error = call();
@@ -59,7 +59,7 @@ macro_rules! guarded {
         /// # Safety
         /// As the C library's function of this name.
         #[unsafe(no_mangle)]
-        pub unsafe extern "C" fn $name($($argument: $type),*) -> $result {
+        pub(crate) unsafe extern "C" fn $name($($argument: $type),*) -> $result {
             $($(if !$crate::io::descriptors::is_here($fd, stringify!($name)) {
                 return <$result as $crate::io::Failing>::FAILED;
             })+)?
@@ -72,10 +72,10 @@ macro_rules! guarded {
 }
 
 /// Bytes of the private buffer through which a stream function moves its data; longer transfers fill it several times.
-pub const BOUNCE: usize = 64 * 1024;
+pub(crate) const BOUNCE: usize = 64 * 1024;
 
 /// True if the first or the last byte of the range is shared.
-pub fn is_shared(start: *const c_void, length: usize) -> bool {
+pub(crate) fn is_shared(start: *const c_void, length: usize) -> bool {
     let Some(node) = Node::current() else { return false };
     length > 0 && (node.is_shared(start as usize) || node.is_shared(start as usize + length - 1))
 }

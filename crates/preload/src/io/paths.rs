@@ -130,7 +130,7 @@ macro_rules! opening {
         /// As the C library's function of this name. An absent variadic argument has an arbitrary value, which the
         /// kernel ignores without `O_CREAT`.
         #[unsafe(no_mangle)]
-        pub unsafe extern "C" fn $name($($argument: $type,)* path: *const c_char, flags: c_int, mode: mode_t) -> c_int {
+        pub(crate) unsafe extern "C" fn $name($($argument: $type,)* path: *const c_char, flags: c_int, mode: mode_t) -> c_int {
             $(if !super::descriptors::is_here($argument, stringify!($name)) {
                 return -1;
             })*

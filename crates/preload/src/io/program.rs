@@ -38,7 +38,7 @@ fn lock_of(command: c_int, argument: c_ulong) -> Buffer {
 /// As the C library's `syscall`. Arguments that the caller did not pass have arbitrary values, which the kernel
 /// ignores.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn syscall(
+pub(super) unsafe extern "C" fn syscall(
     number: c_long,
     a: usize,
     b: usize,
@@ -72,7 +72,7 @@ pub unsafe extern "C" fn syscall(
 /// # Safety
 /// As the C library's `fork`.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn fork() -> pid_t {
+pub(super) unsafe extern "C" fn fork() -> pid_t {
     if let Some(node) = Node::current() {
         if node.has_remote_threads() {
             node.refuse(
@@ -99,7 +99,7 @@ pub unsafe extern "C" fn fork() -> pid_t {
 /// As the C library's `vfork`. The child gets its own memory, as by fork: otherwise closing its descriptors would
 /// change the runtime's records of this process's descriptors.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn vfork() -> pid_t {
+pub(super) unsafe extern "C" fn vfork() -> pid_t {
     // SAFETY: the caller's promise; it may do less than after a fork.
     unsafe { fork() }
 }

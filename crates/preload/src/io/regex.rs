@@ -22,7 +22,7 @@ macro_rules! alone {
         /// # Safety
         /// As the C library's function of this name.
         #[unsafe(no_mangle)]
-        pub unsafe extern "C" fn $name($expression: $kind $(, $argument: $type)*) $(-> $result)? {
+        pub(crate) unsafe extern "C" fn $name($expression: $kind $(, $argument: $type)*) $(-> $result)? {
             alone($expression.cast(), || {
                 // SAFETY: forwards the caller's arguments.
                 unsafe { crate::real!($name: fn($kind $(, $type)*) $(-> $result)?)($expression $(, $argument)*) }
@@ -52,7 +52,7 @@ alone! {
 /// # Safety
 /// As the C library's function of this name.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn re_compile_pattern(
+pub(super) unsafe extern "C" fn re_compile_pattern(
     pattern: *const c_char,
     length: size_t,
     expression: *mut regex_t,

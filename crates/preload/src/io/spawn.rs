@@ -53,7 +53,7 @@ macro_rules! replacing {
         /// # Safety
         /// As the C library's function of this name.
         #[unsafe(no_mangle)]
-        pub unsafe extern "C" fn $name($($argument: $type),*) -> c_int {
+        pub(crate) unsafe extern "C" fn $name($($argument: $type),*) -> c_int {
             $(if !is_here($fd, stringify!($name)) {
                 return -1;
             })?
@@ -197,7 +197,7 @@ fn pointer_to<T>(copy: &Option<Box<MaybeUninit<T>>>) -> *const T {
 /// # Safety
 /// As the C library's `posix_spawn`.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn posix_spawn(
+pub(super) unsafe extern "C" fn posix_spawn(
     child: *mut pid_t,
     path: *const c_char,
     actions: *const posix_spawn_file_actions_t,
@@ -215,7 +215,7 @@ pub unsafe extern "C" fn posix_spawn(
 /// # Safety
 /// As the C library's `posix_spawnp`.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn posix_spawnp(
+pub(super) unsafe extern "C" fn posix_spawnp(
     child: *mut pid_t,
     name: *const c_char,
     actions: *const posix_spawn_file_actions_t,
@@ -238,7 +238,7 @@ pub unsafe extern "C" fn posix_spawnp(
 /// # Safety
 /// As the C library's `system`.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn system(command: *const c_char) -> c_int {
+pub(super) unsafe extern "C" fn system(command: *const c_char) -> c_int {
     // SAFETY: passes a string or null.
     let real = |command| unsafe { crate::real!(system: fn(*const c_char) -> c_int)(command) };
     if command.is_null() {

@@ -11,12 +11,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 /// The name of a stream in messages: its address, or a constant for standard input, which is not in the divided
 /// ranges.
-pub fn name_of(stream: *mut FILE) -> u64 {
+pub(super) fn name_of(stream: *mut FILE) -> u64 {
     if stream == stream_memory::standard_input() { 0 } else { stream as u64 }
 }
 
 /// The stream that is called so.
-pub fn stream_of(name: u64) -> *mut FILE {
+pub(super) fn stream_of(name: u64) -> *mut FILE {
     match name {
         0 => stream_memory::standard_input(),
         address => address as *mut FILE,
@@ -29,7 +29,7 @@ static MARKED: Mutex<BTreeSet<u64>> = Mutex::new(BTreeSet::new());
 static ARE_MARKED: AtomicBool = AtomicBool::new(false);
 
 /// Clears the marks of a stream of this node on other nodes, at a call that clears them here.
-pub fn unmark_elsewhere(stream: *mut FILE) {
+pub(super) fn unmark_elsewhere(stream: *mut FILE) {
     if !ARE_MARKED.load(Ordering::Relaxed) {
         return;
     }
@@ -44,7 +44,7 @@ pub fn unmark_elsewhere(stream: *mut FILE) {
 }
 
 /// Records that other nodes have marks of a stream of this node, given by its name.
-pub fn note_marks(name: u64) {
+pub(super) fn note_marks(name: u64) {
     lock(&MARKED).insert(name);
     ARE_MARKED.store(true, Ordering::Relaxed);
 }

@@ -13,19 +13,19 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicUsize, Ordering};
 
 /// The start of node 0's range: between the runtime's mappings and the addresses of programs.
-pub const BASE: usize = 0x4000_0000_0000;
+pub(crate) const BASE: usize = 0x4000_0000_0000;
 
 /// The ranges have this many bytes, as a power of two.
-pub const SHIFT: u32 = 26;
+pub(crate) const SHIFT: u32 = 26;
 
 /// The number of ranges: the most nodes of a run.
-pub const RANGES: usize = 256;
+pub(crate) const RANGES: usize = 256;
 
 /// The number of this node; that of none as long as streams are anywhere.
-pub static OWN: AtomicUsize = AtomicUsize::new(usize::MAX);
+pub(crate) static OWN: AtomicUsize = AtomicUsize::new(usize::MAX);
 
 /// The C library's standard input on nodes other than node 0; otherwise an invalid address. Its buffer is node 0's.
-pub static STDIN: AtomicUsize = AtomicUsize::new(usize::MAX);
+pub(crate) static STDIN: AtomicUsize = AtomicUsize::new(usize::MAX);
 
 /// The C library's standard input, whether it is this node's or not.
 static INPUT: AtomicPtr<libc::FILE> = AtomicPtr::new(std::ptr::null_mut());
@@ -44,7 +44,7 @@ struct Blocks {
 static BLOCKS: Mutex<Blocks> = Mutex::new(Blocks { fresh: 0, end: 0, free: [0; SHIFT as usize + 1] });
 
 /// Maps the ranges of all nodes: its own for streams, those of others for the marks of their streams.
-pub fn begin(node: usize, nodes: usize) {
+pub(crate) fn begin(node: usize, nodes: usize) {
     let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE | libc::MAP_FIXED_NOREPLACE;
     let map = crate::real!(mmap: fn(*mut c_void, usize, c_int, c_int, c_int, off_t) -> *mut c_void);
     // SAFETY: maps fresh memory where nothing is.
@@ -78,12 +78,12 @@ fn range_of(address: usize) -> Option<usize> {
 
 /// True for a block from [`allocate`].
 #[inline]
-pub fn contains(address: usize) -> bool {
+pub(crate) fn contains(address: usize) -> bool {
     range_of(address).is_some()
 }
 
 /// A block of memory; null when there is none left.
-pub fn allocate(size: usize) -> *mut c_void {
+pub(crate) fn allocate(size: usize) -> *mut c_void {
     uninterrupted(|| take(size))
 }
 
@@ -115,7 +115,7 @@ fn take(size: usize) -> *mut c_void {
 }
 
 /// A block of memory that is all zero; null when there is none left.
-pub fn allocate_zeroed(size: usize) -> *mut c_void {
+pub(crate) fn allocate_zeroed(size: usize) -> *mut c_void {
     let block = allocate(size);
     if !block.is_null() {
         // SAFETY: the block has that many bytes.
@@ -125,7 +125,7 @@ pub fn allocate_zeroed(size: usize) -> *mut c_void {
 }
 
 /// Frees a block of this node.
-pub fn free(pointer: *mut c_void) {
+pub(crate) fn free(pointer: *mut c_void) {
     uninterrupted(|| give_back(pointer));
 }
 
@@ -141,7 +141,7 @@ fn give_back(pointer: *mut c_void) {
 }
 
 /// How many bytes a block of this node has.
-pub fn usable_size(pointer: *mut c_void) -> usize {
+pub(crate) fn usable_size(pointer: *mut c_void) -> usize {
     // SAFETY: a block from `allocate`, which its header precedes.
     let class = unsafe { ((pointer as usize - HEADER) as *const usize).read() };
     (1 << class) - HEADER
@@ -149,7 +149,7 @@ pub fn usable_size(pointer: *mut c_void) -> usize {
 
 /// The node that has opened a stream or directory, if it is another one.
 #[inline]
-pub fn opener_of(address: usize) -> Option<usize> {
+pub(crate) fn opener_of(address: usize) -> Option<usize> {
     match range_of(address) {
         Some(opener) => Some(opener).filter(|&opener| opener != OWN.load(Ordering::Relaxed)),
         None => (address == STDIN.load(Ordering::Relaxed)).then_some(0),
@@ -158,20 +158,20 @@ pub fn opener_of(address: usize) -> Option<usize> {
 
 /// True if a call may use this stream or directory. Otherwise `errno` is set to EBADF.
 #[inline]
-pub fn is_here<T>(stream: *mut T, call: &str) -> bool {
+pub(crate) fn is_here<T>(stream: *mut T, call: &str) -> bool {
     let opener = opener_of(stream as usize);
     opener.inspect(|&opener| refuse(opener, call)).is_none()
 }
 
 /// The C library's standard input, read at the start. A program that uses `stdin` has that variable in its own data,
 /// which is shared.
-pub fn standard_input() -> *mut libc::FILE {
+pub(crate) fn standard_input() -> *mut libc::FILE {
     INPUT.load(Ordering::Relaxed)
 }
 
 /// Prints that a stream or directory is another node's, and sets `errno` to EBADF.
 #[cold]
-pub fn refuse(opener: usize, call: &str) {
+pub(crate) fn refuse(opener: usize, call: &str) {
     static SAID: AtomicBool = AtomicBool::new(false);
     if let Some(node) = Node::current()
         && !SAID.swap(true, Ordering::Relaxed)
@@ -185,6 +185,6 @@ pub fn refuse(opener: usize, call: &str) {
 }
 
 /// [`refuse`] for the calls that are checked in assembly.
-pub extern "C" fn refuse_call(opener: usize, call: &NextFunction) {
+pub(crate) extern "C" fn refuse_call(opener: usize, call: &NextFunction) {
     refuse(opener, &call.name().to_string_lossy());
 }

@@ -61,7 +61,7 @@ macro_rules! reading {
         /// # Safety
         /// As the C library's function of this name.
         #[unsafe(no_mangle)]
-        pub unsafe extern "C" fn $name(target: *mut c_void, size: size_t, count: size_t, stream: *mut FILE) -> size_t {
+        pub(crate) unsafe extern "C" fn $name(target: *mut c_void, size: size_t, count: size_t, stream: *mut FILE) -> size_t {
             let real = crate::real!($name: fn(*mut c_void, size_t, size_t, *mut FILE) -> size_t);
             let bytes = size.saturating_mul(count);
             // SAFETY: forwards the caller's arguments, or with a buffer that holds what is wanted.
@@ -87,7 +87,7 @@ macro_rules! reading_checked {
         /// # Safety
         /// As the C library's function of this name.
         #[unsafe(no_mangle)]
-        pub unsafe extern "C" fn $name(
+        pub(crate) unsafe extern "C" fn $name(
             target: *mut c_void,
             room: size_t,
             size: size_t,
@@ -116,7 +116,7 @@ macro_rules! writing {
         /// # Safety
         /// As the C library's function of this name.
         #[unsafe(no_mangle)]
-        pub unsafe extern "C" fn $name(source: *const c_void, size: size_t, count: size_t, stream: *mut FILE) -> size_t {
+        pub(crate) unsafe extern "C" fn $name(source: *const c_void, size: size_t, count: size_t, stream: *mut FILE) -> size_t {
             let real = crate::real!($name: fn(*const c_void, size_t, size_t, *mut FILE) -> size_t);
             let bytes = size.saturating_mul(count);
             // SAFETY: forwards the caller's arguments, or with a buffer that holds what is wanted.
@@ -141,7 +141,7 @@ macro_rules! putting {
         /// # Safety
         /// As the C library's function of this name.
         #[unsafe(no_mangle)]
-        pub unsafe extern "C" fn $name(text: *const c_char, stream: *mut FILE) -> c_int {
+        pub(crate) unsafe extern "C" fn $name(text: *const c_char, stream: *mut FILE) -> c_int {
             if let Some(there) = elsewhere(stream, stringify!($name)) {
                 // SAFETY: the caller passes a string.
                 return unsafe {
@@ -162,7 +162,7 @@ putting! { fputs fputs_unlocked }
 /// # Safety
 /// As the C library's `puts`.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn puts(text: *const c_char) -> c_int {
+pub(super) unsafe extern "C" fn puts(text: *const c_char) -> c_int {
     // SAFETY: forwards the caller's argument.
     with_buffers(&[Buffer::string(text)], || unsafe { crate::real!(puts: fn(*const c_char) -> c_int)(text) })
 }
@@ -170,7 +170,12 @@ pub unsafe extern "C" fn puts(text: *const c_char) -> c_int {
 /// # Safety
 /// As the C library's `setvbuf`. A buffer in shared memory is not used: the library allocates its own.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn setvbuf(stream: *mut FILE, buffer: *mut c_char, mode: c_int, size: size_t) -> c_int {
+pub(super) unsafe extern "C" fn setvbuf(
+    stream: *mut FILE,
+    buffer: *mut c_char,
+    mode: c_int,
+    size: size_t,
+) -> c_int {
     if let Some(there) = elsewhere(stream, "setvbuf") {
         return there.result(StreamAction::Buffer { mode, size: size as u64 }) as c_int;
     }
@@ -184,7 +189,7 @@ pub unsafe extern "C" fn setvbuf(stream: *mut FILE, buffer: *mut c_char, mode: c
 /// # Safety
 /// As the C library's `setbuf`.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn setbuf(stream: *mut FILE, buffer: *mut c_char) {
+pub(super) unsafe extern "C" fn setbuf(stream: *mut FILE, buffer: *mut c_char) {
     // SAFETY: forwards the caller's arguments.
     unsafe { setbuffer(stream, buffer, libc::BUFSIZ as size_t) };
 }
@@ -192,7 +197,7 @@ pub unsafe extern "C" fn setbuf(stream: *mut FILE, buffer: *mut c_char) {
 /// # Safety
 /// As the C library's `setbuffer`.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn setbuffer(stream: *mut FILE, buffer: *mut c_char, size: size_t) {
+pub(super) unsafe extern "C" fn setbuffer(stream: *mut FILE, buffer: *mut c_char, size: size_t) {
     let mode = if buffer.is_null() { libc::_IONBF } else { libc::_IOFBF };
     // SAFETY: forwards the caller's arguments.
     unsafe { setvbuf(stream, buffer, mode, size) };
@@ -201,7 +206,7 @@ pub unsafe extern "C" fn setbuffer(stream: *mut FILE, buffer: *mut c_char, size:
 /// The by-value argument of `fopencookie`: the functions that read, write, seek and close.
 #[repr(C)]
 #[derive(Clone, Copy)]
-pub struct CookieFunctions([*mut c_void; 4]);
+pub(super) struct CookieFunctions([*mut c_void; 4]);
 
 /// Defines functions that open a stream or directory; the descriptor argument follows the name.
 macro_rules! opening {
@@ -211,7 +216,7 @@ macro_rules! opening {
         /// # Safety
         /// As the C library's function of this name.
         #[unsafe(no_mangle)]
-        pub unsafe extern "C" fn $name($($argument: $type),*) -> $result {
+        pub(crate) unsafe extern "C" fn $name($($argument: $type),*) -> $result {
             $(if !super::descriptors::is_here($fd, stringify!($name)) {
                 return std::ptr::null_mut();
             })?
@@ -244,7 +249,7 @@ opening! {
 /// # Safety
 /// As the C library's `popen`.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn popen(command: *const c_char, mode: *const c_char) -> *mut FILE {
+pub(super) unsafe extern "C" fn popen(command: *const c_char, mode: *const c_char) -> *mut FILE {
     // SAFETY: the caller passes strings.
     let [command, mode] = [command, mode].map(|text| unsafe { CStr::from_ptr(text).to_owned() });
     let mut stream = std::ptr::null_mut();
@@ -278,7 +283,7 @@ macro_rules! closing {
         /// # Safety
         /// As the C library's function of this name.
         #[unsafe(no_mangle)]
-        pub unsafe extern "C" fn $name(stream: *mut FILE) -> c_int {
+        pub(crate) unsafe extern "C" fn $name(stream: *mut FILE) -> c_int {
             if let Some(there) = elsewhere(stream, stringify!($name)) {
                 return there.result(StreamAction::$elsewhere) as c_int;
             }
@@ -304,7 +309,7 @@ closing! {
 /// # Safety
 /// As the C library's `closedir`.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn closedir(directory: *mut libc::DIR) -> c_int {
+pub(super) unsafe extern "C" fn closedir(directory: *mut libc::DIR) -> c_int {
     if !is_here(directory, "closedir") {
         return -1;
     }
@@ -323,7 +328,7 @@ macro_rules! reopening {
         /// # Safety
         /// As the C library's function of this name.
         #[unsafe(no_mangle)]
-        pub unsafe extern "C" fn $name(
+        pub(crate) unsafe extern "C" fn $name(
             path: *const c_char,
             mode: *const c_char,
             stream: *mut FILE,
@@ -352,7 +357,7 @@ reopening! { freopen freopen64 }
 ///
 /// # Safety
 /// The stream is open, and this node's.
-pub unsafe fn bytes_to(end: u8, most: usize, stream: *mut FILE) -> Vec<u8> {
+pub(super) unsafe fn bytes_to(end: u8, most: usize, stream: *mut FILE) -> Vec<u8> {
     let mut bytes = Vec::new();
     // SAFETY: as promised.
     unsafe {
@@ -410,7 +415,7 @@ macro_rules! reading_a_line {
         /// # Safety
         /// As the C library's function of this name.
         #[unsafe(no_mangle)]
-        pub unsafe extern "C" fn $name(
+        pub(crate) unsafe extern "C" fn $name(
             line: *mut *mut c_char,
             size: *mut size_t,
             end: c_int,
@@ -427,7 +432,11 @@ reading_a_line! { getdelim __getdelim }
 /// # Safety
 /// As the C library's `getline`.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn getline(line: *mut *mut c_char, size: *mut size_t, stream: *mut FILE) -> ssize_t {
+pub(super) unsafe extern "C" fn getline(
+    line: *mut *mut c_char,
+    size: *mut size_t,
+    stream: *mut FILE,
+) -> ssize_t {
     // SAFETY: forwards the caller's arguments.
     unsafe { read_line(line, size, c_int::from(b'\n'), stream) }
 }

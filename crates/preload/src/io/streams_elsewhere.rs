@@ -9,7 +9,7 @@ use gondwana_node::{MOST_BYTES, Node, StreamAction, StreamCall, StreamDone};
 use libc::{FILE, c_char, c_int, c_void};
 
 /// A call of a thread of this node on a stream of another node.
-pub struct Elsewhere {
+pub(crate) struct Elsewhere {
     node: &'static Node,
     opener: usize,
     stream: *mut FILE,
@@ -18,7 +18,7 @@ pub struct Elsewhere {
 
 /// The stream, if another node has opened it.
 #[inline]
-pub fn elsewhere(stream: *mut FILE, call: &'static str) -> Option<Elsewhere> {
+pub(crate) fn elsewhere(stream: *mut FILE, call: &'static str) -> Option<Elsewhere> {
     opener_of(stream as usize).and_then(|opener| Elsewhere::new(opener, stream, call))
 }
 
@@ -41,7 +41,7 @@ impl Elsewhere {
     }
 
     /// The result of the call.
-    pub fn result(&self, action: StreamAction) -> i64 {
+    pub(crate) fn result(&self, action: StreamAction) -> i64 {
         self.ask(action, vec![]).result
     }
 
@@ -49,7 +49,7 @@ impl Elsewhere {
     ///
     /// # Safety
     /// The target has room for them.
-    pub unsafe fn read(&self, target: *mut c_void, bytes: usize) -> usize {
+    pub(crate) unsafe fn read(&self, target: *mut c_void, bytes: usize) -> usize {
         let mut done = 0;
         while done < bytes {
             let wanted = (bytes - done).min(MOST_BYTES);
@@ -65,7 +65,7 @@ impl Elsewhere {
     }
 
     /// Reads up to and including `end`, or `most` bytes.
-    pub fn line(&self, most: usize, end: u8) -> Vec<u8> {
+    pub(crate) fn line(&self, most: usize, end: u8) -> Vec<u8> {
         let mut line = vec![];
         while line.len() < most && line.last() != Some(&end) {
             let wanted = (most - line.len()).min(MOST_BYTES);
@@ -82,7 +82,7 @@ impl Elsewhere {
     ///
     /// # Safety
     /// The source has them.
-    pub unsafe fn write(&self, source: *const c_void, bytes: usize) -> usize {
+    pub(crate) unsafe fn write(&self, source: *const c_void, bytes: usize) -> usize {
         let mut done = 0;
         while done < bytes {
             let length = (bytes - done).min(MOST_BYTES);
@@ -126,7 +126,7 @@ impl Elsewhere {
     ///
     /// # Safety
     /// The format is a string, and the list has its arguments.
-    pub unsafe fn print(&self, format: *const c_char, arguments: *mut c_void) -> c_int {
+    pub(crate) unsafe fn print(&self, format: *const c_char, arguments: *mut c_void) -> c_int {
         /// The structure behind a `va_list` on x86-64. `va_copy` copies it.
         type Arguments = [u64; 3];
         let real = crate::real!(vsnprintf: fn(*mut c_char, usize, *const c_char, *mut c_void) -> c_int);
@@ -151,7 +151,7 @@ impl Elsewhere {
 }
 
 /// For the opener of a stream: clears the marks here.
-pub fn unmark(stream: u64) -> c_int {
+pub(crate) fn unmark(stream: u64) -> c_int {
     buffered::mark(stream_of(stream), 0);
     0
 }
@@ -166,7 +166,7 @@ macro_rules! also_elsewhere {
         /// # Safety
         /// As the C library's function of this name.
         #[unsafe(no_mangle)]
-        pub unsafe extern "C" fn $name($($argument: $type),*) $(-> $result)? {
+        pub(crate) unsafe extern "C" fn $name($($argument: $type),*) $(-> $result)? {
             if let Some($there) = elsewhere($stream, stringify!($name)) {
                 return $body;
             }
@@ -281,7 +281,7 @@ also_elsewhere! {
 
 /// The C library's `fpos_t`.
 #[repr(C)]
-pub struct Position {
+pub(crate) struct Position {
     offset: i64,
     /// The conversion state of wide characters.
     characters: u64,
@@ -291,7 +291,7 @@ pub struct Position {
 ///
 /// # Safety
 /// As for `vfprintf`.
-pub unsafe extern "C" fn print_elsewhere(
+pub(crate) unsafe extern "C" fn print_elsewhere(
     stream: *mut FILE,
     format: *const c_char,
     arguments: *mut c_void,

@@ -11,7 +11,7 @@ use libc::{FILE, c_int};
 
 /// [`call_here`] in the receiving thread, if the stream's buffer suffices and no thread uses the stream; otherwise
 /// `None`.
-pub fn call_at_once(call: &StreamCall, bytes: &[u8]) -> Option<StreamDone> {
+pub(crate) fn call_at_once(call: &StreamCall, bytes: &[u8]) -> Option<StreamDone> {
     let stream = stream_of(call.stream);
     let before = errno::get();
     // SAFETY: the program says that the stream is open.
@@ -39,7 +39,7 @@ pub fn call_at_once(call: &StreamCall, bytes: &[u8]) -> Option<StreamDone> {
 }
 
 /// For another node: makes a call on a stream of this one.
-pub fn call_here(call: &StreamCall, bytes: &[u8]) -> StreamDone {
+pub(crate) fn call_here(call: &StreamCall, bytes: &[u8]) -> StreamDone {
     let stream = stream_of(call.stream);
     errno::set(0);
     // Streams without a file are about this node's memory, or the program's own functions. SAFETY: the program says that the

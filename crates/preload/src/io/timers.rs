@@ -37,7 +37,11 @@ unsafe extern "C" fn expire(value: sigval) {
 /// # Safety
 /// As the C library's `timer_create`.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn timer_create(clock: clockid_t, event: *mut sigevent, timer: *mut timer_t) -> c_int {
+pub(super) unsafe extern "C" fn timer_create(
+    clock: clockid_t,
+    event: *mut sigevent,
+    timer: *mut timer_t,
+) -> c_int {
     // Copies, because the kernel cannot wait for a page of the program's.
     let mut made: Box<timer_t> = Box::new(std::ptr::null_mut());
     // SAFETY: the caller passes null or a description.

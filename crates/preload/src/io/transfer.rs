@@ -102,7 +102,7 @@ macro_rules! transferring {
         /// # Safety
         /// As the C library's function of this name.
         #[unsafe(no_mangle)]
-        pub unsafe extern "C" fn $name($fd: c_int $(, $argument: $type)*) -> ssize_t {
+        pub(crate) unsafe extern "C" fn $name($fd: c_int $(, $argument: $type)*) -> ssize_t {
             if !is_here($fd, stringify!($name)) {
                 return -1;
             }

@@ -16,7 +16,7 @@ macro_rules! listing {
         /// As the C library's function of this name.
         #[unsafe(naked)]
         #[unsafe(no_mangle)]
-        pub unsafe extern "C" fn $name() -> c_int {
+        pub(crate) unsafe extern "C" fn $name() -> c_int {
             naked_asm!(
                 "sub rsp, 0xd8",
                 "mov [rsp + 0x30], rdx",

@@ -55,7 +55,7 @@ macro_rules! vectored {
         /// # Safety
         /// As the C library's function of this name.
         #[unsafe(no_mangle)]
-        pub unsafe extern "C" fn $name($fd: c_int, $($argument: $type),*) -> $result {
+        pub(crate) unsafe extern "C" fn $name($fd: c_int, $($argument: $type),*) -> $result {
             if !is_here($fd, stringify!($name)) {
                 return -1;
             }

@@ -11,37 +11,37 @@ thread_local! {
 }
 
 /// Sets the next message of `dlerror`.
-pub fn set(sentence: String) {
+pub(super) fn set(sentence: String) {
     let sentence = CString::new(sentence).unwrap_or_default();
     SENTENCE.with(|place| *place.borrow_mut() = sentence);
     PENDING.set(true);
 }
 
 /// Clears the message of `dlerror`.
-pub fn clear() {
+pub(super) fn clear() {
     PENDING.set(false);
 }
 
 /// True if there is a message that was not returned yet.
-pub fn is_pending() -> bool {
+pub(super) fn is_pending() -> bool {
     PENDING.get()
 }
 
 /// Takes the message for `dlerror`.
-pub fn take() -> *mut c_char {
+pub(super) fn take() -> *mut c_char {
     PENDING.set(false);
     SENTENCE.with(|place| place.borrow().as_ptr().cast_mut())
 }
 
 /// The C library's `dlerror`.
-pub fn real_dlerror() -> unsafe extern "C" fn() -> *mut c_char {
+pub(super) fn real_dlerror() -> unsafe extern "C" fn() -> *mut c_char {
     crate::real!(dlerror: fn() -> *mut c_char)
 }
 
 /// # Safety
 /// As the C library's `dlerror`.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn dlerror() -> *mut c_char {
+pub(super) unsafe extern "C" fn dlerror() -> *mut c_char {
     if !is_pending() {
         // SAFETY: forwards the call; the C library gives null or a string.
         unsafe {

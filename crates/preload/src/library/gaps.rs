@@ -11,11 +11,11 @@ use std::ops::Range;
 const LAST: usize = 0x7fff_ffff_f000;
 
 /// Free addresses that are taken while this value lives.
-pub struct Filler(Vec<Range<usize>>);
+pub(super) struct Filler(Vec<Range<usize>>);
 
 impl Filler {
     /// Takes the gaps of at least `bytes` above `from`; `None` if the kernel refuses.
-    pub fn above(from: usize, bytes: usize) -> Option<Self> {
+    pub(super) fn above(from: usize, bytes: usize) -> Option<Self> {
         let mut filler = Self(vec![]);
         for gap in gaps(&fs::read_to_string("/proc/self/maps").ok()?, from) {
             if gap.len() >= bytes {

@@ -53,7 +53,7 @@ const HUGE_PAGE: usize = 2 << 20;
 
 /// Makes the part of the stack present that the loader will use: the kernel cannot write to an absent page.
 #[inline(never)]
-pub fn touch_stack() {
+pub(super) fn touch_stack() {
     let mut frame = [0u8; STACK_PAGES * PAGE_SIZE];
     for at in (0..frame.len()).step_by(PAGE_SIZE) {
         // SAFETY: within the array.
@@ -62,7 +62,7 @@ pub fn touch_stack() {
 }
 
 /// The loader's handle for a handle of this module; on node 0 only.
-pub fn real_handle(handle: usize) -> Option<usize> {
+pub(super) fn real_handle(handle: usize) -> Option<usize> {
     let loaded = lock(&LOADED);
     loaded.iter().find(|library| library.handle == handle).map(|library| library.real)
 }
@@ -76,7 +76,7 @@ fn handle_of(path: &Path) -> Option<usize> {
 ///
 /// # Errors
 /// A sentence for `dlerror`.
-pub fn open(node: &'static Node, path: &Path, flags: c_int) -> Result<usize, String> {
+pub(super) fn open(node: &'static Node, path: &Path, flags: c_int) -> Result<usize, String> {
     LOADING.alone(|| open_alone(node, path, flags))
 }
 
@@ -207,7 +207,7 @@ fn protection(segment: &Elf64_Phdr) -> c_int {
 ///
 /// # Errors
 /// A sentence for `dlerror`.
-pub fn find(handle: usize, name: &CStr) -> Result<usize, String> {
+pub(super) fn find(handle: usize, name: &CStr) -> Result<usize, String> {
     let handle = real_handle(handle).ok_or_else(|| not_a_library(handle))?;
     error::clear();
     // SAFETY: every C library has this type of `dlsym`. The handle is the loader's own. A symbol may well have the value 0: only `dlerror` tells.
@@ -227,12 +227,12 @@ pub fn find(handle: usize, name: &CStr) -> Result<usize, String> {
 }
 
 /// The sentence for a handle that is none of ours.
-pub fn not_a_library(handle: usize) -> String {
+pub(super) fn not_a_library(handle: usize) -> String {
     format!("{handle:#x} is no library that was opened")
 }
 
 /// The C library's `dlsym`, looked up by its version with `dlvsym`.
-pub fn real_dlsym() -> usize {
+pub(super) fn real_dlsym() -> usize {
     unsafe extern "C" {
         fn dlvsym(handle: *mut c_void, name: *const c_char, version: *const c_char) -> *mut c_void;
     }

@@ -18,7 +18,7 @@ use std::arch::naked_asm;
 use std::ffi::CStr;
 
 /// Records the libraries that are loaded before the program runs.
-pub fn begin() {
+pub(crate) fn begin() {
     search::begin();
     // A later lookup would clear its message.
     error::real_dlerror();
@@ -52,7 +52,7 @@ macro_rules! detour {
         /// As the C library's function of this name.
         #[unsafe(naked)]
         #[unsafe(no_mangle)]
-        pub unsafe extern "C" fn $name(_: $first, _: $second) -> *mut c_void {
+        pub(crate) unsafe extern "C" fn $name(_: $first, _: $second) -> *mut c_void {
             naked_asm!(
                 "push rdi",
                 "push rsi",
@@ -120,7 +120,7 @@ unsafe extern "C" fn find(handle: usize, name: *const c_char, _caller: usize) ->
 /// # Safety
 /// As the C library's `dlclose`.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn dlclose(handle: *mut c_void) -> c_int {
+pub(crate) unsafe extern "C" fn dlclose(handle: *mut c_void) -> c_int {
     if several_nodes().is_some_and(|node| node.is_shared(handle as usize)) {
         return 0;
     }
@@ -131,7 +131,7 @@ pub unsafe extern "C" fn dlclose(handle: *mut c_void) -> c_int {
 /// # Safety
 /// As the C library's `dlinfo`.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn dlinfo(handle: *mut c_void, request: c_int, result: *mut c_void) -> c_int {
+pub(crate) unsafe extern "C" fn dlinfo(handle: *mut c_void, request: c_int, result: *mut c_void) -> c_int {
     let mut handle = handle;
     if several_nodes().is_some_and(|node| node.is_shared(handle as usize)) {
         match load::real_handle(handle as usize) {

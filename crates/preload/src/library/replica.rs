@@ -26,7 +26,11 @@ struct ReplicaPart {
 }
 
 /// Copies parts of a library to all other nodes, with their protection; `None` if one node fails.
-pub fn give(node: &'static Node, object: &LoadedObject<'_>, parts: &[(Range<usize>, c_int)]) -> Option<()> {
+pub(super) fn give(
+    node: &'static Node,
+    object: &LoadedObject<'_>,
+    parts: &[(Range<usize>, c_int)],
+) -> Option<()> {
     let head = size_of::<Replica>() + parts.len() * size_of::<ReplicaPart>();
     let bytes: usize = parts.iter().map(|(part, _)| part.len()).sum();
     let address = node.allocate(head + bytes, 16, Caller::NONE)?;

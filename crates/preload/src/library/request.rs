@@ -11,7 +11,7 @@ use std::path::Path;
 /// A request to node 0.
 #[repr(C)]
 #[derive(Clone, Copy)]
-pub enum Operation {
+pub(super) enum Operation {
     /// Open the library with this path.
     Open,
     /// Find the symbol with this name.
@@ -34,7 +34,7 @@ struct Request {
 }
 
 /// Has node 0 do something; the result, or a sentence for `dlerror`.
-pub fn ask(
+pub(super) fn ask(
     node: &'static Node,
     operation: Operation,
     flags: c_int,

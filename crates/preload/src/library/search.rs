@@ -12,7 +12,7 @@ use std::sync::OnceLock;
 static FROM_START: OnceLock<Vec<(LoadedObject<'static>, Option<PathBuf>)>> = OnceLock::new();
 
 /// Records the libraries that are loaded now.
-pub fn begin() {
+pub(super) fn begin() {
     FROM_START.get_or_init(|| {
         // SAFETY: what is there from the start is never unloaded.
         let objects = unsafe { loaded::select(|_| true) };
@@ -21,12 +21,12 @@ pub fn begin() {
 }
 
 /// True for a library that was there from the start.
-pub fn is_from_start(name: &CStr) -> bool {
+pub(super) fn is_from_start(name: &CStr) -> bool {
     FROM_START.get().is_some_and(|objects| objects.iter().any(|(object, _)| object.is_called(name)))
 }
 
 /// The file of a library that code at `caller` names, if it belongs to the program and was not loaded at the start.
-pub fn library_of_program(name: &CStr, caller: usize) -> Option<CString> {
+pub(super) fn library_of_program(name: &CStr, caller: usize) -> Option<CString> {
     let file = if name.to_bytes().contains(&b'/') {
         fs::canonicalize(path_of(name)).ok()?
     } else if is_from_start(name) {
@@ -42,7 +42,7 @@ pub fn library_of_program(name: &CStr, caller: usize) -> Option<CString> {
 }
 
 /// The file of a library that the one at `path` needs.
-pub fn needed_by(path: &Path, name: &CStr) -> Option<PathBuf> {
+pub(super) fn needed_by(path: &Path, name: &CStr) -> Option<PathBuf> {
     let mut folders = loader_folders(0);
     folders.splice(0..0, path.parent().map(Path::to_owned));
     find_in(&folders, path_of(name)).filter(|file| is_of_program(file))

@@ -31,7 +31,7 @@ fn discard(node: &'static Node, pages: Range<usize>) -> c_int {
 /// # Safety
 /// As the C library's `madvise`.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn madvise(address: *mut c_void, length: size_t, advice: c_int) -> c_int {
+pub(super) unsafe extern "C" fn madvise(address: *mut c_void, length: size_t, advice: c_int) -> c_int {
     // All other advice leaves the contents of shared memory, which to the kernel is a file mapping, as they are.
     if advice == libc::MADV_DONTNEED
         && let Some(node) = Node::current()
@@ -44,7 +44,7 @@ pub unsafe extern "C" fn madvise(address: *mut c_void, length: size_t, advice: c
 }
 
 /// A mapping at a fixed address inside shared memory: the contents are replaced by zeros or by a copy of the file.
-pub fn replace(
+pub(super) fn replace(
     node: &'static Node,
     address: usize,
     length: usize,
@@ -75,7 +75,7 @@ pub fn replace(
 /// As the C library's `mremap`.
 #[unsafe(naked)]
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn mremap() {
+pub(super) unsafe extern "C" fn mremap() {
     // The last argument register is free: it gets the address of the return address.
     naked_asm!("mov r9, rsp", "jmp {}", sym remap)
 }

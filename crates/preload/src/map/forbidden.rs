@@ -4,7 +4,7 @@ use std::ops::Range;
 
 /// A part of shared memory that the program has protected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Forbidden {
+pub(super) struct Forbidden {
     pub start: usize,
     pub end: usize,
     /// The allowed protection, as for `mprotect`.
@@ -14,15 +14,15 @@ pub struct Forbidden {
 }
 
 /// Such parts; no two of them overlap.
-pub struct ForbiddenRanges(Vec<Forbidden>);
+pub(super) struct ForbiddenRanges(Vec<Forbidden>);
 
 impl ForbiddenRanges {
-    pub const fn new() -> Self {
+    pub(super) const fn new() -> Self {
         Self(Vec::new())
     }
 
     /// Removes all restrictions in a range.
-    pub fn allow(&mut self, range: &Range<usize>) {
+    pub(super) fn allow(&mut self, range: &Range<usize>) {
         let outside = |part: Forbidden| {
             let before = Forbidden { end: part.end.min(range.start), ..part };
             let after = Forbidden { start: part.start.max(range.end), ..part };
@@ -32,13 +32,13 @@ impl ForbiddenRanges {
     }
 
     /// Sets the restriction of a range.
-    pub fn forbid(&mut self, part: Forbidden) {
+    pub(super) fn forbid(&mut self, part: Forbidden) {
         self.allow(&(part.start..part.end));
         self.0.push(part);
     }
 
     /// The restrictions inside a range.
-    pub fn within(&self, range: &Range<usize>) -> Vec<Forbidden> {
+    pub(super) fn within(&self, range: &Range<usize>) -> Vec<Forbidden> {
         let cut = |part: &Forbidden| Forbidden {
             start: part.start.max(range.start),
             end: part.end.min(range.end),

@@ -13,7 +13,7 @@ mod forbidden;
 mod pages;
 mod protection;
 
-pub use protection::{allow_here, forbid_here, is_beyond_file, protect_here};
+pub(crate) use protection::{allow_here, forbid_here, is_beyond_file, protect_here};
 
 type Mmap = unsafe extern "C" fn(*mut c_void, size_t, c_int, c_int, c_int, off_t) -> *mut c_void;
 
@@ -110,7 +110,7 @@ macro_rules! mapping {
         /// As the C library's function of this name.
         #[unsafe(naked)]
         #[unsafe(no_mangle)]
-        pub unsafe extern "C" fn $name() {
+        pub(crate) unsafe extern "C" fn $name() {
             // All argument registers are in use: the address of the return address is passed on the stack.
             naked_asm!(
                 ".cfi_startproc",
@@ -151,7 +151,7 @@ mapping! {
 /// # Safety
 /// As the C library's `munmap`.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn munmap(address: *mut c_void, length: size_t) -> c_int {
+pub(crate) unsafe extern "C" fn munmap(address: *mut c_void, length: size_t) -> c_int {
     if let Some(node) = Node::current()
         && node.is_shared(address as usize)
     {
@@ -171,7 +171,7 @@ pub unsafe extern "C" fn munmap(address: *mut c_void, length: size_t) -> c_int {
 /// # Safety
 /// As the C library's `mprotect`.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn mprotect(address: *mut c_void, length: size_t, protection: c_int) -> c_int {
+pub(crate) unsafe extern "C" fn mprotect(address: *mut c_void, length: size_t, protection: c_int) -> c_int {
     let address = address as usize;
     let Some(node) = Node::current().filter(|node| length > 0 && node.is_shared(address)) else {
         return real_protect(address, length, protection);

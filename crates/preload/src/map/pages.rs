@@ -7,7 +7,7 @@ use gondwana_node::{Caller, Node};
 use libc::{c_int, c_void, off_t, size_t};
 
 /// Pages of shared memory for a mapping; `MAP_FAILED` if there are none.
-pub fn share(node: &'static Node, length: size_t, caller: Caller) -> *mut c_void {
+pub(super) fn share(node: &'static Node, length: size_t, caller: Caller) -> *mut c_void {
     node.map_pages(length, caller).map_or_else(
         || {
             crate::errno::set(libc::ENOMEM);
@@ -21,7 +21,13 @@ pub fn share(node: &'static Node, length: size_t, caller: Caller) -> *mut c_void
 }
 
 /// Fills a new mapping from a file, and forbids accesses beyond the file's end; 0 or an error number.
-pub fn read_file(node: &'static Node, address: usize, length: size_t, fd: c_int, offset: off_t) -> c_int {
+pub(super) fn read_file(
+    node: &'static Node,
+    address: usize,
+    length: size_t,
+    fd: c_int,
+    offset: off_t,
+) -> c_int {
     let mut done = 0;
     while done < length {
         // SAFETY: the mapping is `length` bytes long; `pread` here is the one that makes pages present first.

@@ -17,17 +17,17 @@ fn with_forbidden<R>(call: impl FnOnce(&mut ForbiddenRanges) -> R) -> R {
 }
 
 /// The restrictions inside a range.
-pub fn restricted(range: &Range<usize>) -> Vec<Forbidden> {
+pub(super) fn restricted(range: &Range<usize>) -> Vec<Forbidden> {
     with_forbidden(|parts| parts.within(range))
 }
 
 /// True for an address of a mapping that lies beyond the mapped file.
-pub fn is_beyond_file(address: usize) -> bool {
+pub(crate) fn is_beyond_file(address: usize) -> bool {
     restricted(&(address..address + 1)).iter().any(|part| part.beyond_file)
 }
 
 /// Sets the restrictions of a new mapping; 0 or an error number.
-pub fn restrict(node: &'static Node, pages: Range<usize>, protection: c_int) -> c_int {
+pub(super) fn restrict(node: &'static Node, pages: Range<usize>, protection: c_int) -> c_int {
     if protection & libc::PROT_WRITE != 0 {
         return 0;
     }
@@ -35,7 +35,7 @@ pub fn restrict(node: &'static Node, pages: Range<usize>, protection: c_int) -> 
 }
 
 /// The kernel's protection of memory that is not shared.
-pub fn real_protect(address: usize, length: size_t, protection: c_int) -> c_int {
+pub(super) fn real_protect(address: usize, length: size_t, protection: c_int) -> c_int {
     // SAFETY: forwards the caller's arguments.
     unsafe {
         crate::real!(mprotect: fn(*mut c_void, size_t, c_int) -> c_int)(
@@ -47,7 +47,7 @@ pub fn real_protect(address: usize, length: size_t, protection: c_int) -> c_int 
 }
 
 /// Protects shared memory in this process; 0 or an error number.
-pub fn protect_here(address: usize, length: size_t, protection: c_int, beyond_file: bool) -> c_int {
+pub(crate) fn protect_here(address: usize, length: size_t, protection: c_int, beyond_file: bool) -> c_int {
     let pages = address..address + length.next_multiple_of(PAGE_SIZE);
     // The kernel refuses unaligned addresses.
     let node = Node::current().filter(|_| address.is_multiple_of(PAGE_SIZE));
@@ -69,12 +69,12 @@ pub fn protect_here(address: usize, length: size_t, protection: c_int, beyond_fi
 }
 
 /// Forbids this process's threads all access to a part of shared memory.
-pub fn forbid_here(address: usize, length: size_t) {
+pub(crate) fn forbid_here(address: usize, length: size_t) {
     protect_here(address, length, libc::PROT_NONE, false);
 }
 
 /// Undoes [`forbid_here`].
-pub fn allow_here(address: usize, length: size_t) {
+pub(crate) fn allow_here(address: usize, length: size_t) {
     protect_here(address, length, ALL, false);
 }
 
@@ -82,7 +82,7 @@ pub fn allow_here(address: usize, length: size_t) {
 const ALL: c_int = libc::PROT_READ | libc::PROT_WRITE;
 
 /// Protects shared memory on all nodes; 0 or an error number.
-pub fn protect(node: &'static Node, part: Forbidden) -> c_int {
+pub(super) fn protect(node: &'static Node, part: Forbidden) -> c_int {
     let Forbidden { start, end, protection, beyond_file } = part;
     let (address, length) = (start as u64, (end - start) as u64);
     match protect_here(start, end - start, protection, beyond_file) {
@@ -95,7 +95,7 @@ pub fn protect(node: &'static Node, part: Forbidden) -> c_int {
 }
 
 /// Memory that is given back, or up, may be used for anything; 0 or an error number.
-pub fn allow_again(node: &'static Node, pages: &Range<usize>) -> c_int {
+pub(super) fn allow_again(node: &'static Node, pages: &Range<usize>) -> c_int {
     if restricted(pages).is_empty() {
         return 0;
     }
@@ -103,7 +103,7 @@ pub fn allow_again(node: &'static Node, pages: &Range<usize>) -> c_int {
 }
 
 /// The result of a system call for an error number or 0.
-pub fn result(error: c_int) -> c_int {
+pub(super) fn result(error: c_int) -> c_int {
     if error == 0 {
         return 0;
     }

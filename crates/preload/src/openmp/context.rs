@@ -10,7 +10,7 @@ use std::ptr::null_mut;
 
 /// The OpenMP state of a thread, private to it.
 #[derive(Clone, Copy)]
-pub struct Context {
+pub(super) struct Context {
     /// Null for a thread outside all regions that has not used it yet.
     pub team: *mut Team,
     pub number: u32,
@@ -35,7 +35,7 @@ thread_local! {
 }
 
 /// The calling thread's context.
-pub fn get() -> Context {
+pub(super) fn get() -> Context {
     CONTEXT.get().unwrap_or_else(|| {
         let context = Context::new(null_mut(), 0, Controls::at(0));
         CONTEXT.set(Some(context));
@@ -44,19 +44,19 @@ pub fn get() -> Context {
 }
 
 /// Replaces the calling thread's state.
-pub fn set(context: Context) {
+pub(super) fn set(context: Context) {
     CONTEXT.set(Some(context));
 }
 
 /// Changes the calling thread's context.
-pub fn update(change: impl FnOnce(&mut Context)) {
+pub(super) fn update(change: impl FnOnce(&mut Context)) {
     let mut context = get();
     change(&mut context);
     set(context);
 }
 
 /// The calling thread's team: itself alone outside all regions.
-pub fn team() -> *mut Team {
+pub(super) fn team() -> *mut Team {
     let context = get();
     if !context.team.is_null() {
         return context.team;
@@ -68,7 +68,7 @@ pub fn team() -> *mut Team {
 
 impl Context {
     /// The context in which a thread begins a region.
-    pub fn new(team: *mut Team, number: u32, controls: Controls) -> Self {
+    pub(super) fn new(team: *mut Team, number: u32, controls: Controls) -> Self {
         Self {
             team,
             number,
@@ -84,19 +84,19 @@ impl Context {
     }
 
     /// How many threads the team has.
-    pub fn threads(&self) -> u32 {
+    pub(super) fn threads(&self) -> u32 {
         // SAFETY: the team lives as long as its threads are in it; the number never changes.
         unsafe { self.team.as_ref() }.map_or(1, |team| team.threads)
     }
 
     /// The nesting depth of regions; the second number counts only regions with several threads.
-    pub fn levels(&self) -> (u32, u32) {
+    pub(super) fn levels(&self) -> (u32, u32) {
         // SAFETY: as above.
         unsafe { self.team.as_ref() }.map_or((0, 0), |team| (team.level, team.active))
     }
 
     /// The thread's latest iterations of an ordered loop, as a range.
-    pub fn iterations(&self) -> Range<u64> {
+    pub(super) fn iterations(&self) -> Range<u64> {
         self.chunk.0..self.chunk.1
     }
 }

@@ -12,7 +12,7 @@ macro_rules! exported {
         /// # Safety
         /// Called by code that gcc has compiled.
         #[unsafe(no_mangle)]
-        pub unsafe extern "C" fn $name() {
+        pub(crate) unsafe extern "C" fn $name() {
             $body;
         }
     )*};
@@ -28,13 +28,13 @@ exported! {
 /// # Safety
 /// Called by code that gcc has compiled.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn GOMP_critical_name_start(name: *mut *mut c_void) {
+pub(super) unsafe extern "C" fn GOMP_critical_name_start(name: *mut *mut c_void) {
     sync::lock(name);
 }
 
 /// # Safety
 /// Called by code that gcc has compiled.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn GOMP_critical_name_end(name: *mut *mut c_void) {
+pub(super) unsafe extern "C" fn GOMP_critical_name_end(name: *mut *mut c_void) {
     sync::unlock(name);
 }

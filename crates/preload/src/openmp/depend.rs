@@ -9,7 +9,7 @@ use std::ptr::null_mut;
 ///
 /// # Safety
 /// `list` is null or such a list.
-pub unsafe fn parse(list: *const *mut c_void) -> Vec<Dependence> {
+pub(super) unsafe fn parse(list: *const *mut c_void) -> Vec<Dependence> {
     if list.is_null() {
         return vec![];
     }
@@ -33,7 +33,7 @@ pub unsafe fn parse(list: *const *mut c_void) -> Vec<Dependence> {
 }
 
 /// True if tasks with these dependences must run one after the other.
-pub fn conflict(one: &[Dependence], other: &[Dependence]) -> bool {
+pub(super) fn conflict(one: &[Dependence], other: &[Dependence]) -> bool {
     one.iter().any(|a| other.iter().any(|b| a.address == b.address && (a.changes || b.changes)))
 }
 
@@ -41,7 +41,7 @@ pub fn conflict(one: &[Dependence], other: &[Dependence]) -> bool {
 ///
 /// # Safety
 /// Both live, and the team's lock is held.
-pub unsafe fn follow(task: *mut Task, before: *mut Task) {
+pub(super) unsafe fn follow(task: *mut Task, before: *mut Task) {
     // SAFETY: the caller's promise.
     unsafe {
         (*before).followers = sync::create(Follower { next: (*before).followers, task });
@@ -53,7 +53,7 @@ pub unsafe fn follow(task: *mut Task, before: *mut Task) {
 ///
 /// # Safety
 /// It lives, and the team's lock is held.
-pub unsafe fn finished(task: *mut Task, mut ready: impl FnMut(*mut Task)) {
+pub(super) unsafe fn finished(task: *mut Task, mut ready: impl FnMut(*mut Task)) {
     // SAFETY: the caller's promise; followers live, because they have not begun.
     unsafe {
         let mut follower = std::mem::replace(&mut (*task).followers, null_mut());

@@ -6,11 +6,11 @@ use std::cell::RefCell;
 
 /// Four bytes of the program; only their address is used.
 #[repr(C)]
-pub struct Lock([u8; 4]);
+pub(super) struct Lock([u8; 4]);
 
 /// Sixteen bytes of the program, likewise.
 #[repr(C, align(8))]
-pub struct NestLock([u8; 16]);
+pub(super) struct NestLock([u8; 16]);
 
 thread_local! {
     /// The nestable locks that the thread holds, and how often.
@@ -60,14 +60,14 @@ macro_rules! exported {
         /// # Safety
         /// As OpenMP says.
         #[unsafe(no_mangle)]
-        pub unsafe extern "C" fn $name($lock: *mut $type) $(-> $result)? {
+        pub(crate) unsafe extern "C" fn $name($lock: *mut $type) $(-> $result)? {
             $body
         }
 
         /// # Safety
         /// As OpenMP says.
         #[unsafe(no_mangle)]
-        pub unsafe extern "C" fn $fortran($lock: *mut $type) $(-> $result)? {
+        pub(crate) unsafe extern "C" fn $fortran($lock: *mut $type) $(-> $result)? {
             $body
         }
     )*};
@@ -92,7 +92,7 @@ macro_rules! with_hint {
         /// # Safety
         /// As OpenMP says.
         #[unsafe(no_mangle)]
-        pub unsafe extern "C" fn $name(_lock: *mut $type, _hint: c_int) {}
+        pub(crate) unsafe extern "C" fn $name(_lock: *mut $type, _hint: c_int) {}
     )*};
 }
 

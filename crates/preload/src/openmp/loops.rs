@@ -55,7 +55,7 @@ macro_rules! beginning {
         /// # Safety
         /// Called by code that gcc has compiled.
         #[unsafe(no_mangle)]
-        pub unsafe extern "C" fn $start(
+        pub(crate) unsafe extern "C" fn $start(
             start: c_long, end: c_long, step: c_long, chunk: c_long, from: *mut c_long, to: *mut c_long,
         ) -> bool {
             work_sharing::enter(|| Share::of_loop(Loop::signed(start, end, step), named(Kind::$kind, chunk as u64), false));
@@ -66,7 +66,7 @@ macro_rules! beginning {
         $(/// # Safety
         /// Called by code that gcc has compiled.
         #[unsafe(no_mangle)]
-        pub unsafe extern "C" fn $ordered(
+        pub(crate) unsafe extern "C" fn $ordered(
             start: c_long, end: c_long, step: c_long, chunk: c_long, from: *mut c_long, to: *mut c_long,
         ) -> bool {
             work_sharing::enter(|| Share::of_loop(Loop::signed(start, end, step), named(Kind::$kind, chunk as u64), true));
@@ -77,7 +77,7 @@ macro_rules! beginning {
         /// # Safety
         /// Called by code that gcc has compiled.
         #[unsafe(no_mangle)]
-        pub unsafe extern "C" fn $parallel(
+        pub(crate) unsafe extern "C" fn $parallel(
             function: Body, data: *mut c_void, threads: c_uint,
             start: c_long, end: c_long, step: c_long, chunk: c_long, _flags: c_uint,
         ) {
@@ -89,7 +89,7 @@ macro_rules! beginning {
         $(/// # Safety
         /// Called by code that an older gcc has compiled.
         #[unsafe(no_mangle)]
-        pub unsafe extern "C" fn $old(
+        pub(crate) unsafe extern "C" fn $old(
             function: Body, data: *mut c_void, threads: c_uint,
             start: c_long, end: c_long, step: c_long, chunk: c_long,
         ) {
@@ -116,7 +116,7 @@ macro_rules! beginning_as_set {
         /// # Safety
         /// Called by code that gcc has compiled.
         #[unsafe(no_mangle)]
-        pub unsafe extern "C" fn $name(
+        pub(crate) unsafe extern "C" fn $name(
             start: c_long, end: c_long, step: c_long, from: *mut c_long, to: *mut c_long,
         ) -> bool {
             work_sharing::enter(|| Share::of_loop(Loop::signed(start, end, step), runtime(), $ordered));
@@ -139,7 +139,7 @@ macro_rules! parallel_as_set {
         /// # Safety
         /// Called by code that gcc has compiled.
         #[unsafe(no_mangle)]
-        pub unsafe extern "C" fn $name(
+        pub(crate) unsafe extern "C" fn $name(
             function: Body, data: *mut c_void, threads: c_uint,
             start: c_long, end: c_long, step: c_long, _flags: c_uint,
         ) {
@@ -159,7 +159,7 @@ parallel_as_set! {
 /// # Safety
 /// Called by code that an older gcc has compiled.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn GOMP_parallel_loop_runtime_start(
+pub(super) unsafe extern "C" fn GOMP_parallel_loop_runtime_start(
     function: Body,
     data: *mut c_void,
     threads: c_uint,
@@ -177,7 +177,7 @@ macro_rules! beginning_unsigned {
         /// # Safety
         /// Called by code that gcc has compiled.
         #[unsafe(no_mangle)]
-        pub unsafe extern "C" fn $name(
+        pub(crate) unsafe extern "C" fn $name(
             up: bool, start: c_ulonglong, end: c_ulonglong, step: c_ulonglong, chunk: c_ulonglong,
             from: *mut c_ulonglong, to: *mut c_ulonglong,
         ) -> bool {
@@ -206,7 +206,7 @@ macro_rules! beginning_unsigned_as_set {
         /// # Safety
         /// Called by code that gcc has compiled.
         #[unsafe(no_mangle)]
-        pub unsafe extern "C" fn $name(
+        pub(crate) unsafe extern "C" fn $name(
             up: bool, start: c_ulonglong, end: c_ulonglong, step: c_ulonglong,
             from: *mut c_ulonglong, to: *mut c_ulonglong,
         ) -> bool {
@@ -230,7 +230,7 @@ macro_rules! continuing {
         /// # Safety
         /// Called by code that gcc has compiled.
         #[unsafe(no_mangle)]
-        pub unsafe extern "C" fn $name(from: *mut $type, to: *mut $type) -> bool {
+        pub(crate) unsafe extern "C" fn $name(from: *mut $type, to: *mut $type) -> bool {
             // SAFETY: forwards the caller's places.
             unsafe { next(from, to) }
         }
@@ -252,7 +252,7 @@ continuing! {
 /// # Safety
 /// Called by code that gcc has compiled.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn GOMP_loop_end() {
+pub(super) unsafe extern "C" fn GOMP_loop_end() {
     work_sharing::leave();
     membership::barrier();
 }
@@ -260,7 +260,7 @@ pub unsafe extern "C" fn GOMP_loop_end() {
 /// # Safety
 /// Called by code that gcc has compiled.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn GOMP_loop_end_cancel() -> bool {
+pub(super) unsafe extern "C" fn GOMP_loop_end_cancel() -> bool {
     work_sharing::leave();
     membership::barrier();
     false
@@ -269,6 +269,6 @@ pub unsafe extern "C" fn GOMP_loop_end_cancel() -> bool {
 /// # Safety
 /// Called by code that gcc has compiled.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn GOMP_loop_end_nowait() {
+pub(super) unsafe extern "C" fn GOMP_loop_end_nowait() {
     work_sharing::leave();
 }

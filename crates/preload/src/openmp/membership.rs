@@ -6,10 +6,10 @@ use super::team::Team;
 use libc::c_void;
 
 /// The outlined body of a region.
-pub type Body = unsafe extern "C" fn(*mut c_void);
+pub(super) type Body = unsafe extern "C" fn(*mut c_void);
 
 /// Enters a region as thread `number`.
-pub fn come(team: *mut Team, number: u32) {
+pub(super) fn come(team: *mut Team, number: u32) {
     // SAFETY: what is read was written before the thread was told of the team.
     let (controls, first) = unsafe { ((*team).controls, (*team).first) };
     let sequence = u64::from(!first.is_null());
@@ -17,13 +17,13 @@ pub fn come(team: *mut Team, number: u32) {
 }
 
 /// Waits for the other threads at the end of a region.
-pub fn leave() {
+pub(super) fn leave() {
     barrier();
     task::end();
 }
 
 /// Does another thread's part in a region.
-pub fn take_part(team: *mut Team, number: u32) {
+pub(super) fn take_part(team: *mut Team, number: u32) {
     let before = context::get();
     come(team, number);
     // SAFETY: the thread that has begun the region passes a function and its argument.
@@ -36,7 +36,7 @@ pub fn take_part(team: *mut Team, number: u32) {
 }
 
 /// Waits for all threads of the team, and for all its tasks.
-pub fn barrier() {
+pub(super) fn barrier() {
     let Context { team, .. } = context::get();
     // SAFETY: the team is the calling thread's; what is read never changes.
     unsafe {

@@ -5,7 +5,7 @@ use super::{context, work_sharing};
 /// # Safety
 /// Called by code that gcc has compiled.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn GOMP_ordered_start() {
+pub(super) unsafe extern "C" fn GOMP_ordered_start() {
     let context = context::get();
     if !context.share.is_null() && !context.iterations().is_empty() {
         work_sharing::await_turn(&context);
@@ -17,4 +17,4 @@ pub unsafe extern "C" fn GOMP_ordered_start() {
 /// # Safety
 /// Called by code that gcc has compiled.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn GOMP_ordered_end() {}
+pub(super) unsafe extern "C" fn GOMP_ordered_end() {}

@@ -7,7 +7,12 @@ use libc::{c_int, c_uint, c_void};
 /// # Safety
 /// Called by code that gcc has compiled.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn GOMP_parallel(function: Body, data: *mut c_void, threads: c_uint, _flags: c_uint) {
+pub(super) unsafe extern "C" fn GOMP_parallel(
+    function: Body,
+    data: *mut c_void,
+    threads: c_uint,
+    _flags: c_uint,
+) {
     // SAFETY: forwards the caller's function and argument.
     unsafe { region::run(function, data, threads, None) };
 }
@@ -15,28 +20,28 @@ pub unsafe extern "C" fn GOMP_parallel(function: Body, data: *mut c_void, thread
 /// # Safety
 /// Called by code that an older gcc has compiled.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn GOMP_parallel_start(function: Body, data: *mut c_void, threads: c_uint) {
+pub(super) unsafe extern "C" fn GOMP_parallel_start(function: Body, data: *mut c_void, threads: c_uint) {
     region::begin(function, data, threads, None).keep();
 }
 
 /// # Safety
 /// Called by code that an older gcc has compiled.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn GOMP_parallel_end() {
+pub(super) unsafe extern "C" fn GOMP_parallel_end() {
     region::end_kept();
 }
 
 /// # Safety
 /// Called by code that gcc has compiled.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn GOMP_barrier() {
+pub(super) unsafe extern "C" fn GOMP_barrier() {
     membership::barrier();
 }
 
 /// # Safety
 /// Called by code that gcc has compiled.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn GOMP_barrier_cancel() -> bool {
+pub(super) unsafe extern "C" fn GOMP_barrier_cancel() -> bool {
     membership::barrier();
     false
 }
@@ -46,13 +51,13 @@ pub unsafe extern "C" fn GOMP_barrier_cancel() -> bool {
 /// # Safety
 /// Called by code that gcc has compiled.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn GOMP_cancel(_which: c_int, _wanted: bool) -> bool {
+pub(super) unsafe extern "C" fn GOMP_cancel(_which: c_int, _wanted: bool) -> bool {
     false
 }
 
 /// # Safety
 /// Called by code that gcc has compiled.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn GOMP_cancellation_point(_which: c_int) -> bool {
+pub(super) unsafe extern "C" fn GOMP_cancellation_point(_which: c_int) -> bool {
     false
 }

@@ -63,7 +63,7 @@ struct Place {
 }
 
 /// The other threads of a region.
-pub enum Started {
+pub(super) enum Started {
     /// No other threads.
     None,
     /// They go back to the dock.
@@ -78,12 +78,12 @@ thread_local! {
 }
 
 /// True if other threads can be started.
-pub fn is_possible() -> bool {
+pub(super) fn is_possible() -> bool {
     Node::current().is_some()
 }
 
 /// True if some object of the program makes tasks.
-pub fn has_tasks() -> bool {
+pub(super) fn has_tasks() -> bool {
     static HAS: OnceLock<bool> = OnceLock::new();
     *HAS.get_or_init(|| {
         let makes = |name: &str| matches!(name, "GOMP_task" | "GOMP_taskloop" | "GOMP_taskloop_ull");
@@ -96,7 +96,7 @@ pub fn has_tasks() -> bool {
 }
 
 /// Starts other threads in a team in which the calling thread is number 0.
-pub fn start(team: Team) -> (*mut Team, Started) {
+pub(super) fn start(team: Team) -> (*mut Team, Started) {
     let (threads, level) = (team.threads, team.level);
     let team = sync::create(team);
     if threads == 1 {
@@ -153,7 +153,7 @@ impl Berth {
 
 impl Started {
     /// After the last barrier of a region.
-    pub fn end(self, team: *mut Team) {
+    pub(super) fn end(self, team: *mut Team) {
         let threads = match self {
             Self::None => vec![],
             Self::Docked => return,

@@ -12,14 +12,14 @@ macro_rules! exported {
         /// # Safety
         /// As OpenMP says.
         #[unsafe(no_mangle)]
-        pub unsafe extern "C" fn $name($($argument: $type),*) $(-> $result)? {
+        pub(crate) unsafe extern "C" fn $name($($argument: $type),*) $(-> $result)? {
             $body
         }
 
         /// # Safety
         /// As OpenMP says.
         #[unsafe(no_mangle)]
-        pub unsafe extern "C" fn $fortran($($argument: *const $type),*) $(-> $result)? {
+        pub(crate) unsafe extern "C" fn $fortran($($argument: *const $type),*) $(-> $result)? {
             // SAFETY: Fortran passes the addresses of its arguments.
             $(let $argument = unsafe { *$argument };)*
             $body
@@ -98,7 +98,7 @@ fn seconds(clock: unsafe extern "C" fn(libc::clockid_t, *mut libc::timespec) -> 
 /// # Safety
 /// As OpenMP says.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn omp_get_schedule(kind: *mut c_int, chunk: *mut c_int) {
+pub(super) unsafe extern "C" fn omp_get_schedule(kind: *mut c_int, chunk: *mut c_int) {
     let Context { controls, .. } = context::get();
     // SAFETY: the caller passes places for the results.
     unsafe {
@@ -110,7 +110,7 @@ pub unsafe extern "C" fn omp_get_schedule(kind: *mut c_int, chunk: *mut c_int) {
 /// # Safety
 /// As OpenMP says.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn omp_get_schedule_(kind: *mut c_int, chunk: *mut c_int) {
+pub(super) unsafe extern "C" fn omp_get_schedule_(kind: *mut c_int, chunk: *mut c_int) {
     // SAFETY: forwards the caller's places.
     unsafe { omp_get_schedule(kind, chunk) };
 }

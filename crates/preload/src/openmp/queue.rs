@@ -5,7 +5,7 @@ use std::ptr::null_mut;
 
 /// A list of tasks, linked through them. Used with the team's lock held.
 #[repr(C)]
-pub struct Queue {
+pub(super) struct Queue {
     head: *mut Task,
     tail: *mut Task,
 }
@@ -21,7 +21,7 @@ impl Queue {
     ///
     /// # Safety
     /// It is in no queue, and lives until it is taken.
-    pub unsafe fn push(&mut self, task: *mut Task) {
+    pub(super) unsafe fn push(&mut self, task: *mut Task) {
         // SAFETY: tasks in the queue live.
         unsafe {
             (*task).next = null_mut();
@@ -35,7 +35,7 @@ impl Queue {
     }
 
     /// Takes the first wanted task; null if there is none.
-    pub fn take(&mut self, wanted: impl Fn(&Task) -> bool) -> *mut Task {
+    pub(super) fn take(&mut self, wanted: impl Fn(&Task) -> bool) -> *mut Task {
         let (mut before, mut task) = (null_mut::<Task>(), self.head);
         // SAFETY: tasks in the queue live.
         unsafe {

@@ -1,7 +1,7 @@
 //! Parts of OpenMP that do not run on several nodes: their functions fail.
 
 /// Ends the run with a sentence that names the construct.
-pub fn refuse(what: &str) -> ! {
+pub(super) fn refuse(what: &str) -> ! {
     crate::report::fatal(&format!("OpenMP: {what} cannot run on several nodes; run it with -n 1"))
 }
 
@@ -11,7 +11,7 @@ macro_rules! refused {
         /// # Safety
         /// Ends the run.
         #[unsafe(no_mangle)]
-        pub unsafe extern "C" fn $name() -> ! {
+        pub(crate) unsafe extern "C" fn $name() -> ! {
             refuse($what)
         }
     )*)*};

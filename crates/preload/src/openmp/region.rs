@@ -10,7 +10,7 @@ use libc::{c_uint, c_void};
 use std::cell::RefCell;
 
 /// A region that the calling thread has begun and not ended.
-pub struct OpenRegion {
+pub(super) struct OpenRegion {
     team: *mut Team,
     /// Where the thread was before.
     before: Context,
@@ -30,7 +30,7 @@ fn threads(asked: u32, context: &Context) -> u32 {
 }
 
 /// Starts a region: the other threads of the team run it, and the calling thread has entered it.
-pub fn begin(function: Body, data: *mut c_void, asked: u32, first: Option<Share>) -> OpenRegion {
+pub(super) fn begin(function: Body, data: *mut c_void, asked: u32, first: Option<Share>) -> OpenRegion {
     let mut before = context::get();
     before.team = context::team();
     let threads = threads(asked, &before);
@@ -52,20 +52,20 @@ pub fn begin(function: Body, data: *mut c_void, asked: u32, first: Option<Share>
 
 impl OpenRegion {
     /// Waits for the other threads and restores the thread's previous state.
-    pub fn end(self) {
+    pub(super) fn end(self) {
         membership::leave();
         context::set(self.before);
         self.started.end(self.team);
     }
 
     /// To be ended by [`end_kept`].
-    pub fn keep(self) {
+    pub(super) fn keep(self) {
         KEPT.with_borrow_mut(|kept| kept.push(self));
     }
 }
 
 /// Ends the region that was kept last.
-pub fn end_kept() {
+pub(super) fn end_kept() {
     if let Some(region) = KEPT.with_borrow_mut(Vec::pop) {
         region.end();
     }
@@ -75,7 +75,7 @@ pub fn end_kept() {
 ///
 /// # Safety
 /// `function` may be called with `data`.
-pub unsafe fn run(function: Body, data: *mut c_void, asked: c_uint, first: Option<Share>) {
+pub(super) unsafe fn run(function: Body, data: *mut c_void, asked: c_uint, first: Option<Share>) {
     let region = begin(function, data, asked, first);
     // SAFETY: the caller's promise.
     unsafe { function(data) };

@@ -5,7 +5,7 @@ use std::ops::Range;
 /// Ways to divide a loop, by the numbers that programs know them by.
 #[repr(u32)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub(super) enum Kind {
     Static = 1,
     Dynamic = 2,
     Guided = 3,
@@ -14,7 +14,7 @@ pub enum Kind {
 
 /// A kind, and the chunk size; 0 for the default.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Schedule {
+pub(super) struct Schedule {
     pub kind: Kind,
     pub chunk: u64,
 }
@@ -27,7 +27,7 @@ impl Default for Schedule {
 
 impl Schedule {
     /// A way by its number; bits that allow or forbid reordering do not matter.
-    pub fn of(number: u32, chunk: i64) -> Option<Self> {
+    pub(super) fn of(number: u32, chunk: i64) -> Option<Self> {
         let kind = match number & 0x7fff_ffff {
             1 => Kind::Static,
             2 => Kind::Dynamic,
@@ -39,7 +39,7 @@ impl Schedule {
     }
 
     /// Reads what `OMP_SCHEDULE` may hold, such as `guided,4`.
-    pub fn parse(text: &str) -> Option<Self> {
+    pub(super) fn parse(text: &str) -> Option<Self> {
         let text = text.to_ascii_lowercase();
         let text = text.split_once(':').map_or(text.as_str(), |(_, rest)| rest);
         let (name, chunk) = text.split_once(',').unwrap_or((text, ""));
@@ -58,7 +58,7 @@ impl Schedule {
 
 /// A loop: `count` iterations from `start` on, `step` apart, in arithmetic modulo 2^64.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Loop {
+pub(super) struct Loop {
     pub start: u64,
     pub end: u64,
     pub step: u64,
@@ -67,13 +67,13 @@ pub struct Loop {
 
 impl Loop {
     /// A loop over signed numbers, from `start` to before `end`.
-    pub fn signed(start: i64, end: i64, step: i64) -> Self {
+    pub(super) fn signed(start: i64, end: i64, step: i64) -> Self {
         let up = step > 0;
         Self::new(up, start as u64, end as u64, step as u64, if up { start < end } else { start > end })
     }
 
     /// A loop over unsigned numbers; `step` is negated if the loop runs down.
-    pub fn unsigned(up: bool, start: u64, end: u64, step: u64) -> Self {
+    pub(super) fn unsigned(up: bool, start: u64, end: u64, step: u64) -> Self {
         Self::new(up, start, end, step, if up { start < end } else { start > end })
     }
 
@@ -87,7 +87,7 @@ impl Loop {
     }
 
     /// The values from which and before which some iterations run.
-    pub fn values(&self, iterations: &Range<u64>) -> (u64, u64) {
+    pub(super) fn values(&self, iterations: &Range<u64>) -> (u64, u64) {
         let value = |number: u64| self.start.wrapping_add(self.step.wrapping_mul(number));
         let end = if iterations.end == self.count { self.end } else { value(iterations.end) };
         (value(iterations.start), end)
@@ -95,7 +95,7 @@ impl Loop {
 }
 
 /// The chunk `trip` of thread `number` of `threads` in a static loop.
-pub fn fixed(count: u64, chunk: u64, threads: u64, number: u64, trip: u64) -> Option<Range<u64>> {
+pub(super) fn fixed(count: u64, chunk: u64, threads: u64, number: u64, trip: u64) -> Option<Range<u64>> {
     let range = if chunk > 0 {
         let start = trip.checked_mul(threads)?.checked_add(number)?.checked_mul(chunk)?;
         start..start.saturating_add(chunk).min(count)
@@ -108,7 +108,7 @@ pub fn fixed(count: u64, chunk: u64, threads: u64, number: u64, trip: u64) -> Op
 }
 
 /// How many of the iterations that are left the next thread gets.
-pub fn next(kind: Kind, left: u64, chunk: u64, threads: u64) -> u64 {
+pub(super) fn next(kind: Kind, left: u64, chunk: u64, threads: u64) -> u64 {
     let chunk = chunk.max(1);
     if kind == Kind::Guided { left.div_ceil(threads).max(chunk).min(left) } else { chunk.min(left) }
 }

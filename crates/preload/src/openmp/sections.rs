@@ -13,7 +13,7 @@ fn next() -> c_uint {
 /// # Safety
 /// Called by code that gcc has compiled.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn GOMP_sections_start(count: c_uint) -> c_uint {
+pub(super) unsafe extern "C" fn GOMP_sections_start(count: c_uint) -> c_uint {
     work_sharing::enter(|| Share::of_sections(count));
     next()
 }
@@ -21,14 +21,14 @@ pub unsafe extern "C" fn GOMP_sections_start(count: c_uint) -> c_uint {
 /// # Safety
 /// Called by code that gcc has compiled.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn GOMP_sections_next() -> c_uint {
+pub(super) unsafe extern "C" fn GOMP_sections_next() -> c_uint {
     next()
 }
 
 /// # Safety
 /// Called by code that gcc has compiled.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn GOMP_sections_end() {
+pub(super) unsafe extern "C" fn GOMP_sections_end() {
     work_sharing::leave();
     membership::barrier();
 }
@@ -36,7 +36,7 @@ pub unsafe extern "C" fn GOMP_sections_end() {
 /// # Safety
 /// Called by code that gcc has compiled.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn GOMP_sections_end_cancel() -> bool {
+pub(super) unsafe extern "C" fn GOMP_sections_end_cancel() -> bool {
     work_sharing::leave();
     membership::barrier();
     false
@@ -45,14 +45,14 @@ pub unsafe extern "C" fn GOMP_sections_end_cancel() -> bool {
 /// # Safety
 /// Called by code that gcc has compiled.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn GOMP_sections_end_nowait() {
+pub(super) unsafe extern "C" fn GOMP_sections_end_nowait() {
     work_sharing::leave();
 }
 
 /// # Safety
 /// Called by code that gcc has compiled.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn GOMP_parallel_sections(
+pub(super) unsafe extern "C" fn GOMP_parallel_sections(
     function: membership::Body,
     data: *mut c_void,
     threads: c_uint,
@@ -66,7 +66,7 @@ pub unsafe extern "C" fn GOMP_parallel_sections(
 /// # Safety
 /// Called by code that an older gcc has compiled.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn GOMP_parallel_sections_start(
+pub(super) unsafe extern "C" fn GOMP_parallel_sections_start(
     function: membership::Body,
     data: *mut c_void,
     threads: c_uint,

@@ -6,10 +6,10 @@ use std::sync::OnceLock;
 
 /// Levels of parallel regions that may have several threads each, if the environment does not limit them but allows
 /// several.
-pub const MOST_LEVELS: u32 = 255;
+pub(super) const MOST_LEVELS: u32 = 255;
 
 /// The settings of the whole run.
-pub struct Settings {
+pub(super) struct Settings {
     /// The number of threads of a region, by level; the last number is for all deeper levels.
     pub threads: Vec<u32>,
     /// Whether a region may get fewer.
@@ -25,13 +25,13 @@ pub struct Settings {
 }
 
 /// The settings of the whole run.
-pub fn get() -> &'static Settings {
+pub(super) fn get() -> &'static Settings {
     static SETTINGS: OnceLock<Settings> = OnceLock::new();
     SETTINGS.get_or_init(|| read(&|name| std::env::var(name).ok(), processors()))
 }
 
 /// The number of processors of the whole run.
-pub fn processors() -> u32 {
+pub(super) fn processors() -> u32 {
     match Node::current() {
         Some(node) => node.processors(),
         None => std::thread::available_parallelism().map_or(1, |count| count.get() as u32),

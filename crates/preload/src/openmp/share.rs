@@ -6,7 +6,7 @@ use std::ptr::null_mut;
 
 /// A work-sharing construct, in shared memory. Mutable members are accessed with the team's lock held.
 #[repr(C)]
-pub struct Share {
+pub(super) struct Share {
     pub next_share: *mut Self,
     /// The how manieth of its region.
     pub sequence: u64,
@@ -25,7 +25,7 @@ pub struct Share {
 
 impl Share {
     /// A loop.
-    pub fn of_loop(work: Loop, schedule: Schedule, ordered: bool) -> Self {
+    pub(super) fn of_loop(work: Loop, schedule: Schedule, ordered: bool) -> Self {
         Self {
             next_share: null_mut(),
             sequence: 0,
@@ -40,13 +40,13 @@ impl Share {
     }
 
     /// `count` sections, numbered from 1.
-    pub fn of_sections(count: u32) -> Self {
+    pub(super) fn of_sections(count: u32) -> Self {
         let work = Loop::signed(1, i64::from(count) + 1, 1);
         Self::of_loop(work, Schedule { kind: Kind::Dynamic, chunk: 1 }, false)
     }
 
     /// Makes it the first construct of a new region.
-    pub fn first(self) -> *mut Self {
+    pub(super) fn first(self) -> *mut Self {
         sync::create(Self { sequence: 1, ..self })
     }
 }

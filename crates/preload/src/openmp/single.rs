@@ -10,7 +10,7 @@ use std::ptr::null_mut;
 /// # Safety
 /// Called by code that gcc has compiled.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn GOMP_single_start() -> bool {
+pub(super) unsafe extern "C" fn GOMP_single_start() -> bool {
     let first = work_sharing::enter(|| Share::of_sections(0));
     work_sharing::leave();
     first
@@ -21,7 +21,7 @@ pub unsafe extern "C" fn GOMP_single_start() -> bool {
 /// # Safety
 /// Called by code that gcc has compiled.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn GOMP_single_copy_start() -> *mut c_void {
+pub(super) unsafe extern "C" fn GOMP_single_copy_start() -> *mut c_void {
     if work_sharing::enter(|| Share::of_sections(0)) {
         return null_mut();
     }
@@ -35,7 +35,7 @@ pub unsafe extern "C" fn GOMP_single_copy_start() -> *mut c_void {
 /// # Safety
 /// Called by code that gcc has compiled.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn GOMP_single_copy_end(data: *mut c_void) {
+pub(super) unsafe extern "C" fn GOMP_single_copy_end(data: *mut c_void) {
     // SAFETY: the thread is in this piece of work; the others read after the barrier.
     unsafe { (*context::get().share).copy = data as usize };
     membership::barrier();

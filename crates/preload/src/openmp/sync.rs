@@ -7,11 +7,11 @@ use gondwana_node::{Caller, MutexKind, Node};
 /// Something in shared memory whose address names a lock, a condition or a barrier.
 #[repr(C)]
 #[derive(Clone, Copy, Default)]
-pub struct Name(u64);
+pub(super) struct Name(u64);
 
 impl Name {
     /// A new, unused name.
-    pub const fn new() -> Self {
+    pub(super) const fn new() -> Self {
         Self(0)
     }
 }
@@ -27,19 +27,19 @@ fn done(result: Result<(), i32>) {
 }
 
 /// Locks; only the address `lock` is used.
-pub fn lock<T>(lock: *const T) {
+pub(super) fn lock<T>(lock: *const T) {
     if let Some(node) = Node::current() {
         done(node.mutex_lock(lock as usize, kind, None));
     }
 }
 
 /// Locks if it is free.
-pub fn try_lock<T>(lock: *const T) -> bool {
+pub(super) fn try_lock<T>(lock: *const T) -> bool {
     Node::current().is_none_or(|node| node.mutex_try_lock(lock as usize, kind).is_ok())
 }
 
 /// Unlocks.
-pub fn unlock<T>(lock: *const T) {
+pub(super) fn unlock<T>(lock: *const T) {
     if let Some(node) = Node::current() {
         flush_before_unlock(node);
         done(node.mutex_unlock(lock as usize, kind));
@@ -47,7 +47,7 @@ pub fn unlock<T>(lock: *const T) {
 }
 
 /// Unlocks, waits for a wake-up and locks again.
-pub fn wait(changed: *const Name, lock: *const Name) {
+pub(super) fn wait(changed: *const Name, lock: *const Name) {
     if let Some(node) = Node::current() {
         flush_before_unlock(node);
         done(node.cond_wait(changed as usize, lock as usize, kind, None));
@@ -55,14 +55,14 @@ pub fn wait(changed: *const Name, lock: *const Name) {
 }
 
 /// Wakes all that wait.
-pub fn wake(changed: *const Name) {
+pub(super) fn wake(changed: *const Name) {
     if let Some(node) = Node::current() {
         done(node.cond_signal(changed as usize, true));
     }
 }
 
 /// Waits until `threads` threads have arrived.
-pub fn meet(barrier: *const Name, threads: u32) {
+pub(super) fn meet(barrier: *const Name, threads: u32) {
     if let Some(node) = Node::current().filter(|_| threads > 1) {
         flush_before_unlock(node);
         node.barrier_wait(barrier as usize, threads);
@@ -70,7 +70,7 @@ pub fn meet(barrier: *const Name, threads: u32) {
 }
 
 /// Memory that all threads can use.
-pub fn allocate(bytes: usize, align: usize) -> *mut u8 {
+pub(super) fn allocate(bytes: usize, align: usize) -> *mut u8 {
     let address = match Node::current() {
         Some(node) => {
             node.allocate(bytes, align.max(gondwana_interpose::MALLOC_ALIGNMENT), Caller::NONE).unwrap_or(0)
@@ -87,7 +87,7 @@ pub fn allocate(bytes: usize, align: usize) -> *mut u8 {
 }
 
 /// Shared memory with one value.
-pub fn create<T>(value: T) -> *mut T {
+pub(super) fn create<T>(value: T) -> *mut T {
     let place = allocate(size_of::<T>(), align_of::<T>()).cast::<T>();
     // SAFETY: the block was just allocated for it.
     unsafe { place.write(value) };
@@ -95,7 +95,7 @@ pub fn create<T>(value: T) -> *mut T {
 }
 
 /// Frees memory of [`allocate`] or [`create`], which must be unused.
-pub fn discard<T>(place: *mut T) {
+pub(super) fn discard<T>(place: *mut T) {
     // SAFETY: a block from the heap that `free` knows.
     unsafe { crate::alloc::free(place.cast()) };
 }

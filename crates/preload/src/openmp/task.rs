@@ -9,20 +9,20 @@ use libc::{c_int, c_long, c_uint, c_void};
 use std::ptr::null_mut;
 
 /// The function of a task.
-pub type Function = unsafe extern "C" fn(*mut c_void);
+pub(super) type Function = unsafe extern "C" fn(*mut c_void);
 /// The function that copies the arguments of a task.
-pub type Copy = Option<unsafe extern "C" fn(*mut c_void, *mut c_void)>;
+pub(super) type Copy = Option<unsafe extern "C" fn(*mut c_void, *mut c_void)>;
 
 /// Bits that gcc passes.
-pub mod flag {
-    pub const FINAL: u32 = 1 << 1;
-    pub const DEPEND: u32 = 1 << 3;
-    pub const UP: u32 = 1 << 8;
-    pub const GRAIN: u32 = 1 << 9;
-    pub const IF: u32 = 1 << 10;
-    pub const NO_GROUP: u32 = 1 << 11;
-    pub const REDUCTION: u32 = 1 << 12;
-    pub const DETACH: u32 = 1 << 13;
+pub(super) mod flag {
+    pub(crate) const FINAL: u32 = 1 << 1;
+    pub(crate) const DEPEND: u32 = 1 << 3;
+    pub(crate) const UP: u32 = 1 << 8;
+    pub(crate) const GRAIN: u32 = 1 << 9;
+    pub(crate) const IF: u32 = 1 << 10;
+    pub(crate) const NO_GROUP: u32 = 1 << 11;
+    pub(crate) const REDUCTION: u32 = 1 << 12;
+    pub(crate) const DETACH: u32 = 1 << 13;
 }
 
 /// The most queued tasks for each thread of the team; beyond that the creating thread runs them at once.
@@ -30,7 +30,7 @@ const MOST_WAITING: usize = 64;
 
 /// The arguments of a task, as gcc describes them.
 #[derive(Clone, Copy)]
-pub struct Arguments {
+pub(super) struct Arguments {
     pub data: *mut c_void,
     pub copy: Copy,
     pub size: usize,
@@ -42,7 +42,7 @@ impl Arguments {
     ///
     /// # Safety
     /// They are as gcc passes them.
-    pub unsafe fn copied(&self) -> *mut u8 {
+    pub(super) unsafe fn copied(&self) -> *mut u8 {
         let place = sync::allocate(self.size.max(1), self.align);
         // SAFETY: the block has room for the arguments.
         unsafe {
@@ -84,7 +84,7 @@ unsafe fn is_left_for_others(team: *mut Team, wanted: bool) -> bool {
 ///
 /// # Safety
 /// As gcc calls `GOMP_task`.
-pub unsafe fn make(
+pub(super) unsafe fn make(
     function: Function,
     arguments: Arguments,
     wanted: bool,
@@ -157,7 +157,7 @@ unsafe fn run_at_once(function: Function, arguments: Arguments, last: bool) {
 }
 
 /// The calling thread's present task is over; its children may not be.
-pub fn end() {
+pub(super) fn end() {
     let Context { team, task, .. } = context::get();
     if task.is_null() {
         return;
@@ -247,7 +247,7 @@ unsafe fn run_until(team: *mut Team, wanted: impl Fn(&Task) -> bool, done: impl 
 ///
 /// # Safety
 /// The team is the calling thread's, and has tasks.
-pub unsafe fn barrier(team: *mut Team) {
+pub(super) unsafe fn barrier(team: *mut Team) {
     // SAFETY: the caller's promise; all is used with the lock held.
     unsafe {
         sync::lock(&raw const (*team).lock);
@@ -290,7 +290,7 @@ unsafe fn await_siblings(dependences: &[Dependence]) {
 /// # Safety
 /// Called by code that gcc has compiled.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn GOMP_task(
+pub(super) unsafe extern "C" fn GOMP_task(
     function: Function,
     data: *mut c_void,
     copy: Copy,
@@ -313,7 +313,7 @@ pub unsafe extern "C" fn GOMP_task(
 /// # Safety
 /// Called by code that gcc has compiled.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn GOMP_taskwait() {
+pub(super) unsafe extern "C" fn GOMP_taskwait() {
     let Context { team, task: parent, .. } = context::get();
     if !parent.is_null() {
         // SAFETY: the parent is the calling thread's own.
@@ -324,7 +324,7 @@ pub unsafe extern "C" fn GOMP_taskwait() {
 /// # Safety
 /// Called by code that gcc has compiled.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn GOMP_taskwait_depend(depend: *mut *mut c_void) {
+pub(super) unsafe extern "C" fn GOMP_taskwait_depend(depend: *mut *mut c_void) {
     // SAFETY: forwards what gcc passed.
     unsafe { await_siblings(&depend::parse(depend)) };
 }
@@ -332,12 +332,12 @@ pub unsafe extern "C" fn GOMP_taskwait_depend(depend: *mut *mut c_void) {
 /// # Safety
 /// Called by code that gcc has compiled.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn GOMP_taskyield() {}
+pub(super) unsafe extern "C" fn GOMP_taskyield() {}
 
 /// # Safety
 /// Called by code that gcc has compiled.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn GOMP_taskgroup_start() {
+pub(super) unsafe extern "C" fn GOMP_taskgroup_start() {
     context::team();
     context::update(|context| context.group = sync::create(Group { outer: context.group, unfinished: 0 }));
 }
@@ -345,7 +345,7 @@ pub unsafe extern "C" fn GOMP_taskgroup_start() {
 /// # Safety
 /// Called by code that gcc has compiled.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn GOMP_taskgroup_end() {
+pub(super) unsafe extern "C" fn GOMP_taskgroup_end() {
     let Context { team, group, .. } = context::get();
     if group.is_null() {
         return;

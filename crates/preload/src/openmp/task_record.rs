@@ -5,7 +5,7 @@ use std::ptr::null_mut;
 /// A task, or the implicit task of a thread, in shared memory. Accessed with the team's lock held, except its
 /// function and arguments.
 #[repr(C)]
-pub struct Task {
+pub(super) struct Task {
     pub next: *mut Self,
     pub parent: *mut Self,
     pub group: *mut Group,
@@ -29,14 +29,14 @@ pub struct Task {
 
 /// The tasks of a `taskgroup`, in shared memory.
 #[repr(C)]
-pub struct Group {
+pub(super) struct Group {
     pub outer: *mut Self,
     /// Tasks that are not finished.
     pub unfinished: usize,
 }
 
 impl Task {
-    pub fn new(parent: *mut Self, group: *mut Group) -> Self {
+    pub(super) fn new(parent: *mut Self, group: *mut Group) -> Self {
         Self {
             next: null_mut(),
             parent,
@@ -56,7 +56,7 @@ impl Task {
     }
 
     /// Its dependences.
-    pub fn dependences(&self) -> &[Dependence] {
+    pub(super) fn dependences(&self) -> &[Dependence] {
         if self.dependences.is_null() {
             return &[];
         }
@@ -68,7 +68,7 @@ impl Task {
 /// A dependence of a task.
 #[repr(C)]
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub struct Dependence {
+pub(super) struct Dependence {
     pub address: usize,
     /// It is `out` or `inout`: the task cannot run beside others with the address.
     pub changes: bool,
@@ -76,7 +76,7 @@ pub struct Dependence {
 
 /// A task that waits for another one.
 #[repr(C)]
-pub struct Follower {
+pub(super) struct Follower {
     pub next: *mut Self,
     pub task: *mut Task,
 }

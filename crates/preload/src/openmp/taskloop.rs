@@ -66,7 +66,7 @@ unsafe fn run(
 /// # Safety
 /// Called by code that gcc has compiled.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn GOMP_taskloop(
+pub(super) unsafe extern "C" fn GOMP_taskloop(
     function: Function,
     data: *mut c_void,
     copy: Copy,
@@ -87,7 +87,7 @@ pub unsafe extern "C" fn GOMP_taskloop(
 /// # Safety
 /// Called by code that gcc has compiled.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn GOMP_taskloop_ull(
+pub(super) unsafe extern "C" fn GOMP_taskloop_ull(
     function: Function,
     data: *mut c_void,
     copy: Copy,

@@ -10,7 +10,7 @@ use std::ptr::null_mut;
 /// The settings that a thread passes to threads that it starts.
 #[repr(C)]
 #[derive(Clone, Copy)]
-pub struct Controls {
+pub(super) struct Controls {
     /// How many threads the next region gets.
     pub threads: u32,
     pub dynamic: bool,
@@ -21,7 +21,7 @@ pub struct Controls {
 
 impl Controls {
     /// The settings of the environment, for regions at a level.
-    pub fn at(level: u32) -> Self {
+    pub(super) fn at(level: u32) -> Self {
         let settings = settings::get();
         let threads = settings.threads.get(level as usize).or(settings.threads.last());
         Self {
@@ -35,7 +35,7 @@ impl Controls {
 
 /// A team, in shared memory. Mutable members are accessed with its lock held.
 #[repr(C)]
-pub struct Team {
+pub(super) struct Team {
     pub lock: Name,
     /// Signalled when a condition may have changed that threads of the team wait for.
     pub changed: Name,
@@ -67,7 +67,7 @@ pub struct Team {
 
 impl Team {
     /// A team that does nothing yet, inside the region of `parent`.
-    pub fn new(
+    pub(super) fn new(
         threads: u32,
         parent: *mut Self,
         number_in_parent: u32,
@@ -100,7 +100,7 @@ impl Team {
     }
 
     /// The team outside all regions: one thread by itself.
-    pub fn initial() -> Self {
+    pub(super) fn initial() -> Self {
         Self { level: 0, ..Self::new(1, null_mut(), 0, Controls::at(0), false) }
     }
 }
@@ -109,7 +109,7 @@ impl Team {
 ///
 /// # Safety
 /// The team is the calling thread's.
-pub unsafe fn wait(team: *mut Team) {
+pub(super) unsafe fn wait(team: *mut Team) {
     // SAFETY: the caller holds the lock, before and after.
     unsafe {
         (*team).idle += 1;
@@ -122,7 +122,7 @@ pub unsafe fn wait(team: *mut Team) {
 ///
 /// # Safety
 /// The team is the calling thread's.
-pub unsafe fn wake(team: *mut Team) {
+pub(super) unsafe fn wake(team: *mut Team) {
     // SAFETY: the caller holds the lock.
     unsafe {
         if (*team).idle > 0 {

@@ -9,7 +9,7 @@ use super::team;
 use std::ptr::null_mut;
 
 /// Enters the next construct; the first thread creates it by `share`. True for the first thread.
-pub fn enter(share: impl FnOnce() -> Share) -> bool {
+pub(super) fn enter(share: impl FnOnce() -> Share) -> bool {
     let (team, context) = (context::team(), context::get());
     let sequence = context.sequence + 1;
     // SAFETY: the team is this thread's, and its list is used with the lock held.
@@ -32,7 +32,7 @@ pub fn enter(share: impl FnOnce() -> Share) -> bool {
 }
 
 /// Leaves the construct; the last thread frees it.
-pub fn leave() {
+pub(super) fn leave() {
     let context = context::get();
     if context.share.is_null() {
         return;
@@ -56,7 +56,7 @@ pub fn leave() {
 }
 
 /// The next chunk of this thread (first, end); `None` if there is none.
-pub fn next() -> Option<(u64, u64)> {
+pub(super) fn next() -> Option<(u64, u64)> {
     let context = context::get();
     let share = context.share;
     // SAFETY: the thread is in this piece of work, whose description never changes.
@@ -100,7 +100,7 @@ fn pass_turn(context: &Context) {
 }
 
 /// Waits until the turn of ordered parts has come to this thread's chunk.
-pub fn await_turn(context: &Context) {
+pub(super) fn await_turn(context: &Context) {
     // SAFETY: as above.
     unsafe {
         sync::lock(&raw const (*context.team).lock);

@@ -68,7 +68,7 @@ crate::shared_or_real! {
 ///
 /// # Errors
 /// The kernel's error numbers.
-pub fn futex(
+pub(crate) fn futex(
     node: &'static Node,
     address: usize,
     operation: c_int,

@@ -15,7 +15,7 @@ fn mark<'a>(guard: *mut i64) -> &'a AtomicU32 {
 /// # Safety
 /// As the C++ runtime's function of this name.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn __cxa_guard_acquire(guard: *mut i64) -> c_int {
+pub(super) unsafe extern "C" fn __cxa_guard_acquire(guard: *mut i64) -> c_int {
     match super::sharing(guard) {
         Some(node) => {
             c_int::from(node.once_enter(guard as usize, || mark(guard).load(Ordering::Relaxed) != 0))
@@ -28,7 +28,7 @@ pub unsafe extern "C" fn __cxa_guard_acquire(guard: *mut i64) -> c_int {
 /// # Safety
 /// As the C++ runtime's function of this name.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn __cxa_guard_release(guard: *mut i64) {
+pub(super) unsafe extern "C" fn __cxa_guard_release(guard: *mut i64) {
     match super::sharing(guard) {
         Some(node) => {
             mark(guard).store(1, Ordering::Relaxed);
@@ -42,7 +42,7 @@ pub unsafe extern "C" fn __cxa_guard_release(guard: *mut i64) {
 /// # Safety
 /// As the C++ runtime's function of this name.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn __cxa_guard_abort(guard: *mut i64) {
+pub(super) unsafe extern "C" fn __cxa_guard_abort(guard: *mut i64) {
     match super::sharing(guard) {
         Some(node) => node.once_failed(guard as usize),
         // SAFETY: forwards the caller's argument.

@@ -5,7 +5,7 @@ use gondwana_node::{Node, ProcessChange, Thread};
 use libc::{c_char, c_int, c_void, pthread_attr_t, pthread_t, sched_param, size_t};
 
 /// The C library's name for the calling thread.
-pub fn native_self() -> pthread_t {
+pub(crate) fn native_self() -> pthread_t {
     // SAFETY: has no preconditions.
     unsafe { crate::real!(pthread_self: fn() -> pthread_t)() }
 }
@@ -13,7 +13,7 @@ pub fn native_self() -> pthread_t {
 /// # Safety
 /// Has no preconditions.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn pthread_self() -> pthread_t {
+pub(super) unsafe extern "C" fn pthread_self() -> pthread_t {
     match Node::current() {
         Some(node) => Thread::current(node).id,
         None => native_self(),
@@ -23,7 +23,7 @@ pub unsafe extern "C" fn pthread_self() -> pthread_t {
 /// # Safety
 /// Has no preconditions.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn pthread_equal(a: pthread_t, b: pthread_t) -> c_int {
+pub(super) unsafe extern "C" fn pthread_equal(a: pthread_t, b: pthread_t) -> c_int {
     c_int::from(a == b)
 }
 
@@ -45,7 +45,7 @@ macro_rules! on_this_node {
         /// # Safety
         /// As the C library's function of this name; a thread of another node is `ESRCH`.
         #[unsafe(no_mangle)]
-        pub unsafe extern "C" fn $name($thread: pthread_t $(, $argument: $type)*) -> c_int {
+        pub(crate) unsafe extern "C" fn $name($thread: pthread_t $(, $argument: $type)*) -> c_int {
             match native($thread) {
                 Ok(thread) => with_buffers_returning_error(&[$($buffer),*], || {
                     // SAFETY: forwards the caller's arguments.
@@ -74,7 +74,7 @@ on_this_node! {
 /// # Safety
 /// As the C library's `pthread_kill`, also for threads of other nodes.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn pthread_kill(thread: pthread_t, signal: c_int) -> c_int {
+pub(super) unsafe extern "C" fn pthread_kill(thread: pthread_t, signal: c_int) -> c_int {
     match (native(thread), Node::current()) {
         // SAFETY: forwards the caller's arguments.
         (Ok(thread), _) => unsafe {
@@ -90,7 +90,7 @@ pub unsafe extern "C" fn pthread_kill(thread: pthread_t, signal: c_int) -> c_int
 /// # Safety
 /// As the C library's `pthread_cancel`, which is refused: threads wait in the runtime, where nothing ends them.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn pthread_cancel(thread: pthread_t) -> c_int {
+pub(super) unsafe extern "C" fn pthread_cancel(thread: pthread_t) -> c_int {
     match Node::current() {
         Some(node) => {
             node.refuse("pthread_cancel(): threads cannot be cancelled; run with -n 1");
@@ -102,7 +102,7 @@ pub unsafe extern "C" fn pthread_cancel(thread: pthread_t) -> c_int {
 }
 
 /// Sends a signal to a thread of the program if it lives here; 0 or an error number.
-pub fn kill_here(thread: u64, signal: c_int) -> c_int {
+pub(crate) fn kill_here(thread: u64, signal: c_int) -> c_int {
     match Node::current().and_then(|node| node.native_thread(thread)) {
         // SAFETY: a thread of this process that has not ended.
         Some(native) => unsafe { crate::real!(pthread_kill: fn(pthread_t, c_int) -> c_int)(native, signal) },
@@ -113,7 +113,10 @@ pub fn kill_here(thread: u64, signal: c_int) -> c_int {
 /// # Safety
 /// As the C library's function of this name; it returns the stack in the span.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn pthread_getattr_np(thread: pthread_t, attributes: *mut pthread_attr_t) -> c_int {
+pub(super) unsafe extern "C" fn pthread_getattr_np(
+    thread: pthread_t,
+    attributes: *mut pthread_attr_t,
+) -> c_int {
     let Ok(named) = native(thread) else { return libc::ESRCH };
     // SAFETY: forwards the caller's arguments.
     let result = unsafe {

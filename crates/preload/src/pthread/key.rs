@@ -34,7 +34,7 @@ fn of_runtime(destructor: Destructor) -> bool {
 /// # Safety
 /// As the C library's `pthread_key_create`.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn pthread_key_create(
+pub(super) unsafe extern "C" fn pthread_key_create(
     key: *mut pthread_key_t,
     destructor: Option<Destructor>,
 ) -> c_int {
@@ -59,7 +59,7 @@ pub unsafe extern "C" fn pthread_key_create(
 /// # Safety
 /// As the C library's `pthread_key_delete`.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn pthread_key_delete(key: pthread_key_t) -> c_int {
+pub(super) unsafe extern "C" fn pthread_key_delete(key: pthread_key_t) -> c_int {
     match Node::current() {
         Some(node) if key >= FIRST => {
             let result = node.key_delete(key - FIRST);
@@ -76,7 +76,7 @@ pub unsafe extern "C" fn pthread_key_delete(key: pthread_key_t) -> c_int {
 /// # Safety
 /// As the C library's `pthread_setspecific`.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn pthread_setspecific(key: pthread_key_t, value: *const c_void) -> c_int {
+pub(super) unsafe extern "C" fn pthread_setspecific(key: pthread_key_t, value: *const c_void) -> c_int {
     if key < FIRST {
         // SAFETY: forwards the caller's arguments.
         return unsafe {
@@ -102,7 +102,7 @@ pub unsafe extern "C" fn pthread_setspecific(key: pthread_key_t, value: *const c
 /// # Safety
 /// As the C library's `pthread_getspecific`.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn pthread_getspecific(key: pthread_key_t) -> *mut c_void {
+pub(super) unsafe extern "C" fn pthread_getspecific(key: pthread_key_t) -> *mut c_void {
     if key < FIRST {
         // SAFETY: forwards the caller's argument.
         return unsafe { crate::real!(pthread_getspecific: fn(pthread_key_t) -> *mut c_void)(key) };
@@ -113,7 +113,7 @@ pub unsafe extern "C" fn pthread_getspecific(key: pthread_key_t) -> *mut c_void 
 }
 
 /// Runs the destructors of the calling thread's values.
-pub fn run_destructors(node: &'static Node) {
+pub(super) fn run_destructors(node: &'static Node) {
     for _ in 0..ROUNDS {
         let values = Thread::current(node).specifics.take();
         if values.is_empty() {

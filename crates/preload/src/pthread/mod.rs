@@ -16,10 +16,10 @@ mod rwlock;
 mod semaphore;
 mod thread;
 
-pub use cond::futex;
-pub use identity::{kill_here, native_self};
-pub use robust::expect as expect_robust_mutexes;
-pub use thread::{foreign_ends, spec, start as start_thread};
+pub(crate) use cond::futex;
+pub(crate) use identity::{kill_here, native_self};
+pub(crate) use robust::expect as expect_robust_mutexes;
+pub(crate) use thread::{foreign_ends, spec, start as start_thread};
 
 use gondwana_node::Node;
 use libc::{c_int, clockid_t, timespec};
@@ -62,7 +62,7 @@ fn deadline(clock: clockid_t, time: *const timespec) -> Result<Instant, i32> {
 /// Calls a rarely used path out of line, so that the common path saves no registers.
 #[cold]
 #[inline(never)]
-pub fn rarely<R>(call: impl FnOnce() -> R) -> R {
+pub(crate) fn rarely<R>(call: impl FnOnce() -> R) -> R {
     call()
 }
 
@@ -80,7 +80,7 @@ macro_rules! shared_or_real {
         /// # Safety
         /// As the C library's function of this name.
         #[unsafe(no_mangle)]
-        pub unsafe extern "C" fn $name($object: $object_type $(, $argument: $type)*) -> $result {
+        pub(crate) unsafe extern "C" fn $name($object: $object_type $(, $argument: $type)*) -> $result {
             let whole = move || match $crate::pthread::sharing($object) {
                 Some($node) => $body,
                 // SAFETY: forwards the caller's arguments.

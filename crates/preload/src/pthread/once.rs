@@ -18,7 +18,7 @@ impl Drop for Unfinished {
 /// # Safety
 /// As the C library's `pthread_once`.
 #[unsafe(no_mangle)]
-pub unsafe extern "C-unwind" fn pthread_once(
+pub(super) unsafe extern "C-unwind" fn pthread_once(
     control: *mut pthread_once_t,
     routine: extern "C-unwind" fn(),
 ) -> c_int {

@@ -38,7 +38,7 @@ fn with_held<R>(call: impl FnOnce(&mut Vec<usize>) -> R) -> R {
 }
 
 /// This process is to expect robust mutexes.
-pub fn expect() -> c_int {
+pub(crate) fn expect() -> c_int {
     EXPECTED.store(true, Ordering::Relaxed);
     0
 }
@@ -47,7 +47,10 @@ pub fn expect() -> c_int {
 ///
 /// # Safety
 /// The attributes are null or valid.
-pub unsafe fn announce(node: &'static Node, attributes: *const pthread_mutexattr_t) -> Result<(), i32> {
+pub(super) unsafe fn announce(
+    node: &'static Node,
+    attributes: *const pthread_mutexattr_t,
+) -> Result<(), i32> {
     let mut robust = libc::PTHREAD_MUTEX_STALLED;
     // SAFETY: the caller's promise; the result is a private variable.
     let wanted = !attributes.is_null()
@@ -63,7 +66,7 @@ pub unsafe fn announce(node: &'static Node, attributes: *const pthread_mutexattr
 
 /// True if there may be robust mutexes.
 #[inline]
-pub fn are_expected() -> bool {
+pub(super) fn are_expected() -> bool {
     EXPECTED.load(Ordering::Relaxed)
 }
 
@@ -81,7 +84,7 @@ fn state(mutex: *mut pthread_mutex_t) -> *mut c_int {
 /// # Errors
 /// `EOWNERDEAD`: it may repair the data. `ENOTRECOVERABLE`: it does not hold the mutex.
 #[inline]
-pub fn locked(node: &'static Node, mutex: *mut pthread_mutex_t) -> Result<(), i32> {
+pub(super) fn locked(node: &'static Node, mutex: *mut pthread_mutex_t) -> Result<(), i32> {
     if is_robust(mutex) { look(node, mutex) } else { Ok(()) }
 }
 
@@ -120,7 +123,7 @@ fn forget(mutex: *mut pthread_mutex_t) -> usize {
 /// # Errors
 /// `EPERM`: it does not hold the mutex.
 #[inline]
-pub fn unlocking(mutex: *mut pthread_mutex_t) -> Result<(), i32> {
+pub(super) fn unlocking(mutex: *mut pthread_mutex_t) -> Result<(), i32> {
     if is_robust(mutex) { leave(mutex) } else { Ok(()) }
 }
 
@@ -139,7 +142,7 @@ fn leave(mutex: *mut pthread_mutex_t) -> Result<(), i32> {
 }
 
 /// The result of `pthread_mutex_trylock` for a locked mutex.
-pub fn busy(mutex: *mut pthread_mutex_t) -> i32 {
+pub(super) fn busy(mutex: *mut pthread_mutex_t) -> i32 {
     let is_mine = || with_held(|held| held.contains(&(mutex as usize)));
     let checks = || kind_of(mutex)() == MutexKind::ErrorCheck;
     if is_robust(mutex) && checks() && is_mine() { libc::EDEADLK } else { libc::EBUSY }
@@ -149,7 +152,7 @@ pub fn busy(mutex: *mut pthread_mutex_t) -> i32 {
 ///
 /// # Errors
 /// `EINVAL`: the mutex is not inconsistent.
-pub fn mended(mutex: *mut pthread_mutex_t) -> Result<(), i32> {
+pub(super) fn mended(mutex: *mut pthread_mutex_t) -> Result<(), i32> {
     // SAFETY: the caller of the wrapped function passes a mutex that it holds.
     unsafe {
         if !is_robust(mutex) || state(mutex).read() != INCONSISTENT {
@@ -161,7 +164,7 @@ pub fn mended(mutex: *mut pthread_mutex_t) -> Result<(), i32> {
 }
 
 /// Called when the calling thread ends: unlocks the robust mutexes that it holds.
-pub fn thread_ends(node: &'static Node) {
+pub(super) fn thread_ends(node: &'static Node) {
     for mutex in with_held(std::mem::take) {
         let mutex = mutex as *mut pthread_mutex_t;
         // A recursive mutex is listed as often as it was locked.

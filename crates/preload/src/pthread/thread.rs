@@ -50,7 +50,7 @@ fn real_create(
 /// # Safety
 /// As the C library's `pthread_create`.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn pthread_create(
+pub(super) unsafe extern "C" fn pthread_create(
     thread: *mut pthread_t,
     attributes: *const pthread_attr_t,
     routine: Routine,
@@ -75,7 +75,7 @@ pub unsafe extern "C" fn pthread_create(
 ///
 /// # Safety
 /// The attributes are null or valid.
-pub unsafe fn spec(attributes: *const pthread_attr_t, function: usize, argument: usize) -> ThreadSpec {
+pub(crate) unsafe fn spec(attributes: *const pthread_attr_t, function: usize, argument: usize) -> ThreadSpec {
     let mut stack = Node::current().map_or(LEAST_STACK, |node| node.default_stack());
     let mut detached = libc::PTHREAD_CREATE_JOINABLE;
     if !attributes.is_null() {
@@ -99,7 +99,7 @@ pub unsafe fn spec(attributes: *const pthread_attr_t, function: usize, argument:
 ///
 /// # Errors
 /// An error number, as from `pthread_create`.
-pub fn start(node: &'static Node, spec: ThreadSpec) -> Result<(), i32> {
+pub(crate) fn start(node: &'static Node, spec: ThreadSpec) -> Result<(), i32> {
     let stack = span_stack::take(node, spec.stack as usize).ok_or(libc::EAGAIN)?;
     let start = Box::into_raw(Box::new(Start { node, spec, stack }));
     let create = move || {
@@ -163,7 +163,7 @@ fn call_at_end(node: &'static Node) {
 }
 
 /// A thread that a library has started ends, or uses no shared memory any more.
-pub fn foreign_ends(node: &'static Node) {
+pub(crate) fn foreign_ends(node: &'static Node) {
     key::run_destructors(node);
     robust::thread_ends(node);
     node.release(None);
@@ -195,7 +195,7 @@ unsafe extern "C" fn end(node: *mut c_void) {
 /// # Safety
 /// As the C library's `pthread_exit`.
 #[unsafe(no_mangle)]
-pub unsafe extern "C-unwind" fn pthread_exit(value: *mut c_void) -> ! {
+pub(super) unsafe extern "C-unwind" fn pthread_exit(value: *mut c_void) -> ! {
     let real = crate::real!(pthread_exit: fn(*mut c_void) -> ());
     // SAFETY: the same function, as it is declared.
     let real: unsafe extern "C-unwind" fn(*mut c_void) -> ! = unsafe { std::mem::transmute(real) };
@@ -231,7 +231,7 @@ macro_rules! naming_a_thread {
         /// # Safety
         /// As the C library's function of this name.
         #[unsafe(no_mangle)]
-        pub unsafe extern "C" fn $name($thread: pthread_t $(, $argument: $type)*) -> c_int {
+        pub(crate) unsafe extern "C" fn $name($thread: pthread_t $(, $argument: $type)*) -> c_int {
             if Node::current().is_some_and(|node| node.is_thread($thread)) {
                 return $body;
             }

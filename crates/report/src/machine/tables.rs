@@ -4,7 +4,7 @@ use gondwana_console::columns::{Side, amount, columns};
 use gondwana_topology::{Cache, CacheKind, HugePages, Machine, MachineNode};
 
 /// The nodes: their resources and distances.
-pub fn nodes(machine: &Machine) -> String {
+pub(super) fn nodes(machine: &Machine) -> String {
     let words = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>();
     let mut heading = words(&["node", "processors", "memory", "free", "huge pages", "distance to"]);
     heading.extend(machine.nodes.iter().map(|node| node.id.to_string()));
@@ -32,7 +32,7 @@ fn huge_pages(pages: &HugePages) -> String {
 }
 
 /// The caches: one line for each kind.
-pub fn caches(machine: &Machine) -> String {
+pub(super) fn caches(machine: &Machine) -> String {
     if machine.caches.is_empty() {
         return String::new();
     }
@@ -52,7 +52,7 @@ pub fn caches(machine: &Machine) -> String {
 }
 
 /// The usual name of a cache.
-pub fn name(cache: &Cache) -> String {
+pub(super) fn name(cache: &Cache) -> String {
     let kind = match cache.kind {
         CacheKind::Data => "d",
         CacheKind::Instruction => "i",
@@ -62,7 +62,7 @@ pub fn name(cache: &Cache) -> String {
 }
 
 /// The resources that this process may use, in a sentence; empty if it may use all.
-pub fn limits(machine: &Machine) -> String {
+pub(super) fn limits(machine: &Machine) -> String {
     let limits = &machine.limits;
     let parts: Vec<String> = [
         limits.processors.map(|processors| format!("processors {processors}")),

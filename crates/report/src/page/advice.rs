@@ -6,7 +6,7 @@ use gondwana_console::columns::{amount, grouped};
 use gondwana_plan::Plan;
 
 /// Something that the user can change.
-pub struct Item {
+pub(super) struct Item {
     pub title: String,
     /// The index of the area in the table, if the advice is about one.
     pub area: Option<usize>,
@@ -19,7 +19,7 @@ pub struct Item {
 
 impl Item {
     /// Some advice.
-    pub fn new(advice: &Advice, analysis: &Analysis, earlier: &Plan) -> Self {
+    pub(super) fn new(advice: &Advice, analysis: &Analysis, earlier: &Plan) -> Self {
         let areas = analysis.areas.iter().take(limits::MOST_AREAS);
         Self {
             title: words::name(&title(advice)),
@@ -37,7 +37,7 @@ impl Item {
 }
 
 /// The plan of the run with all advice added that a plan can do; empty if there is none.
-pub fn plan_of(advice: &[Advice], analysis: &Analysis, earlier: &Plan) -> String {
+pub(super) fn plan_of(advice: &[Advice], analysis: &Analysis, earlier: &Plan) -> String {
     let plan = plan(analysis, advice).keeping(earlier);
     if plan.is_empty() { String::new() } else { words::text(plan.to_toml().trim_end()) }
 }

@@ -15,13 +15,13 @@ const MOST_WRITERS: usize = 64;
 const MOST_DETAILED: usize = 300;
 
 /// The sentence that a reader in a hurry needs.
-pub struct Hottest {
+pub(super) struct Hottest {
     pub name: String,
     pub rest: String,
 }
 
 /// The hottest area; none if there were no transactions.
-pub fn hottest(analysis: &Analysis) -> Option<Hottest> {
+pub(super) fn hottest(analysis: &Analysis) -> Option<Hottest> {
     let area = analysis.areas.first()?;
     let (part, whole) = (area.totals.requests(), analysis.totals.requests());
     let share = words::percent(part, whole);
@@ -36,7 +36,7 @@ pub fn hottest(analysis: &Analysis) -> Option<Hottest> {
 }
 
 /// A part of a bar, with the colour of a node.
-pub struct Bar {
+pub(super) struct Bar {
     pub colour: usize,
     pub start: String,
     pub length: String,
@@ -44,7 +44,7 @@ pub struct Bar {
 }
 
 /// A row of the table. Numbers are there twice: for sorting and for people.
-pub struct AreaRow {
+pub(super) struct AreaRow {
     pub index: usize,
     pub detailed: bool,
     pub name: String,
@@ -58,7 +58,7 @@ pub struct AreaRow {
 
 impl AreaRow {
     /// The row of an area.
-    pub fn new(index: usize, area: &Area, analysis: &Analysis) -> Self {
+    pub(super) fn new(index: usize, area: &Area, analysis: &Analysis) -> Self {
         let totals = &area.totals;
         let numbers = [totals.requests(), totals.reads, totals.writes, totals.diffs];
         let mut numbers: Vec<(u64, String)> =
@@ -116,7 +116,7 @@ fn class(pattern: Pattern) -> &'static str {
 }
 
 /// The details of an area.
-pub struct Details {
+pub(super) struct Details {
     pub index: usize,
     pub name: String,
     pub what: String,
@@ -130,7 +130,7 @@ pub struct Details {
 }
 
 /// What one node did with an area.
-pub struct NodeRow {
+pub(super) struct NodeRow {
     pub node: usize,
     pub colour: usize,
     pub numbers: Vec<String>,
@@ -139,14 +139,14 @@ pub struct NodeRow {
 }
 
 /// A part of an area that has a name.
-pub struct FieldRow {
+pub(super) struct FieldRow {
     pub name: String,
     pub reads: String,
     pub writes: String,
 }
 
 /// Where in the program an area is touched.
-pub struct PlaceRow {
+pub(super) struct PlaceRow {
     pub text: String,
     pub function: String,
     pub reads: String,
@@ -154,7 +154,7 @@ pub struct PlaceRow {
 }
 
 /// A falsely shared page.
-pub struct PageRow {
+pub(super) struct PageRow {
     pub address: String,
     pub fetches: String,
     pub length: u64,
@@ -162,7 +162,7 @@ pub struct PageRow {
 }
 
 /// A range of its bytes that one node uses.
-pub struct User {
+pub(super) struct User {
     pub node: u16,
     pub colour: usize,
     pub writes: bool,
@@ -174,7 +174,7 @@ pub struct User {
 
 impl Details {
     /// The details of an area; short ones for areas beyond the hottest.
-    pub fn new(index: usize, area: &Area, analysis: &Analysis) -> Option<Self> {
+    pub(super) fn new(index: usize, area: &Area, analysis: &Analysis) -> Option<Self> {
         (index < MOST_DETAILED).then(|| Self {
             index,
             name: words::name(&area.name),

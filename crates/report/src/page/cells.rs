@@ -4,13 +4,13 @@ use gondwana_analysis::Cell;
 use std::collections::BTreeMap;
 
 /// A page has no more cells than this.
-pub const LIMIT: usize = 200_000;
+pub(super) const LIMIT: usize = 200_000;
 /// Units are not made longer than this to get below the limit, as a power of two: addresses have 47 bits.
 const LONGEST: u8 = 47;
 
 /// The cells in ascending order of addresses. If there are more than the limit, adjacent cells are merged into longer
 /// and longer units; the second value is log2 of the unit, 0 if no cells were merged.
-pub fn bounded(cells: &[Cell], limit: usize) -> (Vec<Cell>, u8) {
+pub(super) fn bounded(cells: &[Cell], limit: usize) -> (Vec<Cell>, u8) {
     let mut kept: Vec<Cell> = cells.to_vec();
     for cell in &mut kept {
         cell.unit = cell.unit.min(LONGEST);

@@ -48,7 +48,7 @@ struct Columns {
 }
 
 /// The data as JSON that may be inside a `script` element, with this many areas.
-pub fn json(analysis: &Analysis, cells: &[Cell], areas: usize, slots: &[super::time::Slot]) -> String {
+pub(super) fn json(analysis: &Analysis, cells: &[Cell], areas: usize, slots: &[super::time::Slot]) -> String {
     let threads = analysis.threads.iter().take(limits::MOST_THREADS);
     let data = Data {
         nodes: analysis.nodes.iter().take(limits::MOST_NODES).map(|node| words::name(&node.host)).collect(),
@@ -116,7 +116,7 @@ fn columns(cells: &[Cell]) -> Columns {
 }
 
 /// The cells of the page, and a sentence if cells were merged or left out.
-pub fn shown(analysis: &Analysis) -> (Vec<Cell>, Option<String>) {
+pub(super) fn shown(analysis: &Analysis) -> (Vec<Cell>, Option<String>) {
     let (kept, unit) = cells::bounded(&analysis.cells, cells::LIMIT);
     let note = (unit > 0).then(|| {
         let length = gondwana_console::columns::amount(1 << unit);

@@ -8,13 +8,13 @@ use gondwana_analysis::{Analysis, Flow};
 const HEATS: u64 = 9;
 
 /// One sender.
-pub struct FlowRow {
+pub(super) struct FlowRow {
     pub host: String,
     pub cells: Vec<Cell>,
 }
 
 /// The data that one node has sent to another.
-pub struct Cell {
+pub(super) struct Cell {
     pub bytes: String,
     pub title: String,
     pub heat: u64,
@@ -22,7 +22,7 @@ pub struct Cell {
 }
 
 /// The rows of the table, by sender.
-pub fn matrix(analysis: &Analysis) -> Vec<FlowRow> {
+pub(super) fn matrix(analysis: &Analysis) -> Vec<FlowRow> {
     let rows = analysis.flows.iter().take(MOST_NODES);
     let hottest =
         rows.clone().flat_map(|row| row.iter().take(MOST_NODES)).map(|flow| flow.bytes).max().unwrap_or(0);

@@ -1,12 +1,12 @@
 //! How much a page shows at most.
 
 /// The page shows this many data areas, hottest first.
-pub const MOST_AREAS: usize = 1000;
+pub(super) const MOST_AREAS: usize = 1000;
 /// The page shows this many locks, hottest first.
-pub const MOST_LOCKS: usize = 200;
+pub(super) const MOST_LOCKS: usize = 200;
 /// The page shows this many nodes.
-pub const MOST_NODES: usize = 64;
+pub(super) const MOST_NODES: usize = 64;
 /// The most threads with a start routine on the page.
-pub const MOST_THREADS: usize = 4096;
+pub(super) const MOST_THREADS: usize = 4096;
 /// The number of colours for nodes or threads; further ones repeat them in another shade.
-pub const COLOURS: usize = 8;
+pub(super) const COLOURS: usize = 8;

@@ -7,7 +7,7 @@ use std::collections::HashMap;
 
 /// Objects, their names and their layouts.
 #[derive(Serialize)]
-pub struct Things {
+pub(super) struct Things {
     things: ThingColumns,
     /// The names that the columns use.
     names: Vec<String>,
@@ -43,7 +43,7 @@ enum Shape {
 }
 
 /// The data for the first areas.
-pub fn things(analysis: &Analysis, areas: usize) -> Things {
+pub(super) fn things(analysis: &Analysis, areas: usize) -> Things {
     let mut columns = ThingColumns::default();
     let mut names = vec![];
     let mut known: HashMap<u32, u32> = HashMap::new();

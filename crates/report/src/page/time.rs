@@ -9,13 +9,13 @@ use std::fmt::Write;
 /// The most slots of a page; adjacent slots are merged until there are few enough.
 const MOST_SLOTS: usize = 240;
 /// The size of the picture of one node, in SVG units.
-pub const WIDTH: f64 = 1000.0;
+pub(super) const WIDTH: f64 = 1000.0;
 /// See [`WIDTH`].
-pub const HEIGHT: f64 = 60.0;
+pub(super) const HEIGHT: f64 = 60.0;
 
 /// Some time of the run.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Slot {
+pub(super) struct Slot {
     /// When it began, in seconds.
     begin: f64,
     /// When it ended.
@@ -36,7 +36,7 @@ impl Slot {
 }
 
 /// The time line of all nodes.
-pub struct Timeline {
+pub(super) struct Timeline {
     /// Its slots.
     pub slots: Vec<Slot>,
     /// For each node the outlines of reads, writes and diffs, one above the other: paths of SVG.
@@ -50,7 +50,7 @@ pub struct Timeline {
 }
 
 /// The time line of a recording.
-pub fn timeline(analysis: &Analysis) -> Timeline {
+pub(super) fn timeline(analysis: &Analysis) -> Timeline {
     let slots = slots(analysis);
     let nodes = analysis.nodes.len().min(limits::MOST_NODES);
     let end = slots.last().map_or(0.0, |slot| slot.end);

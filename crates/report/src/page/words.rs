@@ -8,12 +8,12 @@ use gondwana_console::columns::grouped;
 const NAME_LIMIT: usize = 300;
 
 /// A number with a noun.
-pub fn things(number: u64, one: &str, many: &str) -> String {
+pub(super) fn things(number: u64, one: &str, many: &str) -> String {
     format!("{} {}", grouped(number), if number == 1 { one } else { many })
 }
 
 /// A part of the whole, in percent.
-pub fn percent(part: u64, whole: u64) -> String {
+pub(super) fn percent(part: u64, whole: u64) -> String {
     match part as f64 / whole.max(1) as f64 * 100.0 {
         0.0 => "0 %".to_owned(),
         share if share < 1.0 => "under 1 %".to_owned(),
@@ -22,7 +22,7 @@ pub fn percent(part: u64, whole: u64) -> String {
 }
 
 /// A time in seconds with three digits or so.
-pub fn seconds(time: f64) -> String {
+pub(super) fn seconds(time: f64) -> String {
     match time {
         time if !time.is_finite() || time <= 0.0 => "0 s".to_owned(),
         time if time < 1.0 => format!("{:.0} ms", time * 1000.0),
@@ -33,12 +33,12 @@ pub fn seconds(time: f64) -> String {
 }
 
 /// A text of one or several lines without other control characters.
-pub fn text(text: &str) -> String {
+pub(super) fn text(text: &str) -> String {
     clean::text(text)
 }
 
 /// A name from a recording, without control characters and truncated.
-pub fn name(text: &str) -> String {
+pub(super) fn name(text: &str) -> String {
     let mut name = clean::line(&text.chars().take(NAME_LIMIT).collect::<String>());
     if text.chars().nth(NAME_LIMIT).is_some() {
         name.push('…');
@@ -47,7 +47,7 @@ pub fn name(text: &str) -> String {
 }
 
 /// The meaning of a pattern, and what usually helps.
-pub fn meaning(pattern: Pattern) -> &'static str {
+pub(super) fn meaning(pattern: Pattern) -> &'static str {
     match pattern {
         Pattern::Private => {
             "each part is used by one node only: what crosses is there because the home is elsewhere"

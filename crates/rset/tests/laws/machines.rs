@@ -5,12 +5,12 @@ use gondwana_topology::{Bytes, Machine, NodeId, NodeSet, ProcessorId, ProcessorS
 use proptest::prelude::*;
 
 /// A machine of as many processors as there can be.
-pub fn large() -> Machine {
+pub(crate) fn large() -> Machine {
     Machine::uniform(64, 64, Bytes(1 << 34))
 }
 
 /// Machines with gaps in all numbers, memory-only nodes, nodes without memory and different distances.
-pub fn machines() -> impl Strategy<Value = Machine> {
+pub(crate) fn machines() -> impl Strategy<Value = Machine> {
     let node = (0..3usize, prop::collection::vec(10..40u32, 8), 1..4u16);
     prop::collection::vec(node, 1..8).prop_map(|nodes| {
         let mut machine = Machine::uniform(nodes.len() as u16, 9, Bytes(1 << 30));
@@ -32,7 +32,7 @@ pub fn machines() -> impl Strategy<Value = Machine> {
 }
 
 /// Any part of a machine, also nothing and everything.
-pub fn parts_of(machine: &Machine) -> impl Strategy<Value = RSet> + use<> {
+pub(crate) fn parts_of(machine: &Machine) -> impl Strategy<Value = RSet> + use<> {
     let processors: Vec<ProcessorId> = machine.processors().iter().collect();
     let memory: Vec<NodeId> = machine.memory_nodes().iter().collect();
     let some_processors = prop::sample::subsequence(processors.clone(), 0..=processors.len());
@@ -43,7 +43,7 @@ pub fn parts_of(machine: &Machine) -> impl Strategy<Value = RSet> + use<> {
 }
 
 /// A machine and a part of it.
-pub fn machines_with_part() -> impl Strategy<Value = (Machine, RSet)> {
+pub(crate) fn machines_with_part() -> impl Strategy<Value = (Machine, RSet)> {
     machines().prop_flat_map(|machine| {
         let part = parts_of(&machine);
         (Just(machine), part)
@@ -51,6 +51,6 @@ pub fn machines_with_part() -> impl Strategy<Value = (Machine, RSet)> {
 }
 
 /// Reads a text without names.
-pub fn parse(text: &str, machine: &Machine) -> RSet {
+pub(crate) fn parse(text: &str, machine: &Machine) -> RSet {
     RSet::parse(text, machine, &Registry::default()).unwrap_or_else(|error| panic!("{error}"))
 }

@@ -18,7 +18,7 @@ pub(crate) struct Frame {
 
 impl Debug {
     /// The places of an instruction, the innermost first: more than one where functions were inlined.
-    pub fn frames(&self, address: u64) -> Vec<Frame> {
+    pub(crate) fn frames(&self, address: u64) -> Vec<Frame> {
         let Some(context) = self.context() else { return vec![] };
         let Ok(mut frames) = context.find_frames(address).skip_all_loads() else { return vec![] };
         let mut found = vec![];

@@ -8,12 +8,12 @@ type Slice<'a> = EndianSlice<'a, LittleEndian>;
 
 impl Debug {
     /// True if there is a line table.
-    pub fn has_lines(&self) -> bool {
+    pub(crate) fn has_lines(&self) -> bool {
         !self.dwarf.debug_line.reader().is_empty()
     }
 
     /// Where the code of a line is. The file may be named without its folders.
-    pub fn code_of_line(&self, file: &str, line: u32) -> Vec<Range<u64>> {
+    pub(crate) fn code_of_line(&self, file: &str, line: u32) -> Vec<Range<u64>> {
         let dwarf = self.borrowed();
         let mut found = vec![];
         let mut headers = dwarf.units();

@@ -39,7 +39,7 @@ pub(crate) struct Debug {
 
 impl Debug {
     /// Takes the sections out of a file.
-    pub fn new(elf: &ElfFile) -> Self {
+    pub(crate) fn new(elf: &ElfFile) -> Self {
         let load = |id: SectionId| {
             Ok::<_, gimli::Error>(if is_needed(id) { elf.section(id.name()) } else { Arc::default() })
         };

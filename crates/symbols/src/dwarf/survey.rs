@@ -47,17 +47,17 @@ impl Known {
     }
 
     /// Its beginning is read; none if it is damaged.
-    pub fn unit(&self, dwarf: &Dwarf) -> Option<&Unit<Reader>> {
+    pub(super) fn unit(&self, dwarf: &Dwarf) -> Option<&Unit<Reader>> {
         self.unit.get_or_init(|| dwarf.unit(self.header.clone()).ok()).as_ref()
     }
 
     /// Its offset in `.debug_info`; none if it is in another section.
-    pub fn start(&self) -> Option<usize> {
+    pub(super) fn start(&self) -> Option<usize> {
         self.header.debug_info_offset().map(|offset| offset.0)
     }
 
     /// The entry at an offset of its section.
-    pub fn entry(&self, offset: usize) -> Option<usize> {
+    pub(super) fn entry(&self, offset: usize) -> Option<usize> {
         let offset = UnitSectionOffset(offset).to_unit_offset(&self.header)?;
         Some(offset.0)
     }
@@ -65,7 +65,7 @@ impl Known {
 
 impl Survey {
     /// Surveys all units, borrowed as slices because that is faster.
-    pub fn new(slices: &gimli::Dwarf<Slice<'_>>, dwarf: &Dwarf) -> Self {
+    pub(super) fn new(slices: &gimli::Dwarf<Slice<'_>>, dwarf: &Dwarf) -> Self {
         let mut survey =
             Self { units: vec![], variables: vec![], signatures: HashMap::new(), is_too_deep: false };
         let mut headers = dwarf.units();

@@ -14,7 +14,7 @@ pub(crate) struct Described {
 
 impl Debug {
     /// The variable that begins at an address.
-    pub fn variable(&self, address: u64) -> Option<Described> {
+    pub(crate) fn variable(&self, address: u64) -> Option<Described> {
         let variables = &self.survey().variables;
         let first = variables.partition_point(|(start, _)| *start < address);
         let here = variables[first..].iter().take_while(|(start, _)| *start == address);
@@ -23,7 +23,7 @@ impl Debug {
     }
 
     /// Where the variable is that holds an address.
-    pub fn extent(&self, address: u64) -> Option<Range<u64>> {
+    pub(crate) fn extent(&self, address: u64) -> Option<Range<u64>> {
         let variables = &self.survey().variables;
         let behind = variables.partition_point(|(start, _)| *start <= address);
         let &(start, _) = variables[..behind].last()?;
@@ -32,7 +32,7 @@ impl Debug {
     }
 
     /// The variables with a name.
-    pub fn named(&self, name: &str) -> Vec<Range<u64>> {
+    pub(crate) fn named(&self, name: &str) -> Vec<Range<u64>> {
         let mut found: Vec<Range<u64>> = vec![];
         for &(start, id) in &self.survey().variables {
             if found.last().is_some_and(|last| last.start == start) || !self.may_be_named(id, name) {

@@ -7,11 +7,11 @@ use std::process::Command;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// A folder that goes away with this value; one that stays as long as the tests run remains in cargo's.
-pub struct Folder(PathBuf);
+pub(crate) struct Folder(PathBuf);
 
 impl Folder {
     /// An empty folder.
-    pub fn new() -> Self {
+    pub(crate) fn new() -> Self {
         static COUNT: AtomicUsize = AtomicUsize::new(0);
         let number = COUNT.fetch_add(1, Ordering::Relaxed);
         let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("symbols-{number}"));
@@ -22,14 +22,14 @@ impl Folder {
     }
 
     /// Runs a tool in the folder.
-    pub fn call(&self, tool: &str, arguments: &[&str]) {
+    pub(crate) fn call(&self, tool: &str, arguments: &[&str]) {
         let output = Command::new(tool).args(arguments).current_dir(&self.0).output().unwrap();
         let errors = String::from_utf8_lossy(&output.stderr);
         assert!(output.status.success(), "{tool} {arguments:?}: {errors}");
     }
 
     /// Compiles one of the programs into a file of this name, with options that are separated by spaces.
-    pub fn compile(&self, source: &str, name: &str, options: &str) -> PathBuf {
+    pub(crate) fn compile(&self, source: &str, name: &str, options: &str) -> PathBuf {
         let compiler = if source.ends_with(".cc") { "g++" } else { "gcc" };
         let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/programs").join(source);
         let source = source.to_str().unwrap();
@@ -54,7 +54,7 @@ impl Drop for Folder {
 }
 
 /// What a program has said.
-pub struct Said {
+pub(crate) struct Said {
     /// Its files.
     pub images: Vec<ImageRecord>,
     /// The rest: what it is about, an address, and what there is to say about it.
@@ -63,7 +63,7 @@ pub struct Said {
 
 impl Said {
     /// Runs a program.
-    pub fn by(program: &Path) -> Self {
+    pub(crate) fn by(program: &Path) -> Self {
         let folder = program.parent().unwrap();
         let output = Command::new(program).env("LD_LIBRARY_PATH", folder).output().unwrap();
         assert!(output.status.success(), "{program:?}: {output:?}");
@@ -84,12 +84,12 @@ impl Said {
     }
 
     /// The names, and what there was to say about the files.
-    pub fn open(&self) -> (Symbols, Vec<String>) {
+    pub(crate) fn open(&self) -> (Symbols, Vec<String>) {
         Symbols::open(&self.images)
     }
 
     /// The facts of a kind.
-    pub fn of_kind<'a>(&'a self, kind: &'a str) -> impl Iterator<Item = (u64, &'a [String])> {
+    pub(crate) fn of_kind<'a>(&'a self, kind: &'a str) -> impl Iterator<Item = (u64, &'a [String])> {
         let of_kind = self.facts.iter().filter(move |(of, _, _)| of == kind);
         of_kind.map(|(_, address, rest)| (*address, &rest[..]))
     }

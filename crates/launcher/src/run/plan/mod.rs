@@ -11,7 +11,7 @@ use gondwana_topology::Machine;
 use std::path::Path;
 
 /// Reads a plan.
-pub fn read(path: &Path, machine: &Machine, names: &Registry) -> Result<Plan, Failure> {
+pub(super) fn read(path: &Path, machine: &Machine, names: &Registry) -> Result<Plan, Failure> {
     let shown = path.display();
     let text = std::fs::read_to_string(path)
         .map_err(|error| Failure::cannot(format!("--plan: {shown} cannot be read: {error}")))?;
@@ -19,7 +19,7 @@ pub fn read(path: &Path, machine: &Machine, names: &Registry) -> Result<Plan, Fa
 }
 
 /// Resolves a plan for a program, with a sentence for each entry that cannot be resolved.
-pub fn resolve(plan: &Plan, path: &Path, program: &Program) -> (Vec<PlacementRule>, Vec<String>) {
+pub(super) fn resolve(plan: &Plan, path: &Path, program: &Program) -> (Vec<PlacementRule>, Vec<String>) {
     let mut files = Files { program, open: vec![] };
     let (mut rules, mut missing) = (vec![], vec![]);
     let mut note = |line: usize,

@@ -14,7 +14,7 @@ use ending::held_up;
 use gondwana_console::failure::{CANNOT, Failure};
 use gondwana_control::{Order, Report};
 use state::Crash;
-pub use state::Supervisor;
+pub(crate) use state::Supervisor;
 use std::os::fd::AsRawFd;
 use std::time::{Duration, Instant};
 
@@ -35,7 +35,7 @@ pub struct Outcome {
 
 impl Supervisor<'_> {
     /// Follows the nodes to their ends.
-    pub fn run(mut self, machine: &mut dyn Nodes) -> Result<Outcome, Failure> {
+    pub(crate) fn run(mut self, machine: &mut dyn Nodes) -> Result<Outcome, Failure> {
         if let Some(requests) = self.requests() {
             machine.watch(requests.as_raw_fd());
         }

@@ -11,7 +11,7 @@ use std::time::Instant;
 
 /// A node's report of its own death.
 #[derive(Clone, Debug)]
-pub struct Crash {
+pub(crate) struct Crash {
     pub thread: u64,
     pub address: u64,
     pub what: String,
@@ -19,7 +19,7 @@ pub struct Crash {
 
 /// The state of one node.
 #[derive(Clone, Debug, Default)]
-pub struct SupervisedNode {
+pub(crate) struct SupervisedNode {
     /// Its process, as a number of its computer.
     pub process: Option<u32>,
     pub up: bool,
@@ -35,7 +35,7 @@ pub struct SupervisedNode {
 }
 
 /// Follows nodes until all have ended.
-pub struct Supervisor<'a> {
+pub(crate) struct Supervisor<'a> {
     pub nodes: Vec<SupervisedNode>,
     /// Whether nodes have the runtime library and so report.
     pub reporting: bool,
@@ -60,7 +60,7 @@ pub struct Supervisor<'a> {
 
 impl<'a> Supervisor<'a> {
     /// A supervisor of `nodes` nodes. `say` prints one line for the user.
-    pub fn new(nodes: u16, reporting: bool, live: ProgressLine, say: &'a mut dyn FnMut(&str)) -> Self {
+    pub(crate) fn new(nodes: u16, reporting: bool, live: ProgressLine, say: &'a mut dyn FnMut(&str)) -> Self {
         Self {
             nodes: vec![SupervisedNode::default(); usize::from(nodes)],
             reporting,
@@ -80,29 +80,29 @@ impl<'a> Supervisor<'a> {
     }
 
     /// Keeps the run registry up to date.
-    pub fn keeping(self, registry: Option<Arc<RunRegistry>>) -> Self {
+    pub(crate) fn keeping(self, registry: Option<Arc<RunRegistry>>) -> Self {
         Self { registry, ..self }
     }
 
     /// Lets the run be monitored.
-    pub fn monitored(self, monitored: Monitored) -> Self {
+    pub(crate) fn monitored(self, monitored: Monitored) -> Self {
         Self { monitored: Some(monitored), ..self }
     }
 
     /// Records a node's new state, for queries.
-    pub fn reached(&self, number: u16, state: State) {
+    pub(crate) fn reached(&self, number: u16, state: State) {
         if let Some(registry) = &self.registry {
             registry.reached(number, state);
         }
     }
 
     /// True once a node has reported that the program is ending.
-    pub fn exiting(&self) -> bool {
+    pub(crate) fn exiting(&self) -> bool {
         self.nodes.iter().any(|node| node.exit)
     }
 
     /// Prints one line for the user.
-    pub fn say(&mut self, line: &str) {
+    pub(crate) fn say(&mut self, line: &str) {
         self.live.erase();
         (self.say)(line);
     }

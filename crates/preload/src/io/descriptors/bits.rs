@@ -7,10 +7,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 const WORDS: usize = MOST.div_ceil(64);
 
 /// One bit for each number. Larger numbers are never in it.
-pub struct Bits([AtomicU64; WORDS]);
+pub(super) struct Bits([AtomicU64; WORDS]);
 
 impl Bits {
-    pub const fn new() -> Self {
+    pub(super) const fn new() -> Self {
         Self([const { AtomicU64::new(0) }; WORDS])
     }
 
@@ -21,23 +21,23 @@ impl Bits {
     }
 
     #[inline]
-    pub fn is_set(&self, number: c_int) -> bool {
+    pub(super) fn is_set(&self, number: c_int) -> bool {
         self.word_of(number).is_some_and(|(word, bit)| word.load(Ordering::SeqCst) & bit != 0)
     }
 
-    pub fn set(&self, number: c_int) {
+    pub(super) fn set(&self, number: c_int) {
         if let Some((word, bit)) = self.word_of(number) {
             word.fetch_or(bit, Ordering::SeqCst);
         }
     }
 
     /// True if it was set.
-    pub fn clear(&self, number: c_int) -> bool {
+    pub(super) fn clear(&self, number: c_int) -> bool {
         self.word_of(number).is_some_and(|(word, bit)| word.fetch_and(!bit, Ordering::SeqCst) & bit != 0)
     }
 
     /// 64 numbers in a row.
-    pub fn word(&self, index: usize) -> u64 {
+    pub(super) fn word(&self, index: usize) -> u64 {
         self.0.get(index).map_or(0, |word| word.load(Ordering::SeqCst))
     }
 }

@@ -19,13 +19,13 @@ static BORROWED: Bits = Bits::new();
 static FORGOTTEN: AtomicU64 = AtomicU64::new(0);
 
 /// Lets the nodes of the run, which are children of the launcher, copy descriptors of this process.
-pub fn begin() {
+pub(super) fn begin() {
     // SAFETY: touches no memory. Systems without such restrictions do not know the call, and need none.
     unsafe { libc::prctl(libc::PR_SET_PTRACER, libc::getppid(), 0, 0, 0) };
 }
 
 /// For another node: the number of this process, or `-EBADF` if it does not have the descriptor open either.
-pub fn lend(number: c_int) -> c_int {
+pub(crate) fn lend(number: c_int) -> c_int {
     if stops::is_of_runtime(number) {
         return -libc::EBADF;
     }
@@ -36,7 +36,7 @@ pub fn lend(number: c_int) -> c_int {
 }
 
 /// The result of copying a descriptor from its owner.
-pub enum Borrowed {
+pub(super) enum Borrowed {
     /// It can be used.
     Here,
     /// The owner does not have it open either.
@@ -46,7 +46,7 @@ pub enum Borrowed {
 }
 
 /// Copies a descriptor from its owner, in place of the placeholder.
-pub fn borrow(node: &'static Node, owner: usize, number: c_int) -> Borrowed {
+pub(super) fn borrow(node: &'static Node, owner: usize, number: c_int) -> Borrowed {
     loop {
         let forgotten = FORGOTTEN.load(Ordering::SeqCst);
         let Ok(process) = node.borrow_descriptor(owner, number) else { return Borrowed::Closed };
@@ -72,20 +72,20 @@ fn give_up(number: c_int) {
 }
 
 /// For another node: the original is closed.
-pub fn forget(number: c_int) {
+pub(crate) fn forget(number: c_int) {
     FORGOTTEN.fetch_add(1, Ordering::SeqCst);
     give_up(number);
 }
 
 /// For a thread of another node that closes a descriptor of this one; 0 or an error number.
-pub fn close_here(number: c_int) -> c_int {
+pub(crate) fn close_here(number: c_int) -> c_int {
     LENT.clear(number);
     // SAFETY: what the program asked for.
     if unsafe { crate::real!(close: fn(c_int) -> c_int)(number) } == 0 { 0 } else { crate::errno::get() }
 }
 
 /// Closes the copies of a descriptor that was just closed or replaced here, or renews those of standard descriptors.
-pub fn recall(number: c_int) {
+pub(crate) fn recall(number: c_int) {
     if standard::is_standard(number) {
         standard::changed(number);
     } else if LENT.is_set(number)
@@ -100,7 +100,7 @@ pub fn recall(number: c_int) {
 }
 
 /// If a number has a copy here, closes the original and all copies, and gives the result of `close`.
-pub fn close_borrowed(number: c_int) -> Option<c_int> {
+pub(super) fn close_borrowed(number: c_int) -> Option<c_int> {
     if !BORROWED.is_set(number) {
         return None;
     }

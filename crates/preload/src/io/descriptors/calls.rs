@@ -46,7 +46,7 @@ crate::guarded! {
 /// # Safety
 /// As the C library's `isatty`, which fails with 0.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn isatty(fd: c_int) -> c_int {
+pub(super) unsafe extern "C" fn isatty(fd: c_int) -> c_int {
     if !is_here(fd, "isatty") {
         return 0;
     }
@@ -57,7 +57,7 @@ pub unsafe extern "C" fn isatty(fd: c_int) -> c_int {
 /// # Safety
 /// As the C library's `close`.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn close(fd: c_int) -> c_int {
+pub(super) unsafe extern "C" fn close(fd: c_int) -> c_int {
     if stops::is_out_of_reach(fd) {
         crate::errno::set(libc::EBADF);
         return -1;
@@ -84,7 +84,7 @@ pub unsafe extern "C" fn close(fd: c_int) -> c_int {
 /// # Safety
 /// As the C library's `dup2`.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn dup2(old: c_int, new: c_int) -> c_int {
+pub(super) unsafe extern "C" fn dup2(old: c_int, new: c_int) -> c_int {
     // SAFETY: forwards the caller's arguments.
     duplicate("dup2", old, new, || unsafe { crate::real!(dup2: fn(c_int, c_int) -> c_int)(old, new) })
 }
@@ -92,7 +92,7 @@ pub unsafe extern "C" fn dup2(old: c_int, new: c_int) -> c_int {
 /// # Safety
 /// As the C library's `dup3`.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn dup3(old: c_int, new: c_int, flags: c_int) -> c_int {
+pub(super) unsafe extern "C" fn dup3(old: c_int, new: c_int, flags: c_int) -> c_int {
     // SAFETY: forwards the caller's arguments.
     duplicate("dup3", old, new, || unsafe {
         crate::real!(dup3: fn(c_int, c_int, c_int) -> c_int)(old, new, flags)

@@ -3,13 +3,13 @@
 use libc::{c_int, c_uint};
 
 /// Whether programs that this process runs get a descriptor.
-pub enum Lasting {
+pub(super) enum Lasting {
     UntilExec,
     AcrossExec,
 }
 
 /// Puts a copy of another process's descriptor at the same number here.
-pub fn copy(process: c_int, number: c_int, lasting: Lasting) -> bool {
+pub(super) fn copy(process: c_int, number: c_int, lasting: Lasting) -> bool {
     let kind = match lasting {
         Lasting::UntilExec => libc::O_CLOEXEC,
         Lasting::AcrossExec => 0,

@@ -14,12 +14,12 @@ const LEAST: i32 = 128;
 /// The most numbers that any run divides. Each node has a placeholder at almost every one, which costs the kernel
 /// time and memory, and also programs that list the open files of all processes: with [`LEAST`] for each of 256 nodes
 /// there would be nine million.
-pub const MOST: usize = 5 * SELECTABLE as usize;
+pub(super) const MOST: usize = 5 * SELECTABLE as usize;
 
 /// The numbers of one run, divided among its nodes. Every node has a part of the numbers that `select` knows, and
 /// a part of the rest. Node 0 has the first numbers, as `main` expects, and half of the first part.
 #[derive(Clone, Copy, Debug)]
-pub struct Division {
+pub(super) struct Division {
     nodes: i32,
     room: i32,
 }
@@ -27,19 +27,19 @@ pub struct Division {
 impl Division {
     /// Divides numbers among nodes; none above `limit`. The nodes of a run agree as long as none has a limit below
     /// the wanted few thousand.
-    pub fn new(nodes: usize, limit: i32) -> Self {
+    pub(super) fn new(nodes: usize, limit: i32) -> Self {
         let nodes = nodes as i32;
         let wanted = WANTED.max(SELECTABLE + nodes * LEAST).min(MOST as i32);
         Self { nodes, room: wanted.min(limit) }
     }
 
     /// The end of the divided numbers.
-    pub fn room(&self) -> i32 {
+    pub(super) fn room(&self) -> i32 {
         self.room
     }
 
     /// The numbers of a node.
-    pub fn of(&self, node: usize) -> [Range<i32>; 2] {
+    pub(super) fn of(&self, node: usize) -> [Range<i32>; 2] {
         let node = node as i32;
         let selectable = self.room.min(SELECTABLE);
         let first = selectable / 2;
@@ -48,7 +48,7 @@ impl Division {
     }
 
     /// The node that a number belongs to.
-    pub fn owner(&self, number: i32) -> Option<usize> {
+    pub(super) fn owner(&self, number: i32) -> Option<usize> {
         (0..self.nodes as usize).find(|&node| self.of(node).iter().any(|part| part.contains(&number)))
     }
 }

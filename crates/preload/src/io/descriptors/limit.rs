@@ -28,7 +28,7 @@ fn set(limit: rlimit) -> c_int {
 }
 
 /// Raises the limit as far as possible. Returns how many numbers a run of `nodes` may divide.
-pub fn raise(nodes: usize) -> c_int {
+pub(super) fn raise(nodes: usize) -> c_int {
     let limit = get();
     BELIEVED.store(limit.rlim_cur, Ordering::Relaxed);
     set(rlimit { rlim_cur: limit.rlim_max, ..limit });
@@ -36,7 +36,7 @@ pub fn raise(nodes: usize) -> c_int {
 }
 
 /// Ends the program's numbers where those of the run end.
-pub fn settle(room: c_int) {
+pub(super) fn settle(room: c_int) {
     set(rlimit { rlim_cur: room as u64, ..get() });
 }
 
@@ -44,7 +44,7 @@ pub fn settle(room: c_int) {
 static STARTING: Mutex<(usize, u64)> = Mutex::new((0, 0));
 
 /// Runs a call that starts a program, which gets the limit that this program sees.
-pub fn for_child<R>(start: impl FnOnce() -> R) -> R {
+pub(crate) fn for_child<R>(start: impl FnOnce() -> R) -> R {
     let Some(believed) = believed() else { return start() };
     let starting = || lock(&STARTING);
     {
@@ -68,7 +68,7 @@ pub fn for_child<R>(start: impl FnOnce() -> R) -> R {
 }
 
 /// Replaces this process by a program, which gets the limit that this program sees; returns if that fails.
-pub fn for_exec(replace: impl FnOnce() -> c_int) -> c_int {
+pub(crate) fn for_exec(replace: impl FnOnce() -> c_int) -> c_int {
     let Some(believed) = believed() else { return replace() };
     let limit = get();
     set(rlimit { rlim_cur: believed.min(limit.rlim_max), ..limit });
@@ -80,7 +80,7 @@ pub fn for_exec(replace: impl FnOnce() -> c_int) -> c_int {
 }
 
 /// In the child of a `fork`: the limit is the program's own again.
-pub fn restore() {
+pub(crate) fn restore() {
     if let Some(believed) = believed() {
         BELIEVED.store(0, Ordering::Relaxed);
         let limit = get();
@@ -89,7 +89,7 @@ pub fn restore() {
 }
 
 /// The soft limit that the program believes in, if that is not the kernel's.
-pub fn believed() -> Option<u64> {
+pub(crate) fn believed() -> Option<u64> {
     match BELIEVED.load(Ordering::Relaxed) {
         0 => None,
         limit => Some(limit),
@@ -102,7 +102,7 @@ macro_rules! telling {
         /// # Safety
         /// As the C library's function of this name.
         #[unsafe(no_mangle)]
-        pub unsafe extern "C" fn $name(resource: c_uint, result: *mut rlimit) -> c_int {
+        pub(crate) unsafe extern "C" fn $name(resource: c_uint, result: *mut rlimit) -> c_int {
             with_present(&[Buffer::result(result)], || {
                 // SAFETY: forwards the caller's arguments; the structure is there when the call has not failed.
                 unsafe {
@@ -126,7 +126,7 @@ macro_rules! setting {
         /// # Safety
         /// As the C library's function of this name.
         #[unsafe(no_mangle)]
-        pub unsafe extern "C" fn $name(resource: c_uint, limit: *const rlimit) -> c_int {
+        pub(crate) unsafe extern "C" fn $name(resource: c_uint, limit: *const rlimit) -> c_int {
             if resource == RLIMIT_NOFILE && BELIEVED.load(Ordering::Relaxed) != 0 && !limit.is_null() {
                 // SAFETY: the caller passes a valid limit.
                 return believe(unsafe { *limit });
@@ -147,7 +147,7 @@ macro_rules! doing_both {
         /// # Safety
         /// As the C library's function of this name.
         #[unsafe(no_mangle)]
-        pub unsafe extern "C" fn $name(
+        pub(crate) unsafe extern "C" fn $name(
             process: pid_t,
             resource: c_uint,
             new: *const rlimit,
@@ -178,7 +178,7 @@ doing_both! { prlimit prlimit64 }
 /// # Safety
 /// As the C library's `sysconf`.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn sysconf(name: c_int) -> c_long {
+pub(super) unsafe extern "C" fn sysconf(name: c_int) -> c_long {
     match believed() {
         Some(limit) if name == libc::_SC_OPEN_MAX => limit as c_long,
         // SAFETY: forwards the caller's argument.
@@ -189,7 +189,7 @@ pub unsafe extern "C" fn sysconf(name: c_int) -> c_long {
 /// # Safety
 /// As the C library's `getdtablesize`.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn getdtablesize() -> c_int {
+pub(super) unsafe extern "C" fn getdtablesize() -> c_int {
     // SAFETY: touches no memory.
     unsafe { sysconf(libc::_SC_OPEN_MAX) as c_int }
 }

@@ -15,10 +15,10 @@ mod sets;
 mod standard;
 mod stops;
 
-pub use borrow::{close_here, forget, lend, recall};
-pub use limit::{believed, for_child, for_exec, restore};
-pub use standard::{follow, notice};
-pub use stops::reserve;
+pub(crate) use borrow::{close_here, forget, lend, recall};
+pub(crate) use limit::{believed, for_child, for_exec, restore};
+pub(crate) use standard::{follow, notice};
+pub(crate) use stops::reserve;
 
 use borrow::Borrowed;
 use gondwana_node::{Node, Thread};
@@ -27,7 +27,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use stops::{Numbers, other_owner};
 
 /// Frees the node's own numbers for the program.
-pub fn begin() {
+pub(crate) fn begin() {
     let Some(numbers) = Numbers::get() else { return };
     stops::begin(numbers);
     limit::settle(numbers.division.room());
@@ -36,7 +36,7 @@ pub fn begin() {
 
 /// True if a call may use this descriptor. Otherwise `errno` is set to EBADF.
 #[inline]
-pub fn is_here(number: c_int, call: &str) -> bool {
+pub(crate) fn is_here(number: c_int, call: &str) -> bool {
     !stops::is_stop(number) || is_reachable(number, call)
 }
 

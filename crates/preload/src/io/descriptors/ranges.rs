@@ -46,7 +46,7 @@ fn close_all(range: (c_uint, c_uint)) {
 /// # Safety
 /// As the C library's `close_range`.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn close_range(first: c_uint, last: c_uint, flags: c_int) -> c_int {
+pub(super) unsafe extern "C" fn close_range(first: c_uint, last: c_uint, flags: c_int) -> c_int {
     let known = libc::CLOSE_RANGE_CLOEXEC | libc::CLOSE_RANGE_UNSHARE;
     if Node::current().is_none() || Numbers::get().is_none() || first > last || flags as c_uint & !known != 0
     {
@@ -75,7 +75,7 @@ pub unsafe extern "C" fn close_range(first: c_uint, last: c_uint, flags: c_int) 
 /// # Safety
 /// As the C library's `closefrom`.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn closefrom(first: c_int) {
+pub(super) unsafe extern "C" fn closefrom(first: c_int) {
     if Node::current().is_none() || Numbers::get().is_none() {
         // SAFETY: forwards the caller's argument.
         return unsafe { crate::real!(closefrom: fn(c_int))(first) };

@@ -16,7 +16,7 @@ unsafe fn look_at_all(set: *mut pollfd, count: nfds_t, name: &str) {
 /// # Safety
 /// As the C library's `poll`.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn poll(set: *mut pollfd, count: nfds_t, timeout: c_int) -> c_int {
+pub(super) unsafe extern "C" fn poll(set: *mut pollfd, count: nfds_t, timeout: c_int) -> c_int {
     // SAFETY: forwards the caller's arguments.
     unsafe { look_at_all(set, count, "poll") };
     with_buffers(&[Buffer::write(set, count as usize * size_of::<pollfd>())], || {
@@ -28,7 +28,7 @@ pub unsafe extern "C" fn poll(set: *mut pollfd, count: nfds_t, timeout: c_int) -
 /// # Safety
 /// As the C library's `ppoll`.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn ppoll(
+pub(super) unsafe extern "C" fn ppoll(
     set: *mut pollfd,
     count: nfds_t,
     timeout: *const timespec,
@@ -90,7 +90,7 @@ impl Sets {
 /// # Safety
 /// As the C library's `select`.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn select(
+pub(super) unsafe extern "C" fn select(
     count: c_int,
     read: *mut fd_set,
     write: *mut fd_set,
@@ -116,7 +116,7 @@ pub unsafe extern "C" fn select(
 /// # Safety
 /// As the C library's `pselect`.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn pselect(
+pub(super) unsafe extern "C" fn pselect(
     count: c_int,
     read: *mut fd_set,
     write: *mut fd_set,

@@ -16,13 +16,13 @@ static HOLES: AtomicU32 = AtomicU32::new(0);
 
 /// True for the number of a standard stream.
 #[inline]
-pub fn is_standard(number: c_int) -> bool {
+pub(super) fn is_standard(number: c_int) -> bool {
     (0..COUNT).contains(&number)
 }
 
 /// Called after a call that may have opened a descriptor: notifies the other nodes if it has a standard number.
 #[inline]
-pub fn notice() {
+pub(crate) fn notice() {
     if HOLES.load(Ordering::Relaxed) != 0 {
         look_into_holes();
     }
@@ -45,7 +45,7 @@ fn bit(number: c_int) -> u32 {
 }
 
 /// A standard number was opened, replaced or closed on this node: all other nodes follow before the caller continues.
-pub fn changed(number: c_int) {
+pub(super) fn changed(number: c_int) {
     let (Some(node), Some(_)) = (Node::current(), Numbers::get()) else { return };
     let before = crate::errno::get();
     let stream = if !stops::is_open(number) {
@@ -89,7 +89,7 @@ fn refuse(node: &Node, number: c_int) {
 }
 
 /// For another node, which has changed a standard stream; 0 or an error number.
-pub fn follow(number: c_int, stream: StandardStream) -> c_int {
+pub(crate) fn follow(number: c_int, stream: StandardStream) -> c_int {
     // Whatever is opened next on this node must not get the number.
     HOLES.fetch_and(!bit(number), Ordering::Relaxed);
     let followed = match stream {

@@ -22,7 +22,7 @@ static STOPS: Bits = Bits::new();
 static RUNTIME: Bits = Bits::new();
 
 /// The numbers as this node sees them.
-pub struct Numbers {
+pub(super) struct Numbers {
     pub division: Division,
     own: [Range<c_int>; 2],
     /// The placeholder that is copied to other numbers.
@@ -33,39 +33,39 @@ static NUMBERS: OnceLock<Numbers> = OnceLock::new();
 
 /// True if the number is not open on this node but for a stop.
 #[inline]
-pub fn is_stop(number: c_int) -> bool {
+pub(super) fn is_stop(number: c_int) -> bool {
     STOPS.is_set(number)
 }
 
 /// The stops among 64 numbers.
-pub fn word(index: usize) -> u64 {
+pub(super) fn word(index: usize) -> u64 {
     STOPS.word(index)
 }
 
 /// Records that a number is in use, and no placeholder any more.
-pub fn taken(number: c_int) {
+pub(super) fn taken(number: c_int) {
     STOPS.clear(number);
 }
 
 /// True for numbers of the runtime's own descriptors.
-pub fn is_of_runtime(number: c_int) -> bool {
+pub(super) fn is_of_runtime(number: c_int) -> bool {
     RUNTIME.is_set(number) || Numbers::get().is_some_and(|numbers| number >= numbers.division.room())
 }
 
 impl Numbers {
     /// The numbers of this node, once it is one of several.
-    pub fn get() -> Option<&'static Self> {
+    pub(super) fn get() -> Option<&'static Self> {
         NUMBERS.get()
     }
 
     /// True for a number that must have a placeholder whenever it is not in use.
-    pub fn is_foreign(&self, number: c_int) -> bool {
+    pub(super) fn is_foreign(&self, number: c_int) -> bool {
         (number == libc::STDIN_FILENO || (FIRST..self.division.room()).contains(&number))
             && !self.own.iter().any(|own| own.contains(&number))
     }
 
     /// Replaces a descriptor by a placeholder, atomically: no other thread can open that number.
-    pub fn close(&self, number: c_int) {
+    pub(super) fn close(&self, number: c_int) {
         // SAFETY: touches no memory.
         if unsafe {
             crate::real!(dup3: fn(c_int, c_int, c_int) -> c_int)(self.model, number, libc::O_CLOEXEC)
@@ -78,7 +78,7 @@ impl Numbers {
 
 /// Puts placeholders at all numbers that a run divides, including this node's: descriptors that the runtime opens
 /// before [`begin`] get higher numbers.
-pub fn reserve(nodes: usize, node: usize) {
+pub(crate) fn reserve(nodes: usize, node: usize) {
     let division = Division::new(nodes, limit::raise(nodes));
     let room = division.room();
     // SAFETY: touches no memory but the path.
@@ -128,7 +128,7 @@ fn passes_exec(number: c_int) -> bool {
 }
 
 /// Frees the node's own numbers for the program.
-pub fn begin(numbers: &Numbers) {
+pub(super) fn begin(numbers: &Numbers) {
     // The runtime's own descriptors are close-on-exec; inherited ones are not.
     (FIRST..numbers.division.room())
         .filter(|&number| !is_stop(number) && is_open(number) && !passes_exec(number))
@@ -145,20 +145,20 @@ pub fn begin(numbers: &Numbers) {
 }
 
 /// The node that a number belongs to, if that is another.
-pub fn other_owner(number: c_int) -> Option<(&'static Node, usize)> {
+pub(super) fn other_owner(number: c_int) -> Option<(&'static Node, usize)> {
     let (node, numbers) = (Node::current()?, Numbers::get()?);
     let owner = numbers.division.owner(number).filter(|_| numbers.is_foreign(number))?;
     Some((node, owner))
 }
 
 /// True if a number is open on this node, and not by a stop.
-pub fn is_open(number: c_int) -> bool {
+pub(super) fn is_open(number: c_int) -> bool {
     // SAFETY: touches no memory.
     let flags = unsafe { crate::real!(fcntl: fn(c_int, c_int, usize) -> c_int)(number, libc::F_GETFD, 0) };
     flags >= 0 && !is_stop(number)
 }
 
 /// True for a number that this call of the program cannot have anything to do with.
-pub fn is_out_of_reach(number: c_int) -> bool {
+pub(super) fn is_out_of_reach(number: c_int) -> bool {
     is_of_runtime(number) && Thread::is_of_program() && !Thread::inside_runtime()
 }
