@@ -47,12 +47,12 @@ pub(super) struct Flushes {
 
 impl Flushes {
     /// The number of the last flush that is complete, as are all before it.
-    pub fn completed(&self) -> u64 {
+    pub(super) fn completed(&self) -> u64 {
         self.completed
     }
 
     /// True if every flush is complete.
-    pub fn is_empty(&self) -> bool {
+    pub(super) fn is_empty(&self) -> bool {
         self.queue.is_empty()
     }
 

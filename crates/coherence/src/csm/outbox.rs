@@ -40,7 +40,7 @@ impl DiffBatches {
     /// here is sent as well: the home must know who writes the page, even if the values stay the same. Sends what
     /// is gathered for this home once that reaches `limit` bytes or entries. Returns the length of the diff, or
     /// `None` if nothing is sent.
-    pub fn add(
+    pub(super) fn add(
         &mut self,
         home: NodeId,
         flush: FlushId,
@@ -68,7 +68,7 @@ impl DiffBatches {
     }
 
     /// Sends what is left.
-    pub fn send(&mut self, flush: FlushId, env: &mut dyn Env) {
+    pub(super) fn send(&mut self, flush: FlushId, env: &mut dyn Env) {
         for batch in &mut self.list {
             if !batch.entries.is_empty() {
                 batch.send(flush, &mut self.encoder, env);
@@ -110,7 +110,7 @@ pub(super) struct Notices {
 
 impl Notices {
     /// Adds a notice about `page` for each of `sharers`.
-    pub fn add(&mut self, sharers: NodeSet, page: Page) {
+    pub(super) fn add(&mut self, sharers: NodeSet, page: Page) {
         for sharer in sharers.iter() {
             match self.lists.iter_mut().find(|(node, _)| *node == sharer) {
                 Some((_, pages)) => pages.push(page),
@@ -120,7 +120,7 @@ impl Notices {
     }
 
     /// Sends one message to each sharer, or several if they would be long.
-    pub fn send(&mut self, flush: FlushId, env: &mut dyn Env) -> SentNotices {
+    pub(super) fn send(&mut self, flush: FlushId, env: &mut dyn Env) -> SentNotices {
         let mut sent = SentNotices::default();
         for (sharer, list) in &mut self.lists {
             if list.is_empty() {

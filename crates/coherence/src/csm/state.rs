@@ -74,33 +74,33 @@ pub(super) struct PageEntry {
 
 impl PageEntry {
     /// True if a page that nobody touched is to have the same home as this one.
-    pub fn is_alike(&self, other: &Self) -> bool {
+    pub(super) fn is_alike(&self, other: &Self) -> bool {
         self.state == other.state
             && self.probable_home == other.probable_home
             && self.has(PINNED) == other.has(PINNED)
     }
 
     /// True if the home may move from here to a node that writes the page and has this past.
-    pub fn may_move_to(&self, node: NodeId, history: &History) -> bool {
+    pub(super) fn may_move_to(&self, node: NodeId, history: &History) -> bool {
         let wanted = if self.has(PINNED) { self.probable_home == node } else { history.may_move_to(node) };
         wanted && !self.has(GRANT_RACE)
     }
 
     /// True of a page that threads of this node may go on writing while its writes are released.
-    pub fn is_kept(&self) -> bool {
+    pub(super) fn is_kept(&self) -> bool {
         let written = matches!(self.state, State::Dirty | State::HomeDirty);
         written && self.flags.0 & (TWIN | REWRITTEN) == TWIN | REWRITTEN
     }
 
-    pub fn has(&self, flag: u8) -> bool {
+    pub(super) fn has(&self, flag: u8) -> bool {
         self.flags.has(flag)
     }
 
-    pub fn set(&mut self, flag: u8) {
+    pub(super) fn set(&mut self, flag: u8) {
         self.flags.set(flag);
     }
 
-    pub fn take(&mut self, flag: u8) -> bool {
+    pub(super) fn take(&mut self, flag: u8) -> bool {
         self.flags.take(flag)
     }
 }
@@ -136,7 +136,7 @@ pub(super) struct DirectoryEntry {
 
 impl DirectoryEntry {
     /// The nodes that may have a notice on its way to them, given the last complete flush of each node.
-    pub fn unconfirmed(&self, completed: &[u64]) -> NodeSet {
+    pub(super) fn unconfirmed(&self, completed: &[u64]) -> NodeSet {
         if completed[self.origin.index()] < self.flush { self.notified } else { NodeSet::EMPTY }
     }
 }

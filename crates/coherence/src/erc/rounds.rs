@@ -19,31 +19,31 @@ pub(super) struct Rounds {
 
 impl Rounds {
     /// True if the round of this number, and all before it, are complete.
-    pub fn is_complete(&self, number: u64) -> bool {
+    pub(super) fn is_complete(&self, number: u64) -> bool {
         number <= self.completed
     }
 
-    pub fn is_empty(&self) -> bool {
+    pub(super) fn is_empty(&self) -> bool {
         self.queue.is_empty()
     }
 
     /// The number that the next round gets.
-    pub fn next(&self) -> u64 {
+    pub(super) fn next(&self) -> u64 {
         self.completed + 1 + self.queue.len() as u64
     }
 
     /// Begins a round that awaits so many acknowledgements, at least one.
-    pub fn begin(&mut self, missing: u32) {
+    pub(super) fn begin(&mut self, missing: u32) {
         self.queue.push_back(Round { missing, waiters: Vec::new() });
     }
 
     /// Has a waiter resumed when all present rounds are complete. False if there are none.
-    pub fn await_all(&mut self, waiter: Waiter) -> bool {
+    pub(super) fn await_all(&mut self, waiter: Waiter) -> bool {
         self.queue.back_mut().map(|last| last.waiters.push(waiter)).is_some()
     }
 
     /// An acknowledgement has come; returns whom to resume, if rounds are complete now.
-    pub fn acknowledge(&mut self, number: u64) -> Result<Option<Vec<Waiter>>, Violation> {
+    pub(super) fn acknowledge(&mut self, number: u64) -> Result<Option<Vec<Waiter>>, Violation> {
         let unknown = Violation::UnknownFlush { flush: number };
         let index = number.checked_sub(self.completed + 1).ok_or(unknown.clone())?;
         let round = self.queue.get_mut(index as usize).ok_or(unknown.clone())?;

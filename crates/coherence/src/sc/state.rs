@@ -52,19 +52,19 @@ pub(super) struct PageEntry {
 
 impl PageEntry {
     /// True if the node `me`, whose entry this is, manages the page.
-    pub fn is_manager(&self, me: NodeId) -> bool {
+    pub(super) fn is_manager(&self, me: NodeId) -> bool {
         self.manager == me || self.has(GIVE)
     }
 
-    pub fn has(&self, flag: u8) -> bool {
+    pub(super) fn has(&self, flag: u8) -> bool {
         self.flags.has(flag)
     }
 
-    pub fn set(&mut self, flag: u8) {
+    pub(super) fn set(&mut self, flag: u8) {
         self.flags.set(flag);
     }
 
-    pub fn take(&mut self, flag: u8) -> bool {
+    pub(super) fn take(&mut self, flag: u8) -> bool {
         self.flags.take(flag)
     }
 }

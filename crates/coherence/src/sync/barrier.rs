@@ -45,7 +45,7 @@ pub(super) struct Permitted {
 }
 
 impl Barrier {
-    pub fn new(root: NodeId) -> Self {
+    pub(super) fn new(root: NodeId) -> Self {
         Self {
             root,
             count: 0,
@@ -60,13 +60,13 @@ impl Barrier {
     }
 
     /// True if no thread waits here and no arrival is kept.
-    pub fn is_idle(&self) -> bool {
+    pub(super) fn is_idle(&self) -> bool {
         self.waiting.is_empty() && self.gathering.received() == 0
     }
 
     /// Arrivals bring the count along. Another one belongs to a new barrier at the same address, of which nothing
     /// is agreed with the parent. True if there was a permit, which is void now.
-    pub fn note_count(&mut self, count: u32) -> bool {
+    pub(super) fn note_count(&mut self, count: u32) -> bool {
         let changes = self.count != count;
         if changes {
             self.count = count;
@@ -76,7 +76,7 @@ impl Barrier {
     }
 
     /// Permits a child to go on, if an episode needs nothing but what it may keep back.
-    pub fn permit(&mut self, child: NodeId) -> Option<Permitted> {
+    pub(super) fn permit(&mut self, child: NodeId) -> Option<Permitted> {
         let (received, threads) = (self.gathering.received(), self.gathering.expected_from(child));
         let lacks = threads > 0 && self.gathering.received_from(child) == 0;
         if received == 0 || !lacks || received + threads != self.count {
@@ -95,7 +95,7 @@ impl Barrier {
     }
 
     /// A child has reported arrivals: how many of them are not the rest of what it was permitted.
-    pub fn settle(&mut self, child: NodeId, count: u32, threads: u32) -> u32 {
+    pub(super) fn settle(&mut self, child: NodeId, count: u32, threads: u32) -> u32 {
         let permitted =
             self.permitted.as_mut().filter(|permitted| permitted.child == child && !permitted.declined);
         let Some(permitted) = permitted else { return threads };
@@ -109,7 +109,7 @@ impl Barrier {
     }
 
     /// True if enough threads of this node have come for a flush, which then begins.
-    pub fn begin_flush(&mut self, me: NodeId) -> bool {
+    pub(super) fn begin_flush(&mut self, me: NodeId) -> bool {
         let passed = self.gathering.received_from(me);
         let kept = self.waiting.len() as u32 - passed - self.flushing;
         if self.flushing > 0 || kept == 0 || passed + kept < self.gathering.expected_from(me) {
@@ -119,7 +119,7 @@ impl Barrier {
         true
     }
 
-    pub fn end_flush(&mut self, me: NodeId) {
+    pub(super) fn end_flush(&mut self, me: NodeId) {
         let threads = std::mem::take(&mut self.flushing);
         self.gathering.receive(me, threads);
     }

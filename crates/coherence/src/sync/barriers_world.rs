@@ -140,7 +140,7 @@ impl BarrierEnv for At<'_> {
 
 impl World {
     /// `threads[node]` are the numbers of threads; barrier `n` is managed by node `n % nodes`.
-    pub fn new(threads: &[usize], fan_in: u16, instant: bool) -> Self {
+    pub(super) fn new(threads: &[usize], fan_in: u16, instant: bool) -> Self {
         let count = threads.len() as u16;
         let ids = (0..count).map(NodeId);
         let runner = |node| Runner { node, pc: 0, waits: false, returns: BTreeMap::new() };
@@ -152,12 +152,12 @@ impl World {
     }
 
     /// Counts messages from here on; returns those counted so far.
-    pub fn count_messages(&mut self) -> Sent {
+    pub(super) fn count_messages(&mut self) -> Sent {
         self.around.sent.replace(Sent::default()).unwrap_or_default()
     }
 
     /// Everything that can happen now, if thread `i` runs `programs[i]`.
-    pub fn events(&self, programs: &[Vec<Op>], out: &mut Vec<Event>) {
+    pub(super) fn events(&self, programs: &[Vec<Op>], out: &mut Vec<Event>) {
         for (index, (runner, program)) in self.runners.iter().zip(programs).enumerate() {
             let possible = match program.get(runner.pc) {
                 Some(Op::Wait { .. }) => !runner.waits,
@@ -176,7 +176,7 @@ impl World {
     }
 
     /// True if nothing need happen any more: what was left for a node may be taken or not.
-    pub fn may_rest(&self, programs: &[Vec<Op>]) -> bool {
+    pub(super) fn may_rest(&self, programs: &[Vec<Op>]) -> bool {
         let mut events = Vec::new();
         self.events(programs, &mut events);
         let Around { wires, left, reported, .. } = &self.around;
@@ -191,7 +191,7 @@ impl World {
         })
     }
 
-    pub fn happen(&mut self, event: Event, programs: &[Vec<Op>]) {
+    pub(super) fn happen(&mut self, event: Event, programs: &[Vec<Op>]) {
         match event {
             Event::Step(index) => self.step(index, programs),
             Event::Deliver(from, to) => {
@@ -268,13 +268,13 @@ impl World {
     }
 
     /// Nothing happened that must not.
-    pub fn broken(&self) -> Option<&'static str> {
+    pub(super) fn broken(&self) -> Option<&'static str> {
         self.around.broken
     }
 
     /// As many threads have returned from each barrier as can, one of each episode as the serial thread. Holds
     /// whenever nothing more can happen.
-    pub fn all_episodes_are_over(&self) -> bool {
+    pub(super) fn all_episodes_are_over(&self) -> bool {
         self.around.tallies.iter().all(|((_, count), tally)| {
             let episodes = tally.arrived / count;
             tally.returned == episodes * count && tally.serial == episodes
@@ -282,7 +282,7 @@ impl World {
     }
 
     /// All programs have ended and nothing is kept anywhere.
-    pub fn is_finished(&self, programs: &[Vec<Op>]) -> bool {
+    pub(super) fn is_finished(&self, programs: &[Vec<Op>]) -> bool {
         let ended = |(runner, program): (&Runner, &Vec<Op>)| runner.pc == program.len();
         self.runners.iter().zip(programs).all(ended) && self.nodes.iter().all(Barriers::is_quiet)
     }

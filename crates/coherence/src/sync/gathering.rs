@@ -51,17 +51,17 @@ pub(super) struct Gathering {
 
 impl Gathering {
     /// How many arrivals wait here.
-    pub fn received(&self) -> u32 {
+    pub(super) fn received(&self) -> u32 {
         self.received
     }
 
     /// How many of a source's arrivals wait here.
-    pub fn received_from(&self, source: NodeId) -> u32 {
+    pub(super) fn received_from(&self, source: NodeId) -> u32 {
         self.source(source).received
     }
 
     /// How many arrivals a source may wait for.
-    pub fn expected_from(&self, source: NodeId) -> u32 {
+    pub(super) fn expected_from(&self, source: NodeId) -> u32 {
         self.source(source).expected
     }
 
@@ -84,7 +84,7 @@ impl Gathering {
     }
 
     /// More arrivals; false if there are more than can be.
-    pub fn receive(&mut self, source: NodeId, threads: u32) -> bool {
+    pub(super) fn receive(&mut self, source: NodeId, threads: u32) -> bool {
         let Some(received) = self.received.checked_add(threads) else { return false };
         self.received = received;
         self.source_mut(source).received += threads;
@@ -96,7 +96,7 @@ impl Gathering {
     }
 
     /// Takes back so many arrivals of a source, the last of those that were received.
-    pub fn withdraw(&mut self, source: NodeId, threads: u32) {
+    pub(super) fn withdraw(&mut self, source: NodeId, threads: u32) {
         let Some(place) = self.queue.iter().rposition(|(node, _)| *node == source) else { return };
         let (_, count) = &mut self.queue[place];
         *count -= threads;
@@ -108,13 +108,13 @@ impl Gathering {
     }
 
     /// A source keeps back nothing until its next part in an episode.
-    pub fn expect_nothing(&mut self, source: NodeId) {
+    pub(super) fn expect_nothing(&mut self, source: NodeId) {
         self.source_mut(source).expected = 0;
     }
 
     /// `wanted` is how many arrivals the next message or episode needs. If more could be here or kept back,
     /// nobody may keep back anything: returns whom to tell.
-    pub fn restrain(&mut self, wanted: u32) -> Vec<NodeId> {
+    pub(super) fn restrain(&mut self, wanted: u32) -> Vec<NodeId> {
         let outstanding: u64 = self.sources.iter().map(|(_, source)| u64::from(source.outstanding())).sum();
         if outstanding == 0 || outstanding + u64::from(self.received) <= u64::from(wanted) {
             return Vec::new();
@@ -131,7 +131,7 @@ impl Gathering {
     /// The first `threads` arrivals go on; the last of them is the serial thread if `serial`. Each source may
     /// expect its part to be the same next time, if `repeats`. There are at least so many arrivals. The parts are added
     /// to `shares`, which is empty.
-    pub fn release(&mut self, threads: u32, serial: bool, repeats: bool, shares: &mut Vec<Share>) {
+    pub(super) fn release(&mut self, threads: u32, serial: bool, repeats: bool, shares: &mut Vec<Share>) {
         self.received -= threads;
         let mut left = threads;
         while left > 0

@@ -28,7 +28,7 @@ impl Default for Keys {
 }
 
 impl Keys {
-    pub fn create(&mut self, destructor: u64) -> Result<i64, SyncError> {
+    pub(super) fn create(&mut self, destructor: u64) -> Result<i64, SyncError> {
         let free = (self.turn..self.turn + KEYS_MAX)
             .map(|slot| slot % KEYS_MAX)
             .find(|slot| self.slots[*slot as usize].destructor.is_none())
@@ -39,14 +39,14 @@ impl Keys {
         Ok(i64::from(slot.key))
     }
 
-    pub fn delete(&mut self, key: u32) -> Result<i64, SyncError> {
+    pub(super) fn delete(&mut self, key: u32) -> Result<i64, SyncError> {
         let slot = self.live(key)?;
         slot.destructor = None;
         slot.key = slot.key.wrapping_add(KEYS_MAX);
         Ok(0)
     }
 
-    pub fn destructor(&mut self, key: u32) -> Result<i64, SyncError> {
+    pub(super) fn destructor(&mut self, key: u32) -> Result<i64, SyncError> {
         Ok(self.live(key)?.destructor.unwrap_or_default().cast_signed())
     }
 

@@ -130,7 +130,7 @@ impl LockEnv for At<'_> {
 
 impl World {
     /// `programs[node]` are the numbers of threads; mutex `n` is managed by node `n % nodes`.
-    pub fn new(threads: &[usize], local_handovers: u32, instant: bool) -> Self {
+    pub(super) fn new(threads: &[usize], local_handovers: u32, instant: bool) -> Self {
         let count = threads.len() as u64;
         let manager: ManagerOf = Arc::new(move |object| NodeId((object.0 % count) as u16));
         let ids = (0..threads.len()).map(|node| NodeId(node as u16));
@@ -146,7 +146,7 @@ impl World {
     }
 
     /// Everything that can happen now, if thread `i` runs `programs[i]`.
-    pub fn events(&self, programs: &[Vec<Op>], out: &mut Vec<Event>) {
+    pub(super) fn events(&self, programs: &[Vec<Op>], out: &mut Vec<Event>) {
         for (index, (runner, program)) in self.runners.iter().zip(programs).enumerate() {
             match program.get(runner.pc) {
                 Some(_) if !runner.waits => out.push(Event::Step(index)),
@@ -158,12 +158,12 @@ impl World {
     }
 
     /// What can happen without any thread.
-    pub fn background(&self, out: &mut Vec<Event>) {
+    pub(super) fn background(&self, out: &mut Vec<Event>) {
         out.extend(self.around.wires.keys().map(|(from, to)| Event::Deliver(*from, *to)));
         out.extend(self.around.flushing.iter().map(|(node, object)| Event::Flushed(*node, *object)));
     }
 
-    pub fn happen(&mut self, event: Event, programs: &[Vec<Op>]) {
+    pub(super) fn happen(&mut self, event: Event, programs: &[Vec<Op>]) {
         match event {
             Event::Step(index) => self.step(index, programs),
             Event::GiveUp(index) => {
@@ -311,17 +311,17 @@ impl World {
     }
 
     /// Nothing happened that must not.
-    pub fn broken(&self) -> Option<&'static str> {
+    pub(super) fn broken(&self) -> Option<&'static str> {
         self.around.broken
     }
 
-    pub fn excludes(&self) -> bool {
+    pub(super) fn excludes(&self) -> bool {
         let held: Vec<_> = self.runners.iter().flat_map(|runner| &runner.holds).collect();
         held.iter().collect::<BTreeSet<_>>().len() == held.len()
     }
 
     /// Every mutex has exactly one token: at a node or on a wire.
-    pub fn one_token_each(&self, mutexes: u64) -> bool {
+    pub(super) fn one_token_each(&self, mutexes: u64) -> bool {
         (1..=mutexes).all(|number| {
             let object = Object(number);
             let manager = number as usize % self.nodes.len();
@@ -340,7 +340,7 @@ impl World {
     }
 
     /// Once everything on the way has arrived, no trylock is still undecided, whoever holds the mutex.
-    pub fn tries_are_decided(&self, programs: &[Vec<Op>]) -> bool {
+    pub(super) fn tries_are_decided(&self, programs: &[Vec<Op>]) -> bool {
         let mut events = Vec::new();
         self.background(&mut events);
         let tries = |(runner, program): (&Runner, &Vec<Op>)| {
@@ -350,7 +350,7 @@ impl World {
     }
 
     /// All programs have ended and nobody waits for a token.
-    pub fn is_finished(&self, programs: &[Vec<Op>]) -> bool {
+    pub(super) fn is_finished(&self, programs: &[Vec<Op>]) -> bool {
         let ended =
             |(runner, program): (&Runner, &Vec<Op>)| runner.pc == program.len() && runner.holds.is_empty();
         self.runners.iter().zip(programs).all(ended) && self.nodes.iter().all(|node| node.0.is_quiet())

@@ -26,17 +26,17 @@ struct Parts {
 
 /// Kinds of messages. All have the highest bit.
 mod kind {
-    pub const REQUEST: u8 = 0x80;
-    pub const PASS: u8 = 0x81;
-    pub const TOKEN: u8 = 0x82;
-    pub const ASK: u8 = 0x83;
-    pub const ASK_BEFORE: u8 = 0x84;
-    pub const BUSY: u8 = 0x85;
-    pub const ARRIVE: u8 = 0x90;
-    pub const RELEASE: u8 = 0x91;
-    pub const PERMIT: u8 = 0x92;
-    pub const DECLINE: u8 = 0x93;
-    pub const HURRY: u8 = 0x94;
+    pub(super) const REQUEST: u8 = 0x80;
+    pub(super) const PASS: u8 = 0x81;
+    pub(super) const TOKEN: u8 = 0x82;
+    pub(super) const ASK: u8 = 0x83;
+    pub(super) const ASK_BEFORE: u8 = 0x84;
+    pub(super) const BUSY: u8 = 0x85;
+    pub(super) const ARRIVE: u8 = 0x90;
+    pub(super) const RELEASE: u8 = 0x91;
+    pub(super) const PERMIT: u8 = 0x92;
+    pub(super) const DECLINE: u8 = 0x93;
+    pub(super) const HURRY: u8 = 0x94;
 }
 
 impl SyncMessage {

@@ -15,7 +15,7 @@ pub(super) struct Once {
 }
 
 impl Once {
-    pub fn enter(&mut self, caller: Caller, stale: u32, out: &mut Vec<Reply>) {
+    pub(super) fn enter(&mut self, caller: Caller, stale: u32, out: &mut Vec<Reply>) {
         if self.running {
             self.waiting.push_back(caller);
         } else if self.generation == stale {
@@ -26,7 +26,7 @@ impl Once {
         }
     }
 
-    pub fn done(&mut self, out: &mut Vec<Reply>) -> Result<i64, SyncError> {
+    pub(super) fn done(&mut self, out: &mut Vec<Reply>) -> Result<i64, SyncError> {
         self.end()?;
         self.generation += 1;
         let generation = i64::from(self.generation);
@@ -34,7 +34,7 @@ impl Once {
         Ok(0)
     }
 
-    pub fn failed(&mut self, out: &mut Vec<Reply>) -> Result<i64, SyncError> {
+    pub(super) fn failed(&mut self, out: &mut Vec<Reply>) -> Result<i64, SyncError> {
         self.end()?;
         if let Some(next) = self.waiting.pop_front() {
             self.running = true;
@@ -43,7 +43,7 @@ impl Once {
         Ok(0)
     }
 
-    pub fn is_idle(&self) -> bool {
+    pub(super) fn is_idle(&self) -> bool {
         !self.running
     }
 

@@ -10,17 +10,17 @@ pub(super) struct Reported {
 
 impl Reported {
     /// How many.
-    pub fn total(&self) -> u32 {
+    pub(super) fn total(&self) -> u32 {
         self.total
     }
 
     /// How many, from the first on, were reported at `count` threads an episode.
-    pub fn first(&self, count: u32) -> u32 {
+    pub(super) fn first(&self, count: u32) -> u32 {
         self.batches.front().filter(|batch| batch.0 == count).map_or(0, |batch| batch.1)
     }
 
     /// More are reported.
-    pub fn add(&mut self, count: u32, threads: u32) {
+    pub(super) fn add(&mut self, count: u32, threads: u32) {
         self.total += threads;
         match self.batches.back_mut() {
             Some((last, number)) if *last == count => *number += threads,
@@ -29,7 +29,7 @@ impl Reported {
     }
 
     /// The first ones, or all if they are fewer, go on.
-    pub fn release(&mut self, threads: u32) {
+    pub(super) fn release(&mut self, threads: u32) {
         let mut left = threads;
         while let Some((_, number)) = self.batches.front_mut() {
             let part = left.min(*number);

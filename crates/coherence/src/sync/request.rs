@@ -218,15 +218,15 @@ pub(super) struct Caller {
 }
 
 impl Caller {
-    pub fn reply(self, answer: Answer) -> Reply {
+    pub(super) fn reply(self, answer: Answer) -> Reply {
         Reply { to: self.node, ticket: self.ticket, answer }
     }
 
-    pub fn done(self, value: i64) -> Reply {
+    pub(super) fn done(self, value: i64) -> Reply {
         self.reply(Answer::Done(value))
     }
 
-    pub fn finish(self, result: Result<i64, SyncError>) -> Reply {
+    pub(super) fn finish(self, result: Result<i64, SyncError>) -> Reply {
         self.reply(result.map_or_else(Answer::Failed, Answer::Done))
     }
 }

@@ -23,7 +23,7 @@ pub(super) struct RwLock {
 
 impl RwLock {
     /// `None`: the caller waits and is answered later.
-    pub fn lock(
+    pub(super) fn lock(
         &mut self,
         caller: Caller,
         thread: Thread,
@@ -45,7 +45,7 @@ impl RwLock {
         None
     }
 
-    pub fn unlock(&mut self, thread: Thread, out: &mut Vec<Reply>) -> Result<i64, SyncError> {
+    pub(super) fn unlock(&mut self, thread: Thread, out: &mut Vec<Reply>) -> Result<i64, SyncError> {
         if self.writer == Some(thread) {
             self.writer = None;
         } else {
@@ -60,7 +60,7 @@ impl RwLock {
     }
 
     /// A cancelled writer may have kept readers waiting: they are admitted.
-    pub fn cancel(&mut self, caller: Caller, out: &mut Vec<Reply>) -> bool {
+    pub(super) fn cancel(&mut self, caller: Caller, out: &mut Vec<Reply>) -> bool {
         let before = self.waiting.len();
         self.waiting.retain(|waiting| waiting.caller != caller);
         let cancelled = self.waiting.len() != before;
@@ -68,7 +68,7 @@ impl RwLock {
         cancelled
     }
 
-    pub fn is_idle(&self) -> bool {
+    pub(super) fn is_idle(&self) -> bool {
         self.writer.is_none() && self.readers.is_empty() && self.waiting.is_empty()
     }
 

@@ -14,16 +14,16 @@ pub(super) struct Semaphore {
 }
 
 impl Semaphore {
-    pub fn new(value: u32, stamp: u64) -> Self {
+    pub(super) fn new(value: u32, stamp: u64) -> Self {
         Self { value, stamp, waiting: VecDeque::new() }
     }
 
     /// True if the semaphore comes from another initialisation than `stamp` and nobody depends on it.
-    pub fn is_stale(&self, stamp: u64) -> bool {
+    pub(super) fn is_stale(&self, stamp: u64) -> bool {
         self.stamp != stamp && self.is_idle()
     }
 
-    pub fn post(&mut self, out: &mut Vec<Reply>) -> Result<i64, SyncError> {
+    pub(super) fn post(&mut self, out: &mut Vec<Reply>) -> Result<i64, SyncError> {
         if let Some(first) = self.waiting.pop_front() {
             out.push(first.done(0));
         } else if self.value < SEM_VALUE_MAX {
@@ -34,7 +34,7 @@ impl Semaphore {
         Ok(0)
     }
 
-    pub fn wait(&mut self, caller: Caller, out: &mut Vec<Reply>) {
+    pub(super) fn wait(&mut self, caller: Caller, out: &mut Vec<Reply>) {
         if self.try_wait().is_ok() {
             out.push(caller.done(0));
         } else {
@@ -42,22 +42,22 @@ impl Semaphore {
         }
     }
 
-    pub fn try_wait(&mut self) -> Result<i64, SyncError> {
+    pub(super) fn try_wait(&mut self) -> Result<i64, SyncError> {
         self.value = self.value.checked_sub(1).ok_or(SyncError::Exhausted)?;
         Ok(0)
     }
 
-    pub fn value(&self) -> u32 {
+    pub(super) fn value(&self) -> u32 {
         self.value
     }
 
-    pub fn cancel(&mut self, caller: Caller) -> bool {
+    pub(super) fn cancel(&mut self, caller: Caller) -> bool {
         let before = self.waiting.len();
         self.waiting.retain(|waiting| *waiting != caller);
         self.waiting.len() != before
     }
 
-    pub fn is_idle(&self) -> bool {
+    pub(super) fn is_idle(&self) -> bool {
         self.waiting.is_empty()
     }
 }

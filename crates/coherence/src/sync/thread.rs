@@ -17,13 +17,18 @@ pub(super) struct Threads {
 }
 
 impl Threads {
-    pub fn start(&mut self, thread: Thread, detached: bool) -> Result<i64, SyncError> {
+    pub(super) fn start(&mut self, thread: Thread, detached: bool) -> Result<i64, SyncError> {
         let Entry::Vacant(unknown) = self.known.entry(thread) else { return Err(SyncError::Invalid) };
         unknown.insert(if detached { State::Detached } else { State::Running { joiner: None } });
         Ok(0)
     }
 
-    pub fn exit(&mut self, thread: Thread, value: u64, out: &mut Vec<Reply>) -> Result<i64, SyncError> {
+    pub(super) fn exit(
+        &mut self,
+        thread: Thread,
+        value: u64,
+        out: &mut Vec<Reply>,
+    ) -> Result<i64, SyncError> {
         let Entry::Occupied(mut known) = self.known.entry(thread) else {
             return Err(SyncError::NoSuchThread);
         };
@@ -42,7 +47,7 @@ impl Threads {
     }
 
     /// `None`: the caller waits and is answered later.
-    pub fn join(
+    pub(super) fn join(
         &mut self,
         caller: Caller,
         thread: Thread,
@@ -71,7 +76,7 @@ impl Threads {
     }
 
     /// Detaching a thread that somebody is joining has no effect, as in glibc.
-    pub fn detach(&mut self, thread: Thread) -> Result<i64, SyncError> {
+    pub(super) fn detach(&mut self, thread: Thread) -> Result<i64, SyncError> {
         match self.known.get_mut(&thread) {
             None => return Err(SyncError::NoSuchThread),
             Some(State::Detached) => return Err(SyncError::Invalid),
@@ -84,7 +89,7 @@ impl Threads {
         Ok(0)
     }
 
-    pub fn cancel(&mut self, caller: Caller, thread: Thread, out: &mut Vec<Reply>) {
+    pub(super) fn cancel(&mut self, caller: Caller, thread: Thread, out: &mut Vec<Reply>) {
         if let Some(State::Running { joiner }) = self.known.get_mut(&thread)
             && joiner.take_if(|(joining, _)| *joining == caller).is_some()
         {

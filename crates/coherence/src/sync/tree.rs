@@ -21,7 +21,7 @@ impl Tree {
     /// Whom `node` reports to; `None` for the root. Nodes are ranked from the root on, and the children of rank
     /// `r` follow each other from `r * fan_in + 1`.
     #[inline]
-    pub fn parent_of(self, node: NodeId, root: NodeId) -> Option<NodeId> {
+    pub(super) fn parent_of(self, node: NodeId, root: NodeId) -> Option<NodeId> {
         // Asked several times for each arrival, so without a division where it can be.
         let [nodes, node, root, fan_in] = [self.nodes, node.0, root.0, self.fan_in].map(u32::from);
         let rank = if node < root { node + nodes - root } else { node - root };
@@ -33,12 +33,12 @@ impl Tree {
 
     /// Whom this node reports to; `None` at the root.
     #[inline]
-    pub fn parent(self, root: NodeId) -> Option<NodeId> {
+    pub(super) fn parent(self, root: NodeId) -> Option<NodeId> {
         self.parent_of(self.me, root)
     }
 
     /// True if `node` reports to this one.
-    pub fn is_child(self, node: NodeId, root: NodeId) -> bool {
+    pub(super) fn is_child(self, node: NodeId, root: NodeId) -> bool {
         node.0 < self.nodes && self.parent_of(node, root) == Some(self.me)
     }
 }

@@ -11,13 +11,13 @@ pub(super) struct WaitQueue {
 }
 
 impl WaitQueue {
-    pub fn wait(&mut self, caller: Caller, bitset: u32, out: &mut Vec<Reply>) {
+    pub(super) fn wait(&mut self, caller: Caller, bitset: u32, out: &mut Vec<Reply>) {
         self.waiting.push_back((caller, bitset));
         out.push(caller.reply(Answer::Enqueued));
     }
 
     /// Wakes up to `count` waiters whose bitset meets `bitset`; returns how many.
-    pub fn wake(&mut self, count: u32, bitset: u32, out: &mut Vec<Reply>) -> u32 {
+    pub(super) fn wake(&mut self, count: u32, bitset: u32, out: &mut Vec<Reply>) -> u32 {
         let mut woken = 0;
         self.waiting.retain(|(caller, mask)| {
             let wake = woken < count && mask & bitset != 0;
@@ -30,13 +30,13 @@ impl WaitQueue {
         woken
     }
 
-    pub fn cancel(&mut self, caller: Caller) -> bool {
+    pub(super) fn cancel(&mut self, caller: Caller) -> bool {
         let before = self.waiting.len();
         self.waiting.retain(|(waiting, _)| *waiting != caller);
         self.waiting.len() != before
     }
 
-    pub fn is_idle(&self) -> bool {
+    pub(super) fn is_idle(&self) -> bool {
         self.waiting.is_empty()
     }
 }

@@ -16,13 +16,13 @@ pub(super) struct Lines {
 
 impl Lines {
     /// Every token starts at its manager.
-    pub fn new(manager: NodeId) -> Self {
+    pub(super) fn new(manager: NodeId) -> Self {
         Self { manager, lines: ObjectMap::default() }
     }
 
     /// A node takes the last place; returns whose turn is before, or `None` if the node has the last place
     /// already.
-    pub fn join(&mut self, object: Object, node: NodeId) -> Option<NodeId> {
+    pub(super) fn join(&mut self, object: Object, node: NodeId) -> Option<NodeId> {
         let line = self.lines.entry(object).or_insert_with(|| vec![self.manager]);
         let last = line.last().copied().filter(|last| *last != node)?;
         if let Some(place) = line.iter().position(|other| *other == node) {
@@ -34,7 +34,7 @@ impl Lines {
 
     /// Whose turn is just before that of `node`. `None` if the token has passed that one, and if the turn of
     /// `until` comes before that of `node`.
-    pub fn before(&self, object: Object, node: NodeId, until: NodeId) -> Option<NodeId> {
+    pub(super) fn before(&self, object: Object, node: NodeId, until: NodeId) -> Option<NodeId> {
         let line = self.lines.get(&object)?;
         let place_of = |node| line.iter().position(|other| *other == node);
         let place = place_of(node).filter(|place| Some(*place) <= place_of(until))?;
@@ -45,7 +45,7 @@ impl Lines {
 #[cfg(test)]
 impl Lines {
     /// All lines, in the order of the objects.
-    pub fn contents(&self) -> BTreeMap<Object, &[NodeId]> {
+    pub(super) fn contents(&self) -> BTreeMap<Object, &[NodeId]> {
         self.lines.iter().map(|(object, line)| (*object, line.as_slice())).collect()
     }
 }

@@ -33,17 +33,17 @@ pub(super) struct Queue {
 
 impl Queue {
     /// The word of a mutex that a thread of this node holds.
-    pub fn held(&self) -> Word {
+    pub(super) fn held(&self) -> Word {
         if self.waiting.is_empty() && self.next.is_none() { Word::Held } else { Word::HeldQueued }
     }
 
     /// The latest trylock that waits.
-    pub fn latest_attempt(&self) -> Option<u64> {
+    pub(super) fn latest_attempt(&self) -> Option<u64> {
         self.waiting.iter().filter_map(|waiting| waiting.attempt).max()
     }
 
     /// Takes out the trylocks up to a number.
-    pub fn take_attempts(&mut self, latest: u64) -> Vec<Waiter> {
+    pub(super) fn take_attempts(&mut self, latest: u64) -> Vec<Waiter> {
         let mut taken = Vec::new();
         self.waiting.retain(|waiting| {
             let takes = waiting.attempt.is_some_and(|attempt| attempt <= latest);
@@ -63,7 +63,7 @@ impl Queue {
     }
 
     /// `to` is told when a thread of this node gets the mutex.
-    pub fn note_asking(&mut self, to: NodeId, attempt: u64) {
+    pub(super) fn note_asking(&mut self, to: NodeId, attempt: u64) {
         match self.asking.iter_mut().find(|(node, _)| *node == to) {
             Some((_, latest)) => *latest = attempt.max(*latest),
             None => self.asking.push((to, attempt)),
@@ -84,16 +84,16 @@ pub(super) struct Queues {
 }
 
 impl Queues {
-    pub fn get(&self, object: Object) -> Option<&Queue> {
+    pub(super) fn get(&self, object: Object) -> Option<&Queue> {
         self.place(object).map(|place| &self.queues[place])
     }
 
-    pub fn get_mut(&mut self, object: Object) -> Option<&mut Queue> {
+    pub(super) fn get_mut(&mut self, object: Object) -> Option<&mut Queue> {
         self.place(object).map(|place| &mut self.queues[place])
     }
 
     /// The queue of an object, made if there was none.
-    pub fn of(&mut self, object: Object) -> &mut Queue {
+    pub(super) fn of(&mut self, object: Object) -> &mut Queue {
         let place = self.place(object).unwrap_or_else(|| {
             self.objects.push(object);
             if self.queues.len() < self.objects.len() {
@@ -105,7 +105,7 @@ impl Queues {
     }
 
     /// Nothing is known of the mutex any more beyond its word.
-    pub fn forget(&mut self, object: Object) {
+    pub(super) fn forget(&mut self, object: Object) {
         if let Some(place) = self.place(object) {
             self.queues[place].clear();
             self.objects.swap_remove(place);
@@ -121,11 +121,11 @@ impl Queues {
 #[cfg(test)]
 impl Queues {
     /// All queues, in the order of the objects.
-    pub fn contents(&self) -> BTreeMap<Object, Queue> {
+    pub(super) fn contents(&self) -> BTreeMap<Object, Queue> {
         self.objects.iter().copied().zip(self.queues.iter().cloned()).collect()
     }
 
-    pub fn is_empty(&self) -> bool {
+    pub(super) fn is_empty(&self) -> bool {
         self.objects.is_empty()
     }
 }
