@@ -1,6 +1,7 @@
 //! The fast path of a mutex under every interleaving and every reordering that the memory model allows (with a bounded number
 //! of preemptions): threads exclude each other, what one wrote the next one sees, and a thread that begins to wait is
 //! never overlooked by the one that unlocks.
+#![expect(unreachable_pub, reason = "the included modules are public in their crate")]
 
 /// The same source as in the library, over checked primitives.
 #[allow(dead_code, reason = "the library uses all of it")]

@@ -17,7 +17,7 @@ const PROBE: u32 = 64;
 /// Adaptive spin limit, learned from recent waits. Where polling is in vain, as on a computer that is busy with other
 /// things, or whose nodes share a processor, it is given up soon; it comes back with the first success.
 #[derive(Debug)]
-pub struct AdaptiveSpin {
+pub(crate) struct AdaptiveSpin {
     most: u32,
     nanoseconds: AtomicU32,
     waits: AtomicU32,
@@ -26,18 +26,18 @@ pub struct AdaptiveSpin {
 impl AdaptiveSpin {
     /// Nothing is known yet. Where `nodes` outnumber `processors`, polling is never any good: it takes from the peer the
     /// processor on which it would answer.
-    pub fn new(processors: usize, nodes: usize) -> Self {
+    pub(crate) fn new(processors: usize, nodes: usize) -> Self {
         let most = if processors >= nodes { MOST.as_nanos() as u32 } else { 0 };
         Self { most, nanoseconds: AtomicU32::new(most), waits: AtomicU32::new(0) }
     }
 
     /// True if no thread polls, ever.
-    pub fn is_none(&self) -> bool {
+    pub(crate) fn is_none(&self) -> bool {
         self.most == 0
     }
 
     /// How long to poll this time.
-    pub fn now(&self) -> Duration {
+    pub(crate) fn now(&self) -> Duration {
         let mut nanoseconds = self.nanoseconds.load(Ordering::Relaxed);
         if nanoseconds < self.most && self.waits.fetch_add(1, Ordering::Relaxed).is_multiple_of(PROBE) {
             nanoseconds = self.most;
@@ -46,7 +46,7 @@ impl AdaptiveSpin {
     }
 
     /// Notes whether polling was worth it.
-    pub fn learn(&self, paid: bool) {
+    pub(crate) fn learn(&self, paid: bool) {
         let now = self.nanoseconds.load(Ordering::Relaxed);
         let next = if paid { self.most } else { (now / 2).max(LEAST.as_nanos() as u32).min(self.most) };
         if next != now {

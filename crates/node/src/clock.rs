@@ -12,7 +12,7 @@ use std::time::Instant;
 
 /// What a thread does with its time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Activity {
+pub(crate) enum Activity {
     /// Everything that is none of the others: the program's code and its system calls.
     User,
     /// The protocol's work for this thread's own faults, locks, releases and so on, and waiting for a turn at it.
@@ -27,12 +27,12 @@ const ACTIVITIES: [Activity; 4] = [Activity::User, Activity::Protocol, Activity:
 
 /// Nanoseconds in each activity.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Split([u64; 4]);
+pub(crate) struct Split([u64; 4]);
 
 impl Split {
     /// Microseconds in one activity.
     #[must_use]
-    pub fn micros(&self, activity: Activity) -> u64 {
+    pub(crate) fn micros(&self, activity: Activity) -> u64 {
         self.0[activity as usize] / 1000
     }
 
@@ -43,7 +43,7 @@ impl Split {
 
 /// The clock of one thread. Only that thread changes it; others may read it.
 #[derive(Debug)]
-pub struct Clock {
+pub(crate) struct Clock {
     epoch: Instant,
     /// The current activity in the two lowest bits, and since when: one word, so that readers find both or neither.
     state: AtomicU64,
@@ -125,7 +125,7 @@ fn unpack(state: u64) -> (Activity, u64) {
 
 /// One more mutex is the calling thread's.
 #[inline]
-pub fn count_lock() {
+pub(crate) fn count_lock() {
     if let Some(clock) = current() {
         grow(&clock.locked, 1);
     }
@@ -133,13 +133,13 @@ pub fn count_lock() {
 
 /// The calling thread's time counts as an activity while this value lives; afterwards as before.
 #[must_use]
-pub struct Scope {
+pub(crate) struct Scope {
     outer: Option<Activity>,
 }
 
 impl Scope {
     /// Begins an activity, if the thread has a clock.
-    pub fn enter(activity: Activity) -> Self {
+    pub(crate) fn enter(activity: Activity) -> Self {
         Self { outer: current().and_then(|clock| clock.enter(activity)) }
     }
 }
@@ -153,7 +153,7 @@ impl Drop for Scope {
 }
 
 /// The clocks of a node. Threads have one only if somebody wants to know.
-pub struct Times {
+pub(crate) struct Times {
     wanted: bool,
     epoch: Instant,
     running: Mutex<Vec<&'static Clock>>,
@@ -165,13 +165,13 @@ pub struct Times {
 impl Times {
     /// No clocks yet.
     #[must_use]
-    pub fn new(wanted: bool) -> Self {
+    pub(crate) fn new(wanted: bool) -> Self {
         let (running, ended) = Default::default();
         Self { wanted, epoch: Instant::now(), running, ended, service: OnceLock::new() }
     }
 
     /// The calling thread, one of the program's, begins.
-    pub fn thread_begins(&self) {
+    pub(crate) fn thread_begins(&self) {
         if self.wanted {
             let clock = Clock::start(self.epoch);
             lock(&self.running).push(clock);
@@ -179,7 +179,7 @@ impl Times {
     }
 
     /// The calling thread ends, if it is one of the program's.
-    pub fn thread_ends(&self) {
+    pub(crate) fn thread_ends(&self) {
         let Some(clock) = current() else { return };
         let mut running = lock(&self.running);
         let Some(place) = running.iter().position(|other| std::ptr::eq(*other, clock)) else { return };
@@ -194,7 +194,7 @@ impl Times {
     }
 
     /// The calling thread is the one that serves other nodes.
-    pub fn service_begins(&self) {
+    pub(crate) fn service_begins(&self) {
         if self.wanted {
             self.service.get_or_init(|| Clock::start(self.epoch));
         }
@@ -202,7 +202,7 @@ impl Times {
 
     /// The time of all threads of the program on this node so far, and how many mutexes they have locked.
     #[must_use]
-    pub fn program(&self) -> (Split, u64) {
+    pub(crate) fn program(&self) -> (Split, u64) {
         // Both together, so that a thread that ends meanwhile is counted once.
         let running = lock(&self.running);
         let (mut split, mut locked) = *lock(&self.ended);
@@ -215,7 +215,7 @@ impl Times {
 
     /// Microseconds that the service thread has worked for other nodes.
     #[must_use]
-    pub fn service_micros(&self) -> u64 {
+    pub(crate) fn service_micros(&self) -> u64 {
         let split = self.service.get().map(|clock| clock.split()).unwrap_or_default();
         split.micros(Activity::Message) + split.micros(Activity::Protocol)
     }

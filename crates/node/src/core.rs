@@ -19,7 +19,7 @@ use gondwana_topology::NodeId;
 const MOST_REPLICATED: u32 = 128;
 
 /// The machines and their environment.
-pub struct Core {
+pub(crate) struct Core {
     me: NodeId,
     protocol: Box<dyn Protocol>,
     pub env: NodeEnv,
@@ -150,7 +150,7 @@ impl BarrierEnv for SyncEnv<'_> {
 }
 
 impl Core {
-    pub fn new(
+    pub(crate) fn new(
         me: NodeId,
         protocol: Box<dyn Protocol>,
         env: NodeEnv,
@@ -163,27 +163,27 @@ impl Core {
     }
 
     /// What the coherence protocol counted.
-    pub fn counters(&self) -> &gondwana_coherence::Counters {
+    pub(crate) fn counters(&self) -> &gondwana_coherence::Counters {
         self.protocol.counters()
     }
 
     /// The names of the kinds of messages that the coherence protocol sends.
-    pub fn message_kinds(&self) -> &'static [&'static str] {
+    pub(crate) fn message_kinds(&self) -> &'static [&'static str] {
         self.protocol.kinds()
     }
 
     /// What the lock tokens counted.
-    pub fn lock_counters(&self) -> &LockCounters {
+    pub(crate) fn lock_counters(&self) -> &LockCounters {
         self.locks.counters()
     }
 
     /// What barriers counted.
-    pub fn barrier_counters(&self) -> &BarrierCounters {
+    pub(crate) fn barrier_counters(&self) -> &BarrierCounters {
         self.barriers.counters()
     }
 
     /// A fault of the thread that waits at `slot`. Its earlier faults are over: it has come as far as this one.
-    pub fn fault(
+    pub(crate) fn fault(
         &mut self,
         page: Page,
         access: Access,
@@ -220,7 +220,7 @@ impl Core {
     }
 
     /// Asks for pages that threads will read, `wanted` and those right behind it first.
-    pub fn replicate(&mut self, first: Page, count: u32, wanted: Page) {
+    pub(crate) fn replicate(&mut self, first: Page, count: u32, wanted: Page) {
         let runs = |from: u32, to: u32| {
             (from..to).step_by(MOST_REPLICATED as usize).map(move |run| (run, MOST_REPLICATED.min(to - run)))
         };
@@ -231,40 +231,40 @@ impl Core {
     }
 
     /// The homes of pages are to be on a node; see [`Protocol::place`].
-    pub fn place(&mut self, first: Page, count: u32, home: Option<NodeId>, used: bool) {
+    pub(crate) fn place(&mut self, first: Page, count: u32, home: Option<NodeId>, used: bool) {
         self.protocol.place(first, count, home, used, &mut self.env);
     }
 
     /// Gives pages to their homes that nobody has touched.
-    pub fn give_placed(&mut self, first: Page, count: u32) {
+    pub(crate) fn give_placed(&mut self, first: Page, count: u32) {
         self.protocol.give_placed(first, count, &mut self.env);
     }
 
     /// Threads of other nodes are about to use what so far only this node has used.
-    pub fn downgrade_exclusive(&mut self) {
+    pub(crate) fn downgrade_exclusive(&mut self) {
         self.protocol.downgrade_exclusive(&mut self.env);
     }
 
     /// What this node is to the home of a page, as far as it knows: another one may have become home since it looked last.
-    pub fn home_role(&self, page: Page) -> HomeRole {
+    pub(crate) fn home_role(&self, page: Page) -> HomeRole {
         self.protocol.home_role(page)
     }
 
     /// What this node is to the home of a page.
-    pub fn find_home_role(&mut self, page: Page) -> HomeRole {
+    pub(crate) fn find_home_role(&mut self, page: Page) -> HomeRole {
         self.protocol.withdraw_page(page, &mut self.env);
         self.protocol.expose_withdrawn(&mut self.env);
         self.protocol.home_role(page)
     }
 
     /// How many pages that were placed are in this node's charge.
-    pub fn placed(&self) -> PlacedPages {
+    pub(crate) fn placed(&self) -> PlacedPages {
         self.protocol.placed()
     }
 
     /// If the program may access a page like that already, makes the kernel's view agree, which may have lost a mapping by
     /// itself. No other node may take the right to write away in between: the kernel's view would give it back.
-    pub fn refresh(&mut self, page: Page, needed: Access) -> bool {
+    pub(crate) fn refresh(&mut self, page: Page, needed: Access) -> bool {
         self.protocol.withdraw_page(page, &mut self.env);
         let permitted = self.env.pages.access(page.0) >= needed;
         if permitted && let Err(error) = self.env.pages.refresh(page.0) {
@@ -275,25 +275,25 @@ impl Core {
     }
 
     /// True if a page is neither resident nor in flight.
-    pub fn is_absent(&self, page: Page) -> bool {
+    pub(crate) fn is_absent(&self, page: Page) -> bool {
         self.env.pages.access(page.0) == Access::None && !self.protocol.is_coming(page)
     }
 
     /// A release by the thread that waits at `slot`.
-    pub fn release(&mut self, at: SyncPoint, slot: WaitSlot) -> Outcome {
+    pub(crate) fn release(&mut self, at: SyncPoint, slot: WaitSlot) -> Outcome {
         let outcome = self.protocol.release(at, Continuation::Thread(slot).into(), &mut self.env);
         self.settle();
         outcome
     }
 
     /// An acquire by any thread of this node.
-    pub fn acquire(&mut self, at: SyncPoint) {
+    pub(crate) fn acquire(&mut self, at: SyncPoint) {
         self.protocol.acquire(at, &mut self.env);
         self.settle();
     }
 
     /// A coherence message arrived.
-    pub fn coherence(&mut self, from: NodeId, message: &[u8], bulk: &[u8]) {
+    pub(crate) fn coherence(&mut self, from: NodeId, message: &[u8], bulk: &[u8]) {
         crate::inject::at("message");
         if let Err(violation) = self.protocol.message(from, message, bulk, &mut self.env) {
             crate::fatal(&format!("node {from} broke the coherence protocol: {violation}"));
@@ -302,19 +302,19 @@ impl Core {
     }
 
     /// True if another node waits for a page that is kept for a thread of this one.
-    pub fn is_wanted(&self) -> bool {
+    pub(crate) fn is_wanted(&self) -> bool {
         self.protocol.is_wanted()
     }
 
     /// Lets go of pages that were kept for threads of this node.
-    pub fn let_go(&mut self) {
+    pub(crate) fn let_go(&mut self) {
         if let Err(violation) = self.protocol.settle(&mut self.env) {
             crate::fatal(&format!("the coherence protocol was broken: {violation}"));
         }
     }
 
     /// Something about mutex tokens.
-    pub fn with_locks<R>(&mut self, call: impl FnOnce(&mut Locks, &mut dyn LockEnv) -> R) -> R {
+    pub(crate) fn with_locks<R>(&mut self, call: impl FnOnce(&mut Locks, &mut dyn LockEnv) -> R) -> R {
         let Self { protocol, env, pending, manager, locks, .. } = self;
         let result = call(locks, &mut SyncEnv { protocol: protocol.as_mut(), env, pending, manager });
         self.settle();
@@ -322,7 +322,7 @@ impl Core {
     }
 
     /// A message about a mutex or a barrier arrived.
-    pub fn synchronise(&mut self, from: NodeId, message: SyncMessage) {
+    pub(crate) fn synchronise(&mut self, from: NodeId, message: SyncMessage) {
         match message {
             SyncMessage::Lock(message) => self.lock(from, message),
             SyncMessage::Barrier(message) => {
@@ -348,7 +348,10 @@ impl Core {
     }
 
     /// Something about barriers.
-    pub fn with_barriers<R>(&mut self, call: impl FnOnce(&mut Barriers, &mut dyn BarrierEnv) -> R) -> R {
+    pub(crate) fn with_barriers<R>(
+        &mut self,
+        call: impl FnOnce(&mut Barriers, &mut dyn BarrierEnv) -> R,
+    ) -> R {
         let Self { protocol, env, pending, manager, barriers, .. } = self;
         let result = call(barriers, &mut SyncEnv { protocol: protocol.as_mut(), env, pending, manager });
         self.settle();
@@ -356,7 +359,7 @@ impl Core {
     }
 
     /// A request about an object of this node, from any node.
-    pub fn serve(&mut self, from: NodeId, ticket: Ticket, request: Request) {
+    pub(crate) fn serve(&mut self, from: NodeId, ticket: Ticket, request: Request) {
         let mut replies = std::mem::take(&mut self.replies);
         self.server.request(from, ticket, request, &mut replies);
         for Reply { to, ticket, answer } in replies.drain(..) {
@@ -366,7 +369,7 @@ impl Core {
     }
 
     /// Sends an answer to whoever asked.
-    pub fn answer(&mut self, to: NodeId, ticket: Ticket, answer: Answer) {
+    pub(crate) fn answer(&mut self, to: NodeId, ticket: Ticket, answer: Answer) {
         if to == self.me {
             self.announce(ticket, answer);
         } else {
@@ -375,7 +378,7 @@ impl Core {
     }
 
     /// An answer for a thread of this node.
-    pub fn announce(&mut self, ticket: Ticket, answer: Answer) {
+    pub(crate) fn announce(&mut self, ticket: Ticket, answer: Answer) {
         let (events, result) = match answer {
             Answer::Enqueued => (event::QUEUED, 0),
             Answer::Done(value) => (event::DONE, value),
@@ -400,7 +403,7 @@ impl Core {
 }
 
 /// The lock on a [`Core`], which signal handlers of the program must not interrupt.
-pub struct CoreGuard<'a> {
+pub(crate) struct CoreGuard<'a> {
     guard: std::mem::ManuallyDrop<std::sync::MutexGuard<'a, Core>>,
     node: &'a Node,
     _time: Scope,
@@ -409,7 +412,7 @@ pub struct CoreGuard<'a> {
 }
 
 impl<'a> CoreGuard<'a> {
-    pub fn new(lock: &'a std::sync::Mutex<Core>, node: &'a Node) -> Self {
+    pub(crate) fn new(lock: &'a std::sync::Mutex<Core>, node: &'a Node) -> Self {
         let uninterrupted = Uninterrupted::begin();
         let time = Scope::enter(Activity::Protocol);
         // Not by `gondwana_locks`: a machine that stopped within an event cannot continue.

@@ -19,7 +19,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 /// The other node, if there are two: all that threads of other nodes learn from this one, they learn from messages to it.
-pub fn only_peer(fabric: &dyn Fabric) -> Option<NodeId> {
+pub(crate) fn only_peer(fabric: &dyn Fabric) -> Option<NodeId> {
     (fabric.nodes() == 2).then(|| NodeId(1 - fabric.node().0))
 }
 
@@ -55,7 +55,7 @@ impl From<Waiter> for Continuation {
 }
 
 /// The node's side of the machines.
-pub struct NodeEnv {
+pub(crate) struct NodeEnv {
     pub pages: Pages,
     pub fabric: Arc<dyn Fabric>,
     pub slots: Arc<WaitSlots>,
@@ -88,14 +88,14 @@ fn encode<'a>(wire: &impl Serialize, short: &'a mut [u8; SHORT], long: &'a mut V
 }
 
 impl NodeEnv {
-    pub fn new(pages: Pages, fabric: Arc<dyn Fabric>, slots: Arc<WaitSlots>) -> Self {
+    pub(crate) fn new(pages: Pages, fabric: Arc<dyn Fabric>, slots: Arc<WaitSlots>) -> Self {
         let messages = MessageCounts::default();
         let (ready, remotes, told, head) = (vec![], vec![], BTreeMap::new(), vec![]);
         Self { pages, fabric, slots, ready, messages, remotes, told, stacks: vec![], sink: None, head }
     }
 
     /// Maps the memory of same-host peers from what each has handed over. A node whose memory is not mapped gets messages.
-    pub fn meet_peers(&mut self, handed: Vec<(u16, HandedOver)>) {
+    pub(crate) fn meet_peers(&mut self, handed: Vec<(u16, HandedOver)>) {
         let nodes = self.fabric.nodes();
         self.remotes.resize_with(nodes, || None);
         for (node, exposure) in handed {
@@ -107,7 +107,7 @@ impl NodeEnv {
     }
 
     /// Tells the observer of readers of these pages that the protocol has not found yet, each of them once.
-    pub fn report_one_sided_reads(&mut self, pages: Range<u32>) {
+    pub(crate) fn report_one_sided_reads(&mut self, pages: Range<u32>) {
         let Self { pages: memory, told, sink, .. } = self;
         memory.readers(pages, |page, readers| {
             let new = readers.difference(&told.insert(page, readers).unwrap_or_default());
@@ -123,7 +123,7 @@ impl NodeEnv {
     }
 
     /// Sends anything to another node. A peer that is lost is noticed by the service thread, which ends the run.
-    pub fn post(&mut self, to: NodeId, wire: &Wire, bulk: &[u8]) {
+    pub(crate) fn post(&mut self, to: NodeId, wire: &Wire, bulk: &[u8]) {
         let mut short = [0; SHORT];
         let head = encode(wire, &mut short, &mut self.head);
         self.messages.count(wire.kind(), head.len() + bulk.len());
@@ -131,13 +131,13 @@ impl NodeEnv {
     }
 
     /// Sends what the machines of mutexes and barriers say.
-    pub fn send_sync(&mut self, to: NodeId, message: SyncMessage) {
+    pub(crate) fn send_sync(&mut self, to: NodeId, message: SyncMessage) {
         self.messages.count(sync_kind_of(message), SyncMessage::BYTES);
         accept(to, self.fabric.send(to, &message.to_bytes(), &[]));
     }
 
     /// The same for what another node need not know before it looks by itself, see [`Fabric::leave`].
-    pub fn leave_sync(&mut self, to: NodeId, message: SyncMessage) {
+    pub(crate) fn leave_sync(&mut self, to: NodeId, message: SyncMessage) {
         self.messages.count(sync_kind_of(message), SyncMessage::BYTES);
         accept(to, self.fabric.leave(to, &message.to_bytes()));
     }

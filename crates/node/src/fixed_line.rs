@@ -3,7 +3,7 @@
 use std::fmt;
 
 /// Room for one line; what does not fit is cut off.
-pub struct FixedLine {
+pub(crate) struct FixedLine {
     bytes: [u8; 512],
     length: usize,
 }
@@ -16,7 +16,7 @@ impl Default for FixedLine {
 
 impl FixedLine {
     /// What was written so far.
-    pub fn text(&self) -> &str {
+    pub(crate) fn text(&self) -> &str {
         let written = &self.bytes[..self.length];
         std::str::from_utf8(written)
             .unwrap_or_else(|error| std::str::from_utf8(&written[..error.valid_up_to()]).unwrap_or(""))

@@ -11,7 +11,7 @@ mod asked {
 
     static PLACE: OnceLock<String> = OnceLock::new();
 
-    pub fn begin(node: u16) {
+    pub(crate) fn begin(node: u16) {
         let asked = |name| {
             let value = std::env::var(name).ok()?;
             let (of, rest) = value.split_once(':').unwrap_or((&value, ""));
@@ -25,7 +25,7 @@ mod asked {
         }
     }
 
-    pub fn at(place: &str) {
+    pub(crate) fn at(place: &str) {
         if PLACE.get().is_some_and(|asked| asked == place) {
             panic!("a test wants {place} to fail");
         }

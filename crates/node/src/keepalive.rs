@@ -23,7 +23,7 @@ const PERIOD: Duration = Duration::from_millis(250);
 const ENOUGH: usize = 8;
 
 /// Which nodes have been heard of since they were last sent a sign of life.
-pub struct Keepalives(Box<[Peer]>);
+pub(crate) struct Keepalives(Box<[Peer]>);
 
 struct Peer {
     /// True if this node sends it signs of life, and it this one.
@@ -33,7 +33,7 @@ struct Peer {
 
 impl Keepalives {
     /// For nodes that may be on different computers; there is nothing to watch otherwise.
-    pub fn new(fabric: &FabricBoot, me: NodeId) -> Self {
+    pub(crate) fn new(fabric: &FabricBoot, me: NodeId) -> Self {
         let watched = match fabric {
             FabricBoot::Shm { .. } => vec![],
             FabricBoot::Tcp { peers, .. } => watched(peers, me),
@@ -46,7 +46,7 @@ impl Keepalives {
     }
 
     /// How often to call [`Node::give_signs_of_life`].
-    pub fn period(&self) -> Option<Duration> {
+    pub(crate) fn period(&self) -> Option<Duration> {
         (!self.0.is_empty()).then_some(PERIOD)
     }
 
@@ -57,7 +57,7 @@ impl Keepalives {
     }
 
     /// There is news from a node.
-    pub fn note(&self, from: NodeId) {
+    pub(crate) fn note(&self, from: NodeId) {
         // Mostly it is noted already: without a write the processors keep their copies of the line.
         if let Some(peer) = self.0.get(from.index()).filter(|peer| !peer.heard.load(Ordering::Relaxed)) {
             peer.heard.store(true, Ordering::Relaxed);

@@ -12,7 +12,7 @@ use std::cell::Cell;
 /// The variables of the calling thread. All bytes zero is what a thread begins with.
 #[repr(C)]
 #[derive(Default)]
-pub struct PerThread {
+pub(crate) struct PerThread {
     /// The thread as it began.
     pub first: Cell<Option<&'static Thread>>,
     /// The thread as it is now.
@@ -44,7 +44,7 @@ global_asm!(
 
 /// The variables of the calling thread. The reference cannot reach another one: `PerThread` is not `Sync`.
 #[inline(always)]
-pub fn per_thread() -> &'static PerThread {
+pub(crate) fn per_thread() -> &'static PerThread {
     let place: *const PerThread;
     // SAFETY: the first word of a thread's control block is its own address, and the loader has written the variables'
     // distance from there to the place that is added.

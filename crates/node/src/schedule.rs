@@ -20,7 +20,7 @@ struct Attributes {
 /// Asks for short time slices, which an ordinary thread may: from Linux 6.12 on, a thread that wakes takes the processor
 /// at once from one with a longer slice. A thread of the program that computes would otherwise keep the messages of
 /// other nodes waiting for a good part of its own slice. Older kernels ignore the wish.
-pub fn prefer_latency() {
+pub(crate) fn prefer_latency() {
     let size = size_of::<Attributes>() as u32;
     let mut attributes = Attributes { size, ..Attributes::default() };
     // SAFETY: the kernel writes at most `size` bytes to a structure of that size, and reads as many; 0 is the calling
@@ -44,7 +44,7 @@ const WORDS: usize = 128;
 /// The kernel puts a new thread where there happens to be room, which is where the service thread that makes it is about to
 /// sleep, or not. Where that is the processor on which a thread of another node polls for what this one will do, they share it
 /// for a millisecond or several, beside one that is idle.
-pub fn begin_at(place: usize) {
+pub(crate) fn begin_at(place: usize) {
     let mut allowed = [0_u64; WORDS];
     // SAFETY: the kernel writes no more bytes than the set has; 0 is the calling thread.
     let filled = unsafe {

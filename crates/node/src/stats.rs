@@ -6,7 +6,7 @@ use serde_json::{Map, Value, json};
 
 /// Messages and bytes sent, by type.
 #[derive(Clone, Debug, Default)]
-pub struct MessageCounts {
+pub(crate) struct MessageCounts {
     /// By the kinds of the protocol that runs.
     coherence: [(u64, u64); MOST_KINDS],
     /// By [`KINDS`].
@@ -15,12 +15,12 @@ pub struct MessageCounts {
 
 impl MessageCounts {
     /// One more message of the coherence protocol.
-    pub fn count_coherence(&mut self, Kind(kind): Kind, bytes: usize) {
+    pub(crate) fn count_coherence(&mut self, Kind(kind): Kind, bytes: usize) {
         add(&mut self.coherence[usize::from(kind)], bytes);
     }
 
     /// One more message of another type.
-    pub fn count(&mut self, kind: usize, bytes: usize) {
+    pub(crate) fn count(&mut self, kind: usize, bytes: usize) {
         add(&mut self.other[kind], bytes);
     }
 
@@ -30,19 +30,19 @@ impl MessageCounts {
 
     /// All messages sent.
     #[must_use]
-    pub fn messages(&self) -> u64 {
+    pub(crate) fn messages(&self) -> u64 {
         self.all().map(|(count, _)| count).sum()
     }
 
     /// All bytes sent.
     #[must_use]
-    pub fn bytes(&self) -> u64 {
+    pub(crate) fn bytes(&self) -> u64 {
         self.all().map(|(_, bytes)| bytes).sum()
     }
 
     /// As an object: type -> messages and bytes. `kinds` are those of the protocol that runs; those of others are 0.
     #[must_use]
-    pub fn to_json(&self, kinds: &[&str]) -> Value {
+    pub(crate) fn to_json(&self, kinds: &[&str]) -> Value {
         let silent = PROTOCOLS.iter().flat_map(|protocol| protocol.kinds).map(|name| (name, &(0, 0)));
         let sent = kinds.iter().zip(&self.coherence).chain(KINDS.iter().zip(&self.other));
         silent

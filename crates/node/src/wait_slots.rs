@@ -1,6 +1,6 @@
 //! Where threads of this node wait for an answer.
 
-pub mod event;
+pub(crate) mod event;
 mod place;
 mod primitive;
 
@@ -11,14 +11,14 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
 /// The most threads that may live on one node at a time.
-pub const MAX_THREADS: usize = 16 * 1024;
+pub(crate) const MAX_THREADS: usize = 16 * 1024;
 
 /// Names the place where one thread waits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WaitSlot(pub u32);
 
 /// All places of this node.
-pub struct WaitSlots {
+pub(crate) struct WaitSlots {
     places: Box<[Place]>,
     free: Mutex<Free>,
     /// Threads that have been woken and do not run yet.
@@ -35,7 +35,7 @@ struct Free {
 impl WaitSlots {
     /// Places for [`MAX_THREADS`] threads.
     #[must_use]
-    pub fn new() -> Self {
+    pub(crate) fn new() -> Self {
         // Few are ever used, and what is not costs nothing as long as it is not written.
         let places = Box::<[Place]>::new_zeroed_slice(MAX_THREADS);
         // SAFETY: atomic integers, for which all bytes zero is the value 0.
@@ -45,7 +45,7 @@ impl WaitSlots {
     }
 
     /// A place for one thread, until it is given back; `None` when all are taken.
-    pub fn take(&self) -> Option<WaitSlot> {
+    pub(crate) fn take(&self) -> Option<WaitSlot> {
         let mut free = lock(&self.free);
         free.given_back.pop().map(WaitSlot).or_else(|| {
             let fresh = free.fresh;
@@ -57,51 +57,51 @@ impl WaitSlots {
     }
 
     /// Says which thread of the program the owner of a place is, by its number for people.
-    pub fn name(&self, slot: WaitSlot, thread: Option<u32>) {
+    pub(crate) fn name(&self, slot: WaitSlot, thread: Option<u32>) {
         self.place(slot).thread.store(thread.map_or(0, |thread| thread + 1), Ordering::Relaxed);
     }
 
     /// What [`WaitSlots::name`] has said.
     #[must_use]
-    pub fn thread(&self, slot: WaitSlot) -> Option<u32> {
+    pub(crate) fn thread(&self, slot: WaitSlot) -> Option<u32> {
         self.place(slot).thread.load(Ordering::Relaxed).checked_sub(1)
     }
 
     /// The thread has ended.
-    pub fn give_back(&self, slot: WaitSlot) {
+    pub(crate) fn give_back(&self, slot: WaitSlot) {
         lock(&self.free).given_back.push(slot.0);
     }
 
     /// Forgets earlier events of `mask`: called by the owner before it begins an operation that ends with one.
-    pub fn arm(&self, slot: WaitSlot, mask: u32) {
+    pub(crate) fn arm(&self, slot: WaitSlot, mask: u32) {
         self.place(slot).arm(mask);
     }
 
     /// Announces events to the owner, with a result if one belongs to them.
-    pub fn announce(&self, slot: WaitSlot, events: u32, result: i64) {
+    pub(crate) fn announce(&self, slot: WaitSlot, events: u32, result: i64) {
         self.place(slot).announce(events, result, &self.waking);
     }
 
     /// How many threads have been woken and do not run yet.
     #[must_use]
-    pub fn waking(&self) -> u32 {
+    pub(crate) fn waking(&self) -> u32 {
         self.waking.load(Ordering::Relaxed)
     }
 
     /// The events of `mask` that have happened.
     #[must_use]
-    pub fn seen(&self, slot: WaitSlot, mask: u32) -> u32 {
+    pub(crate) fn seen(&self, slot: WaitSlot, mask: u32) -> u32 {
         self.place(slot).seen(mask)
     }
 
     /// The result that came with [`event::DONE`], [`event::FAILED`] or [`event::PASSED`].
     #[must_use]
-    pub fn result(&self, slot: WaitSlot) -> i64 {
+    pub(crate) fn result(&self, slot: WaitSlot) -> i64 {
         self.place(slot).result()
     }
 
     /// Sleeps until an event of `mask` has happened or the deadline has passed; returns those that have happened.
-    pub fn sleep(&self, slot: WaitSlot, mask: u32, deadline: Option<Instant>) -> u32 {
+    pub(crate) fn sleep(&self, slot: WaitSlot, mask: u32, deadline: Option<Instant>) -> u32 {
         self.place(slot).sleep(mask, deadline, &self.waking)
     }
 
@@ -117,7 +117,7 @@ impl Default for WaitSlots {
 }
 
 /// Sleeps while `word` holds `expected`.
-pub fn futex_wait(word: &AtomicU32, expected: u32, timeout: Option<Duration>) {
+pub(crate) fn futex_wait(word: &AtomicU32, expected: u32, timeout: Option<Duration>) {
     let timeout = timeout.map(|left| libc::timespec {
         tv_sec: left.as_secs().min(i64::MAX as u64) as libc::time_t,
         tv_nsec: libc::c_long::from(left.subsec_nanos() as i32),
@@ -136,7 +136,7 @@ pub fn futex_wait(word: &AtomicU32, expected: u32, timeout: Option<Duration>) {
 }
 
 /// Wakes all that sleep on `word`.
-pub fn futex_wake(word: &AtomicU32) {
+pub(crate) fn futex_wake(word: &AtomicU32) {
     // SAFETY: waking reads nothing but the address.
     unsafe {
         gondwana_sys::syscall!(

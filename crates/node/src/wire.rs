@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 /// Everything that one node may send to another, but for a [`SyncMessage`] and for messages of the coherence protocol; no
 /// encoding begins like one of these. Bulk data travels beside it.
 #[derive(Debug, Serialize, Deserialize)]
-pub enum Wire {
+pub(crate) enum Wire {
     /// An operation on an object that the receiver manages.
     Request {
         /// The sender's name for the operation.
@@ -223,12 +223,13 @@ pub struct ThreadSpec {
 /// Names under which messages that are not the coherence protocol's are counted; the index is the number that [`Wire::kind`]
 /// gives. Several types share a name: "heap" also counts the questions about homes and the requests for replicas, "process"
 /// also counts calls on streams of other nodes.
-pub const KINDS: [&str; 8] = ["lock", "barrier", "request", "reply", "thread", "heap", "process", "alive"];
+pub(crate) const KINDS: [&str; 8] =
+    ["lock", "barrier", "request", "reply", "thread", "heap", "process", "alive"];
 
 impl Wire {
     /// The type's number in [`KINDS`].
     #[must_use]
-    pub fn kind(&self) -> usize {
+    pub(crate) fn kind(&self) -> usize {
         match self {
             Self::Request { .. } => 2,
             Self::Reply { .. } => 3,
@@ -253,7 +254,7 @@ impl Wire {
 
 /// The number in [`KINDS`] of a message about a mutex or a barrier.
 #[must_use]
-pub fn sync_kind_of(message: SyncMessage) -> usize {
+pub(crate) fn sync_kind_of(message: SyncMessage) -> usize {
     match message {
         SyncMessage::Lock(_) => 0,
         SyncMessage::Barrier(_) => 1,

@@ -1,6 +1,7 @@
 //! The place where a thread waits, under every interleaving and every reordering that the memory model allows (with a
 //! bounded number of preemptions). The same source as in the library, over checked primitives: a lost wake-up shows as a
 //! deadlock.
+#![expect(unreachable_pub, reason = "the included modules are public in their crate")]
 
 #[allow(dead_code, reason = "the library uses all of it")]
 #[path = "../src/wait_slots/event.rs"]

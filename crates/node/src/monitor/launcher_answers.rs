@@ -8,10 +8,10 @@ use std::path::Path;
 use std::sync::{Condvar, Mutex};
 
 /// An error number and a sentence.
-pub type Refusal = (i32, String);
+pub(super) type Refusal = (i32, String);
 
 /// The answer to one request at a time.
-pub struct Answers<T> {
+pub(super) struct Answers<T> {
     /// Held by the thread whose request is pending.
     asking: Mutex<()>,
     answer: Mutex<Option<T>>,
@@ -26,14 +26,14 @@ impl<T> Default for Answers<T> {
 
 impl<T> Answers<T> {
     /// Stores the launcher's answer.
-    pub fn put(&self, answer: T) {
+    pub(super) fn put(&self, answer: T) {
         *lock(&self.answer) = Some(answer);
         self.arrived.notify_all();
     }
 
     /// Sends a request, once no other is pending, and waits for the answer. When the launcher ends, this process ends
     /// with it.
-    pub fn ask(&self, ask: impl FnOnce()) -> T {
+    pub(super) fn ask(&self, ask: impl FnOnce()) -> T {
         let _one_at_a_time = lock(&self.asking);
         ask();
         self.wait()

@@ -13,7 +13,7 @@ const IN_A_CHUNK: usize = 128;
 
 /// Names that the program has given.
 #[derive(Default)]
-pub struct GivenNames(Mutex<Vec<Name>>);
+pub(super) struct GivenNames(Mutex<Vec<Name>>);
 
 impl GivenNames {
     fn lock(&self) -> MutexGuard<'_, Vec<Name>> {
@@ -21,7 +21,7 @@ impl GivenNames {
     }
 
     /// Writes the names from this index on; returns the index of the next.
-    pub fn write(&self, node: &Node, from: usize) -> usize {
+    pub(super) fn write(&self, node: &Node, from: usize) -> usize {
         let names = self.lock();
         names[from..].chunks(IN_A_CHUNK).for_each(|names| node.put_record(&names.to_vec()));
         names.len()

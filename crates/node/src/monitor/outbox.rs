@@ -12,7 +12,7 @@ const BATCH: usize = MAX_REPORT / 2;
 
 /// Chunks that wait to be sent together: each datagram wakes the launcher, and a chunk is often a few bytes.
 #[derive(Default)]
-pub struct Outbox(Mutex<Vec<u8>>);
+pub(super) struct Outbox(Mutex<Vec<u8>>);
 
 impl Outbox {
     fn lock(&self) -> MutexGuard<'_, Vec<u8>> {

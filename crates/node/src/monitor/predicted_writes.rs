@@ -8,7 +8,7 @@ use gondwana_coherence::Page;
 const MOST: usize = 64;
 
 /// The predicted writes of requests in flight. Nothing is allocated after `default`.
-pub struct PredictedWrites {
+pub(super) struct PredictedWrites {
     /// The instruction that is predicted to write what the current fault reads.
     writer: Option<u64>,
     /// The first pages of requests in flight, and the instructions that are predicted to write what they bring.
@@ -23,22 +23,22 @@ impl Default for PredictedWrites {
 
 impl PredictedWrites {
     /// Begins a fault, with the instruction that is predicted to write what it reads, if there is one.
-    pub fn begin(&mut self, writer: Option<usize>) {
+    pub(super) fn begin(&mut self, writer: Option<usize>) {
         self.writer = writer.map(|code| code as u64);
     }
 
     /// Ends a fault: its requests have been sent.
-    pub fn end(&mut self) {
+    pub(super) fn end(&mut self) {
         self.writer = None;
     }
 
     /// The instruction that is predicted to write the pages that arrive during the current fault.
-    pub fn writer(&self) -> Option<u64> {
+    pub(super) fn writer(&self) -> Option<u64> {
         self.writer
     }
 
     /// Pages from `first` on are requested.
-    pub fn ask(&mut self, first: Page) {
+    pub(super) fn ask(&mut self, first: Page) {
         if let Some(writer) = self.writer {
             if self.requests.len() == MOST {
                 self.requests.remove(0);
@@ -48,7 +48,7 @@ impl PredictedWrites {
     }
 
     /// Pages from `first` on have arrived: returns the instruction that is predicted to write them.
-    pub fn answered(&mut self, first: Page) -> Option<u64> {
+    pub(super) fn answered(&mut self, first: Page) -> Option<u64> {
         let place = self.requests.iter().position(|&(page, _)| page == first)?;
         Some(self.requests.swap_remove(place).1)
     }

@@ -10,7 +10,7 @@ use std::sync::{Mutex, MutexGuard};
 
 /// The program's filters and secondary counters, by the numbers that they have in the whole run.
 #[derive(Default)]
-pub struct ProgramFilters {
+pub(super) struct ProgramFilters {
     /// Held only briefly; a thread that holds the configuration's lock, too, has taken that one first.
     filters: Mutex<BTreeMap<u8, Set>>,
     secondaries: Mutex<BTreeMap<u8, SecondaryId>>,
@@ -18,7 +18,7 @@ pub struct ProgramFilters {
 
 /// A filter in this node's counter bank.
 #[derive(Clone, Copy)]
-pub struct Set {
+pub(super) struct Set {
     /// Its number in this bank.
     pub id: FilterId,
     /// The number of its counters.
@@ -47,7 +47,7 @@ impl ProgramFilters {
     }
 
     /// The program's filter with this number in the bank of this node, and its number in the run.
-    pub fn of_bank(&self, id: u8) -> Option<(u8, Set)> {
+    pub(super) fn of_bank(&self, id: u8) -> Option<(u8, Set)> {
         self.filters().iter().find(|(_, set)| set.id.0 == id).map(|(&number, &set)| (number, set))
     }
 }

@@ -26,7 +26,7 @@ const COUNTERS: usize = (MAX_CHUNKS / 2 - 64) / 15;
 const SECTION: u64 = gondwana_monitor::COUNTERS as u64;
 
 /// The state of a node's recording.
-pub struct Recorder {
+pub(super) struct Recorder {
     began: Instant,
     /// When the last interval ended.
     last: u64,
@@ -54,7 +54,7 @@ pub struct Recorder {
 impl Recorder {
     /// An empty recording. The event sink collects the bytes that this node writes in `written`. With
     /// `filter_refinement`, units are refined, too.
-    pub fn new(filter_refinement: Option<FilterRefinement>, written: Arc<Written>) -> Self {
+    pub(super) fn new(filter_refinement: Option<FilterRefinement>, written: Arc<Written>) -> Self {
         let began = Instant::now();
         Self {
             began,
@@ -74,13 +74,13 @@ impl Recorder {
     }
 
     /// The time of a record: nanoseconds since the recording began.
-    pub fn now(&self) -> u64 {
+    pub(super) fn now(&self) -> u64 {
         self.began.elapsed().as_nanos() as u64
     }
 
     /// Writes the first record, without which the node's other records cannot be read. It leaves at once, because the
     /// node may be killed.
-    pub fn begin(&mut self, node: &'static Node) {
+    pub(super) fn begin(&mut self, node: &'static Node) {
         self.before = sent(node);
         self.faults_before = faults(node);
         node.put_record(&node.started(self.emitted.images()));
@@ -107,7 +107,7 @@ impl Recorder {
     }
 
     /// Removes the filters of adaptive refinement.
-    pub fn remove_own_filters(&mut self, node: &'static Node) {
+    pub(super) fn remove_own_filters(&mut self, node: &'static Node) {
         if let Some(mut filter_refinement) = self.filter_refinement.take() {
             let now = self.now();
             send_retired(
@@ -118,7 +118,7 @@ impl Recorder {
     }
 
     /// Writes what has happened since the last call.
-    pub fn go_on(&mut self, node: &'static Node) {
+    pub(super) fn go_on(&mut self, node: &'static Node) {
         if !self.ended {
             self.take_table(node);
             self.look_closer(node);
@@ -129,7 +129,7 @@ impl Recorder {
 
     /// Writes what has happened since the last call, and everything that takes long: the end is near, and should be
     /// short.
-    pub fn prepare_end(&mut self, node: &'static Node) {
+    pub(super) fn prepare_end(&mut self, node: &'static Node) {
         if !self.ended {
             self.take_table(node);
             self.emitted.prepare_end(node);
@@ -177,7 +177,7 @@ impl Recorder {
     }
 
     /// Writes the last records.
-    pub fn end(&mut self, node: &'static Node) {
+    pub(super) fn end(&mut self, node: &'static Node) {
         if self.ended {
             return;
         }
@@ -218,7 +218,7 @@ fn row(aggregate: &Aggregate) -> TransactionRow {
 }
 
 /// Writes the counters of all filters, as of `time`.
-pub fn write_counters(node: &Node, configuration: &BankConfiguration, time: u64) {
+pub(super) fn write_counters(node: &Node, configuration: &BankConfiguration, time: u64) {
     for (id, filter) in configuration.filters() {
         for counts in parts(filter, configuration.counters(id).into_iter().flatten()) {
             node.put_record(&BankRecord { time, filters: vec![counts] });

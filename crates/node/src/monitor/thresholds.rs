@@ -28,13 +28,13 @@ thread_local! {
 }
 
 /// True within a callback.
-pub fn in_callback() -> bool {
+pub(super) fn in_callback() -> bool {
     RUNS_CALLBACKS.get()
 }
 
 /// The callbacks of this node, and the events on their way to them.
 #[derive(Default)]
-pub struct ThresholdCallbacks {
+pub(super) struct ThresholdCallbacks {
     /// The filters of this node's bank that have a callback on some node, one bit each.
     filters: AtomicU64,
     /// The callbacks of this node, by token.
@@ -61,24 +61,24 @@ impl ThresholdCallbacks {
     }
 
     /// Registers a callback and returns its token.
-    pub fn register(&self, callback: Callback) -> u64 {
+    pub(super) fn register(&self, callback: Callback) -> u64 {
         let token = self.next.fetch_add(1, Ordering::Relaxed);
         self.callbacks().insert(token, Arc::new(callback));
         token
     }
 
     /// Removes a callback: it does not begin to run after this.
-    pub fn forget(&self, token: u64) {
+    pub(super) fn forget(&self, token: u64) {
         let _dropped_when_unlocked = self.callbacks().remove(&token);
     }
 
     /// Returns when no callback is running that began before this call.
-    pub fn wait_for_callback(&self) {
+    pub(super) fn wait_for_callback(&self) {
         drop(lock(&self.calling));
     }
 
     /// Queues an event of this node's bank or of another one for a callback of this node.
-    pub fn put(&self, reached: Reached) {
+    pub(super) fn put(&self, reached: Reached) {
         self.queue().push_back(reached);
         self.ring();
     }

@@ -18,17 +18,17 @@ struct Part {
 /// The pages of this node's part of the span, or of the program's data, that have a policy. What was freed stays until
 /// it is allocated anew, because its homes stay as well.
 #[derive(Debug, Default)]
-pub struct Asked(BTreeMap<u32, Part>);
+pub(super) struct Asked(BTreeMap<u32, Part>);
 
 impl Asked {
     /// Notes that `count` pages from `first` are pages `offset` and so on of a region of `of` pages.
-    pub fn insert(&mut self, first: u32, count: u32, offset: u64, of: u64, placement: Arc<Placement>) {
+    pub(super) fn insert(&mut self, first: u32, count: u32, offset: u64, of: u64, placement: Arc<Placement>) {
         self.remove(first, count);
         self.0.insert(first, Part { count, offset, of, placement });
     }
 
     /// Forgets pages; true if there was something to forget.
-    pub fn remove(&mut self, first: u32, count: u32) -> bool {
+    pub(super) fn remove(&mut self, first: u32, count: u32) -> bool {
         let end = first + count;
         let before = self.0.range(..first).next_back().filter(|(start, part)| *start + part.count > first);
         let touched: Vec<u32> = before
@@ -51,7 +51,7 @@ impl Asked {
     }
 
     /// How many pages were asked to be on each of `nodes` nodes, for regions that threads of `touching` allocated.
-    pub fn by_node(&self, nodes: u16, touching: NodeId) -> Vec<u64> {
+    pub(super) fn by_node(&self, nodes: u16, touching: NodeId) -> Vec<u64> {
         let mut sums = vec![0; usize::from(nodes)];
         for part in self.0.values() {
             for index in 0..u64::from(part.count) {

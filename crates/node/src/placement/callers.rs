@@ -9,7 +9,7 @@ const DEEPEST: usize = 32;
 
 /// The innermost call of the code `program`, behind the call that returns to `caller`; `None` if that is of this code
 /// itself.
-pub fn beyond(caller: usize, program: &Range<usize>) -> Option<usize> {
+pub(super) fn beyond(caller: usize, program: &Range<usize>) -> Option<usize> {
     if program.contains(&caller) {
         return None;
     }
@@ -22,7 +22,7 @@ pub fn beyond(caller: usize, program: &Range<usize>) -> Option<usize> {
 }
 
 /// The call around the one that returns to `caller`: what called the function that this is in.
-pub fn around(caller: usize) -> Option<usize> {
+pub(super) fn around(caller: usize) -> Option<usize> {
     let (mut inside, mut found) = (false, None);
     walk(DEEPEST, |frame| {
         if inside {

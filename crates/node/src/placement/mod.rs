@@ -64,7 +64,7 @@ pub(crate) struct Placer {
 impl Placer {
     /// `None` if the user has left everything to the system. `base_of` finds out where the executable (`None`) or a
     /// library was loaded.
-    pub fn new(
+    pub(crate) fn new(
         boot: &Boot,
         base_of: impl Fn(Option<&str>) -> Option<usize>,
     ) -> Result<Option<Self>, PlacementError> {

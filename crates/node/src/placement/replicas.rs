@@ -18,7 +18,7 @@ const WINDOW: u32 = 1024;
 
 /// The areas, as this node knows them.
 #[derive(Debug, Default)]
-pub struct Replicated {
+pub(crate) struct Replicated {
     /// There have been some.
     any: AtomicBool,
     /// By first page, how many pages. They do not overlap.
@@ -27,14 +27,14 @@ pub struct Replicated {
 
 impl Replicated {
     /// Adds an area, in place of those that it overlaps.
-    pub fn insert(&self, first: u32, count: u32) {
+    pub(crate) fn insert(&self, first: u32, count: u32) {
         self.remove(first, count);
         self.with(|areas| areas.insert(first, count));
         self.any.store(true, Ordering::Relaxed);
     }
 
     /// Forgets all areas with one of these pages; true if there was one.
-    pub fn remove(&self, first: u32, count: u32) -> bool {
+    pub(crate) fn remove(&self, first: u32, count: u32) -> bool {
         if !self.any.load(Ordering::Relaxed) {
             return false;
         }
@@ -48,7 +48,7 @@ impl Replicated {
 
     /// The pages to bring when one is read.
     #[inline]
-    pub fn around(&self, page: u32) -> Option<Range<u32>> {
+    pub(crate) fn around(&self, page: u32) -> Option<Range<u32>> {
         if self.any.load(Ordering::Relaxed) { self.window(page) } else { None }
     }
 

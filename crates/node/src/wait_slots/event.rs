@@ -1,24 +1,24 @@
 //! What a thread may wait for; a set, so that an answer in two parts can arrive before the first is consumed.
 
 /// The waiter has been queued (first part of a two-part answer).
-pub const QUEUED: u32 = 1;
+pub(crate) const QUEUED: u32 = 1;
 /// The request is answered, with a result.
-pub const DONE: u32 = 2;
+pub(crate) const DONE: u32 = 2;
 /// The request is answered, with an error number for a result.
-pub const FAILED: u32 = 4;
+pub(crate) const FAILED: u32 = 4;
 /// The request was given up before it was answered.
-pub const CANCELLED: u32 = 8;
+pub(crate) const CANCELLED: u32 = 8;
 /// The mutex is the thread's.
-pub const GRANTED: u32 = 16;
+pub(crate) const GRANTED: u32 = 16;
 /// The mutex is somebody else's.
-pub const BUSY: u32 = 32;
+pub(crate) const BUSY: u32 = 32;
 /// The coherence operation is complete. Apart from the others: a thread that awaits an answer may fault.
-pub const COHERENT: u32 = 64;
+pub(crate) const COHERENT: u32 = 64;
 
 /// The barrier is passed, with whether the thread is the serial one for a result.
-pub const PASSED: u32 = 128;
+pub(crate) const PASSED: u32 = 128;
 
 /// Every final answer to a request.
-pub const ANSWERED: u32 = DONE | FAILED | CANCELLED;
+pub(crate) const ANSWERED: u32 = DONE | FAILED | CANCELLED;
 /// Every answer to an attempt to lock.
-pub const LOCKED: u32 = GRANTED | BUSY;
+pub(crate) const LOCKED: u32 = GRANTED | BUSY;

@@ -9,7 +9,7 @@ const SLEEPING: u32 = 1 << 31;
 
 /// All bytes zero is a place without events.
 #[derive(Default)]
-pub struct Place {
+pub(super) struct Place {
     events: FutexWord,
     /// The number of the owner plus 1; 0 if it is no thread of the program.
     pub thread: AtomicU32,
@@ -18,13 +18,13 @@ pub struct Place {
 
 impl Place {
     /// Forgets earlier events of `mask`: called by the owner before it begins an operation that ends with one.
-    pub fn arm(&self, mask: u32) {
+    pub(super) fn arm(&self, mask: u32) {
         self.events.word().fetch_and(!mask, Ordering::Relaxed);
     }
 
     /// Announces events to the owner, with a result if one belongs to them. If it has to be woken, it is counted among those
     /// that are `waking` until it runs.
-    pub fn announce(&self, events: u32, result: i64, waking: &AtomicU32) {
+    pub(super) fn announce(&self, events: u32, result: i64, waking: &AtomicU32) {
         let word = self.events.word();
         if events & (event::DONE | event::FAILED | event::PASSED) != 0 {
             self.result.store(result, Ordering::Relaxed);
@@ -39,17 +39,17 @@ impl Place {
     }
 
     /// The events of `mask` that have happened.
-    pub fn seen(&self, mask: u32) -> u32 {
+    pub(super) fn seen(&self, mask: u32) -> u32 {
         self.events.word().load(Ordering::Acquire) & mask
     }
 
     /// The result that came with the events that have one.
-    pub fn result(&self) -> i64 {
+    pub(super) fn result(&self) -> i64 {
         self.result.load(Ordering::Relaxed)
     }
 
     /// The owner sleeps until an event of `mask` has happened or the deadline has passed; returns those that have happened.
-    pub fn sleep(&self, mask: u32, deadline: Option<Instant>, waking: &AtomicU32) -> u32 {
+    pub(super) fn sleep(&self, mask: u32, deadline: Option<Instant>, waking: &AtomicU32) -> u32 {
         let word = self.events.word();
         loop {
             let now = word.load(Ordering::Acquire);

@@ -11,17 +11,17 @@ pub(super) struct FutexWord(AtomicU32);
 
 impl FutexWord {
     /// The word itself.
-    pub fn word(&self) -> &AtomicU32 {
+    pub(super) fn word(&self) -> &AtomicU32 {
         &self.0
     }
 
     /// Sleeps while the word is `expected`; looking and falling asleep are one step for [`FutexWord::wake`].
-    pub fn wait(&self, expected: u32, timeout: Option<Duration>) {
+    pub(super) fn wait(&self, expected: u32, timeout: Option<Duration>) {
         super::futex_wait(&self.0, expected, timeout);
     }
 
     /// Wakes the sleeper, if there is one.
-    pub fn wake(&self) {
+    pub(super) fn wake(&self) {
         super::futex_wake(&self.0);
     }
 }

@@ -4,7 +4,7 @@ use crate::unwind::walk;
 use std::ops::Range;
 
 /// The most calls of a chain that are kept.
-pub const DEPTH: usize = 12;
+pub(super) const DEPTH: usize = 12;
 
 /// The most frames that are unwound: this library's own come first.
 const MOST_FRAMES: usize = 64;
@@ -19,7 +19,7 @@ pub struct Call {
 /// The calls that the calling thread is in, innermost first, from the one whose return address is at `slot`; without
 /// those that return into `own`. Empty if the stack cannot be unwound.
 #[inline(never)]
-pub fn calls_from(slot: usize, own: &Range<usize>, calls: &mut Vec<Call>) {
+pub(super) fn calls_from(slot: usize, own: &Range<usize>, calls: &mut Vec<Call>) {
     calls.clear();
     let mut has_begun = false;
     walk(MOST_FRAMES, |frame| {

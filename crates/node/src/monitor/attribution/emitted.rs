@@ -43,7 +43,7 @@ const ASK: u32 = 64;
 
 /// What the monitor has emitted.
 #[derive(Debug)]
-pub struct Emitted {
+pub(crate) struct Emitted {
     /// When the recording began.
     began: Instant,
     written: Arc<Written>,
@@ -64,7 +64,7 @@ pub struct Emitted {
 impl Emitted {
     /// Only the first of the loaded files, which the record of the start lists. The recording `began` just now; the
     /// event sink collects the bytes that this node writes in `written`.
-    pub fn new(began: Instant, written: Arc<Written>) -> Self {
+    pub(crate) fn new(began: Instant, written: Arc<Written>) -> Self {
         Self {
             began,
             written,
@@ -83,12 +83,12 @@ impl Emitted {
     }
 
     /// The files that were emitted.
-    pub fn images(&self) -> &[ImageRecord] {
+    pub(crate) fn images(&self) -> &[ImageRecord] {
         &self.images
     }
 
     /// Emits what is new. What changes all the time is emitted once in a [`PERIOD`].
-    pub fn go_on(&mut self, node: &Node) {
+    pub(crate) fn go_on(&mut self, node: &Node) {
         let sink = &mut |chunk: Vec<u8>| node.put_chunk(&chunk);
         self.emit_new(node, sink);
         if self.last.elapsed() >= PERIOD {
@@ -103,7 +103,7 @@ impl Emitted {
     }
 
     /// Emits everything: the program has ended on this node. Other nodes, which end later, may still cause more.
-    pub fn prepare_end(&mut self, node: &Node) {
+    pub(crate) fn prepare_end(&mut self, node: &Node) {
         let sink = &mut |chunk: Vec<u8>| node.put_chunk(&chunk);
         self.emit_new(node, sink);
         self.emit_images(node.me.0, sink);
@@ -116,7 +116,7 @@ impl Emitted {
     }
 
     /// Emits the rest.
-    pub fn end(&mut self, node: &Node) {
+    pub(crate) fn end(&mut self, node: &Node) {
         if !self.looked {
             self.prepare_end(node);
         }

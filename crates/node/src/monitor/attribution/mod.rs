@@ -15,10 +15,10 @@ mod stacks;
 mod threads;
 mod written;
 
-pub use emitted::Emitted;
+pub(super) use emitted::Emitted;
 pub use stacks::Stacks;
 pub use threads::Threads;
-pub use written::Written;
+pub(super) use written::Written;
 
 use crate::{Caller, Node, Thread};
 use calls::{Call, calls_from};

@@ -17,11 +17,11 @@ const BYTES_SHIFT: u32 = ORIGIN_BITS + 2;
 const SHARED_LENGTH_BITS: u32 = 31;
 
 /// Origins have smaller numbers.
-pub const MOST_ORIGINS: usize = (1 << ORIGIN_BITS) - 1;
+pub(super) const MOST_ORIGINS: usize = (1 << ORIGIN_BITS) - 1;
 
 /// A block that was allocated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Noted {
+pub(super) struct Noted {
     /// Its first address.
     pub address: usize,
     /// The length that the program requested, in bytes.
@@ -62,7 +62,7 @@ fn most_bytes(zone: &Zone) -> u64 {
 /// A block that is allocated again as before changes nothing, so programs that allocate and free all the time have
 /// nothing to emit. There is no memory besides the words, so nothing can overflow.
 #[derive(Debug)]
-pub struct Objects {
+pub(super) struct Objects {
     places: Places,
     words: SparseWords,
     /// Pages with words that are not 0.
@@ -73,7 +73,7 @@ pub struct Objects {
 
 impl Objects {
     /// No blocks in this node's part of the heap.
-    pub fn new(layout: &Layout, node: NodeId) -> Result<Self, MemoryError> {
+    pub(super) fn new(layout: &Layout, node: NodeId) -> Result<Self, MemoryError> {
         let places = Places::new(layout, node);
         let pages = places.words() / PAGE_WORDS;
         Ok(Self {
@@ -85,13 +85,13 @@ impl Objects {
     }
 
     /// The addresses of this node's part.
-    pub fn part(&self) -> &Range<usize> {
+    pub(super) fn part(&self) -> &Range<usize> {
         self.places.part()
     }
 
     /// Notes a block that the calling thread has just allocated; no other thread uses its memory yet. Ignores a block
     /// outside the part.
-    pub fn note(&self, block: &Noted) {
+    pub(super) fn note(&self, block: &Noted) {
         let Some(place) = self.places.at(block.address) else { return };
         let (number, word) = (place.word, block.pack(&place));
         let before = self.words[number].load(Ordering::Relaxed);
@@ -140,7 +140,7 @@ impl Objects {
     }
 
     /// Calls a function with each block that is new, or differs from the last call, in ascending order of addresses.
-    pub fn drain(&self, mut call: impl FnMut(Noted)) {
+    pub(super) fn drain(&self, mut call: impl FnMut(Noted)) {
         self.fresh.take(0..self.words.len() / PAGE_WORDS, |page| {
             let zone = self.places.zone_of(page);
             for (number, place) in words_of(page).zip(&self.words[words_of(page)]) {
@@ -155,7 +155,7 @@ impl Objects {
     }
 
     /// Marks all blocks as new.
-    pub fn renew(&self) {
+    pub(super) fn renew(&self) {
         self.used.visit(0..self.words.len() / PAGE_WORDS, |page| {
             let words = &self.words[words_of(page)];
             for word in words.iter().filter(|word| word.load(Ordering::Relaxed) != 0) {
@@ -166,7 +166,7 @@ impl Objects {
     }
 
     /// The block that begins at an address.
-    pub fn at(&self, address: usize) -> Option<Noted> {
+    pub(super) fn at(&self, address: usize) -> Option<Noted> {
         let place = self.places.at(address)?;
         if !self.used.contains(place.word / PAGE_WORDS) {
             return None;

@@ -9,7 +9,7 @@ const WORD: usize = 64;
 
 /// Some of the pages of a range, by number.
 #[derive(Debug)]
-pub struct PageSet {
+pub(super) struct PageSet {
     /// A bit for each page.
     words: SparseWords,
     /// A bit for each word that may have bits.
@@ -21,7 +21,7 @@ pub struct PageSet {
 
 impl PageSet {
     /// An empty set of pages below `pages`.
-    pub fn new(pages: usize) -> Result<Self, MemoryError> {
+    pub(super) fn new(pages: usize) -> Result<Self, MemoryError> {
         let words = pages.div_ceil(WORD);
         let groups = words.div_ceil(WORD);
         Ok(Self {
@@ -32,7 +32,7 @@ impl PageSet {
     }
 
     /// Inserts a page. A thread that takes it out afterwards sees what the calling thread has written before.
-    pub fn insert(&self, page: usize) {
+    pub(super) fn insert(&self, page: usize) {
         let word = page / WORD;
         // Also if the bit is set: only a write orders this thread's earlier writes before the taking of the bit.
         self.words[word].fetch_or(1 << (page % WORD), Ordering::SeqCst);
@@ -50,17 +50,17 @@ impl PageSet {
     }
 
     /// True if a page is in the set.
-    pub fn contains(&self, page: usize) -> bool {
+    pub(super) fn contains(&self, page: usize) -> bool {
         self.words[page / WORD].load(Ordering::Relaxed) >> (page % WORD) & 1 == 1
     }
 
     /// Removes all pages of a range and calls a function with each, in ascending order.
-    pub fn take(&self, pages: Range<usize>, call: impl FnMut(usize)) {
+    pub(super) fn take(&self, pages: Range<usize>, call: impl FnMut(usize)) {
         self.go_through(pages, true, call);
     }
 
     /// Calls a function with each page of a range that is in the set, in ascending order.
-    pub fn visit(&self, pages: Range<usize>, call: impl FnMut(usize)) {
+    pub(super) fn visit(&self, pages: Range<usize>, call: impl FnMut(usize)) {
         self.go_through(pages, false, call);
     }
 

@@ -8,11 +8,11 @@ use std::ops::Range;
 const GRAIN_SHIFT: u32 = GRAIN.trailing_zeros();
 
 /// Words in a page of the table. Those of different zones are in different pages.
-pub const PAGE_WORDS: usize = PAGE_SIZE / size_of::<u64>();
+pub(super) const PAGE_WORDS: usize = PAGE_SIZE / size_of::<u64>();
 
 /// Addresses with a constant number of bytes for each word.
 #[derive(Debug)]
-pub struct Zone {
+pub(super) struct Zone {
     /// The first address.
     start: usize,
     /// The number of its word.
@@ -23,12 +23,12 @@ pub struct Zone {
 
 impl Zone {
     /// True if addresses where a block can begin share a word, of which one at a time has a block.
-    pub fn is_shared(&self) -> bool {
+    pub(super) fn is_shared(&self) -> bool {
         self.shift > GRAIN_SHIFT
     }
 
     /// The address of a word, at this skew.
-    pub fn address(&self, word: usize, skew: usize) -> usize {
+    pub(super) fn address(&self, word: usize, skew: usize) -> usize {
         self.start + ((word - self.first) << self.shift) + skew * GRAIN
     }
 
@@ -39,7 +39,7 @@ impl Zone {
 
 /// Where a block begins.
 #[derive(Debug)]
-pub struct Place<'a> {
+pub(super) struct Place<'a> {
     /// Where the address is.
     pub zone: &'a Zone,
     /// The number of its word.
@@ -54,7 +54,7 @@ pub struct Place<'a> {
 /// word suffices for as many bytes as the greatest power of two that is not longer. Elsewhere a block can begin at
 /// any multiple of [`GRAIN`].
 #[derive(Debug)]
-pub struct Places {
+pub(super) struct Places {
     part: Range<usize>,
     /// One for each region, in the order of addresses, and one for the addresses after the last region.
     zones: Box<[Zone]>,
@@ -65,7 +65,7 @@ pub struct Places {
 
 impl Places {
     /// Of this node's part.
-    pub fn new(layout: &Layout, node: NodeId) -> Self {
+    pub(super) fn new(layout: &Layout, node: NodeId) -> Self {
         let start = layout.part(node);
         let part = start..start + layout.bytes_per_node();
         let (regions, region_shift) = layout.regions(node).unwrap_or((start..start, 0));
@@ -82,17 +82,17 @@ impl Places {
     }
 
     /// The addresses of the part.
-    pub fn part(&self) -> &Range<usize> {
+    pub(super) fn part(&self) -> &Range<usize> {
         &self.part
     }
 
     /// How many words the table has: a multiple of [`PAGE_WORDS`].
-    pub fn words(&self) -> usize {
+    pub(super) fn words(&self) -> usize {
         self.words
     }
 
     /// The place at an address, if it is in the part and a block can begin there.
-    pub fn at(&self, address: usize) -> Option<Place<'_>> {
+    pub(super) fn at(&self, address: usize) -> Option<Place<'_>> {
         if !self.part.contains(&address) || !address.is_multiple_of(GRAIN) {
             return None;
         }
@@ -104,7 +104,7 @@ impl Places {
 
     /// The words, other than that of `place`, of blocks that a block of this many bytes overlaps. In a region there
     /// are none.
-    pub fn hidden(&self, place: &Place<'_>, bytes: usize) -> Range<usize> {
+    pub(super) fn hidden(&self, place: &Place<'_>, bytes: usize) -> Range<usize> {
         if self.rest().first > place.word {
             return 0..0;
         }
@@ -113,7 +113,7 @@ impl Places {
     }
 
     /// The zone that the words of a page are for.
-    pub fn zone_of(&self, page: usize) -> &Zone {
+    pub(super) fn zone_of(&self, page: usize) -> &Zone {
         &self.zones[self.zones.partition_point(|zone| zone.first <= page * PAGE_WORDS) - 1]
     }
 

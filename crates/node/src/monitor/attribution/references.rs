@@ -17,7 +17,7 @@ const LEAST_BYTES: usize = 64;
 
 /// The pointers that were emitted, by their addresses.
 #[derive(Debug, Default)]
-pub struct References {
+pub(super) struct References {
     emitted: HashMap<u64, u64>,
     dropped: u64,
 }
@@ -26,7 +26,7 @@ impl References {
     /// Searches variables from `address` on, and calls a function with each pointer that is new or has changed. A
     /// pointer into this node's part must point to the beginning of a block; this node does not know the blocks of
     /// other nodes.
-    pub fn look(
+    pub(super) fn look(
         &mut self,
         address: usize,
         words: &[AtomicU64],
@@ -54,7 +54,7 @@ impl References {
     }
 
     /// The number of pointers that were dropped because there are too many.
-    pub fn dropped(&self) -> u64 {
+    pub(super) fn dropped(&self) -> u64 {
         self.dropped
     }
 }
@@ -70,13 +70,13 @@ fn begins_block(value: u64, objects: &Objects) -> bool {
 /// The progress of a search through many pages: a part of them at a time, so that no thread waits long for the node's
 /// lock.
 #[derive(Debug, Default)]
-pub struct Round {
+pub(super) struct Round {
     next: u32,
 }
 
 impl Round {
     /// The next pages of a segment, at most `most`. Empty when the round is over; the next call begins another round.
-    pub fn next(&mut self, pages: Range<u32>, most: u32) -> Range<u32> {
+    pub(super) fn next(&mut self, pages: Range<u32>, most: u32) -> Range<u32> {
         let start = self.next.max(pages.start);
         let end = start.saturating_add(most).min(pages.end);
         if start >= end {

@@ -9,11 +9,11 @@ use std::sync::{Arc, Mutex, MutexGuard};
 const MOST_SITES: usize = 64 * 1024;
 
 /// The number of a pair of site and thread, which stands for both in a word.
-pub type Origin = u32;
+pub(super) type Origin = u32;
 
 /// The sites of this node, numbered from 1; number 0 is the unknown site.
 #[derive(Debug)]
-pub struct Sites {
+pub(super) struct Sites {
     table: Mutex<Table>,
     most_sites: usize,
     most_origins: usize,
@@ -32,7 +32,7 @@ struct Table {
 
 impl Sites {
     /// None yet.
-    pub fn new() -> Self {
+    pub(super) fn new() -> Self {
         Self::with_room(MOST_SITES, MOST_ORIGINS)
     }
 
@@ -52,7 +52,7 @@ impl Sites {
     }
 
     /// The origin of an allocation by this thread through this chain of calls; an empty chain is the unknown site.
-    pub fn intern(&self, stack: &[usize], thread: u32) -> Origin {
+    pub(super) fn intern(&self, stack: &[usize], thread: u32) -> Origin {
         let mut table = self.table();
         let site = match table.numbers.get(stack) {
             _ if stack.is_empty() => 0,
@@ -83,17 +83,17 @@ impl Sites {
     }
 
     /// The number of the site, and the thread.
-    pub fn of(&self, origin: Origin) -> (u32, u32) {
+    pub(super) fn of(&self, origin: Origin) -> (u32, u32) {
         self.table().pairs.get(origin as usize).copied().unwrap_or_default()
     }
 
     /// The sites after the first `known`, with their numbers.
-    pub fn after(&self, known: usize) -> Vec<(u32, Arc<[usize]>)> {
+    pub(super) fn after(&self, known: usize) -> Vec<(u32, Arc<[usize]>)> {
         (1..).zip(self.table().stacks.iter().cloned()).skip(known).collect()
     }
 
     /// The number of chains that have no site because there are too many.
-    pub fn dropped(&self) -> u64 {
+    pub(super) fn dropped(&self) -> u64 {
         self.table().dropped
     }
 }
