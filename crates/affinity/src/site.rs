@@ -48,7 +48,7 @@ impl Sites {
             return (known >> ADDRESS_BITS) as u16;
         }
         let found = self.look_up(caller);
-        place.store((found as u64) << ADDRESS_BITS | caller as u64, Ordering::Relaxed);
+        place.store(u64::from(found) << ADDRESS_BITS | caller as u64, Ordering::Relaxed);
         found
     }
 

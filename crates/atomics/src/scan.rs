@@ -61,7 +61,8 @@ fn pieces<'a>(address: u64, code: &'a [u8], functions: &[(u64, &'a str)]) -> Vec
     }
     starts.extend(inside.iter().map(|(start, name)| (*start, Some(*name))));
     let ends = starts.iter().skip(1).map(|(start, _)| *start).chain([end]).collect::<Vec<_>>();
-    let cut = |from: u64, to: u64| &code[(from - address) as usize..(to - address) as usize];
+    let at = |place: u64| usize::try_from(place - address).expect("the code is in memory");
+    let cut = |from: u64, to: u64| &code[at(from)..at(to)];
     starts
         .into_iter()
         .zip(ends)

@@ -141,8 +141,8 @@ impl Control {
                     nobody
                 )
             };
-            if length >= 0 {
-                break length as usize;
+            if let Ok(length) = usize::try_from(length) {
+                break length;
             }
             let error = io::Error::last_os_error();
             match error.raw_os_error() {

@@ -118,7 +118,7 @@ impl Exchange {
     /// Of the system.
     pub fn hand(&self, others: &[(u16, &Offer)]) -> io::Result<usize> {
         let (now, later) = others.split_at(others.len().min(AT_ONCE));
-        let mut words = (later.len() as u16).to_le_bytes().to_vec();
+        let mut words = u16::try_from(later.len()).map_err(io::Error::other)?.to_le_bytes().to_vec();
         words.extend(now.iter().flat_map(|(number, _)| number.to_le_bytes()));
         let descriptors: Vec<_> = now.iter().flat_map(|(_, offer)| offer.iter().map(AsFd::as_fd)).collect();
         self.send(&words, &descriptors)?;
@@ -200,9 +200,9 @@ mod tests {
     /// What the others hand over takes more than one message.
     #[test]
     fn many_nodes_get_what_the_others_have_handed_over() {
-        const NODES: u16 = AT_ONCE as u16 + 7;
-        let offers: Vec<_> = (0..NODES).map(|node| (node, offer(node))).collect();
-        for me in [0, 70, NODES - 1] {
+        let nodes = u16::try_from(AT_ONCE).unwrap() + 7;
+        let offers: Vec<_> = (0..nodes).map(|node| (node, offer(node))).collect();
+        for me in [0, 70, nodes - 1] {
             let (launcher, end) = Exchange::pair().unwrap();
             assert_eq!(launcher.take().unwrap_err().kind(), io::ErrorKind::WouldBlock);
             end.offer(&offers[usize::from(me)].1.each_ref().map(AsFd::as_fd), soon()).unwrap();
@@ -217,7 +217,7 @@ mod tests {
                     Err(error) => assert_eq!(error.kind(), io::ErrorKind::WouldBlock),
                 }
             }
-            let expected = (0..NODES).filter(|&node| node != me);
+            let expected = (0..nodes).filter(|&node| node != me);
             let expected = expected.map(|node| (node, (0..3).map(|part| length(node, part)).collect()));
             assert_eq!(node.join().unwrap(), expected.collect::<Vec<_>>());
         }

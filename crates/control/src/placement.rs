@@ -65,7 +65,7 @@ pub struct ThreadGroup {
 #[must_use]
 pub fn machine(nodes: u16, processors_each: u16, span: u64) -> Machine {
     // More than sets can hold would only be numbers: threads are placed on nodes.
-    let most = (MAX_PROCESSORS / usize::from(nodes)) as u16;
+    let most = u16::try_from(MAX_PROCESSORS / usize::from(nodes)).unwrap_or(u16::MAX);
     let memory = Bytes(span / u64::from(nodes));
     Machine { view: View::Cluster, ..Machine::uniform(nodes, processors_each.min(most), memory) }
 }

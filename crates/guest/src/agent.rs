@@ -145,7 +145,8 @@ pub(crate) fn answer(from: &mut impl BufRead) -> io::Result<Ran> {
         from.take(length).read_to_end(&mut bytes)?;
         io::Result::Ok(String::from_utf8_lossy(&bytes).into_owned())
     };
-    Ok(Ran { output: text(output)?, errors: text(errors)?, status: status as i32 })
+    let status = i32::try_from(status).map_err(io::Error::other)?;
+    Ok(Ran { output: text(output)?, errors: text(errors)?, status })
 }
 
 #[cfg(test)]

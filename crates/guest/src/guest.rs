@@ -123,7 +123,11 @@ fn emulator(tools: &Tools, machine: &Machine, archive: &Path, console: &Path) ->
                 return Err(io::Error::last_os_error());
             }
             // The parent may have ended before the kernel knew.
-            if libc::getppid() as u32 != parent { Err(io::ErrorKind::BrokenPipe.into()) } else { Ok(()) }
+            if libc::getppid().cast_unsigned() != parent {
+                Err(io::ErrorKind::BrokenPipe.into())
+            } else {
+                Ok(())
+            }
         }
     };
     // SAFETY: the closure makes two system calls and allocates nothing.

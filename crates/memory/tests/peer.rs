@@ -66,7 +66,7 @@ impl RemoteMemory for CopyingTransport {
 
     fn read(&self, first: u32, into: RacingBytesMut<'_>) {
         let mut bytes = vec![0; into.len()];
-        self.frames.read_exact_at(&mut bytes, first as u64 * PAGE_SIZE as u64).unwrap();
+        self.frames.read_exact_at(&mut bytes, u64::from(first) * PAGE_SIZE as u64).unwrap();
         into.copy_from((&bytes).into());
     }
 }

@@ -4,6 +4,7 @@
 //! applies the plan.
 
 #![forbid(unsafe_code)]
+#![warn(clippy::cast_possible_truncation, clippy::cast_sign_loss, clippy::cast_possible_wrap)]
 
 mod code_location;
 mod entry;

@@ -174,14 +174,14 @@ prop_compose! {
         nodes in proptest::collection::vec(proptest::option::of(0..4u16), 0..3),
         reason in text(),
     ) -> Plan {
-        let group = |(index, node): (usize, &Option<u16>)| ThreadGroup {
+        let group = |(index, node): (u32, &Option<u16>)| ThreadGroup {
             line: 0,
-            threads: vec![2 * index as u32 + 1, 2 * index as u32 + 2],
+            threads: vec![2 * index + 1, 2 * index + 2],
             node: node.map(NodeId),
             reason: reason.clone(),
             saving: None,
         };
-        let threads = nodes.iter().enumerate().map(group).collect();
+        let threads = (0..).zip(&nodes).map(group).collect();
         Plan { before: Some(before), expected, variables, allocations, threads }
     }
 }

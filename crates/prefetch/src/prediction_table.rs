@@ -58,7 +58,7 @@ impl Entry {
             let (one, two) = (i64::from(earlier[back]), i64::from(earlier[2 * back + 1]));
             let stride = i64::from(page) - one;
             let usable = (2..=LONGEST_STRIDE).contains(&stride.unsigned_abs());
-            (usable && one - two == stride).then_some(stride as i32)
+            i32::try_from(stride).ok().filter(|_| usable && one - two == stride)
         })
     }
 }

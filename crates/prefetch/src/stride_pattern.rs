@@ -57,7 +57,7 @@ impl StridePattern {
 
     /// A pattern whose third page is `page`.
     pub(crate) fn third(code: usize, kind: Kind, page: u32, stride: i32, limit: u32) -> Self {
-        let first = (i64::from(page) - 2 * i64::from(stride)) as u32;
+        let first = page.wrapping_sub_signed(stride.wrapping_mul(2));
         let window = 1.min(limit);
         Self { code, kind, first, last: page, stride, window, pace: 1, ..Self::default() }
     }
@@ -183,7 +183,8 @@ impl StridePattern {
         if self.stride == 0 {
             0
         } else {
-            ((i64::from(self.last) - i64::from(self.first)) / i64::from(self.stride)) as u32
+            let steps = (i64::from(self.last) - i64::from(self.first)) / i64::from(self.stride);
+            u32::try_from(steps).unwrap_or(u32::MAX)
         }
     }
 

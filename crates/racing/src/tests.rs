@@ -8,7 +8,7 @@ const ROUNDS: usize = if cfg!(miri) { 3 } else { 2000 };
 
 #[test]
 fn copies_are_exact_at_every_offset_and_length() {
-    let source: [u8; 70] = std::array::from_fn(|at| at as u8 + 1);
+    let source: [u8; 70] = std::array::from_fn(|at| u8::try_from(at).unwrap() + 1);
     for start in 0..9 {
         for end in start..source.len() {
             let part = RacingBytes::from(&source).part(start..end);
@@ -50,7 +50,7 @@ fn numbers_are_little_endian_and_cover_their_bytes_only() {
 #[test]
 fn bytes_are_the_same_if_all_are() {
     for len in [0, 1, COMPARED, COMPARED + 1, LEN] {
-        let one: Vec<u8> = (0..len).map(|at| at as u8).collect();
+        let one: Vec<u8> = (0..=u8::MAX).cycle().take(len).collect();
         assert!(RacingBytes::from(&one).is_same(RacingBytes::from(&one.clone())));
         for at in (0..len).step_by(if cfg!(miri) { 97 } else { 1 }) {
             let mut other = one.clone();
@@ -92,7 +92,7 @@ fn copies_are_made_of_bytes_that_writers_wrote() {
             .collect();
         let mut rounds = 0_usize;
         while rounds < 3 || writers.iter().any(|writer| !writer.is_finished()) {
-            let value = (rounds % 200) as u8 + 10;
+            let value = u8::try_from(rounds % 200).unwrap() + 10;
             rounds += 1;
             own.copy_from(RacingBytes::from(&vec![value; LEN / 2]));
             let (mut copy, mut appended) = ([0; LEN], vec![]);

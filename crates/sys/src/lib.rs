@@ -5,6 +5,8 @@
 //! ends alike. Here each argument becomes a word first, with its sign, and those that are not given are 0. `clippy.toml`
 //! keeps all other code from calling `libc::syscall`.
 
+#![warn(clippy::cast_possible_truncation, clippy::cast_sign_loss, clippy::cast_possible_wrap)]
+
 use libc::c_long;
 
 /// Most arguments that a system call has.
@@ -17,17 +19,24 @@ pub trait Argument {
 }
 
 macro_rules! arguments {
-    ($($number:ty)*) => {$(
+    ($($number:ty: $word:expr;)*) => {$(
         impl Argument for $number {
             #[inline]
             fn word(self) -> c_long {
-                self as c_long
+                $word(self)
             }
         }
     )*};
 }
 
-arguments! { i32 u32 i64 u64 isize usize }
+arguments! {
+    i32: c_long::from;
+    u32: c_long::from;
+    i64: c_long::from;
+    u64: u64::cast_signed;
+    isize: |number| number as c_long;
+    usize: |number: usize| number.cast_signed() as c_long;
+}
 
 impl<T> Argument for *const T {
     #[inline]

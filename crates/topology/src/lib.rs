@@ -4,6 +4,7 @@
 //! a running cluster) or read from a description ([`Machine::from_toml`]).
 
 #![forbid(unsafe_code)]
+#![warn(clippy::cast_possible_truncation, clippy::cast_sign_loss, clippy::cast_possible_wrap)]
 
 mod bytes;
 mod check;
@@ -55,7 +56,7 @@ macro_rules! id {
             }
 
             fn from_index(index: usize) -> Self {
-                Self(index as u16)
+                Self(u16::try_from(index).expect("sets hold numbers of 16 bits"))
             }
         }
 

@@ -93,7 +93,8 @@ impl Survey {
         if let UnitType::Type { type_signature, type_offset }
         | UnitType::SplitType { type_signature, type_offset } = header.type_()
         {
-            let id = Id { unit: self.units.len() as u32, entry: type_offset.0 };
+            let unit = u32::try_from(self.units.len()).expect("a file has less than 2^32 units");
+            let id = Id { unit, entry: type_offset.0 };
             self.signatures.insert(type_signature, id);
         }
         self.units.push(Known::new(header));
