@@ -121,8 +121,10 @@ impl Supervisor<'_> {
             }
             Report::Crash { thread, address, what, .. } => node.crash = Some(Crash { thread, address, what }),
             Report::HeldUp { by } => {
-                let process = self.nodes.get(usize::from(by)).and_then(|node| node.process);
-                self.say(&held_up(number, by, process));
+                let holder = self.nodes.get(usize::from(by));
+                if holder.is_none_or(|node| !node.stopped) {
+                    self.say(&held_up(number, by, holder.and_then(|node| node.process)));
+                }
             }
             Report::Refused { what } => self.say(&format!("node {number}: {what}")),
             Report::Starved { why } => node.starved = Some(why),

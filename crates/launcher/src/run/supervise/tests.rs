@@ -220,6 +220,8 @@ fn a_stopped_node_is_told_of_while_the_run_waits_for_it() {
     let sentence = "node 1 (process 77) is stopped and the run waits for it: continue it (kill -CONT 77)";
     let events = vec![
         stop(1),
+        // The user knows already.
+        Event::Report(0, Report::HeldUp { by: 1 }),
         Event::Continued(1),
         Event::Continued(0),
         ended(0, 7),
