@@ -145,9 +145,6 @@ pub trait Backend: Sync {
     /// `nodes` may be the program's memory. A backend that takes locks must not do so while it writes there.
     fn nodes_of_pages(&self, address: usize, nodes: &mut [c_int]) -> Result<(), Error>;
 
-    /// The pages' size in bytes: what [`Backend::allocate`] and [`Backend::nodes_of_pages`] count in.
-    fn page_size(&self) -> usize;
-
     /// Binds threads to the processors of a set and to its memory, for what they touch from now on. An empty part of
     /// the set leaves that as it is; threads and processes that bound threads start inherit the binding.
     ///

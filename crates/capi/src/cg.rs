@@ -4,6 +4,7 @@ use crate::arguments::{node, room};
 use crate::backend::Whom;
 use crate::error::{Error, call};
 use crate::installed::backend;
+use gondwana_page::PAGE_SIZE;
 use gondwana_rset::RSet;
 use gondwana_topology::{Machine, NodeId, NodeSet, ProcessorSet};
 use libc::{c_int, c_long, id_t};
@@ -245,8 +246,8 @@ pub extern "C" fn cg_current(idtype: c_int, id: id_t) -> CgId {
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn cg_memloc(addr: *const libc::c_char, len: usize, vec: *mut CgId) -> c_int {
     call(-1, || {
-        let (start, page) = (addr as usize, backend().page_size());
-        if !start.is_multiple_of(page) {
+        let start = addr as usize;
+        if !start.is_multiple_of(PAGE_SIZE) {
             return Err(Error::invalid(format!("a page does not begin at {start:#x}")));
         }
         if len == 0 || start.checked_add(len).is_none() {
@@ -257,7 +258,7 @@ pub unsafe extern "C" fn cg_memloc(addr: *const libc::c_char, len: usize, vec: *
             return Err(null("the array"));
         }
         // SAFETY: the caller's promise.
-        let to = unsafe { room(vec, len.div_ceil(page), "the array")? };
+        let to = unsafe { room(vec, len.div_ceil(PAGE_SIZE), "the array")? };
         backend().nodes_of_pages(start, to)?;
         Ok(0)
     })

@@ -5,6 +5,7 @@ use crate::backend::Extras;
 use crate::error::{Error, call, keep_remarks};
 use crate::installed::backend;
 use crate::record::{self, Record};
+use gondwana_page::PAGE_SIZE;
 use gondwana_rset::{Placement, PlacementError};
 use libc::{c_int, c_long, c_uint, c_void};
 use std::ptr::null_mut;
@@ -46,7 +47,7 @@ pub unsafe extern "C" fn gw_alloc(
             return Err(Error::invalid("0 bytes were asked for"));
         }
         let placement = Placement::new(record::policy(policy, stride)?, &rset, backend().machine()?)?;
-        let pages = bytes.div_ceil(backend().page_size());
+        let pages = bytes.div_ceil(PAGE_SIZE);
         let extras = Extras {
             prefault: given & PREFAULT != 0,
             lock: given & LOCK != 0,
@@ -109,13 +110,12 @@ pub unsafe extern "C" fn gw_where(
 
 /// The first page of a range, and how many there are.
 fn pages_of(start: usize, bytes: usize) -> Result<(usize, usize), Error> {
-    let page = backend().page_size();
     let last = bytes
         .checked_sub(1)
         .and_then(|more| start.checked_add(more))
         .ok_or_else(|| Error::invalid(format!("{bytes} bytes from {start:#x} on are no range of memory")))?;
-    let first = start - start % page;
-    Ok((first, (last - first) / page + 1))
+    let first = start - start % PAGE_SIZE;
+    Ok((first, (last - first) / PAGE_SIZE + 1))
 }
 
 /// The nodes that were asked for, of the pages of a block.
@@ -154,7 +154,7 @@ fn misplaced(record: &Record) -> Result<c_long, Error> {
     let mut strays = 0;
     for first in (0..record.pages()).step_by(found.len()) {
         let some = found.len().min(record.pages() - first);
-        backend().nodes_of_pages(record.address() + first * backend().page_size(), &mut found[..some])?;
+        backend().nodes_of_pages(record.address() + first * PAGE_SIZE, &mut found[..some])?;
         let present = (first as u64..).zip(&found[..some]).filter(|(_, node)| **node >= 0);
         strays += present
             .filter(|(page, node)| match record.asked(&placement, *page) {

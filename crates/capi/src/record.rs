@@ -3,6 +3,7 @@
 use crate::backend::Block;
 use crate::error::Error;
 use crate::installed::backend;
+use gondwana_page::PAGE_SIZE;
 use gondwana_rset::{MemoryPolicy, Placement, RSet};
 use gondwana_topology::NodeId;
 use libc::c_int;
@@ -76,9 +77,8 @@ impl Record {
         // SAFETY: as many bytes as there are, all of them with a value.
         let bytes =
             unsafe { std::slice::from_raw_parts_mut(record.as_mut_ptr().cast::<u8>(), size_of::<Self>()) };
-        let page = backend().page_size();
-        let found = address.is_multiple_of(page)
-            && address > page
+        let found = address.is_multiple_of(PAGE_SIZE)
+            && address > PAGE_SIZE
             && backend().peek(Self::place(address) as usize, bytes);
         // SAFETY: any bytes are a record.
         let record = unsafe { record.assume_init() };
@@ -99,7 +99,7 @@ impl Record {
     }
 
     fn place(address: usize) -> *mut Self {
-        (address - backend().page_size()) as *mut Self
+        (address - PAGE_SIZE) as *mut Self
     }
 
     /// The address of the block.

@@ -4,6 +4,7 @@ use crate::arguments::{length, node, numbers, room};
 use crate::backend::Kind;
 use crate::error::{self, Error, call};
 use crate::installed::backend;
+use gondwana_page::PAGE_SIZE;
 use gondwana_topology::{MAX_PROCESSORS, ProcessorId};
 use libc::{c_char, c_int};
 
@@ -39,7 +40,7 @@ pub extern "C" fn gw_kind() -> c_int {
 /// Bytes in a page.
 #[unsafe(no_mangle)]
 pub extern "C" fn gw_page_size() -> usize {
-    backend().page_size()
+    PAGE_SIZE
 }
 
 /// The numbers of all nodes.

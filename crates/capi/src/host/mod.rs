@@ -157,10 +157,6 @@ impl Backend for Host {
             .map_err(|error| Error::system("the kernel does not say where pages are", &error))
     }
 
-    fn page_size(&self) -> usize {
-        PAGE_SIZE
-    }
-
     fn bind(&self, whom: Whom, rset: &RSet, strict: bool) -> Result<Vec<String>, Error> {
         bind::bind(self.machine()?, whom, rset, strict)
     }

@@ -82,16 +82,12 @@ impl Backend for Cluster {
     }
 
     unsafe fn free(&self, address: usize, _pages: usize) -> Result<(), Error> {
-        node()?.free_placed(address - self.page_size());
+        node()?.free_placed(address - gondwana_memory::PAGE_SIZE);
         Ok(())
     }
 
     fn nodes_of_pages(&self, address: usize, nodes: &mut [c_int]) -> Result<(), Error> {
         memory::nodes_of_pages(node()?, &self.host, address, nodes)
-    }
-
-    fn page_size(&self) -> usize {
-        gondwana_memory::PAGE_SIZE
     }
 
     fn bind(&self, whom: Whom, rset: &RSet, strict: bool) -> Result<Vec<String>, Error> {
