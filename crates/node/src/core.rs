@@ -83,6 +83,11 @@ impl SyncEnv<'_> {
         outcome
     }
 
+    /// Between two nodes what happens at a barrier follows from messages of the one to the other.
+    fn at_barrier(&self, barrier: Object) -> SyncPoint {
+        SyncPoint { object: Some(barrier), peer: only_peer(self.env.fabric.as_ref()) }
+    }
+
     fn announce(&mut self, waiter: Waiter, events: u32, result: i64) {
         if let Continuation::Thread(slot) = waiter.into() {
             self.env.slots.announce(slot, events, result);
@@ -133,15 +138,11 @@ impl BarrierEnv for SyncEnv<'_> {
     }
 
     fn release(&mut self, barrier: Object) -> Outcome {
-        let at = SyncPoint { object: Some(barrier), peer: only_peer(self.env.fabric.as_ref()) };
-        self.release_before(at, PendingContinuation::Barrier(barrier))
+        self.release_before(self.at_barrier(barrier), PendingContinuation::Barrier(barrier))
     }
 
     fn acquire(&mut self, barrier: Object) {
-        self.protocol.acquire(
-            SyncPoint { object: Some(barrier), peer: only_peer(self.env.fabric.as_ref()) },
-            self.env,
-        );
+        self.protocol.acquire(self.at_barrier(barrier), self.env);
     }
 
     fn resume(&mut self, waiter: Waiter, serial: bool) {

@@ -1,8 +1,7 @@
 //! What must hold of `erc` machines when nothing is under way.
 
-use crate::memory::SimEnv;
 use crate::world::{Machine, Node};
-use gondwana_coherence::{Access, Erc, ErcState, Layout, Page, Protocol};
+use gondwana_coherence::{Access, Erc, ErcState, Layout, Page};
 use gondwana_topology::{NodeId, NodeSet};
 
 impl Machine for Erc {
@@ -37,17 +36,14 @@ impl Machine for Erc {
                 return fail("the owner is wrong about the copies");
             }
         }
-        if !nodes.iter().all(|node| node.machine.is_quiet()) {
-            return Err("something is still in progress".into());
-        }
         Ok(())
     }
 
-    fn tick(&mut self, env: &mut SimEnv<'_>) {
-        self.settle(env).expect("what was put off was right");
+    fn is_quiet(&self) -> bool {
+        Self::is_quiet(self)
     }
 
-    fn wants_tick(&self) -> bool {
-        self.is_holding()
+    fn is_holding(&self) -> bool {
+        Self::is_holding(self)
     }
 }

@@ -39,10 +39,10 @@ pub enum Op {
 pub trait Machine: Protocol + Clone + Debug + PartialEq + Eq + Hash + Sync + 'static {
     /// Checks, with nothing under way, that directory, roles and protections of all nodes agree.
     fn agree(nodes: &[Node<Self>], layout: &Layout) -> Result<(), String>;
-    /// What the node does by itself after a while.
-    fn tick(&mut self, _env: &mut SimEnv<'_>) {}
-    /// True if [`Machine::tick`] would do something.
-    fn wants_tick(&self) -> bool {
+    /// True if nothing is in progress.
+    fn is_quiet(&self) -> bool;
+    /// True if pages are kept for threads until [`Protocol::settle`].
+    fn is_holding(&self) -> bool {
         false
     }
 }
@@ -103,7 +103,7 @@ pub enum Action {
         /// The receiver.
         to: usize,
     },
-    /// This node does what it does by itself after a while.
+    /// This node lets go of pages that it has kept for its threads.
     Tick(usize),
 }
 
@@ -243,7 +243,7 @@ impl<P: Machine> World<P> {
                     actions.push(Action::Deliver { from, to });
                 }
             }
-            if self.nodes[from].machine.wants_tick() {
+            if self.nodes[from].machine.is_holding() {
                 actions.push(Action::Tick(from));
             }
         }
@@ -269,13 +269,16 @@ impl<P: Machine> World<P> {
                 }
             }
             Action::Tick(node) => {
-                self.call(node, |machine, env| machine.tick(env));
+                self.call(node, |machine, env| machine.settle(env)).expect("what was put off was right");
             }
         }
     }
 
     /// With nothing under way: do the nodes agree?
     pub fn check_quiet(&self, setup: &Setup) -> Result<(), String> {
+        if !self.nodes.iter().all(|node| node.machine.is_quiet()) {
+            return Err("something is still in progress".into());
+        }
         P::agree(&self.nodes, &setup.layout(0))
     }
 

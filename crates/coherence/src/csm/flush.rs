@@ -31,6 +31,15 @@ impl Flush {
         self.entries == 0 && self.notices == 0 && self.held.is_empty()
     }
 
+    /// More was sent for the same flush.
+    fn add(&mut self, sent: Self) {
+        self.entries += sent.entries;
+        self.notices += sent.notices;
+        self.held.extend(sent.held);
+        self.receivers = self.receivers.union(&sent.receivers);
+        self.has_diffs |= sent.has_diffs;
+    }
+
     /// True if all that is to be acknowledged has been sent to this node, and no other node gets a notice because of it.
     fn concerns_only(&self, peer: NodeId, nodes: u16) -> bool {
         let by_home = self.has_diffs && nodes > 2;
@@ -73,6 +82,7 @@ impl Csm {
     pub(super) fn flush(&mut self, peer: Option<NodeId>, waiter: Waiter, env: &mut dyn Env) -> Outcome {
         self.find_copied(env);
         if !self.dirty.is_empty() {
+            self.releases = self.releases.wrapping_add(1);
             let mut pages = std::mem::take(&mut self.dirty);
             pages.sort_unstable();
             pages.dedup();
@@ -259,12 +269,7 @@ impl Csm {
             }
             let number = self.flushes.completed + 1 + index as u64;
             let sent = self.send_dirty(number, &held, env);
-            let flush = &mut self.flushes.queue[index];
-            flush.entries += sent.entries;
-            flush.notices += sent.notices;
-            flush.held = sent.held;
-            flush.receivers = flush.receivers.union(&sent.receivers);
-            flush.has_diffs |= sent.has_diffs;
+            self.flushes.queue[index].add(sent);
         }
     }
 

@@ -41,7 +41,6 @@ impl Csm {
     /// others whose diffs are about to be made, so that a later write is seen.
     pub(super) fn stop_writers(&mut self, pages: &[Page], env: &mut dyn Env) {
         let completed = self.flushes.completed();
-        self.releases = self.releases.wrapping_add(1);
         let keeps = self.options.keep > 0
             && !(env.is_observed() && self.releases.is_multiple_of(self.options.sample));
         let mut kept = std::mem::take(&mut self.kept);
@@ -137,7 +136,6 @@ impl Csm {
     pub(super) fn end_kept(&mut self, first: Page, count: u32, env: &mut dyn Env) {
         let mut here = Vec::new();
         for page in span(first, count) {
-            self.withdraw(page, env);
             let entry = self.pages.entry(page);
             if entry.is_kept() {
                 entry.take(REWRITTEN);
@@ -146,7 +144,9 @@ impl Csm {
                 }
             }
         }
-        self.flush_pages(&here, env);
+        if !here.is_empty() {
+            self.flush_pages(&here, env);
+        }
     }
 
     /// Brings copies up to date that threads go on writing and that there are notices about. What cannot be had without a

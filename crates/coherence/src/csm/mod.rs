@@ -58,7 +58,7 @@ pub use state::State;
 
 use crate::message::{Encoded, Encoder, recode};
 use crate::page_table::PageTable;
-use crate::registry::{Consistency, PlacedHomes, ProtocolInfo};
+use crate::registry::{Consistency, PlacedHomes, ProtocolInfo, StartOptions};
 use crate::runs::span;
 use crate::{
     Access, Counters, Env, HomeRole, Layout, Outcome, Page, PlacedPages, Protocol, SyncPoint, Violation,
@@ -77,21 +77,18 @@ pub(crate) const INFO: ProtocolInfo = ProtocolInfo {
     placed: PlacedHomes::MoveWithWriter,
     one_sided: true,
     kinds: message::KINDS,
-    start: |layout, options| {
-        Box::new(Csm::new(layout, CsmOptions { one_sided: options.one_sided, ..CsmOptions::default() }))
-    },
+    start: |layout, options| start(layout, options, KEEP),
     recode: recode::<CsmMessage>,
 };
 
 /// The same without pages that stay writable: each release takes write access away, and each acquire gives up stale copies.
-pub(crate) const INVALIDATE: ProtocolInfo = ProtocolInfo {
-    name: "csm-invalidate",
-    start: |layout, options| {
-        let one_sided = options.one_sided;
-        Box::new(Csm::new(layout, CsmOptions { one_sided, keep: 0, ..CsmOptions::default() }))
-    },
-    ..INFO
-};
+pub(crate) const INVALIDATE: ProtocolInfo =
+    ProtocolInfo { name: "csm-invalidate", start: |layout, options| start(layout, options, 0), ..INFO };
+
+fn start(layout: Layout, options: &StartOptions, keep: u8) -> Box<dyn Protocol> {
+    let one_sided = options.one_sided;
+    Box::new(Csm::new(layout, CsmOptions { one_sided, keep, ..CsmOptions::default() }))
+}
 
 /// Over how many releases in a row a page may not be written before it is an ordinary one: programs write some pages in every
 /// second or third phase only.
