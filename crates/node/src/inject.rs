@@ -34,8 +34,12 @@ mod asked {
     fn stop_once() {
         static STOPPED: OnceLock<()> = OnceLock::new();
         STOPPED.get_or_init(|| {
+            // To this thread, which stops before the call returns. A signal to the process may be taken by another thread,
+            // and this one would go on for a while.
             // SAFETY: stops this process until somebody lets it go on.
-            unsafe { libc::kill(libc::getpid(), libc::SIGSTOP) };
+            unsafe {
+                gondwana_sys::syscall!(libc::SYS_tgkill, libc::getpid(), libc::gettid(), libc::SIGSTOP)
+            };
         });
     }
 }
