@@ -163,7 +163,8 @@ pub trait Env {
     }
     /// Claims up to `most` pages from `first` that `home` exposes for this claim; returns the count. What the home has
     /// released is in its frames. Pages that its threads go on writing without noting it are named there by
-    /// [`Env::copied_beside_writers`] before its next release.
+    /// [`Env::copied_beside_writers`] before its next release. The former home waits for pages claimed as
+    /// [`RemoteAccess::Home`] until [`Env::complete_claim`].
     fn claim(&mut self, _home: NodeId, _first: Page, _most: u32, _claim: RemoteAccess) -> u32 {
         0
     }
@@ -177,6 +178,8 @@ pub trait Env {
     }
     /// [`Env::install`] of the present contents of another node's frames, which this node has copied one-sided.
     fn install_from(&mut self, _home: NodeId, _first: Page, _count: u32, _access: Access) {}
+    /// The pages claimed as [`RemoteAccess::Home`] have been copied: the former home may let its threads use its copies.
+    fn complete_claim(&mut self, _former: NodeId, _first: Page, _count: u32) {}
     /// [`Env::merge`] of the present contents of another node's frame, which this node has copied one-sided.
     fn merge_from(&mut self, _home: NodeId, _page: Page) {}
     /// The operation begun with this waiter is complete.

@@ -106,14 +106,23 @@ fn read(page: &Page, nodes: usize, node: u16, access: RemoteAccess) -> bool {
                 // SAFETY: loom reports it if anybody else reads or changes it meanwhile.
                 unsafe { *right += 1 }
             });
+            if access == RemoteAccess::Home {
+                copy(page);
+                word.take(access);
+                return true;
+            }
             word.take(access);
         }
     }
+    copy(page);
+    true
+}
+
+fn copy(page: &Page) {
     page.contents.with(|contents| {
-        // SAFETY: as above.
+        // SAFETY: loom reports it if anybody changes it meanwhile.
         assert_eq!(unsafe { *contents }, CONTENTS, "what the home has written before is seen");
     });
-    true
 }
 
 fn withdraw(page: &Page, nodes: usize) -> Withdrawal {
@@ -173,6 +182,12 @@ fn explore<const N: usize>(
                 .collect();
             let found = withdraw(&page, nodes);
             let times = taken(&page);
+            if found.home.is_some() {
+                page.contents.with_mut(|contents| {
+                    // SAFETY: loom reports it if the new home is still copying the page.
+                    unsafe { *contents += 1 }
+                });
+            }
             let mut granted = readers.into_iter().map(|reader| reader.join().unwrap());
             let granted = std::array::from_fn(|_| granted.next().unwrap());
             assert_eq!(times, taken(&page), "no node takes write access of a page that is withdrawn");

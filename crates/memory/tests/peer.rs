@@ -2,7 +2,7 @@
 
 use gondwana_memory::{
     Access, Capabilities, Mechanism, PAGE_SIZE, Pages, Peer, RemoteAccess, RemoteMemory, SPAN_BASE,
-    SharedWords, TableLayout, Writers, claim, empty_frames, probe_userfaultfd,
+    SharedWords, TableLayout, Writers, claim, complete_claim, empty_frames, probe_userfaultfd,
 };
 use gondwana_racing::{RacingBytes, RacingBytesMut};
 use gondwana_topology::{NodeId, NodeSet};
@@ -143,6 +143,9 @@ fn nodes_read_what_is_exposed() {
     // The node that becomes home takes the write access as well.
     pages.expose(0, Writers::ToBeStopped, Some(RemoteAccess::Home));
     assert_eq!(claim(&home, READER, 0, 2, RemoteAccess::Home), 1, "page 1 is withdrawn");
+    // The home waits until it has copied the page.
+    assert_eq!(readers(&pages, 0..1), [], "the page is locked");
+    complete_claim(&home, 0, 1);
     assert_eq!((withdraw(&mut pages, 0).home, pages.access(0)), (Some(READER), Access::Read));
 
     // The access is what the kernel enforces: once given back, the program writes again.

@@ -287,6 +287,11 @@ impl Env for NodeEnv {
         self.pages.install_from(remote, first.0, count, access);
     }
 
+    fn complete_claim(&mut self, former: NodeId, first: Page, count: u32) {
+        let remote = self.remotes[former.index()].as_deref().expect("claimed before");
+        gondwana_memory::complete_claim(remote, first.0, count);
+    }
+
     fn merge_from(&mut self, home: NodeId, page: Page) {
         let remote = self.remotes[home.index()].as_deref().expect("claimed before");
         self.pages.merge_from(remote, page.0);

@@ -29,6 +29,8 @@ const ROOM: usize = 2;
 struct Word {
     exposure: Exposure,
     claims: Claims,
+    /// The new home has not said yet that it has copied the page.
+    locked: bool,
 }
 
 impl Memory {
@@ -253,13 +255,13 @@ impl Env for SimEnv<'_> {
         assert!(self.memory.access[page.0 as usize] >= right, "a page is open that is not here");
         let word = &mut self.memory.words[page.0 as usize];
         assert_eq!(*word, None, "names at an open word would be lost");
-        *word = Some(Word { exposure, claims: Claims::default() });
+        *word = Some(Word { exposure, claims: Claims::default(), locked: false });
     }
 
     fn withdraw(&mut self, page: Page) -> Claims {
-        let claims = self.memory.claims(page);
-        self.memory.words[page.0 as usize] = None;
-        claims
+        let Some(word) = self.memory.words[page.0 as usize].take() else { return Claims::default() };
+        assert!(!word.locked, "a new home has left page {} locked", page.0);
+        word.claims
     }
 
     fn claim(&mut self, home: NodeId, first: Page, most: u32, claim: RemoteAccess) -> u32 {
@@ -267,7 +269,7 @@ impl Env for SimEnv<'_> {
         let Some(memory) = self.peer(home) else { return 0 };
         let mut count = 0;
         for page in first.0..first.0 + most {
-            let Some(Word { exposure, claims }) = &mut memory.words[page as usize] else { break };
+            let Some(Word { exposure, claims, locked }) = &mut memory.words[page as usize] else { break };
             let purpose = if claim == RemoteAccess::Upgrade { RemoteAccess::Home } else { claim };
             if claims.home.is_some()
                 || (purpose != RemoteAccess::Read && exposure.to_writers != Some(purpose))
@@ -295,7 +297,10 @@ impl Env for SimEnv<'_> {
                 memory.access[page as usize] = Access::Read;
             }
             match claim {
-                RemoteAccess::Home if claims.readers.is_empty() => claims.home = Some(me),
+                RemoteAccess::Home if claims.readers.is_empty() => {
+                    claims.home = Some(me);
+                    *locked = true;
+                }
                 RemoteAccess::Home | RemoteAccess::Upgrade => break,
                 RemoteAccess::Read | RemoteAccess::Write => {
                     claims.readers.insert(me);
@@ -319,6 +324,14 @@ impl Env for SimEnv<'_> {
         for page in (first.0..first.0 + count).map(Page) {
             let contents = self.peer(home).expect("copied before").frame(page).to_vec();
             self.install(page, &contents, access);
+        }
+    }
+
+    fn complete_claim(&mut self, former: NodeId, first: Page, count: u32) {
+        let memory = self.peer(former).expect("claimed before");
+        for page in first.0..first.0 + count {
+            let word = memory.words[page as usize].as_mut().expect("it is locked");
+            assert!(std::mem::take(&mut word.locked), "page {page} is not locked");
         }
     }
 

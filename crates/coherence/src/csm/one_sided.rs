@@ -26,6 +26,11 @@
 //! page, since nothing asks it to: every request makes it withdraw the page first. A node that has read a page and then
 //! writes it does the same if it is the only one in the reader bitmap: the home has not worked on the page since, so that the
 //! copy equals the page.
+//!
+//! The page stays locked until its new home has copied it. Contents newer than the claim do no harm in a reader's copy, which
+//! the next notice ends; here they would. What the former home's threads write after the claim reaches the new home as a diff
+//! against the page as it was then. A byte that changes and gets back its value is in no diff: had the new home copied it in
+//! between, it would keep the wrong value.
 
 use super::state::{
     DirectoryEntry, GRANT_RACE, ONLY_CLAIMED, PENDING, PINNED, PageEntry, REFETCH, State, TWIN, WRITE,
@@ -254,6 +259,7 @@ impl Csm {
         self.counters.one_sided_reads += u64::from(count);
         if way == RemoteAccess::Home {
             env.install_from(home, first, count, Access::Write);
+            env.complete_claim(home, first, count);
             self.take_home(first, count, home, env);
             return true;
         }

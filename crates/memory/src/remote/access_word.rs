@@ -178,7 +178,8 @@ impl<W: SharedWords + ?Sized> RemoteAccessWord<'_, W> {
         }
     }
 
-    /// The node that has the page locked has taken write access, and claims `access`.
+    /// The node that has the page locked has taken write access, and claims `access`. If that is the home, it has copied the
+    /// page, too.
     pub(super) fn take(&self, access: RemoteAccess) {
         let word = self.load();
         let next = match access {

@@ -22,7 +22,8 @@ pub fn while_held(call: fn()) {
 }
 
 /// Claims up to `most` pages from `first` that their home exposes for this access, for node `me`, and takes the write access
-/// of that node's threads where needed. Returns how many pages may be read.
+/// of that node's threads where needed. Returns how many pages may be read. Those claimed as [`RemoteAccess::Home`] stay locked
+/// until [`complete_claim`].
 pub fn claim(home: &dyn RemoteMemory, me: u16, first: u32, most: u32, access: RemoteAccess) -> u32 {
     let layout = home.layout();
     if me >= layout.nodes() {
@@ -67,6 +68,14 @@ pub fn claim(home: &dyn RemoteMemory, me: u16, first: u32, most: u32, access: Re
     }
 }
 
+/// This node, the new home of pages that it has claimed as [`RemoteAccess::Home`], has copied them: the threads of the former
+/// home may use its copies.
+pub fn complete_claim(home: &dyn RemoteMemory, first: u32, count: u32) {
+    for page in first..first + count {
+        home.layout().access_word(home, page).take(RemoteAccess::Home);
+    }
+}
+
 /// Takes write access to the pages until `end` that this node has locked. False if that is impossible: then they are
 /// left.
 fn take(home: &dyn RemoteMemory, (from, writable): (u32, bool), end: u32, access: RemoteAccess) -> bool {
@@ -75,6 +84,9 @@ fn take(home: &dyn RemoteMemory, (from, writable): (u32, bool), end: u32, access
         call();
     }
     let taken = !writable || home.stop_writers(from..end);
+    if taken && access == RemoteAccess::Home {
+        return true;
+    }
     for page in from..end {
         let word = home.layout().access_word(home, page);
         if taken { word.take(access) } else { word.leave() }

@@ -21,9 +21,9 @@ mod wait;
 mod words;
 
 pub use access_word::Withdrawal;
-pub use claim::claim;
 #[cfg(debug_assertions)]
 pub use claim::while_held;
+pub use claim::{claim, complete_claim};
 pub use table::TableLayout;
 pub(crate) use table::{MappedWords, RemoteAccessTable};
 pub use words::SharedWords;
