@@ -2,6 +2,7 @@
 
 use crate::extents::{Extents, Predicted};
 use crate::fault::Kind;
+use crate::interleaved::Interleaving;
 use crate::read_then_write::{ReadThenWrite, Writer};
 
 /// How many instructions have an entry.
@@ -25,6 +26,8 @@ pub(crate) struct Entry {
     pub strides: Extents,
     /// Whether the streams that it reads are written.
     pub read_then_write: ReadThenWrite,
+    /// Whether it makes many streams in turn.
+    pub interleaving: Interleaving,
     /// Where the latest streams began, the last one first.
     starts: [u32; STARTS],
     /// Where the latest 2-D strides began, and how wide their streams were taken to be.

@@ -1,6 +1,7 @@
 //! Finds patterns in the faults of one thread and predicts the pages that it will touch next.
 
 use crate::fault::{Fault, Kind};
+use crate::interleaved::InterleavedStreams;
 use crate::prediction::{Prediction, Prefetch};
 use crate::prediction_table::PredictionTable;
 use crate::spatial_footprint::SpatialFootprints;
@@ -17,6 +18,8 @@ pub struct Predictor {
     /// 2-D strides: beginnings of streams at equal distances, the most recently used first.
     strides: [StridePattern; PATTERNS],
     table: PredictionTable,
+    /// Streams that are not the latest ones.
+    interleaved: InterleavedStreams,
     footprints: SpatialFootprints,
 }
 
@@ -35,7 +38,7 @@ impl Predictor {
         };
         let mut prediction = match self.streams.iter().position(known) {
             Some(place) => self.go_on(place, fault, limit),
-            None => self.begin(fault, limit),
+            None => self.go_on_interleaved(fault, limit).unwrap_or_else(|| self.begin(fault, limit)),
         };
         if fault.kind == Kind::Upgrade {
             self.note_write(fault, 1 + prediction.prefetch.stream);
@@ -68,6 +71,13 @@ impl Predictor {
         self.table.entry(stream.code, stream.kind).streams.go_on(stream.extent());
         let prefetch = Prefetch { stream: stream.window(), backwards: stream.stride() < 0, ..Prefetch::NONE };
         Prediction { prefetch, writer: stream.writer() }
+    }
+
+    /// One of many streams goes on.
+    fn go_on_interleaved(&mut self, fault: Fault, limit: u32) -> Option<Prediction> {
+        let entry = self.table.entry(fault.code, fault.kind);
+        let stream = self.interleaved.predict(fault, &mut entry.interleaving, limit)?;
+        Some(Prediction { prefetch: Prefetch { stream, ..Prefetch::NONE }, writer: None })
     }
 
     /// A stream begins.

@@ -316,3 +316,21 @@ fn pages_behind_a_rewritten_stream_are_not_requested_for_writing() {
         }
     }
 }
+
+/// Pages of many streams in turn, as a sort writes them that deals keys to many places: each stream has `length` pages and begins
+/// so many pages `apart` from another one.
+fn dealt(streams: u32, length: u32, apart: u32) -> impl Iterator<Item = u32> {
+    (0..length)
+        .flat_map(move |step| (0..streams).map(move |stream| 1000 + (stream * 37 % streams) * apart + step))
+}
+
+#[test]
+fn hundreds_of_streams_in_turn_are_told_apart() {
+    for apart in [64, 101, 1024] {
+        let mut reader = Reader::default();
+        let taken = reader.walk(dealt(256, 32, apart));
+        assert!(taken < 256 * 16, "{taken} faults of {} pages", 256 * 32);
+        let too_many = reader.here.len() - 256 * 32;
+        assert!(too_many < 256 * 5, "{too_many} pages too many");
+    }
+}
