@@ -53,7 +53,7 @@ fn main() {
         let (mut one, mut other) = (&page, &twin);
         let merging = ns_per_call(|| {
             // The twin takes turns, so that each call finds the same bytes to change.
-            black_box(merge((&mut *target).into(), &mut patched, one));
+            black_box(merge((&mut *target).into(), &mut patched, (&**one).into()));
             std::mem::swap(&mut one, &mut other);
         });
         println!("{name:24} {:>6} {encoding:>9.0} {applying:>9.0} {merging:>9.0}", out.len());

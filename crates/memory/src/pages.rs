@@ -141,7 +141,7 @@ impl Pages {
 
     /// True if a page differs from its twin now.
     pub fn is_written(&mut self, page: u32) -> bool {
-        !self.contents(page, 1).is_same((&*self.twins.of(page)).into())
+        !diff::is_same(self.contents(page, 1), (&*self.twins.of(page)).into())
     }
 
     /// As [`Pages::diff`] of a page that threads may be writing; also applies the diff to the twin.
@@ -176,6 +176,10 @@ impl Pages {
 
     /// Two-way diffing: applies the changes of other nodes and keeps those of local threads.
     pub fn merge(&mut self, page: u32, incoming: &PageBytes) {
+        self.merge_racing(page, incoming.into());
+    }
+
+    fn merge_racing(&mut self, page: u32, incoming: RacingBytes<'_>) {
         let frame = self.frames(page, 1);
         diff::merge(frame, self.twins.of(page), incoming);
     }
@@ -294,6 +298,9 @@ impl Pages {
 
     /// [`Pages::merge`] with the page of another node, which this one has claimed.
     pub fn merge_from(&mut self, home: &dyn RemoteMemory, page: u32) {
+        if let Some(frame) = home.frames(page..page + 1) {
+            return self.merge_racing(page, frame);
+        }
         let mut incoming: PageBytes = [0; PAGE_SIZE];
         home.read(page, (&mut incoming).into());
         self.merge(page, &incoming);
@@ -304,11 +311,11 @@ impl Pages {
     pub fn is_same(&self, other: &dyn RemoteMemory, page: u32) -> bool {
         let own = self.contents(page, 1);
         if let Some(frame) = other.frames(page..page + 1) {
-            return own.is_same(frame);
+            return diff::is_same(own, frame);
         }
         let mut copy: PageBytes = [0; PAGE_SIZE];
         other.read(page, (&mut copy).into());
-        own.is_same((&copy).into())
+        diff::is_same(own, (&copy).into())
     }
 
     /// The contents of `count` pages from `first` on, which the program may be writing.

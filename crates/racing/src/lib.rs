@@ -28,9 +28,6 @@ pub mod access;
 use std::marker::PhantomData;
 use std::ops::Range;
 
-/// The length of a block of [`RacingBytes::is_same`].
-const COMPARED: usize = 256;
-
 /// Bytes that can be read while others write them.
 #[derive(Clone, Copy, Debug)]
 pub struct RacingBytes<'a> {
@@ -101,22 +98,6 @@ impl<'a> RacingBytes<'a> {
             access::copy(self.start, to.as_mut_ptr().add(to.len()), self.len);
             to.set_len(to.len() + self.len);
         }
-    }
-
-    /// True if these bytes and others are the same (rule 4). Both may change meanwhile.
-    #[must_use]
-    pub fn is_same(self, other: RacingBytes<'_>) -> bool {
-        if self.len != other.len {
-            return false;
-        }
-        let mut copies = [[0; COMPARED]; 2];
-        (0..self.len).step_by(COMPARED).all(|at| {
-            let end = self.len.min(at + COMPARED);
-            for (copy, bytes) in copies.iter_mut().zip([self, other]) {
-                bytes.part(at..end).copy_to(&mut copy[..end - at]);
-            }
-            copies[0][..end - at] == copies[1][..end - at]
-        })
     }
 }
 

@@ -15,6 +15,8 @@ pub(super) struct Kernel {
     /// differ, copies those blocks to `snapshot` (which may be `old`) and returns which they are. Masks of equal
     /// blocks are left alone.
     pub compare: unsafe fn(*const u8, *const u8, *mut u8, &mut Masks) -> u64,
+    /// `same(one, other)`: all bytes of two pages are equal; both may be racing.
+    pub same: unsafe fn(*const u8, *const u8) -> bool,
     /// `compact(page, masks, changed, out)` writes the masked bytes one after another and returns how many. May
     /// write a block's length beyond the last.
     pub compact: unsafe fn(*const u8, &Masks, u64, *mut u8) -> usize,

@@ -102,6 +102,16 @@ pub fn refresh(page: RacingBytes<'_>, twin: &mut PageBytes) -> bool {
     unsafe { (kernel::best().compare)(start_of(page), twin, twin, &mut [0; BLOCKS]) != 0 }
 }
 
+/// True if two pages have the same bytes, each at some time during the call.
+///
+/// # Panics
+/// If one is not [`PAGE_SIZE`] long.
+#[must_use]
+pub fn is_same(one: RacingBytes<'_>, other: RacingBytes<'_>) -> bool {
+    // SAFETY: what `start_of` returns is a page.
+    unsafe { (kernel::best().same)(start_of(one), start_of(other)) }
+}
+
 /// Writes the bytes of a diff to a page, and no other byte, not even with its own value.
 ///
 /// # Errors
@@ -115,16 +125,16 @@ pub fn apply(bytes: &[u8], page: RacingBytesMut<'_>) -> Result<(), Malformed> {
 }
 
 /// Two-way diffing (Cashmere, section 2.2): writes to page and twin the bytes in which `incoming` differs from
-/// the twin. Returns how many.
+/// the twin, of which each is read once. Returns how many.
 ///
 /// Local writes since the twin stay: in a program without data races no other node wrote those bytes. No other byte
 /// of the page is written, not even with its own value.
 ///
 /// # Panics
 /// If `page` is not [`PAGE_SIZE`] long.
-pub fn merge(page: RacingBytesMut<'_>, twin: &mut PageBytes, incoming: &PageBytes) -> usize {
-    // SAFETY: what `start_of_mut` returns is a page.
-    unsafe { merge_with(kernel::best(), start_of_mut(page), twin, incoming) }
+pub fn merge(page: RacingBytesMut<'_>, twin: &mut PageBytes, incoming: RacingBytes<'_>) -> usize {
+    // SAFETY: what `start_of` and `start_of_mut` return is a page.
+    unsafe { merge_with(kernel::best(), start_of_mut(page), twin, start_of(incoming)) }
 }
 
 /// The address of a whole page.
@@ -252,14 +262,14 @@ unsafe fn encode_with(
 }
 
 /// # Safety
-/// `page` must be valid for writes of a page; it may be racing. This processor must be able to run `kernel`.
-unsafe fn merge_with(kernel: &Kernel, page: *mut u8, twin: &mut PageBytes, incoming: &PageBytes) -> usize {
+/// `page` must be valid for writes and `incoming` for reads of a page; both may be racing. This processor must be able to run
+/// `kernel`.
+unsafe fn merge_with(kernel: &Kernel, page: *mut u8, twin: &mut PageBytes, incoming: *const u8) -> usize {
     let mut masks = [0; BLOCKS];
     let twin = twin.as_mut_ptr();
-    // SAFETY: `page` by our contract; both others are whole pages, and the twin may be compared and refreshed at
-    // once. The twin then holds the incoming bytes in all changed blocks.
+    // SAFETY: by our contract; the twin is a whole page and may be compared and refreshed at once. The twin then holds the incoming bytes in all changed blocks.
     unsafe {
-        let changed = (kernel.compare)(incoming.as_ptr(), twin, twin, &mut masks);
+        let changed = (kernel.compare)(incoming, twin, twin, &mut masks);
         (kernel.store)(twin, &masks, changed, page);
         bits(changed).map(|block| masks[block].count_ones() as usize).sum()
     }

@@ -74,13 +74,26 @@ proptest! {
         for kernel in kernel::available() {
             let (mut merged, mut new_twin) = (local.clone(), twin.clone());
             // SAFETY: whole pages, and a kernel that runs here.
-            let count = unsafe { merge_with(kernel, merged.as_mut_ptr(), &mut new_twin, &incoming) };
+            let count = unsafe { merge_with(kernel, merged.as_mut_ptr(), &mut new_twin, incoming.as_ptr()) };
             prop_assert_eq!(count, reference(&incoming, &twin).len());
             prop_assert_eq!(&new_twin[..], &incoming[..]);
             for at in 0..PAGE_SIZE {
                 let wanted = if incoming[at] == twin[at] { local[at] } else { incoming[at] };
                 prop_assert_eq!(merged[at], wanted, "{} at {}", kernel.name, at);
             }
+        }
+    }
+
+    #[test]
+    fn every_kernel_sees_a_single_different_byte((page, _) in twin_and_page(), at in 0..PAGE_SIZE, bit in 0..8u8) {
+        let mut other = page.clone();
+        for kernel in kernel::available() {
+            // SAFETY: whole pages, and a kernel that runs here.
+            prop_assert!(unsafe { (kernel.same)(page.as_ptr(), other.as_ptr()) }, "{}", kernel.name);
+            other[at] ^= 1 << bit;
+            // SAFETY: as above.
+            prop_assert!(!unsafe { (kernel.same)(page.as_ptr(), other.as_ptr()) }, "{}", kernel.name);
+            other[at] ^= 1 << bit;
         }
     }
 
@@ -186,7 +199,7 @@ fn neighbours_written_by_other_threads_survive() {
                 // SAFETY: atomics may be written through their address; nobody else writes the even bytes.
                 unsafe {
                     diff.apply_with(kernel, target as *mut u8);
-                    merge_with(kernel, target as *mut u8, &mut twin, &even);
+                    merge_with(kernel, target as *mut u8, &mut twin, even.as_ptr());
                 }
             }
             writer.join().unwrap_or_else(|_| panic!("{} wrote a neighbour", kernel.name));

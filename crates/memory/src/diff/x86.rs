@@ -9,6 +9,7 @@ use std::arch::x86_64::*;
 pub(super) static AVX512: Kernel = Kernel {
     name: "avx512",
     compare: compare_avx512,
+    same: same_avx512,
     compact: compact_avx512,
     scatter: scatter_avx512,
     store: store_avx512,
@@ -19,6 +20,7 @@ pub(super) static AVX512: Kernel = Kernel {
 pub(super) static AVX2: Kernel = Kernel {
     name: "avx2",
     compare: compare_avx2,
+    same: same_avx2,
     compact: compact_avx2,
     scatter: scatter_avx2,
     store: portable::store,
@@ -106,6 +108,17 @@ unsafe fn compare_avx512(new: *const u8, old: *const u8, snapshot: *mut u8, mask
 }
 
 /// # Safety
+/// See [`Kernel::same`].
+#[target_feature(enable = "avx512f,avx512bw")]
+unsafe fn same_avx512(one: *const u8, other: *const u8) -> bool {
+    (0..BLOCKS * BLOCK_BYTES).step_by(BLOCK_BYTES).all(|at| {
+        // SAFETY: the block lies in both pages.
+        let (one, other) = unsafe { (load_racing_512(one.add(at)), load_racing_512(other.add(at))) };
+        _mm512_cmpneq_epi64_mask(one, other) == 0
+    })
+}
+
+/// # Safety
 /// See [`Kernel::compact`].
 #[target_feature(enable = "avx512f,avx512bw,avx512vbmi2,popcnt,bmi1")]
 unsafe fn compact_avx512(page: *const u8, masks: &Masks, changed: u64, out: *mut u8) -> usize {
@@ -180,6 +193,17 @@ unsafe fn compare_avx2(new: *const u8, old: *const u8, snapshot: *mut u8, masks:
         }
     }
     changed
+}
+
+/// # Safety
+/// See [`Kernel::same`].
+#[target_feature(enable = "avx2")]
+unsafe fn same_avx2(one: *const u8, other: *const u8) -> bool {
+    (0..BLOCKS * BLOCK_BYTES).step_by(BLOCK_BYTES / 2).all(|at| {
+        // SAFETY: half a block lies in both pages.
+        let (one, other) = unsafe { (load_racing_256(one.add(at)), load_racing_256(other.add(at))) };
+        _mm256_movemask_epi8(_mm256_cmpeq_epi8(one, other)) == -1
+    })
 }
 
 /// For each mask of eight bytes, the shuffle that moves the masked ones together.
