@@ -32,6 +32,8 @@ pub struct SyncPoint {
     /// At a release: the only node that learns of it, from a message that this node sends when the release is complete. `None` if
     /// other nodes can learn of it, or by other ways. At an acquire: the node whose message this one follows from, if it is one.
     pub peer: Option<NodeId>,
+    /// At a release: this node may acquire next without a message of the peer in between, as at a barrier to which it comes last.
+    pub acquires_next: bool,
 }
 
 /// What happens to pages on this node, in terms that all protocols share.

@@ -8,7 +8,7 @@ use gondwana_topology::NodeId;
 
 /// A release that `peer` alone can learn of.
 fn release_to(rig: &mut Rig, peer: NodeId) -> (Outcome, Effects) {
-    let at = SyncPoint { object: None, peer: Some(peer) };
+    let at = SyncPoint { object: None, peer: Some(peer), ..SyncPoint::default() };
     rig.call(|machine, env| machine.release(at, WAITER, env))
 }
 
@@ -57,7 +57,7 @@ fn a_diff_is_ahead_of_the_token_between_two_nodes() {
     pair.write(READER, 1, 5);
     let home = NodeId(HOME as u16);
     assert_eq!(pair.state(READER, 0), State::Dirty);
-    let at = SyncPoint { object: None, peer: Some(home) };
+    let at = SyncPoint { object: None, peer: Some(home), ..SyncPoint::default() };
     let (outcome, effects) = pair.call(READER, |machine, env| machine.release(at, Waiter(3), env));
     assert_eq!((outcome, effects.sent.len(), effects.sent[0].0), (Outcome::Done, 1, home));
 }

@@ -85,7 +85,7 @@ impl SyncEnv<'_> {
 
     /// Between two nodes what happens at a barrier follows from messages of the one to the other.
     fn at_barrier(&self, barrier: Object) -> SyncPoint {
-        SyncPoint { object: Some(barrier), peer: only_peer(self.env.fabric.as_ref()) }
+        SyncPoint { object: Some(barrier), peer: only_peer(self.env.fabric.as_ref()), acquires_next: true }
     }
 
     fn announce(&mut self, waiter: Waiter, events: u32, result: i64) {
@@ -104,12 +104,13 @@ impl LockEnv for SyncEnv<'_> {
     }
 
     fn pass(&mut self, object: Object, to: NodeId) -> Outcome {
-        let at = SyncPoint { object: Some(object), peer: Some(to) };
+        let at = SyncPoint { object: Some(object), peer: Some(to), ..SyncPoint::default() };
         self.release_before(at, PendingContinuation::Token(object))
     }
 
     fn arrived(&mut self, object: Object, from: NodeId) {
-        self.protocol.acquire(SyncPoint { object: Some(object), peer: Some(from) }, self.env);
+        self.protocol
+            .acquire(SyncPoint { object: Some(object), peer: Some(from), ..SyncPoint::default() }, self.env);
     }
 
     fn resume(&mut self, waiter: Waiter, grant: LockGrant) {

@@ -421,7 +421,7 @@ impl<P: Machine> World<P> {
     fn release(&mut self, node: usize, index: usize, peer: Option<u16>) {
         self.threads[index].phase = Phase::Release;
         self.threads[index].peer = peer;
-        let at = SyncPoint { object: None, peer: peer.map(NodeId) };
+        let at = SyncPoint { object: None, peer: peer.map(NodeId), ..SyncPoint::default() };
         if self.call(node, |machine, env| machine.release(at, Waiter(index as u64), env)) == Outcome::Done {
             self.threads[index].phase = Phase::Released;
             self.go_travelling(node, index);

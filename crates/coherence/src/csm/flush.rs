@@ -5,7 +5,7 @@ use super::message::HomeGrant;
 use super::outbox::FlushId;
 use super::state::{ONLY_CLAIMED, PageEntry, REFETCH, REWRITTEN, State, TWIN, WRITE};
 use super::{Csm, History};
-use crate::{Env, Outcome, Page, Violation, Waiter};
+use crate::{Env, Outcome, Page, SyncPoint, Violation, Waiter};
 use gondwana_topology::{NodeId, NodeSet};
 use std::collections::VecDeque;
 
@@ -23,6 +23,8 @@ struct Flush {
     receivers: NodeSet,
     /// Diffs have been sent: their homes may send notices to further nodes.
     has_diffs: bool,
+    /// Some of them are of pages that stay writable, which cannot be brought up to date before the acknowledgement.
+    has_kept: bool,
     waiters: Vec<Waiter>,
 }
 
@@ -38,6 +40,7 @@ impl Flush {
         self.held.extend(sent.held);
         self.receivers = self.receivers.union(&sent.receivers);
         self.has_diffs |= sent.has_diffs;
+        self.has_kept |= sent.has_kept;
     }
 
     /// True if all that is to be acknowledged has been sent to this node, and no other node gets a notice because of it.
@@ -78,8 +81,8 @@ impl Flushes {
 }
 
 impl Csm {
-    /// Flushes all dirty pages, for the sake of `peer` alone if that is given.
-    pub(super) fn flush(&mut self, peer: Option<NodeId>, waiter: Waiter, env: &mut dyn Env) -> Outcome {
+    /// Flushes all dirty pages.
+    pub(super) fn flush(&mut self, at: SyncPoint, waiter: Waiter, env: &mut dyn Env) -> Outcome {
         self.find_copied(env);
         if !self.dirty.is_empty() {
             self.releases = self.releases.wrapping_add(1);
@@ -92,8 +95,13 @@ impl Csm {
         }
         // Writes of the releasing thread can be in a flush that another thread began.
         let nodes = self.pages.layout().nodes();
-        let concerns_only = |peer| self.flushes.queue.iter().all(|flush| flush.concerns_only(peer, nodes));
-        if peer.is_some_and(concerns_only) {
+        let ends_early = |peer| {
+            let under_way = &self.flushes.queue;
+            under_way
+                .iter()
+                .all(|flush| flush.concerns_only(peer, nodes) && !(at.acquires_next && flush.has_kept))
+        };
+        if at.peer.is_some_and(ends_early) {
             return Outcome::Done;
         }
         match self.flushes.queue.back_mut() {
@@ -189,6 +197,7 @@ impl Csm {
                 entry.flush = number;
                 flush.entries += 1;
                 flush.has_diffs = true;
+                flush.has_kept |= goes_on;
                 flush.receivers.insert(home);
                 self.counters.diffs += u64::from(length > 0);
                 self.counters.diff_bytes += u64::from(length);

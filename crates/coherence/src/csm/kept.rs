@@ -19,7 +19,8 @@
 //! ordinary ones after one in [`CsmOptions::sample`](super::CsmOptions::sample) releases: their accesses are sampled.
 //!
 //! A page with a diff under way is not merged: the home's frame may lack what the twin already has, which would pass
-//! for a change of the home's.
+//! for a change of the home's. A release at a barrier therefore waits for the acknowledgements of such diffs even if only one peer
+//! can learn of it: the node that comes last acquires at once.
 
 use super::Csm;
 use super::outbox::Notices;

@@ -357,7 +357,7 @@ impl Protocol for Csm {
     }
 
     fn release(&mut self, at: SyncPoint, waiter: Waiter, env: &mut dyn Env) -> Outcome {
-        let outcome = self.flush(at.peer, waiter, env);
+        let outcome = self.flush(at, waiter, env);
         self.expose_withdrawn(env);
         outcome
     }

@@ -16,7 +16,10 @@ impl Node {
             if !freed.is_empty() {
                 // They may be handed out again only when what was written to them before is released.
                 let peer = self.only_peer();
-                self.complete_release(SyncPoint { object: Some(object), peer }, freed);
+                self.complete_release(
+                    SyncPoint { object: Some(object), peer, ..SyncPoint::default() },
+                    freed,
+                );
             }
             let slot = Thread::current(self).slot;
             self.waiting.slots.arm(slot, event::PASSED);

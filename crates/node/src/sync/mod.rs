@@ -62,12 +62,12 @@ impl Node {
     /// `object`, if it is one.
     pub fn release(&'static self, object: Option<Object>) {
         let peer = self.only_peer();
-        self.release_at(SyncPoint { object, peer });
+        self.release_at(SyncPoint { object, peer, ..SyncPoint::default() });
     }
 
     /// The same for a message to one node only.
     pub(crate) fn release_to(&'static self, peer: NodeId) {
-        self.release_at(SyncPoint { object: None, peer: Some(peer) });
+        self.release_at(SyncPoint { object: None, peer: Some(peer), ..SyncPoint::default() });
     }
 
     /// Makes what this node wrote visible, and waits until the nodes concerned have it.
@@ -109,7 +109,7 @@ impl Node {
     /// Sees what others released, by a message about `object` if it is one.
     pub fn acquire(&'static self, object: Option<Object>) {
         self.privately(move || {
-            self.core().acquire(SyncPoint { object, peer: None });
+            self.core().acquire(SyncPoint { object, ..SyncPoint::default() });
         })
     }
 }
