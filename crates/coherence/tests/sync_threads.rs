@@ -8,6 +8,7 @@ use gondwana_topology::NodeId;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
 
 const NODES: u16 = 2;
 const THREADS: usize = 2;
@@ -20,6 +21,7 @@ const TRY_EVERY: usize = 7;
 enum Command {
     Message(NodeId, LockMessage),
     Flushed(Object),
+    LetGo,
     Stop,
 }
 
@@ -29,6 +31,7 @@ struct Node {
     locks: Mutex<Locks>,
     services: Vec<Sender<Command>>,
     threads: Vec<Sender<LockGrant>>,
+    began: Instant,
 }
 
 /// A node seen from within its lock.
@@ -52,6 +55,10 @@ impl LockEnv for Inside<'_> {
 
     fn arrived(&mut self, _object: Object, _from: NodeId) {}
 
+    fn now(&self) -> Duration {
+        self.0.began.elapsed()
+    }
+
     fn resume(&mut self, waiter: Waiter, grant: LockGrant) {
         self.0.threads[waiter.0 as usize].send(grant).unwrap();
     }
@@ -64,7 +71,11 @@ fn serve(node: &Node, commands: &Receiver<Command>) {
         match command {
             Command::Message(from, message) => locks.message(from, message, &mut Inside(node)).unwrap(),
             Command::Flushed(object) => locks.flushed(object, &mut Inside(node)),
+            Command::LetGo => locks.let_go(&mut Inside(node)),
             Command::Stop => return,
+        }
+        if locks.take_newly_kept() {
+            node.services[node.me.index()].send(Command::LetGo).unwrap();
         }
     }
 }
@@ -115,7 +126,7 @@ fn no_update_is_lost() {
             let (me, table) = (NodeId(node), Arc::new(LockTable::new()));
             let manager = Arc::new(|object: Object| NodeId((object.0 % u64::from(NODES)) as u16));
             let locks = Mutex::new(Locks::new(me, Arc::clone(&table), manager));
-            Node { me, table, locks, services: services.clone(), threads }
+            Node { me, table, locks, services: services.clone(), threads, began: Instant::now() }
         })
         .collect();
     // Read and written in two steps: an update is lost if two threads are inside.

@@ -14,6 +14,7 @@ use gondwana_coherence::sync::{
 use gondwana_coherence::{Access, HomeRole, Outcome, Page, PlacedPages, Protocol, SyncPoint, Waiter};
 use gondwana_prefetch::Prefetch;
 use gondwana_topology::NodeId;
+use std::time::Duration;
 
 /// Pages of mostly read memory that one message asks for.
 const MOST_REPLICATED: u32 = 128;
@@ -111,6 +112,10 @@ impl LockEnv for SyncEnv<'_> {
     fn arrived(&mut self, object: Object, from: NodeId) {
         self.protocol
             .acquire(SyncPoint { object: Some(object), peer: Some(from), ..SyncPoint::default() }, self.env);
+    }
+
+    fn now(&self) -> Duration {
+        self.env.began.elapsed()
     }
 
     fn resume(&mut self, waiter: Waiter, grant: LockGrant) {
@@ -303,9 +308,11 @@ impl Core {
         self.settle();
     }
 
-    /// True if another node waits for a page that is kept for a thread of this one.
-    pub(crate) fn is_wanted(&self) -> bool {
-        self.protocol.is_wanted()
+    /// True if another node waits for what is kept for threads of this one and has to be let go of before long: a page, or a
+    /// token since the last time.
+    pub(crate) fn is_wanted(&mut self) -> bool {
+        let tokens = self.locks.take_newly_kept();
+        self.protocol.is_wanted() || tokens
     }
 
     /// Lets go of pages that were kept for threads of this node.
@@ -313,6 +320,12 @@ impl Core {
         if let Err(violation) = self.protocol.settle(&mut self.env) {
             crate::fatal(&format!("the coherence protocol was broken: {violation}"));
         }
+    }
+
+    /// Lets go of tokens that were kept for threads of this node, too.
+    pub(crate) fn let_go_of_all(&mut self) {
+        self.let_go();
+        self.with_locks(|locks, env| locks.let_go(env));
     }
 
     /// Something about mutex tokens.

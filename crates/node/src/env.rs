@@ -17,6 +17,7 @@ use serde::Serialize;
 use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::Arc;
+use std::time::Instant;
 
 /// The other node, if there are two: all that threads of other nodes learn from this one, they learn from messages to it.
 pub(crate) fn only_peer(fabric: &dyn Fabric) -> Option<NodeId> {
@@ -70,6 +71,8 @@ pub(crate) struct NodeEnv {
     pub stacks: Vec<Range<u32>>,
     /// Who observes the node, if it is monitored.
     pub sink: Option<Box<EventSink>>,
+    /// When the node began.
+    pub began: Instant,
     /// For heads that are not short.
     head: Vec<u8>,
 }
@@ -91,7 +94,19 @@ impl NodeEnv {
     pub(crate) fn new(pages: Pages, fabric: Arc<dyn Fabric>, slots: Arc<WaitSlots>) -> Self {
         let messages = MessageCounts::default();
         let (ready, remotes, told, head) = (vec![], vec![], BTreeMap::new(), vec![]);
-        Self { pages, fabric, slots, ready, messages, remotes, told, stacks: vec![], sink: None, head }
+        Self {
+            pages,
+            fabric,
+            slots,
+            ready,
+            messages,
+            remotes,
+            told,
+            stacks: vec![],
+            sink: None,
+            began: Instant::now(),
+            head,
+        }
     }
 
     /// Maps the memory of same-host peers from what each has handed over. A node whose memory is not mapped gets messages.

@@ -180,6 +180,7 @@ impl Node {
                 "requested": l.requests,
                 "tokens_sent": l.tokens_sent,
                 "handed_over": l.handovers,
+                "kept": l.kept,
             },
             "threads": {"started": self.threads.started(), "barrier_arrivals": b.arrivals},
             "barriers": {"episodes": b.episodes, "hurried": b.hurries},

@@ -18,7 +18,8 @@ use std::time::{Duration, Instant};
 const PROGRESS: Duration = Duration::from_millis(250);
 
 /// How long a page stays for the thread that waited for it, when another node wants it: the thread must get the
-/// chance to repeat its access, or nodes that fight for a page could take it from each other for ever.
+/// chance to repeat its access, or nodes that fight for a page could take it from each other for ever. The token of a hot mutex stays
+/// as long.
 const HOLD: Duration = Duration::from_micros(20);
 
 /// What the service thread does besides receiving messages.
@@ -27,7 +28,7 @@ pub(crate) struct Service {
     pub(crate) deferred: DeferredTasks,
     /// Signs of life between computers.
     pub(crate) keepalives: Keepalives,
-    /// A page is held for a thread of this node although another node wants it.
+    /// A page or a token is held for a thread of this node although another node wants it.
     holding: AtomicBool,
 }
 
@@ -36,7 +37,7 @@ impl Service {
         Self { deferred: DeferredTasks::default(), keepalives, holding: AtomicBool::new(false) }
     }
 
-    /// Another node wants a page that is held here; true if that is new.
+    /// Another node wants a page or a token that is held here; true if that is new.
     fn note_wanted(&self) -> bool {
         !self.holding.swap(true, Ordering::AcqRel)
     }
@@ -92,7 +93,7 @@ impl Node {
             // Asked again each time: the interruption that tells of another one may end this very wait.
             while self.service.take_wanted() {
                 self.fabric.wait(Some(HOLD));
-                self.core().let_go();
+                self.core().let_go_of_all();
             }
             while let Some(event) = self.fabric.next_event() {
                 let Event::Lost(node, reason) = event;
@@ -109,7 +110,7 @@ impl Node {
         }
     }
 
-    /// Another node wants a page that is kept for a thread of this one: the service thread gives it up in a moment.
+    /// Another node wants a page or a token that is kept for a thread of this one: the service thread gives it up in a moment.
     pub(crate) fn let_go_soon(&self) {
         if self.service.note_wanted() {
             self.fabric.interrupt();

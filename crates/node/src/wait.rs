@@ -139,7 +139,7 @@ impl Node {
             self.fabric.wait(Some(SERVICE_WAIT));
             // Whoever has the awaited page may be waiting for one that is kept here.
             if self.service.take_wanted() {
-                self.core().let_go();
+                self.core().let_go_of_all();
             }
         }
     }

@@ -44,6 +44,9 @@ pub(super) enum Word {
     Leaving,
     /// At another node or on its way.
     Absent,
+    /// Here, and nobody holds it. Another node waits, but the token stays for the next uses of this one: locking takes the slow
+    /// path.
+    FreeQueued,
 }
 
 impl Word {
@@ -54,6 +57,7 @@ impl Word {
             2 => Self::Held,
             3 => Self::HeldQueued,
             4 => Self::Leaving,
+            6 => Self::FreeQueued,
             _ => Self::Absent,
         }
     }

@@ -2,6 +2,7 @@
 //! node asks the manager, which forwards the request to the last node that asked (the distributed queue of TreadMarks).
 
 mod attempts;
+mod hot;
 mod line;
 mod queue;
 
@@ -9,14 +10,20 @@ use super::entry::Word;
 use super::{Entry, LockMessage, LockTable, LockViolation, Object, SyncError, Thread};
 use crate::{Outcome, Waiter};
 use gondwana_topology::NodeId;
+use hot::HotMutexes;
 use line::Lines;
 use queue::{Queues, Waiting};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
+use std::time::Duration;
 
 /// How often a mutex changes hands within a node while another node waits for it. More saves messages, fewer is
 /// fairer.
 pub const LOCAL_HANDOVERS: u32 = 8;
+
+/// How often threads of this node may lock a hot mutex while another node waits for it. A hand-over takes as long as dozens of
+/// critical sections.
+pub const KEPT_USES: u32 = 200;
 
 /// Which node manages an object: the same answer on every node.
 pub type ManagerOf = Arc<dyn Fn(Object) -> NodeId + Send + Sync>;
@@ -51,6 +58,8 @@ pub trait LockEnv {
     fn pass(&mut self, object: Object, to: NodeId) -> Outcome;
     /// The token arrived from another node to be used here: the node acquires.
     fn arrived(&mut self, object: Object, from: NodeId);
+    /// The time since some moment.
+    fn now(&self) -> Duration;
     /// The operation begun with this waiter is decided.
     fn resume(&mut self, waiter: Waiter, grant: LockGrant);
 }
@@ -66,6 +75,8 @@ pub struct LockCounters {
     pub tokens_sent: u64,
     /// Mutexes handed from one thread of this node to another that waited.
     pub handovers: u64,
+    /// Uses of hot mutexes for which tokens stayed although another node waited.
+    pub kept: u64,
 }
 
 /// The slow path of mutexes on one node: a distributed queue of nodes for each token (the lock algorithm of
@@ -75,13 +86,22 @@ pub struct LockCounters {
 /// requester the tail and is forwarded to the tail before, which passes the token on when it is done. A node asks
 /// only while it neither has the token nor awaits it, so it never has more than one successor.
 ///
+/// A token that another node waits for leaves when its holder unlocks, except that of a *hot* mutex, which threads here want back
+/// soon each time: that stays until they have used it [`KEPT_USES`] times, or until [`Locks::let_go`].
+///
 /// The node calls these one at a time, under its lock.
 pub struct Locks {
     me: NodeId,
     table: Arc<LockTable>,
     manager: ManagerOf,
     local_handovers: u32,
+    kept_uses: u32,
     queues: Queues,
+    hot: HotMutexes,
+    /// The mutexes whose tokens stay until [`Locks::let_go`]; may list one that has left.
+    kept: Vec<Object>,
+    /// Some were added since [`Locks::take_newly_kept`].
+    newly_kept: bool,
     /// Of the mutexes that this node manages.
     lines: Lines,
     /// Trylocks that could not be decided at once, so far.
@@ -98,7 +118,11 @@ impl Locks {
             table,
             manager,
             local_handovers: LOCAL_HANDOVERS,
+            kept_uses: KEPT_USES,
             queues: Queues::default(),
+            hot: HotMutexes::new(),
+            kept: Vec::new(),
+            newly_kept: false,
             lines: Lines::new(me),
             attempts: 0,
             counters: LockCounters::default(),
@@ -121,6 +145,10 @@ impl Locks {
                     entry.own(thread);
                     return Outcome::Done;
                 }
+                Word::FreeQueued => {
+                    self.use_kept(object, thread);
+                    return Outcome::Done;
+                }
                 // The holder's fast path raced with this one: look again.
                 Word::Free => continue,
                 Word::Held if !entry.transition(Word::Held, Word::HeldQueued) => continue,
@@ -130,9 +158,59 @@ impl Locks {
         let queue = self.queues.of(object);
         queue.waiting.push_back(Waiting { waiter, thread, attempt: None });
         if entry.word() == Word::Absent && !std::mem::replace(&mut queue.requested, true) {
+            self.hot.wanted(object, env.now());
             self.request(object, None, env);
         }
         Outcome::Wait
+    }
+
+    /// A thread locks a mutex whose token has stayed for that.
+    fn use_kept(&mut self, object: Object, thread: Thread) {
+        let entry = self.table.entry(object);
+        entry.own(thread);
+        entry.set(Word::HeldQueued);
+        self.queues.of(object).uses_left -= 1;
+        self.counters.kept += 1;
+    }
+
+    /// True if the token stays when another node waits for it.
+    fn keeps(&self, object: Object) -> bool {
+        self.kept_uses > 0 && self.hot.is_hot(object)
+    }
+
+    /// The token, which is here and which another node waits for, stays for the next uses.
+    fn keep(&mut self, object: Object) {
+        self.queues.of(object).uses_left = self.kept_uses;
+        self.kept.push(object);
+        self.newly_kept = true;
+    }
+
+    /// True if tokens have begun to stay since the last time: [`Locks::let_go`] must be called before long.
+    pub fn take_newly_kept(&mut self) -> bool {
+        std::mem::take(&mut self.newly_kept)
+    }
+
+    /// Tokens have stayed long enough: each leaves at once, or as soon as its holder unlocks.
+    pub fn let_go(&mut self, env: &mut dyn LockEnv) {
+        let mut kept = std::mem::take(&mut self.kept);
+        for object in kept.drain(..) {
+            self.let_go_of(object, env);
+        }
+        self.kept = kept;
+    }
+
+    fn let_go_of(&mut self, object: Object, env: &mut dyn LockEnv) {
+        let Some(queue) = self.queues.get_mut(object) else { return };
+        if std::mem::take(&mut queue.uses_left) == self.kept_uses {
+            self.hot.unused(object);
+        }
+        let entry = self.table.entry(object);
+        if entry.word() == Word::FreeQueued
+            && let Some(to) = queue.next.take()
+        {
+            entry.set(Word::Leaving);
+            self.leave(object, to, env);
+        }
     }
 
     /// `pthread_mutex_unlock` after [`Entry::fast_unlock`] said `Slow`: the mutex goes to the first waiting
@@ -148,6 +226,7 @@ impl Locks {
         entry.disown();
         let queue = self.queues.of(object);
         match queue.next {
+            Some(_) if queue.waiting.is_empty() && queue.uses_left > 0 => entry.set(Word::FreeQueued),
             Some(to) if queue.waiting.is_empty() || queue.handovers >= self.local_handovers => {
                 queue.next = None;
                 entry.set(Word::Leaving);
@@ -249,10 +328,13 @@ impl Locks {
             return false;
         }
         let entry = self.table.settled(object, || (self.manager)(object) == self.me);
+        // A node that only tries must not wait for the uses of this one.
+        let stays = attempt.is_none() && self.keeps(object);
         loop {
             match entry.word() {
+                Word::Free if stays && entry.transition(Word::Free, Word::FreeQueued) => break,
                 // Mostly nothing is dirty, and nobody here wants the mutex: then all is done without a queue.
-                Word::Free if entry.transition(Word::Free, Word::Leaving) => {
+                Word::Free if !stays && entry.transition(Word::Free, Word::Leaving) => {
                     self.leave(object, to, env);
                     return true;
                 }
@@ -261,7 +343,7 @@ impl Locks {
                 Word::Held if !entry.transition(Word::Held, Word::HeldQueued) => {}
                 Word::Held | Word::HeldQueued => break,
                 Word::Absent if self.queues.get(object).is_some_and(|queue| queue.requested) => break,
-                Word::Absent | Word::Leaving | Word::New => return false,
+                Word::Absent | Word::Leaving | Word::New | Word::FreeQueued => return false,
             }
         }
         let queue = self.queues.of(object);
@@ -269,6 +351,9 @@ impl Locks {
             return false;
         }
         queue.handovers = 0;
+        if stays && entry.word() != Word::Absent {
+            self.keep(object);
+        }
         if let Some(attempt) = attempt {
             self.asked(object, to, attempt, env);
         }
@@ -289,8 +374,12 @@ impl Locks {
             self.send_token(object, to, env);
             return true;
         }
+        let stays = queue.next.is_some() && self.keeps(object);
         env.arrived(object, from);
         self.hand_over(object, env);
+        if stays {
+            self.keep(object);
+        }
         true
     }
 
@@ -332,6 +421,7 @@ impl Locks {
     /// All is released: the token goes, and is asked back if threads of this node wait for it.
     fn pass_on(&mut self, object: Object, to: NodeId, env: &mut dyn LockEnv) {
         self.table.entry(object).set(Word::Absent);
+        self.hot.left(object, env.now());
         self.send_token(object, to, env);
         let Some(queue) = self.queues.get_mut(object) else { return };
         if queue.waiting.is_empty() {
@@ -339,6 +429,7 @@ impl Locks {
         } else {
             queue.requested = true;
             let attempt = queue.latest_attempt();
+            self.hot.wanted(object, env.now());
             self.request(object, attempt, env);
         }
     }
@@ -349,12 +440,24 @@ impl Locks {
     }
 }
 
+/// What tests may choose.
+#[cfg(test)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) struct Limits {
+    pub local_handovers: u32,
+    pub kept_uses: u32,
+}
+
 #[cfg(test)]
 impl Locks {
-    /// A machine that hands over at most `local_handovers` times, so that small tests reach the limit.
-    pub(super) fn with_local_handovers(me: NodeId, manager: ManagerOf, local_handovers: u32) -> Self {
+    /// A machine with other limits, so that small tests reach them.
+    pub(super) fn with_limits(
+        me: NodeId,
+        manager: ManagerOf,
+        Limits { local_handovers, kept_uses }: Limits,
+    ) -> Self {
         let table = Arc::new(LockTable::with_first_bits(1));
-        Self { local_handovers, ..Self::new(me, table, manager) }
+        Self { local_handovers, kept_uses, ..Self::new(me, table, manager) }
     }
 
     pub(super) fn table(&self) -> &LockTable {
@@ -363,12 +466,16 @@ impl Locks {
 
     /// An independent machine in the same state.
     pub(super) fn duplicate(&self) -> Self {
-        let mut copy = Self::with_local_handovers(self.me, Arc::clone(&self.manager), self.local_handovers);
+        let limits = Limits { local_handovers: self.local_handovers, kept_uses: self.kept_uses };
+        let mut copy = Self::with_limits(self.me, Arc::clone(&self.manager), limits);
         for (object, entry) in self.table.contents() {
             copy.table.entry(object).copy_from(entry);
         }
         copy.queues.clone_from(&self.queues);
         copy.lines.clone_from(&self.lines);
+        copy.hot.clone_from(&self.hot);
+        copy.kept.clone_from(&self.kept);
+        copy.newly_kept = self.newly_kept;
         copy.attempts = self.attempts;
         copy.counters = self.counters;
         copy
@@ -378,7 +485,12 @@ impl Locks {
     pub(super) fn essence(&self) -> impl Eq + std::hash::Hash + std::fmt::Debug {
         let words: Vec<_> =
             self.table.contents().into_iter().map(|(object, entry)| (object, entry.parts())).collect();
-        (words, self.queues.contents(), self.lines.contents(), self.attempts)
+        (words, self.queues.contents(), self.lines.contents(), self.attempts, self.hot.clone(), &self.kept)
+    }
+
+    /// True if a token stays for uses of this node.
+    pub(super) fn is_keeping(&self) -> bool {
+        !self.kept.is_empty()
     }
 
     /// True if nobody waits for anything.

@@ -1,5 +1,6 @@
 //! Lock tokens in every order of events (stateright, exhaustive).
 
+use super::locks::Limits;
 use super::locks_world::{Event, Op, World};
 use Op::{Lock, Timed, Try, Unlock};
 use stateright::{Checker, Model, Property};
@@ -7,7 +8,7 @@ use stateright::{Checker, Model, Property};
 struct Programs {
     threads: Vec<usize>,
     programs: Vec<Vec<Op>>,
-    local_handovers: u32,
+    limits: Limits,
     mutexes: u64,
 }
 
@@ -16,7 +17,7 @@ impl Model for Programs {
     type Action = Event;
 
     fn init_states(&self) -> Vec<World> {
-        vec![World::new(&self.threads, self.local_handovers, false)]
+        vec![World::new(&self.threads, self.limits, false)]
     }
 
     fn actions(&self, state: &World, actions: &mut Vec<Event>) {
@@ -52,10 +53,15 @@ impl Model for Programs {
 
 /// `nodes[node][thread]` is a program; every mutex up to `mutexes` is used.
 fn check(nodes: &[&[&[Op]]], mutexes: u64, local_handovers: u32) {
+    check_keeping(nodes, mutexes, local_handovers, 0);
+}
+
+/// The same, where tokens stay for so many uses.
+fn check_keeping(nodes: &[&[&[Op]]], mutexes: u64, local_handovers: u32, kept_uses: u32) {
     let model = Programs {
         threads: nodes.iter().map(|threads| threads.len()).collect(),
         programs: nodes.iter().flat_map(|threads| threads.iter().map(|program| program.to_vec())).collect(),
-        local_handovers,
+        limits: Limits { local_handovers, kept_uses },
         mutexes,
     };
     let checker = model.checker().spawn_dfs().join();
@@ -135,4 +141,23 @@ fn two_nodes_try_nested_and_lose_patience() {
     let tries = [Lock(2), Try(1), Unlock(1), Unlock(2)];
     let timed = [Lock(1), Timed(2), Unlock(2), Unlock(1)];
     check(&[&[&tries, &timed], &[&tries, &timed]], 2, 1);
+}
+
+#[test]
+fn hot_mutexes_stay_for_some_uses() {
+    let thrice = [Lock(1), Unlock(1), Lock(1), Unlock(1), Lock(1), Unlock(1)];
+    let once = [Lock(1), Unlock(1)];
+    check_keeping(&[&[&thrice], &[&thrice]], 1, 1, 2);
+    check_keeping(&[&[&thrice], &[&thrice], &[&once]], 1, 1, 1);
+    check_keeping(&[&[&thrice, &once], &[&thrice]], 1, 1, 2);
+}
+
+#[test]
+fn trylocks_meet_hot_mutexes() {
+    let tries = [Try(1), Unlock(1), Try(1), Unlock(1)];
+    let twice = [Lock(1), Unlock(1), Lock(1), Unlock(1)];
+    let timed = [Timed(1), Unlock(1), Timed(1), Unlock(1)];
+    check_keeping(&[&[&twice], &[&twice], &[&tries]], 1, 1, 2);
+    check_keeping(&[&[&tries], &[&tries, &twice]], 1, 1, 1);
+    check_keeping(&[&[&timed], &[&timed], &[&tries]], 1, 1, 1);
 }

@@ -1,5 +1,6 @@
 //! Single transitions of the lock machine, long random runs, fairness.
 
+use super::locks::Limits;
 use super::locks_world::{Event, Op, World};
 use super::{
     Fast, Kind, LOCAL_HANDOVERS, LockEnv, LockGrant, LockMessage, LockTable, Locks, Object, SyncError,
@@ -9,6 +10,7 @@ use crate::{Outcome, Waiter};
 use gondwana_topology::NodeId;
 use proptest::prelude::*;
 use std::sync::Arc;
+use std::time::Duration;
 
 const MUTEX: Object = Object(0x40);
 const MANAGER: NodeId = NodeId(0);
@@ -45,6 +47,10 @@ impl LockEnv for Log {
 
     fn arrived(&mut self, _object: Object, _from: NodeId) {
         self.0.push(Did::Arrived);
+    }
+
+    fn now(&self) -> Duration {
+        Duration::ZERO
     }
 
     fn resume(&mut self, waiter: Waiter, grant: LockGrant) {
@@ -281,7 +287,7 @@ fn waiters_are_overtaken_a_bounded_number_of_times() {
     const THREADS: usize = 3;
     const HANDOVERS: u32 = 3;
     let programs = vec![[Op::Lock(1), Op::Unlock(1)].repeat(2000); NODES * THREADS];
-    let mut world = World::new(&[THREADS; NODES], HANDOVERS, true);
+    let mut world = World::new(&[THREADS; NODES], Limits { local_handovers: HANDOVERS, kept_uses: 0 }, true);
     let mut overtaken = [0u32; NODES * THREADS];
     let mut worst = 0;
     let mut choice = 1u64;
@@ -337,10 +343,11 @@ proptest! {
     fn random_runs_end_with_every_token_at_rest(
         sections in proptest::collection::vec(proptest::collection::vec(section(), 0..12), 12),
         instant: bool,
+        kept_uses in 0..4u32,
         mut seed: u64,
     ) {
         let programs: Vec<Vec<Op>> = sections.into_iter().map(|sections| sections.concat()).collect();
-        let mut world = World::new(&[3; 4], 2, instant);
+        let mut world = World::new(&[3; 4], Limits { local_handovers: 2, kept_uses }, instant);
         loop {
             let mut events = Vec::new();
             world.events(&programs, &mut events);

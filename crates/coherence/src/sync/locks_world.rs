@@ -2,12 +2,14 @@
 //! tests and the model checker drive.
 
 use super::entry::Word;
+use super::locks::Limits;
 use super::{Fast, Kind, LockEnv, LockGrant, LockMessage, Locks, ManagerOf, Object, Thread, TryOutcome};
 use crate::{Outcome, Waiter};
 use gondwana_topology::NodeId;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
+use std::time::Duration;
 
 /// One step of a thread's program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -27,6 +29,7 @@ pub(super) enum Event {
     GiveUp(usize),
     Deliver(NodeId, NodeId),
     Flushed(NodeId, Object),
+    LetGo(NodeId),
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -123,6 +126,11 @@ impl LockEnv for At<'_> {
         self.around.seen.insert((self.me, object.0), released);
     }
 
+    /// Everything happens soon.
+    fn now(&self) -> Duration {
+        Duration::ZERO
+    }
+
     fn resume(&mut self, waiter: Waiter, grant: LockGrant) {
         self.around.resumed.push((waiter.0 as usize, grant));
     }
@@ -130,7 +138,7 @@ impl LockEnv for At<'_> {
 
 impl World {
     /// `programs[node]` are the numbers of threads; mutex `n` is managed by node `n % nodes`.
-    pub(super) fn new(threads: &[usize], local_handovers: u32, instant: bool) -> Self {
+    pub(super) fn new(threads: &[usize], limits: Limits, instant: bool) -> Self {
         let count = threads.len() as u64;
         let manager: ManagerOf = Arc::new(move |object| NodeId((object.0 % count) as u16));
         let ids = (0..threads.len()).map(|node| NodeId(node as u16));
@@ -138,7 +146,7 @@ impl World {
         Self {
             nodes: ids
                 .clone()
-                .map(|node| Machine(Locks::with_local_handovers(node, Arc::clone(&manager), local_handovers)))
+                .map(|node| Machine(Locks::with_limits(node, Arc::clone(&manager), limits)))
                 .collect(),
             runners: ids.flat_map(|node| vec![runner(node); threads[node.index()]]).collect(),
             around: Around { instant, ..Around::default() },
@@ -161,6 +169,8 @@ impl World {
     pub(super) fn background(&self, out: &mut Vec<Event>) {
         out.extend(self.around.wires.keys().map(|(from, to)| Event::Deliver(*from, *to)));
         out.extend(self.around.flushing.iter().map(|(node, object)| Event::Flushed(*node, *object)));
+        let keeping = self.nodes.iter().zip(0..).filter(|(node, _)| node.0.is_keeping());
+        out.extend(keeping.map(|(_, number)| Event::LetGo(NodeId(number))));
     }
 
     pub(super) fn happen(&mut self, event: Event, programs: &[Vec<Op>]) {
@@ -187,6 +197,10 @@ impl World {
                 if self.nodes[to.index()].0.message(from, message, &mut env).is_err() {
                     self.around.broken = Some("a machine refused a message");
                 }
+            }
+            Event::LetGo(node) => {
+                let mut env = At { me: node, around: &mut self.around };
+                self.nodes[node.index()].0.let_go(&mut env);
             }
             Event::Flushed(node, object) => {
                 self.around.flushing.remove(&(node, object));

@@ -54,7 +54,7 @@ pub use entry::{Entry, Fast, Kind};
 pub use error::SyncError;
 pub use key::KEYS_MAX;
 pub use lock_message::{LockMessage, LockViolation};
-pub use locks::{LOCAL_HANDOVERS, LockCounters, LockEnv, LockGrant, Locks, ManagerOf, TryOutcome};
+pub use locks::{KEPT_USES, LOCAL_HANDOVERS, LockCounters, LockEnv, LockGrant, Locks, ManagerOf, TryOutcome};
 pub use message::SyncMessage;
 pub use once::ONCE_RUN;
 pub use request::{Answer, Initialised, Reply, Request, Ticket};

@@ -27,6 +27,10 @@ impl Locks {
                     entry.own(thread);
                     return TryOutcome::Acquired;
                 }
+                Word::FreeQueued => {
+                    self.use_kept(object, thread);
+                    return TryOutcome::Acquired;
+                }
                 Word::Free => {}
                 Word::Held | Word::HeldQueued => return TryOutcome::Busy,
                 word => break word,
@@ -79,6 +83,8 @@ impl Locks {
             env.send(to, &LockMessage::Busy { object, attempt });
             return;
         }
+        // A node that only tries must not wait for the uses of this one.
+        self.let_go_of(object, env);
         // Without a request the token has gone on, towards nodes that were asked before this one.
         if let Some(queue) = self.queues.get_mut(object)
             && queue.requested

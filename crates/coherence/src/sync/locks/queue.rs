@@ -27,6 +27,8 @@ pub(super) struct Queue {
     pub leaving: Option<NodeId>,
     /// Hand-overs within the node since `next` is waiting.
     pub handovers: u32,
+    /// How often threads of this node may use the mutex before the token leaves, unless it must leave earlier.
+    pub uses_left: u32,
     /// Nodes to be told when a thread of this node gets the mutex, each with its trylock.
     pub asking: Vec<(NodeId, u64)>,
 }
@@ -56,10 +58,10 @@ impl Queue {
     }
 
     fn clear(&mut self) {
-        let Self { waiting, requested, next, leaving, handovers, asking } = self;
+        let Self { waiting, requested, next, leaving, handovers, uses_left, asking } = self;
         waiting.clear();
         asking.clear();
-        (*requested, *next, *leaving, *handovers) = (false, None, None, 0);
+        (*requested, *next, *leaving, *handovers, *uses_left) = (false, None, None, 0, 0);
     }
 
     /// `to` is told when a thread of this node gets the mutex.

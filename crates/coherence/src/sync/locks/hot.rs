@@ -1,0 +1,100 @@
+use crate::sync::Object;
+use crate::sync::object_map::scatter;
+use std::time::Duration;
+
+/// A node that asks for a mutex again so soon after it has passed it on uses it all the time.
+const SOON: Duration = Duration::from_micros(100);
+
+/// How many mutexes are remembered.
+const PLACES: usize = 64;
+
+/// What is known of a mutex whose token has left this node.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+struct Place {
+    object: u64,
+    /// When the token left.
+    left: Duration,
+    hot: bool,
+}
+
+/// The *hot* mutexes of this node: threads here wanted each back soon after its token had left. The memory is small and forgets
+/// one mutex for another.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(super) struct HotMutexes {
+    places: [Place; PLACES],
+}
+
+impl HotMutexes {
+    pub(super) fn new() -> Self {
+        Self { places: [Place::default(); PLACES] }
+    }
+
+    /// The token leaves at a time.
+    pub(super) fn left(&mut self, object: Object, now: Duration) {
+        let place = self.place(object);
+        let hot = place.object == object.0 && place.hot;
+        *place = Place { object: object.0, left: now, hot };
+    }
+
+    /// A thread of this node wants the mutex, whose token is elsewhere.
+    pub(super) fn wanted(&mut self, object: Object, now: Duration) {
+        let place = self.place(object);
+        if place.object == object.0 {
+            place.hot = now.saturating_sub(place.left) < SOON;
+        }
+    }
+
+    /// The token stayed here, and no thread used it.
+    pub(super) fn unused(&mut self, object: Object) {
+        let place = self.place(object);
+        if place.object == object.0 {
+            place.hot = false;
+        }
+    }
+
+    pub(super) fn is_hot(&self, object: Object) -> bool {
+        let place = &self.places[Self::index(object)];
+        place.object == object.0 && place.hot
+    }
+
+    fn place(&mut self, object: Object) -> &mut Place {
+        &mut self.places[Self::index(object)]
+    }
+
+    fn index(object: Object) -> usize {
+        scatter(object.0) as usize % PLACES
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_mutex_is_hot_if_it_is_wanted_back_soon() {
+        let mut mutexes = HotMutexes::new();
+        let (object, later) = (Object(0x40), Duration::from_secs(1));
+        mutexes.wanted(object, later);
+        assert!(!mutexes.is_hot(object), "it was never here");
+        mutexes.left(object, later);
+        assert!(!mutexes.is_hot(object));
+        mutexes.wanted(object, later + SOON / 2);
+        assert!(mutexes.is_hot(object));
+        mutexes.left(object, later * 2);
+        assert!(mutexes.is_hot(object), "until more is known");
+        mutexes.wanted(object, later * 2 + SOON);
+        assert!(!mutexes.is_hot(object));
+    }
+
+    #[test]
+    fn one_mutex_takes_the_place_of_another() {
+        let mut mutexes = HotMutexes::new();
+        for number in 1..=10 * PLACES as u64 {
+            mutexes.left(Object(number), Duration::ZERO);
+            mutexes.wanted(Object(number), Duration::ZERO);
+            assert!(mutexes.is_hot(Object(number)));
+        }
+        let known = (1..=10 * PLACES as u64).filter(|number| mutexes.is_hot(Object(*number))).count();
+        assert!(known <= PLACES, "{known}");
+    }
+}
