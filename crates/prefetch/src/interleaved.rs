@@ -41,11 +41,12 @@ struct Place {
 
 /// The streams of one thread that are not the latest ones, by the page at which each would go on.
 #[derive(Clone, Debug)]
-pub(crate) struct InterleavedStreams([Place; PLACES]);
+pub(crate) struct InterleavedStreams(Box<[Place]>);
 
 impl Default for InterleavedStreams {
     fn default() -> Self {
-        Self([Place::default(); PLACES])
+        // Not inline: a thread that begins may have a small stack.
+        Self(vec![Place::default(); PLACES].into())
     }
 }
 

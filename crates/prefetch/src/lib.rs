@@ -6,7 +6,7 @@
 //! pages close to each other that are read again and again in any order. A *reference prediction table* (Chen and Baer,
 //! 1995) keeps, for each faulting instruction, how far its last streams and 2-D strides went.
 //!
-//! Pure: no I/O, no clock. [`Predictor`] holds all its state inline and never allocates, since a fault handler calls it.
+//! Pure: no I/O, no clock. [`Predictor`] allocates only when it is made, since a fault handler calls it.
 //! The design note is `design/prefetch.md` beside this code.
 //!
 //! # Examples
