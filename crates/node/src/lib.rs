@@ -28,6 +28,7 @@ mod registry;
 mod schedule;
 mod service;
 mod setup;
+mod signal_mask;
 mod sparse_memory;
 mod start;
 mod stats;

@@ -3,6 +3,7 @@
 use crate::clock::{Activity, Scope};
 use crate::deferred::{DeferredTask, DeferredTasks};
 use crate::keepalive::Keepalives;
+use crate::signal_mask::SignalMask;
 use crate::wire::Wire;
 use crate::{Node, StreamDone, Thread};
 use gondwana_coherence::MESSAGE_TAG;
@@ -70,7 +71,7 @@ impl Node {
 
     /// Serves the other nodes until the process ends.
     pub fn serve(&'static self) -> ! {
-        block_all_signals();
+        SignalMask::block_all();
         crate::schedule::prefer_latency();
         self.begin_apart(0);
         Thread::become_service();
@@ -201,17 +202,5 @@ impl Node {
                 self.run_end.node_closed();
             }
         }
-    }
-}
-
-/// Signals sent to the process are for the program's own threads.
-pub(crate) fn block_all_signals() {
-    // SAFETY: the set is a private variable.
-    unsafe {
-        let mut all: libc::sigset_t = std::mem::zeroed();
-        libc::sigfillset(&mut all);
-        libc::sigdelset(&mut all, libc::SIGBUS);
-        libc::sigdelset(&mut all, libc::SIGSEGV);
-        libc::pthread_sigmask(libc::SIG_SETMASK, &all, std::ptr::null_mut());
     }
 }

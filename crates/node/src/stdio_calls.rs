@@ -186,7 +186,6 @@ impl Node {
     }
 
     fn make_stream_calls(&'static self) {
-        crate::service::block_all_signals();
         loop {
             let asked = self.stdio.next();
             let done = (self.hooks.call_stream)(&asked.call, &asked.bytes);

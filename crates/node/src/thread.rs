@@ -3,6 +3,7 @@
 use crate::Node;
 use crate::monitor::Stacks;
 use crate::per_thread::per_thread;
+use crate::signal_mask::SignalMask;
 use crate::wait_slots::WaitSlot;
 use gondwana_memory::heap::Cache;
 use gondwana_prefetch::Predictor;
@@ -162,7 +163,7 @@ impl Thread {
     }
 
     /// Starts a thread of the runtime itself, which is not one of the program's. All of them begin here, with a name by
-    /// which a [defect](crate::defect) can be told.
+    /// which a [defect](crate::defect) can be told. Signals that are sent to the process do not reach it.
     ///
     /// # Errors
     /// If the system has no room for it.
@@ -171,10 +172,13 @@ impl Thread {
         run: impl FnOnce() + Send + 'static,
     ) -> std::io::Result<()> {
         per_thread().starts_native.set(true);
+        // The thread is not to block them itself: a signal could come to it before.
+        let blocked = SignalMask::block_all();
         let started = std::thread::Builder::new().name(name.to_owned()).spawn(move || {
             crate::inject::at(name);
             run()
         });
+        blocked.set();
         per_thread().starts_native.set(false);
         started.map(|_| ())
     }

@@ -23,7 +23,7 @@ pub use attribution::{Attribution, Stacks, Threads};
 pub use event_sink::{EventSink, Touch};
 pub use thresholds::Callback;
 
-use crate::{Node, Thread, service};
+use crate::{Node, Thread};
 use attribution::Written;
 use gondwana_control::{BankAnswer, BankError, Monitoring, Order, Report};
 use gondwana_locks::lock;
@@ -99,7 +99,6 @@ impl Node {
         let started = Thread::start_native("monitor", {
             let settled = Arc::clone(&settled);
             move || {
-                service::block_all_signals();
                 // The thread's first allocation happens here, before the program starts, as in the service thread.
                 drop(std::hint::black_box(Box::new(0_u8)));
                 settled.wait();

@@ -1,7 +1,7 @@
 //! Threshold events: those of the program's filters go to the program, the others to the user.
 
 use crate::wait_slots::{futex_wait, futex_wake};
-use crate::{Node, Thread, service};
+use crate::{Node, Thread};
 use gondwana_control::{Reached, Report};
 use gondwana_locks::lock;
 use gondwana_monitor::{FilterId, MOST_FILTERS};
@@ -110,7 +110,6 @@ impl Node {
             return Ok(());
         }
         let started = Thread::start_native("thresholds", move || {
-            service::block_all_signals();
             RUNS_CALLBACKS.set(true);
             self.run_callbacks();
         });
