@@ -165,6 +165,7 @@ fn whole(app: FigureSeries) -> FigureSeries {
 pub(crate) fn all() -> Vec<Figure> {
     let mut all = pages();
     all.extend(synchronisation());
+    all.extend(sharing());
     all.extend(releases());
     all.push(Figure {
         name: "start",
@@ -249,6 +250,30 @@ fn synchronisation() -> Vec<Figure> {
             bound_what: "a raw round trip",
             target: Target::Times(2.0),
         },
+    ]
+}
+
+fn sharing() -> Vec<Figure> {
+    let sharing = |name, what, target| Figure {
+        name,
+        what,
+        measured: on_two("sharing", name),
+        bound: vec![native("sharing", name)],
+        bound_what: "natively",
+        target: Target::AtMost(target),
+    };
+    vec![
+        sharing(
+            "hand-over-data",
+            "lock that the other node unlocks, and 64 bytes that it has written",
+            4_000,
+        ),
+        sharing(
+            "barrier-data",
+            "barrier and read of 16 pages that the other node has written, a page",
+            2_000,
+        ),
+        sharing("false-sharing", "write of every other word of 256 pages by each node, a page", 4_000),
     ]
 }
 

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// Names and executables.
-const PROGRAMS: [(&str, &[u8]); 10] = [
+const PROGRAMS: [(&str, &[u8]); 11] = [
     ("allocate", include_bytes!(concat!(env!("OUT_DIR"), "/allocate"))),
     ("barrier", include_bytes!(concat!(env!("OUT_DIR"), "/barrier"))),
     ("copy", include_bytes!(concat!(env!("OUT_DIR"), "/copy"))),
@@ -20,6 +20,7 @@ const PROGRAMS: [(&str, &[u8]); 10] = [
     ("memory", include_bytes!(concat!(env!("OUT_DIR"), "/memory"))),
     ("pages", include_bytes!(concat!(env!("OUT_DIR"), "/pages"))),
     ("release", include_bytes!(concat!(env!("OUT_DIR"), "/release"))),
+    ("sharing", include_bytes!(concat!(env!("OUT_DIR"), "/sharing"))),
     ("stream", include_bytes!(concat!(env!("OUT_DIR"), "/stream"))),
 ];
 
