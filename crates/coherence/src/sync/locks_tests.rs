@@ -3,8 +3,8 @@
 use super::locks::Limits;
 use super::locks_world::{Event, Op, World};
 use super::{
-    Fast, Kind, LOCAL_HANDOVERS, LockEnv, LockGrant, LockMessage, LockTable, Locks, Object, SyncError,
-    Thread, TryOutcome,
+    Fast, KEPT_USES, Kind, LOCAL_HANDOVERS, LockEnv, LockGrant, LockMessage, LockTable, Locks, Object,
+    SyncError, Thread, TryOutcome,
 };
 use crate::{Outcome, Waiter};
 use gondwana_topology::NodeId;
@@ -127,6 +127,63 @@ fn a_token_leaves_only_after_the_flush() {
     assert_eq!(env.take(), []);
     locks.flushed(MUTEX, &mut env);
     assert_eq!(env.take(), [Did::Sent(OTHER, TOKEN), Did::Sent(OTHER, pass(MANAGER, None))]);
+}
+
+/// A machine whose mutex was wanted back at once, so that it is hot, and is free here. Another node has just asked for it.
+fn hot_machine() -> (Locks, Arc<LockTable>, Log) {
+    let (mut locks, table, mut env) = machine(MANAGER);
+    locks.message(OTHER, request(None), &mut env).unwrap();
+    locks.flushed(MUTEX, &mut env);
+    assert_eq!(locks.lock(MUTEX, Thread(1), Waiter(1), &mut env), Outcome::Wait);
+    locks.message(OTHER, TOKEN, &mut env).unwrap();
+    assert_eq!(table.entry(MUTEX).fast_unlock(Thread(1), || Kind::Normal), Ok(Fast::Done));
+    assert!(!locks.take_newly_kept());
+    env.take();
+    locks.message(OTHER, request(None), &mut env).unwrap();
+    (locks, table, env)
+}
+
+#[test]
+fn the_token_of_a_hot_mutex_stays_for_some_uses() {
+    let (mut locks, table, mut env) = hot_machine();
+    assert!(locks.take_newly_kept() && !locks.take_newly_kept(), "said once");
+    for _ in 0..KEPT_USES {
+        assert_eq!(env.take(), []);
+        assert_eq!(table.entry(MUTEX).fast_lock(Thread(1), || Kind::Normal), Ok(Fast::Slow));
+        assert_eq!(locks.lock(MUTEX, Thread(1), Waiter(1), &mut env), Outcome::Done);
+        assert_eq!(table.entry(MUTEX).fast_unlock(Thread(1), || Kind::Normal), Ok(Fast::Slow));
+        locks.unlock(MUTEX, &mut env).unwrap();
+    }
+    assert_eq!(env.take(), [Did::Passed(OTHER)]);
+    assert_eq!(locks.counters().kept, u64::from(KEPT_USES));
+    locks.let_go(&mut env);
+    assert_eq!(env.take(), [], "it is on its way");
+}
+
+#[test]
+fn the_token_of_a_hot_mutex_leaves_when_it_is_let_go_of() {
+    let (mut locks, _, mut env) = hot_machine();
+    locks.let_go(&mut env);
+    assert_eq!(env.take(), [Did::Passed(OTHER)]);
+    let (mut locks, _, mut env) = hot_machine();
+    assert_eq!(locks.lock(MUTEX, Thread(1), Waiter(1), &mut env), Outcome::Done);
+    locks.let_go(&mut env);
+    assert_eq!(env.take(), [], "it is held");
+    locks.unlock(MUTEX, &mut env).unwrap();
+    assert_eq!(env.take(), [Did::Passed(OTHER)]);
+}
+
+#[test]
+fn the_token_of_a_hot_mutex_leaves_at_once_for_a_trylock() {
+    let (mut locks, _, mut env) = machine(MANAGER);
+    locks.message(OTHER, request(None), &mut env).unwrap();
+    locks.flushed(MUTEX, &mut env);
+    assert_eq!(locks.lock(MUTEX, Thread(1), Waiter(1), &mut env), Outcome::Wait);
+    locks.message(OTHER, TOKEN, &mut env).unwrap();
+    let _ = locks.table().entry(MUTEX).fast_unlock(Thread(1), || Kind::Normal);
+    env.take();
+    locks.message(OTHER, request(Some(1)), &mut env).unwrap();
+    assert_eq!(env.take(), [Did::Passed(OTHER)]);
 }
 
 #[test]
