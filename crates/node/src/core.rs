@@ -1,12 +1,12 @@
 //! The state of a node that one lock guards: the protocol machines and what they act on.
 
-use crate::Node;
 use crate::clock::{Activity, Scope};
 use crate::env::{Continuation, NodeEnv, only_peer};
 use crate::monitor::Touch;
 use crate::thread::Uninterrupted;
 use crate::wait_slots::{WaitSlot, event};
 use crate::wire::Wire;
+use crate::{Node, Thread};
 use gondwana_coherence::sync::{
     Answer, BarrierCounters, BarrierEnv, BarrierMessage, Barriers, LockCounters, LockEnv, LockGrant,
     LockMessage, Locks, ManagerOf, Object, Reply, Request, Server, SyncMessage, Ticket,
@@ -116,6 +116,11 @@ impl LockEnv for SyncEnv<'_> {
 
     fn now(&self) -> Duration {
         self.env.began.elapsed()
+    }
+
+    /// A thread of the program that receives messages waits itself.
+    fn is_active(&self) -> bool {
+        Thread::is_service() && Node::current().is_some_and(|node| node.threads.any_runs())
     }
 
     fn resume(&mut self, waiter: Waiter, grant: LockGrant) {
@@ -308,11 +313,9 @@ impl Core {
         self.settle();
     }
 
-    /// True if another node waits for what is kept for threads of this one and has to be let go of before long: a page, or a
-    /// token since the last time.
-    pub(crate) fn is_wanted(&mut self) -> bool {
-        let tokens = self.locks.take_newly_kept();
-        self.protocol.is_wanted() || tokens
+    /// True if another node waits for a page that is kept for a thread of this one.
+    pub(crate) fn is_wanted(&self) -> bool {
+        self.protocol.is_wanted()
     }
 
     /// Lets go of pages that were kept for threads of this node.
@@ -452,9 +455,13 @@ impl std::ops::DerefMut for CoreGuard<'_> {
 
 impl Drop for CoreGuard<'_> {
     fn drop(&mut self) {
-        let wanted = self.guard.is_wanted();
+        let tokens = self.guard.locks.take_newly_kept();
+        let wanted = self.guard.is_wanted() || tokens;
         // SAFETY: dropped here and nowhere else, before the thread may run handlers again.
         unsafe { std::mem::ManuallyDrop::drop(&mut self.guard) };
+        if tokens {
+            self.node.note_kept_tokens();
+        }
         if wanted {
             self.node.let_go_soon();
         }

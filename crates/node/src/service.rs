@@ -31,11 +31,18 @@ pub(crate) struct Service {
     pub(crate) keepalives: Keepalives,
     /// A page or a token is held for a thread of this node although another node wants it.
     holding: AtomicBool,
+    /// Tokens of hot mutexes have begun to stay here, and may still.
+    keeps_tokens: AtomicBool,
 }
 
 impl Service {
     pub(crate) fn new(keepalives: Keepalives) -> Self {
-        Self { deferred: DeferredTasks::default(), keepalives, holding: AtomicBool::new(false) }
+        Self {
+            deferred: DeferredTasks::default(),
+            keepalives,
+            holding: AtomicBool::new(false),
+            keeps_tokens: AtomicBool::new(false),
+        }
     }
 
     /// Another node wants a page or a token that is held here; true if that is new.
@@ -115,6 +122,19 @@ impl Node {
     pub(crate) fn let_go_soon(&self) {
         if self.service.note_wanted() {
             self.fabric.interrupt();
+        }
+    }
+
+    /// Tokens of hot mutexes have begun to stay here.
+    pub(crate) fn note_kept_tokens(&self) {
+        self.service.keeps_tokens.store(true, Ordering::Release);
+    }
+
+    /// The calling thread is about to wait for what other threads do: it will not use hot mutexes soon.
+    pub(crate) fn let_go_of_tokens(&'static self) {
+        let keeps = &self.service.keeps_tokens;
+        if keeps.load(Ordering::Relaxed) && keeps.swap(false, Ordering::AcqRel) {
+            self.core().with_locks(|locks, env| locks.let_go(env));
         }
     }
 

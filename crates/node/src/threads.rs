@@ -124,6 +124,11 @@ impl Threads {
         self.live().saturating_sub(waiting) < self.processors
     }
 
+    /// True if not all threads of this node wait.
+    pub(crate) fn any_runs(&self) -> bool {
+        self.live() > self.waiting.load(Ordering::Relaxed)
+    }
+
     /// One more thread is started here.
     pub(crate) fn count_start(&self) {
         self.started.fetch_add(1, Ordering::Relaxed);

@@ -85,6 +85,9 @@ impl Node {
             // Starting a thread, the C library may touch a variable of its own that the program has a copy of.
             return self.receive_until(slot, mask);
         }
+        if mask & (event::COHERENT | event::LOCKED) == 0 {
+            self.let_go_of_tokens();
+        }
         let _time = Scope::enter(Activity::Waiting);
         if poller.is_some() && self.has_idle_processor(1) && self.look_for(slot, mask) {
             return self.waiting.slots.seen(slot, mask);

@@ -25,6 +25,9 @@ pub const LOCAL_HANDOVERS: u32 = 8;
 /// critical sections.
 pub const KEPT_USES: u32 = 200;
 
+/// A mutex that a node wants back soon so often in turn is hot there.
+pub(super) const HOT: u8 = 4;
+
 /// Which node manages an object: the same answer on every node.
 pub type ManagerOf = Arc<dyn Fn(Object) -> NodeId + Send + Sync>;
 
@@ -60,6 +63,8 @@ pub trait LockEnv {
     fn arrived(&mut self, object: Object, from: NodeId);
     /// The time since some moment.
     fn now(&self) -> Duration;
+    /// A thread of this node runs, and may use a mutex before long.
+    fn is_active(&self) -> bool;
     /// The operation begun with this waiter is decided.
     fn resume(&mut self, waiter: Waiter, grant: LockGrant);
 }
@@ -120,7 +125,7 @@ impl Locks {
             local_handovers: LOCAL_HANDOVERS,
             kept_uses: KEPT_USES,
             queues: Queues::default(),
-            hot: HotMutexes::new(),
+            hot: HotMutexes::new(HOT),
             kept: Vec::new(),
             newly_kept: false,
             lines: Lines::new(me),
@@ -330,11 +335,12 @@ impl Locks {
         let entry = self.table.settled(object, || (self.manager)(object) == self.me);
         // A node that only tries must not wait for the uses of this one.
         let stays = attempt.is_none() && self.keeps(object);
+        let rests = stays && env.is_active();
         loop {
             match entry.word() {
-                Word::Free if stays && entry.transition(Word::Free, Word::FreeQueued) => break,
+                Word::Free if rests && entry.transition(Word::Free, Word::FreeQueued) => break,
                 // Mostly nothing is dirty, and nobody here wants the mutex: then all is done without a queue.
-                Word::Free if !stays && entry.transition(Word::Free, Word::Leaving) => {
+                Word::Free if !rests && entry.transition(Word::Free, Word::Leaving) => {
                     self.leave(object, to, env);
                     return true;
                 }
@@ -457,7 +463,7 @@ impl Locks {
         Limits { local_handovers, kept_uses }: Limits,
     ) -> Self {
         let table = Arc::new(LockTable::with_first_bits(1));
-        Self { local_handovers, kept_uses, ..Self::new(me, table, manager) }
+        Self { local_handovers, kept_uses, hot: HotMutexes::new(1), ..Self::new(me, table, manager) }
     }
 
     pub(super) fn table(&self) -> &LockTable {

@@ -131,6 +131,10 @@ impl LockEnv for At<'_> {
         Duration::ZERO
     }
 
+    fn is_active(&self) -> bool {
+        true
+    }
+
     fn resume(&mut self, waiter: Waiter, grant: LockGrant) {
         self.around.resumed.push((waiter.0 as usize, grant));
     }

@@ -14,7 +14,8 @@ struct Place {
     object: u64,
     /// When the token left.
     left: Duration,
-    hot: bool,
+    /// How often in turn it was wanted back soon.
+    soon: u8,
 }
 
 /// The *hot* mutexes of this node: threads here wanted each back soon after its token had left. The memory is small and forgets
@@ -22,25 +23,28 @@ struct Place {
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct HotMutexes {
     places: [Place; PLACES],
+    threshold: u8,
 }
 
 impl HotMutexes {
-    pub(super) fn new() -> Self {
-        Self { places: [Place::default(); PLACES] }
+    /// None is known; a mutex that is wanted back soon `threshold` times in turn is hot.
+    pub(super) fn new(threshold: u8) -> Self {
+        Self { places: [Place::default(); PLACES], threshold }
     }
 
     /// The token leaves at a time.
     pub(super) fn left(&mut self, object: Object, now: Duration) {
         let place = self.place(object);
-        let hot = place.object == object.0 && place.hot;
-        *place = Place { object: object.0, left: now, hot };
+        let soon = if place.object == object.0 { place.soon } else { 0 };
+        *place = Place { object: object.0, left: now, soon };
     }
 
     /// A thread of this node wants the mutex, whose token is elsewhere.
     pub(super) fn wanted(&mut self, object: Object, now: Duration) {
         let place = self.place(object);
         if place.object == object.0 {
-            place.hot = now.saturating_sub(place.left) < SOON;
+            let is_soon = now.saturating_sub(place.left) < SOON;
+            place.soon = if is_soon { place.soon.saturating_add(1) } else { 0 };
         }
     }
 
@@ -48,13 +52,13 @@ impl HotMutexes {
     pub(super) fn unused(&mut self, object: Object) {
         let place = self.place(object);
         if place.object == object.0 {
-            place.hot = false;
+            place.soon = 0;
         }
     }
 
     pub(super) fn is_hot(&self, object: Object) -> bool {
         let place = &self.places[Self::index(object)];
-        place.object == object.0 && place.hot
+        place.object == object.0 && place.soon >= self.threshold
     }
 
     fn place(&mut self, object: Object) -> &mut Place {
@@ -72,7 +76,7 @@ mod tests {
 
     #[test]
     fn a_mutex_is_hot_if_it_is_wanted_back_soon() {
-        let mut mutexes = HotMutexes::new();
+        let mut mutexes = HotMutexes::new(1);
         let (object, later) = (Object(0x40), Duration::from_secs(1));
         mutexes.wanted(object, later);
         assert!(!mutexes.is_hot(object), "it was never here");
@@ -87,8 +91,21 @@ mod tests {
     }
 
     #[test]
+    fn a_mutex_is_hot_after_some_times_in_turn() {
+        let mut mutexes = HotMutexes::new(3);
+        let object = Object(0x40);
+        for hot in [false, false, true, true] {
+            mutexes.left(object, Duration::ZERO);
+            mutexes.wanted(object, Duration::ZERO);
+            assert_eq!(mutexes.is_hot(object), hot);
+        }
+        mutexes.unused(object);
+        assert!(!mutexes.is_hot(object));
+    }
+
+    #[test]
     fn one_mutex_takes_the_place_of_another() {
-        let mut mutexes = HotMutexes::new();
+        let mut mutexes = HotMutexes::new(1);
         for number in 1..=10 * PLACES as u64 {
             mutexes.left(Object(number), Duration::ZERO);
             mutexes.wanted(Object(number), Duration::ZERO);
