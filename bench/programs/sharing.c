@@ -1,8 +1,8 @@
 /* Pages that two threads write and read by turns.
  *
- * "hand-over-data": a thread unlocks a mutex that the other one waits for and that guards 64 bytes; the other one reads them, writes
+ * "sharing-hand-over": a thread unlocks a mutex that the other one waits for and that guards 64 bytes; the other one reads them, writes
  * 64 bytes, and unlocks a mutex that the first one waits for. One value is half of that, on average over a batch.
- * "barrier-data": a barrier after which each thread reads a word of 16 pages that the other one has written. "false-sharing": both
+ * "sharing-barrier": a barrier after which each thread reads a word of 16 pages that the other one has written. "sharing-words": both
  * threads write every other word of 256 pages, and meet. One value of these two is the time for one page. */
 #include "measure.h"
 
@@ -78,9 +78,9 @@ static void first(void)
 
 static void *second(void *unused)
 {
-    struct samples hand_over = new_samples("hand-over-data", BATCHES);
-    struct samples barrier = new_samples("barrier-data", ROUNDS);
-    struct samples sharing = new_samples("false-sharing", ROUNDS);
+    struct samples hand_over = new_samples("sharing-hand-over", BATCHES);
+    struct samples barrier = new_samples("sharing-barrier", ROUNDS);
+    struct samples sharing = new_samples("sharing-words", ROUNDS);
     lock_all(&sides[1]);
     for (int batch = 0; batch < BATCHES; batch++) {
         int64_t start = now();

@@ -264,16 +264,16 @@ fn sharing() -> Vec<Figure> {
     };
     vec![
         sharing(
-            "hand-over-data",
+            "sharing-hand-over",
             "lock that the other node unlocks, and 64 bytes that it has written",
             4_000,
         ),
         sharing(
-            "barrier-data",
+            "sharing-barrier",
             "barrier and read of 16 pages that the other node has written, a page",
             2_000,
         ),
-        sharing("false-sharing", "write of every other word of 256 pages by each node, a page", 4_000),
+        sharing("sharing-words", "write of every other word of 256 pages by each node, a page", 4_000),
     ]
 }
 
