@@ -10,7 +10,9 @@ use super::entry::Word;
 use super::{Entry, LockMessage, LockTable, LockViolation, Object, SyncError, Thread};
 use crate::{Outcome, Waiter};
 use gondwana_topology::NodeId;
+pub(super) use hot::HOT;
 use hot::HotMutexes;
+pub use hot::KEPT_USES;
 use line::Lines;
 use queue::{Queues, Waiting};
 use serde::{Deserialize, Serialize};
@@ -20,13 +22,6 @@ use std::time::Duration;
 /// How often a mutex changes hands within a node while another node waits for it. More saves messages, fewer is
 /// fairer.
 pub const LOCAL_HANDOVERS: u32 = 8;
-
-/// How often threads of this node may lock a hot mutex while another node waits for it. A hand-over takes as long as dozens of
-/// critical sections.
-pub const KEPT_USES: u32 = 200;
-
-/// A mutex that a node wants back soon so often in turn is hot there.
-pub(super) const HOT: u8 = 4;
 
 /// Which node manages an object: the same answer on every node.
 pub type ManagerOf = Arc<dyn Fn(Object) -> NodeId + Send + Sync>;
@@ -146,10 +141,7 @@ impl Locks {
         let entry = self.table.settled(object, || (self.manager)(object) == self.me);
         loop {
             match entry.word() {
-                Word::Free if entry.transition(Word::Free, Word::Held) => {
-                    entry.own(thread);
-                    return Outcome::Done;
-                }
+                Word::Free if entry.lock_at_hand(thread) => return Outcome::Done,
                 Word::FreeQueued => {
                     self.use_kept(object, thread);
                     return Outcome::Done;
@@ -167,55 +159,6 @@ impl Locks {
             self.request(object, None, env);
         }
         Outcome::Wait
-    }
-
-    /// A thread locks a mutex whose token has stayed for that.
-    fn use_kept(&mut self, object: Object, thread: Thread) {
-        let entry = self.table.entry(object);
-        entry.own(thread);
-        entry.set(Word::HeldQueued);
-        self.queues.of(object).uses_left -= 1;
-        self.counters.kept += 1;
-    }
-
-    /// True if the token stays when another node waits for it.
-    fn keeps(&self, object: Object) -> bool {
-        self.kept_uses > 0 && self.hot.is_hot(object)
-    }
-
-    /// The token, which is here and which another node waits for, stays for the next uses.
-    fn keep(&mut self, object: Object) {
-        self.queues.of(object).uses_left = self.kept_uses;
-        self.kept.push(object);
-        self.newly_kept = true;
-    }
-
-    /// True if tokens have begun to stay since the last time: [`Locks::let_go`] must be called before long.
-    pub fn take_newly_kept(&mut self) -> bool {
-        std::mem::take(&mut self.newly_kept)
-    }
-
-    /// Tokens have stayed long enough: each leaves at once, or as soon as its holder unlocks.
-    pub fn let_go(&mut self, env: &mut dyn LockEnv) {
-        let mut kept = std::mem::take(&mut self.kept);
-        for object in kept.drain(..) {
-            self.let_go_of(object, env);
-        }
-        self.kept = kept;
-    }
-
-    fn let_go_of(&mut self, object: Object, env: &mut dyn LockEnv) {
-        let Some(queue) = self.queues.get_mut(object) else { return };
-        if std::mem::take(&mut queue.uses_left) == self.kept_uses {
-            self.hot.unused(object);
-        }
-        let entry = self.table.entry(object);
-        if entry.word() == Word::FreeQueued
-            && let Some(to) = queue.next.take()
-        {
-            entry.set(Word::Leaving);
-            self.leave(object, to, env);
-        }
     }
 
     /// `pthread_mutex_unlock` after [`Entry::fast_unlock`] said `Slow`: the mutex goes to the first waiting

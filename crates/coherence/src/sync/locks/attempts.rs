@@ -23,10 +23,7 @@ impl Locks {
         let entry = self.table.settled(object, || (self.manager)(object) == self.me);
         let word = loop {
             match entry.word() {
-                Word::Free if entry.transition(Word::Free, Word::Held) => {
-                    entry.own(thread);
-                    return TryOutcome::Acquired;
-                }
+                Word::Free if entry.lock_at_hand(thread) => return TryOutcome::Acquired,
                 Word::FreeQueued => {
                     self.use_kept(object, thread);
                     return TryOutcome::Acquired;

@@ -1,6 +1,17 @@
-use crate::sync::Object;
+//! Hot mutexes: which they are, and how their tokens stay for some uses although another node waits.
+
+use super::{LockEnv, Locks};
+use crate::sync::entry::Word;
 use crate::sync::object_map::scatter;
+use crate::sync::{Object, Thread};
 use std::time::Duration;
+
+/// How often threads of this node may lock a hot mutex while another node waits for it. A hand-over takes as long as dozens of
+/// critical sections.
+pub const KEPT_USES: u32 = 200;
+
+/// A mutex that a node wants back soon so often in turn is hot there.
+pub(in crate::sync) const HOT: u8 = 4;
 
 /// A node that asks for a mutex again so soon after it has passed it on uses it all the time.
 const SOON: Duration = Duration::from_micros(100);
@@ -67,6 +78,58 @@ impl HotMutexes {
 
     fn index(object: Object) -> usize {
         scatter(object.0) as usize % PLACES
+    }
+}
+
+impl Locks {
+    /// A thread locks a mutex whose token has stayed for that.
+    pub(super) fn use_kept(&mut self, object: Object, thread: Thread) {
+        let entry = self.table.entry(object);
+        entry.own(thread);
+        entry.set(Word::HeldQueued);
+        self.queues.of(object).uses_left -= 1;
+        self.counters.kept += 1;
+    }
+
+    /// True if the token stays when another node waits for it.
+    pub(super) fn keeps(&self, object: Object) -> bool {
+        self.kept_uses > 0 && self.hot.is_hot(object)
+    }
+
+    /// The token, which is here and which another node waits for, stays for the next uses.
+    pub(super) fn keep(&mut self, object: Object) {
+        self.queues.of(object).uses_left = self.kept_uses;
+        self.kept.push(object);
+        self.newly_kept = true;
+    }
+
+    /// True if tokens have begun to stay since the last time: [`Locks::let_go`] must be called before long.
+    pub fn take_newly_kept(&mut self) -> bool {
+        std::mem::take(&mut self.newly_kept)
+    }
+
+    /// Tokens have stayed long enough: each leaves at once, or as soon as its holder unlocks.
+    pub fn let_go(&mut self, env: &mut dyn LockEnv) {
+        let mut kept = std::mem::take(&mut self.kept);
+        for object in kept.drain(..) {
+            self.let_go_of(object, env);
+        }
+        self.kept = kept;
+    }
+
+    /// As [`Locks::let_go`], of one mutex. Does nothing if its token is not here to stay.
+    pub(super) fn let_go_of(&mut self, object: Object, env: &mut dyn LockEnv) {
+        let Some(queue) = self.queues.get_mut(object) else { return };
+        if std::mem::take(&mut queue.uses_left) == self.kept_uses {
+            self.hot.unused(object);
+        }
+        let entry = self.table.entry(object);
+        if entry.word() == Word::FreeQueued
+            && let Some(to) = queue.next.take()
+        {
+            entry.set(Word::Leaving);
+            self.leave(object, to, env);
+        }
     }
 }
 
