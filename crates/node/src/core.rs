@@ -325,12 +325,6 @@ impl Core {
         }
     }
 
-    /// Lets go of tokens that were kept for threads of this node, too.
-    pub(crate) fn let_go_of_all(&mut self) {
-        self.let_go();
-        self.with_locks(|locks, env| locks.let_go(env));
-    }
-
     /// Something about mutex tokens.
     pub(crate) fn with_locks<R>(&mut self, call: impl FnOnce(&mut Locks, &mut dyn LockEnv) -> R) -> R {
         let Self { protocol, env, pending, manager, locks, .. } = self;

@@ -101,7 +101,7 @@ impl Node {
             // Asked again each time: the interruption that tells of another one may end this very wait.
             while self.service.take_wanted() {
                 self.fabric.wait(Some(HOLD));
-                self.core().let_go_of_all();
+                self.let_go();
             }
             while let Some(event) = self.fabric.next_event() {
                 let Event::Lost(node, reason) = event;
@@ -123,6 +123,12 @@ impl Node {
         if self.service.note_wanted() {
             self.fabric.interrupt();
         }
+    }
+
+    /// Lets go of all that is kept for threads of this node.
+    pub(crate) fn let_go(&'static self) {
+        self.core().let_go();
+        self.let_go_of_tokens();
     }
 
     /// Tokens of hot mutexes have begun to stay here.

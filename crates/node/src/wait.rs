@@ -142,7 +142,7 @@ impl Node {
             self.fabric.wait(Some(SERVICE_WAIT));
             // Whoever has the awaited page may be waiting for one that is kept here.
             if self.service.take_wanted() {
-                self.core().let_go_of_all();
+                self.let_go();
             }
         }
     }
