@@ -1,10 +1,9 @@
 //! Predicts which pages a thread will touch next, from the faults it took.
 //!
-//! Three patterns are found. A *sequential stream* is adjacent pages, whatever instructions touch them; one instruction may make
-//! hundreds in turn. A *2-D stride* is
-//! streams that one instruction begins at equal distances, such as rows of a block of a matrix. A *spatial footprint* is
-//! pages close to each other that are read again and again in any order. A *reference prediction table* (Chen and Baer,
-//! 1995) keeps, for each faulting instruction, how far its last streams and 2-D strides went.
+//! Three patterns are found. A *sequential stream* is adjacent pages, whatever instructions touch them; one instruction
+//! may make hundreds in turn. A *2-D stride* is streams that one instruction begins at equal distances, such as rows of
+//! a block of a matrix. A *spatial footprint* is pages close to each other that are read again and again in any order. A
+//! *reference prediction table* (Chen and Baer, 1995) keeps, for each faulting instruction, how far its last streams and 2-D strides went.
 //!
 //! Pure: no I/O, no clock. [`Predictor`] allocates only when it is made, since a fault handler calls it.
 //! The design note is `design/prefetch.md` beside this code.

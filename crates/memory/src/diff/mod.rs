@@ -267,7 +267,8 @@ unsafe fn encode_with(
 unsafe fn merge_with(kernel: &Kernel, page: *mut u8, twin: &mut PageBytes, incoming: *const u8) -> usize {
     let mut masks = [0; BLOCKS];
     let twin = twin.as_mut_ptr();
-    // SAFETY: by our contract; the twin is a whole page and may be compared and refreshed at once. The twin then holds the incoming bytes in all changed blocks.
+    // SAFETY: by our contract; the twin is a whole page and may be compared and refreshed at once. It then holds the
+    // incoming bytes in all changed blocks.
     unsafe {
         let changed = (kernel.compare)(incoming, twin, twin, &mut masks);
         (kernel.store)(twin, &masks, changed, page);
