@@ -1,7 +1,8 @@
 //! Pages that two `csm` machines go on writing: no faults while that lasts, and an end when it does not.
 
-use gondwana_coherence::{Access, CsmOptions, Page, Protocol, State};
+use gondwana_coherence::{Access, CsmOptions, Outcome, Page, Protocol, State, SyncPoint, Waiter};
 use gondwana_testbed::pair::{HOME, Pair, READER};
+use gondwana_topology::NodeId;
 
 /// Releases in a row without a write that end it.
 const KEEP: u8 = 4;
@@ -38,6 +39,18 @@ fn a_page_that_both_nodes_write_in_each_interval_takes_no_fault() {
     }
     assert_eq!((pair.state(home, 0), pair.state(other, 0)), (State::HomeDirty, State::Dirty));
     assert!(pair.memories.iter().all(|memory| memory.has_twin(Page(0))));
+}
+
+/// A node that acquires before its diff is acknowledged could not merge the page.
+#[test]
+fn a_release_at_a_barrier_waits_for_the_diff_of_a_kept_page() {
+    for (acquires_next, expected) in [(false, Outcome::Done), (true, Outcome::Wait)] {
+        let (mut pair, home, other) = kept();
+        assert_eq!(pair.write(other, 1, 200), 0, "it is kept");
+        let at = SyncPoint { object: None, peer: Some(NodeId(home as u16)), acquires_next };
+        let (outcome, effects) = pair.call(other, |machine, env| machine.release(at, Waiter(3), env));
+        assert_eq!((outcome, effects.sent.len()), (expected, 1));
+    }
 }
 
 #[test]
