@@ -255,6 +255,14 @@ pub trait Protocol: Send {
     fn release(&mut self, at: SyncPoint, waiter: Waiter, env: &mut dyn Env) -> Outcome;
     /// Everything that others released before becomes visible to the threads of this node.
     fn acquire(&mut self, at: SyncPoint, env: &mut dyn Env);
+    /// Appends to `payload` what a message of synchronisation to `to` is to carry for this protocol. The message tells of a
+    /// release of this node that is complete, and is about to leave.
+    fn publish(&mut self, _to: NodeId, _payload: &mut Vec<u8>, _env: &mut dyn Env) {}
+    /// What [`Protocol::publish`] has appended at `from` arrived, before anything else that comes of the message. An error is as
+    /// for [`Protocol::message`].
+    fn learn(&mut self, _from: NodeId, _payload: &[u8], _env: &mut dyn Env) -> Result<(), crate::Violation> {
+        Err(crate::Violation::Unintelligible)
+    }
     /// The names of the kinds of its messages, under which they are counted; at most [`MOST_KINDS`].
     fn kinds(&self) -> &'static [&'static str];
     /// A message arrived that the same protocol has sent on another node. An error means that the peer broke the protocol:

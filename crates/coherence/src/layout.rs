@@ -36,18 +36,20 @@ pub struct Region {
 pub struct Layout {
     nodes: u16,
     me: NodeId,
+    page_size: u32,
     regions: Vec<Region>,
 }
 
 impl Layout {
-    /// A machine of `nodes` nodes as seen by node `me`. The regions must begin at page 0 and follow each other
-    /// without a gap, and be the same on every node.
+    /// A machine of `nodes` nodes as seen by node `me`, with coherence by units of `page_size` bytes: the pages. The regions must
+    /// begin at page 0 and follow each other without a gap, and be the same on every node.
     ///
     /// # Panics
     /// If the regions leave a gap or overlap, name a node that doesn't exist, or deal out no page per node.
     #[must_use]
-    pub fn new(nodes: u16, me: NodeId, regions: Vec<Region>) -> Self {
+    pub fn new(nodes: u16, me: NodeId, page_size: u32, regions: Vec<Region>) -> Self {
         assert!(me.0 < nodes, "node {me} of {nodes}");
+        assert!(page_size > 0, "a page must hold something");
         let mut next = 0u32;
         for region in &regions {
             assert_eq!(region.first.0, next, "a region must begin where the one before it ends");
@@ -57,7 +59,17 @@ impl Layout {
                 Managers::Node(node) => assert!(node.0 < nodes, "manager {node} of {nodes} nodes"),
             }
         }
-        Self { nodes, me, regions }
+        Self { nodes, me, page_size, regions }
+    }
+
+    /// The same machine as seen by another node.
+    ///
+    /// # Panics
+    /// If it doesn't exist.
+    #[must_use]
+    pub fn seen_by(&self, me: NodeId) -> Self {
+        assert!(me.0 < self.nodes, "node {me} of {}", self.nodes);
+        Self { me, ..self.clone() }
     }
 
     /// How many nodes the machine has.
@@ -72,10 +84,28 @@ impl Layout {
         self.me
     }
 
+    /// The only other node, if there are two: all that its threads learn from this node, they learn from messages to it.
+    #[must_use]
+    pub fn only_peer(&self) -> Option<NodeId> {
+        (self.nodes == 2).then(|| NodeId(1 - self.me.0))
+    }
+
     /// How many pages the span has.
     #[must_use]
     pub fn pages(&self) -> u32 {
         self.regions.last().map_or(0, |region| region.first.0 + region.count)
+    }
+
+    /// Bytes of a page: the unit of coherence.
+    #[must_use]
+    pub fn page_size(&self) -> usize {
+        self.page_size as usize
+    }
+
+    /// True if these are the contents of so many pages.
+    #[must_use]
+    pub(crate) fn are_contents(&self, bytes: &[u8], pages: u32) -> bool {
+        bytes.len() as u64 == u64::from(pages) * u64::from(self.page_size)
     }
 
     /// The node that manages `page`; a page outside the span counts as node 0's.
@@ -118,10 +148,11 @@ mod tests {
             Region { first: Page(0), count: 10, managers: Managers::Even { per_node: 3 } },
             Region { first: Page(10), count: 2, managers: Managers::Node(NodeId(1)) },
         ];
-        let layout = Layout::new(3, NodeId(2), regions);
+        let layout = Layout::new(3, NodeId(2), 64, regions);
         let managers: Vec<u16> = (0..12).map(|page| layout.manager(Page(page)).0).collect();
         assert_eq!(managers, [0, 0, 0, 1, 1, 1, 2, 2, 2, 2, 1, 1]);
         assert_eq!(layout.pages(), 12);
+        assert!(layout.are_contents(&[0; 128], 2) && !layout.are_contents(&[0; 128], 1));
         assert_eq!(layout.clip(Page(10), 5), 2);
         assert!(layout.holds(Page(11), 1) && !layout.holds(Page(11), 2) && !layout.holds(Page(3), 0));
         assert!(!layout.holds(Page(u32::MAX), 2));
@@ -134,6 +165,7 @@ mod tests {
         let _ = Layout::new(
             1,
             NodeId(0),
+            64,
             vec![
                 Region { first: Page(0), count: 1, managers },
                 Region { first: Page(2), count: 1, managers },

@@ -7,6 +7,7 @@
 
 mod counters;
 mod csm;
+mod engine;
 mod env;
 mod erc;
 mod layout;
@@ -22,6 +23,7 @@ mod violation;
 
 pub use counters::Counters;
 pub use csm::{Csm, CsmMessage, CsmOptions, DiffEntry, Grant, History, HomeGrant, PageView, State};
+pub use engine::{Continuation, Engine, EngineEnv, EngineViolation};
 pub use env::{
     Claims, Env, Event, Exposure, HomeRole, MOST_KINDS, Outcome, Page, PlacedPages, Protocol, SyncPoint,
     Waiter,

@@ -89,7 +89,7 @@ mod tests {
             assert_eq!(protocol(info.name).unwrap().name, info.name);
             assert!(info.kinds.len() <= MOST_KINDS);
             let managers = Managers::Node(NodeId(1));
-            let layout = Layout::new(2, NodeId(1), vec![Region { first: Page(0), count: 4, managers }]);
+            let layout = Layout::new(2, NodeId(1), 64, vec![Region { first: Page(0), count: 4, managers }]);
             let mut machine = (info.start)(layout, &StartOptions { one_sided: false });
             assert_eq!(machine.kinds(), info.kinds);
             machine.adopt(Page(0), 2);

@@ -1,197 +1,66 @@
-//! The state of a node that one lock guards: the protocol machines and what they act on.
+//! The state of a node that one lock guards: its protocol engine and what that acts on.
 
+use crate::Node;
 use crate::clock::{Activity, Scope};
-use crate::env::{Continuation, NodeEnv, only_peer};
+use crate::env::{NodeEnv, waiter_of};
 use crate::monitor::Touch;
 use crate::thread::Uninterrupted;
-use crate::wait_slots::{WaitSlot, event};
+use crate::wait_slots::WaitSlot;
 use crate::wire::Wire;
-use crate::{Node, Thread};
 use gondwana_coherence::sync::{
-    Answer, BarrierCounters, BarrierEnv, BarrierMessage, Barriers, LockCounters, LockEnv, LockGrant,
-    LockMessage, Locks, ManagerOf, Object, Reply, Request, Server, SyncMessage, Ticket,
+    Answer, BarrierCounters, BarrierEnv, Barriers, LockCounters, LockEnv, LockMessage, Locks, Request,
+    SyncMessage, Ticket,
 };
-use gondwana_coherence::{Access, HomeRole, Outcome, Page, PlacedPages, Protocol, SyncPoint, Waiter};
+use gondwana_coherence::{
+    Access, Engine, EngineEnv, EngineViolation, HomeRole, Outcome, Page, PlacedPages, SyncPoint,
+};
 use gondwana_prefetch::Prefetch;
 use gondwana_topology::NodeId;
-use std::time::Duration;
 
 /// Pages of mostly read memory that one message asks for.
 const MOST_REPLICATED: u32 = 128;
 
-/// The machines and their environment.
+/// The engine and its environment.
 pub(crate) struct Core {
-    me: NodeId,
-    protocol: Box<dyn Protocol>,
+    engine: Engine,
     pub env: NodeEnv,
-    manager: ManagerOf,
-    locks: Locks,
-    barriers: Barriers,
-    server: Server,
-    pending: PendingContinuations,
-    replies: Vec<Reply>,
 }
 
-/// What goes on as soon as a release is complete.
-#[derive(Clone, Copy)]
-enum PendingContinuation {
-    /// The token of a mutex leaves.
-    Token(Object),
-    /// Threads have arrived at a barrier.
-    Barrier(Object),
-}
-
-/// All such work, by number.
-#[derive(Default)]
-struct PendingContinuations {
-    pending: Vec<Option<PendingContinuation>>,
-    free: Vec<u32>,
-}
-
-impl PendingContinuations {
-    fn add(&mut self, work: PendingContinuation) -> u32 {
-        let number = self.free.pop().unwrap_or_else(|| {
-            self.pending.push(None);
-            self.pending.len() as u32 - 1
+/// A peer that breaks a protocol ends the run: the memory can't be trusted any more.
+fn must_be_right(from: NodeId, result: Result<(), impl Into<EngineViolation>>) {
+    if let Err(violation) = result {
+        crate::fatal(&match violation.into() {
+            EngineViolation::Coherence(violation) => {
+                format!("node {from} broke the coherence protocol: {violation}")
+            }
+            violation => violation.to_string(),
         });
-        self.pending[number as usize] = Some(work);
-        number
-    }
-
-    fn take(&mut self, number: u32) -> Option<PendingContinuation> {
-        let work = self.pending.get_mut(number as usize)?.take()?;
-        self.free.push(number);
-        Some(work)
-    }
-}
-
-/// The node as the machines of mutexes and barriers see it.
-struct SyncEnv<'a> {
-    protocol: &'a mut dyn Protocol,
-    env: &'a mut NodeEnv,
-    pending: &'a mut PendingContinuations,
-    manager: &'a ManagerOf,
-}
-
-impl SyncEnv<'_> {
-    /// Releases what this node wrote before `work` is done; `Wait` if answers must come first.
-    fn release_before(&mut self, at: SyncPoint, work: PendingContinuation) -> Outcome {
-        let number = self.pending.add(work);
-        let outcome = self.protocol.release(at, Continuation::Work(number).into(), self.env);
-        if outcome == Outcome::Done {
-            self.pending.take(number);
-        }
-        outcome
-    }
-
-    /// Between two nodes what happens at a barrier follows from messages of the one to the other.
-    fn at_barrier(&self, barrier: Object) -> SyncPoint {
-        SyncPoint { object: Some(barrier), peer: only_peer(self.env.fabric.as_ref()), acquires_next: true }
-    }
-
-    fn announce(&mut self, waiter: Waiter, events: u32, result: i64) {
-        if let Continuation::Thread(slot) = waiter.into() {
-            self.env.slots.announce(slot, events, result);
-        }
-    }
-}
-
-impl LockEnv for SyncEnv<'_> {
-    fn send(&mut self, to: NodeId, message: &LockMessage) {
-        if let (Some(sink), LockMessage::Token { object }) = (&self.env.sink, message) {
-            sink.passes_lock(to, object.0);
-        }
-        self.env.send_sync(to, SyncMessage::Lock(*message));
-    }
-
-    fn pass(&mut self, object: Object, to: NodeId) -> Outcome {
-        let at = SyncPoint { object: Some(object), peer: Some(to), ..SyncPoint::default() };
-        self.release_before(at, PendingContinuation::Token(object))
-    }
-
-    fn arrived(&mut self, object: Object, from: NodeId) {
-        self.protocol
-            .acquire(SyncPoint { object: Some(object), peer: Some(from), ..SyncPoint::default() }, self.env);
-    }
-
-    fn now(&self) -> Duration {
-        self.env.began.elapsed()
-    }
-
-    /// A thread of the program that receives messages waits itself.
-    fn is_active(&self) -> bool {
-        Thread::is_service() && Node::current().is_some_and(|node| node.threads.any_runs())
-    }
-
-    fn resume(&mut self, waiter: Waiter, grant: LockGrant) {
-        let events = match grant {
-            LockGrant::Acquired => event::GRANTED,
-            LockGrant::Busy => event::BUSY,
-        };
-        if let (Some(sink), Continuation::Thread(slot)) = (&mut self.env.sink, waiter.into()) {
-            sink.grants_lock(self.env.slots.thread(slot));
-        }
-        self.announce(waiter, events, 0);
-    }
-}
-
-impl BarrierEnv for SyncEnv<'_> {
-    fn manager(&self, barrier: Object) -> NodeId {
-        (self.manager)(barrier)
-    }
-
-    fn send(&mut self, to: NodeId, message: &BarrierMessage) {
-        self.env.send_sync(to, SyncMessage::Barrier(*message));
-    }
-
-    fn leave(&mut self, to: NodeId, message: &BarrierMessage) {
-        self.env.leave_sync(to, SyncMessage::Barrier(*message));
-    }
-
-    fn release(&mut self, barrier: Object) -> Outcome {
-        self.release_before(self.at_barrier(barrier), PendingContinuation::Barrier(barrier))
-    }
-
-    fn acquire(&mut self, barrier: Object) {
-        self.protocol.acquire(self.at_barrier(barrier), self.env);
-    }
-
-    fn resume(&mut self, waiter: Waiter, serial: bool) {
-        self.announce(waiter, event::PASSED, serial.into());
     }
 }
 
 impl Core {
-    pub(crate) fn new(
-        me: NodeId,
-        protocol: Box<dyn Protocol>,
-        env: NodeEnv,
-        manager: ManagerOf,
-        locks: Locks,
-        barriers: Barriers,
-    ) -> Self {
-        let (server, pending, replies) = (Server::new(), PendingContinuations::default(), vec![]);
-        Self { me, protocol, env, manager, locks, barriers, server, pending, replies }
+    pub(crate) fn new(engine: Engine, env: NodeEnv) -> Self {
+        Self { engine, env }
     }
 
     /// What the coherence protocol counted.
     pub(crate) fn counters(&self) -> &gondwana_coherence::Counters {
-        self.protocol.counters()
+        self.engine.counters()
     }
 
     /// The names of the kinds of messages that the coherence protocol sends.
     pub(crate) fn message_kinds(&self) -> &'static [&'static str] {
-        self.protocol.kinds()
+        self.engine.protocol().kinds()
     }
 
     /// What the lock tokens counted.
     pub(crate) fn lock_counters(&self) -> &LockCounters {
-        self.locks.counters()
+        self.engine.lock_counters()
     }
 
     /// What barriers counted.
     pub(crate) fn barrier_counters(&self) -> &BarrierCounters {
-        self.barriers.counters()
+        self.engine.barrier_counters()
     }
 
     /// A fault of the thread that waits at `slot`. Its earlier faults are over: it has come as far as this one.
@@ -208,27 +77,27 @@ impl Core {
             sink.touches(slot, self.env.slots.thread(slot), page, access, touch);
         }
         let is_here = self.env.pages.access(page.0) != Access::None;
-        let (adjacent, waiter) = (prefetch.adjacent(), Continuation::Thread(slot).into());
-        let outcome = self.protocol.fault(page, access, adjacent, waiter, &mut self.env);
-        let array = self.env.pages.geometry().segment_of(page.0);
-        let inside = |&(first, count): &(u32, u32)| {
-            array.address_of(first).is_some() && array.address_of(first + count - 1).is_some()
-        };
-        for (first, count) in prefetch.elsewhere(page.0).take_while(inside) {
-            if is_here {
-                self.protocol.write_early(Page(first), count, &mut self.env);
-            } else {
-                self.protocol.prefetch(Page(first), count, access, &mut self.env);
+        self.engine.with_protocol(&mut self.env, |protocol, env| {
+            let outcome = protocol.fault(page, access, prefetch.adjacent(), waiter_of(slot), env);
+            let array = env.pages.geometry().segment_of(page.0);
+            let inside = |&(first, count): &(u32, u32)| {
+                array.address_of(first).is_some() && array.address_of(first + count - 1).is_some()
+            };
+            for (first, count) in prefetch.elsewhere(page.0).take_while(inside) {
+                if is_here {
+                    protocol.write_early(Page(first), count, env);
+                } else {
+                    protocol.prefetch(Page(first), count, access, env);
+                }
             }
-        }
-        if let Some(sink) = &mut self.env.sink {
-            sink.asked();
-            if outcome == Outcome::Done {
-                sink.resumed(slot);
+            if let Some(sink) = &mut env.sink {
+                sink.asked();
+                if outcome == Outcome::Done {
+                    sink.resumed(slot);
+                }
             }
-        }
-        self.settle();
-        outcome
+            outcome
+        })
     }
 
     /// Asks for pages that threads will read, `wanted` and those right behind it first.
@@ -236,127 +105,114 @@ impl Core {
         let runs = |from: u32, to: u32| {
             (from..to).step_by(MOST_REPLICATED as usize).map(move |run| (run, MOST_REPLICATED.min(to - run)))
         };
-        for (run, length) in runs(wanted.0, first.0 + count).chain(runs(first.0, wanted.0)) {
-            self.protocol.prefetch(Page(run), length, Access::Read, &mut self.env);
-        }
-        self.settle();
+        self.engine.with_protocol(&mut self.env, |protocol, env| {
+            for (run, length) in runs(wanted.0, first.0 + count).chain(runs(first.0, wanted.0)) {
+                protocol.prefetch(Page(run), length, Access::Read, env);
+            }
+        });
     }
 
-    /// The homes of pages are to be on a node; see [`Protocol::place`].
+    /// The homes of pages are to be on a node; see [`Protocol::place`](gondwana_coherence::Protocol::place).
     pub(crate) fn place(&mut self, first: Page, count: u32, home: Option<NodeId>, used: bool) {
-        self.protocol.place(first, count, home, used, &mut self.env);
+        self.engine
+            .with_protocol(&mut self.env, |protocol, env| protocol.place(first, count, home, used, env));
     }
 
     /// Gives pages to their homes that nobody has touched.
     pub(crate) fn give_placed(&mut self, first: Page, count: u32) {
-        self.protocol.give_placed(first, count, &mut self.env);
+        self.engine.with_protocol(&mut self.env, |protocol, env| protocol.give_placed(first, count, env));
     }
 
     /// Threads of other nodes are about to use what so far only this node has used.
     pub(crate) fn downgrade_exclusive(&mut self) {
-        self.protocol.downgrade_exclusive(&mut self.env);
+        self.engine.with_protocol(&mut self.env, |protocol, env| protocol.downgrade_exclusive(env));
     }
 
     /// What this node is to the home of a page, as far as it knows: another one may have become home since it looked last.
     pub(crate) fn home_role(&self, page: Page) -> HomeRole {
-        self.protocol.home_role(page)
+        self.engine.protocol().home_role(page)
+    }
+
+    /// Does something to a page that no other node may copy meanwhile.
+    fn while_withdrawn<R>(&mut self, page: Page, act: impl FnOnce(&mut NodeEnv) -> R) -> R {
+        self.engine.with_protocol(&mut self.env, |protocol, env| {
+            protocol.withdraw_page(page, env);
+            let result = act(env);
+            protocol.expose_withdrawn(env);
+            result
+        })
     }
 
     /// What this node is to the home of a page.
     pub(crate) fn find_home_role(&mut self, page: Page) -> HomeRole {
-        self.protocol.withdraw_page(page, &mut self.env);
-        self.protocol.expose_withdrawn(&mut self.env);
-        self.protocol.home_role(page)
+        self.while_withdrawn(page, |_| ());
+        self.home_role(page)
     }
 
     /// How many pages that were placed are in this node's charge.
     pub(crate) fn placed(&self) -> PlacedPages {
-        self.protocol.placed()
+        self.engine.protocol().placed()
     }
 
     /// If the program may access a page like that already, makes the kernel's view agree, which may have lost a mapping by
     /// itself. No other node may take the right to write away in between: the kernel's view would give it back.
     pub(crate) fn refresh(&mut self, page: Page, needed: Access) -> bool {
-        self.protocol.withdraw_page(page, &mut self.env);
-        let permitted = self.env.pages.access(page.0) >= needed;
-        if permitted && let Err(error) = self.env.pages.refresh(page.0) {
-            crate::fatal(&error.to_string());
-        }
-        self.protocol.expose_withdrawn(&mut self.env);
-        permitted
+        self.while_withdrawn(page, |env| {
+            let permitted = env.pages.access(page.0) >= needed;
+            if permitted && let Err(error) = env.pages.refresh(page.0) {
+                crate::fatal(&error.to_string());
+            }
+            permitted
+        })
     }
 
     /// True if a page is neither resident nor in flight.
     pub(crate) fn is_absent(&self, page: Page) -> bool {
-        self.env.pages.access(page.0) == Access::None && !self.protocol.is_coming(page)
+        self.env.pages.access(page.0) == Access::None && !self.engine.protocol().is_coming(page)
     }
 
     /// A release by the thread that waits at `slot`.
     pub(crate) fn release(&mut self, at: SyncPoint, slot: WaitSlot) -> Outcome {
-        let outcome = self.protocol.release(at, Continuation::Thread(slot).into(), &mut self.env);
-        self.settle();
-        outcome
+        self.engine.release(at, waiter_of(slot), &mut self.env)
     }
 
     /// An acquire by any thread of this node.
     pub(crate) fn acquire(&mut self, at: SyncPoint) {
-        self.protocol.acquire(at, &mut self.env);
-        self.settle();
+        self.engine.acquire(at, &mut self.env);
+    }
+
+    /// Sends a message by which its receiver learns of a release.
+    pub(crate) fn publish(&mut self, to: NodeId, wire: &Wire) {
+        self.engine.publish(to, &mut self.env, |env, payload| env.post(to, wire, payload));
+    }
+
+    /// What came with such a message.
+    pub(crate) fn learn(&mut self, from: NodeId, payload: &[u8]) {
+        must_be_right(from, self.engine.learn(from, payload, &mut self.env));
     }
 
     /// A coherence message arrived.
     pub(crate) fn coherence(&mut self, from: NodeId, message: &[u8], bulk: &[u8]) {
         crate::inject::at("message");
-        if let Err(violation) = self.protocol.message(from, message, bulk, &mut self.env) {
-            crate::fatal(&format!("node {from} broke the coherence protocol: {violation}"));
-        }
-        self.settle();
+        must_be_right(from, self.engine.coherence(from, message, bulk, &mut self.env));
     }
 
     /// True if another node waits for a page that is kept for a thread of this one.
     pub(crate) fn is_wanted(&self) -> bool {
-        self.protocol.is_wanted()
+        self.engine.protocol().is_wanted()
     }
 
     /// Lets go of pages that were kept for threads of this node.
     pub(crate) fn let_go(&mut self) {
-        if let Err(violation) = self.protocol.settle(&mut self.env) {
+        let settled = self.engine.with_protocol(&mut self.env, |protocol, env| protocol.settle(env));
+        if let Err(violation) = settled {
             crate::fatal(&format!("the coherence protocol was broken: {violation}"));
         }
     }
 
     /// Something about mutex tokens.
     pub(crate) fn with_locks<R>(&mut self, call: impl FnOnce(&mut Locks, &mut dyn LockEnv) -> R) -> R {
-        let Self { protocol, env, pending, manager, locks, .. } = self;
-        let result = call(locks, &mut SyncEnv { protocol: protocol.as_mut(), env, pending, manager });
-        self.settle();
-        result
-    }
-
-    /// A message about a mutex or a barrier arrived.
-    pub(crate) fn synchronise(&mut self, from: NodeId, message: SyncMessage) {
-        match message {
-            SyncMessage::Lock(message) => self.lock(from, message),
-            SyncMessage::Barrier(message) => {
-                if let Err(violation) =
-                    self.with_barriers(|barriers, env| barriers.message(from, message, env))
-                {
-                    crate::fatal(&violation.to_string());
-                }
-            }
-        }
-    }
-
-    fn lock(&mut self, from: NodeId, message: LockMessage) {
-        if let Some(sink) = &mut self.env.sink {
-            sink.begins_lock();
-        }
-        if let Err(violation) = self.with_locks(|locks, env| locks.message(from, message, env)) {
-            crate::fatal(&violation.to_string());
-        }
-        if let (Some(sink), LockMessage::Token { object }) = (&mut self.env.sink, message) {
-            sink.takes_lock(from, object.0);
-        }
+        self.engine.with_locks(&mut self.env, call)
     }
 
     /// Something about barriers.
@@ -364,53 +220,49 @@ impl Core {
         &mut self,
         call: impl FnOnce(&mut Barriers, &mut dyn BarrierEnv) -> R,
     ) -> R {
-        let Self { protocol, env, pending, manager, barriers, .. } = self;
-        let result = call(barriers, &mut SyncEnv { protocol: protocol.as_mut(), env, pending, manager });
-        self.settle();
-        result
+        self.engine.with_barriers(&mut self.env, call)
     }
 
-    /// A request about an object of this node, from any node.
-    pub(crate) fn serve(&mut self, from: NodeId, ticket: Ticket, request: Request) {
-        let mut replies = std::mem::take(&mut self.replies);
-        self.server.request(from, ticket, request, &mut replies);
-        for Reply { to, ticket, answer } in replies.drain(..) {
-            self.answer(to, ticket, answer);
+    /// A message about a mutex or a barrier arrived.
+    pub(crate) fn synchronise(&mut self, from: NodeId, message: SyncMessage, payload: &[u8]) {
+        if let (Some(sink), SyncMessage::Lock(_)) = (&mut self.env.sink, message) {
+            sink.begins_lock();
         }
-        self.replies = replies;
+        must_be_right(from, self.engine.synchronise(from, message, payload, &mut self.env));
+        if let (Some(sink), SyncMessage::Lock(LockMessage::Token { object })) = (&mut self.env.sink, message)
+        {
+            sink.takes_lock(from, object.0);
+        }
     }
 
-    /// Sends an answer to whoever asked.
+    /// A thread of this node requests something of the manager of an object, perhaps this node.
+    pub(crate) fn submit(&mut self, server: NodeId, ticket: Ticket, request: Request) {
+        self.engine.submit(server, ticket, request, &mut self.env);
+    }
+
+    /// A request of another node arrived.
+    pub(crate) fn requested(&mut self, from: NodeId, ticket: Ticket, request: Request, payload: &[u8]) {
+        must_be_right(from, self.engine.requested(from, ticket, request, payload, &mut self.env));
+    }
+
+    /// Gives an answer to the node that asked.
     pub(crate) fn answer(&mut self, to: NodeId, ticket: Ticket, answer: Answer) {
-        if to == self.me {
-            self.announce(ticket, answer);
-        } else {
-            self.env.post(to, &Wire::Reply { ticket, answer }, &[]);
-        }
+        self.engine.answer(to, ticket, answer, &mut self.env);
     }
 
-    /// An answer for a thread of this node.
+    /// The answer to a request of this node arrived.
+    pub(crate) fn answered(&mut self, from: NodeId, ticket: Ticket, answer: Answer, payload: &[u8]) {
+        must_be_right(from, self.engine.answered(from, ticket, answer, payload, &mut self.env));
+    }
+
+    /// A thread of this node has its answer.
     pub(crate) fn announce(&mut self, ticket: Ticket, answer: Answer) {
-        let (events, result) = match answer {
-            Answer::Enqueued => (event::QUEUED, 0),
-            Answer::Done(value) => (event::DONE, value),
-            Answer::Failed(error) => (event::FAILED, i64::from(error.code())),
-            Answer::Cancelled => (event::CANCELLED, 0),
-        };
-        self.env.slots.announce(WaitSlot(ticket.0 as u32), events, result);
+        self.env.answered(ticket, answer);
     }
 
-    /// Goes on with what waited for a release.
-    fn settle(&mut self) {
-        while let Some(number) = self.env.ready.pop() {
-            let Self { protocol, env, pending, manager, locks, barriers, .. } = self;
-            let Some(work) = pending.take(number) else { continue };
-            let mut env = SyncEnv { protocol: protocol.as_mut(), env, pending, manager };
-            match work {
-                PendingContinuation::Token(mutex) => locks.flushed(mutex, &mut env),
-                PendingContinuation::Barrier(barrier) => barriers.flushed(barrier, &mut env),
-            }
-        }
+    /// True once if tokens of hot mutexes have begun to stay here.
+    fn take_newly_kept(&mut self) -> bool {
+        self.engine.take_newly_kept()
     }
 }
 
@@ -449,7 +301,7 @@ impl std::ops::DerefMut for CoreGuard<'_> {
 
 impl Drop for CoreGuard<'_> {
     fn drop(&mut self) {
-        let tokens = self.guard.locks.take_newly_kept();
+        let tokens = self.guard.take_newly_kept();
         let wanted = self.guard.is_wanted() || tokens;
         // SAFETY: dropped here and nowhere else, before the thread may run handlers again.
         unsafe { std::mem::ManuallyDrop::drop(&mut self.guard) };

@@ -2,11 +2,13 @@
 
 use crate::monitor::EventSink;
 use crate::stats::MessageCounts;
-use crate::wait_slots::{WaitSlots, event};
+use crate::wait_slots::{WaitSlot, WaitSlots, event};
 use crate::wire::{Wire, sync_kind_of};
 use crate::{Node, Thread};
-use gondwana_coherence::sync::SyncMessage;
-use gondwana_coherence::{Access, Claims, Env, Event, Exposure, Message, Page, RemoteAccess, Waiter};
+use gondwana_coherence::sync::{Answer, LockGrant, LockMessage, Request, SyncMessage, Ticket};
+use gondwana_coherence::{
+    Access, Claims, Continuation, EngineEnv, Env, Event, Exposure, Message, Page, RemoteAccess, Waiter,
+};
 use gondwana_control::Offer as HandedOver;
 use gondwana_control::Report;
 use gondwana_fabric::{Fabric, SendError};
@@ -17,42 +19,16 @@ use serde::Serialize;
 use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
-/// The other node, if there are two: all that threads of other nodes learn from this one, they learn from messages to it.
-pub(crate) fn only_peer(fabric: &dyn Fabric) -> Option<NodeId> {
-    (fabric.nodes() == 2).then(|| NodeId(1 - fabric.node().0))
+/// The waiter of a thread that waits in a slot.
+pub(crate) fn waiter_of(slot: WaitSlot) -> Waiter {
+    Waiter(slot.0.into())
 }
 
-/// What waits for an operation of the coherence protocol.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Continuation {
-    /// A thread, in its slot.
-    Thread(crate::wait_slots::WaitSlot),
-    /// Work of the node itself, by its number.
-    Work(u32),
-}
-
-const WORK: u64 = 1 << 63;
-
-impl From<Continuation> for Waiter {
-    fn from(continuation: Continuation) -> Self {
-        match continuation {
-            Continuation::Thread(slot) => Self(u64::from(slot.0)),
-            Continuation::Work(number) => Self(WORK | u64::from(number)),
-        }
-    }
-}
-
-impl From<Waiter> for Continuation {
-    fn from(waiter: Waiter) -> Self {
-        let number = (waiter.0 & !WORK) as u32;
-        if waiter.0 & WORK == 0 {
-            Self::Thread(crate::wait_slots::WaitSlot(number))
-        } else {
-            Self::Work(number)
-        }
-    }
+/// The slot of a waiter that is a thread's.
+fn slot_of(waiter: Waiter) -> WaitSlot {
+    WaitSlot(u32::try_from(waiter.0).expect("threads wait in slots"))
 }
 
 /// The node's side of the machines.
@@ -60,8 +36,8 @@ pub(crate) struct NodeEnv {
     pub pages: Pages,
     pub fabric: Arc<dyn Fabric>,
     pub slots: Arc<WaitSlots>,
-    /// Work of the node itself that may go on.
-    pub ready: Vec<u32>,
+    /// Continuations of the engine that may go on.
+    ready: Vec<Continuation>,
     pub messages: MessageCounts,
     /// The nodes whose memory can be read one-sided, by number.
     remotes: Vec<Option<Box<dyn RemoteMemory>>>,
@@ -143,18 +119,6 @@ impl NodeEnv {
         let head = encode(wire, &mut short, &mut self.head);
         self.messages.count(wire.kind(), head.len() + bulk.len());
         accept(to, self.fabric.send(to, head, &[bulk.into()]));
-    }
-
-    /// Sends what the machines of mutexes and barriers say.
-    pub(crate) fn send_sync(&mut self, to: NodeId, message: SyncMessage) {
-        self.messages.count(sync_kind_of(message), SyncMessage::BYTES);
-        accept(to, self.fabric.send(to, &message.to_bytes(), &[]));
-    }
-
-    /// The same for what another node need not know before it looks by itself, see [`Fabric::leave`].
-    pub(crate) fn leave_sync(&mut self, to: NodeId, message: SyncMessage) {
-        self.messages.count(sync_kind_of(message), SyncMessage::BYTES);
-        accept(to, self.fabric.leave(to, &message.to_bytes()));
     }
 }
 
@@ -313,15 +277,14 @@ impl Env for NodeEnv {
     }
 
     fn resume(&mut self, waiter: Waiter) {
-        match waiter.into() {
-            Continuation::Thread(slot) => {
-                if let Some(sink) = &mut self.sink {
-                    sink.resumed(slot);
-                }
-                self.slots.announce(slot, event::COHERENT, 0);
-            }
-            Continuation::Work(number) => self.ready.push(number),
+        if let Some(continuation) = Continuation::of(waiter) {
+            return self.ready.push(continuation);
         }
+        let slot = slot_of(waiter);
+        if let Some(sink) = &mut self.sink {
+            sink.resumed(slot);
+        }
+        self.slots.announce(slot, event::COHERENT, 0);
     }
 
     fn is_observed(&self) -> bool {
@@ -332,5 +295,70 @@ impl Env for NodeEnv {
         if let Some(sink) = &mut self.sink {
             sink.observes(event, first, count, peer, Thread::acting_number);
         }
+    }
+}
+
+impl EngineEnv for NodeEnv {
+    fn now(&self) -> Duration {
+        self.began.elapsed()
+    }
+
+    /// A thread of the program that receives messages waits itself.
+    fn is_active(&self) -> bool {
+        Thread::is_service() && Node::current().is_some_and(|node| node.threads.any_runs())
+    }
+
+    fn next_continuation(&mut self) -> Option<Continuation> {
+        self.ready.pop()
+    }
+
+    fn send_sync(&mut self, to: NodeId, message: SyncMessage, payload: &[u8]) {
+        if let (Some(sink), SyncMessage::Lock(LockMessage::Token { object })) = (&self.sink, message) {
+            sink.passes_lock(to, object.0);
+        }
+        self.messages.count(sync_kind_of(message), SyncMessage::BYTES + payload.len());
+        accept(to, self.fabric.send(to, &message.to_bytes(), &[payload.into()]));
+    }
+
+    fn leave_sync(&mut self, to: NodeId, message: SyncMessage, payload: &[u8]) {
+        if !payload.is_empty() {
+            return self.send_sync(to, message, payload);
+        }
+        self.messages.count(sync_kind_of(message), SyncMessage::BYTES);
+        accept(to, self.fabric.leave(to, &message.to_bytes()));
+    }
+
+    fn send_request(&mut self, to: NodeId, ticket: Ticket, request: Request, payload: &[u8]) {
+        self.post(to, &Wire::Request { ticket, request }, payload);
+    }
+
+    fn send_answer(&mut self, to: NodeId, ticket: Ticket, answer: Answer, payload: &[u8]) {
+        self.post(to, &Wire::Reply { ticket, answer }, payload);
+    }
+
+    fn answered(&mut self, ticket: Ticket, answer: Answer) {
+        let (events, result) = match answer {
+            Answer::Enqueued => (event::QUEUED, 0),
+            Answer::Done(value) => (event::DONE, value),
+            Answer::Failed(error) => (event::FAILED, i64::from(error.code())),
+            Answer::Cancelled => (event::CANCELLED, 0),
+        };
+        self.slots.announce(slot_of(Waiter(ticket.0)), events, result);
+    }
+
+    fn granted(&mut self, waiter: Waiter, grant: LockGrant) {
+        let slot = slot_of(waiter);
+        let events = match grant {
+            LockGrant::Acquired => event::GRANTED,
+            LockGrant::Busy => event::BUSY,
+        };
+        if let Some(sink) = &mut self.sink {
+            sink.grants_lock(self.slots.thread(slot));
+        }
+        self.slots.announce(slot, events, 0);
+    }
+
+    fn passed(&mut self, waiter: Waiter, serial: bool) {
+        self.slots.announce(slot_of(waiter), event::PASSED, serial.into());
     }
 }

@@ -87,7 +87,7 @@ impl Node {
     pub fn exit_through_first(&'static self, status: i32) -> ! {
         self.privately(move || {
             self.release_and_wait();
-            self.core().env.post(NodeId(0), &Wire::Exit(status), &[]);
+            self.core().publish(NodeId(0), &Wire::Exit(status));
             let _time = Scope::enter(Activity::Waiting);
             loop {
                 // SAFETY: waits for the signal or the exit that ends this process.

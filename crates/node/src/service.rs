@@ -150,7 +150,7 @@ impl Node {
             self.service.keepalives.note(from);
             let _time = Scope::enter(Activity::Message);
             if let Some(message) = SyncMessage::from_bytes(head) {
-                return Thread::handling_message(|| self.core().synchronise(from, message));
+                return Thread::handling_message(|| self.core().synchronise(from, message, bulk));
             }
             if head.first() == Some(&MESSAGE_TAG) {
                 return Thread::handling_message(|| self.core().coherence(from, head, bulk));
@@ -179,13 +179,20 @@ impl Node {
 
     fn handle(&'static self, from: NodeId, wire: Wire, bulk: &[u8]) {
         match wire {
-            Wire::Request { ticket, request } => self.core().serve(from, ticket, request),
-            Wire::Reply { ticket, answer } => self.core().announce(ticket, answer),
+            Wire::Request { ticket, request } => self.core().requested(from, ticket, request, bulk),
+            Wire::Reply { ticket, answer } => self.core().answered(from, ticket, answer, bulk),
             Wire::Place { ticket, among } => self.place_for(from, ticket, among),
-            Wire::Start { ticket, thread } => self.defer(DeferredTask::Start { from, ticket, thread }),
-            Wire::Ended => self.thread_gone(from),
+            Wire::Start { ticket, thread } => {
+                self.core().learn(from, bulk);
+                self.defer(DeferredTask::Start { from, ticket, thread });
+            }
+            Wire::Ended => {
+                self.core().learn(from, bulk);
+                self.thread_gone(from);
+            }
             Wire::Free(addresses) => {
                 // What the freeing node wrote must not be found stale in a block that is handed out again.
+                self.core().learn(from, bulk);
                 self.acquire(None);
                 self.freed_by_peer(&addresses);
             }
@@ -222,7 +229,10 @@ impl Node {
                 self.stream_call_done(ticket, StreamDone { bytes: bulk.to_vec(), ..done });
             }
             Wire::Alive => {}
-            Wire::Exit(status) => self.defer(DeferredTask::Exit(status)),
+            Wire::Exit(status) => {
+                self.core().learn(from, bulk);
+                self.defer(DeferredTask::Exit(status));
+            }
             Wire::Close => self.defer(DeferredTask::Close),
             Wire::Closed => {
                 self.run_end.node_closed();

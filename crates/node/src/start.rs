@@ -15,13 +15,14 @@ use crate::threads::Threads;
 use crate::wait_slots::WaitSlots;
 use crate::waiting::Waiting;
 use crate::{CURRENT, Node, ProcessChange, Setup, StreamCall, StreamDone, ThreadSpec, clock};
-use gondwana_coherence::sync::{Barriers, LockTable, Locks, ManagerOf, Object};
-use gondwana_coherence::{Layout, Managers, Page, Region, StartOptions};
+use gondwana_coherence::sync::{LockTable, ManagerOf, Object};
+use gondwana_coherence::{Engine, Layout, Managers, Page, Region, StartOptions};
 use gondwana_control::{Boot, Control, Exchange, FabricBoot};
 use gondwana_elf::{data_segments, loaded};
 use gondwana_fabric::{ConnectError, Fabric, Security, SegmentError, ShmFabric, TcpConfig, TcpFabric};
 use gondwana_memory::heap::{Heap, Layout as HeapLayout};
 use gondwana_memory::{Access, MemoryError, PAGE_SIZE, Pages, SPAN_BASE, Segment};
+use gondwana_page::PAGE_BITS;
 use gondwana_rset::{PlacementError, RSet, ThreadPlan};
 use gondwana_topology::NodeId;
 use std::ffi::CStr;
@@ -125,6 +126,7 @@ impl Node {
         let layout = Layout::new(
             boot.nodes,
             me,
+            1 << PAGE_BITS,
             vec![
                 Region {
                     first: Page(0),
@@ -159,8 +161,7 @@ impl Node {
             let (geometry, layout) = (geometry.clone(), layout.clone());
             Arc::new(move |object: Object| crate::setup::manager_of(&geometry, &layout, object.0 as usize))
         };
-        let locks = Locks::new(me, Arc::clone(&lock_table), Arc::clone(&manager));
-        let barriers = Barriers::new(me, boot.nodes);
+        let engine = Engine::new(&layout, protocol, Arc::clone(&lock_table), manager);
         let heap = Heap::new(HeapLayout::new(SPAN_BASE, part as usize, usize::from(boot.nodes)), me);
         // SAFETY: the launcher left this descriptor to this process alone.
         let control = Control::new(unsafe { OwnedFd::from_raw_fd(boot.control_fd) });
@@ -176,7 +177,7 @@ impl Node {
             });
         }
         let node = Box::leak(Box::new(Self {
-            core: Mutex::new(Core::new(me, protocol, env, manager, locks, barriers)),
+            core: Mutex::new(Core::new(engine, env)),
             fabric,
             sync: SyncObjects::new(lock_table),
             heap: SharedHeap::new(heap),

@@ -98,7 +98,7 @@ impl Node {
                 self.threads.note_remote();
                 self.release_to(to);
                 self.core().downgrade_exclusive();
-                self.ask_for(to, move |ticket| Wire::Start { ticket, thread: spec })?;
+                self.ask_publishing(to, move |ticket| Wire::Start { ticket, thread: spec })?;
             }
             Ok(spec.id)
         })
@@ -130,7 +130,7 @@ impl Node {
             let thread =
                 ThreadSpec { id, function, argument, stack: REMOTE_CALL_STACK, detached: false, blocked };
             self.release_to(to);
-            self.ask_for(to, move |ticket| Wire::Start { ticket, thread })?;
+            self.ask_publishing(to, move |ticket| Wire::Start { ticket, thread })?;
             self.join_thread(id, JoinWait::Forever).map(|result| result as usize)
         })
     }
@@ -183,7 +183,7 @@ impl Node {
         if self.is_first() {
             self.thread_gone(self.me);
         } else {
-            self.core().env.post(NodeId(0), &Wire::Ended, &[]);
+            self.core().publish(NodeId(0), &Wire::Ended);
         }
     }
 

@@ -1,12 +1,15 @@
-//! A cluster of protocol machines in one value: memories, messages under way, threads with small programs, mutexes and a barrier.
-//! It has no clock. A test, a random walk or a model checker chooses which step comes next.
+//! Clusters of protocol machines: memories, messages under way, threads with small programs.
 //!
-//! [`World`](world::World) runs whole programs against any protocol that implements [`Machine`](world::Machine);
-//! [`Rig`](rig::Rig) and [`Pair`](pair::Pair) have one and two `csm` machines for tests of single transitions.
+//! [`World`](world::World) is a value without a clock, with mutexes and a barrier of its own: a test, a random walk or a model
+//! checker chooses which step of a program comes next, against any protocol that implements [`Machine`](world::Machine).
+//! [`Cluster`](cluster::Cluster) has a simulated clock and runs programs on the whole [`Engine`](gondwana_coherence::Engine) of each
+//! node. [`Rig`](rig::Rig) and [`Pair`](pair::Pair) have one and two `csm` machines for tests of single transitions.
 #![forbid(unsafe_code)]
 
+pub mod cluster;
 mod csm;
 mod erc;
+mod letter;
 pub mod memory;
 pub mod model;
 pub mod pair;

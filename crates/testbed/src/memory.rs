@@ -1,10 +1,13 @@
 //! The memory of one simulated node, which also checks that the machine handles it in the right order.
 
+use crate::cluster::Told;
 use gondwana_coherence::{
-    Access, Claims, Encoded, Env, Exposure, MESSAGE_TAG, Message, Page, RemoteAccess, Waiter, Writers,
+    Access, Claims, Continuation, Encoded, Env, Exposure, MESSAGE_TAG, Message, Page, RemoteAccess, Waiter,
+    Writers,
 };
 use gondwana_topology::{NodeId, NodeSet};
 use std::collections::BTreeSet;
+use std::time::Duration;
 
 /// Frames, twins and protections of one node.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -72,6 +75,19 @@ impl Memory {
         self.words[page.0 as usize].map_or(Claims::default(), |word| word.claims)
     }
 
+    fn diff(&mut self, page: Page, out: &mut Vec<u8>) -> usize {
+        let twin = self.twins[page.0 as usize].clone().expect("a diff needs a twin");
+        let mut bytes = 0;
+        for (offset, (new, old)) in self.frame(page).iter().zip(&twin).enumerate() {
+            if new != old {
+                out.extend_from_slice(&(offset as u16).to_le_bytes());
+                out.push(*new);
+                bytes += 1;
+            }
+        }
+        bytes
+    }
+
     fn frame(&mut self, page: Page) -> &mut [u8] {
         let start = page.0 as usize * self.size;
         &mut self.frames[start..start + self.size]
@@ -92,6 +108,10 @@ pub struct Effects {
     pub sent: Vec<(NodeId, Vec<u8>, Vec<u8>)>,
     /// Waiters resumed, in order.
     pub resumed: Vec<Waiter>,
+    /// Waiters of an engine that were resumed; it takes them itself.
+    pub(crate) continuations: Vec<Continuation>,
+    /// Threads that an engine lets go on, with what they are told.
+    pub(crate) told: Vec<Told>,
 }
 
 /// The environment of one call to a machine.
@@ -107,6 +127,8 @@ pub struct SimEnv<'a> {
     pub memory: &'a mut Memory,
     /// What the call does beyond the memory.
     pub effects: &'a mut Effects,
+    /// The time of the call.
+    pub(crate) now: Duration,
     /// The memories that can be read one-sided.
     peers: Vec<(NodeId, &'a mut Memory)>,
     copied_writable: Vec<Page>,
@@ -115,7 +137,7 @@ pub struct SimEnv<'a> {
 impl<'a> SimEnv<'a> {
     /// The environment of one call of a machine on node `me`.
     pub fn new(me: NodeId, memory: &'a mut Memory, effects: &'a mut Effects) -> Self {
-        Self { me, memory, effects, peers: Vec::new(), copied_writable: Vec::new() }
+        Self { me, memory, effects, now: Duration::ZERO, peers: Vec::new(), copied_writable: Vec::new() }
     }
 
     /// The same, among nodes whose memory can be read one-sided.
@@ -159,16 +181,7 @@ impl Env for SimEnv<'_> {
 
     fn diff(&mut self, page: Page, out: &mut Vec<u8>) -> usize {
         self.note_copy(page);
-        let twin = self.memory.twins[page.0 as usize].clone().expect("a diff needs a twin");
-        let mut bytes = 0;
-        for (offset, (new, old)) in self.memory.frame(page).iter().zip(&twin).enumerate() {
-            if new != old {
-                out.extend_from_slice(&(offset as u16).to_le_bytes());
-                out.push(*new);
-                bytes += 1;
-            }
-        }
-        bytes
+        self.memory.diff(page, out)
     }
 
     fn is_observed(&self) -> bool {
@@ -181,13 +194,13 @@ impl Env for SimEnv<'_> {
     }
 
     fn diff_and_keep(&mut self, page: Page, out: &mut Vec<u8>) -> usize {
-        let bytes = self.diff(page, out);
+        // What is written from now on differs from the twin, so that it is not lost with the write access.
+        let bytes = self.memory.diff(page, out);
         self.renew_twin(page);
         bytes
     }
 
     fn renew_twin(&mut self, page: Page) -> bool {
-        self.note_copy(page);
         let written = self.is_written(page);
         self.memory.twins[page.0 as usize] = Some(self.memory.frame(page).to_vec());
         written
@@ -341,6 +354,9 @@ impl Env for SimEnv<'_> {
     }
 
     fn resume(&mut self, waiter: Waiter) {
-        self.effects.resumed.push(waiter);
+        match Continuation::of(waiter) {
+            Some(continuation) => self.effects.continuations.push(continuation),
+            None => self.effects.resumed.push(waiter),
+        }
     }
 }

@@ -35,7 +35,12 @@ impl Pair {
     pub fn with(options: CsmOptions) -> Self {
         let machine = |me| {
             let managers = Managers::Node(NodeId(HOME as u16));
-            let layout = Layout::new(2, NodeId(me), vec![Region { first: Page(0), count: PAGES, managers }]);
+            let layout = Layout::new(
+                2,
+                NodeId(me),
+                SIZE as u32,
+                vec![Region { first: Page(0), count: PAGES, managers }],
+            );
             Csm::new(layout, options)
         };
         let memory = || Memory::new(PAGES as usize, SIZE);

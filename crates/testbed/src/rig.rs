@@ -43,7 +43,7 @@ impl Rig {
     /// A machine with these options.
     pub fn with(options: CsmOptions) -> Self {
         let half = |first, node| Region { first: Page(first), count: 4, managers: Managers::Node(node) };
-        let layout = Layout::new(3, ME, vec![half(0, ME), half(4, A)]);
+        let layout = Layout::new(3, ME, SIZE as u32, vec![half(0, ME), half(4, A)]);
         Self { machine: Csm::new(layout, options), memory: Memory::new(PAGES as usize, SIZE) }
     }
 

@@ -143,7 +143,8 @@ impl Setup {
             Some(node) => Managers::Node(NodeId(node)),
             None => Managers::Even { per_node: (count / self.nodes as u32).max(1) },
         };
-        Layout::new(self.nodes as u16, NodeId(me as u16), vec![Region { first: Page(0), count, managers }])
+        let regions = vec![Region { first: Page(0), count, managers }];
+        Layout::new(self.nodes as u16, NodeId(me as u16), self.page_size as u32, regions)
     }
 }
 

@@ -276,7 +276,7 @@ impl Csm {
         const NAME: &str = "Pages";
         self.pages.check_node(NAME, from)?;
         self.pages.check(first, asked)?;
-        let sized = !bulk.is_empty() && bulk.len().is_multiple_of(served.max(1) as usize);
+        let sized = self.pages.layout().are_contents(bulk, served);
         let fits = match &grant {
             Grant::Copy => sized,
             Grant::Home(histories) => sized && histories.len() == served as usize,
@@ -331,7 +331,7 @@ impl Csm {
     }
 
     fn take_copies(&mut self, from: NodeId, first: Page, served: u32, bulk: &[u8], env: &mut dyn Env) {
-        let size = bulk.len() / served as usize;
+        let size = self.pages.layout().page_size();
         let bytes = |page: Page, count: u32| {
             let start = (page.0 - first.0) as usize * size;
             &bulk[start..start + count as usize * size]

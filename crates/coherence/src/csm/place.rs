@@ -145,7 +145,7 @@ impl Csm {
         const NAME: &str = "Placed";
         self.pages.check_node(NAME, from)?;
         self.pages.check(first, count)?;
-        if !bulk.len().is_multiple_of(count as usize) {
+        if !bulk.is_empty() && !self.pages.layout().are_contents(bulk, count) {
             return Err(Violation::Contents { message: NAME });
         }
         env.observe(Event::Given { bytes: bulk.len() as u64 }, first, count, from);

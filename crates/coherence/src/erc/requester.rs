@@ -134,7 +134,8 @@ impl Erc {
     ) -> Result<(), Violation> {
         const NAME: &str = "Pages";
         self.pages.check(first, count)?;
-        if !bulk.len().is_multiple_of(count as usize) || bulk.is_empty() && !write {
+        let has_contents = self.pages.layout().are_contents(bulk, count);
+        if !(has_contents || write && bulk.is_empty()) {
             return Err(Violation::Contents { message: NAME });
         }
         for page in span(first, count) {

@@ -30,7 +30,7 @@ impl Sc {
         let &Pages { first, asked, served, write, manager, untouched, acks } = pages;
         self.pages.check(first, asked)?;
         let has_copy = self.pages.entry(first).state != ScState::None;
-        let sized = !bulk.is_empty() && bulk.len().is_multiple_of(served.max(1) as usize);
+        let sized = self.pages.layout().are_contents(bulk, served);
         let fits = if untouched {
             bulk.is_empty() && !has_copy
         } else if write {

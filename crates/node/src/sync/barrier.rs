@@ -1,6 +1,6 @@
 //! Barriers.
 
-use super::waiter;
+use crate::env::waiter_of;
 use crate::wait_slots::event;
 use crate::{Node, Thread};
 use gondwana_coherence::SyncPoint;
@@ -29,8 +29,9 @@ impl Node {
                 // Who was here before may have left word.
                 self.look();
             }
-            let left =
-                self.core().with_barriers(|barriers, env| barriers.arrive(object, count, waiter(slot), env));
+            let left = self
+                .core()
+                .with_barriers(|barriers, env| barriers.arrive(object, count, waiter_of(slot), env));
             self.wait_at_barrier(poller, slot, left);
             self.waiting.slots.result(slot) != 0
         })

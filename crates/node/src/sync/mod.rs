@@ -19,7 +19,7 @@ use crate::wait_slots::{WaitSlot, event};
 use crate::wire::Wire;
 use crate::{Node, Thread};
 use gondwana_coherence::sync::{LockTable, Object, Thread as ThreadId};
-use gondwana_coherence::{Outcome, SyncPoint, Waiter};
+use gondwana_coherence::{Outcome, SyncPoint};
 use gondwana_topology::NodeId;
 use std::collections::HashMap;
 use std::sync::atomic::AtomicU64;
@@ -83,7 +83,7 @@ impl Node {
     }
 
     fn only_peer(&self) -> Option<NodeId> {
-        crate::env::only_peer(self.fabric.as_ref())
+        self.layout.only_peer()
     }
 
     /// Writes out what standard output holds; returns the blocks of other nodes' heaps that were freed here, by
@@ -102,7 +102,7 @@ impl Node {
             self.wait(slot, event::COHERENT, None);
         }
         for (owner, addresses) in freed {
-            self.core().env.post(owner, &Wire::Free(addresses), &[]);
+            self.core().publish(owner, &Wire::Free(addresses));
         }
     }
 
@@ -112,8 +112,4 @@ impl Node {
             self.core().acquire(SyncPoint { object, ..SyncPoint::default() });
         })
     }
-}
-
-fn waiter(slot: WaitSlot) -> Waiter {
-    crate::env::Continuation::Thread(slot).into()
 }

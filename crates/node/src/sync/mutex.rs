@@ -1,7 +1,7 @@
 //! Mutexes: tokens that rest where they were used last.
 
-use super::waiter;
 use crate::clock::count_lock;
+use crate::env::waiter_of;
 use crate::wait_slots::{WaitSlot, event};
 use crate::{Node, Thread};
 use gondwana_coherence::Outcome;
@@ -99,11 +99,11 @@ impl Node {
         until: Option<Instant>,
     ) -> Result<(), i32> {
         self.waiting.slots.arm(slot, event::LOCKED);
-        let outcome = self.core().with_locks(|locks, env| locks.lock(object, thread, waiter(slot), env));
+        let outcome = self.core().with_locks(|locks, env| locks.lock(object, thread, waiter_of(slot), env));
         if outcome == Outcome::Done || self.wait(slot, event::LOCKED, until) != 0 {
             return Ok(());
         }
-        if self.core().with_locks(|locks, _| locks.cancel(object, waiter(slot))) {
+        if self.core().with_locks(|locks, _| locks.cancel(object, waiter_of(slot))) {
             return Err(libc::ETIMEDOUT);
         }
         self.wait(slot, event::LOCKED, None);
@@ -129,7 +129,8 @@ impl Node {
 
     fn mutex_try_slowly(&'static self, object: Object, thread: ThreadId, slot: WaitSlot) -> bool {
         self.waiting.slots.arm(slot, event::LOCKED);
-        let outcome = self.core().with_locks(|locks, env| locks.try_lock(object, thread, waiter(slot), env));
+        let outcome =
+            self.core().with_locks(|locks, env| locks.try_lock(object, thread, waiter_of(slot), env));
         match outcome {
             TryOutcome::Acquired => true,
             TryOutcome::Busy => false,

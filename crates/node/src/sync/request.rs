@@ -1,5 +1,6 @@
 //! Questions to other nodes, and waiting for their answers.
 
+use crate::core::Core;
 use crate::wait_slots::{WaitSlot, event};
 use crate::wire::Wire;
 use crate::{Node, Thread};
@@ -30,10 +31,23 @@ impl Node {
         bulk: Vec<u8>,
         wire: impl FnOnce(Ticket) -> Wire + 'static,
     ) -> Result<i64, i32> {
+        self.ask_by(move |core, ticket| core.env.post(to, &wire(ticket), &bulk))
+    }
+
+    /// [`Node::ask_for`] with a question from which the other node learns of a release.
+    pub(crate) fn ask_publishing(
+        &'static self,
+        to: NodeId,
+        wire: impl FnOnce(Ticket) -> Wire + 'static,
+    ) -> Result<i64, i32> {
+        self.ask_by(move |core, ticket| core.publish(to, &wire(ticket)))
+    }
+
+    fn ask_by(&'static self, send: impl FnOnce(&mut Core, Ticket) + 'static) -> Result<i64, i32> {
         self.privately(move || {
             let slot = Thread::current(self).slot;
             self.waiting.slots.arm(slot, event::QUEUED | event::ANSWERED);
-            self.core().env.post(to, &wire(Ticket(u64::from(slot.0))), &bulk);
+            send(&mut self.core(), Ticket(u64::from(slot.0)));
             self.answer(slot)
         })
     }
@@ -56,12 +70,7 @@ impl Node {
     /// Sends a request to the node that serves it, perhaps this one.
     pub(super) fn submit(&'static self, server: NodeId, slot: WaitSlot, request: Request) {
         let ticket = Ticket(u64::from(slot.0));
-        let mut core = self.core();
-        if server == self.me {
-            core.serve(self.me, ticket, request);
-        } else {
-            core.env.post(server, &Wire::Request { ticket, request }, &[]);
-        }
+        self.core().submit(server, ticket, request);
     }
 
     pub(crate) fn request_of(&'static self, server: NodeId, request: Request) -> Result<i64, i32> {
