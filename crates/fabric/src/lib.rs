@@ -23,7 +23,7 @@ pub use error::{ConnectError, Event, LostReason, SegmentError, SendError};
 pub use shm::{DEFAULT_RING_BYTES, ShmFabric, ShmSegment};
 #[doc(hidden)]
 pub use tcp::fuzzing;
-pub use tcp::{Security, TcpConfig, TcpFabric, listen};
+pub use tcp::{Security, TcpConfig, TcpFabric, listen, socket};
 
 use gondwana_racing::RacingBytes;
 use gondwana_topology::NodeId;

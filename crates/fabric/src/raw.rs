@@ -16,6 +16,14 @@ pub struct RoundTrip {
     pub median: Duration,
 }
 
+impl RoundTrip {
+    /// Of these times; `None` if there are none.
+    pub(crate) fn of(mut times: Vec<Duration>) -> Option<Self> {
+        times.sort_unstable();
+        Some(Self { min: *times.first()?, median: times[times.len() / 2] })
+    }
+}
+
 /// Answers `rounds` requests of [`measure`] with `bulk_bytes` bytes each, spinning between them.
 pub fn answer(fabric: &dyn Fabric, bulk_bytes: usize, rounds: usize) {
     let page = vec![0x5a; bulk_bytes];
@@ -55,8 +63,7 @@ pub fn measure(fabric: &dyn Fabric, to: NodeId, rounds: usize) -> Option<RoundTr
         }
         times.push(start.elapsed());
     }
-    times.sort_unstable();
-    Some(RoundTrip { min: *times.first()?, median: times[times.len() / 2] })
+    RoundTrip::of(times)
 }
 
 /// Raw round trips between two fabrics of this process: a short request from `asker`, `bulk_bytes` bytes back.

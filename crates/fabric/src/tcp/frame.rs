@@ -53,7 +53,7 @@ impl Channel {
     }
 
     /// Adds the contents of frame number `nonce` to the end of `plain`.
-    fn open(&self, nonce: u64, frame: &[u8], plain: &mut ByteQueue) -> Result<(), Damage> {
+    pub(super) fn open(&self, nonce: u64, frame: &[u8], plain: &mut ByteQueue) -> Result<(), Damage> {
         match self {
             Self::Plain => plain.extend(frame),
             Self::Encrypted(keys) => {

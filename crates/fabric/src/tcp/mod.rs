@@ -8,6 +8,7 @@ mod handshake;
 mod mesh;
 mod process_clock;
 mod queue;
+pub mod socket;
 #[cfg(test)]
 mod tests;
 
