@@ -2,9 +2,11 @@
 //! It has no clock. A test, a random walk or a model checker chooses which step comes next.
 //!
 //! [`World`](world::World) runs whole programs against any protocol that implements [`Machine`](world::Machine);
+//! [`Cluster`](cluster::Cluster) has machines of any protocol that do what a test says, one thing after the other.
 //! [`Rig`](rig::Rig) and [`Pair`](pair::Pair) have one and two `csm` machines for tests of single transitions.
 #![forbid(unsafe_code)]
 
+pub mod cluster;
 mod csm;
 mod erc;
 pub mod memory;

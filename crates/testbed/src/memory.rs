@@ -1,7 +1,7 @@
 //! The memory of one simulated node, which also checks that the machine handles it in the right order.
 
 use gondwana_coherence::{
-    Access, Claims, Encoded, Env, Exposure, MESSAGE_TAG, Message, Page, RemoteAccess, Waiter, Writers,
+    Access, Claims, Encoded, Env, Event, Exposure, MESSAGE_TAG, Message, Page, RemoteAccess, Waiter, Writers,
 };
 use gondwana_topology::{NodeId, NodeSet};
 use std::collections::BTreeSet;
@@ -92,6 +92,21 @@ pub struct Effects {
     pub sent: Vec<(NodeId, Vec<u8>, Vec<u8>)>,
     /// Waiters resumed, in order.
     pub resumed: Vec<Waiter>,
+    /// What a monitor is told, in order.
+    pub observed: Vec<Observed>,
+}
+
+/// What a machine tells a monitor: see [`Env::observe`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Observed {
+    /// What happens.
+    pub event: Event,
+    /// The first page.
+    pub first: Page,
+    /// How many pages there are.
+    pub count: u32,
+    /// The other node.
+    pub peer: NodeId,
 }
 
 /// The environment of one call to a machine.
@@ -173,6 +188,11 @@ impl Env for SimEnv<'_> {
 
     fn is_observed(&self) -> bool {
         self.memory.observed
+    }
+
+    fn observe(&mut self, event: Event, first: Page, count: u32, peer: NodeId) {
+        assert!(count > 0, "{event:?} of no page");
+        self.effects.observed.push(Observed { event, first, count, peer });
     }
 
     fn is_written(&mut self, page: Page) -> bool {
