@@ -38,8 +38,8 @@ use crate::page_table::PageTable;
 use crate::registry::{Consistency, PlacedHomes, ProtocolInfo};
 use crate::runs::span;
 use crate::{
-    Access, Counters, Env, HomeRole, Layout, Outcome, Page, PlacedPages, Protocol, SyncPoint, Violation,
-    Waiter,
+    Access, Counters, Env, Event, HomeRole, Layout, Outcome, Page, PlacedPages, Protocol, SyncPoint,
+    Violation, Waiter,
 };
 use gondwana_topology::{NodeId, NodeSet};
 use rounds::Rounds;
@@ -181,6 +181,7 @@ impl Erc {
                 }
             }
             if owner == NOBODY {
+                env.observe(Event::Served { write }, first, count, requester);
                 self.send(requester, &ErcMessage::Untouched { first, count }, &[], env);
             } else if owner == me {
                 self.serve(first, count, write, requester, env)?;

@@ -77,7 +77,7 @@ impl Erc {
             self.pages.entry(page).flags.set(ASKED);
         }
         self.counters.fetches += 1;
-        env.observe(Event::Asked, first, count, manager);
+        env.observe(Event::Asked, first, count, if manager == me { like.owner } else { manager });
         if manager == me {
             return self.route(first, count, write, me, env);
         }

@@ -73,7 +73,7 @@ impl Sc {
     }
 
     fn give_untouched(&mut self, first: Page, request: Request, env: &mut dyn Env) {
-        let Request { requester, asked, .. } = request;
+        let Request { requester, write, asked } = request;
         let manager = self.pages.me();
         let served = self.untouched(first, asked);
         for page in span(first, served) {
@@ -81,7 +81,7 @@ impl Sc {
         }
         let message =
             ScMessage::Pages { first, asked, served, write: true, manager, untouched: true, acks: 0 };
-        env.observe(Event::Served { write: true }, first, served, requester);
+        env.observe(Event::Served { write }, first, served, requester);
         self.send(requester, &message, &[], env);
     }
 

@@ -279,7 +279,7 @@ impl Sc {
     ) -> Result<(), Violation> {
         match message {
             ScMessage::Request { first, count, write, requester } => {
-                self.take_request(first, state::Request { requester, write, asked: count }, env)
+                self.take_request(from, first, state::Request { requester, write, asked: count }, env)
             }
             ScMessage::Forward { .. } | ScMessage::Invalidate { .. } => self.give_up(from, message, env),
             ScMessage::Pages { first, asked, served, write, manager, untouched, acks } => {
