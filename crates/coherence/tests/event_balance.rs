@@ -234,6 +234,11 @@ fn check_erc(told: &Told) {
     let came = told.of(|event| matches!(event, Event::Arrived { .. } | Event::Answered));
     assert_eq!(by(&asked, here), by(&came, here));
     assert_eq!(came, flipped(&told.of(|event| matches!(event, Event::Served { .. }))));
+    // Whoever has what it asks for only becomes the owner. Owners that write say so as well, without asking.
+    let answered = told.of(|event| event == Event::Answered);
+    let mut upgraded = told.of(|event| event == Event::Upgraded);
+    upgraded.retain(|&(_, node, peer), _| node != peer);
+    assert_eq!(answered, upgraded);
     let sent = told.of(|event| event == Event::InvalidationSent);
     let given_up = told.of(|event| event == Event::Invalidated);
     assert_eq!(given_up, flipped(&sent));
@@ -300,24 +305,25 @@ fn setup(seed: u64) -> Setup {
     }
     expose_anywhere(&mut setup, rng.below(4), seed);
     if is_placed(seed) {
-        give_new_page(&mut setup, &mut rng);
+        give_new_pages(&mut setup, &mut rng);
     }
     setup
 }
 
-/// Has one thread write a page that is new, and then its home go elsewhere while nobody uses it.
-fn give_new_page(setup: &mut Setup, rng: &mut Rng) {
+/// Has one thread write two pages that are new, and then their home go elsewhere while nobody uses them.
+fn give_new_pages(setup: &mut Setup, rng: &mut Rng) {
     let (page, writer) = (setup.pages, rng.below(setup.threads.len()));
-    let address = page * setup.page_size;
-    setup.pages += 1;
+    let addresses = [page * setup.page_size, (page + 1) * setup.page_size];
+    let writes = addresses.map(|address| Op::Write(address, 1));
+    setup.pages += 2;
     let home = Some(rng.below(setup.nodes) as u16);
-    let place = Op::Place { first: page as u32, count: 1, home, used: false };
+    let place = Op::Place { first: page as u32, count: 2, home, used: false };
     for (thread, (_, program)) in setup.threads.iter_mut().enumerate() {
         match thread == writer {
-            true => program.extend([Op::Write(address, 1), Op::Barrier, place, Op::Barrier]),
+            true => program.extend(writes.into_iter().chain([Op::Barrier, place, Op::Barrier])),
             false => program.extend([Op::Barrier, Op::Barrier]),
         }
-        program.push(Op::Read(address));
+        program.extend(addresses.map(Op::Read));
     }
 }
 
