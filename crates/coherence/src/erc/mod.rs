@@ -102,6 +102,8 @@ pub struct Erc {
     held: Vec<Page>,
     counters: Counters,
     encoder: Encoder,
+    /// Reused; empty between calls.
+    scratch: Vec<Page>,
 }
 
 impl Erc {
@@ -118,6 +120,7 @@ impl Erc {
             held: Vec::new(),
             counters: Counters::default(),
             encoder: Encoder::default(),
+            scratch: Vec::new(),
         }
     }
 
@@ -282,7 +285,7 @@ impl Protocol for Erc {
     }
 
     fn settle(&mut self, env: &mut dyn Env) -> Result<(), Violation> {
-        for page in std::mem::take(&mut self.held) {
+        for page in self.held.drain(..) {
             self.pages.entry(page).flags.take(HELD);
         }
         self.serve_parked(env)
