@@ -1,5 +1,5 @@
-//! Machines allocate nothing in faults, acquires and one-sided reads once their lists have grown, at no node that takes part. Faults
-//! come by the thousand, and the node's lock is held meanwhile. Under `erc` there is one exception: an owner that has copies given
+//! Machines allocate nothing in faults, acquires and one-sided reads once their lists have grown, at no node that takes part.
+//! Faults come by the thousand, and the node's lock is held meanwhile. Under `erc` there is one exception: an owner that has copies given
 //! up before a page leaves.
 //!
 //! What a release allocates is counted exactly. It is not worth the code that would avoid it: the figures at the constants are of

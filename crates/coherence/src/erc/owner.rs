@@ -78,7 +78,7 @@ impl Erc {
             for page in span(first, count) {
                 self.pages.entry(page).state = ErcState::Clean;
             }
-            // The page behind them is none.
+            // The page behind them is not exclusive.
             next += count + 1;
         }
         for page in span(first, count) {
