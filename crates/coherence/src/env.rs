@@ -37,7 +37,12 @@ pub struct SyncPoint {
 }
 
 /// What happens to pages on this node, in terms that all protocols share.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+///
+/// What all nodes tell adds up page by page once nothing is under way: pages that one has `Served` have `Arrived` at its peer, or
+/// it was `Answered`; each diff that one has sent has been received by its home, and by each former home that has passed it on;
+/// who is told by a notice or an invalidation learns of it; and what `Left` because of a policy was `Given` to the peer. The test
+/// `event_balance.rs` has the equations.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Event {
     /// This node asks the peer for pages; the first of them is named.
     Asked,
@@ -46,7 +51,8 @@ pub enum Event {
         /// Bytes of all pages together.
         bytes: u64,
     },
-    /// The answer about pages that this node has asked for brings nothing, because they are here.
+    /// The answer about pages that this node has asked for brings nothing, because they are here, or because this node is the one
+    /// to be asked for them by now.
     Answered,
     /// The peer makes this node the home of pages for which it has not asked.
     Given {
@@ -63,28 +69,29 @@ pub enum Event {
         /// Bytes of each of them.
         bytes: u32,
     },
-    /// Diffs that the peer has made come here.
+    /// Diffs that the peer has made come here, perhaps only to be passed on.
     DiffReceived {
         /// Bytes of each of them.
         bytes: u32,
     },
     /// The peer is told that pages have changed.
     NoticeSent,
-    /// This node learns that the peer has changed pages.
+    /// This node learns that the peer has changed pages, which need not be the node that tells it.
     NoticeReceived,
     /// The peer is told to give up its copies.
     InvalidationSent,
     /// A thread writes pages that this node had for reading, or is expected to; the peer is their home or former owner, this
     /// node itself if it is that.
     Upgraded,
-    /// Copies are given up because another node has written, or is about to. The peer is the node that has said so, which
-    /// need not be the writer.
+    /// Copies are given up because another node has written, or is about to. The peer is the writer where this node has been told
+    /// which it is, else the home or owner of the pages as far as this node knows. Under `sc`, what an owner has for reading
+    /// is a copy, too.
     Invalidated,
     /// Pages that have come from the peer may lack writes and are asked for again.
     Overtaken,
     /// Pages that this node had for itself alone are the peer's to read, too.
     Shared,
-    /// Pages went to the peer for good, and no copy stays.
+    /// Pages went to the peer for good. No copy stays, unless the peer has come for them by itself.
     Left {
         /// Until now no other node had them.
         exclusive: bool,

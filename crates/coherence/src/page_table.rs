@@ -63,6 +63,12 @@ impl<E: PageEntry, R: Default> PageTable<E, R> {
         self.records.get(*entry.record())
     }
 
+    /// Gives back the record of a page, which is empty.
+    pub(crate) fn give_back(&mut self, page: Page) {
+        let (entry, records) = self.split(page);
+        records.give_back(entry.record());
+    }
+
     /// Forgets the record of a page; returns what it was.
     pub(crate) fn forget(&mut self, page: Page) -> R {
         let (entry, records) = self.split(page);

@@ -27,6 +27,14 @@ impl<T: Default> Slab<T> {
         self.records.get(index as usize)
     }
 
+    /// Gives back a record that is empty; whoever gets it next has its memory.
+    pub(crate) fn give_back(&mut self, index: &mut u32) {
+        let old = std::mem::replace(index, NO_RECORD);
+        if old != NO_RECORD {
+            self.free.push(old);
+        }
+    }
+
     /// Forgets the record and returns what it was.
     pub(crate) fn take(&mut self, index: &mut u32) -> T {
         let old = std::mem::replace(index, NO_RECORD);
@@ -55,5 +63,16 @@ mod tests {
         assert_eq!((slab.record(&mut b).len(), a), (0, NO_RECORD));
         assert_eq!(slab.records.len(), 1);
         assert!(slab.take(&mut a).is_empty());
+    }
+
+    #[test]
+    fn records_that_are_given_back_keep_their_memory() {
+        let mut slab = Slab::<Vec<u8>>::default();
+        let (mut a, mut b) = (NO_RECORD, NO_RECORD);
+        slab.give_back(&mut a);
+        slab.record(&mut a).reserve(100);
+        slab.give_back(&mut a);
+        assert!(slab.record(&mut b).capacity() >= 100);
+        assert_eq!((a, slab.records.len(), slab.free.len()), (NO_RECORD, 1, 0));
     }
 }

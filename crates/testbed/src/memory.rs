@@ -2,8 +2,8 @@
 
 use crate::cluster::Told;
 use gondwana_coherence::{
-    Access, Claims, Continuation, Encoded, Env, Exposure, MESSAGE_TAG, Message, Page, RemoteAccess, Waiter,
-    Writers,
+    Access, Claims, Continuation, Encoded, Env, Event, Exposure, MESSAGE_TAG, Message, Page, RemoteAccess,
+    Waiter, Writers,
 };
 use gondwana_topology::{NodeId, NodeSet};
 use std::collections::BTreeSet;
@@ -112,6 +112,21 @@ pub struct Effects {
     pub(crate) continuations: Vec<Continuation>,
     /// Threads that an engine lets go on, with what they are told.
     pub(crate) told: Vec<Told>,
+    /// What a monitor is told, in order.
+    pub observed: Vec<Observed>,
+}
+
+/// What a machine tells a monitor: see [`Env::observe`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Observed {
+    /// What happens.
+    pub event: Event,
+    /// The first page.
+    pub first: Page,
+    /// How many pages there are.
+    pub count: u32,
+    /// The other node.
+    pub peer: NodeId,
 }
 
 /// The environment of one call to a machine.
@@ -186,6 +201,11 @@ impl Env for SimEnv<'_> {
 
     fn is_observed(&self) -> bool {
         self.memory.observed
+    }
+
+    fn observe(&mut self, event: Event, first: Page, count: u32, peer: NodeId) {
+        assert!(count > 0, "{event:?} of no page");
+        self.effects.observed.push(Observed { event, first, count, peer });
     }
 
     fn is_written(&mut self, page: Page) -> bool {

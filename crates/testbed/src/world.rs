@@ -1,6 +1,6 @@
 //! A whole machine in one value: nodes, channels, threads, locks and a barrier, advanced one step at a time.
 
-use crate::memory::{Effects, Memory, SimEnv};
+use crate::memory::{Effects, Memory, Observed, SimEnv};
 use gondwana_coherence::{Access, Layout, Managers, Outcome, Page, Protocol, Region, SyncPoint, Waiter};
 use gondwana_topology::NodeId;
 use std::collections::VecDeque;
@@ -174,6 +174,8 @@ pub struct World<P> {
     /// What a machine with one memory would hold. A race-free program must read this; an `sc` machine reads it in
     /// any program.
     reference: Vec<u8>,
+    /// What nodes have told a monitor, of those that are [`observed`](Memory::observed).
+    pub observed: Vec<(NodeId, Observed)>,
     /// The first thing that went wrong.
     pub failure: Option<String>,
 }
@@ -203,6 +205,7 @@ impl<P: Machine> World<P> {
             at_barrier: 0,
             barrier: 0,
             reference: vec![0; setup.pages * setup.page_size],
+            observed: Vec::new(),
             failure: None,
         };
         for (page, home) in (0..).map(Page).zip(&setup.placed) {
@@ -302,6 +305,10 @@ impl<P: Machine> World<P> {
         let (machine, memory) = own.expect("there is such a node");
         let mut env = SimEnv::new(NodeId(node as u16), memory, &mut effects).beside(peers);
         let result = act(machine, &mut env);
+        if self.nodes[node].memory.observed {
+            let told = effects.observed.into_iter().map(|observed| (NodeId(node as u16), observed));
+            self.observed.extend(told);
+        }
         for (to, message, bulk) in effects.sent {
             self.channels[node][to.index()].push_back(Letter::Message(message, bulk));
         }

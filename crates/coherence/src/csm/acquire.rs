@@ -71,8 +71,11 @@ impl Csm {
         });
         for (first, count) in runs(&pages) {
             env.protect(first, count, Access::None);
-            let home = self.pages.entry(first).probable_home;
-            env.observe(Event::Invalidated, first, count, home);
+        }
+        // One system call may be about pages of several homes.
+        let home = |page: Page| self.pages.get(page).probable_home;
+        for run in pages.chunk_by(|&a, &b| a.0 + 1 == b.0 && home(a) == home(b)) {
+            env.observe(Event::Invalidated, run[0], run.len() as u32, home(run[0]));
         }
         self.counters.invalidations += pages.len() as u64;
         pages.clear();

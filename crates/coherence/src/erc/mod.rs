@@ -38,8 +38,8 @@ use crate::page_table::PageTable;
 use crate::registry::{Consistency, PlacedHomes, ProtocolInfo};
 use crate::runs::span;
 use crate::{
-    Access, Counters, Env, HomeRole, Layout, Outcome, Page, PlacedPages, Protocol, SyncPoint, Violation,
-    Waiter,
+    Access, Counters, Env, Event, HomeRole, Layout, Outcome, Page, PlacedPages, Protocol, SyncPoint,
+    Violation, Waiter,
 };
 use gondwana_topology::{NodeId, NodeSet};
 use rounds::Rounds;
@@ -102,6 +102,8 @@ pub struct Erc {
     held: Vec<Page>,
     counters: Counters,
     encoder: Encoder,
+    /// Reused; empty between calls.
+    scratch: Vec<Page>,
 }
 
 impl Erc {
@@ -118,6 +120,7 @@ impl Erc {
             held: Vec::new(),
             counters: Counters::default(),
             encoder: Encoder::default(),
+            scratch: Vec::new(),
         }
     }
 
@@ -181,6 +184,7 @@ impl Erc {
                 }
             }
             if owner == NOBODY {
+                env.observe(Event::Served { write }, first, count, requester);
                 self.send(requester, &ErcMessage::Untouched { first, count }, &[], env);
             } else if owner == me {
                 self.serve(first, count, write, requester, env)?;
@@ -281,7 +285,7 @@ impl Protocol for Erc {
     }
 
     fn settle(&mut self, env: &mut dyn Env) -> Result<(), Violation> {
-        for page in std::mem::take(&mut self.held) {
+        for page in self.held.drain(..) {
             self.pages.entry(page).flags.take(HELD);
         }
         self.serve_parked(env)

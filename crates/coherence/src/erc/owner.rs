@@ -20,7 +20,7 @@ impl Erc {
         requester: NodeId,
         env: &mut dyn Env,
     ) -> Result<(), Violation> {
-        let mut served: Vec<Page> = Vec::new();
+        let mut served = std::mem::take(&mut self.scratch);
         for page in span(first, count) {
             let entry = *self.pages.entry(page);
             if !entry.state.is_owner() && !entry.flags.has(ASKED) {
@@ -39,6 +39,8 @@ impl Erc {
                 self.share(first, count, requester, env);
             }
         }
+        served.clear();
+        self.scratch = served;
         Ok(())
     }
 
@@ -64,15 +66,20 @@ impl Erc {
 
     /// Sends copies.
     fn share(&mut self, first: Page, count: u32, requester: NodeId, env: &mut dyn Env) {
-        let exclusive: Vec<Page> =
-            span(first, count).filter(|&page| self.pages.entry(page).state == ErcState::Exclusive).collect();
-        for (first, count) in runs(&exclusive) {
-            env.protect(first, count, Access::Read);
-            env.observe(Event::Shared, first, count, requester);
-        }
-        self.counters.exclusive_left += exclusive.len() as u64;
-        for page in exclusive {
-            self.pages.entry(page).state = ErcState::Clean;
+        let (mut next, end) = (first.0, first.0 + count);
+        while next < end {
+            let (first, most) = (Page(next), end - next);
+            let count = self.pages.run(first, most, |entry| entry.state == ErcState::Exclusive);
+            if count > 0 {
+                env.protect(first, count, Access::Read);
+                env.observe(Event::Shared, first, count, requester);
+                self.counters.exclusive_left += u64::from(count);
+            }
+            for page in span(first, count) {
+                self.pages.entry(page).state = ErcState::Clean;
+            }
+            // The page behind them is not exclusive.
+            next += count + 1;
         }
         for page in span(first, count) {
             self.pages.record(page).insert(requester);
@@ -84,28 +91,30 @@ impl Erc {
     /// Makes the requester the owner. Nobody else has copies.
     fn give(&mut self, first: Page, count: u32, requester: NodeId, env: &mut dyn Env) {
         env.protect(first, count, Access::None);
-        let mut without: Vec<Page> = Vec::new();
-        let mut with: Vec<Page> = Vec::new();
         for page in span(first, count) {
             let state = std::mem::replace(&mut self.pages.entry(page).state, ErcState::None);
-            let has_copy = !self.pages.forget(page).is_empty();
-            if has_copy {
-                without.push(page)
-            } else {
-                with.push(page)
-            }
             let exclusive = state == ErcState::Exclusive;
             self.counters.exclusive_left += u64::from(exclusive);
             self.counters.invalidations += 1;
             env.observe(Event::Left { exclusive, written: true }, page, 1, requester);
         }
-        for (first, count) in runs(&with) {
+        let (mut next, end) = (first.0, first.0 + count);
+        while next < end {
+            let first = Page(next);
+            let has_copy = !self.copies(first).is_empty();
+            let alike = |&page: &Page| self.copies(page).is_empty() != has_copy;
+            let count = span(first, end - next).take_while(alike).count() as u32;
             env.observe(Event::Served { write: true }, first, count, requester);
-            self.send_pages(requester, &ErcMessage::Pages { first, count, write: true }, first, count, env);
-        }
-        for (first, count) in runs(&without) {
-            env.observe(Event::Served { write: true }, first, count, requester);
-            self.send(requester, &ErcMessage::Pages { first, count, write: true }, &[], env);
+            let message = ErcMessage::Pages { first, count, write: true };
+            if has_copy {
+                self.send(requester, &message, &[], env);
+            } else {
+                self.send_pages(requester, &message, first, count, env);
+            }
+            for page in span(first, count) {
+                self.pages.forget(page);
+            }
+            next += count;
         }
     }
 

@@ -63,7 +63,7 @@ impl Erc {
     fn ask(&mut self, first: Page, most: u32, write: bool, env: &mut dyn Env) -> Result<(), Violation> {
         let (me, manager) = (self.pages.me(), self.pages.layout().manager(first));
         let like = *self.pages.entry(first);
-        let layout = self.pages.layout().clone();
+        let layout = self.pages.layout();
         let most = span(first, layout.clip(first, most)).take_while(|&page| layout.manager(page) == manager);
         let most = most.count() as u32;
         let count = self.pages.run(first, most, |entry| {
@@ -77,7 +77,7 @@ impl Erc {
             self.pages.entry(page).flags.set(ASKED);
         }
         self.counters.fetches += 1;
-        env.observe(Event::Asked, first, count, manager);
+        env.observe(Event::Asked, first, count, if manager == me { like.owner } else { manager });
         if manager == me {
             return self.route(first, count, write, me, env);
         }

@@ -19,12 +19,12 @@ impl Sc {
         !entry.has(BUSY) && self.pages.known(entry).is_none_or(|managed| managed.queue.is_empty())
     }
 
-    /// Forgets the record of a page that has neither copies nor requests.
+    /// Gives back the record of a page that has neither copies nor requests.
     pub(super) fn tidy(&mut self, page: Page) {
         let entry = *self.pages.entry(page);
         let empty = |managed: &Managed| managed.copies.is_empty() && managed.queue.is_empty();
         if self.pages.known(entry).is_some_and(empty) {
-            self.pages.forget(page);
+            self.pages.give_back(page);
         }
     }
 
@@ -73,7 +73,7 @@ impl Sc {
     }
 
     fn give_untouched(&mut self, first: Page, request: Request, env: &mut dyn Env) {
-        let Request { requester, asked, .. } = request;
+        let Request { requester, write, asked } = request;
         let manager = self.pages.me();
         let served = self.untouched(first, asked);
         for page in span(first, served) {
@@ -81,14 +81,14 @@ impl Sc {
         }
         let message =
             ScMessage::Pages { first, asked, served, write: true, manager, untouched: true, acks: 0 };
-        env.observe(Event::Served { write: true }, first, served, requester);
+        env.observe(Event::Served { write }, first, served, requester);
         self.send(requester, &message, &[], env);
     }
 
     fn give_copies(&mut self, first: Page, request: Request, env: &mut dyn Env) {
         let Request { requester, asked, .. } = request;
         let me = self.pages.me();
-        let mut written = Vec::new();
+        let mut written = std::mem::take(&mut self.scratch);
         let mut served = 0;
         for page in span(first, asked) {
             let entry = *self.pages.entry(page);
@@ -108,6 +108,8 @@ impl Sc {
             env.observe(Event::Shared, first, count, requester);
         }
         self.counters.exclusive_left += written.len() as u64;
+        written.clear();
+        self.scratch = written;
         let message =
             ScMessage::Pages { first, asked, served, write: false, manager: me, untouched: false, acks: 0 };
         env.observe(Event::Served { write: false }, first, served, requester);

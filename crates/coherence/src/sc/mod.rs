@@ -87,6 +87,8 @@ pub struct Sc {
     stalled: Vec<Page>,
     counters: Counters,
     encoder: Encoder,
+    /// Reused; empty between calls.
+    scratch: Vec<Page>,
 }
 
 impl Sc {
@@ -102,6 +104,7 @@ impl Sc {
             stalled: Vec::new(),
             counters: Counters::default(),
             encoder: Encoder::default(),
+            scratch: Vec::new(),
         }
     }
 
@@ -144,7 +147,7 @@ impl Sc {
     /// # Errors
     /// As [`Protocol::message`], for a message that was put off.
     pub fn settle(&mut self, env: &mut dyn Env) -> Result<(), Violation> {
-        for page in std::mem::take(&mut self.held) {
+        for page in self.held.drain(..) {
             self.pages.entry(page).take(HELD);
         }
         for (from, message) in std::mem::take(&mut self.parked) {
@@ -279,7 +282,7 @@ impl Sc {
     ) -> Result<(), Violation> {
         match message {
             ScMessage::Request { first, count, write, requester } => {
-                self.take_request(first, state::Request { requester, write, asked: count }, env)
+                self.take_request(from, first, state::Request { requester, write, asked: count }, env)
             }
             ScMessage::Forward { .. } | ScMessage::Invalidate { .. } => self.give_up(from, message, env),
             ScMessage::Pages { first, asked, served, write, manager, untouched, acks } => {

@@ -9,7 +9,7 @@ use super::Sc;
 use super::message::ScMessage;
 use super::state::{GIVE, NOBODY, PINNED, Request};
 use crate::runs::{runs, span};
-use crate::{Env, Page, Violation};
+use crate::{Env, Event, Page, Violation};
 use gondwana_topology::NodeId;
 
 impl Sc {
@@ -111,6 +111,7 @@ impl Sc {
 
     pub(super) fn take_request(
         &mut self,
+        from: NodeId,
         first: Page,
         request: Request,
         env: &mut dyn Env,
@@ -123,6 +124,7 @@ impl Sc {
         }
         if requester == self.pages.me() {
             // This node has become the manager while it asked: its threads fault again, without a message.
+            env.observe(Event::Answered, first, count, from);
             for page in span(first, count) {
                 self.resume(page, false, env);
             }
