@@ -23,17 +23,18 @@ pub(crate) fn choose<T>(
 mod tests {
     use super::*;
     use crate::figures;
+    use gondwana_launcher::run::options::Fabric;
 
     #[test]
     fn figures_are_chosen_by_the_beginnings_of_their_names() {
         let names = |only: &[&str]| {
             let only: Vec<String> = only.iter().map(|&name| name.to_owned()).collect();
-            choose(figures::all(), &only, |figure| figure.name)
+            choose(figures::all(Fabric::Shm), &only, |figure| figure.name)
                 .map(|figures| figures.iter().map(|f| f.name).collect::<Vec<_>>())
         };
         assert_eq!(names(&["barrier"]).unwrap(), ["barrier"]);
         assert_eq!(names(&["release"]).unwrap(), ["release-bytes", "release-words", "release-doubles"]);
-        assert_eq!(names(&[]).unwrap().len(), figures::all().len());
+        assert_eq!(names(&[]).unwrap().len(), figures::all(Fabric::Shm).len());
         assert!(names(&["barrier", "speed"]).unwrap_err().message.contains("no figure begins with speed"));
     }
 }

@@ -3,6 +3,7 @@
 use super::programs::{OnNodes, Programs};
 use super::samples::Samples;
 use super::{child, raw};
+use gondwana_launcher::run::options::Fabric;
 use std::fmt;
 
 /// The name under which each runner notes how long its process took from start to end.
@@ -23,25 +24,30 @@ pub(crate) enum Runner {
         arguments: &'static [&'static str],
         /// A workload, not a program made for measuring: what it prints is its result.
         app: bool,
-        /// On how many nodes; `None`: natively.
-        nodes: Option<u16>,
+        /// On how many nodes, and how they talk; `None`: natively.
+        on: Option<(u16, Fabric)>,
     },
-    /// Round trips over the rings, with answers of so many bytes.
-    Rings(usize),
+    /// Raw round trips with answers of so many bytes: over the rings, or over a socket with encryption.
+    RoundTrip(Fabric, usize),
+    /// So many bytes over a raw socket with encryption.
+    Stream(usize),
 }
 
 impl fmt::Display for Runner {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Program { name, arguments, nodes, .. } => {
+            Self::Program { name, arguments, on, .. } => {
                 write!(f, "{name}")?;
                 arguments.iter().try_for_each(|argument| write!(f, " {argument}"))?;
-                match nodes {
-                    Some(nodes) => write!(f, " on {nodes} nodes"),
+                match on {
+                    Some((nodes, fabric)) => write!(f, " on {nodes} nodes over {}", fabric.name()),
                     None => write!(f, ", natively"),
                 }
             }
-            Self::Rings(bytes) => write!(f, "raw round trip, {bytes} bytes"),
+            Self::RoundTrip(fabric, bytes) => {
+                write!(f, "raw round trip over {}, {bytes} bytes", fabric.name())
+            }
+            Self::Stream(bytes) => write!(f, "{bytes} bytes over a raw socket"),
         }
     }
 }
@@ -65,13 +71,18 @@ impl Runner {
     /// Runs once and adds what was measured.
     pub(crate) fn run(&self, programs: &Programs, samples: &mut Samples) -> Result<(), String> {
         match self {
-            Self::Rings(bytes) => {
-                let trip = raw::round_trip(*bytes)?;
+            Self::RoundTrip(fabric, bytes) => {
+                let trip = raw::round_trip(*fabric, *bytes)?;
                 samples.add(WALL, trip.median.as_nanos() as u64);
                 Ok(())
             }
-            Self::Program { name, arguments, app, nodes } => {
-                let on = nodes.map(OnNodes::new);
+            Self::Stream(bytes) => {
+                samples.add(WALL, raw::stream(*bytes)?.as_nanos() as u64);
+                Ok(())
+            }
+            Self::Program { name, arguments, app, on } => {
+                let on =
+                    on.map(|(nodes, fabric)| OnNodes { fabric: Some(fabric.name()), ..OnNodes::new(nodes) });
                 let mut command = programs.command(name, arguments, *app, on)?;
                 let finished = child::run(&mut command, programs.folder(), child::STUCK)?;
                 samples.add(WALL, finished.wall.as_nanos() as u64);
@@ -137,198 +148,237 @@ impl Figure {
     }
 }
 
-fn program(name: &'static str, arguments: &'static [&'static str], nodes: Option<u16>) -> Runner {
-    Runner::Program { name, arguments, app: false, nodes }
-}
-
 fn native(runner: &'static str, name: &'static str) -> FigureSeries {
-    FigureSeries { runner: program(runner, &[], None), name }
+    FigureSeries { runner: Runner::Program { name: runner, arguments: &[], app: false, on: None }, name }
 }
 
-fn on_two(runner: &'static str, name: &'static str) -> FigureSeries {
-    FigureSeries { runner: program(runner, &[], Some(2)), name }
-}
-
-fn rings(bytes: usize) -> FigureSeries {
-    FigureSeries { runner: Runner::Rings(bytes), name: WALL }
-}
-
-fn app(name: &'static str, arguments: &'static [&'static str], nodes: Option<u16>) -> FigureSeries {
-    FigureSeries { runner: Runner::Program { name, arguments, app: true, nodes }, name: WORK }
+fn app(name: &'static str, arguments: &'static [&'static str], on: Option<(u16, Fabric)>) -> FigureSeries {
+    FigureSeries { runner: Runner::Program { name, arguments, app: true, on }, name: WORK }
 }
 
 fn whole(app: FigureSeries) -> FigureSeries {
     FigureSeries { name: WALL, ..app }
 }
 
-/// All figures, in the order of the table.
-pub(crate) fn all() -> Vec<Figure> {
-    let mut all = pages();
-    all.extend(synchronisation());
-    all.extend(sharing());
-    all.extend(releases());
+/// All figures of nodes that talk like this, in the order of the table.
+pub(crate) fn all(fabric: Fabric) -> Vec<Figure> {
+    let on = OnFabric(fabric);
+    let mut all = on.pages();
+    all.extend(on.synchronisation());
+    all.extend(on.sharing());
+    all.extend(on.releases());
     all.push(Figure {
         name: "start",
         what: "an empty program, from start to end",
-        measured: on_two("empty", WALL),
+        measured: on.two("empty", WALL),
         bound: vec![native("empty", WALL)],
         bound_what: "natively",
         target: Target::AtMost(100_000_000),
     });
-    all.extend(workloads());
+    all.extend(on.workloads());
     all
 }
 
-fn pages() -> Vec<Figure> {
-    vec![
-        Figure {
-            name: "read-miss",
-            what: "read of a page homed on the other node",
-            measured: on_two("pages", "read-miss"),
-            bound: vec![native("faults", "local-fault"), rings(4096)],
-            bound_what: "a fault resolved locally + a raw round trip with 4 KiB",
-            target: Target::Times(1.5),
-        },
-        Figure {
-            name: "write-miss",
-            what: "first write to a page that is present and shared",
-            measured: on_two("pages", "write-miss"),
-            bound: vec![native("faults", "local-twin")],
-            bound_what: "a fault resolved locally by copying the page",
-            target: Target::Times(1.3),
-        },
-        Figure {
-            name: "busy-read-miss",
-            what: "the same read while the home's processor computes",
-            measured: on_two("pages", "busy-read-miss"),
-            bound: vec![native("faults", "local-fault"), rings(4096)],
-            bound_what: "a fault resolved locally + a raw round trip with 4 KiB",
-            target: Target::AtMost(1_000_000),
-        },
-        Figure {
-            name: "sequential-read",
-            what: "256 MiB homed on the other node, read in order",
-            measured: on_two("stream", "sequential-read"),
-            bound: vec![native("copy", "process-copy")],
-            bound_what: "a copy out of another process, read as it arrives",
-            target: Target::Speed(0.5),
-        },
-    ]
-}
+/// What is measured of nodes that talk like this.
+#[derive(Clone, Copy)]
+struct OnFabric(Fabric);
 
-fn synchronisation() -> Vec<Figure> {
-    vec![
-        Figure {
-            name: "lock-again",
-            what: "lock and unlock of a mutex that was here last",
-            measured: on_two("locks", "lock-again"),
-            bound: vec![native("locks", "lock-again")],
+impl OnFabric {
+    fn two(self, runner: &'static str, name: &'static str) -> FigureSeries {
+        self.two_with(runner, &[], name)
+    }
+
+    fn two_with(
+        self,
+        runner: &'static str,
+        arguments: &'static [&'static str],
+        name: &'static str,
+    ) -> FigureSeries {
+        let on = Some((2, self.0));
+        FigureSeries { runner: Runner::Program { name: runner, arguments, app: false, on }, name }
+    }
+
+    fn round_trip(self, bytes: usize) -> FigureSeries {
+        FigureSeries { runner: Runner::RoundTrip(self.0, bytes), name: WALL }
+    }
+
+    /// One of two things for shared memory and for TCP.
+    fn either<T>(self, shm: T, tcp: T) -> T {
+        match self.0 {
+            Fabric::Shm => shm,
+            Fabric::Tcp => tcp,
+        }
+    }
+
+    fn pages(self) -> Vec<Figure> {
+        let miss = || vec![native("faults", "local-fault"), self.round_trip(4096)];
+        let miss_what = "a fault resolved locally + a raw round trip with 4 KiB";
+        vec![
+            Figure {
+                name: "read-miss",
+                what: "read of a page homed on the other node",
+                measured: self.two("pages", "read-miss"),
+                bound: miss(),
+                bound_what: miss_what,
+                target: Target::Times(1.5),
+            },
+            Figure {
+                name: "write-miss",
+                what: "first write to a page that is present and shared",
+                measured: self.two("pages", "write-miss"),
+                bound: vec![native("faults", "local-twin")],
+                bound_what: "a fault resolved locally by copying the page",
+                target: Target::Times(1.3),
+            },
+            Figure {
+                name: "busy-read-miss",
+                what: "the same read while the home's processor computes",
+                measured: self.two("pages", "busy-read-miss"),
+                bound: miss(),
+                bound_what: miss_what,
+                target: Target::AtMost(1_000_000),
+            },
+            Figure {
+                name: "sequential-read",
+                what: "256 MiB homed on the other node, read in order",
+                measured: self.two("stream", "sequential-read"),
+                bound: vec![self.either(
+                    native("copy", "process-copy"),
+                    FigureSeries { runner: Runner::Stream(256 << 20), name: WALL },
+                )],
+                bound_what: self
+                    .either("a copy out of another process, read as it arrives", "as much over a raw socket"),
+                target: Target::Speed(self.either(0.5, 0.7)),
+            },
+        ]
+    }
+
+    fn synchronisation(self) -> Vec<Figure> {
+        let trips = Target::Times(self.either(2.0, 1.3));
+        vec![
+            Figure {
+                name: "lock-again",
+                what: "lock and unlock of a mutex that was here last",
+                measured: self.two("locks", "lock-again"),
+                bound: vec![native("locks", "lock-again")],
+                bound_what: "natively",
+                target: Target::AtMost(60),
+            },
+            Figure {
+                name: "lock-many",
+                what: "a million times the same, with 1,000 mutexes that come from the other node",
+                measured: self.two("locks", "lock-many"),
+                bound: vec![native("locks", "lock-many")],
+                bound_what: "natively",
+                target: Target::Times(self.either(2.0, 3.0)),
+            },
+            Figure {
+                name: "lock-hand-over",
+                what: "lock of a mutex that the other node had last, nothing dirty",
+                measured: self.two("locks", "lock-hand-over"),
+                bound: vec![self.round_trip(0)],
+                bound_what: "a raw round trip",
+                target: trips,
+            },
+            Figure {
+                name: "barrier",
+                what: "barrier of two nodes, nothing dirty",
+                measured: self.two("barrier", "barrier"),
+                bound: vec![self.round_trip(0)],
+                bound_what: "a raw round trip",
+                target: trips,
+            },
+        ]
+    }
+
+    fn sharing(self) -> Vec<Figure> {
+        let sharing = |name, what, target| Figure {
+            name,
+            what,
+            measured: self.two("sharing", name),
+            bound: vec![native("sharing", name)],
             bound_what: "natively",
-            target: Target::AtMost(60),
-        },
-        Figure {
-            name: "lock-many",
-            what: "a million times the same, with 1,000 mutexes that come from the other node",
-            measured: on_two("locks", "lock-many"),
-            bound: vec![native("locks", "lock-many")],
-            bound_what: "natively",
-            target: Target::Times(2.0),
-        },
-        Figure {
-            name: "lock-hand-over",
-            what: "lock of a mutex that the other node had last, nothing dirty",
-            measured: on_two("locks", "lock-hand-over"),
-            bound: vec![rings(0)],
-            bound_what: "a raw round trip",
-            target: Target::Times(2.0),
-        },
-        Figure {
-            name: "barrier",
-            what: "barrier of two nodes, nothing dirty",
-            measured: on_two("barrier", "barrier"),
-            bound: vec![rings(0)],
-            bound_what: "a raw round trip",
-            target: Target::Times(2.0),
-        },
-    ]
-}
+            target: self.either(Target::AtMost(target), Target::None),
+        };
+        vec![
+            sharing(
+                "sharing-hand-over",
+                "lock that the other node unlocks, and 64 bytes that it has written",
+                4_000,
+            ),
+            sharing(
+                "sharing-barrier",
+                "barrier and read of 16 pages that the other node has written, a page",
+                2_000,
+            ),
+            sharing("sharing-words", "write of every other word of 256 pages by each node, a page", 4_000),
+        ]
+    }
 
-fn sharing() -> Vec<Figure> {
-    let sharing = |name, what, target| Figure {
-        name,
-        what,
-        measured: on_two("sharing", name),
-        bound: vec![native("sharing", name)],
-        bound_what: "natively",
-        target: Target::AtMost(target),
-    };
-    vec![
-        sharing(
-            "sharing-hand-over",
-            "lock that the other node unlocks, and 64 bytes that it has written",
-            4_000,
-        ),
-        sharing(
-            "sharing-barrier",
-            "barrier and read of 16 pages that the other node has written, a page",
-            2_000,
-        ),
-        sharing("sharing-words", "write of every other word of 256 pages by each node, a page", 4_000),
-    ]
-}
+    fn releases(self) -> Vec<Figure> {
+        let release = |name, what, pattern, target| Figure {
+            name,
+            what,
+            measured: self.two_with("release", pattern, "release"),
+            bound: vec![self.round_trip(0)],
+            bound_what: "a raw round trip, which 1,000 pages may share",
+            target: Target::AtMost(target),
+        };
+        vec![
+            release("release-bytes", "release of a page with 64 bytes changed", &["bytes"], 2_500),
+            release("release-words", "release of a page with every other word changed", &["words"], 5_000),
+            release("release-doubles", "release of a page with every double changed", &["doubles"], 5_000),
+        ]
+    }
 
-fn releases() -> Vec<Figure> {
-    let release = |name, what, pattern, target| Figure {
-        name,
-        what,
-        measured: FigureSeries { runner: program("release", pattern, Some(2)), name: "release" },
-        bound: vec![rings(0)],
-        bound_what: "a raw round trip, which 1,000 pages may share",
-        target: Target::AtMost(target),
-    };
-    vec![
-        release("release-bytes", "release of a page with 64 bytes changed", &["bytes"], 2_500),
-        release("release-words", "release of a page with every other word changed", &["words"], 5_000),
-        release("release-doubles", "release of a page with every double changed", &["doubles"], 5_000),
-    ]
-}
-
-fn workloads() -> Vec<Figure> {
-    type Arguments = &'static [&'static str];
-    let sizes: [([&str; 2], &str, &str, Arguments); 7] = [
-        (["app-sor", "whole-sor"], "sor 3072 x 4096, 100 iterations", "sor", &["-p", "2", "-s", "paper"]),
-        (["app-matmul", "whole-matmul"], "matmul 1024", "matmul", &["-p", "2", "-s", "paper"]),
-        (["app-lu", "whole-lu"], "lu 2048, block 32", "lu", &["-p", "2", "-s", "paper"]),
-        (["app-lu-1024", "whole-lu-1024"], "lu 1024, block 32", "lu", &["-p", "2", "-n", "1024", "-b", "32"]),
-        (["app-gauss", "whole-gauss"], "gauss 2048", "gauss", &["-p", "2", "-s", "paper"]),
-        (["app-tsp", "whole-tsp"], "tsp, 17 cities", "tsp", &["-p", "2", "-s", "paper"]),
-        (["app-jacobi", "whole-jacobi"], "jacobi 2048, 20 iterations", "jacobi", &["-p", "2", "-s", "paper"]),
-    ];
-    let works = sizes.map(|([name, _], what, program, arguments)| Figure {
-        name,
-        what,
-        measured: app(program, arguments, Some(2)),
-        bound: vec![app(program, arguments, None)],
-        bound_what: "natively with as many threads",
-        target: Target::Speed(0.85),
-    });
-    let wholes = sizes.map(|([_, name], _, program, arguments)| Figure {
-        name,
-        what: "the same from the start of the command to its end",
-        measured: whole(app(program, arguments, Some(2))),
-        bound: vec![whole(app(program, arguments, None))],
-        bound_what: "natively with as many threads",
-        target: Target::None,
-    });
-    let crowd = Figure {
-        name: "crowd-sor",
-        what: "sor 3072 x 4096 on 8 nodes, whatever the number of processors",
-        measured: app("sor", &["-p", "8", "-s", "paper"], Some(8)),
-        bound: vec![app("sor", &["-p", "2", "-s", "paper"], Some(2))],
-        bound_what: "the same on 2 nodes",
-        target: Target::Times(3.0),
-    };
-    works.into_iter().chain([crowd]).chain(wholes).collect()
+    fn workloads(self) -> Vec<Figure> {
+        type Arguments = &'static [&'static str];
+        let on = |nodes| Some((nodes, self.0));
+        let sizes: [([&str; 2], &str, &str, Arguments); 7] = [
+            (["app-sor", "whole-sor"], "sor 3072 x 4096, 100 iterations", "sor", &["-p", "2", "-s", "paper"]),
+            (["app-matmul", "whole-matmul"], "matmul 1024", "matmul", &["-p", "2", "-s", "paper"]),
+            (["app-lu", "whole-lu"], "lu 2048, block 32", "lu", &["-p", "2", "-s", "paper"]),
+            (
+                ["app-lu-1024", "whole-lu-1024"],
+                "lu 1024, block 32",
+                "lu",
+                &["-p", "2", "-n", "1024", "-b", "32"],
+            ),
+            (["app-gauss", "whole-gauss"], "gauss 2048", "gauss", &["-p", "2", "-s", "paper"]),
+            (["app-tsp", "whole-tsp"], "tsp, 17 cities", "tsp", &["-p", "2", "-s", "paper"]),
+            (
+                ["app-jacobi", "whole-jacobi"],
+                "jacobi 2048, 20 iterations",
+                "jacobi",
+                &["-p", "2", "-s", "paper"],
+            ),
+        ];
+        let works = sizes.map(|([name, _], what, program, arguments)| Figure {
+            name,
+            what,
+            measured: app(program, arguments, on(2)),
+            bound: vec![app(program, arguments, None)],
+            bound_what: "natively with as many threads",
+            target: Target::Speed(0.85),
+        });
+        let wholes = sizes.map(|([_, name], _, program, arguments)| Figure {
+            name,
+            what: "the same from the start of the command to its end",
+            measured: whole(app(program, arguments, on(2))),
+            bound: vec![whole(app(program, arguments, None))],
+            bound_what: "natively with as many threads",
+            target: Target::None,
+        });
+        let crowd = Figure {
+            name: "crowd-sor",
+            what: "sor 3072 x 4096 on 8 nodes, whatever the number of processors",
+            measured: app("sor", &["-p", "8", "-s", "paper"], on(8)),
+            bound: vec![app("sor", &["-p", "2", "-s", "paper"], on(2))],
+            bound_what: "the same on 2 nodes",
+            target: Target::Times(3.0),
+        };
+        works.into_iter().chain([crowd]).chain(wholes).collect()
+    }
 }
 
 #[cfg(test)]
@@ -338,10 +388,12 @@ mod tests {
 
     #[test]
     fn names_are_distinct_and_bounds_come_first() {
-        let all = all();
-        assert_eq!(all.iter().map(|figure| figure.name).collect::<HashSet<_>>().len(), all.len());
-        for figure in &all {
-            assert_eq!(figure.runners().last(), Some(figure.measured.runner.clone()), "{}", figure.name);
+        for fabric in [Fabric::Shm, Fabric::Tcp] {
+            let all = all(fabric);
+            assert_eq!(all.iter().map(|figure| figure.name).collect::<HashSet<_>>().len(), all.len());
+            for figure in &all {
+                assert_eq!(figure.runners().last(), Some(figure.measured.runner.clone()), "{}", figure.name);
+            }
         }
     }
 }

@@ -22,6 +22,7 @@ use figures::Figure;
 use gondwana_console::create::Readers;
 use gondwana_console::failure::Failure;
 use gondwana_console::output::Output;
+use gondwana_launcher::run::options::Fabric;
 use measure::measure;
 use programs::Programs;
 use report::FigureRow;
@@ -46,6 +47,9 @@ pub struct BenchOptions {
     /// Measure everything once instead of five times
     #[arg(long)]
     quick: bool,
+    /// How the nodes talk
+    #[arg(long, value_enum, default_value = "shm")]
+    fabric: Fabric,
     /// The folder of the workloads' sources
     #[arg(long, value_name = "FOLDER", default_value = "apps")]
     apps: PathBuf,
@@ -70,7 +74,7 @@ pub fn bench(options: &BenchOptions) -> Result<ExitCode, Failure> {
         Some(Other::Monitor(options)) => return monitor::monitor(options),
         None => {}
     }
-    let chosen = choose(figures::all(), &options.only, |figure| figure.name)?;
+    let chosen = choose(figures::all(options.fabric), &options.only, |figure| figure.name)?;
     let output =
         options.json.as_deref().map(|file| Output::open("--json", file, Readers::Usual)).transpose()?;
     let mut programs = Programs::new()?;
@@ -82,7 +86,7 @@ pub fn bench(options: &BenchOptions) -> Result<ExitCode, Failure> {
     let rows: Vec<FigureRow> = chosen.iter().map(|figure| FigureRow::new(figure, &results)).collect();
     print!("{}", report::table(&rows));
     if let Some(file) = output {
-        file.write(&format!("{:#}\n", report::json(&rows, repetitions, load_before)))?;
+        file.write(&format!("{:#}\n", report::json(&rows, options.fabric, repetitions, load_before)))?;
     }
     Ok(if rows.iter().all(FigureRow::is_measured) { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }

@@ -5,6 +5,7 @@ use super::machine;
 use super::measure::Results;
 use super::samples::Summary;
 use gondwana_console::columns::{Side, columns};
+use gondwana_launcher::run::options::Fabric;
 use serde_json::{Value, json};
 
 /// A figure with what was measured.
@@ -151,9 +152,15 @@ pub(crate) fn table(rows: &[FigureRow<'_>]) -> String {
 }
 
 /// All of it, for programs to read, with how busy the computer was before.
-pub(crate) fn json(rows: &[FigureRow<'_>], repetitions: usize, load_before: Option<f64>) -> Value {
+pub(crate) fn json(
+    rows: &[FigureRow<'_>],
+    fabric: Fabric,
+    repetitions: usize,
+    load_before: Option<f64>,
+) -> Value {
     json!({
         "machine": machine::facts(load_before),
+        "fabric": fabric.name(),
         "repetitions": repetitions,
         "figures": rows.iter().map(FigureRow::to_json).collect::<Vec<_>>(),
     })
@@ -182,7 +189,7 @@ mod tests {
 
     #[test]
     fn bounds_are_sums_and_lacks_are_named() {
-        let figures = figures::all();
+        let figures = figures::all(Fabric::Shm);
         let figure = figures.iter().find(|figure| figure.name == "read-miss").unwrap();
         let samples = |name: &str, value| {
             let mut samples = Samples::default();

@@ -100,7 +100,7 @@ fn count(text: &str) -> Result<u64, String> {
 }
 
 /// The transport between nodes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, clap::ValueEnum)]
 pub enum Fabric {
     /// Shared memory, on one computer.
     Shm,
