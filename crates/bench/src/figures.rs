@@ -3,6 +3,7 @@
 use super::programs::{OnNodes, Programs};
 use super::samples::Samples;
 use super::{child, raw};
+use gondwana_console::columns;
 use std::fmt;
 
 /// The name under which each runner notes how long its process took from start to end.
@@ -67,14 +68,14 @@ impl Runner {
         match self {
             Self::Rings(bytes) => {
                 let trip = raw::round_trip(*bytes)?;
-                samples.add(WALL, trip.median.as_nanos() as u64);
+                samples.add_time(WALL, trip.median);
                 Ok(())
             }
             Self::Program { name, arguments, app, nodes } => {
                 let on = nodes.map(OnNodes::new);
                 let mut command = programs.command(name, arguments, *app, on)?;
                 let finished = child::run(&mut command, programs.folder(), child::STUCK)?;
-                samples.add(WALL, finished.wall.as_nanos() as u64);
+                samples.add_time(WALL, finished.wall);
                 let measured = match app {
                     true => own_time(&finished.stderr).map(|work| samples.add(WORK, work)).is_some(),
                     false => samples.add_lines(&finished.stdout),
@@ -88,7 +89,7 @@ impl Runner {
 /// What a workload says of its own time, in nanoseconds.
 pub(crate) fn own_time(said: &str) -> Option<u64> {
     let seconds: f64 = said.lines().find_map(|line| line.strip_prefix("time: "))?.parse().ok()?;
-    Some((seconds * 1e9) as u64)
+    Some(columns::whole(seconds * 1e9))
 }
 
 /// Samples of one name that one runner leaves.
