@@ -89,7 +89,7 @@ impl Runner {
 /// What a workload says of its own time, in nanoseconds.
 pub(crate) fn own_time(said: &str) -> Option<u64> {
     let seconds: f64 = said.lines().find_map(|line| line.strip_prefix("time: "))?.parse().ok()?;
-    Some(columns::whole(seconds * 1e9))
+    Some(columns::to_whole(seconds * 1e9))
 }
 
 /// Samples of one name that one runner leaves.

@@ -32,7 +32,7 @@ pub fn columns(sides: &[Side], lines: &[Vec<String>]) -> String {
     clippy::cast_sign_loss,
     reason = "floats have no other conversion, and this one stops at the least and the greatest number"
 )]
-pub fn whole(number: f64) -> u64 {
+pub fn to_whole(number: f64) -> u64 {
     number as u64
 }
 
