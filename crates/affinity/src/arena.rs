@@ -11,6 +11,7 @@ use gondwana_host::{AnonymousMemory, Extras, MallocPlan, Placed, UnmetRequest, p
 use gondwana_locks::lock;
 use gondwana_memory::PAGE_SIZE;
 use gondwana_memory::heap::{Cache, Heap, Layout};
+use gondwana_page::to_usize;
 use gondwana_rset::{MemoryPolicy, Placement, RSet};
 use gondwana_topology::{Id, Machine, NodeId};
 use std::collections::BTreeMap;
@@ -81,17 +82,18 @@ impl Arena {
     ) -> Option<Self> {
         let placement = Placement::new(memory, rset, machine).ok()?;
         let total: u64 = machine.nodes.iter().map(|node| node.memory.total.0).sum();
-        let bytes = (total as usize).saturating_mul(2).clamp(64 << 30, 16 << 40).next_power_of_two();
+        let bytes = to_usize(total).saturating_mul(2).clamp(64 << 30, 16 << 40).next_power_of_two();
         let addresses = reserve(bytes, rule).ok()?;
         let heap = Heap::new(Layout::new(addresses.start, addresses.len(), 1), NodeId(0));
         let mut cache_of = vec![];
         let with_processors = machine.nodes.iter().filter(|node| !node.processors.is_empty());
         let mut caches = vec![];
         for (number, node) in with_processors.enumerate() {
+            let number = u8::try_from(number).ok()?;
             caches.push(Mutex::new(Cache::new(&heap)));
             for processor in node.processors.iter().map(Id::index) {
                 cache_of.resize(cache_of.len().max(processor + 1), 0);
-                cache_of[processor] = number as u8;
+                cache_of[processor] = number;
             }
         }
         let slabs = addresses.len() / SLAB / 64;

@@ -2,6 +2,7 @@
 
 use gondwana_elf::loaded::{self, FoundObject};
 use gondwana_locks::lock;
+use gondwana_page::to_usize;
 use gondwana_rset::AllocationSite;
 use std::ops::Range;
 use std::path::Path;
@@ -11,8 +12,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 /// The most sites; the sites of a call are a set of this many bits.
 pub(crate) const MOST: usize = 16;
 
-/// Bits of a user-space address on x86-64.
-const ADDRESS_BITS: u32 = 47;
+/// Bits enough for a user-space address on x86-64: the others of a word are those of the sites.
+const ADDRESS_BITS: u32 = 48;
 
 /// The sites of rules, and their loaded addresses.
 pub(crate) struct Sites {
@@ -45,7 +46,7 @@ impl Sites {
         let place = &KNOWN[(caller ^ (caller >> 12)) % KNOWN.len()];
         let known = place.load(Ordering::Relaxed);
         if known & ((1 << ADDRESS_BITS) - 1) == caller as u64 {
-            return (known >> ADDRESS_BITS) as u16;
+            return u16::try_from(known >> ADDRESS_BITS).expect("16 bits are left");
         }
         let found = self.look_up(caller);
         place.store(u64::from(found) << ADDRESS_BITS | caller as u64, Ordering::Relaxed);
@@ -77,7 +78,7 @@ impl Sites {
         {
             let found = gondwana_elf::functions(path(object), &site.function).unwrap_or_default();
             let found = found.into_iter().map(|function| {
-                (number, object.base + function.start as usize..object.base + function.end as usize)
+                (number, object.base + to_usize(function.start)..object.base + to_usize(function.end))
             });
             functions.extend(found);
         }

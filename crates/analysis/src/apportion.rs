@@ -1,5 +1,7 @@
 //! Apportioning whole numbers so that the shares add up to what was shared (the method of largest remainders).
 
+use gondwana_page::to_usize;
+
 /// Apportions a number in proportion to weights by the method of largest remainders. The shares are whole and their sum
 /// is the number. Weights that are all 0 count as equal.
 ///
@@ -19,8 +21,7 @@ pub(crate) fn apportion(number: u64, weights: &[u64]) -> Vec<u64> {
     let mut shares: Vec<u64> = vec![];
     for index in 0..weights.len() {
         let product = u128::from(number) * weight(index);
-        // The quotient is at most the number.
-        let share = (product / sum) as u64;
+        let share = u64::try_from(product / sum).expect("at most the number");
         left -= share;
         shares.push(share);
         owed.push((product % sum, index));
@@ -29,7 +30,7 @@ pub(crate) fn apportion(number: u64, weights: &[u64]) -> Vec<u64> {
         (std::cmp::Reverse(rest), std::cmp::Reverse(weight(index)), index)
     });
     // The rest is less than one for each.
-    owed.iter().take(left as usize).for_each(|&(_, index)| shares[index] += 1);
+    owed.iter().take(to_usize(left)).for_each(|&(_, index)| shares[index] += 1);
     shares
 }
 

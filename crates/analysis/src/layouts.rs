@@ -61,7 +61,7 @@ impl Layouts {
         if self.all.len() >= MOST {
             return Self::PLAIN;
         }
-        let number = self.all.len() as u32;
+        let number = u32::try_from(self.all.len()).expect("below MOST");
         self.numbers.insert(layout.clone(), number);
         self.all.push(layout);
         number

@@ -4,6 +4,7 @@
 //! Pure: the caller provides names of addresses through [`Names`].
 
 #![forbid(unsafe_code)]
+#![warn(clippy::cast_possible_truncation, clippy::cast_sign_loss, clippy::cast_possible_wrap)]
 
 mod advice;
 mod analyse;
@@ -16,6 +17,7 @@ mod locks;
 mod named_parts;
 mod names;
 mod naming;
+mod numbers;
 mod object_table;
 mod page_uses;
 mod picture_cells;

@@ -103,7 +103,7 @@ impl Gathered {
         if let Some(&known) = self.numbers.get(name) {
             return known;
         }
-        let number = self.names.len() as u32;
+        let number = u32::try_from(self.names.len()).expect("names have numbers of 32 bits");
         self.names.push(name.to_owned());
         self.numbers.insert(name.to_owned(), number);
         number

@@ -6,7 +6,7 @@ use gondwana_monitor::Kind;
 
 /// The uses of pages, from rows; `areas` has the area of each row.
 pub(crate) fn page_uses(rows: &[(RowKey, Amount)], areas: &[u32], page_bytes: u64) -> Vec<PageUse> {
-    let page = page_bytes.trailing_zeros() as u8;
+    let page = u8::try_from(page_bytes.trailing_zeros()).expect("a word has few bits");
     let mut uses: Vec<PageUse> = rows
         .iter()
         .zip(areas)

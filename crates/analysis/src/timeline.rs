@@ -2,6 +2,7 @@
 
 use crate::row_sums::{Amount, Shape};
 use crate::{TimelineSlot, Totals};
+use gondwana_page::to_usize;
 use gondwana_recording::Recording;
 use std::collections::HashSet;
 use std::ops::Range;
@@ -44,7 +45,7 @@ pub(crate) fn timeline(recording: &Recording, shape: &Shape) -> Vec<TimelineSlot
         .collect();
     for (node, time, row) in recording.rows() {
         let middle = time.start / 2 + time.end / 2;
-        let slot = (middle / length).min(count - 1) as usize;
+        let slot = to_usize((middle / length).min(count - 1));
         let Some(totals) = slots[slot].nodes.get_mut(usize::from(node)) else { continue };
         totals.count(row.kind, Amount { count: u64::from(row.count), bytes: row.bytes });
     }

@@ -2,7 +2,7 @@
 
 use std::fs::File;
 use std::io;
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
@@ -74,7 +74,9 @@ fn processor_time() -> Duration {
     let mut usage: libc::rusage = unsafe { std::mem::zeroed() };
     // SAFETY: the kernel writes one record, which lives during the call; with these arguments it cannot fail.
     unsafe { libc::getrusage(libc::RUSAGE_CHILDREN, &raw mut usage) };
-    let time = |time: libc::timeval| Duration::new(time.tv_sec as u64, time.tv_usec as u32 * 1_000);
+    let time = |time: libc::timeval| {
+        Duration::from_secs(time.tv_sec.cast_unsigned()) + Duration::from_micros(time.tv_usec.cast_unsigned())
+    };
     time(usage.ru_utime) + time(usage.ru_stime)
 }
 
@@ -86,11 +88,12 @@ fn ends_within(child: u32, time: Duration) -> io::Result<bool> {
         if fd < 0 {
             return Err(io::Error::last_os_error());
         }
-        OwnedFd::from_raw_fd(fd as i32)
+        OwnedFd::from_raw_fd(RawFd::try_from(fd).map_err(io::Error::other)?)
     };
     let until = Instant::now() + time;
     loop {
-        let left = until.saturating_duration_since(Instant::now()).as_millis() as i32;
+        let left = until.saturating_duration_since(Instant::now()).as_millis();
+        let left = i32::try_from(left).unwrap_or(i32::MAX);
         let mut poll = libc::pollfd { fd: process.as_raw_fd(), events: libc::POLLIN, revents: 0 };
         // SAFETY: one entry, which lives during the call.
         match unsafe { libc::poll(&mut poll, 1, left) } {

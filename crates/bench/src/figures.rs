@@ -3,6 +3,7 @@
 use super::programs::{OnNodes, Programs};
 use super::samples::Samples;
 use super::{child, raw};
+use gondwana_console::columns;
 use gondwana_launcher::run::options::Fabric;
 use std::fmt;
 
@@ -73,11 +74,11 @@ impl Runner {
         match self {
             Self::RoundTrip(fabric, bytes) => {
                 let trip = raw::round_trip(*fabric, *bytes)?;
-                samples.add(WALL, trip.median.as_nanos() as u64);
+                samples.add_time(WALL, trip.median);
                 Ok(())
             }
             Self::Stream(bytes) => {
-                samples.add(WALL, raw::stream(*bytes)?.as_nanos() as u64);
+                samples.add_time(WALL, raw::stream(*bytes)?);
                 Ok(())
             }
             Self::Program { name, arguments, app, on } => {
@@ -85,7 +86,7 @@ impl Runner {
                     on.map(|(nodes, fabric)| OnNodes { fabric: Some(fabric.name()), ..OnNodes::new(nodes) });
                 let mut command = programs.command(name, arguments, *app, on)?;
                 let finished = child::run(&mut command, programs.folder(), child::STUCK)?;
-                samples.add(WALL, finished.wall.as_nanos() as u64);
+                samples.add_time(WALL, finished.wall);
                 let measured = match app {
                     true => own_time(&finished.stderr).map(|work| samples.add(WORK, work)).is_some(),
                     false => samples.add_lines(&finished.stdout),
@@ -99,7 +100,7 @@ impl Runner {
 /// What a workload says of its own time, in nanoseconds.
 pub(crate) fn own_time(said: &str) -> Option<u64> {
     let seconds: f64 = said.lines().find_map(|line| line.strip_prefix("time: "))?.parse().ok()?;
-    Some((seconds * 1e9) as u64)
+    Some(columns::to_whole(seconds * 1e9))
 }
 
 /// Samples of one name that one runner leaves.

@@ -1,6 +1,7 @@
 //! Measured values by name.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 /// Nanoseconds, by the name of what took so long.
 #[derive(Clone, Debug, Default)]
@@ -25,6 +26,11 @@ impl Samples {
         self.0.entry(name.to_owned()).or_default().push(nanoseconds);
     }
 
+    /// One more value, of a time that was measured here.
+    pub(crate) fn add_time(&mut self, name: &str, time: Duration) {
+        self.add(name, nanoseconds(time));
+    }
+
     /// Takes the lines `NAME NANOSECONDS` that a measuring program prints; false if there is any other line.
     pub(crate) fn add_lines(&mut self, text: &str) -> bool {
         text.lines().all(|line| {
@@ -40,6 +46,11 @@ impl Samples {
         let at = |tenths: usize| values[(values.len() * tenths / 10).min(values.len() - 1)];
         Some(Summary { min: *values.first()?, median: at(5), p90: at(9), samples: values.len() })
     }
+}
+
+/// A time as samples have it.
+pub(crate) fn nanoseconds(time: Duration) -> u64 {
+    u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
 }
 
 #[cfg(test)]

@@ -4,7 +4,7 @@ use crate::error::Error;
 use crate::installed::backend;
 use gondwana_rset::RSet;
 use gondwana_topology::{Id, MAX_NODES, Machine, NodeId};
-use libc::{c_char, c_int, c_uint};
+use libc::{c_char, c_int, c_long, c_uint};
 
 /// The longest text that a program may pass, in bytes: far more than anybody writes.
 const LONGEST_TEXT: usize = 1 << 16;
@@ -49,12 +49,17 @@ pub(crate) fn length(number: c_int, what: &str) -> Result<usize, Error> {
     usize::try_from(number).map_err(|_| Error::invalid(format!("{what} is {number}, less than nothing")))
 }
 
+/// How many there are, as C has it.
+pub(crate) fn count(number: usize) -> c_long {
+    c_long::try_from(number).expect("less than half of the address space")
+}
+
 /// Writes the numbers that there is room for, and says how many there are.
 pub(crate) fn numbers<I: Id>(all: impl Iterator<Item = I>, to: &mut [c_int]) -> c_int {
     let mut count = 0;
     for (index, id) in all.enumerate() {
         if let Some(place) = to.get_mut(index) {
-            *place = id.index() as c_int;
+            *place = c_int::try_from(id.index()).expect("a number of 16 bits");
         }
         count += 1;
     }

@@ -1,6 +1,6 @@
 //! `cg_*`: the calls of UnixWare 7 for its CPU groups, which are our nodes.
 
-use crate::arguments::{node, room};
+use crate::arguments::{count, node, room};
 use crate::backend::Whom;
 use crate::error::{Error, call};
 use crate::installed::backend;
@@ -66,17 +66,19 @@ unsafe fn list(
     array: *mut c_int,
     most: c_int,
 ) -> Result<c_int, Error> {
-    let count = all.len();
+    let len = all.len();
     if array.is_null() {
         return Err(null("the array"));
     }
-    if usize::try_from(most).is_ok_and(|most| most >= count) {
+    if let Ok(count) = c_int::try_from(len)
+        && count <= most
+    {
         // SAFETY: the caller's promise.
-        let to = unsafe { room(array, count, "the array")? };
+        let to = unsafe { room(array, len, "the array")? };
         to.iter_mut().zip(all).for_each(|(to, number)| *to = number);
-        return Ok(count as c_int);
+        return Ok(count);
     }
-    Err(Error::new(libc::ENOSPC, format!("there are {count}, and the array has room for {most}")))
+    Err(Error::new(libc::ENOSPC, format!("there are {len}, and the array has room for {most}")))
 }
 
 /// The nodes.
@@ -130,7 +132,7 @@ pub unsafe extern "C" fn cg_info(cgid: CgId, infop: *mut CgInfo) -> c_int {
         if infop.is_null() {
             return Err(null("the place for the information"));
         }
-        let processors = processors(id, machine).len() as c_long;
+        let processors = count(processors(id, machine).len());
         let info = CgInfo {
             cg_state: ONLINE,
             cg_near_mem: machine.node(id).map_or(0, |node| node.memory.total.0),

@@ -1,6 +1,6 @@
 //! `gw_alloc` and its relatives: memory by resource set and policy, and where it really is.
 
-use crate::arguments::{Handle, flags, room};
+use crate::arguments::{Handle, count, flags, room};
 use crate::backend::Extras;
 use crate::error::{Error, call, keep_remarks};
 use crate::installed::backend;
@@ -104,7 +104,7 @@ pub unsafe extern "C" fn gw_where(
         let (first, pages) = pages_of(start as usize, bytes)?;
         let known = to.len().min(pages);
         backend().nodes_of_pages(first, &mut to[..known])?;
-        Ok(pages as c_long)
+        Ok(count(pages))
     })
 }
 
@@ -132,7 +132,7 @@ pub unsafe extern "C" fn gw_asked(memory: *const c_void, nodes: *mut c_int, most
         for (page, node) in (0..record.pages() as u64).zip(to) {
             *node = record.asked(&placement, page).map_or(ANY, |node| node.0.into());
         }
-        Ok(record.pages() as c_long)
+        Ok(count(record.pages()))
     })
 }
 
@@ -163,5 +163,5 @@ fn misplaced(record: &Record) -> Result<c_long, Error> {
             })
             .count();
     }
-    Ok(strays as c_long)
+    Ok(count(strays))
 }

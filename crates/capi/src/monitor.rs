@@ -1,6 +1,6 @@
 //! `gw_monitor_*`: what crosses between nodes, counted on each of them and recorded.
 
-use crate::arguments::{room, text};
+use crate::arguments::{count, room, text};
 use crate::error::{Error, call};
 use crate::installed::backend;
 use crate::monitor_backend::{Callback, Listener};
@@ -76,7 +76,7 @@ impl GwFilter {
         let filter = Filter {
             start,
             end: end.ok_or_else(|| Error::invalid("the range goes beyond the last address"))?,
-            unit: self.unit.trailing_zeros() as u8,
+            unit: u8::try_from(self.unit.trailing_zeros()).expect("a word has few bits"),
             kinds: kinds(self.kinds)?,
             directions: match self.directions {
                 0 | 3 => Directions::Both,
@@ -198,7 +198,7 @@ unsafe fn read(
     let to = unsafe { room(counters, most, "the array")? };
     let counted = backend().monitor()?.counters(filter_id(filter)?, node)?;
     to.iter_mut().zip(&counted).for_each(|(to, count)| *to = *count);
-    Ok(counted.len() as c_long)
+    Ok(count(counted.len()))
 }
 
 /// Begins a secondary counter; its number.

@@ -16,8 +16,8 @@ use std::num::NonZeroU64;
 pub(crate) struct Record {
     magic: u64,
     /// Of the block itself: a copy of a record elsewhere is none.
-    address: u64,
-    pages: u64,
+    address: usize,
+    pages: usize,
     rset: RSet,
     policy: c_int,
     /// The node from whose point of view pages were placed, or `EACH_PAGE`.
@@ -63,10 +63,9 @@ impl Record {
     /// # Safety
     /// The block with the page before it is there and nobody else's.
     pub(crate) unsafe fn write(block: &Block, pages: usize, rset: RSet, number: c_int, stride: u64) {
-        let address = block.address as u64;
+        let address = block.address;
         let seen_from = block.seen_from.map_or(EACH_PAGE, |node| node.0.into());
-        let record =
-            Self { magic: MAGIC, address, pages: pages as u64, rset, policy: number, seen_from, stride };
+        let record = Self { magic: MAGIC, address, pages, rset, policy: number, seen_from, stride };
         // SAFETY: the page belongs to the block, is larger than this, and is aligned.
         unsafe { Self::place(block.address).write(record) };
     }
@@ -82,7 +81,7 @@ impl Record {
             && backend().peek(Self::place(address) as usize, bytes);
         // SAFETY: any bytes are a record.
         let record = unsafe { record.assume_init() };
-        if !found || record.magic != MAGIC || record.address != address as u64 {
+        if !found || record.magic != MAGIC || record.address != address {
             let what = if address == 0 { "NULL is" } else { "this is" };
             return Err(Error::invalid(format!("{what} no memory from gw_alloc, or memory that was freed")));
         }
@@ -104,12 +103,12 @@ impl Record {
 
     /// The address of the block.
     pub(crate) fn address(&self) -> usize {
-        self.address as usize
+        self.address
     }
 
     /// The pages of the block.
     pub(crate) fn pages(&self) -> usize {
-        self.pages as usize
+        self.pages
     }
 
     /// What was asked for.
@@ -119,10 +118,11 @@ impl Record {
 
     /// The node that was asked for a page; `None` where the system was to choose, or does so at each touch.
     pub(crate) fn asked(&self, placement: &Placement, page: u64) -> Option<NodeId> {
-        let seen_from = (self.seen_from != EACH_PAGE).then_some(NodeId(self.seen_from as u16));
+        // No node is EACH_PAGE.
+        let seen_from = u16::try_from(self.seen_from).ok().map(NodeId);
         match seen_from {
             None if placement.follows_touch() => None,
-            here => placement.node_of(page, self.pages, here.unwrap_or_default()),
+            here => placement.node_of(page, self.pages as u64, here.unwrap_or_default()),
         }
     }
 }

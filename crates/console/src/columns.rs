@@ -26,6 +26,16 @@ pub fn columns(sides: &[Side], lines: &[Vec<String>]) -> String {
     lines.iter().map(line).collect()
 }
 
+/// A number without what is behind its point; where it has no such number, the nearest one.
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "floats have no other conversion, and this one stops at the least and the greatest number"
+)]
+pub fn to_whole(number: f64) -> u64 {
+    number as u64
+}
+
 /// An amount of memory with three digits or so: for people, where `gondwana_topology::Bytes` is exact.
 pub fn amount(bytes: u64) -> String {
     const UNITS: [(&str, u32); 4] = [("TiB", 40), ("GiB", 30), ("MiB", 20), ("KiB", 10)];

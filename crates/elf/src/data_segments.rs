@@ -2,7 +2,7 @@
 //! libraries that it uses.
 
 use crate::loaded::{self, LoadedObject};
-use gondwana_page::PAGE_SIZE;
+use gondwana_page::{PAGE_SIZE, to_usize};
 use std::ops::ControlFlow;
 
 /// A page-aligned range of writable program data, past what the loader has made read-only.
@@ -41,8 +41,8 @@ fn collect(object: &LoadedObject<'_>, found: &mut Vec<DataSegment>) {
         let start = addresses.start;
         let base = (start / PAGE_SIZE * PAGE_SIZE).max(if read_only_end > start { read_only_end } else { 0 });
         if base < end {
-            let zero = (start + header.p_filesz as usize).next_multiple_of(PAGE_SIZE).clamp(base, end);
-            let pages = |to: usize| ((to - base) / PAGE_SIZE) as u32;
+            let zero = (start + to_usize(header.p_filesz)).next_multiple_of(PAGE_SIZE).clamp(base, end);
+            let pages = |to: usize| u32::try_from((to - base) / PAGE_SIZE).expect("less than 16 TiB");
             found.push(DataSegment { base, pages: pages(end), initialised: pages(zero) });
         }
     }

@@ -22,8 +22,8 @@ mod tests {
     #[test]
     fn the_build_id_is_found_behind_other_notes() {
         let note = |kind: u32, name: &[u8], contents: &[u8]| {
-            let mut bytes =
-                [(name.len() as u32), (contents.len() as u32), kind].map(u32::to_ne_bytes).concat();
+            let [name_length, length] = [name, contents].map(|part| u32::try_from(part.len()).unwrap());
+            let mut bytes = [name_length, length, kind].map(u32::to_ne_bytes).concat();
             for part in [name, contents] {
                 bytes.extend_from_slice(part);
                 bytes.resize(bytes.len().next_multiple_of(4), 0);

@@ -6,7 +6,7 @@
 
 use crate::unmet_request::UnmetRequest;
 use crate::{AnonymousMemory, sys};
-use gondwana_page::PAGE_SIZE;
+use gondwana_page::{PAGE_SIZE, to_usize};
 use gondwana_topology::{CacheKind, Machine};
 use serde::Serialize;
 use std::fs::File;
@@ -55,7 +55,7 @@ pub fn colour(region: &AnonymousMemory, colours: u64) -> Result<Colours, UnmetRe
     pool.touch_all(0..pool.pages());
     let mut by_colour = vec![vec![]; usize::try_from(colours).unwrap_or(0)];
     for (page, frame) in frames(&pool)?.into_iter().enumerate() {
-        by_colour[(frame % colours) as usize].push(page);
+        by_colour[to_usize(frame % colours)].push(page);
     }
     let mut in_order = 0;
     for page in 0..region.pages() {

@@ -6,7 +6,7 @@ use crate::pages::Found;
 use crate::place::{Placed, keep_huge_pages_out, place, suit_huge_pages};
 use crate::sys::{self, Policy};
 use crate::unmet_request::UnmetRequest;
-use gondwana_page::PAGE_SIZE;
+use gondwana_page::{PAGE_SIZE, to_usize};
 use gondwana_rset::{MemoryPolicy, Placement};
 use gondwana_topology::{NodeId, NodeSet};
 use std::io;
@@ -61,12 +61,13 @@ fn later(region: &AnonymousMemory, placement: &Placement, here: NodeId, strict: 
             Some(node) if !follows_touch => NodeSet::only(node),
             _ => all,
         };
+        let pages = to_usize(run.count);
         if nodes.len() == 1 {
-            *asked.pages.entry(nodes.first().unwrap_or_default()).or_default() += run.count as usize;
+            *asked.pages.entry(nodes.first().unwrap_or_default()).or_default() += pages;
         }
-        let start = region.address(run.first as usize);
+        let start = region.address(to_usize(run.first));
         borders.push(start);
-        let range = start..start + run.count as usize * PAGE_SIZE;
+        let range = start..start + pages * PAGE_SIZE;
         if let Err(error) = prefer(&range, nodes, strict)
             && remarks.is_empty()
         {

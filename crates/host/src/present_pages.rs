@@ -1,5 +1,6 @@
 //! Which pages of this process are there, many at a time.
 
+use gondwana_page::to_usize;
 use std::fs::File;
 use std::io;
 use std::ops::Range;
@@ -58,7 +59,7 @@ pub fn present_pages(range: Range<usize>, mut visit: impl FnMut(Range<usize>)) -
             gondwana_sys::syscall!(libc::SYS_ioctl, file.as_raw_fd(), PAGEMAP_SCAN, &raw mut argument)
         };
         let found = usize::try_from(found).map_err(|_| io::Error::last_os_error())?;
-        areas[..found].iter().for_each(|area| visit(area.start as usize..area.end as usize));
+        areas[..found].iter().for_each(|area| visit(to_usize(area.start)..to_usize(area.end)));
         argument.start = argument.walk_end;
     }
     Ok(())

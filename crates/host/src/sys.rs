@@ -193,7 +193,8 @@ pub fn here() -> io::Result<(ProcessorId, NodeId)> {
             std::ptr::null_mut::<libc::c_void>(),
         )
     })?;
-    Ok((ProcessorId(processor as u16), NodeId(node as u16)))
+    let number = |word| u16::try_from(word).map_err(io::Error::other);
+    Ok((ProcessorId(number(processor)?), NodeId(number(node)?)))
 }
 
 /// Keeps the kernel from using huge pages in a range.

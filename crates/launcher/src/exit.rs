@@ -6,13 +6,18 @@ use std::process::ExitCode;
 /// Ends this process like the program: dies of the signal, or returns the exit code for `main`.
 pub fn like(end: End) -> ExitCode {
     match end {
-        End::Exited(status) => ExitCode::from(status as u8),
+        End::Exited(status) => ExitCode::from(status.to_le_bytes()[0]),
         End::Signalled(signal) => {
             die_of(signal);
             // A signal cannot end the first process of a container.
-            ExitCode::from(128u8.wrapping_add(signal as u8))
+            ExitCode::from(status_of(signal))
         }
     }
+}
+
+/// The exit status by which shells report a signal.
+pub(crate) fn status_of(signal: i32) -> u8 {
+    128u8.wrapping_add(signal.to_le_bytes()[0])
 }
 
 /// Dies of a signal, so that a shell prints the same as for the program. Returns only if that fails.

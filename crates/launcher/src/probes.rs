@@ -2,6 +2,7 @@
 
 use gondwana_console::rlimit::limit;
 use gondwana_memory::{Missing, PAGE_SIZE, RUNTIME_BASE, SPAN_BASE, probe_userfaultfd};
+use gondwana_topology::MAX_PROCESSORS;
 use std::fs;
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
@@ -84,8 +85,8 @@ pub fn fixed_addresses() -> Result<(), io::Error> {
     // SAFETY: personality touches no memory; the second call puts back what was there.
     unsafe {
         let before = libc::personality(0xffff_ffff);
-        if before >= 0 && libc::personality((before | libc::ADDR_NO_RANDOMIZE) as libc::c_ulong) >= 0 {
-            libc::personality(before as libc::c_ulong);
+        if before >= 0 && libc::personality((before | libc::ADDR_NO_RANDOMIZE).cast_unsigned().into()) >= 0 {
+            libc::personality(before.cast_unsigned().into());
             return Ok(());
         }
     }
@@ -115,6 +116,12 @@ pub fn seccomp_mode() -> Option<u64> {
 /// How many processors this process may use.
 pub fn processors() -> usize {
     std::thread::available_parallelism().map_or(1, std::num::NonZero::get)
+}
+
+/// How many of some processors are for each of some nodes, which have at least one.
+pub(crate) fn share(processors: usize, nodes: usize) -> u16 {
+    let share = (processors / nodes).clamp(1, MAX_PROCESSORS);
+    u16::try_from(share).expect("processors have numbers of 16 bits")
 }
 
 #[cfg(test)]

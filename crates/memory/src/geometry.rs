@@ -25,13 +25,19 @@ pub struct Segment {
     pub first: u32,
 }
 
+/// How many whole pages so many bytes are. Numbers of pages have 32 bits: no segment has as many as the greatest.
+#[inline]
+pub(crate) fn whole_pages(bytes: usize) -> u32 {
+    u32::try_from(bytes / PAGE_SIZE).unwrap_or(u32::MAX)
+}
+
 impl Segment {
     /// The page that holds `address`, if it is in this segment.
     #[must_use]
     #[inline]
     pub fn page_of(&self, address: usize) -> Option<u32> {
-        let offset = address.wrapping_sub(self.base) / PAGE_SIZE;
-        (offset < self.pages as usize).then(|| self.first + offset as u32)
+        let offset = whole_pages(address.wrapping_sub(self.base));
+        (offset < self.pages).then(|| self.first + offset)
     }
 
     /// The address of a page of this segment.
@@ -113,8 +119,7 @@ impl Geometry {
     /// The pages that have a byte between two addresses, segment by segment.
     pub fn pages_between(&self, start: usize, end: usize) -> impl Iterator<Item = Range<u32>> {
         std::iter::once(&self.span).chain(&self.overlays).filter_map(move |segment| {
-            let number =
-                |bytes: usize| segment.first + (bytes / PAGE_SIZE).min(segment.pages as usize) as u32;
+            let number = |bytes| segment.first + whole_pages(bytes).min(segment.pages);
             let from = number(start.saturating_sub(segment.base));
             let to = number(end.saturating_sub(segment.base).saturating_add(PAGE_SIZE - 1));
             (from < to).then_some(from..to)

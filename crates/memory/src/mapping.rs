@@ -85,7 +85,7 @@ fn map_with(
     // of `map_over` has promised that the range may be replaced.
     let address =
         unsafe { gondwana_sys::syscall!(libc::SYS_mmap, base, bytes, allowed, flags, file, offset) };
-    if address as usize == base {
+    if usize::try_from(address) == Ok(base) {
         return Ok(());
     }
     if address == -1 && std::io::Error::last_os_error().raw_os_error() != Some(libc::EEXIST) {

@@ -37,8 +37,9 @@ pub(crate) fn data_in(file: &OwnedFd, start: usize, end: usize) -> Vec<Range<usi
 /// The first part of a file between two offsets that holds data, page aligned.
 pub(crate) fn next_data(file: &OwnedFd, start: usize, end: usize) -> Option<Range<usize>> {
     let seek = |from: usize, whence: i32| {
+        let from = libc::off_t::try_from(from).ok()?;
         // SAFETY: seeking touches no memory.
-        let found = unsafe { libc::lseek(file.as_raw_fd(), from as libc::off_t, whence) };
+        let found = unsafe { libc::lseek(file.as_raw_fd(), from, whence) };
         usize::try_from(found).ok().filter(|&found| found < end)
     };
     let data = seek(start, libc::SEEK_DATA)?;

@@ -3,7 +3,7 @@
 use crate::MemoryError;
 use crate::access::{Mechanism, Protection};
 use crate::diff;
-use crate::geometry::{Geometry, PAGE_SIZE, PageBytes, RUNTIME_BASE, Segment};
+use crate::geometry::{Geometry, PAGE_SIZE, PageBytes, RUNTIME_BASE, Segment, whole_pages};
 use crate::mapping::{map_at, map_copy, map_over, read_ahead, unmap};
 use crate::memfd::{data_in, memfd, next_data, set_length};
 use crate::peer::Peer;
@@ -71,7 +71,7 @@ impl Pages {
         }
         let mut protection = Protection::new(geometry.clone(), mechanism)?;
         for pages in &contents {
-            protection.populated(pages.start, pages.len() as u32);
+            protection.populated(pages.start, pages.end - pages.start);
         }
         let twins = Twins::new(geometry.pages() as usize)?;
         Ok(Self { geometry, protection, twins, file, table: None, excluded: vec![] })
@@ -191,7 +191,7 @@ impl Pages {
     /// If `incoming` is not a whole number of pages or runs past the last page.
     pub fn install(&mut self, first: u32, incoming: &[u8], access: Access) {
         assert!(incoming.len().is_multiple_of(PAGE_SIZE));
-        let count = (incoming.len() / PAGE_SIZE) as u32;
+        let count = whole_pages(incoming.len());
         assert!(first + count <= self.geometry.pages());
         let fresh = self.protection.copy_in(first, incoming.into(), access);
         let (first, rest) = (first + fresh, &incoming[fresh as usize * PAGE_SIZE..]);
@@ -218,7 +218,7 @@ impl Pages {
         while let Some(more) = next_data(&self.file, run.end, end.min(run.end + GAP)) {
             run.end = more.end.min(end);
         }
-        Some((run.start / PAGE_SIZE) as u32..(run.end / PAGE_SIZE) as u32)
+        Some(whole_pages(run.start)..whole_pages(run.end))
     }
 
     /// Lets same-host peers, of a run of `nodes` nodes, read exposed pages ([`Pages::expose`]). False without

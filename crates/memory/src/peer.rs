@@ -6,7 +6,7 @@
 
 use crate::MemoryError;
 use crate::access::Uffd;
-use crate::geometry::{Geometry, PAGE_SIZE};
+use crate::geometry::{Geometry, PAGE_SIZE, whole_pages};
 use crate::mapping::{map_at, map_read_only};
 use crate::remote::{Capabilities, MappedWords, RemoteMemory, SharedWords, TableLayout};
 use gondwana_racing::{RacingBytes, RacingBytesMut};
@@ -103,7 +103,7 @@ impl RemoteMemory for Peer {
     }
 
     fn read(&self, first: u32, into: RacingBytesMut<'_>) {
-        into.copy_from(self.frames_of(first..first + (into.len() / PAGE_SIZE) as u32));
+        into.copy_from(self.frames_of(first..first + whole_pages(into.len())));
     }
 
     fn frames(&self, pages: Range<u32>) -> Option<RacingBytes<'static>> {
@@ -117,7 +117,7 @@ impl RemoteMemory for Peer {
 
     fn stop_writers(&self, pages: Range<u32>) -> bool {
         let base = self.geometry.address_of(pages.start);
-        self.faults.write_protect(base, pages.len() as u32, true).is_ok()
+        self.faults.write_protect(base, pages.end.saturating_sub(pages.start), true).is_ok()
     }
 }
 

@@ -1,7 +1,7 @@
 //! The aggregation table: adds like transactions of one interval up into rows.
 
 use crate::{Direction, Kind, Transaction};
-use gondwana_page::PAGE_BITS;
+use gondwana_page::{PAGE_BITS, to_usize};
 
 /// Rows that one table holds.
 const ROWS: usize = 48 << 10;
@@ -86,7 +86,7 @@ impl AggregateKey {
         hash = (hash ^ hash >> 29 ^ self.code).wrapping_mul(0xbf58_476d_1ce4_e5b9);
         hash ^= hash >> 32;
         let inside = number & ((1 << LINE) - 1);
-        ((hash << LINE | inside) as usize, (hash >> 48 ^ inside << 12) as u16)
+        (to_usize(hash << LINE | inside), ((hash >> 48 ^ inside << 12) & 0xffff) as u16)
     }
 }
 
@@ -217,9 +217,9 @@ impl AggregationTable {
         for PendingRange { first, count, part, unit } in noted.drain(..) {
             let (mut next, mut left) = (first.address >> part, count);
             while left > 0 {
-                let most =
-                    left.ilog2().min(next.trailing_zeros()).min(u32::from(LONGEST.saturating_sub(part)));
-                self.note_block(&Transaction { address: next << part, ..first }, unit, part, most as u8);
+                let most = u8::try_from(left.ilog2().min(next.trailing_zeros())).unwrap_or(LONGEST);
+                let most = most.min(LONGEST.saturating_sub(part));
+                self.note_block(&Transaction { address: next << part, ..first }, unit, part, most);
                 next += 1 << most;
                 left -= 1 << most;
             }
@@ -256,7 +256,8 @@ impl AggregationTable {
             return;
         }
         self.rows.push(Aggregate { key, count, bytes });
-        self.places[place] = Place { row: self.rows.len() as u16, tag };
+        let row = u16::try_from(self.rows.len()).expect("a number up to ROWS");
+        self.places[place] = Place { row, tag };
         if self.rows.len() == self.places.len() / 4 * 3 && self.places.len() < PLACES {
             self.spread();
         }

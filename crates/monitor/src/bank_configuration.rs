@@ -3,6 +3,7 @@
 use crate::counter_bank::{CounterBank, Entry};
 use crate::sizes::{COUNTERS, MOST_FILTERS, SECONDARIES};
 use crate::{Filter, FilterError, Kinds};
+use gondwana_page::to_usize;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -89,7 +90,7 @@ impl BankConfiguration {
     }
 
     fn counted(&self, entry: &Entry) -> impl Iterator<Item = u64> + use<'_> {
-        self.bank.read(entry.first, entry.filter.counters() as usize)
+        self.bank.read(entry.first, to_usize(entry.filter.counters()))
     }
 
     /// Takes the filters of adaptive refinement that have given way since the last call, with their counters.
@@ -106,11 +107,12 @@ impl BankConfiguration {
         if self.entries.len() == MOST_FILTERS {
             return Err(FilterError::TooManyFilters(MOST_FILTERS));
         }
-        let number = (0..MOST_FILTERS as u8)
+        let number = (0_u8..)
+            .take(MOST_FILTERS)
             .find(|&number| self.entries.iter().all(|entry| entry.number != number))
             .ok_or(FilterError::TooManyFilters(MOST_FILTERS))?;
         let first = self.counters_for(&filter)?;
-        self.bank.clear(first, filter.counters() as usize);
+        self.bank.clear(first, to_usize(filter.counters()));
         let entry = Entry { filter, number, first, own, secondaries: [Kinds::NONE; SECONDARIES] };
         let place = self.entries.partition_point(|other| other.filter.start <= filter.start);
         self.entries.insert(place, entry);
@@ -137,7 +139,7 @@ impl BankConfiguration {
         }
         let gaps: Vec<(u64, u64)> = gaps.collect();
         match gaps.iter().find(|(from, to)| to - from >= needed) {
-            Some(&(from, _)) => Ok(from as u32),
+            Some(&(from, _)) => Ok(u32::try_from(from).expect("below COUNTERS")),
             None => {
                 let free = gaps.iter().map(|(from, to)| to - from).max().unwrap_or(0);
                 Err(FilterError::TooManyCounters { needed, free })
@@ -196,7 +198,7 @@ impl BankConfiguration {
     /// If the filter is not set.
     pub fn clear(&self, id: FilterId) -> Result<(), FilterError> {
         let entry = self.entry(id)?;
-        self.bank.clear(entry.first, entry.filter.counters() as usize);
+        self.bank.clear(entry.first, to_usize(entry.filter.counters()));
         Ok(())
     }
 
@@ -209,17 +211,17 @@ impl BankConfiguration {
             return Err(FilterError::NoKinds);
         }
         filters.iter().try_for_each(|&id| self.entry(id).map(drop))?;
-        let number = (!self.secondaries).trailing_zeros() as usize;
-        if number >= SECONDARIES {
-            return Err(FilterError::TooManySecondaries(SECONDARIES));
-        }
+        let (id, number) = (0_u8..)
+            .zip(0..SECONDARIES)
+            .find(|(_, number)| self.secondaries >> number & 1 == 0)
+            .ok_or(FilterError::TooManySecondaries(SECONDARIES))?;
         self.secondaries |= 1 << number;
         self.bank.secondary(number).store(0, Ordering::Relaxed);
         for entry in self.entries.iter_mut().filter(|entry| filters.contains(&FilterId(entry.number))) {
             entry.secondaries[number] = kinds;
         }
         self.bank.put_in_force(&self.entries);
-        Ok(SecondaryId(number as u8))
+        Ok(SecondaryId(id))
     }
 
     fn number(&self, id: SecondaryId) -> Result<usize, FilterError> {

@@ -66,7 +66,7 @@ fn counters_can_be_chosen_but_not_shared() {
     configuration.set(Filter { first: Some(10), ..Filter::new(0, 0x4000, 12) }).unwrap();
     let taken = Filter { first: Some(13), ..Filter::new(0x8000, 0x9000, 12) };
     assert_eq!(configuration.set(taken), Err(FilterError::Counters { first: 13, count: 1 }));
-    let beyond = Filter { first: Some(COUNTERS as u32), ..taken };
+    let beyond = Filter { first: u32::try_from(COUNTERS).ok(), ..taken };
     assert!(matches!(configuration.set(beyond), Err(FilterError::Counters { .. })));
     configuration.set(Filter { first: Some(14), ..taken }).unwrap();
     // The first ten and those behind are left.

@@ -10,6 +10,7 @@ use crate::primitive::{AtomicU64, Ordering, fence};
 use crate::sizes::{COUNTERS, MOST_FILTERS, SECONDARIES};
 use crate::threshold_events::{ThresholdEvent, ThresholdEvents};
 use crate::{Directions, Filter, Kinds, Partition, Threshold, Transaction};
+use gondwana_page::to_usize;
 
 /// One row of a copy of the filter table.
 #[derive(Default)]
@@ -200,13 +201,13 @@ impl Copy {
     fn find(&self, transaction: &Transaction) -> Option<Match> {
         let load = |from: &AtomicU64| from.load(Ordering::Relaxed);
         let address = transaction.address;
-        let rows = &self.rows[..(load(&self.count) as usize).min(MOST_FILTERS)];
+        let rows = &self.rows[..to_usize(load(&self.count)).min(MOST_FILTERS)];
         let mut index = rows.partition_point(|row| load(&row.start) <= address);
         while index > 0 && load(&rows[index - 1].reach) > address {
             index -= 1;
             let row = &rows[index];
             let what = load(&row.what);
-            let means = Kinds::from_bits(what as u16).contains(transaction.kind)
+            let means = Kinds::from_bits((what & 0xffff) as u16).contains(transaction.kind)
                 && what >> 16 & 1 << transaction.direction as u64 != 0;
             let (start, end) = (load(&row.start), load(&row.end));
             if !means || !(start..end).contains(&address) {
@@ -228,7 +229,7 @@ impl Copy {
             // then the values only have to stay in range.
             return (counter < COUNTERS).then(|| Match {
                 counter,
-                number: (what >> 24) as u8,
+                number: (what >> 24 & 0xff) as u8,
                 address: start + (offset >> unit << unit),
                 threshold: load(&row.threshold),
                 secondaries,

@@ -384,7 +384,7 @@ fn read_unit(text: &str) -> Option<u8> {
         _ => return None,
     };
     let bytes = number.parse::<u64>().ok()?.checked_mul(1 << shift)?;
-    let unit = bytes.is_power_of_two().then(|| bytes.trailing_zeros() as u8)?;
+    let unit = u8::try_from(bytes.trailing_zeros()).ok().filter(|_| bytes.is_power_of_two())?;
     (SMALLEST_UNIT..=LARGEST_UNIT).contains(&unit).then_some(unit)
 }
 

@@ -8,6 +8,7 @@ use crate::heat::Heat;
 use crate::{
     Aggregate, BankConfiguration, Direction, Directions, Filter, FilterId, Kind, Kinds, MOST_FILTERS,
 };
+use gondwana_page::to_usize;
 use std::collections::BTreeSet;
 use std::ops::Range;
 
@@ -103,7 +104,7 @@ impl FilterRefinement {
         for filter in wanted {
             // If no contiguous free counters suffice, this range has no filter.
             if let Ok(id) = configuration.set_own(filter) {
-                let before = vec![0; filter.counters() as usize];
+                let before = vec![0; to_usize(filter.counters())];
                 self.set.push(Set { id, filter, begin: now, before });
             }
         }

@@ -214,12 +214,10 @@ fn those_that_somebody_asks_for_come_first() {
 fn whoever_asks_for_everything_gets_it() {
     let (mut configuration, mut refinement) = (BankConfiguration::default(), refinement());
     refinement.step(&mut configuration, &[], 0);
-    for number in 0..MOST_FILTERS as u64 {
-        let start = (1 << 45) + (number << 12);
-        configuration
-            .set(Filter { first: Some(number as u32), ..Filter::new(start, start + 4096, 12) })
-            .unwrap();
-        refinement.step(&mut configuration, &[], number);
+    for number in (0_u32..).take(MOST_FILTERS) {
+        let start = (1 << 45) + (u64::from(number) << 12);
+        configuration.set(Filter { first: Some(number), ..Filter::new(start, start + 4096, 12) }).unwrap();
+        refinement.step(&mut configuration, &[], number.into());
     }
     assert!(configuration.filters().all(|(id, _)| !configuration.is_own(id)));
     let id = configuration.filters().next().unwrap().0;

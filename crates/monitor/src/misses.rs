@@ -5,7 +5,7 @@ use std::ops::Range;
 
 /// log2 of the pages in one block.
 const SHIFT: u32 = 9;
-const BLOCK: usize = 1 << SHIFT;
+const BLOCK: u32 = 1 << SHIFT;
 
 /// What a node remembers of one page.
 #[derive(Clone, Copy, Default)]
@@ -24,7 +24,7 @@ struct Past {
 ///
 /// A block of 512 pages takes 2 KiB, from when the first of them is touched; 8 bytes a block before.
 pub struct Misses {
-    blocks: Vec<Option<Box<[Past; BLOCK]>>>,
+    blocks: Vec<Option<Box<[Past; BLOCK as usize]>>>,
 }
 
 impl Misses {
@@ -35,12 +35,13 @@ impl Misses {
         Self { blocks: vec![None; pages.div_ceil(1 << SHIFT) as usize] }
     }
 
-    fn block(&mut self, page: u32) -> &mut [Past; BLOCK] {
-        self.blocks[(page >> SHIFT) as usize].get_or_insert_with(|| Box::new([Past::default(); BLOCK]))
+    fn block(&mut self, page: u32) -> &mut [Past; BLOCK as usize] {
+        self.blocks[(page >> SHIFT) as usize]
+            .get_or_insert_with(|| Box::new([Past::default(); BLOCK as usize]))
     }
 
     fn past(&mut self, page: u32) -> &mut Past {
-        &mut self.block(page)[page as usize & (BLOCK - 1)]
+        &mut self.block(page)[(page & (BLOCK - 1)) as usize]
     }
 
     /// The page has come for a read or a write. Says which kind of fetch that was.
@@ -65,12 +66,12 @@ impl Misses {
     pub fn came(&mut self, pages: Range<u32>) {
         let mut next = pages.start;
         while next < pages.end {
-            let inside = next as usize & (BLOCK - 1);
-            let count = ((pages.end - next) as usize).min(BLOCK - inside);
-            for past in &mut self.block(next)[inside..inside + count] {
+            let inside = next & (BLOCK - 1);
+            let count = (pages.end - next).min(BLOCK - inside);
+            for past in &mut self.block(next)[inside as usize..(inside + count) as usize] {
                 (past.had, past.lost) = (true, false);
             }
-            next += count as u32;
+            next += count;
         }
     }
 

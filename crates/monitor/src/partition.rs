@@ -22,7 +22,7 @@ impl Partition {
 
     /// The inverse of [`Partition::pack`]; `None` for 0.
     pub(crate) fn unpack(packed: u64) -> Option<Self> {
-        (packed != 0).then_some(Self { part: packed as u8 & 63, units: (packed >> 8) as u32 })
+        (packed != 0).then_some(Self { part: (packed & 63) as u8, units: (packed >> 8 & 0xffff_ffff) as u32 })
     }
 
     /// The counter of a byte, by its distance from the start of the filter; `None` if the counters do not reach it.

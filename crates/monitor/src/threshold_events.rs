@@ -80,7 +80,7 @@ impl ThresholdEvents {
             return None;
         }
         let event = ThresholdEvent {
-            filter: place.filter.load(Ordering::Relaxed) as u8,
+            filter: (place.filter.load(Ordering::Relaxed) & 0xff) as u8,
             address: place.address.load(Ordering::Relaxed),
             count: place.count.load(Ordering::Relaxed),
         };

@@ -10,6 +10,7 @@
 use crate::private_stack::{PART, enter};
 use crate::stack::on_stack;
 use gondwana_node::Node;
+use gondwana_page::to_usize;
 use libc::{c_int, c_void, sigset_t, stack_t, ucontext_t};
 use std::cell::{Cell, UnsafeCell};
 use std::mem::zeroed;
@@ -71,8 +72,8 @@ fn use_part(part: (usize, usize)) {
 /// The handler that the kernel started calls this on the private stack and passes its `context`.
 pub(crate) fn on_wanted_stack(flags: c_int, context: *const c_void, call: &mut dyn FnMut()) {
     // SAFETY: the kernel passed a valid context.
-    let interrupted =
-        unsafe { (*context.cast::<ucontext_t>()).uc_mcontext.gregs[libc::REG_RSP as usize] } as usize;
+    let interrupted = unsafe { (*context.cast::<ucontext_t>()).uc_mcontext.gregs[libc::REG_RSP as usize] };
+    let interrupted = to_usize(interrupted.cast_unsigned());
     let (start, end) = PROGRAM.get();
     if flags & libc::SA_ONSTACK == 0 || start == end {
         return call();

@@ -1,6 +1,8 @@
 //! The library that makes a process a node: preloaded into an unmodified program, it interposes the functions by
 //! which programs allocate and share memory, synchronise, start threads and end.
 
+#![warn(clippy::cast_possible_truncation, clippy::cast_sign_loss, clippy::cast_possible_wrap)]
+
 mod alloc;
 mod api;
 mod constructors;
@@ -10,6 +12,7 @@ mod io;
 mod library;
 mod map;
 mod next_function;
+mod numbers;
 mod openmp;
 mod operators;
 mod plt_stubs;

@@ -7,6 +7,7 @@
 
 use gondwana_elf::is_runtime_library;
 use gondwana_elf::loaded::{self, LoadedObject, tag};
+use gondwana_page::to_usize;
 use libc::{Elf64_Rela, Elf64_Sym};
 
 /// Kinds of relocations that store the address of a symbol.
@@ -39,11 +40,11 @@ pub(crate) fn replace() {
         let places = object
             .relocations(tag::RELA, tag::RELASZ)
             .filter(|entry| matches!(entry.r_info & 0xffff_ffff, ADDRESS | GLOBAL) && entry.r_addend == 0)
-            .map(|entry| object.base().wrapping_add(entry.r_offset as usize));
+            .map(|entry| object.base().wrapping_add(to_usize(entry.r_offset)));
         for place in places.chain(words) {
             let place = place as *mut u64;
             // SAFETY: the loader has mapped the place and written to it.
-            let now = unsafe { place.read() } as usize;
+            let now = to_usize(unsafe { place.read() });
             if let Some(stub) = stubs.iter().find(|stub| stub.stub == now) {
                 // SAFETY: as above; no other thread runs.
                 unsafe { object.overwrite(place, stub.function as u64) };
@@ -59,9 +60,9 @@ fn stubs(executable: &LoadedObject<'_>) -> Vec<Stub> {
         // SAFETY: the loader has mapped the table, and the entry names a symbol in it; the place holds the function.
         unsafe {
             let symbol = &*(symbols as *const Elf64_Sym).add((entry.r_info >> 32) as usize);
-            let place = executable.base().wrapping_add(entry.r_offset as usize) as *const usize;
+            let place = executable.base().wrapping_add(to_usize(entry.r_offset)) as *const usize;
             (symbol.st_shndx == 0 && symbol.st_value != 0).then(|| Stub {
-                stub: executable.base().wrapping_add(symbol.st_value as usize),
+                stub: executable.base().wrapping_add(to_usize(symbol.st_value)),
                 function: place.read(),
             })
         }

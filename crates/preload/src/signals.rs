@@ -1,9 +1,11 @@
 //! Faults on shared memory, and the program's own signal handlers.
 
+use crate::numbers::many;
 use crate::private_stack::uninterrupted;
 use crate::{handler_stack, private_stack};
 use gondwana_locks::lock;
 use gondwana_node::{Node, ProcessChange, Thread};
+use gondwana_page::to_usize;
 use libc::{c_int, c_void, sigaction as Action, siginfo_t, sigset_t, ucontext_t};
 use std::mem::zeroed;
 use std::ptr::null_mut;
@@ -23,11 +25,11 @@ static WANTED: Wanted = Wanted(Mutex::new(unsafe { zeroed() }));
 
 impl Wanted {
     fn get(&self, signal: c_int) -> Action {
-        uninterrupted(|| lock(&self.0)[signal as usize])
+        uninterrupted(|| lock(&self.0)[many(signal)])
     }
 
     fn set(&self, signal: c_int, action: Action) {
-        uninterrupted(|| lock(&self.0)[signal as usize] = action);
+        uninterrupted(|| lock(&self.0)[many(signal)] = action);
     }
 }
 
@@ -65,7 +67,12 @@ unsafe extern "C" fn on_fault(signal: c_int, info: *mut siginfo_t, context: *mut
     let (address, code, write, at) = unsafe {
         let registers = &(*context.cast::<ucontext_t>()).uc_mcontext.gregs;
         let write = registers[libc::REG_ERR as usize] & 2 != 0;
-        ((*info).si_addr() as usize, (*info).si_code, write, registers[libc::REG_RIP as usize] as usize)
+        (
+            (*info).si_addr() as usize,
+            (*info).si_code,
+            write,
+            to_usize(registers[libc::REG_RIP as usize].cast_unsigned()),
+        )
     };
     let from_kernel = code > 0 && code != libc::SI_KERNEL;
     let resolved = from_kernel
@@ -133,7 +140,8 @@ unsafe fn call(handler: usize, flags: c_int, signal: c_int, info: *mut siginfo_t
 
 unsafe extern "C" fn on_crash(signal: c_int, info: *mut siginfo_t, context: *mut c_void) {
     // SAFETY: the kernel passes valid pointers.
-    let at = unsafe { (*context.cast::<ucontext_t>()).uc_mcontext.gregs[libc::REG_RIP as usize] as usize };
+    let at = unsafe { (*context.cast::<ucontext_t>()).uc_mcontext.gregs[libc::REG_RIP as usize] };
+    let at = to_usize(at.cast_unsigned());
     // SAFETY: as above.
     let address = if signal == libc::SIGABRT { at } else { unsafe { (*info).si_addr() as usize } };
     if let Some(node) = Node::current() {

@@ -1,6 +1,7 @@
 //! How a process becomes a node: before the program's own start-up code runs.
 
 use crate::io::{descriptors, stream_memory, streams_elsewhere, streams_for_others};
+use crate::numbers::many;
 use crate::stack::on_stack;
 use crate::{
     alloc, api, constructors, exit, library, map, plt_stubs, private_stack, pthread, report, signals,
@@ -8,6 +9,7 @@ use crate::{
 };
 use gondwana_control::{Boot, Control, Report};
 use gondwana_node::{Caller, Hooks, Node, ProcessChange, Thread};
+use gondwana_page::to_usize;
 use libc::{c_char, c_int, c_void};
 use std::ffi::CStr;
 use std::os::fd::{FromRawFd, OwnedFd};
@@ -73,7 +75,7 @@ pub(crate) unsafe extern "C" fn __libc_start_main(
         Err(error) => report::fatal(&format!("the launcher's instructions are unusable: {error}")),
     };
     // SAFETY: the environment follows the arguments on the initial stack.
-    unsafe { restore_environment(argv.add(argc as usize + 1), &boot.hidden_env) };
+    unsafe { restore_environment(argv.add(many(argc) + 1), &boot.hidden_env) };
     let (first, me, nodes) = (boot.node == 0, usize::from(boot.node), usize::from(boot.nodes));
     begin_standard_streams();
     plt_stubs::replace();
@@ -92,7 +94,7 @@ pub(crate) unsafe extern "C" fn __libc_start_main(
         native_self: pthread::native_self,
     };
     if nodes > 1 {
-        descriptors::reserve(nodes, me);
+        descriptors::reserve(boot.nodes, boot.node);
         stream_memory::begin(me, nodes);
     }
     let control = boot.control_fd;
@@ -136,10 +138,10 @@ fn fail(control: c_int, why: &str) -> ! {
 fn apply(change: &ProcessChange) -> c_int {
     match *change {
         ProcessChange::Action { signal, handler, flags, mask } => {
-            signals::put_in_force_here(signal, handler as usize, flags, mask)
+            signals::put_in_force_here(signal, to_usize(handler), flags, mask)
         }
         ProcessChange::Protect { address, length, protection, beyond_file } => {
-            map::protect_here(address as usize, length as usize, protection, beyond_file)
+            map::protect_here(to_usize(address), to_usize(length), protection, beyond_file)
         }
         ProcessChange::CloseDescriptor { descriptor } => descriptors::close_here(descriptor),
         ProcessChange::ForgetDescriptor { descriptor } => {
@@ -150,7 +152,7 @@ fn apply(change: &ProcessChange) -> c_int {
         ProcessChange::Standard { descriptor, stream } => descriptors::follow(descriptor, stream),
         ProcessChange::Signal { thread, signal } => pthread::kill_here(thread, signal),
         ProcessChange::AtExit { function, argument, object } => {
-            exit::at_exit_here(function as usize, argument as usize, object as usize)
+            exit::at_exit_here(to_usize(function), to_usize(argument), to_usize(object))
         }
         ProcessChange::ExpectRobustMutexes => pthread::expect_robust_mutexes(),
     }
@@ -177,14 +179,14 @@ unsafe extern "C" fn enter(start: *mut c_void) -> *mut c_void {
     // SAFETY: `start_main` passes its own structure.
     let start = unsafe { &*start.cast::<Start>() };
     // SAFETY: the environment follows the arguments on the initial stack.
-    constructors::run(start.argc, start.argv, unsafe { start.argv.add(start.argc as usize + 1) });
+    constructors::run(start.argc, start.argv, unsafe { start.argv.add(many(start.argc) + 1) });
     start.go();
     std::ptr::null_mut()
 }
 
 /// Copies the arguments into shared memory: threads on other nodes follow pointers to them.
 fn share_arguments(node: &'static Node, start: &mut Start) {
-    for index in 0..start.argc as usize {
+    for index in 0..many(start.argc) {
         // SAFETY: the initial stack holds `argc` strings.
         unsafe {
             let text = CStr::from_ptr(*start.argv.add(index)).to_bytes_with_nul();

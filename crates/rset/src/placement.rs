@@ -1,7 +1,7 @@
 //! Which node each page of a region is on.
 
 use crate::{MemoryPolicy, RSet};
-use gondwana_topology::{MAX_NODES, Machine, NodeId, NodeSet, ProcessorSet};
+use gondwana_topology::{Id, MAX_NODES, Machine, NodeId, NodeSet, ProcessorSet};
 use serde::{Deserialize, Serialize};
 
 /// A memory policy for a resource set on a machine, ready to be asked about any page.
@@ -97,7 +97,7 @@ impl Placement {
             return Err(PlacementError::NothingRemote(Box::new(*rset)));
         }
         let for_touching = Box::new(std::array::from_fn(|index| {
-            let touching = NodeId(index as u16);
+            let touching = NodeId::from_index(index);
             match policy {
                 MemoryPolicy::Remote => next_after(touching, &nodes),
                 _ => machine.nearest(touching, &nodes).unwrap_or(touching),
@@ -161,7 +161,7 @@ impl Placement {
             return Some(self.parts.get(part).unwrap_or(last).1);
         }
         let count = self.nodes.len() as u64;
-        let nth = |index: u64| Some(self.nodes[index as usize]);
+        let nth = |index: u64| self.nodes.get(usize::try_from(index).ok()?).copied();
         match self.policy {
             MemoryPolicy::Float => None,
             MemoryPolicy::Local | MemoryPolicy::Remote | MemoryPolicy::Explicit(_) => {
@@ -170,7 +170,8 @@ impl Placement {
             MemoryPolicy::Striped(stride) => nth(page / stride % count),
             MemoryPolicy::Block => {
                 let page = page.min(pages.saturating_sub(1));
-                nth((u128::from(page) * u128::from(count) / u128::from(pages.max(1))) as u64)
+                let index = u128::from(page) * u128::from(count) / u128::from(pages.max(1));
+                nth(u64::try_from(index).expect("below the number of nodes"))
             }
         }
     }
@@ -217,7 +218,7 @@ impl Placement {
                 // The smallest number whose part is the next one.
                 let (count, all) = (self.nodes.len() as u128, u128::from(pages));
                 let next_part = u128::from(page) * count / all + 1;
-                (next_part * all).div_ceil(count).min(all) as u64
+                u64::try_from((next_part * all).div_ceil(count)).map_or(pages, |end| end.min(pages))
             }
             _ => pages,
         }

@@ -3,6 +3,7 @@
 use super::gains::{Gain, clear_gain, gain, of_home};
 use super::pages::{Pages, Usage, UsedPage};
 use crate::Area;
+use crate::numbers::scaled;
 use gondwana_recording::RunRecord;
 use gondwana_rset::PlacementPart;
 use gondwana_topology::NodeId;
@@ -165,8 +166,7 @@ impl<'a> AreaPages<'a> {
         let average = total / self.recorded.len().max(1) as f64;
         let moved = |&(index, count, of): &(u64, u64, u64)| {
             let samples = count.min(SAMPLES);
-            let at =
-                |sample: u64| index + (u128::from(sample) * u128::from(count) / u128::from(samples)) as u64;
+            let at = |sample: u64| index + scaled(sample, count, samples);
             let moved = (0..samples).filter(|sample| self.seen.contains(&home(at(*sample), of))).count();
             moved as f64 / samples as f64 * count as f64
         };

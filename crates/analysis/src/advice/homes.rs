@@ -4,10 +4,11 @@ use super::blocks::{AreaPages, MOST_PARTS, follow_writers};
 use super::gains::Gain;
 use super::pages::{Pages, page_bytes};
 use super::{Advice, AdviceKind, entry, percent};
+use crate::numbers::{scaled, whole};
 use crate::{Analysis, Area, Origin};
 use gondwana_plan::{Homes, Traffic};
 use gondwana_rset::{MemoryPolicy, PlacementPart};
-use gondwana_topology::{NodeId, NodeSet};
+use gondwana_topology::{Id, NodeId, NodeSet};
 use std::collections::BTreeSet;
 use std::num::NonZeroU64;
 
@@ -57,8 +58,8 @@ pub(super) fn advise(analysis: &Analysis, area: &Area, pages: &Pages) -> Option<
     let all = area.totals.requests();
     // Estimates of unrecorded accesses may be too high.
     let saving = Traffic {
-        requests: (form.total.requests as u64).min(all),
-        bytes: (form.total.bytes as u64).min(area.totals.bytes),
+        requests: whole(form.total.requests).min(all),
+        bytes: whole(form.total.bytes).min(area.totals.bytes),
     };
     let share = percent(saving.requests as f64, all as f64);
     let reason = match (&form.kind, &form.homes) {
@@ -119,13 +120,13 @@ fn forms(blocks: &AreaPages<'_>, nodes: u16, area: &Area) -> Vec<Form> {
             form(AdviceKind::Home, Homes::Policy(policy), &|_, _| node)
         })
         .collect();
-    let of = u128::from(nodes);
-    let block = |index: u64, pages: u64| (u128::from(index) * of / u128::from(pages.max(1))) as u16;
+    let node = |number: u64| u16::try_from(number).unwrap_or(u16::MAX);
+    let block = |index: u64, pages: u64| node(scaled(index, nodes.into(), pages.max(1)));
     forms.push(form(AdviceKind::Block, Homes::Policy(MemoryPolicy::Block), &block));
     let longest = blocks.longest() / u64::from(nodes);
     let mut stride = NonZeroU64::MIN;
     while stride.get() <= longest.min(LONGEST_STRIDE) {
-        let striped = |index: u64, _| (index / stride % u64::from(nodes)) as u16;
+        let striped = |index: u64, _| node(index / stride % u64::from(nodes));
         forms.push(form(AdviceKind::Striped, Homes::Policy(MemoryPolicy::Striped(stride)), &striped));
         let Some(next) = stride.checked_mul(NonZeroU64::MIN.saturating_add(1)) else { break };
         stride = next;
@@ -155,10 +156,13 @@ fn forms(blocks: &AreaPages<'_>, nodes: u16, area: &Area) -> Vec<Form> {
 /// A block for each node, as under the policy of that name, but starting at node `first`: the first thread need not
 /// be on node 0.
 fn rotated(pages: u64, nodes: u16, first: u16) -> Vec<PlacementPart> {
-    let begin = |part: u16| (u128::from(pages) * u128::from(part)).div_ceil(u128::from(nodes)) as u64;
+    let begin = |part: u16| {
+        let page = (u128::from(pages) * u128::from(part)).div_ceil(u128::from(nodes));
+        u64::try_from(page).unwrap_or(u64::MAX)
+    };
     let part = |number: u16| PlacementPart {
         pages: begin(number + 1) - begin(number),
-        node: NodeId(((u32::from(number) + u32::from(first)) % u32::from(nodes)) as u16),
+        node: NodeId::from_index((usize::from(number) + usize::from(first)) % usize::from(nodes)),
     };
     (0..nodes).map(part).filter(|part| part.pages > 0).collect()
 }
@@ -169,7 +173,9 @@ fn rotated_blocks_are_those_of_the_policy() {
     for (pages, nodes) in [(1, 4), (7, 4), (128, 3), (129, 4), (5, 1), (1000, 65535)] {
         for first in [0, 1, nodes - 1] {
             let parts = rotated(pages, nodes, first);
-            let listed = parts.iter().flat_map(|part| vec![u64::from(part.node.0); part.pages as usize]);
+            let listed = parts
+                .iter()
+                .flat_map(|part| vec![u64::from(part.node.0); usize::try_from(part.pages).unwrap()]);
             let of = u64::from(nodes);
             let expected = (0..pages).map(|page| (page * of / pages + u64::from(first)) % of);
             assert!(listed.eq(expected), "{pages} pages, {nodes} nodes, from {first}");

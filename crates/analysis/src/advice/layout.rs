@@ -1,6 +1,7 @@
 //! Data that different nodes use on the same pages, and how to lay it out instead.
 
 use super::{Advice, AdviceKind};
+use crate::numbers::whole;
 use crate::{Area, FalselySharedPage, UsedBytes};
 use gondwana_page::PAGE_SIZE;
 use gondwana_plan::Traffic;
@@ -15,7 +16,7 @@ pub(super) fn advise(area: &Area) -> Option<Advice> {
     let hottest = area.falsely_shared.first()?;
     let requests = saved(area);
     let share = requests as f64 / area.totals.requests().max(1) as f64;
-    let saving = Traffic { requests, bytes: (area.totals.bytes as f64 * share.min(1.0)) as u64 };
+    let saving = Traffic { requests, bytes: whole(area.totals.bytes as f64 * share.min(1.0)) };
     let fetched: u64 = area.falsely_shared.iter().map(|shared| shared.fetches).sum();
     let pages = area.falsely_shared.len();
     let reason = format!(
@@ -64,7 +65,7 @@ fn saved(area: &Area) -> u64 {
     let again: u64 = area.falsely_shared.iter().map(again).sum();
     let fetches = (area.totals.reads + area.totals.writes).max(1);
     let all = area.totals.requests();
-    (again as f64 / fetches as f64 * all as f64).min(all as f64) as u64
+    whole((again as f64 / fetches as f64 * all as f64).min(all as f64))
 }
 
 /// The users of the parts of a page: `counters[0] to counters[3] (node 0 writes) and counters[4] (node 1 reads) are`;

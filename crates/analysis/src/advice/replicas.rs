@@ -2,6 +2,7 @@
 
 use super::pages::{Pages, page_bytes};
 use super::{Advice, AdviceKind, entry, percent};
+use crate::numbers::whole;
 use crate::{Analysis, Area, Pattern};
 use gondwana_plan::{Homes, Traffic};
 
@@ -31,14 +32,14 @@ pub(super) fn advise(analysis: &Analysis, area: &Area, pages: &Pages) -> Option<
         let read =
             pages.values().filter(|page| page.uses.get(&number).is_some_and(|it| it.reads > 0.0)).count()
                 as u64;
-        if (read + node.totals.ahead).min(all) < (all as f64 * LEAST_READ) as u64 {
+        if (read + node.totals.ahead).min(all) < whole(all as f64 * LEAST_READ) {
             return None;
         }
         let rounds = (node.totals.reads as f64 / read.max(1) as f64).max(1.0);
         saved += (node.totals.reads as f64 - rounds * all.div_ceil(TOGETHER) as f64).max(0.0);
         readers += 1;
     }
-    let saving = Traffic { requests: saved as u64, bytes: 0 };
+    let saving = Traffic { requests: whole(saved), bytes: 0 };
     let (reads, requests) = (totals.reads, totals.requests());
     let reason = format!(
         "{readers} {} it: {reads} of the {requests} requests ({}) are fetches for reads, which can come together",

@@ -3,6 +3,7 @@
 use super::pages::{Moved, by_thread};
 use super::{Advice, AdviceKind, Entry};
 use crate::Analysis;
+use crate::numbers::whole;
 use gondwana_plan::{ThreadGroup, Traffic};
 use gondwana_topology::NodeId;
 use std::collections::BTreeMap;
@@ -123,7 +124,7 @@ pub(super) fn advise(analysis: &Analysis) -> (Moved, Option<Advice>) {
     if saved < (analysis.totals.requests() as f64 * LEAST_SHARE).max(1.0) {
         return nothing;
     }
-    let saving = Traffic { requests: saved as u64, bytes: (after.bytes - before.bytes).max(0.0) as u64 };
+    let saving = Traffic { requests: whole(saved), bytes: whole((after.bytes - before.bytes).max(0.0)) };
     let placed = || exchange.numbers.iter().zip(&exchange.nodes).zip(&nodes);
     let moved =
         placed().filter(|((_, to), from)| to != from).map(|((number, to), _)| (*number, *to)).collect();

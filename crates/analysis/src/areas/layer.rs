@@ -63,32 +63,32 @@ impl<T: Copy> Layer<T> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use gondwana_page::to_usize;
     use proptest::prelude::*;
 
     proptest! {
         #[test]
         fn the_latest_is_what_is_seen(
-            puts in prop::collection::vec((0_u64..50, 0_u64..20), 0..20),
+            puts in prop::collection::vec((0_usize..50, 0_usize..20), 0..20),
             window in (0_u64..60, 0_u64..20),
         ) {
             let mut layer = Layer::default();
             let mut plain = [None; 80];
             for (index, &(start, length)) in puts.iter().enumerate() {
-                layer.put(start..start + length, index);
-                plain[start as usize..(start + length) as usize].fill(Some(index));
+                layer.put(start as u64..(start + length) as u64, index);
+                plain[start..start + length].fill(Some(index));
             }
-            for address in 0..80 {
-                prop_assert_eq!(layer.at(address), plain[address as usize]);
+            for (address, expected) in (0..).zip(plain) {
+                prop_assert_eq!(layer.at(address), expected);
             }
             let window = window.0..window.0 + window.1;
             let mut seen = [None; 80];
             for (range, index) in layer.within(&window) {
                 prop_assert!(range.start >= window.start && range.end <= window.end);
-                range.for_each(|address| seen[address as usize] = Some(index));
+                range.for_each(|address| seen[to_usize(address)] = Some(index));
             }
-            for address in 0..80 {
-                let expected = plain[address as usize].filter(|_| window.contains(&(address as u64)));
-                prop_assert_eq!(seen[address as usize], expected);
+            for (address, (seen, plain)) in (0..).zip(seen.into_iter().zip(plain)) {
+                prop_assert_eq!(seen, plain.filter(|_| window.contains(&address)));
             }
         }
     }

@@ -116,7 +116,7 @@ impl Course {
 }
 
 fn add(samples: &mut Samples, ran: &Finished) -> Result<(), String> {
-    samples.add(WHOLE, ran.wall.as_nanos() as u64);
+    samples.add_time(WHOLE, ran.wall);
     samples.add(OWN, own_time(&ran.stderr).ok_or("did not tell its time")?);
     Ok(())
 }

@@ -4,6 +4,7 @@ use super::case::{AppCase, Group};
 use super::measure::{AppSetup, MeasuredApp, OnFabric, Times};
 use super::ratios::geometric_mean;
 use crate::report::time;
+use crate::samples::nanoseconds;
 use gondwana_console::columns::{Side, columns};
 use gondwana_launcher::run::options::Fabric;
 use serde_json::{Map, Value, json};
@@ -164,7 +165,7 @@ fn cells(case: &AppCase, measured: &MeasuredApp, fabrics: &[Fabric]) -> Vec<Stri
             Some(OnFabric::TooSlow(after)) => {
                 let least = after.as_nanos() as f64 / measured.native.whole.min.max(1) as f64;
                 [
-                    format!("> {}", time(after.as_nanos() as u64)),
+                    format!("> {}", time(nanoseconds(*after))),
                     format!("> {}", times_native(least)),
                     String::new(),
                 ]

@@ -34,8 +34,8 @@ impl Scale {
             // Numbers at the ends of bars need room too.
             let bottom = if min < 1.0 { min.log10() - 0.2 } else { 0.0 };
             return Self::Logarithmic {
-                bottom: bottom.floor() as i32,
-                top: (max.log10() + 0.1).ceil() as i32,
+                bottom: exponent(bottom.floor()),
+                top: exponent((max.log10() + 0.1).ceil()),
             };
         }
         let rough = max / LINES;
@@ -83,9 +83,18 @@ impl Scale {
     }
 }
 
+/// A whole number, such as the logarithm of another number is when it is rounded.
+#[expect(
+    clippy::cast_possible_truncation,
+    reason = "floats have no other conversion, and logarithms are small"
+)]
+fn exponent(whole: f64) -> i32 {
+    whole as i32
+}
+
 /// A positive number or 0, with three digits except for those that say nothing.
 pub(crate) fn digits(value: f64) -> String {
-    let before_point = if value > 0.0 { value.log10().floor() as i32 + 1 } else { 1 };
+    let before_point = if value > 0.0 { exponent(value.log10().floor()) + 1 } else { 1 };
     let decimals = usize::try_from(3 - before_point).unwrap_or(0);
     let text = format!("{value:.decimals$}");
     if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.').to_owned() } else { text }

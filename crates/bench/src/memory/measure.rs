@@ -48,7 +48,7 @@ pub(super) fn measure(
 ) -> Result<MeasuredMemory, String> {
     let pages_each = setup.pages_each(case.threads);
     let pages_of_array = pages_each * case.threads as u64;
-    let pages = pages_of_array as usize * case.kernel.arrays();
+    let pages = usize::try_from(pages_of_array).map_err(|error| error.to_string())? * case.kernel.arrays();
     let (mut command, processors) = match setup.cluster {
         Some(nodes) => (on_cluster(nodes)?, None),
         None => {

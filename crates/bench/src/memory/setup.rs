@@ -84,7 +84,8 @@ impl MemorySetup {
         let nodes = match options.nodes.as_deref() {
             None => USUAL_NODES,
             Some(text) => {
-                let number = text.parse().ok().filter(|&number| (2..=MAX_NODES as u16).contains(&number));
+                let fits = |&number: &u16| (2..=MAX_NODES).contains(&usize::from(number));
+                let number = text.parse().ok().filter(fits);
                 number.ok_or_else(|| {
                     Failure::usage(format!("--nodes: '{text}' is no number of nodes from 2 to {MAX_NODES}"))
                 })?

@@ -88,8 +88,8 @@ mod tests {
         for count in 6..300 {
             let (low, _) = alike(first(count)).interval().unwrap();
             // Of all ways in which the coins can fall, those with fewer heads than values up to the lower end.
-            let (mut ways, mut below) = (0.5_f64.powi(count as i32), 0.0);
-            for heads in 0..low as u32 {
+            let (mut ways, mut below) = (0.5_f64.powi(count.cast_signed()), 0.0);
+            for heads in (0..count).take_while(|&heads| f64::from(heads) < low) {
                 below += ways;
                 ways *= f64::from(count - heads) / f64::from(heads + 1);
             }

@@ -3,7 +3,7 @@
 use super::case::{MonitorCase, Time};
 use crate::child;
 use crate::programs::{OnNodes, Programs};
-use crate::samples::Samples;
+use crate::samples::{Samples, nanoseconds};
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::path::Path;
@@ -96,7 +96,7 @@ fn run(
     }
     let finished = child::run(&mut command, programs.folder(), child::STUCK)?;
     let time = match case.time {
-        Time::Whole => finished.wall.as_nanos() as u64,
+        Time::Whole => nanoseconds(finished.wall),
         Time::Printed(name) => {
             let mut samples = Samples::default();
             let all = samples.add_lines(&finished.stdout);
@@ -104,7 +104,7 @@ fn run(
             summary.ok_or("printed something that is not a measurement")?.median
         }
     };
-    Ok(TimedRun { time, processors: finished.processors.as_nanos() as u64 })
+    Ok(TimedRun { time, processors: nanoseconds(finished.processors) })
 }
 
 fn recorded(file: &Path) -> Result<RecordedRun, String> {

@@ -7,7 +7,7 @@ use super::measure::Noted;
 use super::overhead::{Estimate, Overhead, TARGET, Verdict};
 use crate::chart::digits;
 use crate::report::time;
-use gondwana_console::columns::{Side, amount, columns};
+use gondwana_console::columns::{Side, amount, columns, to_whole};
 use serde_json::{Value, json};
 
 /// What came of a case, or why nothing did.
@@ -81,8 +81,8 @@ fn cells(case: &MonitorCase, overhead: &Overhead) -> Vec<String> {
     let [ratio, interval] = ratio(&overhead.estimate);
     vec![
         case.name.to_owned(),
-        time(overhead.without.median as u64),
-        time(overhead.with.median as u64),
+        time(to_whole(overhead.without.median)),
+        time(to_whole(overhead.with.median)),
         ratio,
         interval,
         format!("{:.3}", overhead.least),

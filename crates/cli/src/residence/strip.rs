@@ -70,7 +70,7 @@ mod tests {
         let mut strip = Strip::new(0..CELLS * 4 * page);
         for number in 0..CELLS * 4 {
             let node = if number % 4 == 0 { 0 } else { 1 + number / (CELLS * 2) };
-            strip.add(number * page, Some(NodeId(node as u16)));
+            strip.add(number * page, Some(NodeId(u16::try_from(node).unwrap())));
         }
         assert_eq!(strip.to_string(), format!("{}{}", "1".repeat(CELLS / 2), "2".repeat(CELLS / 2)));
     }

@@ -122,7 +122,10 @@ fn quits() -> bool {
     let mut keys = [0_u8; 64];
     // SAFETY: the kernel writes at most as many bytes as are given.
     let count = unsafe { libc::read(0, keys.as_mut_ptr().cast(), keys.len()) };
-    count <= 0 || keys[..count as usize].iter().any(|key| matches!(key, b'q' | b'Q'))
+    match usize::try_from(count) {
+        Ok(count @ 1..) => keys[..count].iter().any(|key| matches!(key, b'q' | b'Q')),
+        _ => true,
+    }
 }
 
 fn attributes() -> Option<libc::termios> {

@@ -172,7 +172,8 @@ impl Rates {
         let node = |(number, running): (usize, &gondwana_launcher::run_registry::RunningNode)| {
             let said = recording.started.iter().find(|(node, _)| usize::from(*node) == number);
             let host = running.host.clone().or(said.map(|(_, started)| started.host.clone()));
-            let since = since.get(&(number as u16)).copied().unwrap_or_default();
+            let since =
+                u16::try_from(number).ok().and_then(|number| since.get(&number)).copied().unwrap_or_default();
             let totals = analysis.nodes.get(number).map(|node| node.totals).unwrap_or_default();
             let bytes = |flow: Option<&gondwana_analysis::Flow>| flow.map_or(0, |flow| flow.bytes);
             let bytes_in: u64 = analysis.flows.iter().map(|to| bytes(to.get(number))).sum();

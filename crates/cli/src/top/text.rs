@@ -3,7 +3,7 @@
 use super::snapshot::Snapshot;
 use crate::topo::time;
 use gondwana_console::clean::line;
-use gondwana_console::columns::{Side, amount, columns};
+use gondwana_console::columns::{Side, amount, columns, to_whole};
 
 /// The whole text, with so many lines of each list.
 pub(super) fn whole(shown: &Snapshot, listed: usize) -> String {
@@ -51,7 +51,7 @@ fn rate(rate: f64) -> String {
 }
 
 fn bytes(rate: f64) -> String {
-    amount(rate.round() as u64)
+    amount(to_whole(rate.round()))
 }
 
 fn table(sides: &[Side], heading: &[&str], lines: impl Iterator<Item = Vec<String>>) -> String {

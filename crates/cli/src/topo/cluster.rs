@@ -1,7 +1,7 @@
 //! The machine of a running cluster: its nodes are processes.
 
 use gondwana_console::clean::line;
-use gondwana_console::columns::{Side, amount, columns, counted};
+use gondwana_console::columns::{Side, amount, columns, counted, to_whole};
 use gondwana_console::failure::Failure;
 use gondwana_console::output;
 use gondwana_control::machine;
@@ -27,7 +27,8 @@ struct Found {
 pub(super) fn one(launcher: u32, json: bool, columns: usize) -> Result<String, Failure> {
     let run = ask::ask(launcher)?;
     let used = |node: &RunningNode| node.process.filter(|_| node.host.is_none()).and_then(used);
-    let mut machine = machine(run.nodes.len() as u16, run.processors_each, run.span);
+    let nodes = u16::try_from(run.nodes.len()).map_err(|error| Failure::cannot(error.to_string()))?;
+    let mut machine = machine(nodes, run.processors_each, run.span);
     let here = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default().trim().to_owned();
     for (node, running) in machine.nodes.iter_mut().zip(&run.nodes) {
         node.label = running.host.clone().unwrap_or_else(|| here.clone());
@@ -183,7 +184,7 @@ fn process(node: &RunningNode) -> String {
 
 /// A time for people.
 pub(crate) fn time(seconds: f64) -> String {
-    let seconds = seconds as u64;
+    let seconds = to_whole(seconds);
     match (seconds / 3600, seconds / 60 % 60, seconds % 60) {
         (0, 0, seconds) => format!("{seconds} s"),
         (0, minutes, seconds) => format!("{minutes} min {seconds} s"),

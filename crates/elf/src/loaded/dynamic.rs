@@ -1,6 +1,7 @@
 //! The dynamic section of a loaded object: its names, symbols, relocations and initialisers.
 
 use super::LoadedObject;
+use gondwana_page::to_usize;
 use libc::{Elf64_Rela, c_char, c_int};
 use std::ffi::{CStr, OsStr};
 use std::os::unix::ffi::OsStrExt;
@@ -71,7 +72,7 @@ impl<'a> LoadedObject<'a> {
         self.dynamic()
             .map(|entry| unsafe { *entry })
             .find(|entry| entry.tag == tag)
-            .map(|entry| entry.value as usize)
+            .map(|entry| to_usize(entry.value))
     }
 
     /// The texts that entries with a tag name.
@@ -83,7 +84,7 @@ impl<'a> LoadedObject<'a> {
         // SAFETY: the entries hold offsets of strings in the table.
         unsafe {
             let entries = self.dynamic().map(|entry| *entry).filter(|entry| entry.tag == tag);
-            entries.map(|entry| CStr::from_ptr((table + entry.value as usize) as *const _)).collect()
+            entries.map(|entry| CStr::from_ptr((table + to_usize(entry.value)) as *const _)).collect()
         }
     }
 
@@ -132,7 +133,7 @@ impl<'a> LoadedObject<'a> {
         let entry = self.dynamic().find(|&entry| unsafe { (*entry).tag } == tag::INIT)?;
         // SAFETY: as above; the entry holds the distance of a function with this signature from the object's base.
         unsafe {
-            let address = self.base.wrapping_add((*entry).value as usize);
+            let address = self.base.wrapping_add(to_usize((*entry).value));
             let value = (instead as usize).wrapping_sub(self.base);
             self.overwrite(&raw mut (*entry).value, value as u64);
             Some(std::mem::transmute::<usize, Constructor>(address))
@@ -152,7 +153,7 @@ impl<'a> LoadedObject<'a> {
             // SAFETY: the loader has relocated the array, which holds functions with this signature.
             unsafe {
                 let entry = array.add(index);
-                let address = entry.read() as usize;
+                let address = to_usize(entry.read());
                 // The loader calls the others; 0 and -1 are no functions, but old tools put them there.
                 if address != 0 && address != usize::MAX {
                     taken.push(std::mem::transmute::<usize, Constructor>(address));

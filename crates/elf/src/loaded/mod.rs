@@ -7,7 +7,7 @@ pub use dynamic::{Constructor, Dynamic, tag};
 pub use lookup::{FoundObject, at};
 
 use crate::notes;
-use gondwana_page::PAGE_SIZE;
+use gondwana_page::{PAGE_SIZE, to_usize};
 use libc::{Elf64_Phdr, c_int, c_void, dl_phdr_info, size_t};
 use std::ffi::{CStr, OsStr};
 use std::ops::{ControlFlow, Range};
@@ -148,7 +148,7 @@ impl<'a> LoadedObject<'a> {
         // SAFETY: the headers and the name stay as long as the object.
         unsafe {
             Self {
-                base: info.dlpi_addr as usize,
+                base: to_usize(info.dlpi_addr),
                 path: Path::new(OsStr::from_bytes(CStr::from_ptr(info.dlpi_name).to_bytes())),
                 headers: std::slice::from_raw_parts(info.dlpi_phdr, usize::from(info.dlpi_phnum)),
             }
@@ -193,8 +193,8 @@ impl<'a> LoadedObject<'a> {
     /// The addresses of a segment.
     #[must_use]
     pub fn range(&self, header: &Elf64_Phdr) -> Range<usize> {
-        let start = self.base.wrapping_add(header.p_vaddr as usize);
-        start..start + header.p_memsz as usize
+        let start = self.base.wrapping_add(to_usize(header.p_vaddr));
+        start..start + to_usize(header.p_memsz)
     }
 
     /// The addresses from its first to its last.

@@ -13,7 +13,7 @@ pub use segment::{DEFAULT_RING_BYTES, ShmSegment};
 use crate::counters::MessageCounter;
 use crate::{Counters, Deliver, Event, Fabric, LostReason, SegmentError, SendError, check_message};
 use gondwana_racing::RacingBytes;
-use gondwana_topology::NodeId;
+use gondwana_topology::{Id, NodeId};
 use ring::{Consumer, Producer, RingControl};
 use segment::{MappedLines, Mapping};
 use std::collections::VecDeque;
@@ -84,7 +84,7 @@ impl ShmFabric {
     /// segment cannot be mapped.
     pub fn attach(segment: impl AsFd, node: NodeId, nodes: usize) -> Result<Self, SegmentError> {
         let map = Arc::new(Mapping::attach(segment.as_fd(), node, nodes)?);
-        let all = || (0..nodes).map(|index| NodeId(index as u16));
+        let all = || (0..nodes).map(NodeId::from_index);
         let outgoing = all().map(|to| Outgoing {
             to,
             lines: map.ring(node, to),

@@ -35,7 +35,7 @@ impl FutexWord {
     /// falling asleep are one atomic step with respect to `wake`.
     pub(super) fn wait(&self, expected: u32, timeout: Option<Duration>) {
         let limit = timeout.map(|time| libc::timespec {
-            tv_sec: time.as_secs().min(i32::MAX as u64) as libc::time_t,
+            tv_sec: i32::try_from(time.as_secs()).unwrap_or(i32::MAX).into(),
             tv_nsec: libc::c_long::from(time.subsec_nanos()),
         });
         let limit = limit.as_ref().map_or(std::ptr::null(), std::ptr::from_ref);

@@ -9,6 +9,7 @@
 //! contain the message, which saves one cache miss per message.
 
 use super::primitive::{AtomicU32, AtomicU64, Ordering, fence};
+use gondwana_page::to_usize;
 use gondwana_racing::RacingBytes;
 
 /// Bytes of a line.
@@ -67,7 +68,7 @@ impl RingControl {
     /// True if these lines contain a message that was not taken. Called on the consumer's node, perhaps while another
     /// thread takes it.
     pub(super) fn is_ready(&self, lines: &impl Lines) -> bool {
-        let at = self.tail.load(Ordering::Relaxed) as usize & (lines.count() - 1);
+        let at = to_usize(self.tail.load(Ordering::Relaxed)) & (lines.count() - 1);
         // Relaxed: nothing but the header is read.
         lines.header(at).load(Ordering::Relaxed) != 0
     }
@@ -75,7 +76,7 @@ impl RingControl {
     /// As [`RingControl::is_ready`], for records that were not left to be found.
     pub(super) fn is_urgent(&self, lines: &impl Lines) -> bool {
         let count = lines.count();
-        let mut at = self.tail.load(Ordering::Relaxed) as usize & (count - 1);
+        let mut at = to_usize(self.tail.load(Ordering::Relaxed)) & (count - 1);
         for _ in 0..count {
             // Acquire: the headers behind it are as old at least.
             let header = lines.header(at).load(Ordering::Acquire);
@@ -174,7 +175,7 @@ impl Producer {
     ) -> bool {
         let shape = Shape { head: head.len(), bulk: bulk.iter().map(|piece| piece.len()).sum() };
         let count = lines.count();
-        let at = self.position as usize & (count - 1);
+        let at = to_usize(self.position) & (count - 1);
         let skipped = if at + shape.lines() > count || self.should_rewind(at, shape, count, control) {
             count - at
         } else {
@@ -280,7 +281,7 @@ impl Consumer {
         deliver: impl FnOnce(&[u8], &[u8]),
     ) -> Result<Option<usize>, Damaged> {
         let count = lines.count();
-        let mut at = self.position as usize & (count - 1);
+        let mut at = to_usize(self.position) & (count - 1);
         // Acquire: the record was written before its header.
         let mut header = lines.header(at).load(Ordering::Acquire);
         if header == SKIP {

@@ -3,7 +3,7 @@
 use super::doorbell::Doorbell;
 use super::ring::{LINE, Lines, RingControl, least_lines};
 use crate::{MAX_BULK, MAX_HEAD, SegmentError};
-use gondwana_page::PAGE_SIZE;
+use gondwana_page::{PAGE_SIZE, to_usize};
 use gondwana_racing::{RacingBytes, RacingBytesMut};
 use gondwana_topology::{MAX_NODES, NodeId};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
@@ -162,7 +162,8 @@ impl Mapping {
         let len = file
             .metadata()
             .map_err(|source| SegmentError::System { what: "fstat of the fabric's memory", source })?
-            .len() as usize;
+            .len();
+        let len = to_usize(len);
         // The ring size follows from the length; the preamble must then agree.
         let fixed = Layout::new(nodes, DEFAULT_RING_BYTES)?.ring(0);
         if node.index() >= nodes {

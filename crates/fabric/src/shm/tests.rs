@@ -50,8 +50,8 @@ proptest! {
         let control = RingControl::default();
         let (mut producer, mut consumer) = (Producer::new(), Consumer::new());
         let mut expected = VecDeque::new();
-        for (number, (head_len, bulk_len, taken, left)) in turns.into_iter().enumerate() {
-            let (head, mut bulk) = (vec![number as u8; head_len], vec![!(number as u8); bulk_len]);
+        for (number, (head_len, bulk_len, taken, left)) in (0..).zip(turns) {
+            let (head, mut bulk) = (vec![number; head_len], vec![!number; bulk_len]);
             let left = left && producer.leave(&lines, &control, &head);
             if left {
                 bulk.clear();

@@ -200,7 +200,7 @@ impl Connection {
         // SAFETY: plain numbers, for which zero is valid; the kernel writes as many bytes as it is told at most.
         let (result, info) = unsafe {
             let mut info: libc::tcp_info = std::mem::zeroed();
-            let mut length = size_of::<libc::tcp_info>() as libc::socklen_t;
+            let mut length = libc::socklen_t::try_from(size_of::<libc::tcp_info>()).ok()?;
             let (fd, place) = (self.stream.as_raw_fd(), &raw mut info);
             let (level, option) = (libc::IPPROTO_TCP, libc::TCP_INFO);
             // By system call: in the preloaded library the function of that name is the program's.

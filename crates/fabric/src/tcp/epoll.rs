@@ -1,5 +1,6 @@
 //! Waiting for sockets.
 
+use gondwana_page::to_usize;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
 use std::time::Duration;
@@ -7,7 +8,7 @@ use std::time::Duration;
 pub(super) use libc::{EPOLLET as EDGE, EPOLLIN as READABLE, EPOLLOUT as WRITABLE, EPOLLRDHUP as ENDED};
 
 /// The most events of one call.
-const BATCH: usize = 64;
+const BATCH: u8 = 64;
 
 /// A set of descriptors of interest.
 pub(super) struct Epoll(OwnedFd);
@@ -36,7 +37,7 @@ impl Epoll {
     }
 
     fn control(&self, operation: i32, fd: impl AsFd, interest: i32, token: usize) -> io::Result<()> {
-        let mut event = libc::epoll_event { events: interest as u32, u64: token as u64 };
+        let mut event = libc::epoll_event { events: interest.cast_unsigned(), u64: token as u64 };
         let fd = fd.as_fd().as_raw_fd();
         // SAFETY: both descriptors are open and the event is live.
         check(unsafe { libc::epoll_ctl(self.0.as_raw_fd(), operation, fd, &raw mut event) }).map(|_| ())
@@ -49,13 +50,13 @@ impl Epoll {
             let millis = time.as_nanos().div_ceil(1_000_000);
             i32::try_from(millis).unwrap_or(i32::MAX)
         });
-        let mut events = [libc::epoll_event { events: 0, u64: 0 }; BATCH];
+        let mut events = [libc::epoll_event { events: 0, u64: 0 }; BATCH as usize];
         // SAFETY: the array has room for as many events as it says.
         let count =
-            unsafe { libc::epoll_wait(self.0.as_raw_fd(), events.as_mut_ptr(), BATCH as i32, millis) };
+            unsafe { libc::epoll_wait(self.0.as_raw_fd(), events.as_mut_ptr(), BATCH.into(), millis) };
         // An error can only be an interruption by a signal: nothing is ready.
         let count = usize::try_from(count).unwrap_or(0);
-        events.into_iter().take(count).map(|event| (event.u64 as usize, event.events as i32))
+        events.into_iter().take(count).map(|event| (to_usize(event.u64), event.events.cast_signed()))
     }
 }
 

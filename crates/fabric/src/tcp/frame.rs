@@ -41,7 +41,7 @@ impl Channel {
         let payload = &plain.bytes()[..taken];
         let length = taken + self.overhead();
         let frame = wire.grow(LENGTH + length);
-        frame[..LENGTH].copy_from_slice(&(length as u16).to_le_bytes());
+        frame[..LENGTH].copy_from_slice(&u16::try_from(length).expect("up to MAX_FRAME").to_le_bytes());
         match self {
             Self::Plain => frame[LENGTH..].copy_from_slice(payload),
             Self::Encrypted(keys) => {
@@ -72,8 +72,10 @@ pub(super) type Damage = &'static str;
 /// Writes the start of a message: the lengths, which the head and the bulk data follow.
 pub(super) fn prefix(head: usize, bulk: usize) -> [u8; PREFIX] {
     let mut prefix = [0; PREFIX];
-    prefix[..4].copy_from_slice(&(head as u32).to_le_bytes());
-    prefix[4..].copy_from_slice(&(bulk as u32).to_le_bytes());
+    // What is longer than messages may be stays so.
+    let length = |bytes| u32::try_from(bytes).unwrap_or(u32::MAX).to_le_bytes();
+    prefix[..4].copy_from_slice(&length(head));
+    prefix[4..].copy_from_slice(&length(bulk));
     prefix
 }
 

@@ -213,7 +213,8 @@ impl Failure {
 fn hello(me: Identity<'_>, from: NodeId, to: NodeId) -> [u8; HELLO] {
     let mut hello = [0; HELLO];
     hello[..8].copy_from_slice(&MAGIC);
-    let fields = [VERSION, u16::from(me.secret.is_some()), from.0, to.0, me.nodes as u16];
+    let nodes = u16::try_from(me.nodes).expect("up to MAX_NODES");
+    let fields = [VERSION, u16::from(me.secret.is_some()), from.0, to.0, nodes];
     for (place, field) in hello[8..18].chunks_exact_mut(2).zip(fields) {
         place.copy_from_slice(&field.to_le_bytes());
     }

@@ -6,7 +6,7 @@ use super::handshake::{Failure, Handshake, Identity, Step};
 use super::process_clock::ProcessClock;
 use super::{Security, TcpConfig};
 use crate::ConnectError;
-use gondwana_topology::NodeId;
+use gondwana_topology::{Id, NodeId};
 use socket2::{Domain, Protocol, SockRef, Socket, TcpKeepalive, Type};
 use std::collections::BTreeMap;
 use std::io::{self, ErrorKind, Read, Write};
@@ -45,7 +45,7 @@ pub(super) struct Link {
 pub fn listen(address: SocketAddr, nodes: usize) -> io::Result<TcpListener> {
     let listener = TcpListener::bind(address)?;
     // A node that finds the queue full tries again after a second.
-    SockRef::from(&listener).listen((nodes + STRANGERS) as i32)?;
+    SockRef::from(&listener).listen(i32::try_from(nodes + STRANGERS).unwrap_or(i32::MAX))?;
     Ok(listener)
 }
 
@@ -61,7 +61,7 @@ pub(super) fn establish(listener: TcpListener, config: &TcpConfig) -> Result<Vec
         listener,
         epoll,
         time: ProcessClock::new(Instant::now(), STEP),
-        timeout: HANDSHAKE_TIMEOUT + TIMEOUT_EACH * nodes as u32,
+        timeout: HANDSHAKE_TIMEOUT + TIMEOUT_EACH * u32::try_from(nodes).expect("up to MAX_NODES"),
         calls: (0..config.node.0).map(|peer| Call { peer: NodeId(peer), next: Duration::ZERO }).collect(),
         halves: BTreeMap::new(),
         next: LISTENER + 1,
@@ -269,7 +269,7 @@ impl<'a> Mesh<'a> {
     }
 
     fn timed_out(&self) -> ConnectError {
-        let all = (0..self.config.peers.len()).map(|index| NodeId(index as u16));
+        let all = (0..self.config.peers.len()).map(NodeId::from_index);
         ConnectError::Timeout {
             missing: all.filter(|node| *node != self.config.node && !self.linked[node.index()]).collect(),
             waited: self.config.timeout,

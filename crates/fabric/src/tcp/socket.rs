@@ -184,7 +184,7 @@ mod tests {
     fn what_is_sent_arrives() {
         let (mut one, mut other) = ends().unwrap();
         for length in [1, REQUEST, PIECE] {
-            let message: Vec<u8> = (0..length).map(|index| (index % 251) as u8).collect();
+            let message: Vec<u8> = (0..=250).cycle().take(length).collect();
             std::thread::scope(|scope| {
                 scope.spawn(|| one.send(&message).unwrap());
                 assert_eq!(other.receive(length).unwrap(), message);

@@ -129,7 +129,8 @@ pub(super) fn wait_for(fd: RawFd) -> bool {
     // SAFETY: the kernel reads and writes one pollfd, and writes at most eight bytes.
     unsafe {
         let ready = libc::poll(&raw mut poll, 1, -1);
-        ready >= 0 && libc::read(fd, (&raw mut count).cast(), size_of::<u64>()) == size_of::<u64>() as isize
+        ready >= 0
+            && libc::read(fd, (&raw mut count).cast(), size_of::<u64>()) == size_of::<u64>().cast_signed()
     }
 }
 

@@ -7,6 +7,7 @@ use super::list::Host;
 use super::printers::Printers;
 use super::protocol::{AgentAnswer, AgentCommand, Frame, Prepare, Ready, Stream};
 use super::template;
+use crate::exit;
 use crate::process::events::{End, Event, Nodes};
 use crate::process::signal_name;
 use crate::process::signals::Signals;
@@ -142,7 +143,7 @@ impl RemoteNodes {
                 ) => continue,
                 Ok(Incoming::Signal(signal)) => {
                     let message = format!("stopped by {} before all hosts had answered", signal_name(signal));
-                    return Err(Failure { status: 128u8.wrapping_add(signal as u8), message });
+                    return Err(Failure { status: exit::status_of(signal), message });
                 }
                 Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => {
                     format!("no answer in time from {} (--host-timeout gives more)", names())
@@ -221,9 +222,11 @@ impl RemoteNodes {
     }
 
     fn node_ended(&mut self, node: usize, end: End) {
-        if let Some(ended) = self.ended.get_mut(node).filter(|ended| !**ended) {
+        if let Some(ended) = self.ended.get_mut(node).filter(|ended| !**ended)
+            && let Ok(node) = u16::try_from(node)
+        {
             *ended = true;
-            self.ready.push_back(Event::Ended(node as u16, end));
+            self.ready.push_back(Event::Ended(node, end));
         }
     }
 

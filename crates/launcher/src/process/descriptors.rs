@@ -24,17 +24,17 @@ pub struct Reserved {
 impl Reserved {
     /// Finds and reserves the numbers.
     pub fn new() -> io::Result<Self> {
-        let limit = open_files_limit();
+        let (limit, count) = (open_files_limit(), RawFd::try_from(COUNT).map_err(io::Error::other)?);
         let mut first = PREFERRED;
-        if first + 2 * COUNT as RawFd > limit {
-            first = (limit - 2 * COUNT as RawFd).max(3);
+        if first + 2 * count > limit {
+            first = (limit - 2 * count).max(3);
         }
-        while (first..first + COUNT as RawFd).any(is_open) {
+        while (first..first + count).any(is_open) {
             first += 1;
         }
         let null = std::fs::File::open("/dev/null")?;
         let mut placeholders = vec![];
-        for number in first..first + COUNT as RawFd {
+        for number in first..first + count {
             // SAFETY: F_DUPFD_CLOEXEC touches no memory.
             let fd = unsafe { libc::fcntl(null.as_raw_fd(), libc::F_DUPFD_CLOEXEC, number) };
             if fd < 0 {

@@ -82,7 +82,7 @@ impl Signals {
             (info, length)
         };
         (length > 0).then_some(Arrived {
-            signal: info.ssi_signo as i32,
+            signal: info.ssi_signo.cast_signed(),
             from_kernel: info.ssi_code == libc::SI_KERNEL,
         })
     }

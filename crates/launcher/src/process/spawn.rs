@@ -221,7 +221,7 @@ unsafe fn prepare(setup: &Setup<'_>, parent: libc::pid_t, likelihood: &str) -> R
             // Addresses must be the same on all nodes. The launcher has checked that this works, or that the computer
             // does not randomise.
             let persona = libc::personality(0xffff_ffff);
-            libc::personality((persona | libc::ADDR_NO_RANDOMIZE) as libc::c_ulong);
+            libc::personality((persona | libc::ADDR_NO_RANDOMIZE).cast_unsigned().into());
             let targets = [
                 reserved.control(),
                 reserved.boot(),

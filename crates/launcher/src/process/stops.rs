@@ -149,13 +149,13 @@ mod tests {
 
     /// Checks once a second while the node is stopped (`T`), traced (`t`) or running, or skips a check (space); `S`
     /// and `C` are signals from the launcher. Returns the reports, by the second.
-    fn follow(seconds: &str) -> Vec<(usize, Change)> {
+    fn follow(seconds: &str) -> Vec<(u32, Change)> {
         let mut stops = Stops::default();
         stops.add(3, 77);
         let start = Instant::now();
         let mut told = vec![];
-        for (second, state) in seconds.chars().enumerate() {
-            let now = start + PERIOD * second as u32;
+        for (second, state) in (0..).zip(seconds.chars()) {
+            let now = start + PERIOD * second;
             match state {
                 ' ' => continue,
                 'S' => stops.signalled(3, libc::SIGSTOP),
@@ -234,11 +234,12 @@ mod tests {
     fn a_stopped_process_is_known_by_the_kernel() {
         let mut child = std::process::Command::new("sleep").arg("1000").spawn().unwrap();
         let pid = child.id();
+        let signed = pid.cast_signed();
         // SAFETY: the child has not been waited for; the kernel writes one status.
         unsafe {
-            assert_eq!(libc::kill(pid as i32, libc::SIGSTOP), 0);
+            assert_eq!(libc::kill(signed, libc::SIGSTOP), 0);
             let mut status = 0;
-            assert_eq!(libc::waitpid(pid as i32, &raw mut status, libc::WUNTRACED), pid as i32);
+            assert_eq!(libc::waitpid(signed, &raw mut status, libc::WUNTRACED), signed);
         }
         assert_eq!(held(pid), Some(None));
         child.kill().unwrap();

@@ -67,7 +67,7 @@ impl CounterBanks {
     }
 
     fn begin(&mut self, asker: u16, request: BankRequest, nodes: &[u16], machine: &mut dyn Nodes) {
-        let free = |taken: u64, most: usize| (0..most as u8).find(|number| taken >> number & 1 == 0);
+        let free = |taken: u64, most: usize| (0_u8..).take(most).find(|number| taken >> number & 1 == 0);
         let number = match &request {
             BankRequest::Set { .. } => {
                 free(self.filters, MOST_FILTERS).ok_or(FilterError::TooManyFilters(MOST_FILTERS))

@@ -7,6 +7,7 @@ use super::recording_writer::RecordingWriter;
 use super::supervise::{Outcome, Supervisor};
 use crate::capabilities::{self, Capabilities, mechanism_name, say_degraded};
 use crate::limits;
+use crate::probes;
 use crate::process::descriptors::null;
 use crate::process::events::Nodes;
 use crate::process::local::LocalNodes;
@@ -21,9 +22,8 @@ use gondwana_console::output::tell;
 use gondwana_console::rlimit::explained;
 use gondwana_control::{Boot, FabricBoot, Monitoring, ProtocolInfo, VERSION};
 use gondwana_fabric::{DEFAULT_RING_BYTES, SegmentError, ShmSegment};
-use gondwana_memory::PAGE_SIZE;
+use gondwana_page::PAGE_BITS;
 use gondwana_recording::RunRecord;
-use gondwana_topology::MAX_PROCESSORS;
 use std::cell::Cell;
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 use std::os::fd::OwnedFd;
@@ -79,8 +79,8 @@ impl Job<'_> {
         let live = ProgressLine::new(self.nodes);
         let mut machine = LocalNodes::new(Signals::new(true)?)?;
         let mut service = RegistryService::open();
-        for (node, (fabric, fd)) in self.fabrics()?.into_iter().enumerate() {
-            let boot = self.boot(node as u16, fabric, &can, live.is_shown())?;
+        for (node, (fabric, fd)) in (0..).zip(self.fabrics()?) {
+            let boot = self.boot(node, fabric, &can, live.is_shown())?;
             let streams = [(node > 0).then(null).transpose()?, None, None];
             machine.start(image, &can.library, boot, &fd, streams)?;
         }
@@ -139,7 +139,7 @@ impl Job<'_> {
         progress: bool,
     ) -> Result<Boot, Failure> {
         let nodes_there = usize::from(self.nodes).div_ceil(self.options.hosts.len().max(1));
-        let share = (can.processors / nodes_there).clamp(1, MAX_PROCESSORS) as u16;
+        let share = probes::share(can.processors, nodes_there);
         Ok(Boot {
             version: VERSION.to_owned(),
             run: self.run,
@@ -212,7 +212,7 @@ impl Job<'_> {
             memory: self.options.memory.clone(),
             plan: self.options.plan.as_ref().map_or_else(String::new, |plan| plan.display().to_string()),
             began: began.as_secs(),
-            page_bytes: PAGE_SIZE as u32,
+            page_bytes: 1 << PAGE_BITS,
         }
     }
 }

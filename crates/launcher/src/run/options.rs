@@ -173,24 +173,23 @@ impl RunOptions {
     /// How many nodes to start.
     pub fn nodes(&self) -> Result<u16, Failure> {
         let default = if self.hosts.is_empty() { 2 } else { self.hosts.len() as u64 };
-        match self.nodes.unwrap_or(default) {
-            0 => Err(Failure::usage("a run needs at least one node: -n 1 or more")),
-            many if many > MAX_NODES as u64 => {
-                Err(Failure::usage(format!("{many} nodes are too many: the limit is {MAX_NODES}")))
-            }
-            fits => Ok(fits as u16),
+        let nodes = self.nodes.unwrap_or(default);
+        match u16::try_from(nodes) {
+            Ok(0) => Err(Failure::usage("a run needs at least one node: -n 1 or more")),
+            Ok(fits) if usize::from(fits) <= MAX_NODES => Ok(fits),
+            _ => Err(Failure::usage(format!("{nodes} nodes are too many: the limit is {MAX_NODES}"))),
         }
     }
 
     /// The number of processors of each node, if the user has given it.
     pub fn processors(&self) -> Result<Option<u16>, Failure> {
-        const MOST: u64 = MAX_PROCESSORS as u64;
-        match self.processors {
-            None => Ok(None),
-            Some(count @ 1..=MOST) => Ok(Some(count as u16)),
-            Some(count) => {
-                Err(Failure::usage(format!("a node cannot use {count} processors: -t takes 1 to {MOST}")))
-            }
+        let Some(count) = self.processors else { return Ok(None) };
+        let fits = |count: &u16| (1..=MAX_PROCESSORS).contains(&usize::from(*count));
+        match u16::try_from(count).ok().filter(fits) {
+            Some(count) => Ok(Some(count)),
+            None => Err(Failure::usage(format!(
+                "a node cannot use {count} processors: -t takes 1 to {MAX_PROCESSORS}"
+            ))),
         }
     }
 

@@ -10,7 +10,6 @@ use gondwana_console::failure::Failure;
 use gondwana_control::{Homes, ThreadGroup, machine};
 use gondwana_plan::{Plan, Traffic};
 use gondwana_rset::{MemoryPolicy, Placement, PlacementError, RSet, Registry, ThreadPlan, ThreadPolicy};
-use gondwana_topology::MAX_PROCESSORS;
 
 /// Where threads and pages go.
 #[derive(Clone, Debug, PartialEq)]
@@ -30,7 +29,7 @@ impl Policies {
     /// The policies of the options.
     pub fn of(options: &RunOptions) -> Result<Self, Failure> {
         let nodes = options.nodes()?;
-        let share = (probes::processors() / usize::from(nodes)).clamp(1, MAX_PROCESSORS) as u16;
+        let share = probes::share(probes::processors(), usize::from(nodes));
         let processors_each = options.processors()?.unwrap_or(share);
         let machine = machine(nodes, processors_each, options.span()?.unwrap_or(DEFAULT_SPAN));
         let (threads, memory) = (options.threads.as_str(), options.memory.as_str());

@@ -3,6 +3,7 @@
 use gondwana_console::create::{Destination, Fresh, Readers, destination, with_suffix};
 use gondwana_console::failure::Failure;
 use gondwana_console::rlimit::explained;
+use gondwana_page::to_usize;
 use gondwana_recording::{FILE_HEADER, chunks};
 use std::fs::{self, File};
 use std::io::{self, Seek, Write};
@@ -182,7 +183,7 @@ fn write(mut file: File, chunks: &Receiver<Vec<u8>>, waiting: &AtomicUsize) -> i
             together.extend(chunk);
         }
         if let Err(error) = file.write_all(&together) {
-            let written = file.stream_position().unwrap_or(end).saturating_sub(end) as usize;
+            let written = to_usize(file.stream_position().unwrap_or(end).saturating_sub(end));
             let whole = whole_chunks(&together, written);
             // Where that is not possible readers stop at the piece.
             let _ = file.set_len(end + whole as u64);

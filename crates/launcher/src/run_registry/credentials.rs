@@ -14,7 +14,7 @@ pub(super) fn this_user() -> u32 {
 /// Process and effective user of the other end, when it connected or began to listen.
 pub(super) fn of_peer(stream: &UnixStream) -> io::Result<Launcher> {
     let mut peer = libc::ucred { pid: 0, uid: 0, gid: 0 };
-    let mut length = size_of::<libc::ucred>() as libc::socklen_t;
+    let mut length = libc::socklen_t::try_from(size_of::<libc::ucred>()).map_err(io::Error::other)?;
     // SAFETY: the kernel writes at most as many bytes as it is told that there are.
     let result = unsafe {
         libc::getsockopt(

@@ -22,7 +22,7 @@ const REQUEST_TIMEOUT: Duration = Duration::from_secs(1);
 const MOST: usize = 64;
 
 /// Longest request, in bytes.
-const LONGEST: u64 = 1 << 20;
+const LONGEST: usize = 1 << 20;
 
 /// A request to a run.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -129,7 +129,7 @@ fn serve(listener: &UnixListener, inbox: &Inbox) {
         let mut fds = vec![poll(listener.as_raw_fd())];
         fds.extend(callers.iter().map(|caller| poll(caller.stream.as_raw_fd())));
         let left = callers.front().map(|oldest| oldest.end.saturating_duration_since(Instant::now()));
-        let millis = left.map_or(-1, |left| left.as_millis() as i32 + 1);
+        let millis = left.map_or(-1, |left| i32::try_from(left.as_millis() + 1).unwrap_or(i32::MAX));
         // SAFETY: the kernel reads and writes the array given. An error means "look again".
         unsafe { libc::poll(fds.as_mut_ptr(), fds.len() as libc::nfds_t, millis) };
         callers = callers.into_iter().filter_map(|caller| caller.listen(inbox)).collect();
@@ -189,7 +189,7 @@ impl Caller {
 
     /// The request, if it is complete.
     fn hear(&mut self) -> io::Result<Option<Request>> {
-        let left = LONGEST - self.text.len() as u64;
+        let left = (LONGEST - self.text.len()) as u64;
         match (&self.stream).take(left).read_to_end(&mut self.text) {
             Ok(_) => {
                 let request = serde_json::from_slice(&self.text)?;
@@ -260,7 +260,7 @@ mod tests {
     fn who_says_too_much_or_takes_too_long_is_not_heard() {
         let inbox = Inbox::new().unwrap();
         let (ours, mut theirs) = UnixStream::pair().unwrap();
-        let writing = thread::spawn(move || theirs.write_all(&vec![b' '; 2 * LONGEST as usize]));
+        let writing = thread::spawn(move || theirs.write_all(&vec![b' '; 2 * LONGEST]));
         let mut caller = Caller::new(ours).unwrap();
         while let Some(more) = caller {
             caller = more.listen(&inbox);

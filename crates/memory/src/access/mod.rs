@@ -6,11 +6,12 @@ mod mprotect;
 mod uffd;
 
 use crate::MemoryError;
-use crate::geometry::{Geometry, PAGE_SIZE};
+use crate::geometry::{Geometry, PAGE_SIZE, whole_pages};
 use crate::mapping::SparseTable;
 use gondwana_page::Access;
 use gondwana_racing::RacingBytes;
 use serde::{Deserialize, Serialize};
+use std::ops::Range;
 use std::os::fd::BorrowedFd;
 
 pub(crate) use uffd::Uffd;
@@ -104,14 +105,14 @@ impl Protection {
     /// How many pages from `first` on, before `end`, the memfd holds nothing for and the program cannot reach.
     pub(crate) fn fresh_run(&self, first: u32, end: u32) -> u32 {
         let end = first + self.geometry.consecutive(first, end);
-        (first..end).take_while(|&page| self.now.get(page) == 0).count() as u32
+        leading(first..end, |page| self.now.get(page) == 0)
     }
 
     /// Fills pages that the memfd does not hold and the program cannot access from `source`, which begins with page
     /// `first`, and gives the program `access`. Returns for how many leading pages that was possible.
     pub(crate) fn copy_in(&mut self, first: u32, source: RacingBytes<'_>, access: Access) -> u32 {
         let Backend::Uffd(uffd) = &self.backend else { return 0 };
-        let fresh = self.fresh_run(first, first + (source.len() / PAGE_SIZE) as u32);
+        let fresh = self.fresh_run(first, first + whole_pages(source.len()));
         if fresh == 0 || access == Access::None {
             return 0;
         }
@@ -156,8 +157,7 @@ impl Protection {
 
     /// The number of pages from `first` on, before `end`, that the memfd holds.
     pub(crate) fn populated_run(&self, first: u32, end: u32) -> u32 {
-        let is_populated = |&page: &u32| self.now.get(page) & record::POPULATED != 0;
-        (first..end).take_while(is_populated).count() as u32
+        leading(first..end, |page| self.now.get(page) & record::POPULATED != 0)
     }
 
     /// The program limits its own access to these pages to `limit`. False if the kernel's mprotect enforces it:
@@ -200,7 +200,7 @@ impl Protection {
     fn run(&self, start: u32, end: u32) -> u32 {
         let state = self.now.get(start);
         let end = start + self.geometry.consecutive(start, end);
-        (start + 1..end).take_while(|&page| self.now.get(page) == state).count() as u32 + 1
+        leading(start + 1..end, |page| self.now.get(page) == state) + 1
     }
 
     /// Sets the program's access to `count` pages from `first` on.
@@ -262,6 +262,12 @@ impl Protection {
         }
         Ok(())
     }
+}
+
+/// How many of the first of these pages are `like` that.
+fn leading(pages: Range<u32>, like: impl Fn(u32) -> bool) -> u32 {
+    let Range { start, end } = pages;
+    pages.into_iter().find(|&page| !like(page)).unwrap_or(end.max(start)) - start
 }
 
 /// The access that the record of a page holds.

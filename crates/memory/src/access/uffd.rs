@@ -2,12 +2,13 @@
 //! thread that caused them.
 
 use crate::MemoryError;
-use crate::geometry::PAGE_SIZE;
+use crate::geometry::{PAGE_SIZE, whole_pages};
+use gondwana_page::to_usize;
 use gondwana_racing::RacingBytes;
 use linux_raw_sys::general as sys;
 use linux_raw_sys::ioctl;
 use std::io;
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 
 /// `UFFDIO_CONTINUE_MODE_WP`: install the page write-protected.
 const CONTINUE_MODE_WP: u64 = 1 << 1;
@@ -56,14 +57,15 @@ fn maps_write_protected(fd: OwnedFd) -> bool {
 }
 
 fn create() -> io::Result<OwnedFd> {
-    let flags = libc::O_CLOEXEC | libc::O_NONBLOCK | sys::UFFD_USER_MODE_ONLY as i32;
+    let flags = libc::O_CLOEXEC | libc::O_NONBLOCK | sys::UFFD_USER_MODE_ONLY.cast_signed();
     // SAFETY: userfaultfd(flags) touches no memory.
     let fd = unsafe { gondwana_sys::syscall!(libc::SYS_userfaultfd, flags) };
     if fd < 0 {
         return Err(io::Error::last_os_error());
     }
+    let fd = RawFd::try_from(fd).map_err(io::Error::other)?;
     // SAFETY: the kernel has just given us this descriptor.
-    Ok(unsafe { OwnedFd::from_raw_fd(fd as i32) })
+    Ok(unsafe { OwnedFd::from_raw_fd(fd) })
 }
 
 fn handshake(fd: &OwnedFd, features: u64) -> io::Result<u64> {
@@ -124,7 +126,7 @@ impl Uffd {
             {
                 let half = count / 2;
                 self.in_one_mapping(base, half, request)?;
-                self.in_one_mapping(base + bytes(half) as usize, count - half, request)
+                self.in_one_mapping(base + to_usize(bytes(half)), count - half, request)
             }
             result => result,
         }
@@ -190,11 +192,11 @@ impl Uffd {
                 copy: 0,
             };
             let result = call(&self.0, ioctl::UFFDIO_COPY, &mut argument);
-            done += argument.copy.max(0) as u64;
+            done += u64::try_from(argument.copy).unwrap_or(0);
             let again = argument.copy > 0
                 || result.as_ref().is_err_and(|error| error.raw_os_error() == Some(libc::EAGAIN));
             if result.is_ok() || !again {
-                return (done / PAGE_SIZE as u64) as u32;
+                return whole_pages(to_usize(done));
             }
         }
     }
@@ -213,8 +215,8 @@ impl Uffd {
         while start < end {
             let (result, done) = request(start, end - start);
             let Err(error) = result else { return Ok(()) };
-            if done > 0 {
-                start += done as u64;
+            if let Ok(done @ 1..) = u64::try_from(done) {
+                start += done;
                 continue;
             }
             match error.raw_os_error() {
@@ -228,8 +230,8 @@ impl Uffd {
                 }
                 // A hole in the memfd: allocate its page, then try again.
                 Some(libc::EFAULT) => {
-                    self.populate(start as usize, 1)?;
-                    self.zap(start as usize, 1)?;
+                    self.populate(to_usize(start), 1)?;
+                    self.zap(to_usize(start), 1)?;
                 }
                 Some(libc::EAGAIN) => {}
                 _ => return Err(MemoryError::System { what, source: error }),

@@ -178,7 +178,7 @@ unsafe fn store_word(to: *mut u8, word: u64, mask: u64) {
             0 => {}
             0xff => store_u64(to, word),
             _ => {
-                store_half(to, word as u32, mask & 0xf);
+                store_half(to, (word & 0xffff_ffff) as u32, mask & 0xf);
                 store_half(to.add(4), (word >> 32) as u32, mask >> 4 & 0xf);
             }
         }
@@ -196,11 +196,12 @@ unsafe fn store_half(to: *mut u8, half: u32, mask: u64) {
         }
         for pair in 0..2 {
             let at = to.add(pair * 2);
-            let value = (half >> (pair * 16)) as u16;
+            let value = (half >> (pair * 16) & 0xffff) as u16;
+            let [low, high] = value.to_le_bytes();
             match mask >> (pair * 2) & 3 {
                 0 => {}
-                1 => store_u8(at, value as u8),
-                2 => store_u8(at.add(1), (value >> 8) as u8),
+                1 => store_u8(at, low),
+                2 => store_u8(at.add(1), high),
                 _ => store_u16(at, value),
             }
         }

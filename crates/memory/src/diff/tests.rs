@@ -24,7 +24,8 @@ fn twin_and_page() -> impl Strategy<Value = (Box<PageBytes>, Box<PageBytes>)> {
     let runs = vec((0..PAGE_SIZE, 0..600usize, any::<u8>()), 0..6);
     let stride = (1..64usize, 0..8usize, any::<u8>());
     (any::<[u8; 16]>(), bytes, runs, prop::option::of(stride)).prop_map(|(seed, bytes, runs, stride)| {
-        let twin: Box<PageBytes> = Box::new(std::array::from_fn(|at| seed[at % 16].wrapping_mul(at as u8)));
+        let twin: Box<PageBytes> =
+            Box::new(std::array::from_fn(|at| seed[at % 16].wrapping_mul(at.to_le_bytes()[0])));
         let mut page = twin.clone();
         for (at, value) in bytes {
             page[at] = value;

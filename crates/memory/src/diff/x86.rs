@@ -181,8 +181,8 @@ unsafe fn compare_avx2(new: *const u8, old: *const u8, snapshot: *mut u8, masks:
             let high = load_racing_256(new.add(offset + 32));
             let low_equal = _mm256_cmpeq_epi8(low, _mm256_loadu_si256(old.add(offset).cast()));
             let high_equal = _mm256_cmpeq_epi8(high, _mm256_loadu_si256(old.add(offset + 32).cast()));
-            let low_mask = !_mm256_movemask_epi8(low_equal) as u32;
-            let high_mask = !_mm256_movemask_epi8(high_equal) as u32;
+            let low_mask = !_mm256_movemask_epi8(low_equal).cast_unsigned();
+            let high_mask = !_mm256_movemask_epi8(high_equal).cast_unsigned();
             let mask = u64::from(high_mask) << 32 | u64::from(low_mask);
             if mask != 0 {
                 *slot = mask;
@@ -218,13 +218,13 @@ const fn shuffles(compact: bool) -> [u64; 256] {
     while mask < 256 {
         let mut bytes = [0x80; 8];
         let mut apart = 0;
-        let mut together = 0;
+        let mut together = 0_u8;
         while apart < 8 {
             if mask >> apart & 1 == 1 {
                 if compact {
-                    bytes[together] = apart;
+                    bytes[together as usize] = apart;
                 } else {
-                    bytes[apart as usize] = together as u8;
+                    bytes[apart as usize] = together;
                 }
                 together += 1;
             }
@@ -243,7 +243,7 @@ const fn shuffles(compact: bool) -> [u64; 256] {
 unsafe fn shuffle(from: *const u8, order: u64) -> u64 {
     // SAFETY: by our contract.
     let bytes = unsafe { _mm_loadl_epi64(from.cast()) };
-    _mm_cvtsi128_si64(_mm_shuffle_epi8(bytes, _mm_cvtsi64_si128(order as i64))) as u64
+    _mm_cvtsi128_si64(_mm_shuffle_epi8(bytes, _mm_cvtsi64_si128(order.cast_signed()))).cast_unsigned()
 }
 
 /// # Safety
@@ -270,7 +270,7 @@ unsafe fn compact_avx2(page: *const u8, masks: &Masks, changed: u64, out: *mut u
 unsafe fn scatter_avx2(data: &[u8], masks: &Masks, changed: u64, page: *mut u8) {
     let expand = |source: *const u8, mask: u64| {
         // SAFETY: `scatter_with` passes eight readable bytes.
-        unsafe { shuffle(source, EXPAND[mask as usize & 0xff]) }
+        unsafe { shuffle(source, EXPAND[(mask & 0xff) as usize]) }
     };
     // SAFETY: by our contract.
     unsafe { portable::scatter_with(data, masks, changed, page, expand) }

@@ -104,7 +104,7 @@ impl Bins {
             }
             supply.give_back(slab, &self.inbox);
         } else if listing == UNLISTED {
-            slab.set_listing(partial.len() as u32);
+            slab.set_listing(u32::try_from(partial.len()).expect("fewer slabs than UNLISTED"));
             partial.push(Arc::clone(slab));
         }
     }

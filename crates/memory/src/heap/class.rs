@@ -16,7 +16,7 @@ pub(super) const CLASSES: usize =
 
 /// A size of small blocks. Steps of at most an eighth keep the waste inside a block below 12.5 %.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Class(u8);
+pub(super) struct Class(usize);
 
 impl Class {
     /// The smallest class that has room for `size` bytes at a multiple of `align`, a power of two. `None` if that
@@ -43,18 +43,18 @@ impl Class {
             let step = ((size - 1) >> (doubling - STEPS_SHIFT)) - STEPS;
             LINEAR / GRAIN + (doubling - LINEAR.ilog2()) as usize * STEPS + step
         };
-        Self(index as u8)
+        Self(index)
     }
 
     /// The class with a number below [`CLASSES`].
     #[inline]
     pub(super) fn from_index(index: usize) -> Option<Self> {
-        (index < CLASSES).then_some(Self(index as u8))
+        (index < CLASSES).then_some(Self(index))
     }
 
     #[inline]
     pub(super) fn index(self) -> usize {
-        usize::from(self.0)
+        self.0
     }
 
     /// Bytes in a block.
@@ -75,7 +75,7 @@ mod tests {
     #[test]
     fn each_size_gets_the_next_class_and_wastes_little() {
         assert_eq!(CLASSES, 72);
-        let sizes: Vec<usize> = (0..CLASSES).map(|index| Class(index as u8).size()).collect();
+        let sizes: Vec<usize> = (0..CLASSES).map(|index| Class(index).size()).collect();
         assert!(sizes.is_sorted() && sizes.iter().all(|size| size.is_multiple_of(GRAIN)));
         assert_eq!((sizes[0], sizes[7], sizes[8], sizes[CLASSES - 1]), (16, 128, 144, MAX_SMALL));
         for size in 1..=MAX_SMALL {

@@ -40,7 +40,7 @@ impl Inboxes {
         let mut all = write(&self.0);
         let inbox = Arc::new(Inbox::default());
         all.push(Arc::clone(&inbox));
-        ((all.len() - 1) as CacheId, inbox)
+        (CacheId::try_from(all.len() - 1).expect("caches have numbers of 32 bits"), inbox)
     }
 
     /// Returns a block on behalf of a thread that does not own the slab; false if it was not live.

@@ -57,7 +57,7 @@ impl Layout {
     #[must_use]
     pub fn owner(&self, address: usize) -> Option<NodeId> {
         let index = address.checked_sub(self.base)? / self.bytes_per_node;
-        (index < self.nodes).then_some(NodeId(index as u16))
+        u16::try_from(index).ok().filter(|_| index < self.nodes).map(NodeId)
     }
 
     /// First address of a node's part.

@@ -62,16 +62,17 @@ impl Slab {
         let capacity = SLAB_BYTES / class.size();
         let words = capacity.div_ceil(64);
         let full = |word: usize| u64::MAX >> (64 - (capacity - word * 64).min(64));
+        let capacity = u16::try_from(capacity).expect("a slab has less than 65536 blocks");
         Self {
             base,
             class,
-            size: class.size() as u32,
+            size: u32::try_from(class.size()).expect("up to MAX_SMALL"),
             reciprocal: (1u64 << 32).div_ceil(class.size() as u64),
-            capacity: capacity as u16,
+            capacity,
             owner: AtomicU32::new(owner),
             listing: AtomicU32::new(0),
-            free_count: AtomicU16::new(capacity as u16),
-            untouched: AtomicU16::new(if fresh { 0 } else { capacity as u16 }),
+            free_count: AtomicU16::new(capacity),
+            untouched: AtomicU16::new(if fresh { 0 } else { capacity }),
             summary: AtomicU64::new(u64::MAX >> (64 - words)),
             free: (0..words).map(|word| AtomicU64::new(full(word))).collect(),
             returned: (0..words).map(|_| AtomicU64::new(0)).collect(),
@@ -119,8 +120,8 @@ impl Slab {
     #[inline]
     pub(super) fn block_at(&self, address: usize) -> Option<u16> {
         let offset = (address - self.base) as u64;
-        let block = (offset * self.reciprocal) >> 32;
-        (block * u64::from(self.size) == offset && block < u64::from(self.capacity)).then_some(block as u16)
+        let block = u16::try_from((offset * self.reciprocal) >> 32).ok()?;
+        (u64::from(block) * u64::from(self.size) == offset && block < self.capacity).then_some(block)
     }
 
     /// Takes the free block with the lowest address, so that live blocks keep to few pages. The owner only.
@@ -130,7 +131,8 @@ impl Slab {
         if summary == 0 {
             return None;
         }
-        let index = summary.trailing_zeros() as usize;
+        let number = summary.trailing_zeros();
+        let index = number as usize;
         let word = self.free[index].load(Ordering::Relaxed);
         let rest = word & (word - 1);
         self.free[index].store(rest, Ordering::Relaxed);
@@ -138,7 +140,7 @@ impl Slab {
             self.summary.store(summary & (summary - 1), Ordering::Relaxed);
         }
         self.free_count.store(self.free_count() - 1, Ordering::Relaxed);
-        let block = index as u16 * 64 + word.trailing_zeros() as u16;
+        let block = u16::try_from(number * 64 + word.trailing_zeros()).expect("a bit of 64 words at most");
         let fresh = block >= self.untouched.load(Ordering::Relaxed);
         if fresh {
             self.untouched.store(block + 1, Ordering::Relaxed);
@@ -195,7 +197,7 @@ impl Slab {
             let new = seen & !free;
             self.free[index].store(free | seen, Ordering::Relaxed);
             returned.fetch_and(!seen, Ordering::AcqRel);
-            collected += new.count_ones() as u16;
+            collected += u16::try_from(new.count_ones()).expect("up to 64");
             summary |= u64::from(new != 0) << index;
         }
         self.summary.store(summary, Ordering::Relaxed);

@@ -102,7 +102,7 @@ fn large_runs_have_room_for_some_readers() {
 fn any_node_of_a_large_run_becomes_home() {
     let words = LocalWords::default();
     let word = word(&words, MAX_NODES);
-    for node in 0..MAX_NODES as u16 {
+    for node in (0_u16..).take(MAX_NODES) {
         word.expose(Writers::ToBeStopped, Some(RemoteAccess::Home));
         assert_eq!(word.claim(node, RemoteAccess::Home, STOP), LOCKED_WRITABLE);
         word.take(RemoteAccess::Home);

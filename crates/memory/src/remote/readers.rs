@@ -69,7 +69,7 @@ impl ReaderFormat {
             Self::Bitmap => bits(readers).map(NodeId).collect(),
             Self::Pointers => (0..POINTERS)
                 .filter_map(|index| (readers >> (index * POINTER) & ((1 << POINTER) - 1)).checked_sub(1))
-                .map(|node| NodeId(node as u16))
+                .filter_map(|node| u16::try_from(node).ok().map(NodeId))
                 .collect(),
         }
     }
@@ -77,8 +77,8 @@ impl ReaderFormat {
     /// The reader, of bits with exactly one.
     pub(super) fn single(self, readers: u64) -> u16 {
         match self {
-            Self::Bitmap => readers.trailing_zeros() as u16,
-            Self::Pointers => (readers - 1) as u16,
+            Self::Bitmap => u16::try_from(readers.trailing_zeros()).expect("a word has few bits"),
+            Self::Pointers => ((readers - 1) & 0xffff) as u16,
         }
     }
 }
@@ -86,7 +86,7 @@ impl ReaderFormat {
 /// The numbers of the bits that are set.
 fn bits(mut word: u64) -> impl Iterator<Item = u16> {
     std::iter::from_fn(move || {
-        let bit = word.trailing_zeros() as u16;
+        let bit = u16::try_from(word.trailing_zeros()).ok()?;
         word &= word.checked_sub(1)?;
         Some(bit)
     })

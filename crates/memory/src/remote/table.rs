@@ -151,8 +151,9 @@ impl RemoteAccessTable {
         let pages = pages.start..pages.end.min(self.layout.pages);
         // Words that were never used are holes of the file; reading them would fill the holes.
         let offset = |page: u32| page as usize * WORD;
+        let number = |offset: usize| u32::try_from(offset / WORD).unwrap_or(pages.end);
         for used in data_in(&self.file, offset(pages.start), offset(pages.end)) {
-            for page in (used.start / WORD) as u32..(used.end / WORD) as u32 {
+            for page in number(used.start)..number(used.end) {
                 let readers = self.layout.access_word(&self.words, page).readers();
                 if !readers.is_empty() {
                     found(page, readers);

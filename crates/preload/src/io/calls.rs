@@ -2,6 +2,7 @@
 
 use super::Buffer;
 use super::descriptors::is_here;
+use crate::numbers::many;
 use crate::signals::without_faults;
 use gondwana_memory::PAGE_SIZE;
 use libc::{
@@ -56,7 +57,7 @@ crate::guarded! {
         Buffer::result(length), Buffer::write(value, length_at(length))
     }
     fn epoll_wait[fd](fd: c_int, events: *mut epoll_event, most: c_int, timeout: c_int) -> c_int {
-        Buffer::write(events, most.max(0) as usize * size_of::<epoll_event>())
+        Buffer::write(events, many(most) * size_of::<epoll_event>())
     }
     fn epoll_ctl[fd, other](fd: c_int, operation: c_int, other: c_int, event: *mut epoll_event) -> c_int { Buffer::value(event) }
 
@@ -92,7 +93,7 @@ crate::guarded! {
         Buffer::value(new), Buffer::result(old)
     }
     fn timer_gettime(timer: libc::timer_t, result: *mut itimerspec) -> c_int { Buffer::result(result) }
-    fn getgroups(count: c_int, groups: *mut gid_t) -> c_int { groups_at(groups, count.max(0) as usize) }
+    fn getgroups(count: c_int, groups: *mut gid_t) -> c_int { groups_at(groups, many(count)) }
     fn setgroups(count: size_t, groups: *const gid_t) -> c_int { Buffer::read(groups, count.saturating_mul(size_of::<gid_t>())) }
     fn getresuid(real: *mut uid_t, effective: *mut uid_t, saved: *mut uid_t) -> c_int {
         Buffer::result(real), Buffer::result(effective), Buffer::result(saved)
@@ -194,7 +195,7 @@ macro_rules! waiting_for_events {
             // SAFETY: the caller passes null or a set; the call gets a copy.
             let own = unsafe { without_faults(libc::SIG_SETMASK, mask) };
             let mask = own.as_ref().map_or(std::ptr::null(), std::ptr::from_ref);
-            let events_size = most.max(0) as usize * size_of::<epoll_event>();
+            let events_size = many(most) * size_of::<epoll_event>();
             let time: fn($type) -> Buffer = $buffer;
             super::with_buffers(&[Buffer::write(events, events_size), time(timeout), Buffer::value(mask)], || {
                 // SAFETY: forwards the caller's arguments.

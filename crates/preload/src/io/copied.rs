@@ -3,6 +3,7 @@
 
 use super::{Buffer, is_shared, with_buffers};
 use crate::alloc;
+use crate::numbers::many;
 use libc::{addrinfo, c_char, c_int, c_void, dirent, glob_t, ifaddrs, size_t, sockaddr};
 
 /// Moves a private block to shared memory; a shared block stays. Null if there is no memory.
@@ -101,13 +102,14 @@ macro_rules! scanning {
             if count < 0 {
                 return count;
             }
+            let found = many(count);
             // SAFETY: the C library has filled in that many entries, each as long as it says.
             unsafe {
-                for index in 0..count as usize {
+                for index in 0..found {
                     let entry = entries.add(index);
                     *entry = share(*entry, usize::from((**entry).d_reclen));
                 }
-                *result = share(entries, (count as usize).max(1) * size_of::<*mut dirent>());
+                *result = share(entries, found.max(1) * size_of::<*mut dirent>());
             }
             count
         }

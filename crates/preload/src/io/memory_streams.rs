@@ -146,7 +146,7 @@ macro_rules! flushing {
         #[unsafe(no_mangle)]
         pub(crate) unsafe extern "C" fn $name(stream: *mut FILE) -> c_int {
             if let Some(there) = elsewhere(stream, stringify!($name)) {
-                return there.result(StreamAction::Flush) as c_int;
+                return there.int(StreamAction::Flush);
             }
             // SAFETY: forwards the caller's argument.
             flushing(stream, || unsafe { crate::real!($name: fn(*mut FILE) -> c_int)(stream) })

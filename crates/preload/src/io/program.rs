@@ -34,6 +34,11 @@ fn lock_of(command: c_int, argument: c_ulong) -> Buffer {
 
 /// `syscall`: futexes on shared memory become cluster-wide futexes; all other calls go to the kernel.
 ///
+/// What the kernel takes of an argument of 32 bits.
+fn low_half(word: usize) -> u32 {
+    (word as u64 & 0xffff_ffff) as u32
+}
+
 /// # Safety
 /// As the C library's `syscall`. Arguments that the caller did not pass have arbitrary values, which the kernel
 /// ignores.
@@ -53,7 +58,15 @@ pub(super) unsafe extern "C" fn syscall(
     {
         // SAFETY: the fourth argument of a waiting futex call is null or a valid time.
         let time = unsafe { (d as *const timespec).as_ref() };
-        return match crate::pthread::futex(node, a, b as c_int, c as u32, time, d, f as u32) {
+        return match crate::pthread::futex(
+            node,
+            a,
+            low_half(b).cast_signed(),
+            low_half(c),
+            time,
+            d,
+            low_half(f),
+        ) {
             Ok(result) => result,
             Err(error) => {
                 crate::errno::set(error);

@@ -7,6 +7,7 @@ use super::stream_memory::is_here;
 use super::streams_elsewhere::elsewhere;
 use super::{BOUNCE, Buffer, is_shared, memory_streams, with_buffers};
 use crate::alloc::{Purpose, with_purpose};
+use crate::numbers;
 use crate::private_stack::on_private_stack;
 use gondwana_node::StreamAction;
 use libc::{FILE, c_char, c_int, c_void, size_t, ssize_t};
@@ -177,7 +178,7 @@ pub(super) unsafe extern "C" fn setvbuf(
     size: size_t,
 ) -> c_int {
     if let Some(there) = elsewhere(stream, "setvbuf") {
-        return there.result(StreamAction::Buffer { mode, size: size as u64 }) as c_int;
+        return there.int(StreamAction::Buffer { mode, size: size as u64 });
     }
     let buffer = if is_shared(buffer.cast(), size) { std::ptr::null_mut() } else { buffer };
     // SAFETY: forwards the caller's arguments.
@@ -285,7 +286,7 @@ macro_rules! closing {
         #[unsafe(no_mangle)]
         pub(crate) unsafe extern "C" fn $name(stream: *mut FILE) -> c_int {
             if let Some(there) = elsewhere(stream, stringify!($name)) {
-                return there.result(StreamAction::$elsewhere) as c_int;
+                return there.int(StreamAction::$elsewhere);
             }
             unmark_elsewhere(stream);
             memory_streams::closing(stream, || {
@@ -368,7 +369,7 @@ pub(super) unsafe fn bytes_to(end: u8, most: usize, stream: *mut FILE) -> Vec<u8
             if byte == libc::EOF {
                 break;
             }
-            bytes.push(byte as u8);
+            bytes.push(numbers::byte(byte));
         }
         crate::real!(funlockfile: fn(*mut FILE))(stream);
     }
@@ -383,9 +384,9 @@ unsafe fn read_line(line: *mut *mut c_char, size: *mut size_t, end: c_int, strea
         return -1;
     }
     let mut bytes = match elsewhere(stream, "getline") {
-        Some(there) => there.line(usize::MAX, end as u8),
+        Some(there) => there.line(usize::MAX, numbers::byte(end)),
         // SAFETY: the caller passes an open stream.
-        None => unsafe { bytes_to(end as u8, usize::MAX, stream) },
+        None => unsafe { bytes_to(numbers::byte(end), usize::MAX, stream) },
     };
     if bytes.is_empty() {
         return -1;
@@ -404,7 +405,7 @@ unsafe fn read_line(line: *mut *mut c_char, size: *mut size_t, end: c_int, strea
         }
         std::ptr::copy_nonoverlapping(bytes.as_ptr(), (*line).cast::<u8>(), bytes.len());
     }
-    bytes.len() as ssize_t - 1
+    bytes.len().cast_signed() - 1
 }
 
 /// The least allocation of `getline`.

@@ -5,6 +5,7 @@ use super::buffered;
 use super::stream_marks::{name_of, stream_of, unmark_elsewhere};
 use super::stream_memory::{self, opener_of};
 use crate::errno;
+use crate::numbers::{self, int};
 use gondwana_node::{MOST_BYTES, Node, StreamAction, StreamCall, StreamDone};
 use libc::{FILE, c_char, c_int, c_void};
 
@@ -20,6 +21,11 @@ pub(crate) struct Elsewhere {
 #[inline]
 pub(crate) fn elsewhere(stream: *mut FILE, call: &'static str) -> Option<Elsewhere> {
     opener_of(stream as usize).and_then(|opener| Elsewhere::new(opener, stream, call))
+}
+
+/// A number of bytes up to [`MOST_BYTES`], as it is asked for.
+fn piece(bytes: usize) -> u32 {
+    u32::try_from(bytes).expect("up to MOST_BYTES")
 }
 
 impl Elsewhere {
@@ -45,6 +51,11 @@ impl Elsewhere {
         self.ask(action, vec![]).result
     }
 
+    /// The result of a call that gives an `int`.
+    pub(crate) fn int(&self, action: StreamAction) -> c_int {
+        int(self.result(action))
+    }
+
     /// Reads `bytes` bytes, or fewer at the end; returns the number.
     ///
     /// # Safety
@@ -53,7 +64,7 @@ impl Elsewhere {
         let mut done = 0;
         while done < bytes {
             let wanted = (bytes - done).min(MOST_BYTES);
-            let got = self.ask(StreamAction::Read(wanted as u32), vec![]).bytes;
+            let got = self.ask(StreamAction::Read(piece(wanted)), vec![]).bytes;
             // SAFETY: as many bytes as were wanted, at most.
             unsafe { std::ptr::copy_nonoverlapping(got.as_ptr(), target.cast::<u8>().add(done), got.len()) };
             done += got.len();
@@ -69,7 +80,7 @@ impl Elsewhere {
         let mut line = vec![];
         while line.len() < most && line.last() != Some(&end) {
             let wanted = (most - line.len()).min(MOST_BYTES);
-            let got = self.ask(StreamAction::Line(wanted as u32, end), vec![]).bytes;
+            let got = self.ask(StreamAction::Line(piece(wanted), end), vec![]).bytes;
             line.extend_from_slice(&got);
             if got.len() < wanted {
                 break;
@@ -88,7 +99,8 @@ impl Elsewhere {
             let length = (bytes - done).min(MOST_BYTES);
             // SAFETY: the source has so many bytes.
             let some = unsafe { std::slice::from_raw_parts(source.cast::<u8>().add(done), length) };
-            let put = self.ask(StreamAction::Write, some.to_vec()).result.max(0) as usize;
+            let put = self.ask(StreamAction::Write, some.to_vec()).result;
+            let put = usize::try_from(put).unwrap_or(0);
             done += put;
             if put < length {
                 break;
@@ -182,21 +194,21 @@ macro_rules! also_elsewhere {
 also_elsewhere! {
     // Inlined `getc_unlocked` and `putc_unlocked` call the last function of each list if the buffer is empty.
     [getc fgetc _IO_getc getc_unlocked fgetc_unlocked __uflow] {
-        (stream: *mut FILE) -> c_int, stream => |there| there.result(StreamAction::Get) as c_int
+        (stream: *mut FILE) -> c_int, stream => |there| there.int(StreamAction::Get)
     }
     [__overflow] {
-        (stream: *mut FILE, byte: c_int) -> c_int, stream => |there| there.put(byte as u8)
+        (stream: *mut FILE, byte: c_int) -> c_int, stream => |there| there.put(numbers::byte(byte))
     }
     [getchar getchar_unlocked] {
-        () -> c_int, stream_memory::standard_input() => |there| there.result(StreamAction::Get) as c_int
+        () -> c_int, stream_memory::standard_input() => |there| there.int(StreamAction::Get)
     }
     [ungetc] {
         (byte: c_int, stream: *mut FILE) -> c_int,
-        stream => |there| there.result(StreamAction::Unget(byte)) as c_int;
+        stream => |there| there.int(StreamAction::Unget(byte));
         unmark_elsewhere
     }
     [putc fputc _IO_putc putc_unlocked fputc_unlocked] {
-        (byte: c_int, stream: *mut FILE) -> c_int, stream => |there| there.put(byte as u8)
+        (byte: c_int, stream: *mut FILE) -> c_int, stream => |there| there.put(numbers::byte(byte))
     }
     [fgets fgets_unlocked] {
         (target: *mut c_char, room: c_int, stream: *mut FILE) -> *mut c_char,
@@ -216,7 +228,7 @@ also_elsewhere! {
     }
     [fseek fseeko fseeko64] {
         (stream: *mut FILE, offset: i64, whence: c_int) -> c_int,
-        stream => |there| there.result(StreamAction::Seek { offset, whence }) as c_int;
+        stream => |there| there.int(StreamAction::Seek { offset, whence });
         unmark_elsewhere
     }
     [ftell ftello ftello64] {
@@ -245,22 +257,22 @@ also_elsewhere! {
         stream => |there| {
             // SAFETY: the caller's promise.
             let offset = unsafe { (*position).offset };
-            there.result(StreamAction::Seek { offset, whence: libc::SEEK_SET }) as c_int
+            there.int(StreamAction::Seek { offset, whence: libc::SEEK_SET })
         };
         unmark_elsewhere
     }
     [feof feof_unlocked] {
-        (stream: *mut FILE) -> c_int, stream => |there| there.result(StreamAction::IsAtEnd) as c_int
+        (stream: *mut FILE) -> c_int, stream => |there| there.int(StreamAction::IsAtEnd)
     }
     [ferror ferror_unlocked] {
-        (stream: *mut FILE) -> c_int, stream => |there| there.result(StreamAction::HasFailed) as c_int
+        (stream: *mut FILE) -> c_int, stream => |there| there.int(StreamAction::HasFailed)
     }
     [clearerr clearerr_unlocked] {
         (stream: *mut FILE), stream => |there| { there.result(StreamAction::ClearError); };
         unmark_elsewhere
     }
     [fileno fileno_unlocked] {
-        (stream: *mut FILE) -> c_int, stream => |there| there.result(StreamAction::Descriptor) as c_int
+        (stream: *mut FILE) -> c_int, stream => |there| there.int(StreamAction::Descriptor)
     }
     [vfprintf] {
         (stream: *mut FILE, format: *const c_char, arguments: *mut c_void) -> c_int,

@@ -7,6 +7,7 @@ use super::streams_elsewhere::{
 use super::{buffered, memory_streams, streams};
 use crate::errno;
 use gondwana_node::{StreamAction, StreamCall, StreamDone};
+use gondwana_page::to_usize;
 use libc::{FILE, c_int};
 
 /// [`call_here`] in the receiving thread, if the stream's buffer suffices and no thread uses the stream; otherwise
@@ -55,13 +56,15 @@ pub(crate) fn call_here(call: &StreamCall, bytes: &[u8]) -> StreamDone {
                 read = vec![0; most as usize];
                 let got = streams::fread(read.as_mut_ptr().cast(), 1, read.len(), stream);
                 read.truncate(got);
-                got as i64
+                got.cast_signed() as i64
             }
             StreamAction::Line(most, end) => {
                 read = streams::bytes_to(end, most as usize, stream);
-                read.len() as i64
+                read.len().cast_signed() as i64
             }
-            StreamAction::Write => streams::fwrite(bytes.as_ptr().cast(), 1, bytes.len(), stream) as i64,
+            StreamAction::Write => {
+                streams::fwrite(bytes.as_ptr().cast(), 1, bytes.len(), stream).cast_signed() as i64
+            }
             StreamAction::Get => getc(stream).into(),
             StreamAction::Unget(byte) => ungetc(byte, stream).into(),
             StreamAction::Seek { offset, whence } => fseeko(stream, offset, whence).into(),
@@ -74,7 +77,7 @@ pub(crate) fn call_here(call: &StreamCall, bytes: &[u8]) -> StreamDone {
             }
             StreamAction::Flush => memory_streams::fflush(stream).into(),
             StreamAction::Buffer { mode, size } => {
-                streams::setvbuf(stream, std::ptr::null_mut(), mode, size as usize).into()
+                streams::setvbuf(stream, std::ptr::null_mut(), mode, to_usize(size)).into()
             }
             StreamAction::Descriptor => fileno(stream).into(),
             StreamAction::Close => streams::fclose(stream).into(),

@@ -5,6 +5,7 @@
 
 use super::descriptors::is_here;
 use super::is_shared;
+use crate::numbers::many;
 use libc::{c_int, c_void, iovec, off_t, size_t, sockaddr, socklen_t, ssize_t};
 
 /// The most bytes of one call. For files the call is repeated until all bytes are moved; for other descriptors a
@@ -25,7 +26,7 @@ impl Memory {
     /// `vector` has `count` elements.
     unsafe fn of_vector(vector: *const iovec, count: c_int) -> Self {
         // SAFETY: as promised.
-        let pieces = (0..count.max(0) as usize).map(|index| unsafe { &*vector.add(index) });
+        let pieces = (0..many(count)).map(|index| unsafe { &*vector.add(index) });
         Self(pieces.map(|piece| (piece.iov_base.cast(), piece.iov_len)).collect())
     }
 
@@ -80,17 +81,18 @@ fn transfer(
         }
         let moved = call(buffer.as_mut_ptr().cast(), piece, done);
         if moved <= 0 {
-            return if done > 0 { done as ssize_t } else { moved };
+            return if done > 0 { done.cast_signed() } else { moved };
         }
+        let moved = moved.cast_unsigned();
         if into_memory {
-            memory.for_range(done, moved as usize, |place, at, length| {
+            memory.for_range(done, moved, |place, at, length| {
                 // SAFETY: as above.
                 unsafe { std::ptr::copy_nonoverlapping(buffer.as_ptr().add(at), place, length) };
             });
         }
-        done += moved as usize;
-        if done == total || (moved as usize) < piece || !is_file(fd) {
-            return done as ssize_t;
+        done += moved;
+        if done == total || moved < piece || !is_file(fd) {
+            return done.cast_signed();
         }
     }
 }
@@ -119,7 +121,7 @@ macro_rules! transferring {
 }
 
 fn at(offset: off_t, done: usize) -> off_t {
-    offset + done as off_t
+    offset + done.cast_signed() as off_t
 }
 
 /// For calls that take -1 for wherever the file is.

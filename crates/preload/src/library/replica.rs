@@ -2,7 +2,7 @@
 
 use gondwana_elf::loaded::LoadedObject;
 use gondwana_node::{Caller, Node};
-use gondwana_topology::NodeId;
+use gondwana_topology::{Id, NodeId};
 use libc::{c_int, c_void, off_t, size_t};
 use std::ops::Range;
 
@@ -48,8 +48,8 @@ pub(super) fn give(
         }
     }
     // SAFETY: all nodes have this library at the same address; `take` is given what it expects.
-    let taken =
-        (1..node.nodes() as u16).all(|other| unsafe { node.call_on(NodeId(other), take, address) } == Ok(1));
+    let taken = (1..node.nodes())
+        .all(|other| unsafe { node.call_on(NodeId::from_index(other), take, address) } == Ok(1));
     node.free(address);
     taken.then_some(())
 }

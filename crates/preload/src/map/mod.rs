@@ -86,7 +86,7 @@ fn share_restricted(node: &'static Node, length: size_t, protection: c_int, call
 
 /// A private or read-only mapping of a file becomes a shared copy of it.
 fn copy_file(node: &'static Node, length: size_t, fd: c_int, offset: off_t, caller: Caller) -> *mut c_void {
-    if offset % PAGE_SIZE as off_t != 0 {
+    if !offset.cast_unsigned().is_multiple_of(PAGE_SIZE as u64) {
         crate::errno::set(libc::EINVAL);
         return libc::MAP_FAILED;
     }

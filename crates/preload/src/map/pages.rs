@@ -36,12 +36,12 @@ pub(super) fn read_file(
                 fd,
                 (address + done) as *mut c_void,
                 (length - done).min(1 << 20),
-                offset + done as off_t,
+                offset + done.cast_signed() as off_t,
             )
         };
         match got {
             0 => break,
-            1.. => done += got as usize,
+            1.. => done += got.cast_unsigned(),
             _ => return crate::errno::get(),
         }
     }

@@ -29,7 +29,7 @@ trait From64 {
 
 impl From64 for c_long {
     fn from64(number: u64) -> Self {
-        number as Self
+        number.cast_signed()
     }
 }
 
@@ -58,7 +58,7 @@ macro_rules! beginning {
         pub(crate) unsafe extern "C" fn $start(
             start: c_long, end: c_long, step: c_long, chunk: c_long, from: *mut c_long, to: *mut c_long,
         ) -> bool {
-            work_sharing::enter(|| Share::of_loop(Loop::signed(start, end, step), named(Kind::$kind, chunk as u64), false));
+            work_sharing::enter(|| Share::of_loop(Loop::signed(start, end, step), named(Kind::$kind, chunk.cast_unsigned()), false));
             // SAFETY: forwards the caller's places.
             unsafe { next(from, to) }
         }
@@ -69,7 +69,7 @@ macro_rules! beginning {
         pub(crate) unsafe extern "C" fn $ordered(
             start: c_long, end: c_long, step: c_long, chunk: c_long, from: *mut c_long, to: *mut c_long,
         ) -> bool {
-            work_sharing::enter(|| Share::of_loop(Loop::signed(start, end, step), named(Kind::$kind, chunk as u64), true));
+            work_sharing::enter(|| Share::of_loop(Loop::signed(start, end, step), named(Kind::$kind, chunk.cast_unsigned()), true));
             // SAFETY: forwards the caller's places.
             unsafe { next(from, to) }
         })?
@@ -81,7 +81,7 @@ macro_rules! beginning {
             function: Body, data: *mut c_void, threads: c_uint,
             start: c_long, end: c_long, step: c_long, chunk: c_long, _flags: c_uint,
         ) {
-            let work = Share::of_loop(Loop::signed(start, end, step), named(Kind::$kind, chunk as u64), false);
+            let work = Share::of_loop(Loop::signed(start, end, step), named(Kind::$kind, chunk.cast_unsigned()), false);
             // SAFETY: forwards the caller's function and argument.
             unsafe { region::run(function, data, threads, Some(work)) };
         }
@@ -93,7 +93,7 @@ macro_rules! beginning {
             function: Body, data: *mut c_void, threads: c_uint,
             start: c_long, end: c_long, step: c_long, chunk: c_long,
         ) {
-            let work = Share::of_loop(Loop::signed(start, end, step), named(Kind::$kind, chunk as u64), false);
+            let work = Share::of_loop(Loop::signed(start, end, step), named(Kind::$kind, chunk.cast_unsigned()), false);
             region::begin(function, data, threads, Some(work)).keep();
         })?
     )*};

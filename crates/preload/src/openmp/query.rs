@@ -4,6 +4,7 @@ use super::context::{self, Context};
 use super::schedule::Schedule;
 use super::settings::{self, MOST_LEVELS};
 use super::team::Team;
+use crate::numbers::int;
 use libc::{c_double, c_int};
 
 /// Defines functions under their names in C and, with pointers to their arguments, in Fortran.
@@ -28,14 +29,14 @@ macro_rules! exported {
 }
 
 exported! {
-    fn omp_get_thread_num, omp_get_thread_num_() -> c_int = context::get().number as c_int;
-    fn omp_get_num_threads, omp_get_num_threads_() -> c_int = context::get().threads() as c_int;
-    fn omp_get_max_threads, omp_get_max_threads_() -> c_int = context::get().controls.threads as c_int;
-    fn omp_get_num_procs, omp_get_num_procs_() -> c_int = settings::processors() as c_int;
+    fn omp_get_thread_num, omp_get_thread_num_() -> c_int = int(context::get().number);
+    fn omp_get_num_threads, omp_get_num_threads_() -> c_int = int(context::get().threads());
+    fn omp_get_max_threads, omp_get_max_threads_() -> c_int = int(context::get().controls.threads);
+    fn omp_get_num_procs, omp_get_num_procs_() -> c_int = int(settings::processors());
     fn omp_in_parallel, omp_in_parallel_() -> c_int = c_int::from(context::get().levels().1 > 0);
     fn omp_in_final, omp_in_final_() -> c_int = c_int::from(context::get().last);
     fn omp_set_num_threads, omp_set_num_threads_(threads: c_int) = context::update(|context| {
-        context.controls.threads = threads.max(1) as u32;
+        context.controls.threads = threads.max(1).cast_unsigned();
     });
     fn omp_set_dynamic, omp_set_dynamic_(dynamic: c_int) = context::update(|context| {
         context.controls.dynamic = dynamic != 0;
@@ -49,17 +50,17 @@ exported! {
         c_int::from(context.controls.levels > 1 && context.controls.levels > context.levels().1)
     };
     fn omp_set_max_active_levels, omp_set_max_active_levels_(levels: c_int) = if levels >= 0 {
-        context::update(|context| context.controls.levels = (levels as u32).min(MOST_LEVELS));
+        context::update(|context| context.controls.levels = levels.cast_unsigned().min(MOST_LEVELS));
     };
-    fn omp_get_max_active_levels, omp_get_max_active_levels_() -> c_int = context::get().controls.levels as c_int;
-    fn omp_get_supported_active_levels, omp_get_supported_active_levels_() -> c_int = MOST_LEVELS as c_int;
-    fn omp_get_thread_limit, omp_get_thread_limit_() -> c_int = settings::get().limit.min(i32::MAX as u32) as c_int;
-    fn omp_get_level, omp_get_level_() -> c_int = context::get().levels().0 as c_int;
-    fn omp_get_active_level, omp_get_active_level_() -> c_int = context::get().levels().1 as c_int;
+    fn omp_get_max_active_levels, omp_get_max_active_levels_() -> c_int = int(context::get().controls.levels);
+    fn omp_get_supported_active_levels, omp_get_supported_active_levels_() -> c_int = int(MOST_LEVELS);
+    fn omp_get_thread_limit, omp_get_thread_limit_() -> c_int = int(settings::get().limit);
+    fn omp_get_level, omp_get_level_() -> c_int = int(context::get().levels().0);
+    fn omp_get_active_level, omp_get_active_level_() -> c_int = int(context::get().levels().1);
     fn omp_get_ancestor_thread_num, omp_get_ancestor_thread_num_(level: c_int) -> c_int =
-        at_level(level).map_or(-1, |(_, number)| number as c_int);
+        at_level(level).map_or(-1, |(_, number)| int(number));
     fn omp_get_team_size, omp_get_team_size_(level: c_int) -> c_int =
-        at_level(level).map_or(-1, |(threads, _)| threads as c_int);
+        at_level(level).map_or(-1, |(threads, _)| int(threads));
     fn omp_get_cancellation, omp_get_cancellation_() -> c_int = 0;
     fn omp_get_proc_bind, omp_get_proc_bind_() -> c_int = 0;
     fn omp_get_num_places, omp_get_num_places_() -> c_int = 0;
@@ -68,7 +69,7 @@ exported! {
     fn omp_get_wtime, omp_get_wtime_() -> c_double = seconds(libc::clock_gettime);
     fn omp_get_wtick, omp_get_wtick_() -> c_double = seconds(libc::clock_getres);
     fn omp_set_schedule, omp_set_schedule_(kind: c_int, chunk: c_int) =
-        if let Some(schedule) = Schedule::of(kind as u32, i64::from(chunk)) {
+        if let Some(schedule) = Schedule::of(kind.cast_unsigned(), i64::from(chunk)) {
             context::update(|context| context.controls.schedule = schedule);
         };
 }
@@ -103,7 +104,7 @@ pub(super) unsafe extern "C" fn omp_get_schedule(kind: *mut c_int, chunk: *mut c
     // SAFETY: the caller passes places for the results.
     unsafe {
         *kind = controls.schedule.kind as c_int;
-        *chunk = controls.schedule.chunk as c_int;
+        *chunk = int(controls.schedule.chunk);
     }
 }
 

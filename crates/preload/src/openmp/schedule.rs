@@ -35,7 +35,7 @@ impl Schedule {
             4 => Kind::Auto,
             _ => return None,
         };
-        Some(Self { kind, chunk: chunk.max(0) as u64 })
+        Some(Self { kind, chunk: u64::try_from(chunk).unwrap_or(0) })
     }
 
     /// Reads what `OMP_SCHEDULE` may hold, such as `guided,4`.
@@ -69,7 +69,8 @@ impl Loop {
     /// A loop over signed numbers, from `start` to before `end`.
     pub(super) fn signed(start: i64, end: i64, step: i64) -> Self {
         let up = step > 0;
-        Self::new(up, start as u64, end as u64, step as u64, if up { start < end } else { start > end })
+        let any = if up { start < end } else { start > end };
+        Self::new(up, start.cast_unsigned(), end.cast_unsigned(), step.cast_unsigned(), any)
     }
 
     /// A loop over unsigned numbers; `step` is negated if the loop runs down.

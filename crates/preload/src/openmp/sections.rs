@@ -7,7 +7,7 @@ use super::work_sharing;
 use libc::{c_uint, c_void};
 
 fn next() -> c_uint {
-    work_sharing::next().map_or(0, |(number, _)| number as c_uint)
+    work_sharing::next().map_or(0, |(number, _)| c_uint::try_from(number).unwrap_or(c_uint::MAX))
 }
 
 /// # Safety

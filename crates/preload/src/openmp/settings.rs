@@ -34,7 +34,8 @@ pub(super) fn get() -> &'static Settings {
 pub(super) fn processors() -> u32 {
     match Node::current() {
         Some(node) => node.processors(),
-        None => std::thread::available_parallelism().map_or(1, |count| count.get() as u32),
+        None => std::thread::available_parallelism()
+            .map_or(1, |count| u32::try_from(count.get()).unwrap_or(u32::MAX)),
     }
 }
 

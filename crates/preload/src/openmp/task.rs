@@ -5,6 +5,7 @@ use super::depend;
 use super::sync;
 use super::task_record::{Dependence, Group, Task};
 use super::team::{self, Team};
+use gondwana_page::to_usize;
 use libc::{c_int, c_long, c_uint, c_void};
 use std::ptr::null_mut;
 
@@ -38,6 +39,12 @@ pub(super) struct Arguments {
 }
 
 impl Arguments {
+    /// As gcc passes them.
+    pub(super) fn new(data: *mut c_void, copy: Copy, size: c_long, align: c_long) -> Self {
+        let bytes = |number: c_long| to_usize(number.cast_unsigned());
+        Self { data, copy, size: bytes(size), align: bytes(align) }
+    }
+
     /// A copy in shared memory.
     ///
     /// # Safety
@@ -305,7 +312,7 @@ pub(super) unsafe extern "C" fn GOMP_task(
     if flags & flag::DETACH != 0 {
         super::refused::refuse("a task with a detach clause");
     }
-    let arguments = Arguments { data, copy, size: size as usize, align: align as usize };
+    let arguments = Arguments::new(data, copy, size, align);
     // SAFETY: forwards what gcc passed.
     unsafe { make(function, arguments, wanted, flags, depend) };
 }

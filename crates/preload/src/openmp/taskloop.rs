@@ -79,7 +79,7 @@ pub(super) unsafe extern "C" fn GOMP_taskloop(
     end: c_long,
     step: c_long,
 ) {
-    let arguments = Arguments { data, copy, size: size as usize, align: align as usize };
+    let arguments = Arguments::new(data, copy, size, align);
     // SAFETY: forwards what gcc passed.
     unsafe { run(function, data, arguments, flags, wanted, Loop::signed(start, end, step)) };
 }
@@ -100,7 +100,7 @@ pub(super) unsafe extern "C" fn GOMP_taskloop_ull(
     end: c_ulonglong,
     step: c_ulonglong,
 ) {
-    let arguments = Arguments { data, copy, size: size as usize, align: align as usize };
+    let arguments = Arguments::new(data, copy, size, align);
     let work = Loop::unsigned(flags & flag::UP != 0, start, end, step);
     // SAFETY: forwards what gcc passed.
     unsafe { run(function, data, arguments, flags, wanted, work) };

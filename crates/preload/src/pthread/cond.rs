@@ -84,10 +84,10 @@ pub(crate) fn futex(
         libc::FUTEX_WAIT | libc::FUTEX_WAIT_BITSET => {
             let until = match time {
                 None => None,
-                Some(left) if absolute == libc::FUTEX_WAIT => Some(
-                    Instant::now()
-                        + Duration::new(left.tv_sec.max(0) as u64, left.tv_nsec.clamp(0, 999_999_999) as u32),
-                ),
+                Some(left) if absolute == libc::FUTEX_WAIT => {
+                    let nanoseconds = u32::try_from(left.tv_nsec.clamp(0, 999_999_999)).unwrap_or(0);
+                    Some(Instant::now() + Duration::new(u64::try_from(left.tv_sec).unwrap_or(0), nanoseconds))
+                }
                 Some(at) => {
                     let real = operation & libc::FUTEX_CLOCK_REALTIME != 0;
                     Some(deadline(if real { libc::CLOCK_REALTIME } else { libc::CLOCK_MONOTONIC }, at)?)

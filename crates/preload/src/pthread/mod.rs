@@ -56,7 +56,7 @@ fn deadline(clock: clockid_t, time: *const timespec) -> Result<Instant, i32> {
     };
     let nanoseconds = |time: timespec| i128::from(time.tv_sec) * 1_000_000_000 + i128::from(time.tv_nsec);
     let left = (nanoseconds(time) - nanoseconds(now)).clamp(0, i128::from(u32::MAX) * 1_000_000_000);
-    Ok(Instant::now() + Duration::from_nanos(left as u64))
+    Ok(Instant::now() + Duration::from_nanos(u64::try_from(left).unwrap_or(0)))
 }
 
 /// Calls a rarely used path out of line, so that the common path saves no registers.

@@ -6,6 +6,7 @@ use crate::stack::on_stack;
 use crate::{handler_stack, signals};
 use gondwana_memory::PAGE_SIZE;
 use gondwana_node::{Node, Thread, ThreadSpec};
+use gondwana_page::to_usize;
 use libc::{c_int, c_void, clockid_t, pthread_attr_t, pthread_t, timespec};
 use std::mem::MaybeUninit;
 use std::sync::OnceLock;
@@ -100,7 +101,7 @@ pub(crate) unsafe fn spec(attributes: *const pthread_attr_t, function: usize, ar
 /// # Errors
 /// An error number, as from `pthread_create`.
 pub(crate) fn start(node: &'static Node, spec: ThreadSpec) -> Result<(), i32> {
-    let stack = span_stack::take(node, spec.stack as usize).ok_or(libc::EAGAIN)?;
+    let stack = span_stack::take(node, to_usize(spec.stack)).ok_or(libc::EAGAIN)?;
     let start = Box::into_raw(Box::new(Start { node, spec, stack }));
     let create = move || {
         let mut attributes = MaybeUninit::<pthread_attr_t>::uninit();
@@ -131,12 +132,12 @@ unsafe extern "C" fn begin(start: *mut c_void) -> *mut c_void {
     let Start { node, spec, stack } = *unsafe { Box::from_raw(start.cast::<Start>()) };
     handler_stack::begin_thread();
     let top = stack.end;
-    let thread = Thread::begin(node, spec.id, stack, spec.function as usize);
+    let thread = Thread::begin(node, spec.id, stack, to_usize(spec.function));
     call_at_end(node);
     // SAFETY: the stack was made for this thread.
     unsafe {
         // The routine and its argument come from the program; the stack is this thread's own.
-        let routine: Routine = std::mem::transmute(spec.function as usize);
+        let routine: Routine = std::mem::transmute(to_usize(spec.function));
         signals::block_only(spec.blocked);
         let value = on_stack(routine, spec.argument as *mut c_void, top);
         thread.value.set(value as u64);

@@ -1,7 +1,7 @@
 //! A machine as a text drawing: a box for each node, side by side as far as they fit.
 
 use super::tables::name;
-use gondwana_console::columns::amount;
+use gondwana_console::columns::{amount, to_whole};
 use gondwana_topology::{Cache, Machine, MachineNode, NodeId, ProcessorId, ProcessorSet};
 
 /// Nothing inside a box is wider.
@@ -90,7 +90,8 @@ fn wrapped(words: Vec<String>) -> Vec<String> {
 /// How much of something is used.
 fn bar(used: u64, total: u64) -> String {
     let cells = NARROWEST - 2;
-    let full = (used as f64 / total as f64 * cells as f64).round() as usize;
+    let full = to_whole((used as f64 / total as f64 * cells as f64).round());
+    let full = usize::try_from(full).unwrap_or(cells);
     format!("[{}{}]", "#".repeat(full), "-".repeat(cells - full))
 }
 

@@ -3,6 +3,7 @@
 use super::limits::MOST_NODES;
 use super::words;
 use gondwana_analysis::{Analysis, Flow};
+use gondwana_console::columns::to_whole;
 
 /// The number of shades; 0 is none.
 const HEATS: u64 = 9;
@@ -42,7 +43,7 @@ pub(super) fn matrix(analysis: &Analysis) -> Vec<FlowRow> {
 
 fn cell(from: usize, to: usize, flow: &Flow, hottest: u64) -> Cell {
     let share = flow.bytes as f64 / hottest.max(1) as f64;
-    let heat = if flow.bytes == 0 { 0 } else { ((share * HEATS as f64).ceil() as u64).clamp(1, HEATS) };
+    let heat = if flow.bytes == 0 { 0 } else { to_whole((share * HEATS as f64).ceil()).clamp(1, HEATS) };
     let [pages, diffs, notices] = [
         words::things(flow.pages, "page", "pages"),
         words::things(flow.diffs, "diff", "diffs"),

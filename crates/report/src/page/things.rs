@@ -57,7 +57,7 @@ pub(super) fn things(analysis: &Analysis, areas: usize) -> Things {
         columns.area.push(thing.area);
         columns.name.push(*known.entry(thing.name).or_insert_with(|| {
             names.push(words::name(&analysis.objects.names[thing.name as usize]));
-            names.len() as u32 - 1
+            u32::try_from(names.len() - 1).expect("objects number their names with 32 bits")
         }));
         columns.of.push(thing.of);
     }

@@ -2,7 +2,7 @@
 
 use super::{limits, words};
 use gondwana_analysis::{Analysis, Totals};
-use gondwana_console::columns::grouped;
+use gondwana_console::columns::{grouped, to_whole};
 use serde::Serialize;
 use std::fmt::Write;
 
@@ -58,7 +58,7 @@ pub(super) fn timeline(analysis: &Analysis) -> Timeline {
     let outlines =
         (0..nodes).map(|node| [0, 1, 2].map(|kind| outline(&slots, node, kind, end, top))).collect();
     let [middle, end] = [end / 2.0, end].map(words::seconds);
-    Timeline { slots, nodes: outlines, top: grouped(top.ceil() as u64), middle, end }
+    Timeline { slots, nodes: outlines, top: grouped(to_whole(top.ceil())), middle, end }
 }
 
 /// The slots that have a time, few enough.

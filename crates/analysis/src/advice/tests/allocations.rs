@@ -13,7 +13,7 @@ fn blocks_of_those_who_allocate_are_local() {
     for first in parts {
         for page in first..first + 16 {
             if page % 4 != first / 1000 {
-                uses(&mut analysis, page, (first / 1000) as u16, 1, 20);
+                uses(&mut analysis, page, node(first / 1000), 1, 20);
             }
         }
     }
@@ -36,11 +36,11 @@ fn allocations_of_one_call_are_told_apart_by_caller() {
     for place in 0..2 {
         let blocks = vec![pages(place * 1000..place * 1000 + 16)];
         analysis.areas.push(area("a = malloc", allocation("xmalloc+0x12", &[0]), blocks));
-        let Origin::Allocation { caller, .. } = &mut analysis.areas[place as usize].origin else {
+        let Origin::Allocation { caller, .. } = &mut analysis.areas[usize::from(node(place))].origin else {
             unreachable!()
         };
         *caller = format!("main+0x{place}f");
-        (place * 1000..place * 1000 + 16).for_each(|page| uses(&mut analysis, page, 2 + place as u16, 1, 20));
+        (place * 1000..place * 1000 + 16).for_each(|page| uses(&mut analysis, page, 2 + node(place), 1, 20));
     }
     let mut entries = plan(&analysis, &advise(&analysis)).allocations;
     entries.sort_by_key(|entry| entry.caller.clone().map(|caller| caller.to_string()));
@@ -54,15 +54,15 @@ fn allocations_of_one_call_are_told_apart_by_caller() {
 #[test]
 fn allocations_of_one_call_are_told_apart_by_size() {
     let mut analysis = empty();
-    for (place, name) in ["a = malloc", "b = malloc"].iter().enumerate() {
-        let first = place as u64 * 1000;
+    for (place, name) in (0_u16..).zip(["a = malloc", "b = malloc"]) {
+        let first = u64::from(place) * 1000;
         analysis.areas.push(area(
             name,
             allocation("xmalloc+0x12", &[0]),
-            vec![pages(first..first + 16 * (place as u64 + 1))],
+            vec![pages(first..first + 16 * (u64::from(place) + 1))],
         ));
         for page in first..first + 16 {
-            uses(&mut analysis, page, 2 + place as u16, 1, 20);
+            uses(&mut analysis, page, 2 + place, 1, 20);
         }
     }
     let plan = plan(&analysis, &advise(&analysis));
@@ -79,7 +79,7 @@ fn of_allocations_that_a_plan_cannot_tell_apart_it_takes_those_that_save_most() 
             let blocks = vec![pages(place * 1000..place * 1000 + 16)];
             analysis.areas.push(area("a = malloc", allocation("xmalloc+0x12", &[0]), blocks));
             for page in place * 1000..place * 1000 + 16 {
-                uses(&mut analysis, page, user(place), 1, 20 + place as u32);
+                uses(&mut analysis, page, user(place), 1, 20 + u32::from(node(place)));
             }
         }
         let advice = advise(&analysis);
@@ -90,6 +90,6 @@ fn of_allocations_that_a_plan_cannot_tell_apart_it_takes_those_that_save_most() 
         (homes, advice[0].saving.requests == saved, all == saved)
     };
     let on = |node| vec![Homes::Policy(MemoryPolicy::Explicit([NodeId(node)].into_iter().collect()))];
-    assert_eq!(planned(|place| 2 + place as u16), (on(3), true, false));
+    assert_eq!(planned(|place| 2 + node(place)), (on(3), true, false));
     assert_eq!(planned(|_| 2), (on(2), false, true));
 }

@@ -75,7 +75,7 @@ fn stripes_that_all_use_alike_are_left_alone() {
     for page in 0..128 {
         let home = home(&analysis, page);
         // Not all of them equally often.
-        let reads = |node: u16| 20 + (page as u32 * 7 + u32::from(node) * 5) % 9;
+        let reads = |reader: u16| 20 + (u32::from(node(page)) * 7 + u32::from(reader) * 5) % 9;
         (0..NODES)
             .filter(|node| *node != home)
             .for_each(|node| uses(&mut analysis, page, node, reads(node), 0));
@@ -86,7 +86,7 @@ fn stripes_that_all_use_alike_are_left_alone() {
 
 #[test]
 fn blocks_are_found_in_stripes() {
-    let mut analysis = striped_by_chance(128, |page| (page / 32) as u16);
+    let mut analysis = striped_by_chance(128, |page| node(page / 32));
     analysis.run.memory = "striped:1".to_owned();
     assert_eq!(only(&analysis).kind, AdviceKind::Block);
 }

@@ -8,7 +8,7 @@ fn followed() -> Analysis {
     analysis.run.memory = "float".to_owned();
     analysis.areas.push(area("grid", variable("grid"), vec![pages(0..128)]));
     for page in (0..128).filter(|page| page % 32 >= 30) {
-        let (home, reader) = ((page / 32) as u16, (page / 32 + 1) as u16 % NODES);
+        let (home, reader) = (node(page / 32), node(page / 32 + 1) % NODES);
         let (reads, bytes) = (20, 20 * PAGE);
         add(
             &mut analysis,

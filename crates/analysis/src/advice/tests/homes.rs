@@ -15,7 +15,7 @@ fn what_one_node_uses_has_its_home_there() {
 
 #[test]
 fn equal_parts_are_blocks() {
-    let block = striped_by_chance(128, |page| (page / 32) as u16);
+    let block = striped_by_chance(128, |page| node(page / 32));
     assert_eq!(homes(&block), (AdviceKind::Block, Homes::Policy(MemoryPolicy::Block)));
 }
 
@@ -67,14 +67,14 @@ fn silent_pages_are_left_where_they_may_be_in_use() {
 
 #[test]
 fn a_home_is_no_help_under_sequential_consistency() {
-    let mut analysis = striped_by_chance(128, |page| (page / 32) as u16);
+    let mut analysis = striped_by_chance(128, |page| node(page / 32));
     analysis.run.consistency = "sc".to_owned();
     assert!(advise(&analysis).iter().all(|advice| advice.entries.is_empty()));
 }
 
 #[test]
 fn small_savings_are_not_worth_a_line() {
-    let mut analysis = striped_by_chance(128, |page| (page / 32) as u16);
+    let mut analysis = striped_by_chance(128, |page| node(page / 32));
     analysis.areas.push(area("small", variable("small"), vec![pages(1000..1001)]));
     uses(&mut analysis, 1000, 3, 1, 10);
     assert_eq!(only(&analysis).area, "grid");
@@ -84,7 +84,7 @@ fn small_savings_are_not_worth_a_line() {
 /// pages would be no better.
 #[test]
 fn blocks_in_the_order_of_threads_are_found() {
-    let owner = |page: u64| (page / 128 + 1) as u16 % NODES;
+    let owner = |page: u64| node(page / 128 + 1) % NODES;
     let mut analysis = striped_by_chance(512, owner);
     analysis.threads.clear();
     for page in (0..512).filter(|page| page * 7 % 19 < 8) {
@@ -102,7 +102,7 @@ fn blocks_in_the_order_of_threads_are_found() {
 /// Arrays are often larger than their used part.
 #[test]
 fn what_nobody_uses_of_striped_memory_does_not_matter() {
-    let user = |page| [24, 32, 60].iter().filter(|end| page >= **end).count() as u16;
+    let user = |page| [24, 32, 60].iter().filter(|end| page >= **end).map(|_| 1).sum::<u16>();
     let mut analysis = striped_by_chance(64, user);
     analysis.areas[0].ranges = vec![pages(0..4096)];
     let (kind, homes) = homes(&analysis);
@@ -130,7 +130,7 @@ fn planned(analysis: &Analysis) -> Homes {
 /// most frequent holder of a lock is chance. Parts that follow it would have saved more, but only in that run.
 #[test]
 fn parts_that_follow_chance_are_not_chosen() {
-    let owner = |page: u64| (page / 128) as u16;
+    let owner = |page: u64| node(page / 128);
     let mut analysis = striped_by_chance(512, owner);
     analysis.threads.clear();
     for first in (0..512).step_by(8) {
@@ -153,7 +153,7 @@ fn many_parts_that_are_clear_are_listed() {
     let user = |page: u64| {
         let level = 63 - (page / 16 + 1).leading_zeros();
         let index = page - 16 * ((1 << level) - 1);
-        (index * u64::from(NODES) / (16 << level)) as u16
+        node(index * u64::from(NODES) / (16 << level))
     };
     let Homes::Parts(parts) = planned(&striped_by_chance(16 * 31, user)) else { panic!("no parts") };
     assert_eq!(parts.len(), 5 * usize::from(NODES));
@@ -161,7 +161,7 @@ fn many_parts_that_are_clear_are_listed() {
 
 #[test]
 fn nothing_is_said_about_what_nobody_used() {
-    let mut analysis = striped_by_chance(128, |page| (page / 32) as u16);
+    let mut analysis = striped_by_chance(128, |page| node(page / 32));
     analysis.areas.push(area("unused", variable("unused"), vec![pages(1000..1064)]));
     assert_eq!(only(&analysis).area, "grid");
 }

@@ -24,11 +24,7 @@ fn counters_of_several_nodes_are_padded() {
     let mut analysis = empty();
     analysis.areas.push(area("counters", variable("counters"), vec![pages(0..1)]));
     let names = ["counters[0]", "counters[1]", "counters[2]", "counters[3]"];
-    share(
-        &mut analysis,
-        0,
-        names.iter().enumerate().map(|(place, name)| ((place / 2) as u16, true, *name)).collect(),
-    );
+    share(&mut analysis, 0, (0..).zip(names).map(|(place, name)| (place / 2, true, name)).collect());
     let advice =
         advise(&analysis).into_iter().find(|advice| advice.kind == AdviceKind::Pad).expect("there is one");
     assert!(advice.entries.is_empty() && advice.change.contains("pad counters"));

@@ -11,7 +11,7 @@ mod threads;
 
 use super::*;
 use crate::{AreaNode, FalselySharedPage, NodeTotal, PageUse, ThreadInfo, Totals, UsedBytes};
-use gondwana_page::PAGE_SIZE;
+use gondwana_page::{PAGE_BITS, PAGE_SIZE};
 use gondwana_recording::RunRecord;
 use gondwana_rset::{MemoryPolicy, PlacementPart, Registry};
 use gondwana_topology::{Bytes, Machine, NodeId};
@@ -23,18 +23,23 @@ const NODES: u16 = 4;
 /// First page of the first area.
 const FIRST: u64 = 1 << 20;
 
+/// A small number as that of a node.
+fn node(number: u64) -> u16 {
+    u16::try_from(number).expect("a node")
+}
+
 /// Thread 0 on node 0, and eight others, two on each node in turn.
 fn empty() -> Analysis {
     let thread = |number: u32| ThreadInfo {
         number,
-        node: (number % u32::from(NODES)) as u16,
+        node: node(u64::from(number) % u64::from(NODES)),
         ..ThreadInfo::default()
     };
     Analysis {
         run: RunRecord {
             nodes: NODES,
             consistency: "rc".to_owned(),
-            page_bytes: PAGE as u32,
+            page_bytes: 1 << PAGE_BITS,
             ..RunRecord::default()
         },
         nodes: vec![NodeTotal::default(); usize::from(NODES)],
@@ -84,7 +89,7 @@ fn uses(analysis: &mut Analysis, page: u64, node: u16, reads: u32, writes: u32) 
 
 /// The home of a page: in turn, or node 0.
 fn home(analysis: &Analysis, page: u64) -> u16 {
-    if analysis.run.memory.starts_with("striped") { (page % u64::from(NODES)) as u16 } else { 0 }
+    if analysis.run.memory.starts_with("striped") { node(page % u64::from(NODES)) } else { 0 }
 }
 
 fn uses_by(analysis: &mut Analysis, page: u64, node: u16, thread: u32, reads: u32, writes: u32) {
@@ -107,7 +112,7 @@ fn of(page: u64) -> PageUse {
 fn add(analysis: &mut Analysis, uses: PageUse) {
     let is_there = |area: &Area| area.ranges.iter().any(|range| range.contains(&uses.address));
     let area = analysis.areas.iter().position(is_there).expect("the page is of an area");
-    analysis.pages.push(PageUse { area: area as u32, ..uses });
+    analysis.pages.push(PageUse { area: u32::try_from(area).expect("there are few"), ..uses });
     let more = Totals {
         reads: uses.reads.into(),
         upgrades: uses.upgrades.into(),

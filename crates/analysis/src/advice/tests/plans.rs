@@ -21,7 +21,7 @@ fn nothing_is_advised_where_nothing_can_be_saved() {
 
 #[test]
 fn a_plan_says_what_was_and_what_is_expected() {
-    let analysis = striped_by_chance(128, |page| (page / 32) as u16);
+    let analysis = striped_by_chance(128, |page| node(page / 32));
     let advice = advise(&analysis);
     let plan = plan(&analysis, &advice);
     let before = analysis.totals.requests();

@@ -67,7 +67,7 @@ fn exposed() -> (TcpFabric, [TcpStream; 2]) {
 
 /// A frame that carries these bytes.
 fn frame(payload: &[u8]) -> Vec<u8> {
-    [&(payload.len() as u16).to_le_bytes(), payload].concat()
+    [&u16::try_from(payload.len()).unwrap().to_le_bytes(), payload].concat()
 }
 
 /// Polls until a peer is lost, and returns that with the messages received until then.

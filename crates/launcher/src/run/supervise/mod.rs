@@ -58,7 +58,7 @@ impl Supervisor<'_> {
         if let Some(sentence) = self.monitored.as_mut().and_then(Monitored::finish) {
             self.say(&sentence);
         }
-        let stats = (0..self.nodes.len() as u16).map(|node| self.stats.remove(&node)).collect();
+        let stats = (0..).take(self.nodes.len()).map(|node| self.stats.remove(&node)).collect();
         let end = match self.end {
             // The status must show neither a success nor a reader that has closed.
             Some(End::Exited(0) | End::Signalled(libc::SIGPIPE)) if self.output_lost => None,
@@ -176,7 +176,7 @@ impl Supervisor<'_> {
         if !from_terminal {
             machine.signal(0, libc::SIGTSTP);
         }
-        let others = 1..self.nodes.len() as u16;
+        let others = (0..).take(self.nodes.len()).skip(1);
         others.clone().for_each(|node| machine.signal(node, libc::SIGSTOP));
         self.live.erase();
         // SAFETY: stops this process until the shell continues it.

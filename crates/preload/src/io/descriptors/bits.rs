@@ -4,7 +4,7 @@ use super::division::MOST;
 use libc::c_int;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-const WORDS: usize = MOST.div_ceil(64);
+const WORDS: usize = (MOST as usize).div_ceil(64);
 
 /// One bit for each number. Larger numbers are never in it.
 pub(super) struct Bits([AtomicU64; WORDS]);
@@ -17,7 +17,7 @@ impl Bits {
     #[inline]
     fn word_of(&self, number: c_int) -> Option<(&AtomicU64, u64)> {
         // Negative numbers are beyond the end.
-        self.0.get(number as u32 as usize / 64).map(|word| (word, 1 << (number % 64)))
+        self.0.get(number.cast_unsigned() as usize / 64).map(|word| (word, 1 << (number % 64)))
     }
 
     #[inline]

@@ -1,5 +1,6 @@
 //! Copies of descriptors of other processes on this computer.
 
+use crate::numbers::int;
 use libc::{c_int, c_uint};
 
 /// Whether programs that this process runs get a descriptor.
@@ -17,8 +18,8 @@ pub(super) fn copy(process: c_int, number: c_int, lasting: Lasting) -> bool {
     let flags: c_uint = 0;
     // SAFETY: none of the calls touches memory; all descriptors that they give are closed again.
     unsafe {
-        let other = gondwana_sys::syscall!(libc::SYS_pidfd_open, process, flags) as c_int;
-        let copy = gondwana_sys::syscall!(libc::SYS_pidfd_getfd, other, number, flags) as c_int;
+        let other = int(gondwana_sys::syscall!(libc::SYS_pidfd_open, process, flags));
+        let copy = int(gondwana_sys::syscall!(libc::SYS_pidfd_getfd, other, number, flags));
         let close = crate::real!(close: fn(c_int) -> c_int);
         let done =
             copy >= 0 && crate::real!(dup3: fn(c_int, c_int, c_int) -> c_int)(copy, number, kind) == number;

@@ -2,14 +2,15 @@
 //! the limit that it was started with.
 
 use crate::io::buffers::{Buffer, with_present};
+use crate::numbers::int;
 use gondwana_locks::lock;
 use libc::{RLIMIT_NOFILE, c_int, c_long, c_uint, pid_t, rlimit};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// The most descriptors of the runtime: a few, and a connection to each other node.
-fn own(nodes: usize) -> u64 {
-    64 + nodes as u64
+fn own(nodes: u16) -> u64 {
+    64 + u64::from(nodes)
 }
 
 /// The soft limit that the program believes in; 0 for the kernel's.
@@ -28,7 +29,7 @@ fn set(limit: rlimit) -> c_int {
 }
 
 /// Raises the limit as far as possible. Returns how many numbers a run of `nodes` may divide.
-pub(super) fn raise(nodes: usize) -> c_int {
+pub(super) fn raise(nodes: u16) -> c_int {
     let limit = get();
     BELIEVED.store(limit.rlim_cur, Ordering::Relaxed);
     set(rlimit { rlim_cur: limit.rlim_max, ..limit });
@@ -37,7 +38,7 @@ pub(super) fn raise(nodes: usize) -> c_int {
 
 /// Ends the program's numbers where those of the run end.
 pub(super) fn settle(room: c_int) {
-    set(rlimit { rlim_cur: room as u64, ..get() });
+    set(rlimit { rlim_cur: room.cast_unsigned().into(), ..get() });
 }
 
 /// How many threads are starting programs, and the kernel's limit from before that.
@@ -180,7 +181,8 @@ doing_both! { prlimit prlimit64 }
 #[unsafe(no_mangle)]
 pub(super) unsafe extern "C" fn sysconf(name: c_int) -> c_long {
     match believed() {
-        Some(limit) if name == libc::_SC_OPEN_MAX => limit as c_long,
+        // As there, -1 is no limit.
+        Some(limit) if name == libc::_SC_OPEN_MAX => limit.cast_signed(),
         // SAFETY: forwards the caller's argument.
         _ => unsafe { crate::real!(sysconf: fn(c_int) -> c_long)(name) },
     }
@@ -191,7 +193,7 @@ pub(super) unsafe extern "C" fn sysconf(name: c_int) -> c_long {
 #[unsafe(no_mangle)]
 pub(super) unsafe extern "C" fn getdtablesize() -> c_int {
     // SAFETY: touches no memory.
-    unsafe { sysconf(libc::_SC_OPEN_MAX) as c_int }
+    unsafe { int(sysconf(libc::_SC_OPEN_MAX)) }
 }
 
 fn believe(wanted: rlimit) -> c_int {

@@ -10,9 +10,9 @@ use libc::{c_int, c_uint};
 fn for_open(range: (c_uint, c_uint), act: impl Fn(c_int), elsewhere: impl Fn(&'static Node, usize, c_int)) {
     let Some(numbers) = Numbers::get() else { return };
     let before = crate::errno::get();
-    let end = range.1.min(numbers.division.room() as c_uint - 1);
+    let end = range.1.min(numbers.division.room().cast_unsigned() - 1);
     for number in range.0..=end {
-        let number = number as c_int;
+        let number = number.cast_signed();
         if stops::is_of_runtime(number) {
             continue;
         }
@@ -48,12 +48,15 @@ fn close_all(range: (c_uint, c_uint)) {
 #[unsafe(no_mangle)]
 pub(super) unsafe extern "C" fn close_range(first: c_uint, last: c_uint, flags: c_int) -> c_int {
     let known = libc::CLOSE_RANGE_CLOEXEC | libc::CLOSE_RANGE_UNSHARE;
-    if Node::current().is_none() || Numbers::get().is_none() || first > last || flags as c_uint & !known != 0
+    if Node::current().is_none()
+        || Numbers::get().is_none()
+        || first > last
+        || flags.cast_unsigned() & !known != 0
     {
         // SAFETY: forwards the caller's arguments.
         return unsafe { crate::real!(close_range: fn(c_uint, c_uint, c_int) -> c_int)(first, last, flags) };
     }
-    if flags as c_uint & libc::CLOSE_RANGE_CLOEXEC == 0 {
+    if flags.cast_unsigned() & libc::CLOSE_RANGE_CLOEXEC == 0 {
         close_all((first, last));
     } else {
         // Started programs inherit the descriptors of the node that starts them.
@@ -80,5 +83,5 @@ pub(super) unsafe extern "C" fn closefrom(first: c_int) {
         // SAFETY: forwards the caller's argument.
         return unsafe { crate::real!(closefrom: fn(c_int))(first) };
     }
-    close_all((first.max(0) as c_uint, c_uint::MAX));
+    close_all((first.max(0).cast_unsigned(), c_uint::MAX));
 }

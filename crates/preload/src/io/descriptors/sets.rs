@@ -2,12 +2,14 @@
 
 use super::{is_here, stops};
 use crate::io::{Buffer, with_buffers};
+use crate::numbers::{int, many};
 use crate::signals::without_faults;
+use gondwana_page::to_usize;
 use libc::{c_int, fd_set, nfds_t, pollfd, sigset_t, timespec, timeval};
 
 /// Checks each descriptor of a set. The kernel returns `POLLNVAL` for those that are not here.
 unsafe fn look_at_all(set: *mut pollfd, count: nfds_t, name: &str) {
-    for index in 0..count as usize {
+    for index in 0..to_usize(count) {
         // SAFETY: the caller of `poll` passes that many.
         is_here(unsafe { (*set.add(index)).fd }, name);
     }
@@ -19,7 +21,7 @@ unsafe fn look_at_all(set: *mut pollfd, count: nfds_t, name: &str) {
 pub(super) unsafe extern "C" fn poll(set: *mut pollfd, count: nfds_t, timeout: c_int) -> c_int {
     // SAFETY: forwards the caller's arguments.
     unsafe { look_at_all(set, count, "poll") };
-    with_buffers(&[Buffer::write(set, count as usize * size_of::<pollfd>())], || {
+    with_buffers(&[Buffer::write(set, to_usize(count) * size_of::<pollfd>())], || {
         // SAFETY: forwards the caller's arguments.
         unsafe { crate::real!(poll: fn(*mut pollfd, nfds_t, c_int) -> c_int)(set, count, timeout) }
     })
@@ -40,7 +42,7 @@ pub(super) unsafe extern "C" fn ppoll(
     let own = unsafe { without_faults(libc::SIG_SETMASK, mask) };
     let mask = own.as_ref().map_or(std::ptr::null(), std::ptr::from_ref);
     let buffers = [
-        Buffer::write(set, count as usize * size_of::<pollfd>()),
+        Buffer::write(set, to_usize(count) * size_of::<pollfd>()),
         Buffer::value(timeout),
         Buffer::value(mask),
     ];
@@ -55,7 +57,7 @@ pub(super) unsafe extern "C" fn ppoll(
 }
 
 fn set_length(count: c_int) -> usize {
-    (count.max(0) as usize).div_ceil(64) * 8
+    many(count).div_ceil(64) * 8
 }
 
 /// The sets of `select`.
@@ -79,8 +81,7 @@ impl Sets {
             (0..set_length(self.count) / 8).all(|index| {
                 // SAFETY: as promised, rounded up to the words that sets consist of.
                 let stops = unsafe { words.add(index).read() } & stops::word(index);
-                let numbers =
-                    (0..64).filter(|bit| stops >> bit & 1 != 0).map(|bit| (index * 64 + bit) as c_int);
+                let numbers = (0..64).filter(|bit| stops >> bit & 1 != 0).map(|bit| int(index * 64 + bit));
                 numbers.filter(|&number| number < self.count).all(|number| is_here(number, name))
             })
         })

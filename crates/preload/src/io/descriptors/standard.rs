@@ -5,6 +5,7 @@
 
 use super::copy::{Lasting, copy};
 use super::stops::{self, Numbers};
+use crate::numbers::many;
 use gondwana_node::{Node, ProcessChange, StandardStream, Thread};
 use libc::c_int;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
@@ -55,7 +56,7 @@ pub(super) fn changed(number: c_int) {
         HOLES.fetch_and(!bit(number), Ordering::Relaxed);
         match is_null_device(number) {
             true => StandardStream::Null,
-            false => StandardStream::Of(std::process::id() as i32),
+            false => StandardStream::Of(std::process::id().cast_signed()),
         }
     };
     let reachable = !matches!(stream, StandardStream::Of(_)) || node.is_on_one_computer();
@@ -80,7 +81,7 @@ fn is_null_device(number: c_int) -> bool {
 fn refuse(node: &Node, number: c_int) {
     static SAID: AtomicBool = AtomicBool::new(false);
     if !SAID.swap(true, Ordering::Relaxed) {
-        let stream = ["input", "output", "error"][number as usize];
+        let stream = ["input", "output", "error"][many(number)];
         node.refuse(&format!(
             "standard {stream} is redirected for the threads of this node only: redirect it in the command line, or \
              run with --threads fill or -n 1"

@@ -7,6 +7,7 @@
 use super::bits::Bits;
 use super::division::Division;
 use super::limit;
+use crate::numbers::int;
 use gondwana_node::{Node, Thread};
 use libc::c_int;
 use std::ops::Range;
@@ -78,7 +79,7 @@ impl Numbers {
 
 /// Puts placeholders at all numbers that a run divides, including this node's: descriptors that the runtime opens
 /// before [`begin`] get higher numbers.
-pub(crate) fn reserve(nodes: usize, node: usize) {
+pub(crate) fn reserve(nodes: u16, node: u16) {
     let division = Division::new(nodes, limit::raise(nodes));
     let room = division.room();
     // SAFETY: touches no memory but the path.
@@ -98,7 +99,7 @@ pub(crate) fn reserve(nodes: usize, node: usize) {
     while next < room {
         // By system call: there are thousands, and the interposed `fcntl` is not needed. SAFETY: touches no memory.
         let number =
-            unsafe { gondwana_sys::syscall!(libc::SYS_fcntl, model, libc::F_DUPFD_CLOEXEC, next) } as c_int;
+            int(unsafe { gondwana_sys::syscall!(libc::SYS_fcntl, model, libc::F_DUPFD_CLOEXEC, next) });
         if number < 0 {
             break;
         }

@@ -1,0 +1,18 @@
+//! Numbers as C passes them.
+
+use libc::c_int;
+
+/// A count that is passed as a signed number: there is nothing where it is negative.
+pub(crate) fn many(count: c_int) -> usize {
+    usize::try_from(count).unwrap_or(0)
+}
+
+/// A result of which the function of the C library gives an `int`: small, or -1. What is too large is the largest.
+pub(crate) fn int(result: impl TryInto<c_int>) -> c_int {
+    result.try_into().unwrap_or(c_int::MAX)
+}
+
+/// A byte that is passed as an `int`, of which the rest does not count.
+pub(crate) fn byte(number: c_int) -> u8 {
+    number.to_le_bytes()[0]
+}
