@@ -129,7 +129,7 @@ fn no_update_is_lost() {
             grants.push(receivers);
             let (me, table) = (NodeId(node), Arc::new(LockTable::new()));
             let manager = Arc::new(|object: Object| NodeId((object.0 % u64::from(NODES)) as u16));
-            let locks = Mutex::new(Locks::new(me, Arc::clone(&table), manager));
+            let locks = Mutex::new(Locks::new(me, NODES, Arc::clone(&table), manager));
             Node { me, table, locks, services: services.clone(), threads, began: Instant::now() }
         })
         .collect();

@@ -6,8 +6,8 @@ use crate::keepalive::Keepalives;
 use crate::signal_mask::SignalMask;
 use crate::wire::Wire;
 use crate::{Node, StreamDone, Thread};
-use gondwana_coherence::MESSAGE_TAG;
 use gondwana_coherence::sync::{Answer, SyncMessage};
+use gondwana_coherence::{EngineEnv, MESSAGE_TAG};
 use gondwana_control::Report;
 use gondwana_fabric::{Event, LostReason};
 use gondwana_topology::NodeId;
@@ -19,8 +19,7 @@ use std::time::{Duration, Instant};
 const PROGRESS: Duration = Duration::from_millis(250);
 
 /// How long a page stays for the thread that waited for it, when another node wants it: the thread must get the
-/// chance to repeat its access, or nodes that fight for a page could take it from each other for ever. The token of a hot mutex stays
-/// as long.
+/// chance to repeat its access, or nodes that fight for a page could take it from each other for ever.
 const HOLD: Duration = Duration::from_micros(20);
 
 /// What the service thread does besides receiving messages.
@@ -29,9 +28,9 @@ pub(crate) struct Service {
     pub(crate) deferred: DeferredTasks,
     /// Signs of life between computers.
     pub(crate) keepalives: Keepalives,
-    /// A page or a token is held for a thread of this node although another node wants it.
+    /// A page is held for a thread of this node although another node wants it.
     holding: AtomicBool,
-    /// Tokens of hot mutexes have begun to stay here, and may still.
+    /// The time of tokens that stay here for hot mutexes runs, or may still.
     keeps_tokens: AtomicBool,
 }
 
@@ -45,7 +44,7 @@ impl Service {
         }
     }
 
-    /// Another node wants a page or a token that is held here; true if that is new.
+    /// Another node wants a page that is held here; true if that is new.
     fn note_wanted(&self) -> bool {
         !self.holding.swap(true, Ordering::AcqRel)
     }
@@ -101,7 +100,7 @@ impl Node {
             // Asked again each time: the interruption that tells of another one may end this very wait.
             while self.service.take_wanted() {
                 self.fabric.wait(Some(HOLD));
-                self.let_go();
+                self.core().let_go();
             }
             while let Some(event) = self.fabric.next_event() {
                 let Event::Lost(node, reason) = event;
@@ -114,11 +113,12 @@ impl Node {
                 self.report_progress();
             }
             self.give_signs_of_life(&mut signed);
-            self.fabric.wait(timeout);
+            let due = self.let_go_of_due_tokens();
+            self.fabric.wait(timeout.into_iter().chain(due).min());
         }
     }
 
-    /// Another node wants a page or a token that is kept for a thread of this one: the service thread gives it up in a moment.
+    /// Another node wants a page that is kept for a thread of this one: the service thread gives it up in a moment.
     pub(crate) fn let_go_soon(&self) {
         if self.service.note_wanted() {
             self.fabric.interrupt();
@@ -131,9 +131,24 @@ impl Node {
         self.let_go_of_tokens();
     }
 
-    /// Tokens of hot mutexes have begun to stay here.
+    /// The time of tokens that stay here begins to run: the service thread gives them up when it is over.
     pub(crate) fn note_kept_tokens(&self) {
         self.service.keeps_tokens.store(true, Ordering::Release);
+        self.fabric.interrupt();
+    }
+
+    /// Gives up tokens whose time is over; in what time the next one's is.
+    fn let_go_of_due_tokens(&'static self) -> Option<Duration> {
+        let keeps = &self.service.keeps_tokens;
+        if !keeps.swap(false, Ordering::AcqRel) {
+            return None;
+        }
+        let mut core = self.core();
+        let next = core.with_locks(|locks, env| locks.let_go_due(env))?;
+        let due = next.saturating_sub(core.env.now());
+        drop(core);
+        keeps.store(true, Ordering::Release);
+        Some(due)
     }
 
     /// The calling thread is about to wait for what other threads do: it will not use hot mutexes soon.

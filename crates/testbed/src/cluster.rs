@@ -169,7 +169,7 @@ impl Cluster {
                 Due::Arrival { from, to, bytes, bulk } => self.arrive(from, to, &bytes, &bulk)?,
                 Due::LetGo(node) => {
                     self.call(node, |engine, env| {
-                        engine.with_locks(env, |locks, env| locks.let_go(env));
+                        let _next = engine.with_locks(env, |locks, env| locks.let_go_due(env));
                         engine.with_protocol(env, |protocol, env| protocol.settle(env))
                     })
                     .map_err(|violation| violation.to_string())?;

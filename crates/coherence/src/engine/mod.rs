@@ -55,7 +55,7 @@ impl Engine {
             me,
             only_peer: layout.only_peer(),
             protocol,
-            locks: Locks::new(me, locks, Arc::clone(&manager)),
+            locks: Locks::new(me, layout.nodes(), locks, Arc::clone(&manager)),
             barriers: Barriers::new(me, layout.nodes()),
             manager,
             server: Server::new(),

@@ -87,7 +87,7 @@ pub struct LockCounters {
 /// only while it neither has the token nor awaits it, so it never has more than one successor.
 ///
 /// A token that another node waits for leaves when its holder unlocks, except that of a *hot* mutex, which threads here want back
-/// soon each time: that stays until they have used it [`KEPT_USES`] times, or until [`Locks::let_go`].
+/// soon each time: that stays until they have used it [`KEPT_USES`] times, or until [`Locks::let_go`] or [`Locks::let_go_due`].
 ///
 /// The node calls these one at a time, under its lock.
 pub struct Locks {
@@ -102,6 +102,8 @@ pub struct Locks {
     kept: Vec<Object>,
     /// Some were added since [`Locks::take_newly_kept`].
     newly_kept: bool,
+    /// How many nodes share what time there is.
+    nodes: u32,
     /// Of the mutexes that this node manages.
     lines: Lines,
     /// Trylocks that could not be decided at once, so far.
@@ -110,11 +112,12 @@ pub struct Locks {
 }
 
 impl Locks {
-    /// The machine of node `me`, sharing `table` with the fast path of its threads.
+    /// The machine of node `me` among `nodes`, sharing `table` with the fast path of its threads.
     #[must_use]
-    pub fn new(me: NodeId, table: Arc<LockTable>, manager: ManagerOf) -> Self {
+    pub fn new(me: NodeId, nodes: u16, table: Arc<LockTable>, manager: ManagerOf) -> Self {
         Self {
             me,
+            nodes: nodes.into(),
             table,
             manager,
             local_handovers: LOCAL_HANDOVERS,
@@ -174,7 +177,10 @@ impl Locks {
         entry.disown();
         let queue = self.queues.of(object);
         match queue.next {
-            Some(_) if queue.waiting.is_empty() && queue.uses_left > 0 => entry.set(Word::FreeQueued),
+            Some(_) if queue.waiting.is_empty() && queue.uses_left > 0 => {
+                entry.set(Word::FreeQueued);
+                self.begin_to_hold(object, env);
+            }
             Some(to) if queue.waiting.is_empty() || queue.handovers >= self.local_handovers => {
                 queue.next = None;
                 entry.set(Word::Leaving);
@@ -301,7 +307,11 @@ impl Locks {
         }
         queue.handovers = 0;
         if stays && entry.word() != Word::Absent {
+            let is_free = entry.word() == Word::FreeQueued;
             self.keep(object);
+            if is_free {
+                self.begin_to_hold(object, env);
+            }
         }
         if let Some(attempt) = attempt {
             self.asked(object, to, attempt, env);
@@ -315,6 +325,7 @@ impl Locks {
             return false;
         }
         self.counters.tokens_received += 1;
+        self.hot.came(object, env.now());
         if let Some(to) = queue.next
             && queue.waiting.is_empty()
         {
@@ -406,7 +417,7 @@ impl Locks {
         Limits { local_handovers, kept_uses }: Limits,
     ) -> Self {
         let table = Arc::new(LockTable::with_first_bits(1));
-        Self { local_handovers, kept_uses, hot: HotMutexes::new(1), ..Self::new(me, table, manager) }
+        Self { local_handovers, kept_uses, hot: HotMutexes::new(1), ..Self::new(me, 2, table, manager) }
     }
 
     pub(super) fn table(&self) -> &LockTable {

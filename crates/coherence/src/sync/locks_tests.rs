@@ -1,10 +1,10 @@
 //! Single transitions of the lock machine, long random runs, fairness.
 
-use super::locks::{HOT, Limits};
+use super::locks::Limits;
 use super::locks_world::{Event, Op, World};
 use super::{
-    Fast, KEPT_USES, Kind, LOCAL_HANDOVERS, LockEnv, LockGrant, LockMessage, LockTable, Locks, Object,
-    SyncError, Thread, TryOutcome,
+    Fast, Kind, LOCAL_HANDOVERS, LockEnv, LockGrant, LockMessage, LockTable, Locks, Object, SyncError,
+    Thread, TryOutcome,
 };
 use crate::{Outcome, Waiter};
 use gondwana_topology::NodeId;
@@ -12,13 +12,13 @@ use proptest::prelude::*;
 use std::sync::Arc;
 use std::time::Duration;
 
-const MUTEX: Object = Object(0x40);
-const MANAGER: NodeId = NodeId(0);
-const OTHER: NodeId = NodeId(1);
+pub(super) const MUTEX: Object = Object(0x40);
+pub(super) const MANAGER: NodeId = NodeId(0);
+pub(super) const OTHER: NodeId = NodeId(1);
 const THIRD: NodeId = NodeId(2);
 
 #[derive(Debug, PartialEq, Eq)]
-enum Did {
+pub(super) enum Did {
     Sent(NodeId, LockMessage),
     Passed(NodeId),
     Arrived,
@@ -27,30 +27,33 @@ enum Did {
 
 /// Records what the machine does; flushes end when the test says so.
 #[derive(Default)]
-struct Log(Vec<Did>);
+pub(super) struct Log {
+    did: Vec<Did>,
+    pub now: Duration,
+}
 
 impl Log {
-    fn take(&mut self) -> Vec<Did> {
-        std::mem::take(&mut self.0)
+    pub(super) fn take(&mut self) -> Vec<Did> {
+        std::mem::take(&mut self.did)
     }
 }
 
 impl LockEnv for Log {
     fn send(&mut self, to: NodeId, message: &LockMessage) {
-        self.0.push(Did::Sent(to, *message));
+        self.did.push(Did::Sent(to, *message));
     }
 
     fn pass(&mut self, _object: Object, to: NodeId) -> Outcome {
-        self.0.push(Did::Passed(to));
+        self.did.push(Did::Passed(to));
         Outcome::Wait
     }
 
     fn arrived(&mut self, _object: Object, _from: NodeId) {
-        self.0.push(Did::Arrived);
+        self.did.push(Did::Arrived);
     }
 
     fn now(&self) -> Duration {
-        Duration::ZERO
+        self.now
     }
 
     fn is_active(&self) -> bool {
@@ -58,16 +61,16 @@ impl LockEnv for Log {
     }
 
     fn resume(&mut self, waiter: Waiter, grant: LockGrant) {
-        self.0.push(Did::Resumed(waiter.0, grant));
+        self.did.push(Did::Resumed(waiter.0, grant));
     }
 }
 
-fn machine(me: NodeId) -> (Locks, Arc<LockTable>, Log) {
+pub(super) fn machine(me: NodeId) -> (Locks, Arc<LockTable>, Log) {
     let table = Arc::new(LockTable::new());
-    (Locks::new(me, Arc::clone(&table), Arc::new(|_| MANAGER)), table, Log::default())
+    (Locks::new(me, 4, Arc::clone(&table), Arc::new(|_| MANAGER)), table, Log::default())
 }
 
-fn request(attempt: Option<u64>) -> LockMessage {
+pub(super) fn request(attempt: Option<u64>) -> LockMessage {
     LockMessage::Request { object: MUTEX, attempt }
 }
 
@@ -75,7 +78,7 @@ fn pass(to: NodeId, attempt: Option<u64>) -> LockMessage {
     LockMessage::Pass { object: MUTEX, to, attempt }
 }
 
-const TOKEN: LockMessage = LockMessage::Token { object: MUTEX };
+pub(super) const TOKEN: LockMessage = LockMessage::Token { object: MUTEX };
 const BUSY: LockMessage = LockMessage::Busy { object: MUTEX, attempt: 1 };
 
 fn ask(to: NodeId, attempt: u64) -> LockMessage {
@@ -131,62 +134,6 @@ fn a_token_leaves_only_after_the_flush() {
     assert_eq!(env.take(), []);
     locks.flushed(MUTEX, &mut env);
     assert_eq!(env.take(), [Did::Sent(OTHER, TOKEN), Did::Sent(OTHER, pass(MANAGER, None))]);
-}
-
-/// A machine whose mutex was wanted back at once again and again, so that it is hot. It is here, and free.
-fn hot_machine() -> (Locks, Arc<LockTable>, Log) {
-    let (mut locks, table, mut env) = machine(MANAGER);
-    for _ in 0..HOT {
-        locks.message(OTHER, request(None), &mut env).unwrap();
-        assert!(!locks.take_newly_kept());
-        locks.flushed(MUTEX, &mut env);
-        assert_eq!(locks.lock(MUTEX, Thread(1), Waiter(1), &mut env), Outcome::Wait);
-        locks.message(OTHER, TOKEN, &mut env).unwrap();
-        assert_eq!(table.entry(MUTEX).fast_unlock(Thread(1), || Kind::Normal), Ok(Fast::Done));
-    }
-    env.take();
-    (locks, table, env)
-}
-
-#[test]
-fn the_token_of_a_hot_mutex_stays_for_some_uses() {
-    let (mut locks, table, mut env) = hot_machine();
-    locks.message(OTHER, request(None), &mut env).unwrap();
-    assert!(locks.take_newly_kept() && !locks.take_newly_kept(), "said once");
-    for _ in 0..KEPT_USES {
-        assert_eq!(env.take(), []);
-        assert_eq!(table.entry(MUTEX).fast_lock(Thread(1), || Kind::Normal), Ok(Fast::Slow));
-        assert_eq!(locks.lock(MUTEX, Thread(1), Waiter(1), &mut env), Outcome::Done);
-        assert_eq!(table.entry(MUTEX).fast_unlock(Thread(1), || Kind::Normal), Ok(Fast::Slow));
-        locks.unlock(MUTEX, &mut env).unwrap();
-    }
-    assert_eq!(env.take(), [Did::Passed(OTHER)]);
-    assert_eq!(locks.counters().kept, u64::from(KEPT_USES));
-    locks.let_go(&mut env);
-    assert_eq!(env.take(), [], "it is on its way");
-}
-
-#[test]
-fn the_token_of_a_hot_mutex_leaves_when_it_is_let_go_of() {
-    let (mut locks, _, mut env) = hot_machine();
-    locks.message(OTHER, request(None), &mut env).unwrap();
-    assert_eq!(env.take(), []);
-    locks.let_go(&mut env);
-    assert_eq!(env.take(), [Did::Passed(OTHER)]);
-    let (mut locks, _, mut env) = hot_machine();
-    locks.message(OTHER, request(None), &mut env).unwrap();
-    assert_eq!(locks.lock(MUTEX, Thread(1), Waiter(1), &mut env), Outcome::Done);
-    locks.let_go(&mut env);
-    assert_eq!(env.take(), [], "it is held");
-    locks.unlock(MUTEX, &mut env).unwrap();
-    assert_eq!(env.take(), [Did::Passed(OTHER)]);
-}
-
-#[test]
-fn the_token_of_a_hot_mutex_leaves_at_once_for_a_trylock() {
-    let (mut locks, _, mut env) = hot_machine();
-    locks.message(OTHER, request(Some(1)), &mut env).unwrap();
-    assert_eq!(env.take(), [Did::Passed(OTHER)]);
 }
 
 #[test]

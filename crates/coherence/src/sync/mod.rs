@@ -27,6 +27,8 @@ mod key;
 mod lock_message;
 mod locks;
 #[cfg(test)]
+mod locks_hot_tests;
+#[cfg(test)]
 mod locks_model;
 #[cfg(test)]
 mod locks_tests;

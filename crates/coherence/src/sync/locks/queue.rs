@@ -5,6 +5,7 @@ use gondwana_topology::NodeId;
 #[cfg(test)]
 use std::collections::BTreeMap;
 use std::collections::VecDeque;
+use std::time::Duration;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Waiting {
@@ -29,6 +30,8 @@ pub(super) struct Queue {
     pub handovers: u32,
     /// How often threads of this node may use the mutex before the token leaves, unless it must leave earlier.
     pub uses_left: u32,
+    /// Until when the token stays for them; `None` until one of them is over.
+    pub until: Option<Duration>,
     /// Nodes to be told when a thread of this node gets the mutex, each with its trylock.
     pub asking: Vec<(NodeId, u64)>,
 }
@@ -58,10 +61,11 @@ impl Queue {
     }
 
     fn clear(&mut self) {
-        let Self { waiting, requested, next, leaving, handovers, uses_left, asking } = self;
+        let Self { waiting, requested, next, leaving, handovers, uses_left, until, asking } = self;
         waiting.clear();
         asking.clear();
-        (*requested, *next, *leaving, *handovers, *uses_left) = (false, None, None, 0, 0);
+        (*requested, *next, *leaving, *handovers) = (false, None, None, 0);
+        (*uses_left, *until) = (0, None);
     }
 
     /// `to` is told when a thread of this node gets the mutex.
