@@ -11,6 +11,14 @@ pub const PAGE_BITS: u8 = 12;
 /// Bytes in a page of memory, the same on every x86-64 Linux.
 pub const PAGE_SIZE: usize = 1 << PAGE_BITS;
 
+/// An address or a length in memory that is kept as a number of 64 bits. They have as many here: nothing is lost, and
+/// where there were fewer this would not compile.
+#[must_use]
+#[inline]
+pub const fn to_usize(number: u64) -> usize {
+    usize::from_ne_bytes(number.to_ne_bytes())
+}
+
 /// The access of a node's threads to a page that raises no fault.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum Access {
