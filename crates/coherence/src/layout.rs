@@ -117,7 +117,7 @@ impl Layout {
                     Managers::Node(node) => node,
                     Managers::Even { per_node } => {
                         let share = (page.0 - region.first.0) / per_node;
-                        NodeId(share.min(u32::from(self.nodes) - 1) as u16)
+                        NodeId(u16::try_from(share).unwrap_or(u16::MAX).min(self.nodes - 1))
                     }
                 };
             }

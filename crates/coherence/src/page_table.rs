@@ -1,5 +1,6 @@
 //! What a protocol knows about each page: one small entry for every page, and a record for the few that need one.
 
+use crate::runs::leading;
 use crate::slab::Slab;
 use crate::table::Table;
 use crate::{Layout, Page, Violation};
@@ -83,7 +84,7 @@ impl<E: PageEntry, R: Default> PageTable<E, R> {
     /// How many pages from `first` on, at most `most`, satisfy `like`.
     pub(crate) fn run(&mut self, first: Page, most: u32, like: impl Fn(&E) -> bool) -> u32 {
         let most = self.layout.clip(first, most);
-        (0..most).take_while(|ahead| like(self.entry(Page(first.0 + ahead)))).count() as u32
+        leading(first, most, |page| like(self.entry(page)))
     }
 
     /// An error unless these pages, at least one, exist.

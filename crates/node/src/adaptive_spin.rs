@@ -5,6 +5,7 @@ use std::time::Duration;
 
 /// Several times what an idle processor of a virtual machine takes to wake, so that a wait succeeds whose peer has to be
 /// woken first. It keeps no other thread waiting: only nodes that have a processor each poll at all.
+/// Less than a second.
 const MOST: Duration = Duration::from_millis(1);
 
 /// Going to sleep and being woken costs more than this, so that polling for so long never does harm. Where two nodes talk
@@ -27,7 +28,7 @@ impl AdaptiveSpin {
     /// Nothing is known yet. Where `nodes` outnumber `processors`, polling is never any good: it takes from the peer the
     /// processor on which it would answer.
     pub(crate) fn new(processors: usize, nodes: usize) -> Self {
-        let most = if processors >= nodes { MOST.as_nanos() as u32 } else { 0 };
+        let most = if processors >= nodes { MOST.subsec_nanos() } else { 0 };
         Self { most, nanoseconds: AtomicU32::new(most), waits: AtomicU32::new(0) }
     }
 
@@ -48,7 +49,7 @@ impl AdaptiveSpin {
     /// Notes whether polling was worth it.
     pub(crate) fn learn(&self, paid: bool) {
         let now = self.nanoseconds.load(Ordering::Relaxed);
-        let next = if paid { self.most } else { (now / 2).max(LEAST.as_nanos() as u32).min(self.most) };
+        let next = if paid { self.most } else { (now / 2).max(LEAST.subsec_nanos()).min(self.most) };
         if next != now {
             self.nanoseconds.store(next, Ordering::Relaxed);
         }

@@ -4,6 +4,7 @@
 //! thread add up to its life, from its start to its end (not to its join), or to now. The thread that serves other
 //! nodes has a clock too, but is none of the program's: its time is told apart.
 
+use crate::numbers::nanoseconds;
 use gondwana_locks::lock;
 use std::cell::Cell;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -116,7 +117,7 @@ fn grow(number: &AtomicU64, by: u64) {
 }
 
 fn pack(epoch: Instant, activity: Activity) -> u64 {
-    epoch.elapsed().as_nanos() as u64 & !3 | activity as u64
+    nanoseconds(epoch.elapsed()) & !3 | activity as u64
 }
 
 fn unpack(state: u64) -> (Activity, u64) {
@@ -262,7 +263,7 @@ mod tests {
             assert!(split.micros(activity) >= still_running.micros(activity), "{activity:?}");
         }
         // Times are kept to four nanoseconds.
-        assert!(split.0.iter().sum::<u64>() <= life.as_nanos() as u64 + 64, "{split:?} in {life:?}");
+        assert!(split.0.iter().sum::<u64>() <= nanoseconds(life) + 64, "{split:?} in {life:?}");
         assert_eq!(locked, 1);
         spend(MOMENT);
         assert_eq!(times.program().0, split, "a thread that has ended spends no time");

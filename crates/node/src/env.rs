@@ -87,11 +87,11 @@ impl NodeEnv {
 
     /// Maps the memory of same-host peers from what each has handed over. A node whose memory is not mapped gets messages.
     pub(crate) fn meet_peers(&mut self, handed: Vec<(u16, HandedOver)>) {
-        let nodes = self.fabric.nodes();
-        self.remotes.resize_with(nodes, || None);
+        self.remotes.resize_with(self.fabric.nodes(), || None);
+        let nodes = u16::try_from(self.remotes.len()).expect("numbers of nodes have 16 bits");
         for (node, exposure) in handed {
             if let Some(place) = self.remotes.get_mut(usize::from(node)) {
-                let peer = Peer::new(node, nodes as u16, exposure, self.pages.geometry());
+                let peer = Peer::new(node, nodes, exposure, self.pages.geometry());
                 *place = peer.ok().map(|peer| Box::new(peer) as Box<dyn RemoteMemory>);
             }
         }

@@ -6,10 +6,10 @@
 //! twins a chunk of frames. A message for a ring that is full is copied to its backlog.
 
 use crate::monitor::Touch;
+use crate::numbers::whole_pages;
 use crate::wait_slots::event;
 use crate::{Node, Thread};
 use gondwana_coherence::{Access, HomeRole, Outcome, Page};
-use gondwana_memory::PAGE_SIZE;
 use gondwana_prefetch::{Fault, Kind, Prediction, Prefetch};
 
 /// Most pages that one fault prefetches.
@@ -33,8 +33,7 @@ impl Node {
         let touch = Touch { address, code, writer: None };
         let thread = Thread::current(self);
         if thread.stack.contains(&address) {
-            let lowest = (address - thread.stack.start) / PAGE_SIZE;
-            let below = STACK_AHEAD.min(lowest as u32);
+            let below = STACK_AHEAD.min(whole_pages(address - thread.stack.start));
             self.resolve(Page(number - below), Access::Write, Prefetch::next(below), touch);
         }
         if access == Access::Read

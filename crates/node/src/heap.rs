@@ -5,6 +5,7 @@ use crate::{Caller, Node, Thread};
 use gondwana_locks::lock;
 use gondwana_memory::heap::{Block, Cache, Heap, Refusal};
 use gondwana_memory::{Access, PAGE_SIZE};
+use gondwana_page::to_usize;
 use gondwana_topology::NodeId;
 use std::cell::RefCell;
 use std::ops::{Deref, Range};
@@ -175,7 +176,8 @@ impl Node {
             Ok(size) => size,
             Err(Refusal::Remote(owner)) => {
                 let address = address as u64;
-                self.ask(owner, move |ticket| Wire::UsableSize { ticket, address }) as usize
+                let size = self.ask(owner, move |ticket| Wire::UsableSize { ticket, address });
+                usize::try_from(size).unwrap_or(0)
             }
             Err(_) => 0,
         }
@@ -261,10 +263,10 @@ impl Node {
 
     /// Another node freed blocks of this node's part.
     pub(crate) fn freed_by_peer(&'static self, addresses: &[u64]) {
-        for &address in addresses {
-            self.unplace_freed(address as usize);
-            if let Err(refusal) = self.heap.free(address as usize) {
-                invalid_free(address as usize, refusal);
+        for address in addresses.iter().copied().map(to_usize) {
+            self.unplace_freed(address);
+            if let Err(refusal) = self.heap.free(address) {
+                invalid_free(address, refusal);
             }
         }
     }

@@ -52,8 +52,8 @@ impl Keepalives {
 
     /// The nodes to send a sign of life: those that are watched and have been heard of since the last time.
     fn take_heard(&self) -> impl Iterator<Item = NodeId> {
-        let due = |(_, peer): &(usize, &Peer)| peer.is_watched && peer.heard.swap(false, Ordering::Relaxed);
-        self.0.iter().enumerate().filter(due).map(|(node, _)| NodeId(node as u16))
+        let due = |(_, peer): &(NodeId, &Peer)| peer.is_watched && peer.heard.swap(false, Ordering::Relaxed);
+        (0..).map(NodeId).zip(&self.0).filter(due).map(|(node, _)| node)
     }
 
     /// There is news from a node.
@@ -99,6 +99,7 @@ impl Node {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use gondwana_topology::Id;
 
     /// Nodes in turn on computers with these numbers of nodes.
     fn peers(computers: &[usize]) -> Vec<SocketAddr> {
@@ -107,7 +108,7 @@ mod tests {
             let has = move |(_, count): &(usize, &usize)| turn < **count;
             computers.iter().enumerate().filter(has).map(|(computer, _)| computer)
         };
-        let address = |computer: usize| SocketAddr::from(([10, 0, 0, computer as u8], 7000));
+        let address = |computer: usize| SocketAddr::from(([10, 0, 0, u8::try_from(computer).unwrap()], 7000));
         (0..most).flat_map(round).map(address).collect()
     }
 
@@ -139,7 +140,8 @@ mod tests {
     fn many_nodes_share_the_work_and_agree_about_it() {
         for computers in [&[128, 128][..], &[200, 56], &[86, 85, 85], &[1, 255], &[20, 9]] {
             let peers = peers(computers);
-            let all: Vec<_> = (0..peers.len()).map(|me| watched(&peers, NodeId(me as u16))).collect();
+            let nodes = (0..peers.len()).map(NodeId::from_index);
+            let all: Vec<_> = nodes.map(|me| watched(&peers, me)).collect();
             for (me, own) in all.iter().enumerate() {
                 assert!((0..peers.len()).all(|peer| own[peer] == all[peer][me]), "{computers:?}");
                 let others = peers.iter().filter(|peer| peer.ip() != peers[me].ip());

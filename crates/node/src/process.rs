@@ -1,6 +1,7 @@
 //! What belongs to processes and must be alike on all nodes.
 
 use crate::Node;
+use crate::numbers::error_number;
 use crate::wire::{ProcessChange, Wire};
 use gondwana_topology::NodeId;
 
@@ -50,16 +51,17 @@ impl Node {
     /// # Errors
     /// `EBADF` if it is not open.
     pub fn borrow_descriptor(&'static self, owner: usize, descriptor: i32) -> Result<i32, i32> {
-        match self.ask_for(node_of(owner), move |ticket| Wire::Lend { ticket, descriptor })? {
-            error if error < 0 => Err(-error as i32),
-            process => Ok(process as i32),
+        let answer = self.ask_for(node_of(owner), move |ticket| Wire::Lend { ticket, descriptor })?;
+        match i32::try_from(answer) {
+            Ok(process @ 0..) => Ok(process),
+            _ => Err(error_number(answer.saturating_neg())),
         }
     }
 
     fn change_on(&'static self, node: NodeId, change: ProcessChange) -> Result<(), i32> {
         match self.ask_for(node, move |ticket| Wire::Everywhere { ticket, change })? {
             0 => Ok(()),
-            error => Err(error as i32),
+            error => Err(error_number(error)),
         }
     }
 }

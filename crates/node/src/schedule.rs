@@ -21,7 +21,7 @@ struct Attributes {
 /// at once from one with a longer slice. A thread of the program that computes would otherwise keep the messages of
 /// other nodes waiting for a good part of its own slice. Older kernels ignore the wish.
 pub(crate) fn prefer_latency() {
-    let size = size_of::<Attributes>() as u32;
+    let size = u32::try_from(size_of::<Attributes>()).expect("a small structure");
     let mut attributes = Attributes { size, ..Attributes::default() };
     // SAFETY: the kernel writes at most `size` bytes to a structure of that size, and reads as many; 0 is the calling
     // thread. A refusal leaves everything as it was.

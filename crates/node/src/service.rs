@@ -10,6 +10,7 @@ use gondwana_coherence::sync::{Answer, SyncMessage};
 use gondwana_coherence::{EngineEnv, MESSAGE_TAG};
 use gondwana_control::Report;
 use gondwana_fabric::{Event, LostReason};
+use gondwana_page::to_usize;
 use gondwana_topology::NodeId;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Barrier};
@@ -212,8 +213,8 @@ impl Node {
                 self.freed_by_peer(&addresses);
             }
             Wire::UsableSize { ticket, address } => {
-                let size = self.heap.usable_size(address as usize).unwrap_or(0);
-                self.core().answer(from, ticket, Answer::Done(size as i64));
+                let size = self.heap.usable_size(to_usize(address)).unwrap_or(0);
+                self.core().answer(from, ticket, Answer::Done(i64::try_from(size).unwrap_or(0)));
             }
             Wire::Used { ticket, first, end } => {
                 let mut core = self.core();

@@ -16,8 +16,9 @@ pub(crate) fn packed(run: &Range<u32>) -> i64 {
 }
 
 fn unpacked(run: i64) -> Range<u32> {
-    let first = (run >> 32) as u32;
-    first..first + run as u32
+    let run = run.cast_unsigned();
+    let (first, count) = ((run >> 32) as u32, (run & 0xffff_ffff) as u32);
+    first..first + count
 }
 
 impl Node {
@@ -74,8 +75,8 @@ impl Node {
         // What each node has next, as far as that was asked.
         let mut next: Vec<Range<u32>> = vec![first..first; self.nodes()];
         while at < end {
-            for (node, run) in next.iter_mut().enumerate().filter(|(_, run)| run.end <= at) {
-                *run = self.next_used(NodeId(node as u16), at..end).unwrap_or(end..end + 1);
+            for (node, run) in (0..).map(NodeId).zip(&mut next).filter(|(_, run)| run.end <= at) {
+                *run = self.next_used(node, at..end).unwrap_or(end..end + 1);
             }
             let Some(run) = next.iter().min_by_key(|run| run.start).filter(|run| run.start < end) else {
                 return;

@@ -22,7 +22,7 @@ use gondwana_elf::{data_segments, loaded};
 use gondwana_fabric::{ConnectError, Fabric, Security, SegmentError, ShmFabric, TcpConfig, TcpFabric};
 use gondwana_memory::heap::{Heap, Layout as HeapLayout};
 use gondwana_memory::{Access, MemoryError, PAGE_SIZE, Pages, SPAN_BASE, Segment};
-use gondwana_page::PAGE_BITS;
+use gondwana_page::{PAGE_BITS, to_usize};
 use gondwana_rset::{PlacementError, RSet, ThreadPlan};
 use gondwana_topology::NodeId;
 use std::ffi::CStr;
@@ -138,7 +138,7 @@ impl Node {
         );
         let data = contents(&pages);
         for run in &data {
-            pages.protect(run.start, run.len() as u32, Access::Write)?;
+            pages.protect(run.start, run.end - run.start, Access::Write)?;
         }
         let one_sided = boot.is_one_sided() && pages.admit_peers(boot.nodes)?;
         let end = Instant::now() + connect_timeout(boot.nodes);
@@ -149,7 +149,7 @@ impl Node {
             .filter(|exchange| pages.handover().is_some_and(|offer| exchange.offer(&offer, end).is_ok()));
         let protocol = boot.protocol().ok_or_else(|| StartError::Protocol(boot.protocol.clone()))?;
         let mut protocol = (protocol.start)(layout.clone(), &StartOptions { one_sided });
-        data.iter().for_each(|run| protocol.adopt(Page(run.start), run.len() as u32));
+        data.iter().for_each(|run| protocol.adopt(Page(run.start), run.end - run.start));
         let fabric = connect(&boot, me)?;
         let slots = Arc::new(WaitSlots::new());
         let lock_table = Arc::new(LockTable::new());
@@ -159,10 +159,10 @@ impl Node {
         }
         let manager: ManagerOf = {
             let (geometry, layout) = (geometry.clone(), layout.clone());
-            Arc::new(move |object: Object| crate::setup::manager_of(&geometry, &layout, object.0 as usize))
+            Arc::new(move |object: Object| crate::setup::manager_of(&geometry, &layout, to_usize(object.0)))
         };
         let engine = Engine::new(&layout, protocol, Arc::clone(&lock_table), manager);
-        let heap = Heap::new(HeapLayout::new(SPAN_BASE, part as usize, usize::from(boot.nodes)), me);
+        let heap = Heap::new(HeapLayout::new(SPAN_BASE, to_usize(part), usize::from(boot.nodes)), me);
         // SAFETY: the launcher left this descriptor to this process alone.
         let control = Control::new(unsafe { OwnedFd::from_raw_fd(boot.control_fd) });
         let machine = gondwana_control::machine(boot.nodes, boot.processors_each, boot.span);
@@ -258,7 +258,7 @@ fn stack_limit() -> usize {
     match limit.rlim_cur {
         _ if result != 0 => 8 << 20,
         libc::RLIM_INFINITY => UNLIMITED,
-        bytes => (bytes as usize).clamp(1 << 20, 1 << 30).next_multiple_of(PAGE_SIZE),
+        bytes => to_usize(bytes).clamp(1 << 20, 1 << 30).next_multiple_of(PAGE_SIZE),
     }
 }
 

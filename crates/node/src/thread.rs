@@ -252,7 +252,7 @@ impl Drop for Uninterrupted {
         if per_thread().depth.get() == 0 {
             let mut postponed = per_thread().postponed.replace(0);
             while postponed != 0 {
-                let signal = postponed.trailing_zeros() as i32 + 1;
+                let signal = postponed.trailing_zeros().cast_signed() + 1;
                 postponed &= postponed - 1;
                 // SAFETY: sends the calling thread the signal that it has put off.
                 unsafe { gondwana_sys::syscall!(libc::SYS_tgkill, libc::getpid(), libc::gettid(), signal) };

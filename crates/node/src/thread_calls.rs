@@ -3,6 +3,7 @@
 use crate::Node;
 use crate::clock::{Activity, Scope};
 use crate::monitor::Touch;
+use crate::numbers::whole_pages;
 use crate::schedule;
 use crate::sync::JoinWait;
 use crate::thread_number::{
@@ -13,6 +14,7 @@ use crate::wire::{ThreadSpec, Wire};
 use gondwana_coherence::sync::{Answer, Request, SyncError, Thread as ThreadId, Ticket};
 use gondwana_coherence::{Access, Page};
 use gondwana_memory::PAGE_SIZE;
+use gondwana_page::to_usize;
 use gondwana_prefetch::Prefetch;
 use gondwana_topology::{NodeId, NodeSet};
 use std::ops::Range;
@@ -131,7 +133,7 @@ impl Node {
                 ThreadSpec { id, function, argument, stack: REMOTE_CALL_STACK, detached: false, blocked };
             self.release_to(to);
             self.ask_publishing(to, move |ticket| Wire::Start { ticket, thread })?;
-            self.join_thread(id, JoinWait::Forever).map(|result| result as usize)
+            self.join_thread(id, JoinWait::Forever).map(to_usize)
         })
     }
 
@@ -227,7 +229,7 @@ impl Node {
     /// A thread of this node will run on this stack. Brings in the part of it that is used first.
     pub fn begin_stack(&'static self, stack: &Range<usize>) {
         let Some(pages) = self.pages_of_stack(stack) else { return };
-        let count = STACK_TOP_PAGES.min(pages.len() as u32);
+        let count = STACK_TOP_PAGES.min(pages.end - pages.start);
         let first = pages.end - count;
         let touch = Touch { address: self.geometry.address_of(first), code: 0, writer: None };
         self.privately(move || {
@@ -244,6 +246,6 @@ impl Node {
 
     fn pages_of_stack(&self, stack: &Range<usize>) -> Option<Range<u32>> {
         let end = self.geometry.page_of(stack.end - PAGE_SIZE)? + 1;
-        Some(end - (stack.len() / PAGE_SIZE) as u32..end)
+        Some(end - whole_pages(stack.len())..end)
     }
 }

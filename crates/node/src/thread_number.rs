@@ -29,7 +29,7 @@ pub(crate) fn remote_call_number(node: NodeId, caller: NodeId, number: u32) -> u
 
 /// The node that a thread runs on.
 pub(crate) fn node_of(thread: u64) -> NodeId {
-    NodeId((thread >> 40) as u16 & 0x3fff)
+    NodeId((thread >> 40 & 0x3fff) as u16)
 }
 
 /// True if a run gives its threads such numbers.

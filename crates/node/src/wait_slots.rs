@@ -119,8 +119,8 @@ impl Default for WaitSlots {
 /// Sleeps while `word` holds `expected`.
 pub(crate) fn futex_wait(word: &AtomicU32, expected: u32, timeout: Option<Duration>) {
     let timeout = timeout.map(|left| libc::timespec {
-        tv_sec: left.as_secs().min(i64::MAX as u64) as libc::time_t,
-        tv_nsec: libc::c_long::from(left.subsec_nanos() as i32),
+        tv_sec: i64::try_from(left.as_secs()).unwrap_or(i64::MAX),
+        tv_nsec: left.subsec_nanos().into(),
     });
     let pointer = timeout.as_ref().map_or(std::ptr::null(), std::ptr::from_ref);
     // SAFETY: the word is alive for the whole call, and the timeout is null or valid.

@@ -11,7 +11,8 @@ use gondwana_coherence::sync::{
     Answer, Fast, Initialised, Kind, LockTable, ManagerOf, Object, Request, Thread as ThreadId, Ticket,
 };
 use gondwana_coherence::{Access, Engine, Layout, Outcome, Page, Protocol, SyncPoint, Waiter};
-use gondwana_topology::NodeId;
+use gondwana_page::to_usize;
+use gondwana_topology::{Id, NodeId};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
@@ -116,9 +117,9 @@ impl Cluster {
         let count = usize::from(layout.nodes());
         let managing = layout.nodes();
         let manager: ManagerOf =
-            Arc::new(move |Object(number)| NodeId((number % u64::from(managing)) as u16));
+            Arc::new(move |Object(number)| NodeId::from_index(to_usize(number % u64::from(managing))));
         let node = |me: usize| {
-            let layout = layout.seen_by(NodeId(me as u16));
+            let layout = layout.seen_by(NodeId::from_index(me));
             let locks = Arc::new(LockTable::new());
             Node {
                 engine: Engine::new(
@@ -197,10 +198,9 @@ impl Cluster {
         let ([Node { engine, memory, .. }], after) = rest.split_at_mut(1) else {
             unreachable!("the node exists")
         };
-        let number = |index: usize| NodeId(index as u16);
         let peers = before.iter_mut().enumerate().chain((node + 1..).zip(after));
-        let peers = peers.map(|(index, peer)| (number(index), &mut peer.memory)).collect();
-        let mut env = SimEnv::new(number(node), memory, &mut effects).beside(peers);
+        let peers = peers.map(|(index, peer)| (NodeId::from_index(index), &mut peer.memory)).collect();
+        let mut env = SimEnv::new(NodeId::from_index(node), memory, &mut effects).beside(peers);
         env.now = Duration::from_nanos(self.now);
         let result = act(engine, &mut env);
         let Effects { sent, resumed, told, .. } = effects;
@@ -208,7 +208,7 @@ impl Cluster {
             self.send(node, to.index(), bytes, bulk);
         }
         for Waiter(thread) in resumed {
-            self.go_on(thread as usize);
+            self.go_on(to_usize(thread));
         }
         for told in told {
             let thread = match told {
@@ -220,7 +220,7 @@ impl Cluster {
                     thread
                 }
             };
-            self.go_on(thread as usize);
+            self.go_on(to_usize(thread));
         }
         result
     }
@@ -233,7 +233,7 @@ impl Cluster {
     }
 
     fn arrive(&mut self, from: usize, to: usize, bytes: &[u8], bulk: &[u8]) -> Result<(), String> {
-        let sender = NodeId(from as u16);
+        let sender = NodeId::from_index(from);
         let taken = self.call(to, |engine, env| match Letter::read(bytes) {
             Letter::Coherence(message) => engine.coherence(sender, message, bulk, env).map_err(Into::into),
             Letter::Sync(message) => engine.synchronise(sender, message, bulk, env),
@@ -329,7 +329,7 @@ impl Cluster {
                 true
             }
             Op::Barrier => {
-                let threads = self.threads.len() as u32;
+                let threads = u32::try_from(self.threads.len()).expect("few threads");
                 let _prompted = self.call(node, |engine, env| {
                     engine.with_barriers(env, |barriers, env| barriers.arrive(BARRIER, threads, waiter, env))
                 });
@@ -358,7 +358,7 @@ impl Cluster {
 
     /// Sends a request; the thread is told of its answer.
     fn request(&mut self, index: usize, object: Object, request: Request) -> bool {
-        let manager = NodeId((object.0 % self.nodes.len() as u64) as u16);
+        let manager = NodeId::from_index(to_usize(object.0) % self.nodes.len());
         self.threads[index].phase = Phase::Told;
         let ticket = Ticket(index as u64);
         self.call(self.threads[index].node, |engine, env| engine.submit(manager, ticket, request, env));

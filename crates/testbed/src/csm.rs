@@ -2,7 +2,7 @@
 
 use crate::world::{Machine, Node};
 use gondwana_coherence::{Access, Claims, Csm, Layout, Page, PageView, State};
-use gondwana_topology::NodeId;
+use gondwana_topology::{Id, NodeId};
 
 impl Machine for Csm {
     fn agree(nodes: &[Node<Self>], layout: &Layout) -> Result<(), String> {
@@ -35,7 +35,7 @@ impl Machine for Csm {
                     return fail("a twin doesn't fit its state");
                 }
                 let copy = matches!(view.state, State::Shared | State::Dirty);
-                if copy && !view.notice_pending && !sharers.contains(NodeId(node as u16)) {
+                if copy && !view.notice_pending && !sharers.contains(NodeId::from_index(node)) {
                     return fail("the home doesn't know a sharer");
                 }
                 let mut at = node;

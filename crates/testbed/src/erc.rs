@@ -2,7 +2,7 @@
 
 use crate::world::{Machine, Node};
 use gondwana_coherence::{Access, Erc, ErcState, Layout, Page};
-use gondwana_topology::{NodeId, NodeSet};
+use gondwana_topology::{Id, NodeId, NodeSet};
 
 impl Machine for Erc {
     fn agree(nodes: &[Node<Self>], layout: &Layout) -> Result<(), String> {
@@ -12,7 +12,7 @@ impl Machine for Erc {
             let owner = views[layout.manager(page).index()].owner;
             let mut copies = NodeSet::EMPTY;
             for (node, view) in views.iter().enumerate() {
-                let id = NodeId(node as u16);
+                let id = NodeId::from_index(node);
                 let right = match view.state {
                     ErcState::None => Access::None,
                     ErcState::Read | ErcState::Clean => Access::Read,

@@ -52,7 +52,7 @@ impl Memory {
 
     /// The page of an address.
     pub fn page_of(&self, address: usize) -> Page {
-        Page((address / self.size) as u32)
+        Page(u32::try_from(address / self.size).expect("pages have numbers of 32 bits"))
     }
 
     /// The byte at an address, as a thread reads it.
@@ -78,9 +78,9 @@ impl Memory {
     fn diff(&mut self, page: Page, out: &mut Vec<u8>) -> usize {
         let twin = self.twins[page.0 as usize].clone().expect("a diff needs a twin");
         let mut bytes = 0;
-        for (offset, (new, old)) in self.frame(page).iter().zip(&twin).enumerate() {
+        for (offset, (new, old)) in (0_u16..).zip(self.frame(page).iter().zip(&twin)) {
             if new != old {
-                out.extend_from_slice(&(offset as u16).to_le_bytes());
+                out.extend_from_slice(&offset.to_le_bytes());
                 out.push(*new);
                 bytes += 1;
             }
@@ -254,8 +254,7 @@ impl Env for SimEnv<'_> {
     fn install(&mut self, first: Page, incoming: &[u8], access: Access) {
         let size = self.memory.size;
         assert!(incoming.len().is_multiple_of(size) && !incoming.is_empty());
-        for (index, contents) in incoming.chunks_exact(size).enumerate() {
-            let page = Page(first.0 + index as u32);
+        for (page, contents) in (first.0..).map(Page).zip(incoming.chunks_exact(size)) {
             assert_eq!(self.memory.access[page.0 as usize], Access::None, "overwriting a page in use");
             assert!(!self.memory.has_twin(page), "overwriting unflushed writes");
             self.memory.frame(page).copy_from_slice(contents);

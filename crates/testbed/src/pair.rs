@@ -5,13 +5,15 @@ use gondwana_coherence::{
     Access, Csm, CsmMessage, CsmOptions, Encoded, Layout, Managers, Outcome, Page, Protocol, Region, State,
     SyncPoint, Waiter,
 };
-use gondwana_topology::NodeId;
+use gondwana_topology::{Id, NodeId};
 use std::collections::VecDeque;
 
 /// Pages of the pair.
 pub const PAGES: u32 = 8;
 /// Bytes of a page.
-pub const SIZE: usize = 4;
+pub const SIZE: usize = PAGE_SIZE as usize;
+/// The same, as layouts have it.
+const PAGE_SIZE: u32 = 4;
 /// The node that manages all pages.
 pub const HOME: usize = 0;
 /// The other node.
@@ -34,11 +36,11 @@ impl Pair {
     /// A pair with these options.
     pub fn with(options: CsmOptions) -> Self {
         let machine = |me| {
-            let managers = Managers::Node(NodeId(HOME as u16));
+            let managers = Managers::Node(NodeId::from_index(HOME));
             let layout = Layout::new(
                 2,
                 NodeId(me),
-                SIZE as u32,
+                PAGE_SIZE,
                 vec![Region { first: Page(0), count: PAGES, managers }],
             );
             Csm::new(layout, options)
@@ -52,8 +54,8 @@ impl Pair {
         let mut effects = Effects::default();
         let [first, second] = &mut self.memories;
         let (own, other) = if node == 0 { (first, second) } else { (second, first) };
-        let peers = vec![(NodeId(1 - node as u16), other)];
-        let mut env = SimEnv::new(NodeId(node as u16), own, &mut effects).beside(peers);
+        let peers = vec![(NodeId::from_index(1 - node), other)];
+        let mut env = SimEnv::new(NodeId::from_index(node), own, &mut effects).beside(peers);
         let result = act(&mut self.machines[node], &mut env);
         (result, effects)
     }
@@ -74,14 +76,14 @@ impl Pair {
     /// The home's threads write some pages, which nobody else has.
     pub fn touch(&mut self, count: u32) {
         assert_eq!(self.fault(HOME, 0, Access::Write, count - 1), (Outcome::Done, vec![]));
-        for page in 0..count as usize {
-            self.memories[HOME].write(page * SIZE, 10 + page as u8);
+        for (page, value) in (0..count as usize).zip(10..) {
+            self.memories[HOME].write(page * SIZE, value);
         }
     }
 
     /// The reader asks for the first pages by a message; gives what the home answers.
     pub fn asks_home(&mut self, count: u32, write: bool) -> Vec<CsmMessage> {
-        let requester = NodeId(READER as u16);
+        let requester = NodeId::from_index(READER);
         let fetch = CsmMessage::Fetch { first: Page(0), count, write, requester, completed: 0 };
         let (result, effects) =
             self.call(HOME, |machine, env| machine.message(requester, &encoded(&fetch), &[], env));

@@ -1,6 +1,7 @@
 //! Random programs.
 
 use crate::world::{Op, Setup};
+use gondwana_page::to_usize;
 
 /// A small generator of pseudo-random numbers (SplitMix64): the same seed gives the same run everywhere.
 #[derive(Clone, Debug)]
@@ -17,13 +18,28 @@ impl Rng {
 
     /// A number below `limit`.
     pub fn below(&mut self, limit: usize) -> usize {
-        (self.next() % limit as u64) as usize
+        to_usize(self.next() % limit as u64)
+    }
+
+    /// A byte below `limit`, which is at most 256.
+    fn byte_below(&mut self, limit: usize) -> u8 {
+        u8::try_from(self.below(limit)).expect("a limit up to 256")
+    }
+
+    /// A node of `setup`.
+    fn node(&mut self, setup: &Setup) -> u16 {
+        u16::try_from(self.below(setup.nodes)).expect("nodes have numbers of 16 bits")
     }
 
     /// True with so many percent of chance.
     pub fn chance(&mut self, percent: usize) -> bool {
         self.below(100) < percent
     }
+}
+
+/// A number of a page, or of pages, as operations have it.
+fn operand(number: usize) -> u32 {
+    u32::try_from(number).expect("pages have numbers of 32 bits")
 }
 
 /// Gives the threads of `setup` programs of some phases between barriers.
@@ -63,7 +79,7 @@ pub fn race_free(setup: &mut Setup, phases: usize, steps: usize, seed: u64) {
                 let mine = owner == thread || held.is_some_and(|lock| owner == threads + 1 + lock);
                 if mine && rng.chance(60) {
                     // Few values, so that a byte often gets back a value it had: twins must not be fooled.
-                    program.push(Op::Write(address, rng.below(4) as u8));
+                    program.push(Op::Write(address, rng.byte_below(4)));
                 } else if mine || owner == threads {
                     program.push(Op::Read(address));
                 }
@@ -84,10 +100,10 @@ pub fn race_free(setup: &mut Setup, phases: usize, steps: usize, seed: u64) {
 pub fn place_anywhere(setup: &mut Setup, times: usize, seed: u64) {
     let mut rng = Rng(seed);
     for _ in 0..times {
-        let home = rng.chance(80).then(|| rng.below(setup.nodes) as u16);
+        let home = rng.chance(80).then(|| rng.node(setup));
         let first = rng.below(setup.pages);
         let count = 1 + rng.below(setup.pages - first);
-        let place = Op::Place { first: first as u32, count: count as u32, home, used: true };
+        let place = Op::Place { first: operand(first), count: operand(count), home, used: true };
         let thread = rng.below(setup.threads.len());
         let program = &mut setup.threads[thread].1;
         program.insert(rng.below(program.len() + 1), place);
@@ -109,8 +125,8 @@ pub fn expose_anywhere(setup: &mut Setup, times: usize, seed: u64) {
 pub fn with_new_pages(setup: &mut Setup, pages: usize, seed: u64, more: impl Fn(&mut Setup, u64)) {
     let mut rng = Rng(seed);
     for page in setup.pages..setup.pages + pages {
-        let home = Some(rng.below(setup.nodes) as u16);
-        let place = Op::Place { first: page as u32, count: 1, home, used: false };
+        let home = Some(rng.node(setup));
+        let place = Op::Place { first: operand(page), count: 1, home, used: false };
         let thread = rng.below(setup.threads.len());
         setup.threads[thread].1.push(place);
     }
@@ -127,7 +143,7 @@ pub fn racy(setup: &mut Setup, steps: usize, seed: u64) {
     let bytes = |rng: &mut Rng| rng.below(setup.pages) * setup.page_size + rng.below(2);
     let program = |rng: &mut Rng| {
         let op = |rng: &mut Rng| match rng.chance(50) {
-            true => Op::Write(bytes(rng), rng.below(256) as u8),
+            true => Op::Write(bytes(rng), rng.byte_below(256)),
             false => Op::Read(bytes(rng)),
         };
         (0..steps).map(|_| op(rng)).collect()
@@ -148,7 +164,7 @@ pub fn sections(setup: &mut Setup, sections: usize, seed: u64) {
         let program = &mut setup.threads[index].1;
         for _ in 0..sections {
             let byte = rng.below(shared);
-            let value = rng.below(3) as u8;
+            let value = rng.byte_below(3);
             program.push(Op::Lock(byte % 2));
             match rng.below(4) {
                 0 => program.extend([Op::Read(byte), Op::Write(byte, value)]),

@@ -10,7 +10,9 @@ use gondwana_topology::NodeId;
 /// Pages of the span.
 pub const PAGES: u32 = 8;
 /// Bytes of a page.
-pub const SIZE: usize = 4;
+pub const SIZE: usize = PAGE_SIZE as usize;
+/// The same, as layouts have it.
+const PAGE_SIZE: u32 = 4;
 /// The node of the machine.
 pub const ME: NodeId = NodeId(0);
 /// Another node.
@@ -43,7 +45,7 @@ impl Rig {
     /// A machine with these options.
     pub fn with(options: CsmOptions) -> Self {
         let half = |first, node| Region { first: Page(first), count: 4, managers: Managers::Node(node) };
-        let layout = Layout::new(3, ME, SIZE as u32, vec![half(0, ME), half(4, A)]);
+        let layout = Layout::new(3, ME, PAGE_SIZE, vec![half(0, ME), half(4, A)]);
         Self { machine: Csm::new(layout, options), memory: Memory::new(PAGES as usize, SIZE) }
     }
 

@@ -2,7 +2,7 @@
 
 use crate::world::{Machine, Node};
 use gondwana_coherence::{Access, Layout, Page, Sc, ScState};
-use gondwana_topology::{NodeId, NodeSet};
+use gondwana_topology::{Id, NodeId, NodeSet};
 
 impl Machine for Sc {
     fn agree(nodes: &[Node<Self>], layout: &Layout) -> Result<(), String> {
@@ -19,7 +19,7 @@ impl Machine for Sc {
             }
             let mut copies = NodeSet::EMPTY;
             for (node, view) in views.iter().enumerate() {
-                let id = NodeId(node as u16);
+                let id = NodeId::from_index(node);
                 let right = match view.state {
                     ScState::None => Access::None,
                     ScState::Read | ScState::Owner => Access::Read,

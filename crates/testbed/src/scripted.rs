@@ -5,11 +5,13 @@ use crate::memory::{Effects, Memory, Observed, SimEnv};
 use gondwana_coherence::{
     Access, Event, Layout, Managers, Outcome, Page, Protocol, Region, SyncPoint, Violation, Waiter,
 };
-use gondwana_topology::NodeId;
+use gondwana_topology::{Id, NodeId};
 use std::collections::VecDeque;
 
 /// Bytes of a page.
-pub const SIZE: usize = 4;
+pub const SIZE: usize = PAGE_SIZE as usize;
+/// The same, as layouts have it.
+const PAGE_SIZE: u32 = 4;
 
 /// What a node has told a monitor: the node, the event, the first page, the count of pages, the peer.
 pub type Seen = (u16, Event, u32, u32, u16);
@@ -47,7 +49,7 @@ impl Scripted {
             start(Layout::new(
                 nodes,
                 NodeId(me),
-                SIZE as u32,
+                PAGE_SIZE,
                 vec![Region { first: Page(0), count: pages, managers }],
             ))
         };
@@ -69,17 +71,18 @@ impl Scripted {
         for (number, memory) in self.memories.iter_mut().enumerate() {
             match number == node {
                 true => own = Some(memory),
-                false => peers.push((NodeId(number as u16), memory)),
+                false => peers.push((NodeId::from_index(number), memory)),
             }
         }
         let own = own.expect("there is such a node");
-        let mut env = SimEnv::new(NodeId(node as u16), own, &mut effects).beside(peers);
+        let me = NodeId::from_index(node);
+        let mut env = SimEnv::new(me, own, &mut effects).beside(peers);
         let result = act(&mut *self.machines[node], &mut env);
         let letter =
             |(to, message, bulk): (NodeId, _, _)| Letter { from: node, to: to.index(), message, bulk };
         self.under_way.extend(effects.sent.into_iter().map(letter));
         self.resumed.append(&mut effects.resumed);
-        let seen = |Observed { event, first, count, peer }| (node as u16, event, first.0, count, peer.0);
+        let seen = |Observed { event, first, count, peer }| (me.0, event, first.0, count, peer.0);
         self.seen.extend(effects.observed.into_iter().map(seen));
         result
     }
@@ -95,7 +98,7 @@ impl Scripted {
     /// If it is refused.
     pub fn deliver(&mut self) -> bool {
         let Some(Letter { from, to, message, bulk }) = self.under_way.pop_front() else { return false };
-        let from = NodeId(from as u16);
+        let from = NodeId::from_index(from);
         let result: Result<(), Violation> =
             self.call(to, |machine, env| machine.message(from, &message, &bulk, env));
         result.expect("machines send what machines take");

@@ -2,7 +2,8 @@
 
 use crate::memory::{Effects, Memory, Observed, SimEnv};
 use gondwana_coherence::{Access, Layout, Managers, Outcome, Page, Protocol, Region, SyncPoint, Waiter};
-use gondwana_topology::NodeId;
+use gondwana_page::to_usize;
+use gondwana_topology::{Id, NodeId};
 use std::collections::VecDeque;
 use std::fmt::Debug;
 use std::hash::Hash;
@@ -138,13 +139,15 @@ pub struct Setup {
 impl Setup {
     /// The machine as node `me` sees it.
     pub fn layout(&self, me: usize) -> Layout {
-        let count = self.pages as u32;
+        let number = |number: usize| u32::try_from(number).expect("layouts have numbers of 32 bits");
+        let nodes = u16::try_from(self.nodes).expect("nodes have numbers of 16 bits");
+        let count = number(self.pages);
         let managers = match self.manager {
             Some(node) => Managers::Node(NodeId(node)),
-            None => Managers::Even { per_node: (count / self.nodes as u32).max(1) },
+            None => Managers::Even { per_node: (count / u32::from(nodes)).max(1) },
         };
         let regions = vec![Region { first: Page(0), count, managers }];
-        Layout::new(self.nodes as u16, NodeId(me as u16), self.page_size as u32, regions)
+        Layout::new(nodes, NodeId::from_index(me), number(self.page_size), regions)
     }
 }
 
@@ -299,26 +302,28 @@ impl<P: Machine> World<P> {
             if number == node {
                 own = Some((machine, memory));
             } else {
-                peers.push((NodeId(number as u16), memory));
+                peers.push((NodeId::from_index(number), memory));
             }
         }
         let (machine, memory) = own.expect("there is such a node");
-        let mut env = SimEnv::new(NodeId(node as u16), memory, &mut effects).beside(peers);
+        let me = NodeId::from_index(node);
+        let mut env = SimEnv::new(me, memory, &mut effects).beside(peers);
         let result = act(machine, &mut env);
         if self.nodes[node].memory.observed {
-            let told = effects.observed.into_iter().map(|observed| (NodeId(node as u16), observed));
+            let told = effects.observed.into_iter().map(|observed| (me, observed));
             self.observed.extend(told);
         }
         for (to, message, bulk) in effects.sent {
             self.channels[node][to.index()].push_back(Letter::Message(message, bulk));
         }
         for Waiter(thread) in effects.resumed {
-            let phase = &mut self.threads[thread as usize].phase;
+            let thread = to_usize(thread);
+            let phase = &mut self.threads[thread].phase;
             match phase {
                 Phase::Fault => *phase = Phase::Run,
                 Phase::Release => {
                     *phase = Phase::Released;
-                    self.go_travelling(node, thread as usize);
+                    self.go_travelling(node, thread);
                 }
                 _ => self.fail(format!("thread {thread} was resumed but doesn't wait")),
             }
@@ -327,7 +332,8 @@ impl<P: Machine> World<P> {
     }
 
     fn deliver(&mut self, from: usize, to: usize, message: &[u8], bulk: &[u8]) {
-        let result = self.call(to, |machine, env| machine.message(NodeId(from as u16), message, bulk, env));
+        let sender = NodeId::from_index(from);
+        let result = self.call(to, |machine, env| machine.message(sender, message, bulk, env));
         if let Err(violation) = result {
             self.fail(format!("node {to} refused {message:?} of node {from}: {violation}"));
         }
@@ -367,7 +373,7 @@ impl<P: Machine> World<P> {
                 self.locks[lock].holder = Some(index);
                 match self.locks[lock].token {
                     Some(other) if setup.lazy && other != node => {
-                        self.release(other, index, Some(node as u16));
+                        self.release(other, index, Some(NodeId::from_index(node).0));
                     }
                     _ => self.threads[index].phase = Phase::Released,
                 }
@@ -393,7 +399,7 @@ impl<P: Machine> World<P> {
                 self.advance(index);
             }
             (Op::Barrier, Phase::Run) => {
-                let peer = (setup.lazy && setup.nodes == 2).then(|| 1 - node as u16);
+                let peer = (setup.lazy && setup.nodes == 2).then(|| 1 - NodeId::from_index(node).0);
                 self.release(node, index, peer);
             }
             (Op::Barrier, Phase::Barrier(_)) => {

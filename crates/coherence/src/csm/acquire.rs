@@ -3,7 +3,7 @@
 use super::Csm;
 use super::message::CsmMessage;
 use super::state::{PENDING, REFETCH, State};
-use crate::runs::runs;
+use crate::runs::{count_of, runs};
 use crate::{Access, Env, Event, Page, Violation};
 use gondwana_topology::NodeId;
 
@@ -75,7 +75,7 @@ impl Csm {
         // One system call may be about pages of several homes.
         let home = |page: Page| self.pages.get(page).probable_home;
         for run in pages.chunk_by(|&a, &b| a.0 + 1 == b.0 && home(a) == home(b)) {
-            env.observe(Event::Invalidated, run[0], run.len() as u32, home(run[0]));
+            env.observe(Event::Invalidated, run[0], count_of(run), home(run[0]));
         }
         self.counters.invalidations += pages.len() as u64;
         pages.clear();

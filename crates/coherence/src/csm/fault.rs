@@ -4,7 +4,7 @@ use super::message::{CsmMessage, Grant};
 use super::state::{GRANT_RACE, PENDING, PINNED, PageEntry, REFETCH, REWRITTEN, State, TWIN, WRITE};
 use super::{Csm, History, UNTOUCHED_WINDOWS};
 use crate::page_table::Flags;
-use crate::runs::{runs, span};
+use crate::runs::{count_of, leading, runs, span};
 use crate::{Access, Env, Event, Outcome, Page, Violation, Waiter};
 use gondwana_topology::NodeId;
 
@@ -163,7 +163,7 @@ impl Csm {
     /// closed then.
     fn count_unused(&mut self, first: Page, most: u32, env: &mut dyn Env) -> u32 {
         let most = self.pages.layout().clip(first, most);
-        let unused = |&page: &Page| {
+        leading(first, most, |page| {
             let entry = *self.pages.entry(page);
             let exposed = entry.state == State::HomeShared && self.is_unused(&entry);
             exposed && {
@@ -171,8 +171,7 @@ impl Csm {
                 let entry = *self.pages.entry(page);
                 self.is_unused(&entry)
             }
-        };
-        span(first, most).take_while(unused).count() as u32
+        })
     }
 
     fn write_copy(&mut self, first: Page, most: u32, env: &mut dyn Env) {
@@ -392,7 +391,7 @@ impl Csm {
 
     /// Makes this node the home of one page for each history; the frames hold the contents already.
     pub(super) fn become_home(&mut self, first: Page, histories: &[History], env: &mut dyn Env) {
-        let count = histories.len() as u32;
+        let count = count_of(histories);
         let me = self.pages.me();
         for (page, &history) in span(first, count).zip(histories) {
             let (entry, directory) = self.pages.split(page);

@@ -5,6 +5,7 @@ use super::message::HomeGrant;
 use super::outbox::FlushId;
 use super::state::{ONLY_CLAIMED, PageEntry, REFETCH, REWRITTEN, State, TWIN, WRITE};
 use super::{Csm, History};
+use crate::runs::count_of;
 use crate::{Env, Outcome, Page, SyncPoint, Violation, Waiter};
 use gondwana_topology::{NodeId, NodeSet};
 use std::collections::VecDeque;
@@ -239,7 +240,7 @@ impl Csm {
             for grant in run {
                 self.note_notified(grant.page, self.pages.me(), number, grant.notified);
             }
-            self.resume(run[0].page, histories.len() as u32, env);
+            self.resume(run[0].page, count_of(run), env);
         }
         self.complete_flushes(env);
         Ok(())

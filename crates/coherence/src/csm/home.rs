@@ -4,7 +4,7 @@ use super::message::{CsmMessage, DiffEntry, Grant, HomeGrant};
 use super::outbox::FlushId;
 use super::state::{ONLY_CLAIMED, PINNED, PageEntry, State, TWIN};
 use super::{Csm, History};
-use crate::runs::{runs, span};
+use crate::runs::{count_of, runs, span};
 use crate::{Access, Env, Event, Page, Violation};
 use gondwana_topology::{NodeId, NodeSet};
 
@@ -104,7 +104,7 @@ impl Csm {
             histories.push(self.leave_home(page, requester));
             env.observe(Event::Left { exclusive, written: true }, page, 1, requester);
         }
-        let served = histories.len() as u32;
+        let served = count_of(&histories);
         env.protect(first, served, Access::None);
         let message = CsmMessage::Pages { first, asked, served, grant: Grant::Home(histories) };
         env.observe(Event::Served { write: true }, first, served, requester);

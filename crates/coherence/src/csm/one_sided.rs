@@ -37,7 +37,7 @@ use super::state::{
 };
 use super::{Csm, History};
 use crate::page_table::Flags;
-use crate::runs::{runs, span};
+use crate::runs::{count_of, runs, span};
 use crate::{Access, Claims, Env, Event, Exposure, Page, RemoteAccess, Writers};
 use gondwana_topology::{NodeId, NodeSet};
 
@@ -185,7 +185,7 @@ impl Csm {
     fn report_shared(&mut self, env: &mut dyn Env) {
         self.shared.sort_unstable();
         for run in self.shared.chunk_by(|one, next| (one.0, one.1.0 + 1) == (next.0, next.1.0)) {
-            env.observe(Event::Shared, run[0].1, run.len() as u32, run[0].0);
+            env.observe(Event::Shared, run[0].1, count_of(run), run[0].0);
         }
         self.shared.clear();
     }

@@ -2,7 +2,7 @@
 
 use super::message::{CsmMessage, DiffEntry};
 use crate::message::Encoder;
-use crate::runs::runs;
+use crate::runs::{count_of, runs};
 use crate::{Env, Event, Page};
 use gondwana_topology::{NodeId, NodeSet};
 
@@ -85,7 +85,7 @@ impl DiffBatch {
             };
             for run in self.entries.chunk_by(alike).filter(|run| run[0].length > 0) {
                 let event = Event::DiffSent { bytes: run[0].length };
-                env.observe(event, run[0].page, run.len() as u32, self.home);
+                env.observe(event, run[0].page, count_of(run), self.home);
             }
         }
         let entries = std::mem::take(&mut self.entries);

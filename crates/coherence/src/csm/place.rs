@@ -16,7 +16,7 @@ use super::Csm;
 use super::message::CsmMessage;
 use super::state::{GRANT_RACE, PENDING, PINNED, PageEntry, State, TWIN};
 use crate::page_table::Flags;
-use crate::runs::{runs, span};
+use crate::runs::{count_of, runs, span};
 use crate::{Access, Env, Event, Page, Violation};
 use gondwana_topology::NodeId;
 
@@ -54,7 +54,7 @@ impl Csm {
         }
         for list in elsewhere.chunk_by(|(a, p), (b, q)| a == b && p.0 + 1 == q.0) {
             let (to, first) = list[0];
-            let message = CsmMessage::Place { first, count: list.len() as u32, home, used };
+            let message = CsmMessage::Place { first, count: count_of(list), home, used };
             self.send(to, &message, &[], env);
         }
         let Some(home) = home else { return };

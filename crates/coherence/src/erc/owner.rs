@@ -2,7 +2,7 @@
 
 use super::state::{ASKED, ErcState, HELD};
 use super::{Erc, ErcMessage, Parked};
-use crate::runs::{runs, span};
+use crate::runs::{leading, runs, span};
 use crate::{Access, Env, Event, Outcome, Page, Violation, Waiter};
 use gondwana_topology::{NodeId, NodeSet};
 
@@ -102,8 +102,7 @@ impl Erc {
         while next < end {
             let first = Page(next);
             let has_copy = !self.copies(first).is_empty();
-            let alike = |&page: &Page| self.copies(page).is_empty() != has_copy;
-            let count = span(first, end - next).take_while(alike).count() as u32;
+            let count = leading(first, end - next, |page| self.copies(page).is_empty() != has_copy);
             env.observe(Event::Served { write: true }, first, count, requester);
             let message = ErcMessage::Pages { first, count, write: true };
             if has_copy {
@@ -142,7 +141,7 @@ impl Erc {
         if lists.is_empty() {
             return;
         }
-        self.rounds.begin(lists.len() as u32);
+        self.rounds.begin(lists.len());
         for (reader, pages) in lists {
             for (first, count) in runs(&pages) {
                 env.observe(Event::InvalidationSent, first, count, reader);

@@ -2,7 +2,7 @@
 
 use super::state::{ASKED, ErcState, HELD, NOBODY};
 use super::{Erc, ErcMessage};
-use crate::runs::{runs, span};
+use crate::runs::{leading, runs, span};
 use crate::{Access, Env, Event, Outcome, Page, Violation, Waiter};
 use gondwana_topology::NodeId;
 
@@ -64,8 +64,7 @@ impl Erc {
         let (me, manager) = (self.pages.me(), self.pages.layout().manager(first));
         let like = *self.pages.entry(first);
         let layout = self.pages.layout();
-        let most = span(first, layout.clip(first, most)).take_while(|&page| layout.manager(page) == manager);
-        let most = most.count() as u32;
+        let most = leading(first, layout.clip(first, most), |page| layout.manager(page) == manager);
         let count = self.pages.run(first, most, |entry| {
             entry.state == like.state && !entry.flags.has(ASKED) && entry.owner == like.owner
         });

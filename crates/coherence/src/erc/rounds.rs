@@ -1,12 +1,13 @@
 //! Rounds of invalidations: what a release, or a page that moves, waits for.
 
 use crate::{Violation, Waiter};
+use gondwana_page::to_usize;
 use std::collections::VecDeque;
 
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 struct Round {
     /// Acknowledgements that have not come.
-    missing: u32,
+    missing: usize,
     waiters: Vec<Waiter>,
 }
 
@@ -33,7 +34,7 @@ impl Rounds {
     }
 
     /// Begins a round that awaits so many acknowledgements, at least one.
-    pub(super) fn begin(&mut self, missing: u32) {
+    pub(super) fn begin(&mut self, missing: usize) {
         self.queue.push_back(Round { missing, waiters: Vec::new() });
     }
 
@@ -46,7 +47,7 @@ impl Rounds {
     pub(super) fn acknowledge(&mut self, number: u64) -> Result<Option<Vec<Waiter>>, Violation> {
         let unknown = Violation::UnknownFlush { flush: number };
         let index = number.checked_sub(self.completed + 1).ok_or(unknown.clone())?;
-        let round = self.queue.get_mut(index as usize).ok_or(unknown.clone())?;
+        let round = self.queue.get_mut(to_usize(index)).ok_or(unknown.clone())?;
         round.missing = round.missing.checked_sub(1).ok_or(unknown)?;
         let mut resumed = None;
         while let Some(round) = self.queue.pop_front_if(|round| round.missing == 0) {

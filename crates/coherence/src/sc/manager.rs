@@ -122,9 +122,10 @@ impl Sc {
         let owner = self.pages.entry(page).owner;
         let mut others = self.copies(page);
         let contents = !others.remove(requester) && owner != requester;
-        let acks = others.len() as u32;
         self.pages.entry(page).set(BUSY);
+        let mut acks = 0;
         for node in others.iter() {
+            acks += 1;
             if node == me {
                 self.lose(page, requester, env);
                 self.send(requester, &ScMessage::InvalidateAck { page }, &[], env);

@@ -8,7 +8,7 @@
 use super::Sc;
 use super::message::ScMessage;
 use super::state::{GIVE, NOBODY, PINNED, Request};
-use crate::runs::{runs, span};
+use crate::runs::{count_of, leading, runs, span};
 use crate::{Env, Event, Page, Violation};
 use gondwana_topology::NodeId;
 
@@ -70,7 +70,7 @@ impl Sc {
         }
         for list in elsewhere.chunk_by(|(a, p), (b, q)| a == b && p.0 + 1 == q.0) {
             let (to, first) = list[0];
-            let message = ScMessage::Place { first, count: list.len() as u32, home };
+            let message = ScMessage::Place { first, count: count_of(list), home };
             self.send(to, &message, &[], env);
         }
     }
@@ -105,7 +105,7 @@ impl Sc {
         let alike = self.pages.run(first, most, |entry| {
             entry.manager == like.manager && entry.owner == like.owner && entry.has(GIVE)
         });
-        let count = span(first, alike).take_while(|&page| self.can_give(page)).count() as u32;
+        let count = leading(first, alike, |page| self.can_give(page));
         self.give(first, count, env);
     }
 

@@ -110,8 +110,9 @@ impl Barrier {
 
     /// True if enough threads of this node have come for a flush, which then begins.
     pub(super) fn begin_flush(&mut self, me: NodeId) -> bool {
+        let waiting = u32::try_from(self.waiting.len()).expect("a process has fewer threads");
         let passed = self.gathering.received_from(me);
-        let kept = self.waiting.len() as u32 - passed - self.flushing;
+        let kept = waiting - passed - self.flushing;
         if self.flushing > 0 || kept == 0 || passed + kept < self.gathering.expected_from(me) {
             return false;
         }

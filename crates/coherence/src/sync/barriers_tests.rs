@@ -264,11 +264,12 @@ fn wait(count: u32) -> Op {
 /// Messages of `episodes` episodes, after a first one.
 fn steady(threads: &[usize], fan_in: u16, episodes: u32) -> Sent {
     let total = threads.iter().sum::<usize>();
+    let wait = wait(u32::try_from(total).unwrap());
     let mut world = World::new(threads, fan_in, false);
     let mut choices = Choices(1);
-    run(&mut world, &vec![vec![wait(total as u32)]; total], &mut choices);
+    run(&mut world, &vec![vec![wait]; total], &mut choices);
     world.count_messages();
-    let programs = vec![vec![wait(total as u32); episodes as usize + 1]; total];
+    let programs = vec![vec![wait; episodes as usize + 1]; total];
     run(&mut world, &programs, &mut choices);
     assert!(world.is_finished(&programs));
     world.count_messages()

@@ -3,7 +3,8 @@
 
 use super::{BarrierEnv, BarrierMessage, Barriers, Object};
 use crate::{Outcome, Waiter};
-use gondwana_topology::NodeId;
+use gondwana_page::to_usize;
+use gondwana_topology::{Id, NodeId};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 /// One step of a thread's program.
@@ -62,7 +63,7 @@ pub(super) struct World {
 /// All of the world that the machines act on.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 struct Around {
-    nodes: usize,
+    nodes: u16,
     instant: bool,
     wires: BTreeMap<(NodeId, NodeId), VecDeque<BarrierMessage>>,
     /// How many messages, the last of each wire, were left: without another one behind them they may stay there for ever.
@@ -103,7 +104,7 @@ impl At<'_> {
 
 impl BarrierEnv for At<'_> {
     fn manager(&self, barrier: Object) -> NodeId {
-        NodeId((barrier.0 % self.around.nodes as u64) as u16)
+        NodeId::from_index(to_usize(barrier.0 % u64::from(self.around.nodes)))
     }
 
     fn send(&mut self, to: NodeId, message: &BarrierMessage) {
@@ -134,20 +135,20 @@ impl BarrierEnv for At<'_> {
     }
 
     fn resume(&mut self, waiter: Waiter, serial: bool) {
-        self.around.resumed.push((waiter.0 as usize, serial));
+        self.around.resumed.push((to_usize(waiter.0), serial));
     }
 }
 
 impl World {
     /// `threads[node]` are the numbers of threads; barrier `n` is managed by node `n % nodes`.
     pub(super) fn new(threads: &[usize], fan_in: u16, instant: bool) -> Self {
-        let count = threads.len() as u16;
+        let count = u16::try_from(threads.len()).expect("as many as nodes have numbers");
         let ids = (0..count).map(NodeId);
         let runner = |node| Runner { node, pc: 0, waits: false, returns: BTreeMap::new() };
         Self {
             nodes: ids.clone().map(|node| Barriers::with_fan_in(node, count, fan_in)).collect(),
             runners: ids.flat_map(|node| vec![runner(node); threads[node.index()]]).collect(),
-            around: Around { nodes: threads.len(), instant, ..Around::default() },
+            around: Around { nodes: count, instant, ..Around::default() },
         }
     }
 

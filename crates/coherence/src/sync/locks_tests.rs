@@ -329,7 +329,7 @@ fn waiters_are_overtaken_a_bounded_number_of_times() {
         }
     }
     assert!(worst > 0, "the threads must get in each other's way");
-    assert!(worst <= NODES as u32 * (HANDOVERS + 1) + THREADS as u32, "overtaken {worst} times");
+    assert!(worst as usize <= NODES * (HANDOVERS as usize + 1) + THREADS, "overtaken {worst} times");
 }
 
 fn section() -> impl Strategy<Value = Vec<Op>> {

@@ -5,7 +5,8 @@ use super::entry::Word;
 use super::locks::Limits;
 use super::{Fast, Kind, LockEnv, LockGrant, LockMessage, Locks, ManagerOf, Object, Thread, TryOutcome};
 use crate::{Outcome, Waiter};
-use gondwana_topology::NodeId;
+use gondwana_page::to_usize;
+use gondwana_topology::{Id, NodeId};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
@@ -136,7 +137,7 @@ impl LockEnv for At<'_> {
     }
 
     fn resume(&mut self, waiter: Waiter, grant: LockGrant) {
-        self.around.resumed.push((waiter.0 as usize, grant));
+        self.around.resumed.push((to_usize(waiter.0), grant));
     }
 }
 
@@ -144,8 +145,8 @@ impl World {
     /// `programs[node]` are the numbers of threads; mutex `n` is managed by node `n % nodes`.
     pub(super) fn new(threads: &[usize], limits: Limits, instant: bool) -> Self {
         let count = threads.len() as u64;
-        let manager: ManagerOf = Arc::new(move |object| NodeId((object.0 % count) as u16));
-        let ids = (0..threads.len()).map(|node| NodeId(node as u16));
+        let manager: ManagerOf = Arc::new(move |object| NodeId::from_index(to_usize(object.0 % count)));
+        let ids = (0..threads.len()).map(NodeId::from_index);
         let runner = |node| Runner { node, pc: 0, waits: false, holds: BTreeSet::new(), met: false };
         Self {
             nodes: ids
@@ -342,7 +343,7 @@ impl World {
     pub(super) fn one_token_each(&self, mutexes: u64) -> bool {
         (1..=mutexes).all(|number| {
             let object = Object(number);
-            let manager = number as usize % self.nodes.len();
+            let manager = to_usize(number) % self.nodes.len();
             let here = |(node, machine): &(usize, &Machine)| match machine.0.table().get(object) {
                 None => *node == manager,
                 Some(entry) => match entry.word() {

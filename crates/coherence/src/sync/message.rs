@@ -67,9 +67,9 @@ impl SyncMessage {
         let (words, _) = bytes.as_chunks::<8>();
         let [first, object, value] = [0, 1, 2].map(|word: usize| u64::from_le_bytes(words[word]));
         let parts = Parts {
-            kind: first as u8,
+            kind: (first & 0xff) as u8,
             flag: first >> 8 & 1 != 0,
-            node: (first >> 16) as u16,
+            node: (first >> 16 & 0xffff) as u16,
             number: (first >> 32) as u32,
             object,
             value,
@@ -134,7 +134,8 @@ impl Parts {
 
     #[inline]
     fn barrier(&self) -> Option<BarrierMessage> {
-        let (barrier, count, threads) = (Object(self.object), self.number, self.value as u32);
+        let (barrier, count) = (Object(self.object), self.number);
+        let threads = (self.value & 0xffff_ffff) as u32;
         Some(match self.kind {
             kind::ARRIVE => BarrierMessage::Arrive { barrier, count, threads },
             kind::RELEASE => {

@@ -312,7 +312,7 @@ proptest! {
                 }
                 4 => {
                     let (ticket, answers) = desk.ask(Request::CondBroadcast { cond: OBJECT });
-                    let count = queue.len() as i64;
+                    let count = i64::try_from(queue.len()).unwrap();
                     let mut expected: Vec<_> = queue.drain(..).map(done).collect();
                     expected.push((ticket, Answer::Done(count)));
                     (expected, answers, ticket)
@@ -320,7 +320,7 @@ proptest! {
                 _ => {
                     let (ticket, answers) = desk.ask(Request::CondSignal { cond: OBJECT });
                     let mut expected: Vec<_> = queue.pop_front().map(done).into_iter().collect();
-                    expected.push((ticket, Answer::Done(expected.len() as i64)));
+                    expected.push((ticket, Answer::Done(i64::try_from(expected.len()).unwrap())));
                     (expected, answers, ticket)
                 }
             };

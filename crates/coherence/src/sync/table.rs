@@ -4,6 +4,7 @@
 use super::entry::Word;
 use super::object_map::scatter;
 use super::{Entry, Object};
+use gondwana_page::to_usize;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -129,7 +130,7 @@ fn place(object: Object) -> usize {
     /// As long as the places of the first segment are different.
     const STRETCH_BITS: u32 = GRAIN_BITS + FIRST_BITS;
     let stretch = scatter(object.0 >> STRETCH_BITS) >> 32;
-    (stretch + (object.0 >> GRAIN_BITS)) as usize
+    to_usize(stretch + (object.0 >> GRAIN_BITS))
 }
 
 #[cfg(test)]

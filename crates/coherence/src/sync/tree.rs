@@ -23,12 +23,13 @@ impl Tree {
     #[inline]
     pub(super) fn parent_of(self, node: NodeId, root: NodeId) -> Option<NodeId> {
         // Asked several times for each arrival, so without a division where it can be.
-        let [nodes, node, root, fan_in] = [self.nodes, node.0, root.0, self.fan_in].map(u32::from);
-        let rank = if node < root { node + nodes - root } else { node - root };
+        let (Self { nodes, fan_in, .. }, NodeId(node), NodeId(root)) = (self, node, root);
+        let rank = if node < root { nodes - (root - node) } else { node - root };
         let before = rank.checked_sub(1)?;
         let parent = if before < fan_in { 0 } else { before / fan_in };
-        let parent = parent + root;
-        Some(NodeId((if parent < nodes { parent } else { parent - nodes }) as u16))
+        // So many nodes have their ranks before node 0 has its.
+        let first = nodes - root;
+        Some(NodeId(if parent < first { parent + root } else { parent - first }))
     }
 
     /// Whom this node reports to; `None` at the root.

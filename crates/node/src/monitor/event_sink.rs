@@ -9,11 +9,15 @@ use super::attribution::Written;
 use super::predicted_writes::PredictedWrites;
 use crate::wait_slots::WaitSlot;
 use gondwana_coherence::{Access, Event, Page};
-use gondwana_memory::{Geometry, PAGE_SIZE};
+use gondwana_memory::Geometry;
 use gondwana_monitor::{AggregationTable, CounterBank, Direction, Kind, Misses, Transaction, Units};
+use gondwana_page::PAGE_BITS;
 use gondwana_topology::NodeId;
 use std::ops::Range;
 use std::sync::Arc;
+
+/// Bytes in a page, as transactions count them.
+const PAGE_BYTES: u32 = 1 << PAGE_BITS;
 
 /// What a thread did that a page was missing for.
 #[derive(Clone, Copy, Debug)]
@@ -105,12 +109,12 @@ impl EventSink {
     /// Pages leave for a node that has asked for them.
     fn serves(&self, to: NodeId, pages: Range<u32>, write: bool) {
         let kind = if write { Kind::Write } else { Kind::Read };
-        self.see(kind, Direction::In, pages, PAGE_SIZE as u32, to);
+        self.see(kind, Direction::In, pages, PAGE_BYTES, to);
     }
 
     /// This node has come for pages itself, to the memory of their home.
     pub fn fetches(&mut self, home: NodeId, first: Page, count: u32) {
-        let bytes = u64::from(count) * PAGE_SIZE as u64;
+        let bytes = u64::from(count) * u64::from(PAGE_BYTES);
         self.arrived(home, first, count, bytes, self.predicted.writer());
     }
 
@@ -124,7 +128,7 @@ impl EventSink {
         if !self.holds(first, served) {
             return;
         }
-        let bytes = (bytes / u64::from(served.max(1))) as u32;
+        let bytes = per_page(bytes, served);
         let (mut next, end) = (first.0, first.0 + served);
         let mut came = Transaction {
             kind: Kind::Prefetched,
@@ -169,7 +173,7 @@ impl EventSink {
 
     /// Pages that another node has made this one the home of.
     fn given(&mut self, from: NodeId, pages: Range<u32>, bytes: u64) {
-        let bytes = (bytes / (pages.len() as u64).max(1)) as u32;
+        let bytes = per_page(bytes, pages.end.saturating_sub(pages.start));
         self.misses.came(pages.clone());
         self.suffers(Kind::Prefetched, pages, bytes, from);
     }
@@ -319,4 +323,9 @@ impl EventSink {
         };
         self.note(&transaction);
     }
+}
+
+/// What each of some pages has of their bytes.
+fn per_page(bytes: u64, pages: u32) -> u32 {
+    u32::try_from(bytes / u64::from(pages.max(1))).unwrap_or(u32::MAX)
 }

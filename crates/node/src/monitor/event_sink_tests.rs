@@ -6,6 +6,7 @@ use crate::wait_slots::WaitSlot;
 use gondwana_coherence::{Access, Event, Page};
 use gondwana_memory::{Geometry, PAGE_SIZE};
 use gondwana_monitor::{BankConfiguration, Direction, Directions, Filter, FilterId, Kind, Kinds};
+use gondwana_page::to_usize;
 use gondwana_topology::NodeId;
 use std::sync::Arc;
 
@@ -51,7 +52,7 @@ fn take(sink: &mut EventSink) -> Vec<Seen> {
 
 /// A thread touches byte 100 of a page and waits.
 fn touch(sink: &mut EventSink, slot: u32, page: u32, access: Access) {
-    let touch = Touch { address: (address(page) + 100) as usize, code: CODE, writer: None };
+    let touch = Touch { address: to_usize(address(page) + 100), code: CODE, writer: None };
     sink.touches(WaitSlot(slot), Some(slot + 10), Page(page), access, touch);
 }
 
@@ -113,7 +114,7 @@ fn what_is_read_and_asked_for_to_be_written_is_recorded_as_read_and_written() {
     const WRITER: usize = CODE + 8;
     let mut sink = sink();
     let touch = |sink: &mut EventSink, page, writer| {
-        let touch = Touch { address: (address(page) + 100) as usize, code: CODE, writer };
+        let touch = Touch { address: to_usize(address(page) + 100), code: CODE, writer };
         sink.touches(WaitSlot(0), Some(10), Page(page), Access::Write, touch);
     };
     let read =

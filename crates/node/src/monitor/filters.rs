@@ -8,7 +8,7 @@ use gondwana_memory::{Geometry, PAGE_SIZE};
 use gondwana_monitor::{
     Area, BankConfiguration, COUNTERS, Filter, FilterRefinement, FilterText, LARGEST_UNIT, Partition,
 };
-use gondwana_topology::NodeId;
+use gondwana_topology::{Id, NodeId};
 use std::ops::Range;
 use std::sync::MutexGuard;
 
@@ -110,21 +110,20 @@ fn resolve(text: &FilterText, geometry: &Geometry, heap: &Layout, counters: u64)
 
 /// A copy of a filter for the small blocks of a node: the beginnings of the regions of all sizes. `None` if a region
 /// has no whole unit, or no region gets a counter.
-/// no unit, or none gets a counter.
 fn small_blocks(like: &Filter, heap: &Layout, node: NodeId, most: u64) -> Option<Filter> {
     let (regions, part) = heap.regions(node)?;
     let unit = 1_u64 << like.unit;
     let bytes = (regions.end - regions.start) as u64;
     let most = most / (bytes >> part);
-    let units = most.min((1_u64 << part) / unit) as u32;
+    let units = u32::try_from(most.min((1_u64 << part) / unit)).unwrap_or(u32::MAX);
     // The first region may begin within a unit, whose other part belongs to another node.
     let start = regions.start as u64 / unit * unit;
-    let partition = Some(Partition { part: part as u8, units });
+    let partition = Some(Partition { part: u8::try_from(part).ok()?, units });
     (units > 0).then_some(Filter { start, end: start + bytes, partition, ..*like })
 }
 
 fn nodes(heap: &Layout) -> impl Iterator<Item = NodeId> + use<> {
-    (0..heap.nodes() as u16).map(NodeId)
+    (0..heap.nodes()).map(NodeId::from_index)
 }
 
 /// The areas that adaptive refinement covers from the start: variables, and of each node's large blocks as much as a
@@ -163,12 +162,13 @@ fn data_ranges(geometry: &Geometry, unit: u64) -> Vec<Range<u64>> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use gondwana_page::to_usize;
 
     const BASE: u64 = gondwana_memory::SPAN_BASE as u64;
 
     /// The heap of two nodes, and where their large blocks begin.
     fn heap(part: u64) -> (Layout, [u64; 2]) {
-        let heap = Layout::new(BASE as usize, part as usize, 2);
+        let heap = Layout::new(to_usize(BASE), to_usize(part), 2);
         (heap, [0, 1].map(|node| heap.rest(NodeId(node)) as u64))
     }
 

@@ -3,6 +3,7 @@
 
 use crate::Node;
 use gondwana_monitor::{BankConfiguration, Directions, Filter, Kind};
+use gondwana_page::to_usize;
 
 impl Node {
     /// Counts the one-sided reads that have not been counted yet, for the filters that `wanted` accepts.
@@ -23,7 +24,8 @@ impl Node {
         // The reader bitmap does not have what a page is read for: the home counts all as reads.
         if filter.directions.meets(Directions::In) && filter.kinds.contains(Kind::Read) {
             for counted in filter.ranges() {
-                for pages in self.geometry.pages_between(counted.start as usize, counted.end as usize) {
+                let [start, end] = [counted.start, counted.end].map(to_usize);
+                for pages in self.geometry.pages_between(start, end) {
                     self.core().env.report_one_sided_reads(pages);
                 }
             }

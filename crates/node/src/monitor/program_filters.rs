@@ -188,7 +188,7 @@ impl Node {
             self.find_one_sided_reads(&filter);
             let id = configuration.set(filter)?;
             // While the configuration is locked: afterwards any thread may take events of the filter.
-            let counters = filter.counters() as u32;
+            let counters = u32::try_from(filter.counters()).expect("the bank has as many");
             banks.filters().insert(number, Set { id, counters, asker, token });
             Ok::<_, FilterError>(id)
         })?;

@@ -2,6 +2,7 @@
 
 use super::attribution::{Emitted, Written};
 use crate::Node;
+use crate::numbers::nanoseconds;
 use gondwana_control::MAX_CHUNKS;
 use gondwana_memory::PAGE_SIZE;
 use gondwana_monitor::{
@@ -75,7 +76,7 @@ impl Recorder {
 
     /// The time of a record: nanoseconds since the recording began.
     pub(super) fn now(&self) -> u64 {
-        self.began.elapsed().as_nanos() as u64
+        nanoseconds(self.began.elapsed())
     }
 
     /// Writes the first record, without which the node's other records cannot be read. It leaves at once, because the

@@ -1,10 +1,12 @@
 //! Memory that the program asks for with a policy of its own.
 
 use super::Region;
+use crate::numbers::whole_pages;
 use crate::{Caller, Node};
 use gondwana_coherence::Page;
 use gondwana_coherence::PlacedHomes;
 use gondwana_memory::PAGE_SIZE;
+use gondwana_page::to_usize;
 use gondwana_rset::Placement;
 use gondwana_topology::NodeId;
 use std::sync::Arc;
@@ -35,8 +37,8 @@ impl Wanted<'_> {
     fn by_home(&self, node: &Node) -> Vec<Vec<Run>> {
         let mut of_nodes = vec![vec![]; node.nodes()];
         for run in self.placement.runs(self.region.of, node.me) {
-            let start = self.address + run.first as usize * PAGE_SIZE;
-            of_nodes[run.node.unwrap_or(node.me).index()].push((start, run.count as usize * PAGE_SIZE));
+            let start = self.address + to_usize(run.first) * PAGE_SIZE;
+            of_nodes[run.node.unwrap_or(node.me).index()].push((start, to_usize(run.count) * PAGE_SIZE));
         }
         of_nodes
     }
@@ -64,12 +66,13 @@ impl Node {
         let bytes = before.checked_add(pages).and_then(|pages| pages.checked_mul(PAGE_SIZE));
         let bytes =
             bytes.filter(|bytes| *bytes <= self.heap.layout().bytes_per_node()).ok_or(libc::ENOMEM)?;
+        let count = u32::try_from(pages).map_err(|_| libc::ENOMEM)?;
         let block =
             self.undisturbed(move || self.heap.allocate_block(bytes, PAGE_SIZE)).ok_or(libc::ENOMEM)?;
         let address = block.address + before * PAGE_SIZE;
         self.placement.note_own_policy();
         let Some(first) = self.geometry.page_of(address) else { return Err(libc::ENOMEM) };
-        let region = Region { first, count: pages as u32, offset: 0, of: pages as u64 };
+        let region = Region { first, count, offset: 0, of: pages as u64 };
         let wanted = Wanted { address, region, placement };
         let filled = match block.fresh {
             true => {
@@ -148,7 +151,7 @@ impl Node {
         }
         let bytes = self.undisturbed(move || self.heap.usable_size(address));
         if let (Ok(bytes), Some(first)) = (bytes, self.geometry.page_of(address)) {
-            let count = (bytes / PAGE_SIZE) as u32;
+            let count = whole_pages(bytes);
             self.place(Region { first, count, offset: 0, of: count.into() }, None, true);
         }
     }
@@ -185,7 +188,7 @@ fn claim_home(address: usize, bytes: usize) {
     if let Some(node) = Node::current()
         && let Some(first) = node.geometry.page_of(address)
     {
-        let count = (bytes / PAGE_SIZE) as u32;
+        let count = whole_pages(bytes);
         node.privately(move || node.core().place(Page(first), count, Some(node.me), true));
         node.acquire(None);
     }

@@ -30,10 +30,9 @@ impl Node {
                 index += 1;
                 continue;
             };
-            let most = (pages - index).min(MOST_ASKED as usize) as u32;
-            let count =
-                (1..most).take_while(|more| page_of(index + *more as usize) == Some(first + more)).count();
-            let count = count as u32 + 1;
+            let most = u32::try_from(pages - index).unwrap_or(MOST_ASKED).min(MOST_ASKED);
+            let is_next = |more: u32| page_of(index + more as usize) == Some(first + more);
+            let count = (1..most).find(|&more| !is_next(more)).unwrap_or(most);
             for node in (0..self.boot.nodes).map(NodeId) {
                 let runs = match node == self.me {
                     true => self.privately(move || self.known_homes(first, count)),

@@ -14,11 +14,13 @@ pub(crate) use found::HomeRun;
 use gondwana_locks::lock;
 pub(crate) use replicas::Replicated;
 
+use crate::numbers::whole_pages;
 use crate::{Node, Thread};
 use gondwana_coherence::Page;
 use gondwana_control::{Boot, Homes, PlacementTarget, RuleMemory, machine};
 use gondwana_memory::heap::Block;
 use gondwana_memory::{Geometry, PAGE_SIZE};
+use gondwana_page::to_usize;
 use gondwana_rset::{MemoryPolicy, Placement, PlacementError, RSet};
 use serde_json::{Value, json};
 use std::collections::HashMap;
@@ -81,7 +83,7 @@ impl Placer {
         let mut placer = Self { everything, sites: vec![], variables: vec![], local, program };
         for rule in rules {
             let Some(base) = base_of(rule.library.as_deref()) else { continue };
-            let here = |range: &Range<u64>| base + range.start as usize..base + range.end as usize;
+            let here = |range: &Range<u64>| base + to_usize(range.start)..base + to_usize(range.end);
             let placement = match &rule.target {
                 None => None,
                 Some(PlacementTarget::Policy(policy)) => Some(prepare(*policy)?),
@@ -233,7 +235,7 @@ impl Node {
         if (self.placement.placer.is_some() || rule.is_some())
             && let Some(first) = self.geometry.page_of(block.address)
         {
-            let count = bytes.div_ceil(PAGE_SIZE).max(1) as u32;
+            let count = whole_pages(bytes.next_multiple_of(PAGE_SIZE)).max(1);
             let region = Region { first, count, offset: 0, of: count.into() };
             let everything = self.placement.placer.as_ref().and_then(|placer| placer.everything.as_ref());
             let asked = rule.and_then(|rule| rule.placement.as_ref());
@@ -248,7 +250,7 @@ impl Node {
         if self.placement.placer.is_some()
             && let Some(first) = self.geometry.page_of(block.address)
         {
-            let count = bytes.div_ceil(PAGE_SIZE) as u32;
+            let count = whole_pages(bytes.next_multiple_of(PAGE_SIZE));
             self.place(Region { first, count, offset: 0, of: count.into() }, None, !block.fresh);
         }
     }
@@ -262,7 +264,7 @@ impl Node {
         let (Some(placement), Some(first)) = (placement, self.geometry.page_of(addresses.start)) else {
             return;
         };
-        let count = (addresses.len() / PAGE_SIZE) as u32;
+        let count = whole_pages(addresses.len());
         // Stripes go on from one slab to the next: each by itself might be too short for more than one.
         let region = match placement.policy() {
             MemoryPolicy::Striped(_) => {
@@ -311,9 +313,9 @@ impl Node {
             let mut from = 0;
             while from < count {
                 let here = home(from);
-                let length = (from..count).take_while(|index| home(*index) == here).count() as u32;
-                core.place(Page(first + from), length, here, used);
-                from += length;
+                let end = (from..count).find(|&index| home(index) != here).unwrap_or(count);
+                core.place(Page(first + from), end - from, here, used);
+                from = end;
             }
         });
     }

@@ -2,6 +2,7 @@
 
 use crate::Node;
 use gondwana_coherence::sync::Request;
+use gondwana_page::to_usize;
 use gondwana_topology::NodeId;
 
 impl Node {
@@ -10,7 +11,8 @@ impl Node {
     /// # Errors
     /// `EAGAIN`.
     pub fn key_create(&'static self, destructor: usize) -> Result<u32, i32> {
-        self.request_of(NodeId(0), Request::KeyCreate { destructor: destructor as u64 }).map(|key| key as u32)
+        let key = self.request_of(NodeId(0), Request::KeyCreate { destructor: destructor as u64 })?;
+        u32::try_from(key).map_err(|_| libc::EAGAIN)
     }
 
     /// `pthread_key_delete`.
@@ -25,7 +27,7 @@ impl Node {
     pub fn key_destructor(&'static self, key: u32) -> Option<usize> {
         self.request_of(NodeId(0), Request::KeyDestructor { key })
             .ok()
-            .map(|d| d as usize)
-            .filter(|&d| d != 0)
+            .map(|address| to_usize(address.cast_unsigned()))
+            .filter(|&address| address != 0)
     }
 }

@@ -15,17 +15,16 @@ impl Node {
         }
         loop {
             let object = Object(once as u64);
-            let generation =
-                self.request(once, Request::OnceEnter { once: object, stale }).unwrap_or(ONCE_RUN);
+            let answer = self.request(once, Request::OnceEnter { once: object, stale }).unwrap_or(ONCE_RUN);
             self.acquire(Some(object));
-            if generation == ONCE_RUN {
+            let Some(generation) = u32::try_from(answer).ok().filter(|_| answer != ONCE_RUN) else {
                 return true;
-            }
+            };
             if marked() {
-                write(&self.sync.onces).insert(once, generation as u32);
+                write(&self.sync.onces).insert(once, generation);
                 return false;
             }
-            stale = generation as u32;
+            stale = generation;
         }
     }
 

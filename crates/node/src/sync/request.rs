@@ -1,6 +1,7 @@
 //! Questions to other nodes, and waiting for their answers.
 
 use crate::core::Core;
+use crate::numbers::error_number;
 use crate::wait_slots::{WaitSlot, event};
 use crate::wire::Wire;
 use crate::{Node, Thread};
@@ -64,7 +65,7 @@ impl Node {
 
     fn answer_of(&'static self, slot: WaitSlot, events: u32) -> Result<i64, i32> {
         let result = self.waiting.slots.result(slot);
-        if events & event::DONE != 0 { Ok(result) } else { Err(result as i32) }
+        if events & event::DONE != 0 { Ok(result) } else { Err(error_number(result)) }
     }
 
     /// Sends a request to the node that serves it, perhaps this one.

@@ -2,6 +2,7 @@
 
 use crate::Node;
 use gondwana_coherence::sync::{Initialised, Request};
+use gondwana_page::to_usize;
 use std::sync::atomic::Ordering;
 use std::time::Instant;
 
@@ -12,7 +13,7 @@ impl Node {
     /// `EOVERFLOW`.
     pub fn semaphore_post(&'static self, semaphore: Initialised) -> Result<(), i32> {
         self.release(Some(semaphore.object));
-        self.request(semaphore.object.0 as usize, Request::SemPost { semaphore }).map(|_| ())
+        self.request(to_usize(semaphore.object.0), Request::SemPost { semaphore }).map(|_| ())
     }
 
     /// `sem_wait`, `sem_timedwait`.
@@ -20,7 +21,7 @@ impl Node {
     /// # Errors
     /// `ETIMEDOUT`.
     pub fn semaphore_wait(&'static self, semaphore: Initialised, until: Option<Instant>) -> Result<(), i32> {
-        self.request_until(semaphore.object.0 as usize, Request::SemWait { semaphore }, until)?;
+        self.request_until(to_usize(semaphore.object.0), Request::SemWait { semaphore }, until)?;
         self.acquire(Some(semaphore.object));
         Ok(())
     }
@@ -30,14 +31,15 @@ impl Node {
     /// # Errors
     /// `EAGAIN`.
     pub fn semaphore_try_wait(&'static self, semaphore: Initialised) -> Result<(), i32> {
-        self.request(semaphore.object.0 as usize, Request::SemTryWait { semaphore })?;
+        self.request(to_usize(semaphore.object.0), Request::SemTryWait { semaphore })?;
         self.acquire(Some(semaphore.object));
         Ok(())
     }
 
     /// `sem_getvalue`.
     pub fn semaphore_value(&'static self, semaphore: Initialised) -> i32 {
-        self.request(semaphore.object.0 as usize, Request::SemGetValue { semaphore }).unwrap_or(0) as i32
+        let value = self.request(to_usize(semaphore.object.0), Request::SemGetValue { semaphore });
+        i32::try_from(value.unwrap_or(0)).unwrap_or(i32::MAX)
     }
 
     /// Tells one initialisation of a semaphore from another.

@@ -4,6 +4,7 @@ use super::{LockEnv, Locks};
 use crate::sync::entry::Word;
 use crate::sync::object_map::scatter;
 use crate::sync::{Object, Thread};
+use gondwana_page::to_usize;
 use std::time::Duration;
 
 /// How often threads of this node may lock a hot mutex while another node waits for it. A hand-over takes as long as dozens of
@@ -106,7 +107,7 @@ impl HotMutexes {
     }
 
     fn index(object: Object) -> usize {
-        scatter(object.0) as usize % PLACES
+        to_usize(scatter(object.0)) % PLACES
     }
 }
 

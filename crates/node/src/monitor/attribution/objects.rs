@@ -4,6 +4,7 @@ use super::page_set::PageSet;
 use super::places::{PAGE_WORDS, Place, Places, Zone};
 use gondwana_memory::heap::Layout;
 use gondwana_memory::{MemoryError, SparseWords};
+use gondwana_page::to_usize;
 use gondwana_topology::NodeId;
 use std::ops::Range;
 use std::sync::atomic::Ordering;
@@ -43,8 +44,8 @@ impl Noted {
     fn unpack(zone: &Zone, place: usize, word: u64) -> Self {
         let (most, length) = (most_bytes(zone), word >> BYTES_SHIFT);
         Self {
-            address: zone.address(place, ((length & !most) >> SHARED_LENGTH_BITS) as usize),
-            bytes: (length & most) as usize,
+            address: zone.address(place, to_usize((length & !most) >> SHARED_LENGTH_BITS)),
+            bytes: to_usize(length & most),
             origin: (word & ((1 << ORIGIN_BITS) - 1)) as u32 - 1,
             mapping: word & MAPPING != 0,
         }
@@ -343,13 +344,13 @@ mod tests {
             emitted.insert(block.address, block);
         };
         std::thread::scope(|scope| {
-            let threads: Vec<_> = (0..4)
+            let threads: Vec<_> = (0..4_u32)
                 .map(|thread| {
                     let objects = &objects;
                     scope.spawn(move || {
                         for round in 1..=8 {
                             for grain in 0..each {
-                                objects.note(&noted((grain * 4 + thread) * 16, round, thread as u32));
+                                objects.note(&noted((grain * 4 + thread as usize) * 16, round, thread));
                             }
                         }
                     })

@@ -3,6 +3,7 @@
 use super::objects::Objects;
 use gondwana_memory::heap::GRAIN;
 use gondwana_memory::{PAGE_SIZE, Segment};
+use gondwana_page::to_usize;
 use gondwana_recording::Reference;
 use std::collections::HashMap;
 use std::ops::Range;
@@ -61,10 +62,11 @@ impl References {
 
 /// True if a block of sufficient size begins at an address of the span, or may begin there on another node.
 fn begins_block(value: u64, objects: &Objects) -> bool {
-    if !objects.part().contains(&(value as usize)) {
-        return value.is_multiple_of(GRAIN as u64);
+    let address = to_usize(value);
+    if !objects.part().contains(&address) {
+        return address.is_multiple_of(GRAIN);
     }
-    objects.at(value as usize).is_some_and(|block| block.bytes >= LEAST_BYTES || block.mapping)
+    objects.at(address).is_some_and(|block| block.bytes >= LEAST_BYTES || block.mapping)
 }
 
 /// The progress of a search through many pages: a part of them at a time, so that no thread waits long for the node's

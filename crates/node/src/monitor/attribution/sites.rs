@@ -60,7 +60,7 @@ impl Sites {
             None if table.stacks.len() < self.most_sites => {
                 let stack: Arc<[usize]> = stack.into();
                 table.stacks.push(Arc::clone(&stack));
-                let number = table.stacks.len() as u32;
+                let number = u32::try_from(table.stacks.len()).expect("up to MOST_SITES");
                 table.numbers.insert(stack, number);
                 number
             }
@@ -76,7 +76,7 @@ impl Sites {
             table.dropped += 1;
             return 0;
         }
-        let origin = table.pairs.len() as Origin;
+        let origin = Origin::try_from(table.pairs.len()).expect("up to MOST_ORIGINS");
         table.pairs.push((site, thread));
         table.origins.insert((site, thread), origin);
         origin

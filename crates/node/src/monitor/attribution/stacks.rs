@@ -85,23 +85,20 @@ impl Stacks {
             self.unknown = Some(origin);
             return;
         }
-        let is_own =
-            |call: &&Call| stack.contains(&call.slot) && call.slot - caller.slot <= u32::MAX as usize;
-        let own = calls.iter().take_while(is_own).count();
-        let [first, others @ ..] = &calls[..own] else { return };
-        if first.slot != caller.slot {
+        let distance = |call: &Call| {
+            let distance = call.slot.checked_sub(caller.slot).filter(|_| stack.contains(&call.slot))?;
+            Some((u32::try_from(distance).ok()?, call.returns_to))
+        };
+        let mut own = calls.iter().map_while(distance);
+        if own.next().is_none_or(|(distance, _)| distance != 0) {
             return;
         }
-        let mut chain = Chain {
-            caller,
-            origin,
-            others: others.len(),
-            distances: [0; DEPTH - 1],
-            addresses: [0; DEPTH - 1],
-        };
-        for (index, call) in others.iter().enumerate() {
-            chain.distances[index] = (call.slot - caller.slot) as u32;
-            chain.addresses[index] = call.returns_to;
+        let mut chain =
+            Chain { caller, origin, others: 0, distances: [0; DEPTH - 1], addresses: [0; DEPTH - 1] };
+        for (distance, returns_to) in own {
+            chain.distances[chain.others] = distance;
+            chain.addresses[chain.others] = returns_to;
+            chain.others += 1;
         }
         let set = &mut self.sets[set_of(caller)];
         let way = set.iter().position(Option::is_none).unwrap_or_else(|| {
@@ -156,13 +153,13 @@ mod tests {
         let (mut words, range, calls) = stack();
         let mut stacks = Stacks::default();
         let caller = Caller { address: calls[0].returns_to, slot: calls[0].slot };
-        for origin in 0..WAYS as Origin {
+        for origin in (0_u32..).take(WAYS) {
             words[10] = 5 + origin as usize;
             assert_eq!(stacks.find(caller), None);
             let from = Call { returns_to: words[10], ..calls[1] };
             stacks.remember(caller, vec![calls[0], from, calls[2]], &range, origin);
         }
-        for origin in 0..WAYS as Origin {
+        for origin in (0_u32..).take(WAYS) {
             words[10] = 5 + origin as usize;
             assert_eq!(stacks.find(caller), Some(origin));
         }

@@ -1,5 +1,6 @@
 //! The threads of the program that have started on this node.
 
+use crate::numbers::nanoseconds;
 use gondwana_locks::lock;
 use std::ops::Range;
 use std::sync::{Mutex, MutexGuard};
@@ -42,7 +43,7 @@ impl Threads {
             stack_start: started.stack.start as u64,
             stack_end: started.stack.end as u64,
             routine: started.routine as u64,
-            time: started.at.saturating_duration_since(began).as_nanos() as u64,
+            time: nanoseconds(started.at.saturating_duration_since(began)),
         };
         self.list().iter().skip(known).map(record).collect()
     }

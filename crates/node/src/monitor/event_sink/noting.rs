@@ -1,10 +1,11 @@
 //! Putting what the event sink sees into the table, and counting it for the bank.
 
 use super::EventSink;
+use crate::numbers::whole_pages;
 use gondwana_coherence::Page;
 use gondwana_memory::PAGE_SIZE;
 use gondwana_monitor::{Direction, Kind, Transaction, Units};
-use gondwana_page::PAGE_BITS;
+use gondwana_page::{PAGE_BITS, to_usize};
 use gondwana_topology::NodeId;
 use std::ops::Range;
 
@@ -45,7 +46,7 @@ impl EventSink {
                     while address < end {
                         let next = end.min(((address >> Units::LARGEST) + 1) << Units::LARGEST);
                         let unit = units.unit_of(address).max(PAGE_BITS);
-                        let count = ((next - address) >> PAGE_BITS) as u32;
+                        let count = whole_pages(to_usize(next - address));
                         table.note_range(&Transaction { address, ..*first }, PAGE_BITS, unit, count);
                         address = next;
                     }
