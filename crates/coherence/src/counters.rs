@@ -43,6 +43,10 @@ pub struct Counters {
     pub notices_sent: u64,
     /// Write notices received, counted by page.
     pub notices_received: u64,
+    /// Updates sent instead of notices, counted by page and receiver.
+    pub updates_sent: u64,
+    /// Updates received, counted by page.
+    pub updates_received: u64,
     /// Copies given up because of a write notice or an invalidation.
     pub invalidations: u64,
     /// Pages that came to be used by this node alone.

@@ -78,6 +78,16 @@ pub enum Event {
     NoticeSent,
     /// This node learns that the peer has changed pages, which need not be the node that tells it.
     NoticeReceived,
+    /// The peer, which has a copy, is told what has changed on a page.
+    UpdateSent {
+        /// Bytes of the diff.
+        bytes: u32,
+    },
+    /// This node, which has a copy, is told by the peer what has changed on a page.
+    UpdateReceived {
+        /// Bytes of the diff.
+        bytes: u32,
+    },
     /// The peer is told to give up its copies.
     InvalidationSent,
     /// A thread writes pages that this node had for reading, or is expected to; the peer is their home or former owner, this
@@ -130,6 +140,8 @@ pub trait Env {
     fn protect(&mut self, first: Page, count: u32, access: Access);
     /// Keeps a pristine copy of the page (its *twin*). The page has no twin yet.
     fn make_twin(&mut self, page: Page);
+    /// Appends the contents of the page's twin to `out`.
+    fn copy_twin(&mut self, page: Page, out: &mut Vec<u8>);
     /// Forgets the page's twin.
     fn drop_twin(&mut self, page: Page);
     /// Appends to `out` the bytes in which the page differs from its twin; returns how many bytes differ

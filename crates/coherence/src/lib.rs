@@ -23,7 +23,7 @@ mod table;
 mod violation;
 
 pub use counters::Counters;
-pub use csm::{Csm, CsmMessage, CsmOptions, DiffEntry, Grant, History, HomeGrant, PageView, State};
+pub use csm::{Csm, CsmMessage, CsmOptions, DiffEntry, Grant, History, HomeGrant, PageView, State, Update};
 pub use engine::{Continuation, Engine, EngineEnv, EngineViolation};
 pub use env::{
     Claims, Env, Event, Exposure, HomeRole, MOST_KINDS, Outcome, Page, PlacedPages, Protocol, SyncPoint,

@@ -76,6 +76,7 @@ mod tests {
             flush: 7,
             origin: NodeId(3),
             pages: (0..count).map(|page| Page(page * 1000)).collect(),
+            updates: vec![],
         };
         let mut encoder = Encoder::default();
         for count in [0, 20, 1000, 3] {

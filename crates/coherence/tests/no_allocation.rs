@@ -84,6 +84,7 @@ impl Env for Uncounted<'_, '_> {
     pass_on! {
         fn protect(first: Page, count: u32, access: Access);
         fn make_twin(page: Page);
+        fn copy_twin(page: Page, out: &mut Vec<u8>);
         fn drop_twin(page: Page);
         fn is_written(page: Page) -> bool;
         fn renew_twin(page: Page) -> bool;
@@ -242,8 +243,15 @@ fn steady(
 }
 
 /// Homes stay, and nodes send messages.
-const MESSAGES: CsmOptions =
-    CsmOptions { migrate: false, bulk_limit: 512 << 10, one_sided: false, keep: 0, sample: 16, window: 128 };
+const MESSAGES: CsmOptions = CsmOptions {
+    migrate: false,
+    bulk_limit: 512 << 10,
+    one_sided: false,
+    keep: 0,
+    updates: 0,
+    sample: 16,
+    window: 128,
+};
 
 fn csm(options: CsmOptions, round: fn(&mut Counted)) -> Vec<Step> {
     steady(|layout| Box::new(Csm::new(layout, options)), round)

@@ -58,7 +58,8 @@ fn case() -> impl Strategy<Value = Case> {
                 }
                 let ((migrate, one_sided, keep, window), bulk_limit, hold, (exposed, seed)) = rest;
                 let sample = 1 + (seed % 4) as u32;
-                let csm = CsmOptions { migrate, bulk_limit, one_sided, keep, sample, window };
+                let updates = (seed / 4 % 4) as u8;
+                let csm = CsmOptions { migrate, bulk_limit, one_sided, keep, updates, sample, window };
                 let sc = ScOptions { hold };
                 let racy = false;
                 Case {

@@ -128,6 +128,11 @@ impl Pages {
         self.contents(page, 1).copy_to(self.twins.take(page));
     }
 
+    /// A page's twin.
+    pub fn twin(&mut self, page: u32) -> &[u8] {
+        &self.twins.of(page)[..]
+    }
+
     /// Forgets a page's twin.
     pub fn drop_twin(&mut self, page: u32) {
         self.twins.give_back(page);

@@ -156,6 +156,10 @@ impl Env for NodeEnv {
         self.pages.make_twin(page.0);
     }
 
+    fn copy_twin(&mut self, page: Page, out: &mut Vec<u8>) {
+        out.extend_from_slice(self.pages.twin(page.0));
+    }
+
     fn drop_twin(&mut self, page: Page) {
         self.pages.drop_twin(page.0);
     }

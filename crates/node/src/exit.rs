@@ -174,6 +174,7 @@ impl Node {
             },
             "diffs": {"sent": c.diffs, "bytes": c.diff_bytes, "forwarded": c.diffs_forwarded, "patched": c.patches},
             "notices": {"sent": c.notices_sent, "received": c.notices_received},
+            "updates": {"sent": c.updates_sent, "received": c.updates_received},
             "locks": {
                 "local": locked.saturating_sub(l.tokens_received),
                 "remote": l.tokens_received,

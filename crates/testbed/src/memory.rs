@@ -190,6 +190,10 @@ impl Env for SimEnv<'_> {
         assert_eq!(old, None, "page {} has a twin", page.0);
     }
 
+    fn copy_twin(&mut self, page: Page, out: &mut Vec<u8>) {
+        out.extend(self.memory.twins[page.0 as usize].as_ref().expect("there is a twin"));
+    }
+
     fn drop_twin(&mut self, page: Page) {
         assert!(self.memory.twins[page.0 as usize].take().is_some(), "page {} has no twin", page.0);
     }

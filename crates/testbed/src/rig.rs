@@ -119,7 +119,7 @@ pub fn pages(first: u32, count: u32, grant: Grant) -> CsmMessage {
 
 /// A write notice of flush 1.
 pub fn notices(origin: NodeId, page: u32) -> CsmMessage {
-    CsmMessage::Notices { flush: 1, origin, pages: vec![Page(page)] }
+    CsmMessage::Notices { flush: 1, origin, pages: vec![Page(page)], updates: vec![] }
 }
 
 /// A diff of one page in flush 1.

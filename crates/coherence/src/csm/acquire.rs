@@ -1,7 +1,7 @@
 //! Write notices and what an acquire does about them.
 
 use super::Csm;
-use super::message::CsmMessage;
+use super::message::{CsmMessage, Update};
 use super::state::{PENDING, REFETCH, State};
 use crate::runs::{count_of, runs};
 use crate::{Access, Env, Event, Page, Violation};
@@ -13,12 +13,18 @@ impl Csm {
         from: NodeId,
         flush: u64,
         origin: NodeId,
-        pages: &[Page],
+        (pages, updates): (&[Page], &[Update]),
+        bulk: &[u8],
         env: &mut dyn Env,
     ) -> Result<(), Violation> {
-        self.pages.check_node("Notices", from)?;
-        for &page in pages {
+        const NAME: &str = "Notices";
+        self.pages.check_node(NAME, from)?;
+        for &page in pages.iter().chain(updates.iter().map(|Update { page, .. }| page)) {
             self.pages.check(page, 1)?;
+        }
+        let lengths: u64 = updates.iter().map(|update| u64::from(update.length)).sum();
+        if lengths != bulk.len() as u64 {
+            return Err(Violation::Contents { message: NAME });
         }
         for (first, count) in runs(pages) {
             env.observe(Event::NoticeReceived, first, count, origin);
@@ -26,21 +32,46 @@ impl Csm {
         for &page in pages {
             // It may have become a copy without this node's doing.
             self.withdraw(page, env);
-            let entry = self.pages.entry(page);
-            // Where there is no copy and none on its way, the page is fetched before the next access anyway.
-            let copy = matches!(entry.state, State::Shared | State::Dirty | State::Fetching);
-            if copy && !entry.has(PENDING) {
-                entry.set(PENDING);
-                self.pending.push(page);
-            }
+            self.note_change(page);
         }
         self.counters.notices_received += pages.len() as u64;
+        let mut rest = bulk;
+        for &Update { page, length } in updates {
+            let (diff, after) = rest.split_at(length as usize);
+            rest = after;
+            env.observe(Event::UpdateReceived { bytes: length }, page, 1, from);
+            self.take_update(page, diff, env);
+        }
+        self.counters.updates_received += updates.len() as u64;
         if origin == self.pages.me() {
             return self.take_notice_ack(flush, env);
         }
-        self.pages.check_node("Notices", origin)?;
+        self.pages.check_node(NAME, origin)?;
         self.send(origin, &CsmMessage::NoticeAck { flush }, &[], env);
         Ok(())
+    }
+
+    /// A copy of the page must not be used after the next acquire.
+    fn note_change(&mut self, page: Page) {
+        let entry = self.pages.entry(page);
+        // Where there is no copy and none on its way, the page is fetched before the next access anyway.
+        let copy = matches!(entry.state, State::Shared | State::Dirty | State::Fetching);
+        if copy && !entry.has(PENDING) {
+            entry.set(PENDING);
+            self.pending.push(page);
+        }
+    }
+
+    /// Brings a copy up to date. What is released can be seen before the acquire: only programs with data races can tell.
+    fn take_update(&mut self, page: Page, diff: &[u8], env: &mut dyn Env) {
+        match self.pages.entry(page).state {
+            // Even if there is a notice about it: that may be older than the copy, and the home counts on the update.
+            State::Shared => env.patch(page, diff),
+            // Bytes that this node has written, too, were released to the writer before: they are not unflushed.
+            State::Dirty => env.patch_with_twin(page, diff),
+            // A copy on its way may have been overtaken; where there is none, there is nothing to do.
+            _ => self.note_change(page),
+        }
     }
 
     /// Gives up every copy that there is a notice about.

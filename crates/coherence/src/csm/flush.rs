@@ -1,5 +1,6 @@
 //! The release: diffs to the homes, notices to the sharers, and the wait for their acknowledgements.
 
+use super::home::Told;
 use super::kept::Kept;
 use super::message::HomeGrant;
 use super::outbox::FlushId;
@@ -146,11 +147,11 @@ impl Csm {
                     directory.record(&mut entry.directory).history.wrote(me);
                 }
                 self.counters.exclusive_entered += 1;
-                let told = self.take_notified(page, me, number);
-                if !told.is_empty() {
+                let Told { notified, .. } = self.take_told(page, me, number, false);
+                if !notified.is_empty() {
                     self.pages.entry(page).set(REWRITTEN);
                 }
-                notices.add(told, page);
+                notices.add(notified, page);
                 continue;
             }
             if !entry.has(TWIN) {
@@ -205,10 +206,10 @@ impl Csm {
             }
         }
         batches.send(id, env);
-        let sent = notices.send(id, env);
+        let sent = notices.send(id, self.options.bulk_limit, env);
         flush.notices = i64::from(sent.messages);
         flush.receivers = flush.receivers.union(&sent.receivers);
-        self.counters.notices_sent += sent.notices;
+        self.count_told(sent);
         self.scratch.batches = batches;
         self.scratch.notices = notices;
         flush

@@ -8,6 +8,15 @@ use crate::runs::{count_of, runs, span};
 use crate::{Access, Env, Event, Page, Violation};
 use gondwana_topology::{NodeId, NodeSet};
 
+/// Who is told that a page has changed, and how.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Told {
+    /// By a notice.
+    pub notified: NodeSet,
+    /// By what has changed.
+    pub updated: NodeSet,
+}
+
 impl Csm {
     pub(super) fn serve_fetch(
         &mut self,
@@ -126,11 +135,13 @@ impl Csm {
     fn share(&mut self, first: Page, asked: u32, write: bool, requester: NodeId, env: &mut dyn Env) {
         let mut served = 0;
         let mut exclusive = std::mem::take(&mut self.scratch.pages);
+        let twins = self.pages.entry(first).has(TWIN);
         for page in span(first, asked.min(self.options.window)) {
             self.withdraw(page, env);
             let known = *self.pages.entry(page);
             if !known.state.is_home()
                 || known.state == State::Untouched
+                || known.has(TWIN) != twins
                 || self.may_grant(&known, write, requester)
             {
                 break;
@@ -140,8 +151,9 @@ impl Csm {
             let (entry, directory) = self.pages.split(page);
             let known = directory.record(&mut entry.directory);
             known.sharers.insert(requester);
-            known.notified.remove(requester);
-            known.copied = entry.has(TWIN);
+            if known.notified.remove(requester) {
+                known.rereads.insert(requester);
+            }
             if write {
                 known.history.wrote_elsewhere(requester);
             }
@@ -160,7 +172,16 @@ impl Csm {
         self.scratch.pages = exclusive;
         let message = CsmMessage::Pages { first, asked, served, grant: Grant::Copy };
         env.observe(Event::Served { write }, first, served, requester);
-        self.send_pages(requester, &message, first, served, env);
+        if twins {
+            // What is not released may get back its value; in the twin is what is.
+            let mut contents = std::mem::take(&mut self.scratch.bytes);
+            span(first, served).for_each(|page| env.copy_twin(page, &mut contents));
+            self.send(requester, &message, &contents, env);
+            contents.clear();
+            self.scratch.bytes = contents;
+        } else {
+            self.send_pages(requester, &message, first, served, env);
+        }
     }
 
     /// The nodes that may have a notice about the page on its way to them.
@@ -170,20 +191,31 @@ impl Csm {
     }
 
     /// The nodes that must be told that flush `flush` of `origin` changed the page: every other sharer, and those
-    /// that an earlier notice may not have reached yet. They cease to be sharers.
-    pub(super) fn take_notified(&mut self, page: Page, origin: NodeId, flush: u64) -> NodeSet {
+    /// that an earlier notice may not have reached yet. Those that are sent notices cease to be sharers. If the changes are at
+    /// hand, sharers that have fetched the page again after each notice can be `updated` instead; after some updates in a row they
+    /// get a notice, which tells whether they still read it.
+    pub(super) fn take_told(&mut self, page: Page, origin: NodeId, flush: u64, can_update: bool) -> Told {
         let entry = *self.pages.entry(page);
         let known = self.known(&entry);
-        let mut told = known.sharers;
-        let keeps = told.remove(origin);
-        let told: NodeSet = told.iter().chain(known.unconfirmed(&self.completed).iter()).collect();
-        if !told.is_empty() {
+        let mut others = known.sharers;
+        let keeps = others.remove(origin);
+        let unconfirmed = known.unconfirmed(&self.completed);
+        let updates = can_update && !self.options.one_sided && known.updates < self.options.updates;
+        let updated = if updates { others.intersection(&known.rereads) } else { NodeSet::EMPTY };
+        let updated = updated.difference(&unconfirmed);
+        let notified = others.difference(&updated).union(&unconfirmed);
+        if !notified.is_empty() || !updated.is_empty() {
             let (entry, directory) = self.pages.split(page);
             let known = directory.record(&mut entry.directory);
-            known.sharers = if keeps { NodeSet::only(origin) } else { NodeSet::EMPTY };
-            self.note_notified(page, origin, flush, told);
+            known.sharers = updated;
+            if keeps {
+                known.sharers.insert(origin);
+            }
+            known.rereads = known.rereads.difference(&notified);
+            known.updates = if updated.is_empty() { 0 } else { known.updates + 1 };
+            self.note_notified(page, origin, flush, notified);
         }
-        told
+        Told { notified, updated }
     }
 
     /// Notes that `told` were sent notices about the page as part of a flush.
@@ -212,6 +244,8 @@ impl Csm {
         if lengths != bulk.len() as u64 {
             return Err(Violation::Contents { message: NAME });
         }
+        // Who is updated does not fault, so that a monitor would not see that it reads.
+        let samples = env.is_observed() && flush.number.is_multiple_of(self.options.sample.into());
         let mut rest = bulk;
         let (mut applied, mut patched) = (0, 0);
         let mut grants = Vec::new();
@@ -258,8 +292,9 @@ impl Csm {
             }
             patched += 1;
             let alone = self.known(&known).sharers.is_subset_of(origin);
-            let notified = self.take_notified(page, origin, flush.number);
+            let Told { notified, updated } = self.take_told(page, origin, flush.number, !samples);
             notices.add(notified, page);
+            notices.update(updated, page, diff);
             if alone {
                 self.settle_copied(page, env);
             } else {
@@ -277,8 +312,8 @@ impl Csm {
             env.observe(Event::Left { exclusive: false, written: true }, first, count, origin);
         }
         batches.send(flush, env);
-        let sent = notices.send(flush, env);
-        self.counters.notices_sent += sent.notices;
+        let sent = notices.send(flush, self.options.bulk_limit, env);
+        self.count_told(sent);
         self.scratch.batches = batches;
         self.scratch.notices = notices;
         if applied > 0 {
@@ -308,7 +343,7 @@ impl Csm {
         let migrate = self.options.migrate;
         let (entry, directory) = self.pages.split(page);
         let known = directory.record(&mut entry.directory);
-        let only_copy = known.sharers.contains(origin) && entry.state == State::HomeShared;
+        let only_copy = known.sharers == NodeSet::only(origin) && entry.state == State::HomeShared;
         let migrate = migrate || entry.has(PINNED);
         if only_copy && valid && migrate && entry.may_move_to(origin, &known.history) {
             return Some(self.leave_home(page, origin));

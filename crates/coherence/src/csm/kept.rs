@@ -23,6 +23,7 @@
 //! can learn of it: the node that comes last acquires at once.
 
 use super::Csm;
+use super::home::Told;
 use super::outbox::Notices;
 use super::state::{PENDING, PageEntry, REWRITTEN, State, TWIN};
 use crate::runs::{runs, span};
@@ -99,8 +100,10 @@ impl Csm {
     ) {
         let me = self.pages.me();
         let going_on = self.going_on(page);
+        let mut diff = std::mem::take(&mut self.scratch.bytes);
         let written = match going_on {
-            Some(Kept::Written) => env.renew_twin(page),
+            Some(Kept::Written) if self.options.one_sided => env.renew_twin(page),
+            Some(Kept::Written) => env.diff_and_keep(page, &mut diff) > 0,
             Some(Kept::Idle) => false,
             None => env.is_written(page),
         };
@@ -112,8 +115,12 @@ impl Csm {
         }
         let tells = written || copied;
         if tells {
-            notices.add(self.take_notified(page, me, number), page);
+            let Told { notified, updated } = self.take_told(page, me, number, !diff.is_empty());
+            notices.add(notified, page);
+            notices.update(updated, page, &diff);
         }
+        diff.clear();
+        self.scratch.bytes = diff;
         if going_on.is_some() {
             return;
         }

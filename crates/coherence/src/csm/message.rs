@@ -56,14 +56,17 @@ pub enum CsmMessage {
         /// Pages whose home moves to the receiver, in ascending order.
         grants: Vec<HomeGrant>,
     },
-    /// Write notices: these pages changed; copies must not be used after the next acquire.
+    /// Write notices: these pages changed; copies must not be used after the next acquire. Copies of pages that are updated may.
+    /// Bulk: the diffs of all updates, one after the other.
     Notices {
         /// The number of the flush.
         flush: u64,
         /// The node that wrote, to which the acknowledgement goes.
         origin: NodeId,
-        /// The pages, in ascending order.
+        /// The pages.
         pages: Vec<Page>,
+        /// What changed on other pages.
+        updates: Vec<Update>,
     },
     /// Answers one `Notices` message, to its origin.
     NoticeAck {
@@ -126,6 +129,15 @@ pub struct DiffEntry {
     pub length: u32,
     /// The origin keeps a copy that lacks nothing but what it will have notices of: it could become home.
     pub valid: bool,
+}
+
+/// One page in [`CsmMessage::Notices`] of which the message has the changes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Update {
+    /// The page.
+    pub page: Page,
+    /// Bytes of the bulk that belong to it.
+    pub length: u32,
 }
 
 /// Names of the kinds of these messages.

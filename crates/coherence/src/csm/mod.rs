@@ -34,6 +34,8 @@
 //!   ([`SyncPoint::peer`](crate::SyncPoint::peer)): the peer receives it before the message by which it learns. It passes on
 //!   only what it has received, and it waits for its own notices. So no third node may still lack a notice: a diff can make
 //!   its home send some, so that only among two nodes a flush with diffs is one that concerns the peer alone.
+//! - *Updated.* A sharer can be sent what has changed instead of a notice. It stays a sharer: it has received the copy that the
+//!   home served it before by the same channel, and applies the update whatever notices it has.
 //! - *Granted with a diff.* A home that is granted with the acknowledgement of a diff comes without contents. The
 //!   origin is a sharer that was sent no notice since it got its copy, so the frame has every byte; whatever its
 //!   protection is by then.
@@ -52,7 +54,7 @@ mod place;
 mod policy;
 mod state;
 
-pub use message::{CsmMessage, DiffEntry, Grant, HomeGrant};
+pub use message::{CsmMessage, DiffEntry, Grant, HomeGrant, Update};
 pub use policy::History;
 pub use state::State;
 
@@ -66,7 +68,7 @@ use crate::{
 };
 use flush::Flushes;
 use gondwana_topology::{NodeId, NodeSet};
-use outbox::{DiffBatches, FlushId, Notices};
+use outbox::{DiffBatches, FlushId, Notices, SentNotices};
 use state::{DirectoryEntry, PENDING, PINNED, PageEntry, TWIN};
 use std::hash::{Hash, Hasher};
 
@@ -87,12 +89,16 @@ pub(crate) const INVALIDATE: ProtocolInfo =
 
 fn start(layout: Layout, options: &StartOptions, keep: u8) -> Box<dyn Protocol> {
     let one_sided = options.one_sided;
-    Box::new(Csm::new(layout, CsmOptions { one_sided, keep, ..CsmOptions::default() }))
+    let updates = if keep > 0 { UPDATES } else { 0 };
+    Box::new(Csm::new(layout, CsmOptions { one_sided, keep, updates, ..CsmOptions::default() }))
 }
 
 /// Over how many releases in a row a page may not be written before it is an ordinary one: programs write some pages in every
 /// second or third phase only.
 const KEEP: u8 = 4;
+
+/// A notice after so many updates costs little beside them.
+const UPDATES: u8 = 16;
 
 /// What may be tuned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -106,6 +112,9 @@ pub struct CsmOptions {
     /// Pages that several nodes go on writing stay writable (see `kept.rs`) until they are not written over so many releases in a
     /// row; 0: never.
     pub keep: u8,
+    /// A sharer that fetches a page again after each notice gets so many updates in a row instead of notices, where it cannot read
+    /// the home's memory; then one notice. 0: none.
+    pub updates: u8,
     /// While a monitor observes the node, one in so many releases (at least 1) stops the writers of pages that are kept: it sees
     /// accesses at faults.
     pub sample: u32,
@@ -119,7 +128,15 @@ const UNTOUCHED_WINDOWS: u32 = 8;
 
 impl Default for CsmOptions {
     fn default() -> Self {
-        Self { migrate: true, bulk_limit: 512 << 10, one_sided: true, keep: KEEP, sample: 16, window: 128 }
+        Self {
+            migrate: true,
+            bulk_limit: 512 << 10,
+            one_sided: true,
+            keep: KEEP,
+            updates: UPDATES,
+            sample: 16,
+            window: 128,
+        }
     }
 }
 
@@ -185,6 +202,7 @@ struct Scratch {
     waiters: Vec<Waiter>,
     batches: DiffBatches,
     notices: Notices,
+    bytes: Vec<u8>,
 }
 
 impl Csm {
@@ -243,6 +261,11 @@ impl Csm {
 
     fn send_pages(&mut self, to: NodeId, message: &CsmMessage, first: Page, count: u32, env: &mut dyn Env) {
         self.encoder.with(message, |message| env.send_pages(to, message, first, count));
+    }
+
+    fn count_told(&mut self, sent: SentNotices) {
+        self.counters.notices_sent += sent.notices;
+        self.counters.updates_sent += sent.updates;
     }
 
     /// What the directory knows about a page.
@@ -394,8 +417,8 @@ impl Protocol for Csm {
             CsmMessage::DiffAck { flush, entries, notices, grants } => {
                 self.take_diff_ack(flush, entries, notices, &grants, env)
             }
-            CsmMessage::Notices { flush, origin, pages } => {
-                self.take_notices(from, flush, origin, &pages, env)
+            CsmMessage::Notices { flush, origin, pages, updates } => {
+                self.take_notices(from, flush, origin, (&pages, &updates), bulk, env)
             }
             CsmMessage::NoticeAck { flush } => self.take_notice_ack(flush, env),
             CsmMessage::Place { first, count, home, used } => self.take_place(first, count, home, used, env),

@@ -1,6 +1,6 @@
 //! What one flush sends, gathered so that each receiver gets as few messages as possible.
 
-use super::message::{CsmMessage, DiffEntry};
+use super::message::{CsmMessage, DiffEntry, Update};
 use crate::message::Encoder;
 use crate::runs::{count_of, runs};
 use crate::{Env, Event, Page};
@@ -101,10 +101,20 @@ impl DiffBatch {
     }
 }
 
+/// What one sharer is told of.
+#[derive(Clone, Debug)]
+struct NoticeList {
+    sharer: NodeId,
+    pages: Vec<Page>,
+    updates: Vec<Update>,
+    /// The diffs of `updates`.
+    bulk: Vec<u8>,
+}
+
 /// Write notices for several sharers.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Notices {
-    lists: Vec<(NodeId, Vec<Page>)>,
+    lists: Vec<NoticeList>,
     encoder: Encoder,
 }
 
@@ -112,35 +122,74 @@ impl Notices {
     /// Adds a notice about `page` for each of `sharers`.
     pub(super) fn add(&mut self, sharers: NodeSet, page: Page) {
         for sharer in sharers.iter() {
-            match self.lists.iter_mut().find(|(node, _)| *node == sharer) {
-                Some((_, pages)) => pages.push(page),
-                None => self.lists.push((sharer, vec![page])),
-            }
+            self.list(sharer).pages.push(page);
         }
     }
 
-    /// Sends one message to each sharer, or several if they would be long.
-    pub(super) fn send(&mut self, flush: FlushId, env: &mut dyn Env) -> SentNotices {
+    /// Adds the `diff` of `page` for each of `sharers`.
+    pub(super) fn update(&mut self, sharers: NodeSet, page: Page, diff: &[u8]) {
+        let length = u32::try_from(diff.len()).expect("a diff is about as long as a page");
+        for sharer in sharers.iter() {
+            let list = self.list(sharer);
+            list.updates.push(Update { page, length });
+            list.bulk.extend_from_slice(diff);
+        }
+    }
+
+    fn list(&mut self, sharer: NodeId) -> &mut NoticeList {
+        let index = self.lists.iter().position(|list| list.sharer == sharer).unwrap_or_else(|| {
+            self.lists.push(NoticeList { sharer, pages: vec![], updates: vec![], bulk: vec![] });
+            self.lists.len() - 1
+        });
+        &mut self.lists[index]
+    }
+
+    /// Sends one message to each sharer, or several if they would have more than `limit` bytes of diffs or be long.
+    pub(super) fn send(&mut self, flush: FlushId, limit: usize, env: &mut dyn Env) -> SentNotices {
         let mut sent = SentNotices::default();
-        for (sharer, list) in &mut self.lists {
-            if list.is_empty() {
-                continue;
-            }
-            sent.notices += list.len() as u64;
-            sent.receivers.insert(*sharer);
-            let FlushId { number: flush, origin, .. } = flush;
-            for pages in list.chunks(MOST_PAGES) {
-                sent.messages += 1;
-                let message = CsmMessage::Notices { flush, origin, pages: pages.to_vec() };
-                for (first, count) in runs(pages) {
+        let FlushId { number: flush, origin, .. } = flush;
+        for NoticeList { sharer, pages, updates, bulk } in &mut self.lists {
+            let (mut noticed, mut updated, mut bytes) = (&pages[..], &updates[..], &bulk[..]);
+            sent.notices += noticed.len() as u64;
+            sent.updates += updated.len() as u64;
+            while !noticed.is_empty() || !updated.is_empty() {
+                let (now, later) = noticed.split_at(noticed.len().min(MOST_PAGES));
+                noticed = later;
+                let (count, length) = first_updates(updated, limit);
+                let (these, others) = updated.split_at(count);
+                updated = others;
+                let (diffs, rest) = bytes.split_at(length);
+                bytes = rest;
+                for (first, count) in runs(now) {
                     env.observe(Event::NoticeSent, first, count, *sharer);
                 }
-                self.encoder.with(&message, |message| env.send(*sharer, message, &[]));
+                for Update { page, length } in these {
+                    env.observe(Event::UpdateSent { bytes: *length }, *page, 1, *sharer);
+                }
+                let message =
+                    CsmMessage::Notices { flush, origin, pages: now.to_vec(), updates: these.to_vec() };
+                self.encoder.with(&message, |message| env.send(*sharer, message, diffs));
+                sent.messages += 1;
+                sent.receivers.insert(*sharer);
             }
-            list.clear();
+            pages.clear();
+            updates.clear();
+            bulk.clear();
         }
         sent
     }
+}
+
+/// How many of these updates one message takes, and how long their diffs are.
+fn first_updates(updates: &[Update], limit: usize) -> (usize, usize) {
+    let mut length = 0;
+    for (count, update) in updates.iter().enumerate().take(MOST_PAGES) {
+        if count > 0 && length + update.length as usize > limit {
+            return (count, length);
+        }
+        length += update.length as usize;
+    }
+    (updates.len().min(MOST_PAGES), length)
 }
 
 /// What [`Notices::send`] has sent.
@@ -149,5 +198,7 @@ pub(super) struct SentNotices {
     pub messages: u32,
     /// Counted by page and receiver.
     pub notices: u64,
+    /// Counted by page and receiver.
+    pub updates: u64,
     pub receivers: NodeSet,
 }

@@ -129,9 +129,13 @@ pub(super) struct DirectoryEntry {
     pub notified: NodeSet,
     pub origin: NodeId,
     pub flush: u64,
-    /// Of a page that the home has a twin of: a copy was taken since the home's last release, perhaps of bytes that have got
-    /// back their values since.
+    /// Of a page that the home has a twin of: a copy was taken one-sided since the home's last release, perhaps of bytes that have
+    /// got back their values since.
     pub copied: bool,
+    /// Nodes that have fetched the page again after a notice: they get updates.
+    pub rereads: NodeSet,
+    /// How many updates there were in a row.
+    pub updates: u8,
 }
 
 impl DirectoryEntry {

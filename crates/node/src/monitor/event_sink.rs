@@ -221,6 +221,8 @@ impl EventSink {
                 pages.clone().for_each(|page| self.misses.noticed(page, peer.0));
                 self.suffers(Kind::Notice, pages, 0, peer);
             }
+            Event::UpdateSent { bytes } => self.sends_diffs(pages, bytes, peer, acting()),
+            Event::UpdateReceived { bytes } => self.see(Kind::Diff, Direction::In, pages, bytes, peer),
             Event::InvalidationSent => self.see(Kind::Invalidation, Direction::Out, pages, 0, peer),
             Event::Upgraded => self.upgraded(pages, peer),
             Event::Invalidated => self.invalidated(pages, peer),

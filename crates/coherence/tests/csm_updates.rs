@@ -1,0 +1,128 @@
+//! Sharers of a `csm` page that fetch it again after each notice are sent what has changed instead.
+
+use gondwana_coherence::{Csm, CsmOptions, Event, HomeRole};
+use gondwana_testbed::scripted::{SIZE, Scripted, Seen};
+
+/// Updates in a row.
+const UPDATES: u8 = 3;
+
+fn nodes(count: u16, options: CsmOptions) -> Scripted {
+    Scripted::new(count, 1, |layout| Box::new(Csm::new(layout, options)))
+}
+
+fn with_updates() -> CsmOptions {
+    CsmOptions { one_sided: false, updates: UPDATES, migrate: false, sample: 1000, ..CsmOptions::default() }
+}
+
+/// One node writes its byte, and another one reads it after both have synchronised; what the reader was sent.
+fn round(nodes: &mut Scripted, writer: usize, reader: usize) -> &'static str {
+    nodes.write(writer, 0, 1);
+    nodes.release(writer);
+    nodes.acquire(reader);
+    nodes.read(reader, 0, 1);
+    assert_eq!(nodes.memories[reader].read(writer), nodes.memories[writer].read(writer), "it reads old data");
+    let told = |(node, event, ..): Seen| match event {
+        Event::UpdateReceived { .. } if usize::from(node) == reader => Some("update"),
+        Event::NoticeReceived if usize::from(node) == reader => Some("notice"),
+        _ => None,
+    };
+    nodes.take_seen().into_iter().find_map(told).unwrap_or("nothing")
+}
+
+#[test]
+fn after_some_updates_there_is_a_notice() {
+    let mut nodes = nodes(2, with_updates());
+    let begun = (0..2).map(|_| round(&mut nodes, 0, 1)).collect::<Vec<_>>();
+    // From then on the home keeps a twin, which tells what has changed.
+    assert_eq!(begun, ["nothing", "notice"]);
+    for _ in 0..4 {
+        for _ in 0..UPDATES {
+            assert_eq!(round(&mut nodes, 0, 1), "update");
+        }
+        assert_eq!(round(&mut nodes, 0, 1), "notice");
+    }
+}
+
+#[test]
+fn who_does_not_read_any_more_is_told_nothing_after_the_notice() {
+    let mut nodes = nodes(2, with_updates());
+    (0..3).for_each(|_| _ = round(&mut nodes, 0, 1));
+    let told: Vec<_> = (0..2 * UPDATES)
+        .map(|_| {
+            nodes.write(0, 0, 1);
+            nodes.release(0);
+            nodes.acquire(1);
+            nodes.take_seen().iter().filter(|(node, ..)| *node == 1).count()
+        })
+        .collect();
+    assert_eq!(told, [1, 1, 2, 0, 0, 0], "two updates are left, and a notice is given up");
+}
+
+#[test]
+fn diffs_go_on_to_those_who_read_them() {
+    let mut nodes = nodes(3, with_updates());
+    nodes.read(0, 0, 1);
+    let told: Vec<_> = (0..12).map(|_| round(&mut nodes, 1, 2)).collect();
+    let periods = told.iter().skip_while(|&&told| told != "update").copied().collect::<Vec<_>>();
+    assert_eq!(periods[..4], ["update", "update", "update", "notice"], "{told:?}");
+}
+
+#[test]
+fn unreleased_writes_survive_an_update() {
+    let mut nodes = nodes(2, CsmOptions { updates: 100, ..with_updates() });
+    (0..3).for_each(|_| _ = round(&mut nodes, 0, 1));
+    for value in 1..=3 {
+        nodes.write(1, 0, 1);
+        assert_eq!(round(&mut nodes, 0, 1), "update");
+        assert_eq!(nodes.memories[1].read(1), value);
+        nodes.release(1);
+        assert_eq!(nodes.memories[0].read(1), value, "the home has both");
+        nodes.acquire(0);
+    }
+}
+
+/// A home that moved with the diff of a writer would not know of the sharer that keeps its copy.
+#[test]
+fn the_home_does_not_move_while_a_sharer_gets_updates() {
+    let mut nodes = nodes(3, CsmOptions { migrate: true, ..with_updates() });
+    nodes.write(0, 0, 1);
+    let told: Vec<_> = (0..20).map(|_| round(&mut nodes, 1, 2)).collect();
+    assert!(told.contains(&"update"), "{told:?}");
+    for _ in 0..10 {
+        nodes.write(1, 0, 1);
+        nodes.release(1);
+    }
+    let homes: Vec<_> = (0..3)
+        .filter(|&node| nodes.call(node, |it, _| it.home_role(gondwana_coherence::Page(0))) == HomeRole::Home)
+        .collect();
+    assert_eq!(homes, [1], "once nobody else reads, it moves");
+}
+
+#[test]
+fn a_page_is_served_as_it_was_released() {
+    let mut nodes = nodes(2, with_updates());
+    (0..2).for_each(|_| _ = round(&mut nodes, 0, 1));
+    assert_eq!((0..UPDATES).map(|_| round(&mut nodes, 0, 1)).last(), Some("update"));
+    // The next release sends a notice. Meanwhile the home writes on, and sets the byte back.
+    nodes.write(0, 0, 1);
+    nodes.release(0);
+    let released = nodes.memories[0].read(0);
+    nodes.memories[0].write(0, released + 7);
+    nodes.acquire(1);
+    nodes.read(1, 0, 1);
+    assert_eq!(nodes.memories[1].read(0), released);
+    nodes.memories[0].write(0, released);
+    nodes.memories[0].write(SIZE - 1, 9);
+    nodes.release(0);
+    nodes.acquire(1);
+    nodes.read(1, 0, 1);
+    assert_eq!((nodes.memories[1].read(0), nodes.memories[1].read(SIZE - 1)), (released, 9));
+}
+
+#[test]
+fn where_memory_can_be_read_there_are_none() {
+    let mut nodes = nodes(2, CsmOptions { one_sided: true, ..with_updates() });
+    for _ in 0..10 {
+        assert_ne!(round(&mut nodes, 0, 1), "update");
+    }
+}
