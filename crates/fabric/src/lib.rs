@@ -73,6 +73,15 @@ pub trait Fabric: Send + Sync {
         self.send(to, head, &[])
     }
 
+    /// Until [`Fabric::end_gathering`], what this thread sends need not leave at once: messages to one node can leave together.
+    /// Returns what that takes.
+    fn begin_gathering(&self) -> Gathering {
+        Gathering::default()
+    }
+
+    /// Ends what [`Fabric::begin_gathering`] has begun: all that was sent leaves.
+    fn end_gathering(&self, _gathering: Gathering) {}
+
     /// Wakes a node to receive the messages of [`Fabric::leave`].
     fn prompt(&self, _to: NodeId) {}
 
@@ -128,6 +137,13 @@ pub trait Fabric: Send + Sync {
 
     /// Totals since the fabric was made.
     fn counters(&self) -> Counters;
+}
+
+/// A thread's gathering of messages.
+#[derive(Debug, Default)]
+pub struct Gathering {
+    /// The fabric that the thread was gathering for before, as a number.
+    outer: usize,
 }
 
 /// A thread's declaration that it polls; ends when dropped.

@@ -14,6 +14,7 @@ use gondwana_coherence::sync::{
 use gondwana_coherence::{
     Access, Engine, EngineEnv, EngineViolation, HomeRole, Outcome, Page, PlacedPages, SyncPoint,
 };
+use gondwana_fabric::Gathering;
 use gondwana_prefetch::Prefetch;
 use gondwana_topology::NodeId;
 
@@ -270,6 +271,7 @@ impl Core {
 pub(crate) struct CoreGuard<'a> {
     guard: std::mem::ManuallyDrop<std::sync::MutexGuard<'a, Core>>,
     node: &'a Node,
+    gathering: Gathering,
     _time: Scope,
     // Last: handlers that were put off run when it ends, and their time is the program's.
     _uninterrupted: Uninterrupted,
@@ -279,9 +281,11 @@ impl<'a> CoreGuard<'a> {
     pub(crate) fn new(lock: &'a std::sync::Mutex<Core>, node: &'a Node) -> Self {
         let uninterrupted = Uninterrupted::begin();
         let time = Scope::enter(Activity::Protocol);
+        let gathering = node.fabric.begin_gathering();
         // Not by `gondwana_locks`: a machine that stopped within an event cannot continue.
         let guard = lock.lock().unwrap_or_else(|_| crate::fatal("a protocol machine failed"));
-        Self { guard: std::mem::ManuallyDrop::new(guard), node, _time: time, _uninterrupted: uninterrupted }
+        let guard = std::mem::ManuallyDrop::new(guard);
+        Self { guard, node, gathering, _time: time, _uninterrupted: uninterrupted }
     }
 }
 
@@ -302,9 +306,11 @@ impl std::ops::DerefMut for CoreGuard<'_> {
 impl Drop for CoreGuard<'_> {
     fn drop(&mut self) {
         let tokens = self.guard.take_newly_kept();
-        let wanted = self.guard.is_wanted() || tokens;
+        let wanted = self.guard.is_wanted();
         // SAFETY: dropped here and nowhere else, before the thread may run handlers again.
         unsafe { std::mem::ManuallyDrop::drop(&mut self.guard) };
+        // What the machines have sent leaves together, and other threads need not wait for that.
+        self.node.fabric.end_gathering(std::mem::take(&mut self.gathering));
         if tokens {
             self.node.note_kept_tokens();
         }

@@ -12,7 +12,7 @@ pub mod socket;
 #[cfg(test)]
 mod tests;
 
-use crate::{ConnectError, Counters, Deliver, Event, Fabric, LostReason, SendError, check_message};
+use crate::{ConnectError, Counters, Deliver, Event, Fabric, Gathering, LostReason, SendError, check_message};
 use connection::{Connection, Receiver};
 use epoll::{Alarm, Epoll, READABLE, WRITABLE};
 use gondwana_locks::{lock, try_lock};
@@ -114,9 +114,8 @@ struct Receiving {
 }
 
 thread_local! {
-    /// The fabric that this thread is polling, as a number. Messages that `deliver` sends are sent together at the
-    /// end of the poll.
-    static POLLING: Cell<usize> = const { Cell::new(0) };
+    /// The fabric that this thread gathers messages for, as a number.
+    static GATHERING: Cell<usize> = const { Cell::new(0) };
 }
 
 impl TcpFabric {
@@ -206,15 +205,29 @@ impl Fabric for TcpFabric {
         if connection.is_lost() {
             return Err(SendError::Lost(to));
         }
-        let later = POLLING.get() == self.key();
+        let later = GATHERING.get() == self.key();
         self.settle(connection, connection.send(&self.sockets, head, bulk, later));
         Ok(())
+    }
+
+    fn begin_gathering(&self) -> Gathering {
+        Gathering { outer: GATHERING.replace(self.key()) }
+    }
+
+    fn end_gathering(&self, Gathering { outer }: Gathering) {
+        GATHERING.set(outer);
+        if outer != self.key() {
+            for connection in self.peers() {
+                self.settle(connection, connection.flush(&self.sockets));
+            }
+        }
     }
 
     fn poll(&self, deliver: &mut Deliver<'_>) -> usize {
         let Some(mut receiving) = try_lock(&self.receiving) else { return 0 };
         let Receiving { receivers, buffer } = &mut *receiving;
-        let gathering = Gathering::begin(self.key());
+        // What `deliver` sends leaves together at the end.
+        let gathering = self.begin_gathering();
         let mut total = 0;
         for (index, ready) in self.sockets.look(Some(Duration::ZERO)) {
             let Some(connection) = self.connections[index].as_ref().filter(|one| !one.is_lost()) else {
@@ -231,12 +244,7 @@ impl Fabric for TcpFabric {
                 self.settle(connection, result);
             }
         }
-        drop(gathering);
-        if total > 0 {
-            for connection in self.peers() {
-                self.settle(connection, connection.flush(&self.sockets));
-            }
-        }
+        self.end_gathering(gathering);
         total
     }
 
@@ -298,22 +306,5 @@ impl Fabric for TcpFabric {
 
     fn counters(&self) -> Counters {
         Counters::sum(self.peers().map(|peer| &peer.sent), self.peers().map(|peer| &peer.received))
-    }
-}
-
-/// While it exists, the messages that this thread sends through the fabric are gathered.
-struct Gathering {
-    outer: usize,
-}
-
-impl Gathering {
-    fn begin(key: usize) -> Self {
-        Self { outer: POLLING.replace(key) }
-    }
-}
-
-impl Drop for Gathering {
-    fn drop(&mut self) {
-        POLLING.set(self.outer);
     }
 }
