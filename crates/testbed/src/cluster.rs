@@ -4,7 +4,7 @@
 //! same seed gives the same run.
 
 use crate::letter::{Letter, ServerLetter};
-use crate::memory::{Effects, Memory, SimEnv};
+use crate::memory::{Effects, Memory, SimEnv, Told};
 use crate::programs::Rng;
 use crate::world::Op;
 use gondwana_coherence::sync::{
@@ -26,17 +26,6 @@ pub enum Step {
     Post(usize),
     /// `sem_wait`.
     Wait(usize),
-}
-
-/// What an engine tells a thread.
-#[derive(Clone, Copy, Debug)]
-pub(crate) enum Told {
-    /// It holds the mutex.
-    Granted(Waiter),
-    /// It goes on from the barrier.
-    Passed(Waiter),
-    /// The manager of an object has answered.
-    Answered(Ticket, Answer),
 }
 
 /// The parts of a cluster that are chosen before it runs.

@@ -1,7 +1,6 @@
 //! What engines send each other, as bytes.
 
-use crate::cluster::Told;
-use crate::memory::SimEnv;
+use crate::memory::{SimEnv, Told};
 use gondwana_coherence::sync::{Answer, LockGrant, Request, SyncMessage, Ticket};
 use gondwana_coherence::{Continuation, EngineEnv, MESSAGE_TAG, Waiter};
 use gondwana_topology::NodeId;

@@ -1,6 +1,6 @@
 //! The memory of one simulated node, which also checks that the machine handles it in the right order.
 
-use crate::cluster::Told;
+use gondwana_coherence::sync::{Answer, Ticket};
 use gondwana_coherence::{
     Access, Claims, Continuation, Encoded, Env, Event, Exposure, MESSAGE_TAG, Message, Page, RemoteAccess,
     Waiter, Writers,
@@ -127,6 +127,17 @@ pub struct Observed {
     pub count: u32,
     /// The other node.
     pub peer: NodeId,
+}
+
+/// What an engine tells a thread.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Told {
+    /// It holds the mutex.
+    Granted(Waiter),
+    /// It goes on from the barrier.
+    Passed(Waiter),
+    /// The manager of an object has answered.
+    Answered(Ticket, Answer),
 }
 
 /// The environment of one call to a machine.

@@ -1,4 +1,4 @@
-use super::Continuation;
+use super::pending::Continuation;
 use crate::sync::{Answer, LockGrant, Request, SyncMessage, Ticket};
 use crate::{Env, Waiter};
 use gondwana_topology::NodeId;

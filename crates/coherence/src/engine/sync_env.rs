@@ -1,4 +1,4 @@
-use super::EngineEnv;
+use super::env::EngineEnv;
 use super::pending::{Pending, PendingWork};
 use crate::sync::{
     BarrierEnv, BarrierMessage, LockEnv, LockGrant, LockMessage, ManagerOf, Object, SyncMessage,

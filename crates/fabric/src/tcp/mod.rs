@@ -12,7 +12,9 @@ pub mod socket;
 #[cfg(test)]
 mod tests;
 
-use crate::{ConnectError, Counters, Deliver, Event, Fabric, Gathering, LostReason, SendError, check_message};
+use crate::{
+    ConnectError, Counters, Deliver, Event, Fabric, Gathering, LostReason, SendError, check_message,
+};
 use connection::{Connection, Receiver};
 use epoll::{Alarm, Epoll, READABLE, WRITABLE};
 use gondwana_locks::{lock, try_lock};
