@@ -126,7 +126,7 @@ impl Node {
     /// locks.
     pub fn report_crash(&self, signal: i32, address: usize, at: usize) {
         let mut place = FixedLine::default();
-        crate::start::describe(at, &mut place);
+        crate::code_address::describe(at, &mut place);
         // A launcher that is gone takes this process with it; nobody is left to be told.
         let _ = send_crash(
             self.control.as_raw_fd(),

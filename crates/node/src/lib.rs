@@ -9,6 +9,7 @@
 mod adaptive_spin;
 mod allocation_caller;
 mod clock;
+mod code_address;
 mod core;
 mod defect;
 mod deferred;

@@ -1,12 +1,11 @@
-//! The inner loops of diffing, chosen once for the processor this process runs on.
+//! The inner loops of diffing.
 
-use super::{Masks, portable};
-use std::sync::LazyLock;
+use super::Masks;
 
 /// One implementation of the inner loops. All of them compute the same.
 ///
-/// Each function may be called only on a processor with the features it was compiled for; [`available`] lists only
-/// those. Memory that is called racing is accessed by the rules of [`gondwana_racing`]; all other memory is private.
+/// Each function may be called only on a processor with the features it was compiled for; [`available`](super::choice::available)
+/// lists only those. Memory that is called racing is accessed by the rules of [`gondwana_racing`]; all other memory is private.
 pub(super) struct Kernel {
     /// The instruction set, for messages.
     #[cfg_attr(not(test), allow(dead_code))]
@@ -26,26 +25,4 @@ pub(super) struct Kernel {
     /// `store(source, masks, changed, page)` writes the masked bytes of one page to another, which may be
     /// racing, and no others.
     pub store: unsafe fn(*const u8, &Masks, u64, *mut u8),
-}
-
-/// The kernels that this processor can run, the fastest first.
-pub(super) fn available() -> Vec<&'static Kernel> {
-    let mut kernels = Vec::new();
-    #[cfg(target_arch = "x86_64")]
-    {
-        if is_x86_feature_detected!("avx512bw") && is_x86_feature_detected!("avx512vbmi2") {
-            kernels.push(&super::x86::AVX512);
-        }
-        if is_x86_feature_detected!("avx2") {
-            kernels.push(&super::x86::AVX2);
-        }
-    }
-    kernels.push(&portable::KERNEL);
-    kernels
-}
-
-/// The fastest one that this processor can run.
-pub(super) fn best() -> &'static Kernel {
-    static BEST: LazyLock<&Kernel> = LazyLock::new(|| available()[0]);
-    &BEST
 }

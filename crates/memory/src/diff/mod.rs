@@ -18,6 +18,7 @@
 //!
 //! The format delimits itself, so diffs can follow one another in a message.
 
+mod choice;
 mod footprint;
 mod kernel;
 mod portable;
@@ -76,7 +77,7 @@ pub enum Malformed {
 pub fn encode(page: RacingBytes<'_>, twin: &PageBytes, out: &mut Vec<u8>) -> usize {
     let mut snapshot = MaybeUninit::<PageBytes>::uninit();
     // SAFETY: the scratch page is ours and as long as a page.
-    unsafe { encode_with(kernel::best(), start_of(page), twin.as_ptr(), snapshot.as_mut_ptr().cast(), out) }
+    unsafe { encode_with(choice::best(), start_of(page), twin.as_ptr(), snapshot.as_mut_ptr().cast(), out) }
 }
 
 /// Like [`encode`], and applies the same diff to `twin` (Cashmere's *flush-update*).
@@ -89,7 +90,7 @@ pub fn encode(page: RacingBytes<'_>, twin: &PageBytes, out: &mut Vec<u8>) -> usi
 pub fn encode_and_refresh(page: RacingBytes<'_>, twin: &mut PageBytes, out: &mut Vec<u8>) -> usize {
     let twin = twin.as_mut_ptr();
     // SAFETY: twin and snapshot may be the same memory.
-    unsafe { encode_with(kernel::best(), start_of(page), twin, twin, out) }
+    unsafe { encode_with(choice::best(), start_of(page), twin, twin, out) }
 }
 
 /// Copies `page` to `twin`, each byte as it is at some time during the call; true if that changed the twin.
@@ -99,7 +100,7 @@ pub fn encode_and_refresh(page: RacingBytes<'_>, twin: &mut PageBytes, out: &mut
 pub fn refresh(page: RacingBytes<'_>, twin: &mut PageBytes) -> bool {
     let twin = twin.as_mut_ptr();
     // SAFETY: twin and snapshot may be the same memory, and only blocks that differ are copied.
-    unsafe { (kernel::best().compare)(start_of(page), twin, twin, &mut [0; BLOCKS]) != 0 }
+    unsafe { (choice::best().compare)(start_of(page), twin, twin, &mut [0; BLOCKS]) != 0 }
 }
 
 /// True if two pages have the same bytes, each at some time during the call.
@@ -109,7 +110,7 @@ pub fn refresh(page: RacingBytes<'_>, twin: &mut PageBytes) -> bool {
 #[must_use]
 pub fn is_same(one: RacingBytes<'_>, other: RacingBytes<'_>) -> bool {
     // SAFETY: what `start_of` returns is a page.
-    unsafe { (kernel::best().same)(start_of(one), start_of(other)) }
+    unsafe { (choice::best().same)(start_of(one), start_of(other)) }
 }
 
 /// Writes the bytes of a diff to a page, and no other byte, not even with its own value.
@@ -134,7 +135,7 @@ pub fn apply(bytes: &[u8], page: RacingBytesMut<'_>) -> Result<(), Malformed> {
 /// If `page` is not [`PAGE_SIZE`] long.
 pub fn merge(page: RacingBytesMut<'_>, twin: &mut PageBytes, incoming: RacingBytes<'_>) -> usize {
     // SAFETY: what `start_of` and `start_of_mut` return is a page.
-    unsafe { merge_with(kernel::best(), start_of_mut(page), twin, start_of(incoming)) }
+    unsafe { merge_with(choice::best(), start_of_mut(page), twin, start_of(incoming)) }
 }
 
 /// The address of a whole page.
@@ -209,7 +210,7 @@ impl<'a> Diff<'a> {
     /// If `page` is not [`PAGE_SIZE`] long.
     pub fn apply(&self, page: RacingBytesMut<'_>) {
         // SAFETY: what `start_of_mut` returns is a page.
-        unsafe { self.apply_with(kernel::best(), start_of_mut(page)) }
+        unsafe { self.apply_with(choice::best(), start_of_mut(page)) }
     }
 
     /// # Safety

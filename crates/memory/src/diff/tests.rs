@@ -49,7 +49,7 @@ proptest! {
     fn every_kernel_finds_and_applies_the_changed_bytes((twin, page) in twin_and_page(), other in any::<u8>()) {
         let changes = reference(&page, &twin);
         let expected = encode_by(&portable::KERNEL, &page, &twin);
-        for kernel in kernel::available() {
+        for kernel in choice::available() {
             let encoded = encode_by(kernel, &page, &twin);
             prop_assert_eq!(&encoded, &expected, "{}", kernel.name);
             prop_assert!(encoded.len() <= MAX_DIFF_BYTES);
@@ -72,7 +72,7 @@ proptest! {
 
     #[test]
     fn every_kernel_merges_only_what_is_new((twin, incoming) in twin_and_page(), (_, local) in twin_and_page()) {
-        for kernel in kernel::available() {
+        for kernel in choice::available() {
             let (mut merged, mut new_twin) = (local.clone(), twin.clone());
             // SAFETY: whole pages, and a kernel that runs here.
             let count = unsafe { merge_with(kernel, merged.as_mut_ptr(), &mut new_twin, incoming.as_ptr()) };
@@ -88,7 +88,7 @@ proptest! {
     #[test]
     fn every_kernel_sees_a_single_different_byte((page, _) in twin_and_page(), at in 0..PAGE_SIZE, bit in 0..8u8) {
         let mut other = page.clone();
-        for kernel in kernel::available() {
+        for kernel in choice::available() {
             // SAFETY: whole pages, and a kernel that runs here.
             prop_assert!(unsafe { (kernel.same)(page.as_ptr(), other.as_ptr()) }, "{}", kernel.name);
             other[at] ^= 1 << bit;
@@ -107,7 +107,7 @@ proptest! {
         }
         if let Ok((diff, rest)) = Diff::split_from(&bytes) {
             prop_assert!(diff.changed_bytes() + rest.len() <= bytes.len());
-            for kernel in kernel::available() {
+            for kernel in choice::available() {
                 // The buffer is exactly one page long, so memory checkers detect a stray write.
                 let mut page = Box::new([0; PAGE_SIZE]);
                 // SAFETY: a whole page, and a kernel that runs here.
@@ -182,7 +182,7 @@ fn neighbours_written_by_other_threads_survive() {
     const ROUNDS: u8 = 250;
     const REPEATS: usize = 8;
     let even: PageBytes = std::array::from_fn(|at| u8::from(at % 2 == 0));
-    for kernel in kernel::available() {
+    for kernel in choice::available() {
         let encoded = encode_by(kernel, &even, &[0; PAGE_SIZE]);
         let diff = Diff::parse(&encoded).unwrap();
         let page: Box<[AtomicU8]> = (0..PAGE_SIZE).map(|_| AtomicU8::new(0)).collect();

@@ -1,7 +1,7 @@
 //! Where caches get slabs from and give them back to.
 
 use super::SlabWatcher;
-use super::bins::Bins;
+use super::bins::{Bins, SlabSource};
 use super::class::{CLASSES, Class};
 use super::extents::{Extents, Purpose};
 use super::inbox::{Inbox, Inboxes};
@@ -72,21 +72,6 @@ impl Supply {
         lock(&self.idle).push(bins);
     }
 
-    /// A slab with a free block for the cache `owner`: an empty one, else one of a dropped cache, else a new one.
-    /// `None` if there is no room for one.
-    pub(super) fn slab(&self, class: Class, owner: CacheId) -> Option<Arc<Slab>> {
-        self.empty_slab(class, owner)
-            .or_else(|| self.inherited_slab(class, owner))
-            .or_else(|| self.empty_slab(class, owner))
-            .or_else(|| self.new_slab(class, owner))
-    }
-
-    /// Takes a slab without a live block from the owner of `inbox`.
-    pub(super) fn give_back(&self, slab: &Arc<Slab>, inbox: &Inbox) {
-        inbox.hand_over(slab, self.nobody.0);
-        lock(&self.store).empty[slab.class().index()].push(Arc::clone(slab));
-    }
-
     fn empty_slab(&self, class: Class, owner: CacheId) -> Option<Arc<Slab>> {
         let slab = lock(&self.store).empty[class.index()].pop()?;
         self.nobody.1.hand_over(&slab, owner);
@@ -124,5 +109,20 @@ impl Supply {
         let address = self.base + class.index() * region + *used;
         *used += SLAB_BYTES;
         Some(address)
+    }
+}
+
+impl SlabSource for Supply {
+    /// An empty one, else one of a dropped cache, else a new one.
+    fn slab(&self, class: Class, owner: CacheId) -> Option<Arc<Slab>> {
+        self.empty_slab(class, owner)
+            .or_else(|| self.inherited_slab(class, owner))
+            .or_else(|| self.empty_slab(class, owner))
+            .or_else(|| self.new_slab(class, owner))
+    }
+
+    fn give_back(&self, slab: &Arc<Slab>, inbox: &Inbox) {
+        inbox.hand_over(slab, self.nobody.0);
+        lock(&self.store).empty[slab.class().index()].push(Arc::clone(slab));
     }
 }
