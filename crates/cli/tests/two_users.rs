@@ -364,6 +364,6 @@ fn nobody_waits_for_what_a_dead_node_does_not_hand_over() {
     Process::open(second).unwrap().signal(libc::SIGKILL);
     let (status, said) = held.ended();
     assert!(status.is_none() && said.contains("was killed by SIGKILL"), "{status:?} {said}");
-    // The patience of the nodes is 20 s.
+    // The timeout of the nodes is 20 s.
     assert!(start.elapsed() < Duration::from_secs(15), "{:?}", start.elapsed());
 }

@@ -19,7 +19,7 @@ struct Attributes {
 
 /// Asks for short time slices, which an ordinary thread may: from Linux 6.12 on, a thread that wakes takes the processor
 /// at once from one with a longer slice. A thread of the program that computes would otherwise keep the messages of
-/// other nodes waiting for a good part of its own slice. Older kernels ignore the wish.
+/// other nodes waiting for a good part of its own slice. Older kernels ignore the request.
 pub(crate) fn prefer_latency() {
     let size = u32::try_from(size_of::<Attributes>()).expect("a small structure");
     let mut attributes = Attributes { size, ..Attributes::default() };

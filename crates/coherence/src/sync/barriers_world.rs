@@ -36,7 +36,7 @@ struct Runner {
 
 /// Arrivals at a barrier while it has one count.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
-struct Tally {
+struct Counted {
     arrived: u32,
     returned: u32,
     serial: u32,
@@ -75,7 +75,7 @@ struct Around {
     /// An arrival stands for what the thread wrote before it: who sees it, and what is released.
     seen: BTreeMap<NodeId, BTreeSet<Arrival>>,
     released: BTreeSet<Arrival>,
-    tallies: BTreeMap<(u64, u32), Tally>,
+    counts: BTreeMap<(u64, u32), Counted>,
     resumed: Vec<(usize, bool)>,
     sent: Option<Sent>,
     broken: Option<&'static str>,
@@ -163,8 +163,8 @@ impl World {
             let possible = match program.get(runner.pc) {
                 Some(Op::Wait { .. }) => !runner.waits,
                 Some(Op::After { barrier, returns }) => {
-                    let tallies = self.around.tallies.iter().filter(|((number, _), _)| number == barrier);
-                    tallies.map(|(_, tally)| tally.returned).sum::<u32>() >= *returns
+                    let counts = self.around.counts.iter().filter(|((number, _), _)| number == barrier);
+                    counts.map(|(_, counted)| counted.returned).sum::<u32>() >= *returns
                 }
                 None => false,
             };
@@ -229,7 +229,7 @@ impl World {
         };
         self.runners[index].waits = true;
         self.around.seen.entry(node).or_default().insert((index, pc));
-        self.around.tallies.entry((barrier, count)).or_default().arrived += 1;
+        self.around.counts.entry((barrier, count)).or_default().arrived += 1;
         let mut env = At { me: node, around: &mut self.around };
         let left = self.nodes[node.index()].arrive(Object(barrier), count, Waiter(index as u64), &mut env);
         if left.is_some() {
@@ -256,14 +256,14 @@ impl World {
         if seen < (*times * count) as usize {
             self.around.broken = Some("a thread does not see what was written before the barrier");
         }
-        let tally = self.around.tallies.entry((barrier, count)).or_default();
-        tally.returned += 1;
-        tally.serial += u32::from(serial);
-        let complete = tally.arrived / count;
-        if tally.returned > complete * count {
+        let counted = self.around.counts.entry((barrier, count)).or_default();
+        counted.returned += 1;
+        counted.serial += u32::from(serial);
+        let complete = counted.arrived / count;
+        if counted.returned > complete * count {
             self.around.broken = Some("a thread returned before all had come");
         }
-        if tally.serial > complete {
+        if counted.serial > complete {
             self.around.broken = Some("an episode has two serial threads");
         }
     }
@@ -276,9 +276,9 @@ impl World {
     /// As many threads have returned from each barrier as can, one of each episode as the serial thread. Holds
     /// whenever nothing more can happen.
     pub(super) fn all_episodes_are_over(&self) -> bool {
-        self.around.tallies.iter().all(|((_, count), tally)| {
-            let episodes = tally.arrived / count;
-            tally.returned == episodes * count && tally.serial == episodes
+        self.around.counts.iter().all(|((_, count), counted)| {
+            let episodes = counted.arrived / count;
+            counted.returned == episodes * count && counted.serial == episodes
         })
     }
 

@@ -121,7 +121,7 @@ fn trylocks_meet_others_that_come_back() {
 }
 
 #[test]
-fn trylocks_meet_others_that_lose_patience() {
+fn trylocks_meet_others_that_time_out() {
     let timed = [Timed(1), Unlock(1)];
     let tries = [Try(1), Unlock(1)];
     check(&[&[&timed, &tries], &[&timed, &tries]], 1, 1);
@@ -129,14 +129,14 @@ fn trylocks_meet_others_that_lose_patience() {
 }
 
 #[test]
-fn three_nodes_lose_patience() {
+fn three_nodes_time_out() {
     let timed = [Timed(1), Unlock(1), Timed(1), Unlock(1)];
     let locks = [Lock(1), Unlock(1)];
     check(&[&[&timed, &locks], &[&timed], &[&timed]], 1, 1);
 }
 
 #[test]
-fn two_nodes_try_nested_and_lose_patience() {
+fn two_nodes_try_nested_and_time_out() {
     // Opposite orders: only the tries and the time limits keep these from waiting for each other.
     let tries = [Lock(2), Try(1), Unlock(1), Unlock(2)];
     let timed = [Lock(1), Timed(2), Unlock(2), Unlock(1)];

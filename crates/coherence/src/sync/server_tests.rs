@@ -9,12 +9,12 @@ const OBJECT: Object = Object(0x80);
 
 /// A server and the answers it gave, by ticket.
 #[derive(Default)]
-struct Desk {
+struct Manager {
     server: Server,
     tickets: u64,
 }
 
-impl Desk {
+impl Manager {
     /// Sends a request with the next ticket; returns the ticket and all answers.
     fn ask(&mut self, request: Request) -> (u64, Vec<(u64, Answer)>) {
         self.tickets += 1;
@@ -82,243 +82,243 @@ fn join(thread: u64, by: u64, attempt: bool) -> Request {
 
 #[test]
 fn a_condition_wakes_in_order_and_forgets_signals_nobody_waits_for() {
-    let mut desk = Desk::default();
+    let mut manager = Manager::default();
     let (cond, wait) = (OBJECT, Request::CondWait { cond: OBJECT });
-    assert_eq!(desk.call(Request::CondSignal { cond }), Answer::Done(0));
-    let (first, answers) = desk.ask(wait.clone());
+    assert_eq!(manager.call(Request::CondSignal { cond }), Answer::Done(0));
+    let (first, answers) = manager.ask(wait.clone());
     assert_eq!(answers, [(first, Answer::Enqueued)]);
-    let [second, third] = [(); 2].map(|()| desk.wait(wait.clone()));
-    let (signal, answers) = desk.ask(Request::CondSignal { cond });
+    let [second, third] = [(); 2].map(|()| manager.wait(wait.clone()));
+    let (signal, answers) = manager.ask(Request::CondSignal { cond });
     assert_eq!(answers, [done(first), (signal, Answer::Done(1))]);
-    assert_eq!(desk.call(Request::Forget { object: cond }), Answer::Failed(SyncError::Busy));
-    let (broadcast, answers) = desk.ask(Request::CondBroadcast { cond });
+    assert_eq!(manager.call(Request::Forget { object: cond }), Answer::Failed(SyncError::Busy));
+    let (broadcast, answers) = manager.ask(Request::CondBroadcast { cond });
     assert_eq!(answers, [done(second), done(third), (broadcast, Answer::Done(2))]);
-    assert_eq!(desk.call(Request::Forget { object: cond }), Answer::Done(0));
+    assert_eq!(manager.call(Request::Forget { object: cond }), Answer::Done(0));
 }
 
 #[test]
 fn a_cancelled_wait_takes_no_signal() {
-    let mut desk = Desk::default();
-    let [first, second] = [(); 2].map(|()| desk.wait(Request::CondWait { cond: OBJECT }));
-    assert_eq!(desk.ask_as(first, Request::Cancel { object: OBJECT }), [(first, Answer::Cancelled)]);
-    let (signal, answers) = desk.ask(Request::CondSignal { cond: OBJECT });
+    let mut manager = Manager::default();
+    let [first, second] = [(); 2].map(|()| manager.wait(Request::CondWait { cond: OBJECT }));
+    assert_eq!(manager.ask_as(first, Request::Cancel { object: OBJECT }), [(first, Answer::Cancelled)]);
+    let (signal, answers) = manager.ask(Request::CondSignal { cond: OBJECT });
     assert_eq!(answers, [done(second), (signal, Answer::Done(1))]);
     // Too late: the signal is on its way.
-    assert_eq!(desk.ask_as(second, Request::Cancel { object: OBJECT }), []);
+    assert_eq!(manager.ask_as(second, Request::Cancel { object: OBJECT }), []);
 }
 
 #[test]
 fn a_futex_wakes_those_whose_bits_are_meant() {
-    let mut desk = Desk::default();
+    let mut manager = Manager::default();
     let wait = |bitset| Request::FutexWait { futex: OBJECT, bitset };
     let wake = |count, bitset| Request::FutexWake { futex: OBJECT, count, bitset };
-    assert_eq!(desk.call(wait(0)), Answer::Failed(SyncError::Invalid));
-    let [a, b, c] = [1, 2, 3].map(|bitset| desk.wait(wait(bitset)));
-    let (ticket, answers) = desk.ask(wake(1, 2));
+    assert_eq!(manager.call(wait(0)), Answer::Failed(SyncError::Invalid));
+    let [a, b, c] = [1, 2, 3].map(|bitset| manager.wait(wait(bitset)));
+    let (ticket, answers) = manager.ask(wake(1, 2));
     assert_eq!(answers, [done(b), (ticket, Answer::Done(1))]);
-    assert_eq!(desk.call(wake(5, 4)), Answer::Done(0));
-    let (ticket, answers) = desk.ask(wake(5, u32::MAX));
+    assert_eq!(manager.call(wake(5, 4)), Answer::Done(0));
+    let (ticket, answers) = manager.ask(wake(5, u32::MAX));
     assert_eq!(answers, [done(a), done(c), (ticket, Answer::Done(2))]);
 }
 
 #[test]
 fn a_semaphore_starts_with_what_its_memory_says() {
-    let mut desk = Desk::default();
+    let mut manager = Manager::default();
     let first = semaphore(2, 1);
-    assert_eq!(desk.call(Request::SemWait { semaphore: first }), Answer::Done(0));
-    assert_eq!(desk.call(Request::SemTryWait { semaphore: first }), Answer::Done(0));
-    assert_eq!(desk.call(Request::SemTryWait { semaphore: first }), Answer::Failed(SyncError::Exhausted));
-    let waiting = desk.wait(Request::SemWait { semaphore: first });
-    assert_eq!(desk.call(Request::SemInit { semaphore: first }), Answer::Failed(SyncError::Busy));
-    let (post, answers) = desk.ask(Request::SemPost { semaphore: first });
+    assert_eq!(manager.call(Request::SemWait { semaphore: first }), Answer::Done(0));
+    assert_eq!(manager.call(Request::SemTryWait { semaphore: first }), Answer::Done(0));
+    assert_eq!(manager.call(Request::SemTryWait { semaphore: first }), Answer::Failed(SyncError::Exhausted));
+    let waiting = manager.wait(Request::SemWait { semaphore: first });
+    assert_eq!(manager.call(Request::SemInit { semaphore: first }), Answer::Failed(SyncError::Busy));
+    let (post, answers) = manager.ask(Request::SemPost { semaphore: first });
     assert_eq!(answers, [done(waiting), done(post)]);
-    assert_eq!(desk.call(Request::SemGetValue { semaphore: first }), Answer::Done(0));
+    assert_eq!(manager.call(Request::SemGetValue { semaphore: first }), Answer::Done(0));
     // Initialised anew at the same address, which the manager sees by the stamp.
-    assert_eq!(desk.call(Request::SemGetValue { semaphore: semaphore(5, 2) }), Answer::Done(5));
-    assert_eq!(desk.call(Request::SemInit { semaphore: semaphore(7, 2) }), Answer::Done(0));
-    assert_eq!(desk.call(Request::SemGetValue { semaphore: semaphore(5, 2) }), Answer::Done(7));
+    assert_eq!(manager.call(Request::SemGetValue { semaphore: semaphore(5, 2) }), Answer::Done(5));
+    assert_eq!(manager.call(Request::SemInit { semaphore: semaphore(7, 2) }), Answer::Done(0));
+    assert_eq!(manager.call(Request::SemGetValue { semaphore: semaphore(5, 2) }), Answer::Done(7));
 }
 
 #[test]
 fn a_semaphore_has_a_largest_value() {
-    let mut desk = Desk::default();
+    let mut manager = Manager::default();
     let too_large = semaphore(SEM_VALUE_MAX + 1, 1);
-    assert_eq!(desk.call(Request::SemInit { semaphore: too_large }), Answer::Failed(SyncError::Invalid));
+    assert_eq!(manager.call(Request::SemInit { semaphore: too_large }), Answer::Failed(SyncError::Invalid));
     let full = semaphore(SEM_VALUE_MAX, 1);
-    assert_eq!(desk.call(Request::SemPost { semaphore: full }), Answer::Failed(SyncError::Overflow));
-    assert_eq!(desk.call(Request::SemGetValue { semaphore: full }), Answer::Done(SEM_VALUE_MAX.into()));
+    assert_eq!(manager.call(Request::SemPost { semaphore: full }), Answer::Failed(SyncError::Overflow));
+    assert_eq!(manager.call(Request::SemGetValue { semaphore: full }), Answer::Done(SEM_VALUE_MAX.into()));
 }
 
 #[test]
 fn a_cancelled_semaphore_wait_takes_no_post() {
-    let mut desk = Desk::default();
-    let waiting = desk.wait(Request::SemWait { semaphore: semaphore(0, 1) });
-    assert_eq!(desk.ask_as(waiting, Request::Cancel { object: OBJECT }), [(waiting, Answer::Cancelled)]);
-    assert_eq!(desk.call(Request::SemPost { semaphore: semaphore(0, 1) }), Answer::Done(0));
-    assert_eq!(desk.call(Request::SemGetValue { semaphore: semaphore(0, 1) }), Answer::Done(1));
+    let mut manager = Manager::default();
+    let waiting = manager.wait(Request::SemWait { semaphore: semaphore(0, 1) });
+    assert_eq!(manager.ask_as(waiting, Request::Cancel { object: OBJECT }), [(waiting, Answer::Cancelled)]);
+    assert_eq!(manager.call(Request::SemPost { semaphore: semaphore(0, 1) }), Answer::Done(0));
+    assert_eq!(manager.call(Request::SemGetValue { semaphore: semaphore(0, 1) }), Answer::Done(1));
 }
 
 #[test]
 fn readers_share_and_writers_queue() {
-    let mut desk = Desk::default();
-    assert_eq!(desk.call(read(1)), Answer::Done(0));
-    assert_eq!(desk.call(read(2)), Answer::Done(0));
-    let writer = desk.wait(write(3));
-    let reader = desk.wait(read(4));
-    assert_eq!(desk.call(read(1)), Answer::Done(0), "a reader may read again");
-    assert_eq!(desk.call(unlock(9)), Answer::Failed(SyncError::NotOwner));
+    let mut manager = Manager::default();
+    assert_eq!(manager.call(read(1)), Answer::Done(0));
+    assert_eq!(manager.call(read(2)), Answer::Done(0));
+    let writer = manager.wait(write(3));
+    let reader = manager.wait(read(4));
+    assert_eq!(manager.call(read(1)), Answer::Done(0), "a reader may read again");
+    assert_eq!(manager.call(unlock(9)), Answer::Failed(SyncError::NotOwner));
     for thread in [1, 2] {
-        assert_eq!(desk.call(unlock(thread)), Answer::Done(0));
+        assert_eq!(manager.call(unlock(thread)), Answer::Done(0));
     }
-    let (last, answers) = desk.ask(unlock(1));
+    let (last, answers) = manager.ask(unlock(1));
     assert_eq!(answers, [done(writer), done(last)]);
-    let (last, answers) = desk.ask(unlock(3));
+    let (last, answers) = manager.ask(unlock(3));
     assert_eq!(answers, [done(reader), done(last)]);
-    assert_eq!(desk.call(unlock(4)), Answer::Done(0));
-    assert_eq!(desk.call(unlock(4)), Answer::Failed(SyncError::NotOwner));
+    assert_eq!(manager.call(unlock(4)), Answer::Done(0));
+    assert_eq!(manager.call(unlock(4)), Answer::Failed(SyncError::NotOwner));
 }
 
 #[test]
 fn a_writer_does_not_wait_for_itself() {
-    let mut desk = Desk::default();
-    assert_eq!(desk.call(write(1)), Answer::Done(0));
-    assert_eq!(desk.call(write(1)), Answer::Failed(SyncError::Deadlock));
-    assert_eq!(desk.call(read(1)), Answer::Failed(SyncError::Deadlock));
-    assert_eq!(desk.call(try_rw(1, true)), Answer::Failed(SyncError::Busy));
-    assert_eq!(desk.call(try_rw(2, false)), Answer::Failed(SyncError::Busy));
-    assert_eq!(desk.call(Request::Forget { object: OBJECT }), Answer::Failed(SyncError::Busy));
-    assert_eq!(desk.call(unlock(1)), Answer::Done(0));
-    assert_eq!(desk.call(try_rw(2, false)), Answer::Done(0));
-    assert_eq!(desk.call(try_rw(1, true)), Answer::Failed(SyncError::Busy));
-    assert_eq!(desk.call(unlock(2)), Answer::Done(0));
-    assert_eq!(desk.call(try_rw(1, true)), Answer::Done(0));
+    let mut manager = Manager::default();
+    assert_eq!(manager.call(write(1)), Answer::Done(0));
+    assert_eq!(manager.call(write(1)), Answer::Failed(SyncError::Deadlock));
+    assert_eq!(manager.call(read(1)), Answer::Failed(SyncError::Deadlock));
+    assert_eq!(manager.call(try_rw(1, true)), Answer::Failed(SyncError::Busy));
+    assert_eq!(manager.call(try_rw(2, false)), Answer::Failed(SyncError::Busy));
+    assert_eq!(manager.call(Request::Forget { object: OBJECT }), Answer::Failed(SyncError::Busy));
+    assert_eq!(manager.call(unlock(1)), Answer::Done(0));
+    assert_eq!(manager.call(try_rw(2, false)), Answer::Done(0));
+    assert_eq!(manager.call(try_rw(1, true)), Answer::Failed(SyncError::Busy));
+    assert_eq!(manager.call(unlock(2)), Answer::Done(0));
+    assert_eq!(manager.call(try_rw(1, true)), Answer::Done(0));
 }
 
 #[test]
 fn readers_behind_a_writer_that_gives_up_go_on() {
-    let mut desk = Desk::default();
-    assert_eq!(desk.call(read(1)), Answer::Done(0));
-    let writer = desk.wait(write(2));
-    let reader = desk.wait(read(3));
-    let answers = desk.ask_as(writer, Request::Cancel { object: OBJECT });
+    let mut manager = Manager::default();
+    assert_eq!(manager.call(read(1)), Answer::Done(0));
+    let writer = manager.wait(write(2));
+    let reader = manager.wait(read(3));
+    let answers = manager.ask_as(writer, Request::Cancel { object: OBJECT });
     assert_eq!(answers, [done(reader), (writer, Answer::Cancelled)]);
 }
 
 #[test]
 fn a_routine_runs_once_unless_it_fails() {
-    let mut desk = Desk::default();
+    let mut manager = Manager::default();
     let enter = |stale| Request::OnceEnter { once: OBJECT, stale };
-    assert_eq!(desk.call(Request::OnceDone { once: OBJECT }), Answer::Failed(SyncError::Invalid));
-    assert_eq!(desk.call(enter(0)), Answer::Done(ONCE_RUN));
-    let [second, third] = [(); 2].map(|()| desk.wait(enter(0)));
-    let (failed, answers) = desk.ask(Request::OnceFailed { once: OBJECT });
+    assert_eq!(manager.call(Request::OnceDone { once: OBJECT }), Answer::Failed(SyncError::Invalid));
+    assert_eq!(manager.call(enter(0)), Answer::Done(ONCE_RUN));
+    let [second, third] = [(); 2].map(|()| manager.wait(enter(0)));
+    let (failed, answers) = manager.ask(Request::OnceFailed { once: OBJECT });
     assert_eq!(answers, [(second, Answer::Done(ONCE_RUN)), done(failed)]);
-    let (ended, answers) = desk.ask(Request::OnceDone { once: OBJECT });
+    let (ended, answers) = manager.ask(Request::OnceDone { once: OBJECT });
     assert_eq!(answers, [(third, Answer::Done(1)), done(ended)]);
-    assert_eq!(desk.call(enter(0)), Answer::Done(1));
-    assert_eq!(desk.call(Request::OnceDone { once: OBJECT }), Answer::Failed(SyncError::Invalid));
+    assert_eq!(manager.call(enter(0)), Answer::Done(1));
+    assert_eq!(manager.call(Request::OnceDone { once: OBJECT }), Answer::Failed(SyncError::Invalid));
     // The object was made anew: whoever noticed it first runs the routine, whoever notices late does not.
-    assert_eq!(desk.call(enter(1)), Answer::Done(ONCE_RUN));
-    assert_eq!(desk.call(Request::OnceDone { once: OBJECT }), Answer::Done(0));
-    assert_eq!(desk.call(enter(1)), Answer::Done(2));
+    assert_eq!(manager.call(enter(1)), Answer::Done(ONCE_RUN));
+    assert_eq!(manager.call(Request::OnceDone { once: OBJECT }), Answer::Done(0));
+    assert_eq!(manager.call(enter(1)), Answer::Done(2));
 }
 
 #[test]
 fn joining_follows_glibc() {
-    let mut desk = Desk::default();
+    let mut manager = Manager::default();
     let start = |thread, detached| Request::ThreadStart { thread: Thread(thread), detached };
     let exit = |thread| Request::ThreadExit { thread: Thread(thread), value: u64::MAX - thread };
     let detach = |thread| Request::Detach { thread: Thread(thread) };
-    assert_eq!(desk.call(join(1, 2, false)), Answer::Failed(SyncError::NoSuchThread));
+    assert_eq!(manager.call(join(1, 2, false)), Answer::Failed(SyncError::NoSuchThread));
     for thread in 1..=5 {
-        assert_eq!(desk.call(start(thread, thread == 5)), Answer::Done(0));
+        assert_eq!(manager.call(start(thread, thread == 5)), Answer::Done(0));
     }
-    assert_eq!(desk.call(start(1, false)), Answer::Failed(SyncError::Invalid));
-    assert_eq!(desk.call(join(1, 1, false)), Answer::Failed(SyncError::Deadlock));
-    assert_eq!(desk.call(join(2, 1, true)), Answer::Failed(SyncError::Busy));
-    let joiner = desk.wait(join(2, 1, false));
-    assert_eq!(desk.call(join(1, 2, false)), Answer::Failed(SyncError::Deadlock));
-    assert_eq!(desk.call(join(2, 3, false)), Answer::Failed(SyncError::Invalid));
-    assert_eq!(desk.call(detach(2)), Answer::Done(0), "without effect");
-    let (ended, answers) = desk.ask(exit(2));
+    assert_eq!(manager.call(start(1, false)), Answer::Failed(SyncError::Invalid));
+    assert_eq!(manager.call(join(1, 1, false)), Answer::Failed(SyncError::Deadlock));
+    assert_eq!(manager.call(join(2, 1, true)), Answer::Failed(SyncError::Busy));
+    let joiner = manager.wait(join(2, 1, false));
+    assert_eq!(manager.call(join(1, 2, false)), Answer::Failed(SyncError::Deadlock));
+    assert_eq!(manager.call(join(2, 3, false)), Answer::Failed(SyncError::Invalid));
+    assert_eq!(manager.call(detach(2)), Answer::Done(0), "without effect");
+    let (ended, answers) = manager.ask(exit(2));
     assert_eq!(answers, [(joiner, Answer::Done(-3)), done(ended)]);
-    assert_eq!(desk.call(join(2, 1, false)), Answer::Failed(SyncError::NoSuchThread));
+    assert_eq!(manager.call(join(2, 1, false)), Answer::Failed(SyncError::NoSuchThread));
     // Ended first, joined later; a thread ends once.
-    assert_eq!(desk.call(exit(3)), Answer::Done(0));
-    assert_eq!(desk.call(exit(3)), Answer::Failed(SyncError::Invalid));
-    assert_eq!(desk.call(join(3, 1, true)), Answer::Done(-4));
+    assert_eq!(manager.call(exit(3)), Answer::Done(0));
+    assert_eq!(manager.call(exit(3)), Answer::Failed(SyncError::Invalid));
+    assert_eq!(manager.call(join(3, 1, true)), Answer::Done(-4));
     // Given up, then detached.
-    let joiner = desk.wait(join(4, 1, false));
+    let joiner = manager.wait(join(4, 1, false));
     let give_up = Request::CancelJoin { thread: Thread(4) };
-    assert_eq!(desk.ask_as(joiner, give_up.clone()), [(joiner, Answer::Cancelled)]);
-    assert_eq!(desk.ask_as(joiner, give_up), []);
-    assert_eq!(desk.call(detach(4)), Answer::Done(0));
+    assert_eq!(manager.ask_as(joiner, give_up.clone()), [(joiner, Answer::Cancelled)]);
+    assert_eq!(manager.ask_as(joiner, give_up), []);
+    assert_eq!(manager.call(detach(4)), Answer::Done(0));
     for thread in [4, 5] {
-        assert_eq!(desk.call(detach(thread)), Answer::Failed(SyncError::Invalid));
-        assert_eq!(desk.call(join(thread, 1, false)), Answer::Failed(SyncError::Invalid));
-        assert_eq!(desk.call(exit(thread)), Answer::Done(0));
-        assert_eq!(desk.call(detach(thread)), Answer::Failed(SyncError::NoSuchThread));
+        assert_eq!(manager.call(detach(thread)), Answer::Failed(SyncError::Invalid));
+        assert_eq!(manager.call(join(thread, 1, false)), Answer::Failed(SyncError::Invalid));
+        assert_eq!(manager.call(exit(thread)), Answer::Done(0));
+        assert_eq!(manager.call(detach(thread)), Answer::Failed(SyncError::NoSuchThread));
     }
-    assert_eq!(desk.call(exit(1)), Answer::Done(0));
-    assert_eq!(desk.call(detach(1)), Answer::Done(0));
-    assert_eq!(desk.call(exit(1)), Answer::Failed(SyncError::NoSuchThread));
+    assert_eq!(manager.call(exit(1)), Answer::Done(0));
+    assert_eq!(manager.call(detach(1)), Answer::Done(0));
+    assert_eq!(manager.call(exit(1)), Answer::Failed(SyncError::NoSuchThread));
 }
 
 #[test]
 fn keys_are_many_but_bounded_and_never_the_same() {
-    let mut desk = Desk::default();
+    let mut manager = Manager::default();
     let create = |destructor| Request::KeyCreate { destructor };
     for key in 0..KEYS_MAX {
-        assert_eq!(desk.call(create(u64::from(key))), Answer::Done(key.into()));
+        assert_eq!(manager.call(create(u64::from(key))), Answer::Done(key.into()));
     }
-    assert_eq!(desk.call(create(0)), Answer::Failed(SyncError::Exhausted));
-    assert_eq!(desk.call(Request::KeyDestructor { key: 5 }), Answer::Done(5));
-    assert_eq!(desk.call(Request::KeyDelete { key: 5 }), Answer::Done(0));
+    assert_eq!(manager.call(create(0)), Answer::Failed(SyncError::Exhausted));
+    assert_eq!(manager.call(Request::KeyDestructor { key: 5 }), Answer::Done(5));
+    assert_eq!(manager.call(Request::KeyDelete { key: 5 }), Answer::Done(0));
     let new = 5 + KEYS_MAX;
-    assert_eq!(desk.call(create(u64::MAX)), Answer::Done(new.into()));
-    assert_eq!(desk.call(Request::KeyDestructor { key: new }), Answer::Done(-1));
+    assert_eq!(manager.call(create(u64::MAX)), Answer::Done(new.into()));
+    assert_eq!(manager.call(Request::KeyDestructor { key: new }), Answer::Done(-1));
     for request in [Request::KeyDelete { key: 5 }, Request::KeyDestructor { key: 5 }] {
-        assert_eq!(desk.call(request), Answer::Failed(SyncError::Invalid));
+        assert_eq!(manager.call(request), Answer::Failed(SyncError::Invalid));
     }
 }
 
 #[test]
 fn objects_of_two_types_can_share_an_address() {
-    let mut desk = Desk::default();
-    let waiting = desk.wait(Request::CondWait { cond: OBJECT });
-    assert_eq!(desk.call(write(1)), Answer::Done(0));
-    assert_eq!(desk.call(Request::FutexWake { futex: OBJECT, count: 1, bitset: 1 }), Answer::Done(0));
-    assert_eq!(desk.ask_as(waiting, Request::Cancel { object: OBJECT }), [(waiting, Answer::Cancelled)]);
-    assert_eq!(desk.call(unlock(1)), Answer::Done(0));
+    let mut manager = Manager::default();
+    let waiting = manager.wait(Request::CondWait { cond: OBJECT });
+    assert_eq!(manager.call(write(1)), Answer::Done(0));
+    assert_eq!(manager.call(Request::FutexWake { futex: OBJECT, count: 1, bitset: 1 }), Answer::Done(0));
+    assert_eq!(manager.ask_as(waiting, Request::Cancel { object: OBJECT }), [(waiting, Answer::Cancelled)]);
+    assert_eq!(manager.call(unlock(1)), Answer::Done(0));
 }
 
 proptest! {
     /// A condition is a queue: a signal takes the front, a broadcast all, a time limit its own.
     #[test]
     fn conditions_are_queues(steps in proptest::collection::vec((0..6u8, any::<prop::sample::Index>()), 0..80)) {
-        let mut desk = Desk::default();
+        let mut manager = Manager::default();
         let mut queue = VecDeque::new();
         for (step, which) in steps {
             let (expected, answers, ticket) = match step {
                 0..3 => {
-                    let (ticket, answers) = desk.ask(Request::CondWait { cond: OBJECT });
+                    let (ticket, answers) = manager.ask(Request::CondWait { cond: OBJECT });
                     queue.push_back(ticket);
                     (vec![(ticket, Answer::Enqueued)], answers, ticket)
                 }
                 3 if !queue.is_empty() => {
                     let ticket = queue.remove(which.index(queue.len())).unwrap();
-                    let answers = desk.ask_as(ticket, Request::Cancel { object: OBJECT });
+                    let answers = manager.ask_as(ticket, Request::Cancel { object: OBJECT });
                     (vec![(ticket, Answer::Cancelled)], answers, ticket)
                 }
                 4 => {
-                    let (ticket, answers) = desk.ask(Request::CondBroadcast { cond: OBJECT });
+                    let (ticket, answers) = manager.ask(Request::CondBroadcast { cond: OBJECT });
                     let count = i64::try_from(queue.len()).unwrap();
                     let mut expected: Vec<_> = queue.drain(..).map(done).collect();
                     expected.push((ticket, Answer::Done(count)));
                     (expected, answers, ticket)
                 }
                 _ => {
-                    let (ticket, answers) = desk.ask(Request::CondSignal { cond: OBJECT });
+                    let (ticket, answers) = manager.ask(Request::CondSignal { cond: OBJECT });
                     let mut expected: Vec<_> = queue.pop_front().map(done).into_iter().collect();
                     expected.push((ticket, Answer::Done(i64::try_from(expected.len()).unwrap())));
                     (expected, answers, ticket)
@@ -331,13 +331,13 @@ proptest! {
     /// Waits that succeeded never exceed the initial value and the posts, and nobody waits while there is one.
     #[test]
     fn semaphores_conserve(initial in 0..4u32, steps in proptest::collection::vec(0..4u8, 0..80)) {
-        let mut desk = Desk::default();
+        let mut manager = Manager::default();
         let (mut value, mut waiting) = (initial, VecDeque::new());
         let semaphore = semaphore(initial, 1);
         for step in steps {
             match step {
                 0 | 1 => {
-                    let (ticket, answers) = desk.ask(Request::SemPost { semaphore });
+                    let (ticket, answers) = manager.ask(Request::SemPost { semaphore });
                     match waiting.pop_front() {
                         Some(first) => prop_assert_eq!(answers, [done(first), done(ticket)]),
                         None => {
@@ -347,7 +347,7 @@ proptest! {
                     }
                 }
                 2 => {
-                    let (ticket, answers) = desk.ask(Request::SemWait { semaphore });
+                    let (ticket, answers) = manager.ask(Request::SemWait { semaphore });
                     if value > 0 {
                         value -= 1;
                         prop_assert_eq!(answers, [done(ticket)]);
@@ -357,7 +357,7 @@ proptest! {
                     }
                 }
                 _ => {
-                    let answer = desk.call(Request::SemGetValue { semaphore });
+                    let answer = manager.call(Request::SemGetValue { semaphore });
                     prop_assert_eq!(answer, Answer::Done(value.into()));
                 }
             }
@@ -368,7 +368,7 @@ proptest! {
     /// not overtaken by threads that come later.
     #[test]
     fn rwlocks_exclude_and_admit_in_order(steps in proptest::collection::vec((1..8u64, any::<bool>()), 0..120)) {
-        let mut desk = Desk::default();
+        let mut manager = Manager::default();
         let mut holding: BTreeMap<u64, bool> = BTreeMap::new();
         let mut waiting: VecDeque<(u64, u64, bool)> = VecDeque::new();
         for (thread, writes) in steps {
@@ -376,11 +376,11 @@ proptest! {
                 continue;
             }
             let answers = if holding.remove(&thread).is_some() {
-                let (ticket, answers) = desk.ask(unlock(thread));
+                let (ticket, answers) = manager.ask(unlock(thread));
                 prop_assert_eq!(answers.last(), Some(&done(ticket)));
                 answers[..answers.len() - 1].to_vec()
             } else {
-                let (ticket, answers) = desk.ask(if writes { write(thread) } else { read(thread) });
+                let (ticket, answers) = manager.ask(if writes { write(thread) } else { read(thread) });
                 waiting.push_back((ticket, thread, writes));
                 answers
             };

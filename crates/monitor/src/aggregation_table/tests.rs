@@ -29,7 +29,7 @@ fn like_transactions_are_one_row() {
 }
 
 #[test]
-fn a_journal_that_fills_up_becomes_coarse_and_then_counts_what_is_lost() {
+fn a_table_that_fills_up_becomes_coarse_and_then_counts_what_is_lost() {
     let mut table = AggregationTable::default();
     // Each in a unit of 2 MiB of its own.
     let many = ROWS as u64 + 100;
@@ -114,7 +114,7 @@ fn runs_are_told_as_closely_as_asked_for() {
 }
 
 #[test]
-fn runs_of_a_journal_that_fills_up_are_about_larger_parts_and_then_lost() {
+fn runs_of_a_table_that_fills_up_are_about_larger_parts_and_then_lost() {
     let mut table = AggregationTable::default();
     let distinct = |number: u64| Transaction { code: number, thread: None, ..transaction(number << 22) };
     for number in 0..ROWS as u64 {
