@@ -4,8 +4,6 @@
 //! The command preloads it and passes the bindings and the rules in the environment. The command has tried all of
 //! them and reported what the kernel refuses; this library reports only later problems.
 
-#![warn(clippy::cast_possible_truncation, clippy::cast_sign_loss, clippy::cast_possible_wrap)]
-
 mod arena;
 mod fork;
 mod inside;

@@ -4,7 +4,6 @@
 //! Pure: the caller provides names of addresses through [`Names`].
 
 #![forbid(unsafe_code)]
-#![warn(clippy::cast_possible_truncation, clippy::cast_sign_loss, clippy::cast_possible_wrap)]
 
 mod advice;
 mod analyse;

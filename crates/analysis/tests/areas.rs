@@ -164,9 +164,9 @@ fn areas_are_made_of_variables_and_blocks() {
     made.block(0, HEAP + PAGE, 80, &[0x40_3022]).pointer(DATA + 64, HEAP + 192);
     made.row(1, Kind::Read, DATA, 3, 0, 9).row(1, Kind::Read, HEAP, 3, 0, 5);
     let analysis = made.analyse(&source);
-    let place = |name| analysis.areas.iter().position(|area| area.name == name).unwrap() as u32;
+    let place = |name| (0..).zip(&analysis.areas).find(|(_, area)| area.name == name).unwrap().0;
     let (total, rows) = (place("total"), place("rows"));
-    let name = |name| analysis.objects.names.iter().position(|known| known == name).unwrap() as u32;
+    let name = |name| (0..).zip(&analysis.objects.names).find(|(_, known)| *known == name).unwrap().0;
     let thing = |start, step, count| ObjectSeries {
         start,
         step,

@@ -5,6 +5,7 @@ mod common;
 use common::{DATA, HEAP, Known, Made, PAGE, Source, area};
 use gondwana_analysis::{Analysis, Pattern, UsedBytes};
 use gondwana_monitor::Kind;
+use gondwana_page::PAGE_SIZE;
 
 fn variable(name: &'static str, start: u64, bytes: u64) -> Known {
     Known { name, start, bytes, ..Known::default() }
@@ -135,7 +136,7 @@ fn grids_whose_borders_neighbours_read_are_produced_and_consumed() {
         (4 * PAGE, Source(vec![Known { pointer: true, element: 8, ..variable("grid", DATA, 8) }]));
     let mut made = Made::new(2);
     made.block(0, HEAP, 2 * half, &[0x40_3011, 0x40_4022]).pointer(DATA, HEAP);
-    for page in (HEAP + half..HEAP + 2 * half).step_by(PAGE as usize) {
+    for page in (HEAP + half..HEAP + 2 * half).step_by(PAGE_SIZE) {
         made.touch(1, Kind::ColdRead, page, 0, 1).touch(1, Kind::Upgrade, page, 0, 20).page(
             1,
             Kind::Diff,
@@ -160,7 +161,7 @@ fn grids_whose_borders_neighbours_read_are_produced_and_consumed() {
 fn what_is_only_read_once_it_is_there_is_read_only() {
     let source = Source(vec![variable("table", DATA, 4 * PAGE), variable("late", DATA + 8 * PAGE, PAGE)]);
     let mut made = Made::new(3);
-    for page in (DATA..DATA + 4 * PAGE).step_by(PAGE as usize) {
+    for page in (DATA..DATA + 4 * PAGE).step_by(PAGE_SIZE) {
         made.touch(1, Kind::ColdRead, page, 0, 1).touch(2, Kind::ColdRead, page, 0, 1).page(
             2,
             Kind::ExcessRead,

@@ -2,8 +2,6 @@
 //!
 //! Plain loads and stores used for synchronisation leave no trace in the code.
 
-#![warn(clippy::cast_possible_truncation, clippy::cast_sign_loss, clippy::cast_possible_wrap)]
-
 mod scan;
 
 pub use gondwana_elf::Error;

@@ -2,8 +2,6 @@
 //!
 //! Figures and their bounds are measured by turns, so that a change of the computer's mood meets both.
 
-#![warn(clippy::cast_possible_truncation, clippy::cast_sign_loss, clippy::cast_possible_wrap)]
-
 mod apps;
 mod chart;
 mod child;

@@ -4,8 +4,6 @@
 //! program that was linked with `libgondwana_api.so` gets the computer itself; under `gondwana run`, the runtime
 //! library has the same functions with a backend of its own, and is found first.
 
-#![warn(clippy::cast_possible_truncation, clippy::cast_sign_loss, clippy::cast_possible_wrap)]
-
 mod arguments;
 mod backend;
 mod bind;

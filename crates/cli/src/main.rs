@@ -1,7 +1,5 @@
 //! The `gondwana` command: its command line and subcommands.
 
-#![warn(clippy::cast_possible_truncation, clippy::cast_sign_loss, clippy::cast_possible_wrap)]
-
 mod advise;
 mod doctor;
 mod earlier_plan;

@@ -83,7 +83,7 @@ fn blocks_are_known(consistency: &str) -> Recorded {
     assert_eq!(threads.values().copied().collect::<BTreeSet<_>>(), BTreeSet::from([0, 1]));
     for (node, object) in &scratch {
         // Main is thread 0, and the others have their numbers in the order in which they were created.
-        assert_eq!((object.thread, threads[&object.thread]), (object.bytes as u32 - 3000 + 1, *node));
+        assert_eq!((object.thread.into(), threads[&object.thread]), (object.bytes - 3000 + 1, *node));
     }
     assert_eq!(lengths(&recorded.made_by("make_scratch", &["main"])), [3100]);
     for (function, bytes) in [("make_aligned", 5000), ("grow", 70000), ("make_mapping", 100_000)] {

@@ -51,7 +51,7 @@ fn waiting(options: &[&str]) -> (Waiting, BufReader<PipeReader>, Process) {
         command.stderr(to_say);
     });
     let process = waiting.json_when_up()["nodes"][1]["process"].as_u64().unwrap();
-    (waiting, BufReader::new(said), Process::open(process as u32).unwrap())
+    (waiting, BufReader::new(said), Process::open(process.try_into().unwrap()).unwrap())
 }
 
 const HOSTS: [&str; 4] = ["--hosts", "a=127.0.0.1,b=127.0.0.1", "--launcher", "{command}"];

@@ -153,17 +153,19 @@ fn a_statically_linked_program_runs_inside_the_set() {
 
 /// Makes the kernel refuse the calls for the placement of memory, as container runtimes do.
 fn as_in_a_container(command: &mut Command) {
-    let deny = |call: libc::c_long| libc::sock_filter { code: JUMP_IF_EQUAL, jt: 0, jf: 1, k: call as u32 };
-    let give = |k: u32| libc::sock_filter { code: RETURN, jt: 0, jf: 0, k };
+    let statement = |code: u32, jf, k| libc::sock_filter { code: code.try_into().unwrap(), jt: 0, jf, k };
+    let deny = |call: libc::c_long| statement(JUMP_IF_EQUAL, 1, call.try_into().unwrap());
+    let give = |k| statement(RETURN, 0, k);
     let refuse = give(libc::SECCOMP_RET_ERRNO | libc::EPERM as u32);
     // The number of the call is what the filter sees first.
-    let load = libc::sock_filter { code: LOAD, jt: 0, jf: 0, k: 0 };
+    let load = statement(LOAD, 0, 0);
     let calls = [libc::SYS_set_mempolicy, libc::SYS_mbind, libc::SYS_move_pages];
     let mut filter = vec![load];
     filter.extend(calls.into_iter().flat_map(|call| [deny(call), refuse]));
     filter.push(give(libc::SECCOMP_RET_ALLOW));
+    let len = filter.len().try_into().unwrap();
     let install = move || {
-        let program = libc::sock_fprog { len: filter.len() as u16, filter: filter.as_ptr().cast_mut() };
+        let program = libc::sock_fprog { len, filter: filter.as_ptr().cast_mut() };
         // SAFETY: the kernel reads the filter, which outlives the calls.
         let result = unsafe {
             libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
@@ -175,9 +177,9 @@ fn as_in_a_container(command: &mut Command) {
     unsafe { command.pre_exec(install) };
 }
 
-const LOAD: u16 = (libc::BPF_LD | libc::BPF_W | libc::BPF_ABS) as u16;
-const JUMP_IF_EQUAL: u16 = (libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K) as u16;
-const RETURN: u16 = (libc::BPF_RET | libc::BPF_K) as u16;
+const LOAD: u32 = libc::BPF_LD | libc::BPF_W | libc::BPF_ABS;
+const JUMP_IF_EQUAL: u32 = libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K;
+const RETURN: u32 = libc::BPF_RET | libc::BPF_K;
 
 #[test]
 fn in_a_container_the_program_runs_without_what_cannot_be_had() {

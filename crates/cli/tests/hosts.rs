@@ -61,7 +61,7 @@ fn a_launcher_of_another_version_is_refused() {
     let here = Installation::new();
     let mut agent = here.command(&["agent"]).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
     let message = br#"{"Prepare":{"version":"0.0.0","new":"field"}}"#;
-    let mut frame = (message.len() as u32).to_le_bytes().to_vec();
+    let mut frame = u32::try_from(message.len()).unwrap().to_le_bytes().to_vec();
     frame.push(0);
     frame.extend_from_slice(message);
     agent.stdin.take().unwrap().write_all(&frame).unwrap();
@@ -219,7 +219,7 @@ fn waiting_in(pipe: &impl AsRawFd) -> usize {
     let mut bytes: libc::c_int = 0;
     // SAFETY: the kernel writes one number.
     assert_eq!(unsafe { libc::ioctl(pipe.as_raw_fd(), libc::FIONREAD, &raw mut bytes) }, 0);
-    bytes as usize
+    bytes.try_into().unwrap()
 }
 
 /// How to reach a namespace.

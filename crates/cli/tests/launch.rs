@@ -145,7 +145,7 @@ impl Sleeping {
 
     fn signal(&self, signal: i32) {
         // SAFETY: the launcher is our child and has not been waited for.
-        unsafe { libc::kill(self.launcher.id() as i32, signal) };
+        unsafe { libc::kill(self.launcher.id().cast_signed(), signal) };
     }
 
     /// Waits until no process has the launcher's standard output open any more: all nodes have ended.

@@ -249,20 +249,19 @@ fn each_of_eight_nodes_has_room_for_thirty_gigabytes() {
 
 /// Has the kernel refuse userfaultfd to a command, as some containers do.
 fn without_userfaultfd(command: &mut Command) -> &mut Command {
-    let statement = |code: u32, k: u32| libc::sock_filter { code: code as u16, jt: 0, jf: 0, k };
-    let refused = libc::SECCOMP_RET_ERRNO | libc::EPERM as u32;
+    let statement = |code: u32, k: u32| libc::sock_filter { code: code.try_into().unwrap(), jt: 0, jf: 0, k };
+    let (userfaultfd, refused) =
+        (libc::SYS_userfaultfd.try_into().unwrap(), libc::SECCOMP_RET_ERRNO | libc::EPERM as u32);
     let mut filter = [
         // The number of the system call is the first word of what the filter looks at.
         statement(libc::BPF_LD | libc::BPF_W | libc::BPF_ABS, 0),
-        libc::sock_filter {
-            jf: 1,
-            ..statement(libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K, libc::SYS_userfaultfd as u32)
-        },
+        libc::sock_filter { jf: 1, ..statement(libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K, userfaultfd) },
         statement(libc::BPF_RET | libc::BPF_K, refused),
         statement(libc::BPF_RET | libc::BPF_K, libc::SECCOMP_RET_ALLOW),
     ];
+    let len = filter.len().try_into().unwrap();
     let install = move || {
-        let program = libc::sock_fprog { len: filter.len() as u16, filter: filter.as_mut_ptr() };
+        let program = libc::sock_fprog { len, filter: filter.as_mut_ptr() };
         // SAFETY: the kernel copies the filter, which lives as long as the call.
         let result = unsafe {
             libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)

@@ -52,7 +52,7 @@ fn a_run_shows_its_nodes() {
     processes.sort_unstable();
     let mut started = children(pid);
     started.sort_unstable();
-    assert!(processes.iter().map(|&process| process as u32).eq(started));
+    assert!(processes.into_iter().eq(started.into_iter().map(u64::from)));
     waiting.end();
 }
 
@@ -64,8 +64,8 @@ fn memory_of_other_hosts_is_not_known() {
     let hosts: Vec<&Value> = json["nodes"].as_array().unwrap().iter().map(|node| &node["host"]).collect();
     assert_eq!(hosts, ["a", "b"]);
     assert_eq!(json["nodes"][1]["memory"], Value::Null);
-    let process = json["nodes"][1]["process"].as_u64().unwrap() as u32;
-    assert!(Process::open(process).is_some(), "this computer plays both hosts");
+    let process = json["nodes"][1]["process"].as_u64().unwrap();
+    assert!(Process::open(process.try_into().unwrap()).is_some(), "this computer plays both hosts");
     let text = topo(&["--run", &waiting.pid().to_string()]).output;
     let row = text.lines().last().unwrap();
     assert!(row.contains(" b ") && row.ends_with(" -"), "{text}");
@@ -311,10 +311,10 @@ fn a_stopped_run_is_not_waited_for() {
     let waiting = Waiting::start(&["-n", "2"]);
     let launcher = Process::open(waiting.pid()).unwrap();
     launcher.signal(libc::SIGSTOP);
-    let mut status = 0;
+    let (pid, mut status) = (waiting.pid().cast_signed(), 0);
     // SAFETY: the kernel writes one status; the process is a child of this one, and only stopped.
-    let stopped = unsafe { libc::waitpid(waiting.pid() as i32, &raw mut status, libc::WUNTRACED) };
-    assert!(stopped == waiting.pid() as i32 && libc::WIFSTOPPED(status));
+    let stopped = unsafe { libc::waitpid(pid, &raw mut status, libc::WUNTRACED) };
+    assert!(stopped == pid && libc::WIFSTOPPED(status));
     refuses(&topo(&["--run", &waiting.pid().to_string()]), 125, "is stopped and cannot answer");
     launcher.signal(libc::SIGCONT);
     waiting.end();

@@ -115,10 +115,10 @@ fn a_stopped_view_gives_the_terminal_back_until_it_goes_on() {
     let (mut terminal, mut child) = shown(&exchange);
     let process = Process::open(child.id()).unwrap();
     process.signal(libc::SIGTSTP);
-    let mut status = 0;
+    let (pid, mut status) = (child.id().cast_signed(), 0);
     // SAFETY: the kernel writes one status; the process is a child of this one, and only stopped.
-    let stopped = unsafe { libc::waitpid(child.id() as i32, &raw mut status, libc::WUNTRACED) };
-    assert!(stopped == child.id() as i32 && libc::WIFSTOPPED(status));
+    let stopped = unsafe { libc::waitpid(pid, &raw mut status, libc::WUNTRACED) };
+    assert!(stopped == pid && libc::WIFSTOPPED(status));
     terminal.until("nothing", LIMIT, str::is_empty);
     assert!(terminal.is_as_usual());
     process.signal(libc::SIGCONT);

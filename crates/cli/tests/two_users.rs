@@ -149,7 +149,7 @@ fn ways_into(process: u32) -> Vec<&'static str> {
         "exe" | "cwd" => fs::read_link(of_process(way)).is_ok(),
         "memory" => {
             // The address is not mapped: a permitted caller gets that error.
-            let (mut byte, pid) = (0_u8, process as libc::pid_t);
+            let (mut byte, pid) = (0_u8, process.cast_signed());
             let here = libc::iovec { iov_base: (&raw mut byte).cast(), iov_len: 1 };
             let there = libc::iovec { iov_base: std::ptr::without_provenance_mut(8), iov_len: 1 };
             // SAFETY: at most one byte is written to `byte`.
@@ -162,7 +162,7 @@ fn ways_into(process: u32) -> Vec<&'static str> {
             // has stopped nobody.
             unsafe {
                 let none = std::ptr::null_mut::<libc::c_void>();
-                libc::ptrace(libc::PTRACE_SEIZE, process as libc::pid_t, none, none) == 0
+                libc::ptrace(libc::PTRACE_SEIZE, process.cast_signed(), none, none) == 0
             }
         }
         file => File::open(of_process(file)).is_ok(),
@@ -174,7 +174,7 @@ fn cannot_be_signalled(process: u32) {
     // Not SIGCONT: the kernel lets it through within a session, whoever sends it.
     for signal in [0, libc::SIGUSR1, libc::SIGKILL] {
         // SAFETY: touches no memory.
-        let result = unsafe { libc::kill(process as libc::pid_t, signal) };
+        let result = unsafe { libc::kill(process.cast_signed(), signal) };
         assert_eq!((result, std::io::Error::last_os_error().raw_os_error()), (-1, Some(libc::EPERM)));
     }
 }

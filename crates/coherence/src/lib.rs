@@ -4,7 +4,6 @@
 //! [`Env`] it is given. There is no I/O, no clock and no `unsafe` here, so the same code runs in a node, in the
 //! model checker and in the simulated cluster of the random tests.
 #![forbid(unsafe_code)]
-#![warn(clippy::cast_possible_truncation, clippy::cast_sign_loss, clippy::cast_possible_wrap)]
 
 mod counters;
 mod csm;

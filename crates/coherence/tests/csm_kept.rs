@@ -2,7 +2,7 @@
 
 use gondwana_coherence::{Access, CsmOptions, Outcome, Page, Protocol, State, SyncPoint, Waiter};
 use gondwana_testbed::pair::{HOME, Pair, READER};
-use gondwana_topology::NodeId;
+use gondwana_topology::{Id, NodeId};
 
 /// Releases in a row without a write that end it.
 const KEEP: u8 = 4;
@@ -47,7 +47,7 @@ fn a_release_at_a_barrier_waits_for_the_diff_of_a_kept_page() {
     for (acquires_next, expected) in [(false, Outcome::Done), (true, Outcome::Wait)] {
         let (mut pair, home, other) = kept();
         assert_eq!(pair.write(other, 1, 200), 0, "it is kept");
-        let at = SyncPoint { object: None, peer: Some(NodeId(home as u16)), acquires_next };
+        let at = SyncPoint { object: None, peer: Some(NodeId::from_index(home)), acquires_next };
         let (outcome, effects) = pair.call(other, |machine, env| machine.release(at, Waiter(3), env));
         assert_eq!((outcome, effects.sent.len()), (expected, 1));
     }

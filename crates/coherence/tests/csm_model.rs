@@ -187,7 +187,7 @@ fn a_page_goes_to_whoever_writes_it_first() {
 /// Many programs with every schedule of each. Threads are on two or three nodes.
 fn many_programs(seeds: impl Iterator<Item = u64>, sections: usize) {
     for seed in seeds {
-        let nodes: &[usize] = [&[0, 1, 2][..], &[0, 0, 1], &[1, 0, 1], &[0, 1], &[1, 2]][seed as usize % 5];
+        let nodes: &[usize] = [&[0, 1, 2][..], &[0, 0, 1], &[1, 0, 1], &[0, 1], &[1, 2]][(seed % 5) as usize];
         let threads: Vec<(usize, &[Op])> = nodes.iter().map(|&node| (node, &[][..])).collect();
         let pages = 1 + (seed / 5 % 2) as usize;
         let machine = if seed % 7 == 0 { fixed_homes } else { machine };

@@ -4,7 +4,7 @@ use gondwana_coherence::{Access, CsmMessage, Outcome, Protocol, State, SyncPoint
 use gondwana_testbed::memory::Effects;
 use gondwana_testbed::pair::{HOME, Pair, READER};
 use gondwana_testbed::rig::{A, B, ME, Rig, SIZE, WAITER, fetch, notices, only};
-use gondwana_topology::NodeId;
+use gondwana_topology::{Id, NodeId};
 
 /// A release that `peer` alone can learn of.
 fn release_to(rig: &mut Rig, peer: NodeId) -> (Outcome, Effects) {
@@ -55,7 +55,7 @@ fn a_diff_is_ahead_of_the_token_between_two_nodes() {
     pair.synchronise(HOME);
     assert_eq!(pair.read(READER, 0), 10);
     pair.write(READER, 1, 5);
-    let home = NodeId(HOME as u16);
+    let home = NodeId::from_index(HOME);
     assert_eq!(pair.state(READER, 0), State::Dirty);
     let at = SyncPoint { object: None, peer: Some(home), ..SyncPoint::default() };
     let (outcome, effects) = pair.call(READER, |machine, env| machine.release(at, Waiter(3), env));

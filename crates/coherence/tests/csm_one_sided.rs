@@ -2,15 +2,15 @@
 
 use gondwana_coherence::{Access, CsmMessage, Grant, Outcome, Page, Protocol, State, SyncPoint, Waiter};
 use gondwana_testbed::pair::{HOME, Pair, READER, SIZE, messages};
-use gondwana_topology::{NodeId, NodeSet};
+use gondwana_topology::{Id, NodeId, NodeSet};
 
 #[test]
 fn a_visit_copies_beside_writers_or_stops_them() {
     let mut pair = Pair::new(true);
     pair.touch(3);
     assert_eq!(pair.fault(READER, 0, Access::Read, 7), (Outcome::Done, vec![]));
-    for page in 0..3 {
-        assert_eq!(pair.memories[READER].read(page * SIZE), 10 + page as u8);
+    for (page, value) in (0..3).zip(10..) {
+        assert_eq!(pair.memories[READER].read(page * SIZE), value);
         assert_eq!(pair.access(READER, page), Access::Read);
     }
     // There is room to write two of them down.
@@ -109,10 +109,12 @@ fn who_is_the_first_to_write_becomes_home() {
     let mut pair = Pair::new(true);
     pair.touch(2);
     assert_eq!(pair.fault(READER, 0, Access::Write, 7), (Outcome::Done, vec![]));
-    for page in 0..2 {
-        assert_eq!(pair.memories[READER].read(page * SIZE), 10 + page as u8);
+    for (page, value) in (0..2).zip(10..) {
+        assert_eq!(pair.memories[READER].read(page * SIZE), value);
         assert_eq!((pair.access(READER, page), pair.access(HOME, page)), (Access::Write, Access::Read));
-        assert_eq!(pair.state(READER, page as u32), State::HomeDirty);
+    }
+    for page in 0..2 {
+        assert_eq!(pair.state(READER, page), State::HomeDirty);
     }
     assert_eq!(pair.state(READER, 2), State::Invalid, "nobody has touched it");
     assert_eq!(pair.machines[READER].counters().home_moves, 2);
@@ -123,7 +125,7 @@ fn who_is_the_first_to_write_becomes_home() {
             (pair.state(READER, page), pair.state(HOME, page)),
             (State::HomeExclusive, State::Invalid)
         );
-        assert_eq!(pair.machines[HOME].page(Page(page)).probable_home, NodeId(READER as u16));
+        assert_eq!(pair.machines[HOME].page(Page(page)).probable_home, NodeId::from_index(READER));
     }
 }
 

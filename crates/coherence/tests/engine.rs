@@ -71,7 +71,8 @@ fn setup(case: Case, places: usize) -> ClusterSetup {
             if thread > 0 || round > 0 {
                 program.push(Step::Wait(thread));
             }
-            program.extend([Op::Read(address), Op::Write(address, seed as u8 ^ thread as u8)].map(Step::Op));
+            let value = seed.to_le_bytes()[0] ^ thread.to_le_bytes()[0];
+            program.extend([Op::Read(address), Op::Write(address, value)].map(Step::Op));
             program.push(Step::Post((thread + 1) % threads));
         }
     }

@@ -20,6 +20,7 @@ use gondwana_coherence::{
 use gondwana_testbed::programs::{Rng, expose_anywhere, place_anywhere, race_free};
 use gondwana_testbed::world::{Action, Machine, Op, Setup, World};
 use std::collections::BTreeMap;
+use std::num::TryFromIntError;
 
 /// Programs that each protocol runs.
 const PROGRAMS: u64 = 1500;
@@ -291,6 +292,11 @@ fn run<P: Machine>(setup: &Setup, seed: u64, machine: impl Fn(Layout) -> P) -> T
     }
 }
 
+/// A number below `limit`, of a type that can hold it.
+fn below<N: TryFrom<usize, Error = TryFromIntError>>(rng: &mut Rng, limit: usize) -> N {
+    rng.below(limit).try_into().unwrap()
+}
+
 /// A cluster and its program.
 fn setup(seed: u64) -> Setup {
     let mut rng = Rng(seed);
@@ -303,14 +309,14 @@ fn setup(seed: u64) -> Setup {
         threads: (0..threads).map(|thread| (thread % nodes, vec![])).collect(),
         locks: rng.below(4),
         lazy: rng.chance(50),
-        ahead: rng.below(4) as u32,
-        stride: rng.below(3) as u32,
+        ahead: below(&mut rng, 4),
+        stride: below(&mut rng, 3),
         manager: rng.chance(50).then_some(0),
         placed: vec![],
         given: rng.chance(50),
     };
     if is_placed(seed) {
-        setup.placed = (0..setup.pages).map(|_| Some(rng.below(nodes) as u16)).collect();
+        setup.placed = (0..setup.pages).map(|_| Some(below(&mut rng, nodes))).collect();
     }
     race_free(&mut setup, PHASES, STEPS, seed);
     if is_placed(seed) {
@@ -329,8 +335,8 @@ fn give_new_pages(setup: &mut Setup, rng: &mut Rng) {
     let addresses = [page * setup.page_size, (page + 1) * setup.page_size];
     let writes = addresses.map(|address| Op::Write(address, 1));
     setup.pages += 2;
-    let home = Some(rng.below(setup.nodes) as u16);
-    let place = Op::Place { first: page as u32, count: 2, home, used: false };
+    let home = Some(below(rng, setup.nodes));
+    let place = Op::Place { first: u32::try_from(page).unwrap(), count: 2, home, used: false };
     for (thread, (_, program)) in setup.threads.iter_mut().enumerate() {
         match thread == writer {
             true => program.extend(writes.into_iter().chain([Op::Barrier, place, Op::Barrier])),

@@ -15,7 +15,7 @@ use gondwana_coherence::{
 };
 use gondwana_testbed::memory::SimEnv;
 use gondwana_testbed::scripted::{Letter, SIZE, Scripted};
-use gondwana_topology::NodeId;
+use gondwana_topology::{Id, NodeId};
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 
@@ -172,7 +172,7 @@ impl Counted {
     /// All messages arrive.
     fn deliver(&mut self) {
         while let Some(Letter { from, to, message, bulk }) = self.cluster.under_way.pop_front() {
-            let from = NodeId(from as u16);
+            let from = NodeId::from_index(from);
             let result = self.call(to, "takes", |machine, env| machine.message(from, &message, &bulk, env));
             result.expect("machines send what machines take");
         }

@@ -54,7 +54,7 @@ fn case() -> impl Strategy<Value = Case> {
             )| {
                 placed.truncate(pages);
                 for home in placed.iter_mut().flatten() {
-                    *home %= nodes as u16;
+                    *home %= u16::try_from(nodes).unwrap();
                 }
                 let ((migrate, one_sided, keep, window), bulk_limit, hold, (exposed, seed)) = rest;
                 let sample = 1 + (seed % 4) as u32;

@@ -142,7 +142,7 @@ fn many_programs(seeds: std::ops::Range<u64>, steps: usize) {
         let machine = if rng.chance(50) { holding } else { machine };
         Schedules::new(3, 1 + rng.below(2), &threads, machine)
             .with(|setup| {
-                setup.ahead = rng.below(2) as u32;
+                setup.ahead = u32::try_from(rng.below(2)).unwrap();
                 programs::racy(setup, steps, seed);
             })
             .check();

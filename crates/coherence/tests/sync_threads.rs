@@ -4,6 +4,7 @@ use gondwana_coherence::sync::{
     Fast, Kind, LockEnv, LockGrant, LockMessage, LockTable, Locks, Object, Thread, TryOutcome,
 };
 use gondwana_coherence::{Outcome, Waiter};
+use gondwana_page::to_usize;
 use gondwana_topology::NodeId;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -64,7 +65,7 @@ impl LockEnv for Inside<'_> {
     }
 
     fn resume(&mut self, waiter: Waiter, grant: LockGrant) {
-        self.0.threads[waiter.0 as usize].send(grant).unwrap();
+        self.0.threads[to_usize(waiter.0)].send(grant).unwrap();
     }
 }
 
@@ -128,7 +129,8 @@ fn no_update_is_lost() {
             let (threads, receivers): (Vec<_>, Vec<_>) = (0..THREADS).map(|_| channel()).unzip();
             grants.push(receivers);
             let (me, table) = (NodeId(node), Arc::new(LockTable::new()));
-            let manager = Arc::new(|object: Object| NodeId((object.0 % u64::from(NODES)) as u16));
+            let manager =
+                Arc::new(|object: Object| NodeId(u16::try_from(object.0 % u64::from(NODES)).unwrap()));
             let locks = Mutex::new(Locks::new(me, NODES, Arc::clone(&table), manager));
             Node { me, table, locks, services: services.clone(), threads, began: Instant::now() }
         })

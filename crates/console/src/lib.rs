@@ -1,7 +1,5 @@
 //! Output of commands to terminals and files: results, messages, tables; and failures of commands.
 
-#![warn(clippy::cast_possible_truncation, clippy::cast_sign_loss, clippy::cast_possible_wrap)]
-
 pub mod clean;
 pub mod columns;
 pub mod create;

@@ -4,8 +4,6 @@
 //! [`Order`] over its [`Control`] channel; nodes of one computer hand over descriptors by an [`Exchange`]. All of it is
 //! between processes of one version.
 
-#![warn(clippy::cast_possible_truncation, clippy::cast_sign_loss, clippy::cast_possible_wrap)]
-
 mod bank;
 mod boot;
 mod channel;

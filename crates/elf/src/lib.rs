@@ -6,8 +6,6 @@
 //! - `folders`, `listing` and `runtime` know where the loader looks for libraries, which ones it loads with a program,
 //!   and which of them belong to the language runtimes.
 
-#![warn(clippy::cast_possible_truncation, clippy::cast_sign_loss, clippy::cast_possible_wrap)]
-
 mod code;
 mod data_segments;
 mod file;

@@ -12,8 +12,6 @@
 //! [`Fabric::end_polling`] (see [`Polling`]); meanwhile the service thread stays asleep and senders need no system
 //! call to wake it.
 
-#![warn(clippy::cast_possible_truncation, clippy::cast_sign_loss, clippy::cast_possible_wrap)]
-
 mod counters;
 mod error;
 pub mod raw;

@@ -27,17 +27,22 @@ conformance! {
     receivers_may_poll_and_send, everything_is_counted
 }
 
+/// What fills the part of a message that tells a number.
+fn byte_of(number: impl Into<u32>) -> u8 {
+    number.into().to_le_bytes()[0]
+}
+
 /// A message with its sender, number and length; `check` verifies it.
 fn compose(from: NodeId, number: u32, head_len: usize, bulk_len: usize) -> (Vec<u8>, Vec<u8>) {
     let mut head = number.to_le_bytes().to_vec();
-    head.resize(4 + head_len, from.0 as u8);
-    (head, vec![number as u8; bulk_len])
+    head.resize(4 + head_len, byte_of(from.0));
+    (head, vec![byte_of(number); bulk_len])
 }
 
 fn check(from: NodeId, number: u32, head: &[u8], bulk: &[u8]) {
     assert_eq!(word_at(head, 0), number, "from node {from}");
-    assert!(head[4..].iter().all(|&byte| byte == from.0 as u8));
-    assert!(bulk.iter().all(|&byte| byte == number as u8));
+    assert!(head[4..].iter().all(|&byte| byte == byte_of(from.0)));
+    assert!(bulk.iter().all(|&byte| byte == byte_of(number)));
 }
 
 fn messages_of_all_sizes_arrive_in_order(make: Make) {
@@ -62,8 +67,8 @@ fn messages_of_all_sizes_arrive_in_order(make: Make) {
                         next[from.index()] += 1;
                     };
                     let mut received = 0;
-                    for (number, &(head, bulk)) in sizes.iter().enumerate() {
-                        let (head, bulk) = compose(fabric.node(), number as u32, head, bulk);
+                    for (number, &(head, bulk)) in (0..).zip(sizes) {
+                        let (head, bulk) = compose(fabric.node(), number, head, bulk);
                         let (first, second) = bulk.split_at(bulk.len() / 3);
                         for to in (0..3).map(NodeId).filter(|&to| to != fabric.node()) {
                             fabric.send(to, &head, &[first.into(), second.into()]).unwrap();
@@ -87,18 +92,19 @@ fn messages_of_all_sizes_arrive_in_order(make: Make) {
 }
 
 fn many_threads_send_to_one_node(make: Make) {
-    const THREADS: usize = 4;
+    const THREADS: u8 = 4;
     const EACH: u32 = 400;
     let fabrics = make(2);
-    let seen = Arc::new(Mutex::new([0; THREADS]));
+    let seen = Arc::new(Mutex::new([0; THREADS as usize]));
     let service = {
         let seen = Arc::clone(&seen);
         Service::start(&fabrics[1], move |_, _, head, bulk| {
-            let (thread, number) = (word_at(head, 0) as usize, word_at(head, 4));
+            let (thread, number) = (u8::try_from(word_at(head, 0)).unwrap(), word_at(head, 4));
             let mut seen = seen.lock().unwrap();
-            assert_eq!(number, seen[thread], "of thread {thread}");
-            assert_eq!(bulk, vec![thread as u8; number as usize * 5]);
-            seen[thread] += 1;
+            let seen = &mut seen[usize::from(thread)];
+            assert_eq!(number, *seen, "of thread {thread}");
+            assert_eq!(bulk, vec![thread; number as usize * 5]);
+            *seen += 1;
         })
     };
     std::thread::scope(|scope| {
@@ -106,17 +112,15 @@ fn many_threads_send_to_one_node(make: Make) {
             let sender = &fabrics[0];
             scope.spawn(move || {
                 for number in 0..EACH {
-                    let head = [thread as u32, number].map(u32::to_le_bytes).concat();
-                    sender
-                        .send(NodeId(1), &head, &[(&vec![thread as u8; number as usize * 5]).into()])
-                        .unwrap();
+                    let head = [u32::from(thread), number].map(u32::to_le_bytes).concat();
+                    sender.send(NodeId(1), &head, &[(&vec![thread; number as usize * 5]).into()]).unwrap();
                 }
             });
         }
     });
     let _draining = Service::start(&fabrics[0], |_, _, _, _| {});
-    service.finish_after(THREADS * EACH as usize);
-    assert_eq!(*seen.lock().unwrap(), [EACH; THREADS]);
+    service.finish_after(usize::from(THREADS) * EACH as usize);
+    assert_eq!(*seen.lock().unwrap(), [EACH; THREADS as usize]);
 }
 
 fn senders_never_wait_for_a_receiver(make: Make) {

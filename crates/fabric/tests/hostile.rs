@@ -1,7 +1,7 @@
 //! The start of a run over TCP with strangers on the ports.
 
 use gondwana_fabric::{ConnectError, Event, LostReason, Security, SendError, TcpConfig, TcpFabric};
-use gondwana_topology::NodeId;
+use gondwana_topology::{Id, NodeId};
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::time::Duration;
@@ -60,7 +60,7 @@ fn strangers_do_not_disturb_the_start() {
     let silent: Vec<_> = (0..80).map(|_| TcpStream::connect(address).unwrap()).collect();
     let mut talking =
         vec![b"GET / HTTP/1.1\r\n\r\n".to_vec(), hello.clone(), hello[..40].to_vec(), b"GONDWANA".to_vec()];
-    talking.extend((0..30).map(|seed| noise(seed, 10 + 20 * seed as usize)));
+    talking.extend((0..30_u32).map(|seed| noise(u64::from(seed), 10 + 20 * seed as usize)));
     let talking: Vec<_> = talking
         .iter()
         .map(|words| {
@@ -94,7 +94,7 @@ fn another_secret_makes_no_connection() {
     nodes[1].1.security = Security::Encrypted([6; 32]);
     for (index, result) in start(nodes).into_iter().enumerate() {
         let Err(ConnectError::Timeout { missing, .. }) = result else { panic!("node {index} is connected") };
-        assert_eq!(missing, [NodeId(1 - index as u16)]);
+        assert_eq!(missing, [NodeId::from_index(1 - index)]);
     }
 }
 

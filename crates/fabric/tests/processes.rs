@@ -24,7 +24,7 @@ fn run(fabric: &ShmFabric) {
     let mut left = MESSAGES as usize * usize::from(NODES - 1);
     for number in 0..MESSAGES {
         let head = [u32::from(me.0), number].map(u32::to_le_bytes).concat();
-        let bulk = vec![number as u8; number as usize * 7 % 9000];
+        let bulk = vec![number.to_le_bytes()[0]; number as usize * 7 % 9000];
         for to in (0..NODES).map(NodeId).filter(|to| *to != me) {
             fabric.send(to, &head, &[(&bulk).into()]).unwrap();
         }

@@ -28,18 +28,21 @@ fn main() -> std::io::Result<()> {
         "strangers",
         &[&[0][..], b"GET / HTTP/1.1\r\nHost: localhost\r\nAccept: */*\r\n\r\n"].concat(),
     )?;
-    for (name, how) in [("hello", 0), ("hello-encrypted", 1)] {
-        let fields = [1_u16, how, 2, 1, 3].map(u16::to_le_bytes).concat();
+    for (name, how) in [("hello", 0_u8), ("hello-encrypted", 1)] {
+        let fields = [1, u16::from(how), 2, 1, 3].map(u16::to_le_bytes).concat();
         let token = if how == 0 { b"without-secrets." } else { &[7; 16] };
         let noise = if how == 0 { vec![] } else { vec![5; 48] };
-        let flight = [&[how as u8][..], b"GONDWANA", &fields, &[9; 16], &noise, token].concat();
+        let flight = [&[how][..], b"GONDWANA", &fields, &[9; 16], &noise, token].concat();
         seed("handshake", name, &flight)?;
     }
     seed("handshake", "answer", &[&[2, 0, 0, 1, 0][..], b"without-secrets."].concat())?;
     seed("handshake", "refusal", &[2, 1, 0, 2, 0])?;
     let message = [&[3, 0, 0, 0, 5, 0, 0, 0][..], b"abc", b"bulk!"].concat();
     let (first, second) = message.split_at(6);
-    let frame = |bytes: &[u8]| [&(bytes.len() as u16).to_le_bytes(), bytes].concat();
+    let frame = |bytes: &[u8]| {
+        let length = u16::try_from(bytes.len()).expect("short frames");
+        [&length.to_le_bytes(), bytes].concat()
+    };
     seed("frames", "two-frames", &[&[4][..], &frame(first), &frame(second), &frame(&message)].concat())?;
     seed("frames", "too-long", &[&[9][..], &frame(&[255; 8])].concat())?;
     for kind in 0..24_u8 {
@@ -60,7 +63,8 @@ fn main() -> std::io::Result<()> {
         (4, b"\x01\x00chunk"),
     ];
     for (kind, contents) in frames {
-        agent.extend_from_slice(&(contents.len() as u32).to_le_bytes());
+        let length = u32::try_from(contents.len()).expect("short frames");
+        agent.extend_from_slice(&length.to_le_bytes());
         agent.push(kind);
         agent.extend_from_slice(contents);
     }
@@ -78,7 +82,7 @@ fn recording(name: &str) -> Vec<u8> {
         fabric: "shm".to_owned(),
         threads: "round-robin".to_owned(),
         memory: "striped:1".to_owned(),
-        page_bytes: PAGE as u32,
+        page_bytes: 1 << gondwana_page::PAGE_BITS,
         ..RunRecord::default()
     };
     let mut file = [&[0][..], &FILE_HEADER, &encode(LAUNCHER, &run)].concat();

@@ -2,8 +2,6 @@
 //! something made up what cannot be. `scripts/fuzz` runs them with bytes that libFuzzer makes out of those in the folder
 //! `corpus`; the tests run them with those.
 
-#![warn(clippy::cast_possible_truncation, clippy::cast_sign_loss, clippy::cast_possible_wrap)]
-
 mod commands;
 mod kernel;
 mod plans;

@@ -3,8 +3,6 @@
 //! The result of each request to the kernel is checked: because of containers, cpusets, full nodes or huge pages,
 //! pages may be elsewhere than requested. The caller then gets an [`UnmetRequest`].
 
-#![warn(clippy::cast_possible_truncation, clippy::cast_sign_loss, clippy::cast_possible_wrap)]
-
 mod allocate;
 mod anonymous_memory;
 mod binding;

@@ -10,8 +10,6 @@
 //! What a library has to do around a look-up, or around a call of the C library's allocator, differs: each library wraps
 //! these calls itself, or names a [`CallGuard`].
 
-#![warn(clippy::cast_possible_truncation, clippy::cast_sign_loss, clippy::cast_possible_wrap)]
-
 mod allocator;
 pub mod errno;
 mod heap;

@@ -1,8 +1,6 @@
 //! Runs unmodified threaded programs on several nodes: starts the node processes here and on other hosts, supervises
 //! and records them, and answers queries about a run.
 
-#![warn(clippy::cast_possible_truncation, clippy::cast_sign_loss, clippy::cast_possible_wrap)]
-
 pub mod atomics;
 pub mod capabilities;
 pub mod exit;

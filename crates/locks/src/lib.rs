@@ -8,7 +8,6 @@
 //! The one exception is the lock of a node's protocol machines: a machine that stopped within an event cannot continue, and
 //! the node ends the run.
 #![forbid(unsafe_code)]
-#![warn(clippy::cast_possible_truncation, clippy::cast_sign_loss, clippy::cast_possible_wrap)]
 
 use std::sync::{
     Condvar, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard, TryLockError,

@@ -24,7 +24,7 @@ fn ns_per_call(mut call: impl FnMut()) -> f64 {
 }
 
 fn main() {
-    let twin: Box<PageBytes> = Box::new(std::array::from_fn(|at| (at / 7) as u8));
+    let twin: Box<PageBytes> = Box::new(std::array::from_fn(|at| (at / 7).to_le_bytes()[0]));
     let writes: [(&str, Written); 7] = [
         ("clean", |_| false),
         ("64 bytes", |at| (1024..1088).contains(&at)),

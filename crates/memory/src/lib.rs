@@ -2,8 +2,6 @@
 //! hands out shared addresses. All `unsafe` memory code of the system is here and in
 //! `gondwana_racing`, by whose rules pages are copied while others write them.
 
-#![warn(clippy::cast_possible_truncation, clippy::cast_sign_loss, clippy::cast_possible_wrap)]
-
 mod access;
 pub mod diff;
 mod error;

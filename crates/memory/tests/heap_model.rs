@@ -2,7 +2,7 @@
 
 use gondwana_memory::PAGE_SIZE;
 use gondwana_memory::heap::{Block, Cache, Heap, Layout, Refusal};
-use gondwana_topology::NodeId;
+use gondwana_topology::{Id, NodeId};
 use proptest::prelude::*;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -96,7 +96,7 @@ struct Model {
 impl Model {
     fn new(bytes_per_node: usize) -> Self {
         let layout = Layout::new(BASE, bytes_per_node, NODES);
-        let heaps: Vec<_> = (0..NODES).map(|node| Heap::new(layout, NodeId(node as u16))).collect();
+        let heaps: Vec<_> = (0..NODES).map(|node| Heap::new(layout, NodeId::from_index(node))).collect();
         let caches =
             (0..NODES * CACHES_PER_NODE).map(|cache| Cache::new(&heaps[cache / CACHES_PER_NODE])).collect();
         Self { layout, heaps, caches, blocks: Vec::new(), ranges: Vec::new(), touched: Ranges::default() }
@@ -109,7 +109,9 @@ impl Model {
     /// Checks a new block of `length` bytes against all others.
     fn admit(&mut self, node: usize, block: Block, length: usize) {
         let (start, end) = (block.address, block.address + length);
-        assert!(start >= self.layout.part(NodeId(node as u16)) && length <= self.layout.bytes_per_node());
+        assert!(
+            start >= self.layout.part(NodeId::from_index(node)) && length <= self.layout.bytes_per_node()
+        );
         assert_eq!((self.owner(start), self.owner(end - 1)), (node, node), "in the node's part");
         for &(other, other_length) in self.blocks.iter().chain(&self.ranges) {
             assert!(end <= other || other + other_length <= start, "{start:#x} overlaps {other:#x}");
@@ -153,7 +155,7 @@ impl Model {
                 for heap in &self.heaps {
                     let seen = heap.usable_size(block.address);
                     assert!(
-                        seen == Ok(usable) || seen == Err(Refusal::Remote(NodeId(node as u16))),
+                        seen == Ok(usable) || seen == Err(Refusal::Remote(NodeId::from_index(node))),
                         "{seen:?}"
                     );
                 }

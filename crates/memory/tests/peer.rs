@@ -97,9 +97,10 @@ fn nodes_read_what_is_exposed() {
     assert_eq!(claim(&home, READER, 0, PAGES, RemoteAccess::Read), 0, "everything is withdrawn");
     pages.protect(0, 8, Access::Write).unwrap();
     let address = |page: u32| (SPAN_BASE + page as usize * PAGE_SIZE) as *mut u8;
+    let value = |page: u32| 100 + u8::try_from(page).unwrap();
     for page in 0..8 {
         // SAFETY: the page has just been made writable.
-        unsafe { address(page).write_volatile(100 + page as u8) };
+        unsafe { address(page).write_volatile(value(page)) };
     }
     for page in [0, 1, 2, 4, 5] {
         pages.expose(page, Writers::Compared, None);
@@ -128,7 +129,7 @@ fn nodes_read_what_is_exposed() {
     assert_eq!(readers(&pages, 0..u32::MAX), [1, 2, 4, 5, 6].map(|page| (page, reader())));
     assert_eq!(readers(&pages, 2..5), [2, 4].map(|page| (page, reader())));
     for page in [1, 2, 4, 5, 6] {
-        assert_eq!(first_byte(home.frames(page..page + 1).unwrap()), 100 + page as u8);
+        assert_eq!(first_byte(home.frames(page..page + 1).unwrap()), value(page));
         let found = withdraw(&mut pages, page);
         assert!(pages.is_same(&home, page), "it is compared with itself here");
         let beside = page < 4;

@@ -5,7 +5,6 @@
 //! caller's is the [`CounterBank`].
 
 #![forbid(unsafe_code)]
-#![warn(clippy::cast_possible_truncation, clippy::cast_sign_loss, clippy::cast_possible_wrap)]
 
 mod aggregation_table;
 mod bank_configuration;

@@ -4,8 +4,6 @@
 //! One lock (`core`) guards the machines. A *service thread* receives messages; a thread of the program that
 //! waits for an answer receives messages as well, as long as it spins.
 
-#![warn(clippy::cast_possible_truncation, clippy::cast_sign_loss, clippy::cast_possible_wrap)]
-
 mod adaptive_spin;
 mod allocation_caller;
 mod clock;

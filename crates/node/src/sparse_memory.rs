@@ -15,10 +15,12 @@ pub(crate) fn packed(run: &Range<u32>) -> i64 {
     i64::from(run.start) << 32 | i64::from(run.end - run.start)
 }
 
-fn unpacked(run: i64) -> Range<u32> {
+/// The run of pages that a number stands for, as far as they were asked about: a peer's number can be any.
+fn unpacked(run: i64, asked: &Range<u32>) -> Option<Range<u32>> {
     let run = run.cast_unsigned();
     let (first, count) = ((run >> 32) as u32, (run & 0xffff_ffff) as u32);
-    first..first + count
+    let part = first.max(asked.start)..first.saturating_add(count).min(asked.end);
+    Some(part).filter(|part| !part.is_empty())
 }
 
 impl Node {
@@ -93,9 +95,8 @@ impl Node {
         if node == self.me {
             return self.privately(move || self.core().env.pages.next_used(pages));
         }
-        let run =
-            unpacked(self.ask(node, move |ticket| Wire::Used { ticket, first: pages.start, end: pages.end }));
-        Some(run).filter(|run| !run.is_empty())
+        let Range { start: first, end } = pages;
+        unpacked(self.ask(node, move |ticket| Wire::Used { ticket, first, end }), &pages)
     }
 }
 
@@ -124,8 +125,24 @@ mod tests {
 
     #[test]
     fn runs_of_pages_are_numbers() {
-        for run in [0..0, 5..6, (1 << 30)..(1 << 30) + 7, 3..u32::MAX] {
-            assert_eq!(unpacked(packed(&run)), run);
+        for run in [5..6, (1 << 30)..(1 << 30) + 7, 3..u32::MAX] {
+            assert_eq!(unpacked(packed(&run), &(0..u32::MAX)), Some(run));
+        }
+        assert_eq!(unpacked(packed(&(0..0)), &(0..u32::MAX)), None);
+    }
+
+    #[test]
+    fn no_answer_leads_beyond_the_pages_that_were_asked_about() {
+        let answer = |first: u32, count: u32| i64::from(first) << 32 | i64::from(count);
+        for (answer, run) in [
+            (answer(12, 3), Some(12..15)),
+            (answer(5, 7), Some(10..12)),
+            (answer(12, u32::MAX), Some(12..20)),
+            (answer(2, 3), None),
+            (answer(25, 3), None),
+            (answer(u32::MAX, u32::MAX), None),
+        ] {
+            assert_eq!(unpacked(answer, &(10..20)), run, "{answer:#x}");
         }
     }
 }

@@ -1,7 +1,6 @@
 //! The size of a page, and what threads and nodes may do with one: the words in which the coherence protocols give orders
 //! and the memory of a node carries them out. Neither of the two crates uses the other.
 #![forbid(unsafe_code)]
-#![warn(clippy::cast_possible_truncation, clippy::cast_sign_loss, clippy::cast_possible_wrap)]
 
 use serde::{Deserialize, Serialize};
 

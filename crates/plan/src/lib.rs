@@ -4,7 +4,6 @@
 //! applies the plan.
 
 #![forbid(unsafe_code)]
-#![warn(clippy::cast_possible_truncation, clippy::cast_sign_loss, clippy::cast_possible_wrap)]
 
 mod code_location;
 mod entry;

@@ -21,7 +21,6 @@
 //! ```
 
 #![forbid(unsafe_code)]
-#![warn(clippy::cast_possible_truncation, clippy::cast_sign_loss, clippy::cast_possible_wrap)]
 
 mod extents;
 mod fault;

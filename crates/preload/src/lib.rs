@@ -1,8 +1,6 @@
 //! The library that makes a process a node: preloaded into an unmodified program, it interposes the functions by
 //! which programs allocate and share memory, synchronise, start threads and end.
 
-#![warn(clippy::cast_possible_truncation, clippy::cast_sign_loss, clippy::cast_possible_wrap)]
-
 mod alloc;
 mod api;
 mod constructors;

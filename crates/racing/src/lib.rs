@@ -21,8 +21,6 @@
 //!    type. Private memory can be seen as racing bytes safely, and is borrowed meanwhile.
 //! 8. The address leaves this crate for the kernel and for the kernels of the diffs only, which keep these rules.
 
-#![warn(clippy::cast_possible_truncation, clippy::cast_sign_loss, clippy::cast_possible_wrap)]
-
 pub mod access;
 
 use std::marker::PhantomData;

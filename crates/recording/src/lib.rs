@@ -4,7 +4,6 @@
 //! arrive, so that a run that is killed leaves a valid recording up to its last chunk.
 
 #![forbid(unsafe_code)]
-#![warn(clippy::cast_possible_truncation, clippy::cast_sign_loss, clippy::cast_possible_wrap)]
 
 mod check;
 mod chunk;

@@ -276,7 +276,7 @@ proptest! {
                 chunk[at] = byte;
             }
         }
-        let length = (chunk.len() - 12) as u32;
+        let length = u32::try_from(chunk.len() - 12).unwrap();
         chunk[..4].copy_from_slice(&length.to_le_bytes());
         let check = crc32fast::hash(&chunk[8..]);
         chunk[4..8].copy_from_slice(&check.to_le_bytes());

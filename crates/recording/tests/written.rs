@@ -36,14 +36,14 @@ proptest! {
         let mut chunk = encode(0, &vec![WrittenRecord::default()]);
         chunk.truncate(12);
         chunk.extend_from_slice(&bytes);
-        let length = bytes.len() as u32;
+        let length = u32::try_from(bytes.len()).unwrap();
         chunk[..4].copy_from_slice(&length.to_le_bytes());
         let sum = crc32fast::hash(&chunk[8..]);
         chunk[4..8].copy_from_slice(&sum.to_le_bytes());
         let run = RunRecord { nodes: 1, page_bytes: 4096, ..RunRecord::default() };
         let file = [&gondwana_recording::FILE_HEADER[..], &encode(LAUNCHER, &run), &chunk].concat();
         for (_, written) in read(&file[..]).unwrap().written {
-            prop_assert_eq!(written.bytes.len() as u32, written.blocks.count_ones());
+            prop_assert_eq!(written.bytes.len(), written.blocks.count_ones() as usize);
         }
     }
 }

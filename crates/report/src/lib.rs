@@ -4,7 +4,6 @@
 //! nothing here reads or writes a file.
 
 #![forbid(unsafe_code)]
-#![warn(clippy::cast_possible_truncation, clippy::cast_sign_loss, clippy::cast_possible_wrap)]
 
 pub mod advice;
 pub mod csv;

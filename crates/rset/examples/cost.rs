@@ -10,11 +10,11 @@ const ROUNDS: u32 = 100;
 const REPEATED: u32 = 10_000;
 
 /// The best of many rounds, so that what else the computer does takes no part.
-fn measure<T>(name: &str, mut work: impl FnMut(u64) -> T) {
+fn measure<T>(name: &str, mut work: impl FnMut(u32) -> T) {
     let mut best = f64::INFINITY;
     for _ in 0..ROUNDS {
         let start = Instant::now();
-        for index in 0..u64::from(REPEATED) {
+        for index in 0..REPEATED {
             black_box(work(black_box(index)));
         }
         best = best.min(start.elapsed().as_secs_f64() / f64::from(REPEATED));
@@ -38,7 +38,7 @@ fn main() {
     let striped = MemoryPolicy::Striped(NonZeroU64::new(4).expect("4 is not 0"));
     for policy in [MemoryPolicy::Local, striped, MemoryPolicy::Block] {
         let placement = Placement::new(policy, &all, &machine).expect("the whole machine has memory");
-        measure(&format!("page, {policy}"), |page| placement.node_of(page, 1 << 30, NodeId(5)));
+        measure(&format!("page, {policy}"), |page| placement.node_of(page.into(), 1 << 30, NodeId(5)));
     }
     let plan = ThreadPlan::new(ThreadPolicy::Fill, &all, &machine).expect("the whole machine has processors");
     measure("thread, fill", |thread| plan.place_of(thread as usize));

@@ -12,7 +12,6 @@
 //! Pure: nothing here asks the computer that it runs on, or changes it.
 
 #![forbid(unsafe_code)]
-#![warn(clippy::cast_possible_truncation, clippy::cast_sign_loss, clippy::cast_possible_wrap)]
 
 mod allocation_rule;
 mod entry;

@@ -5,7 +5,6 @@
 //! of them. Both use the same names.
 
 #![forbid(unsafe_code)]
-#![warn(clippy::cast_possible_truncation, clippy::cast_sign_loss, clippy::cast_possible_wrap)]
 
 mod call;
 mod demangle;

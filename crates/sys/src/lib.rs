@@ -5,8 +5,6 @@
 //! ends alike. Here each argument becomes a word first, with its sign, and those that are not given are 0. `clippy.toml`
 //! keeps all other code from calling `libc::syscall`.
 
-#![warn(clippy::cast_possible_truncation, clippy::cast_sign_loss, clippy::cast_possible_wrap)]
-
 use libc::c_long;
 
 /// Most arguments that a system call has.

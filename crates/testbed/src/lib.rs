@@ -6,7 +6,6 @@
 //! node. [`Scripted`](scripted::Scripted) has machines of any protocol that do what a test says, [`Rig`](rig::Rig) and
 //! [`Pair`](pair::Pair) one and two `csm` machines for tests of single transitions.
 #![forbid(unsafe_code)]
-#![warn(clippy::cast_possible_truncation, clippy::cast_sign_loss, clippy::cast_possible_wrap)]
 
 pub mod cluster;
 mod csm;

@@ -4,7 +4,6 @@
 //! a running cluster) or read from a description ([`Machine::from_toml`]).
 
 #![forbid(unsafe_code)]
-#![warn(clippy::cast_possible_truncation, clippy::cast_sign_loss, clippy::cast_possible_wrap)]
 
 mod bytes;
 mod check;

@@ -5,6 +5,7 @@
 
 use gondwana_analysis::{Analysis, Area, Code, Names, Variable, analyse};
 use gondwana_monitor::{Direction, Kind};
+use gondwana_page::PAGE_SIZE;
 use gondwana_recording::{
     BlockRecord, End, Interval, Recording, Reference, RunRecord, SegmentKind, SegmentRecord, SiteRecord,
     Started, ThreadRecord, TransactionRow, WrittenRecord,
@@ -16,7 +17,7 @@ pub(crate) const DATA: u64 = 0x60_0000;
 /// Where the heap of node 0 is.
 pub(crate) const HEAP: u64 = 0x10_0000_0000;
 /// Bytes of a page.
-pub(crate) const PAGE: u64 = gondwana_page::PAGE_SIZE as u64;
+pub(crate) const PAGE: u64 = PAGE_SIZE as u64;
 
 /// A recording that is being made.
 pub(crate) struct Made {
@@ -99,7 +100,7 @@ impl Made {
 
     /// A node has written these bytes.
     pub(crate) fn written(&mut self, node: u16, bytes: Range<u64>) -> &mut Self {
-        for page in (bytes.start & !(PAGE - 1)..bytes.end).step_by(PAGE as usize) {
+        for page in (bytes.start & !(PAGE - 1)..bytes.end).step_by(PAGE_SIZE) {
             let of_page = self.recording.written.iter().position(|(n, w)| *n == node && w.address == page);
             let mut record = of_page.map_or_else(
                 || WrittenRecord { address: page, ..WrittenRecord::default() },
@@ -125,7 +126,7 @@ impl Made {
         let known =
             sites.iter().find(|(n, site)| *n == node && site.stack == stack).map(|(_, site)| site.number);
         let number = known.unwrap_or_else(|| {
-            let number = sites.len() as u32 + 1;
+            let number = u32::try_from(sites.len()).unwrap() + 1;
             sites.push((node, SiteRecord { number, stack: stack.to_vec() }));
             number
         });

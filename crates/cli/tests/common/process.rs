@@ -16,14 +16,14 @@ impl Process {
         // SAFETY: pidfd_open touches no memory.
         let fd = unsafe { gondwana_sys::syscall!(libc::SYS_pidfd_open, pid, 0) };
         // SAFETY: the kernel has just given us this descriptor.
-        (fd >= 0).then(|| Self { pid, fd: unsafe { OwnedFd::from_raw_fd(fd as i32) } })
+        (fd >= 0).then(|| Self { pid, fd: unsafe { OwnedFd::from_raw_fd(fd.try_into().unwrap()) } })
     }
 
     /// Waits for its end; false if that takes longer than `limit`.
     pub(crate) fn ends_within(&self, limit: Duration) -> bool {
         let mut fd = libc::pollfd { fd: self.fd.as_raw_fd(), events: libc::POLLIN, revents: 0 };
         // SAFETY: the kernel reads and writes one pollfd.
-        unsafe { libc::poll(&raw mut fd, 1, limit.as_millis() as i32) == 1 }
+        unsafe { libc::poll(&raw mut fd, 1, limit.as_millis().try_into().unwrap()) == 1 }
     }
 
     /// Sends it a signal.
@@ -46,6 +46,6 @@ impl Process {
         // SAFETY: pidfd_getfd touches no memory.
         let fd = unsafe { gondwana_sys::syscall!(libc::SYS_pidfd_getfd, self.fd.as_raw_fd(), number, 0) };
         // SAFETY: the kernel has just given us this descriptor.
-        (fd >= 0).then(|| unsafe { OwnedFd::from_raw_fd(fd as i32) })
+        (fd >= 0).then(|| unsafe { OwnedFd::from_raw_fd(fd.try_into().unwrap()) })
     }
 }

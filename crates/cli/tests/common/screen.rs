@@ -114,7 +114,7 @@ impl Terminal {
 
     /// Reads what there is; false at the end.
     fn read(&mut self, deadline: Instant) -> bool {
-        let left = deadline.saturating_duration_since(Instant::now()).as_millis() as i32;
+        let left = deadline.saturating_duration_since(Instant::now()).as_millis().try_into().unwrap();
         let mut fd = libc::pollfd { fd: self.keyboard.as_raw_fd(), events: libc::POLLIN, revents: 0 };
         // SAFETY: the kernel reads and writes one pollfd.
         if unsafe { libc::poll(&raw mut fd, 1, left) } == 0 {

@@ -284,14 +284,24 @@ impl Screenshot {
 
     /// How many pixels of a place have a colour.
     pub(crate) fn count(&self, place: Place, colour: [u8; 3]) -> usize {
-        let rows = place.top.max(0.0) as usize..(place.top + place.height) as usize;
-        let columns = place.left as usize..((place.left + place.width) as usize).min(self.width);
+        let rows = pixel(place.top)..pixel(place.top + place.height);
+        let columns = pixel(place.left)..pixel(place.left + place.width).min(self.width);
         let row = |row: usize| {
             let pixels = columns.clone().filter_map(move |column| self.pixels.get(row * self.width + column));
             pixels.filter(|&&pixel| pixel == colour).count()
         };
         rows.map(row).sum()
     }
+}
+
+/// The pixel at a place; the first one for all places before it.
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "floats have no other conversion; this one cuts off parts of pixels, and makes negative numbers 0"
+)]
+fn pixel(at: f64) -> usize {
+    at as usize
 }
 
 /// The folder in which the pages and screenshots of the tests are.

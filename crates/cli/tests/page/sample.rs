@@ -38,36 +38,32 @@ pub(crate) fn analysis() -> Analysis {
 /// As many cells as a page can have.
 pub(crate) fn full() -> Analysis {
     let threads = 4;
-    let cells = (0..200_000u64).map(|index| {
-        let (unit, thread) = (index / threads, (index % threads) as u32 * 2);
-        cell(HEAP + unit * 32, 5, GRID, thread, (unit / 500 % 7 + 1) as u32, (index % 3) as u32)
+    let cells = (0..200_000_u32).map(|index| {
+        let (unit, thread) = (index / threads, index % threads * 2);
+        cell(HEAP + u64::from(unit) * 32, 5, GRID, thread, unit / 500 % 7 + 1, index % 3)
     });
     of_cells(cells.collect())
 }
 
+/// The node on which a thread runs.
+fn node_of(thread: u32) -> u16 {
+    u16::try_from(thread % u32::from(NODES)).unwrap()
+}
+
 fn cell(address: u64, unit: u8, area: u32, thread: u32, reads: u32, writes: u32) -> Cell {
     let bytes = u64::from(reads + writes) * PAGE;
-    Cell {
-        address,
-        unit,
-        area,
-        node: (thread % u32::from(NODES)) as u16,
-        thread: thread + 1,
-        reads,
-        writes,
-        bytes,
-    }
+    Cell { address, unit, area, node: node_of(thread), thread: thread + 1, reads, writes, bytes }
 }
 
 /// Bands of rows: a thread fetches those of its neighbours at the edges most.
-fn grid(pages: u64) -> Vec<Cell> {
-    let band = pages / u64::from(THREADS);
-    let at = |page: u64| {
-        let (owner, row) = ((page / band) as u32, page % band);
-        let edge = row.min(band - 1 - row) as u32;
+fn grid(pages: u32) -> Vec<Cell> {
+    let band = pages / THREADS;
+    let at = |page: u32| {
+        let (owner, row) = (page / band, page % band);
+        let edge = row.min(band - 1 - row);
         let neighbour = if row < band / 2 { owner.wrapping_sub(1) } else { owner + 1 }.min(THREADS - 1);
-        let address = HEAP + page * PAGE;
-        let own = cell(address, 12, GRID, owner, 6 + (page % 5) as u32, 8);
+        let address = HEAP + u64::from(page) * PAGE;
+        let own = cell(address, 12, GRID, owner, 6 + page % 5, 8);
         let other = cell(address, 12, GRID, neighbour, 60 / (edge + 1), 0);
         if neighbour == owner { vec![own] } else { vec![own, other] }
     };
@@ -81,10 +77,10 @@ fn counters() -> Vec<Cell> {
         .collect()
 }
 
-fn bodies(count: u64) -> Vec<Cell> {
-    let at = |body: u64| {
-        let thread = (body % u64::from(THREADS)) as u32;
-        let address = HEAP + (1 << 30) + body * 160;
+fn bodies(count: u32) -> Vec<Cell> {
+    let at = |body: u32| {
+        let thread = body % THREADS;
+        let address = HEAP + (1 << 30) + u64::from(body) * 160;
         [cell(address, 5, BODIES, thread, 3, 9), cell(address + 64, 5, BODIES, (thread + 3) % THREADS, 12, 0)]
     };
     (0..count).flat_map(at).collect()
@@ -125,7 +121,7 @@ fn of_cells(cells: Vec<Cell>) -> Analysis {
     analysis.threads = (0..THREADS)
         .map(|number| ThreadInfo {
             number,
-            node: (number % u32::from(NODES)) as u16,
+            node: node_of(number),
             routine: if number == 0 { "main".to_owned() } else { "relax".to_owned() },
         })
         .collect();
@@ -171,7 +167,7 @@ fn run(analysis: &mut Analysis) {
     run.executable = "/home/user/relax".to_owned();
     run.command = ["./relax", "--size", "2048", "--sweeps", "200"].map(str::to_owned).to_vec();
     run.nodes = NODES;
-    run.page_bytes = PAGE as u32;
+    run.page_bytes = 1 << gondwana_page::PAGE_BITS;
     run.consistency = "rc".to_owned();
     run.fabric = "shm".to_owned();
 }
@@ -230,10 +226,10 @@ fn areas() -> Vec<Area> {
     let mut counters = area("counters", variable("counters"), one(DATA, 256), Pattern::FalselyShared);
     counters.places = vec![place("relax.c:90", "relax", 720, 13_680)];
     counters.fields = vec![Field { name: "[].updates".to_owned(), reads: 720, writes: 13_680 }];
-    let writers = (0..u64::from(THREADS)).map(|thread| UsedBytes {
-        node: (thread % u64::from(NODES)) as u16,
+    let writers = (0..THREADS).zip((DATA..).step_by(32)).map(|(thread, start)| UsedBytes {
+        node: node_of(thread),
         writes: true,
-        bytes: DATA + thread * 32..DATA + thread * 32 + 8,
+        bytes: start..start + 8,
         name: format!("counters[{thread}].updates"),
     });
     counters.falsely_shared =

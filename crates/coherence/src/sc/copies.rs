@@ -41,6 +41,7 @@ impl Sc {
         if !fits || served == 0 || served > asked {
             return Err(Violation::Contents { message: NAME });
         }
+        self.check_acks(NAME, first, acks)?;
         if untouched || !bulk.is_empty() {
             env.observe(Event::Arrived { bytes: bulk.len() as u64 }, first, served, from);
         } else {
@@ -79,6 +80,14 @@ impl Sc {
             }
         }
         self.serve_if_managed(first, env);
+        Ok(())
+    }
+
+    /// An error if a message promises more acknowledgements than there are nodes beside the writer's.
+    fn check_acks(&self, message: &'static str, page: Page, acks: u32) -> Result<(), Violation> {
+        if acks >= u32::from(self.pages.layout().nodes()) {
+            return Err(Violation::Unexpected { message, page });
+        }
         Ok(())
     }
 
@@ -172,6 +181,10 @@ impl Sc {
         let fits = if name == "Forward" { is_owner } else { entry.state == ScState::Read };
         if !fits {
             return Err(Violation::Unexpected { message: name, page });
+        }
+        // Passed on unchecked, a wrong number would seem to be this node's.
+        if let ScMessage::Forward { acks, .. } = message {
+            self.check_acks(name, page, acks)?;
         }
         self.learn_manager(name, page, from)?;
         if entry.has(HELD) {

@@ -76,7 +76,8 @@ impl Protocol for LazyUpdates {
         for page in self.used.clone() {
             let mut diff = vec![];
             if env.diff_and_keep(page, &mut diff) > 0 {
-                self.add(Update { origin: self.me, number: self.known.len() as u32, page, diff });
+                let number = u32::try_from(self.known.len()).unwrap();
+                self.add(Update { origin: self.me, number, page, diff });
             }
         }
         self.applied = self.log.len();
@@ -89,7 +90,7 @@ impl Protocol for LazyUpdates {
 
     fn publish(&mut self, to: NodeId, payload: &mut Vec<u8>, _: &mut dyn Env) {
         for Update { origin, number, page, diff } in &self.log[self.told[to.index()]..] {
-            for word in [u32::from(origin.0), *number, page.0, diff.len() as u32] {
+            for word in [origin.0.into(), *number, page.0, u32::try_from(diff.len()).unwrap()] {
                 payload.extend(word.to_le_bytes());
             }
             payload.extend(diff);
@@ -102,7 +103,8 @@ impl Protocol for LazyUpdates {
             let (head, rest) = payload.split_at_checked(HEAD).ok_or(Violation::Unintelligible)?;
             let word = |index: usize| u32::from_le_bytes(head[4 * index..4 * index + 4].try_into().unwrap());
             let (diff, rest) = rest.split_at_checked(word(3) as usize).ok_or(Violation::Unintelligible)?;
-            let (origin, page) = (NodeId(word(0) as u16), Page(word(2)));
+            let origin = u16::try_from(word(0)).map_err(|_| Violation::Unintelligible)?;
+            let (origin, page) = (NodeId(origin), Page(word(2)));
             self.add(Update { origin, number: word(1), page, diff: diff.to_vec() });
             payload = rest;
         }

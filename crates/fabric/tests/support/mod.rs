@@ -1,7 +1,7 @@
 //! Fabrics to test, and service threads for them.
 
 use gondwana_fabric::{DEFAULT_RING_BYTES, Fabric, Security, ShmFabric, ShmSegment, TcpConfig, TcpFabric};
-use gondwana_topology::NodeId;
+use gondwana_topology::{Id, NodeId};
 use std::net::TcpListener;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex};
@@ -16,7 +16,7 @@ pub(crate) type Make = fn(usize) -> Fabrics;
 
 pub(crate) fn shm(nodes: usize) -> Fabrics {
     let segment = ShmSegment::create(nodes, DEFAULT_RING_BYTES).unwrap();
-    let attach = |node| Arc::new(ShmFabric::attach(&segment, NodeId(node as u16), nodes).unwrap()) as _;
+    let attach = |node| Arc::new(ShmFabric::attach(&segment, NodeId::from_index(node), nodes).unwrap()) as _;
     (0..nodes).map(attach).collect()
 }
 
@@ -43,7 +43,7 @@ pub(crate) fn meeting(nodes: usize, security: &Security) -> (Vec<TcpListener>, V
     let listeners: Vec<_> = (0..nodes).map(|_| TcpListener::bind("127.0.0.1:0").unwrap()).collect();
     let peers: Vec<_> = listeners.iter().map(|listener| listener.local_addr().unwrap()).collect();
     let config = |node| TcpConfig {
-        node: NodeId(node as u16),
+        node: NodeId::from_index(node),
         peers: peers.clone(),
         run: [1; 16],
         security: security.clone(),

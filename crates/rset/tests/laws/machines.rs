@@ -1,7 +1,7 @@
 //! Machines and sets that tests draw.
 
 use gondwana_rset::{RSet, Registry};
-use gondwana_topology::{Bytes, Machine, NodeId, NodeSet, ProcessorId, ProcessorSet};
+use gondwana_topology::{Bytes, Id, Machine, NodeId, NodeSet, ProcessorId, ProcessorSet};
 use proptest::prelude::*;
 
 /// A machine of as many processors as there can be.
@@ -13,10 +13,10 @@ pub(crate) fn large() -> Machine {
 pub(crate) fn machines() -> impl Strategy<Value = Machine> {
     let node = (0..3usize, prop::collection::vec(10..40u32, 8), 1..4u16);
     prop::collection::vec(node, 1..8).prop_map(|nodes| {
-        let mut machine = Machine::uniform(nodes.len() as u16, 9, Bytes(1 << 30));
+        let mut machine = Machine::uniform(u16::try_from(nodes.len()).unwrap(), 9, Bytes(1 << 30));
         for (index, (kind, distances, step)) in nodes.iter().enumerate() {
             let node = &mut machine.nodes[index];
-            node.id = NodeId(index as u16 * 31);
+            node.id = NodeId::from_index(index * 31);
             node.processors = node.processors.iter().step_by(usize::from(*step)).collect();
             node.distances = distances[..nodes.len()].to_vec();
             node.distances[index] = 10;

@@ -56,12 +56,12 @@ proptest! {
     }
 
     #[test]
-    fn stripes_cycle_through_all_nodes((machine, set) in usable(), stride in 1..6u64, pages in 1..200u64) {
-        let policy = MemoryPolicy::Striped(NonZeroU64::new(stride).unwrap());
+    fn stripes_cycle_through_all_nodes((machine, set) in usable(), stride in 1..6usize, pages in 1..200u64) {
+        let policy = MemoryPolicy::Striped(NonZeroU64::new(stride as u64).unwrap());
         let placement = Placement::new(policy, &set, &machine).unwrap();
         let order: Vec<Option<NodeId>> = set.memory().iter().map(Some).collect();
         for (page, node) in nodes(&placement, pages, NodeId(0)).into_iter().enumerate() {
-            prop_assert_eq!(node, order[page / stride as usize % order.len()]);
+            prop_assert_eq!(node, order[page / stride % order.len()]);
         }
     }
 

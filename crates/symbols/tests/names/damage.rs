@@ -34,7 +34,8 @@ fn sections(bytes: &[u8]) -> Vec<std::ops::Range<usize>> {
         let name = section.name().unwrap();
         let (start, length) = section.file_range()?;
         let is_meant = name.starts_with(".debug") || [".symtab", ".strtab", ".dynsym"].contains(&name);
-        (is_meant && length > 0).then_some(start as usize..(start + length) as usize)
+        let at = |offset: u64| usize::try_from(offset).unwrap();
+        (is_meant && length > 0).then_some(at(start)..at(start + length))
     };
     file.sections().filter_map(named).collect()
 }
