@@ -51,6 +51,14 @@ impl FreedElsewhere {
     }
 }
 
+/// The node in whose part of the span the library's page is.
+const LIBRARY_PAGE_OWNER: NodeId = NodeId(0);
+
+/// The first page that the owner gives out, before all others: every node can compute where it is.
+fn library_page(heap: &Heap) -> usize {
+    heap.layout().rest(LIBRARY_PAGE_OWNER)
+}
+
 /// The heap as this node sees it.
 pub(crate) struct SharedHeap {
     heap: Arc<Heap>,
@@ -59,6 +67,10 @@ pub(crate) struct SharedHeap {
 
 impl SharedHeap {
     pub(crate) fn new(heap: Arc<Heap>) -> Self {
+        if heap.node() == LIBRARY_PAGE_OWNER {
+            let page = heap.allocate_pages(1).map(|block| block.address);
+            debug_assert_eq!(page, Some(library_page(&heap)), "the first one to be given out");
+        }
         Self { heap, freed_elsewhere: FreedElsewhere::default() }
     }
 
@@ -201,6 +213,13 @@ impl Node {
         Some(block.address)
     }
 
+    /// The page of the span where the library around the node keeps state of its own that all nodes share. At first
+    /// it is all zero.
+    #[must_use]
+    pub fn library_page(&self) -> usize {
+        library_page(&self.heap)
+    }
+
     fn take_pages(&'static self, bytes: usize) -> Option<Block> {
         self.undisturbed(move || self.heap.allocate_pages(bytes.div_ceil(PAGE_SIZE)))
     }
@@ -305,6 +324,16 @@ mod tests {
         (0..5000).for_each(|block| freed.add(NodeId(1), block));
         let counts: Vec<usize> = freed.take().iter().map(|(_, blocks)| blocks.len()).collect();
         assert_eq!(counts, [4096, 904]);
+    }
+
+    #[test]
+    fn the_page_of_the_library_is_given_to_nobody_else() {
+        let layout = Layout::new(1 << 40, 1 << 30, 2);
+        let heaps = [0, 1].map(|node| SharedHeap::new(Heap::new(layout, NodeId(node))));
+        let [first, second] = heaps.each_ref().map(|heap| library_page(heap));
+        assert_eq!(first, second);
+        assert!(heaps[0].is_block(first));
+        assert_eq!(heaps[0].allocate_pages(1).map(|block| block.address), Some(first + PAGE_SIZE));
     }
 
     #[test]

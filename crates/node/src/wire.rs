@@ -190,6 +190,13 @@ pub enum ProcessChange {
     },
     /// The program has made a robust mutex.
     ExpectRobustMutexes,
+    /// The parameters of `erand48` and its relatives, which have their state from the caller.
+    Congruential {
+        /// What the state is multiplied by.
+        multiplier: u64,
+        /// What is added then.
+        addend: u16,
+    },
 }
 
 /// What a node has at the number of a standard stream.

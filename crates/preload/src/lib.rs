@@ -17,6 +17,7 @@ mod plt_stubs;
 mod private;
 mod private_stack;
 mod pthread;
+mod random;
 mod report;
 mod signals;
 mod span_stack;

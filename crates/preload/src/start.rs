@@ -4,7 +4,7 @@ use crate::io::{descriptors, stream_memory, streams_elsewhere, streams_for_other
 use crate::numbers::many;
 use crate::stack::on_stack;
 use crate::{
-    alloc, api, constructors, exit, library, map, plt_stubs, private_stack, pthread, report, signals,
+    alloc, api, constructors, exit, library, map, plt_stubs, private_stack, pthread, random, report, signals,
     span_stack,
 };
 use gondwana_control::{Boot, Control, Report};
@@ -108,6 +108,7 @@ pub(crate) unsafe extern "C" fn __libc_start_main(
     signals::begin();
     if nodes > 1 {
         api::begin(node);
+        random::begin(node);
     }
     if first {
         if let Some(fini) = loader_fini {
@@ -155,6 +156,7 @@ fn apply(change: &ProcessChange) -> c_int {
             exit::at_exit_here(to_usize(function), to_usize(argument), to_usize(object))
         }
         ProcessChange::ExpectRobustMutexes => pthread::expect_robust_mutexes(),
+        ProcessChange::Congruential { multiplier, addend } => random::set_parameters_here(multiplier, addend),
     }
 }
 

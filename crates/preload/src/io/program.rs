@@ -98,6 +98,7 @@ pub(super) unsafe extern "C" fn fork() -> pid_t {
         let forked = node.fork(|| unsafe { crate::real!(fork: fn() -> pid_t)() });
         if forked == Ok(0) {
             descriptors::restore();
+            crate::random::restore();
         }
         return forked.unwrap_or_else(|error| {
             crate::errno::set(error);

@@ -1,5 +1,6 @@
 //! Where the calling thread is: in which team, at which piece of work, in which task.
 
+use super::league::League;
 use super::share::Share;
 use super::sync;
 use super::task_record::{Group, Task};
@@ -15,6 +16,7 @@ pub(super) struct Context {
     pub team: *mut Team,
     pub number: u32,
     pub controls: Controls,
+    pub league: League,
     /// The number of work-sharing constructs that the thread has met in its region.
     pub sequence: u64,
     /// The piece of work that the thread is in.
@@ -73,6 +75,7 @@ impl Context {
             team,
             number,
             controls,
+            league: League::ALONE,
             sequence: 0,
             share: null_mut(),
             trip: 0,

@@ -11,9 +11,9 @@ pub(super) type Body = unsafe extern "C" fn(*mut c_void);
 /// Enters a region as thread `number`.
 pub(super) fn come(team: *mut Team, number: u32) {
     // SAFETY: what is read was written before the thread was told of the team.
-    let (controls, first) = unsafe { ((*team).controls, (*team).first) };
+    let (controls, league, first) = unsafe { ((*team).controls, (*team).league, (*team).first) };
     let sequence = u64::from(!first.is_null());
-    context::set(Context { share: first, sequence, ..Context::new(team, number, controls) });
+    context::set(Context { league, share: first, sequence, ..Context::new(team, number, controls) });
 }
 
 /// Waits for the other threads at the end of a region.

@@ -3,11 +3,12 @@
 //! libgomp cannot run on several nodes: its threads write to each other's thread-local variables, and it waits by
 //! inline system calls and atomic instructions. This runtime keeps shared state in shared memory and accesses it only
 //! under cluster-wide locks, so it is correct under each consistency. Parts of libgomp without a counterpart here
-//! that touch no other thread (devices, leagues of teams) are used as they are.
+//! that touch no other thread (devices, leagues of teams) carry out what this runtime has put in order.
 
 mod context;
 mod critical;
 mod depend;
+mod league;
 mod locks;
 mod loops;
 mod membership;
@@ -24,6 +25,7 @@ mod settings;
 mod share;
 mod single;
 mod sync;
+mod target;
 mod task;
 mod task_record;
 mod taskloop;

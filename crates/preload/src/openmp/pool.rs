@@ -45,12 +45,13 @@ impl Dock {
     }
 }
 
-/// The main thread's dock, the number of meetings, and the team of the last one.
+/// The main thread's dock, the number of meetings, the team of the last one, and whether that is still in its region.
 #[derive(Clone, Copy)]
 struct Berth {
     dock: *mut Dock,
     meetings: usize,
     team: *mut Team,
+    busy: bool,
 }
 
 /// The start data of a new thread, in shared memory.
@@ -74,7 +75,7 @@ pub(super) enum Started {
 
 thread_local! {
     static BERTH: Cell<Berth> =
-        const { Cell::new(Berth { dock: null_mut(), meetings: 0, team: null_mut() }) };
+        const { Cell::new(Berth { dock: null_mut(), meetings: 0, team: null_mut(), busy: false }) };
 }
 
 /// True if other threads can be started.
@@ -86,7 +87,10 @@ pub(super) fn is_possible() -> bool {
 pub(super) fn has_tasks() -> bool {
     static HAS: OnceLock<bool> = OnceLock::new();
     *HAS.get_or_init(|| {
-        let makes = |name: &str| matches!(name, "GOMP_task" | "GOMP_taskloop" | "GOMP_taskloop_ull");
+        let makes = |name: &str| {
+            name.starts_with("GOMP_target_")
+                || matches!(name, "GOMP_task" | "GOMP_taskloop" | "GOMP_taskloop_ull")
+        };
         let found = loaded::visit(|object| match object.needs_symbol(makes) {
             true => ControlFlow::Break(()),
             false => ControlFlow::Continue(()),
@@ -103,7 +107,8 @@ pub(super) fn start(team: Team) -> (*mut Team, Started) {
         return (team, Started::None);
     }
     let main = Node::current().is_some_and(|node| Thread::current(node).id == node.main_thread());
-    if main && level == 1 {
+    // A `target` region is outside all others, even if the main thread meets it inside one.
+    if main && level == 1 && !BERTH.get().busy {
         start_docked(team, threads);
         return (team, Started::Docked);
     }
@@ -128,6 +133,7 @@ fn start_docked(team: *mut Team, threads: u32) {
         }
         berth.meet(Word { moved: null_mut(), team });
     }
+    berth.busy = true;
     BERTH.set(berth);
 }
 
@@ -156,7 +162,7 @@ impl Started {
     pub(super) fn end(self, team: *mut Team) {
         let threads = match self {
             Self::None => vec![],
-            Self::Docked => return,
+            Self::Docked => return BERTH.set(Berth { busy: false, ..BERTH.get() }),
             Self::Own(threads) => threads,
         };
         for thread in threads {

@@ -61,6 +61,8 @@ exported! {
         at_level(level).map_or(-1, |(_, number)| int(number));
     fn omp_get_team_size, omp_get_team_size_(level: c_int) -> c_int =
         at_level(level).map_or(-1, |(threads, _)| int(threads));
+    fn omp_get_team_num, omp_get_team_num_() -> c_int = context::get().league.team;
+    fn omp_get_num_teams, omp_get_num_teams_() -> c_int = context::get().league.teams;
     fn omp_get_cancellation, omp_get_cancellation_() -> c_int = 0;
     fn omp_get_proc_bind, omp_get_proc_bind_() -> c_int = 0;
     fn omp_get_num_places, omp_get_num_places_() -> c_int = 0;

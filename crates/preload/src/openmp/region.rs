@@ -41,6 +41,7 @@ pub(super) fn begin(function: Body, data: *mut c_void, asked: u32, first: Option
     }
     let mut team = Team::new(threads, before.team, before.number, controls, pool::has_tasks());
     (team.function, team.data) = (function as usize, data as usize);
+    team.league = before.league;
     if let Some(first) = first {
         team.first = first.first();
         team.shares = team.first;

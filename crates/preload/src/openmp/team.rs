@@ -1,5 +1,6 @@
 //! The threads that run one parallel region.
 
+use super::league::League;
 use super::queue::Queue;
 use super::schedule::Schedule;
 use super::settings;
@@ -49,6 +50,8 @@ pub(super) struct Team {
     pub function: usize,
     pub data: usize,
     pub controls: Controls,
+    /// Where the thread is that began the region.
+    pub league: League,
     /// The work that the region begins with; null for none.
     pub first: *mut Share,
     /// The pieces of work that not all threads are done with.
@@ -88,6 +91,7 @@ impl Team {
             function: 0,
             data: 0,
             controls,
+            league: League::ALONE,
             first: null_mut(),
             shares: null_mut(),
             tasking: tasking && threads > 1,
