@@ -7,11 +7,13 @@ use gondwana_testbed::scripted::{SIZE, Scripted, Seen};
 const UPDATES: u8 = 3;
 
 fn nodes(count: u16, options: CsmOptions) -> Scripted {
-    Scripted::new(count, 1, |layout| Box::new(Csm::new(layout, options)))
+    let mut nodes = Scripted::new(count, 1, |layout| Box::new(Csm::new(layout, options)));
+    nodes.memories.iter_mut().for_each(|memory| memory.observed = false);
+    nodes
 }
 
 fn with_updates() -> CsmOptions {
-    CsmOptions { one_sided: false, updates: UPDATES, migrate: false, sample: 1000, ..CsmOptions::default() }
+    CsmOptions { one_sided: false, updates: UPDATES, migrate: false, ..CsmOptions::default() }
 }
 
 /// One node writes its byte, and another one reads it after both have synchronised; what the reader was sent.
@@ -26,7 +28,11 @@ fn round(nodes: &mut Scripted, writer: usize, reader: usize) -> &'static str {
         Event::NoticeReceived if usize::from(node) == reader => Some("notice"),
         _ => None,
     };
-    nodes.take_seen().into_iter().find_map(told).unwrap_or("nothing")
+    let seen = nodes.take_seen();
+    let count = |is: fn(Event) -> bool| seen.iter().filter(|(_, event, ..)| is(*event)).count();
+    let received = count(|event| matches!(event, Event::UpdateReceived { .. }));
+    assert_eq!(count(|event| matches!(event, Event::UpdateSent { .. })), received);
+    seen.into_iter().find_map(told).unwrap_or("nothing")
 }
 
 #[test]
@@ -117,6 +123,18 @@ fn a_page_is_served_as_it_was_released() {
     nodes.acquire(1);
     nodes.read(1, 0, 1);
     assert_eq!((nodes.memories[1].read(0), nodes.memories[1].read(SIZE - 1)), (released, 9));
+}
+
+/// A monitor sees at faults who reads.
+#[test]
+fn while_a_monitor_observes_there_are_none() {
+    let mut nodes = nodes(3, with_updates());
+    nodes.memories.iter_mut().for_each(|memory| memory.observed = true);
+    nodes.write(0, 0, 1);
+    for _ in 0..10 {
+        assert_ne!(round(&mut nodes, 0, 2), "update");
+        assert_ne!(round(&mut nodes, 1, 2), "update");
+    }
 }
 
 #[test]

@@ -245,7 +245,7 @@ impl Csm {
             return Err(Violation::Contents { message: NAME });
         }
         // Who is updated does not fault, so that a monitor would not see that it reads.
-        let samples = env.is_observed() && flush.number.is_multiple_of(self.options.sample.into());
+        let can_update = !env.is_observed();
         let mut rest = bulk;
         let (mut applied, mut patched) = (0, 0);
         let mut grants = Vec::new();
@@ -292,7 +292,7 @@ impl Csm {
             }
             patched += 1;
             let alone = self.known(&known).sharers.is_subset_of(origin);
-            let Told { notified, updated } = self.take_told(page, origin, flush.number, !samples);
+            let Told { notified, updated } = self.take_told(page, origin, flush.number, can_update);
             notices.add(notified, page);
             notices.update(updated, page, diff);
             if alone {
