@@ -142,6 +142,8 @@ pub trait Fabric: Send + Sync {
 pub struct Gathering {
     /// The fabric that the thread was gathering for before, as a number.
     outer: usize,
+    /// It had gathered some by then.
+    has_gathered: bool,
 }
 
 /// A thread's declaration that it polls; ends when dropped.

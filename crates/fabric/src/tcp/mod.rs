@@ -8,6 +8,7 @@ mod handshake;
 mod mesh;
 mod process_clock;
 mod queue;
+mod shake;
 pub mod socket;
 #[cfg(test)]
 mod tests;
@@ -118,6 +119,8 @@ struct Receiving {
 thread_local! {
     /// The fabric that this thread gathers messages for, as a number.
     static GATHERING: Cell<usize> = const { Cell::new(0) };
+    /// It has gathered some.
+    static HAS_GATHERED: Cell<bool> = const { Cell::new(false) };
 }
 
 impl TcpFabric {
@@ -208,17 +211,20 @@ impl Fabric for TcpFabric {
             return Err(SendError::Lost(to));
         }
         let later = GATHERING.get() == self.key();
+        if later {
+            HAS_GATHERED.set(true);
+        }
         self.settle(connection, connection.send(&self.sockets, head, bulk, later));
         Ok(())
     }
 
     fn begin_gathering(&self) -> Gathering {
-        Gathering { outer: GATHERING.replace(self.key()) }
+        Gathering { outer: GATHERING.replace(self.key()), has_gathered: HAS_GATHERED.get() }
     }
 
-    fn end_gathering(&self, Gathering { outer }: Gathering) {
+    fn end_gathering(&self, Gathering { outer, has_gathered }: Gathering) {
         GATHERING.set(outer);
-        if outer != self.key() {
+        if outer != self.key() && HAS_GATHERED.replace(has_gathered) {
             for connection in self.peers() {
                 self.settle(connection, connection.flush(&self.sockets));
             }

@@ -2,8 +2,9 @@
 //! computers. Both ends spin.
 
 use super::frame::{Channel, LENGTH, MAX_FRAME, TAG};
-use super::handshake::{FIRST_FRAME, Handshake, Identity, Step};
+use super::handshake::{FIRST_FRAME, Identity};
 use super::queue::ByteQueue;
+use super::shake::shake;
 use crate::raw::RoundTrip;
 use gondwana_topology::NodeId;
 use std::io::{ErrorKind, Read, Result, Write};
@@ -92,36 +93,10 @@ fn ends() -> Result<(End, End)> {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
     let caller = TcpStream::connect(listener.local_addr()?)?;
     let (called, _) = listener.accept()?;
-    let [first, second] = channels();
-    Ok((End::new(caller, first)?, End::new(called, second)?))
-}
-
-/// The keys of a handshake as between two nodes.
-fn channels() -> [Channel; 2] {
-    const ME: &str = "a handshake with oneself succeeds";
     let secret = [7; 32];
     let identity = |node| Identity { node: NodeId(node), nodes: 2, run: [0; 16], secret: Some(&secret) };
-    let mut responder = Handshake::respond(identity(0));
-    let (mut initiator, mut flight) = Handshake::initiate(identity(1), NodeId(0));
-    let (mut sides, mut channels) = ([&mut responder, &mut initiator], vec![]);
-    while channels.len() < 2 {
-        let (mut reply, mut rest) = (vec![], &flight[..]);
-        while !rest.is_empty() {
-            let (taken, behind) = rest.split_at(sides[0].needs());
-            rest = behind;
-            match sides[0].advance(taken).unwrap_or_else(|_| unreachable!("{ME}")) {
-                Step::Wait => {}
-                Step::Send(bytes) => reply.extend(bytes),
-                Step::Done(bytes, _, channel) => {
-                    reply.extend(bytes);
-                    channels.push(channel);
-                }
-            }
-        }
-        flight = reply;
-        sides.swap(0, 1);
-    }
-    channels.try_into().unwrap_or_else(|_| unreachable!("each side has one"))
+    let (first, second) = shake(identity(1), identity(0)).expect("both know the secret");
+    Ok((End::new(caller, first)?, End::new(called, second)?))
 }
 
 /// Times `rounds` round trips: a short request, and an answer of `bulk_bytes` bytes besides as much. `None` for no rounds.
