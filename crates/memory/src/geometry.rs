@@ -1,5 +1,6 @@
 //! Which addresses are shared and how pages of them are numbered.
 
+use gondwana_page::whole_pages;
 use std::ops::Range;
 
 pub use gondwana_page::PAGE_SIZE;
@@ -23,12 +24,6 @@ pub struct Segment {
     pub pages: u32,
     /// Number of its first page.
     pub first: u32,
-}
-
-/// How many whole pages so many bytes are. Numbers of pages have 32 bits: no segment has as many as the greatest.
-#[inline]
-pub(crate) fn whole_pages(bytes: usize) -> u32 {
-    u32::try_from(bytes / PAGE_SIZE).unwrap_or(u32::MAX)
 }
 
 impl Segment {

@@ -3,7 +3,7 @@
 use crate::MemoryError;
 use crate::access::{Mechanism, Protection};
 use crate::diff;
-use crate::geometry::{Geometry, PAGE_SIZE, PageBytes, RUNTIME_BASE, Segment, whole_pages};
+use crate::geometry::{Geometry, PAGE_SIZE, PageBytes, RUNTIME_BASE, Segment};
 use crate::mapping::{map_at, map_copy, map_over, read_ahead, unmap};
 use crate::memfd::{data_in, memfd, next_data, set_length};
 use crate::peer::Peer;
@@ -11,7 +11,7 @@ use crate::remote::{RemoteAccessTable, RemoteMemory, TableLayout, Withdrawal};
 use crate::resident;
 use crate::twins::Twins;
 use gondwana_elf::DataSegment;
-use gondwana_page::{Access, RemoteAccess, Writers};
+use gondwana_page::{Access, RemoteAccess, Writers, whole_pages};
 use gondwana_racing::{RacingBytes, RacingBytesMut};
 use gondwana_topology::NodeSet;
 use std::ops::Range;

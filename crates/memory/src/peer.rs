@@ -6,9 +6,10 @@
 
 use crate::MemoryError;
 use crate::access::Uffd;
-use crate::geometry::{Geometry, PAGE_SIZE, whole_pages};
+use crate::geometry::{Geometry, PAGE_SIZE};
 use crate::mapping::{map_at, map_read_only};
 use crate::remote::{Capabilities, MappedWords, RemoteMemory, SharedWords, TableLayout};
+use gondwana_page::whole_pages;
 use gondwana_racing::{RacingBytes, RacingBytesMut};
 use std::io;
 use std::ops::Range;

@@ -6,10 +6,10 @@
 //! twins a chunk of frames. A message for a ring that is full is copied to its backlog.
 
 use crate::monitor::Touch;
-use crate::numbers::whole_pages;
 use crate::wait_slots::event;
 use crate::{Node, Thread};
 use gondwana_coherence::{Access, HomeRole, Outcome, Page};
+use gondwana_page::whole_pages;
 use gondwana_prefetch::{Fault, Kind, Prediction, Prefetch};
 
 /// Most pages that one fault prefetches.

@@ -1,13 +1,6 @@
 //! Conversions of numbers that more than one part of the node needs.
 
-use gondwana_page::PAGE_SIZE;
 use std::time::Duration;
-
-/// How many whole pages so many bytes are. Numbers of pages have 32 bits: there are never as many as the greatest.
-#[inline]
-pub(crate) fn whole_pages(bytes: usize) -> u32 {
-    u32::try_from(bytes / PAGE_SIZE).unwrap_or(u32::MAX)
-}
 
 /// A time in nanoseconds, of which 64 bits have room for centuries.
 #[inline]
@@ -27,7 +20,6 @@ mod tests {
 
     #[test]
     fn what_does_not_fit_is_not_cut_off() {
-        assert_eq!([0, 4095, 4096, 10 << 12, usize::MAX].map(whole_pages), [0, 0, 1, 10, u32::MAX]);
         assert_eq!(nanoseconds(Duration::new(5_000_000_000, 999_999_999)), 5_000_000_000_999_999_999);
         assert_eq!([2, 1 << 32].map(error_number), [libc::ENOENT, libc::EPROTO]);
     }

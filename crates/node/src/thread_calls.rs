@@ -3,7 +3,6 @@
 use crate::Node;
 use crate::clock::{Activity, Scope};
 use crate::monitor::Touch;
-use crate::numbers::whole_pages;
 use crate::schedule;
 use crate::sync::JoinWait;
 use crate::thread_number::{
@@ -14,7 +13,7 @@ use crate::wire::{ThreadSpec, Wire};
 use gondwana_coherence::sync::{Answer, Request, SyncError, Thread as ThreadId, Ticket};
 use gondwana_coherence::{Access, Page};
 use gondwana_memory::PAGE_SIZE;
-use gondwana_page::to_usize;
+use gondwana_page::{to_usize, whole_pages};
 use gondwana_prefetch::Prefetch;
 use gondwana_topology::{NodeId, NodeSet};
 use std::ops::Range;

@@ -18,6 +18,13 @@ pub const fn to_usize(number: u64) -> usize {
     usize::from_ne_bytes(number.to_ne_bytes())
 }
 
+/// How many whole pages so many bytes are. Numbers of pages have 32 bits: there are never as many as the greatest.
+#[must_use]
+#[inline]
+pub fn whole_pages(bytes: usize) -> u32 {
+    u32::try_from(bytes / PAGE_SIZE).unwrap_or(u32::MAX)
+}
+
 /// The access of a node's threads to a page that raises no fault.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum Access {
@@ -52,4 +59,14 @@ pub enum Writers {
     ToBeStopped,
     /// As `ToBeStopped`, but nodes that claim few pages may leave them write access: the home compares the copies.
     Compared,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_does_not_fit_is_not_cut_off() {
+        assert_eq!([0, 4095, 4096, 10 << 12, usize::MAX].map(whole_pages), [0, 0, 1, 10, u32::MAX]);
+    }
 }

@@ -6,9 +6,9 @@ mod mprotect;
 mod uffd;
 
 use crate::MemoryError;
-use crate::geometry::{Geometry, PAGE_SIZE, whole_pages};
+use crate::geometry::{Geometry, PAGE_SIZE};
 use crate::mapping::SparseTable;
-use gondwana_page::Access;
+use gondwana_page::{Access, whole_pages};
 use gondwana_racing::RacingBytes;
 use serde::{Deserialize, Serialize};
 use std::ops::Range;

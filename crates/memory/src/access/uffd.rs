@@ -2,8 +2,8 @@
 //! thread that caused them.
 
 use crate::MemoryError;
-use crate::geometry::{PAGE_SIZE, whole_pages};
-use gondwana_page::to_usize;
+use crate::geometry::PAGE_SIZE;
+use gondwana_page::{to_usize, whole_pages};
 use gondwana_racing::RacingBytes;
 use linux_raw_sys::general as sys;
 use linux_raw_sys::ioctl;

@@ -1,12 +1,11 @@
 //! Memory that the program asks for with a policy of its own.
 
 use super::Region;
-use crate::numbers::whole_pages;
 use crate::{Caller, Node};
 use gondwana_coherence::Page;
 use gondwana_coherence::PlacedHomes;
 use gondwana_memory::PAGE_SIZE;
-use gondwana_page::to_usize;
+use gondwana_page::{to_usize, whole_pages};
 use gondwana_rset::Placement;
 use gondwana_topology::NodeId;
 use std::sync::Arc;

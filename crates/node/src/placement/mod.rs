@@ -14,13 +14,12 @@ pub(crate) use found::HomeRun;
 use gondwana_locks::lock;
 pub(crate) use replicas::Replicated;
 
-use crate::numbers::whole_pages;
 use crate::{Node, Thread};
 use gondwana_coherence::Page;
 use gondwana_control::{Boot, Homes, PlacementTarget, RuleMemory, machine};
 use gondwana_memory::heap::Block;
 use gondwana_memory::{Geometry, PAGE_SIZE};
-use gondwana_page::to_usize;
+use gondwana_page::{to_usize, whole_pages};
 use gondwana_rset::{MemoryPolicy, Placement, PlacementError, RSet};
 use serde_json::{Value, json};
 use std::collections::HashMap;

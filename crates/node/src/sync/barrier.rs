@@ -15,7 +15,7 @@ impl Node {
             let freed = self.begin_release();
             if !freed.is_empty() {
                 // They may be handed out again only when what was written to them before is released.
-                let peer = self.only_peer();
+                let peer = self.layout.only_peer();
                 self.complete_release(
                     SyncPoint { object: Some(object), peer, ..SyncPoint::default() },
                     freed,

@@ -61,7 +61,7 @@ impl Node {
     /// Makes what this node wrote visible to threads that learn of it later, from messages that this node sends. They are about
     /// `object`, if it is one.
     pub fn release(&'static self, object: Option<Object>) {
-        let peer = self.only_peer();
+        let peer = self.layout.only_peer();
         self.release_at(SyncPoint { object, peer, ..SyncPoint::default() });
     }
 
@@ -80,10 +80,6 @@ impl Node {
             let freed = self.begin_release();
             self.complete_release(at, freed);
         })
-    }
-
-    fn only_peer(&self) -> Option<NodeId> {
-        self.layout.only_peer()
     }
 
     /// Writes out what standard output holds; returns the blocks of other nodes' heaps that were freed here, by

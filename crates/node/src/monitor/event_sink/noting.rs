@@ -1,11 +1,10 @@
 //! Putting what the event sink sees into the table, and counting it for the bank.
 
 use super::EventSink;
-use crate::numbers::whole_pages;
 use gondwana_coherence::Page;
 use gondwana_memory::PAGE_SIZE;
 use gondwana_monitor::{Direction, Kind, Transaction, Units};
-use gondwana_page::{PAGE_BITS, to_usize};
+use gondwana_page::{PAGE_BITS, to_usize, whole_pages};
 use gondwana_topology::NodeId;
 use std::ops::Range;
 
