@@ -46,7 +46,7 @@ impl Core {
 
     /// What the coherence protocol counted.
     pub(crate) fn counters(&self) -> &gondwana_coherence::Counters {
-        self.engine.counters()
+        self.engine.protocol().counters()
     }
 
     /// The names of the kinds of messages that the coherence protocol sends.

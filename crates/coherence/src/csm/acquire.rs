@@ -1,7 +1,7 @@
 //! Write notices and what an acquire does about them.
 
 use super::Csm;
-use super::message::{CsmMessage, Update};
+use super::message::{CsmMessage, Update, pieces};
 use super::state::{PENDING, REFETCH, State};
 use crate::runs::{count_of, runs};
 use crate::{Access, Env, Event, Page, Violation};
@@ -22,10 +22,7 @@ impl Csm {
         for &page in pages.iter().chain(updates.iter().map(|Update { page, .. }| page)) {
             self.pages.check(page, 1)?;
         }
-        let lengths: u64 = updates.iter().map(|update| u64::from(update.length)).sum();
-        if lengths != bulk.len() as u64 {
-            return Err(Violation::Contents { message: NAME });
-        }
+        let diffs = pieces(NAME, updates.iter().map(|update| update.length), bulk)?;
         for (first, count) in runs(pages) {
             env.observe(Event::NoticeReceived, first, count, origin);
         }
@@ -35,10 +32,7 @@ impl Csm {
             self.note_change(page);
         }
         self.counters.notices_received += pages.len() as u64;
-        let mut rest = bulk;
-        for &Update { page, length } in updates {
-            let (diff, after) = rest.split_at(length as usize);
-            rest = after;
+        for (&Update { page, length }, diff) in updates.iter().zip(diffs) {
             env.observe(Event::UpdateReceived { bytes: length }, page, 1, from);
             self.take_update(page, diff, env);
         }

@@ -1,6 +1,6 @@
 //! What the home of a page does for other nodes.
 
-use super::message::{CsmMessage, DiffEntry, Grant, HomeGrant};
+use super::message::{CsmMessage, DiffEntry, Grant, HomeGrant, pieces};
 use super::outbox::FlushId;
 use super::state::{ONLY_CLAIMED, PINNED, PageEntry, State, TWIN};
 use super::{Csm, History};
@@ -190,6 +190,12 @@ impl Csm {
         self.known(&entry).unconfirmed(&self.completed)
     }
 
+    /// True if sharers may be sent what has changed instead of a notice: where they cannot read it themselves. Who is updated does
+    /// not fault, so that a monitor would not see that it reads.
+    pub(super) fn can_update(&self, env: &dyn Env) -> bool {
+        !self.options.one_sided && self.options.updates > 0 && !env.is_observed()
+    }
+
     /// The nodes that must be told that flush `flush` of `origin` changed the page: every other sharer, and those
     /// that an earlier notice may not have reached yet. Those that are sent notices cease to be sharers. If the changes are at
     /// hand, sharers that have fetched the page again after each notice can be `updated` instead; after some updates in a row they
@@ -200,8 +206,8 @@ impl Csm {
         let mut others = known.sharers;
         let keeps = others.remove(origin);
         let unconfirmed = known.unconfirmed(&self.completed);
-        let updates = can_update && !self.options.one_sided && known.updates < self.options.updates;
-        let updated = if updates { others.intersection(&known.rereads) } else { NodeSet::EMPTY };
+        let can_update = can_update && known.updates < self.options.updates;
+        let updated = if can_update { others.intersection(&known.rereads) } else { NodeSet::EMPTY };
         let updated = updated.difference(&unconfirmed);
         let notified = others.difference(&updated).union(&unconfirmed);
         if !notified.is_empty() || !updated.is_empty() {
@@ -240,21 +246,14 @@ impl Csm {
         const NAME: &str = "Diffs";
         let origin = flush.origin;
         self.pages.check_node(NAME, origin)?;
-        let lengths: u64 = entries.iter().map(|entry| u64::from(entry.length)).sum();
-        if lengths != bulk.len() as u64 {
-            return Err(Violation::Contents { message: NAME });
-        }
-        // Who is updated does not fault, so that a monitor would not see that it reads.
-        let can_update = !env.is_observed();
-        let mut rest = bulk;
+        let diffs = pieces(NAME, entries.iter().map(|entry| entry.length), bulk)?;
+        let can_update = self.can_update(env);
         let (mut applied, mut patched) = (0, 0);
         let mut grants = Vec::new();
         let mut batches = std::mem::take(&mut self.scratch.batches);
         let mut notices = std::mem::take(&mut self.scratch.notices);
-        for entry in entries {
+        for (entry, diff) in entries.iter().zip(diffs) {
             let page = entry.page;
-            let (diff, after) = rest.split_at(entry.length as usize);
-            rest = after;
             self.pages.check(page, 1)?;
             if entry.length > 0 {
                 env.observe(Event::DiffReceived { bytes: entry.length }, page, 1, origin);

@@ -102,9 +102,8 @@ impl Csm {
         let going_on = self.going_on(page);
         let mut diff = std::mem::take(&mut self.scratch.bytes);
         let written = match going_on {
-            // As in `take_diffs`, a monitor is to see who reads.
-            Some(Kept::Written) if self.options.one_sided || env.is_observed() => env.renew_twin(page),
-            Some(Kept::Written) => env.diff_and_keep(page, &mut diff) > 0,
+            Some(Kept::Written) if self.can_update(env) => env.diff_and_keep(page, &mut diff) > 0,
+            Some(Kept::Written) => env.renew_twin(page),
             Some(Kept::Idle) => false,
             None => env.is_written(page),
         };

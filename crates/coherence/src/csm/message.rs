@@ -1,8 +1,8 @@
 //! What two [`Csm`](super::Csm) machines say to each other. Page contents and diffs travel beside it as plain bytes ("bulk").
 
 use super::History;
-use crate::Page;
 use crate::message::{Encoded, Kind};
+use crate::{Page, Violation};
 use gondwana_topology::{NodeId, NodeSet};
 use serde::{Deserialize, Serialize};
 
@@ -138,6 +138,25 @@ pub struct Update {
     pub page: Page,
     /// Bytes of the bulk that belong to it.
     pub length: u32,
+}
+
+/// The bulk of a message in pieces of these lengths.
+///
+/// # Errors
+/// If they are not together as long as the bulk.
+pub(super) fn pieces<'a>(
+    message: &'static str,
+    lengths: impl Iterator<Item = u32> + Clone,
+    mut bulk: &'a [u8],
+) -> Result<impl Iterator<Item = &'a [u8]>, Violation> {
+    if lengths.clone().map(u64::from).sum::<u64>() != bulk.len() as u64 {
+        return Err(Violation::Contents { message });
+    }
+    Ok(lengths.map(move |length| {
+        let (piece, rest) = bulk.split_at(length as usize);
+        bulk = rest;
+        piece
+    }))
 }
 
 /// Names of the kinds of these messages.

@@ -17,7 +17,7 @@ use crate::sync::{
     Answer, BarrierCounters, BarrierEnv, Barriers, LockCounters, LockEnv, LockTable, Locks, ManagerOf, Reply,
     Request, Server, SyncMessage, Ticket,
 };
-use crate::{Counters, Layout, Outcome, Protocol, SyncPoint, Violation, Waiter};
+use crate::{Layout, Outcome, Protocol, SyncPoint, Violation, Waiter};
 use gondwana_topology::NodeId;
 use pending::{Pending, PendingWork};
 use std::sync::Arc;
@@ -69,12 +69,6 @@ impl Engine {
     #[must_use]
     pub fn protocol(&self) -> &dyn Protocol {
         self.protocol.as_ref()
-    }
-
-    /// What the coherence protocol counted.
-    #[must_use]
-    pub fn counters(&self) -> &Counters {
-        self.protocol.counters()
     }
 
     /// What lock tokens counted.
