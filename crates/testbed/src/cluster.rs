@@ -357,10 +357,7 @@ impl Cluster {
     /// True if the thread may access the address now; otherwise it faults.
     fn permitted(&mut self, index: usize, address: usize, access: Access) -> bool {
         let node = self.threads[index].node;
-        let page = self.nodes[node].memory.page_of(address);
-        if self.nodes[node].memory.access[page.0 as usize] >= access {
-            return true;
-        }
+        let Some(page) = self.nodes[node].memory.lacks(address, access) else { return true };
         self.threads[index].phase = Phase::Fault;
         let waiter = Waiter(index as u64);
         let outcome = self.call(node, |engine, env| {

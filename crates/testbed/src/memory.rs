@@ -55,6 +55,12 @@ impl Memory {
         Page(u32::try_from(address / self.size).expect("pages have numbers of 32 bits"))
     }
 
+    /// The page that a thread must fault on to access an address, if it must.
+    pub(crate) fn lacks(&self, address: usize, access: Access) -> Option<Page> {
+        let page = self.page_of(address);
+        (self.access[page.0 as usize] < access).then_some(page)
+    }
+
     /// The byte at an address, as a thread reads it.
     pub fn read(&self, address: usize) -> u8 {
         self.frames[address]
