@@ -22,7 +22,8 @@ const TRY_EVERY: usize = 7;
 enum Command {
     Message(NodeId, LockMessage),
     Flushed(Object),
-    LetGo,
+    /// The time of tokens that stay has begun to run.
+    Kept,
     Stop,
 }
 
@@ -41,6 +42,18 @@ struct Inside<'a>(&'a Node);
 impl Inside<'_> {
     fn tell(&self, node: NodeId, command: Command) {
         self.0.services[node.index()].send(command).unwrap();
+    }
+}
+
+impl Node {
+    /// Runs `act` under the node's lock, as a thread of the program or the service thread.
+    fn with_locks<R>(&self, act: impl FnOnce(&mut Locks, &mut Inside) -> R) -> R {
+        let mut locks = self.locks.lock().unwrap();
+        let result = act(&mut locks, &mut Inside(self));
+        if locks.take_newly_kept() {
+            Inside(self).tell(self.me, Command::Kept);
+        }
+        result
     }
 }
 
@@ -70,17 +83,22 @@ impl LockEnv for Inside<'_> {
 }
 
 fn serve(node: &Node, commands: &Receiver<Command>) {
+    let mut due: Option<Duration> = None;
     loop {
-        let command = commands.recv().unwrap();
-        let mut locks = node.locks.lock().unwrap();
-        match command {
-            Command::Message(from, message) => locks.message(from, message, &mut Inside(node)).unwrap(),
-            Command::Flushed(object) => locks.flushed(object, &mut Inside(node)),
-            Command::LetGo => locks.let_go(&mut Inside(node)),
-            Command::Stop => return,
-        }
-        if locks.take_newly_kept() {
-            node.services[node.me.index()].send(Command::LetGo).unwrap();
+        let command = match due {
+            Some(due) => commands.recv_timeout(due.saturating_sub(node.began.elapsed())),
+            None => Ok(commands.recv().unwrap()),
+        };
+        due = node.with_locks(|locks, env| {
+            match command {
+                Ok(Command::Message(from, message)) => locks.message(from, message, env).unwrap(),
+                Ok(Command::Flushed(object)) => locks.flushed(object, env),
+                Ok(Command::Kept | Command::Stop) | Err(_) => {}
+            }
+            locks.let_go_due(env)
+        });
+        if let Ok(Command::Stop) = command {
+            return;
         }
     }
 }
@@ -90,7 +108,7 @@ fn lock(node: &Node, object: Object, index: usize, grants: &Receiver<LockGrant>)
     if node.table.entry(object).fast_lock(thread, || Kind::Normal) == Ok(Fast::Done) {
         return;
     }
-    let outcome = node.locks.lock().unwrap().lock(object, thread, Waiter(index as u64), &mut Inside(node));
+    let outcome = node.with_locks(|locks, env| locks.lock(object, thread, Waiter(index as u64), env));
     if outcome == Outcome::Wait {
         assert_eq!(grants.recv(), Ok(LockGrant::Acquired));
     }
@@ -103,8 +121,7 @@ fn try_lock(node: &Node, object: Object, index: usize, grants: &Receiver<LockGra
         Ok(Fast::Slow) => {}
         Err(_) => return false,
     }
-    let outcome =
-        node.locks.lock().unwrap().try_lock(object, thread, Waiter(index as u64), &mut Inside(node));
+    let outcome = node.with_locks(|locks, env| locks.try_lock(object, thread, Waiter(index as u64), env));
     match outcome {
         TryOutcome::Acquired => true,
         TryOutcome::Busy => false,
@@ -116,7 +133,7 @@ fn unlock(node: &Node, object: Object, index: usize) {
     let thread = Thread(index as u64 + 1);
     assert!(node.table.entry(object).is_held_by(thread));
     if node.table.entry(object).fast_unlock(thread, || Kind::ErrorCheck) == Ok(Fast::Slow) {
-        node.locks.lock().unwrap().unlock(object, &mut Inside(node)).unwrap();
+        node.with_locks(|locks, env| locks.unlock(object, env)).unwrap();
     }
 }
 
