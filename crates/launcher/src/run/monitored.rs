@@ -11,8 +11,8 @@ use crate::run_registry::requests::{Asked, Request, RequestAnswer, answer};
 use gondwana_control::{BankAnswer, BankError, BankRequest, Monitoring, Order};
 use gondwana_monitor::FilterText;
 use gondwana_recording::{
-    BankRecord, End, FILE_HEADER, Interval, LAUNCHER, Record, RetiredFilterRecord, RunRecord, Stretches,
-    TotalsRecord, WrittenRecord, encode, kind_and_node,
+    BankRecord, End, FILE_HEADER, Interval, LAUNCHER, Record, RetiredFilterRecord, RunRecord, Started,
+    Stretches, TotalsRecord, WrittenRecord, encode, kind_and_node,
 };
 use std::collections::BTreeSet;
 use std::io::{self, Write};
@@ -39,6 +39,8 @@ pub(crate) struct Monitored {
     /// The threads that write the rest of ended recordings.
     closers: Vec<JoinHandle<()>>,
     followers: Vec<Follower>,
+    /// A thread of the program that waits for a recording to begin.
+    starting: Option<Starting>,
     /// A request for counters.
     counting: Option<Counting>,
     /// Filters of the program.
@@ -61,6 +63,13 @@ struct Recording {
     writer: RecordingWriter,
     /// Connections that are closed when it ends.
     holders: Vec<UnixStream>,
+}
+
+/// A request of the program to record. It is answered once all nodes record, so that no access after it is missing.
+struct Starting {
+    asker: u16,
+    /// The nodes that do not record yet.
+    waiting: BTreeSet<u16>,
 }
 
 /// Counters, as far as nodes have reported them.
@@ -96,6 +105,7 @@ impl Monitored {
             closing: None,
             closers: vec![],
             followers: vec![],
+            starting: None,
             counting: None,
             banks: CounterBanks::default(),
             on,
@@ -147,10 +157,33 @@ impl Monitored {
     ) {
         let done = match file {
             _ if over => Err((libc::EBUSY, "is just ending".to_owned())),
-            Some(file) => self.record("gw_monitor_start", file, vec![], machine).map(drop),
+            Some(file) => match self.record("gw_monitor_start", file, vec![], machine) {
+                Ok(_) => {
+                    let waiting = self.nodes().into_iter().collect();
+                    self.starting = Some(Starting { asker: node, waiting });
+                    return;
+                }
+                Err(refusal) => Err(refusal),
+            },
             None => self.stop(machine).map(|()| self.close()),
         };
         machine.order(node, &Order::Answer(done.err()));
+    }
+
+    /// A node records, or never will.
+    fn started(&mut self, node: u16, machine: &mut dyn Nodes) {
+        if let Some(starting) = &mut self.starting {
+            starting.waiting.remove(&node);
+            if starting.waiting.is_empty() {
+                self.answer_starting(machine);
+            }
+        }
+    }
+
+    fn answer_starting(&mut self, machine: &mut dyn Nodes) {
+        if let Some(starting) = self.starting.take() {
+            machine.order(starting.asker, &Order::Answer(None));
+        }
     }
 
     /// Executes a request of a thread of the program to the counter banks; `over` while the run is ending.
@@ -269,6 +302,7 @@ impl Monitored {
         if !std::mem::take(&mut self.on) {
             return;
         }
+        self.answer_starting(machine);
         for node in self.nodes() {
             machine.order(node, &Order::Unmonitor);
             self.ending[usize::from(node)] = !self.failed[usize::from(node)];
@@ -276,10 +310,11 @@ impl Monitored {
     }
 
     /// The monitor of a node has failed: its last records are not awaited any more.
-    pub(crate) fn failed(&mut self, node: u16) {
+    pub(crate) fn failed(&mut self, node: u16, machine: &mut dyn Nodes) {
         let index = usize::from(node);
         if index < self.failed.len() {
             (self.failed[index], self.ending[index]) = (true, false);
+            self.started(node, machine);
             self.close();
         }
     }
@@ -307,6 +342,9 @@ impl Monitored {
             *is_ending = kind != End::KIND;
             self.closing.as_mut().map(|(recording, _)| recording)
         } else {
+            if kind == Started::KIND {
+                self.started(node, machine);
+            }
             let passing = [
                 Interval::KIND,
                 Stretches::KIND,
@@ -336,6 +374,7 @@ impl Monitored {
         if index < self.running.len() {
             (self.running[index], self.ending[index]) = (false, false);
             self.close();
+            self.started(node, machine);
             self.counted(node);
             self.banks.ended(node, &self.nodes(), machine);
         }

@@ -133,7 +133,7 @@ impl Supervisor<'_> {
                 self.say(&format!(
                     "node {number}: its monitor has failed, so that no more is recorded of it, while the program goes on ({why})"
                 ));
-                self.monitored.iter_mut().for_each(|monitored| monitored.failed(number));
+                self.monitored.iter_mut().for_each(|monitored| monitored.failed(number, machine));
             }
             Report::Thresholds { reached, more } => {
                 for (address, count) in reached {

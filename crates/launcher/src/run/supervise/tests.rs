@@ -16,6 +16,8 @@ struct Script {
     sent: Vec<(u16, i32)>,
     /// Signals that node 0 blocks.
     blocked: Vec<i32>,
+    /// Nodes whose program has got an answer.
+    answered: Vec<u16>,
 }
 
 impl Nodes for Script {
@@ -35,7 +37,11 @@ impl Nodes for Script {
         Ok(None)
     }
 
-    fn order(&mut self, _node: u16, _order: &Order) {}
+    fn order(&mut self, node: u16, order: &Order) {
+        if let Order::Answer(None) = order {
+            self.answered.push(node);
+        }
+    }
 
     fn watch(&mut self, _fd: RawFd) {}
 
@@ -50,16 +56,17 @@ impl Nodes for Script {
     }
 }
 
+/// Nodes that run, and for which this happens.
+fn script(nodes: u16, events: Vec<Event>) -> Script {
+    let running = (0..nodes).collect();
+    Script { events: events.into(), running, sent: vec![], blocked: vec![], answered: vec![] }
+}
+
 /// The outcome, the printed lines, and the signals sent.
 fn follow(nodes: u16, events: Vec<Event>) -> (End, Vec<String>, Vec<(u16, i32)>) {
     let mut said = vec![];
     let mut say = |line: &str| said.push(line.to_owned());
-    let mut script = Script {
-        events: events.into(),
-        running: (0..nodes).collect(),
-        sent: vec![],
-        blocked: vec![libc::SIGQUIT],
-    };
+    let mut script = Script { blocked: vec![libc::SIGQUIT], ..script(nodes, events) };
     let ups = (0..nodes).map(|node| Event::Report(node, Report::Up));
     for up in ups.rev() {
         script.events.push_front(up);
@@ -90,7 +97,7 @@ fn the_end_of_the_program_is_the_end_of_all_nodes() {
         Event::Report(1, Report::Stats(stats.clone())),
         ended(0, 0),
     ];
-    let mut script = Script { events: events.into(), running: vec![0, 1], sent: vec![], blocked: vec![] };
+    let mut script = script(2, events);
     let outcome = Supervisor::new(2, true, ProgressLine::hidden(), &mut say).run(&mut script).unwrap();
     assert_eq!(outcome.end, End::Exited(0));
     assert_eq!(outcome.stats, [None, Some(stats)]);
@@ -287,12 +294,7 @@ fn a_silent_computer_is_not_waited_for() {
     let mut said = vec![];
     let mut say = |line: &str| said.push(line.to_owned());
     // Node 1 cannot be killed from here.
-    let mut script = Script {
-        events: vec![lost(0, 1), lost(2, 1)].into(),
-        running: vec![0, 2],
-        sent: vec![],
-        blocked: vec![],
-    };
+    let mut script = Script { running: vec![0, 2], ..script(3, vec![lost(0, 1), lost(2, 1)]) };
     let start = Instant::now();
     let outcome = Supervisor::new(3, true, ProgressLine::hidden(), &mut say).run(&mut script).unwrap();
     assert!(start.elapsed() < CAUSE);
@@ -305,20 +307,21 @@ fn stopped(fails_first: bool) -> String {
     let file = std::env::temp_dir().join(format!("gondwana-failed-{}-{fails_first}.gwr", std::process::id()));
     let run = gondwana_recording::RunRecord { nodes: 2, ..gondwana_recording::RunRecord::default() };
     let mut monitored = Monitored::new(run, None);
-    let mut machine = Script { events: VecDeque::new(), running: vec![0, 1], sent: vec![], blocked: vec![] };
-    let mut ask = |monitored: &mut Monitored, request| {
+    let mut machine = script(2, vec![]);
+    let ask = |monitored: &mut Monitored, machine: &mut Script, request| {
         let (asker, answer) = UnixStream::pair().unwrap();
         answer.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
-        monitored.asked(Asked { request, asker }, false, &mut machine);
+        monitored.asked(Asked { request, asker }, false, machine);
         BufReader::new(answer)
     };
-    let _recording = ask(&mut monitored, Request::Record { file: file.clone(), filters: vec![] });
+    let _recording =
+        ask(&mut monitored, &mut machine, Request::Record { file: file.clone(), filters: vec![] });
     if fails_first {
-        monitored.failed(1);
+        monitored.failed(1, &mut machine);
     }
-    let mut stopped = ask(&mut monitored, Request::Stop);
+    let mut stopped = ask(&mut monitored, &mut machine, Request::Stop);
     if !fails_first {
-        monitored.failed(1);
+        monitored.failed(1, &mut machine);
     }
     let end = gondwana_recording::encode(0, &gondwana_recording::End::default());
     monitored.chunk(0, end, &mut machine);
@@ -327,6 +330,34 @@ fn stopped(fails_first: bool) -> String {
     assert!(monitored.finish().is_none());
     std::fs::remove_file(file).unwrap();
     answer
+}
+
+#[test]
+fn a_program_that_records_goes_on_when_all_nodes_record() {
+    fn begun() -> Vec<u8> {
+        gondwana_recording::encode(0, &gondwana_recording::Started::default())
+    }
+    let folder = std::env::temp_dir();
+    let last_steps: [fn(&mut Monitored, &mut Script); 4] = [
+        |monitored, machine| assert!(monitored.chunk(1, begun(), machine).is_none()),
+        |monitored, machine| monitored.failed(1, machine),
+        |monitored, machine| monitored.ended(1, machine),
+        |monitored, machine| monitored.asked_by_node(1, None, false, machine),
+    ];
+    for (number, last_step) in last_steps.into_iter().enumerate() {
+        let file = folder.join(format!("gondwana-started-{}-{number}.gwr", std::process::id()));
+        let run = gondwana_recording::RunRecord { nodes: 2, ..gondwana_recording::RunRecord::default() };
+        let mut monitored = Monitored::new(run, None);
+        let mut machine = script(2, vec![]);
+        monitored.asked_by_node(0, Some(&file), false, &mut machine);
+        assert!(monitored.chunk(0, begun(), &mut machine).is_none());
+        assert!(machine.answered.is_empty(), "node 1 does not record yet");
+        last_step(&mut monitored, &mut machine);
+        assert_eq!(machine.answered.first(), Some(&0));
+        assert_eq!(machine.answered.iter().filter(|&&node| node == 0).count(), 1);
+        assert!(monitored.finish().is_none());
+        std::fs::remove_file(file).unwrap();
+    }
 }
 
 #[test]
