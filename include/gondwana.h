@@ -157,7 +157,8 @@ long gw_misplaced(const void *memory);
 /* ---- The monitor: transactions between the nodes of a run. On one computer the hardware keeps memory coherent and reports
  * no transactions: the functions fail with ENOTSUP. */
 
-/* Starts to record the run in a file on the launcher's computer, as `gondwana monitor` does. */
+/* Starts to record the run in a file on the launcher's computer, as `gondwana monitor` does. All nodes record when it
+ * returns. */
 int gw_monitor_start(const char *file);
 /* Ends the recording. */
 int gw_monitor_stop(void);
