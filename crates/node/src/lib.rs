@@ -6,6 +6,7 @@
 
 mod adaptive_spin;
 mod allocation_caller;
+mod announcements;
 mod clock;
 mod code_address;
 mod core;
@@ -47,7 +48,8 @@ mod waiting;
 mod wire;
 
 pub use allocation_caller::Caller;
-pub use gondwana_coherence::sync::{Initialised, Object};
+pub use announcements::Announcement;
+pub use gondwana_coherence::sync::{Claim, Construct, Initialised, Object};
 pub use setup::Setup;
 pub use start::{Hooks, StartError};
 pub use stdio_calls::{MOST_BYTES, StreamAction, StreamCall, StreamDone};
@@ -56,6 +58,7 @@ pub use thread::Thread;
 pub use wire::{ProcessChange, StandardStream, ThreadSpec};
 
 use crate::core::{Core, CoreGuard};
+use announcements::Announcements;
 use exit::RunEnd;
 use gondwana_control::{Control, Report};
 use gondwana_fabric::Fabric;
@@ -78,6 +81,7 @@ pub struct Node {
     core: Mutex<Core>,
     fabric: Arc<dyn Fabric>,
     sync: SyncObjects,
+    announcements: Announcements,
     heap: SharedHeap,
     threads: Threads,
     waiting: Waiting,

@@ -206,6 +206,10 @@ impl Node {
                 self.core().learn(from, bulk);
                 self.thread_gone(from);
             }
+            Wire::Announce { name, number, words } => {
+                self.core().learn(from, bulk);
+                self.announced(name, number, words);
+            }
             Wire::Free(addresses) => {
                 // What the freeing node wrote must not be found stale in a block that is handed out again.
                 self.core().learn(from, bulk);

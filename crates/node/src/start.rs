@@ -1,5 +1,6 @@
 //! How a process becomes a node.
 
+use crate::announcements::Announcements;
 use crate::core::Core;
 use crate::env::NodeEnv;
 use crate::exit::RunEnd;
@@ -178,6 +179,7 @@ impl Node {
             core: Mutex::new(Core::new(engine, env)),
             fabric,
             sync: SyncObjects::new(lock_table),
+            announcements: Announcements::default(),
             heap: SharedHeap::new(heap),
             threads: Threads::new(registry, boot.processors, me == NodeId(0)),
             waiting: Waiting::new(slots, processors(), usize::from(boot.nodes)),

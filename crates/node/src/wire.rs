@@ -39,6 +39,15 @@ pub(crate) enum Wire {
     },
     /// To node 0: a thread has ended.
     Ended,
+    /// A thread announces something to threads that wait for it under a name.
+    Announce {
+        /// The name.
+        name: u64,
+        /// The announcement's number among those of its name.
+        number: u64,
+        /// What it says.
+        words: Vec<u64>,
+    },
     /// These blocks of the receiver's part of the heap are free again.
     Free(Vec<u64>),
     /// How large is this block of the receiver's part of the heap?
@@ -240,7 +249,7 @@ impl Wire {
         match self {
             Self::Request { .. } => 2,
             Self::Reply { .. } => 3,
-            Self::Place { .. } | Self::Start { .. } | Self::Ended => 4,
+            Self::Place { .. } | Self::Start { .. } | Self::Ended | Self::Announce { .. } => 4,
             Self::Free(_)
             | Self::UsableSize { .. }
             | Self::Used { .. }

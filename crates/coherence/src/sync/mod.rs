@@ -49,6 +49,7 @@ mod table;
 mod thread;
 mod tree;
 mod wait_queue;
+mod work_sharing;
 
 pub use barrier_message::{BarrierMessage, BarrierViolation};
 pub use barriers::{BarrierCounters, BarrierEnv, Barriers};
@@ -64,6 +65,7 @@ pub use semaphore::SEM_VALUE_MAX;
 pub use server::Server;
 pub use table::LockTable;
 pub use tree::FAN_IN;
+pub use work_sharing::{Claim, Construct};
 
 use serde::{Deserialize, Serialize};
 

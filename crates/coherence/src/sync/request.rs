@@ -1,6 +1,6 @@
 //! What nodes ask the manager of an object, and what it answers.
 
-use super::{Object, SyncError, Thread};
+use super::{Claim, Construct, Object, SyncError, Thread};
 use gondwana_topology::NodeId;
 use serde::{Deserialize, Serialize};
 
@@ -172,6 +172,31 @@ pub enum Request {
     KeyDestructor {
         /// The key.
         key: u32,
+    },
+    /// Iterations of a work-sharing construct; `Done` with the first of them (the same 64 bits).
+    Claim {
+        /// The construct.
+        construct: Construct,
+        /// No thread of the team is in constructs up to this one any more.
+        settled: u64,
+        /// How many.
+        claim: Claim,
+    },
+    /// `Done` when it is an ordered part's turn.
+    AwaitTurn {
+        /// The construct.
+        construct: Construct,
+        /// The iteration.
+        turn: u64,
+    },
+    /// Ordered parts are over, or will be when it is their turn.
+    PassTurn {
+        /// The construct.
+        construct: Construct,
+        /// As for `Claim`.
+        settled: u64,
+        /// From which iteration to before which one.
+        turns: (u64, u64),
     },
 }
 

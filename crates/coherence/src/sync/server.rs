@@ -8,6 +8,7 @@ use super::rwlock::RwLock;
 use super::semaphore::{SEM_VALUE_MAX, Semaphore};
 use super::thread::Threads;
 use super::wait_queue::WaitQueue;
+use super::work_sharing::WorkSharing;
 use super::{Object, SyncError};
 use gondwana_topology::NodeId;
 use std::collections::HashMap;
@@ -24,6 +25,7 @@ pub struct Server {
     semaphores: HashMap<Object, Semaphore>,
     rwlocks: HashMap<Object, RwLock>,
     onces: HashMap<Object, Once>,
+    work_sharing: WorkSharing,
     threads: Threads,
     keys: Keys,
 }
@@ -111,6 +113,17 @@ impl Server {
             Request::KeyCreate { destructor } => Some(self.keys.create(destructor)),
             Request::KeyDelete { key } => Some(self.keys.delete(key)),
             Request::KeyDestructor { key } => Some(self.keys.destructor(key)),
+            Request::Claim { construct, settled, claim } => {
+                Some(Ok(self.work_sharing.claim(construct, settled, claim).cast_signed()))
+            }
+            Request::AwaitTurn { construct, turn } => {
+                self.work_sharing.await_turn(construct, turn, caller, out);
+                None
+            }
+            Request::PassTurn { construct, settled, turns } => {
+                self.work_sharing.pass_turn(construct, settled, turns, out);
+                Some(Ok(0))
+            }
         }
     }
 

@@ -10,6 +10,7 @@ mod once;
 mod request;
 mod rwlock;
 mod semaphore;
+mod work_sharing;
 
 pub use gondwana_coherence::sync::Kind as MutexKind;
 pub use join::JoinWait;

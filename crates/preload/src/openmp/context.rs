@@ -4,7 +4,7 @@ use super::league::League;
 use super::share::Share;
 use super::sync;
 use super::task_record::{Group, Task};
-use super::team::{Controls, Team};
+use super::team::{Controls, Shape, Team};
 use std::cell::Cell;
 use std::ops::Range;
 use std::ptr::null_mut;
@@ -14,17 +14,22 @@ use std::ptr::null_mut;
 pub(super) struct Context {
     /// Null for a thread outside all regions that has not used it yet.
     pub team: *mut Team,
+    pub shape: Shape,
     pub number: u32,
     pub controls: Controls,
     pub league: League,
     /// The number of work-sharing constructs that the thread has met in its region.
     pub sequence: u64,
+    /// What it was at the last barrier: no thread of the team is in those constructs any more.
+    pub settled: u64,
     /// The piece of work that the thread is in.
-    pub share: *mut Share,
+    pub share: Option<Share>,
     /// The number of chunks that it has got of a static loop.
     pub trip: u64,
-    /// Its last chunk of an ordered loop.
+    /// Its last chunk of a loop whose iterations it got.
     pub chunk: (u64, u64),
+    /// It is the turn of that chunk's ordered parts.
+    pub has_turn: bool,
     /// Its current task; null until the task has children.
     pub task: *mut Task,
     pub group: *mut Group,
@@ -39,7 +44,7 @@ thread_local! {
 /// The calling thread's context.
 pub(super) fn get() -> Context {
     CONTEXT.get().unwrap_or_else(|| {
-        let context = Context::new(null_mut(), 0, Controls::at(0));
+        let context = Context::new(null_mut(), Shape::ALONE, 0, Controls::at(0));
         CONTEXT.set(Some(context));
         context
     })
@@ -70,16 +75,19 @@ pub(super) fn team() -> *mut Team {
 
 impl Context {
     /// The context in which a thread begins a region.
-    pub(super) fn new(team: *mut Team, number: u32, controls: Controls) -> Self {
+    pub(super) fn new(team: *mut Team, shape: Shape, number: u32, controls: Controls) -> Self {
         Self {
             team,
+            shape,
             number,
             controls,
             league: League::ALONE,
             sequence: 0,
-            share: null_mut(),
+            settled: 0,
+            share: None,
             trip: 0,
             chunk: (0, 0),
+            has_turn: false,
             task: null_mut(),
             group: null_mut(),
             last: false,
@@ -88,14 +96,12 @@ impl Context {
 
     /// How many threads the team has.
     pub(super) fn threads(&self) -> u32 {
-        // SAFETY: the team lives as long as its threads are in it; the number never changes.
-        unsafe { self.team.as_ref() }.map_or(1, |team| team.threads)
+        self.shape.threads
     }
 
     /// The nesting depth of regions; the second number counts only regions with several threads.
     pub(super) fn levels(&self) -> (u32, u32) {
-        // SAFETY: as above.
-        unsafe { self.team.as_ref() }.map_or((0, 0), |team| (team.level, team.active))
+        (self.shape.level, self.shape.active)
     }
 
     /// The thread's latest iterations of an ordered loop, as a range.

@@ -58,7 +58,7 @@ macro_rules! beginning {
         pub(crate) unsafe extern "C" fn $start(
             start: c_long, end: c_long, step: c_long, chunk: c_long, from: *mut c_long, to: *mut c_long,
         ) -> bool {
-            work_sharing::enter(|| Share::of_loop(Loop::signed(start, end, step), named(Kind::$kind, chunk.cast_unsigned()), false));
+            work_sharing::enter(Share::of_loop(Loop::signed(start, end, step), named(Kind::$kind, chunk.cast_unsigned()), false));
             // SAFETY: forwards the caller's places.
             unsafe { next(from, to) }
         }
@@ -69,7 +69,7 @@ macro_rules! beginning {
         pub(crate) unsafe extern "C" fn $ordered(
             start: c_long, end: c_long, step: c_long, chunk: c_long, from: *mut c_long, to: *mut c_long,
         ) -> bool {
-            work_sharing::enter(|| Share::of_loop(Loop::signed(start, end, step), named(Kind::$kind, chunk.cast_unsigned()), true));
+            work_sharing::enter(Share::of_loop(Loop::signed(start, end, step), named(Kind::$kind, chunk.cast_unsigned()), true));
             // SAFETY: forwards the caller's places.
             unsafe { next(from, to) }
         })?
@@ -119,7 +119,7 @@ macro_rules! beginning_as_set {
         pub(crate) unsafe extern "C" fn $name(
             start: c_long, end: c_long, step: c_long, from: *mut c_long, to: *mut c_long,
         ) -> bool {
-            work_sharing::enter(|| Share::of_loop(Loop::signed(start, end, step), runtime(), $ordered));
+            work_sharing::enter(Share::of_loop(Loop::signed(start, end, step), runtime(), $ordered));
             // SAFETY: forwards the caller's places.
             unsafe { next(from, to) }
         }
@@ -181,8 +181,8 @@ macro_rules! beginning_unsigned {
             up: bool, start: c_ulonglong, end: c_ulonglong, step: c_ulonglong, chunk: c_ulonglong,
             from: *mut c_ulonglong, to: *mut c_ulonglong,
         ) -> bool {
-            let work = || Loop::unsigned(up, start, end, step);
-            work_sharing::enter(|| Share::of_loop(work(), named(Kind::$kind, chunk), $ordered));
+            let work = Loop::unsigned(up, start, end, step);
+            work_sharing::enter(Share::of_loop(work, named(Kind::$kind, chunk), $ordered));
             // SAFETY: forwards the caller's places.
             unsafe { next(from, to) }
         }
@@ -210,7 +210,7 @@ macro_rules! beginning_unsigned_as_set {
             up: bool, start: c_ulonglong, end: c_ulonglong, step: c_ulonglong,
             from: *mut c_ulonglong, to: *mut c_ulonglong,
         ) -> bool {
-            work_sharing::enter(|| Share::of_loop(Loop::unsigned(up, start, end, step), runtime(), $ordered));
+            work_sharing::enter(Share::of_loop(Loop::unsigned(up, start, end, step), runtime(), $ordered));
             // SAFETY: forwards the caller's places.
             unsafe { next(from, to) }
         }

@@ -1,19 +1,23 @@
 //! A thread as a member of a team: it enters a region, runs the body, and leaves.
 
+use super::assignment::Assignment;
 use super::context::{self, Context};
+use super::sync;
 use super::task;
-use super::team::Team;
 use libc::c_void;
 
 /// The outlined body of a region.
 pub(super) type Body = unsafe extern "C" fn(*mut c_void);
 
 /// Enters a region as thread `number`.
-pub(super) fn come(team: *mut Team, number: u32) {
-    // SAFETY: what is read was written before the thread was told of the team.
-    let (controls, league, first) = unsafe { ((*team).controls, (*team).league, (*team).first) };
-    let sequence = u64::from(!first.is_null());
-    context::set(Context { league, share: first, sequence, ..Context::new(team, number, controls) });
+pub(super) fn come(assignment: &Assignment, number: u32) {
+    let Assignment { team, shape, sequence, controls, league, first, .. } = *assignment;
+    let context = Context::new(team, shape, number, controls);
+    let (next, share) = match first {
+        Some(first) => (sequence + 1, Some(first.numbered(sequence + 1))),
+        None => (sequence, None),
+    };
+    context::set(Context { league, share, sequence: next, settled: sequence, ..context });
 }
 
 /// Waits for the other threads at the end of a region.
@@ -23,13 +27,13 @@ pub(super) fn leave() {
 }
 
 /// Does another thread's part in a region.
-pub(super) fn take_part(team: *mut Team, number: u32) {
+pub(super) fn take_part(assignment: &Assignment, number: u32) {
     let before = context::get();
-    come(team, number);
+    come(assignment, number);
     // SAFETY: the thread that has begun the region passes a function and its argument.
     unsafe {
-        let function: Body = std::mem::transmute((*team).function);
-        function((*team).data as *mut c_void);
+        let function: Body = std::mem::transmute(assignment.function);
+        function(assignment.data as *mut c_void);
     }
     leave();
     context::set(before);
@@ -37,13 +41,21 @@ pub(super) fn take_part(team: *mut Team, number: u32) {
 
 /// Waits for all threads of the team, and for all its tasks.
 pub(super) fn barrier() {
-    let Context { team, .. } = context::get();
-    // SAFETY: the team is the calling thread's; what is read never changes.
-    unsafe {
-        match team.as_ref() {
-            None => {}
-            Some(Team { threads: 1, .. }) => {}
-            Some(_) => task::barrier(team),
-        }
+    let Context { team, shape, sequence, settled, .. } = context::get();
+    if shape.threads == 1 {
+        return;
+    }
+    if shape.tasking {
+        // SAFETY: the team is the calling thread's.
+        unsafe { task::barrier(team) };
+    } else {
+        // Only its address is used: the team's page stays where it is.
+        sync::meet(
+            team.wrapping_byte_add(std::mem::offset_of!(super::team::Team, barrier)).cast(),
+            shape.threads,
+        );
+    }
+    if sequence != settled {
+        context::update(|context| context.settled = sequence);
     }
 }

@@ -5,6 +5,8 @@
 //! under cluster-wide locks, so it is correct under each consistency. Parts of libgomp without a counterpart here
 //! that touch no other thread (devices, leagues of teams) carry out what this runtime has put in order.
 
+mod assignment;
+mod claimed;
 mod context;
 mod critical;
 mod depend;

@@ -1,12 +1,13 @@
 //! The threads behind the teams.
 //!
 //! Threads of the main thread's regions persist, so that each keeps its number and its thread-local variables from
-//! one region to the next: between regions they wait at a barrier, the *dock*. Nested regions, and those of other
+//! one region to the next: between regions they wait for the next assignment. Nested regions, and those of other
 //! threads, start new threads.
 
+use super::assignment::Assignment;
 use super::membership;
 use super::settings;
-use super::sync::{self, Name};
+use super::sync;
 use super::team::Team;
 use gondwana_elf::loaded;
 use gondwana_node::{Node, Thread};
@@ -16,66 +17,49 @@ use std::mem::MaybeUninit;
 use std::ops::ControlFlow;
 use std::ptr::null_mut;
 use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Where the threads of the main thread's teams wait, in shared memory.
-#[repr(C)]
-struct Dock {
-    barrier: Name,
-    /// The number of threads that meet there, including the main thread.
+/// The threads of the main thread's regions.
+#[derive(Clone, Copy)]
+struct Pool {
+    /// The team of all its regions; its address names the assignments.
+    team: *mut Team,
+    /// How many threads there are, with the main thread.
     threads: u32,
-    /// The main thread's orders, used alternately. Unneeded threads may still be reading the order of the last
-    /// meeting, but not that of the meeting before, since they have arrived at the last.
-    words: [Word; 2],
-}
-
-/// The order after a meeting.
-#[repr(C)]
-#[derive(Clone, Copy)]
-struct Word {
-    /// The dock to go to instead; null to stay.
-    moved: *mut Dock,
-    /// The team that is to begin, and stays until all of its threads are back.
-    team: *mut Team,
-}
-
-impl Dock {
-    fn new(threads: u32) -> Self {
-        let nothing = Word { moved: null_mut(), team: null_mut() };
-        Self { barrier: Name::new(), threads, words: [nothing; 2] }
-    }
-}
-
-/// The main thread's dock, the number of meetings, the team of the last one, and whether that is still in its region.
-#[derive(Clone, Copy)]
-struct Berth {
-    dock: *mut Dock,
-    meetings: usize,
-    team: *mut Team,
+    /// How many regions there have been.
+    regions: u64,
+    /// The main thread is in one of them.
     busy: bool,
 }
 
 /// The start data of a new thread, in shared memory.
-#[repr(C)]
 struct Place {
-    dock: *mut Dock,
-    /// A team that has no dock.
-    team: *mut Team,
+    /// The number in its teams.
     number: u32,
+    work: Work,
+}
+
+/// What a new thread does.
+enum Work {
+    /// The assignments to the pool of this team, after so many.
+    Pool(*mut Team, u64),
+    /// One region.
+    Region(Assignment),
 }
 
 /// The other threads of a region.
 pub(super) enum Started {
     /// No other threads.
     None,
-    /// They go back to the dock.
-    Docked,
+    /// They wait for the next region.
+    Pooled,
     /// They end.
     Own(Vec<pthread_t>),
 }
 
 thread_local! {
-    static BERTH: Cell<Berth> =
-        const { Cell::new(Berth { dock: null_mut(), meetings: 0, team: null_mut(), busy: false }) };
+    static POOL: Cell<Pool> =
+        const { Cell::new(Pool { team: null_mut(), threads: 1, regions: 0, busy: false }) };
 }
 
 /// True if other threads can be started.
@@ -99,62 +83,57 @@ pub(super) fn has_tasks() -> bool {
     })
 }
 
-/// Starts other threads in a team in which the calling thread is number 0.
-pub(super) fn start(team: Team) -> (*mut Team, Started) {
-    let (threads, level) = (team.threads, team.level);
-    let team = sync::create(team);
-    if threads == 1 {
-        return (team, Started::None);
-    }
+/// The number before those of a new region's work-sharing constructs, of which it may have 2^32. No other region that this node has
+/// begun has the same ones, so that those of a team at a reused address are new.
+pub(super) fn next_sequence() -> u64 {
+    static REGIONS: AtomicU64 = AtomicU64::new(1);
+    REGIONS.fetch_add(1, Ordering::Relaxed) << 32
+}
+
+/// Starts the other threads of a region, of which the calling thread is number 0, and makes its team: inside the region of `parent`, in
+/// which the calling thread has the number `number`.
+pub(super) fn start(assignment: &mut Assignment, parent: *mut Team, number: u32) -> Started {
+    let shape = assignment.shape;
     let main = Node::current().is_some_and(|node| Thread::current(node).id == node.main_thread());
     // A `target` region is outside all others, even if the main thread meets it inside one.
-    if main && level == 1 && !BERTH.get().busy {
-        start_docked(team, threads);
-        return (team, Started::Docked);
+    if main && shape.level == 1 && shape.threads > 1 && !POOL.get().busy {
+        let mut pool = POOL.get();
+        assign(&mut pool, assignment, parent);
+        POOL.set(pool);
+        return Started::Pooled;
     }
-    let place = |number| Place { dock: null_mut(), team, number };
-    (team, Started::Own((1..threads).map(|number| create(place(number))).collect()))
+    assignment.team = sync::create(Team::new(shape, parent, number));
+    if shape.threads == 1 {
+        return Started::None;
+    }
+    let place = |number| Place { number, work: Work::Region(*assignment) };
+    Started::Own((1..shape.threads).map(|number| create(place(number))).collect())
 }
 
-fn start_docked(team: *mut Team, threads: u32) {
-    let mut berth = BERTH.get();
-    // SAFETY: docks stay for good, and who reads what when is the rule of `Dock::words`.
+/// Gives the pool's threads a region of the main thread. There are more threads if there must be.
+fn assign(pool: &mut Pool, assignment: &mut Assignment, parent: *mut Team) {
+    let shape = assignment.shape;
+    if pool.team.is_null() {
+        pool.team = sync::create(Team::new(shape, parent, 0));
+    }
+    assignment.team = pool.team;
+    // SAFETY: the team stays for good, and its other threads are in no region. They look at it only if they have nested regions,
+    // so it is written only if it changes: then its page stays here.
     unsafe {
-        if berth.dock.is_null() || (*berth.dock).threads < threads {
-            let new = sync::create(Dock::new(threads));
-            let there = berth.dock.as_ref().map_or(1, |dock| dock.threads);
-            if !berth.dock.is_null() {
-                berth.meet(Word { moved: new, team: null_mut() });
-            }
-            for number in there..threads {
-                create(Place { dock: new, team: null_mut(), number });
-            }
-            (berth.dock, berth.meetings) = (new, 0);
+        if (*pool.team).shape != shape {
+            (*pool.team).shape = shape;
         }
-        berth.meet(Word { moved: null_mut(), team });
-    }
-    berth.busy = true;
-    BERTH.set(berth);
-}
-
-impl Berth {
-    /// Meets the other threads, which then execute the order. When all have arrived, no thread is in the last team
-    /// any more.
-    ///
-    /// # Safety
-    /// Called by the main thread, outside regions.
-    unsafe fn meet(&mut self, word: Word) {
-        // SAFETY: see `Dock::words`.
-        unsafe {
-            (*self.dock).words[self.meetings % 2] = word;
-            self.meetings += 1;
-            sync::meet(&raw const (*self.dock).barrier, (*self.dock).threads);
-        }
-        let last = std::mem::replace(&mut self.team, word.team);
-        if !last.is_null() {
-            sync::discard(last);
+        if (*pool.team).parent != parent {
+            (*pool.team).parent = parent;
         }
     }
+    for number in pool.threads..shape.threads {
+        create(Place { number, work: Work::Pool(pool.team, pool.regions) });
+    }
+    pool.threads = pool.threads.max(shape.threads);
+    pool.regions += 1;
+    pool.busy = true;
+    sync::announce(pool.team, pool.regions, assignment.words());
 }
 
 impl Started {
@@ -162,7 +141,7 @@ impl Started {
     pub(super) fn end(self, team: *mut Team) {
         let threads = match self {
             Self::None => vec![],
-            Self::Docked => return BERTH.set(Berth { busy: false, ..BERTH.get() }),
+            Self::Pooled => return POOL.set(Pool { busy: false, ..POOL.get() }),
             Self::Own(threads) => threads,
         };
         for thread in threads {
@@ -193,24 +172,19 @@ fn create(place: Place) -> pthread_t {
 
 extern "C" fn begin(place: *mut c_void) -> *mut c_void {
     let place = place.cast::<Place>();
-    // SAFETY: whoever has started the thread passes its place; docks stay for good.
-    unsafe {
-        let Place { mut dock, team, number } = place.read();
-        sync::discard(place);
-        if dock.is_null() {
-            membership::take_part(team, number);
-            return null_mut();
-        }
-        let mut meetings = 0;
-        loop {
-            sync::meet(&raw const (*dock).barrier, (*dock).threads);
-            let Word { moved, team } = (*dock).words[meetings % 2];
-            meetings += 1;
-            if !moved.is_null() {
-                (dock, meetings) = (moved, 0);
-            } else if number < (*team).threads {
-                membership::take_part(team, number);
+    // SAFETY: whoever has started the thread passes its place.
+    let Place { number, work } = unsafe { place.read() };
+    sync::discard(place);
+    match work {
+        Work::Region(assignment) => membership::take_part(&assignment, number),
+        Work::Pool(team, mut last) => loop {
+            let words;
+            (last, words) = sync::await_announcement(team, last);
+            let assignment = Assignment::from_words(&words);
+            if number < assignment.shape.threads {
+                membership::take_part(&assignment, number);
             }
-        }
+        },
     }
+    null_mut()
 }

@@ -87,7 +87,7 @@ fn at_level(level: c_int) -> Option<(u32, u32)> {
             let Team { parent, number_in_parent, .. } = *team;
             (team, number, up) = (parent, number_in_parent, up - 1);
         }
-        Some((team.as_ref().map_or(1, |team| team.threads), number))
+        Some((team.as_ref().map_or(1, |team| team.shape.threads), number))
     }
 }
 

@@ -1,5 +1,6 @@
 //! Parallel regions: a team of threads runs the same function.
 
+use super::assignment::Assignment;
 use super::context::{self, Context};
 use super::membership::{self, Body};
 use super::pool::{self, Started};
@@ -8,6 +9,7 @@ use super::share::Share;
 use super::team::{Controls, Team};
 use libc::{c_uint, c_void};
 use std::cell::RefCell;
+use std::ptr::null_mut;
 
 /// A region that the calling thread has begun and not ended.
 pub(super) struct OpenRegion {
@@ -31,24 +33,27 @@ fn threads(asked: u32, context: &Context) -> u32 {
 
 /// Starts a region: the other threads of the team run it, and the calling thread has entered it.
 pub(super) fn begin(function: Body, data: *mut c_void, asked: u32, first: Option<Share>) -> OpenRegion {
-    let mut before = context::get();
-    before.team = context::team();
+    let parent = context::team();
+    let before = context::get();
     let threads = threads(asked, &before);
     let mut controls = before.controls;
     let lists = settings::get().threads.len();
     if lists > before.levels().0 as usize + 1 {
         controls.threads = Controls::at(before.levels().0 + 1).threads;
     }
-    let mut team = Team::new(threads, before.team, before.number, controls, pool::has_tasks());
-    (team.function, team.data) = (function as usize, data as usize);
-    team.league = before.league;
-    if let Some(first) = first {
-        team.first = first.first();
-        team.shares = team.first;
-    }
-    let (team, started) = pool::start(team);
-    membership::come(team, 0);
-    OpenRegion { team, before, started }
+    let mut assignment = Assignment {
+        team: null_mut(),
+        shape: before.shape.inside(threads, pool::has_tasks()),
+        sequence: pool::next_sequence(),
+        function: function as usize,
+        data: data as usize,
+        controls,
+        league: before.league,
+        first,
+    };
+    let started = pool::start(&mut assignment, parent, before.number);
+    membership::come(&assignment, 0);
+    OpenRegion { team: assignment.team, before, started }
 }
 
 impl OpenRegion {

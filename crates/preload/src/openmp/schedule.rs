@@ -19,6 +19,19 @@ pub(super) struct Schedule {
     pub chunk: u64,
 }
 
+impl Kind {
+    /// A kind by its number.
+    pub(super) fn of(number: u32) -> Option<Self> {
+        Some(match number {
+            1 => Self::Static,
+            2 => Self::Dynamic,
+            3 => Self::Guided,
+            4 => Self::Auto,
+            _ => return None,
+        })
+    }
+}
+
 impl Default for Schedule {
     fn default() -> Self {
         Self { kind: Kind::Dynamic, chunk: 1 }
@@ -28,13 +41,7 @@ impl Default for Schedule {
 impl Schedule {
     /// A way by its number; bits that allow or forbid reordering do not matter.
     pub(super) fn of(number: u32, chunk: i64) -> Option<Self> {
-        let kind = match number & 0x7fff_ffff {
-            1 => Kind::Static,
-            2 => Kind::Dynamic,
-            3 => Kind::Guided,
-            4 => Kind::Auto,
-            _ => return None,
-        };
+        let kind = Kind::of(number & 0x7fff_ffff)?;
         Some(Self { kind, chunk: u64::try_from(chunk).unwrap_or(0) })
     }
 

@@ -14,7 +14,7 @@ fn next() -> c_uint {
 /// Called by code that gcc has compiled.
 #[unsafe(no_mangle)]
 pub(super) unsafe extern "C" fn GOMP_sections_start(count: c_uint) -> c_uint {
-    work_sharing::enter(|| Share::of_sections(count));
+    work_sharing::enter(Share::of_sections(count));
     next()
 }
 

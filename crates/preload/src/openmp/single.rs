@@ -1,19 +1,33 @@
 //! `single`: the first thread runs it, with or without copyprivate.
 
 use super::context;
-use super::membership;
 use super::share::Share;
+use super::sync::{self, Name};
+use super::team::Team;
 use super::work_sharing;
 use libc::c_void;
+use std::mem::offset_of;
 use std::ptr::null_mut;
+
+/// Enters the construct; true for the first thread.
+fn is_first() -> bool {
+    work_sharing::enter(Share::of_sections(1));
+    let first = work_sharing::next().is_some();
+    work_sharing::leave();
+    first
+}
 
 /// # Safety
 /// Called by code that gcc has compiled.
 #[unsafe(no_mangle)]
 pub(super) unsafe extern "C" fn GOMP_single_start() -> bool {
-    let first = work_sharing::enter(|| Share::of_sections(0));
-    work_sharing::leave();
-    first
+    is_first()
+}
+
+/// The number of the construct that the thread has entered last, and what names the announcements of its team.
+fn announcements() -> (u64, *mut Name) {
+    let context = context::get();
+    (context.sequence, context.team.wrapping_byte_add(offset_of!(Team, copies)).cast())
 }
 
 /// Null for the first thread; the others wait for its data.
@@ -22,22 +36,22 @@ pub(super) unsafe extern "C" fn GOMP_single_start() -> bool {
 /// Called by code that gcc has compiled.
 #[unsafe(no_mangle)]
 pub(super) unsafe extern "C" fn GOMP_single_copy_start() -> *mut c_void {
-    if work_sharing::enter(|| Share::of_sections(0)) {
+    if is_first() {
         return null_mut();
     }
-    membership::barrier();
-    // SAFETY: the thread is in this piece of work; the first thread has written before the barrier.
-    let copy = unsafe { (*context::get().share).copy };
-    work_sharing::leave();
-    copy as *mut c_void
+    let (number, name) = announcements();
+    let (_, words) = sync::await_announcement(name, number - 1);
+    words[0] as *mut c_void
 }
 
+/// A barrier follows, before which the data stays as it is.
+///
 /// # Safety
 /// Called by code that gcc has compiled.
 #[unsafe(no_mangle)]
 pub(super) unsafe extern "C" fn GOMP_single_copy_end(data: *mut c_void) {
-    // SAFETY: the thread is in this piece of work; the others read after the barrier.
-    unsafe { (*context::get().share).copy = data as usize };
-    membership::barrier();
-    work_sharing::leave();
+    let (number, name) = announcements();
+    if context::get().threads() > 1 {
+        sync::announce(name, number, vec![data as u64]);
+    }
 }

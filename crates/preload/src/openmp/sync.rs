@@ -2,7 +2,7 @@
 //! waits.
 
 use crate::exit::flush_before_unlock;
-use gondwana_node::{Caller, MutexKind, Node};
+use gondwana_node::{Announcement, Caller, Claim, Construct, MutexKind, Node, Object};
 
 /// Something in shared memory whose address names a lock, a condition or a barrier.
 #[repr(C)]
@@ -66,6 +66,45 @@ pub(super) fn meet(barrier: *const Name, threads: u32) {
     if let Some(node) = Node::current().filter(|_| threads > 1) {
         flush_before_unlock(node);
         node.barrier_wait(barrier as usize, threads);
+    }
+}
+
+/// Announces what the threads of a pool are to do, whose address names it.
+pub(super) fn announce<T>(pool: *mut T, number: u64, words: Vec<u64>) {
+    if let Some(node) = Node::current() {
+        node.announce(pool as usize, number, words);
+    }
+}
+
+/// Waits for the announcement to a pool after the one with a number.
+pub(super) fn await_announcement<T>(pool: *mut T, after: u64) -> Announcement {
+    let Some(node) = Node::current() else { crate::report::fatal("OpenMP: a thread without a node") };
+    node.await_announcement(pool as usize, after)
+}
+
+/// A work-sharing construct of a team.
+pub(super) fn construct<T>(team: *mut T, number: u64) -> Construct {
+    Construct { team: Object(team as u64), number }
+}
+
+/// The first iteration of those that the claim gets; all threads of the team are past the constructs up to `settled`.
+pub(super) fn claim(construct: Construct, settled: u64, claim: Claim) -> u64 {
+    Node::current().map_or(claim.total, |node| node.claim_iterations(construct, settled, claim))
+}
+
+/// Waits for the turn of an iteration's ordered part.
+pub(super) fn await_turn(construct: Construct, turn: u64) {
+    if let Some(node) = Node::current() {
+        flush_before_unlock(node);
+        node.await_turn(construct, turn);
+    }
+}
+
+/// Passes the turn of the ordered parts of some iterations, from the first to before the second.
+pub(super) fn pass_turn(construct: Construct, settled: u64, turns: (u64, u64)) {
+    if let Some(node) = Node::current() {
+        flush_before_unlock(node);
+        node.pass_turn(construct, settled, turns);
     }
 }
 

@@ -5,7 +5,7 @@
 use super::context::{self, Context};
 use super::sync;
 use super::task::{self, Arguments, Function, flag};
-use super::team::Controls;
+use super::team::{Controls, Shape};
 use libc::{c_int, c_uint, c_void};
 use std::alloc::Layout;
 use std::ptr::null_mut;
@@ -179,7 +179,7 @@ unsafe fn words(arguments: Addresses) -> usize {
 /// Calls a function as the only thread outside all regions, as a device's first thread is.
 fn apart(call: impl FnOnce()) {
     let before = context::get();
-    context::set(Context::new(null_mut(), 0, Controls::at(0)));
+    context::set(Context::new(null_mut(), Shape::ALONE, 0, Controls::at(0)));
     call();
     task::end();
     let team = context::get().team;

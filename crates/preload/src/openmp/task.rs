@@ -81,9 +81,9 @@ unsafe fn is_left_for_others(team: *mut Team, wanted: bool) -> bool {
     // SAFETY: a number that is off by a few decides nothing but who runs the task.
     unsafe {
         wanted
-            && (*team).tasking
+            && (*team).shape.tasking
             && !context::get().last
-            && (*team).unfinished < MOST_WAITING * (*team).threads as usize
+            && (*team).unfinished < MOST_WAITING * (*team).shape.threads as usize
     }
 }
 
@@ -263,7 +263,7 @@ pub(super) unsafe fn barrier(team: *mut Team) {
         while (*team).phase == phase {
             match (*team).ready.take(|_| true) {
                 task if !task.is_null() => run(team, task),
-                _ if (*team).arrived == (*team).threads && (*team).unfinished == 0 => {
+                _ if (*team).arrived == (*team).shape.threads && (*team).unfinished == 0 => {
                     (*team).arrived = 0;
                     (*team).phase = phase.wrapping_add(1);
                     team::wake(team);

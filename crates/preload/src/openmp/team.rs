@@ -1,10 +1,8 @@
 //! The threads that run one parallel region.
 
-use super::league::League;
 use super::queue::Queue;
 use super::schedule::Schedule;
 use super::settings;
-use super::share::Share;
 use super::sync::{self, Name};
 use std::ptr::null_mut;
 
@@ -34,31 +32,49 @@ impl Controls {
     }
 }
 
+/// What each thread of a team knows of it without looking into shared memory.
+#[repr(C)]
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) struct Shape {
+    pub threads: u32,
+    /// The nesting depth of the region, including itself, and the number of those with several threads.
+    pub level: u32,
+    pub active: u32,
+    /// There may be queued tasks: threads that wait for the team run them.
+    pub tasking: bool,
+}
+
+impl Shape {
+    /// One thread outside all regions.
+    pub(super) const ALONE: Self = Self { threads: 1, level: 0, active: 0, tasking: false };
+
+    /// A region inside this one.
+    pub(super) fn inside(self, threads: u32, tasking: bool) -> Self {
+        let several = threads > 1;
+        Self {
+            threads,
+            level: self.level + 1,
+            active: self.active + u32::from(several),
+            tasking: tasking && several,
+        }
+    }
+}
+
 /// A team, in shared memory. Mutable members are accessed with its lock held.
 #[repr(C)]
 pub(super) struct Team {
     pub lock: Name,
     /// Signalled when a condition may have changed that threads of the team wait for.
     pub changed: Name,
-    pub threads: u32,
-    /// The nesting depth of the region, including itself, and the number of those with several threads.
-    pub level: u32,
-    pub active: u32,
+    /// Where the threads meet.
+    pub barrier: Name,
+    pub shape: Shape,
     /// The team that the thread is of that began the region; null outside all regions.
     pub parent: *mut Self,
     pub number_in_parent: u32,
-    pub function: usize,
-    pub data: usize,
-    pub controls: Controls,
-    /// Where the thread is that began the region.
-    pub league: League,
-    /// The work that the region begins with; null for none.
-    pub first: *mut Share,
-    /// The pieces of work that not all threads are done with.
-    pub shares: *mut Share,
-    /// There may be queued tasks: threads that wait for the team run them.
-    pub tasking: bool,
-    /// Threads at the barrier, and how often all were.
+    /// Its address names the announcements of `single` with copyprivate.
+    pub copies: Name,
+    /// Threads at the barrier of a team with tasks, and how often all were.
     pub arrived: u32,
     pub phase: u32,
     /// Threads that wait for a signal.
@@ -70,31 +86,15 @@ pub(super) struct Team {
 
 impl Team {
     /// A team that does nothing yet, inside the region of `parent`.
-    pub(super) fn new(
-        threads: u32,
-        parent: *mut Self,
-        number_in_parent: u32,
-        controls: Controls,
-        tasking: bool,
-    ) -> Self {
-        // SAFETY: a parent lives as long as the regions inside it; its levels never change.
-        let (level, active) =
-            unsafe { parent.as_ref() }.map_or((0, 0), |parent| (parent.level, parent.active));
+    pub(super) fn new(shape: Shape, parent: *mut Self, number_in_parent: u32) -> Self {
         Self {
             lock: Name::default(),
             changed: Name::default(),
-            threads,
-            level: level + 1,
-            active: active + u32::from(threads > 1),
+            barrier: Name::default(),
+            shape,
             parent,
             number_in_parent,
-            function: 0,
-            data: 0,
-            controls,
-            league: League::ALONE,
-            first: null_mut(),
-            shares: null_mut(),
-            tasking: tasking && threads > 1,
+            copies: Name::default(),
             arrived: 0,
             phase: 0,
             idle: 0,
@@ -105,7 +105,7 @@ impl Team {
 
     /// The team outside all regions: one thread by itself.
     pub(super) fn initial() -> Self {
-        Self { level: 0, ..Self::new(1, null_mut(), 0, Controls::at(0), false) }
+        Self::new(Shape::ALONE, null_mut(), 0)
     }
 }
 

@@ -1,0 +1,132 @@
+//! What the threads of a region are to do, as the thread that begins the region announces it.
+
+use super::league::League;
+use super::schedule::{Kind, Loop, Schedule};
+use super::share::Share;
+use super::team::{Controls, Shape, Team};
+use gondwana_page::to_usize;
+
+/// What a thread must know to take part in a region.
+#[derive(Clone, Copy)]
+pub(super) struct Assignment {
+    pub team: *mut Team,
+    pub shape: Shape,
+    /// The number of the last work-sharing construct of the team before the region, and of teams that had its address before.
+    pub sequence: u64,
+    pub function: usize,
+    pub data: usize,
+    pub controls: Controls,
+    /// Where the thread is that begins the region.
+    pub league: League,
+    /// The work that the region begins with.
+    pub first: Option<Share>,
+}
+
+/// How many words an assignment takes.
+const WORDS: usize = 23;
+
+impl Assignment {
+    /// As words, for threads of other nodes.
+    pub(super) fn words(&self) -> Vec<u64> {
+        let Self { team, shape, sequence, function, data, controls, league, first } = *self;
+        let Controls { threads, dynamic, levels, schedule } = controls;
+        let (has_first, share) = (first.is_some(), first.unwrap_or_else(|| Share::of_sections(0)));
+        let words: [u64; WORDS] = [
+            team as u64,
+            shape.threads.into(),
+            shape.level.into(),
+            shape.active.into(),
+            shape.tasking.into(),
+            sequence,
+            function as u64,
+            data as u64,
+            threads.into(),
+            dynamic.into(),
+            levels.into(),
+            schedule.kind as u64,
+            schedule.chunk,
+            i64::from(league.team).cast_unsigned(),
+            i64::from(league.teams).cast_unsigned(),
+            has_first.into(),
+            share.ordered.into(),
+            share.schedule.kind as u64,
+            share.schedule.chunk,
+            share.work.start,
+            share.work.end,
+            share.work.step,
+            share.work.count,
+        ];
+        words.to_vec()
+    }
+
+    /// What [`Assignment::words`] gave.
+    pub(super) fn from_words(words: &[u64]) -> Self {
+        let Ok(words) = <[u64; WORDS]>::try_from(words) else {
+            crate::report::fatal("OpenMP: an assignment of another version");
+        };
+        let [team, threads, level, active, tasking, sequence, function, data, rest @ ..] = words;
+        let [next_threads, dynamic, levels, kind, chunk, league, leagues, has_first, rest @ ..] = rest;
+        let [ordered, first_kind, first_chunk, start, end, step, count] = rest;
+        let small = |word: u64| u32::try_from(word).unwrap_or(u32::MAX);
+        let signed = |word: u64| i32::try_from(word.cast_signed()).unwrap_or(0);
+        let schedule =
+            |kind: u64, chunk| Schedule { kind: Kind::of(small(kind)).unwrap_or(Kind::Static), chunk };
+        let work = Loop { start, end, step, count };
+        let share = Share::of_loop(work, schedule(first_kind, first_chunk), ordered != 0);
+        Self {
+            team: team as *mut Team,
+            shape: Shape {
+                threads: small(threads),
+                level: small(level),
+                active: small(active),
+                tasking: tasking != 0,
+            },
+            sequence,
+            function: to_usize(function),
+            data: to_usize(data),
+            controls: Controls {
+                threads: small(next_threads),
+                dynamic: dynamic != 0,
+                levels: small(levels),
+                schedule: schedule(kind, chunk),
+            },
+            league: League { team: signed(league), teams: signed(leagues) },
+            first: (has_first != 0).then_some(share),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::ptr::without_provenance_mut;
+
+    #[test]
+    fn an_assignment_arrives_as_it_was_sent() {
+        let sent = Assignment {
+            team: without_provenance_mut(0x1000),
+            shape: Shape { threads: 3, level: 2, active: 1, tasking: true },
+            sequence: 7 << 32,
+            function: 0x2000,
+            data: 0x3000,
+            controls: Controls {
+                threads: 4,
+                dynamic: true,
+                levels: 5,
+                schedule: Schedule { kind: Kind::Guided, chunk: 6 },
+            },
+            league: League { team: -1, teams: 8 },
+            first: Some(Share::of_loop(
+                Loop::signed(10, -10, -3),
+                Schedule { kind: Kind::Auto, chunk: 9 },
+                true,
+            )),
+        };
+        assert_eq!(Assignment::from_words(&sent.words()).words(), sent.words());
+        let sent = Assignment { first: None, ..sent };
+        let came = Assignment::from_words(&sent.words());
+        assert!(came.first.is_none());
+        assert_eq!(came.words(), sent.words());
+        assert_eq!((came.shape.threads, came.league.team, came.controls.levels), (3, -1, 5));
+    }
+}

@@ -1,0 +1,194 @@
+//! Iterations of dynamic loops that this node has claimed of the team's manager, and that its threads have not taken yet. A claim
+//! is a message; where iterations are short, a node claims many at a time.
+
+use super::sync;
+use gondwana_locks::lock;
+use gondwana_node::{Claim, Construct};
+use std::ops::Range;
+use std::sync::Mutex;
+use std::time::{Duration, Instant};
+
+/// Where what was claimed at a time is used up sooner, twice as much is claimed the next time; where it lasts eight times as
+/// long, half.
+const SHORT: Duration = Duration::from_micros(25);
+
+/// For each thread of the team, the iterations that are left are at least so many claims, so that all threads end at the same time.
+const CLAIMS: u64 = 2;
+
+/// The loop that a thread is in.
+pub(super) struct Chunks {
+    pub construct: Construct,
+    /// All threads of the team are past the constructs up to this one.
+    pub settled: u64,
+    /// The iterations of the loop.
+    pub total: u64,
+    /// The least that a thread takes at a time.
+    pub chunk: u64,
+    /// It takes at least one of so many equal parts of what is left.
+    pub parts: u64,
+    /// How many threads the team has.
+    pub threads: u64,
+    /// The node may claim more than the thread takes.
+    pub ahead: bool,
+    /// The thread takes iterations from here on only: they come to each in order.
+    pub after: u64,
+}
+
+/// What this node knows of a construct.
+struct Claimed {
+    construct: Construct,
+    /// What no thread has taken.
+    ranges: Vec<Range<u64>>,
+    /// The first iteration that was not claimed when this node claimed last.
+    next: u64,
+    /// How many chunks it claims at a time.
+    batch: u64,
+    /// When it claimed last.
+    since: Option<Instant>,
+}
+
+static CLAIMED: Mutex<Vec<Claimed>> = Mutex::new(vec![]);
+
+/// The next iterations of the calling thread; `None` if there are none.
+pub(super) fn next(chunks: &Chunks) -> Option<Range<u64>> {
+    let claim = match with(chunks, |claimed| claimed.take(chunks)) {
+        Ok(taken) => return taken,
+        Err(claim) => claim,
+    };
+    // Other threads of this node may take or claim meanwhile.
+    let start = sync::claim(chunks.construct, chunks.settled, claim);
+    let end = start + claim.amount(start);
+    with(chunks, |claimed| claimed.add(chunks, start..end))
+}
+
+fn with<R>(chunks: &Chunks, act: impl FnOnce(&mut Claimed) -> R) -> R {
+    let Chunks { construct, settled, .. } = *chunks;
+    let mut all = lock(&CLAIMED);
+    let place = all.iter().position(|claimed| claimed.construct == construct).unwrap_or_else(|| {
+        let of_team = |claimed: &&Claimed| claimed.construct.team == construct.team;
+        // Mostly one loop of a team is like the one before.
+        let batch = all.iter().rfind(of_team).map_or(1, |last| last.batch);
+        all.retain(|claimed| !of_team(&claimed) || claimed.construct.number > settled);
+        all.push(Claimed::new(construct, batch));
+        all.len() - 1
+    });
+    act(&mut all[place])
+}
+
+impl Claimed {
+    fn new(construct: Construct, batch: u64) -> Self {
+        Self { construct, ranges: vec![], next: 0, batch, since: None }
+    }
+
+    /// Takes a chunk of what was claimed; if there is none, what to claim.
+    fn take(&mut self, chunks: &Chunks) -> Result<Option<Range<u64>>, Claim> {
+        // The first one: what a thread has left is where it has come to, so that one thread at least can take it.
+        let ahead = |(_, range): &(usize, &Range<u64>)| range.start >= chunks.after;
+        let first = self.ranges.iter().enumerate().filter(ahead).min_by_key(|(_, range)| range.start);
+        if let Some((place, _)) = first {
+            let range = &mut self.ranges[place];
+            let taken = range.start..range.end.min(range.start + chunks.chunk);
+            range.start = taken.end;
+            if range.is_empty() {
+                self.ranges.remove(place);
+            }
+            return Ok(Some(taken));
+        }
+        if self.next >= chunks.total {
+            return Ok(None);
+        }
+        let batch = if chunks.ahead { self.next_batch(chunks) } else { 1 };
+        Err(Claim { total: chunks.total, least: chunks.chunk.saturating_mul(batch), parts: chunks.parts })
+    }
+
+    /// How many chunks to claim now.
+    fn next_batch(&mut self, chunks: &Chunks) -> u64 {
+        let now = Instant::now();
+        let lasted = self.since.replace(now).map(|since| now - since);
+        let most = (chunks.total - self.next) / chunks.chunk / (CLAIMS * chunks.threads);
+        match lasted {
+            // What is few because few are left says nothing of the next loop.
+            Some(lasted) if lasted < SHORT && self.batch <= most => self.batch *= 2,
+            Some(lasted) if lasted > 8 * SHORT => self.batch = (self.batch / 2).max(1),
+            _ => {}
+        }
+        self.batch.min(most).max(1)
+    }
+
+    /// Iterations were claimed, of which the calling thread takes its part.
+    fn add(&mut self, chunks: &Chunks, range: Range<u64>) -> Option<Range<u64>> {
+        self.next = self.next.max(range.end).max(range.start);
+        if range.is_empty() {
+            return None;
+        }
+        let taken =
+            if chunks.ahead { range.start..range.end.min(range.start + chunks.chunk) } else { range.clone() };
+        if taken.end < range.end {
+            self.ranges.push(taken.end..range.end);
+        }
+        Some(taken)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use gondwana_node::Object;
+
+    fn chunks(total: u64, chunk: u64) -> Chunks {
+        let construct = Construct { team: Object(8), number: 1 };
+        Chunks { construct, settled: 0, total, chunk, parts: u64::MAX, threads: 2, ahead: true, after: 0 }
+    }
+
+    /// Takes all iterations of a loop as the only node; how often it claims.
+    fn run(chunks: &Chunks, wait: Duration) -> usize {
+        let (mut claimed, mut free, mut expected, mut claims) = (Claimed::new(chunks.construct, 1), 0, 0, 0);
+        loop {
+            let taken = claimed.take(chunks).unwrap_or_else(|claim| {
+                claims += 1;
+                let range = free..free + claim.amount(free);
+                free = range.end;
+                claimed.add(chunks, range)
+            });
+            claimed.since = Some(Instant::now().checked_sub(wait).unwrap());
+            let Some(taken) = taken else { break };
+            assert_eq!(taken.start, expected);
+            assert!(taken.end - taken.start <= chunks.chunk);
+            expected = taken.end;
+        }
+        assert_eq!(expected, chunks.total);
+        claims
+    }
+
+    #[test]
+    fn many_short_iterations_are_claimed_at_a_time() {
+        assert!(run(&chunks(10_000, 3), Duration::ZERO) < 60);
+        assert_eq!(run(&chunks(0, 3), Duration::ZERO), 0);
+        assert_eq!(run(&chunks(7, 100), Duration::ZERO), 1);
+    }
+
+    #[test]
+    fn long_iterations_are_claimed_one_by_one() {
+        assert_eq!(run(&chunks(100, 1), 10 * SHORT), 100);
+    }
+
+    #[test]
+    fn a_thread_gets_iterations_in_order() {
+        let mut claimed = Claimed::new(Construct { team: Object(8), number: 1 }, 1);
+        let late = Chunks { after: 20, ..chunks(100, 1) };
+        assert_eq!(claimed.add(&chunks(100, 1), 10..12), Some(10..11));
+        assert!(claimed.take(&late).is_err(), "11 is before 20");
+        assert_eq!(claimed.take(&chunks(100, 1)), Ok(Some(11..12)));
+    }
+
+    #[test]
+    fn what_a_slow_thread_has_claimed_is_taken_by_it_at_least() {
+        let mut claimed = Claimed::new(Construct { team: Object(8), number: 1 }, 1);
+        // Another thread has claimed after this one, and was faster.
+        assert_eq!(claimed.add(&chunks(14, 1), 12..14), Some(12..13));
+        assert_eq!(claimed.add(&chunks(14, 1), 10..12), Some(10..11));
+        assert_eq!(claimed.take(&Chunks { after: 11, ..chunks(14, 1) }), Ok(Some(11..12)));
+        assert_eq!(claimed.take(&Chunks { after: 13, ..chunks(14, 1) }), Ok(Some(13..14)));
+        assert_eq!(claimed.take(&Chunks { after: 14, ..chunks(14, 1) }), Ok(None));
+    }
+}
