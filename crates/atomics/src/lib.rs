@@ -2,7 +2,13 @@
 //!
 //! Plain loads and stores used for synchronisation leave no trace in the code.
 
+mod flow;
+mod imports;
+mod polling;
+mod reductions;
 mod scan;
+mod site;
 
 pub use gondwana_elf::Error;
 pub use scan::{Finding, Findings, scan};
+pub use site::Site;

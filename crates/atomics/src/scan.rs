@@ -1,5 +1,8 @@
 //! Atomic instructions in the executable code of one ELF file.
 
+use crate::flow::Flow;
+use crate::imports::Imports;
+use crate::reductions::{self, Function};
 use gondwana_elf::{Code, Error};
 use iced_x86::{Decoder, DecoderOptions, Instruction, Mnemonic, OpKind};
 
@@ -11,10 +14,38 @@ const RUNTIME: [&str; 4] =
 /// What was found in a file.
 #[derive(Debug, Default)]
 pub struct Findings {
-    /// How many atomic instructions there are.
-    pub count: usize,
+    /// Where the atomic instructions are, in the file's own numbering and ascending order.
+    pub atomics: Vec<u64>,
     /// The first of them.
     pub first: Option<Finding>,
+}
+
+impl Findings {
+    /// The atomic instructions of a file, if there are some and they all are reductions of OpenMP: they need a lock around each, and
+    /// no sequential consistency.
+    ///
+    /// # Errors
+    /// As for [`scan`].
+    pub fn reductions(&self, image: &[u8]) -> Result<Option<Vec<u64>>, Error> {
+        if self.atomics.is_empty() {
+            return Ok(None);
+        }
+        let code = Code::parse(image)?;
+        let start = |place: &u64| code.functions.binary_search_by_key(place, |(start, _)| *start);
+        let mut functions = vec![];
+        for section in &code.sections {
+            for piece in pieces(section.address, section.bytes, &code.functions) {
+                let mut flow = Flow::of(piece.address, piece.code);
+                // A jump to where another function begins is a call; the rest of a function may be elsewhere, too.
+                flow.complete &= flow
+                    .exits
+                    .iter()
+                    .all(|place| start(place).is_ok_and(|index| !code.functions[index].1.ends_with(".cold")));
+                functions.push(Function { name: piece.name, flow });
+            }
+        }
+        Ok(reductions::find(&functions, &self.atomics, &Imports::of(&code)))
+    }
 }
 
 /// One atomic instruction.
@@ -45,6 +76,7 @@ pub fn scan(image: &[u8]) -> Result<Findings, Error> {
             scan_piece(&piece, &mut findings);
         }
     }
+    findings.atomics.sort_unstable();
     Ok(findings)
 }
 
@@ -83,7 +115,7 @@ fn scan_piece(piece: &Piece<'_>, findings: &mut Findings) {
     while decoder.can_decode() {
         decoder.decode_out(&mut instruction);
         if is_atomic(&instruction) {
-            findings.count += 1;
+            findings.atomics.push(instruction.ip());
             if findings.first.is_none() {
                 let function = piece.name.map(readable);
                 findings.first = Some(Finding { function, address: instruction.ip() });
@@ -153,20 +185,20 @@ mod tests {
         let source = "#include <stdio.h>\n#include <pthread.h>\nstatic pthread_mutex_t m;\n\
             int main(int c, char **v) { pthread_mutex_lock(&m); printf(\"%d\\n\", c); return 0; }";
         let findings = scan(&compile("none", "gcc", source, &["-O2"])).unwrap();
-        assert_eq!((findings.count, findings.first), (0, None));
+        assert_eq!((findings.atomics.len(), findings.first), (0, None));
     }
 
     #[test]
     fn a_locked_addition_is_found_in_its_function() {
         let findings = scan(&compile("lock", "gcc", COUNTER, &["-O0"])).unwrap();
-        assert_eq!(findings.count, 1);
+        assert_eq!(findings.atomics.len(), 1);
         assert_eq!(findings.first.unwrap().function.as_deref(), Some("bump"));
     }
 
     #[test]
     fn a_stripped_program_is_searched_too() {
         let findings = scan(&compile("strip", "gcc", COUNTER, &["-O0", "-s"])).unwrap();
-        assert_eq!(findings.count, 1);
+        assert_eq!(findings.atomics.len(), 1);
         assert_eq!(findings.first.unwrap().function, None);
     }
 
@@ -175,7 +207,7 @@ mod tests {
         let source = "#include <stdatomic.h>\n_Atomic int n;\n\
             int main(void) { long a = 1, b = 2; __asm__ volatile(\"xchg %0, %1\" : \"+r\"(a), \"+r\"(b));\n\
             atomic_store(&n, 3); return a + b - 3; }";
-        assert_eq!(scan(&compile("xchg", "gcc", source, &["-O2"])).unwrap().count, 1);
+        assert_eq!(scan(&compile("xchg", "gcc", source, &["-O2"])).unwrap().atomics.len(), 1);
     }
 
     #[test]
@@ -200,7 +232,7 @@ mod tests {
                 start.elapsed()
             })
             .min();
-        assert_eq!(findings.count, 0);
+        assert_eq!(findings.atomics.len(), 0);
         assert!(best.unwrap() < Duration::from_millis(300), "{best:?}");
     }
 }

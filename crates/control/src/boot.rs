@@ -44,6 +44,8 @@ pub struct Boot {
     pub chosen: bool,
     /// Why that consistency was chosen, for people.
     pub reason: String,
+    /// Atomic instructions of the program, in its file's numbering, each of which a lock makes one under release consistency.
+    pub locked: Vec<u64>,
     /// How faults are raised and resolved.
     pub mechanism: Mechanism,
     /// Length of the span in bytes, a multiple of the page size.
@@ -233,6 +235,7 @@ mod tests {
             consistency: Consistency::Rc,
             chosen: true,
             reason: "no inline atomic instruction".to_owned(),
+            locked: vec![0x1234],
             mechanism: Mechanism::Userfaultfd,
             span: 1 << 38,
             processors_each: 1,

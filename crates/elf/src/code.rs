@@ -1,14 +1,21 @@
 //! The machine code of a file, and where its functions begin.
 
-use object::{Object, ObjectSection, ObjectSymbol, SectionFlags, SymbolKind, elf};
+use object::{
+    Object, ObjectSection, ObjectSymbol, ObjectSymbolTable, RelocationTarget, SectionFlags, SymbolKind, elf,
+};
+use std::collections::HashMap;
 
 /// The machine code of a file.
 #[derive(Debug)]
 pub struct Code<'data> {
     /// The sections with code, but for the linker's own stubs, which are nothing but jumps.
     pub sections: Vec<CodeSection<'data>>,
+    /// The linker's stubs, which jump to functions of libraries by way of `imports`.
+    pub stubs: Vec<CodeSection<'data>>,
     /// Addresses and names of the functions that the file defines, in ascending order, one name for each address.
     pub functions: Vec<(u64, &'data str)>,
+    /// Where the loader puts the addresses of functions of libraries, with their names.
+    pub imports: HashMap<u64, &'data str>,
 }
 
 /// One section.
@@ -27,12 +34,13 @@ impl<'data> Code<'data> {
     /// If it is no ELF file, or a damaged one.
     pub fn parse(image: &'data [u8]) -> Result<Self, object::Error> {
         let file = object::File::parse(image)?;
-        let mut sections = vec![];
+        let (mut sections, mut stubs) = (vec![], vec![]);
         for section in file.sections() {
             let SectionFlags::Elf { sh_flags, .. } = section.flags() else { continue };
-            let stubs = section.name().is_ok_and(|name| name.starts_with(".plt"));
-            if sh_flags.0 & elf::SHF_EXECINSTR.0 != 0 && !stubs {
-                sections.push(CodeSection { address: section.address(), bytes: section.data()? });
+            if sh_flags.0 & elf::SHF_EXECINSTR.0 != 0 {
+                let is_stubs = section.name().is_ok_and(|name| name.starts_with(".plt"));
+                let list = if is_stubs { &mut stubs } else { &mut sections };
+                list.push(CodeSection { address: section.address(), bytes: section.data()? });
             }
         }
         let mut functions: Vec<(u64, &str)> = file
@@ -43,6 +51,17 @@ impl<'data> Code<'data> {
             .collect();
         functions.sort_unstable();
         functions.dedup_by_key(|(address, _)| *address);
-        Ok(Self { sections, functions })
+        let symbols = file.dynamic_symbol_table();
+        let name = |target| match target {
+            RelocationTarget::Symbol(index) => symbols.as_ref()?.symbol_by_index(index).ok()?.name().ok(),
+            _ => None,
+        };
+        let imports = file
+            .dynamic_relocations()
+            .into_iter()
+            .flatten()
+            .filter_map(|(place, relocation)| Some((place, name(relocation.target())?)))
+            .collect();
+        Ok(Self { sections, stubs, functions, imports })
     }
 }

@@ -47,10 +47,10 @@ pub fn run(options: RunOptions) -> Result<ExitCode, Failure> {
         limits::check(usize::from(nodes))?;
     }
     let policies = policies.with_plan(&options, &program)?;
-    let (protocol, reason) = if alone {
-        (Consistency::Sc.protocol(), "one node: the program runs as it is".to_owned())
+    let Choice { protocol, locked, reason } = if alone {
+        Choice::of(Consistency::Sc.protocol(), "one node: the program runs as it is")
     } else {
-        protocol(&options, asked, &program)?
+        choose(&options, asked, &program)?
     };
     if protocol.placed == PlacedHomes::Fixed && policies.homes != Homes::default() {
         let name = protocol.name;
@@ -73,6 +73,7 @@ pub fn run(options: RunOptions) -> Result<ExitCode, Failure> {
         nodes,
         fabric,
         protocol,
+        locked,
         reason: reason.clone(),
         policies,
         path: &program.path,
@@ -112,22 +113,50 @@ pub fn run(options: RunOptions) -> Result<ExitCode, Failure> {
     Ok(exit::like(outcome.end))
 }
 
-/// The protocol of the run, and the reason for its consistency.
-fn protocol(
+/// The protocol of a run, and why.
+struct Choice {
+    protocol: &'static ProtocolInfo,
+    /// Atomic instructions that are executed under a lock.
+    locked: Vec<u64>,
+    /// The reason for its consistency.
+    reason: String,
+}
+
+impl Choice {
+    fn of(protocol: &'static ProtocolInfo, reason: impl Into<String>) -> Self {
+        Self { protocol, locked: vec![], reason: reason.into() }
+    }
+}
+
+fn choose(
     options: &RunOptions,
     asked: Option<&'static ProtocolInfo>,
     program: &program::Program,
-) -> Result<(&'static ProtocolInfo, String), Failure> {
+) -> Result<Choice, Failure> {
     if let Some(protocol) = asked {
-        return Ok((protocol, format!("{} asked for", protocol.name)));
+        return Ok(Choice::of(protocol, format!("{} asked for", protocol.name)));
     }
     Ok(match options.consistency {
-        options::Consistency::Rc => (Consistency::Rc.protocol(), "asked for".to_owned()),
-        options::Consistency::Sc => (Consistency::Sc.protocol(), "asked for".to_owned()),
+        options::Consistency::Rc => {
+            // Of a program that cannot be searched, the user knows more.
+            let reductions =
+                atomics::of_program(program).ok().and_then(|atomics| Some(atomics.reductions()?.to_vec()));
+            let reason = match &reductions {
+                Some(_) => "asked for; reductions of OpenMP are executed under a lock",
+                None => "asked for",
+            };
+            Choice {
+                locked: reductions.unwrap_or_default(),
+                ..Choice::of(Consistency::Rc.protocol(), reason)
+            }
+        }
+        options::Consistency::Sc => Choice::of(Consistency::Sc.protocol(), "asked for"),
         options::Consistency::Auto => {
             let atomics = atomics::of_program(program)?;
-            let consistency = if atomics.is_empty() { Consistency::Rc } else { Consistency::Sc };
-            (consistency.protocol(), atomics.to_string())
+            let needs_order = !atomics.is_empty() && atomics.reductions().is_none();
+            let consistency = if needs_order { Consistency::Sc } else { Consistency::Rc };
+            let locked = atomics.reductions().unwrap_or_default().to_vec();
+            Choice { locked, ..Choice::of(consistency.protocol(), atomics.to_string()) }
         }
     })
 }

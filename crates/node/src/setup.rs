@@ -43,6 +43,12 @@ impl Setup {
         self.boot.chosen && self.boot.consistency == Consistency::Rc
     }
 
+    /// Atomic instructions of the program, in its file's numbering, that are executed under a lock.
+    #[must_use]
+    pub fn locked_instructions(&self) -> &[u64] {
+        &self.boot.locked
+    }
+
     /// True if all nodes are known to be processes of one computer.
     #[must_use]
     pub fn is_on_one_computer(&self) -> bool {

@@ -8,6 +8,7 @@ mod exit;
 mod handler_stack;
 mod io;
 mod library;
+mod locked;
 mod map;
 mod next_function;
 mod numbers;

@@ -2,7 +2,7 @@
 
 use crate::numbers::many;
 use crate::private_stack::uninterrupted;
-use crate::{handler_stack, private_stack};
+use crate::{handler_stack, locked, private_stack};
 use gondwana_locks::lock;
 use gondwana_node::{Node, ProcessChange, Thread};
 use gondwana_page::to_usize;
@@ -34,7 +34,7 @@ impl Wanted {
 }
 
 fn ours(signal: c_int) -> bool {
-    FAULTS.contains(&signal)
+    FAULTS.contains(&signal) || signal == libc::SIGTRAP && locked::are_some()
 }
 
 fn real_sigaction(signal: c_int, new: *const Action, old: *mut Action) -> c_int {
@@ -63,6 +63,10 @@ pub(crate) fn begin() {
 
 unsafe extern "C" fn on_fault(signal: c_int, info: *mut siginfo_t, context: *mut c_void) {
     let errno = crate::errno::get();
+    // SAFETY: the kernel passes the context of this thread.
+    if signal == libc::SIGTRAP && unsafe { locked::on_trap(context.cast()) } {
+        return crate::errno::set(errno);
+    }
     // SAFETY: the kernel passes valid pointers.
     let (address, code, write, at) = unsafe {
         let registers = &(*context.cast::<ucontext_t>()).uc_mcontext.gregs;
@@ -71,11 +75,12 @@ unsafe extern "C" fn on_fault(signal: c_int, info: *mut siginfo_t, context: *mut
             (*info).si_addr() as usize,
             (*info).si_code,
             write,
-            to_usize(registers[libc::REG_RIP as usize].cast_unsigned()),
+            locked::original(to_usize(registers[libc::REG_RIP as usize].cast_unsigned())),
         )
     };
     let from_kernel = code > 0 && code != libc::SI_KERNEL;
     let resolved = from_kernel
+        && signal != libc::SIGTRAP
         && Node::current()
             .is_some_and(|node| node.is_shared(address) && node.fault(address, write, at, signal));
     if !resolved {

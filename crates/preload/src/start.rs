@@ -4,8 +4,8 @@ use crate::io::{descriptors, stream_memory, streams_elsewhere, streams_for_other
 use crate::numbers::many;
 use crate::stack::on_stack;
 use crate::{
-    alloc, api, constructors, exit, library, map, plt_stubs, private_stack, pthread, random, report, signals,
-    span_stack,
+    alloc, api, constructors, exit, library, locked, map, plt_stubs, private_stack, pthread, random, report,
+    signals, span_stack,
 };
 use gondwana_control::{Boot, Control, Report};
 use gondwana_node::{Caller, Hooks, Node, ProcessChange, Thread};
@@ -105,6 +105,9 @@ pub(crate) unsafe extern "C" fn __libc_start_main(
     };
     descriptors::begin();
     alloc::begin();
+    if let Err(why) = locked::begin(node) {
+        fail(control, &format!("{why}; say --consistency sc"));
+    }
     signals::begin();
     if nodes > 1 {
         api::begin(node);

@@ -5,6 +5,8 @@
 //! executable code of the program and of its libraries is disassembled and searched for instructions that lock
 //! memory. Plain loads and stores used for synchronisation leave no trace in the code; their authors must ask for
 //! `--consistency sc`.
+//!
+//! Instructions that only add up the results of OpenMP's reductions are an exception: see [`Atomics::reductions`].
 
 use crate::program::Program;
 use gondwana_atomics::{Finding, scan};
@@ -18,6 +20,8 @@ use std::path::{Path, PathBuf};
 pub struct Atomics {
     count: usize,
     first: Option<(Finding, Option<PathBuf>)>,
+    /// Those of the program itself, if they all are reductions of OpenMP.
+    reductions: Option<Vec<u64>>,
 }
 
 impl Atomics {
@@ -26,10 +30,19 @@ impl Atomics {
         self.count == 0
     }
 
+    /// Where the instructions are in the program's file, if all are reductions of OpenMP: under release consistency a lock around each
+    /// is enough.
+    pub fn reductions(&self) -> Option<&[u64]> {
+        self.reductions.as_deref().filter(|reductions| reductions.len() == self.count)
+    }
+
     /// Adds the instructions of one file; `library` is its path unless it is the program itself.
     fn add(&mut self, image: &[u8], library: Option<&Path>) -> Result<(), gondwana_atomics::Error> {
         let findings = scan(image)?;
-        self.count += findings.count;
+        self.count += findings.atomics.len();
+        if library.is_none() {
+            self.reductions = findings.reductions(image)?;
+        }
         if self.first.is_none() {
             self.first = findings.first.map(|first| (first, library.map(Path::to_owned)));
         }
@@ -50,6 +63,10 @@ impl fmt::Display for Atomics {
         write!(f, "at {address:#x}")?;
         if let Some(library) = library {
             write!(f, " of {}", library.display())?;
+        }
+        if self.reductions().is_some() {
+            f.write_str(if self.count == 1 { ", a reduction" } else { ", all of reductions" })?;
+            f.write_str(" of OpenMP: executed under a lock")?;
         }
         Ok(())
     }
@@ -88,9 +105,16 @@ mod tests {
     fn the_reason_names_count_function_and_place() {
         let finding =
             |function: Option<&str>| Finding { function: function.map(str::to_owned), address: 0x1234 };
-        let mut atomics = Atomics { count: 5, first: Some((finding(Some("foo")), None)) };
+        let mut atomics = Atomics { count: 5, first: Some((finding(Some("foo")), None)), reductions: None };
         assert_eq!(atomics.to_string(), "5 inline atomic instructions, first in function foo at 0x1234");
-        atomics = Atomics { count: 1, first: Some((finding(None), Some("/opt/libx.so".into()))) };
+        atomics.reductions = Some(vec![1, 2, 3, 4]);
+        assert!(atomics.reductions().is_none(), "one is elsewhere");
+        atomics.reductions = Some(vec![1, 2, 3, 4, 5]);
+        assert!(
+            atomics.to_string().ends_with("at 0x1234, all of reductions of OpenMP: executed under a lock")
+        );
+        let first = Some((finding(None), Some("/opt/libx.so".into())));
+        atomics = Atomics { count: 1, first, reductions: None };
         assert_eq!(atomics.to_string(), "1 inline atomic instruction, at 0x1234 of /opt/libx.so");
         assert_eq!(Atomics::default().to_string(), "no inline atomic instruction");
     }

@@ -43,6 +43,8 @@ pub struct Job<'a> {
     pub fabric: Fabric,
     /// The protocol that keeps memory coherent.
     pub protocol: &'static ProtocolInfo,
+    /// Atomic instructions that are executed under a lock.
+    pub locked: Vec<u64>,
     /// Why its consistency.
     pub reason: String,
     /// Where threads and pages go.
@@ -151,6 +153,7 @@ impl Job<'_> {
             consistency: self.protocol.consistency,
             chosen: self.options.chooses_consistency(),
             reason: self.reason.clone(),
+            locked: self.locked.clone(),
             mechanism: can.mechanism,
             span: can.span,
             processors_each: self.policies.processors_each,

@@ -137,7 +137,7 @@ fn open_alone(node: &'static Node, path: &Path, flags: c_int) -> Result<usize, S
 /// True if a library has, or may have, atomic instructions.
 fn has_atomics(path: &Path) -> bool {
     let findings = std::fs::read(path).ok().and_then(|image| gondwana_atomics::scan(&image).ok());
-    findings.is_none_or(|findings| findings.count > 0)
+    findings.is_none_or(|findings| !findings.atomics.is_empty())
 }
 
 /// Free bytes needed besides the library: the loader and, for long files, the kernel reserve more to align it.

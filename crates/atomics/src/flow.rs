@@ -1,0 +1,105 @@
+//! How control flows through the instructions of one function.
+
+use iced_x86::{Decoder, DecoderOptions, FlowControl, Instruction, OpKind};
+
+/// A function's instructions, and which of them may follow each.
+pub(crate) struct Flow {
+    pub instructions: Vec<Instruction>,
+    /// All followers are known: there is no computed jump, and nothing that is no code.
+    pub complete: bool,
+    /// Where control may leave the function to without a call or a return.
+    pub exits: Vec<u64>,
+    followers: Vec<Vec<usize>>,
+    /// The other way round.
+    leaders: Vec<Vec<usize>>,
+}
+
+impl Flow {
+    /// The flow through a function's code.
+    pub(crate) fn of(address: u64, code: &[u8]) -> Self {
+        let instructions: Vec<Instruction> =
+            Decoder::with_ip(64, code, address, DecoderOptions::NONE).into_iter().collect();
+        let inside = address..address + code.len() as u64;
+        let (mut followers, mut exits, mut complete) = (vec![vec![]; instructions.len()], vec![], true);
+        for (index, instruction) in instructions.iter().enumerate() {
+            let next = (index + 1 < instructions.len()).then_some(index + 1);
+            let (goes_on, jumps) = match instruction.flow_control() {
+                FlowControl::Next | FlowControl::Call | FlowControl::IndirectCall => (true, false),
+                FlowControl::ConditionalBranch => (true, true),
+                FlowControl::UnconditionalBranch => (false, true),
+                FlowControl::Return | FlowControl::Interrupt => (false, false),
+                FlowControl::IndirectBranch | FlowControl::XbeginXabortXend | FlowControl::Exception => {
+                    complete = false;
+                    (false, false)
+                }
+            };
+            followers[index].extend(next.filter(|_| goes_on));
+            if !jumps {
+                continue;
+            }
+            let target = instruction.near_branch_target();
+            if instruction.op0_kind() != OpKind::NearBranch64 {
+                complete = false;
+            } else if !inside.contains(&target) {
+                exits.push(target);
+            } else if let Ok(to) = instructions.binary_search_by_key(&target, Instruction::ip) {
+                followers[index].push(to);
+            } else {
+                complete = false;
+            }
+        }
+        let mut leaders = vec![vec![]; instructions.len()];
+        for (index, followers) in followers.iter().enumerate() {
+            followers.iter().for_each(|&follower| leaders[follower].push(index));
+        }
+        Self { instructions, complete, exits, followers, leaders }
+    }
+
+    /// The instructions that may follow one.
+    pub(crate) fn followers(&self, index: usize) -> &[usize] {
+        &self.followers[index]
+    }
+
+    /// The instructions that are on some way from an instruction back to itself, that one included, on which `passes` holds for each;
+    /// empty if there is no such way. `None` if more than `most` instructions can be reached from it like that.
+    pub(crate) fn cycle(
+        &self,
+        start: usize,
+        most: usize,
+        passes: impl Fn(&Instruction) -> bool,
+    ) -> Option<Vec<usize>> {
+        let reached = spread(start, most, &self.followers, |index| passes(&self.instructions[index]))?;
+        let mut there = vec![false; self.instructions.len()];
+        reached.iter().for_each(|&index| there[index] = true);
+        if !there[start] {
+            return Some(vec![]);
+        }
+        let mut cycle = spread(start, usize::MAX, &self.leaders, |index| there[index])?;
+        cycle.sort_unstable();
+        Some(cycle)
+    }
+}
+
+/// What can be reached from `start` over `edges` and those that pass; `start` itself only if it is reached again. `None` if it is more
+/// than `most`.
+fn spread(
+    start: usize,
+    most: usize,
+    edges: &[Vec<usize>],
+    passes: impl Fn(usize) -> bool,
+) -> Option<Vec<usize>> {
+    let mut seen = vec![false; edges.len()];
+    let (mut reached, mut next) = (vec![], vec![start]);
+    while let Some(index) = next.pop() {
+        for &follower in &edges[index] {
+            if !std::mem::replace(&mut seen[follower], true) && (follower == start || passes(follower)) {
+                reached.push(follower);
+                next.push(follower);
+            }
+        }
+        if reached.len() > most {
+            return None;
+        }
+    }
+    Some(reached)
+}

@@ -1,0 +1,119 @@
+//! One atomic instruction, prepared to be executed elsewhere.
+
+use iced_x86::{Decoder, DecoderOptions, Instruction, OpKind, Register};
+
+/// An atomic instruction of a program in memory.
+#[derive(Clone, Copy, Debug)]
+pub struct Site {
+    instruction: Instruction,
+    /// Where the instruction has the distance of memory that it names relative to itself.
+    distance: Option<usize>,
+}
+
+impl Site {
+    /// The instruction whose code begins with `code`, at an address. `None` if it does not lock memory of the thread's own segment, as
+    /// where the code is not the one that was searched.
+    #[must_use]
+    pub fn at(address: u64, code: &[u8]) -> Option<Self> {
+        let mut decoder = Decoder::with_ip(64, code, address, DecoderOptions::NONE);
+        let instruction = decoder.decode();
+        let offsets = decoder.get_constant_offsets(&instruction);
+        let is_relative = instruction.memory_base() == Register::RIP;
+        let distance =
+            (is_relative && offsets.displacement_size() == 4).then(|| offsets.displacement_offset());
+        let usable = instruction.has_lock_prefix()
+            && instruction.op0_kind() == OpKind::Memory
+            && instruction.segment_prefix() == Register::None
+            && is_relative == distance.is_some();
+        usable.then_some(Self { instruction, distance })
+    }
+
+    /// Where it is.
+    #[must_use]
+    pub fn address(&self) -> u64 {
+        self.instruction.ip()
+    }
+
+    /// Where the next instruction is.
+    #[must_use]
+    pub fn next(&self) -> u64 {
+        self.instruction.next_ip()
+    }
+
+    /// The address of the memory that it changes. `register` gives the contents of a general register by its number in the instruction set: 0 for
+    /// `rax`, 1 for `rcx`, up to 15 for `r15`.
+    #[must_use]
+    pub fn memory(&self, register: impl Fn(usize) -> u64) -> u64 {
+        let value = |name: Register| match name {
+            Register::None => 0,
+            name => register(name.number()),
+        };
+        if self.distance.is_some() {
+            return self.instruction.memory_displacement64();
+        }
+        let index = value(self.instruction.memory_index());
+        value(self.instruction.memory_base())
+            .wrapping_add(index.wrapping_mul(self.instruction.memory_index_scale().into()))
+            .wrapping_add(self.instruction.memory_displacement64())
+    }
+
+    /// Its code for another address. `None` if that is too far from the memory that it names relative to itself. `code` is as for
+    /// [`Site::at`].
+    #[must_use]
+    pub fn moved(&self, code: &[u8], to: u64) -> Option<Vec<u8>> {
+        let mut code = code.get(..self.instruction.len())?.to_vec();
+        if let Some(place) = self.distance {
+            let end = to.wrapping_add(code.len() as u64);
+            let distance = self.instruction.memory_displacement64().wrapping_sub(end).cast_signed();
+            let distance = i32::try_from(distance).ok()?;
+            code.get_mut(place..place + 4)?.copy_from_slice(&distance.to_le_bytes());
+        }
+        Some(code)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const AT: u64 = 0x40_0000;
+
+    /// Registers whose contents are their numbers, times 16.
+    fn register(number: usize) -> u64 {
+        number as u64 * 16
+    }
+
+    #[test]
+    fn the_memory_of_each_form_is_known() {
+        // lock add [rdi], eax; lock cmpxchg [r12], rcx; lock add [rbx+0x18], ecx; lock add [rax+rdx*8-8], rcx.
+        let forms: [(&[u8], u64); 4] = [
+            (&[0xf0, 0x01, 0x07], 7 * 16),
+            (&[0xf0, 0x49, 0x0f, 0xb1, 0x0c, 0x24], 12 * 16),
+            (&[0xf0, 0x01, 0x4b, 0x18], 3 * 16 + 0x18),
+            (&[0xf0, 0x48, 0x01, 0x4c, 0xd0, 0xf8], 2 * 16 * 8 - 8),
+        ];
+        for (code, memory) in forms {
+            let site = Site::at(AT, code).unwrap();
+            assert_eq!((site.memory(register), site.next()), (memory, AT + code.len() as u64), "{code:x?}");
+            assert_eq!(site.moved(code, 0x7000_0000_0000).unwrap(), code);
+        }
+    }
+
+    #[test]
+    fn memory_near_the_instruction_stays_where_it_is() {
+        // lock add dword [rip+0x1000], 1
+        let code = [0xf0, 0x83, 0x05, 0x00, 0x10, 0, 0, 1];
+        let site = Site::at(AT, &code).unwrap();
+        assert_eq!(site.memory(register), AT + 8 + 0x1000);
+        let moved = site.moved(&code, AT - 0x10_0000).unwrap();
+        assert_eq!(Site::at(AT - 0x10_0000, &moved).unwrap().memory(register), AT + 8 + 0x1000);
+        assert!(site.moved(&code, AT + (1 << 32)).is_none());
+    }
+
+    #[test]
+    fn what_locks_no_memory_of_threads_is_refused() {
+        // add [rdi], eax; lock add fs:[rdi], eax; mov rax, rbx; nothing.
+        let others: [&[u8]; 4] = [&[0x01, 0x07], &[0x64, 0xf0, 0x01, 0x07], &[0x48, 0x89, 0xd8], &[]];
+        assert!(others.iter().all(|code| Site::at(AT, code).is_none()));
+    }
+}

@@ -1,0 +1,52 @@
+//! Which programs' atomic instructions are taken for reductions of OpenMP, as gcc compiles them.
+
+use gondwana_atomics::scan;
+use std::path::Path;
+use std::process::Command;
+
+/// True if all atomic instructions are taken for reductions.
+fn are_reductions(which: &str, options: &[&str]) -> bool {
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/reductions.c");
+    let name = format!("gondwana-reductions-{}-{which}{}", std::process::id(), options.concat());
+    let output = std::env::temp_dir().join(name);
+    let mut gcc = Command::new("gcc");
+    gcc.args(["-fopenmp", &format!("-D{which}")]).args(options).arg(&source).arg("-o").arg(&output);
+    assert!(gcc.status().unwrap().success());
+    let image = std::fs::read(&output).unwrap();
+    std::fs::remove_file(output).unwrap();
+    let findings = scan(&image).unwrap();
+    assert!(!findings.atomics.is_empty(), "{which}");
+    findings.reductions(&image).unwrap().is_some_and(|all| all == findings.atomics)
+}
+
+#[test]
+fn reductions_are_recognised() {
+    for which in ["ALONE", "LARGEST", "LOCAL", "AGAIN"] {
+        for level in ["-O2", "-O3"] {
+            assert!(are_reductions(which, &[level]), "{which} {level}");
+        }
+    }
+}
+
+#[test]
+fn without_names_of_functions_nothing_is_recognised() {
+    assert!(!are_reductions("ALONE", &["-O2", "-s"]));
+}
+
+#[test]
+fn other_atomic_instructions_are_none() {
+    for which in ["ATOMIC_UPDATES", "SPIN_LOCK", "SWAPPING_LOCK", "FLUSH", "STORE", "OUTSIDE", "STACK"] {
+        for level in ["-O0", "-O1", "-O2", "-O3"] {
+            assert!(!are_reductions(which, &[level]), "{which} {level}");
+        }
+    }
+}
+
+#[test]
+fn where_threads_may_poll_reductions_are_not_enough() {
+    for which in ["POLL", "POLL_COUNTING", "POLL_YIELDING", "POLL_CALLING", "POLL_POINTER"] {
+        for level in ["-O0", "-O1", "-O2", "-O3"] {
+            assert!(!are_reductions(which, &[level]), "{which} {level}");
+        }
+    }
+}
