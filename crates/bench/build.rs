@@ -15,9 +15,11 @@ fn main() {
         if source.extension().is_none_or(|extension| extension != "c") {
             continue;
         }
+        let name = source.file_stem().expect("it has an extension");
         let mut command = compiler.to_command();
-        command.args(["-std=c11", "-D_GNU_SOURCE", "-pthread", "-o"]);
-        command.arg(Path::new(&out).join(source.file_stem().expect("it has an extension"))).arg(&source);
+        command.args(["-std=c11", "-D_GNU_SOURCE", "-pthread"]);
+        command.args((name == "openmp").then_some("-fopenmp"));
+        command.arg("-o").arg(Path::new(&out).join(name)).arg(&source);
         let status = command.status();
         assert!(status.is_ok_and(|status| status.success()), "{command:?} has failed");
     }

@@ -12,6 +12,7 @@ mod machine;
 mod measure;
 mod memory;
 mod monitor;
+mod openmp;
 mod programs;
 mod raw;
 mod report;
@@ -64,6 +65,8 @@ enum Other {
     Memory(memory::MemoryOptions),
     /// Measure what monitoring a run costs
     Monitor(monitor::MonitorOptions),
+    /// Measure constructs of OpenMP beside the compiler's own runtime
+    Openmp(openmp::OpenmpOptions),
 }
 
 /// Measures, and prints a table. The exit status is 0 however the figures turn out, and 1 if one was not measured.
@@ -72,6 +75,7 @@ pub fn bench(options: &BenchOptions) -> Result<ExitCode, Failure> {
         Some(Other::Apps(options)) => return apps::apps(options),
         Some(Other::Memory(options)) => return memory::memory(options),
         Some(Other::Monitor(options)) => return monitor::monitor(options),
+        Some(Other::Openmp(options)) => return openmp::openmp(options),
         None => {}
     }
     let chosen = choose(figures::all(options.fabric), &options.only, |figure| figure.name)?;

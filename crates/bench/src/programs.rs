@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// Names and executables.
-const PROGRAMS: [(&str, &[u8]); 11] = [
+const PROGRAMS: [(&str, &[u8]); 12] = [
     ("allocate", include_bytes!(concat!(env!("OUT_DIR"), "/allocate"))),
     ("barrier", include_bytes!(concat!(env!("OUT_DIR"), "/barrier"))),
     ("copy", include_bytes!(concat!(env!("OUT_DIR"), "/copy"))),
@@ -18,6 +18,7 @@ const PROGRAMS: [(&str, &[u8]); 11] = [
     ("faults", include_bytes!(concat!(env!("OUT_DIR"), "/faults"))),
     ("locks", include_bytes!(concat!(env!("OUT_DIR"), "/locks"))),
     ("memory", include_bytes!(concat!(env!("OUT_DIR"), "/memory"))),
+    ("openmp", include_bytes!(concat!(env!("OUT_DIR"), "/openmp"))),
     ("pages", include_bytes!(concat!(env!("OUT_DIR"), "/pages"))),
     ("release", include_bytes!(concat!(env!("OUT_DIR"), "/release"))),
     ("sharing", include_bytes!(concat!(env!("OUT_DIR"), "/sharing"))),

@@ -116,3 +116,18 @@ fn what_makes_no_sense_is_refused_in_one_line_and_leaves_no_file() {
         assert!(fs::read(folder.join("out.json")).is_err(), "{options}");
     }
 }
+
+#[test]
+fn constructs_of_openmp_stand_beside_the_native_ones() {
+    let folder = Folder::new();
+    let mut command = Command::new(&whole().gondwana);
+    command.args(["bench", "openmp", "--rounds", "1", "--fabric", "shm", "--json", "out.json"]);
+    let ran = run(command.current_dir(&*folder), LIMIT);
+    assert!(ran.status.is_some_and(|status| status.success()), "{}{}", ran.output, ran.errors);
+    let json: Value = serde_json::from_str(&fs::read_to_string(folder.join("out.json")).unwrap()).unwrap();
+    for way in ["native", "shm"] {
+        let figures = json["constructs_ns"][way].as_object().unwrap();
+        assert!(figures.len() == 12 && figures.values().all(|figure| figure["samples"] == 9), "{figures:?}");
+    }
+    assert_eq!(ran.output.lines().filter(|line| line.contains(" x ")).count(), 12, "{}", ran.output);
+}

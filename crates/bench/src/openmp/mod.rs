@@ -1,0 +1,50 @@
+//! `gondwana bench openmp`: what constructs of OpenMP cost on nodes, beside the compiler's own runtime on one computer.
+//!
+//! Natively and over each fabric the same program runs by turns, with as many threads as there are nodes.
+
+mod measure;
+mod report;
+
+use super::machine;
+use super::programs::Programs;
+use gondwana_console::create::Readers;
+use gondwana_console::failure::Failure;
+use gondwana_console::output::Output;
+use gondwana_launcher::run::options::Fabric;
+use gondwana_topology::MAX_NODES;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+/// Options of `gondwana bench openmp`.
+#[derive(Debug, clap::Args)]
+pub(crate) struct OpenmpOptions {
+    /// Nodes of the runs, each with one thread; natively there are as many threads
+    #[arg(short = 'n', long, value_name = "NODES", default_value_t = 2, value_parser = clap::value_parser!(u16).range(2..=MAX_NODES as i64))]
+    nodes: u16,
+    /// Measure only this fabric; both if it is not given
+    #[arg(long, value_enum)]
+    fabric: Option<Fabric>,
+    /// How often everything is measured, by turns
+    #[arg(long, value_name = "ROUNDS", default_value_t = 3, value_parser = clap::value_parser!(u16).range(1..=1000))]
+    rounds: u16,
+    /// Write the figures as JSON too
+    #[arg(long, value_name = "FILE")]
+    json: Option<PathBuf>,
+}
+
+/// Measures, and prints a table. The exit status is 0 however the figures turn out, and 1 if some were not measured.
+pub(crate) fn openmp(options: &OpenmpOptions) -> Result<ExitCode, Failure> {
+    let output =
+        options.json.as_deref().map(|file| Output::open("--json", file, Readers::Usual)).transpose()?;
+    let programs = Programs::new()?;
+    let load_before = machine::load();
+    let fabrics = options.fabric.map_or_else(|| vec![Fabric::Shm, Fabric::Tcp], |fabric| vec![fabric]);
+    let ways = measure::measure(&programs, options.nodes, &fabrics, usize::from(options.rounds));
+    print!("{}", report::table(options.nodes, options.rounds, &ways));
+    if let Some(file) = output {
+        let json = report::json(machine::facts(load_before), options.nodes, options.rounds, &ways);
+        file.write(&format!("{json:#}\n"))?;
+    }
+    let measured = ways.iter().all(|way| way.failed.is_none());
+    Ok(if measured { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
