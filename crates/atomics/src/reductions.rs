@@ -18,11 +18,12 @@ use iced_x86::{Instruction, InstructionInfoFactory, Mnemonic, OpAccess, OpKind, 
 /// How many instructions a loop has at most that compares and exchanges until no other thread came between.
 const RETRY: usize = 16;
 
-/// What gcc adds to the name of a function for a region in it.
-const REGION: &str = "._omp_fn.";
+/// What is in the names of the functions that gcc and clang make of regions.
+const REGIONS: [&str; 2] = ["._omp_fn.", ".omp_outlined."];
 
 /// What all threads of a region must have come to before any goes on.
-const MEETINGS: [&str; 3] = ["GOMP_barrier", "GOMP_loop_end", "GOMP_sections_end"];
+const MEETINGS: [&str; 5] =
+    ["GOMP_barrier", "GOMP_loop_end", "GOMP_sections_end", "__kmpc_barrier", "__kmpc_end_reduce"];
 
 /// A function with its flow.
 pub(crate) struct Function<'a> {
@@ -36,7 +37,7 @@ pub(crate) fn find(functions: &[Function<'_>], atomics: &[u64], imports: &Import
     for Function { name, flow } in functions {
         for (index, instruction) in flow.instructions.iter().enumerate() {
             if atomics.binary_search(&instruction.ip()).is_ok() {
-                let in_region = name.is_some_and(|name| name.contains(REGION));
+                let in_region = name.is_some_and(|name| REGIONS.iter().any(|region| name.contains(region)));
                 if !in_region || !flow.complete || !is_reduction(flow, index, imports) {
                     return None;
                 }

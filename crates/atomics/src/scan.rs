@@ -11,6 +11,9 @@ use iced_x86::{Decoder, DecoderOptions, Instruction, Mnemonic, OpKind};
 const RUNTIME: [&str; 4] =
     ["_Unwind_", "__register_frame", "__deregister_frame", "release_registered_frames"];
 
+/// What clang makes of OpenMP's `flush`, where gcc makes a fence: a program has a use for it only if threads wait for what others write.
+const FLUSH: &str = "__kmpc_flush";
+
 /// What was found in a file.
 #[derive(Debug, Default)]
 pub struct Findings {
@@ -70,10 +73,12 @@ struct Piece<'a> {
 /// If it is none, or a damaged one.
 pub fn scan(image: &[u8]) -> Result<Findings, Error> {
     let code = Code::parse(image)?;
+    // Mostly the program calls no such function, and its calls need no look.
+    let flushes = code.imports.values().any(|name| *name == FLUSH).then(|| Imports::of(&code));
     let mut findings = Findings::default();
     for section in &code.sections {
         for piece in pieces(section.address, section.bytes, &code.functions) {
-            scan_piece(&piece, &mut findings);
+            scan_piece(&piece, flushes.as_ref(), &mut findings);
         }
     }
     findings.atomics.sort_unstable();
@@ -102,9 +107,9 @@ fn pieces<'a>(address: u64, code: &'a [u8], functions: &[(u64, &'a str)]) -> Vec
         .collect()
 }
 
-fn scan_piece(piece: &Piece<'_>, findings: &mut Findings) {
+fn scan_piece(piece: &Piece<'_>, flushes: Option<&Imports<'_>>, findings: &mut Findings) {
     // Most functions hold none of the bytes that these instructions must have, and need no decoding.
-    if !piece.code.iter().any(|byte| matches!(byte, 0xf0 | 0x86 | 0x87)) {
+    if flushes.is_none() && !piece.code.iter().any(|byte| matches!(byte, 0xf0 | 0x86 | 0x87)) {
         return;
     }
     if piece.name.is_some_and(|name| RUNTIME.iter().any(|prefix| name.starts_with(prefix))) {
@@ -114,7 +119,8 @@ fn scan_piece(piece: &Piece<'_>, findings: &mut Findings) {
     let mut instruction = Instruction::default();
     while decoder.can_decode() {
         decoder.decode_out(&mut instruction);
-        if is_atomic(&instruction) {
+        let is_flush = || flushes.is_some_and(|imports| imports.callee(&instruction) == Some(FLUSH));
+        if is_atomic(&instruction) || is_flush() {
             findings.atomics.push(instruction.ip());
             if findings.first.is_none() {
                 let function = piece.name.map(readable);
@@ -228,7 +234,7 @@ mod tests {
         let best = (0..20)
             .map(|_| {
                 let start = Instant::now();
-                scan_piece(&piece, &mut findings);
+                scan_piece(&piece, None, &mut findings);
                 start.elapsed()
             })
             .min();

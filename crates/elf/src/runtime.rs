@@ -4,19 +4,22 @@ use std::path::Path;
 
 /// The libraries of the C, C++ and OpenMP runtimes, as far as their names do not change between versions, and Gondwana's
 /// own: each node has its own copy of their data.
-const RUNTIME: [&str; 17] = [
+const RUNTIME: [&str; 20] = [
     "ld-linux-x86-64.so.",
-    "libBrokenLocale.so.",
     "libanl.so.",
+    "libBrokenLocale.so.",
     "libc.so.",
     "libdl.so.",
     "libgcc_s.so.",
     "libgomp.so.",
     "libgondwana.so",
     "libgondwana_api.so",
+    "libiomp5.so",
     "libm.so.",
     "libmvec.so.",
     "libnss_",
+    "libomp.so.",
+    "libomp5.so",
     "libpthread.so.",
     "libresolv.so.",
     "librt.so.",

@@ -1,10 +1,12 @@
 //! What the threads of a region are to do, as the thread that begins the region announces it.
 
+use super::kmpc::fork::{self, Call};
 use super::league::League;
 use super::schedule::{Kind, Loop, Schedule};
 use super::share::Share;
 use super::team::{Controls, Shape, Team};
 use gondwana_page::to_usize;
+use libc::c_void;
 
 /// What a thread must know to take part in a region.
 #[derive(Clone, Copy)]
@@ -20,15 +22,17 @@ pub(super) struct Assignment {
     pub league: League,
     /// The work that the region begins with.
     pub first: Option<Share>,
+    /// What the function is to call with which arguments, if it is that of clang's regions.
+    pub call: Option<Call>,
 }
 
-/// How many words an assignment takes.
+/// How many words an assignment takes without a call.
 const WORDS: usize = 23;
 
 impl Assignment {
     /// As words, for threads of other nodes.
     pub(super) fn words(&self) -> Vec<u64> {
-        let Self { team, shape, sequence, function, data, controls, league, first } = *self;
+        let Self { team, shape, sequence, function, data, controls, league, first, call } = *self;
         let Controls { threads, dynamic, levels, schedule } = controls;
         let (has_first, share) = (first.is_some(), first.unwrap_or_else(|| Share::of_sections(0)));
         let words: [u64; WORDS] = [
@@ -56,12 +60,17 @@ impl Assignment {
             share.work.step,
             share.work.count,
         ];
-        words.to_vec()
+        let call = call.iter().flat_map(Call::words);
+        words.into_iter().chain(call).collect()
     }
 
     /// What [`Assignment::words`] gave.
     pub(super) fn from_words(words: &[u64]) -> Self {
-        let Ok(words) = <[u64; WORDS]>::try_from(words) else {
+        let parsed = words.split_first_chunk::<WORDS>().and_then(|(words, rest)| match rest {
+            [] => Some((words, None)),
+            rest => Some((words, Some(<&[u64; fork::WORDS]>::try_from(rest).ok()?))),
+        });
+        let Some((&words, call)) = parsed else {
             crate::report::fatal("OpenMP: an assignment of another version");
         };
         let [team, threads, level, active, tasking, sequence, function, data, rest @ ..] = words;
@@ -92,7 +101,13 @@ impl Assignment {
             },
             league: League { team: signed(league), teams: signed(leagues) },
             first: (has_first != 0).then_some(share),
+            call: call.map(Call::from_words),
         }
+    }
+
+    /// What the function is called with.
+    pub(super) fn data(&self) -> *mut c_void {
+        self.call.as_ref().map_or(self.data as *mut c_void, |call| std::ptr::from_ref(call).cast_mut().cast())
     }
 }
 
@@ -121,9 +136,11 @@ mod tests {
                 Schedule { kind: Kind::Auto, chunk: 9 },
                 true,
             )),
+            call: Some(Call::from_words(&std::array::from_fn(|index| index as u64))),
         };
         assert_eq!(Assignment::from_words(&sent.words()).words(), sent.words());
-        let sent = Assignment { first: None, ..sent };
+        assert_eq!(sent.words().len(), WORDS + fork::WORDS);
+        let sent = Assignment { first: None, call: None, ..sent };
         let came = Assignment::from_words(&sent.words());
         assert!(came.first.is_none());
         assert_eq!(came.words(), sent.words());

@@ -33,7 +33,7 @@ pub(super) fn take_part(assignment: &Assignment, number: u32) {
     // SAFETY: the thread that has begun the region passes a function and its argument.
     unsafe {
         let function: Body = std::mem::transmute(assignment.function);
-        function(assignment.data as *mut c_void);
+        function(assignment.data());
     }
     leave();
     context::set(before);

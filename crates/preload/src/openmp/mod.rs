@@ -10,6 +10,7 @@ mod claimed;
 mod context;
 mod critical;
 mod depend;
+mod kmpc;
 mod league;
 mod locks;
 mod loops;

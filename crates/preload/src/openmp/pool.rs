@@ -43,8 +43,8 @@ struct Place {
 enum Work {
     /// The assignments to the pool of this team, after so many.
     Pool(*mut Team, u64),
-    /// One region.
-    Region(Assignment),
+    /// One region; the assignment is the thread's.
+    Region(*mut Assignment),
 }
 
 /// The other threads of a region.
@@ -106,7 +106,7 @@ pub(super) fn start(assignment: &mut Assignment, parent: *mut Team, number: u32)
     if shape.threads == 1 {
         return Started::None;
     }
-    let place = |number| Place { number, work: Work::Region(*assignment) };
+    let place = |number| Place { number, work: Work::Region(sync::create(*assignment)) };
     Started::Own((1..shape.threads).map(|number| create(place(number))).collect())
 }
 
@@ -176,7 +176,12 @@ extern "C" fn begin(place: *mut c_void) -> *mut c_void {
     let Place { number, work } = unsafe { place.read() };
     sync::discard(place);
     match work {
-        Work::Region(assignment) => membership::take_part(&assignment, number),
+        Work::Region(place) => {
+            // SAFETY: as above.
+            let assignment = unsafe { place.read() };
+            sync::discard(place);
+            membership::take_part(&assignment, number);
+        }
         Work::Pool(team, mut last) => loop {
             let words;
             (last, words) = sync::await_announcement(team, last);

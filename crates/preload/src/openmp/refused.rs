@@ -12,10 +12,12 @@ macro_rules! refused {
         /// Ends the run.
         #[unsafe(no_mangle)]
         pub(crate) unsafe extern "C" fn $name() -> ! {
-            refuse($what)
+            $crate::openmp::refused::refuse($what)
         }
     )*)*};
 }
+
+pub(super) use refused;
 
 refused! {
     "a loop with an ordered(n) clause": GOMP_loop_doacross_static_start GOMP_loop_doacross_dynamic_start
@@ -27,5 +29,4 @@ refused! {
         GOMP_loop_ordered_start GOMP_loop_ull_start GOMP_loop_ull_ordered_start GOMP_sections2_start GOMP_scope_start
         GOMP_taskgroup_reduction_register GOMP_taskgroup_reduction_unregister GOMP_task_reduction_remap
         GOMP_workshare_task_reduction_unregister;
-    "a program that clang has compiled with OpenMP": __kmpc_fork_call __kmpc_fork_teams;
 }

@@ -2,6 +2,7 @@
 
 use super::assignment::Assignment;
 use super::context::{self, Context};
+use super::kmpc::fork::Call;
 use super::membership::{self, Body};
 use super::pool::{self, Started};
 use super::settings;
@@ -33,6 +34,16 @@ fn threads(asked: u32, context: &Context) -> u32 {
 
 /// Starts a region: the other threads of the team run it, and the calling thread has entered it.
 pub(super) fn begin(function: Body, data: *mut c_void, asked: u32, first: Option<Share>) -> OpenRegion {
+    begin_with(function, data, asked, first, None)
+}
+
+fn begin_with(
+    function: Body,
+    data: *mut c_void,
+    asked: u32,
+    first: Option<Share>,
+    call: Option<Call>,
+) -> OpenRegion {
     let parent = context::team();
     let before = context::get();
     let threads = threads(asked, &before);
@@ -50,6 +61,7 @@ pub(super) fn begin(function: Body, data: *mut c_void, asked: u32, first: Option
         controls,
         league: before.league,
         first,
+        call,
     };
     let started = pool::start(&mut assignment, parent, before.number);
     membership::come(&assignment, 0);
@@ -85,5 +97,16 @@ pub(super) unsafe fn run(function: Body, data: *mut c_void, asked: c_uint, first
     let region = begin(function, data, asked, first);
     // SAFETY: the caller's promise.
     unsafe { function(data) };
+    region.end();
+}
+
+/// Runs a region of clang's, whose function is called with the call.
+///
+/// # Safety
+/// `function` may be called with the call.
+pub(super) unsafe fn run_call(function: Body, call: Call, asked: c_uint) {
+    let region = begin_with(function, null_mut(), asked, None, Some(call));
+    // SAFETY: the caller's promise.
+    unsafe { function((&raw const call).cast_mut().cast()) };
     region.end();
 }

@@ -10,7 +10,7 @@ use std::mem::offset_of;
 use std::ptr::null_mut;
 
 /// Enters the construct; true for the first thread.
-fn is_first() -> bool {
+pub(super) fn is_first() -> bool {
     work_sharing::enter(Share::of_sections(1));
     let first = work_sharing::next().is_some();
     work_sharing::leave();
@@ -30,18 +30,28 @@ fn announcements() -> (u64, *mut Name) {
     (context.sequence, context.team.wrapping_byte_add(offset_of!(Team, copies)).cast())
 }
 
+/// Gives the other threads the data of the one that is in the construct.
+pub(super) fn give(data: *mut c_void) {
+    let (number, name) = announcements();
+    if context::get().threads() > 1 {
+        sync::announce(name, number, vec![data as u64]);
+    }
+}
+
+/// Waits for the data of the thread that is in the construct.
+pub(super) fn take() -> *mut c_void {
+    let (number, name) = announcements();
+    let (_, words) = sync::await_announcement(name, number - 1);
+    words[0] as *mut c_void
+}
+
 /// Null for the first thread; the others wait for its data.
 ///
 /// # Safety
 /// Called by code that gcc has compiled.
 #[unsafe(no_mangle)]
 pub(super) unsafe extern "C" fn GOMP_single_copy_start() -> *mut c_void {
-    if is_first() {
-        return null_mut();
-    }
-    let (number, name) = announcements();
-    let (_, words) = sync::await_announcement(name, number - 1);
-    words[0] as *mut c_void
+    if is_first() { null_mut() } else { take() }
 }
 
 /// A barrier follows, before which the data stays as it is.
@@ -50,8 +60,5 @@ pub(super) unsafe extern "C" fn GOMP_single_copy_start() -> *mut c_void {
 /// Called by code that gcc has compiled.
 #[unsafe(no_mangle)]
 pub(super) unsafe extern "C" fn GOMP_single_copy_end(data: *mut c_void) {
-    let (number, name) = announcements();
-    if context::get().threads() > 1 {
-        sync::announce(name, number, vec![data as u64]);
-    }
+    give(data);
 }

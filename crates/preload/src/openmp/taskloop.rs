@@ -7,14 +7,14 @@ use libc::{c_int, c_long, c_uint, c_ulong, c_ulonglong, c_void};
 
 /// The iterations of each task: `each`, and one more for the first `more` tasks.
 #[derive(Debug, PartialEq, Eq)]
-struct Cut {
-    tasks: u64,
-    each: u64,
-    more: u64,
+pub(super) struct Cut {
+    pub tasks: u64,
+    pub each: u64,
+    pub more: u64,
 }
 
 /// Divides a loop. `wanted` is the number of tasks or, with `grain`, the least number of iterations of each.
-fn cut(count: u64, wanted: u64, grain: bool, threads: u64) -> Cut {
+pub(super) fn cut(count: u64, wanted: u64, grain: bool, threads: u64) -> Cut {
     let tasks = match (grain, wanted) {
         (true, least) => count / least.max(1),
         (false, 0) => threads,

@@ -1,0 +1,110 @@
+//! Loops whose iterations are dealt out while they run.
+
+use super::Place;
+use super::loops::{FromBits, MODIFIERS, signed, unsigned};
+use crate::openmp::context;
+use crate::openmp::schedule::{Kind, Loop, Schedule};
+use crate::openmp::share::Share;
+use crate::openmp::work_sharing;
+use libc::c_int;
+
+/// The number of the first ordered schedule, less that of the first one.
+const ORDERED: c_int = 32;
+const CHUNKED: c_int = 33;
+const DYNAMIC: c_int = 35;
+const GUIDED: c_int = 36;
+const RUNTIME: c_int = 37;
+const TRAPEZOIDAL: c_int = 39;
+
+/// A schedule by its number in these compilers, and whether the loop has ordered parts.
+fn schedule(number: c_int, chunk: u64) -> (Schedule, bool) {
+    let number = number & !MODIFIERS;
+    let is_ordered = (CHUNKED + ORDERED..=TRAPEZOIDAL + ORDERED).contains(&number);
+    let schedule = |kind, chunk| Schedule { kind, chunk };
+    let schedule = match if is_ordered { number - ORDERED } else { number } {
+        CHUNKED => schedule(Kind::Static, chunk.max(1)),
+        DYNAMIC => schedule(Kind::Dynamic, chunk),
+        GUIDED | TRAPEZOIDAL => schedule(Kind::Guided, chunk),
+        RUNTIME => context::get().controls.schedule,
+        _ => schedule(Kind::Static, 0),
+    };
+    (schedule, is_ordered)
+}
+
+fn begin(number: c_int, work: Loop, chunk: i64) {
+    let (schedule, is_ordered) = schedule(number, u64::try_from(chunk).unwrap_or(1));
+    work_sharing::enter(Share::of_loop(work, schedule, is_ordered));
+}
+
+/// The next iterations of the calling thread, which leaves the loop if there are none: the bits of the first and of the last value, and
+/// whether the last iteration is among them.
+fn next() -> Option<(u64, u64, bool)> {
+    let work = context::get().share?.work;
+    let Some((first, end)) = work_sharing::next() else {
+        work_sharing::leave();
+        return None;
+    };
+    Some((first, end.wrapping_sub(work.step), end == work.end))
+}
+
+/// Defines the functions of loops over variables of a type.
+macro_rules! loops {
+    ($($type:ident $step:ident $of:ident $begin:ident $next:ident $end:ident;)*) => {$(
+        /// # Safety
+        /// Called by code that clang has compiled.
+        #[unsafe(no_mangle)]
+        pub(crate) unsafe extern "C" fn $begin(
+            _place: Place, _thread: c_int, schedule: c_int, first: $type, last: $type, step: $step, chunk: $step,
+        ) {
+            begin(schedule, $of(first.into(), last.into(), step.into()), chunk.into());
+        }
+
+        /// # Safety
+        /// Called by code that clang has compiled.
+        #[unsafe(no_mangle)]
+        pub(crate) unsafe extern "C" fn $next(
+            _place: Place, _thread: c_int, is_last: *mut c_int, first: *mut $type, last: *mut $type, stride: *mut $step,
+        ) -> c_int {
+            let step = context::get().share.map_or(1, |share| share.work.step);
+            let Some((from, to, at_end)) = next() else { return 0 };
+            // SAFETY: the caller passes places for the results.
+            unsafe {
+                *first = $type::from_bits(from);
+                *last = $type::from_bits(to);
+                *stride = $step::from_bits(step);
+                if !is_last.is_null() {
+                    *is_last = c_int::from(at_end);
+                }
+            }
+            1
+        }
+
+        /// The end of a thread's ordered part: its turn passes when it gets its next chunk.
+        ///
+        /// # Safety
+        /// Called by code that clang has compiled.
+        #[unsafe(no_mangle)]
+        pub(crate) unsafe extern "C" fn $end(_place: Place, _thread: c_int) {}
+    )*};
+}
+
+loops! {
+    i32 i32 signed __kmpc_dispatch_init_4 __kmpc_dispatch_next_4 __kmpc_dispatch_fini_4;
+    u32 i32 unsigned __kmpc_dispatch_init_4u __kmpc_dispatch_next_4u __kmpc_dispatch_fini_4u;
+    i64 i64 signed __kmpc_dispatch_init_8 __kmpc_dispatch_next_8 __kmpc_dispatch_fini_8;
+    u64 i64 unsigned __kmpc_dispatch_init_8u __kmpc_dispatch_next_8u __kmpc_dispatch_fini_8u;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn schedules_are_known_by_their_numbers() {
+        let nonmonotonic = 1 << 30;
+        assert_eq!(schedule(35 | nonmonotonic, 7), (Schedule { kind: Kind::Dynamic, chunk: 7 }, false));
+        assert_eq!(schedule(66, 1), (Schedule { kind: Kind::Static, chunk: 0 }, true));
+        assert_eq!(schedule(65, 0), (Schedule { kind: Kind::Static, chunk: 1 }, true));
+        assert_eq!(schedule(68, 2), (Schedule { kind: Kind::Guided, chunk: 2 }, true));
+    }
+}

@@ -1,0 +1,136 @@
+//! Barriers, `single`, `master`, critical sections, reductions, ordered parts and flushes.
+
+use super::Place;
+use crate::openmp::{context, membership, single, sync, work_sharing};
+use gondwana_node::Node;
+use libc::{c_int, c_void};
+use std::sync::atomic::{Ordering, fence};
+
+/// What a critical section or a reduction is known by: its address.
+type LockName = *mut c_void;
+
+/// Defines functions that the compiler calls with its place and thread, and more.
+macro_rules! exported {
+    ($($name:ident($($argument:ident: $type:ty),*) $(-> $result:ty)? = $body:expr;)*) => {$(
+        /// # Safety
+        /// Called by code that clang has compiled.
+        #[unsafe(no_mangle)]
+        pub(crate) unsafe extern "C" fn $name(_place: Place, _thread: c_int $(, $argument: $type)*) $(-> $result)? {
+            $body
+        }
+    )*};
+}
+
+exported! {
+    __kmpc_barrier() = membership::barrier();
+    __kmpc_cancel_barrier() -> c_int = {
+        membership::barrier();
+        0
+    };
+    __kmpc_single() -> c_int = c_int::from(single::is_first());
+    __kmpc_end_single() = {};
+    __kmpc_master() -> c_int = c_int::from(context::get().number == 0);
+    __kmpc_end_master() = {};
+    __kmpc_masked(filter: c_int) -> c_int = c_int::from(context::get().number.cast_signed() == filter);
+    __kmpc_end_masked() = {};
+    __kmpc_critical(name: LockName) = sync::lock(name);
+    __kmpc_critical_with_hint(name: LockName, _hint: u32) = sync::lock(name);
+    __kmpc_end_critical(name: LockName) = sync::unlock(name);
+    __kmpc_ordered() = work_sharing::await_turn();
+    __kmpc_end_ordered() = {};
+    __kmpc_scope(_reserved: *mut c_void) = {};
+    __kmpc_end_scope(_reserved: *mut c_void) = {};
+    __kmpc_cancel(_which: c_int) -> c_int = 0;
+    __kmpc_cancellationpoint(_which: c_int) -> c_int = 0;
+    __kmpc_reduce_nowait(_count: c_int, _size: usize, _data: *mut c_void, _combine: *mut c_void, name: LockName) -> c_int =
+        begin_reduction(name);
+    __kmpc_end_reduce_nowait(name: LockName) = end_reduction(name);
+    __kmpc_reduce(_count: c_int, _size: usize, _data: *mut c_void, _combine: *mut c_void, name: LockName) -> c_int =
+        begin_reduction(name);
+    __kmpc_end_reduce(name: LockName) = {
+        end_reduction(name);
+        membership::barrier();
+    };
+}
+
+/// Each thread adds its part under a lock: the answer 1 says so. The other answers would have it use atomic instructions, or leave it to
+/// other threads.
+fn begin_reduction(name: LockName) -> c_int {
+    if context::get().threads() > 1 {
+        sync::lock(name);
+    }
+    1
+}
+
+fn end_reduction(name: LockName) {
+    if context::get().threads() > 1 {
+        sync::unlock(name);
+    }
+}
+
+/// `flush`: what the thread has written is seen by others that flush after it, and it sees what they had flushed before.
+///
+/// # Safety
+/// Called by code that clang has compiled.
+#[unsafe(no_mangle)]
+pub(crate) unsafe extern "C" fn __kmpc_flush(_place: Place) {
+    fence(Ordering::SeqCst);
+    if let Some(node) = Node::current() {
+        node.release(None);
+        node.acquire(None);
+    }
+}
+
+/// The numbers of threads in the whole process are only given back by the program: those of the team do.
+///
+/// # Safety
+/// Called by code that clang has compiled.
+#[unsafe(no_mangle)]
+pub(crate) unsafe extern "C" fn __kmpc_global_thread_num(_place: Place) -> c_int {
+    context::get().number.cast_signed()
+}
+
+/// # Safety
+/// Called by code that clang has compiled.
+#[unsafe(no_mangle)]
+pub(crate) unsafe extern "C" fn __kmpc_global_num_threads(_place: Place) -> c_int {
+    context::get().threads().cast_signed()
+}
+
+/// # Safety
+/// Called by code that clang has compiled.
+#[unsafe(no_mangle)]
+pub(crate) unsafe extern "C" fn __kmpc_bound_thread_num(_place: Place) -> c_int {
+    context::get().number.cast_signed()
+}
+
+/// # Safety
+/// Called by code that clang has compiled.
+#[unsafe(no_mangle)]
+pub(crate) unsafe extern "C" fn __kmpc_bound_num_threads(_place: Place) -> c_int {
+    context::get().threads().cast_signed()
+}
+
+/// # Safety
+/// Called by code that clang has compiled.
+#[unsafe(no_mangle)]
+pub(crate) unsafe extern "C" fn __kmpc_in_parallel(_place: Place) -> c_int {
+    c_int::from(context::get().levels().1 > 0)
+}
+
+/// # Safety
+/// Called by code that clang has compiled.
+#[unsafe(no_mangle)]
+pub(crate) unsafe extern "C" fn __kmpc_ok_to_fork(_place: Place) -> c_int {
+    1
+}
+
+/// # Safety
+/// Called by code that clang has compiled.
+#[unsafe(no_mangle)]
+pub(crate) unsafe extern "C" fn __kmpc_begin(_place: Place, _flags: c_int) {}
+
+/// # Safety
+/// Called by code that clang has compiled.
+#[unsafe(no_mangle)]
+pub(crate) unsafe extern "C" fn __kmpc_end(_place: Place) {}
