@@ -7,9 +7,10 @@ mod common;
 use common::c_api::root;
 use common::folder::Folder;
 use common::whole::{LIMIT, run, whole};
+use std::fs;
 use std::io::Write;
 use std::path::Path;
-use std::process::Command;
+use std::process::{Command, Output};
 
 /// Nodes, fabric and consistency.
 const WAYS: [[&str; 3]; 5] =
@@ -19,22 +20,39 @@ const WAYS: [[&str; 3]; 5] =
 const PROGRAMS: [&str; 4] = ["regions", "loops", "sums", "tasks"];
 
 /// Workloads, at their small sizes.
-const WORKLOADS: [&str; 6] = ["omp-adi", "omp-cg", "omp-multigrid", "omp-fft3d", "omp-sort", "omp-tasks"];
+/// (The C library has no `CMPLX` for clang, which omp-fft3d uses.)
+const WORKLOADS: [&str; 5] = ["omp-adi", "omp-cg", "omp-multigrid", "omp-sort", "omp-tasks"];
 
-/// Compiles a program; false if there is no clang that can.
-fn compile(sources: &[&Path], to: &Path) -> bool {
+/// Compiles a program.
+fn compile(sources: &[&Path], to: &Path) -> Output {
     let mut clang = Command::new("clang");
     clang.args(["-std=c11", "-D_GNU_SOURCE", "-O2", "-g", "-fopenmp", "-pthread"]).args(sources);
-    clang.arg("-o").arg(to).arg("-lm");
-    let compiled = clang.output().is_ok_and(|output| output.status.success());
-    if !compiled {
+    clang.arg("-o").arg(to).arg("-lm").output().unwrap_or_else(|error| panic!("{clang:?}: {error}"))
+}
+
+/// True if there is a clang that compiles OpenMP; a line says so if there is none and none is required.
+fn is_there() -> bool {
+    let folder = Folder::new();
+    let source = folder.join("empty.c");
+    fs::write(&source, "#include <omp.h>\nint main(void) { return omp_in_parallel(); }").unwrap();
+    let is_there = Command::new("clang").arg("--version").output().is_ok()
+        && compile(&[&source], &folder.join("empty")).status.success();
+    if !is_there {
         let required = std::env::var_os("GONDWANA_CLANG").is_some_and(|value| value == "required");
-        assert!(!required, "{clang:?} does not compile: clang and libomp are required");
+        assert!(!required, "there is no clang with libomp");
         // Not through the macros, whose output the test harness hides when tests pass.
         let line = b"skipped: OpenMP by clang, because there is no clang with libomp (apt install clang libomp-dev)\n";
         let _ = std::io::stderr().write_all(line);
     }
-    compiled
+    is_there
+}
+
+/// Compiles a program, and runs it natively and on nodes in all these ways.
+fn runs_as_natively(sources: &[&Path], options: &[&str], ways: &[[&str; 3]]) {
+    let folder = Folder::new();
+    let compiled = compile(sources, &folder.join("program"));
+    assert!(compiled.status.success(), "{}", String::from_utf8_lossy(&compiled.stderr));
+    equals_native(&folder, options, ways);
 }
 
 /// Runs a program on nodes in all ways.
@@ -56,32 +74,27 @@ fn equals_native(folder: &Folder, options: &[&str], ways: &[[&str; 3]]) {
 
 #[test]
 fn test_programs_run_as_natively() {
-    for name in PROGRAMS {
-        let folder = Folder::new();
+    for name in PROGRAMS.iter().filter(|_| is_there()) {
         let source = root().join("tests/programs/openmp").join(name).with_extension("c");
-        if compile(&[&source], &folder.join("program")) {
-            equals_native(&folder, &["-p", "4"], &WAYS);
-        }
+        runs_as_natively(&[&source], &["-p", "4"], &WAYS);
     }
 }
 
 #[test]
 fn workloads_run_as_natively() {
     let apps = root().join("apps");
-    for name in WORKLOADS {
-        let folder = Folder::new();
+    for name in WORKLOADS.iter().filter(|_| is_there()) {
         let source = apps.join(name).with_extension("c");
-        if compile(&[&source, &apps.join("common.c")], &folder.join("program")) {
-            equals_native(&folder, &["-p", "4"], &WAYS);
-        }
+        runs_as_natively(&[&source, &apps.join("common.c")], &["-p", "4"], &WAYS);
     }
 }
 
 /// It polls flags, between calls for a flush: `auto` must see that.
 #[test]
 fn flags_are_polled_under_sequential_consistency() {
-    let (folder, apps) = (Folder::new(), root().join("apps"));
-    if compile(&[&apps.join("omp-wavefront.c"), &apps.join("common.c")], &folder.join("program")) {
-        equals_native(&folder, &["-p", "3"], &[["2", "shm", "auto"], ["3", "tcp", "auto"]]);
+    let apps = root().join("apps");
+    if is_there() {
+        let sources: [&Path; 2] = [&apps.join("omp-wavefront.c"), &apps.join("common.c")];
+        runs_as_natively(&sources, &["-p", "3"], &[["2", "shm", "auto"], ["3", "tcp", "auto"]]);
     }
 }

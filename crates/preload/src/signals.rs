@@ -33,8 +33,13 @@ impl Wanted {
     }
 }
 
+/// The signals that this library needs, so that the program blocks them for no thread: those of faults, and of traps if it has set some.
+fn needed() -> impl Iterator<Item = c_int> {
+    FAULTS.into_iter().chain(locked::are_some().then_some(libc::SIGTRAP))
+}
+
 fn ours(signal: c_int) -> bool {
-    FAULTS.contains(&signal) || signal == libc::SIGTRAP && locked::are_some()
+    needed().any(|needed| needed == signal)
 }
 
 fn real_sigaction(signal: c_int, new: *const Action, old: *mut Action) -> c_int {
@@ -118,8 +123,8 @@ unsafe fn deliver(mut signal: c_int, info: *mut siginfo_t, context: *mut c_void,
                         libc::sigaddset(&mut mask, other);
                     }
                 }
-                for fault in FAULTS {
-                    libc::sigdelset(&mut mask, fault);
+                for needed in needed() {
+                    libc::sigdelset(&mut mask, needed);
                 }
                 real_mask(libc::SIG_SETMASK, &mask, null_mut());
                 handler_stack::on_wanted_stack(action.sa_flags, context, &mut || {
@@ -221,9 +226,9 @@ fn put_in_force(signal: c_int, wanted: Action) -> Result<(), c_int> {
         action.sa_sigaction = on_crash as *const () as usize;
         action.sa_flags = libc::SA_SIGINFO | libc::SA_ONSTACK;
     }
-    for fault in FAULTS {
+    for needed in needed() {
         // SAFETY: the set is our copy.
-        unsafe { libc::sigdelset(&mut action.sa_mask, fault) };
+        unsafe { libc::sigdelset(&mut action.sa_mask, needed) };
     }
     if real_sigaction(signal, &action, null_mut()) == 0 {
         return Ok(());
@@ -325,9 +330,9 @@ pub(crate) unsafe fn without_faults(how: c_int, set: *const sigset_t) -> Option<
     // SAFETY: the caller passes null or a valid set.
     let mut set = *unsafe { set.as_ref() }?;
     if how != libc::SIG_UNBLOCK {
-        for fault in FAULTS {
+        for needed in needed() {
             // SAFETY: the set is our copy.
-            unsafe { libc::sigdelset(&mut set, fault) };
+            unsafe { libc::sigdelset(&mut set, needed) };
         }
     }
     Some(set)

@@ -15,6 +15,9 @@ const SHORT: Duration = Duration::from_micros(25);
 /// For each thread of the team, the iterations that are left are at least so many claims, so that all threads end at the same time.
 const CLAIMS: u64 = 2;
 
+/// So many constructs are known at most, unless iterations of more are left.
+const MOST: usize = 64;
+
 /// The loop that a thread is in.
 pub(super) struct Chunks {
     pub construct: Construct,
@@ -69,6 +72,10 @@ fn with<R>(chunks: &Chunks, act: impl FnOnce(&mut Claimed) -> R) -> R {
         // Mostly one loop of a team is like the one before.
         let batch = all.iter().rfind(of_team).map_or(1, |last| last.batch);
         all.retain(|claimed| !of_team(&claimed) || claimed.construct.number > settled);
+        if all.len() >= MOST {
+            // Of teams that have ended; of others what they lose is asked again.
+            all.retain(|claimed| !claimed.ranges.is_empty());
+        }
         all.push(Claimed::new(construct, batch));
         all.len() - 1
     });
