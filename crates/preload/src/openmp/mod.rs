@@ -7,9 +7,12 @@
 
 mod assignment;
 mod claimed;
+mod common;
+mod constructs;
 mod context;
 mod critical;
 mod depend;
+mod doacross;
 mod league;
 mod locks;
 mod loops;
@@ -19,6 +22,7 @@ mod parallel;
 mod pool;
 mod query;
 mod queue;
+mod reduction;
 mod refused;
 mod region;
 mod schedule;
