@@ -94,7 +94,7 @@ unsafe fn wait(iteration: impl Fn(u64) -> u64) {
     unsafe {
         let (place, inner) = Nest::find(nest, iteration);
         sync::lock(&raw const (*nest).lock);
-        while *place < inner {
+        while place.read() < inner {
             (*nest).idle += 1;
             sync::wait(&raw const (*nest).changed, &raw const (*nest).lock);
             (*nest).idle -= 1;

@@ -13,6 +13,7 @@ mod context;
 mod critical;
 mod depend;
 mod doacross;
+mod fortran;
 mod league;
 mod locks;
 mod loops;

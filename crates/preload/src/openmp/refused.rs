@@ -18,5 +18,6 @@ macro_rules! refused {
 }
 
 refused! {
+    "a task with a detach clause": omp_fulfill_event omp_fulfill_event_;
     "a program that clang has compiled with OpenMP": __kmpc_fork_call __kmpc_fork_teams;
 }
