@@ -18,6 +18,8 @@ mod league;
 mod locks;
 mod loops;
 mod membership;
+#[cfg(test)]
+mod names;
 mod ordered;
 mod parallel;
 mod pool;
