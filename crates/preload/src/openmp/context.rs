@@ -1,5 +1,6 @@
 //! Where the calling thread is: in which team, at which piece of work, in which task.
 
+use super::common::Common;
 use super::league::League;
 use super::share::Share;
 use super::sync;
@@ -35,6 +36,8 @@ pub(super) struct Context {
     pub group: *mut Group,
     /// The task is final: its children run at once.
     pub last: bool,
+    /// What the threads have in common in the piece of work that the thread is in; null for nothing.
+    pub common: *mut Common,
 }
 
 thread_local! {
@@ -91,6 +94,7 @@ impl Context {
             task: null_mut(),
             group: null_mut(),
             last: false,
+            common: null_mut(),
         }
     }
 

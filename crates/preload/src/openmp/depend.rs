@@ -5,6 +5,10 @@ use super::task_record::{Dependence, Follower, Task};
 use libc::c_void;
 use std::ptr::null_mut;
 
+/// The kind of a dependence object (`omp_depend_t`) for tasks that only read. Those of the kind `inoutset`, which might run beside
+/// each other, run one after the other.
+const IN: usize = 1;
+
 /// Reads the list that gcc makes.
 ///
 /// # Safety
@@ -21,13 +25,16 @@ pub(super) unsafe fn parse(list: *const *mut c_void) -> Vec<Dependence> {
             count => (2, count, [at(1), 0, count - at(1)]),
         }
     };
-    if out + exclusive + input < count {
-        crate::report::fatal("OpenMP: a depend clause with depobj or inoutset cannot run on several nodes");
-    }
-    let changing = out + exclusive;
-    // SAFETY: as above.
+    let (changing, direct) = (out + exclusive, out + exclusive + input);
+    // SAFETY: as above; what is not said by its place in the list is an object of two words.
     let dependence = |index| unsafe {
-        Dependence { address: *list.add(header + index) as usize, changes: index < changing }
+        let entry = *list.add(header + index);
+        if index < direct {
+            Dependence { address: entry as usize, changes: index < changing }
+        } else {
+            let [address, kind] = entry.cast::<[usize; 2]>().read();
+            Dependence { address, changes: kind != IN }
+        }
     };
     (0..count).map(dependence).collect()
 }
@@ -84,6 +91,15 @@ mod tests {
         assert!(list(&[2, 1, 100, 200]) == list(&[0, 2, 1, 0, 1, 100, 200]));
         // SAFETY: null is allowed.
         assert!(unsafe { parse(std::ptr::null()) }.is_empty());
+    }
+
+    #[test]
+    fn dependence_objects_say_their_kind() {
+        let objects = [[300usize, 1], [400, 3]];
+        let at = |index: usize| (&raw const objects[index]) as usize;
+        let all = list(&[0, 3, 0, 0, 1, 200, at(0), at(1)]);
+        let expected = [(200, false), (300, false), (400, true)];
+        assert!(all == expected.map(|(address, changes)| Dependence { address, changes }));
     }
 
     #[test]

@@ -12,7 +12,7 @@ use libc::{c_long, c_uint, c_ulonglong, c_void};
 ///
 /// # Safety
 /// Both results can be written to.
-unsafe fn next<T: From64>(start: *mut T, end: *mut T) -> bool {
+pub(super) unsafe fn next<T: From64>(start: *mut T, end: *mut T) -> bool {
     let Some((from, to)) = work_sharing::next() else { return false };
     // SAFETY: the caller's promise.
     unsafe {
@@ -23,7 +23,7 @@ unsafe fn next<T: From64>(start: *mut T, end: *mut T) -> bool {
 }
 
 /// The types of loop variables.
-trait From64 {
+pub(super) trait From64 {
     fn from64(number: u64) -> Self;
 }
 

@@ -7,19 +7,26 @@
 
 mod assignment;
 mod claimed;
+mod common;
+mod constructs;
 mod context;
 mod critical;
 mod depend;
+mod doacross;
+mod fortran;
 mod kmpc;
 mod league;
 mod locks;
 mod loops;
 mod membership;
+#[cfg(test)]
+mod names;
 mod ordered;
 mod parallel;
 mod pool;
 mod query;
 mod queue;
+mod reduction;
 mod refused;
 mod region;
 mod schedule;

@@ -67,7 +67,7 @@ exported! {
     fn omp_get_proc_bind, omp_get_proc_bind_() -> c_int = 0;
     fn omp_get_num_places, omp_get_num_places_() -> c_int = 0;
     fn omp_get_place_num, omp_get_place_num_() -> c_int = -1;
-    fn omp_get_max_task_priority, omp_get_max_task_priority_() -> c_int = 0;
+    fn omp_get_max_task_priority, omp_get_max_task_priority_() -> c_int = int(settings::get().priority);
     fn omp_get_wtime, omp_get_wtime_() -> c_double = seconds(libc::clock_gettime);
     fn omp_get_wtick, omp_get_wtick_() -> c_double = seconds(libc::clock_getres);
     fn omp_set_schedule, omp_set_schedule_(kind: c_int, chunk: c_int) =

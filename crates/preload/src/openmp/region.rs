@@ -26,7 +26,7 @@ thread_local! {
 }
 
 /// The number of threads of a region that requests `asked`; 0 requests the default.
-fn threads(asked: u32, context: &Context) -> u32 {
+pub(super) fn threads(asked: u32, context: &Context) -> u32 {
     let wanted = if asked == 0 { context.controls.threads } else { asked };
     let several = context.levels().1 < context.controls.levels && pool::is_possible();
     if several { wanted.clamp(1, settings::get().limit) } else { 1 }

@@ -6,7 +6,7 @@ use super::share::Share;
 use super::work_sharing;
 use libc::{c_uint, c_void};
 
-fn next() -> c_uint {
+pub(super) fn next() -> c_uint {
     work_sharing::next().map_or(0, |(number, _)| c_uint::try_from(number).unwrap_or(c_uint::MAX))
 }
 

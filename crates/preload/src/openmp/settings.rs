@@ -20,6 +20,8 @@ pub(super) struct Settings {
     pub schedule: Schedule,
     /// The most threads.
     pub limit: u32,
+    /// The largest priority of a task; priorities are hints, and all tasks are served alike.
+    pub priority: u32,
     /// Bytes of each stack, if they are not the system's choice.
     pub stack: Option<usize>,
 }
@@ -57,6 +59,7 @@ fn read(variable: &dyn Fn(&str) -> Option<String>, processors: u32) -> Settings 
             .unwrap_or(if nested { MOST_LEVELS } else { 1 }),
         schedule: variable("OMP_SCHEDULE").and_then(|text| Schedule::parse(&text)).unwrap_or_default(),
         limit: number("OMP_THREAD_LIMIT").unwrap_or(u32::MAX),
+        priority: number("OMP_MAX_TASK_PRIORITY").unwrap_or(0),
         stack: variable("OMP_STACKSIZE").and_then(|text| bytes(&text)),
     }
 }
@@ -92,7 +95,9 @@ mod tests {
 
     #[test]
     fn a_list_of_numbers_allows_nesting() {
-        let settings = with(&[("OMP_NUM_THREADS", "4, 2"), ("OMP_STACKSIZE", "2M")]);
+        let settings =
+            with(&[("OMP_NUM_THREADS", "4, 2"), ("OMP_STACKSIZE", "2M"), ("OMP_MAX_TASK_PRIORITY", "5")]);
+        assert_eq!(settings.priority, 5);
         assert_eq!((settings.threads, settings.levels), (vec![4, 2], MOST_LEVELS));
         assert_eq!(settings.stack, Some(2 << 20));
     }

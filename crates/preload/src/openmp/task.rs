@@ -346,7 +346,9 @@ pub(super) unsafe extern "C" fn GOMP_taskyield() {}
 #[unsafe(no_mangle)]
 pub(super) unsafe extern "C" fn GOMP_taskgroup_start() {
     context::team();
-    context::update(|context| context.group = sync::create(Group { outer: context.group, unfinished: 0 }));
+    context::update(|context| {
+        context.group = sync::create(Group { outer: context.group, unfinished: 0, reductions: null_mut() })
+    });
 }
 
 /// # Safety

@@ -33,6 +33,8 @@ pub(super) struct Group {
     pub outer: *mut Self,
     /// Tasks that are not finished.
     pub unfinished: usize,
+    /// What describes its reductions; null for none.
+    pub reductions: *mut usize,
 }
 
 impl Task {

@@ -1,6 +1,7 @@
 //! `taskloop`: a loop cut into tasks.
 
 use super::context;
+use super::reduction;
 use super::schedule::Loop;
 use super::task::{self, Arguments, Copy, Function, flag};
 use libc::{c_int, c_long, c_uint, c_ulong, c_ulonglong, c_void};
@@ -33,11 +34,9 @@ unsafe fn run(
     wanted: u64,
     work: Loop,
 ) {
-    if work.count == 0 {
+    let reduced = flags & flag::REDUCTION != 0;
+    if work.count == 0 && !reduced {
         return;
-    }
-    if flags & flag::REDUCTION != 0 {
-        super::refused::refuse("a taskloop with a reduction");
     }
     context::team();
     let Cut { tasks, each, more } =
@@ -47,9 +46,13 @@ unsafe fn run(
         if flags & flag::NO_GROUP == 0 {
             task::GOMP_taskgroup_start();
         }
+        if reduced {
+            // The description follows the two numbers.
+            reduction::GOMP_taskgroup_reduction_register(data.cast::<*mut usize>().add(2).read());
+        }
         let bounds = data.cast::<u64>();
         let mut first = 0;
-        for number in 0..tasks {
+        for number in 0..if work.count == 0 { 0 } else { tasks } {
             let next = first + each + u64::from(number < more);
             let (start, end) = work.values(&(first..next));
             bounds.write(start);

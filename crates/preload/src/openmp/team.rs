@@ -1,5 +1,6 @@
 //! The threads that run one parallel region.
 
+use super::common::Common;
 use super::queue::Queue;
 use super::schedule::Schedule;
 use super::settings;
@@ -82,6 +83,8 @@ pub(super) struct Team {
     /// Tasks that are not finished.
     pub unfinished: usize,
     pub ready: Queue,
+    /// What threads have in common in the constructs that they are in.
+    pub commons: *mut Common,
 }
 
 impl Team {
@@ -100,6 +103,7 @@ impl Team {
             idle: 0,
             unfinished: 0,
             ready: Queue::default(),
+            commons: null_mut(),
         }
     }
 

@@ -2,6 +2,7 @@
 //! others.
 
 use super::claimed::{self, Chunks};
+use super::common;
 use super::context::{self, Context};
 use super::schedule::{self, Kind};
 use super::share::Share;
@@ -20,6 +21,7 @@ pub(super) fn enter(share: Share) {
 
 /// Leaves the construct.
 pub(super) fn leave() {
+    common::leave();
     context::update(|context| context.share = None);
 }
 

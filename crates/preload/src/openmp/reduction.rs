@@ -1,0 +1,290 @@
+//! Task reductions: each thread of the team has its own copies of the variables, which the code that gcc has made adds up.
+//!
+//! gcc describes the variables of a construct by words: their number, the bytes and the alignment of one thread's copies, and
+//! the next such description; then three words for each variable: its address, and where its copy is among those of a
+//! thread. The runtime puts the address of all copies in place of the alignment, and their end behind it.
+
+use super::common;
+use super::context::{self, Context};
+use super::membership::{self, Body};
+use super::region;
+use super::share::Share;
+use super::sync;
+use super::task;
+use super::work_sharing;
+use libc::{c_uint, c_void};
+
+/// A description by gcc.
+type Words = *mut usize;
+
+/// Places of words in a description.
+mod at {
+    pub(crate) const COUNT: usize = 0;
+    pub(crate) const BYTES: usize = 1;
+    /// First the alignment, then the address of the copies.
+    pub(crate) const COPIES: usize = 2;
+    pub(crate) const NEXT: usize = 4;
+    pub(crate) const END: usize = 6;
+    pub(crate) const VARIABLES: usize = 7;
+}
+
+/// A word of a description.
+///
+/// # Safety
+/// There is such a word.
+unsafe fn word(words: Words, index: usize) -> usize {
+    // SAFETY: the caller's promise.
+    unsafe { *words.add(index) }
+}
+
+/// Calls `act` for a description and those that follow it.
+///
+/// # Safety
+/// It is null or as gcc makes it.
+unsafe fn each(mut words: Words, mut act: impl FnMut(Words)) {
+    while !words.is_null() {
+        act(words);
+        // SAFETY: the caller's promise.
+        words = unsafe { word(words, at::NEXT) } as Words;
+    }
+}
+
+/// Notes where the copies are.
+///
+/// # Safety
+/// The description is as gcc makes it.
+unsafe fn place(words: Words, copies: *mut u8, threads: u32) {
+    // SAFETY: the caller's promise.
+    unsafe {
+        *words.add(at::COPIES) = copies as usize;
+        *words.add(at::END) = copies as usize + word(words, at::BYTES) * threads as usize;
+    }
+}
+
+/// Makes the copies for so many threads.
+///
+/// # Safety
+/// The description is as gcc makes it.
+unsafe fn make_copies(words: Words, threads: u32) {
+    // SAFETY: the caller's promise.
+    unsafe {
+        each(words, |words| {
+            let bytes = word(words, at::BYTES) * threads as usize;
+            place(words, common::zeroed(bytes, word(words, at::COPIES)), threads);
+        });
+    }
+}
+
+/// The calling thread begins a group of tasks with copies that there are already.
+fn begin_group(words: Words) {
+    // SAFETY: the new group is the calling thread's own.
+    unsafe {
+        task::GOMP_taskgroup_start();
+        (*context::get().group).reductions = words;
+    }
+}
+
+/// The thread begins a work-sharing construct, which it has entered, with the copies that all its threads have in common.
+///
+/// # Safety
+/// The description is null or as gcc makes it.
+pub(super) unsafe fn begin_construct(words: Words) {
+    if words.is_null() {
+        return;
+    }
+    let threads = context::get().threads();
+    let mut count = 0;
+    // SAFETY: the caller's promise. The first thread lists what it has allocated, and all threads have equal descriptions.
+    unsafe {
+        each(words, |_| count += 1);
+        let list: *mut usize = common::enter(size_of::<usize>() * count, align_of::<usize>(), |list| {
+            make_copies(words, threads);
+            let mut next = list.cast::<usize>();
+            each(words, |words| {
+                next.write(word(words, at::COPIES));
+                next = next.add(1);
+            });
+        })
+        .cast();
+        let mut next = list;
+        each(words, |words| {
+            place(words, *next as *mut u8, threads);
+            next = next.add(1);
+        });
+    }
+    common::leave();
+    begin_group(words);
+}
+
+/// The calling thread's copy of a variable, by the address of the variable or of any thread's copy; and the variable.
+///
+/// # Safety
+/// The description is as gcc makes it, and has its copies.
+unsafe fn find(words: Words, address: usize, thread: u32) -> Option<(usize, usize)> {
+    // SAFETY: the caller's promise.
+    unsafe {
+        let (bytes, copies) = (word(words, at::BYTES), word(words, at::COPIES));
+        let offset =
+            (copies..word(words, at::END)).contains(&address).then(|| (address - copies) % bytes.max(1));
+        let variables = (0..word(words, at::COUNT)).map(|index| words.add(at::VARIABLES + 3 * index));
+        let mut before: Option<(usize, usize)> = None;
+        for variable in variables {
+            let (original, place) = (*variable, *variable.add(1));
+            if offset.is_none() && original == address {
+                before = Some((original, place));
+                break;
+            }
+            // Copies may be entered at any byte: the variable is the last one that begins before it.
+            let nearer = before.is_none_or(|(_, other)| other <= place);
+            if offset.is_some_and(|offset| place <= offset) && nearer {
+                before = Some((original, place));
+            }
+        }
+        let (original, place) = before?;
+        Some((copies + bytes * thread as usize + offset.unwrap_or(place), original))
+    }
+}
+
+/// The calling thread's copy of a variable that it takes part in reducing, and the variable.
+fn own_copy(address: usize) -> (usize, usize) {
+    let Context { number, mut group, .. } = context::get();
+    // SAFETY: groups live as long as their tasks, and what describes their reductions as long as they.
+    unsafe {
+        while !group.is_null() {
+            let mut found = None;
+            each((*group).reductions, |words| found = found.or_else(|| find(words, address, number)));
+            if let Some(found) = found {
+                return found;
+            }
+            group = (*group).outer;
+        }
+    }
+    crate::report::fatal("OpenMP: in_reduction names a variable that no task reduction around it names")
+}
+
+/// Replaces the addresses of variables by those of the calling thread's copies. The variables of the first `originals` follow
+/// the list.
+///
+/// # Safety
+/// Called by code that gcc has compiled.
+#[unsafe(no_mangle)]
+pub(super) unsafe extern "C" fn GOMP_task_reduction_remap(count: usize, originals: usize, list: Words) {
+    for index in 0..count {
+        // SAFETY: gcc passes a list with so many entries.
+        unsafe {
+            let (copy, original) = own_copy(word(list, index));
+            *list.add(index) = copy;
+            if index < originals {
+                *list.add(count + index) = original;
+            }
+        }
+    }
+}
+
+/// # Safety
+/// Called by code that gcc has compiled.
+#[unsafe(no_mangle)]
+pub(super) unsafe extern "C" fn GOMP_taskgroup_reduction_register(words: Words) {
+    let Context { group, .. } = context::get();
+    // SAFETY: gcc calls this in a group of the calling thread, and describes its variables.
+    unsafe {
+        make_copies(words, context::get().threads());
+        (*group).reductions = words;
+    }
+}
+
+/// # Safety
+/// Called by code that gcc has compiled.
+#[unsafe(no_mangle)]
+pub(super) unsafe extern "C" fn GOMP_taskgroup_reduction_unregister(words: Words) {
+    // SAFETY: the group is over; gcc passes what it has registered.
+    unsafe { each(words, |words| sync::discard(word(words, at::COPIES) as *mut u8)) };
+}
+
+/// The first thread has added up what the copies of the construct say.
+///
+/// # Safety
+/// Called by code that gcc has compiled.
+#[unsafe(no_mangle)]
+pub(super) unsafe extern "C" fn GOMP_workshare_task_reduction_unregister(cancelled: bool) {
+    let Context { group, number, .. } = context::get();
+    // SAFETY: the group is the one that the construct has begun.
+    unsafe {
+        let words = (*group).reductions;
+        task::GOMP_taskgroup_end();
+        if number == 0 {
+            GOMP_taskgroup_reduction_unregister(words);
+        }
+    }
+    if !cancelled {
+        membership::barrier();
+    }
+}
+
+/// # Safety
+/// Called by code that gcc has compiled.
+#[unsafe(no_mangle)]
+pub(super) unsafe extern "C" fn GOMP_scope_start(words: Words) {
+    work_sharing::enter(Share::of_sections(0));
+    work_sharing::leave();
+    // SAFETY: forwards what gcc passed.
+    unsafe { begin_construct(words) };
+}
+
+/// A region with its reductions.
+#[repr(C)]
+struct Region {
+    function: Body,
+    data: *mut c_void,
+    words: Words,
+}
+
+unsafe extern "C" fn run_member(region: *mut c_void) {
+    // SAFETY: `GOMP_parallel_reductions` passes a region that stays until all threads have ended it.
+    unsafe {
+        let Region { function, data, words } = region.cast::<Region>().read();
+        begin_group(words);
+        function(data);
+        task::GOMP_taskgroup_end();
+    }
+}
+
+/// Runs a region with reductions, whose data begin with their description. Returns its number of threads.
+///
+/// # Safety
+/// Called by code that gcc has compiled.
+#[unsafe(no_mangle)]
+pub(super) unsafe extern "C" fn GOMP_parallel_reductions(
+    function: Body,
+    data: *mut c_void,
+    asked: c_uint,
+    _flags: c_uint,
+) -> c_uint {
+    let threads = region::threads(asked, &context::get());
+    // SAFETY: forwards what gcc passed.
+    unsafe {
+        let words = data.cast::<Words>().read();
+        make_copies(words, threads);
+        let mut all = Region { function, data, words };
+        region::run(run_member, (&raw mut all).cast(), threads, None);
+    }
+    threads
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn variables_are_found_by_their_addresses_and_by_copies() {
+        // Two variables, at 100 and 200, with copies of 64 bytes for each of two threads from 1000 on.
+        let mut words = [2, 64, 1000, usize::MAX, 0, 0, 1128, 100, 0, 0, 200, 16, 0];
+        // SAFETY: the description is as gcc makes it.
+        let mut found = |address, thread| unsafe { find(words.as_mut_ptr(), address, thread) };
+        assert_eq!(found(100, 0), Some((1000, 100)));
+        assert_eq!(found(200, 1), Some((1080, 200)));
+        assert_eq!(found(1016, 1), Some((1080, 200)));
+        assert_eq!(found(1064, 0), Some((1000, 100)));
+        assert_eq!(found(300, 0), None);
+    }
+}
