@@ -22,7 +22,7 @@ impl<W: Copy + PartialEq> Crew<W> {
             // The barrier is passed: the tasks that are here now may run only when the thread knows that too.
             return AtBarrier::Wait;
         }
-        if let Some(task) = self.ready.pop_front() {
+        if let Some(task) = self.stolen.pop_front().or_else(|| self.ready.pop_front()) {
             return AtBarrier::Run(self.begin(task));
         }
         if !arrived && self.ledgers[OWN.0].unfinished == 0 {

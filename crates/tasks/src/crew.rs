@@ -2,7 +2,9 @@
 
 use crate::record::{Awaited, Group, GroupId, Ledger, LedgerId, OWN, Record};
 use crate::slab::Slab;
-use crate::{Dependence, Report, Scope, TaskId, Work, conflict};
+use crate::stealing::Wanted;
+use crate::{AwayId, Dependence, Report, Scope, TaskId, Work, conflict};
+use gondwana_topology::NodeId;
 use std::collections::VecDeque;
 use std::mem::take;
 
@@ -16,14 +18,16 @@ pub struct Crew<W> {
     pub(crate) tasks: Slab<Record<W>>,
     pub(crate) groups: Slab<Group<W>>,
     pub(crate) ledgers: Slab<Ledger>,
-    /// Tasks that may run, the oldest first.
+    /// Tasks of this node that may run, the oldest first.
     pub(crate) ready: VecDeque<TaskId>,
+    /// Tasks that other nodes have given, each for a thread that was idle.
+    pub(crate) stolen: VecDeque<TaskId>,
     /// Threads at the barrier that have nothing to do, and whether they have arrived.
     pub(crate) idle: Vec<(W, bool)>,
-    /// For each node, the epoch in which it has asked for tasks and got none since; 0 if there is none.
-    pub(crate) hungry: Vec<u64>,
-    /// For each node, the epoch in which this one has asked it and got none since.
-    pub(crate) asked: Vec<u64>,
+    /// For each node, for how many tasks it has asked that it has not got, and in which epoch.
+    pub(crate) hungry: Vec<Wanted>,
+    /// For each node, the same of what this one has asked it.
+    pub(crate) asked: Vec<Wanted>,
     /// How many tasks were given away.
     pub(crate) given: u32,
     pub(crate) effects: Effects<W>,
@@ -36,6 +40,8 @@ pub struct Effects<W> {
     pub wake: Vec<W>,
     /// Other nodes are told, after a release.
     pub reports: Vec<Report>,
+    /// Tasks that are given back to the nodes that gave them.
+    pub returns: Vec<(NodeId, AwayId)>,
     /// [`Crew::give`] has something to give.
     pub give: bool,
 }
@@ -64,13 +70,19 @@ pub enum Next {
 
 impl<W> Effects<W> {
     const fn none() -> Self {
-        Self { wake: vec![], reports: vec![], give: false }
+        Self { wake: vec![], reports: vec![], returns: vec![], give: false }
     }
 
     /// True if nothing is to be done.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.wake.is_empty() && self.reports.is_empty() && !self.give
+        self.wake.is_empty() && self.needs_no_message()
+    }
+
+    /// True if no other node is to be told anything.
+    #[must_use]
+    pub fn needs_no_message(&self) -> bool {
+        self.reports.is_empty() && self.returns.is_empty() && !self.give
     }
 }
 
@@ -86,9 +98,10 @@ impl<W: Copy + PartialEq> Crew<W> {
             groups: Slab::new(),
             ledgers,
             ready: VecDeque::new(),
+            stolen: VecDeque::new(),
             idle: vec![],
-            hungry: vec![0; nodes],
-            asked: vec![0; nodes],
+            hungry: vec![Wanted::default(); nodes],
+            asked: vec![Wanted::default(); nodes],
             given: 0,
             effects: Effects::none(),
         }
@@ -109,7 +122,7 @@ impl<W: Copy + PartialEq> Crew<W> {
     /// How many tasks wait for a thread.
     #[must_use]
     pub fn waiting(&self) -> usize {
-        self.ready.len()
+        self.ready.len() + self.stolen.len()
     }
 
     /// A thread of the team is in an epoch: those before are over.
@@ -162,6 +175,11 @@ impl<W: Copy + PartialEq> Crew<W> {
     /// A thread may run a task from now on.
     pub(crate) fn make_ready(&mut self, task: TaskId) {
         self.ready.push_back(task);
+        self.announce(task);
+    }
+
+    /// A task is in the queue: who may run it is woken.
+    pub(crate) fn announce(&mut self, task: TaskId) {
         let Record { parent, group, .. } = self.tasks[task.0];
         let of_parent = parent.and_then(|parent| {
             let parent = &mut self.tasks[parent.0];
@@ -338,7 +356,7 @@ impl<W: Copy + PartialEq> Crew<W> {
     /// True if nothing is left of tasks.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.tasks.is_empty() && self.groups.is_empty() && self.ready.is_empty() && self.unfinished() == 0
+        self.tasks.is_empty() && self.groups.is_empty() && self.waiting() == 0 && self.unfinished() == 0
     }
 }
 

@@ -5,8 +5,19 @@ use crate::record::{AwayId, Ledger, LedgerId, Record};
 use crate::{TaskId, Work};
 use gondwana_topology::{Id, NodeId};
 
-/// The most tasks that are given at a time.
-const MOST: usize = 32;
+/// For how many tasks a node has asked that it has not got.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub(crate) struct Wanted {
+    epoch: u64,
+    count: usize,
+}
+
+impl Wanted {
+    /// How many they are in an epoch.
+    fn in_epoch(self, epoch: u64) -> usize {
+        if self.epoch == epoch { self.count } else { 0 }
+    }
+}
 
 /// Tasks for another node.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -31,70 +42,81 @@ pub struct Report {
 }
 
 impl<W: Copy + PartialEq> Crew<W> {
-    /// A thread has waited in vain at the barrier that ends an epoch. Returns the nodes that it asks for tasks.
-    pub fn ask(&mut self, epoch: u64, me: NodeId) -> Vec<NodeId> {
-        if self.epoch != epoch || !self.ready.is_empty() {
-            return vec![];
+    /// A thread has waited in vain at the barrier that ends an epoch. Returns the nodes that it asks for tasks, and how many each of
+    /// them is to know of.
+    pub fn ask(&mut self, epoch: u64, me: NodeId) -> (Vec<NodeId>, usize) {
+        let count = self.idle.len();
+        let now = Wanted { epoch, count };
+        let mut nodes = vec![];
+        if self.epoch == epoch && self.waiting() == 0 {
+            for (node, asked) in self.asked.iter_mut().enumerate() {
+                if node != me.index() && asked.in_epoch(epoch) < count {
+                    *asked = now;
+                    nodes.push(NodeId::from_index(node));
+                }
+            }
         }
-        let asked = &mut self.asked;
-        let all = (0..asked.len()).map(NodeId::from_index);
-        all.filter(|node| {
-            *node != me && std::mem::replace(&mut asked[node.index()], epoch) != epoch
-        })
-        .collect()
+        (nodes, count)
     }
 
-    /// Another node asks for tasks: a thread there waits at the barrier that ends an epoch.
-    pub fn asked(&mut self, from: NodeId, epoch: u64) {
+    /// Another node asks for tasks: so many threads there wait at the barrier that ends an epoch.
+    pub fn asked(&mut self, from: NodeId, epoch: u64, count: usize) {
         let known = &mut self.hungry[from.index()];
-        *known = epoch.max(*known);
-        self.effects.give |= self.has_hungry() && self.ready.iter().any(|task| !self.tasks[task.0].root);
+        if epoch >= known.epoch {
+            *known = Wanted { epoch, count };
+        }
+        self.effects.give |= self.has_hungry() && !self.ready.is_empty();
     }
 
     pub(crate) fn has_hungry(&self) -> bool {
-        self.hungry.contains(&self.epoch)
+        self.hungry.iter().any(|wanted| wanted.in_epoch(self.epoch) > 0)
     }
 
-    /// Gives tasks to a node that has asked for them in this epoch, in which it is at the barrier as long as they are not
-    /// finished: the oldest ones, which mostly make most others. Those of other nodes stay.
+    /// Gives tasks to a node that has asked for them in this epoch: the oldest ones, which mostly make most others.
     pub fn give(&mut self) -> Option<Gift> {
-        let to = self.hungry.iter().position(|epoch| *epoch == self.epoch)?;
-        let own = self.ready.iter().filter(|task| !self.tasks[task.0].root).count();
-        let count = own.div_ceil(self.hungry.len()).min(MOST);
+        let epoch = self.epoch;
+        let to = self.hungry.iter().position(|wanted| wanted.in_epoch(epoch) > 0)?;
+        let count = self.ready.len().div_ceil(self.hungry.len()).min(self.hungry[to].count);
         if count == 0 {
             return None;
         }
-        self.hungry[to] = 0;
-        let mut tasks = vec![];
-        let mut place = 0;
-        while tasks.len() < count {
-            let task = self.ready[place];
-            if self.tasks[task.0].root {
-                place += 1;
-                continue;
-            }
-            self.ready.remove(place);
-            let run = self.begin(task);
+        self.hungry[to].count -= count;
+        let given: Vec<TaskId> = self.ready.drain(..count).collect();
+        let tasks = given.into_iter().map(|task| {
+            let work = self.begin(task).work;
             self.given = self.given.wrapping_add(1);
             let away = AwayId::new(task, self.given);
             self.tasks[task.0].away = Some(away);
-            tasks.push((away, run.work));
-        }
-        Some(Gift { to: NodeId::from_index(to), epoch: self.epoch, tasks })
+            (away, work)
+        });
+        Some(Gift { to: NodeId::from_index(to), epoch, tasks: tasks.collect() })
     }
 
-    /// Tasks have come from another node.
+    /// Tasks have come from another node. Each is for a thread at the barrier that has nothing to do: the thread begins it as soon as
+    /// it is awake. If there are fewer such threads by now, the others go back.
     pub fn receive(&mut self, from: NodeId, epoch: u64, tasks: impl IntoIterator<Item = (AwayId, Work)>) {
         self.enter(epoch);
-        self.asked[from.index()] = 0;
-        for (task, work) in tasks {
-            let ledger = LedgerId(self.ledgers.insert(Ledger { unfinished: 1, origin: Some((from, task)) }));
+        for (away, work) in tasks {
+            let asked = &mut self.asked[from.index()];
+            asked.count = asked.count.saturating_sub(1);
+            let Some((waiter, _)) = self.idle.pop() else {
+                self.effects.returns.push((from, away));
+                continue;
+            };
+            self.effects.wake.push(waiter);
+            let ledger = LedgerId(self.ledgers.insert(Ledger { unfinished: 1, origin: Some((from, away)) }));
             let record = Record { root: true, ..Record::new(None, None, ledger, work) };
-            let task = TaskId(self.tasks.insert(record));
-            self.ready.push_back(task);
-            if let Some((waiter, _)) = self.idle.pop() {
-                self.effects.wake.push(waiter);
-            }
+            self.stolen.push_back(TaskId(self.tasks.insert(record)));
+        }
+    }
+
+    /// A task that was given away comes back: it has not begun.
+    pub fn returned(&mut self, away: AwayId) {
+        let task = TaskId(away.task());
+        if self.tasks.contains(task.0) && self.tasks[task.0].away == Some(away) {
+            self.tasks[task.0].away = None;
+            self.ready.push_front(task);
+            self.announce(task);
         }
     }
 

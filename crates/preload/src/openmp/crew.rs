@@ -124,6 +124,6 @@ impl Crew {
         for waker in &effects.wake {
             waker.wake(node);
         }
-        (result, (effects.give || !effects.reports.is_empty()).then_some(effects))
+        (result, (!effects.needs_no_message()).then_some(effects))
     }
 }

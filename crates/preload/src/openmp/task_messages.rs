@@ -6,10 +6,11 @@ use gondwana_page::to_usize;
 use gondwana_tasks::{AwayId, Effects, Gift, Report, Work};
 use gondwana_topology::{Id, NodeId};
 
-/// The first words: threads here want tasks; here are tasks; a task has ended.
+/// The first words: threads here want tasks; here are tasks; a task has ended; this task goes back.
 const ASK: u64 = 0;
 const GIVE: u64 = 1;
 const REPORT: u64 = 2;
+const RETURN: u64 = 3;
 
 /// The words for one task.
 const TASK: usize = 4;
@@ -28,6 +29,9 @@ pub(super) fn send(node: &'static Node, crew: &'static Crew, effects: Effects<Wa
 pub(super) fn send_later(node: &'static Node, crew: &'static Crew, effects: &Effects<Waker>) {
     for Report { to, task, all } in &effects.reports {
         node.later(vec![REPORT, crew.team, task.0, (*all).into(), to.index() as u64]);
+    }
+    for (to, task) in &effects.returns {
+        node.tell_only(*to, vec![RETURN, crew.team, task.0]);
     }
     if effects.give {
         node.later(vec![GIVE, crew.team]);
@@ -53,8 +57,9 @@ fn give(node: &'static Node, crew: &'static Crew) {
 
 /// Asks other nodes for tasks, by a thread that has waited in vain at the barrier that ends an epoch.
 pub(super) fn ask(node: &'static Node, crew: &'static Crew, epoch: u64) {
-    for other in crew.with(node, move |machine| machine.ask(epoch, node.id())) {
-        node.tell_only(other, vec![ASK, crew.team, epoch]);
+    let (others, count) = crew.with(node, move |machine| machine.ask(epoch, node.id()));
+    for other in others {
+        node.tell_only(other, vec![ASK, crew.team, epoch, count as u64]);
     }
 }
 
@@ -62,8 +67,12 @@ pub(super) fn ask(node: &'static Node, crew: &'static Crew, epoch: u64) {
 pub(crate) fn told(from: NodeId, words: &[u64]) {
     let Some(node) = Node::current() else { return };
     match *words {
-        [ASK, team, epoch] => crew::named(node, team).on_message(node, |machine| {
-            machine.asked(from, epoch);
+        [ASK, team, epoch, count] => crew::named(node, team).on_message(node, |machine| {
+            machine.asked(from, epoch, to_usize(count));
+            None
+        }),
+        [RETURN, team, task] => crew::named(node, team).on_message(node, |machine| {
+            machine.returned(AwayId(task));
             None
         }),
         [GIVE, team, epoch, ref tasks @ ..] => crew::named(node, team).on_message(node, |machine| {
