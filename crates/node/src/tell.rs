@@ -1,8 +1,8 @@
 //! What the runtime library of the program's language says to itself on other nodes.
 
+use crate::Node;
 use crate::deferred::DeferredTask;
 use crate::wire::Wire;
-use crate::Node;
 use gondwana_topology::NodeId;
 
 impl Node {

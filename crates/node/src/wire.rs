@@ -256,7 +256,11 @@ impl Wire {
         match self {
             Self::Request { .. } => 2,
             Self::Reply { .. } => 3,
-            Self::Place { .. } | Self::Start { .. } | Self::Ended | Self::Announce { .. } | Self::Tell { .. } => 4,
+            Self::Place { .. }
+            | Self::Start { .. }
+            | Self::Ended
+            | Self::Announce { .. }
+            | Self::Tell { .. } => 4,
             Self::Free(_)
             | Self::UsableSize { .. }
             | Self::Used { .. }

@@ -4,8 +4,8 @@ use crate::io::{descriptors, stream_memory, streams_elsewhere, streams_for_other
 use crate::numbers::many;
 use crate::stack::on_stack;
 use crate::{
-    alloc, api, constructors, exit, library, map, openmp, plt_stubs, private_stack, pthread, random, report, signals,
-    span_stack,
+    alloc, api, constructors, exit, library, map, openmp, plt_stubs, private_stack, pthread, random, report,
+    signals, span_stack,
 };
 use gondwana_control::{Boot, Control, Report};
 use gondwana_node::{Caller, Hooks, Node, ProcessChange, Thread};

@@ -365,12 +365,7 @@ impl Work {
 }
 
 impl<W> Record<W> {
-    pub(crate) fn new(
-        parent: Option<TaskId>,
-        group: Option<GroupId>,
-        ledger: LedgerId,
-        work: Work,
-    ) -> Self {
+    pub(crate) fn new(parent: Option<TaskId>, group: Option<GroupId>, ledger: LedgerId, work: Work) -> Self {
         Self {
             parent,
             group,

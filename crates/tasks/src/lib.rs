@@ -21,10 +21,18 @@
 //!
 //! # Why nobody waits for ever
 //!
-//! Threads that have arrived run tasks too. A thread that finds its node's queue empty leaves its waker, in the same step; whoever
-//! puts a task there wakes one, and one that is awake takes tasks until there are none. A node is given tasks only in the *epoch*
-//! (the part of the team's life between two barriers) in which one of its threads has asked at the barrier: as this barrier
-//! does not pass before they are finished, that thread is there to run them.
+//! Threads that have arrived run tasks too. A thread that finds nothing to do leaves its waker, in the same step; whoever queues a
+//! task wakes one, and one that is awake takes tasks until there are none. So a task in the queue is run: at the latest by the
+//! thread that made it, which comes to a wait for it, or to the barrier.
+//!
+//! A task that was given away is begun at once. It is given to a node whose thread waits at the barrier of this *epoch* (the part
+//! of the team's life between two barriers) with nothing to do: the barrier does not pass before the task is finished, so the
+//! thread is still there, and takes such tasks first. If it has found something else meanwhile, the task goes back. A task
+//! that stayed in the thief's queue could be awaited by the only threads there that might run it.
+//!
+//! A thread that waits within a task runs children of that task only (or tasks of the group for which it waits), so what it
+//! waits for are descendants. Tasks that have begun wait for tasks that have begun later, or that are in a queue: there is no
+//! circle.
 //!
 //! A thread at the barrier runs tasks of its own epoch only: those of the next one, which a thread of its node may make that has
 //! seen earlier that the barrier is passed, could be at other barriers, while this thread does not know that it has passed this one.

@@ -78,12 +78,7 @@ impl Node {
     }
 
     /// Arrives; returns the declaration that the thread polls, and the node for which its report was left.
-    fn arrive(
-        &'static self,
-        barrier: usize,
-        count: u32,
-        slot: WaitSlot,
-    ) -> (Option<Poller>, Option<NodeId>) {
+    fn arrive(&'static self, barrier: usize, count: u32, slot: WaitSlot) -> (Option<Poller>, Option<NodeId>) {
         let object = Object(barrier as u64);
         let freed = self.begin_release();
         if !freed.is_empty() {

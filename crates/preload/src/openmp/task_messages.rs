@@ -50,7 +50,8 @@ pub(crate) fn later(words: &[u64]) {
 
 fn give(node: &'static Node, crew: &'static Crew) {
     while let Some(Gift { to, epoch, tasks }) = crew.with(node, |machine| machine.give()) {
-        let words = tasks.iter().flat_map(|(task, work)| [task.0, work.function, work.data, work.last.into()]);
+        let words =
+            tasks.iter().flat_map(|(task, work)| [task.0, work.function, work.data, work.last.into()]);
         node.tell(to, [GIVE, crew.team, epoch].into_iter().chain(words).collect());
     }
 }

@@ -75,13 +75,7 @@ pub(super) struct Team {
 impl Team {
     /// A team that does nothing yet, inside the region of `parent`.
     pub(super) fn new(shape: Shape, parent: *mut Self, number_in_parent: u32) -> Self {
-        Self {
-            barrier: Name::default(),
-            shape,
-            parent,
-            number_in_parent,
-            copies: Name::default(),
-        }
+        Self { barrier: Name::default(), shape, parent, number_in_parent, copies: Name::default() }
     }
 
     /// The team outside all regions: one thread by itself.
