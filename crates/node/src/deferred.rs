@@ -1,4 +1,4 @@
-//! Tasks that messages ask for and that start threads, deferred to the service thread.
+//! Tasks that messages ask for and that start threads or wait for other nodes, deferred to the service thread.
 //!
 //! The C library starts threads. A thread of the program that happens to poll may be in the middle of that, and it reads
 //! variables that a program with copies of them shares: the thread that receives could not wait for their pages. The
@@ -19,6 +19,8 @@ pub(crate) enum DeferredTask {
     Start { from: NodeId, ticket: Ticket, thread: ThreadSpec },
     /// Starts a thread that makes calls on streams for other nodes.
     CallStreams,
+    /// Something of the runtime library of the program's language.
+    Later(Vec<u64>),
     /// Ends the program, with this status, for a thread of another node.
     Exit(i32),
     /// Ends this node: the run ends.

@@ -37,6 +37,7 @@ mod start;
 mod stats;
 mod stdio_calls;
 mod sync;
+mod tell;
 mod thread;
 mod thread_calls;
 mod thread_number;
@@ -45,6 +46,7 @@ mod unwind;
 mod wait;
 mod wait_slots;
 mod waiting;
+mod waker;
 mod wire;
 
 pub use allocation_caller::Caller;
@@ -53,8 +55,9 @@ pub use gondwana_coherence::sync::{Claim, Construct, Initialised, Object};
 pub use setup::Setup;
 pub use start::{Hooks, StartError};
 pub use stdio_calls::{MOST_BYTES, StreamAction, StreamCall, StreamDone};
-pub use sync::{JoinWait, MutexKind, RwOperation};
+pub use sync::{Arrival, BarrierWait, JoinWait, MutexKind, RwOperation};
 pub use thread::Thread;
+pub use waker::Waker;
 pub use wire::{ProcessChange, StandardStream, ThreadSpec};
 
 use crate::core::{Core, CoreGuard};

@@ -188,6 +188,7 @@ impl Node {
         self.service.deferred.run_all(|task| match task {
             DeferredTask::Start { from, ticket, thread } => self.start_for_peer(from, ticket, thread),
             DeferredTask::CallStreams => self.start_stream_caller(),
+            DeferredTask::Later(words) => (self.hooks.later)(&words),
             DeferredTask::Exit(status) => self.exit_for_peer(status),
             DeferredTask::Close => self.close_here(),
         });
@@ -209,6 +210,13 @@ impl Node {
             Wire::Announce { name, number, words } => {
                 self.core().learn(from, bulk);
                 self.announced(name, number, words);
+            }
+            Wire::Tell { releases, words } => {
+                if releases {
+                    self.core().learn(from, bulk);
+                    self.acquire(None);
+                }
+                (self.hooks.told)(from, &words);
             }
             Wire::Free(addresses) => {
                 // What the freeing node wrote must not be found stale in a block that is handed out again.

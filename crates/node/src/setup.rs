@@ -25,6 +25,12 @@ impl Setup {
         self.me == NodeId(0)
     }
 
+    /// This node.
+    #[must_use]
+    pub fn id(&self) -> NodeId {
+        self.me
+    }
+
     /// How many nodes the run has.
     #[must_use]
     pub fn nodes(&self) -> usize {

@@ -53,6 +53,10 @@ pub struct Hooks {
     pub call_stream_at_once: fn(&StreamCall, &[u8]) -> Option<StreamDone>,
     /// Calls a function on a stack that is private to the node, if the present one is not.
     pub on_private_stack: fn(&mut dyn FnMut()),
+    /// What [`Node::tell`] says on another node, by a thread that receives messages: it must not wait.
+    pub told: fn(NodeId, &[u64]),
+    /// What [`Node::later`] has left to the service thread, which may wait.
+    pub later: fn(&[u64]),
     /// Ends the program as `exit` does.
     pub exit: fn(i32),
     /// The C library's name for the calling thread.

@@ -69,7 +69,30 @@ impl Node {
         }
     }
 
-    fn wait_prompting(
+    /// True if a barrier is passed as soon as a message is here that is on its way already.
+    pub(crate) fn glance_at_barrier(&'static self, poller: Option<Poller>, slot: WaitSlot) -> bool {
+        if self.waiting.slots.seen(slot, event::PASSED) != 0 {
+            return true;
+        }
+        let _time = Scope::enter(Activity::Waiting);
+        poller.is_some() && self.has_idle_processor(1) && self.look_for(slot, event::PASSED)
+    }
+
+    /// Waits for as long as it does no harm that others do not know of it. What was left for a node, it hears of afterwards.
+    pub(crate) fn wait_for_a_moment(&'static self, slot: WaitSlot, mask: u32, left: Option<NodeId>) {
+        let _time = Scope::enter(Activity::Waiting);
+        let nothing = || self.waiting.slots.seen(slot, mask) == 0;
+        if let Some(_poller) = self.poll() {
+            self.threads.begin_wait();
+            self.receive_for(MOMENT, nothing, |_| {});
+            self.threads.end_wait();
+        }
+        if let Some(node) = left.filter(|_| nothing()) {
+            self.fabric.prompt(node);
+        }
+    }
+
+    pub(crate) fn wait_prompting(
         &'static self,
         poller: Option<Poller>,
         slot: WaitSlot,
@@ -119,7 +142,7 @@ impl Node {
     }
 
     fn sleep(&'static self, slot: WaitSlot, mask: u32, until: Option<Instant>) -> u32 {
-        if mask != event::PASSED {
+        if mask & event::PASSED == 0 {
             return self.waiting.slots.sleep(slot, mask, until);
         }
         // At a barrier it no longer looks by itself for what was left for threads on their way there.

@@ -48,6 +48,13 @@ pub(crate) enum Wire {
         /// What it says.
         words: Vec<u64>,
     },
+    /// Something that the runtime library of the program's language has to say: the [`Hooks`](crate::Hooks) understand it.
+    Tell {
+        /// The receiver sees what the sender has written before.
+        releases: bool,
+        /// What it says.
+        words: Vec<u64>,
+    },
     /// These blocks of the receiver's part of the heap are free again.
     Free(Vec<u64>),
     /// How large is this block of the receiver's part of the heap?
@@ -249,7 +256,11 @@ impl Wire {
         match self {
             Self::Request { .. } => 2,
             Self::Reply { .. } => 3,
-            Self::Place { .. } | Self::Start { .. } | Self::Ended | Self::Announce { .. } => 4,
+            Self::Place { .. }
+            | Self::Start { .. }
+            | Self::Ended
+            | Self::Announce { .. }
+            | Self::Tell { .. } => 4,
             Self::Free(_)
             | Self::UsableSize { .. }
             | Self::Used { .. }

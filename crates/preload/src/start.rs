@@ -4,8 +4,8 @@ use crate::io::{descriptors, stream_memory, streams_elsewhere, streams_for_other
 use crate::numbers::many;
 use crate::stack::on_stack;
 use crate::{
-    alloc, api, constructors, exit, library, locked, map, plt_stubs, private_stack, pthread, random, report,
-    signals, span_stack,
+    alloc, api, constructors, exit, library, locked, map, openmp, plt_stubs, private_stack, pthread, random,
+    report, signals, span_stack,
 };
 use gondwana_control::{Boot, Control, Report};
 use gondwana_node::{Caller, Hooks, Node, ProcessChange, Thread};
@@ -85,6 +85,8 @@ pub(crate) unsafe extern "C" fn __libc_start_main(
         start_thread: pthread::start_thread,
         flush_output: exit::flush_output,
         flush_all_streams: exit::flush_all_streams,
+        told: openmp::told,
+        later: openmp::later,
         exit: exit::exit_here,
         on_private_stack: private_stack::on_private_stack,
         apply,

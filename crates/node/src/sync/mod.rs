@@ -12,6 +12,7 @@ mod rwlock;
 mod semaphore;
 mod work_sharing;
 
+pub use barrier::{Arrival, BarrierWait};
 pub use gondwana_coherence::sync::Kind as MutexKind;
 pub use join::JoinWait;
 pub use rwlock::RwOperation;

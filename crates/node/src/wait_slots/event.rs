@@ -18,6 +18,9 @@ pub(crate) const COHERENT: u32 = 64;
 /// The barrier is passed, with whether the thread is the serial one for a result.
 pub(crate) const PASSED: u32 = 128;
 
+/// Another thread has woken the thread, as with [`Waker`](crate::Waker).
+pub(crate) const WOKEN: u32 = 256;
+
 /// Every final answer to a request.
 pub(crate) const ANSWERED: u32 = DONE | FAILED | CANCELLED;
 /// Every answer to an attempt to lock.

@@ -2,10 +2,11 @@
 
 use super::common::Common;
 use super::league::League;
+use super::reduction::Reductions;
 use super::share::Share;
 use super::sync;
-use super::task_record::{Group, Task};
 use super::team::{Controls, Shape, Team};
+use gondwana_tasks::Scope;
 use std::cell::Cell;
 use std::ops::Range;
 use std::ptr::null_mut;
@@ -23,6 +24,9 @@ pub(super) struct Context {
     pub sequence: u64,
     /// What it was at the last barrier: no thread of the team is in those constructs any more.
     pub settled: u64,
+    /// The part of the team's life, from one barrier to the next, in which it is. It is larger than those of earlier teams at the same
+    /// address.
+    pub epoch: u64,
     /// The piece of work that the thread is in.
     pub share: Option<Share>,
     /// The number of chunks that it has got of a static loop.
@@ -31,11 +35,12 @@ pub(super) struct Context {
     pub chunk: (u64, u64),
     /// It is the turn of that chunk's ordered parts.
     pub has_turn: bool,
-    /// Its current task; null until the task has children.
-    pub task: *mut Task,
-    pub group: *mut Group,
+    /// Where it is among tasks.
+    pub scope: Scope,
     /// The task is final: its children run at once.
     pub last: bool,
+    /// The reductions in which the thread can take part, in shared memory; null for none.
+    pub reductions: *mut Reductions,
     /// What the threads have in common in the piece of work that the thread is in; null for nothing.
     pub common: *mut Common,
 }
@@ -87,13 +92,14 @@ impl Context {
             league: League::ALONE,
             sequence: 0,
             settled: 0,
+            epoch: 0,
             share: None,
             trip: 0,
             chunk: (0, 0),
             has_turn: false,
-            task: null_mut(),
-            group: null_mut(),
+            scope: Scope::OUTSIDE,
             last: false,
+            reductions: null_mut(),
             common: null_mut(),
         }
     }

@@ -1,9 +1,7 @@
 //! `depend`: the order of sibling tasks.
 
-use super::sync;
-use super::task_record::{Dependence, Follower, Task};
+use gondwana_tasks::Dependence;
 use libc::c_void;
-use std::ptr::null_mut;
 
 /// The kind of a dependence object (`omp_depend_t`) for tasks that only read. Those of the kind `inoutset`, which might run beside
 /// each other, run one after the other.
@@ -39,46 +37,10 @@ pub(super) unsafe fn parse(list: *const *mut c_void) -> Vec<Dependence> {
     (0..count).map(dependence).collect()
 }
 
-/// True if tasks with these dependences must run one after the other.
-pub(super) fn conflict(one: &[Dependence], other: &[Dependence]) -> bool {
-    one.iter().any(|a| other.iter().any(|b| a.address == b.address && (a.changes || b.changes)))
-}
-
-/// Makes a task wait for another one.
-///
-/// # Safety
-/// Both live, and the team's lock is held.
-pub(super) unsafe fn follow(task: *mut Task, before: *mut Task) {
-    // SAFETY: the caller's promise.
-    unsafe {
-        (*before).followers = sync::create(Follower { next: (*before).followers, task });
-        (*task).blockers += 1;
-    }
-}
-
-/// Removes a finished task from the dependences of its followers, and calls `ready` for those without further ones.
-///
-/// # Safety
-/// It lives, and the team's lock is held.
-pub(super) unsafe fn finished(task: *mut Task, mut ready: impl FnMut(*mut Task)) {
-    // SAFETY: the caller's promise; followers live, because they have not begun.
-    unsafe {
-        let mut follower = std::mem::replace(&mut (*task).followers, null_mut());
-        while !follower.is_null() {
-            let Follower { next, task } = *follower;
-            (*task).blockers -= 1;
-            if (*task).blockers == 0 {
-                ready(task);
-            }
-            sync::discard(follower);
-            follower = next;
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use gondwana_tasks::conflict;
 
     fn list(words: &[usize]) -> Vec<Dependence> {
         let words: Vec<*mut c_void> = words.iter().map(|&word| word as *mut c_void).collect();

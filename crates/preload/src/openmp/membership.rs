@@ -4,6 +4,7 @@ use super::assignment::Assignment;
 use super::context::{self, Context};
 use super::sync;
 use super::task;
+use super::task_wait;
 use libc::c_void;
 
 /// The outlined body of a region.
@@ -17,7 +18,7 @@ pub(super) fn come(assignment: &Assignment, number: u32) {
         Some(first) => (sequence + 1, Some(first.numbered(sequence + 1))),
         None => (sequence, None),
     };
-    context::set(Context { league, share, sequence: next, settled: sequence, ..context });
+    context::set(Context { league, share, sequence: next, settled: sequence, epoch: sequence, ..context });
 }
 
 /// Waits for the other threads at the end of a region.
@@ -41,21 +42,16 @@ pub(super) fn take_part(assignment: &Assignment, number: u32) {
 
 /// Waits for all threads of the team, and for all its tasks.
 pub(super) fn barrier() {
-    let Context { team, shape, sequence, settled, .. } = context::get();
+    let Context { team, shape, sequence, epoch, .. } = context::get();
     if shape.threads == 1 {
         return;
     }
+    // Only its address is used: the team's page stays where it is.
+    let barrier = team.wrapping_byte_add(std::mem::offset_of!(super::team::Team, barrier)).cast();
     if shape.tasking {
-        // SAFETY: the team is the calling thread's.
-        unsafe { task::barrier(team) };
+        task_wait::barrier(barrier);
     } else {
-        // Only its address is used: the team's page stays where it is.
-        sync::meet(
-            team.wrapping_byte_add(std::mem::offset_of!(super::team::Team, barrier)).cast(),
-            shape.threads,
-        );
+        sync::meet(barrier, shape.threads);
     }
-    if sequence != settled {
-        context::update(|context| context.settled = sequence);
-    }
+    context::update(|context| (context.settled, context.epoch) = (sequence, epoch + 1));
 }

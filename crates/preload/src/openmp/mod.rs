@@ -1,8 +1,8 @@
 //! OpenMP: the entry points of gcc's pragmas, in place of the compiler's own runtime.
 //!
 //! libgomp cannot run on several nodes: its threads write to each other's thread-local variables, and it waits by
-//! inline system calls and atomic instructions. This runtime keeps shared state in shared memory and accesses it only
-//! under cluster-wide locks, so it is correct under each consistency. Parts of libgomp without a counterpart here
+//! inline system calls and atomic instructions. This runtime has its state in memory of each node that
+//! messages keep in step, so it is correct under each consistency. Parts of libgomp without a counterpart here
 //! that touch no other thread (devices, leagues of teams) carry out what this runtime has put in order.
 
 mod assignment;
@@ -10,6 +10,7 @@ mod claimed;
 mod common;
 mod constructs;
 mod context;
+mod crew;
 mod critical;
 mod depend;
 mod doacross;
@@ -25,7 +26,6 @@ mod ordered;
 mod parallel;
 mod pool;
 mod query;
-mod queue;
 mod reduction;
 mod refused;
 mod region;
@@ -37,7 +37,10 @@ mod single;
 mod sync;
 mod target;
 mod task;
-mod task_record;
+mod task_messages;
+mod task_wait;
 mod taskloop;
 mod team;
 mod work_sharing;
+
+pub(crate) use task_messages::{later, told};

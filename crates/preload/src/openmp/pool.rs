@@ -73,7 +73,10 @@ pub(super) fn has_tasks() -> bool {
     *HAS.get_or_init(|| {
         let makes = |name: &str| {
             name.starts_with("GOMP_target_")
-                || matches!(name, "GOMP_task" | "GOMP_taskloop" | "GOMP_taskloop_ull")
+                || matches!(
+                    name,
+                    "GOMP_task" | "GOMP_taskloop" | "GOMP_taskloop_ull" | "__kmpc_omp_task_alloc"
+                )
         };
         let found = loaded::visit(|object| match object.needs_symbol(makes) {
             true => ControlFlow::Break(()),

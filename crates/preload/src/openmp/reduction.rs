@@ -10,7 +10,7 @@ use super::membership::{self, Body};
 use super::region;
 use super::share::Share;
 use super::sync;
-use super::task;
+use super::task_wait;
 use super::work_sharing;
 use libc::{c_uint, c_void};
 
@@ -26,6 +26,30 @@ mod at {
     pub(crate) const NEXT: usize = 4;
     pub(crate) const END: usize = 6;
     pub(crate) const VARIABLES: usize = 7;
+}
+
+/// Reductions in which tasks can take part: the innermost first, in shared memory.
+#[repr(C)]
+pub(super) struct Reductions {
+    words: Words,
+    outer: *mut Self,
+}
+
+/// The calling thread comes into the scope of reductions whose copies there are.
+fn push(words: Words) {
+    context::update(|context| {
+        context.reductions = sync::create(Reductions { words, outer: context.reductions });
+    });
+}
+
+/// The calling thread leaves the scope of its innermost reductions, which no task uses any more. Returns their description.
+fn pop() -> Words {
+    let innermost = context::get().reductions;
+    // SAFETY: the thread has made it itself.
+    let Reductions { words, outer } = unsafe { innermost.read() };
+    context::update(|context| context.reductions = outer);
+    sync::discard(innermost);
+    words
 }
 
 /// A word of a description.
@@ -77,11 +101,9 @@ unsafe fn make_copies(words: Words, threads: u32) {
 
 /// The calling thread begins a group of tasks with copies that there are already.
 fn begin_group(words: Words) {
-    // SAFETY: the new group is the calling thread's own.
-    unsafe {
-        task::GOMP_taskgroup_start();
-        (*context::get().group).reductions = words;
-    }
+    // SAFETY: as gcc calls it.
+    unsafe { task_wait::GOMP_taskgroup_start() };
+    push(words);
 }
 
 /// The thread begins a work-sharing construct, which it has entered, with the copies that all its threads have in common.
@@ -147,16 +169,16 @@ unsafe fn find(words: Words, address: usize, thread: u32) -> Option<(usize, usiz
 
 /// The calling thread's copy of a variable that it takes part in reducing, and the variable.
 fn own_copy(address: usize) -> (usize, usize) {
-    let Context { number, mut group, .. } = context::get();
-    // SAFETY: groups live as long as their tasks, and what describes their reductions as long as they.
+    let Context { number, mut reductions, .. } = context::get();
+    // SAFETY: reductions and what describes them live as long as the tasks of their group.
     unsafe {
-        while !group.is_null() {
+        while !reductions.is_null() {
             let mut found = None;
-            each((*group).reductions, |words| found = found.or_else(|| find(words, address, number)));
+            each((*reductions).words, |words| found = found.or_else(|| find(words, address, number)));
             if let Some(found) = found {
                 return found;
             }
-            group = (*group).outer;
+            reductions = (*reductions).outer;
         }
     }
     crate::report::fatal("OpenMP: in_reduction names a variable that no task reduction around it names")
@@ -185,19 +207,30 @@ pub(super) unsafe extern "C" fn GOMP_task_reduction_remap(count: usize, original
 /// Called by code that gcc has compiled.
 #[unsafe(no_mangle)]
 pub(super) unsafe extern "C" fn GOMP_taskgroup_reduction_register(words: Words) {
-    let Context { group, .. } = context::get();
-    // SAFETY: gcc calls this in a group of the calling thread, and describes its variables.
-    unsafe {
-        make_copies(words, context::get().threads());
-        (*group).reductions = words;
-    }
+    // SAFETY: gcc describes its variables.
+    unsafe { make_copies(words, context::get().threads()) };
+    push(words);
 }
 
 /// # Safety
 /// Called by code that gcc has compiled.
 #[unsafe(no_mangle)]
 pub(super) unsafe extern "C" fn GOMP_taskgroup_reduction_unregister(words: Words) {
+    let innermost = context::get().reductions;
+    // SAFETY: the thread has made them itself. Those of a region, whose threads have left them, are not among them.
+    if unsafe { innermost.as_ref() }.is_some_and(|innermost| innermost.words == words) {
+        pop();
+    }
     // SAFETY: the group is over; gcc passes what it has registered.
+    unsafe { discard_copies(words) };
+}
+
+/// Frees the copies of a group that is over.
+///
+/// # Safety
+/// The description is as gcc makes it, and has its copies.
+unsafe fn discard_copies(words: Words) {
+    // SAFETY: the caller's promise.
     unsafe { each(words, |words| sync::discard(word(words, at::COPIES) as *mut u8)) };
 }
 
@@ -207,13 +240,12 @@ pub(super) unsafe extern "C" fn GOMP_taskgroup_reduction_unregister(words: Words
 /// Called by code that gcc has compiled.
 #[unsafe(no_mangle)]
 pub(super) unsafe extern "C" fn GOMP_workshare_task_reduction_unregister(cancelled: bool) {
-    let Context { group, number, .. } = context::get();
     // SAFETY: the group is the one that the construct has begun.
     unsafe {
-        let words = (*group).reductions;
-        task::GOMP_taskgroup_end();
-        if number == 0 {
-            GOMP_taskgroup_reduction_unregister(words);
+        task_wait::GOMP_taskgroup_end();
+        let words = pop();
+        if context::get().number == 0 {
+            discard_copies(words);
         }
     }
     if !cancelled {
@@ -245,8 +277,9 @@ unsafe extern "C" fn run_member(region: *mut c_void) {
         let Region { function, data, words } = region.cast::<Region>().read();
         begin_group(words);
         function(data);
-        task::GOMP_taskgroup_end();
+        task_wait::GOMP_taskgroup_end();
     }
+    pop();
 }
 
 /// Runs a region with reductions, whose data begin with their description. Returns its number of threads.

@@ -2,7 +2,7 @@
 //! waits.
 
 use crate::exit::flush_before_unlock;
-use gondwana_node::{Announcement, Caller, Claim, Construct, MutexKind, Node, Object};
+use gondwana_node::{Announcement, Arrival, Caller, Claim, Construct, MutexKind, Node, Object};
 
 /// Something in shared memory whose address names a lock, a condition or a barrier.
 #[repr(C)]
@@ -46,6 +46,20 @@ pub(super) fn unlock<T>(lock: *const T) {
     }
 }
 
+/// Waits until `threads` threads have arrived.
+pub(super) fn meet(barrier: *const Name, threads: u32) {
+    if let Some(node) = Node::current().filter(|_| threads > 1) {
+        flush_before_unlock(node);
+        node.barrier_wait(barrier as usize, threads);
+    }
+}
+
+/// Arrives where `threads` threads meet; `None` if all have arrived.
+pub(super) fn arrive(node: &'static Node, barrier: *const Name, threads: u32) -> Option<Arrival> {
+    flush_before_unlock(node);
+    node.arrive_at_barrier(barrier as usize, threads)
+}
+
 /// Unlocks, waits for a wake-up and locks again.
 pub(super) fn wait(changed: *const Name, lock: *const Name) {
     if let Some(node) = Node::current() {
@@ -58,14 +72,6 @@ pub(super) fn wait(changed: *const Name, lock: *const Name) {
 pub(super) fn wake(changed: *const Name) {
     if let Some(node) = Node::current() {
         done(node.cond_signal(changed as usize, true));
-    }
-}
-
-/// Waits until `threads` threads have arrived.
-pub(super) fn meet(barrier: *const Name, threads: u32) {
-    if let Some(node) = Node::current().filter(|_| threads > 1) {
-        flush_before_unlock(node);
-        node.barrier_wait(barrier as usize, threads);
     }
 }
 

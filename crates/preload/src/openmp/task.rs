@@ -1,13 +1,15 @@
 //! Tasks: any thread of the team may run them, at a barrier or while it waits for tasks.
 
 use super::context::{self, Context};
+use super::crew::{self, Crew};
 use super::depend;
+use super::reduction::Reductions;
 use super::sync;
-use super::task_record::{Dependence, Group, Task};
-use super::team::{self, Team};
+use super::task_wait;
+use gondwana_node::Node;
 use gondwana_page::to_usize;
+use gondwana_tasks::{Run, Scope, Work};
 use libc::{c_int, c_long, c_uint, c_void};
-use std::ptr::null_mut;
 
 /// The function of a task.
 pub(super) type Function = unsafe extern "C" fn(*mut c_void);
@@ -25,9 +27,6 @@ pub(super) mod flag {
     pub(crate) const REDUCTION: u32 = 1 << 12;
     pub(crate) const DETACH: u32 = 1 << 13;
 }
-
-/// The most queued tasks for each thread of the team; beyond that the creating thread runs them at once.
-const MOST_WAITING: usize = 64;
 
 /// The arguments of a task, as gcc describes them.
 #[derive(Clone, Copy)]
@@ -62,29 +61,11 @@ impl Arguments {
     }
 }
 
-/// The current task of the calling thread, as the parent of tasks.
-fn current() -> *mut Task {
-    let context = context::get();
-    if !context.task.is_null() {
-        return context.task;
-    }
-    let task = sync::create(Task::new(null_mut(), null_mut()));
-    context::set(Context { task, ..context });
-    task
-}
-
-/// True if a new task is queued instead of run at once.
-///
-/// # Safety
-/// The team is the calling thread's.
-unsafe fn is_left_for_others(team: *mut Team, wanted: bool) -> bool {
-    // SAFETY: a number that is off by a few decides nothing but who runs the task.
-    unsafe {
-        wanted
-            && (*team).shape.tasking
-            && !context::get().last
-            && (*team).unfinished < MOST_WAITING * (*team).shape.threads as usize
-    }
+/// The node and the crew of the calling thread, if its tasks may be queued.
+pub(super) fn crew() -> Option<(&'static Node, &'static Crew)> {
+    let Context { team, shape, .. } = context::get();
+    let node = Node::current().filter(|_| shape.tasking)?;
+    Some((node, crew::of(node, team)))
 }
 
 /// Makes a task.
@@ -98,199 +79,65 @@ pub(super) unsafe fn make(
     flags: u32,
     depend: *const *mut c_void,
 ) {
-    let team = context::team();
     let last = flags & flag::FINAL != 0;
+    let Context { shape, scope, epoch, last: inside_last, reductions, .. } = context::get();
     // SAFETY: the caller's promise.
     unsafe {
         let dependences = if flags & flag::DEPEND != 0 { depend::parse(depend) } else { vec![] };
-        if !is_left_for_others(team, wanted) {
-            await_siblings(&dependences);
+        let may_wait = wanted && !inside_last;
+        let Some((node, crew)) = crew().filter(|(_, crew)| may_wait && !crew.is_full(shape.threads)) else {
+            task_wait::await_siblings(dependences);
             return run_at_once(function, arguments, last);
-        }
-        let parent = current();
-        let group = context::get().group;
-        let task = sync::create(Task {
-            function: function as usize,
-            data: arguments.copied(),
-            last,
-            ..Task::new(parent, group)
-        });
-        if !dependences.is_empty() {
-            let list = sync::allocate(size_of_val(&dependences[..]), align_of::<Dependence>()).cast();
-            std::ptr::copy_nonoverlapping(dependences.as_ptr(), list, dependences.len());
-            ((*task).dependences, (*task).count) = (list, dependences.len());
-        }
-        sync::lock(&raw const (*team).lock);
-        (*team).unfinished += 1;
-        (*parent).children += 1;
-        if !group.is_null() {
-            (*group).unfinished += 1;
-        }
-        if !dependences.is_empty() {
-            let mut sibling = (*parent).dependent;
-            while !sibling.is_null() {
-                if depend::conflict(&dependences, (*sibling).dependences()) {
-                    depend::follow(task, sibling);
-                }
-                sibling = (*sibling).sibling;
-            }
-            (*task).sibling = (*parent).dependent;
-            (*parent).dependent = task;
-        }
-        if (*task).blockers == 0 {
-            (*team).ready.push(task);
-            team::wake(team);
-        }
-        sync::unlock(&raw const (*team).lock);
+        };
+        let data = arguments.copied() as u64;
+        let (function, inherited) = (function as usize as u64, reductions as u64);
+        let work = Work { function, data, last, inherited };
+        let scope = crew.with(node, move |crew| crew.create(epoch, scope, work, dependences));
+        context::update(|context| context.scope = scope);
     }
 }
 
 /// Runs a task in the thread that created it.
 unsafe fn run_at_once(function: Function, arguments: Arguments, last: bool) {
-    let before = context::get();
+    let Context { scope, last: inside_last, .. } = context::get();
     // SAFETY: the caller's promise; the copy is this task's alone.
     unsafe {
         let copy = arguments.copy.map(|_| arguments.copied());
-        context::set(Context { task: null_mut(), last: before.last || last, ..before });
+        context::update(|context| (context.scope, context.last) = (scope.inside(), inside_last || last));
         function(copy.map_or(arguments.data, |copy| copy.cast()));
         end();
         if let Some(copy) = copy {
             sync::discard(copy);
         }
     }
-    context::update(|context| {
-        (context.task, context.last, context.group) = (before.task, before.last, before.group)
-    });
+    context::update(|context| (context.scope, context.last) = (scope, inside_last));
 }
 
-/// The calling thread's present task is over; its children may not be.
+/// The calling thread's present task is over, which was not queued; its children may not be.
 pub(super) fn end() {
-    let Context { team, task, .. } = context::get();
-    if task.is_null() {
-        return;
-    }
-    // SAFETY: the task is the calling thread's own; the last child frees it if there are any.
-    unsafe {
-        sync::lock(&raw const (*team).lock);
-        (*task).finished = true;
-        if (*task).children == 0 {
-            sync::discard(task);
-        }
-        sync::unlock(&raw const (*team).lock);
-    }
-    context::update(|context| context.task = null_mut());
-}
-
-/// Runs a queued task. The lock is held before and after, but not during the task.
-///
-/// # Safety
-/// The team is the calling thread's, and the task was taken from its queue.
-unsafe fn run(team: *mut Team, task: *mut Task) {
-    // SAFETY: the task is this thread's now; what it runs was written before it was put into the queue.
-    unsafe {
-        sync::unlock(&raw const (*team).lock);
-        let before = context::get();
-        context::set(Context { task, group: (*task).group, last: (*task).last, ..before });
-        let function: Function = std::mem::transmute((*task).function);
-        function((*task).data.cast());
-        context::update(|context| {
-            (context.task, context.group, context.last) = (before.task, before.group, before.last);
-        });
-        sync::lock(&raw const (*team).lock);
-        finish(team, task);
+    let scope = context::get().scope;
+    if let Some((node, crew)) = crew().filter(|_| scope.has_task()) {
+        crew.with(node, move |crew| crew.end(scope));
+        context::update(|context| context.scope = Scope::OUTSIDE);
     }
 }
 
-/// A task that was run is finished; the lock is held.
-unsafe fn finish(team: *mut Team, task: *mut Task) {
-    // SAFETY: parents and groups live until their last child or task has come here.
+/// Runs a queued task.
+pub(super) fn run(node: &'static Node, crew: &'static Crew, run: Run) {
+    let Run { task, work, scope } = run;
+    let before = context::get();
+    let reductions = work.inherited as *mut Reductions;
+    context::set(Context { scope, last: work.last, reductions, ..before });
+    // SAFETY: who made the task passed a function and its arguments.
     unsafe {
-        sync::discard((*task).data);
-        let Task { parent, group, .. } = *task;
-        (*team).unfinished -= 1;
-        if !group.is_null() {
-            (*group).unfinished -= 1;
-        }
-        if !(*task).dependences.is_null() {
-            let mut link = &raw mut (*parent).dependent;
-            while *link != task {
-                link = &raw mut (**link).sibling;
-            }
-            *link = (*task).sibling;
-            depend::finished(task, |follower| (*team).ready.push(follower));
-            sync::discard((*task).dependences);
-        }
-        (*parent).children -= 1;
-        if (*parent).finished && (*parent).children == 0 {
-            sync::discard(parent);
-        }
-        (*task).finished = true;
-        if (*task).children == 0 {
-            sync::discard(task);
-        }
-        team::wake(team);
+        let function: Function = std::mem::transmute(to_usize(work.function));
+        function(work.data as *mut c_void);
     }
-}
-
-/// Runs tasks that are `wanted` until `done`; waits if there is none.
-///
-/// # Safety
-/// The team is the calling thread's. Both functions are called with the lock held.
-unsafe fn run_until(team: *mut Team, wanted: impl Fn(&Task) -> bool, done: impl Fn() -> bool) {
-    // SAFETY: the caller's promise.
-    unsafe {
-        sync::lock(&raw const (*team).lock);
-        while !done() {
-            match (*team).ready.take(&wanted) {
-                task if task.is_null() => team::wait(team),
-                task => run(team, task),
-            }
-        }
-        sync::unlock(&raw const (*team).lock);
-    }
-}
-
-/// Waits until all threads of the team have arrived and all tasks are finished, and runs tasks meanwhile.
-///
-/// # Safety
-/// The team is the calling thread's, and has tasks.
-pub(super) unsafe fn barrier(team: *mut Team) {
-    // SAFETY: the caller's promise; all is used with the lock held.
-    unsafe {
-        sync::lock(&raw const (*team).lock);
-        (*team).arrived += 1;
-        let phase = (*team).phase;
-        while (*team).phase == phase {
-            match (*team).ready.take(|_| true) {
-                task if !task.is_null() => run(team, task),
-                _ if (*team).arrived == (*team).shape.threads && (*team).unfinished == 0 => {
-                    (*team).arrived = 0;
-                    (*team).phase = phase.wrapping_add(1);
-                    team::wake(team);
-                }
-                _ => team::wait(team),
-            }
-        }
-        sync::unlock(&raw const (*team).lock);
-    }
-}
-
-/// Waits for the children of the current task that conflict with these dependences.
-unsafe fn await_siblings(dependences: &[Dependence]) {
-    let Context { team, task: parent, .. } = context::get();
-    if parent.is_null() || dependences.is_empty() {
-        return;
-    }
-    // SAFETY: the parent is the calling thread's own; its children live while they are in its list.
-    unsafe {
-        let in_the_way = || {
-            let mut child = (*parent).dependent;
-            while !child.is_null() && !depend::conflict(dependences, (*child).dependences()) {
-                child = (*child).sibling;
-            }
-            !child.is_null()
-        };
-        run_until(team, |task| task.parent == parent, || !in_the_way());
+    context::update(|context| {
+        (context.scope, context.last, context.reductions) = (before.scope, before.last, before.reductions);
+    });
+    if let Some(data) = crew.with(node, move |crew| crew.finish(task)) {
+        sync::discard(data as *mut u8);
     }
 }
 
@@ -315,54 +162,4 @@ pub(super) unsafe extern "C" fn GOMP_task(
     let arguments = Arguments::new(data, copy, size, align);
     // SAFETY: forwards what gcc passed.
     unsafe { make(function, arguments, wanted, flags, depend) };
-}
-
-/// # Safety
-/// Called by code that gcc has compiled.
-#[unsafe(no_mangle)]
-pub(super) unsafe extern "C" fn GOMP_taskwait() {
-    let Context { team, task: parent, .. } = context::get();
-    if !parent.is_null() {
-        // SAFETY: the parent is the calling thread's own.
-        unsafe { run_until(team, |task| task.parent == parent, || (*parent).children == 0) };
-    }
-}
-
-/// # Safety
-/// Called by code that gcc has compiled.
-#[unsafe(no_mangle)]
-pub(super) unsafe extern "C" fn GOMP_taskwait_depend(depend: *mut *mut c_void) {
-    // SAFETY: forwards what gcc passed.
-    unsafe { await_siblings(&depend::parse(depend)) };
-}
-
-/// # Safety
-/// Called by code that gcc has compiled.
-#[unsafe(no_mangle)]
-pub(super) unsafe extern "C" fn GOMP_taskyield() {}
-
-/// # Safety
-/// Called by code that gcc has compiled.
-#[unsafe(no_mangle)]
-pub(super) unsafe extern "C" fn GOMP_taskgroup_start() {
-    context::team();
-    context::update(|context| {
-        context.group = sync::create(Group { outer: context.group, unfinished: 0, reductions: null_mut() })
-    });
-}
-
-/// # Safety
-/// Called by code that gcc has compiled.
-#[unsafe(no_mangle)]
-pub(super) unsafe extern "C" fn GOMP_taskgroup_end() {
-    let Context { team, group, .. } = context::get();
-    if group.is_null() {
-        return;
-    }
-    // SAFETY: the group is the calling thread's own; its last task is finished when it is freed.
-    unsafe {
-        run_until(team, |task| task.group == group, || (*group).unfinished == 0);
-        context::update(|context| context.group = (*group).outer);
-        sync::discard(group);
-    }
 }

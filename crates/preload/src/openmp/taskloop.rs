@@ -4,6 +4,7 @@ use super::context;
 use super::reduction;
 use super::schedule::Loop;
 use super::task::{self, Arguments, Copy, Function, flag};
+use super::task_wait;
 use libc::{c_int, c_long, c_uint, c_ulong, c_ulonglong, c_void};
 
 /// The iterations of each task: `each`, and one more for the first `more` tasks.
@@ -44,7 +45,7 @@ unsafe fn run(
     // SAFETY: forwards what gcc passed; the arguments begin with two numbers, which are set before they are copied.
     unsafe {
         if flags & flag::NO_GROUP == 0 {
-            task::GOMP_taskgroup_start();
+            task_wait::GOMP_taskgroup_start();
         }
         if reduced {
             // The description follows the two numbers.
@@ -61,7 +62,7 @@ unsafe fn run(
             first = next;
         }
         if flags & flag::NO_GROUP == 0 {
-            task::GOMP_taskgroup_end();
+            task_wait::GOMP_taskgroup_end();
         }
     }
 }

@@ -1,10 +1,9 @@
 //! The threads that run one parallel region.
 
 use super::common::Common;
-use super::queue::Queue;
 use super::schedule::Schedule;
 use super::settings;
-use super::sync::{self, Name};
+use super::sync::Name;
 use std::ptr::null_mut;
 
 /// The settings that a thread passes to threads that it starts.
@@ -61,12 +60,9 @@ impl Shape {
     }
 }
 
-/// A team, in shared memory. Mutable members are accessed with its lock held.
+/// A team, in shared memory.
 #[repr(C)]
 pub(super) struct Team {
-    pub lock: Name,
-    /// Signalled when a condition may have changed that threads of the team wait for.
-    pub changed: Name,
     /// Where the threads meet.
     pub barrier: Name,
     pub shape: Shape,
@@ -75,14 +71,6 @@ pub(super) struct Team {
     pub number_in_parent: u32,
     /// Its address names the announcements of `single` with copyprivate.
     pub copies: Name,
-    /// Threads at the barrier of a team with tasks, and how often all were.
-    pub arrived: u32,
-    pub phase: u32,
-    /// Threads that wait for a signal.
-    pub idle: u32,
-    /// Tasks that are not finished.
-    pub unfinished: usize,
-    pub ready: Queue,
     /// What threads have in common in the constructs that they are in.
     pub commons: *mut Common,
 }
@@ -91,18 +79,11 @@ impl Team {
     /// A team that does nothing yet, inside the region of `parent`.
     pub(super) fn new(shape: Shape, parent: *mut Self, number_in_parent: u32) -> Self {
         Self {
-            lock: Name::default(),
-            changed: Name::default(),
             barrier: Name::default(),
             shape,
             parent,
             number_in_parent,
             copies: Name::default(),
-            arrived: 0,
-            phase: 0,
-            idle: 0,
-            unfinished: 0,
-            ready: Queue::default(),
             commons: null_mut(),
         }
     }
@@ -110,31 +91,5 @@ impl Team {
     /// The team outside all regions: one thread by itself.
     pub(super) fn initial() -> Self {
         Self::new(Shape::ALONE, null_mut(), 0)
-    }
-}
-
-/// Waits until something has changed in a team whose lock the caller holds.
-///
-/// # Safety
-/// The team is the calling thread's.
-pub(super) unsafe fn wait(team: *mut Team) {
-    // SAFETY: the caller holds the lock, before and after.
-    unsafe {
-        (*team).idle += 1;
-        sync::wait(&raw const (*team).changed, &raw const (*team).lock);
-        (*team).idle -= 1;
-    }
-}
-
-/// Wakes the waiting threads of a team whose lock the caller holds.
-///
-/// # Safety
-/// The team is the calling thread's.
-pub(super) unsafe fn wake(team: *mut Team) {
-    // SAFETY: the caller holds the lock.
-    unsafe {
-        if (*team).idle > 0 {
-            sync::wake(&raw const (*team).changed);
-        }
     }
 }

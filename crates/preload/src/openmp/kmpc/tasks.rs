@@ -5,10 +5,10 @@ use super::task_block::{self, Routine, TaskRecord, flag};
 use crate::openmp::context::{self, Context};
 use crate::openmp::refused::refuse;
 use crate::openmp::task::{self, Arguments, flag as gcc_flag};
+use crate::openmp::task_wait;
 use crate::openmp::taskloop::{Cut, cut};
 use libc::{c_int, c_void};
 use std::cell::RefCell;
-use std::ptr::null_mut;
 
 /// A dependence, as the compiler describes it.
 #[repr(C)]
@@ -168,7 +168,7 @@ pub(crate) unsafe extern "C" fn __kmpc_omp_wait_deps(
     // SAFETY: forwards what the program passes.
     unsafe {
         let mut list = list(&[depends(count, depend), depends(more, more_list)].concat());
-        task::GOMP_taskwait_depend(list.as_mut_ptr());
+        task_wait::GOMP_taskwait_depend(list.as_mut_ptr());
     }
 }
 
@@ -187,7 +187,7 @@ pub(crate) unsafe extern "C" fn __kmpc_omp_task_begin_if0(
     BEFORE.with_borrow_mut(|all| all.push(before));
     // SAFETY: a record of `__kmpc_omp_task_alloc`.
     let last = unsafe { task_block::flags(record) } & flag::FINAL != 0;
-    context::set(Context { task: null_mut(), last: before.last || last, ..before });
+    context::set(Context { scope: before.scope.inside(), last: before.last || last, ..before });
 }
 
 /// # Safety
@@ -200,9 +200,7 @@ pub(crate) unsafe extern "C" fn __kmpc_omp_task_complete_if0(
 ) {
     task::end();
     if let Some(before) = BEFORE.with_borrow_mut(Vec::pop) {
-        context::update(|context| {
-            (context.task, context.last, context.group) = (before.task, before.last, before.group);
-        });
+        context::update(|context| (context.scope, context.last) = (before.scope, before.last));
     }
     // SAFETY: the task has run.
     unsafe { destroy(record, context::get().number.cast_signed()) };
@@ -213,7 +211,7 @@ pub(crate) unsafe extern "C" fn __kmpc_omp_task_complete_if0(
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn __kmpc_omp_taskwait(_place: Place, _thread: c_int) -> c_int {
     // SAFETY: in a team or outside, as gcc calls it.
-    unsafe { task::GOMP_taskwait() };
+    unsafe { task_wait::GOMP_taskwait() };
     0
 }
 
@@ -229,7 +227,7 @@ pub(crate) unsafe extern "C" fn __kmpc_omp_taskyield(_place: Place, _thread: c_i
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn __kmpc_taskgroup(_place: Place, _thread: c_int) {
     // SAFETY: as gcc calls it.
-    unsafe { task::GOMP_taskgroup_start() };
+    unsafe { task_wait::GOMP_taskgroup_start() };
 }
 
 /// # Safety
@@ -237,7 +235,7 @@ pub(crate) unsafe extern "C" fn __kmpc_taskgroup(_place: Place, _thread: c_int) 
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn __kmpc_end_taskgroup(_place: Place, _thread: c_int) {
     // SAFETY: as gcc calls it.
-    unsafe { task::GOMP_taskgroup_end() };
+    unsafe { task_wait::GOMP_taskgroup_end() };
 }
 
 /// Makes the tasks of a loop: copies of one, each with its own ends.
