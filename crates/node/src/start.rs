@@ -177,7 +177,7 @@ impl Node {
         let node = Box::leak(Box::new(Self {
             core: Mutex::new(Core::new(engine, env)),
             fabric,
-            sync: SyncObjects::new(lock_table),
+            sync: SyncObjects::new(lock_table, boot.nodes),
             heap: SharedHeap::new(heap),
             threads: Threads::new(registry, boot.processors, me == NodeId(0)),
             waiting: Waiting::new(slots, processors(), usize::from(boot.nodes)),
