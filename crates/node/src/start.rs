@@ -182,7 +182,7 @@ impl Node {
         let node = Box::leak(Box::new(Self {
             core: Mutex::new(Core::new(engine, env)),
             fabric,
-            sync: SyncObjects::new(lock_table),
+            sync: SyncObjects::new(lock_table, boot.nodes),
             announcements: Announcements::default(),
             heap: SharedHeap::new(heap),
             threads: Threads::new(registry, boot.processors, me == NodeId(0)),

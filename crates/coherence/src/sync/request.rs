@@ -12,7 +12,7 @@ pub struct Ticket(pub u64);
 ///
 /// Unless said otherwise the answer is `Done(0)` or an error. A caller goes on only when it has the answer, even
 /// of requests that merely tell: otherwise a third thread, which learnt of the call in another way, could
-/// overtake it.
+/// overtake it. Only signals to conditions may go without an answer.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Request {
     /// `pthread_cond_wait`: [`Answer::Enqueued`] at once (now the caller may unlock the mutex), `Done` when
@@ -22,14 +22,22 @@ pub enum Request {
         cond: Object,
     },
     /// Wakes the thread that has waited longest; `Done` with how many were woken.
+    ///
+    /// A signal may arrive later than it was given, so it need not be `awaited`. Those that waited when it was given
+    /// stand before all that came since, and one of them is woken unless each was woken or has given up already. If a later
+    /// thread is woken instead, that is a spurious wake-up, which programs must expect.
     CondSignal {
         /// The condition.
         cond: Object,
+        /// `Done` is answered.
+        awaited: bool,
     },
-    /// Wakes all; `Done` with how many were woken.
+    /// Wakes all; `Done` with how many were woken. It may be late as a signal may.
     CondBroadcast {
         /// The condition.
         cond: Object,
+        /// `Done` is answered.
+        awaited: bool,
     },
     /// Sets a semaphore's value, whatever it was; `Busy` while threads wait for it.
     SemInit {

@@ -38,7 +38,8 @@ impl Server {
     }
 
     /// A thread of node `from` (perhaps this one) asks. Appends to `out` the answers that are due, to this and to
-    /// earlier requests, in the order in which they must be sent. Every ticket gets exactly one final answer.
+    /// earlier requests, in the order in which they must be sent. Every ticket gets exactly one final answer, but for
+    /// signals that are not awaited, which get none.
     pub fn request(&mut self, from: NodeId, ticket: Ticket, request: Request, out: &mut Vec<Reply>) {
         let caller = Caller { node: from, ticket };
         if let Some(result) = self.perform(caller, request, out) {
@@ -46,7 +47,7 @@ impl Server {
         }
     }
 
-    /// `None`: the caller has its answer already, or gets it later.
+    /// `None`: the caller has its answer already, gets it later, or wants none.
     fn perform(
         &mut self,
         caller: Caller,
@@ -58,8 +59,14 @@ impl Server {
                 self.conds.entry(cond).or_default().wait(caller, u32::MAX, out);
                 None
             }
-            Request::CondSignal { cond } => Some(Ok(wake(&mut self.conds, cond, 1, u32::MAX, out))),
-            Request::CondBroadcast { cond } => Some(Ok(wake(&mut self.conds, cond, u32::MAX, u32::MAX, out))),
+            Request::CondSignal { cond, awaited } => {
+                let woken = wake(&mut self.conds, cond, 1, u32::MAX, out);
+                awaited.then_some(Ok(woken))
+            }
+            Request::CondBroadcast { cond, awaited } => {
+                let woken = wake(&mut self.conds, cond, u32::MAX, u32::MAX, out);
+                awaited.then_some(Ok(woken))
+            }
             Request::FutexWait { bitset: 0, .. } => Some(Err(SyncError::Invalid)),
             Request::FutexWait { futex, bitset } => {
                 self.futexes.entry(futex).or_default().wait(caller, bitset, out);

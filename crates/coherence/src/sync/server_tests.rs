@@ -84,16 +84,28 @@ fn join(thread: u64, by: u64, attempt: bool) -> Request {
 fn a_condition_wakes_in_order_and_forgets_signals_nobody_waits_for() {
     let mut manager = Manager::default();
     let (cond, wait) = (OBJECT, Request::CondWait { cond: OBJECT });
-    assert_eq!(manager.call(Request::CondSignal { cond }), Answer::Done(0));
+    assert_eq!(manager.call(Request::CondSignal { cond, awaited: true }), Answer::Done(0));
     let (first, answers) = manager.ask(wait.clone());
     assert_eq!(answers, [(first, Answer::Enqueued)]);
     let [second, third] = [(); 2].map(|()| manager.wait(wait.clone()));
-    let (signal, answers) = manager.ask(Request::CondSignal { cond });
+    let (signal, answers) = manager.ask(Request::CondSignal { cond, awaited: true });
     assert_eq!(answers, [done(first), (signal, Answer::Done(1))]);
     assert_eq!(manager.call(Request::Forget { object: cond }), Answer::Failed(SyncError::Busy));
-    let (broadcast, answers) = manager.ask(Request::CondBroadcast { cond });
+    let (broadcast, answers) = manager.ask(Request::CondBroadcast { cond, awaited: true });
     assert_eq!(answers, [done(second), done(third), (broadcast, Answer::Done(2))]);
     assert_eq!(manager.call(Request::Forget { object: cond }), Answer::Done(0));
+}
+
+#[test]
+fn a_signal_that_is_not_awaited_wakes_without_an_answer() {
+    let mut manager = Manager::default();
+    let signal = Request::CondSignal { cond: OBJECT, awaited: false };
+    assert_eq!(manager.ask(signal.clone()).1, []);
+    let [first, second, third] = [(); 3].map(|()| manager.wait(Request::CondWait { cond: OBJECT }));
+    assert_eq!(manager.ask(signal).1, [done(first)]);
+    assert_eq!(manager.ask_as(second, Request::Cancel { object: OBJECT }), [(second, Answer::Cancelled)]);
+    assert_eq!(manager.ask(Request::CondBroadcast { cond: OBJECT, awaited: false }).1, [done(third)]);
+    assert_eq!(manager.call(Request::Forget { object: OBJECT }), Answer::Done(0));
 }
 
 #[test]
@@ -101,7 +113,7 @@ fn a_cancelled_wait_takes_no_signal() {
     let mut manager = Manager::default();
     let [first, second] = [(); 2].map(|()| manager.wait(Request::CondWait { cond: OBJECT }));
     assert_eq!(manager.ask_as(first, Request::Cancel { object: OBJECT }), [(first, Answer::Cancelled)]);
-    let (signal, answers) = manager.ask(Request::CondSignal { cond: OBJECT });
+    let (signal, answers) = manager.ask(Request::CondSignal { cond: OBJECT, awaited: true });
     assert_eq!(answers, [done(second), (signal, Answer::Done(1))]);
     // Too late: the signal is on its way.
     assert_eq!(manager.ask_as(second, Request::Cancel { object: OBJECT }), []);
@@ -311,14 +323,14 @@ proptest! {
                     (vec![(ticket, Answer::Cancelled)], answers, ticket)
                 }
                 4 => {
-                    let (ticket, answers) = manager.ask(Request::CondBroadcast { cond: OBJECT });
+                    let (ticket, answers) = manager.ask(Request::CondBroadcast { cond: OBJECT, awaited: true });
                     let count = i64::try_from(queue.len()).unwrap();
                     let mut expected: Vec<_> = queue.drain(..).map(done).collect();
                     expected.push((ticket, Answer::Done(count)));
                     (expected, answers, ticket)
                 }
                 _ => {
-                    let (ticket, answers) = manager.ask(Request::CondSignal { cond: OBJECT });
+                    let (ticket, answers) = manager.ask(Request::CondSignal { cond: OBJECT, awaited: true });
                     let mut expected: Vec<_> = queue.pop_front().map(done).into_iter().collect();
                     expected.push((ticket, Answer::Done(i64::try_from(expected.len()).unwrap())));
                     (expected, answers, ticket)

@@ -43,9 +43,15 @@ impl Node {
     /// # Errors
     /// None are known.
     pub fn cond_signal(&'static self, cond: usize, all: bool) -> Result<(), i32> {
-        let object = Object(cond as u64);
-        let request =
-            if all { Request::CondBroadcast { cond: object } } else { Request::CondSignal { cond: object } };
-        self.request(cond, request).map(|_| ())
+        let server = self.manager(cond);
+        let cond = Object(cond as u64);
+        let request = move |awaited| {
+            if all { Request::CondBroadcast { cond, awaited } } else { Request::CondSignal { cond, awaited } }
+        };
+        if self.sync.signals.must_wait(server) {
+            return self.request_of(server, request(true)).map(|_| ());
+        }
+        self.privately(move || self.submit(server, Thread::current(self).slot, request(false)));
+        Ok(())
     }
 }

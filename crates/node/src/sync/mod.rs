@@ -10,6 +10,7 @@ mod once;
 mod request;
 mod rwlock;
 mod semaphore;
+mod signals;
 mod work_sharing;
 
 pub use barrier::{Arrival, BarrierWait};
@@ -23,6 +24,7 @@ use crate::{Node, Thread};
 use gondwana_coherence::sync::{LockTable, Object, Thread as ThreadId};
 use gondwana_coherence::{Outcome, SyncPoint};
 use gondwana_topology::NodeId;
+use signals::Signals;
 use std::collections::HashMap;
 use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, RwLock};
@@ -35,11 +37,15 @@ pub(crate) struct SyncObjects {
     onces: RwLock<HashMap<usize, u32>>,
     /// Initialisations of semaphores by this node so far.
     stamps: AtomicU64,
+    /// Signals given by this node.
+    signals: Signals,
 }
 
 impl SyncObjects {
-    pub(crate) fn new(lock_table: Arc<LockTable>) -> Self {
-        Self { lock_table, onces: RwLock::default(), stamps: AtomicU64::new(0) }
+    /// Of a node among `nodes`.
+    pub(crate) fn new(lock_table: Arc<LockTable>, nodes: u16) -> Self {
+        let signals = Signals::new(nodes);
+        Self { lock_table, onces: RwLock::default(), stamps: AtomicU64::new(0), signals }
     }
 }
 
