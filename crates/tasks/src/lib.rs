@@ -39,6 +39,8 @@
 //!
 //! `tests/model.rs` tries all schedules of small programs.
 
+#![forbid(unsafe_code)]
+
 mod barrier;
 mod crew;
 mod record;
