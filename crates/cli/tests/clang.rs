@@ -47,17 +47,15 @@ fn is_there() -> bool {
     is_there
 }
 
-/// Compiles a program, and runs it natively and on nodes in all these ways.
-fn runs_as_natively(sources: &[&Path], options: &[&str], ways: &[[&str; 3]]) {
+/// Compiles a program, and runs it on nodes in all these ways as `native` runs, or as it does itself.
+fn runs_as_natively(sources: &[&Path], native: Option<&Path>, options: &[&str], ways: &[[&str; 3]]) {
     let folder = Folder::new();
-    let compiled = compile(sources, &folder.join("program"));
+    let name = sources[0].file_stem().unwrap();
+    let program = folder.join(name);
+    let compiled = compile(sources, &program);
     assert!(compiled.status.success(), "{}", String::from_utf8_lossy(&compiled.stderr));
-    equals_native(&folder, options, ways);
-}
-
-/// Runs a program on nodes in all ways.
-fn equals_native(folder: &Folder, options: &[&str], ways: &[[&str; 3]]) {
-    let native = run(Command::new("./program").args(options).current_dir(&**folder), LIMIT);
+    let program = program.to_str().unwrap();
+    let native = run(Command::new(native.unwrap_or(Path::new(program))).args(options), LIMIT);
     assert!(
         native.status.is_some_and(|status| status.success()),
         "natively: {}{}",
@@ -66,17 +64,19 @@ fn equals_native(folder: &Folder, options: &[&str], ways: &[[&str; 3]]) {
     );
     for way in ways {
         let [nodes, fabric, consistency] = way;
-        let on = ["-n", nodes, "--fabric", fabric, "--consistency", consistency, "--", "./program"];
-        let ran = run(&mut whole().run(folder, &[&on, options].concat()), LIMIT);
+        let on = ["-n", nodes, "--fabric", fabric, "--consistency", consistency, "--", program];
+        let ran = run(&mut whole().run(&folder, &[&on, options].concat()), LIMIT);
         assert_eq!((ran.status, &ran.output), (native.status, &native.output), "{way:?}: {}", ran.errors);
     }
 }
 
+/// What gcc has compiled is compared with: clang's own runtime loses a last value of a dynamic loop now and then.
 #[test]
 fn test_programs_run_as_natively() {
     for name in PROGRAMS.iter().filter(|_| is_there()) {
         let source = root().join("tests/programs/openmp").join(name).with_extension("c");
-        runs_as_natively(&[&source], &["-p", "4"], &WAYS);
+        let native = whole().programs.join("openmp").join(name);
+        runs_as_natively(&[&source], Some(&native), &["-p", "4"], &WAYS);
     }
 }
 
@@ -85,7 +85,7 @@ fn workloads_run_as_natively() {
     let apps = root().join("apps");
     for name in WORKLOADS.iter().filter(|_| is_there()) {
         let source = apps.join(name).with_extension("c");
-        runs_as_natively(&[&source, &apps.join("common.c")], &["-p", "4"], &WAYS);
+        runs_as_natively(&[&source, &apps.join("common.c")], None, &["-p", "4"], &WAYS);
     }
 }
 
@@ -95,6 +95,6 @@ fn flags_are_polled_under_sequential_consistency() {
     let apps = root().join("apps");
     if is_there() {
         let sources: [&Path; 2] = [&apps.join("omp-wavefront.c"), &apps.join("common.c")];
-        runs_as_natively(&sources, &["-p", "3"], &[["2", "shm", "auto"], ["3", "tcp", "auto"]]);
+        runs_as_natively(&sources, None, &["-p", "3"], &[["2", "shm", "auto"], ["3", "tcp", "auto"]]);
     }
 }

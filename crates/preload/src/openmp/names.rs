@@ -35,7 +35,7 @@ fn words() -> Vec<String> {
     let mut words = vec![];
     for entry in std::fs::read_dir(folder).unwrap() {
         let path = entry.unwrap().path();
-        if !path.ends_with("names.rs") {
+        if path.is_file() && !path.ends_with("names.rs") {
             let text = std::fs::read_to_string(path).unwrap();
             let separates = |letter: char| letter != '_' && !letter.is_ascii_alphanumeric();
             words.extend(text.split(separates).map(str::to_owned));
