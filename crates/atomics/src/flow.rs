@@ -1,6 +1,7 @@
 //! How control flows through the instructions of one function.
 
 use iced_x86::{Decoder, DecoderOptions, FlowControl, Instruction, OpKind};
+use std::collections::HashSet;
 
 /// A function's instructions, and which of them may follow each.
 pub(crate) struct Flow {
@@ -69,12 +70,11 @@ impl Flow {
         passes: impl Fn(&Instruction) -> bool,
     ) -> Option<Vec<usize>> {
         let reached = spread(start, most, &self.followers, |index| passes(&self.instructions[index]))?;
-        let mut there = vec![false; self.instructions.len()];
-        reached.iter().for_each(|&index| there[index] = true);
-        if !there[start] {
+        let reached: HashSet<usize> = reached.into_iter().collect();
+        if !reached.contains(&start) {
             return Some(vec![]);
         }
-        let mut cycle = spread(start, usize::MAX, &self.leaders, |index| there[index])?;
+        let mut cycle = spread(start, usize::MAX, &self.leaders, |index| reached.contains(&index))?;
         cycle.sort_unstable();
         Some(cycle)
     }
@@ -88,11 +88,11 @@ fn spread(
     edges: &[Vec<usize>],
     passes: impl Fn(usize) -> bool,
 ) -> Option<Vec<usize>> {
-    let mut seen = vec![false; edges.len()];
+    let mut seen = HashSet::new();
     let (mut reached, mut next) = (vec![], vec![start]);
     while let Some(index) = next.pop() {
         for &follower in &edges[index] {
-            if !std::mem::replace(&mut seen[follower], true) && (follower == start || passes(follower)) {
+            if seen.insert(follower) && (follower == start || passes(follower)) {
                 reached.push(follower);
                 next.push(follower);
             }

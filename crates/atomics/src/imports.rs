@@ -7,17 +7,17 @@ use std::collections::HashMap;
 /// Names of functions of libraries, by the linker's stub or by the place of their address.
 pub(crate) struct Imports<'a> {
     stubs: HashMap<u64, &'a str>,
-    places: &'a HashMap<u64, &'a str>,
+    places: HashMap<u64, &'a str>,
 }
 
 impl<'a> Imports<'a> {
     /// Those that a file uses.
-    pub(crate) fn of(code: &'a Code<'a>) -> Self {
-        let mut stubs = HashMap::new();
+    pub(crate) fn of(code: &Code<'a>) -> Self {
+        let (places, mut stubs) = (code.imports(), HashMap::new());
         for section in &code.stubs {
-            find_stubs(section, &code.imports, &mut stubs);
+            find_stubs(section, &places, &mut stubs);
         }
-        Self { stubs, places: &code.imports }
+        Self { stubs, places }
     }
 
     /// The name of the function of a library that an instruction calls.

@@ -25,27 +25,25 @@ const REGIONS: [&str; 2] = ["._omp_fn.", ".omp_outlined."];
 const MEETINGS: [&str; 5] =
     ["GOMP_barrier", "GOMP_loop_end", "GOMP_sections_end", "__kmpc_barrier", "__kmpc_end_reduce"];
 
-/// A function with its flow.
-pub(crate) struct Function<'a> {
-    pub name: Option<&'a str>,
-    pub flow: Flow,
+/// True for the name of the function that a compiler has made of a region.
+pub(crate) fn is_region(function: &str) -> bool {
+    REGIONS.iter().any(|region| function.contains(region))
 }
 
-/// The addresses of the atomic instructions `atomics` of some functions, all functions of a program, if all are reductions.
-pub(crate) fn find(functions: &[Function<'_>], atomics: &[u64], imports: &Imports<'_>) -> Option<Vec<u64>> {
+/// The addresses of the atomic instructions `atomics`, which are in regions, if all are reductions. `functions` are all of a program.
+pub(crate) fn find(functions: &[Flow], atomics: &[u64], imports: &Imports<'_>) -> Option<Vec<u64>> {
     let mut found = vec![];
-    for Function { name, flow } in functions {
+    for flow in functions {
         for (index, instruction) in flow.instructions.iter().enumerate() {
             if atomics.binary_search(&instruction.ip()).is_ok() {
-                let in_region = name.is_some_and(|name| REGIONS.iter().any(|region| name.contains(region)));
-                if !in_region || !flow.complete || !is_reduction(flow, index, imports) {
+                if !flow.complete || !is_reduction(flow, index, imports) {
                     return None;
                 }
                 found.push(instruction.ip());
             }
         }
     }
-    let polls = || functions.iter().any(|function| polling::may_poll(&function.flow, imports));
+    let polls = || functions.iter().any(|flow| polling::may_poll(flow, imports));
     (found.len() == atomics.len() && !polls()).then_some(found)
 }
 

@@ -2,7 +2,7 @@
 
 use crate::flow::Flow;
 use crate::imports::Imports;
-use crate::reductions::{self, Function};
+use crate::reductions;
 use gondwana_elf::{Code, Error};
 use iced_x86::{Decoder, DecoderOptions, Instruction, Mnemonic, OpKind};
 
@@ -21,6 +21,8 @@ pub struct Findings {
     pub atomics: Vec<u64>,
     /// The first of them.
     pub first: Option<Finding>,
+    /// One is in no region of OpenMP, as in most programs that have some.
+    outside_regions: bool,
 }
 
 impl Findings {
@@ -30,7 +32,7 @@ impl Findings {
     /// # Errors
     /// As for [`scan`].
     pub fn reductions(&self, image: &[u8]) -> Result<Option<Vec<u64>>, Error> {
-        if self.atomics.is_empty() {
+        if self.atomics.is_empty() || self.outside_regions {
             return Ok(None);
         }
         let code = Code::parse(image)?;
@@ -44,7 +46,7 @@ impl Findings {
                     .exits
                     .iter()
                     .all(|place| start(place).is_ok_and(|index| !code.functions[index].1.ends_with(".cold")));
-                functions.push(Function { name: piece.name, flow });
+                functions.push(flow);
             }
         }
         Ok(reductions::find(&functions, &self.atomics, &Imports::of(&code)))
@@ -74,7 +76,7 @@ struct Piece<'a> {
 pub fn scan(image: &[u8]) -> Result<Findings, Error> {
     let code = Code::parse(image)?;
     // Mostly the program calls no such function, and its calls need no look.
-    let flushes = code.imports.values().any(|name| *name == FLUSH).then(|| Imports::of(&code));
+    let flushes = code.uses(FLUSH).then(|| Imports::of(&code));
     let mut findings = Findings::default();
     for section in &code.sections {
         for piece in pieces(section.address, section.bytes, &code.functions) {
@@ -122,6 +124,7 @@ fn scan_piece(piece: &Piece<'_>, flushes: Option<&Imports<'_>>, findings: &mut F
         let is_flush = || flushes.is_some_and(|imports| imports.callee(&instruction) == Some(FLUSH));
         if is_atomic(&instruction) || is_flush() {
             findings.atomics.push(instruction.ip());
+            findings.outside_regions |= !piece.name.is_some_and(reductions::is_region);
             if findings.first.is_none() {
                 let function = piece.name.map(readable);
                 findings.first = Some(Finding { function, address: instruction.ip() });

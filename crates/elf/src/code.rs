@@ -10,12 +10,11 @@ use std::collections::HashMap;
 pub struct Code<'data> {
     /// The sections with code, but for the linker's own stubs, which are nothing but jumps.
     pub sections: Vec<CodeSection<'data>>,
-    /// The linker's stubs, which jump to functions of libraries by way of `imports`.
+    /// The linker's stubs, which jump to functions of libraries by way of [`Code::imports`].
     pub stubs: Vec<CodeSection<'data>>,
     /// Addresses and names of the functions that the file defines, in ascending order, one name for each address.
     pub functions: Vec<(u64, &'data str)>,
-    /// Where the loader puts the addresses of functions of libraries, with their names.
-    pub imports: HashMap<u64, &'data str>,
+    file: object::File<'data>,
 }
 
 /// One section.
@@ -51,17 +50,28 @@ impl<'data> Code<'data> {
             .collect();
         functions.sort_unstable();
         functions.dedup_by_key(|(address, _)| *address);
-        let symbols = file.dynamic_symbol_table();
+        Ok(Self { sections, stubs, functions, file })
+    }
+
+    /// True if the file uses a symbol of a library.
+    #[must_use]
+    pub fn uses(&self, name: &str) -> bool {
+        self.file.dynamic_symbols().any(|symbol| symbol.is_undefined() && symbol.name() == Ok(name))
+    }
+
+    /// Where the loader puts the addresses of functions of libraries, with their names.
+    #[must_use]
+    pub fn imports(&self) -> HashMap<u64, &'data str> {
+        let symbols = self.file.dynamic_symbol_table();
         let name = |target| match target {
             RelocationTarget::Symbol(index) => symbols.as_ref()?.symbol_by_index(index).ok()?.name().ok(),
             _ => None,
         };
-        let imports = file
+        self.file
             .dynamic_relocations()
             .into_iter()
             .flatten()
             .filter_map(|(place, relocation)| Some((place, name(relocation.target())?)))
-            .collect();
-        Ok(Self { sections, stubs, functions, imports })
+            .collect()
     }
 }
