@@ -1,6 +1,7 @@
 //! Which of several things are measured.
 
 use gondwana_console::failure::Failure;
+use gondwana_launcher::run::options::Fabric;
 
 /// Those whose names begin like one of `only`, or all of them.
 pub(crate) fn choose<T>(
@@ -19,11 +20,25 @@ pub(crate) fn choose<T>(
     Ok(all.into_iter().filter(wanted).collect())
 }
 
+/// The fabrics that are measured.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Fabrics {
+    /// Measure only this fabric; both if it is not given
+    #[arg(long, value_enum)]
+    fabric: Option<Fabric>,
+}
+
+impl Fabrics {
+    /// In the order of the table.
+    pub(crate) fn chosen(&self) -> Vec<Fabric> {
+        self.fabric.map_or_else(|| vec![Fabric::Shm, Fabric::Tcp], |fabric| vec![fabric])
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::figures;
-    use gondwana_launcher::run::options::Fabric;
 
     #[test]
     fn figures_are_chosen_by_the_beginnings_of_their_names() {

@@ -8,13 +8,12 @@ mod measure;
 mod ratios;
 mod report;
 
-use super::choice::choose;
+use super::choice::{Fabrics, choose};
 use super::machine;
 use super::programs::Programs;
 use gondwana_console::create::Readers;
 use gondwana_console::failure::Failure;
 use gondwana_console::output::Output;
-use gondwana_launcher::run::options::Fabric;
 use gondwana_topology::MAX_NODES;
 use measure::AppSetup;
 use report::AppOutcome;
@@ -27,9 +26,8 @@ pub(crate) struct AppsOptions {
     /// Nodes of the runs, each with one thread of the workloads; natively there are no more threads than processors
     #[arg(short = 'n', long, value_name = "NODES", default_value_t = 2, value_parser = clap::value_parser!(u16).range(2..=MAX_NODES as i64))]
     nodes: u16,
-    /// Measure only this fabric; both if it is not given
-    #[arg(long, value_enum)]
-    fabric: Option<Fabric>,
+    #[command(flatten)]
+    fabrics: Fabrics,
     /// How often each program runs natively and on nodes, by turns; the least time counts
     #[arg(long, value_name = "ROUNDS", default_value_t = 3, value_parser = clap::value_parser!(u16).range(1..=1000))]
     rounds: u16,
@@ -62,7 +60,7 @@ pub(crate) fn apps(options: &AppsOptions) -> Result<ExitCode, Failure> {
         nodes: options.nodes,
         native_threads: u16::try_from(gondwana_launcher::probes::processors())
             .map_or(options.nodes, |processors| options.nodes.min(processors)),
-        fabrics: options.fabric.map_or_else(|| vec![Fabric::Shm, Fabric::Tcp], |fabric| vec![fabric]),
+        fabrics: options.fabrics.chosen(),
         rounds: usize::from(options.rounds),
         limit: options.limit,
         small: options.small,

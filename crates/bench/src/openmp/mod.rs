@@ -5,12 +5,12 @@
 mod measure;
 mod report;
 
+use super::choice::Fabrics;
 use super::machine;
 use super::programs::Programs;
 use gondwana_console::create::Readers;
 use gondwana_console::failure::Failure;
 use gondwana_console::output::Output;
-use gondwana_launcher::run::options::Fabric;
 use gondwana_topology::MAX_NODES;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -21,9 +21,8 @@ pub(crate) struct OpenmpOptions {
     /// Nodes of the runs, each with one thread; natively there are as many threads
     #[arg(short = 'n', long, value_name = "NODES", default_value_t = 2, value_parser = clap::value_parser!(u16).range(2..=MAX_NODES as i64))]
     nodes: u16,
-    /// Measure only this fabric; both if it is not given
-    #[arg(long, value_enum)]
-    fabric: Option<Fabric>,
+    #[command(flatten)]
+    fabrics: Fabrics,
     /// How often everything is measured, by turns
     #[arg(long, value_name = "ROUNDS", default_value_t = 3, value_parser = clap::value_parser!(u16).range(1..=1000))]
     rounds: u16,
@@ -38,8 +37,8 @@ pub(crate) fn openmp(options: &OpenmpOptions) -> Result<ExitCode, Failure> {
         options.json.as_deref().map(|file| Output::open("--json", file, Readers::Usual)).transpose()?;
     let programs = Programs::new()?;
     let load_before = machine::load();
-    let fabrics = options.fabric.map_or_else(|| vec![Fabric::Shm, Fabric::Tcp], |fabric| vec![fabric]);
-    let ways = measure::measure(&programs, options.nodes, &fabrics, usize::from(options.rounds));
+    let ways =
+        measure::measure(&programs, options.nodes, &options.fabrics.chosen(), usize::from(options.rounds));
     print!("{}", report::table(options.nodes, options.rounds, &ways));
     if let Some(file) = output {
         let json = report::json(machine::facts(load_before), options.nodes, options.rounds, &ways);

@@ -5,6 +5,7 @@ use super::context::{self, Context};
 use super::sync;
 use super::task;
 use super::task_wait;
+use super::team::Team;
 use libc::c_void;
 
 /// The outlined body of a region.
@@ -46,8 +47,7 @@ pub(super) fn barrier() {
     if shape.threads == 1 {
         return;
     }
-    // Only its address is used: the team's page stays where it is.
-    let barrier = team.wrapping_byte_add(std::mem::offset_of!(super::team::Team, barrier)).cast();
+    let barrier = Team::barrier_of(team);
     if shape.tasking {
         task_wait::barrier(barrier);
     } else {

@@ -6,7 +6,6 @@ use super::sync::{self, Name};
 use super::team::Team;
 use super::work_sharing;
 use libc::c_void;
-use std::mem::offset_of;
 use std::ptr::null_mut;
 
 /// Enters the construct; true for the first thread.
@@ -25,9 +24,9 @@ pub(super) unsafe extern "C" fn GOMP_single_start() -> bool {
 }
 
 /// The number of the construct that the thread has entered last, and what names the announcements of its team.
-fn announcements() -> (u64, *mut Name) {
+fn announcements() -> (u64, *const Name) {
     let context = context::get();
-    (context.sequence, context.team.wrapping_byte_add(offset_of!(Team, copies)).cast())
+    (context.sequence, Team::copies_of(context.team))
 }
 
 /// Gives the other threads the data of the one that is in the construct.

@@ -76,14 +76,14 @@ pub(super) fn wake(changed: *const Name) {
 }
 
 /// Announces what the threads of a pool are to do, whose address names it.
-pub(super) fn announce<T>(pool: *mut T, number: u64, words: Vec<u64>) {
+pub(super) fn announce<T>(pool: *const T, number: u64, words: Vec<u64>) {
     if let Some(node) = Node::current() {
         node.announce(pool as usize, number, words);
     }
 }
 
 /// Waits for the announcement to a pool after the one with a number.
-pub(super) fn await_announcement<T>(pool: *mut T, after: u64) -> Announcement {
+pub(super) fn await_announcement<T>(pool: *const T, after: u64) -> Announcement {
     let Some(node) = Node::current() else { crate::report::fatal("OpenMP: a thread without a node") };
     node.await_announcement(pool as usize, after)
 }

@@ -4,6 +4,7 @@ use super::common::Common;
 use super::schedule::Schedule;
 use super::settings;
 use super::sync::Name;
+use std::mem::offset_of;
 use std::ptr::null_mut;
 
 /// The settings that a thread passes to threads that it starts.
@@ -86,6 +87,16 @@ impl Team {
             copies: Name::default(),
             commons: null_mut(),
         }
+    }
+
+    /// What names the barrier of a team. Only addresses are used, here and below: the team's page stays where it is.
+    pub(super) fn barrier_of(team: *mut Self) -> *const Name {
+        team.wrapping_byte_add(offset_of!(Self, barrier)).cast_const().cast()
+    }
+
+    /// What names the announcements of `single` in a team.
+    pub(super) fn copies_of(team: *mut Self) -> *const Name {
+        team.wrapping_byte_add(offset_of!(Self, copies)).cast_const().cast()
     }
 
     /// The team outside all regions: one thread by itself.

@@ -81,48 +81,26 @@ pub(crate) unsafe extern "C" fn __kmpc_flush(_place: Place) {
     }
 }
 
-/// The numbers of threads in the whole process are only given back by the program: those of the team do.
-///
-/// # Safety
-/// Called by code that clang has compiled.
-#[unsafe(no_mangle)]
-pub(crate) unsafe extern "C" fn __kmpc_global_thread_num(_place: Place) -> c_int {
-    context::get().number.cast_signed()
+/// Defines functions that the compiler calls with its place only, and that give a number.
+macro_rules! numbers {
+    ($($name:ident = $number:expr;)*) => {$(
+        /// # Safety
+        /// Called by code that clang has compiled.
+        #[unsafe(no_mangle)]
+        pub(crate) unsafe extern "C" fn $name(_place: Place) -> c_int {
+            $number
+        }
+    )*};
 }
 
-/// # Safety
-/// Called by code that clang has compiled.
-#[unsafe(no_mangle)]
-pub(crate) unsafe extern "C" fn __kmpc_global_num_threads(_place: Place) -> c_int {
-    context::get().threads().cast_signed()
-}
-
-/// # Safety
-/// Called by code that clang has compiled.
-#[unsafe(no_mangle)]
-pub(crate) unsafe extern "C" fn __kmpc_bound_thread_num(_place: Place) -> c_int {
-    context::get().number.cast_signed()
-}
-
-/// # Safety
-/// Called by code that clang has compiled.
-#[unsafe(no_mangle)]
-pub(crate) unsafe extern "C" fn __kmpc_bound_num_threads(_place: Place) -> c_int {
-    context::get().threads().cast_signed()
-}
-
-/// # Safety
-/// Called by code that clang has compiled.
-#[unsafe(no_mangle)]
-pub(crate) unsafe extern "C" fn __kmpc_in_parallel(_place: Place) -> c_int {
-    c_int::from(context::get().levels().1 > 0)
-}
-
-/// # Safety
-/// Called by code that clang has compiled.
-#[unsafe(no_mangle)]
-pub(crate) unsafe extern "C" fn __kmpc_ok_to_fork(_place: Place) -> c_int {
-    1
+numbers! {
+    // The program only gives the numbers of threads in the whole process back: those of the team do.
+    __kmpc_global_thread_num = context::get().number.cast_signed();
+    __kmpc_global_num_threads = context::get().threads().cast_signed();
+    __kmpc_bound_thread_num = context::get().number.cast_signed();
+    __kmpc_bound_num_threads = context::get().threads().cast_signed();
+    __kmpc_in_parallel = c_int::from(context::get().levels().1 > 0);
+    __kmpc_ok_to_fork = 1;
 }
 
 /// # Safety

@@ -109,31 +109,21 @@ unsafe fn depends<'a>(count: c_int, list: *const DependInfo) -> &'a [DependInfo]
     }
 }
 
-/// # Safety
-/// Called by code that clang has compiled.
-#[unsafe(no_mangle)]
-pub(crate) unsafe extern "C" fn __kmpc_omp_task(
-    _place: Place,
-    _thread: c_int,
-    record: *mut TaskRecord,
-) -> c_int {
-    // SAFETY: forwards what the program passes.
-    unsafe { give(record, true, &[]) };
-    0
+/// Defines functions that give a task away.
+macro_rules! giving {
+    ($($name:ident)*) => {$(
+        /// # Safety
+        /// Called by code that clang has compiled.
+        #[unsafe(no_mangle)]
+        pub(crate) unsafe extern "C" fn $name(_place: Place, _thread: c_int, record: *mut TaskRecord) -> c_int {
+            // SAFETY: forwards what the program passes.
+            unsafe { give(record, true, &[]) };
+            0
+        }
+    )*};
 }
 
-/// # Safety
-/// Called by code that clang has compiled.
-#[unsafe(no_mangle)]
-pub(crate) unsafe extern "C" fn __kmpc_omp_task_parts(
-    _place: Place,
-    _thread: c_int,
-    record: *mut TaskRecord,
-) -> c_int {
-    // SAFETY: forwards what the program passes.
-    unsafe { give(record, true, &[]) };
-    0
-}
+giving! { __kmpc_omp_task __kmpc_omp_task_parts }
 
 /// # Safety
 /// Called by code that clang has compiled.
