@@ -203,6 +203,13 @@ pub trait Env {
     fn complete_claim(&mut self, _former: NodeId, _first: Page, _count: u32) {}
     /// [`Env::merge`] of the present contents of another node's frame, which this node has copied one-sided.
     fn merge_from(&mut self, _home: NodeId, _page: Page) {}
+    /// Leaves a notice where `sharer` finds it ([`Env::posted_notices`]) at any acquire after a release that ends later than this:
+    /// node `origin` has written the page. False if a message has to be sent.
+    fn post_notice(&mut self, _sharer: NodeId, _page: Page, _origin: NodeId) -> bool {
+        false
+    }
+    /// Appends the notices that other nodes have posted to this one since the last call, each with the node that wrote the page.
+    fn posted_notices(&mut self, _notices: &mut Vec<(Page, NodeId)>) {}
     /// The operation begun with this waiter is complete.
     fn resume(&mut self, waiter: Waiter);
     /// True if a monitor wants to know what threads access.

@@ -27,10 +27,32 @@ fn the_home_tells_its_visitors_what_was_written_beside_them() {
     pair.memories[HOME].write(0, 99);
     let (outcome, effects) =
         pair.call(HOME, |machine, env| machine.release(SyncPoint::default(), Waiter(2), env));
+    assert_eq!((outcome, messages(effects)), (Outcome::Done, vec![]));
+    assert_eq!((pair.state(HOME, 0), pair.access(HOME, 0)), (State::HomeExclusive, Access::Write));
+    // The notice waits for the next acquire.
+    assert!(pair.memories[READER].has_posted_notice(Page(0)));
+    assert_eq!(pair.state(READER, 0), State::Shared);
+    pair.call(READER, |machine, env| machine.acquire(SyncPoint::default(), env));
+    assert_eq!(pair.state(READER, 0), State::Invalid);
+    assert!(!pair.memories[READER].has_posted_notice(Page(0)));
+}
+
+/// There is room for two notices.
+#[test]
+fn a_notice_that_cannot_be_posted_is_sent() {
+    let mut pair = Pair::new(true);
+    pair.touch(3);
+    assert_eq!(pair.fault(READER, 0, Access::Read, 2).0, Outcome::Done);
+    for page in 0..3 {
+        pair.fault(HOME, page, Access::Write, 0);
+        pair.memories[HOME].write(page as usize * SIZE, 99);
+    }
+    let (outcome, effects) =
+        pair.call(HOME, |machine, env| machine.release(SyncPoint::default(), Waiter(2), env));
     assert_eq!(outcome, Outcome::Wait);
     let sent = messages(effects);
-    assert!(matches!(&sent[..], [CsmMessage::Notices { pages, .. }] if pages == &[Page(0)]), "{sent:?}");
-    assert_eq!((pair.state(HOME, 0), pair.access(HOME, 0)), (State::HomeExclusive, Access::Write));
+    assert!(matches!(&sent[..], [CsmMessage::Notices { pages, .. }] if pages == &[Page(2)]), "{sent:?}");
+    assert!([0, 1].map(|page| pair.memories[READER].has_posted_notice(Page(page))) == [true; 2]);
 }
 
 #[test]
@@ -86,8 +108,8 @@ fn who_has_asked_for_a_page_is_told_whatever_it_has() {
     assert_eq!(pair.fault(READER, 0, Access::Read, 0).0, Outcome::Done);
     pair.asks_home(1, false);
     assert_eq!(pair.state(HOME, 0), State::HomeDirty);
-    let (_, effects) = pair.call(HOME, |machine, env| machine.release(SyncPoint::default(), Waiter(2), env));
-    assert!(matches!(messages(effects)[..], [CsmMessage::Notices { .. }]));
+    pair.call(HOME, |machine, env| machine.release(SyncPoint::default(), Waiter(2), env));
+    assert!(pair.memories[READER].has_posted_notice(Page(0)));
 }
 
 /// A page that others have used has a past, which the home looks at before it moves.

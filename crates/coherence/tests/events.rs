@@ -301,9 +301,9 @@ fn csm_a_home_finds_out_later_that_another_node_has_taken_a_page() {
     });
     assert_eq!(found, [(0, Left { exclusive: true, written: true }, 0, 1, 1)]);
     // The former home has kept a copy, of which it is told as any reader is.
-    let expected = [(1, NoticeSent, 0, 1, 0), (0, NoticeReceived, 0, 1, 1)];
-    assert_eq!(seen(&mut cluster, |cluster| cluster.release(1)), expected);
-    assert_eq!(seen(&mut cluster, |cluster| cluster.acquire(0)), [(0, Invalidated, 0, 1, 1)]);
+    assert_eq!(seen(&mut cluster, |cluster| cluster.release(1)), [(1, NoticeSent, 0, 1, 0)]);
+    let expected = [(0, NoticeReceived, 0, 1, 1), (0, Invalidated, 0, 1, 1)];
+    assert_eq!(seen(&mut cluster, |cluster| cluster.acquire(0)), expected);
 }
 
 #[test]

@@ -102,6 +102,7 @@ impl Env for Uncounted<'_, '_> {
         fn install_from(home: NodeId, first: Page, count: u32, access: Access);
         fn complete_claim(former: NodeId, first: Page, count: u32);
         fn merge_from(home: NodeId, page: Page);
+        fn post_notice(sharer: NodeId, page: Page, origin: NodeId) -> bool;
         fn resume(waiter: Waiter);
         fn observe(event: Event, first: Page, count: u32, peer: NodeId);
     }
@@ -116,6 +117,10 @@ impl Env for Uncounted<'_, '_> {
 
     fn copied_beside_writers(&mut self, pages: &mut Vec<Page>) {
         self.append(pages, |env, pages| env.copied_beside_writers(pages));
+    }
+
+    fn posted_notices(&mut self, notices: &mut Vec<(Page, NodeId)>) {
+        self.append(notices, |env, notices| env.posted_notices(notices));
     }
 
     fn is_observed(&self) -> bool {

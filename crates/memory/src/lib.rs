@@ -26,5 +26,7 @@ pub use pages::{Pages, empty_frames};
 pub use peer::Peer;
 #[cfg(debug_assertions)]
 pub use remote::while_held;
-pub use remote::{Capabilities, RemoteMemory, SharedWords, TableLayout, Withdrawal, claim, complete_claim};
+pub use remote::{
+    Capabilities, RemoteMemory, SharedWords, TableLayout, Withdrawal, claim, complete_claim, post_notice,
+};
 pub use sparse_words::SparseWords;

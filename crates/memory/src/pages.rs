@@ -279,6 +279,14 @@ impl Pages {
         }
     }
 
+    /// Calls `found` for each page that other nodes have posted a notice about since the last call
+    /// ([`post_notice`](crate::post_notice)), with the node that wrote it.
+    pub fn posted_notices(&self, found: impl FnMut(u16, u32)) {
+        if let Some(table) = &self.table {
+            table.notices(found);
+        }
+    }
+
     /// Overwrites whole pages, which the program cannot access, with those of another node, which this one has
     /// claimed. Afterwards the program may have up to `access` to some of them.
     pub fn install_from(&mut self, home: &dyn RemoteMemory, first: u32, count: u32, access: Access) {

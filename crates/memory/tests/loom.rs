@@ -1,4 +1,4 @@
-//! The remote-access word and the remote-read log under every interleaving and every reordering that the memory model
+//! The remote-access word and the logs under every interleaving and every reordering that the memory model
 //! allows (with a bounded number of preemptions). The same source as in the library, over checked primitives.
 #![expect(unreachable_pub, reason = "the included modules are public in their crate")]
 
@@ -6,11 +6,12 @@
 #[path = "../src/remote/access_word.rs"]
 mod access_word;
 #[allow(dead_code, reason = "the library uses all of it")]
-#[path = "../src/remote/read_log.rs"]
-mod read_log;
 #[allow(dead_code, reason = "the library uses all of it")]
 #[path = "../src/remote/readers.rs"]
 mod readers;
+#[allow(dead_code, reason = "the library uses all of it")]
+#[path = "../src/remote/remote_log.rs"]
+mod remote_log;
 #[allow(dead_code, reason = "the library uses all of it")]
 #[path = "../src/remote/wait.rs"]
 mod wait;
@@ -38,8 +39,8 @@ use loom::cell::UnsafeCell;
 use loom::sync::Arc;
 use loom::sync::atomic::{AtomicU32, AtomicU64, Ordering, fence};
 use loom::thread;
-use read_log::RemoteReadLog;
 use readers::ReaderFormat;
+use remote_log::RemoteLog;
 use words::SharedWords;
 
 /// The first words of a table.
@@ -265,6 +266,30 @@ fn a_word_without_room_refuses_a_reader() {
     });
 }
 
+/// A node posts a notice to a sharer and says that its release is complete: a sharer that has heard so finds the notice.
+#[test]
+fn whoever_hears_of_a_release_finds_the_notice() {
+    model(|| {
+        let shared = Arc::new((CheckedWords::<18>::default(), AtomicU32::new(0)));
+        let releaser = {
+            let shared = Arc::clone(&shared);
+            thread::spawn(move || {
+                let (words, released) = &*shared;
+                RemoteLog::new(words, 0, 18).write(5);
+                released.store(1, Ordering::Release);
+            })
+        };
+        let (words, released) = &*shared;
+        let heard = released.load(Ordering::Acquire) == 1;
+        let mut found = vec![];
+        RemoteLog::new(words, 0, 18).read(|entry| found.push(entry));
+        assert!(found == [5] || !heard, "a notice is missing");
+        releaser.join().unwrap();
+        RemoteLog::new(words, 0, 18).read(|entry| found.push(entry));
+        assert_eq!(found, [5], "the notice is found once");
+    });
+}
+
 /// The home writes a page and scans the log, while a reader logs the page and copies it: the home finds the page, or the copy
 /// has what the home has written.
 #[test]
@@ -275,7 +300,8 @@ fn the_home_finds_the_page_in_the_log_or_the_copy_is_new() {
             let shared = Arc::clone(&shared);
             thread::spawn(move || {
                 let (words, page) = &*shared;
-                RemoteReadLog { words, first: 0 }.write(5);
+                RemoteLog::new(words, 0, 18).write(5);
+                words.fence();
                 page.load(Ordering::Relaxed)
             })
         };
@@ -283,10 +309,10 @@ fn the_home_finds_the_page_in_the_log_or_the_copy_is_new() {
         page.store(CONTENTS, Ordering::Relaxed);
         words.fence();
         let mut found = vec![];
-        RemoteReadLog { words, first: 0 }.read(|page| found.push(page));
+        RemoteLog::new(words, 0, 18).read(|page| found.push(page));
         let copied = reader.join().unwrap();
         assert!(found == [5] || copied == CONTENTS, "an old copy that the home does not know of");
-        RemoteReadLog { words, first: 0 }.read(|page| found.push(page));
+        RemoteLog::new(words, 0, 18).read(|page| found.push(page));
         assert_eq!(found, [5], "the page is found once");
     });
 }

@@ -275,6 +275,15 @@ impl Env for NodeEnv {
         gondwana_memory::complete_claim(remote, first.0, count);
     }
 
+    fn post_notice(&mut self, sharer: NodeId, page: Page, origin: NodeId) -> bool {
+        let me = self.fabric.node().0;
+        self.remote(sharer).is_some_and(|sharer| gondwana_memory::post_notice(sharer, me, origin.0, page.0))
+    }
+
+    fn posted_notices(&mut self, notices: &mut Vec<(Page, NodeId)>) {
+        self.pages.posted_notices(|origin, page| notices.push((Page(page), NodeId(origin))));
+    }
+
     fn merge_from(&mut self, home: NodeId, page: Page) {
         let remote = self.remotes[home.index()].as_deref().expect("claimed before");
         self.pages.merge_from(remote, page.0);

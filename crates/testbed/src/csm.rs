@@ -57,9 +57,10 @@ impl Machine for Csm {
     }
 }
 
-/// What a node knows about a page, and would know if it now withdrew the page.
+/// What a node knows about a page, and would know if it now withdrew the page and looked for notices.
 fn as_it_will_be(node: &Node<Csm>, page: Page) -> PageView {
     let mut view = node.machine.page(page);
+    view.notice_pending |= node.memory.has_posted_notice(page);
     let Claims { readers, home, beside_writers } = node.memory.claims(page);
     if let Some(home) = home {
         assert!(matches!(view.state, State::HomeExclusive | State::HomeShared), "a page in use was taken");

@@ -22,9 +22,11 @@ pub struct Memory {
     words: Vec<Option<Word>>,
     /// Pages that others have copied beside this node's writers, at most [`ROOM`].
     logged: BTreeSet<Page>,
+    /// Notices that others have posted to this node, at most [`ROOM`].
+    posted: Vec<(Page, NodeId)>,
 }
 
-/// Little, so that readers sometimes have to take write access.
+/// Little, so that readers sometimes have to take write access, and notices to be sent.
 const ROOM: usize = 2;
 
 /// An exposed page: see [`Env::expose`].
@@ -47,6 +49,7 @@ impl Memory {
             access: vec![Access::None; pages],
             words: vec![None; pages],
             logged: BTreeSet::new(),
+            posted: Vec::new(),
         }
     }
 
@@ -79,6 +82,11 @@ impl Memory {
     /// Who has come for an open page since it was opened.
     pub fn claims(&self, page: Page) -> Claims {
         self.words[page.0 as usize].map_or(Claims::default(), |word| word.claims)
+    }
+
+    /// True if a notice about the page has been posted to this node, which has not looked yet.
+    pub fn has_posted_notice(&self, page: Page) -> bool {
+        self.posted.iter().any(|&(posted, _)| posted == page)
     }
 
     fn diff(&mut self, page: Page, out: &mut Vec<u8>) -> usize {
@@ -386,6 +394,15 @@ impl Env for SimEnv<'_> {
             let word = memory.words[page as usize].as_mut().expect("it is locked");
             assert!(std::mem::take(&mut word.locked), "page {page} is not locked");
         }
+    }
+
+    fn post_notice(&mut self, sharer: NodeId, page: Page, origin: NodeId) -> bool {
+        let posted = self.peer(sharer).map(|memory| &mut memory.posted);
+        posted.filter(|posted| posted.len() < ROOM).map(|posted| posted.push((page, origin))).is_some()
+    }
+
+    fn posted_notices(&mut self, notices: &mut Vec<(Page, NodeId)>) {
+        notices.append(&mut self.memory.posted);
     }
 
     fn merge_from(&mut self, home: NodeId, page: Page) {

@@ -27,11 +27,8 @@ impl Csm {
             env.observe(Event::NoticeReceived, first, count, origin);
         }
         for &page in pages {
-            // It may have become a copy without this node's doing.
-            self.withdraw(page, env);
-            self.note_change(page);
+            self.take_notice(page, env);
         }
-        self.counters.notices_received += pages.len() as u64;
         for (&Update { page, length }, diff) in updates.iter().zip(diffs) {
             env.observe(Event::UpdateReceived { bytes: length }, page, 1, from);
             self.take_update(page, diff, env);
@@ -43,6 +40,27 @@ impl Csm {
         self.pages.check_node(NAME, origin)?;
         self.send(origin, &CsmMessage::NoticeAck { flush }, &[], env);
         Ok(())
+    }
+
+    /// Takes the notices that others have posted. They count from this acquire on, as if they had just been received.
+    pub(super) fn take_posted(&mut self, env: &mut dyn Env) {
+        let mut notices = std::mem::take(&mut self.scratch.posted);
+        env.posted_notices(&mut notices);
+        for (page, origin) in notices.drain(..) {
+            // Others write the log.
+            if self.pages.check(page, 1).is_ok() && self.pages.check_node("Notices", origin).is_ok() {
+                env.observe(Event::NoticeReceived, page, 1, origin);
+                self.take_notice(page, env);
+            }
+        }
+        self.scratch.posted = notices;
+    }
+
+    fn take_notice(&mut self, page: Page, env: &mut dyn Env) {
+        self.counters.notices_received += 1;
+        // It may have become a copy without this node's doing.
+        self.withdraw(page, env);
+        self.note_change(page);
     }
 
     /// A copy of the page must not be used after the next acquire.

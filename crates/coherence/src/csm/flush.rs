@@ -1,6 +1,5 @@
 //! The release: diffs to the homes, notices to the sharers, and the wait for their acknowledgements.
 
-use super::home::Told;
 use super::kept::Kept;
 use super::message::HomeGrant;
 use super::outbox::FlushId;
@@ -147,11 +146,9 @@ impl Csm {
                     directory.record(&mut entry.directory).history.wrote(me);
                 }
                 self.counters.exclusive_entered += 1;
-                let Told { notified, .. } = self.take_told(page, me, number, false);
-                if !notified.is_empty() {
+                if self.tell(page, (me, number), &[], &mut notices, env).any {
                     self.pages.entry(page).set(REWRITTEN);
                 }
-                notices.add(notified, page);
                 continue;
             }
             if !entry.has(TWIN) {

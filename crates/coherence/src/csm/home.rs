@@ -1,20 +1,20 @@
 //! What the home of a page does for other nodes.
 
 use super::message::{CsmMessage, DiffEntry, Grant, HomeGrant, pieces};
-use super::outbox::FlushId;
+use super::outbox::{FlushId, Notices};
 use super::state::{ONLY_CLAIMED, PINNED, PageEntry, State, TWIN};
 use super::{Csm, History};
 use crate::runs::{count_of, runs, span};
 use crate::{Access, Env, Event, Page, Violation};
 use gondwana_topology::{NodeId, NodeSet};
 
-/// Who is told that a page has changed, and how.
+/// Who has been told that a page has changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Told {
-    /// By a notice.
-    pub notified: NodeSet,
-    /// By what has changed.
-    pub updated: NodeSet,
+    /// Anybody has been.
+    pub any: bool,
+    /// A notice to these is on its way; the others have it, or what has changed is on its way.
+    pub awaited: NodeSet,
 }
 
 impl Csm {
@@ -196,32 +196,64 @@ impl Csm {
         !self.options.one_sided && self.options.updates > 0 && !env.is_observed()
     }
 
-    /// The nodes that must be told that flush `flush` of `origin` changed the page: every other sharer, and those
-    /// that an earlier notice may not have reached yet. Those that are sent notices cease to be sharers. If the changes are at
-    /// hand, sharers that have fetched the page again after each notice can be `updated` instead; after some updates in a row they
-    /// get a notice, which tells whether they still read it.
-    pub(super) fn take_told(&mut self, page: Page, origin: NodeId, flush: u64, can_update: bool) -> Told {
+    /// Tells the nodes that must know that flush `flush` of `origin` changed the page: every other sharer, and those
+    /// that an earlier notice may not have reached yet. Those that get notices cease to be sharers. Notices are posted where that is
+    /// possible, and otherwise added to `notices`. If the changes are at hand (`diff` is not empty), sharers that have fetched the
+    /// page again after each notice can be updated instead; after some updates in a row they get a notice, which tells whether they
+    /// still read it.
+    pub(super) fn tell(
+        &mut self,
+        page: Page,
+        (origin, flush): (NodeId, u64),
+        diff: &[u8],
+        notices: &mut Notices,
+        env: &mut dyn Env,
+    ) -> Told {
         let entry = *self.pages.entry(page);
         let known = self.known(&entry);
         let mut others = known.sharers;
         let keeps = others.remove(origin);
         let unconfirmed = known.unconfirmed(&self.completed);
-        let can_update = can_update && known.updates < self.options.updates;
+        let can_update = !diff.is_empty() && known.updates < self.options.updates;
         let updated = if can_update { others.intersection(&known.rereads) } else { NodeSet::EMPTY };
         let updated = updated.difference(&unconfirmed);
         let notified = others.difference(&updated).union(&unconfirmed);
-        if !notified.is_empty() || !updated.is_empty() {
-            let (entry, directory) = self.pages.split(page);
-            let known = directory.record(&mut entry.directory);
-            known.sharers = updated;
-            if keeps {
-                known.sharers.insert(origin);
-            }
-            known.rereads = known.rereads.difference(&notified);
-            known.updates = if updated.is_empty() { 0 } else { known.updates + 1 };
-            self.note_notified(page, origin, flush, notified);
+        if notified.is_empty() && updated.is_empty() {
+            return Told { any: false, awaited: NodeSet::EMPTY };
         }
-        Told { notified, updated }
+        let awaited = self.post_notices(page, origin, notified, env);
+        notices.add(awaited, page);
+        notices.update(updated, page, diff);
+        let (entry, directory) = self.pages.split(page);
+        let known = directory.record(&mut entry.directory);
+        known.sharers = updated;
+        if keeps {
+            known.sharers.insert(origin);
+        }
+        known.rereads = known.rereads.difference(&notified);
+        known.updates = if updated.is_empty() { 0 } else { known.updates + 1 };
+        if !notified.is_empty() {
+            // Who has a notice for certain need not be told again.
+            (known.notified, known.origin, known.flush) = (awaited, origin, flush);
+        }
+        Told { any: true, awaited }
+    }
+
+    /// Posts a notice to each of these nodes whose memory can be reached; returns the others.
+    fn post_notices(&mut self, page: Page, origin: NodeId, to: NodeSet, env: &mut dyn Env) -> NodeSet {
+        if !self.options.one_sided {
+            return to;
+        }
+        let mut others = NodeSet::EMPTY;
+        for node in to.iter() {
+            if env.post_notice(node, page, origin) {
+                self.counters.notices_sent += 1;
+                env.observe(Event::NoticeSent, page, 1, node);
+            } else {
+                others.insert(node);
+            }
+        }
+        others
     }
 
     /// Notes that `told` were sent notices about the page as part of a flush.
@@ -291,9 +323,8 @@ impl Csm {
             }
             patched += 1;
             let alone = self.known(&known).sharers.is_subset_of(origin);
-            let Told { notified, updated } = self.take_told(page, origin, flush.number, can_update);
-            notices.add(notified, page);
-            notices.update(updated, page, diff);
+            let update = if can_update { diff } else { &[] };
+            let told = self.tell(page, (origin, flush.number), update, &mut notices, env);
             if alone {
                 self.settle_copied(page, env);
             } else {
@@ -301,7 +332,7 @@ impl Csm {
                 self.pages.entry(page).take(ONLY_CLAIMED);
             }
             if let Some(history) = self.after_diff(page, origin, entry.valid) {
-                grants.push(HomeGrant { page, history, notified });
+                grants.push(HomeGrant { page, history, notified: told.awaited });
             }
         }
         self.counters.patches += patched;

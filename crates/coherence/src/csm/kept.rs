@@ -23,7 +23,6 @@
 //! can learn of it: the node that comes last acquires at once.
 
 use super::Csm;
-use super::home::Told;
 use super::outbox::Notices;
 use super::state::{PENDING, PageEntry, REWRITTEN, State, TWIN};
 use crate::runs::{runs, span};
@@ -115,9 +114,7 @@ impl Csm {
         }
         let tells = written || copied;
         if tells {
-            let Told { notified, updated } = self.take_told(page, me, number, !diff.is_empty());
-            notices.add(notified, page);
-            notices.update(updated, page, &diff);
+            self.tell(page, (me, number), &diff, notices, env);
         }
         diff.clear();
         self.scratch.bytes = diff;

@@ -30,6 +30,9 @@
 //!   sent another notice, which the later flush waits for, until the home knows that the earlier one was received
 //!   (each node says with its requests which of its flushes are complete). For the same reason a page is neither
 //!   exclusive nor moved with a fetch while such a notice may be on its way.
+//! - *Posted.* Where nodes reach each other's memory, a notice is left in the sharer's notice log instead ([`Env::post_notice`]), and the
+//!   sharer looks there at each acquire. It counts as received when it is posted: whoever acquires because of something
+//!   that came later finds it. A notice older than the copy that it meets costs a fetch, and nothing else.
 //! - *Released to one peer.* A release that only one peer can learn of does not wait for what that peer acknowledges
 //!   ([`SyncPoint::peer`](crate::SyncPoint::peer)): the peer receives it before the message by which it learns. It passes on
 //!   only what it has received, and it waits for its own notices. So no third node may still lack a notice: a diff can make
@@ -202,6 +205,7 @@ struct Scratch {
     waiters: Vec<Waiter>,
     batches: DiffBatches,
     notices: Notices,
+    posted: Vec<(Page, NodeId)>,
     bytes: Vec<u8>,
 }
 
@@ -386,7 +390,9 @@ impl Protocol for Csm {
     }
 
     fn acquire(&mut self, _at: SyncPoint, env: &mut dyn Env) {
+        self.take_posted(env);
         self.invalidate(env);
+        self.expose_withdrawn(env);
     }
 
     fn message(

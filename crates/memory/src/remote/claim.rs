@@ -42,7 +42,8 @@ pub fn claim(home: &dyn RemoteMemory, me: u16, first: u32, most: u32, access: Re
     while page < end {
         let claim = layout.access_word(home, page).claim(me, access, means);
         if claim == Claim::BesideWriters {
-            log.write(page);
+            log.write(page.into());
+            home.fence();
         }
         locked = match (claim, locked) {
             (Claim::Refused, _) => break,

@@ -4,8 +4,8 @@
 //! [`Capabilities`] says what else a transport can do. Same-host peers ([`Peer`](crate::Peer)) are the first one;
 //! RDMA would be another.
 //!
-//! Each node has a table with a [remote-access word](access_word) for each page and a [remote-read log](read_log) for
-//! each other node. Home and readers run the same code on it: the home on its own memory, readers through their transport. With
+//! Each node has a table with a [remote-access word](access_word) for each page and two [logs](remote_log) for
+//! each other node: of what that copies beside writers, and of its write notices. Home and readers run the same code on it: the home on its own memory, readers through their transport. With
 //! [`claim`] a node gets the right to read pages; where the home's threads write them, it takes their write access
 //! away if the transport can, or logs which pages it copies beside them.
 
@@ -13,9 +13,10 @@ mod access_word;
 #[cfg(test)]
 mod access_word_tests;
 mod claim;
+mod notice;
 mod primitive;
-mod read_log;
 mod readers;
+mod remote_log;
 mod table;
 mod wait;
 mod words;
@@ -24,6 +25,7 @@ pub use access_word::Withdrawal;
 #[cfg(debug_assertions)]
 pub use claim::while_held;
 pub use claim::{claim, complete_claim};
+pub use notice::post_notice;
 pub use table::TableLayout;
 pub(crate) use table::{MappedWords, RemoteAccessTable};
 pub use words::SharedWords;

@@ -1,9 +1,10 @@
-//! The remote-access table of a node: a word for each page, and a log for each other node.
+//! The remote-access table of a node: a word for each page, and two logs for each other node.
 
 use super::access_word::{RemoteAccessWord, Withdrawal};
+use super::notice;
 use super::primitive::rest;
-use super::read_log::{self, RemoteReadLog};
 use super::readers::ReaderFormat;
+use super::remote_log::RemoteLog;
 use super::words::SharedWords;
 use crate::MemoryError;
 use crate::geometry::PAGE_SIZE;
@@ -16,6 +17,15 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::atomic::{AtomicU64, Ordering, fence};
 
 const WORD: usize = size_of::<u64>();
+
+/// Words of a page: logs begin at page boundaries.
+const WORDS_OF_PAGE: usize = PAGE_SIZE / WORD;
+
+/// Words of a remote-read log.
+const READ_LOG: usize = WORDS_OF_PAGE;
+
+/// Words of a notice log. A node that writes pages of a sharer that does not acquire fills it; then it sends messages.
+const NOTICE_LOG: usize = 8 * WORDS_OF_PAGE;
 
 /// The layout of the words of a table. It is the same for all nodes of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -34,7 +44,7 @@ impl TableLayout {
     /// The number of words in the table.
     #[must_use]
     pub fn words(self) -> usize {
-        self.log(self.nodes)
+        self.logs(self.nodes)
     }
 
     /// How many nodes the run has.
@@ -42,10 +52,10 @@ impl TableLayout {
         self.nodes
     }
 
-    /// The first word of the log of a reader. Logs begin at page boundaries.
-    fn log(self, reader: u16) -> usize {
-        const { assert!(read_log::WORDS * WORD == PAGE_SIZE) }
-        (self.pages as usize).next_multiple_of(read_log::WORDS) + usize::from(reader) * read_log::WORDS
+    /// The first word of the logs that a node writes.
+    fn logs(self, writer: u16) -> usize {
+        let pages = (self.pages as usize).next_multiple_of(WORDS_OF_PAGE);
+        pages + usize::from(writer) * (READ_LOG + NOTICE_LOG)
     }
 
     /// The remote-access word of a page.
@@ -58,10 +68,16 @@ impl TableLayout {
         RemoteAccessWord { words, word: page as usize, format: ReaderFormat::of(self.nodes.into()) }
     }
 
-    /// The log in which a reader writes.
-    pub(super) fn read_log<W: SharedWords + ?Sized>(self, words: &W, reader: u16) -> RemoteReadLog<'_, W> {
+    /// The remote-read log in which a reader writes.
+    pub(super) fn read_log<W: SharedWords + ?Sized>(self, words: &W, reader: u16) -> RemoteLog<'_, W> {
         assert!(reader < self.nodes, "node {reader} of {}", self.nodes);
-        RemoteReadLog { words, first: self.log(reader) }
+        RemoteLog::new(words, self.logs(reader), READ_LOG)
+    }
+
+    /// The notice log in which a node writes.
+    pub(super) fn notice_log<W: SharedWords + ?Sized>(self, words: &W, writer: u16) -> RemoteLog<'_, W> {
+        assert!(writer < self.nodes, "node {writer} of {}", self.nodes);
+        RemoteLog::new(words, self.logs(writer) + READ_LOG, NOTICE_LOG)
     }
 }
 
@@ -142,7 +158,18 @@ impl RemoteAccessTable {
     pub(crate) fn logged(&self, mut found: impl FnMut(u32)) {
         self.words.fence();
         for reader in 0..self.layout.nodes {
-            self.layout.read_log(&self.words, reader).read(&mut found);
+            let log = self.layout.read_log(&self.words, reader);
+            log.read(|page| u32::try_from(page).into_iter().for_each(&mut found));
+        }
+    }
+
+    /// Calls `found` for the pages that other nodes have logged notices about since the last call, with the node that wrote each.
+    pub(crate) fn notices(&self, mut found: impl FnMut(u16, u32)) {
+        for writer in 0..self.layout.nodes {
+            self.layout.notice_log(&self.words, writer).read(|entry| {
+                let (origin, page) = notice::parts(entry);
+                found(origin, page);
+            });
         }
     }
 

@@ -1,68 +1,70 @@
-//! The remote-read log: a reader logs the pages that it copies while the home's threads may write them.
+//! Logs that one node writes into the memory of another one without a message.
 //!
-//! The home scans the log when it releases. The reader logs the page before it copies, and the home scans the log
-//! after its threads have written. So either the home finds the page, or the copy contains the released writes.
+//! There are two for each pair of nodes:
+//!
+//! - In the *remote-read log* of a home, a reader logs the pages that it copies while the home's threads may write them. The home
+//!   scans it when it releases. The reader logs a page and executes a full fence before it copies; the home executes one between the
+//!   writes of its threads and the scan. So either the home finds the page, or the copy contains the released writes.
+//! - In the *notice log* of a sharer, a node logs the pages that have changed (Cashmere, section 2.3). The sharer scans it when it
+//!   acquires. What tells the sharer of the release is sent after the entries were written, so that it finds them.
 
 use super::words::SharedWords;
 
-/// Words of a log: a page.
-pub(super) const WORDS: usize = 512;
-
-/// The number of pages that the reader has ever logged. Only the reader writes it.
+/// The number of entries that were ever written. Only the writer writes it.
 const WRITTEN: usize = 0;
 
-/// The number of these that the home has read, in another cache line. Only the home writes it.
+/// The number of these that were read, in another cache line. Only the owner of the log writes it.
 const READ: usize = 8;
 
-/// The pages begin here.
+/// The entries begin here.
 const LINES: usize = 16;
 
-/// How many pages a log has room for.
-pub(super) const ROOM: u64 = (WORDS - LINES) as u64;
-
-/// The log of one home for one reader: all zero is empty.
-pub(super) struct RemoteReadLog<'a, W: ?Sized> {
-    pub words: &'a W,
+/// The log of one node for what another one writes: all zero is empty.
+pub(super) struct RemoteLog<'a, W: ?Sized> {
+    words: &'a W,
     /// Number of its first word.
-    pub first: usize,
+    first: usize,
+    /// How many entries it has room for.
+    most: u64,
 }
 
-impl<W: SharedWords + ?Sized> RemoteReadLog<'_, W> {
-    /// The free entries. The number can only grow until the reader writes.
+impl<'a, W: SharedWords + ?Sized> RemoteLog<'a, W> {
+    /// The log in `length` words from `first` on.
+    pub(super) fn new(words: &'a W, first: usize, length: usize) -> Self {
+        Self { words, first, most: length.saturating_sub(LINES) as u64 }
+    }
+
+    /// The free entries. The number can only grow until the writer writes.
     pub(super) fn room(&self) -> u64 {
         let read = self.words.load(self.first + READ);
-        ROOM.saturating_sub(self.words.load(self.first + WRITTEN).wrapping_sub(read))
+        self.most.saturating_sub(self.words.load(self.first + WRITTEN).wrapping_sub(read))
     }
 
-    /// The reader logs a page, for which there must be room, before it copies.
-    pub(super) fn write(&self, page: u32) {
-        debug_assert!(self.room() > 0, "a page would be lost");
+    /// Appends an entry, for which there must be room.
+    pub(super) fn write(&self, entry: u64) {
+        debug_assert!(self.room() > 0, "an entry would be lost");
         let number = self.words.load(self.first + WRITTEN);
-        self.words.store(self.line(number), page.into());
+        self.words.store(self.line(number), entry);
         self.words.store(self.first + WRITTEN, number.wrapping_add(1));
-        self.words.fence();
     }
 
-    /// The home reads what has been logged since it last did. Between what its threads have written and this, there must be
-    /// a [`SharedWords::fence`].
-    pub(super) fn read(&self, mut found: impl FnMut(u32)) {
+    /// The owner reads what has been written since it last did.
+    pub(super) fn read(&self, mut found: impl FnMut(u64)) {
         let written = self.words.load(self.first + WRITTEN);
         let mut number = self.words.load(self.first + READ);
         if number == written {
             return;
         }
-        // A reader with a wrong count makes the home compare some pages needlessly.
-        for _ in 0..written.wrapping_sub(number).min(ROOM) {
-            if let Ok(page) = u32::try_from(self.words.load(self.line(number))) {
-                found(page);
-            }
+        // A writer with a wrong count makes the owner look at some entries needlessly.
+        for _ in 0..written.wrapping_sub(number).min(self.most) {
+            found(self.words.load(self.line(number)));
             number = number.wrapping_add(1);
         }
         self.words.store(self.first + READ, written);
     }
 
     fn line(&self, number: u64) -> usize {
-        self.first + LINES + (number % ROOM) as usize
+        self.first + LINES + (number % self.most) as usize
     }
 }
 
@@ -70,6 +72,9 @@ impl<W: SharedWords + ?Sized> RemoteReadLog<'_, W> {
 mod tests {
     use super::*;
     use std::sync::atomic::{AtomicU32, AtomicU64, Ordering, fence};
+
+    const WORDS: usize = 512;
+    const ROOM: u64 = (WORDS - LINES) as u64;
 
     struct LocalWords([AtomicU64; WORDS]);
 
@@ -97,23 +102,23 @@ mod tests {
         }
     }
 
-    fn log(words: &LocalWords) -> RemoteReadLog<'_, LocalWords> {
-        RemoteReadLog { words, first: 0 }
+    fn log(words: &LocalWords) -> RemoteLog<'_, LocalWords> {
+        RemoteLog::new(words, 0, WORDS)
     }
 
-    fn read(log: &RemoteReadLog<'_, LocalWords>) -> Vec<u32> {
-        let mut pages = vec![];
-        log.read(|page| pages.push(page));
-        pages
+    fn read(log: &RemoteLog<'_, LocalWords>) -> Vec<u64> {
+        let mut entries = vec![];
+        log.read(|entry| entries.push(entry));
+        entries
     }
 
     #[test]
-    fn pages_are_read_once_and_in_order() {
+    fn entries_are_read_once_and_in_order() {
         let words = LocalWords::new();
         let log = log(&words);
         for round in 0..5 {
-            (0..200).for_each(|page| log.write(round * 1000 + page));
-            assert_eq!(read(&log), (0..200).map(|page| round * 1000 + page).collect::<Vec<_>>());
+            (0..200).for_each(|entry| log.write(round * 1000 + entry));
+            assert_eq!(read(&log), (0..200).map(|entry| round * 1000 + entry).collect::<Vec<_>>());
             assert_eq!(read(&log), []);
         }
     }
@@ -123,14 +128,14 @@ mod tests {
         let words = LocalWords::new();
         let log = log(&words);
         assert_eq!(log.room(), ROOM);
-        (0..ROOM).for_each(|page| log.write(u32::try_from(page).unwrap()));
+        (0..ROOM).for_each(|entry| log.write(entry));
         assert_eq!(log.room(), 0);
         assert_eq!(read(&log).len() as u64, ROOM);
         assert_eq!(log.room(), ROOM);
     }
 
     #[test]
-    fn a_reader_that_counts_wrongly_does_no_harm() {
+    fn a_writer_that_counts_wrongly_does_no_harm() {
         let words = LocalWords::new();
         words.store(WRITTEN, u64::MAX);
         assert_eq!(log(&words).room(), 0);
@@ -149,20 +154,21 @@ mod tests {
             scope.spawn(|| {
                 for round in 1..=ROUNDS {
                     if log.room() > 0 {
-                        log.write(round);
+                        log.write(round.into());
+                        log.words.fence();
                         copied.store(page.load(Ordering::Relaxed), Ordering::Relaxed);
                         copies.store(round, Ordering::Release);
                     }
                 }
             });
-            let mut known = 0;
+            let mut known = 0_u64;
             for value in 1..=ROUNDS {
                 page.store(value, Ordering::Relaxed);
                 log.words.fence();
                 log.read(|round| known = round);
                 let copies = copies.load(Ordering::Acquire);
                 // The copies that were made after the last one in the log have the value.
-                if copies > known {
+                if u64::from(copies) > known {
                     assert!(
                         copied.load(Ordering::Relaxed) >= value,
                         "a reader is unknown and has an old copy"
