@@ -44,7 +44,7 @@ fn a_notice_that_cannot_be_posted_is_sent() {
     pair.touch(3);
     assert_eq!(pair.fault(READER, 0, Access::Read, 2).0, Outcome::Done);
     for page in 0..3 {
-        pair.fault(HOME, page, Access::Write, 0);
+        assert_eq!(pair.fault(HOME, page, Access::Write, 0).0, Outcome::Done);
         pair.memories[HOME].write(page as usize * SIZE, 99);
     }
     let (outcome, effects) =
@@ -108,7 +108,8 @@ fn who_has_asked_for_a_page_is_told_whatever_it_has() {
     assert_eq!(pair.fault(READER, 0, Access::Read, 0).0, Outcome::Done);
     pair.asks_home(1, false);
     assert_eq!(pair.state(HOME, 0), State::HomeDirty);
-    pair.call(HOME, |machine, env| machine.release(SyncPoint::default(), Waiter(2), env));
+    let (outcome, _) = pair.call(HOME, |machine, env| machine.release(SyncPoint::default(), Waiter(2), env));
+    assert_eq!(outcome, Outcome::Done);
     assert!(pair.memories[READER].has_posted_notice(Page(0)));
 }
 

@@ -61,6 +61,18 @@ pub trait Fabric: Send + Sync {
     /// If head or bulk is too long, if `to` is this node or not a node of the run, or if `to` is lost.
     fn send(&self, to: NodeId, head: &[u8], bulk: &[RacingBytes<'_>]) -> Result<(), SendError>;
 
+    /// As [`Fabric::send`], but the receiver need not be woken before [`Fabric::ring`]: whoever holds a lock that is needed when
+    /// the message is handled, or answered, rings when it has given that back.
+    ///
+    /// # Errors
+    /// As [`Fabric::send`].
+    fn publish(&self, to: NodeId, head: &[u8], bulk: &[RacingBytes<'_>]) -> Result<(), SendError> {
+        self.send(to, head, bulk)
+    }
+
+    /// Wakes a node, unless it is awake, to receive the messages of [`Fabric::publish`].
+    fn ring(&self, _to: NodeId) {}
+
     /// As [`Fabric::send`], but does not wake the receiver's service thread if the transport permits that. The
     /// receiver gets the message at its next poll, at once if a thread is between [`Fabric::begin_waiting`] and
     /// [`Fabric::end_waiting`], or at [`Fabric::prompt`].

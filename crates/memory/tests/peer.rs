@@ -2,7 +2,7 @@
 
 use gondwana_memory::{
     Access, Capabilities, Mechanism, PAGE_SIZE, Pages, Peer, RemoteAccess, RemoteMemory, SPAN_BASE,
-    SharedWords, TableLayout, Writers, claim, complete_claim, empty_frames, probe_userfaultfd,
+    SharedWords, TableLayout, Writers, claim, complete_claim, empty_frames, post_notice, probe_userfaultfd,
 };
 use gondwana_racing::{RacingBytes, RacingBytesMut};
 use gondwana_topology::{NodeId, NodeSet};
@@ -164,6 +164,13 @@ fn nodes_read_what_is_exposed() {
     pages.install_from(&home, 1, 1, Access::Read);
     assert_eq!(first_byte(pages.contents(1, 1)), 7);
 
+    // A notice is found once, with the node that wrote the page. A node that does not exist cannot post any.
+    assert!(post_notice(&home, READER, 1, 17) && !post_notice(&home, NODES, 1, 17));
+    let mut notices = vec![];
+    pages.posted_notices(|origin, page| notices.push((origin, page)));
+    pages.posted_notices(|origin, page| notices.push((origin, page)));
+    assert_eq!(notices, [(1, 17)]);
+
     // The same claims through a transport that can do less.
     let [frames, ..] = pages.handover().unwrap();
     let far = CopyingTransport::new(frames.try_clone_to_owned().unwrap());
@@ -173,11 +180,9 @@ fn nodes_read_what_is_exposed() {
     (20..).zip(exposed).for_each(|(word, value)| far.store(word, value));
     assert_eq!(claim(&far, READER, 20, 3, RemoteAccess::Read), 1, "writers of page 21 cannot be stopped");
     assert_eq!(claim(&far, READER, 22, 1, RemoteAccess::Read), 1, "page 22 is copied beside them");
-    assert_eq!(
-        far.load(TableLayout::new(PAGES, NODES).words() - usize::from(NODES - READER) * 512),
-        1,
-        "logged"
-    );
+    // Each node has nine pages of logs.
+    let logs = TableLayout::new(PAGES, NODES).words() - usize::from(NODES - READER) * 9 * 512;
+    assert_eq!(far.load(logs), 1, "logged");
     // Pages that this node has never had, and one that it has.
     pages.install_from(&far, 1, 1, Access::Read);
     pages.install_from(&far, 40, 2, Access::Read);

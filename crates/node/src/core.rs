@@ -307,10 +307,12 @@ impl Drop for CoreGuard<'_> {
     fn drop(&mut self) {
         let tokens = self.guard.take_newly_kept();
         let wanted = self.guard.is_wanted();
+        let wakes = self.guard.env.take_wakes();
         // SAFETY: dropped here and nowhere else, before the thread may run handlers again.
         unsafe { std::mem::ManuallyDrop::drop(&mut self.guard) };
         // What the machines have sent leaves together, and other threads need not wait for that.
         self.node.fabric.end_gathering(std::mem::take(&mut self.gathering));
+        wakes.wake(self.node.fabric.as_ref(), &self.node.waiting.slots);
         if tokens {
             self.node.note_kept_tokens();
         }

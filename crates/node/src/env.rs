@@ -2,7 +2,7 @@
 
 use crate::monitor::EventSink;
 use crate::stats::MessageCounts;
-use crate::wait_slots::{WaitSlot, WaitSlots, event};
+use crate::wait_slots::{Sleepers, WaitSlot, WaitSlots, event};
 use crate::wire::{Wire, sync_kind_of};
 use crate::{Node, Thread};
 use gondwana_coherence::sync::{Answer, LockGrant, LockMessage, Request, SyncMessage, Ticket};
@@ -14,6 +14,7 @@ use gondwana_control::Report;
 use gondwana_fabric::{Fabric, SendError};
 use gondwana_memory::diff::Malformed;
 use gondwana_memory::{PAGE_SIZE, PageBytes, Pages, Peer, RemoteMemory};
+use gondwana_racing::RacingBytes;
 use gondwana_topology::{NodeId, NodeSet};
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -51,6 +52,7 @@ pub(crate) struct NodeEnv {
     pub began: Instant,
     /// For heads that are not short.
     head: Vec<u8>,
+    wakes: Wakes,
 }
 
 /// Room for the heads of all messages but those with lists.
@@ -82,7 +84,17 @@ impl NodeEnv {
             sink: None,
             began: Instant::now(),
             head,
+            wakes: Wakes::NONE,
         }
+    }
+
+    /// Whom to wake for what has been sent and announced since the last call.
+    pub(crate) fn take_wakes(&mut self) -> Wakes {
+        std::mem::replace(&mut self.wakes, Wakes::NONE)
+    }
+
+    fn announce(&mut self, slot: WaitSlot, events: u32, result: i64) {
+        self.slots.announce_first(slot, events, result, &mut self.wakes.sleepers);
     }
 
     /// Maps the memory of same-host peers from what each has handed over. A node whose memory is not mapped gets messages.
@@ -118,8 +130,32 @@ impl NodeEnv {
         let mut short = [0; SHORT];
         let head = encode(wire, &mut short, &mut self.head);
         self.messages.count(wire.kind(), head.len() + bulk.len());
-        accept(to, self.fabric.send(to, head, &[bulk.into()]));
+        publish(self.fabric.as_ref(), &mut self.wakes, to, head, bulk.into());
     }
+}
+
+/// Whom to wake when the lock on the machines has been given back: who is woken earlier may take the processor of the thread that has
+/// the lock, and then needs the lock.
+#[derive(Clone, Copy)]
+pub(crate) struct Wakes {
+    peers: NodeSet,
+    sleepers: Sleepers,
+}
+
+impl Wakes {
+    const NONE: Self = Self { peers: NodeSet::EMPTY, sleepers: Sleepers::NONE };
+
+    /// Wakes them.
+    pub(crate) fn wake(&self, fabric: &dyn Fabric, slots: &WaitSlots) {
+        slots.wake(&self.sleepers);
+        self.peers.iter().for_each(|peer| fabric.ring(peer));
+    }
+}
+
+/// Sends a message whose receiver is woken later.
+fn publish(fabric: &dyn Fabric, wakes: &mut Wakes, to: NodeId, head: &[u8], bulk: RacingBytes<'_>) {
+    accept(to, fabric.publish(to, head, &[bulk]));
+    wakes.peers.insert(to);
 }
 
 /// A peer that is lost is no error here: the service thread tells the launcher, which ends the run.
@@ -215,13 +251,14 @@ impl Env for NodeEnv {
 
     fn send(&mut self, to: NodeId, Message { kind, bytes }: Message<'_>, bulk: &[u8]) {
         self.messages.count_coherence(kind, bytes.len() + bulk.len());
-        accept(to, self.fabric.send(to, bytes, &[bulk.into()]));
+        publish(self.fabric.as_ref(), &mut self.wakes, to, bytes, bulk.into());
     }
 
     fn send_pages(&mut self, to: NodeId, message: Message<'_>, first: Page, count: u32) {
         let Message { kind, bytes } = message;
         self.messages.count_coherence(kind, bytes.len() + count as usize * PAGE_SIZE);
-        accept(to, self.fabric.send(to, bytes, &[self.pages.contents(first.0, count)]));
+        let contents = self.pages.contents(first.0, count);
+        publish(self.fabric.as_ref(), &mut self.wakes, to, bytes, contents);
     }
 
     fn is_stack(&self, page: Page) -> bool {
@@ -297,7 +334,7 @@ impl Env for NodeEnv {
         if let Some(sink) = &mut self.sink {
             sink.resumed(slot);
         }
-        self.slots.announce(slot, event::COHERENT, 0);
+        self.announce(slot, event::COHERENT, 0);
     }
 
     fn is_observed(&self) -> bool {
@@ -330,7 +367,7 @@ impl EngineEnv for NodeEnv {
             sink.passes_lock(to, object.0);
         }
         self.messages.count(sync_kind_of(message), SyncMessage::BYTES + payload.len());
-        accept(to, self.fabric.send(to, &message.to_bytes(), &[payload.into()]));
+        publish(self.fabric.as_ref(), &mut self.wakes, to, &message.to_bytes(), payload.into());
     }
 
     fn leave_sync(&mut self, to: NodeId, message: SyncMessage, payload: &[u8]) {
@@ -356,7 +393,7 @@ impl EngineEnv for NodeEnv {
             Answer::Failed(error) => (event::FAILED, i64::from(error.code())),
             Answer::Cancelled => (event::CANCELLED, 0),
         };
-        self.slots.announce(slot_of(Waiter(ticket.0)), events, result);
+        self.announce(slot_of(Waiter(ticket.0)), events, result);
     }
 
     fn granted(&mut self, waiter: Waiter, grant: LockGrant) {
@@ -368,10 +405,10 @@ impl EngineEnv for NodeEnv {
         if let Some(sink) = &mut self.sink {
             sink.grants_lock(self.slots.thread(slot));
         }
-        self.slots.announce(slot, events, 0);
+        self.announce(slot, events, 0);
     }
 
     fn passed(&mut self, waiter: Waiter, serial: bool) {
-        self.slots.announce(slot_of(waiter), event::PASSED, serial.into());
+        self.announce(slot_of(waiter), event::PASSED, serial.into());
     }
 }

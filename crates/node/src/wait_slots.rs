@@ -3,9 +3,11 @@
 pub(crate) mod event;
 mod place;
 mod primitive;
+mod sleepers;
 
 use gondwana_locks::lock;
 use place::Place;
+pub(crate) use sleepers::Sleepers;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
@@ -79,7 +81,23 @@ impl WaitSlots {
 
     /// Announces events to the owner, with a result if one belongs to them.
     pub(crate) fn announce(&self, slot: WaitSlot, events: u32, result: i64) {
-        self.place(slot).announce(events, result, &self.waking);
+        if self.place(slot).announce(events, result, &self.waking) {
+            self.place(slot).wake();
+        }
+    }
+
+    /// As [`WaitSlots::announce`], but an owner that sleeps is noted in `sleepers`, to be woken later.
+    pub(crate) fn announce_first(&self, slot: WaitSlot, events: u32, result: i64, sleepers: &mut Sleepers) {
+        if self.place(slot).announce(events, result, &self.waking)
+            && let Err(slot) = sleepers.add(slot)
+        {
+            self.place(slot).wake();
+        }
+    }
+
+    /// Wakes those that were noted.
+    pub(crate) fn wake(&self, sleepers: &Sleepers) {
+        sleepers.iter().for_each(|slot| self.place(slot).wake());
     }
 
     /// How many threads have been woken and do not run yet.

@@ -62,7 +62,9 @@ fn explore<const N: usize>(by: [&'static [Announcement]; N], awaited: &'static [
             let shared = Arc::clone(&shared);
             thread::spawn(move || {
                 for &(events, result) in announcements {
-                    shared.0.announce(events, result, &shared.1);
+                    if shared.0.announce(events, result, &shared.1) {
+                        shared.0.wake();
+                    }
                 }
             })
         };

@@ -200,6 +200,12 @@ impl Fabric for ShmFabric {
     }
 
     fn send(&self, to: NodeId, head: &[u8], bulk: &[RacingBytes<'_>]) -> Result<(), SendError> {
+        self.publish(to, head, bulk)?;
+        self.ring(to);
+        Ok(())
+    }
+
+    fn publish(&self, to: NodeId, head: &[u8], bulk: &[RacingBytes<'_>]) -> Result<(), SendError> {
         let bytes = head.len() + check_message((self.node, self.nodes), to, head, bulk)?;
         let out = &self.outgoing[to.index()];
         if out.lost.load(Ordering::Relaxed) {
@@ -208,20 +214,20 @@ impl Fabric for ShmFabric {
         let mut sender = lock(&out.sender);
         self.begin(out);
         out.sent.count(bytes);
-        let mut published = !sender.backlog.is_empty() && self.drain_one(out, &mut sender);
+        if !sender.backlog.is_empty() {
+            self.drain_one(out, &mut sender);
+        }
         let control = self.map.control(self.node, to);
-        if sender.backlog.is_empty() && sender.producer.push_or_block(&out.lines, control, head, bulk) {
-            published = true;
-        } else {
+        if !sender.backlog.is_empty() || !sender.producer.push_or_block(&out.lines, control, head, bulk) {
             sender.backlog.push_back(Backlogged { head: head.into(), bulk: joined(bulk) });
             self.unsent.fetch_add(bytes, Ordering::Relaxed);
             out.backlog.store(sender.backlog.len(), Ordering::Relaxed);
         }
-        drop(sender);
-        if published {
-            self.map.doorbell(to).ring();
-        }
         Ok(())
+    }
+
+    fn ring(&self, to: NodeId) {
+        self.map.doorbell(to).ring();
     }
 
     fn leave(&self, to: NodeId, head: &[u8]) -> Result<(), SendError> {

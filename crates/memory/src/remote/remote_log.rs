@@ -9,6 +9,7 @@
 //!   acquires. What tells the sharer of the release is sent after the entries were written, so that it finds them.
 
 use super::words::SharedWords;
+use gondwana_page::to_usize;
 
 /// The number of entries that were ever written. Only the writer writes it.
 const WRITTEN: usize = 0;
@@ -64,7 +65,7 @@ impl<'a, W: SharedWords + ?Sized> RemoteLog<'a, W> {
     }
 
     fn line(&self, number: u64) -> usize {
-        self.first + LINES + (number % self.most) as usize
+        self.first + LINES + to_usize(number % self.most)
     }
 }
 

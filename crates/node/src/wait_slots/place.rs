@@ -22,9 +22,10 @@ impl Place {
         self.events.word().fetch_and(!mask, Ordering::Relaxed);
     }
 
-    /// Announces events to the owner, with a result if one belongs to them. If it has to be woken, it is counted among those
-    /// that are `waking` until it runs.
-    pub(super) fn announce(&self, events: u32, result: i64, waking: &AtomicU32) {
+    /// Announces events to the owner, with a result if one belongs to them. True if the owner sleeps and the caller has to
+    /// [`wake`](Place::wake) it; it is counted among those that are `waking` until it runs.
+    #[must_use]
+    pub(super) fn announce(&self, events: u32, result: i64, waking: &AtomicU32) -> bool {
         let word = self.events.word();
         if events & (event::DONE | event::FAILED | event::PASSED) != 0 {
             self.result.store(result, Ordering::Relaxed);
@@ -32,10 +33,16 @@ impl Place {
         // Release: the result, and whatever was done for the waiter, is visible to it when it sees the event.
         let before = word.fetch_or(events, Ordering::AcqRel);
         // Whoever clears the mark wakes.
-        if before & SLEEPING != 0 && word.fetch_and(!SLEEPING, Ordering::AcqRel) & SLEEPING != 0 {
+        let wakes = before & SLEEPING != 0 && word.fetch_and(!SLEEPING, Ordering::AcqRel) & SLEEPING != 0;
+        if wakes {
             waking.fetch_add(1, Ordering::Relaxed);
-            self.events.wake();
         }
+        wakes
+    }
+
+    /// Wakes the owner. One that does not sleep for what was announced sleeps on.
+    pub(super) fn wake(&self) {
+        self.events.wake();
     }
 
     /// The events of `mask` that have happened.
