@@ -16,8 +16,11 @@ use std::process::{Command, Output};
 const WAYS: [[&str; 3]; 5] =
     [["2", "shm", "auto"], ["3", "shm", "rc"], ["2", "tcp", "auto"], ["4", "shm", "sc"], ["4", "tcp", "rc"]];
 
+/// Variables of the environment of all programs: without it nothing is cancelled.
+const VARIABLES: [(&str, &str); 1] = [("OMP_CANCELLATION", "true")];
+
 /// Programs of `tests/programs/openmp`. Under `rc` what is not only reductions must not run.
-const PROGRAMS: [&str; 4] = ["regions", "loops", "sums", "tasks"];
+const PROGRAMS: [&str; 6] = ["regions", "loops", "sums", "tasks", "cancel", "detach"];
 
 /// Workloads, at their small sizes.
 /// (The C library has no `CMPLX` for clang, which omp-fft3d uses.)
@@ -55,7 +58,8 @@ fn runs_as_natively(sources: &[&Path], native: Option<&Path>, options: &[&str], 
     let compiled = compile(sources, &program);
     assert!(compiled.status.success(), "{}", String::from_utf8_lossy(&compiled.stderr));
     let program = program.to_str().unwrap();
-    let native = run(Command::new(native.unwrap_or(Path::new(program))).args(options), LIMIT);
+    let mut command = Command::new(native.unwrap_or(Path::new(program)));
+    let native = run(command.args(options).envs(VARIABLES), LIMIT);
     assert!(
         native.status.is_some_and(|status| status.success()),
         "natively: {}{}",
@@ -65,7 +69,7 @@ fn runs_as_natively(sources: &[&Path], native: Option<&Path>, options: &[&str], 
     for way in ways {
         let [nodes, fabric, consistency] = way;
         let on = ["-n", nodes, "--fabric", fabric, "--consistency", consistency, "--", program];
-        let ran = run(&mut whole().run(&folder, &[&on, options].concat()), LIMIT);
+        let ran = run(whole().run(&folder, &[&on, options].concat()).envs(VARIABLES), LIMIT);
         assert_eq!((ran.status, &ran.output), (native.status, &native.output), "{way:?}: {}", ran.errors);
     }
 }

@@ -6,6 +6,7 @@
 //! that touch no other thread (devices, leagues of teams) carry out what this runtime has put in order.
 
 mod assignment;
+mod cancel;
 mod claimed;
 mod common;
 mod constructs;
@@ -14,6 +15,7 @@ mod crew;
 mod critical;
 mod depend;
 mod doacross;
+mod event;
 mod fortran;
 mod kmpc;
 mod league;

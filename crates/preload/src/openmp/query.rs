@@ -63,7 +63,7 @@ exported! {
         at_level(level).map_or(-1, |(threads, _)| int(threads));
     fn omp_get_team_num, omp_get_team_num_() -> c_int = context::get().league.team;
     fn omp_get_num_teams, omp_get_num_teams_() -> c_int = context::get().league.teams;
-    fn omp_get_cancellation, omp_get_cancellation_() -> c_int = 0;
+    fn omp_get_cancellation, omp_get_cancellation_() -> c_int = c_int::from(settings::get().cancellation);
     fn omp_get_proc_bind, omp_get_proc_bind_() -> c_int = 0;
     fn omp_get_num_places, omp_get_num_places_() -> c_int = 0;
     fn omp_get_place_num, omp_get_place_num_() -> c_int = -1;

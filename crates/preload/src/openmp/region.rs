@@ -54,7 +54,9 @@ fn begin_with(
     }
     let mut assignment = Assignment {
         team: null_mut(),
-        shape: before.shape.inside(threads, pool::has_tasks()),
+        shape: before
+            .shape
+            .inside(threads, pool::has_tasks() && (threads > 1 || pool::one_thread_has_tasks())),
         sequence: pool::next_sequence(),
         function: function as usize,
         data: data as usize,

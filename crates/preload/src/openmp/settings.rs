@@ -22,6 +22,8 @@ pub(super) struct Settings {
     pub limit: u32,
     /// The largest priority of a task; priorities are hints, and all tasks are served alike.
     pub priority: u32,
+    /// Whether `cancel` has an effect.
+    pub cancellation: bool,
     /// Bytes of each stack, if they are not the system's choice.
     pub stack: Option<usize>,
 }
@@ -60,6 +62,7 @@ fn read(variable: &dyn Fn(&str) -> Option<String>, processors: u32) -> Settings 
         schedule: variable("OMP_SCHEDULE").and_then(|text| Schedule::parse(&text)).unwrap_or_default(),
         limit: number("OMP_THREAD_LIMIT").unwrap_or(u32::MAX),
         priority: number("OMP_MAX_TASK_PRIORITY").unwrap_or(0),
+        cancellation: truth("OMP_CANCELLATION").unwrap_or(false),
         stack: variable("OMP_STACKSIZE").and_then(|text| bytes(&text)),
     }
 }
@@ -91,6 +94,7 @@ mod tests {
     fn without_variables_each_processor_has_a_thread() {
         let settings = with(&[]);
         assert_eq!((settings.threads, settings.levels, settings.stack), (vec![6], 1, None));
+        assert!(!settings.cancellation && with(&[("OMP_CANCELLATION", " TRUE")]).cancellation);
     }
 
     #[test]

@@ -12,6 +12,8 @@ mod sync;
 mod task_block;
 mod tasks;
 
+pub(super) use tasks::{discard as discard_task, run as run_task};
+
 use libc::c_void;
 
 /// Where the program is, as the compiler describes it; nothing here reads it.

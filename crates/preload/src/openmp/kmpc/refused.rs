@@ -12,7 +12,6 @@ refused! {
         __kmpc_doacross_fini;
     "a task reduction": __kmpc_task_reduction_init __kmpc_taskred_init __kmpc_task_reduction_get_th_data
         __kmpc_taskred_modifier_init __kmpc_task_reduction_modifier_init __kmpc_task_reduction_modifier_fini;
-    "a task with a detach clause": __kmpc_task_allow_completion_event;
     "a target region of clang's": __kmpc_omp_target_task_alloc __kmpc_proxy_task_completed
         __kmpc_proxy_task_completed_ooo;
     "a threadprivate variable that is no thread-local one": __kmpc_threadprivate __kmpc_threadprivate_cached
