@@ -11,6 +11,7 @@ mod claimed;
 mod common;
 mod constructs;
 mod context;
+mod copyin;
 mod crew;
 mod critical;
 mod depend;
@@ -45,4 +46,5 @@ mod taskloop;
 mod team;
 mod work_sharing;
 
+pub(crate) use copyin::begin;
 pub(crate) use task_messages::{later, told};

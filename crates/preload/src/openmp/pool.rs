@@ -5,6 +5,7 @@
 //! threads, start new threads.
 
 use super::assignment::Assignment;
+use super::kmpc;
 use super::membership;
 use super::settings;
 use super::sync;
@@ -198,6 +199,7 @@ extern "C" fn begin(place: *mut c_void) -> *mut c_void {
             let assignment = unsafe { place.read() };
             sync::discard(place);
             membership::take_part(&assignment, number);
+            kmpc::end_threadprivate();
         }
         Work::Pool(team, mut last) => loop {
             let words;

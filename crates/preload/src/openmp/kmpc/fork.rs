@@ -31,6 +31,15 @@ thread_local! {
 }
 
 impl Call {
+    /// The arguments of its function.
+    pub(crate) fn arguments(&self) -> &[usize] {
+        match self.all {
+            0 => &self.carried[..self.count.min(CARRIED)],
+            // SAFETY: `fork` has made so many, which stay and do not change before the region ends.
+            all => unsafe { std::slice::from_raw_parts(all as *const usize, self.count) },
+        }
+    }
+
     /// As words, for threads of other nodes.
     pub(crate) fn words(&self) -> [u64; WORDS] {
         let mut words = [0; WORDS];
@@ -56,7 +65,7 @@ impl Call {
 pub(crate) unsafe extern "C" fn run(data: *mut c_void) {
     // SAFETY: the caller's promise; the call lives as long as the region.
     let call = unsafe { &*data.cast::<Call>() };
-    let arguments = if call.all == 0 { call.carried.as_ptr() } else { call.all as *const usize };
+    let arguments = call.arguments().as_ptr();
     let number = context::get().number.cast_signed();
     // SAFETY: the thread that has begun the region passes a function with so many arguments.
     unsafe { invoke(call.microtask, &raw const number, &raw const number, call.count, arguments) };

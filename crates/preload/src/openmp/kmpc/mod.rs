@@ -11,8 +11,10 @@ mod refused;
 mod sync;
 mod task_block;
 mod tasks;
+mod threadprivate;
 
 pub(super) use tasks::{discard as discard_task, run as run_task};
+pub(super) use threadprivate::end as end_threadprivate;
 
 use libc::c_void;
 

@@ -14,7 +14,7 @@ refused! {
         __kmpc_taskred_modifier_init __kmpc_task_reduction_modifier_init __kmpc_task_reduction_modifier_fini;
     "a target region of clang's": __kmpc_omp_target_task_alloc __kmpc_proxy_task_completed
         __kmpc_proxy_task_completed_ooo;
-    "a threadprivate variable that is no thread-local one": __kmpc_threadprivate __kmpc_threadprivate_cached
+    "a threadprivate object with a constructor that is no thread-local one": __kmpc_threadprivate
         __kmpc_threadprivate_register __kmpc_threadprivate_register_vec;
     "a lock with a hint of clang's": __kmpc_init_lock __kmpc_init_lock_with_hint __kmpc_init_nest_lock
         __kmpc_init_nest_lock_with_hint __kmpc_set_lock __kmpc_set_nest_lock __kmpc_unset_lock
