@@ -29,7 +29,7 @@ static FIRST: OnceLock<Vec<Range<usize>>> = OnceLock::new();
 static COPIED: Mutex<Vec<Vec<u8>>> = Mutex::new(vec![]);
 
 /// Called by the thread that the system has started this node with.
-pub(crate) fn begin() {
+pub(super) fn begin() {
     let mut found = vec![];
     loaded::visit(|object| {
         let is_programs = object.path().as_os_str().is_empty() || object.is_library_of_program();

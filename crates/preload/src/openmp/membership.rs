@@ -1,5 +1,6 @@
 //! A thread as a member of a team: it enters a region, runs the body, and leaves.
 
+use super::affinity;
 use super::assignment::Assignment;
 use super::cancel;
 use super::context::{self, Context};
@@ -22,6 +23,7 @@ pub(super) fn come(assignment: &Assignment, number: u32) {
     };
     let (settled, begun, epoch) = (sequence, sequence, sequence);
     context::set(Context { league, share, sequence: next, settled, begun, epoch, ..context });
+    affinity::show();
 }
 
 /// Waits for the other threads at the end of a region.

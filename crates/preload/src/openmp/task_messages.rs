@@ -1,5 +1,6 @@
 //! What nodes tell each other of tasks.
 
+use super::affinity;
 use super::cancel;
 use super::copyin;
 use super::crew::{self, Crew};
@@ -10,7 +11,8 @@ use gondwana_tasks::{AwayId, Cancel, Effects, Gift, Report, Work};
 use gondwana_topology::{Id, NodeId};
 
 /// The first words: threads here want tasks; here are tasks; a task has ended; this task goes back; a group is cancelled; a region or
-/// a loop is; an event is fulfilled; what variables hold.
+/// a loop is; an event is fulfilled; what variables hold;
+/// the affinity format.
 const ASK: u64 = 0;
 const GIVE: u64 = 1;
 const REPORT: u64 = 2;
@@ -19,6 +21,7 @@ const CANCEL_GROUP: u64 = 4;
 pub(super) const CANCEL: u64 = 5;
 pub(super) const FULFIL: u64 = 6;
 pub(super) const COPY_IN: u64 = 7;
+pub(super) const FORMAT: u64 = 8;
 
 /// The words for one task.
 const TASK: usize = 5;
@@ -114,6 +117,7 @@ pub(crate) fn told(from: NodeId, words: &[u64]) {
             None
         }),
         [CANCEL, team, what, epoch] => cancel::heard(node, team, what, epoch),
+        [FORMAT, ref format @ ..] => affinity::heard(format),
         [COPY_IN, address, length, ref words @ ..] => copyin::heard(address, length, words),
         [FULFIL, event] => event::fulfilled_elsewhere(node, event),
         _ => {}
