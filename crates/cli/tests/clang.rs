@@ -20,7 +20,19 @@ const WAYS: [[&str; 3]; 5] =
 const VARIABLES: [(&str, &str); 1] = [("OMP_CANCELLATION", "true")];
 
 /// Programs of `tests/programs/openmp`. Under `rc` what is not only reductions must not run.
-const PROGRAMS: [&str; 8] = ["regions", "loops", "sums", "tasks", "cancel", "detach", "copyin", "places"];
+const PROGRAMS: [&str; 11] = [
+    "regions",
+    "loops",
+    "sums",
+    "tasks",
+    "cancel",
+    "detach",
+    "copyin",
+    "places",
+    "doacross",
+    "league",
+    "task_sums",
+];
 
 /// Workloads, at their small sizes.
 /// (The C library has no `CMPLX` for clang, which omp-fft3d uses.)

@@ -5,12 +5,15 @@
 
 mod copyprivate;
 mod dispatch;
+mod doacross;
 pub(super) mod fork;
 mod loops;
 mod refused;
 mod sync;
 mod task_block;
+mod task_reductions;
 mod tasks;
+mod teams;
 mod threadprivate;
 
 pub(super) use tasks::{discard as discard_task, run as run_task};

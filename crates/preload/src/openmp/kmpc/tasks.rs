@@ -2,6 +2,7 @@
 
 use super::Place;
 use super::task_block::{self, Routine, TaskRecord, flag};
+use super::task_reductions;
 use crate::openmp::context::{self, Context};
 use crate::openmp::event;
 use crate::openmp::task::{self, Arguments, flag as gcc_flag};
@@ -40,6 +41,23 @@ pub(crate) unsafe extern "C" fn __kmpc_omp_task_alloc(
     bytes: usize,
     shared: usize,
     routine: Routine,
+) -> *mut TaskRecord {
+    task_block::create(flags, bytes, shared, routine)
+}
+
+/// The memory of a `target` region that is a task: there is no device, so that it is one like others.
+///
+/// # Safety
+/// Called by code that clang has compiled.
+#[unsafe(no_mangle)]
+pub(crate) unsafe extern "C" fn __kmpc_omp_target_task_alloc(
+    _place: Place,
+    _thread: c_int,
+    flags: c_int,
+    bytes: usize,
+    shared: usize,
+    routine: Routine,
+    _device: i64,
 ) -> *mut TaskRecord {
     task_block::create(flags, bytes, shared, routine)
 }
@@ -245,16 +263,14 @@ pub(crate) unsafe extern "C" fn __kmpc_omp_taskyield(_place: Place, _thread: c_i
 /// Called by code that clang has compiled.
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn __kmpc_taskgroup(_place: Place, _thread: c_int) {
-    // SAFETY: as gcc calls it.
-    unsafe { task_wait::GOMP_taskgroup_start() };
+    task_reductions::begin_group();
 }
 
 /// # Safety
 /// Called by code that clang has compiled.
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn __kmpc_end_taskgroup(_place: Place, _thread: c_int) {
-    // SAFETY: as gcc calls it.
-    unsafe { task_wait::GOMP_taskgroup_end() };
+    task_reductions::end_group();
 }
 
 /// Makes the tasks of a loop: copies of one, each with its own ends.
