@@ -16,17 +16,35 @@ use std::process::{Command, Output};
 const WAYS: [[&str; 3]; 5] =
     [["2", "shm", "auto"], ["3", "shm", "rc"], ["2", "tcp", "auto"], ["4", "shm", "sc"], ["4", "tcp", "rc"]];
 
+/// Variables of the environment of all programs: without it nothing is cancelled.
+const VARIABLES: [(&str, &str); 1] = [("OMP_CANCELLATION", "true")];
+
 /// Programs of `tests/programs/openmp`. Under `rc` what is not only reductions must not run.
-const PROGRAMS: [&str; 4] = ["regions", "loops", "sums", "tasks"];
+const PROGRAMS: [&str; 11] = [
+    "regions",
+    "loops",
+    "sums",
+    "tasks",
+    "cancel",
+    "detach",
+    "copyin",
+    "places",
+    "doacross",
+    "league",
+    "task_sums",
+];
 
 /// Workloads, at their small sizes.
 /// (The C library has no `CMPLX` for clang, which omp-fft3d uses.)
 const WORKLOADS: [&str; 5] = ["omp-adi", "omp-cg", "omp-multigrid", "omp-sort", "omp-tasks"];
 
-/// Compiles a program.
-fn compile(sources: &[&Path], to: &Path) -> Output {
+/// Compiles a program, with more options.
+fn compile(options: &[&str], sources: &[&Path], to: &Path) -> Output {
     let mut clang = Command::new("clang");
-    clang.args(["-std=c11", "-D_GNU_SOURCE", "-O2", "-g", "-fopenmp", "-pthread"]).args(sources);
+    clang
+        .args(["-std=c11", "-D_GNU_SOURCE", "-O2", "-g", "-fopenmp", "-pthread"])
+        .args(options)
+        .args(sources);
     clang.arg("-o").arg(to).arg("-lm").output().unwrap_or_else(|error| panic!("{clang:?}: {error}"))
 }
 
@@ -36,7 +54,7 @@ fn is_there() -> bool {
     let source = folder.join("empty.c");
     fs::write(&source, "#include <omp.h>\nint main(void) { return omp_in_parallel(); }").unwrap();
     let is_there = Command::new("clang").arg("--version").output().is_ok()
-        && compile(&[&source], &folder.join("empty")).status.success();
+        && compile(&[], &[&source], &folder.join("empty")).status.success();
     if !is_there {
         let required = std::env::var_os("GONDWANA_CLANG").is_some_and(|value| value == "required");
         assert!(!required, "there is no clang with libomp");
@@ -47,15 +65,22 @@ fn is_there() -> bool {
     is_there
 }
 
-/// Compiles a program, and runs it on nodes in all these ways as `native` runs, or as it does itself.
-fn runs_as_natively(sources: &[&Path], native: Option<&Path>, options: &[&str], ways: &[[&str; 3]]) {
+/// Compiles a program with more options, and runs it on nodes in all these ways as `native` runs, or as it does itself.
+fn runs_as_natively(
+    compiler_options: &[&str],
+    sources: &[&Path],
+    native: Option<&Path>,
+    options: &[&str],
+    ways: &[[&str; 3]],
+) {
     let folder = Folder::new();
     let name = sources[0].file_stem().unwrap();
     let program = folder.join(name);
-    let compiled = compile(sources, &program);
+    let compiled = compile(compiler_options, sources, &program);
     assert!(compiled.status.success(), "{}", String::from_utf8_lossy(&compiled.stderr));
     let program = program.to_str().unwrap();
-    let native = run(Command::new(native.unwrap_or(Path::new(program))).args(options), LIMIT);
+    let mut command = Command::new(native.unwrap_or(Path::new(program)));
+    let native = run(command.args(options).envs(VARIABLES), LIMIT);
     assert!(
         native.status.is_some_and(|status| status.success()),
         "natively: {}{}",
@@ -65,7 +90,7 @@ fn runs_as_natively(sources: &[&Path], native: Option<&Path>, options: &[&str], 
     for way in ways {
         let [nodes, fabric, consistency] = way;
         let on = ["-n", nodes, "--fabric", fabric, "--consistency", consistency, "--", program];
-        let ran = run(&mut whole().run(&folder, &[&on, options].concat()), LIMIT);
+        let ran = run(whole().run(&folder, &[&on, options].concat()).envs(VARIABLES), LIMIT);
         assert_eq!((ran.status, &ran.output), (native.status, &native.output), "{way:?}: {}", ran.errors);
     }
 }
@@ -76,7 +101,15 @@ fn test_programs_run_as_natively() {
     for name in PROGRAMS.iter().filter(|_| is_there()) {
         let source = root().join("tests/programs/openmp").join(name).with_extension("c");
         let native = whole().programs.join("openmp").join(name);
-        runs_as_natively(&[&source], Some(&native), &["-p", "4"], &WAYS);
+        runs_as_natively(&[], &[&source], Some(&native), &["-p", "4"], &WAYS);
+    }
+}
+
+#[test]
+fn threadprivate_variables_need_not_be_thread_local() {
+    if is_there() {
+        let source = root().join("tests/programs/openmp/copyin.c");
+        runs_as_natively(&["-fnoopenmp-use-tls"], &[&source], None, &["-p", "4"], &WAYS);
     }
 }
 
@@ -85,7 +118,7 @@ fn workloads_run_as_natively() {
     let apps = root().join("apps");
     for name in WORKLOADS.iter().filter(|_| is_there()) {
         let source = apps.join(name).with_extension("c");
-        runs_as_natively(&[&source, &apps.join("common.c")], None, &["-p", "4"], &WAYS);
+        runs_as_natively(&[], &[&source, &apps.join("common.c")], None, &["-p", "4"], &WAYS);
     }
 }
 
@@ -95,6 +128,6 @@ fn flags_are_polled_under_sequential_consistency() {
     let apps = root().join("apps");
     if is_there() {
         let sources: [&Path; 2] = [&apps.join("omp-wavefront.c"), &apps.join("common.c")];
-        runs_as_natively(&sources, None, &["-p", "3"], &[["2", "shm", "auto"], ["3", "tcp", "auto"]]);
+        runs_as_natively(&[], &sources, None, &["-p", "3"], &[["2", "shm", "auto"], ["3", "tcp", "auto"]]);
     }
 }

@@ -31,13 +31,17 @@ fn ways(nodes: &[u16], fabrics: &[&'static str], consistencies: &[&'static str])
     all
 }
 
-/// Runs a program in one of the ways.
-fn run_under(way: Way, folder: &Path, program: &[&str], limit: Duration) -> Ran {
+/// Variables of the environment.
+type Variables = [(String, String)];
+
+/// Runs a program in one of the ways, with more variables.
+fn run_under(way: Way, folder: &Path, variables: &Variables, program: &[&str], limit: Duration) -> Ran {
     let nodes = way.nodes.to_string();
     let option =
         if ["erc", "csm-invalidate"].contains(&way.consistency) { "--protocol" } else { "--consistency" };
     let options = ["-n", &nodes, "--fabric", way.fabric, option, way.consistency, "--"];
-    run(&mut whole().run(folder, &[&options, program].concat()), limit)
+    let mut command = whole().run(folder, &[&options, program].concat());
+    run(command.envs(variables.iter().cloned()), limit)
 }
 
 /// What is wrong with a run, compared with the native one.
@@ -65,8 +69,17 @@ struct Wrong(Vec<String>);
 
 impl Wrong {
     /// Runs a program in one of the ways.
-    fn compare(&mut self, way: Way, folder: &Path, program: &[&str], native: &Ran, limit: Duration) {
-        self.note(difference(way, program, native, &run_under(way, folder, program, limit)));
+    fn compare(
+        &mut self,
+        way: Way,
+        folder: &Path,
+        variables: &Variables,
+        program: &[&str],
+        native: &Ran,
+        limit: Duration,
+    ) {
+        let ran = run_under(way, folder, variables, program, limit);
+        self.note(difference(way, program, native, &ran));
     }
 
     fn note(&mut self, difference: Option<String>) {
@@ -87,7 +100,8 @@ fn app_equals_native(app: &str, size: &[&str], ways: &[Way], limit: Duration) {
     let mut wrong = Wrong::default();
     for &way in ways {
         let threads = way.nodes.max(4).to_string();
-        wrong.compare(way, folder, &[&[program.as_str()], size, &["-p", &threads]].concat(), &native, limit);
+        let words = [&[program.as_str()], size, &["-p", &threads]].concat();
+        wrong.compare(way, folder, &[], &words, &native, limit);
     }
     wrong.none();
 }
@@ -161,7 +175,9 @@ fn lines_equal_native(folder: &str, more: &[&str], ways: &[Way], limit: Duration
             line.arguments.iter().map(String::as_str).chain(more.iter().copied()).collect();
         let words = [&[path.as_str()], &arguments[..]].concat();
         let native = if line.native {
-            run(Command::new(&path).args(&arguments).current_dir(programs), limit)
+            let mut command = Command::new(&path);
+            let variables = line.variables.iter().cloned();
+            run(command.args(&arguments).envs(variables).current_dir(programs), limit)
         } else {
             let name = line.program.rsplit('/').next().unwrap();
             let status = Some(std::process::ExitStatus::from_raw(0));
@@ -172,7 +188,7 @@ fn lines_equal_native(folder: &str, more: &[&str], ways: &[Way], limit: Duration
         let possible = |way: &&Way| line.native || way.nodes > 1;
         let right = |way: &&Way| line.race_free || way.consistency == "sc";
         for &way in ways.iter().filter(possible).filter(right) {
-            wrong.compare(way, programs, &words, &native, limit);
+            wrong.compare(way, programs, &line.variables, &words, &native, limit);
         }
     }
     wrong.none();
@@ -240,7 +256,8 @@ fn thousands_of_litmus_rounds() {
 #[test]
 fn each_of_eight_nodes_has_room_for_thirty_gigabytes() {
     let way = Way { nodes: 8, fabric: "shm", consistency: "rc" };
-    let ran = run_under(way, &whole().programs, &["./conform/sparse_heap", "-i", "30", "-p", "8"], LIMIT);
+    let ran =
+        run_under(way, &whole().programs, &[], &["./conform/sparse_heap", "-i", "30", "-p", "8"], LIMIT);
     assert_eq!(
         (ran.output.as_str(), ran.status.and_then(|status| status.code())),
         ("PASS sparse_heap\n", Some(0))

@@ -211,12 +211,15 @@ impl Node {
                 self.core().learn(from, bulk);
                 self.announced(name, number, words);
             }
-            Wire::Tell { releases, words } => {
+            Wire::Tell { releases, words, ticket } => {
                 if releases {
                     self.core().learn(from, bulk);
                     self.acquire(None);
                 }
                 (self.hooks.told)(from, &words);
+                if let Some(ticket) = ticket {
+                    self.core().answer(from, ticket, Answer::Done(0));
+                }
             }
             Wire::Free(addresses) => {
                 // What the freeing node wrote must not be found stale in a block that is handed out again.

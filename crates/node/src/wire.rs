@@ -54,6 +54,8 @@ pub(crate) enum Wire {
         releases: bool,
         /// What it says.
         words: Vec<u64>,
+        /// The sender's name for the operation, if it is to be answered with 0.
+        ticket: Option<Ticket>,
     },
     /// These blocks of the receiver's part of the heap are free again.
     Free(Vec<u64>),

@@ -5,6 +5,13 @@ pub(crate) fn line(text: &str) {
     gondwana_interpose::message::write_line(libc::STDERR_FILENO, text);
 }
 
+/// Writes lines of the program's own to standard error, in one piece.
+pub(crate) fn plain(text: &str) {
+    let text = format!("{text}\n");
+    // SAFETY: the kernel reads as many bytes as it is told.
+    unsafe { gondwana_sys::syscall!(libc::SYS_write, libc::STDERR_FILENO, text.as_ptr(), text.len()) };
+}
+
 /// Ends this process, and with it the run.
 pub(crate) fn fatal(text: &str) -> ! {
     line(text);

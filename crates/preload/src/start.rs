@@ -112,6 +112,7 @@ pub(crate) unsafe extern "C" fn __libc_start_main(
     }
     signals::begin();
     if nodes > 1 {
+        openmp::begin(node);
         api::begin(node);
         random::begin(node);
     }

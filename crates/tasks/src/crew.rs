@@ -1,6 +1,7 @@
 //! The tasks of one team on one node.
 
-use crate::record::{Awaited, Group, GroupId, Ledger, LedgerId, OWN, Record};
+use crate::cancel::Cancel;
+use crate::record::{Awaited, Event, Group, GroupId, Ledger, LedgerId, OWN, Record};
 use crate::slab::Slab;
 use crate::stealing::Wanted;
 use crate::{AwayId, Dependence, Report, Scope, TaskId, Work, conflict};
@@ -30,6 +31,8 @@ pub struct Crew<W> {
     pub(crate) asked: Vec<Wanted>,
     /// How many tasks were given away.
     pub(crate) given: u32,
+    /// Tasks that are to come from other nodes, and whose groups are cancelled already.
+    pub(crate) doomed: Vec<(NodeId, AwayId)>,
     pub(crate) effects: Effects<W>,
 }
 
@@ -42,6 +45,8 @@ pub struct Effects<W> {
     pub reports: Vec<Report>,
     /// Tasks that are given back to the nodes that gave them.
     pub returns: Vec<(NodeId, AwayId)>,
+    /// Other nodes are told of cancelled groups.
+    pub cancels: Vec<Cancel>,
     /// [`Crew::give`] has something to give.
     pub give: bool,
 }
@@ -55,6 +60,8 @@ pub struct Run {
     pub work: Work,
     /// Where the thread is meanwhile.
     pub scope: Scope,
+    /// Its group is cancelled: it is [discarded](Crew::discard) instead.
+    pub cancelled: bool,
 }
 
 /// What a thread does that waits for tasks.
@@ -70,7 +77,7 @@ pub enum Next {
 
 impl<W> Effects<W> {
     const fn none() -> Self {
-        Self { wake: vec![], reports: vec![], returns: vec![], give: false }
+        Self { wake: vec![], reports: vec![], returns: vec![], cancels: vec![], give: false }
     }
 
     /// True if nothing is to be done.
@@ -82,7 +89,7 @@ impl<W> Effects<W> {
     /// True if no other node is to be told anything.
     #[must_use]
     pub fn needs_no_message(&self) -> bool {
-        self.reports.is_empty() && self.returns.is_empty() && !self.give
+        self.reports.is_empty() && self.returns.is_empty() && self.cancels.is_empty() && !self.give
     }
 }
 
@@ -91,7 +98,7 @@ impl<W: Copy + PartialEq> Crew<W> {
     #[must_use]
     pub fn new(nodes: usize) -> Self {
         let mut ledgers = Slab::new();
-        ledgers.insert(Ledger { unfinished: 0, origin: None });
+        ledgers.insert(Ledger { unfinished: 0, origin: None, cancelled: false });
         Self {
             epoch: 0,
             tasks: Slab::new(),
@@ -103,6 +110,7 @@ impl<W: Copy + PartialEq> Crew<W> {
             hungry: vec![Wanted::default(); nodes],
             asked: vec![Wanted::default(); nodes],
             given: 0,
+            doomed: vec![],
             effects: Effects::none(),
         }
     }
@@ -131,15 +139,30 @@ impl<W: Copy + PartialEq> Crew<W> {
             debug_assert!(self.ready.is_empty() && self.ledgers[OWN.0].unfinished == 0);
             self.epoch = epoch;
             self.idle.clear();
+            self.doomed.clear();
         }
     }
 
     /// The calling thread makes a task in its scope, in its epoch. Returns its scope, in which its task has a record.
     pub fn create(&mut self, epoch: u64, scope: Scope, work: Work, dependences: Vec<Dependence>) -> Scope {
+        self.create_with_event(epoch, scope, work, dependences, None).0
+    }
+
+    /// [`Crew::create`] for a task that is not finished before an event with a name is [fulfilled](Crew::fulfil), if there is one.
+    /// Returns the task, too.
+    pub fn create_with_event(
+        &mut self,
+        epoch: u64,
+        scope: Scope,
+        work: Work,
+        dependences: Vec<Dependence>,
+        event: Option<u64>,
+    ) -> (Scope, TaskId) {
         self.enter(epoch);
         let Scope { task, group, ledger } = scope;
         let parent = task.unwrap_or_else(|| self.record(None, group, ledger, Work::NONE));
         let task = self.record(Some(parent), group, ledger, work);
+        self.tasks[task.0].event = event.map_or(Event::None, Event::Open);
         self.ledgers[ledger.0].unfinished += 1;
         if let Some(group) = group {
             self.groups[group.0].unfinished += 1;
@@ -159,7 +182,7 @@ impl<W: Copy + PartialEq> Crew<W> {
         if self.tasks[task.0].blockers == 0 {
             self.make_ready(task);
         }
-        Scope { task: Some(parent), ..scope }
+        (Scope { task: Some(parent), ..scope }, task)
     }
 
     fn record(
@@ -207,7 +230,8 @@ impl<W: Copy + PartialEq> Crew<W> {
         if let Some(parent) = parent {
             self.tasks[parent.0].queued -= 1;
         }
-        Run { task, work, scope: Scope { task: Some(task), group, ledger } }
+        let scope = Scope { task: Some(task), group, ledger };
+        Run { task, work, scope, cancelled: self.is_cancelled(scope) }
     }
 
     fn take_child(&mut self, parent: TaskId) -> Option<Run> {
@@ -220,19 +244,72 @@ impl<W: Copy + PartialEq> Crew<W> {
 
     /// A task that was taken has ended. Returns the address of its arguments if they are this node's: nobody needs them any more.
     pub fn finish(&mut self, task: TaskId) -> Option<u64> {
-        let Record { group, ledger, root, work, .. } = self.tasks[task.0];
-        self.end_body(task);
-        let all = self.end_subtree(group, ledger);
-        if let Some((to, task)) = self.ledgers[ledger.0].origin
-            && (root || all)
-        {
-            self.effects.reports.push(Report { to, task, all });
+        let Record { ledger, root, work, .. } = self.tasks[task.0];
+        let origin = self.ledgers[ledger.0].origin;
+        if !self.awaits_event(task, true) {
+            let all = self.complete(task, true);
+            if let Some((to, task)) = origin
+                && root
+                && !all
+            {
+                self.effects.reports.push(Report { to, task, all, cancelled: false });
+            }
         }
-        if all && ledger != OWN {
+        (!root).then_some(work.data)
+    }
+
+    /// A task that was taken is finished without running its body: it was cancelled. Returns what [`Crew::finish`] does.
+    pub fn discard(&mut self, task: TaskId) -> Option<u64> {
+        let record = &mut self.tasks[task.0];
+        (record.cancelled, record.event) = (true, Event::None);
+        self.finish(task)
+    }
+
+    /// True if a task whose body has ended, or which has ended with `all` that it has made elsewhere, is not finished before its
+    /// event is fulfilled.
+    pub(crate) fn awaits_event(&mut self, task: TaskId, all: bool) -> bool {
+        let event = &mut self.tasks[task.0].event;
+        match *event {
+            Event::None => return false,
+            Event::Open(name) => *event = Event::Awaited { name, all },
+            Event::Awaited { name, all: before } => *event = Event::Awaited { name, all: before || all },
+        }
+        true
+    }
+
+    /// The event of a task is fulfilled. Nothing happens if the task has no such event any more.
+    pub fn fulfil(&mut self, task: TaskId, event: u64) {
+        if !self.tasks.contains(task.0) {
+            return;
+        }
+        match self.tasks[task.0].event {
+            Event::Open(name) if name == event => self.tasks[task.0].event = Event::None,
+            Event::Awaited { name, all } if name == event => {
+                self.tasks[task.0].event = Event::None;
+                self.complete(task, all);
+            }
+            _ => {}
+        }
+    }
+
+    /// A task is finished, or, with `all`, it is so with all that it has made elsewhere. True if its ledger has no other.
+    pub(crate) fn complete(&mut self, task: TaskId, all: bool) -> bool {
+        let Record { group, ledger, finished, root, cancelled, .. } = self.tasks[task.0];
+        if !finished {
+            self.end_body(task);
+        }
+        if !all {
+            return false;
+        }
+        let last = self.end_subtree(group, ledger);
+        if let Some((to, task)) = self.ledgers[ledger.0].origin
+            && last
+        {
+            self.effects.reports.push(Report { to, task, all: true, cancelled: root && cancelled });
             self.ledgers.remove(ledger.0);
         }
         self.forget(task);
-        (!root).then_some(work.data)
+        last
     }
 
     /// An implicit task or one that ran at once has ended; its children may not have.
@@ -327,7 +404,7 @@ impl<W: Copy + PartialEq> Crew<W> {
 
     /// A thread enters a group. Returns its scope.
     pub fn begin_group(&mut self, scope: Scope) -> Scope {
-        let group = Group { outer: scope.group, unfinished: 0, waiter: None };
+        let group = Group { outer: scope.group, unfinished: 0, waiter: None, cancelled: false };
         Scope { group: Some(GroupId(self.groups.insert(group))), ..scope }
     }
 
@@ -373,6 +450,8 @@ impl<W> Record<W> {
             work,
             root: false,
             away: None,
+            event: Event::None,
+            cancelled: false,
             finished: false,
             children: 0,
             queued: 0,

@@ -37,17 +37,22 @@
 //! A thread at the barrier runs tasks of its own epoch only: those of the next one, which a thread of its node may make that has
 //! seen earlier that the barrier is passed, could be at other barriers, while this thread does not know that it has passed this one.
 //!
+//! A task with an event counts until the event is fulfilled, too: its record stays on the node that made it, as that of a task that was
+//! given away. Cancelled tasks are taken and finished like others, but for their bodies.
+//!
 //! `tests/model.rs` tries all schedules of small programs.
 
 #![forbid(unsafe_code)]
 
 mod barrier;
+mod cancel;
 mod crew;
 mod record;
 mod slab;
 mod stealing;
 
 pub use barrier::AtBarrier;
+pub use cancel::Cancel;
 pub use crew::{Crew, Effects, Next, Run};
 pub use record::{AwayId, Dependence, GroupId, Scope, TaskId, Work, conflict};
 pub use stealing::{Gift, Report};

@@ -91,6 +91,19 @@ pub fn conflict(one: &[Dependence], other: &[Dependence]) -> bool {
     one.iter().any(|a| other.iter().any(|b| a.address == b.address && (a.changes || b.changes)))
 }
 
+/// What a task with a `detach` clause is not finished without. Events are known by names.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Event {
+    /// The task has none, or it is fulfilled.
+    None,
+    Open(u64),
+    /// The body has ended before the event was fulfilled, or the task with `all` that it has made.
+    Awaited {
+        name: u64,
+        all: bool,
+    },
+}
+
 /// For what the thread of a task waits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Awaited {
@@ -107,8 +120,11 @@ pub(crate) struct Record<W> {
     pub work: Work,
     /// It came from another node, with its ledger.
     pub root: bool,
-    /// Another node runs it.
-    pub away: Option<AwayId>,
+    /// This node runs it, where it has this name.
+    pub away: Option<(NodeId, AwayId)>,
+    pub event: Event,
+    /// It was discarded.
+    pub cancelled: bool,
     /// Its body has ended.
     pub finished: bool,
     /// Children whose bodies have not ended, and those of them that are in the queue.
@@ -129,6 +145,8 @@ pub(crate) struct Group<W> {
     /// Tasks that are not finished with all their descendants.
     pub unfinished: u32,
     pub waiter: Option<W>,
+    /// Tasks that have not begun do not run.
+    pub cancelled: bool,
 }
 
 /// Counts the tasks that were made on this node and are not finished: those of this node's own threads with their
@@ -138,4 +156,6 @@ pub(crate) struct Ledger {
     pub unfinished: u32,
     /// Who waits for the end: a node, with its name for the task.
     pub origin: Option<(NodeId, AwayId)>,
+    /// The group of the task that came from another node is cancelled.
+    pub cancelled: bool,
 }

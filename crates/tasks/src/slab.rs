@@ -31,6 +31,11 @@ impl<T> Slab<T> {
         self.entries.get(number as usize).is_some_and(Option::is_some)
     }
 
+    /// All values, with their numbers.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (u32, &T)> {
+        (0..).zip(&self.entries).filter_map(|(number, entry)| Some((number, entry.as_ref()?)))
+    }
+
     pub(crate) fn is_empty(&self) -> bool {
         self.free.len() == self.entries.len()
     }

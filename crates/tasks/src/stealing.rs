@@ -1,7 +1,7 @@
 //! Tasks that run on other nodes than the one where they were made.
 
 use crate::crew::Crew;
-use crate::record::{AwayId, Ledger, LedgerId, Record};
+use crate::record::{AwayId, Event, Ledger, LedgerId, Record};
 use crate::{TaskId, Work};
 use gondwana_topology::{Id, NodeId};
 
@@ -39,6 +39,8 @@ pub struct Report {
     pub task: AwayId,
     /// It has ended with all its descendants; otherwise its body has.
     pub all: bool,
+    /// Its body has not been run, because its group is cancelled.
+    pub cancelled: bool,
 }
 
 impl<W: Copy + PartialEq> Crew<W> {
@@ -80,16 +82,23 @@ impl<W: Copy + PartialEq> Crew<W> {
         if count == 0 {
             return None;
         }
-        self.hungry[to].count -= count;
-        let given: Vec<TaskId> = self.ready.drain(..count).collect();
+        let (cancelled, given): (Vec<TaskId>, Vec<TaskId>) =
+            self.ready.drain(..count).collect::<Vec<_>>().into_iter().partition(|task| self.is_doomed(*task));
+        // Nobody is to send them: threads of this node discard them.
+        self.ready.extend(cancelled);
+        if given.is_empty() {
+            return None;
+        }
+        self.hungry[to].count -= given.len();
+        let to = NodeId::from_index(to);
         let tasks = given.into_iter().map(|task| {
             let work = self.begin(task).work;
             self.given = self.given.wrapping_add(1);
             let away = AwayId::new(task, self.given);
-            self.tasks[task.0].away = Some(away);
+            self.tasks[task.0].away = Some((to, away));
             (away, work)
         });
-        Some(Gift { to: NodeId::from_index(to), epoch, tasks: tasks.collect() })
+        Some(Gift { to, epoch, tasks: tasks.collect() })
     }
 
     /// Tasks have come from another node. Each is for a thread at the barrier that has nothing to do: the thread begins it as soon as
@@ -104,7 +113,10 @@ impl<W: Copy + PartialEq> Crew<W> {
                 continue;
             };
             self.effects.wake.push(waiter);
-            let ledger = LedgerId(self.ledgers.insert(Ledger { unfinished: 1, origin: Some((from, away)) }));
+            let origin = (from, away);
+            let cancelled = self.doomed.extract_if(.., |doomed| *doomed == origin).next().is_some();
+            let ledger = Ledger { unfinished: 1, origin: Some(origin), cancelled };
+            let ledger = LedgerId(self.ledgers.insert(ledger));
             let record = Record { root: true, ..Record::new(None, None, ledger, work) };
             self.stolen.push_back(TaskId(self.tasks.insert(record)));
         }
@@ -112,8 +124,7 @@ impl<W: Copy + PartialEq> Crew<W> {
 
     /// A task that was given away comes back: it has not begun.
     pub fn returned(&mut self, away: AwayId) {
-        let task = TaskId(away.task());
-        if self.tasks.contains(task.0) && self.tasks[task.0].away == Some(away) {
+        if let Some(task) = self.task_of(away) {
             self.tasks[task.0].away = None;
             self.ready.push_front(task);
             self.announce(task);
@@ -122,24 +133,24 @@ impl<W: Copy + PartialEq> Crew<W> {
 
     /// A task that was given away has ended, or its body. Returns the address of its arguments, which nobody needs any more. The
     /// report that all has ended may overtake the other one.
-    pub fn reported(&mut self, away: AwayId, all: bool) -> Option<u64> {
+    pub fn reported(&mut self, away: AwayId, all: bool, cancelled: bool) -> Option<u64> {
+        let task = self.task_of(away)?;
+        let Record { finished, event, work, .. } = self.tasks[task.0];
+        if cancelled {
+            self.tasks[task.0].event = Event::None;
+        }
+        if !self.awaits_event(task, all) {
+            self.complete(task, all);
+        }
+        let is_first = !finished && !matches!(event, Event::Awaited { .. });
+        is_first.then_some(work.data)
+    }
+
+    /// The task that was given away by this name, if it is not finished.
+    pub(crate) fn task_of(&self, away: AwayId) -> Option<TaskId> {
         let task = TaskId(away.task());
-        if !self.tasks.contains(task.0) || self.tasks[task.0].away != Some(away) {
-            return None;
-        }
-        let Record { group, ledger, finished, work, .. } = self.tasks[task.0];
-        if !finished {
-            self.end_body(task);
-        }
-        if all {
-            if self.end_subtree(group, ledger)
-                && let Some((to, task)) = self.ledgers[ledger.0].origin
-            {
-                self.effects.reports.push(Report { to, task, all });
-                self.ledgers.remove(ledger.0);
-            }
-            self.tasks.remove(task.0);
-        }
-        (!finished).then_some(work.data)
+        let is_it =
+            self.tasks.contains(task.0) && self.tasks[task.0].away.is_some_and(|(_, name)| name == away);
+        is_it.then_some(task)
     }
 }

@@ -12,13 +12,23 @@ enum Op {
     SpawnAfter(usize),
     /// A task that runs at once.
     Now(usize),
+    /// With an event, the only one of the program.
+    SpawnDetached(usize),
+    Fulfil,
+    /// Cancels the group.
+    Cancel,
+    /// Must not run: its group is cancelled before.
+    Never,
     Wait,
     BeginGroup,
     EndGroup,
     Barrier,
 }
 
-use Op::{Barrier, BeginGroup, EndGroup, Now, Spawn, SpawnAfter, Wait};
+use Op::{Barrier, BeginGroup, Cancel, EndGroup, Fulfil, Never, Now, Spawn, SpawnAfter, SpawnDetached, Wait};
+
+/// The name of the program's event.
+const EVENT: u64 = 7;
 
 struct Programs {
     /// The node of each thread; thread `i` runs body `i`.
@@ -30,8 +40,10 @@ struct Programs {
 enum Message {
     Ask { epoch: u64, count: usize },
     Give { epoch: u64, tasks: Vec<(u64, u64, u64)> },
-    Report { task: u64, all: bool },
+    Report { task: u64, all: bool, cancelled: bool },
     Return { task: u64 },
+    Cancel { task: u64, gave: bool },
+    Fulfil,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -64,6 +76,8 @@ struct Thread {
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct World {
+    /// The node of each thread.
+    node_of: Vec<usize>,
     crews: Vec<Crew<usize>>,
     threads: Vec<Thread>,
     /// From, to; they arrive in any order.
@@ -74,6 +88,10 @@ struct World {
     /// Tasks whose bodies have not ended.
     open: usize,
     stolen: bool,
+    /// The node, the task and the body with the event, until it is fulfilled.
+    event: Option<(usize, TaskId, u64)>,
+    /// A task was finished without being run.
+    discarded: bool,
     broken: Option<&'static str>,
 }
 
@@ -98,6 +116,7 @@ impl World {
             epoch: 1,
         };
         Self {
+            node_of: programs.nodes.clone(),
             crews: vec![Crew::new(nodes); nodes],
             threads: (0..programs.nodes.len()).map(thread).collect(),
             messages: vec![],
@@ -105,6 +124,8 @@ impl World {
             arrived: 0,
             open: 0,
             stolen: false,
+            event: None,
+            discarded: false,
             broken: None,
         }
     }
@@ -116,15 +137,22 @@ impl World {
 
     fn with<R>(&mut self, node: usize, act: impl FnOnce(&mut Crew<usize>) -> R) -> R {
         let result = act(&mut self.crews[node]);
-        let Effects { wake, reports, returns, give } = self.crews[node].take_effects();
+        let Effects { wake, reports, returns, cancels, give } = self.crews[node].take_effects();
         for thread in wake {
             self.threads[thread].woken = true;
         }
         for report in reports {
-            self.send(node, report.to, Message::Report { task: report.task.0, all: report.all });
+            self.send(
+                node,
+                report.to,
+                Message::Report { task: report.task.0, all: report.all, cancelled: report.cancelled },
+            );
         }
         for (to, task) in returns {
             self.send(node, to, Message::Return { task: task.0 });
+        }
+        for cancel in cancels {
+            self.send(node, cancel.to, Message::Cancel { task: cancel.task.0, gave: cancel.gave });
         }
         self.giving[node] |= give;
         result
@@ -135,6 +163,18 @@ impl World {
         if run.work.data != me.epoch {
             self.broken = Some("a thread runs a task of another epoch");
         }
+        if run.cancelled {
+            self.discarded = true;
+            self.open -= 1;
+            if self.event.is_some_and(|(_, _, body)| body == run.work.function) {
+                (self.event, self.open) = (None, self.open - 1);
+            }
+            let node = self.node_of[thread];
+            return self.with(node, |crew| {
+                crew.discard(run.task);
+            });
+        }
+        let me = &mut self.threads[thread];
         let body = usize::try_from(run.work.function).expect("the number of a body");
         me.frames.push(Frame { body, next: 0, scope: run.scope, task: Some(run.task) });
     }
@@ -167,6 +207,28 @@ impl World {
                 let scope = self.with(node, |crew| crew.create(epoch, scope, work, dependences));
                 self.go_on(thread, top, scope);
             }
+            SpawnDetached(body) => {
+                self.open += 2;
+                let work = Work { function: body as u64, data: epoch, last: false, inherited: 0 };
+                let (scope, task) =
+                    self.with(node, |crew| crew.create_with_event(epoch, scope, work, vec![], Some(EVENT)));
+                self.event = Some((node, task, work.function));
+                self.go_on(thread, top, scope);
+            }
+            Fulfil => {
+                match self.event {
+                    Some((maker, ..)) if maker != node => {
+                        self.send(node, NodeId::from_index(maker), Message::Fulfil);
+                    }
+                    _ => self.fulfil(node),
+                }
+                self.go_on(thread, top, scope);
+            }
+            Cancel => {
+                self.with(node, |crew| crew.cancel_group(scope));
+                self.go_on(thread, top, scope);
+            }
+            Never => self.broken = Some("a task of a cancelled group runs"),
             Now(body) => {
                 me.frames.push(Frame { body, next: 0, scope: scope.inside(), task: None });
                 self.go_on(thread, top, scope);
@@ -189,6 +251,14 @@ impl World {
                 }
             },
             Barrier => self.at_barrier(thread, node),
+        }
+    }
+
+    /// The event is fulfilled on the node that has made its task.
+    fn fulfil(&mut self, node: usize) {
+        if let Some((_, task, _)) = self.event.take() {
+            self.open -= 1;
+            self.with(node, |crew| crew.fulfil(task, EVENT));
         }
     }
 
@@ -243,10 +313,14 @@ impl World {
                 };
                 self.with(to, |crew| crew.receive(from, epoch, tasks.into_iter().map(work)));
             }
-            Message::Report { task, all } => {
-                self.with(to, |crew| crew.reported(AwayId(task), all));
+            Message::Report { task, all, cancelled } => {
+                self.with(to, |crew| crew.reported(AwayId(task), all, cancelled));
             }
             Message::Return { task } => self.with(to, |crew| crew.returned(AwayId(task))),
+            Message::Cancel { task, gave } => {
+                self.with(to, |crew| crew.cancelled(from, AwayId(task), gave));
+            }
+            Message::Fulfil => self.fulfil(to),
         }
     }
 
@@ -281,7 +355,15 @@ impl Model for Programs {
             }
         }
         events.extend((0..world.giving.len()).filter(|node| world.giving[*node]).map(Event::Give));
-        events.extend((0..world.messages.len()).map(Event::Deliver));
+        // Messages from one node to another arrive in their order: a report does not overtake what its task has cancelled.
+        let may_come = |place: &usize| {
+            let (from, to, message) = &world.messages[*place];
+            let cancels = |(other, target, message): &(usize, usize, Message)| {
+                (other, target) == (from, to) && matches!(message, Message::Cancel { .. })
+            };
+            !matches!(message, Message::Report { .. }) || !world.messages.iter().any(cancels)
+        };
+        events.extend((0..world.messages.len()).filter(may_come).map(Event::Deliver));
     }
 
     fn next_state(&self, world: &World, event: Event) -> Option<World> {
@@ -378,4 +460,48 @@ fn three_nodes_steal_from_thieves() {
 fn groups_wait_for_all_descendants_and_dependences_for_bodies() {
     let main: &[Op] = &[BeginGroup, SpawnAfter(2), SpawnAfter(3), Now(2), EndGroup, Barrier];
     check(&[0, 1], &[main, &[Barrier], &[Spawn(3)], &[]]);
+}
+
+#[test]
+fn tasks_of_a_cancelled_group_are_not_run() {
+    // The second task follows the one that cancels; the third one has begun, or is discarded.
+    let main: &[Op] = &[BeginGroup, SpawnAfter(2), SpawnAfter(3), Spawn(4), EndGroup, Barrier];
+    check(&[0, 1], &[main, &[Barrier], &[Cancel], &[Never], &[]]);
+}
+
+#[test]
+fn what_a_task_makes_after_it_has_cancelled_its_group_is_not_run() {
+    let main: &[Op] = &[BeginGroup, Spawn(3), EndGroup, Barrier];
+    check(&[0, 1, 1], &[main, &[Barrier], &[Barrier], &[Spawn(4), Cancel, Spawn(5)], &[], &[Never]]);
+}
+
+#[test]
+fn groups_of_stolen_tasks_are_cancelled_over_three_nodes() {
+    let main: &[Op] = &[BeginGroup, SpawnAfter(3), SpawnAfter(5), EndGroup, Barrier];
+    check(&[0, 1, 2], &[main, &[Barrier], &[Barrier], &[Spawn(4), Wait], &[Cancel], &[Never]]);
+}
+
+#[test]
+fn an_inner_group_is_cancelled_alone() {
+    let main: &[Op] = &[BeginGroup, Spawn(2), BeginGroup, Cancel, Spawn(3), EndGroup, EndGroup, Barrier];
+    check(&[0, 1], &[main, &[Barrier], &[], &[Never]]);
+}
+
+#[test]
+fn a_task_ends_when_its_event_is_fulfilled() {
+    let main: &[Op] = &[SpawnDetached(2), Spawn(3), Wait, Barrier];
+    check(&[0, 1], &[main, &[Barrier], &[], &[Fulfil]]);
+}
+
+#[test]
+fn a_task_fulfils_its_own_event_or_its_child_does() {
+    let main: &[Op] = &[BeginGroup, SpawnDetached(2), EndGroup, Barrier];
+    check(&[0, 1], &[main, &[Barrier], &[Fulfil]]);
+    check(&[0, 1], &[main, &[Barrier], &[Spawn(3)], &[Fulfil]]);
+}
+
+#[test]
+fn events_of_cancelled_tasks_need_not_be_fulfilled() {
+    let main: &[Op] = &[BeginGroup, SpawnDetached(2), Spawn(3), EndGroup, Barrier];
+    check(&[0, 1], &[main, &[Barrier], &[Fulfil], &[Cancel]]);
 }

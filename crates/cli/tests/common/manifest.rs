@@ -11,6 +11,8 @@ pub(crate) struct Line {
     pub arguments: Vec<String>,
     /// Whether release consistency is enough for it.
     pub race_free: bool,
+    /// Variables of its environment.
+    pub variables: Vec<(String, String)>,
     /// Whether it can be run natively on any computer; if not, it checks its results itself.
     pub native: bool,
 }
@@ -31,6 +33,11 @@ fn parse(text: &str) -> Line {
         program: program.trim().to_owned(),
         arguments: arguments.split_whitespace().map(str::to_owned).collect(),
         race_free: tags.contains(&"both"),
+        variables: tags
+            .iter()
+            .filter_map(|tag| tag.strip_prefix("env=")?.split_once('='))
+            .map(|(name, value)| (name.to_owned(), value.to_owned()))
+            .collect(),
         native: !tags.contains(&"memory"),
     }
 }

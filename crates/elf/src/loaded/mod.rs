@@ -20,6 +20,7 @@ pub struct LoadedObject<'a> {
     base: usize,
     path: &'a Path,
     headers: &'a [Elf64_Phdr],
+    thread_locals: usize,
 }
 
 /// Calls `visitor` for each object, the executable first, in the order in which the loader came upon them, until it breaks
@@ -151,6 +152,7 @@ impl<'a> LoadedObject<'a> {
                 base: to_usize(info.dlpi_addr),
                 path: Path::new(OsStr::from_bytes(CStr::from_ptr(info.dlpi_name).to_bytes())),
                 headers: std::slice::from_raw_parts(info.dlpi_phdr, usize::from(info.dlpi_phnum)),
+                thread_locals: info.dlpi_tls_data as usize,
             }
         }
     }
@@ -241,6 +243,14 @@ impl<'a> LoadedObject<'a> {
     pub fn read_only_pages(&self) -> Range<usize> {
         let Range { start, end } = self.relocated_once();
         start / PAGE_SIZE * PAGE_SIZE..end / PAGE_SIZE * PAGE_SIZE
+    }
+
+    /// Where the calling thread has its own thread-local variables of this object; empty if there are none.
+    #[must_use]
+    pub fn thread_locals(&self) -> Range<usize> {
+        let length = self.segment(libc::PT_TLS).map_or(0, |header| to_usize(header.p_memsz));
+        let length = if self.thread_locals == 0 { 0 } else { length };
+        self.thread_locals..self.thread_locals + length
     }
 
     /// Its build ID; empty if it has none.

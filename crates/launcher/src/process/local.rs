@@ -23,8 +23,9 @@ use std::path::Path;
 use std::thread;
 use std::time::Instant;
 
-/// Variables that the launcher sets for the dynamic loader and for the runtime library.
-const HIDDEN: [&str; 3] = ["LD_PRELOAD", "LD_BIND_NOW", BOOT_VARIABLE];
+/// Variables that the launcher sets for the dynamic loader, for the runtime library, and for OpenMP's own runtime: on each node that
+/// would show settings that are not in force, and bind the node's first thread, and so all that it starts, to a processor.
+const HIDDEN: [&str; 5] = ["LD_PRELOAD", "LD_BIND_NOW", BOOT_VARIABLE, "OMP_DISPLAY_ENV", "OMP_PROC_BIND"];
 
 struct NodeProcess {
     number: u16,
@@ -138,7 +139,7 @@ impl LocalNodes {
         &self,
         image: &ProcessImage,
         library: &Path,
-    ) -> Result<[(&'static str, OsString); 3], Failure> {
+    ) -> Result<[(&'static str, OsString); HIDDEN.len()], Failure> {
         let mut preload = library.as_os_str().to_owned();
         if preload.as_encoded_bytes().iter().any(|byte| matches!(byte, b' ' | b':')) {
             return Err(Failure::cannot(format!(
@@ -151,7 +152,15 @@ impl LocalNodes {
             preload.push(others);
         }
         let boot = self.reserved.boot().to_string();
-        Ok([(HIDDEN[0], preload), (HIDDEN[1], "1".into()), (HIDDEN[2], boot.into())])
+        let [loader, bind, runtime, display, place] = HIDDEN;
+        let no = OsString::from("FALSE");
+        Ok([
+            (loader, preload),
+            (bind, "1".into()),
+            (runtime, boot.into()),
+            (display, no.clone()),
+            (place, no),
+        ])
     }
 
     /// Takes the reports that have arrived from one node.

@@ -48,6 +48,8 @@ struct Claimed {
     batch: u64,
     /// When it claimed last.
     since: Option<Instant>,
+    /// It was cancelled: what is left may be lost.
+    abandoned: bool,
 }
 
 static CLAIMED: Mutex<Vec<Claimed>> = Mutex::new(vec![]);
@@ -64,6 +66,13 @@ pub(super) fn next(chunks: &Chunks) -> Option<Range<u64>> {
     with(chunks, |claimed| claimed.add(chunks, start..end))
 }
 
+/// A construct was cancelled.
+pub(super) fn abandon(construct: Construct) {
+    if let Some(claimed) = lock(&CLAIMED).iter_mut().find(|claimed| claimed.construct == construct) {
+        claimed.abandoned = true;
+    }
+}
+
 fn with<R>(chunks: &Chunks, act: impl FnOnce(&mut Claimed) -> R) -> R {
     let Chunks { construct, settled, .. } = *chunks;
     let mut all = lock(&CLAIMED);
@@ -74,7 +83,7 @@ fn with<R>(chunks: &Chunks, act: impl FnOnce(&mut Claimed) -> R) -> R {
         all.retain(|claimed| !of_team(&claimed) || claimed.construct.number > settled);
         if all.len() >= MOST {
             // Of teams that have ended; of others what they lose is asked again.
-            all.retain(|claimed| !claimed.ranges.is_empty());
+            all.retain(|claimed| !claimed.ranges.is_empty() && !claimed.abandoned);
         }
         all.push(Claimed::new(construct, batch));
         all.len() - 1
@@ -84,7 +93,7 @@ fn with<R>(chunks: &Chunks, act: impl FnOnce(&mut Claimed) -> R) -> R {
 
 impl Claimed {
     fn new(construct: Construct, batch: u64) -> Self {
-        Self { construct, ranges: vec![], next: 0, batch, since: None }
+        Self { construct, ranges: vec![], next: 0, batch, since: None, abandoned: false }
     }
 
     /// Takes a chunk of what was claimed; if there is none, what to claim.

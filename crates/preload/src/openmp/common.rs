@@ -68,6 +68,20 @@ pub(super) fn leave() {
     }
 }
 
+/// Frees the memory of all constructs of the calling thread's team, in which no thread is any more.
+pub(super) fn clear() {
+    let team = context::get().team;
+    // SAFETY: the team is the calling thread's; the list is used with the lock held.
+    unsafe {
+        let list = &raw mut (*team).commons;
+        sync::lock(list);
+        while !(*list).is_null() {
+            remove(team, *list);
+        }
+        sync::unlock(list);
+    }
+}
+
 /// Removes an entry that no thread uses any more.
 ///
 /// # Safety

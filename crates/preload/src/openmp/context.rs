@@ -24,6 +24,8 @@ pub(super) struct Context {
     pub sequence: u64,
     /// What it was at the last barrier: no thread of the team is in those constructs any more.
     pub settled: u64,
+    /// What its epoch was when the region began; 0 outside all regions.
+    pub begun: u64,
     /// The part of the team's life, from one barrier to the next, in which it is. It is larger than those of earlier teams at the same
     /// address.
     pub epoch: u64,
@@ -92,6 +94,7 @@ impl Context {
             league: League::ALONE,
             sequence: 0,
             settled: 0,
+            begun: 0,
             epoch: 0,
             share: None,
             trip: 0,

@@ -3,12 +3,13 @@
 //! They are in memory of this library, under a lock of the node. Who has it touches no memory that other nodes share and waits
 //! for nothing: threads that receive messages take it too.
 
+use super::cancel::Cancelled;
 use super::task_messages;
 use super::team::Team;
 use crate::private_stack::uninterrupted;
 use gondwana_locks::lock;
 use gondwana_node::{Node, Waker};
-use gondwana_tasks::{Crew as Machine, Effects};
+use gondwana_tasks::{Crew as Machine, Effects, Scope};
 use std::cell::Cell;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -21,6 +22,8 @@ const MOST_WAITING: usize = 64;
 pub(super) struct Crew {
     /// The team's address.
     pub team: u64,
+    /// What was cancelled, as far as this node knows.
+    pub cancelled: Cancelled,
     state: Mutex<State>,
     /// Of the machine, as far as is known without the lock.
     unfinished: AtomicUsize,
@@ -59,7 +62,8 @@ pub(super) fn named(node: &'static Node, team: u64) -> &'static Crew {
         *lock(&CREWS).entry(team).or_insert_with(|| {
             let state = State { machine: Machine::new(node.nodes()), garbage: vec![] };
             let (unfinished, waiting) = (AtomicUsize::new(0), AtomicUsize::new(0));
-            Box::leak(Box::new(Crew { team, state: Mutex::new(state), unfinished, waiting }))
+            let (state, cancelled) = (Mutex::new(state), Cancelled::default());
+            Box::leak(Box::new(Crew { team, cancelled, state, unfinished, waiting }))
         })
     })
 }
@@ -68,6 +72,11 @@ impl Crew {
     /// True if no more tasks are to wait.
     pub(super) fn is_full(&self, threads: u32) -> bool {
         self.waiting.load(Ordering::Relaxed) >= MOST_WAITING * threads as usize
+    }
+
+    /// True if the group of the tasks that are made in a scope is cancelled.
+    pub(super) fn is_cancelled(&'static self, scope: Scope) -> bool {
+        uninterrupted(move || lock(&self.state).machine.is_cancelled(scope))
     }
 
     /// True if a thread at the barrier has nothing to do for tasks. What they have done is seen then.

@@ -70,7 +70,7 @@ fn present() -> Option<*mut Nest> {
 ///
 /// # Safety
 /// It has a number for each loop.
-unsafe fn post(iteration: impl Fn(u64) -> u64) {
+pub(super) unsafe fn post(iteration: impl Fn(u64) -> u64) {
     let Some(nest) = present() else { return };
     // SAFETY: the caller's promise; numbers are used with the lock held.
     unsafe {
@@ -88,7 +88,7 @@ unsafe fn post(iteration: impl Fn(u64) -> u64) {
 ///
 /// # Safety
 /// It has a number for each loop.
-unsafe fn wait(iteration: impl Fn(u64) -> u64) {
+pub(super) unsafe fn wait(iteration: impl Fn(u64) -> u64) {
     let Some(nest) = present() else { return };
     // SAFETY: as in `post`.
     unsafe {
@@ -101,6 +101,25 @@ unsafe fn wait(iteration: impl Fn(u64) -> u64) {
         }
         sync::unlock(&raw const (*nest).lock);
     }
+}
+
+/// The calling thread enters a nest with the counts of its loops. Returns the memory that the threads have in common behind it.
+pub(super) fn enter(counts: &[u64], extra: usize) -> *mut u8 {
+    let bytes = Nest::bytes(counts).next_multiple_of(64);
+    let all = common::enter(extra.saturating_add(bytes), 64, |all| {
+        let nest = all.cast::<Nest>();
+        // SAFETY: the memory has room for the nest with its counts.
+        unsafe {
+            (*nest).depth = counts.len() as u64;
+            std::ptr::copy_nonoverlapping(counts.as_ptr(), Nest::word(nest, 0), counts.len());
+        }
+    });
+    all.wrapping_add(bytes)
+}
+
+/// True if the calling thread is in a nest.
+pub(super) fn is_inside() -> bool {
+    present().is_some()
 }
 
 /// Begins a nest with the counts of its loops.
@@ -127,13 +146,9 @@ unsafe fn begin<T: From64>(
     // SAFETY: the caller's promise; the memory has room for what is written.
     unsafe {
         super::reduction::begin_construct(reductions);
-        let all = common::enter(extra.saturating_add(Nest::bytes(counts).next_multiple_of(64)), 64, |all| {
-            let nest = all.cast::<Nest>();
-            (*nest).depth = counts.len() as u64;
-            std::ptr::copy_nonoverlapping(counts.as_ptr(), Nest::word(nest, 0), counts.len());
-        });
+        let behind = enter(counts, extra);
         if !memory.is_null() {
-            *memory = all.add(Nest::bytes(counts).next_multiple_of(64)).cast();
+            *memory = behind.cast();
         }
         loops::next(from, to)
     }

@@ -1,5 +1,6 @@
 //! Loops whose iterations are dealt out while they run.
 
+use super::cancel;
 use super::context;
 use super::membership::{self, Body};
 use super::region;
@@ -262,8 +263,7 @@ pub(super) unsafe extern "C" fn GOMP_loop_end() {
 #[unsafe(no_mangle)]
 pub(super) unsafe extern "C" fn GOMP_loop_end_cancel() -> bool {
     work_sharing::leave();
-    membership::barrier();
-    false
+    cancel::barrier()
 }
 
 /// # Safety

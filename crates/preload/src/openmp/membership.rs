@@ -1,6 +1,8 @@
 //! A thread as a member of a team: it enters a region, runs the body, and leaves.
 
+use super::affinity;
 use super::assignment::Assignment;
+use super::cancel;
 use super::context::{self, Context};
 use super::sync;
 use super::task;
@@ -19,12 +21,19 @@ pub(super) fn come(assignment: &Assignment, number: u32) {
         Some(first) => (sequence + 1, Some(first.numbered(sequence + 1))),
         None => (sequence, None),
     };
-    context::set(Context { league, share, sequence: next, settled: sequence, epoch: sequence, ..context });
+    let (settled, begun, epoch) = (sequence, sequence, sequence);
+    context::set(Context { league, share, sequence: next, settled, begun, epoch, ..context });
+    affinity::show();
 }
 
 /// Waits for the other threads at the end of a region.
 pub(super) fn leave() {
     barrier();
+    if cancel::was_region_cancelled() {
+        // Others may have met this thread at another barrier of the region.
+        barrier();
+        cancel::clear();
+    }
     task::end();
 }
 
@@ -44,7 +53,7 @@ pub(super) fn take_part(assignment: &Assignment, number: u32) {
 /// Waits for all threads of the team, and for all its tasks.
 pub(super) fn barrier() {
     let Context { team, shape, sequence, epoch, .. } = context::get();
-    if shape.threads == 1 {
+    if shape.threads == 1 && !shape.tasking {
         return;
     }
     let barrier = Team::barrier_of(team);

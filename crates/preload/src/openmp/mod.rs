@@ -5,15 +5,20 @@
 //! messages keep in step, so it is correct under each consistency. Parts of libgomp without a counterpart here
 //! that touch no other thread (devices, leagues of teams) carry out what this runtime has put in order.
 
+mod affinity;
 mod assignment;
+mod cancel;
 mod claimed;
 mod common;
 mod constructs;
 mod context;
+mod copyin;
 mod crew;
 mod critical;
 mod depend;
+mod display;
 mod doacross;
+mod event;
 mod fortran;
 mod kmpc;
 mod league;
@@ -24,6 +29,7 @@ mod membership;
 mod names;
 mod ordered;
 mod parallel;
+mod places;
 mod pool;
 mod query;
 mod reduction;
@@ -44,3 +50,9 @@ mod team;
 mod work_sharing;
 
 pub(crate) use task_messages::{later, told};
+
+/// Called by the thread that the system has started this node with, before the program begins.
+pub(crate) fn begin(node: &gondwana_node::Node) {
+    copyin::begin();
+    display::begin(node);
+}

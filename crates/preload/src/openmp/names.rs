@@ -7,17 +7,14 @@ use std::process::Command;
 const OTHERS: [&str; 8] =
     ["acc_", "GOACC_", "GOMP_PLUGIN_", "GOMP_offload_", "GOMP_1.", "GOMP_2.", "OMP_", "OACC_"];
 
-/// What libgomp serves. It touches no other thread and knows nothing of teams: allocators, devices (there are none), places
-/// (of the node that asks), texts that show settings, the defaults of `teams`, and what gcc before version 5 calls for
-/// `target`.
+/// What libgomp serves. It touches no other thread and knows nothing of teams: allocators, devices (there are none), the
+/// defaults of `teams`, and what gcc before version 5 calls for `target`.
 const SERVED: &str = "
     GOMP_alloc GOMP_free omp_alloc omp_aligned_alloc omp_calloc omp_aligned_calloc omp_realloc omp_free
     omp_init_allocator omp_destroy_allocator omp_get_default_allocator omp_set_default_allocator
     omp_get_default_device omp_set_default_device omp_get_device_num omp_get_initial_device omp_get_num_devices
     omp_is_initial_device omp_pause_resource omp_pause_resource_all omp_target_alloc omp_target_associate_ptr
     omp_target_disassociate_ptr omp_target_free omp_target_is_present omp_target_memcpy omp_target_memcpy_rect
-    omp_get_partition_num_places omp_get_partition_place_nums omp_get_place_num_procs omp_get_place_proc_ids
-    omp_capture_affinity omp_display_affinity omp_display_env omp_get_affinity_format omp_set_affinity_format
     omp_get_max_teams omp_set_num_teams omp_get_teams_thread_limit omp_set_teams_thread_limit
     GOMP_error GOMP_warning GOMP_target GOMP_target_data GOMP_target_data_ext GOMP_target_end_data
     GOMP_target_update GOMP_teams

@@ -1,8 +1,8 @@
-//! `parallel`, `barrier`, and the supported part of `cancel`.
+//! `parallel` and `barrier`.
 
 use super::membership::{self, Body};
 use super::region;
-use libc::{c_int, c_uint, c_void};
+use libc::{c_uint, c_void};
 
 /// # Safety
 /// Called by code that gcc has compiled.
@@ -36,28 +36,4 @@ pub(super) unsafe extern "C" fn GOMP_parallel_end() {
 #[unsafe(no_mangle)]
 pub(super) unsafe extern "C" fn GOMP_barrier() {
     membership::barrier();
-}
-
-/// # Safety
-/// Called by code that gcc has compiled.
-#[unsafe(no_mangle)]
-pub(super) unsafe extern "C" fn GOMP_barrier_cancel() -> bool {
-    membership::barrier();
-    false
-}
-
-/// Nothing is ever cancelled, as where `OMP_CANCELLATION` is not set.
-///
-/// # Safety
-/// Called by code that gcc has compiled.
-#[unsafe(no_mangle)]
-pub(super) unsafe extern "C" fn GOMP_cancel(_which: c_int, _wanted: bool) -> bool {
-    false
-}
-
-/// # Safety
-/// Called by code that gcc has compiled.
-#[unsafe(no_mangle)]
-pub(super) unsafe extern "C" fn GOMP_cancellation_point(_which: c_int) -> bool {
-    false
 }

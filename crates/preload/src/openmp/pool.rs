@@ -5,6 +5,7 @@
 //! threads, start new threads.
 
 use super::assignment::Assignment;
+use super::kmpc;
 use super::membership;
 use super::settings;
 use super::sync;
@@ -71,19 +72,33 @@ pub(super) fn is_possible() -> bool {
 pub(super) fn has_tasks() -> bool {
     static HAS: OnceLock<bool> = OnceLock::new();
     *HAS.get_or_init(|| {
-        let makes = |name: &str| {
+        is_needed(|name| {
             name.starts_with("GOMP_target_")
                 || matches!(
                     name,
                     "GOMP_task" | "GOMP_taskloop" | "GOMP_taskloop_ull" | "__kmpc_omp_task_alloc"
                 )
-        };
-        let found = loaded::visit(|object| match object.needs_symbol(makes) {
-            true => ControlFlow::Break(()),
-            false => ControlFlow::Continue(()),
-        });
-        found.is_some()
+        })
     })
+}
+
+/// True if a thread that is alone in its team queues tasks rather than run them at once: they may be cancelled, or one may wait for an
+/// event that a later one fulfils.
+pub(super) fn one_thread_has_tasks() -> bool {
+    static HAS: OnceLock<bool> = OnceLock::new();
+    *HAS.get_or_init(|| {
+        settings::get().cancellation
+            || is_needed(|name| matches!(name, "omp_fulfill_event" | "omp_fulfill_event_"))
+    })
+}
+
+/// True if some object of the program needs a symbol with such a name.
+fn is_needed(name: impl Fn(&str) -> bool) -> bool {
+    let found = loaded::visit(|object| match object.needs_symbol(&name) {
+        true => ControlFlow::Break(()),
+        false => ControlFlow::Continue(()),
+    });
+    found.is_some()
 }
 
 /// The number before those of a new region's work-sharing constructs, of which it may have 2^32. No other region that this node has
@@ -184,6 +199,7 @@ extern "C" fn begin(place: *mut c_void) -> *mut c_void {
             let assignment = unsafe { place.read() };
             sync::discard(place);
             membership::take_part(&assignment, number);
+            kmpc::end_threadprivate();
         }
         Work::Pool(team, mut last) => loop {
             let words;

@@ -28,6 +28,8 @@ macro_rules! exported {
     )*};
 }
 
+pub(super) use exported;
+
 exported! {
     fn omp_get_thread_num, omp_get_thread_num_() -> c_int = int(context::get().number);
     fn omp_get_num_threads, omp_get_num_threads_() -> c_int = int(context::get().threads());
@@ -58,15 +60,12 @@ exported! {
     fn omp_get_level, omp_get_level_() -> c_int = int(context::get().levels().0);
     fn omp_get_active_level, omp_get_active_level_() -> c_int = int(context::get().levels().1);
     fn omp_get_ancestor_thread_num, omp_get_ancestor_thread_num_(level: c_int) -> c_int =
-        at_level(level).map_or(-1, |(_, number)| int(number));
+        ancestor(level);
     fn omp_get_team_size, omp_get_team_size_(level: c_int) -> c_int =
         at_level(level).map_or(-1, |(threads, _)| int(threads));
     fn omp_get_team_num, omp_get_team_num_() -> c_int = context::get().league.team;
     fn omp_get_num_teams, omp_get_num_teams_() -> c_int = context::get().league.teams;
-    fn omp_get_cancellation, omp_get_cancellation_() -> c_int = 0;
-    fn omp_get_proc_bind, omp_get_proc_bind_() -> c_int = 0;
-    fn omp_get_num_places, omp_get_num_places_() -> c_int = 0;
-    fn omp_get_place_num, omp_get_place_num_() -> c_int = -1;
+    fn omp_get_cancellation, omp_get_cancellation_() -> c_int = c_int::from(settings::get().cancellation);
     fn omp_get_max_task_priority, omp_get_max_task_priority_() -> c_int = int(settings::get().priority);
     fn omp_get_wtime, omp_get_wtime_() -> c_double = seconds(libc::clock_gettime);
     fn omp_get_wtick, omp_get_wtick_() -> c_double = seconds(libc::clock_getres);
@@ -74,6 +73,11 @@ exported! {
         if let Some(schedule) = Schedule::of(kind.cast_unsigned(), i64::from(chunk)) {
             context::update(|context| context.controls.schedule = schedule);
         };
+}
+
+/// The number of the calling thread's ancestor at a level; -1 if there is none.
+pub(super) fn ancestor(level: c_int) -> c_int {
+    at_level(level).map_or(-1, |(_, number)| int(number))
 }
 
 /// The number of threads of the calling thread's ancestor team at a level, and the ancestor's number in it.

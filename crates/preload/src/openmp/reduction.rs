@@ -168,7 +168,7 @@ unsafe fn find(words: Words, address: usize, thread: u32) -> Option<(usize, usiz
 }
 
 /// The calling thread's copy of a variable that it takes part in reducing, and the variable.
-fn own_copy(address: usize) -> (usize, usize) {
+pub(super) fn own_copy(address: usize) -> (usize, usize) {
     let Context { number, mut reductions, .. } = context::get();
     // SAFETY: reductions and what describes them live as long as the tasks of their group.
     unsafe {
@@ -182,6 +182,36 @@ fn own_copy(address: usize) -> (usize, usize) {
         }
     }
     crate::report::fatal("OpenMP: in_reduction names a variable that no task reduction around it names")
+}
+
+/// The calling thread comes into the scope of reductions of variables, each with its address and the place of its copy among those
+/// of a thread, which have so many bytes. Returns their description, for [`end`].
+pub(super) fn begin(
+    variables: impl ExactSizeIterator<Item = (usize, usize)>,
+    bytes: usize,
+    copies: *mut u8,
+    threads: u32,
+) -> *mut usize {
+    let count = variables.len();
+    let words: Words = common::zeroed(size_of::<usize>() * (at::VARIABLES + 3 * count), 64).cast();
+    // SAFETY: the block was made for so many words.
+    unsafe {
+        words.add(at::COUNT).write(count);
+        words.add(at::BYTES).write(bytes);
+        for (index, (address, copy)) in variables.enumerate() {
+            let variable = words.add(at::VARIABLES + 3 * index);
+            variable.write(address);
+            variable.add(1).write(copy);
+        }
+        place(words, copies, threads);
+    }
+    push(words);
+    words
+}
+
+/// The calling thread leaves the scope of the reductions of its last [`begin`].
+pub(super) fn end() {
+    sync::discard(pop());
 }
 
 /// Replaces the addresses of variables by those of the calling thread's copies. The variables of the first `originals` follow

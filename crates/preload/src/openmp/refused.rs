@@ -18,7 +18,3 @@ macro_rules! refused {
 }
 
 pub(super) use refused;
-
-refused! {
-    "a task with a detach clause": omp_fulfill_event omp_fulfill_event_;
-}

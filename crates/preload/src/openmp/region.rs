@@ -2,6 +2,7 @@
 
 use super::assignment::Assignment;
 use super::context::{self, Context};
+use super::copyin;
 use super::kmpc::fork::Call;
 use super::membership::{self, Body};
 use super::pool::{self, Started};
@@ -54,7 +55,9 @@ fn begin_with(
     }
     let mut assignment = Assignment {
         team: null_mut(),
-        shape: before.shape.inside(threads, pool::has_tasks()),
+        shape: before
+            .shape
+            .inside(threads, pool::has_tasks() && (threads > 1 || pool::one_thread_has_tasks())),
         sequence: pool::next_sequence(),
         function: function as usize,
         data: data as usize,
@@ -63,6 +66,9 @@ fn begin_with(
         first,
         call,
     };
+    if threads > 1 {
+        copyin::share(&assignment);
+    }
     let started = pool::start(&mut assignment, parent, before.number);
     membership::come(&assignment, 0);
     OpenRegion { team: assignment.team, before, started }

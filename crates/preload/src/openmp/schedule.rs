@@ -63,6 +63,22 @@ impl Schedule {
     }
 }
 
+impl std::fmt::Display for Schedule {
+    /// As libgomp shows the setting: the chunk where it is not the usual one.
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let (name, usual) = match self.kind {
+            Kind::Static => ("STATIC", 0),
+            Kind::Dynamic => ("DYNAMIC", 1),
+            Kind::Guided => ("GUIDED", 1),
+            Kind::Auto => ("AUTO", 0),
+        };
+        match self.chunk {
+            chunk if chunk == usual => formatter.write_str(name),
+            chunk => write!(formatter, "{name},{chunk}"),
+        }
+    }
+}
+
 /// A loop: `count` iterations from `start` on, `step` apart, in arithmetic modulo 2^64.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Loop {
@@ -179,6 +195,9 @@ mod tests {
         assert_eq!(Schedule::parse("guided,4"), Some(Schedule { kind: Kind::Guided, chunk: 4 }));
         assert_eq!(Schedule::parse("monotonic:STATIC"), Some(Schedule { kind: Kind::Static, chunk: 0 }));
         assert_eq!(Schedule::parse("dynamic,x"), None);
+        let shown = |text| Schedule::parse(text).map(|schedule| schedule.to_string());
+        assert_eq!(shown("guided,4").as_deref(), Some("GUIDED,4"));
+        assert_eq!(shown("dynamic").as_deref(), Some("DYNAMIC"));
         assert_eq!(Schedule::of(0x8000_0002, 5), Some(Schedule { kind: Kind::Dynamic, chunk: 5 }));
     }
 }

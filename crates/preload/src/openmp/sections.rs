@@ -1,5 +1,6 @@
 //! `sections`: numbers handed out one by one.
 
+use super::cancel;
 use super::membership;
 use super::region;
 use super::share::Share;
@@ -38,8 +39,7 @@ pub(super) unsafe extern "C" fn GOMP_sections_end() {
 #[unsafe(no_mangle)]
 pub(super) unsafe extern "C" fn GOMP_sections_end_cancel() -> bool {
     work_sharing::leave();
-    membership::barrier();
-    false
+    cancel::barrier()
 }
 
 /// # Safety

@@ -1,5 +1,6 @@
 //! OpenMP's environment variables.
 
+use super::affinity::USUAL;
 use super::schedule::Schedule;
 use gondwana_node::Node;
 use std::sync::OnceLock;
@@ -7,6 +8,42 @@ use std::sync::OnceLock;
 /// Levels of parallel regions that may have several threads each, if the environment does not limit them but allows
 /// several.
 pub(super) const MOST_LEVELS: u32 = 255;
+
+/// How threads are to be bound to places, by the numbers that programs know the ways by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Bind {
+    False = 0,
+    True = 1,
+    Primary = 2,
+    Close = 3,
+    Spread = 4,
+}
+
+impl Bind {
+    /// Reads what `OMP_PROC_BIND` may hold: a way for each level, of which the first counts.
+    fn parse(text: &str) -> Option<Self> {
+        let first = text.split(',').next().unwrap_or("").trim().to_ascii_lowercase();
+        Some(match first.as_str() {
+            "false" => Self::False,
+            "true" => Self::True,
+            "primary" | "master" => Self::Primary,
+            "close" => Self::Close,
+            "spread" => Self::Spread,
+            _ => return None,
+        })
+    }
+
+    /// As settings are shown.
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Self::False => "FALSE",
+            Self::True => "TRUE",
+            Self::Primary => "MASTER",
+            Self::Close => "CLOSE",
+            Self::Spread => "SPREAD",
+        }
+    }
+}
 
 /// The settings of the whole run.
 pub(super) struct Settings {
@@ -22,6 +59,16 @@ pub(super) struct Settings {
     pub limit: u32,
     /// The largest priority of a task; priorities are hints, and all tasks are served alike.
     pub priority: u32,
+    /// Whether `cancel` has an effect.
+    pub cancellation: bool,
+    /// The wish of `OMP_PROC_BIND`.
+    pub bind: Bind,
+    /// Places were asked for: the nodes are.
+    pub has_places: bool,
+    /// Each thread shows where it runs.
+    pub display_affinity: bool,
+    /// How it does so.
+    pub affinity_format: String,
     /// Bytes of each stack, if they are not the system's choice.
     pub stack: Option<usize>,
 }
@@ -51,7 +98,15 @@ fn read(variable: &dyn Fn(&str) -> Option<String>, processors: u32) -> Settings 
     });
     let several = threads.as_ref().is_some_and(|list| list.len() > 1);
     let nested = truth("OMP_NESTED").unwrap_or(several);
+    let said = |name: &str| variable(name).filter(|text| !text.trim().is_empty());
+    let places = said("OMP_PLACES").or_else(|| said("GOMP_CPU_AFFINITY")).is_some();
+    let usual = if places { Bind::True } else { Bind::False };
+    let bind = variable("OMP_PROC_BIND").and_then(|text| Bind::parse(&text)).unwrap_or(usual);
     Settings {
+        bind,
+        has_places: bind != Bind::False,
+        display_affinity: truth("OMP_DISPLAY_AFFINITY").unwrap_or(false),
+        affinity_format: said("OMP_AFFINITY_FORMAT").unwrap_or_else(|| USUAL.to_owned()),
         threads: threads.unwrap_or_else(|| vec![processors]),
         dynamic: truth("OMP_DYNAMIC").unwrap_or(false),
         levels: variable("OMP_MAX_ACTIVE_LEVELS")
@@ -60,6 +115,7 @@ fn read(variable: &dyn Fn(&str) -> Option<String>, processors: u32) -> Settings 
         schedule: variable("OMP_SCHEDULE").and_then(|text| Schedule::parse(&text)).unwrap_or_default(),
         limit: number("OMP_THREAD_LIMIT").unwrap_or(u32::MAX),
         priority: number("OMP_MAX_TASK_PRIORITY").unwrap_or(0),
+        cancellation: truth("OMP_CANCELLATION").unwrap_or(false),
         stack: variable("OMP_STACKSIZE").and_then(|text| bytes(&text)),
     }
 }
@@ -91,6 +147,7 @@ mod tests {
     fn without_variables_each_processor_has_a_thread() {
         let settings = with(&[]);
         assert_eq!((settings.threads, settings.levels, settings.stack), (vec![6], 1, None));
+        assert!(!settings.cancellation && with(&[("OMP_CANCELLATION", " TRUE")]).cancellation);
     }
 
     #[test]
@@ -100,6 +157,18 @@ mod tests {
         assert_eq!(settings.priority, 5);
         assert_eq!((settings.threads, settings.levels), (vec![4, 2], MOST_LEVELS));
         assert_eq!(settings.stack, Some(2 << 20));
+    }
+
+    #[test]
+    fn places_are_asked_for_unless_threads_are_not_to_be_bound() {
+        let bind = |variables| {
+            let settings = with(variables);
+            (settings.bind, settings.has_places)
+        };
+        assert_eq!(bind(&[]), (Bind::False, false));
+        assert_eq!(bind(&[("OMP_PLACES", "cores")]), (Bind::True, true));
+        assert_eq!(bind(&[("OMP_PROC_BIND", "Spread, close")]), (Bind::Spread, true));
+        assert_eq!(bind(&[("OMP_PLACES", "cores"), ("OMP_PROC_BIND", "false")]), (Bind::False, false));
     }
 
     #[test]

@@ -204,16 +204,27 @@ unsafe fn meet(target: Target, depend: Addresses) {
         let data = (&raw mut task).cast();
         let arguments = Arguments { data, copy: None, size: size_of_val(&task), align: align_of_val(&task) };
         let flags = if depend.is_null() { 0 } else { flag::DEPEND };
-        task::make(run, arguments, asynchronous, flags, depend);
+        task::make(run, arguments, asynchronous, flags, depend, None);
     }
 }
 
 /// The function of the tasks.
-unsafe extern "C" fn run(data: *mut c_void) {
+pub(super) unsafe extern "C" fn run(data: *mut c_void) {
     // SAFETY: `meet` passes a construct of its own, which is this task's.
     unsafe {
+        (**data.cast::<*mut Target>()).carry_out();
+        discard(data);
+    }
+}
+
+/// Frees what belongs to a task, which has run or will not.
+///
+/// # Safety
+/// The data is of such a task.
+pub(super) unsafe fn discard(data: *mut c_void) {
+    // SAFETY: the caller's promise.
+    unsafe {
         let task = *data.cast::<*mut Target>();
-        (*task).carry_out();
         (*task).discard();
         sync::discard(task);
     }

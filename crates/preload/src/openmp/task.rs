@@ -1,10 +1,14 @@
 //! Tasks: any thread of the team may run them, at a barrier or while it waits for tasks.
 
+use super::cancel::{self, What};
 use super::context::{self, Context};
 use super::crew::{self, Crew};
 use super::depend;
+use super::event;
+use super::kmpc;
 use super::reduction::Reductions;
 use super::sync;
+use super::target;
 use super::task_wait;
 use gondwana_node::Node;
 use gondwana_page::to_usize;
@@ -68,7 +72,7 @@ pub(super) fn crew() -> Option<(&'static Node, &'static Crew)> {
     Some((node, crew::of(node, team)))
 }
 
-/// Makes a task.
+/// Makes a task, with an event if there is one.
 ///
 /// # Safety
 /// As gcc calls `GOMP_task`.
@@ -78,22 +82,34 @@ pub(super) unsafe fn make(
     wanted: bool,
     flags: u32,
     depend: *const *mut c_void,
+    event: Option<u64>,
 ) {
+    if cancel::is_cancelled(What::Group) {
+        // SAFETY: the caller's promise.
+        return unsafe { discard(function, arguments.data) };
+    }
     let last = flags & flag::FINAL != 0;
     let Context { shape, scope, epoch, last: inside_last, reductions, .. } = context::get();
     // SAFETY: the caller's promise.
     unsafe {
         let dependences = if flags & flag::DEPEND != 0 { depend::parse(depend) } else { vec![] };
         let may_wait = wanted && !inside_last;
-        let Some((node, crew)) = crew().filter(|(_, crew)| may_wait && !crew.is_full(shape.threads)) else {
+        // A thread that waits for an event would not run the tasks that there are too many of.
+        let is_to_wait = |crew: &Crew| may_wait && (event.is_some() || !crew.is_full(shape.threads));
+        let Some((node, crew)) = crew().filter(|(_, crew)| is_to_wait(crew)) else {
             task_wait::await_siblings(dependences);
-            return run_at_once(function, arguments, last);
+            run_at_once(function, arguments, last);
+            return event.into_iter().for_each(event::wait);
         };
         let data = arguments.copied() as u64;
         let (function, inherited) = (function as usize as u64, reductions as u64);
         let work = Work { function, data, last, inherited };
-        let scope = crew.with(node, move |crew| crew.create(epoch, scope, work, dependences));
+        let (scope, task) =
+            crew.with(node, move |crew| crew.create_with_event(epoch, scope, work, dependences, event));
         context::update(|context| context.scope = scope);
+        if let Some(event) = event {
+            event::attach(node, event, crew, task);
+        }
     }
 }
 
@@ -124,7 +140,17 @@ pub(super) fn end() {
 
 /// Runs a queued task.
 pub(super) fn run(node: &'static Node, crew: &'static Crew, run: Run) {
-    let Run { task, work, scope } = run;
+    let Run { task, work, scope, cancelled } = run;
+    if cancelled || cancel::is_cancelled(What::Region) {
+        // SAFETY: who made the task passed a function and its arguments.
+        unsafe {
+            discard(std::mem::transmute::<usize, Function>(to_usize(work.function)), work.data as *mut c_void)
+        };
+        if let Some(data) = crew.with(node, move |crew| crew.discard(task)) {
+            sync::discard(data as *mut u8);
+        }
+        return;
+    }
     let before = context::get();
     let reductions = work.inherited as *mut Reductions;
     context::set(Context { scope, last: work.last, reductions, ..before });
@@ -141,6 +167,22 @@ pub(super) fn run(node: &'static Node, crew: &'static Crew, run: Run) {
     }
 }
 
+/// A task is cancelled and will not run: frees what belongs to it beside its arguments. Those of gcc's tasks own nothing.
+///
+/// # Safety
+/// They are the function and the arguments of a task.
+unsafe fn discard(function: Function, data: *mut c_void) {
+    let place = function as usize;
+    // SAFETY: the caller's promise.
+    unsafe {
+        if place == kmpc::run_task as *const () as usize {
+            kmpc::discard_task(data);
+        } else if place == target::run as *const () as usize {
+            target::discard(data);
+        }
+    }
+}
+
 /// # Safety
 /// Called by code that gcc has compiled.
 #[unsafe(no_mangle)]
@@ -154,12 +196,19 @@ pub(super) unsafe extern "C" fn GOMP_task(
     flags: c_uint,
     depend: *mut *mut c_void,
     _priority: c_int,
-    _detach: *mut c_void,
+    detach: *mut u64,
 ) {
-    if flags & flag::DETACH != 0 {
-        super::refused::refuse("a task with a detach clause");
+    let event = (flags & flag::DETACH != 0).then(event::create);
+    if let Some(event) = event {
+        // SAFETY: gcc passes the place of the program's variable; the task's own is the first of its arguments.
+        unsafe {
+            detach.write(event);
+            if !data.is_null() {
+                data.cast::<u64>().write(event);
+            }
+        }
     }
     let arguments = Arguments::new(data, copy, size, align);
     // SAFETY: forwards what gcc passed.
-    unsafe { make(function, arguments, wanted, flags, depend) };
+    unsafe { make(function, arguments, wanted, flags, depend, event) };
 }

@@ -1,24 +1,36 @@
 //! What nodes tell each other of tasks.
 
+use super::affinity;
+use super::cancel;
+use super::copyin;
 use super::crew::{self, Crew};
+use super::event;
 use gondwana_node::{Node, Waker};
 use gondwana_page::to_usize;
-use gondwana_tasks::{AwayId, Effects, Gift, Report, Work};
+use gondwana_tasks::{AwayId, Cancel, Effects, Gift, Report, Work};
 use gondwana_topology::{Id, NodeId};
 
-/// The first words: threads here want tasks; here are tasks; a task has ended; this task goes back.
+/// The first words: threads here want tasks; here are tasks; a task has ended; this task goes back; a group is cancelled; a region or
+/// a loop is; an event is fulfilled; what variables hold;
+/// the affinity format.
 const ASK: u64 = 0;
 const GIVE: u64 = 1;
 const REPORT: u64 = 2;
 const RETURN: u64 = 3;
+const CANCEL_GROUP: u64 = 4;
+pub(super) const CANCEL: u64 = 5;
+pub(super) const FULFIL: u64 = 6;
+pub(super) const COPY_IN: u64 = 7;
+pub(super) const FORMAT: u64 = 8;
 
 /// The words for one task.
 const TASK: usize = 5;
 
 /// Does what a change of tasks asks for, by a thread that may wait.
 pub(super) fn send(node: &'static Node, crew: &'static Crew, effects: Effects<Waker>) {
-    for Report { to, task, all } in effects.reports {
-        node.tell(to, vec![REPORT, crew.team, task.0, all.into()]);
+    cancel_groups(node, crew, &effects);
+    for Report { to, task, all, cancelled } in effects.reports {
+        node.tell(to, vec![REPORT, crew.team, task.0, all.into(), cancelled.into()]);
     }
     if effects.give {
         give(node, crew);
@@ -27,8 +39,10 @@ pub(super) fn send(node: &'static Node, crew: &'static Crew, effects: Effects<Wa
 
 /// The same for a thread that receives messages: the service thread does it.
 pub(super) fn send_later(node: &'static Node, crew: &'static Crew, effects: &Effects<Waker>) {
-    for Report { to, task, all } in &effects.reports {
-        node.later(vec![REPORT, crew.team, task.0, (*all).into(), to.index() as u64]);
+    cancel_groups(node, crew, effects);
+    for Report { to, task, all, cancelled } in &effects.reports {
+        let (all, cancelled) = ((*all).into(), (*cancelled).into());
+        node.later(vec![REPORT, crew.team, task.0, all, cancelled, to.index() as u64]);
     }
     for (to, task) in &effects.returns {
         node.tell_only(*to, vec![RETURN, crew.team, task.0]);
@@ -38,11 +52,18 @@ pub(super) fn send_later(node: &'static Node, crew: &'static Crew, effects: &Eff
     }
 }
 
+/// Tells of cancelled groups, before what is told of their tasks.
+fn cancel_groups(node: &'static Node, crew: &Crew, effects: &Effects<Waker>) {
+    for Cancel { to, task, gave } in &effects.cancels {
+        node.tell_only(*to, vec![CANCEL_GROUP, crew.team, task.0, (*gave).into()]);
+    }
+}
+
 /// By the service thread.
 pub(crate) fn later(words: &[u64]) {
     let Some(node) = Node::current() else { return };
     match *words {
-        [REPORT, _, _, _, to] => node.tell(NodeId::from_index(to_usize(to)), words[..4].to_vec()),
+        [REPORT, _, _, _, _, to] => node.tell(NodeId::from_index(to_usize(to)), words[..5].to_vec()),
         [GIVE, team] => give(node, crew::named(node, team)),
         _ => {}
     }
@@ -88,8 +109,17 @@ pub(crate) fn told(from: NodeId, words: &[u64]) {
             machine.receive(from, epoch, tasks);
             None
         }),
-        [REPORT, team, task, all] => crew::named(node, team)
-            .on_message(node, |machine| machine.reported(AwayId(task), all != 0).filter(|data| *data != 0)),
+        [REPORT, team, task, all, cancelled] => crew::named(node, team).on_message(node, |machine| {
+            machine.reported(AwayId(task), all != 0, cancelled != 0).filter(|data| *data != 0)
+        }),
+        [CANCEL_GROUP, team, task, gave] => crew::named(node, team).on_message(node, |machine| {
+            machine.cancelled(from, AwayId(task), gave != 0);
+            None
+        }),
+        [CANCEL, team, what, epoch] => cancel::heard(node, team, what, epoch),
+        [FORMAT, ref format @ ..] => affinity::heard(format),
+        [COPY_IN, address, length, ref words @ ..] => copyin::heard(address, length, words),
+        [FULFIL, event] => event::fulfilled_elsewhere(node, event),
         _ => {}
     }
 }

@@ -58,7 +58,14 @@ unsafe fn run(
             let (start, end) = work.values(&(first..next));
             bounds.write(start);
             bounds.add(1).write(end);
-            task::make(function, arguments, flags & flag::IF != 0, flags & flag::FINAL, std::ptr::null());
+            task::make(
+                function,
+                arguments,
+                flags & flag::IF != 0,
+                flags & flag::FINAL,
+                std::ptr::null(),
+                None,
+            );
             first = next;
         }
         if flags & flag::NO_GROUP == 0 {

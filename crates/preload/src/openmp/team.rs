@@ -52,12 +52,7 @@ impl Shape {
     /// A region inside this one.
     pub(super) fn inside(self, threads: u32, tasking: bool) -> Self {
         let several = threads > 1;
-        Self {
-            threads,
-            level: self.level + 1,
-            active: self.active + u32::from(several),
-            tasking: tasking && several,
-        }
+        Self { threads, level: self.level + 1, active: self.active + u32::from(several), tasking }
     }
 }
 

@@ -1,6 +1,7 @@
 //! Work-sharing constructs: each thread of a team meets the same constructs in the same order, and may be ahead of
 //! others.
 
+use super::cancel;
 use super::claimed::{self, Chunks};
 use super::common;
 use super::context::{self, Context};
@@ -21,6 +22,7 @@ pub(super) fn enter(share: Share) {
 
 /// Leaves the construct.
 pub(super) fn leave() {
+    cancel::leave_share();
     common::leave();
     context::update(|context| context.share = None);
 }

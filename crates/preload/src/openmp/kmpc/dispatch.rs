@@ -2,10 +2,10 @@
 
 use super::Place;
 use super::loops::{FromBits, MODIFIERS, signed, unsigned};
-use crate::openmp::context;
 use crate::openmp::schedule::{Kind, Loop, Schedule};
 use crate::openmp::share::Share;
 use crate::openmp::work_sharing;
+use crate::openmp::{context, doacross};
 use libc::c_int;
 
 /// The number of the first ordered schedule, less that of the first one.
@@ -33,7 +33,8 @@ fn schedule(number: c_int, chunk: u64) -> (Schedule, bool) {
 
 fn begin(number: c_int, work: Loop, chunk: i64) {
     let (schedule, is_ordered) = schedule(number, u64::try_from(chunk).unwrap_or(1));
-    work_sharing::enter(Share::of_loop(work, schedule, is_ordered));
+    // In a nest, no node has iterations that come before those of its threads.
+    work_sharing::enter(Share::of_loop(work, schedule, is_ordered || doacross::is_inside()));
 }
 
 /// The next iterations of the calling thread, which leaves the loop if there are none: the bits of the first and of the last value, and

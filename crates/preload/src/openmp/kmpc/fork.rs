@@ -1,6 +1,6 @@
 //! Regions: the function of a region gets the addresses of two numbers of its thread, and what it shares.
 
-use super::Place;
+use super::{Place, teams};
 use crate::openmp::{context, region, sync};
 use libc::{c_int, c_void};
 use std::arch::naked_asm;
@@ -31,6 +31,15 @@ thread_local! {
 }
 
 impl Call {
+    /// The arguments of its function.
+    pub(crate) fn arguments(&self) -> &[usize] {
+        match self.all {
+            0 => &self.carried[..self.count.min(CARRIED)],
+            // SAFETY: `fork` has made so many, which stay and do not change before the region ends.
+            all => unsafe { std::slice::from_raw_parts(all as *const usize, self.count) },
+        }
+    }
+
     /// As words, for threads of other nodes.
     pub(crate) fn words(&self) -> [u64; WORDS] {
         let mut words = [0; WORDS];
@@ -56,7 +65,7 @@ impl Call {
 pub(crate) unsafe extern "C" fn run(data: *mut c_void) {
     // SAFETY: the caller's promise; the call lives as long as the region.
     let call = unsafe { &*data.cast::<Call>() };
-    let arguments = if call.all == 0 { call.carried.as_ptr() } else { call.all as *const usize };
+    let arguments = call.arguments().as_ptr();
     let number = context::get().number.cast_signed();
     // SAFETY: the thread that has begun the region passes a function with so many arguments.
     unsafe { invoke(call.microtask, &raw const number, &raw const number, call.count, arguments) };
@@ -112,8 +121,12 @@ unsafe extern "C" fn invoke(
     )
 }
 
-/// Runs a region: `arguments` are those behind the function. Those in registers come first.
-unsafe extern "C" fn fork(count: c_int, microtask: Microtask, registers: *const usize, stack: *const usize) {
+/// A call that has its arguments where a function of any number of them finds those behind its own ones: the first three in
+/// registers.
+///
+/// # Safety
+/// The caller passes so many.
+unsafe fn gathered(count: c_int, microtask: Microtask, registers: *const usize, stack: *const usize) -> Call {
     let count = usize::try_from(count).unwrap_or(0);
     let argument = |index: usize| {
         // SAFETY: the caller passes so many, three of them in registers.
@@ -132,10 +145,40 @@ unsafe extern "C" fn fork(count: c_int, microtask: Microtask, registers: *const 
         }
         call.all = all as usize;
     }
-    // SAFETY: the body takes what it needs from the call.
-    unsafe { region::run_call(run, call, WANTED.take()) };
-    if call.all != 0 {
-        sync::discard(call.all as *mut usize);
+    call
+}
+
+impl Call {
+    /// Frees what [`gathered`] has made.
+    fn discard(self) {
+        if self.all != 0 {
+            sync::discard(self.all as *mut usize);
+        }
+    }
+}
+
+/// Runs a region: `arguments` are those behind the function.
+unsafe extern "C" fn fork(count: c_int, microtask: Microtask, registers: *const usize, stack: *const usize) {
+    // SAFETY: the caller passes so many arguments; the body takes what it needs from the call.
+    unsafe {
+        let call = gathered(count, microtask, registers, stack);
+        region::run_call(run, call, WANTED.take());
+        call.discard();
+    }
+}
+
+/// Runs a league: one team after the other in the calling thread.
+unsafe extern "C" fn fork_teams(
+    count: c_int,
+    microtask: Microtask,
+    registers: *const usize,
+    stack: *const usize,
+) {
+    // SAFETY: as for `fork`.
+    unsafe {
+        let mut call = gathered(count, microtask, registers, stack);
+        teams::each(|| run((&raw mut call).cast()));
+        call.discard();
     }
 }
 
@@ -160,6 +203,30 @@ pub(crate) unsafe extern "C" fn __kmpc_fork_call(place: Place, count: c_int, mic
         "pop rbp",
         "ret",
         sym fork
+    )
+}
+
+/// # Safety
+/// Called by code that clang has compiled.
+#[unsafe(no_mangle)]
+#[unsafe(naked)]
+pub(crate) unsafe extern "C" fn __kmpc_fork_teams(place: Place, count: c_int, microtask: Microtask) {
+    naked_asm!(
+        "push rbp",
+        "mov rbp, rsp",
+        "sub rsp, 32",
+        "mov [rsp], rcx",
+        "mov [rsp + 8], r8",
+        "mov [rsp + 16], r9",
+        "mov edi, esi",
+        "mov rsi, rdx",
+        "mov rdx, rsp",
+        "lea rcx, [rbp + 16]",
+        "call {}",
+        "mov rsp, rbp",
+        "pop rbp",
+        "ret",
+        sym fork_teams
     )
 }
 

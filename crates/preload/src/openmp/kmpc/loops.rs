@@ -7,6 +7,9 @@ use libc::c_int;
 
 /// The schedule of a loop in chunks.
 const CHUNKED: c_int = 33;
+/// The schedules of `distribute`, over the teams of a league: in chunks, and without.
+const DISTRIBUTED_CHUNKED: c_int = 91;
+const DISTRIBUTED: c_int = 92;
 /// Bits that allow or forbid reordering.
 pub(super) const MODIFIERS: c_int = 3 << 29;
 
@@ -83,6 +86,16 @@ fn part(work: &Loop, chunk: u64, threads: u64, number: u64) -> Part {
     Part { first: value(range.start), last: value(end - 1), stride, is_last }
 }
 
+/// Among how many a loop is divided, and which of them the calling thread is: the threads of its team, or the teams of its league.
+fn members(schedule: c_int) -> (u64, u64) {
+    let context = context::get();
+    let small = |number: c_int| u64::try_from(number).unwrap_or(0);
+    match schedule {
+        DISTRIBUTED | DISTRIBUTED_CHUNKED => (small(context.league.teams).max(1), small(context.league.team)),
+        _ => (context.threads().into(), context.number.into()),
+    }
+}
+
 /// Defines the functions that begin a static loop.
 macro_rules! beginning {
     ($($name:ident $type:ident $step:ident $of:ident;)*) => {$(
@@ -93,15 +106,16 @@ macro_rules! beginning {
             _place: Place, _thread: c_int, schedule: c_int, is_last: *mut c_int,
             first: *mut $type, last: *mut $type, stride: *mut $step, step: $step, chunk: $step,
         ) {
-            let chunk = match schedule & !MODIFIERS {
-                CHUNKED => u64::try_from(chunk).unwrap_or(1).max(1),
+            let schedule = schedule & !MODIFIERS;
+            let chunk = match schedule {
+                CHUNKED | DISTRIBUTED_CHUNKED => u64::try_from(chunk).unwrap_or(1).max(1),
                 _ => 0,
             };
-            let context = context::get();
+            let (members, member) = members(schedule);
             // SAFETY: the caller passes the loop's ends and places for the results.
             unsafe {
                 let work = $of((*first).into(), (*last).into(), step.into());
-                let part = part(&work, chunk, context.threads().into(), context.number.into());
+                let part = part(&work, chunk, members, member);
                 *first = $type::from_bits(part.first);
                 *last = $type::from_bits(part.last);
                 *stride = $step::from_bits(part.stride);

@@ -5,12 +5,19 @@
 
 mod copyprivate;
 mod dispatch;
+mod doacross;
 pub(super) mod fork;
 mod loops;
 mod refused;
 mod sync;
 mod task_block;
+mod task_reductions;
 mod tasks;
+mod teams;
+mod threadprivate;
+
+pub(super) use tasks::{discard as discard_task, run as run_task};
+pub(super) use threadprivate::end as end_threadprivate;
 
 use libc::c_void;
 

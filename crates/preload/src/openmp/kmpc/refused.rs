@@ -3,19 +3,14 @@
 use crate::openmp::refused::refused;
 
 refused! {
-    "a league of teams": __kmpc_fork_teams __kmpc_push_num_teams __kmpc_push_num_teams_51
-        __kmpc_dist_for_static_init_4 __kmpc_dist_for_static_init_4u __kmpc_dist_for_static_init_8
+    "a distributed loop of Intel's compilers": __kmpc_dist_for_static_init_4 __kmpc_dist_for_static_init_4u __kmpc_dist_for_static_init_8
         __kmpc_dist_for_static_init_8u __kmpc_dist_dispatch_init_4 __kmpc_dist_dispatch_init_4u
         __kmpc_dist_dispatch_init_8 __kmpc_dist_dispatch_init_8u __kmpc_team_static_init_4
         __kmpc_team_static_init_4u __kmpc_team_static_init_8 __kmpc_team_static_init_8u;
-    "a loop with an ordered(n) clause": __kmpc_doacross_init __kmpc_doacross_wait __kmpc_doacross_post
-        __kmpc_doacross_fini;
-    "a task reduction": __kmpc_task_reduction_init __kmpc_taskred_init __kmpc_task_reduction_get_th_data
-        __kmpc_taskred_modifier_init __kmpc_task_reduction_modifier_init __kmpc_task_reduction_modifier_fini;
-    "a task with a detach clause": __kmpc_task_allow_completion_event;
-    "a target region of clang's": __kmpc_omp_target_task_alloc __kmpc_proxy_task_completed
+    "a task reduction of clang before version 11": __kmpc_task_reduction_init __kmpc_task_reduction_modifier_init;
+    "a target region on a device": __kmpc_proxy_task_completed
         __kmpc_proxy_task_completed_ooo;
-    "a threadprivate variable that is no thread-local one": __kmpc_threadprivate __kmpc_threadprivate_cached
+    "a threadprivate object with a constructor that is no thread-local one": __kmpc_threadprivate
         __kmpc_threadprivate_register __kmpc_threadprivate_register_vec;
     "a lock with a hint of clang's": __kmpc_init_lock __kmpc_init_lock_with_hint __kmpc_init_nest_lock
         __kmpc_init_nest_lock_with_hint __kmpc_set_lock __kmpc_set_nest_lock __kmpc_unset_lock

@@ -1,6 +1,7 @@
 //! Barriers, `single`, `master`, critical sections, reductions, ordered parts and flushes.
 
 use super::Place;
+use crate::openmp::cancel::{self, What};
 use crate::openmp::{context, membership, single, sync, work_sharing};
 use gondwana_node::Node;
 use libc::{c_int, c_void};
@@ -23,10 +24,7 @@ macro_rules! exported {
 
 exported! {
     __kmpc_barrier() = membership::barrier();
-    __kmpc_cancel_barrier() -> c_int = {
-        membership::barrier();
-        0
-    };
+    __kmpc_cancel_barrier() -> c_int = c_int::from(cancel::barrier());
     __kmpc_single() -> c_int = c_int::from(single::is_first());
     __kmpc_end_single() = {};
     __kmpc_master() -> c_int = c_int::from(context::get().number == 0);
@@ -40,8 +38,8 @@ exported! {
     __kmpc_end_ordered() = {};
     __kmpc_scope(_reserved: *mut c_void) = {};
     __kmpc_end_scope(_reserved: *mut c_void) = {};
-    __kmpc_cancel(_which: c_int) -> c_int = 0;
-    __kmpc_cancellationpoint(_which: c_int) -> c_int = 0;
+    __kmpc_cancel(which: c_int) -> c_int = c_int::from(cancel::cancel(what(which)));
+    __kmpc_cancellationpoint(which: c_int) -> c_int = c_int::from(cancel::is_cancelled(what(which)));
     __kmpc_reduce_nowait(_count: c_int, _size: usize, _data: *mut c_void, _combine: *mut c_void, name: LockName) -> c_int =
         begin_reduction(name);
     __kmpc_end_reduce_nowait(name: LockName) = end_reduction(name);
@@ -51,6 +49,15 @@ exported! {
         end_reduction(name);
         membership::barrier();
     };
+}
+
+/// What is cancelled, as the compiler names it.
+fn what(number: c_int) -> What {
+    match number {
+        1 => What::Region,
+        4 => What::Group,
+        _ => What::Share,
+    }
 }
 
 /// Each thread adds its part under a lock: the answer 1 says so. The other answers would have it use atomic instructions, or leave it to

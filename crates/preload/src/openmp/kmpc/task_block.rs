@@ -27,6 +27,8 @@ struct Header {
     /// Where the record of shared data is; 0 for none.
     shared: usize,
     flags: c_int,
+    /// The task's event; 0 for none.
+    event: u64,
 }
 
 /// Bits that the compiler passes.
@@ -35,13 +37,13 @@ pub(super) mod flag {
 
     pub(crate) const FINAL: c_int = 2;
     pub(crate) const DESTROY: c_int = 8;
-    pub(crate) const DETACHABLE: c_int = 0x40;
 }
 
 /// Memory for a task.
 pub(super) fn create(flags: c_int, bytes: usize, shared: usize, routine: Routine) -> *mut TaskRecord {
     let start = bytes.max(size_of::<TaskRecord>()).next_multiple_of(16);
-    let header = Header { bytes: start + shared, shared: if shared > 0 { start } else { 0 }, flags };
+    let header =
+        Header { bytes: start + shared, shared: if shared > 0 { start } else { 0 }, flags, event: 0 };
     let record = allocate(header);
     // SAFETY: the block was made for it, and for the record of shared data.
     unsafe {
@@ -88,6 +90,15 @@ pub(super) unsafe fn flags(record: *mut TaskRecord) -> c_int {
     unsafe { (*header(record)).flags }
 }
 
+/// The place of a task's event, which is 0 for none.
+///
+/// # Safety
+/// As for [`header`].
+pub(super) unsafe fn event(record: *mut TaskRecord) -> *mut u64 {
+    // SAFETY: the caller's promise.
+    unsafe { &raw mut (*header(record)).event }
+}
+
 /// A copy of a task that has not run.
 ///
 /// # Safety
@@ -95,8 +106,8 @@ pub(super) unsafe fn flags(record: *mut TaskRecord) -> c_int {
 pub(super) unsafe fn duplicate(record: *mut TaskRecord) -> *mut TaskRecord {
     // SAFETY: the caller's promise; both blocks have the same length.
     unsafe {
-        let Header { bytes, shared, flags } = header(record).read();
-        let copy = allocate(Header { bytes, shared, flags });
+        let Header { bytes, shared, flags, event } = header(record).read();
+        let copy = allocate(Header { bytes, shared, flags, event });
         std::ptr::copy_nonoverlapping(record.cast::<u8>(), copy.cast(), bytes);
         if (*record).shared == shared_of(record) {
             (*copy).shared = shared_of(copy);

@@ -2,8 +2,9 @@
 
 use super::Place;
 use super::task_block::{self, Routine, TaskRecord, flag};
+use super::task_reductions;
 use crate::openmp::context::{self, Context};
-use crate::openmp::refused::refuse;
+use crate::openmp::event;
 use crate::openmp::task::{self, Arguments, flag as gcc_flag};
 use crate::openmp::task_wait;
 use crate::openmp::taskloop::{Cut, cut};
@@ -41,14 +42,44 @@ pub(crate) unsafe extern "C" fn __kmpc_omp_task_alloc(
     shared: usize,
     routine: Routine,
 ) -> *mut TaskRecord {
-    if flags & flag::DETACHABLE != 0 {
-        refuse("a task with a detach clause");
-    }
     task_block::create(flags, bytes, shared, routine)
 }
 
+/// The memory of a `target` region that is a task: there is no device, so that it is one like others.
+///
+/// # Safety
+/// Called by code that clang has compiled.
+#[unsafe(no_mangle)]
+pub(crate) unsafe extern "C" fn __kmpc_omp_target_task_alloc(
+    _place: Place,
+    _thread: c_int,
+    flags: c_int,
+    bytes: usize,
+    shared: usize,
+    routine: Routine,
+    _device: i64,
+) -> *mut TaskRecord {
+    task_block::create(flags, bytes, shared, routine)
+}
+
+/// The event of a task with a `detach` clause.
+///
+/// # Safety
+/// Called by code that clang has compiled.
+#[unsafe(no_mangle)]
+pub(crate) unsafe extern "C" fn __kmpc_task_allow_completion_event(
+    _place: Place,
+    _thread: c_int,
+    record: *mut TaskRecord,
+) -> u64 {
+    let event = event::create();
+    // SAFETY: a record of `__kmpc_omp_task_alloc`.
+    unsafe { task_block::event(record).write(event) };
+    event
+}
+
 /// The function of these tasks: their argument is the address of a record.
-unsafe extern "C" fn run(data: *mut c_void) {
+pub(crate) unsafe extern "C" fn run(data: *mut c_void) {
     // SAFETY: `give` passes a record, which is this task's.
     unsafe {
         let record = *data.cast::<*mut TaskRecord>();
@@ -56,6 +87,15 @@ unsafe extern "C" fn run(data: *mut c_void) {
         ((*record).routine)(number, record);
         destroy(record, number);
     }
+}
+
+/// Such a task will not run.
+///
+/// # Safety
+/// The data is the argument of [`run`].
+pub(crate) unsafe fn discard(data: *mut c_void) {
+    // SAFETY: the caller's promise.
+    unsafe { destroy(*data.cast::<*mut TaskRecord>(), context::get().number.cast_signed()) };
 }
 
 /// Destroys the private data of a task that has run, and frees it.
@@ -79,7 +119,8 @@ unsafe fn give(mut record: *mut TaskRecord, wanted: bool, depend: &[DependInfo])
     unsafe {
         let last = if task_block::flags(record) & flag::FINAL != 0 { gcc_flag::FINAL } else { 0 };
         let depends = if depend.is_empty() { 0 } else { gcc_flag::DEPEND };
-        task::make(run, arguments, wanted, last | depends, list.as_ptr());
+        let event = task_block::event(record).read();
+        task::make(run, arguments, wanted, last | depends, list.as_ptr(), (event != 0).then_some(event));
     }
 }
 
@@ -193,7 +234,13 @@ pub(crate) unsafe extern "C" fn __kmpc_omp_task_complete_if0(
         context::update(|context| (context.scope, context.last) = (before.scope, before.last));
     }
     // SAFETY: the task has run.
-    unsafe { destroy(record, context::get().number.cast_signed()) };
+    unsafe {
+        let event = task_block::event(record).read();
+        if event != 0 {
+            event::wait(event);
+        }
+        destroy(record, context::get().number.cast_signed());
+    }
 }
 
 /// # Safety
@@ -216,16 +263,14 @@ pub(crate) unsafe extern "C" fn __kmpc_omp_taskyield(_place: Place, _thread: c_i
 /// Called by code that clang has compiled.
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn __kmpc_taskgroup(_place: Place, _thread: c_int) {
-    // SAFETY: as gcc calls it.
-    unsafe { task_wait::GOMP_taskgroup_start() };
+    task_reductions::begin_group();
 }
 
 /// # Safety
 /// Called by code that clang has compiled.
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn __kmpc_end_taskgroup(_place: Place, _thread: c_int) {
-    // SAFETY: as gcc calls it.
-    unsafe { task_wait::GOMP_taskgroup_end() };
+    task_reductions::end_group();
 }
 
 /// Makes the tasks of a loop: copies of one, each with its own ends.
