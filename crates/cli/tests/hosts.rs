@@ -287,6 +287,35 @@ fn a_program_runs_on_two_hosts_as_natively() {
     }
 }
 
+/// The second host has nothing in one of the directories.
+#[test]
+fn a_directory_that_another_host_does_not_have_is_named() {
+    if !Command::new("unshare").args(["-m", "true"]).status().is_ok_and(|status| status.success()) {
+        return eprintln!("skipped, because no mount namespace can be made");
+    }
+    let folder = Folder::new();
+    folder.compile("directory");
+    let (here, hidden) = (folder.display().to_string(), folder.join("hidden"));
+    let (inner, common) = (hidden.join("inner"), folder.join("common"));
+    std::fs::create_dir_all(&inner).unwrap();
+    std::fs::create_dir(&common).unwrap();
+    let script = "host=$1; shift; test $host = a && exec sh -c \"$*\"\n\
+        exec unshare -m sh -c \"mount -t tmpfs none hidden && $*\"\n";
+    std::fs::write(folder.join("into"), script).unwrap();
+    let goes = |to: &std::path::Path| {
+        let to = to.to_str().unwrap();
+        let options = ["-n", "2", "--hosts", "a=127.0.0.1,b=127.0.0.1", "--launcher"];
+        let more = ["sh ./into {host} {command}", "--", "./directory", to];
+        run(&mut whole().run(&folder, &[&options[..], &more].concat()), LIMIT)
+    };
+    let went = goes(&common);
+    assert_eq!((went.output, went.errors.as_str()), (format!("went: {here}/common\n"), ""));
+    let stayed = goes(&inner);
+    assert_eq!(stayed.output, format!("No such file or directory: {here}\n"), "{}", stayed.errors);
+    let says = format!("chdir() to {here}/hidden/inner: node 1 cannot go there (No such file or directory");
+    assert!(stayed.errors.contains(&says) && stayed.errors.lines().count() == 1, "{}", stayed.errors);
+}
+
 /// Half of the threads and of the pages are on the other computer, as asked for.
 #[test]
 fn policies_hold_across_hosts() {

@@ -4,7 +4,7 @@
 //! variables that a program with copies of them shares: the thread that receives could not wait for their pages. The
 //! service thread, between two polls, can.
 
-use crate::wire::ThreadSpec;
+use crate::wire::{ProcessChange, ThreadSpec};
 use gondwana_coherence::sync::Ticket;
 use gondwana_locks::lock;
 use gondwana_topology::NodeId;
@@ -17,6 +17,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 pub(crate) enum DeferredTask {
     /// Starts a thread of the program, for another node.
     Start { from: NodeId, ticket: Ticket, thread: ThreadSpec },
+    /// Makes a change to this process that another node asks for.
+    Apply { from: NodeId, ticket: Ticket, change: ProcessChange },
     /// Starts a thread that makes calls on streams for other nodes.
     CallStreams,
     /// Something of the runtime library of the program's language.

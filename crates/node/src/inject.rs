@@ -38,7 +38,12 @@ mod asked {
             // and this one would go on for a while.
             // SAFETY: stops this process until somebody lets it go on.
             unsafe {
-                gondwana_sys::syscall!(libc::SYS_tgkill, libc::getpid(), libc::gettid(), libc::SIGSTOP)
+                gondwana_sys::syscall!(
+                    libc::SYS_tgkill,
+                    gondwana_sys::process(),
+                    gondwana_sys::thread(),
+                    libc::SIGSTOP
+                )
             };
         });
     }

@@ -9,9 +9,14 @@ use crate::Thread;
 use std::arch::{asm, global_asm};
 use std::cell::Cell;
 
+/// The words of the kernel's description of a signal, and how many of them say anything.
+pub(crate) const SIGNAL_INFO_WORDS: usize = size_of::<libc::siginfo_t>() / size_of::<u64>();
+
+/// The beginning of such a description.
+pub(crate) type SignalInfo = [u64; 6];
+
 /// The variables of the calling thread. All bytes zero is what a thread begins with.
 #[repr(C)]
-#[derive(Default)]
 pub(crate) struct PerThread {
     /// The thread as it began.
     pub first: Cell<Option<&'static Thread>>,
@@ -19,6 +24,10 @@ pub(crate) struct PerThread {
     pub current: Cell<Option<&'static Thread>>,
     /// Signals whose handlers wait for the thread to leave the runtime.
     pub postponed: Cell<u64>,
+    /// What came with them.
+    pub postponed_infos: [Cell<SignalInfo>; 64],
+    /// As the kernel takes it.
+    pub sent_info: Cell<[u64; SIGNAL_INFO_WORDS]>,
     /// How many of the runtime's critical sections the thread is in.
     pub depth: Cell<u32>,
     /// It is starting a thread of the runtime itself.

@@ -14,7 +14,7 @@ impl Node {
         (0..self.boot.nodes)
             .map(NodeId)
             .filter(|&node| node != self.me)
-            .try_for_each(|node| self.change_on(node, change))
+            .try_for_each(|node| self.change_on(node, change.clone()))
     }
 
     /// Makes a change on node 0, from another node.
@@ -41,7 +41,7 @@ impl Node {
         (0..self.boot.nodes)
             .map(NodeId)
             .filter(|&node| node != self.me)
-            .map(|node| self.change_on(node, change))
+            .map(|node| self.change_on(node, change.clone()))
             .find(|&result| result != Err(libc::ESRCH))
             .unwrap_or(Err(libc::ESRCH))
     }

@@ -4,9 +4,9 @@ use crate::clock::{Activity, Scope};
 use crate::deferred::{DeferredTask, DeferredTasks};
 use crate::keepalive::Keepalives;
 use crate::signal_mask::SignalMask;
-use crate::wire::Wire;
+use crate::wire::{ProcessChange, Wire};
 use crate::{Node, StreamDone, Thread};
-use gondwana_coherence::sync::{Answer, SyncMessage};
+use gondwana_coherence::sync::{Answer, SyncMessage, Ticket};
 use gondwana_coherence::{EngineEnv, MESSAGE_TAG};
 use gondwana_control::Report;
 use gondwana_fabric::{Event, LostReason};
@@ -187,11 +187,18 @@ impl Node {
     fn run_deferred(&'static self) {
         self.service.deferred.run_all(|task| match task {
             DeferredTask::Start { from, ticket, thread } => self.start_for_peer(from, ticket, thread),
+            DeferredTask::Apply { from, ticket, change } => self.apply_for(from, ticket, &change),
             DeferredTask::CallStreams => self.start_stream_caller(),
             DeferredTask::Later(words) => (self.hooks.later)(&words),
             DeferredTask::Exit(status) => self.exit_for_peer(status),
             DeferredTask::Close => self.close_here(),
         });
+    }
+
+    /// Makes a change to this process that another node asks for.
+    fn apply_for(&self, from: NodeId, ticket: Ticket, change: &ProcessChange) {
+        let error = (self.hooks.apply)(change);
+        self.core().answer(from, ticket, Answer::Done(i64::from(error)));
     }
 
     fn handle(&'static self, from: NodeId, wire: Wire, bulk: &[u8]) {
@@ -247,10 +254,12 @@ impl Node {
             Wire::Replicate { first, count, on: false } => {
                 self.placement.replicated.remove(first, count);
             }
-            Wire::Everywhere { ticket, change } => {
-                let error = (self.hooks.apply)(&change);
-                self.core().answer(from, ticket, Answer::Done(i64::from(error)));
-            }
+            // A thread of the program would take signals of its own, and cannot start the one that repeats requests.
+            Wire::Everywhere {
+                ticket,
+                change: change @ (ProcessChange::TakePending { .. } | ProcessChange::Cancel { .. }),
+            } => self.defer(DeferredTask::Apply { from, ticket, change }),
+            Wire::Everywhere { ticket, change } => self.apply_for(from, ticket, &change),
             Wire::Lend { ticket, descriptor } => {
                 let answer = (self.hooks.lend)(descriptor);
                 self.core().answer(from, ticket, Answer::Done(i64::from(answer)));

@@ -2,7 +2,7 @@
 
 use crate::Node;
 use crate::monitor::Stacks;
-use crate::per_thread::per_thread;
+use crate::per_thread::{SIGNAL_INFO_WORDS, SignalInfo, per_thread};
 use crate::signal_mask::SignalMask;
 use crate::wait_slots::WaitSlot;
 use gondwana_memory::heap::Cache;
@@ -167,10 +167,7 @@ impl Thread {
     ///
     /// # Errors
     /// If the system has no room for it.
-    pub(crate) fn start_native(
-        name: &'static str,
-        run: impl FnOnce() + Send + 'static,
-    ) -> std::io::Result<()> {
+    pub fn start_native(name: &'static str, run: impl FnOnce() + Send + 'static) -> std::io::Result<()> {
         per_thread().starts_native.set(true);
         // The thread is not to block them itself: a signal could come to it before.
         let blocked = SignalMask::block_all();
@@ -230,10 +227,55 @@ impl Thread {
         call()
     }
 
-    /// Keeps a signal for when the thread leaves the runtime.
-    pub fn postpone_signal(signal: i32) {
-        per_thread().postponed.set(per_thread().postponed.get() | 1 << (signal - 1));
+    /// Keeps a signal, with what came with it, for when the thread leaves the runtime. Until then the interrupted code has it
+    /// blocked: further ones wait in the kernel.
+    ///
+    /// # Safety
+    /// Called by a handler, with what the kernel has passed to it.
+    pub unsafe fn postpone_signal(signal: i32, info: *const libc::siginfo_t, context: *mut libc::ucontext_t) {
+        let bit = 1 << (signal - 1);
+        let state = per_thread();
+        state.postponed.set(state.postponed.get() | bit);
+        // SAFETY: the kernel's description is longer than this and aligned for it, and its context has the mask.
+        unsafe {
+            state.postponed_infos[many(signal - 1)].set(info.cast::<SignalInfo>().read());
+            libc::sigaddset(&raw mut (*context).uc_sigmask, signal);
+        }
     }
+}
+
+/// Sends the calling thread a signal that it has put off, and blocks it no longer.
+fn send_postponed(signal: i32) {
+    let state = per_thread();
+    let mut info = [0; SIGNAL_INFO_WORDS];
+    let kept = state.postponed_infos[many(signal - 1)].get();
+    info[..kept.len()].copy_from_slice(&kept);
+    state.sent_info.set(info);
+    let (process, thread) = (gondwana_sys::process(), gondwana_sys::thread());
+    // SAFETY: what the kernel reads is in memory that is private to the thread.
+    unsafe {
+        gondwana_sys::syscall!(
+            libc::SYS_rt_tgsigqueueinfo,
+            process,
+            thread,
+            signal,
+            state.sent_info.as_ptr()
+        );
+        let mut mask = [0; SIGNAL_INFO_WORDS];
+        mask[0] = 1 << (signal - 1);
+        state.sent_info.set(mask);
+        gondwana_sys::syscall!(
+            libc::SYS_rt_sigprocmask,
+            libc::SIG_UNBLOCK,
+            state.sent_info.as_ptr(),
+            std::ptr::null_mut::<u64>(),
+            size_of::<u64>()
+        );
+    }
+}
+
+fn many(number: i32) -> usize {
+    usize::try_from(number).expect("a signal's number")
 }
 
 /// A critical section of the runtime: while this value lives, handlers of the program's signals wait.
@@ -254,8 +296,7 @@ impl Drop for Uninterrupted {
             while postponed != 0 {
                 let signal = postponed.trailing_zeros().cast_signed() + 1;
                 postponed &= postponed - 1;
-                // SAFETY: sends the calling thread the signal that it has put off.
-                unsafe { gondwana_sys::syscall!(libc::SYS_tgkill, libc::getpid(), libc::gettid(), signal) };
+                send_postponed(signal);
             }
         }
     }

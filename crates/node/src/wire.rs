@@ -144,7 +144,7 @@ pub(crate) enum Wire {
 }
 
 /// What belongs to a process rather than to memory, and yet must be alike on all nodes.
-#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub enum ProcessChange {
     /// How a signal is handled.
     Action {
@@ -196,6 +196,8 @@ pub enum ProcessChange {
         thread: u64,
         /// The signal.
         signal: i32,
+        /// The value that comes with it.
+        value: Option<u64>,
     },
     /// A function to be called at exit; on node 0 only.
     AtExit {
@@ -214,6 +216,55 @@ pub enum ProcessChange {
         multiplier: u64,
         /// What is added then.
         addend: u16,
+    },
+    /// A thread of the program, which may live on the receiver, is cancelled.
+    Cancel {
+        /// The thread's number in the whole run.
+        thread: u64,
+    },
+    /// A signal for the program's process; on node 0 only.
+    Kill {
+        /// It goes to the whole process group.
+        group: bool,
+        /// The signal.
+        signal: i32,
+        /// The value that comes with it.
+        value: Option<u64>,
+    },
+    /// A signal for a thread of the receiver.
+    KillThread {
+        /// The kernel's number of the thread.
+        thread: i32,
+        /// The signal.
+        signal: i32,
+    },
+    /// Some signals are awaited: the receiver takes one of them that is pending for its process, and gives it in place of an
+    /// error number.
+    TakePending {
+        /// The signals, bit 0 being signal 1.
+        mask: u64,
+    },
+    /// The current directory.
+    Directory {
+        /// Its absolute path.
+        path: Vec<u8>,
+    },
+    /// The mask of permissions of new files.
+    Mask {
+        /// As `umask` takes it.
+        mask: u32,
+    },
+    /// Part of the memory that is alike on all nodes and private to each: the environment, and what the C library gives out.
+    Common {
+        /// Its address.
+        at: u64,
+        /// What is there now.
+        bytes: Vec<u8>,
+    },
+    /// The C library's variable `environ`.
+    Environ {
+        /// The address of the list.
+        list: u64,
     },
 }
 

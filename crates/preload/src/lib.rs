@@ -17,6 +17,7 @@ mod operators;
 mod plt_stubs;
 mod private;
 mod private_stack;
+mod process;
 mod pthread;
 mod random;
 mod report;

@@ -2,6 +2,7 @@
 
 use crate::numbers::many;
 use crate::private_stack::uninterrupted;
+use crate::pthread::cancel::at_point_if;
 use crate::{handler_stack, locked, private_stack};
 use gondwana_locks::lock;
 use gondwana_node::{Node, ProcessChange, Thread};
@@ -170,12 +171,7 @@ fn die_by(signal: c_int) {
         let mut only: sigset_t = zeroed();
         libc::sigaddset(&mut only, signal);
         real_mask(libc::SIG_UNBLOCK, &only, null_mut());
-        gondwana_sys::syscall!(
-            libc::SYS_tgkill,
-            libc::getpid(),
-            gondwana_sys::syscall!(libc::SYS_gettid),
-            signal
-        );
+        gondwana_sys::syscall!(libc::SYS_tgkill, gondwana_sys::process(), gondwana_sys::thread(), signal);
     }
 }
 
@@ -183,7 +179,8 @@ fn die_by(signal: c_int) {
 /// until the thread leaves it, because it may access shared memory.
 unsafe extern "C" fn on_signal(signal: c_int, info: *mut siginfo_t, context: *mut c_void) {
     if Thread::inside_runtime() {
-        Thread::postpone_signal(signal);
+        // SAFETY: passes on what the kernel passed.
+        unsafe { Thread::postpone_signal(signal, info, context.cast()) };
         return;
     }
     let action = WANTED.get(signal);
@@ -316,13 +313,13 @@ pub(crate) unsafe extern "C" fn sigignore(number: c_int) -> c_int {
 /// # Safety
 /// As the C library's `sigsuspend`.
 #[unsafe(no_mangle)]
-pub(crate) unsafe extern "C" fn sigsuspend(set: *const sigset_t) -> c_int {
+pub(crate) unsafe extern "C-unwind" fn sigsuspend(set: *const sigset_t) -> c_int {
     // SAFETY: the caller passes a valid set; the call gets a private copy.
-    unsafe {
+    at_point_if(true, || unsafe {
         let mask = without_faults(libc::SIG_SETMASK, set);
         let mask = mask.as_ref().map_or(std::ptr::null(), std::ptr::from_ref);
         crate::real!(sigsuspend: fn(*const sigset_t) -> c_int)(mask)
-    }
+    })
 }
 
 /// With the fault signals blocked, the next fault on shared memory would kill the process.
@@ -360,7 +357,8 @@ pub(crate) fn block_only(blocked: u64) {
     real_mask(libc::SIG_SETMASK, &set_of(blocked), null_mut());
 }
 
-fn bits(set: &sigset_t) -> u64 {
+/// The signals of a set, bit 0 being signal 1.
+pub(crate) fn bits(set: &sigset_t) -> u64 {
     // SAFETY: asks about members of a valid set.
     let member = |signal| unsafe { libc::sigismember(set, signal) } == 1;
     (1..65).filter(|&signal| member(signal)).fold(0, |bits, signal| bits | 1 << (signal - 1))

@@ -4,8 +4,8 @@ use crate::io::{descriptors, stream_memory, streams_elsewhere, streams_for_other
 use crate::numbers::many;
 use crate::stack::on_stack;
 use crate::{
-    alloc, api, constructors, exit, library, locked, map, openmp, plt_stubs, private_stack, pthread, random,
-    report, signals, span_stack,
+    alloc, api, constructors, exit, library, locked, map, openmp, plt_stubs, private_stack, process, pthread,
+    random, report, signals, span_stack,
 };
 use gondwana_control::{Boot, Control, Report};
 use gondwana_node::{Caller, Hooks, Node, ProcessChange, Thread};
@@ -100,6 +100,12 @@ pub(crate) unsafe extern "C" fn __libc_start_main(
         stream_memory::begin(me, nodes);
     }
     let control = boot.control_fd;
+    if nodes > 1 {
+        process::zone::use_own_variables();
+        if let Err(why) = process::memory::map() {
+            fail(control, &why);
+        }
+    }
     // SAFETY: no other thread runs yet.
     let node = match unsafe { Node::start(boot, hooks, __libc_start_main as *const () as usize) } {
         Ok(node) => node,
@@ -111,10 +117,12 @@ pub(crate) unsafe extern "C" fn __libc_start_main(
         fail(control, &format!("{why}; say --consistency sc"));
     }
     signals::begin();
+    pthread::cancel::handle_signal();
     if nodes > 1 {
         openmp::begin(node);
         api::begin(node);
         random::begin(node);
+        process::begin();
     }
     if first {
         if let Some(fini) = loader_fini {
@@ -144,6 +152,12 @@ fn fail(control: c_int, why: &str) -> ! {
 /// Applies a change to this process that a thread of another node made to its own; 0 or an error number.
 fn apply(change: &ProcessChange) -> c_int {
     match *change {
+        ProcessChange::Directory { ref path } => process::directory::go_here(path),
+        ProcessChange::Mask { mask } => process::directory::set_mask_here(mask),
+        ProcessChange::Common { at, ref bytes } => process::memory::write_for(to_usize(at), bytes),
+        ProcessChange::Environ { list } => {
+            Node::current().map_or(0, |node| process::environment::point_here(node, to_usize(list)))
+        }
         ProcessChange::Action { signal, handler, flags, mask } => {
             signals::put_in_force_here(signal, to_usize(handler), flags, mask)
         }
@@ -157,7 +171,11 @@ fn apply(change: &ProcessChange) -> c_int {
         }
         ProcessChange::UnmarkStream { stream } => streams_elsewhere::unmark(stream),
         ProcessChange::Standard { descriptor, stream } => descriptors::follow(descriptor, stream),
-        ProcessChange::Signal { thread, signal } => pthread::kill_here(thread, signal),
+        ProcessChange::Signal { thread, signal, value } => pthread::kill_here(thread, signal, value),
+        ProcessChange::Kill { group, signal, value } => process::kill::send_here(group, signal, value),
+        ProcessChange::Cancel { thread } => pthread::cancel::request_here(thread),
+        ProcessChange::KillThread { thread, signal } => process::kill::send_to_thread_here(thread, signal),
+        ProcessChange::TakePending { mask } => process::kill::take_here(mask),
         ProcessChange::AtExit { function, argument, object } => {
             exit::at_exit_here(to_usize(function), to_usize(argument), to_usize(object))
         }
@@ -173,11 +191,15 @@ fn start_main(node: &'static Node, mut start: Start) -> c_int {
     };
     let top = stack.end;
     Thread::begin(node, node.main_thread(), stack, start.main as usize);
+    pthread::cancel::begin(node.main_thread());
     node.begin_monitoring();
     node.serve_in_background();
     node.main_begins();
     node.place_data();
     share_arguments(node, &mut start);
+    if process::common().is_some() {
+        process::environment::begin(node);
+    }
     // SAFETY: the stack is main's own, and `start` outlives the call.
     unsafe { on_stack(enter, (&raw mut start).cast(), top) };
     unreachable!("the C library's start never returns")
@@ -186,8 +208,7 @@ fn start_main(node: &'static Node, mut start: Start) -> c_int {
 unsafe extern "C" fn enter(start: *mut c_void) -> *mut c_void {
     // SAFETY: `start_main` passes its own structure.
     let start = unsafe { &*start.cast::<Start>() };
-    // SAFETY: the environment follows the arguments on the initial stack.
-    constructors::run(start.argc, start.argv, unsafe { start.argv.add(many(start.argc) + 1) });
+    constructors::run(start.argc, start.argv, process::environment::present());
     start.go();
     std::ptr::null_mut()
 }

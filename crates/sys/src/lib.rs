@@ -10,6 +10,9 @@ use libc::c_long;
 /// Most arguments that a system call has.
 const MOST: usize = 6;
 
+/// The largest number of an error: results from the negative of it on are none.
+const MOST_ERROR: c_long = 4095;
+
 /// What can be an argument of a system call.
 pub trait Argument {
     /// The same as a word: numbers keep their value, and pointers their address.
@@ -71,11 +74,48 @@ pub unsafe fn call<const COUNT: usize>(number: c_long, arguments: [c_long; COUNT
     let mut words = [0; MOST];
     words[..COUNT].copy_from_slice(&arguments);
     let [a, b, c, d, e, f] = words;
-    #[expect(clippy::disallowed_methods, reason = "all arguments are words")]
-    // SAFETY: as the caller promises.
+    let result: c_long;
+    // The instruction itself: the C library's function may be the program's, for which numbers of processes and threads are
+    // those of a whole run.
+    // SAFETY: as the caller promises. The kernel changes these two registers beside the result.
     unsafe {
-        libc::syscall(number, a, b, c, d, e, f)
+        std::arch::asm!(
+            "syscall",
+            inlateout("rax") number => result,
+            in("rdi") a, in("rsi") b, in("rdx") c, in("r10") d, in("r8") e, in("r9") f,
+            lateout("rcx") _, lateout("r11") _,
+            options(nostack),
+        );
     }
+    if (-MOST_ERROR..0).contains(&result) {
+        let error = i32::try_from(-result).expect("a small number");
+        // SAFETY: the calling thread's variable.
+        unsafe { *libc::__errno_location() = error };
+        return -1;
+    }
+    result
+}
+
+/// Defines functions that give the kernel's numbers of this process and thread. The C library's functions of these names may be
+/// the program's, which give numbers of the whole run.
+macro_rules! numbers {
+    ($($(#[$about:meta])* $name:ident: $number:expr;)*) => {$(
+        $(#[$about])*
+        #[must_use]
+        pub fn $name() -> i32 {
+            // SAFETY: touches no memory.
+            i32::try_from(unsafe { syscall!($number) }).expect("the kernel's numbers are small")
+        }
+    )*};
+}
+
+numbers! {
+    /// The number of the calling process.
+    process: libc::SYS_getpid;
+    /// The number of the process that the calling one is a child of.
+    parent: libc::SYS_getppid;
+    /// The number of the calling thread.
+    thread: libc::SYS_gettid;
 }
 
 #[cfg(test)]

@@ -289,7 +289,12 @@ impl Node {
         let start = self.geometry.span().base as u64 + u64::from(self.me.0) * part;
         let mut segments = vec![SegmentRecord { start, end: start + part, kind: SegmentKind::Heap }];
         segments.extend(self.geometry.overlays().iter().map(|data| pages(data, SegmentKind::Data)));
-        Started { host: host_name(), process: std::process::id(), segments, images: images.to_vec() }
+        Started {
+            host: host_name(),
+            process: gondwana_sys::process().cast_unsigned(),
+            segments,
+            images: images.to_vec(),
+        }
     }
 }
 

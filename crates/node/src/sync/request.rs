@@ -88,7 +88,17 @@ impl Node {
         self.request_of(self.manager(object), request)
     }
 
-    /// Waits for the answer to a request that `cancel` takes back when the time is over.
+    /// Interrupts the thread that waits at a slot, or the next wait there that can be interrupted.
+    pub fn interrupt(&self, slot: WaitSlot) {
+        self.waiting.slots.announce(slot, event::INTERRUPTED, 0);
+    }
+
+    /// The calling thread has not been interrupted.
+    pub fn forget_interruption(&self, slot: WaitSlot) {
+        self.waiting.slots.arm(slot, event::INTERRUPTED);
+    }
+
+    /// Waits for the answer to a request that `cancel` takes back when the time is over or the thread is interrupted.
     pub(super) fn await_or_cancel(
         &'static self,
         slot: WaitSlot,
@@ -96,7 +106,7 @@ impl Node {
         until: Option<Instant>,
         cancel: Request,
     ) -> Ended {
-        let mut events = self.wait(slot, event::ANSWERED, until);
+        let mut events = self.wait(slot, event::ANSWERED | event::INTERRUPTED, until) & event::ANSWERED;
         if events == 0 {
             self.submit(server, slot, cancel);
             events = self.wait(slot, event::ANSWERED, None);

@@ -21,6 +21,9 @@ pub(crate) const PASSED: u32 = 128;
 /// Another thread has woken the thread, as with [`Waker`](crate::Waker).
 pub(crate) const WOKEN: u32 = 256;
 
+/// The thread is to give up what it waits for, if it can: it is cancelled.
+pub(crate) const INTERRUPTED: u32 = 512;
+
 /// Every final answer to a request.
 pub(crate) const ANSWERED: u32 = DONE | FAILED | CANCELLED;
 /// Every answer to an attempt to lock.

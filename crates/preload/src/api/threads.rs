@@ -2,6 +2,7 @@
 
 use super::cluster::{Cluster, asking, node, unsupported};
 use super::processors::BOUND;
+use crate::process::identity;
 use crate::pthread;
 use gondwana_api::{Backend, Error, NewThread, Routine, Whom};
 use gondwana_node::{Caller, Node};
@@ -11,8 +12,7 @@ use libc::{c_int, c_void, pthread_t, sem_t};
 
 /// The thread or process of a number: numbers are those of this node's computer.
 pub(super) fn named(whom: Whom) -> Whom {
-    // SAFETY: plain system calls.
-    let (process, thread) = unsafe { (libc::getpid(), libc::gettid()) };
+    let (process, thread) = (identity::process(), identity::thread());
     match whom {
         Whom::Thread(number) if number == thread => Whom::ThisThread,
         Whom::Process(number) if number == process => Whom::ThisProcess,

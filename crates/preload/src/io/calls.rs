@@ -6,9 +6,8 @@ use crate::numbers::many;
 use crate::signals::without_faults;
 use gondwana_memory::PAGE_SIZE;
 use libc::{
-    c_char, c_int, c_uint, c_void, clockid_t, epoll_event, gid_t, id_t, itimerspec, itimerval, off_t, pid_t,
-    rusage, siginfo_t, sigset_t, size_t, sockaddr, socklen_t, ssize_t, timespec, timeval, timezone, tms,
-    uid_t, utsname,
+    c_char, c_int, c_uint, c_void, clockid_t, epoll_event, gid_t, id_t, off_t, pid_t, rusage, sigset_t,
+    size_t, sockaddr, socklen_t, ssize_t, timespec, timeval, timezone, tms, uid_t, utsname,
 };
 
 /// Length of the address buffer that a call may fill, or 0.
@@ -63,10 +62,6 @@ crate::guarded! {
 
     fn nanosleep(time: *const timespec, left: *mut timespec) -> c_int { Buffer::value(time), Buffer::result(left) }
     fn getrusage(who: c_int, result: *mut rusage) -> c_int { Buffer::result(result) }
-    fn getitimer(which: c_int, result: *mut itimerval) -> c_int { Buffer::result(result) }
-    fn setitimer(which: c_int, new: *const itimerval, old: *mut itimerval) -> c_int {
-        Buffer::value(new), Buffer::result(old)
-    }
     fn settimeofday(time: *const timeval, zone: *const timezone) -> c_int { Buffer::value(time), Buffer::value(zone) }
     fn clock_getres(clock: clockid_t, result: *mut timespec) -> c_int { Buffer::result(result) }
     fn uname(result: *mut utsname) -> c_int { Buffer::result(result) }
@@ -83,16 +78,8 @@ crate::guarded! {
     fn getentropy(buffer: *mut c_void, count: size_t) -> c_int { Buffer::write(buffer, count) }
     fn signalfd[fd](fd: c_int, mask: *const sigset_t, flags: c_int) -> c_int { Buffer::value(mask) }
     fn sigpending(result: *mut sigset_t) -> c_int { Buffer::result(result) }
-    fn sigwaitinfo(set: *const sigset_t, info: *mut siginfo_t) -> c_int { Buffer::value(set), Buffer::result(info) }
-    fn sigtimedwait(set: *const sigset_t, info: *mut siginfo_t, timeout: *const timespec) -> c_int {
-        Buffer::value(set), Buffer::result(info), Buffer::value(timeout)
-    }
     fn clock_settime(clock: clockid_t, time: *const timespec) -> c_int { Buffer::value(time) }
     fn adjtimex(result: *mut libc::timex) -> c_int { Buffer::result(result) }
-    fn timer_settime(timer: libc::timer_t, flags: c_int, new: *const itimerspec, old: *mut itimerspec) -> c_int {
-        Buffer::value(new), Buffer::result(old)
-    }
-    fn timer_gettime(timer: libc::timer_t, result: *mut itimerspec) -> c_int { Buffer::result(result) }
     fn getgroups(count: c_int, groups: *mut gid_t) -> c_int { groups_at(groups, many(count)) }
     fn setgroups(count: size_t, groups: *const gid_t) -> c_int { Buffer::read(groups, count.saturating_mul(size_of::<gid_t>())) }
     fn getresuid(real: *mut uid_t, effective: *mut uid_t, saved: *mut uid_t) -> c_int {
@@ -148,32 +135,25 @@ pub(super) unsafe extern "C" fn clock_gettime(clock: clockid_t, result: *mut tim
 }
 
 /// # Safety
-/// As the C library's `sigwait`, which returns its error.
-#[unsafe(no_mangle)]
-pub(super) unsafe extern "C" fn sigwait(set: *const sigset_t, signal: *mut c_int) -> c_int {
-    super::with_buffers_returning_error(&[Buffer::value(set), Buffer::result(signal)], || {
-        // SAFETY: forwards the caller's arguments.
-        unsafe { crate::real!(sigwait: fn(*const sigset_t, *mut c_int) -> c_int)(set, signal) }
-    })
-}
-
-/// # Safety
 /// As the C library's `clock_nanosleep`, which returns its error.
 #[unsafe(no_mangle)]
-pub(super) unsafe extern "C" fn clock_nanosleep(
+pub(super) unsafe extern "C-unwind" fn clock_nanosleep(
     clock: clockid_t,
     flags: c_int,
     time: *const timespec,
     left: *mut timespec,
 ) -> c_int {
-    super::with_buffers_returning_error(&[Buffer::value(time), Buffer::result(left)], || {
-        // SAFETY: forwards the caller's arguments.
-        unsafe {
-            crate::real!(clock_nanosleep: fn(clockid_t, c_int, *const timespec, *mut timespec) -> c_int)(
-                clock, flags, time, left,
-            )
-        }
-    })
+    let sleep = || {
+        super::with_buffers_returning_error(&[Buffer::value(time), Buffer::result(left)], || {
+            // SAFETY: forwards the caller's arguments.
+            unsafe {
+                crate::real!(clock_nanosleep: fn(clockid_t, c_int, *const timespec, *mut timespec) -> c_int)(
+                    clock, flags, time, left,
+                )
+            }
+        })
+    };
+    crate::pthread::cancel::at_point(sleep, |error| *error == libc::EINTR)
 }
 
 /// Defines functions that wait for events with a temporary signal mask.

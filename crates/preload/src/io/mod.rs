@@ -59,13 +59,16 @@ macro_rules! guarded {
         /// # Safety
         /// As the C library's function of this name.
         #[unsafe(no_mangle)]
-        pub(crate) unsafe extern "C" fn $name($($argument: $type),*) -> $result {
-            $($(if !$crate::io::descriptors::is_here($fd, stringify!($name)) {
-                return <$result as $crate::io::Failing>::FAILED;
-            })+)?
-            $crate::io::with_buffers(&[$($buffer),*], || {
-                // SAFETY: forwards the caller's arguments.
-                unsafe { $crate::real!($name: fn($($type),*) -> $result)($($argument),*) }
+        pub(crate) unsafe extern "C-unwind" fn $name($($argument: $type),*) -> $result {
+            const IS_POINT: bool = $crate::pthread::cancel::is_point(stringify!($name));
+            $crate::pthread::cancel::at_point_if(IS_POINT, || {
+                $($(if !$crate::io::descriptors::is_here($fd, stringify!($name)) {
+                    return <$result as $crate::io::Failing>::FAILED;
+                })+)?
+                $crate::io::with_buffers(&[$($buffer),*], || {
+                    // SAFETY: forwards the caller's arguments.
+                    unsafe { $crate::real!($name: fn($($type),*) -> $result)($($argument),*) }
+                })
             })
         }
     )*};

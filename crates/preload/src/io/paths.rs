@@ -16,7 +16,6 @@ crate::guarded! {
     fn creat(path: *const c_char, mode: mode_t) -> c_int { Buffer::string(path) }
     fn access(path: *const c_char, mode: c_int) -> c_int { Buffer::string(path) }
     fn faccessat[fd](fd: c_int, path: *const c_char, mode: c_int, flags: c_int) -> c_int { Buffer::string(path) }
-    fn chdir(path: *const c_char) -> c_int { Buffer::string(path) }
     fn mkdir(path: *const c_char, mode: mode_t) -> c_int { Buffer::string(path) }
     fn mkdirat[fd](fd: c_int, path: *const c_char, mode: mode_t) -> c_int { Buffer::string(path) }
     fn mkfifo(path: *const c_char, mode: mode_t) -> c_int { Buffer::string(path) }
@@ -130,16 +129,16 @@ macro_rules! opening {
         /// As the C library's function of this name. An absent variadic argument has an arbitrary value, which the
         /// kernel ignores without `O_CREAT`.
         #[unsafe(no_mangle)]
-        pub(crate) unsafe extern "C" fn $name($($argument: $type,)* path: *const c_char, flags: c_int, mode: mode_t) -> c_int {
+        pub(crate) unsafe extern "C-unwind" fn $name($($argument: $type,)* path: *const c_char, flags: c_int, mode: mode_t) -> c_int {
             $(if !super::descriptors::is_here($argument, stringify!($name)) {
                 return -1;
             })*
-            super::with_buffers(&[Buffer::string(path)], || {
+            crate::pthread::cancel::at_point_if(true, || super::with_buffers(&[Buffer::string(path)], || {
                 // SAFETY: forwards the caller's arguments.
                 unsafe {
                     crate::real!($name: fn($($type,)* *const c_char, c_int, mode_t) -> c_int)($($argument,)* path, flags, mode)
                 }
-            })
+            }))
         }
     )*};
 }

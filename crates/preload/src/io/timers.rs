@@ -3,6 +3,7 @@
 //! Such a thread blocks the signals of faults on shared memory, and the run does not know it.
 
 use crate::private_stack::on_private_stack;
+use crate::process::calls::on_first;
 use crate::{pthread, signals};
 use gondwana_node::Node;
 use libc::{c_int, c_void, clockid_t, sigevent, sigval, timer_t};
@@ -34,22 +35,19 @@ unsafe extern "C" fn expire(value: sigval) {
     }
 }
 
-/// # Safety
-/// As the C library's `timer_create`.
-#[unsafe(no_mangle)]
-pub(super) unsafe extern "C" fn timer_create(
+/// The arguments of `timer_create`, and the timer.
+#[derive(Clone, Copy)]
+struct Creation {
     clock: clockid_t,
-    event: *mut sigevent,
-    timer: *mut timer_t,
-) -> c_int {
-    // Copies, because the kernel cannot wait for a page of the program's.
-    let mut made: Box<timer_t> = Box::new(std::ptr::null_mut());
-    // SAFETY: the caller passes null or a description.
-    let mut wanted = (!event.is_null()).then(|| Box::new(unsafe { event.read() }));
-    if let Some(wanted) = wanted.as_mut().filter(|wanted| wanted.sigev_notify == libc::SIGEV_THREAD)
+    event: Option<sigevent>,
+    timer: timer_t,
+}
+
+fn create(creation: &mut Creation) -> c_int {
+    if let Some(wanted) = creation.event.as_mut().filter(|wanted| wanted.sigev_notify == libc::SIGEV_THREAD)
         && Node::current().is_some()
     {
-        let place = function_of(&raw mut **wanted);
+        let place = function_of(&raw mut *wanted);
         // SAFETY: a description of this kind has a function there.
         let expiration = Expiration { function: unsafe { place.read() }, value: wanted.sigev_value };
         // It is never freed: a call may be running while the program deletes the timer.
@@ -57,21 +55,35 @@ pub(super) unsafe extern "C" fn timer_create(
         // SAFETY: the copy is ours.
         unsafe { place.write(expire) };
     }
-    let description = wanted.as_mut().map_or(std::ptr::null_mut(), |wanted| &raw mut **wanted);
+    let description = creation.event.as_mut().map_or(std::ptr::null_mut(), std::ptr::from_mut);
     let mut result = 0;
     on_private_stack(&mut || {
         // SAFETY: copies of valid arguments, which live until the function returns.
         result = unsafe {
             crate::real!(timer_create: fn(clockid_t, *mut sigevent, *mut timer_t) -> c_int)(
-                clock,
+                creation.clock,
                 description,
-                &raw mut *made,
+                &raw mut creation.timer,
             )
         };
     });
+    result
+}
+
+/// # Safety
+/// As the C library's `timer_create`. The timer is node 0's: its signals are for the process.
+#[unsafe(no_mangle)]
+pub(super) unsafe extern "C" fn timer_create(
+    clock: clockid_t,
+    event: *mut sigevent,
+    timer: *mut timer_t,
+) -> c_int {
+    // SAFETY: the caller passes null or a description.
+    let event = (!event.is_null()).then(|| unsafe { event.read() });
+    let (creation, result) = on_first(Creation { clock, event, timer: std::ptr::null_mut() }, create);
     if result == 0 {
         // SAFETY: the caller passes a place for the timer.
-        unsafe { *timer = *made };
+        unsafe { *timer = creation.timer };
     }
     result
 }

@@ -6,6 +6,7 @@
 use super::descriptors::is_here;
 use super::is_shared;
 use crate::numbers::many;
+use crate::pthread::cancel::{at_point_if, is_point};
 use libc::{c_int, c_void, iovec, off_t, size_t, sockaddr, socklen_t, ssize_t};
 
 /// The most bytes of one call. For files the call is repeated until all bytes are moved; for other descriptors a
@@ -104,18 +105,21 @@ macro_rules! transferring {
         /// # Safety
         /// As the C library's function of this name.
         #[unsafe(no_mangle)]
-        pub(crate) unsafe extern "C" fn $name($fd: c_int $(, $argument: $type)*) -> ssize_t {
-            if !is_here($fd, stringify!($name)) {
-                return -1;
-            }
-            // SAFETY: the caller passes valid memory.
-            let memory = unsafe { $memory };
-            if !memory.is_shared() {
-                // SAFETY: forwards the caller's arguments.
-                return unsafe { crate::real!($name: fn(c_int $(, $type)*) -> ssize_t)($fd $(, $argument)*) };
-            }
-            // SAFETY: the buffer is private and as long as told.
-            transfer($fd, &memory, $into, |$buffer, $length, $done| unsafe { $call })
+        pub(crate) unsafe extern "C-unwind" fn $name($fd: c_int $(, $argument: $type)*) -> ssize_t {
+            const IS_POINT: bool = is_point(stringify!($name));
+            at_point_if(IS_POINT, || {
+                if !is_here($fd, stringify!($name)) {
+                    return -1;
+                }
+                // SAFETY: the caller passes valid memory.
+                let memory = unsafe { $memory };
+                if !memory.is_shared() {
+                    // SAFETY: forwards the caller's arguments.
+                    return unsafe { crate::real!($name: fn(c_int $(, $type)*) -> ssize_t)($fd $(, $argument)*) };
+                }
+                // SAFETY: the buffer is private and as long as told.
+                transfer($fd, &memory, $into, |$buffer, $length, $done| unsafe { $call })
+            })
         }
     )*};
 }

@@ -1,7 +1,7 @@
 //! Condition variables, and the program's own futex calls.
 
 use super::mutex_kind::kind_of;
-use super::{code, deadline, robust};
+use super::{cancel, code, deadline, robust};
 use crate::exit::flush_before_unlock;
 use gondwana_node::Node;
 use libc::{c_int, clockid_t, pthread_cond_t, pthread_condattr_t, pthread_mutex_t, timespec};
@@ -29,14 +29,18 @@ fn wait(
     until: Option<Instant>,
 ) -> c_int {
     flush_before_unlock(node);
-    code(robust::unlocking(mutex).and_then(|()| {
-        let waited = node.cond_wait(cond as usize, mutex as usize, kind_of(mutex), until);
-        // However the wait ended, the mutex is locked again unless it could not be unlocked.
-        match waited {
-            Ok(()) | Err(libc::ETIMEDOUT) => robust::locked(node, mutex).and(waited),
-            error => error,
-        }
-    }))
+    let wait = || {
+        robust::unlocking(mutex).and_then(|()| {
+            let waited = node.cond_wait(cond as usize, mutex as usize, kind_of(mutex), until);
+            // However the wait ended, the mutex is locked again unless it could not be unlocked.
+            match waited {
+                Ok(()) | Err(libc::ETIMEDOUT) => robust::locked(node, mutex).and(waited),
+                error => error,
+            }
+        })
+    };
+    // A cancelled thread has the mutex again before it ends.
+    code(cancel::at_point(wait, |waited| *waited == Err(libc::ETIMEDOUT)))
 }
 
 crate::shared_or_real! {

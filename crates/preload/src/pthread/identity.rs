@@ -2,6 +2,7 @@
 
 use crate::io::{Buffer, with_buffers_returning_error};
 use gondwana_node::{Node, ProcessChange, Thread};
+use gondwana_page::to_usize;
 use libc::{c_char, c_int, c_void, pthread_attr_t, pthread_t, sched_param, size_t};
 
 /// The C library's name for the calling thread.
@@ -58,7 +59,6 @@ macro_rules! on_this_node {
 }
 
 on_this_node! {
-    fn pthread_sigqueue(thread: pthread_t, signal: c_int, value: libc::sigval) {}
     fn pthread_setname_np(thread: pthread_t, name: *const c_char) { Buffer::string(name) }
     fn pthread_getname_np(thread: pthread_t, name: *mut c_char, length: size_t) { Buffer::write(name, length) }
     fn pthread_setaffinity_np(thread: pthread_t, size: size_t, set: *const c_void) { Buffer::read(set, size) }
@@ -71,41 +71,55 @@ on_this_node! {
     fn pthread_getcpuclockid(thread: pthread_t, clock: *mut c_int) { Buffer::result(clock) }
 }
 
-/// # Safety
-/// As the C library's `pthread_kill`, also for threads of other nodes.
-#[unsafe(no_mangle)]
-pub(super) unsafe extern "C" fn pthread_kill(thread: pthread_t, signal: c_int) -> c_int {
+/// Sends a signal, perhaps with a value, to a thread of any node; 0 or an error number.
+fn send(thread: pthread_t, signal: c_int, value: Option<u64>) -> c_int {
     match (native(thread), Node::current()) {
-        // SAFETY: forwards the caller's arguments.
-        (Ok(thread), _) => unsafe {
-            crate::real!(pthread_kill: fn(pthread_t, c_int) -> c_int)(thread, signal)
-        },
+        (Ok(thread), _) => send_to_native(thread, signal, value),
         (Err(_), Some(node)) => {
-            node.change_where_it_is(ProcessChange::Signal { thread, signal }).err().unwrap_or(0)
+            node.change_where_it_is(ProcessChange::Signal { thread, signal, value }).err().unwrap_or(0)
         }
         (Err(error), None) => error,
     }
 }
 
-/// # Safety
-/// As the C library's `pthread_cancel`, which is refused: threads wait in the runtime, where nothing ends them.
-#[unsafe(no_mangle)]
-pub(super) unsafe extern "C" fn pthread_cancel(thread: pthread_t) -> c_int {
-    match Node::current() {
-        Some(node) => {
-            node.refuse("pthread_cancel(): threads cannot be cancelled; run with -n 1");
-            libc::ENOSYS
+/// Sends a signal to a thread of this process that has not ended; 0 or an error number.
+fn send_to_native(thread: pthread_t, signal: c_int, value: Option<u64>) -> c_int {
+    // SAFETY: forwards the caller's arguments.
+    unsafe {
+        match value {
+            None => crate::real!(pthread_kill: fn(pthread_t, c_int) -> c_int)(thread, signal),
+            Some(value) => {
+                let value = libc::sigval { sival_ptr: to_usize(value) as *mut c_void };
+                crate::real!(pthread_sigqueue: fn(pthread_t, c_int, libc::sigval) -> c_int)(
+                    thread, signal, value,
+                )
+            }
         }
-        // SAFETY: forwards the caller's argument.
-        None => unsafe { crate::real!(pthread_cancel: fn(pthread_t) -> c_int)(thread) },
     }
 }
 
+/// # Safety
+/// As the C library's `pthread_kill`, also for threads of other nodes.
+#[unsafe(no_mangle)]
+pub(super) unsafe extern "C" fn pthread_kill(thread: pthread_t, signal: c_int) -> c_int {
+    send(thread, signal, None)
+}
+
+/// # Safety
+/// As the C library's `pthread_sigqueue`, also for threads of other nodes.
+#[unsafe(no_mangle)]
+pub(super) unsafe extern "C" fn pthread_sigqueue(
+    thread: pthread_t,
+    signal: c_int,
+    value: libc::sigval,
+) -> c_int {
+    send(thread, signal, Some(value.sival_ptr as u64))
+}
+
 /// Sends a signal to a thread of the program if it lives here; 0 or an error number.
-pub(crate) fn kill_here(thread: u64, signal: c_int) -> c_int {
+pub(crate) fn kill_here(thread: u64, signal: c_int, value: Option<u64>) -> c_int {
     match Node::current().and_then(|node| node.native_thread(thread)) {
-        // SAFETY: a thread of this process that has not ended.
-        Some(native) => unsafe { crate::real!(pthread_kill: fn(pthread_t, c_int) -> c_int)(native, signal) },
+        Some(native) => send_to_native(native, signal, value),
         None => libc::ESRCH,
     }
 }

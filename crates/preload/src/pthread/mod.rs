@@ -4,6 +4,7 @@
 //! holds only the initialisation data. Objects elsewhere, such as those of a runtime library, stay the C library's.
 
 mod barrier;
+pub(crate) mod cancel;
 mod cond;
 mod guard;
 mod identity;
@@ -80,7 +81,7 @@ macro_rules! shared_or_real {
         /// # Safety
         /// As the C library's function of this name.
         #[unsafe(no_mangle)]
-        pub(crate) unsafe extern "C" fn $name($object: $object_type $(, $argument: $type)*) -> $result {
+        pub(crate) unsafe extern "C-unwind" fn $name($object: $object_type $(, $argument: $type)*) -> $result {
             let whole = move || match $crate::pthread::sharing($object) {
                 Some($node) => $body,
                 // SAFETY: forwards the caller's arguments.

@@ -1,8 +1,9 @@
 //! Unnamed semaphores.
 
-use super::deadline;
-use gondwana_node::{Initialised, Object};
+use super::{cancel, deadline};
+use gondwana_node::{Initialised, Node, Object};
 use libc::{c_int, c_uint, clockid_t, sem_t, timespec};
+use std::time::Instant;
 
 /// The initialisation data in the program's memory; the first operation sends it to the manager.
 #[repr(C)]
@@ -16,6 +17,14 @@ fn of(semaphore: *mut sem_t) -> Initialised {
     // SAFETY: the caller of the wrapped function passes a semaphore, which is longer than this and aligned for it.
     let Memory { value, stamp } = unsafe { semaphore.cast::<Memory>().read_volatile() };
     Initialised { object: Object(semaphore as u64), value, stamp }
+}
+
+fn wait(node: &'static Node, semaphore: *mut sem_t, until: Option<Instant>) -> Result<(), i32> {
+    cancel::at_point(
+        || node.semaphore_wait(of(semaphore), until),
+        // Without a time, nothing else ends a wait.
+        |waited| *waited == Err(libc::ETIMEDOUT),
+    )
 }
 
 /// The convention of semaphores: -1 with `errno`.
@@ -41,15 +50,15 @@ crate::shared_or_real! {
     };
     fn sem_destroy(_semaphore: *mut sem_t) -> c_int = |_node| 0;
     fn sem_post(semaphore: *mut sem_t) -> c_int = |node| result(node.semaphore_post(of(semaphore)));
-    fn sem_wait(semaphore: *mut sem_t) -> c_int = |node| result(node.semaphore_wait(of(semaphore), None));
+    fn sem_wait(semaphore: *mut sem_t) -> c_int = |node| result(wait(node, semaphore, None));
     fn sem_trywait(semaphore: *mut sem_t) -> c_int = |node| result(node.semaphore_try_wait(of(semaphore)));
     fn sem_timedwait(semaphore: *mut sem_t, time: *const timespec) -> c_int = |node| result(
         node.semaphore_try_wait(of(semaphore)).or_else(|_| {
-            deadline(libc::CLOCK_REALTIME, time).and_then(|until| node.semaphore_wait(of(semaphore), Some(until)))
+            deadline(libc::CLOCK_REALTIME, time).and_then(|until| wait(node, semaphore, Some(until)))
         }));
     fn sem_clockwait(semaphore: *mut sem_t, clock: clockid_t, time: *const timespec) -> c_int = |node| result(
         node.semaphore_try_wait(of(semaphore)).or_else(|_| {
-            deadline(clock, time).and_then(|until| node.semaphore_wait(of(semaphore), Some(until)))
+            deadline(clock, time).and_then(|until| wait(node, semaphore, Some(until)))
         }));
     fn sem_getvalue(semaphore: *mut sem_t, value: *mut c_int) -> c_int = |node| {
         let now = node.semaphore_value(of(semaphore));

@@ -1,6 +1,6 @@
 //! Threads: started on the node that the placement policy names, on a stack inside the span.
 
-use super::{code, deadline, key, robust};
+use super::{cancel, code, deadline, key, robust};
 use crate::span_stack;
 use crate::stack::on_stack;
 use crate::{handler_stack, signals};
@@ -134,6 +134,7 @@ unsafe extern "C" fn begin(start: *mut c_void) -> *mut c_void {
     let top = stack.end;
     let thread = Thread::begin(node, spec.id, stack, to_usize(spec.function));
     call_at_end(node);
+    cancel::begin(spec.id);
     // SAFETY: the stack was made for this thread.
     unsafe {
         // The routine and its argument come from the program; the stack is this thread's own.
@@ -185,6 +186,7 @@ unsafe extern "C" fn end(node: *mut c_void) {
         unsafe { crate::exit::exit(0) };
     }
     let stack = thread.stack.clone();
+    cancel::end(thread.id);
     node.thread_ended(thread.id, thread.value.get());
     Thread::detach(node);
     handler_stack::end_thread();
@@ -213,7 +215,12 @@ pub(super) unsafe extern "C-unwind" fn pthread_exit(value: *mut c_void) -> ! {
 
 fn join(thread: pthread_t, value: *mut *mut c_void, wait: gondwana_node::JoinWait) -> c_int {
     let node = Node::current().expect("called for a thread of the run");
-    match node.join_thread(thread, wait) {
+    let joined = cancel::at_point(
+        || node.join_thread(thread, wait),
+        // Without a time, nothing else ends a wait.
+        |joined| *joined == Err(libc::ETIMEDOUT),
+    );
+    match joined {
         Ok(result) => {
             if !value.is_null() {
                 // SAFETY: the caller passes null or a place for the value.
@@ -232,7 +239,7 @@ macro_rules! naming_a_thread {
         /// # Safety
         /// As the C library's function of this name.
         #[unsafe(no_mangle)]
-        pub(crate) unsafe extern "C" fn $name($thread: pthread_t $(, $argument: $type)*) -> c_int {
+        pub(crate) unsafe extern "C-unwind" fn $name($thread: pthread_t $(, $argument: $type)*) -> c_int {
             if Node::current().is_some_and(|node| node.is_thread($thread)) {
                 return $body;
             }

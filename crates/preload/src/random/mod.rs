@@ -26,6 +26,7 @@ mod congruential;
 
 pub(crate) use congruential::set_parameters_here;
 
+use crate::process;
 use additive::Additive;
 use congruential::Congruential;
 use gondwana_node::{MutexKind, Node};
@@ -45,7 +46,7 @@ static STATE: AtomicPtr<State> = AtomicPtr::new(null_mut());
 
 /// From now on this process uses the state that all nodes share.
 pub(crate) fn begin(node: &Node) {
-    const { assert!(size_of::<State>() <= gondwana_page::PAGE_SIZE) };
+    const { assert!(size_of::<State>() + process::MUTEX_BYTES <= gondwana_page::PAGE_SIZE) };
     STATE.store(node.library_page() as *mut State, Ordering::Relaxed);
 }
 

@@ -21,7 +21,7 @@ static FORGOTTEN: AtomicU64 = AtomicU64::new(0);
 /// Lets the nodes of the run, which are children of the launcher, copy descriptors of this process.
 pub(super) fn begin() {
     // SAFETY: touches no memory. Systems without such restrictions do not know the call, and need none.
-    unsafe { libc::prctl(libc::PR_SET_PTRACER, libc::getppid(), 0, 0, 0) };
+    unsafe { libc::prctl(libc::PR_SET_PTRACER, gondwana_sys::parent(), 0, 0, 0) };
 }
 
 /// For another node: the number of this process, or `-EBADF` if it does not have the descriptor open either.
@@ -31,8 +31,7 @@ pub(crate) fn lend(number: c_int) -> c_int {
     }
     // Before the check: it may be closed right after.
     LENT.set(number);
-    // SAFETY: touches no memory.
-    if stops::is_open(number) { unsafe { libc::getpid() } } else { -libc::EBADF }
+    if stops::is_open(number) { gondwana_sys::process() } else { -libc::EBADF }
 }
 
 /// The result of copying a descriptor from its owner.

@@ -23,7 +23,6 @@ crate::guarded! {
     fn lockf64[fd](fd: c_int, command: c_int, length: off_t) -> c_int {}
     fn fchmod[fd](fd: c_int, mode: mode_t) -> c_int {}
     fn fchown[fd](fd: c_int, user: uid_t, group: gid_t) -> c_int {}
-    fn fchdir[fd](fd: c_int) -> c_int {}
     fn futimens[fd](fd: c_int, times: *const timespec) -> c_int { Buffer::read(times, 2 * size_of::<timespec>()) }
     fn listen[fd](fd: c_int, most: c_int) -> c_int {}
     fn shutdown[fd](fd: c_int, how: c_int) -> c_int {}

@@ -3,6 +3,8 @@
 
 use crate::io::buffers::{Buffer, with_present};
 use crate::numbers::int;
+use crate::process::calls::on_others;
+use crate::process::{common, in_order};
 use gondwana_locks::lock;
 use libc::{RLIMIT_NOFILE, c_int, c_long, c_uint, pid_t, rlimit};
 use std::sync::Mutex;
@@ -121,21 +123,59 @@ macro_rules! telling {
 
 telling! { getrlimit getrlimit64 }
 
-/// Defines `setrlimit`: for open files, the kernel's limit stays as long as the hard limit allows.
+/// Sets a limit of this process. For open files, the kernel's limit stays as long as the hard limit allows.
+fn set_here(&mut (resource, limit): &mut (c_uint, rlimit)) -> c_int {
+    if resource == RLIMIT_NOFILE && BELIEVED.load(Ordering::Relaxed) != 0 {
+        return believe(limit);
+    }
+    // SAFETY: passes a private variable, which a receiving thread does not need.
+    on_private_copy(limit, |limit| unsafe {
+        crate::real!(setrlimit: fn(c_uint, *const rlimit) -> c_int)(resource, limit)
+    })
+}
+
+fn on_private_copy(limit: rlimit, call: impl FnOnce(*const rlimit) -> c_int) -> c_int {
+    let limit = Box::new(limit);
+    call(&raw const *limit)
+}
+
+/// Sets a limit on all nodes: it is one of the process.
+fn set_everywhere(resource: c_uint, limit: rlimit) -> c_int {
+    let Some(node) = common() else { return set_here(&mut (resource, limit)) };
+    in_order(node, || {
+        let mut before = Box::new(rlimit { rlim_cur: 0, rlim_max: 0 });
+        // SAFETY: the result goes to a private variable.
+        if unsafe { getrlimit(resource, &raw mut *before) } != 0 || set_here(&mut (resource, limit)) != 0 {
+            return -1;
+        }
+        let Err((at, error)) = on_others(node, (resource, limit), set_here) else { return 0 };
+        set_here(&mut (resource, *before));
+        let _ = on_others(node, (resource, *before), set_here);
+        node.refuse(&format!(
+            "setrlimit(): node {at} cannot have the limit {} of resource {resource} ({}), so no node has it",
+            limit.rlim_cur,
+            std::io::Error::from_raw_os_error(error)
+        ));
+        crate::errno::set(error);
+        -1
+    })
+}
+
+/// Defines `setrlimit`.
 macro_rules! setting {
     ($($name:ident)*) => {$(
         /// # Safety
         /// As the C library's function of this name.
         #[unsafe(no_mangle)]
         pub(crate) unsafe extern "C" fn $name(resource: c_uint, limit: *const rlimit) -> c_int {
-            if resource == RLIMIT_NOFILE && BELIEVED.load(Ordering::Relaxed) != 0 && !limit.is_null() {
-                // SAFETY: the caller passes a valid limit.
-                return believe(unsafe { *limit });
+            // SAFETY: the caller passes null or a valid limit.
+            match unsafe { limit.as_ref().copied() } {
+                Some(limit) => set_everywhere(resource, limit),
+                None => {
+                    crate::errno::set(libc::EFAULT);
+                    -1
+                }
             }
-            with_present(&[Buffer::value(limit)], || {
-                // SAFETY: forwards the caller's arguments.
-                unsafe { crate::real!($name: fn(c_uint, *const rlimit) -> c_int)(resource, limit) }
-            })
         }
     )*};
 }
@@ -156,8 +196,8 @@ macro_rules! doing_both {
         ) -> c_int {
             // SAFETY: forwards the caller's arguments.
             unsafe {
-                let own = process == 0 || process == libc::getpid();
-                if own && resource == RLIMIT_NOFILE {
+                let own = process == 0 || process == crate::process::identity::process();
+                if own {
                     let wanted = new.as_ref().copied();
                     if !old.is_null() && getrlimit(resource, old) != 0 {
                         return -1;

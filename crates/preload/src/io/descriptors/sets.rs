@@ -3,6 +3,7 @@
 use super::{is_here, stops};
 use crate::io::{Buffer, with_buffers};
 use crate::numbers::{int, many};
+use crate::pthread::cancel::at_point_if;
 use crate::signals::without_faults;
 use gondwana_page::to_usize;
 use libc::{c_int, fd_set, nfds_t, pollfd, sigset_t, timespec, timeval};
@@ -18,19 +19,21 @@ unsafe fn look_at_all(set: *mut pollfd, count: nfds_t, name: &str) {
 /// # Safety
 /// As the C library's `poll`.
 #[unsafe(no_mangle)]
-pub(super) unsafe extern "C" fn poll(set: *mut pollfd, count: nfds_t, timeout: c_int) -> c_int {
+pub(super) unsafe extern "C-unwind" fn poll(set: *mut pollfd, count: nfds_t, timeout: c_int) -> c_int {
     // SAFETY: forwards the caller's arguments.
     unsafe { look_at_all(set, count, "poll") };
-    with_buffers(&[Buffer::write(set, to_usize(count) * size_of::<pollfd>())], || {
-        // SAFETY: forwards the caller's arguments.
-        unsafe { crate::real!(poll: fn(*mut pollfd, nfds_t, c_int) -> c_int)(set, count, timeout) }
+    at_point_if(true, || {
+        with_buffers(&[Buffer::write(set, to_usize(count) * size_of::<pollfd>())], || {
+            // SAFETY: forwards the caller's arguments.
+            unsafe { crate::real!(poll: fn(*mut pollfd, nfds_t, c_int) -> c_int)(set, count, timeout) }
+        })
     })
 }
 
 /// # Safety
 /// As the C library's `ppoll`.
 #[unsafe(no_mangle)]
-pub(super) unsafe extern "C" fn ppoll(
+pub(super) unsafe extern "C-unwind" fn ppoll(
     set: *mut pollfd,
     count: nfds_t,
     timeout: *const timespec,
@@ -46,13 +49,15 @@ pub(super) unsafe extern "C" fn ppoll(
         Buffer::value(timeout),
         Buffer::value(mask),
     ];
-    with_buffers(&buffers, || {
-        // SAFETY: forwards the caller's arguments.
-        unsafe {
-            crate::real!(ppoll: fn(*mut pollfd, nfds_t, *const timespec, *const sigset_t) -> c_int)(
-                set, count, timeout, mask,
-            )
-        }
+    at_point_if(true, || {
+        with_buffers(&buffers, || {
+            // SAFETY: forwards the caller's arguments.
+            unsafe {
+                crate::real!(ppoll: fn(*mut pollfd, nfds_t, *const timespec, *const sigset_t) -> c_int)(
+                    set, count, timeout, mask,
+                )
+            }
+        })
     })
 }
 
@@ -91,7 +96,7 @@ impl Sets {
 /// # Safety
 /// As the C library's `select`.
 #[unsafe(no_mangle)]
-pub(super) unsafe extern "C" fn select(
+pub(super) unsafe extern "C-unwind" fn select(
     count: c_int,
     read: *mut fd_set,
     write: *mut fd_set,
@@ -104,20 +109,22 @@ pub(super) unsafe extern "C" fn select(
         return -1;
     }
     let [r, w, e] = sets.buffers();
-    with_buffers(&[r, w, e, Buffer::result(timeout)], || {
-        // SAFETY: forwards the caller's arguments.
-        unsafe {
-            crate::real!(select: fn(c_int, *mut fd_set, *mut fd_set, *mut fd_set, *mut timeval) -> c_int)(
-                count, read, write, except, timeout,
-            )
-        }
+    at_point_if(true, || {
+        with_buffers(&[r, w, e, Buffer::result(timeout)], || {
+            // SAFETY: forwards the caller's arguments.
+            unsafe {
+                crate::real!(select: fn(c_int, *mut fd_set, *mut fd_set, *mut fd_set, *mut timeval) -> c_int)(
+                    count, read, write, except, timeout,
+                )
+            }
+        })
     })
 }
 
 /// # Safety
 /// As the C library's `pselect`.
 #[unsafe(no_mangle)]
-pub(super) unsafe extern "C" fn pselect(
+pub(super) unsafe extern "C-unwind" fn pselect(
     count: c_int,
     read: *mut fd_set,
     write: *mut fd_set,
@@ -134,12 +141,14 @@ pub(super) unsafe extern "C" fn pselect(
     let own = unsafe { without_faults(libc::SIG_SETMASK, mask) };
     let mask = own.as_ref().map_or(std::ptr::null(), std::ptr::from_ref);
     let [r, w, e] = sets.buffers();
-    with_buffers(&[r, w, e, Buffer::value(timeout), Buffer::value(mask)], || {
-        // SAFETY: forwards the caller's arguments.
-        unsafe {
-            crate::real!(pselect: fn(
+    at_point_if(true, || {
+        with_buffers(&[r, w, e, Buffer::value(timeout), Buffer::value(mask)], || {
+            // SAFETY: forwards the caller's arguments.
+            unsafe {
+                crate::real!(pselect: fn(
                 c_int, *mut fd_set, *mut fd_set, *mut fd_set, *const timespec, *const sigset_t,
             ) -> c_int)(count, read, write, except, timeout, mask)
-        }
+            }
+        })
     })
 }

@@ -56,7 +56,7 @@ pub(super) fn changed(number: c_int) {
         HOLES.fetch_and(!bit(number), Ordering::Relaxed);
         match is_null_device(number) {
             true => StandardStream::Null,
-            false => StandardStream::Of(std::process::id().cast_signed()),
+            false => StandardStream::Of(gondwana_sys::process()),
         }
     };
     let reachable = !matches!(stream, StandardStream::Of(_)) || node.is_on_one_computer();

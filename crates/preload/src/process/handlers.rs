@@ -1,0 +1,44 @@
+//! Functions that the C and C++ libraries call in the program: at its end, and when something goes wrong.
+
+use super::calls::{on_first, on_others};
+use super::{common, in_order};
+use libc::{c_int, c_void};
+
+/// # Safety
+/// As the C library's `on_exit`: the function runs on node 0, with those of `atexit`.
+#[unsafe(no_mangle)]
+pub(crate) unsafe extern "C" fn on_exit(function: usize, argument: *mut c_void) -> c_int {
+    let registered = on_first((function, argument as usize), |&mut (function, argument)| {
+        // SAFETY: the program's code is at the same addresses on all nodes.
+        unsafe { crate::real!(on_exit: fn(usize, usize) -> c_int)(function, argument) }
+    });
+    registered.1
+}
+
+/// Defines functions of the C++ library that set a handler and give the one before.
+macro_rules! setting {
+    ($($name:ident)*) => {$(
+        /// # Safety
+        /// As the C++ library's function of this name.
+        #[allow(non_snake_case)]
+        #[unsafe(no_mangle)]
+        pub(crate) unsafe extern "C" fn $name(handler: usize) -> usize {
+            // SAFETY: the program's code is at the same addresses on all nodes.
+            let set = |handler| unsafe { crate::real!($name: fn(usize) -> usize)(handler) };
+            let Some(node) = common() else { return set(handler) };
+            in_order(node, || {
+                let before = set(handler);
+                // It cannot fail, but for want of a thread.
+                let _ = on_others(node, handler, |&mut handler| {
+                    // SAFETY: as above.
+                    unsafe { crate::real!($name: fn(usize) -> usize)(handler) };
+                    0
+                });
+                before
+            })
+        }
+    )*};
+}
+
+// `std::set_terminate`, `std::set_unexpected` and `std::set_new_handler`.
+setting! { _ZSt13set_terminatePFvvE _ZSt14set_unexpectedPFvvE _ZSt15set_new_handlerPFvvE }

@@ -1,0 +1,99 @@
+//! The numbers of the process and its threads: the process is that of node 0.
+//!
+//! On one computer, threads have the kernel's numbers, which differ anyway. Elsewhere the number of a thread of another node
+//! than node 0 has that node in its upper bits.
+
+use super::common;
+use super::memory::{PARENT, PROCESS, word};
+use gondwana_node::Node;
+use libc::pid_t;
+use std::sync::atomic::Ordering;
+
+/// The kernel's numbers are smaller than two to the power of this.
+const KERNEL_BITS: u32 = 22;
+
+/// One of the numbers that node 0 has given to all, once it has.
+fn common_number(address: usize) -> Option<pid_t> {
+    common()?;
+    pid_t::try_from(word(address).load(Ordering::Relaxed)).ok().filter(|&number| number != 0)
+}
+
+/// The number of the program's process.
+pub(crate) fn process() -> pid_t {
+    common_number(PROCESS).unwrap_or_else(gondwana_sys::process)
+}
+
+/// The number of the calling thread.
+pub(crate) fn thread() -> pid_t {
+    let thread = gondwana_sys::thread();
+    match common() {
+        Some(node) if !node.is_on_one_computer() => i32::from(node.number().0) << KERNEL_BITS | thread,
+        _ => thread,
+    }
+}
+
+/// Where a thread or process is, and the kernel's number of it there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Place {
+    /// The kernel of this node knows it by this number.
+    Here(pid_t),
+    /// The kernel of another node does.
+    Elsewhere(usize, pid_t),
+}
+
+/// Where the thread or process of a number is. Numbers that are none of the run are the kernel's.
+pub(crate) fn place(node: &Node, number: pid_t) -> Place {
+    if node.is_on_one_computer() {
+        Place::Here(number)
+    } else {
+        split(number, node.number().index(), node.nodes())
+    }
+}
+
+fn split(number: pid_t, me: usize, nodes: usize) -> Place {
+    let at = usize::try_from(number >> KERNEL_BITS).unwrap_or(usize::MAX);
+    let kernel = number & ((1 << KERNEL_BITS) - 1);
+    match at {
+        at if at == me => Place::Here(kernel),
+        at if at < nodes => Place::Elsewhere(at, kernel),
+        _ => Place::Here(number),
+    }
+}
+
+/// # Safety
+/// Has no preconditions.
+#[unsafe(no_mangle)]
+pub(crate) unsafe extern "C" fn getpid() -> pid_t {
+    process()
+}
+
+/// # Safety
+/// Has no preconditions.
+#[unsafe(no_mangle)]
+pub(crate) unsafe extern "C" fn getppid() -> pid_t {
+    common_number(PARENT).unwrap_or_else(gondwana_sys::parent)
+}
+
+/// # Safety
+/// Has no preconditions.
+#[unsafe(no_mangle)]
+pub(crate) unsafe extern "C" fn gettid() -> pid_t {
+    thread()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_number_tells_the_node_of_a_thread() {
+        assert_eq!(split(3 << KERNEL_BITS | 77, 3, 4), Place::Here(77));
+        assert_eq!(split(3 << KERNEL_BITS | 77, 0, 4), Place::Elsewhere(3, 77));
+        assert_eq!(split(77, 0, 4), Place::Here(77));
+        assert_eq!(split(77, 3, 4), Place::Elsewhere(0, 77));
+        assert_eq!(
+            [split(-1, 0, 4), split(9 << KERNEL_BITS, 0, 4)],
+            [Place::Here(-1), Place::Here(9 << KERNEL_BITS)]
+        );
+    }
+}

@@ -1,0 +1,74 @@
+//! What belongs to the process of a program rather than to its memory: one for all nodes.
+//!
+//! A thread that changes something makes the change in its own process and then in those of all other nodes, before the
+//! call returns. A mutex of the runtime puts changes in an order that all nodes agree on.
+
+pub(crate) mod calls;
+pub(crate) mod directory;
+pub(crate) mod environment;
+mod handlers;
+pub(crate) mod identity;
+mod intervals;
+pub(crate) mod kill;
+mod locale;
+pub(crate) mod memory;
+pub(crate) mod zone;
+
+use crate::private_stack::uninterrupted;
+use gondwana_node::{MutexKind, Node, ProcessChange};
+use gondwana_page::PAGE_SIZE;
+use libc::c_int;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// Bytes at the end of the library's page that name the mutex. They hold nothing.
+pub(crate) const MUTEX_BYTES: usize = 64;
+
+/// Set once other nodes have to be told of changes.
+static COMMON: AtomicBool = AtomicBool::new(false);
+
+/// From now on changes of this process are made on all nodes.
+pub(crate) fn begin() {
+    COMMON.store(true, Ordering::Relaxed);
+}
+
+/// The node, if what its process has is common to several.
+pub(crate) fn common() -> Option<&'static Node> {
+    Node::current().filter(|_| COMMON.load(Ordering::Relaxed))
+}
+
+/// Calls a function while no other thread of the run changes what processes have in common. Handlers of signals wait, and
+/// the stack is private.
+pub(crate) fn in_order<R>(node: &'static Node, call: impl FnOnce() -> R) -> R {
+    uninterrupted(|| {
+        let mutex = node.library_page() + PAGE_SIZE - MUTEX_BYTES;
+        must(node.mutex_lock(mutex, || MutexKind::Normal, None));
+        let result = call();
+        must(node.mutex_unlock(mutex, || MutexKind::Normal));
+        result
+    })
+}
+
+fn must(result: Result<(), i32>) {
+    if let Err(error) = result {
+        crate::report::fatal(&format!(
+            "what processes have in common: {}",
+            std::io::Error::from_raw_os_error(error)
+        ));
+    }
+}
+
+/// Makes a change on all other nodes that cannot fail there if it did not fail here.
+pub(crate) fn tell(node: &'static Node, change: ProcessChange) {
+    must(node.change_elsewhere(change));
+}
+
+/// The C library's convention: 0, or -1 with an error number in `errno`.
+pub(crate) fn result_of(result: Result<(), c_int>) -> c_int {
+    match result {
+        Ok(()) => 0,
+        Err(error) => {
+            crate::errno::set(error);
+            -1
+        }
+    }
+}
