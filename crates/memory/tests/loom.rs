@@ -6,7 +6,6 @@
 #[path = "../src/remote/access_word.rs"]
 mod access_word;
 #[allow(dead_code, reason = "the library uses all of it")]
-#[allow(dead_code, reason = "the library uses all of it")]
 #[path = "../src/remote/readers.rs"]
 mod readers;
 #[allow(dead_code, reason = "the library uses all of it")]
