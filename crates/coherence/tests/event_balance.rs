@@ -151,7 +151,8 @@ fn check(told: &Told) {
     let there = |(page, _, peer)| (page, peer);
     let sent = told.of(|event| event == Event::NoticeSent);
     let received = told.of(|event| event == Event::NoticeReceived);
-    assert_eq!(by(&sent, there), by(&received, here), "notices");
+    // Posted ones are received at the next acquire, which need not come.
+    assert_eq!(excess(&by(&received, here), &by(&sent, there)), None, "a notice from nowhere");
     let sent = told.of(|event| event == Event::InvalidationSent);
     let given_up = told.of(|event| event == Event::Invalidated);
     assert_eq!(excess(&by(&sent, there), &by(&given_up, here)), None, "invalidations");

@@ -81,7 +81,8 @@ pub(super) fn peek(address: usize, bytes: &mut [u8]) -> bool {
     let to = libc::iovec { iov_base: bytes.as_mut_ptr().cast(), iov_len: bytes.len() };
     let from = libc::iovec { iov_base: address as *mut libc::c_void, iov_len: bytes.len() };
     // SAFETY: the kernel writes to the buffer only, and checks the other address.
-    let read = unsafe { libc::process_vm_readv(libc::getpid(), &raw const to, 1, &raw const from, 1, 0) };
+    let read =
+        unsafe { libc::process_vm_readv(gondwana_sys::process(), &raw const to, 1, &raw const from, 1, 0) };
     if usize::try_from(read) == Ok(bytes.len()) {
         return true;
     }

@@ -1,11 +1,14 @@
-/* A thread kills its process as the first thing that happens. */
+/* A thread kills the process of its node, which is not the program's, as the first thing that happens. */
 #include <pthread.h>
 #include <signal.h>
+#include <stdlib.h>
 #include <unistd.h>
 
 static void *die(void *unused)
 {
-    kill(getpid(), SIGKILL);
+    char name[32] = "";
+    if (readlink("/proc/self", name, sizeof name - 1) > 0)
+        kill(atoi(name), SIGKILL);
     return unused;
 }
 

@@ -1,8 +1,7 @@
-/* Threads on all nodes that meet at barriers for ever. Says when all of them have started, and in which processes. */
+/* Threads on all nodes that meet at barriers for ever. Says when all of them have started, and in which processes: those of the nodes. */
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 enum { THREADS = 4 };
@@ -11,7 +10,9 @@ static long rounds[THREADS], processes[THREADS];
 
 static void *work(void *self)
 {
-    processes[(long)self] = syscall(SYS_getpid);
+    char name[32] = "";
+    if (readlink("/proc/self", name, sizeof name - 1) > 0)
+        processes[(long)self] = atol(name);
     for (;;) {
         rounds[(long)self]++;
         pthread_barrier_wait(&barrier);

@@ -248,6 +248,13 @@ exported! {
         give(&described(&text(format)), to, size);
     omp_capture_affinity_(to: *mut c_char, format: *const c_char, size: usize, length: usize) -> c_int =
         give_fortran(&described(&fortran_text(format, length)), to, size);
+
+    // What clang's header has the names for C mean.
+    ompc_set_affinity_format(format: *const c_char) = omp_set_affinity_format(format);
+    ompc_get_affinity_format(to: *mut c_char, size: usize) -> usize = omp_get_affinity_format(to, size);
+    ompc_display_affinity(format: *const c_char) = omp_display_affinity(format);
+    ompc_capture_affinity(to: *mut c_char, size: usize, format: *const c_char) -> usize =
+        omp_capture_affinity(to, size, format);
 }
 
 #[cfg(test)]

@@ -61,6 +61,10 @@ fn display(verbose: bool) {
 
 /// Before the program begins: shows the settings if the user wants that and the program uses OpenMP.
 pub(super) fn begin(node: &Node) {
+    // Another node cannot read the environment before it serves: `environ` may be in shared memory.
+    if node.id().index() != 0 {
+        return;
+    }
     let Ok(wish) = std::env::var("OMP_DISPLAY_ENV") else { return };
     let wish = wish.trim().to_ascii_lowercase();
     let (shows, verbose) = (matches!(wish.as_str(), "true" | "1" | "verbose"), wish == "verbose");
@@ -72,7 +76,7 @@ pub(super) fn begin(node: &Node) {
             false => ControlFlow::Continue(()),
         })
     };
-    if shows && node.id().index() == 0 && uses().is_some() {
+    if shows && uses().is_some() {
         display(verbose);
     }
 }

@@ -22,12 +22,15 @@ unsafe fn set<W: Copy, T: Copy>(
     old: *mut T,
     call: fn(&mut Setting<W, T>) -> c_int,
 ) -> c_int {
-    // SAFETY: the caller's promise; all zero is a valid time.
-    let setting = unsafe { Setting { which, flags, new: new.as_ref().copied(), old: std::mem::zeroed() } };
+    // SAFETY: the caller's promise, but for the alignment, which the kernel does not need; all zero is a valid time.
+    let setting = unsafe {
+        let new = (!new.is_null()).then(|| new.read_unaligned());
+        Setting { which, flags, new, old: std::mem::zeroed() }
+    };
     let (setting, result) = on_first(setting, call);
     if result == 0 && !old.is_null() {
         // SAFETY: the caller's promise.
-        unsafe { *old = setting.old };
+        unsafe { old.write_unaligned(setting.old) };
     }
     result
 }
