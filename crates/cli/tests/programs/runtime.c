@@ -117,6 +117,8 @@ __attribute__((constructor)) static void start(void)
 	unsetenv("GONDWANA_BOOT");
 	unsetenv("LD_BIND_NOW");
 	unsetenv("LD_PRELOAD");
+	unsetenv("OMP_DISPLAY_ENV");
+	unsetenv("OMP_PROC_BIND");
 	if (orders && !strcmp(orders, "mute"))
 		_exit(0);
 	if (fabric >= 0) {
