@@ -163,7 +163,7 @@ impl Thread {
     }
 
     /// Starts a thread of the runtime itself, which is not one of the program's. All of them begin here, with a name by
-    /// which a [defect](crate::defect) can be told. Signals that are sent to the process do not reach it.
+    /// which a panic can be told to the launcher. Signals that are sent to the process do not reach it.
     ///
     /// # Errors
     /// If the system has no room for it.
