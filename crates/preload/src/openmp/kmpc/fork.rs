@@ -182,52 +182,38 @@ unsafe extern "C" fn fork_teams(
     }
 }
 
-/// # Safety
-/// Called by code that clang has compiled.
-#[unsafe(no_mangle)]
-#[unsafe(naked)]
-pub(crate) unsafe extern "C" fn __kmpc_fork_call(place: Place, count: c_int, microtask: Microtask) {
-    naked_asm!(
-        "push rbp",
-        "mov rbp, rsp",
-        "sub rsp, 32",
-        "mov [rsp], rcx",
-        "mov [rsp + 8], r8",
-        "mov [rsp + 16], r9",
-        "mov edi, esi",
-        "mov rsi, rdx",
-        "mov rdx, rsp",
-        "lea rcx, [rbp + 16]",
-        "call {}",
-        "mov rsp, rbp",
-        "pop rbp",
-        "ret",
-        sym fork
-    )
+/// Defines functions with any number of arguments, which pass on where those are: three in registers, the others on the stack.
+macro_rules! variadic {
+    ($($name:ident by $function:ident;)*) => {$(
+        /// # Safety
+        /// Called by code that clang has compiled.
+        #[unsafe(no_mangle)]
+        #[unsafe(naked)]
+        pub(crate) unsafe extern "C" fn $name(place: Place, count: c_int, microtask: Microtask) {
+            naked_asm!(
+                "push rbp",
+                "mov rbp, rsp",
+                "sub rsp, 32",
+                "mov [rsp], rcx",
+                "mov [rsp + 8], r8",
+                "mov [rsp + 16], r9",
+                "mov edi, esi",
+                "mov rsi, rdx",
+                "mov rdx, rsp",
+                "lea rcx, [rbp + 16]",
+                "call {}",
+                "mov rsp, rbp",
+                "pop rbp",
+                "ret",
+                sym $function
+            )
+        }
+    )*};
 }
 
-/// # Safety
-/// Called by code that clang has compiled.
-#[unsafe(no_mangle)]
-#[unsafe(naked)]
-pub(crate) unsafe extern "C" fn __kmpc_fork_teams(place: Place, count: c_int, microtask: Microtask) {
-    naked_asm!(
-        "push rbp",
-        "mov rbp, rsp",
-        "sub rsp, 32",
-        "mov [rsp], rcx",
-        "mov [rsp + 8], r8",
-        "mov [rsp + 16], r9",
-        "mov edi, esi",
-        "mov rsi, rdx",
-        "mov rdx, rsp",
-        "lea rcx, [rbp + 16]",
-        "call {}",
-        "mov rsp, rbp",
-        "pop rbp",
-        "ret",
-        sym fork_teams
-    )
+variadic! {
+    __kmpc_fork_call by fork;
+    __kmpc_fork_teams by fork_teams;
 }
 
 /// # Safety

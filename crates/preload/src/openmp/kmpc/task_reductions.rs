@@ -83,11 +83,18 @@ unsafe fn make_copies(inputs: &[Input], threads: u32) -> *mut u8 {
     copies
 }
 
-/// The calling thread is in a group with these copies from now on. Returns the compiler's name for the group, which nothing reads.
-fn begin(group: &Group) -> *mut c_void {
+/// The calling thread's innermost group has these copies from now on. Returns the compiler's name for the group, which nothing
+/// reads.
+fn begin(group: Group) -> *mut c_void {
     let (places, bytes) = places(&group.inputs);
     let variables = group.inputs.iter().map(|input| input.shared as usize).zip(places);
-    reduction::begin(variables, bytes, group.copies, group.threads).cast()
+    let name = reduction::begin(variables, bytes, group.copies, group.threads).cast();
+    GROUPS.with_borrow_mut(|groups| {
+        if let Some(innermost) = groups.last_mut() {
+            *innermost = Some(group);
+        }
+    });
+    name
 }
 
 /// A group begins, as yet without reductions.
@@ -159,13 +166,7 @@ pub(crate) unsafe extern "C" fn __kmpc_taskred_init(
         (inputs, copies)
     };
     let group = Group { inputs, copies, threads, construct: std::ptr::null_mut() };
-    let name = begin(&group);
-    GROUPS.with_borrow_mut(|groups| {
-        if let Some(innermost) = groups.last_mut() {
-            *innermost = Some(group);
-        }
-    });
-    name
+    begin(group)
 }
 
 /// All threads of the team begin a construct, or the region, with reductions in which tasks take part.
@@ -198,13 +199,7 @@ pub(crate) unsafe extern "C" fn __kmpc_taskred_modifier_init(
         Group { inputs, copies: (*construct).copies, threads, construct }
     };
     begin_group();
-    let name = begin(&group);
-    GROUPS.with_borrow_mut(|groups| {
-        if let Some(innermost) = groups.last_mut() {
-            *innermost = Some(group);
-        }
-    });
-    name
+    begin(group)
 }
 
 /// # Safety
