@@ -2,7 +2,7 @@
 
 use super::kernel::Kernel;
 use super::{BLOCK_BYTES, BLOCKS, Masks, bits};
-use gondwana_racing::access::{load_u64, store_u8, store_u16, store_u32, store_u64};
+use gondwana_racing::access::{load_u64, store_u8, store_u16, store_u32};
 
 pub(super) static KERNEL: Kernel = Kernel { name: "portable", compare, same, compact, scatter, store };
 
@@ -131,25 +131,46 @@ pub(super) unsafe fn scatter_with(
     page: *mut u8,
     expand: impl Fn(*const u8, u64) -> u64,
 ) {
-    let mut rest = data;
+    let mut from = 0;
     for block in bits(changed) {
-        for index in 0..WORDS {
-            let mask = masks[block] >> (index * WORD_BYTES) & 0xff;
-            if mask == 0 {
-                continue;
+        // Whole words can be read of all but the end of the data.
+        let mut last = [0; BLOCK_BYTES + WORD_BYTES];
+        let bytes = match data.get(from..from + last.len()) {
+            Some(bytes) => bytes,
+            None => {
+                let rest = &data[from..];
+                last[..rest.len()].copy_from_slice(rest);
+                &last
             }
-            let (bytes, after) = rest.split_at(mask.count_ones() as usize);
-            let word = if rest.len() >= WORD_BYTES {
-                expand(rest.as_ptr(), mask)
+        };
+        // SAFETY: a block has no more bytes than these but the last word; its words lie in the page.
+        unsafe { scatter_block(bytes.as_ptr(), masks[block], page.add(block * BLOCK_BYTES), &expand) }
+        from += masks[block].count_ones() as usize;
+    }
+}
+
+/// Scatters the bytes of one block.
+///
+/// # Safety
+/// A word more than the block can be read from `data`; the masked bytes of the block can be written.
+#[inline(always)]
+unsafe fn scatter_block(data: *const u8, mask: u64, to: *mut u8, expand: impl Fn(*const u8, u64) -> u64) {
+    let (mut data, mut rest) = (data, mask);
+    while rest != 0 {
+        let word = rest.trailing_zeros() as usize & !7;
+        let mask = rest >> word & 0xff;
+        let count = mask.count_ones() as usize;
+        // SAFETY: by our contract.
+        unsafe {
+            let to = to.add(word);
+            if is_long_run(mask) {
+                store_run(to.add(mask.trailing_zeros() as usize), data, count);
             } else {
-                let mut last = [0; WORD_BYTES];
-                last[..bytes.len()].copy_from_slice(bytes);
-                expand(last.as_ptr(), mask)
-            };
-            rest = after;
-            // SAFETY: the word lies in the page.
-            unsafe { store_word(page.add(block * BLOCK_BYTES + index * WORD_BYTES), word, mask) };
+                store_pieces(to, expand(data, mask), mask);
+            }
+            data = data.add(count);
         }
+        rest &= !(0xff << word);
     }
 }
 
@@ -157,31 +178,59 @@ pub(super) unsafe fn scatter_with(
 /// See [`Kernel::store`].
 pub(super) unsafe fn store(source: *const u8, masks: &Masks, changed: u64, page: *mut u8) {
     for block in bits(changed) {
-        for index in 0..WORDS {
-            let mask = masks[block] >> (index * WORD_BYTES) & 0xff;
-            let at = block * BLOCK_BYTES + index * WORD_BYTES;
+        let mut rest = masks[block];
+        while rest != 0 {
+            let word = rest.trailing_zeros() as usize & !7;
+            let mask = rest >> word & 0xff;
+            let at = block * BLOCK_BYTES + word;
             // SAFETY: the word lies in both pages.
-            unsafe { store_word(page.add(at), load(source.add(at)), mask) };
+            unsafe {
+                let (from, to) = (source.add(at), page.add(at));
+                if is_long_run(mask) {
+                    let first = mask.trailing_zeros() as usize;
+                    store_run(to.add(first), from.add(first), mask.count_ones() as usize);
+                } else {
+                    store_pieces(to, load(from), mask);
+                }
+            }
+            rest &= !(0xff << word);
         }
     }
 }
 
-/// Writes the masked bytes of a word in the widest pieces that contain no other.
+/// True of the mask of a word if its bytes are four or more that follow one another. Numbers keep some of their upper bytes when they
+/// change, more or fewer, so that most masks are like that: no branch of [`store_run`] depends on how many.
+#[inline(always)]
+fn is_long_run(mask: u64) -> bool {
+    let run = mask >> mask.trailing_zeros();
+    run & (run + 1) == 0 && run >= 0xf
+}
+
+/// Writes `count` bytes, four to eight, in two pieces that overlap.
+///
+/// # Safety
+/// So many bytes can be read from `data`, which nobody writes, and written to `to`.
+#[inline(always)]
+unsafe fn store_run(to: *mut u8, data: *const u8, count: usize) {
+    // SAFETY: by our contract.
+    unsafe {
+        let [lower, upper] =
+            [0, count - 4].map(|at| u32::from_le(data.add(at).cast::<u32>().read_unaligned()));
+        store_u32(to, lower);
+        store_u32(to.add(count - 4), upper);
+    }
+}
+
+/// Writes the masked bytes of a word, at least one, in the widest pieces that contain no other.
 ///
 /// # Safety
 /// `to` must be valid for writes of eight bytes.
 #[inline(always)]
-unsafe fn store_word(to: *mut u8, word: u64, mask: u64) {
+unsafe fn store_pieces(to: *mut u8, word: u64, mask: u64) {
     // SAFETY: every piece lies in the eight bytes.
     unsafe {
-        match mask & 0xff {
-            0 => {}
-            0xff => store_u64(to, word),
-            _ => {
-                store_half(to, (word & 0xffff_ffff) as u32, mask & 0xf);
-                store_half(to.add(4), (word >> 32) as u32, mask >> 4 & 0xf);
-            }
-        }
+        store_half(to, (word & 0xffff_ffff) as u32, mask & 0xf);
+        store_half(to.add(4), (word >> 32) as u32, mask >> 4);
     }
 }
 
