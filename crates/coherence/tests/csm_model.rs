@@ -5,6 +5,7 @@ use gondwana_coherence::{Csm, CsmOptions, Layout};
 use gondwana_testbed::model::Schedules;
 use gondwana_testbed::programs;
 use gondwana_testbed::world::Op::{self, Barrier, Expose, Lock, Place, Read, Unlock, Write};
+use gondwana_testbed::world::Setup;
 
 fn machine(layout: Layout) -> Csm {
     Csm::new(layout, CsmOptions::default())
@@ -53,6 +54,26 @@ fn two_nodes_go_on_writing_a_page() {
     for machine in [keeps_for_one, keeps_for_four] {
         Schedules::new(2, 1, &[(0, &a), (1, &b)], machine).check();
         Schedules::new(3, 1, &[(1, &a), (2, &b)], machine).check();
+    }
+}
+
+/// Long enough for what both write between barriers to be exchanged as diffs.
+#[test]
+fn two_nodes_exchange_what_both_write() {
+    fn machine(layout: Layout) -> Csm {
+        Csm::new(layout, CsmOptions { updates: 2, ..CsmOptions::default() })
+    }
+    // Each interval has bytes of its own, which the others read in the next one.
+    let round = |node: usize, round: usize| {
+        let (mine, others) = (2 * (round % 2) + node, 2 * ((round + 1) % 2) + 1 - node);
+        let value = u8::try_from(round).expect("there are few rounds");
+        [Read(others), Write(mine, value + 1), Barrier]
+    };
+    let rounds = |node, count| (0..count).flat_map(|number| round(node, number)).collect::<Vec<_>>();
+    for lazy in [false, true] {
+        let (a, b) = (rounds(0, 6), rounds(1, 6));
+        let change = |setup: &mut Setup| (setup.page_size, setup.lazy) = (4, lazy);
+        Schedules::new(2, 1, &[(0, &a), (1, &b)], machine).with(change).check();
     }
 }
 

@@ -138,9 +138,94 @@ fn while_a_monitor_observes_there_are_none() {
 }
 
 #[test]
-fn where_memory_can_be_read_there_are_none() {
+fn readers_that_can_read_memory_get_none() {
     let mut nodes = nodes(2, CsmOptions { one_sided: true, ..with_updates() });
     for _ in 0..10 {
         assert_ne!(round(&mut nodes, 0, 1), "update");
+    }
+}
+
+fn beside_memory() -> CsmOptions {
+    CsmOptions { one_sided: true, ..with_updates() }
+}
+
+/// Two nodes that can read each other's memory write one page and meet at a barrier; the home, node 0, writes so many `bytes`, or
+/// none. What the other one is told, and how many copies it takes.
+fn exchange(nodes: &mut Scripted, bytes: usize) -> (&'static str, u64) {
+    let copies = |nodes: &mut Scripted| nodes.call(1, |machine, _| machine.counters().page_transfers);
+    let before = copies(nodes);
+    if bytes > 0 {
+        nodes.write(0, 0, 1);
+    }
+    for address in [2, 3].into_iter().take(bytes.saturating_sub(1)) {
+        let old = nodes.memories[0].read(address);
+        nodes.memories[0].write(address, old + 1);
+    }
+    nodes.write(1, 0, 1);
+    (0..2).for_each(|node| nodes.arrive(node));
+    (0..2).for_each(|node| nodes.acquire(node));
+    (0..2).for_each(|node| nodes.read(node, 0, 1));
+    let frames = [0, 1].map(|node| (0..SIZE).map(|at| nodes.memories[node].read(at)).collect::<Vec<_>>());
+    assert_eq!(frames[0], frames[1], "one has old data");
+    let told = nodes.take_seen().into_iter().find_map(|(node, event, ..)| match event {
+        Event::UpdateReceived { .. } if node == 1 => Some("update"),
+        Event::NoticeReceived if node == 1 => Some("notice"),
+        _ => None,
+    });
+    (told.unwrap_or("nothing"), copies(nodes) - before)
+}
+
+#[test]
+fn what_both_write_between_barriers_is_exchanged() {
+    let mut nodes = nodes(2, beside_memory());
+    let told: Vec<_> = (0..20).map(|_| exchange(&mut nodes, 1)).collect();
+    let first = told.iter().position(|&told| told == ("update", 0)).expect("there are updates");
+    assert!(first < 5, "{told:?}");
+    assert!(told[first..].iter().all(|&told| told == ("update", 0)), "diffs show who uses them: {told:?}");
+}
+
+#[test]
+fn what_is_longer_than_half_a_page_is_read_instead() {
+    let mut nodes = nodes(2, beside_memory());
+    (0..20).for_each(|_| _ = exchange(&mut nodes, 1));
+    for _ in 0..10 {
+        assert_eq!(exchange(&mut nodes, 3), ("notice", 1));
+    }
+    assert_eq!((0..5).map(|_| exchange(&mut nodes, 1)).last(), Some(("update", 0)));
+}
+
+#[test]
+fn who_does_not_write_any_more_reads_again() {
+    let mut nodes = nodes(2, beside_memory());
+    (0..20).for_each(|_| _ = exchange(&mut nodes, 1));
+    let alone = |nodes: &mut Scripted| {
+        nodes.write(0, 0, 1);
+        nodes.arrive(0);
+        nodes.acquire(1);
+        nodes.read(1, 0, 1);
+        assert_eq!(nodes.memories[1].read(0), nodes.memories[0].read(0));
+        nodes.take_seen().iter().filter(|(_, event, ..)| matches!(event, Event::UpdateSent { .. })).count()
+    };
+    let updates: Vec<_> = (0..12).map(|_| alone(&mut nodes)).collect();
+    assert_eq!(updates[usize::from(UPDATES)..], [0; 9], "{updates:?}");
+}
+
+#[test]
+fn a_byte_that_is_set_back_while_a_copy_is_taken_is_corrected() {
+    let mut nodes = nodes(2, beside_memory());
+    (0..20).for_each(|_| _ = exchange(&mut nodes, 1));
+    for value in 100..110 {
+        // More than half of the page, so that the other node copies it itself, while the home writes on.
+        (0..SIZE).filter(|&at| at != 1).for_each(|at| nodes.memories[0].write(at, value));
+        nodes.arrive(0);
+        nodes.memories[0].write(3, 1);
+        nodes.acquire(1);
+        nodes.read(1, 0, 1);
+        nodes.memories[0].write(3, value);
+        nodes.write(1, 0, 1);
+        (0..2).for_each(|node| nodes.arrive(node));
+        (0..2).for_each(|node| nodes.acquire(node));
+        nodes.read(1, 0, 1);
+        assert_eq!(nodes.memories[1].read(3), value);
     }
 }

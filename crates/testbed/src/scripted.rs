@@ -156,8 +156,17 @@ impl Scripted {
 
     /// A node releases what it has written.
     pub fn release(&mut self, node: usize) {
+        self.release_at(node, SyncPoint::default());
+    }
+
+    /// A node releases what it has written, at a barrier.
+    pub fn arrive(&mut self, node: usize) {
+        self.release_at(node, SyncPoint { acquires_next: true, ..SyncPoint::default() });
+    }
+
+    fn release_at(&mut self, node: usize, at: SyncPoint) {
         let waiter = Waiter(node as u64);
-        let _ = self.call(node, |machine, env| machine.release(SyncPoint::default(), waiter, env));
+        let _ = self.call(node, |machine, env| machine.release(at, waiter, env));
         self.finish();
     }
 

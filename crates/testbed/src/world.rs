@@ -373,7 +373,8 @@ impl<P: Machine> World<P> {
                 self.locks[lock].holder = Some(index);
                 match self.locks[lock].token {
                     Some(other) if setup.lazy && other != node => {
-                        self.release(other, index, Some(NodeId::from_index(node).0));
+                        let peer = Some(NodeId::from_index(node));
+                        self.release(other, index, SyncPoint { peer, ..SyncPoint::default() });
                     }
                     _ => self.threads[index].phase = Phase::Released,
                 }
@@ -391,7 +392,7 @@ impl<P: Machine> World<P> {
                     self.locks[lock].holder = None;
                     self.advance(index);
                 } else {
-                    self.release(node, index, None);
+                    self.release(node, index, SyncPoint::default());
                 }
             }
             (Op::Unlock(lock), _) => {
@@ -400,7 +401,8 @@ impl<P: Machine> World<P> {
             }
             (Op::Barrier, Phase::Run) => {
                 let peer = (setup.lazy && setup.nodes == 2).then(|| 1 - NodeId::from_index(node).0);
-                self.release(node, index, peer);
+                let at = SyncPoint { peer: peer.map(NodeId), acquires_next: true, ..SyncPoint::default() };
+                self.release(node, index, at);
             }
             (Op::Barrier, Phase::Barrier(_)) => {
                 self.call(node, |machine, env| machine.acquire(SyncPoint::default(), env));
@@ -431,11 +433,10 @@ impl<P: Machine> World<P> {
         self.threads[index].phase = Phase::Run;
     }
 
-    /// Makes `node` release on behalf of a thread, for the sake of `peer` alone if that is given.
-    fn release(&mut self, node: usize, index: usize, peer: Option<u16>) {
+    /// Makes `node` release on behalf of a thread.
+    fn release(&mut self, node: usize, index: usize, at: SyncPoint) {
         self.threads[index].phase = Phase::Release;
-        self.threads[index].peer = peer;
-        let at = SyncPoint { object: None, peer: peer.map(NodeId), ..SyncPoint::default() };
+        self.threads[index].peer = at.peer.map(|peer| peer.0);
         if self.call(node, |machine, env| machine.release(at, Waiter(index as u64), env)) == Outcome::Done {
             self.threads[index].phase = Phase::Released;
             self.go_travelling(node, index);

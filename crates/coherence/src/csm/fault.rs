@@ -114,6 +114,8 @@ impl Csm {
                 entry.state = State::HomeDirty;
                 if keep && entry.has(REWRITTEN) {
                     entry.set(TWIN);
+                    // Who is still copying may copy what is written from now on.
+                    known.copied |= !known.claimed.is_empty();
                     env.make_twin(page);
                     self.counters.twins += 1;
                 }

@@ -90,7 +90,7 @@ impl Csm {
             let mut pages = std::mem::take(&mut self.dirty);
             pages.sort_unstable();
             pages.dedup();
-            self.flush_pages(&pages, env);
+            self.flush_pages(&pages, at.acquires_next, env);
             pages.retain(|&page| self.pages.entry(page).is_kept());
             self.dirty = pages;
         }
@@ -114,9 +114,9 @@ impl Csm {
         }
     }
 
-    /// Begins a flush of `pages` (ascending), unless there is nothing to send.
-    pub(super) fn flush_pages(&mut self, pages: &[Page], env: &mut dyn Env) {
-        let flush = self.send_dirty(self.flushes.next(), pages, env);
+    /// Begins a flush of `pages` (ascending), unless there is nothing to send. `at_barrier`: see [`Csm::release_at_home`].
+    pub(super) fn flush_pages(&mut self, pages: &[Page], at_barrier: bool, env: &mut dyn Env) {
+        let flush = self.send_dirty(self.flushes.next(), pages, at_barrier, env);
         if !flush.is_complete() {
             self.flushes.queue.push_back(flush);
         }
@@ -124,7 +124,7 @@ impl Csm {
 
     /// Sends what is to be sent about `pages` (ascending), as part of flush `number`; returns what has to be waited
     /// for.
-    fn send_dirty(&mut self, number: u64, pages: &[Page], env: &mut dyn Env) -> Flush {
+    fn send_dirty(&mut self, number: u64, pages: &[Page], at_barrier: bool, env: &mut dyn Env) -> Flush {
         let me = self.pages.me();
         let id = FlushId { number, origin: me, completed: self.flushes.completed(), is_own: true };
         let mut flush = Flush::default();
@@ -136,7 +136,7 @@ impl Csm {
             self.withdraw(page, env);
             let entry = *self.pages.entry(page);
             if entry.state == State::HomeDirty && entry.has(TWIN) {
-                self.release_at_home(page, number, &mut notices, env);
+                self.release_at_home(page, number, at_barrier, &mut notices, env);
                 continue;
             }
             if entry.state == State::HomeDirty {
@@ -276,7 +276,7 @@ impl Csm {
                 continue;
             }
             let number = self.flushes.completed + 1 + index as u64;
-            let sent = self.send_dirty(number, &held, env);
+            let sent = self.send_dirty(number, &held, false, env);
             self.flushes.queue[index].add(sent);
         }
     }

@@ -151,7 +151,9 @@ impl Csm {
             let (entry, directory) = self.pages.split(page);
             let known = directory.record(&mut entry.directory);
             known.sharers.insert(requester);
-            if known.notified.remove(requester) {
+            known.claimed.remove(requester);
+            // Where memory can be read, only who goes on writing the page is updated.
+            if known.notified.remove(requester) && !self.options.one_sided {
                 known.rereads.insert(requester);
             }
             if write {
@@ -190,10 +192,11 @@ impl Csm {
         self.known(&entry).unconfirmed(&self.completed)
     }
 
-    /// True if sharers may be sent what has changed instead of a notice: where they cannot read it themselves. Who is updated does
-    /// not fault, so that a monitor would not see that it reads.
-    pub(super) fn can_update(&self, env: &dyn Env) -> bool {
-        !self.options.one_sided && self.options.updates > 0 && !env.is_observed()
+    /// True if there are sharers that may be sent what has changed instead of a notice. Who is updated does not fault, so that a
+    /// monitor would not see that it reads.
+    pub(super) fn can_update(&self, page: Page, env: &dyn Env) -> bool {
+        let known = self.known(&self.pages.get(page));
+        self.options.updates > 0 && !known.rereads.is_empty() && !env.is_observed()
     }
 
     /// Tells the nodes that must know that flush `flush` of `origin` changed the page: every other sharer, and those
@@ -221,7 +224,9 @@ impl Csm {
         if notified.is_empty() && updated.is_empty() {
             return Told { any: false, awaited: NodeSet::EMPTY };
         }
-        let awaited = self.post_notices(page, origin, notified, env);
+        // A posted notice would overtake an update that is on its way, which would then bring an old value back.
+        let posts = self.options.one_sided && known.rereads.is_empty();
+        let awaited = if posts { self.post_notices(page, origin, notified, env) } else { notified };
         notices.add(awaited, page);
         notices.update(updated, page, diff);
         let (entry, directory) = self.pages.split(page);
@@ -230,6 +235,7 @@ impl Csm {
         if keeps {
             known.sharers.insert(origin);
         }
+        known.claimed = known.claimed.difference(&notified);
         known.rereads = known.rereads.difference(&notified);
         known.updates = if updated.is_empty() { 0 } else { known.updates + 1 };
         if !notified.is_empty() {
@@ -241,9 +247,6 @@ impl Csm {
 
     /// Posts a notice to each of these nodes whose memory can be reached; returns the others.
     fn post_notices(&mut self, page: Page, origin: NodeId, to: NodeSet, env: &mut dyn Env) -> NodeSet {
-        if !self.options.one_sided {
-            return to;
-        }
         let mut others = NodeSet::EMPTY;
         for node in to.iter() {
             if env.post_notice(node, page, origin) {
@@ -279,7 +282,6 @@ impl Csm {
         let origin = flush.origin;
         self.pages.check_node(NAME, origin)?;
         let diffs = pieces(NAME, entries.iter().map(|entry| entry.length), bulk)?;
-        let can_update = self.can_update(env);
         let (mut applied, mut patched) = (0, 0);
         let mut grants = Vec::new();
         let mut batches = std::mem::take(&mut self.scratch.batches);
@@ -323,7 +325,8 @@ impl Csm {
             }
             patched += 1;
             let alone = self.known(&known).sharers.is_subset_of(origin);
-            let update = if can_update { diff } else { &[] };
+            self.note_writer(page, origin);
+            let update = if self.can_update(page, env) { diff } else { &[] };
             let told = self.tell(page, (origin, flush.number), update, &mut notices, env);
             if alone {
                 self.settle_copied(page, env);
@@ -352,6 +355,16 @@ impl Csm {
             self.send(origin, &message, &[], env);
         }
         Ok(())
+    }
+
+    /// Notes that a diff of `origin` has come, which shows that this node uses its copy.
+    fn note_writer(&mut self, page: Page, origin: NodeId) {
+        let (entry, directory) = self.pages.split(page);
+        let known = directory.record(&mut entry.directory);
+        known.wrote.insert(origin);
+        if known.rereads.is_subset_of(origin) {
+            known.updates = 0;
+        }
     }
 
     /// Notes that `origin` wrote the page without changing it: nobody need be told. The home moves on the terms of

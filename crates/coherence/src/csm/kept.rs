@@ -27,6 +27,7 @@ use super::outbox::Notices;
 use super::state::{PENDING, PageEntry, REWRITTEN, State, TWIN};
 use crate::runs::{runs, span};
 use crate::{Access, Env, Page, RemoteAccess};
+use gondwana_topology::NodeSet;
 
 /// What a release finds about a page that is kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -89,32 +90,46 @@ impl Csm {
         Some(if self.kept[index].1 == 0 { Kept::Written } else { Kept::Idle })
     }
 
-    /// A home's part of release `number` about a page that it has a twin of.
+    /// A home's part of release `number` about a page that it has a twin of. `at_barrier`: it is one at which the other nodes release,
+    /// too, so that what they wrote has come to be known.
     pub(super) fn release_at_home(
         &mut self,
         page: Page,
         number: u64,
+        at_barrier: bool,
         notices: &mut Notices,
         env: &mut dyn Env,
     ) {
         let me = self.pages.me();
         let going_on = self.going_on(page);
+        let begins = at_barrier && self.begins_updates(env);
+        let (entry, directory) = self.pages.split(page);
+        let known = directory.record(&mut entry.directory);
+        let copied = std::mem::take(&mut known.copied);
+        let wrote = std::mem::take(&mut known.wrote);
+        let rewriters = if begins { wrote.intersection(&known.sharers) } else { NodeSet::EMPTY };
+        let has_diff = !rewriters.is_empty() || self.can_update(page, env);
         let mut diff = std::mem::take(&mut self.scratch.bytes);
+        let mut bytes = 0;
         let written = match going_on {
-            Some(Kept::Written) if self.can_update(env) => env.diff_and_keep(page, &mut diff) > 0,
+            Some(Kept::Written) if has_diff => {
+                bytes = env.diff_and_keep(page, &mut diff);
+                bytes > 0
+            }
             Some(Kept::Written) => env.renew_twin(page),
             Some(Kept::Idle) => false,
             None => env.is_written(page),
         };
-        let (entry, directory) = self.pages.split(page);
-        let known = directory.record(&mut entry.directory);
-        let copied = std::mem::take(&mut known.copied);
-        if written {
-            known.history.wrote(me);
-        }
         let tells = written || copied;
         if tells {
-            self.tell(page, (me, number), &diff, notices, env);
+            // What a reader copies itself is written once, an update four times: into and out of a message, into page and twin.
+            let short = !self.options.one_sided || bytes <= self.pages.layout().page_size() / 2;
+            let diff = if short { &diff[..] } else { &[] };
+            self.tell_of_own(page, number, (diff, copied, &rewriters), notices, env);
+        }
+        if written {
+            let (entry, directory) = self.pages.split(page);
+            directory.record(&mut entry.directory).history.wrote(me);
         }
         diff.clear();
         self.scratch.bytes = diff;
@@ -136,6 +151,43 @@ impl Csm {
         }
     }
 
+    /// True if nodes that could read the memory of homes are updated nonetheless: where there are two. Among more, what is posted and
+    /// what is sent would have to be brought into one order.
+    fn begins_updates(&self, env: &dyn Env) -> bool {
+        let two = self.pages.layout().only_peer().is_some();
+        two && self.options.one_sided && self.options.updates > 0 && !env.is_observed()
+    }
+
+    /// Tells of what the home has written of a page that it keeps. `diff` is that, if it is at hand and short; `copied` says that
+    /// copies were taken beside the writers, which the diff does not fit. The `rewriters` have copies that they go on writing: a
+    /// short diff is an update for them from now on.
+    fn tell_of_own(
+        &mut self,
+        page: Page,
+        number: u64,
+        (diff, copied, rewriters): (&[u8], bool, &NodeSet),
+        notices: &mut Notices,
+        env: &mut dyn Env,
+    ) {
+        let origin = (self.pages.me(), number);
+        if diff.is_empty() {
+            self.tell(page, origin, &[], notices, env);
+        } else if copied {
+            self.tell(page, origin, &[], notices, env);
+            // They fetch the page once more, as it is released.
+            self.update_from_now_on(page, rewriters);
+        } else {
+            self.update_from_now_on(page, rewriters);
+            self.tell(page, origin, diff, notices, env);
+        }
+    }
+
+    fn update_from_now_on(&mut self, page: Page, nodes: &NodeSet) {
+        let (entry, directory) = self.pages.split(page);
+        let known = directory.record(&mut entry.directory);
+        known.rereads = known.rereads.union(nodes);
+    }
+
     /// The homes of pages are about to be decided: makes kept pages ordinary ones. What this home has written is released early,
     /// so that the home can move; the home of a copy learns of the next writes to it even if they change nothing.
     pub(super) fn end_kept(&mut self, first: Page, count: u32, env: &mut dyn Env) {
@@ -150,7 +202,7 @@ impl Csm {
             }
         }
         if !here.is_empty() {
-            self.flush_pages(&here, env);
+            self.flush_pages(&here, false, env);
         }
     }
 

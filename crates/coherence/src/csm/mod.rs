@@ -115,8 +115,8 @@ pub struct CsmOptions {
     /// Pages that several nodes go on writing stay writable (see `kept.rs`) until they are not written over so many releases in a
     /// row; 0: never.
     pub keep: u8,
-    /// A sharer that fetches a page again after each notice gets so many updates in a row instead of notices, where it cannot read
-    /// the home's memory; then one notice. 0: none.
+    /// A sharer that fetches a page again after each notice, where it cannot read the home's memory, or goes on writing it, gets so
+    /// many updates in a row instead of notices; then one notice. 0: none.
     pub updates: u8,
     /// While a monitor observes the node, one in so many releases (at least 1) stops the writers of pages that are kept: it sees
     /// accesses at faults.

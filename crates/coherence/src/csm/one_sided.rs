@@ -66,7 +66,8 @@ impl Csm {
         let known = directory.record(&mut entry.directory);
         known.sharers = known.sharers.union(&readers);
         known.notified = known.notified.difference(&readers);
-        known.copied = has_twin;
+        known.claimed = known.claimed.union(&readers);
+        known.copied |= has_twin;
         if exclusive {
             entry.state = State::HomeShared;
             if beside_writers {
@@ -161,6 +162,9 @@ impl Csm {
             withdrawn.dedup();
             for &page in &withdrawn {
                 let entry = *self.pages.entry(page);
+                if !self.known(&entry).rereads.is_empty() {
+                    continue;
+                }
                 let writers = match entry.state {
                     // Who writes its copy changes it, so that comparing it would not tell what was written here.
                     State::HomeExclusive if !self.known(&entry).history.is_written_at_home() => {

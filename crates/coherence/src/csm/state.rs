@@ -129,11 +129,16 @@ pub(super) struct DirectoryEntry {
     pub notified: NodeSet,
     pub origin: NodeId,
     pub flush: u64,
+    /// Sharers that have copied the page one-sided. They may still be doing so: a node can be interrupted between claim and copy.
+    pub claimed: NodeSet,
     /// Of a page that the home has a twin of: a copy was taken one-sided since the home's last release, perhaps of bytes that have
     /// got back their values since.
     pub copied: bool,
-    /// Nodes that have fetched the page again after a notice: they get updates.
+    /// Nodes that get updates: they have fetched the page again after a notice, or go on writing it beside the home. Where there
+    /// are any, nobody reads the page one-sided.
     pub rereads: NodeSet,
+    /// Nodes of which a diff has come since the last release of a home that goes on writing the page.
+    pub wrote: NodeSet,
     /// How many updates there were in a row.
     pub updates: u8,
 }
