@@ -45,6 +45,7 @@ impl Settings {
             .map_err(|error| format!("the settings of the simulation cannot be read: {error}"))?;
         let settings: serde_json::Value = serde_json::from_str(&text)
             .map_err(|error| format!("the settings of the simulation: {error}"))?;
+        end_with(&settings["parent"]);
         let field = |name: &str| settings[name].as_str().unwrap_or_default().to_owned();
         Self::new(&field("machine"), &field("threads"), Some(descriptor))
     }
@@ -63,6 +64,18 @@ impl Settings {
         if let Err(error) = written {
             gondwana_interpose::message::write_line(2, &format!("the statistics are lost: {error}"));
         }
+    }
+}
+
+/// Has the process end with the one that started it, which shows the statistics.
+fn end_with(parent: &serde_json::Value) {
+    // SAFETY: two system calls.
+    let is_orphan = unsafe {
+        gondwana_sys::syscall!(libc::SYS_prctl, libc::PR_SET_PDEATHSIG, libc::SIGKILL);
+        parent.as_i64().is_some_and(|parent| gondwana_sys::syscall!(libc::SYS_getppid) != parent)
+    };
+    if is_orphan {
+        crate::start::die("the command that started the simulation has ended");
     }
 }
 

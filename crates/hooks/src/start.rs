@@ -168,6 +168,12 @@ unsafe extern "C" fn _Exit(status: c_int) -> ! {
     unsafe { _exit(status) }
 }
 
+/// A child would have all target threads.
+#[unsafe(no_mangle)]
+extern "C" fn fork() -> libc::pid_t {
+    die("the program forks, which cannot be simulated: posix_spawn and system are possible")
+}
+
 /// How many processors the machine has, for programs that ask the C library.
 #[unsafe(no_mangle)]
 extern "C" fn get_nprocs() -> c_int {

@@ -113,6 +113,8 @@ impl World {
     pub(crate) fn wake(&mut self, thread: ThreadId) {
         let now = self.now();
         self.wake_at(thread, now);
+        // The current one must not be further ahead of it than of others.
+        self.grant(now);
     }
 
     fn wake_at(&mut self, thread: ThreadId, at: Time) {

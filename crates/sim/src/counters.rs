@@ -1,11 +1,10 @@
 //! What one processor did.
 
 use crate::Time;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// Why a line was not in the processor's caches.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "kebab-case")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cause {
     /// The processor never had it.
     Cold,
@@ -18,8 +17,7 @@ pub enum Cause {
 }
 
 /// Where a line came from.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "kebab-case")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Supply {
     /// Memory of the processor's node.
     LocalMemory,
@@ -34,7 +32,7 @@ pub enum Supply {
 }
 
 /// Counts of one processor, or sums of several.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Counters {
     /// Loads.
     pub reads: u64,

@@ -3,10 +3,10 @@
 use crate::counters::Counters;
 use crate::machine::Machine;
 use crate::{Description, Time};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// How much a resource was used.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Use {
     /// Picoseconds for which it was busy.
     pub busy: Time,
@@ -15,7 +15,7 @@ pub struct Use {
 }
 
 /// Of one node.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NodeStatistics {
     /// Sums over its processors.
     pub counters: Counters,
@@ -34,7 +34,7 @@ pub struct NodeStatistics {
 }
 
 /// Of a whole run.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Statistics {
     /// The machine's name.
     pub machine: String,
