@@ -8,6 +8,7 @@ mod table;
 pub(crate) use compile::{CompileOptions, compile};
 pub(crate) use options::SimOptions;
 
+use gondwana_console::create::Readers;
 use gondwana_console::failure::Failure;
 use gondwana_console::output::{self, Output, print};
 use gondwana_sim::Description;
@@ -28,7 +29,7 @@ pub(crate) fn sim(options: &SimOptions) -> Result<ExitCode, Failure> {
     let machine = Description::parse(&text).map_err(|error| options.wrong_machine(&error))?;
     let topology = machine.topology();
     options.check_threads(&topology)?;
-    let file = options.json.as_deref().map(|path| Output::open("--json", path, output::Readers::Usual));
+    let file = options.json.as_deref().map(|path| Output::open("--json", path, Readers::Usual));
     let file = file.transpose()?;
     let end = program::run(options, &text)?;
     let Some(statistics) = &end.statistics else {
