@@ -33,10 +33,12 @@ pub(crate) fn sim(options: &SimOptions) -> Result<ExitCode, Failure> {
     let file = file.transpose()?;
     let end = program::run(options, &text)?;
     let Some(statistics) = &end.statistics else {
-        output::tell(&format!(
-            "{} ended without statistics: it was killed, or has replaced itself by another program",
-            options.program[0].display()
-        ));
+        if !end.is_explained {
+            output::tell(&format!(
+                "{} ended without statistics: it was killed, or has replaced itself by another program",
+                options.program[0].display()
+            ));
+        }
         return Ok(end.status);
     };
     match file {

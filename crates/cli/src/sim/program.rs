@@ -1,7 +1,7 @@
 //! The run: the settings go to the library in a memory file, and the statistics come back in it.
 
 use super::{LIBRARY, SimOptions};
-use gondwana_console::failure::Failure;
+use gondwana_console::failure::{CANNOT, Failure};
 use gondwana_elf::LibraryFile;
 use gondwana_launcher::process::events::End;
 use gondwana_launcher::{exit, program};
@@ -17,6 +17,8 @@ use std::process::{Command, ExitCode};
 pub(super) struct Ended {
     /// As the program did.
     pub status: ExitCode,
+    /// The library has said why it ended the program.
+    pub is_explained: bool,
     /// None if it did not come to write them.
     pub statistics: Option<Statistics>,
 }
@@ -57,7 +59,8 @@ pub(super) fn run(options: &SimOptions, machine: &str) -> Result<Ended, Failure>
         (None, signal) => End::Signalled(signal.unwrap_or_default()),
     };
     // A process that is killed still has the settings in the file, which are no statistics.
-    Ok(Ended { status: exit_like(end), statistics: serde_json::from_str(&text).ok() })
+    let is_explained = end == End::Exited(i32::from(CANNOT));
+    Ok(Ended { status: exit_like(end), is_explained, statistics: serde_json::from_str(&text).ok() })
 }
 
 /// The status of the program; of a signal, the one by which shells report it, as the statistics are still to be printed.
