@@ -5,15 +5,11 @@
 //! runs, until it is ahead of the next one by the machine's quantum, misses, or waits. Nothing here depends on the host's
 //! time, so a run has the same result each time.
 //!
-//! - [`accesses`], [`atomics`], [`bytes`]: loads and stores; the fast path is [`gondwana_sim::Port`].
-//! - [`world`], [`schedule`], [`fiber`], [`threads`]: the simulated machine and who runs on it.
-//! - [`sync`]: mutexes and the like, whose state is kept here; each call is also an access to the object's memory.
-//! - [`heap`], [`clock`], [`start`]: memory at fixed addresses, simulated time, the program's start and end.
+//! - `accesses`, `atomics`, `bytes`: loads and stores; the fast path is `gondwana_sim::Port`.
+//! - `world`, `schedule`, `fiber`, `threads`: the simulated machine and who runs on it.
+//! - `sync`: mutexes and the like, whose state is kept here; each call is also an access to the object's memory.
+//! - `heap`, `clock`, `start`: memory at fixed addresses, simulated time, the program's start and end.
 
-#![allow(
-    unsafe_op_in_unsafe_fn,
-    reason = "functions of the C library's interface; each block says why it is right"
-)]
 #![expect(
     clippy::cast_possible_truncation,
     clippy::cast_sign_loss,
